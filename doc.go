@@ -50,7 +50,10 @@
 // Inside, the DynamoDB and the migration:
 //
 //   - facade/expr has DynamoDB's four expression languages, facade/internal/wire the frame of its requests and answers,
-//     facade/internal/legacy the parameters from before expressions.
+//     facade/internal/legacy the parameters from before expressions,
+//     facade/internal/partiql the statements of PartiQL,
+//     facade/internal/capacity counts what operations consume, facade/internal/keyrules
+//     checks keys and items.
 //   - facade/internal/store keeps items in rows: catalog, transactions, indexes;
 //     facade/internal/store/extent makes filters of the places of items,
 //     facade/internal/sizes says when they are counted, facade/internal/tabledef is
@@ -115,7 +118,7 @@
 // facade/internal/wire, of values and expressions in facade/attr and facade/expr, of row
 // keys in internal/layout/lens. Error texts are in
 // emu/status.go on the Bigtable side; on the DynamoDB side in
-// facade/messages.go, facade/internal/{wire,legacy}/messages.go, facade/attr/error.go and
+// facade/messages.go, facade/internal/{wire,legacy,keyrules}/messages.go, facade/internal/partiql/errors.go, facade/attr/error.go and
 // facade/expr/error.go; facade/testdata/messages.tsv and emu/testdata/traps.tsv are
 // the catalogs of texts and traps. In the engine, what expires is decided in
 // gc.go. How the store finishes what a crash left is in

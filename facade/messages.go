@@ -1,6 +1,9 @@
 package facade
 
-import "github.com/tabletop-emu/tabletop/facade/internal/legacy"
+import (
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
+	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
+)
 
 // The texts of DynamoDB's errors. The number behind a text is its row in
 // testdata/messages.tsv, which says when it comes and who has seen it; test
@@ -93,20 +96,14 @@ const (
 const (
 	msgItemTooLarge          = "Item size has exceeded the maximum allowed size"                                                                                                                                                                                                    // 62
 	msgUpdateTooLarge        = "Item size to update has exceeded the maximum allowed size"                                                                                                                                                                                          // 63
-	msgKeyMismatch           = "The provided key element does not match the schema"                                                                                                                                                                                                 // 64
-	msgKeyMissing            = msgInvalidParameterPrefix + "Missing the key %s in the item"                                                                                                                                                                                         // 65
-	msgKeyType               = msgInvalidParameterPrefix + "Type mismatch for key %s expected: %s actual: %s"                                                                                                                                                                       // 66
-	msgIndexKeyType          = msgInvalidParameterPrefix + "Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s"                                                                                                                                                   // 67
-	msgKeyEmpty              = "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty %s value. Key: %s"                                                                                                                       // 68
+	msgKeyMismatch           = keyrules.MsgKeyMismatch                                                                                                                                                                                                                              // 64
+	msgIndexKeyType          = keyrules.MsgIndexKeyType                                                                                                                                                                                                                             // 67
+	msgKeyEmpty              = keyrules.MsgKeyEmpty                                                                                                                                                                                                                                 // 68
 	msgIndexKeyTypeByUpdate  = "The update expression attempted to update the secondary index key to unsupported type"                                                                                                                                                              // 70b
-	msgIndexKeyEmpty         = "One or more parameter values are not valid. A value specified for a secondary index key is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s"                                     // 69
 	msgIndexKeyEmptyByUpdate = "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s" // 70
-	msgHashTooLarge          = msgInvalidParameterPrefix + "Size of hashkey has exceeded the maximum size limit of2048 bytes"                                                                                                                                                       // 71, sic
-	msgRangeTooLarge         = msgInvalidParameterPrefix + "Aggregated size of all range keys has exceeded the size limit of 1024 bytes"                                                                                                                                            // 72
+	msgHashTooLarge          = keyrules.MsgHashTooLarge                                                                                                                                                                                                                             // 71, sic
+	msgRangeTooLarge         = keyrules.MsgRangeTooLarge                                                                                                                                                                                                                            // 72
 	msgUpdateKey             = msgInvalidParameterPrefix + "Cannot update attribute %s. This attribute is part of the key"                                                                                                                                                          // 73
-	msgPathIntoKey           = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: %s"                                                                                                                                                // 74
-	msgPathIntoIndexKey      = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: IndexKey: %s"                                                                                                                                           // 74b
-	msgIndexKeyTooLarge      = msgInvalidParameterPrefix + "Size of secondary index key %s has exceeded the size limit of %d bytes. IndexName: %s"                                                                                                                                  // 231
 )
 
 // E, F, G. Expressions, placeholders, legacy parameters.
@@ -197,4 +194,24 @@ const (
 	msgARNOfNothing            = msgInvalidParameterPrefix + "Provided Arn is not a DynamoDB resource arn: %s"                                                                                                                                                                                                                              // 218
 	msgARNOfIndex              = msgInvalidParameterPrefix + "Invalid resource arn provided, only table or stream is accepted. Provided resource arn: %s"                                                                                                                                                                                   // 219
 	msgUpdateTableNothing      = "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required" // 40
+)
+
+// K. PartiQL. What is wrong with a statement by itself comes from package partiql.
+const (
+	msgBatchReadsAndWrites    = "Read and write requests together in the same batch is not supported."                                          // 156
+	msgBatchSelectKey         = "Select statements within BatchExecuteStatement must specify the primary key in the where clause."              // 157
+	msgDuplicateItem          = "Duplicate primary key exists in table"                                                                         // 270
+	msgExistsOutside          = "EXISTS can only be used in ExecuteTransaction write requests."                                                 // 271
+	msgStatementIndex         = "This operation is not supported on an index"                                                                   // 272
+	msgStatementMultiKey      = "PartiQL statements cannot be executed on tables with multi-attribute HASH keys or multi-attribute RANGE keys." // 273
+	msgTokenOfWrite           = "NextToken is only valid on a SELECT statement"                                                                 // 274
+	msgNextToken              = "Invalid NextToken"                                                                                             // 275
+	msgTransactStatement      = "Validation failed in TransactStatements[%d]: %s"                                                               // 276
+	msgTransactReturning      = "RETURNING clause is not supported in ExecuteTransaction."                                                      // part of 276
+	msgTransactIndex          = "Reads on indices are not supported within transactions."                                                       // part of 276
+	msgTransactSelectKey      = "Select statements within ExecuteTransaction must specify the primary key in the where clause."                 // part of 276
+	msgExistsAlone            = "EXISTS() must contain a single item read with additional condition"                                            // part of 276
+	msgStatementNoIndex       = "The table does not have the specified index"                                                                   // 278
+	msgStatementConsistent    = "Strongly consistent read is not supported on Global Secondary Indexes"                                         // 279
+	msgTransactReadsAndWrites = "ExecuteTransaction API does not support both read and write operations in the same request."                   // 277
 )

@@ -132,14 +132,14 @@ const (
 	noteImport       = "use `tabletop migrate load`"
 	noteInsights     = "no contributor insights"
 	noteKinesis      = "no Kinesis streams"
-	notePartiQL      = "no PartiQL yet"
+	notePartiQL      = "statements of up to 400 levels; for a NextToken, 0 and 0.0 are the same parameter"
 	notePolicy       = "no access control"
 	noteStreams      = "no streams yet"
 )
 
 // operations is the operation table: alphabetic, every operation of the model.
 var operations = []*operation{
-	refuse("BatchExecuteStatement", notePartiQL),
+	serveItems("BatchExecuteStatement", (*Server).batchExecuteStatement, notePartiQL),
 	serveItems("BatchGetItem", (*Server).batchGetItem, ""),
 	serveItems("BatchWriteItem", (*Server).batchWriteItem, ""),
 	refuse("CancelBulkOperation", noteBulk),
@@ -166,8 +166,8 @@ var operations = []*operation{
 	serve("DescribeTimeToLive", (*Server).describeTimeToLive, ""),
 	refuse("DisableKinesisStreamingDestination", noteKinesis),
 	refuse("EnableKinesisStreamingDestination", noteKinesis),
-	refuse("ExecuteStatement", notePartiQL),
-	refuse("ExecuteTransaction", notePartiQL),
+	serveItems("ExecuteStatement", (*Server).executeStatement, notePartiQL),
+	serveItems("ExecuteTransaction", (*Server).executeTransaction, notePartiQL),
 	refuse("ExportTableToPointInTime", noteExport),
 	serveItems("GetItem", (*Server).getItem, ""),
 	serve("GetResourcePolicy", (*Server).getResourcePolicy, "always PolicyNotFoundException"),
