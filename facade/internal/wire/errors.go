@@ -24,6 +24,8 @@ const (
 const (
 	CodeAccessDenied           = "AccessDeniedException"
 	CodeConditionalCheckFailed = "ConditionalCheckFailedException"
+	CodeExpiredIterator        = "ExpiredIteratorException"
+	CodeTrimmedData            = "TrimmedDataAccessException"
 	CodeIdempotentMismatch     = "IdempotentParameterMismatchException"
 	codeIncompleteSignature    = "IncompleteSignatureException"
 	CodeInternalServerError    = "InternalServerError"
