@@ -36,6 +36,7 @@ type tableLayout struct {
 	timeless bool
 	log      *tabledef.Log // nil: it never had one
 	sizes    *sizes.Table
+	written  *writtenNote // nil: no load can have written the table
 }
 
 // indexLayout is how the entries of one index lie in Bigtable.
@@ -64,6 +65,12 @@ func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
 	}
 	if !def.Mapped {
 		m = nil // created before there was a mapping of that name
+	}
+	if m != nil {
+		l.written = &writtenNote{}
+		if _, loaded := cat.loaded[def.Name]; !loaded {
+			l.written.looked.Store(cat.looked.UnixNano())
+		}
 	}
 	if l.base = m; m == nil {
 		var err error
