@@ -39,7 +39,8 @@
 //   - engine is the sorted storage on Pebble; exported for emu's callers, without
 //     a promise of stability.
 //   - emu/internal/filter evaluates row filters, emu/internal/view says what an
-//     authorized view holds, emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.
+//     authorized view holds, emu/internal/bundle judges schema bundles,
+//     emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.
 //
 // Inside, the DynamoDB and the migration:
