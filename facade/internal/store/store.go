@@ -8,7 +8,8 @@
 //   - a transaction happens wholly, at one moment, or not at all;
 //   - an acknowledged write is in every index of its table, or gets there once
 //     Options.IndexLag has passed;
-//   - an item that was deleted leaves no row behind;
+//   - an item that was deleted leaves no row behind, but, for a while, what its
+//     table's log is to have of it;
 //   - what a loader or another client wrote natively is readable and
 //     writable like any other item.
 //
@@ -22,6 +23,7 @@
 //	marks         which rows may hold items that are behind in their indexes
 //	rows          items with their bookkeeping, read from rows
 //	outbox        brings writes to the indexes
+//	logs          records what was changed in tables with a log
 //	transactions  records, intents, their outcome; request tokens
 //	writer        writes of single items; the latches of items
 //	transactor    TransactWriteItems and TransactGetItems
