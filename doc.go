@@ -40,6 +40,7 @@
 //     a promise of stability.
 //   - emu/internal/filter evaluates row filters, emu/internal/view says what an
 //     authorized view holds, emu/internal/bundle judges schema bundles,
+//     emu/internal/listfilter what a list is filtered and ordered by,
 //     emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.
 //

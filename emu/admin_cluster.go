@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
@@ -29,7 +30,8 @@ func implicitClusterOf(instance, id string) *btapb.Cluster {
 	}
 }
 
-// clustersOf returns the clusters of an instance, sorted by name.
+// clustersOf returns the clusters of an instance, sorted by name, as they are
+// stored.
 func clustersOf(r catalogReader, name string) ([]*btapb.Cluster, error) {
 	_, how, err := instance(r, name)
 	if err != nil {
@@ -42,7 +44,7 @@ func clustersOf(r catalogReader, name string) ([]*btapb.Cluster, error) {
 	return clusters, toStatus(err)
 }
 
-// cluster returns the cluster of a name.
+// cluster returns the cluster of a name, as it is stored; see shownCluster.
 func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
 	if !hasShape(name, "projects", "instances", "clusters") {
 		return nil, statusBadName("name", name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
@@ -203,7 +205,7 @@ func settleNodes(field string, c *btapb.Cluster) error {
 }
 
 // CreateCluster adds a cluster to an instance. Each table's data is in it at
-// once.
+// once; with Options.AdminDelay it is CREATING for a while all the same.
 func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.CreateClusterRequest) (*longrunningpb.Operation, error) {
 	if err := parseInstance("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -211,7 +213,8 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 	if req.GetCluster() == nil {
 		return nil, statusInvalid("cluster", "must be set")
 	}
-	now := timestamppb.New(s.now())
+	now := s.now()
+	doneAt := now.Add(s.adminDelay)
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := record(tx, req.GetParent()); err != nil {
@@ -237,20 +240,24 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		if err != nil {
 			return err
 		}
-		metadata := &btapb.CreateClusterMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}
+		metadata := &btapb.CreateClusterMetadata{OriginalRequest: req, RequestTime: timestamppb.New(now), FinishTime: timestamppb.New(doneAt)}
 		for _, t := range tx.Tables(instancePrefix(req.GetParent())) {
 			if metadata.GetTables() == nil {
 				metadata.Tables = map[string]*btapb.CreateClusterMetadata_TableProgress{}
 			}
 			metadata.Tables[t.Name] = &btapb.CreateClusterMetadata_TableProgress{State: btapb.CreateClusterMetadata_TableProgress_COMPLETED}
 		}
+		if s.adminDelay > 0 {
+			setReadyAt(c, doneAt)
+		}
 		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
 			return err
 		}
+		takeReadyAt(c)
 		if c.GetClusterConfig() != nil {
 			c.ServeNodes = 0 // the operation knows of none
 		}
-		op, err = finish(tx, req.GetParent(), metadata, c)
+		op, err = s.start(tx, req.GetParent(), metadata, c, doneAt)
 		return err
 	})
 	return op, err
@@ -258,20 +265,42 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 
 // GetCluster returns a cluster.
 func (s instanceAdminService) GetCluster(_ context.Context, req *btapb.GetClusterRequest) (*btapb.Cluster, error) {
-	return cluster(s.db, req.GetName())
+	c, err := cluster(s.db, req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return shownCluster(c, s.now()), nil
+}
+
+// shownCluster makes a stored cluster what it is at a time.
+func shownCluster(c *btapb.Cluster, now time.Time) *btapb.Cluster {
+	if takeReadyAt(c).After(now) {
+		c.State = btapb.Cluster_CREATING
+	}
+	return c
+}
+
+// shownClusters returns the clusters of an instance as they are at a time, sorted
+// by name.
+func shownClusters(r catalogReader, instance string, now time.Time) ([]*btapb.Cluster, error) {
+	clusters, err := clustersOf(r, instance)
+	for _, c := range clusters {
+		shownCluster(c, now)
+	}
+	return clusters, err
 }
 
 // ListClusters returns the clusters of an instance, sorted by name; with the
 // instance "-", those of all instances of a project that ListInstances returns.
 func (s instanceAdminService) ListClusters(ctx context.Context, req *btapb.ListClustersRequest) (*btapb.ListClustersResponse, error) {
-	resp := &btapb.ListClustersResponse{}
+	resp, now := &btapb.ListClustersResponse{}, s.now()
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		names, err := parents(tx, req.GetParent())
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
-			clusters, err := clustersOf(tx, name)
+			clusters, err := shownClusters(tx, name, now)
 			if err != nil {
 				return err
 			}
@@ -368,14 +397,14 @@ func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, change 
 		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
 			return err
 		}
-		op, err = finish(tx, parent, metadata, c)
+		op, err = finish(tx, parent, metadata, shownCluster(c, s.now()))
 		return err
 	})
 	return op, err
 }
 
-// DeleteCluster removes a cluster from an instance, unless it is the last one
-// or an app profile routes to it.
+// DeleteCluster removes a cluster from an instance, unless it is the last one,
+// an app profile routes to it or it holds a backup.
 func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.DeleteClusterRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		c, err := cluster(tx, req.GetName())
@@ -399,6 +428,9 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 			if slices.Contains(routesTo(p), id) {
 				return statusPrecondition("Cluster %s cannot be deleted: app profile %s routes to it.", c.GetName(), lastSegment(p.GetName()))
 			}
+		}
+		if err := s.checkNoBackups(tx, "Cluster", c.GetName(), c.GetName()+"/"); err != nil {
+			return err
 		}
 		return tx.DeleteResource(kindCluster + c.GetName())
 	})

@@ -47,6 +47,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	}
 	settings := &btapb.Table{}
 	proto.Merge(settings, req.GetTable())
+	settings.RestoreInfo = nil // output only
 	hasFamily := func(name string) bool {
 		_, ok := families[name]
 		return ok
@@ -120,7 +121,7 @@ func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableReques
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := clustersOf(s.db, segments(t.Name, 4))
+	clusters, err := shownClusters(s.db, segments(t.Name, 4), s.now())
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +142,7 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 	var tables []*engine.Table
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		var err error
-		clusters, err = clustersOf(tx, req.GetParent())
+		clusters, err = shownClusters(tx, req.GetParent(), s.now())
 		tables = tx.Tables(instancePrefix(req.GetParent()))
 		return err
 	})

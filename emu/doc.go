@@ -21,6 +21,11 @@
 // Any instance exists as soon as it is named, until the first CreateInstance in
 // its project; those that hold tables stay.
 //
+// What follows the clock, such as a cluster that is CREATING for a while
+// (Options.AdminDelay), follows from stored times whenever it is asked for. What
+// has to do something at a time, such as giving back space, is a dueWork, see
+// due.go: NextDue says when, and RunDue does what is due; the owner calls them.
+//
 // Where to look: the RPC ReadRows is in read_rows.go, and so on; table and
 // instance administration is in admin_*.go; filters are in internal/filter;
 // statuses are made only in status.go, limits are only in limits.go.

@@ -3,6 +3,7 @@ package emu
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -43,9 +44,13 @@ type Options struct {
 	DB *engine.DB
 	// Clock is the time source of latencies in request statistics, of resources
 	// and operations, and of the age of consistency tokens, and what requests wait
-	// on. The times of cells come from the DB, whose Now is to be that of
+	// on. The times of cells come from the DB, whose clock is to be that of
 	// the same clock. Default: the wall clock.
 	Clock Clock
+	// AdminDelay is how long an operation of instance or table administration is
+	// under way, by Clock, where the service takes its time: what it makes is
+	// CREATING until then. Default: 0, operations are done when their call returns.
+	AdminDelay time.Duration
 	// Logger receives panics of handlers and other faults of the server. Default:
 	// nothing is logged.
 	Logger *slog.Logger
@@ -85,6 +90,9 @@ func (o Options) validate() error {
 	}
 	if o.Limits > NoLimits {
 		return errors.New("emu: Options.Limits is neither StrictLimits nor NoLimits")
+	}
+	if o.AdminDelay < 0 {
+		return fmt.Errorf("emu: Options.AdminDelay is %v, want 0 or more", o.AdminDelay)
 	}
 	return nil
 }

@@ -75,6 +75,20 @@ var rpcSeeds = map[string][]string{
 	"BigtableTableAdmin.SetIamPolicy":             {`resource: "projects/p/instances/i/tables/t" policy {version: 1 bindings {role: "roles/bigtable.user" members: "allUsers"}} update_mask {paths: "bindings"}`},
 	"BigtableTableAdmin.TestIamPermissions":       {`resource: "projects/p/instances/i/tables/t" permissions: "bigtable.tables.get"`},
 
+	"BigtableTableAdmin.SnapshotTable":           {`name: "projects/p/instances/i/tables/t" cluster: "projects/p/instances/i/clusters/c" snapshot_id: "s" ttl {seconds: 60}`},
+	"BigtableTableAdmin.GetSnapshot":             {`name: "projects/p/instances/i/clusters/c/snapshots/s"`},
+	"BigtableTableAdmin.ListSnapshots":           {`parent: "projects/p/instances/i/clusters/-"`},
+	"BigtableTableAdmin.DeleteSnapshot":          {`name: "projects/p/instances/i/clusters/c/snapshots/s"`},
+	"BigtableTableAdmin.CreateTableFromSnapshot": {`parent: "projects/p/instances/i" table_id: "new" source_snapshot: "projects/p/instances/i/clusters/c/snapshots/s"`},
+
+	"BigtableTableAdmin.CreateBackup": {`parent: "projects/p/instances/i/clusters/c" backup_id: "b" backup {source_table: "projects/p/instances/i/tables/t" expire_time {seconds: 1700100000} backup_type: HOT}`},
+	"BigtableTableAdmin.GetBackup":    {`name: "projects/p/instances/i/clusters/c/backups/b"`},
+	"BigtableTableAdmin.UpdateBackup": {`backup {name: "projects/p/instances/i/clusters/c/backups/b" expire_time {seconds: 1700200000}} update_mask {paths: "expire_time" paths: "hot_to_standard_time"}`},
+	"BigtableTableAdmin.DeleteBackup": {`name: "projects/p/instances/i/clusters/c/backups/b"`},
+	"BigtableTableAdmin.ListBackups":  {`parent: "projects/p/instances/i/clusters/-" filter: "NOT (state:ready) OR size_bytes>1" order_by: "name desc" page_size: 1`},
+	"BigtableTableAdmin.RestoreTable": {`parent: "projects/p/instances/i" table_id: "new" backup: "projects/p/instances/i/clusters/c/backups/b"`},
+	"BigtableTableAdmin.CopyBackup":   {`parent: "projects/p/instances/i/clusters/c" backup_id: "b2" source_backup: "projects/p/instances/i/clusters/c/backups/b" expire_time {seconds: 1700100000}`},
+
 	"BigtableInstanceAdmin.CreateInstance": {
 		`parent: "projects/p" instance_id: "another" instance {display_name: "Another" labels {key: "k" value: "v"}} clusters {key: "c1" value {location: "projects/p/locations/z1" serve_nodes: 1}}`,
 	},

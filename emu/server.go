@@ -43,6 +43,11 @@ type Server struct {
 	views    atomic.Pointer[views]        // those that were compiled; see viewTarget
 	features atomic.Pointer[toldFeatures] // the last that a client told of; see clientFeatures
 
+	adminDelay      time.Duration
+	operationsEnded broadcast // by a request, ahead of their time
+	dueWork         []dueWork
+	dueMu           sync.Mutex // held by RunDue
+
 	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
 
 	grpc   *grpc.Server
@@ -82,8 +87,11 @@ func New(o Options) (*Server, error) {
 	}
 	o = o.withDefaults()
 	s := &Server{
-		db:     o.DB,
-		clock:  o.Clock,
+		db:    o.DB,
+		clock: o.Clock,
+
+		adminDelay: o.AdminDelay,
+
 		logger: o.Logger,
 		limits: o.Limits,
 		rand:   rand.New(rand.NewPCG(o.Seed, 0)),
@@ -215,22 +223,26 @@ func (s *Server) Close() error {
 }
 
 // RunGC applies the garbage-collection rules of every family once, at the time
-// of the DB's clock, and returns its statistics.
+// of the DB's clock, and returns its statistics. Backups that have expired are
+// removed first.
 func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
+	if err := s.change(ctx, s.sweepBackups); err != nil {
+		return engine.GCStats{}, err
+	}
 	return s.db.RunGC(ctx)
 }
 
 // Resource is something that was created in addition to tables.
 type Resource struct {
-	Kind    string        // "instance", "cluster", "app profile", "authorized view", "schema bundle", or "policy"
+	Kind    string        // "instance", "cluster", "app profile", "authorized view", "schema bundle", "backup", "snapshot", or "policy"
 	Name    string        // its resource name; for a policy, that of the resource it governs
 	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
-// Resources returns the instances, clusters, app profiles, authorized views and
-// schema bundles that were created, and the policies that were set, by kind and
-// name. What exists implicitly is not among them, nor are operations, nor what a
-// deleted table had, which waits for UndeleteTable.
+// Resources returns the instances, clusters, app profiles, authorized views,
+// schema bundles, backups and snapshots that were created, and the policies that
+// were set, by kind and name. What exists implicitly is not among them, nor are
+// operations, nor what a deleted table had, which waits for UndeleteTable.
 func (s *Server) Resources() ([]Resource, error) {
 	var out []Resource
 	for _, kind := range []struct {
@@ -242,6 +254,8 @@ func (s *Server) Resources() ([]Resource, error) {
 		{kindAppProfile, "app profile", &btapb.AppProfile{}},
 		{kindAuthorizedView, "authorized view", &btapb.AuthorizedView{}},
 		{kindSchemaBundle, "schema bundle", &btapb.SchemaBundle{}},
+		{kindBackup, "backup", &btapb.Backup{}},
+		{kindSnapshot, "snapshot", &btapb.Snapshot{}},
 		{kindPolicy, "policy", &iampb.Policy{}},
 	} {
 		found, err := s.db.Resources(kind.prefix)
@@ -257,6 +271,9 @@ func (s *Server) Resources() ([]Resource, error) {
 			m := kind.message.ProtoReflect().New().Interface()
 			if err := unmarshalResource(r.Name, r.Value, m); err != nil {
 				return nil, err
+			}
+			if c, ok := m.(*btapb.Cluster); ok {
+				shownCluster(c, s.now())
 			}
 			out = append(out, Resource{Kind: kind.kind, Name: strings.TrimPrefix(r.Name, kind.prefix), Message: m})
 		}

@@ -34,6 +34,7 @@ func encodeSettings(from *btapb.Table) ([]byte, error) {
 		AutomatedBackupConfig: from.GetAutomatedBackupConfig(),
 		TieredStorageConfig:   from.GetTieredStorageConfig(),
 		RowKeySchema:          from.GetRowKeySchema(),
+		RestoreInfo:           from.GetRestoreInfo(),
 	})
 }
 
@@ -190,6 +191,9 @@ func toTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster) 
 		state := &btapb.Table_ClusterState{}
 		if view != btapb.Table_ENCRYPTION_VIEW {
 			state.ReplicationState = btapb.Table_ClusterState_READY
+			if c.GetState() == btapb.Cluster_CREATING {
+				state.ReplicationState = btapb.Table_ClusterState_INITIALIZING
+			}
 		}
 		if view != btapb.Table_REPLICATION_VIEW {
 			state.EncryptionInfo = []*btapb.EncryptionInfo{encryptionOf(c)}
