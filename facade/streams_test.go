@@ -438,7 +438,7 @@ func TestStreams_Watermark(t *testing.T) {
 		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, r)
-		values := w.Header()["x-tabletop-watermark"]
+		values := w.Header().Values("X-Tabletop-Watermark")
 		if len(values) != 1 || values[0] <= record.Dynamodb.SequenceNumber || !strings.Contains(w.Body.String(), `"Records":[]`) {
 			t.Errorf("watermark %v behind %s: %s", values, record.Dynamodb.SequenceNumber, w.Body)
 		}

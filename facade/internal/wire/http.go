@@ -162,7 +162,7 @@ func (a Response) Write(w http.ResponseWriter, r *http.Request) {
 	// fails the call when it does not match.
 	h["x-amz-crc32"] = []string{strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10)}
 	if a.Watermark != "" {
-		h["x-tabletop-watermark"] = []string{a.Watermark}
+		h.Set("X-Tabletop-Watermark", a.Watermark)
 	}
 	if a.ContentType != "" {
 		h.Set("Content-Type", a.ContentType)
