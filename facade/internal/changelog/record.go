@@ -174,3 +174,22 @@ type Entry struct {
 	At Position
 	Record
 }
+
+// NewRecord returns the record of a write, with the images that a stream's view shows;
+// nil stands for no item.
+func NewRecord(view string, key, old, updated attr.Item) Record {
+	r := Record{Kind: Modify, Key: ImageOf(key)}
+	if view == "NEW_IMAGE" || view == "NEW_AND_OLD_IMAGES" {
+		r.New = ImageOf(updated)
+	}
+	if view == "OLD_IMAGE" || view == "NEW_AND_OLD_IMAGES" {
+		r.Old = ImageOf(old)
+	}
+	switch {
+	case old == nil:
+		r.Kind = Insert
+	case updated == nil:
+		r.Kind = Remove
+	}
+	return r
+}

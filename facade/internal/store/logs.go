@@ -98,19 +98,8 @@ func (lg *logs) begin(ctx context.Context, st *itemState, updated attr.Item, exp
 		hold.Release()
 		return nil, err
 	}
-	r := changelog.Record{Kind: changelog.Modify, Expired: expired, Key: changelog.ImageOf(p.key)}
-	if log.View == "NEW_IMAGE" || log.View == "NEW_AND_OLD_IMAGES" {
-		r.New = changelog.ImageOf(updated)
-	}
-	if log.View == "OLD_IMAGE" || log.View == "NEW_AND_OLD_IMAGES" {
-		r.Old = changelog.ImageOf(st.item)
-	}
-	switch {
-	case st.item == nil:
-		r.Kind = changelog.Insert
-	case updated == nil:
-		r.Kind = changelog.Remove
-	}
+	r := changelog.NewRecord(log.View, p.key, st.item, updated)
+	r.Expired = expired
 	w := &logWrite{p: p, hold: hold, at: at, mark: mark}
 	w.value = changelog.CellValue(p.slotOfLog(at), at, &r)
 	return w, nil

@@ -21,9 +21,6 @@ const (
 	// streams can still be read; name and id follow.
 	goneRowPrefix = "g/"
 
-	// labelLayout is the time of a stream's beginning as its label.
-	labelLayout = "2006-01-02T15:04:05.000"
-
 	// logMargin is how much longer than a stream's records cells of a log are kept.
 	logMargin = time.Hour
 
@@ -48,14 +45,9 @@ func (ts *tables) placeLog(ctx context.Context, was, def *tabledef.Table) error 
 	if err != nil {
 		return err
 	}
-	for _, t := range append(gone, def) {
-		for _, s := range t.Streams {
-			const milli = uint64(time.Millisecond)
-			at = max(at, (s.Until+milli-1)/milli*milli)
-		}
-	}
+	at = tabledef.AfterStreams(at, append(gone, def))
 	log.Shards.Since = at
-	def.StreamLabel = time.Unix(0, int64(at)).UTC().Format(labelLayout)
+	def.StreamLabel = tabledef.StreamLabel(at)
 	def.Log = log
 	def.Streams = append(def.Streams, tabledef.Stream{Label: def.StreamLabel, View: def.StreamView, Shards: log.Shards})
 	_, err = ts.bt.EnsureTable(ctx, log.Table, []layout.Family{{Name: logFamily, GC: layout.GC{MaxAge: tabledef.StreamRetention + logMargin}}}, nil)

@@ -60,3 +60,20 @@ type Stream struct {
 func (s *Stream) IsGone(now time.Time) bool {
 	return s.Until != 0 && !now.Before(s.Ended.Add(StreamRetention))
 }
+
+// StreamLabel is the time of a stream's beginning as its label.
+func StreamLabel(since uint64) string {
+	return time.Unix(0, int64(since)).UTC().Format("2006-01-02T15:04:05.000")
+}
+
+// AfterStreams returns a sequence number, or the first whole millisecond after all
+// streams of some tables if that is later.
+func AfterStreams(at uint64, tables []*Table) uint64 {
+	for _, t := range tables {
+		for _, s := range t.Streams {
+			const milli = uint64(time.Millisecond)
+			at = max(at, (s.Until+milli-1)/milli*milli)
+		}
+	}
+	return at
+}
