@@ -58,6 +58,8 @@
 //     facade/internal/store/extent makes filters of the places of items,
 //     facade/internal/sizes says when they are counted, facade/internal/tabledef is
 //     what a table and its indexes are.
+//   - facade/internal/changelog is what the log of a table's changes holds, and its numbers;
+//     facade/internal/streams what DynamoDB Streams makes of it.
 //   - internal/layout is the machine of mappings; internal/layout/mapfile has the
 //     model of their files, internal/layout/lens the terms of keys, places and
 //     plans, internal/layout/rowkey the encoders and templates of row keys,

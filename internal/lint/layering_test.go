@@ -65,6 +65,13 @@ var layers = []layerRule{
 		module + "/fixtures", module + "/migrate", module + "/testkit",
 	}), why: "what a table is acts on nothing"},
 	{folder: "facade/internal/sizes", denied: slices.Concat([]string{module}, network), why: "when tables are counted is nobody's rows"},
+	{folder: "facade/internal/changelog", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what a log holds, and its numbers: package store keeps it"},
+	{folder: "facade/internal/streams", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "which shards a stream has is arithmetic"},
 	{folder: "facade/internal/store", denied: slices.Concat(storage, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/wire", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",

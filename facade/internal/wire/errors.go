@@ -25,6 +25,8 @@ const (
 	CodeAccessDenied           = "AccessDeniedException"
 	CodeConditionalCheckFailed = "ConditionalCheckFailedException"
 	CodeDuplicateItem          = "DuplicateItemException"
+	CodeExpiredIterator        = "ExpiredIteratorException"
+	CodeTrimmedData            = "TrimmedDataAccessException"
 	CodeIdempotentMismatch     = "IdempotentParameterMismatchException"
 	codeIncompleteSignature    = "IncompleteSignatureException"
 	CodeInternalServerError    = "InternalServerError"
