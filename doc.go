@@ -38,6 +38,7 @@
 //
 //   - engine is the sorted storage on Pebble; exported for emu's callers, without
 //     a promise of stability.
+//   - engine/internal/memfs is the file system that a store in memory lives in.
 //   - emu/internal/filter evaluates row filters, emu/internal/wire is the codec
 //     of the server, internal/hllpp the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.

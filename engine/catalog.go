@@ -17,8 +17,19 @@ import (
 )
 
 // formatVersion is the version of everything the engine writes: keys, table
-// definitions. A store of a higher version is refused.
-const formatVersion = 1
+// definitions. A store of a higher version is refused. A store begins with
+// plainVersion and has it until it holds what a program of that version would
+// misread; see raiseVersion.
+const (
+	formatVersion = 2
+	plainVersion  = 1
+)
+
+// raiseVersion adds to b, which is to hold what a program of plainVersion would
+// misread, that the store is of formatVersion.
+func raiseVersion(b *pebble.Batch) error {
+	return b.Set(catalogKey(catalogVersion, ""), fmt.Append(nil, formatVersion), nil)
+}
 
 // Keys of the catalog, after the space byte.
 const (
@@ -27,6 +38,8 @@ const (
 	catalogTable    = 't' // followed by the name: a tableRecord
 	catalogDeleted  = 'd' // followed by the id, 4 bytes: a deletedRecord
 	catalogResource = 'r' // followed by the name: a value of the layer above
+	catalogJournal  = 'j' // a journalState
+	catalogDrop     = 'p' // a dropRecord, while rows are dropped in pieces
 )
 
 func catalogKey(kind byte, name string) []byte {
@@ -44,6 +57,8 @@ type tableRecord struct {
 	Granularity Granularity    `json:"granularity"`
 	Splits      [][]byte       `json:"splits,omitempty"`
 	Meta        []byte         `json:"meta,omitempty"`
+
+	Journal []journalTermRecord `json:"journal,omitempty"`
 }
 
 type familyRecord struct {
@@ -67,6 +82,7 @@ type table struct {
 	dropped     []uint16
 	byName      map[string]int // index in def.Families
 	byOrdinal   []int          // index in def.Families; -1 is a family that is gone
+	journaled   bool           // changes are recorded
 }
 
 // newTable completes the definition def.
@@ -80,6 +96,7 @@ func newTable(def Table, nextOrdinal int, dropped []uint16) *table {
 		t.byName[f.Name] = i
 		t.byOrdinal[f.Ordinal] = i
 	}
+	t.journaled = def.Journal.keep() > 0
 	return t
 }
 
@@ -292,6 +309,7 @@ func (c *catalog) load(it *pebble.Iterator) error {
 			return fmt.Errorf("catalog: deleted table %x: %w", k[2:], err)
 		}
 		c.deleted[t.def.ID] = deletedTable{t: t, at: time.UnixMicro(r.Deleted)}
+	case catalogJournal, catalogDrop: // journal.load reads them
 	case catalogResource: // read when asked for
 	default:
 		return fmt.Errorf("catalog: unknown entry %q", k[1:])
@@ -313,7 +331,7 @@ func (d *DB) initialize() error {
 		return fmt.Errorf("%w: a Pebble store that this program did not write", ErrFormatVersion)
 	}
 	b := d.pebble.NewBatch()
-	if err := b.Set(catalogKey(catalogVersion, ""), fmt.Append(nil, formatVersion), nil); err != nil {
+	if err := b.Set(catalogKey(catalogVersion, ""), fmt.Append(nil, plainVersion), nil); err != nil {
 		return err
 	}
 	if err := d.commit(b); err != nil || d.options.DisableWAL {
@@ -341,6 +359,10 @@ func (r *tableRecord) table() (*table, error) {
 		}
 		def.Families = append(def.Families, out)
 	}
+	var err error
+	if def.Journal, err = journalOfRecords(r.Journal); err != nil {
+		return nil, err
+	}
 	return newTable(def, r.NextOrdinal, r.Dropped), nil
 }
 
@@ -349,6 +371,7 @@ func (t *table) record() tableRecord {
 	r := tableRecord{
 		Name: []byte(t.def.Name), ID: t.def.ID, NextOrdinal: t.nextOrdinal, Dropped: t.dropped,
 		Granularity: t.def.Granularity, Splits: t.def.Splits, Meta: t.def.Meta,
+		Journal: journalRecords(t.def.Journal),
 	}
 	for _, f := range t.def.Families {
 		r.Families = append(r.Families, familyRecord{
