@@ -56,6 +56,12 @@ func changes() []step {
 			return err
 		}
 	}
+	createView := func(e *env) error {
+		_, err := e.admin.CreateAuthorizedView(e.ctx(), &btapb.CreateAuthorizedViewRequest{
+			Parent: table, AuthorizedViewId: "v", AuthorizedView: viewOf(subset([]string{"r"}, columns("f", "", ""))),
+		})
+		return err
+	}
 	deleteTable := func(e *env) error {
 		_, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: table})
 		return err
@@ -121,13 +127,30 @@ func changes() []step {
 			})
 			return err
 		}},
+		{"CreateAuthorizedView", createView},
+		{"SetIamPolicy view", func(e *env) error {
+			_, err := e.admin.SetIamPolicy(e.ctx(), &iampb.SetIamPolicyRequest{Resource: table + "/authorizedViews/v", Policy: proto.CloneOf(policy)})
+			return err
+		}},
+		{"UpdateAuthorizedView", func(e *env) error {
+			_, err := e.admin.UpdateAuthorizedView(e.ctx(), &btapb.UpdateAuthorizedViewRequest{
+				AuthorizedView: &btapb.AuthorizedView{Name: table + "/authorizedViews/v", AuthorizedView: viewOf(subset(nil)).GetAuthorizedView()},
+			})
+			return err
+		}},
+		{"DeleteAuthorizedView", func(e *env) error {
+			_, err := e.admin.DeleteAuthorizedView(e.ctx(), &btapb.DeleteAuthorizedViewRequest{Name: table + "/authorizedViews/v"})
+			return err
+		}},
+		{"CreateAuthorizedView again", createView},
 		{"DeleteTable", deleteTable},
 		{"UndeleteTable", func(e *env) error {
 			_, err := e.admin.UndeleteTable(e.ctx(), &btapb.UndeleteTableRequest{Name: table})
 			return err
 		}},
 		{"DeleteTable again", deleteTable},
-		{"CreateTable again", create(in, "t")}, // forgets the policy
+		{"CreateTable again", create(in, "t")}, // forgets the policy and the view
+		{"CreateAuthorizedView of the last", createView},
 		{"MutateRow again", write},
 		{"DropRowRange", func(e *env) error {
 			_, err := e.admin.DropRowRange(e.ctx(), &btapb.DropRowRangeRequest{
@@ -265,7 +288,7 @@ func failAt(t *testing.T, before []step, st step, n int, old, changed string) bo
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }() // may tell of the failure
-	srv, err := New(Options{DB: db, Now: c.Now})
+	srv, err := New(Options{DB: db, Clock: c})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -204,7 +204,7 @@ func forget(tx *engine.CatalogTx, name string) error {
 	if err := tx.PurgeTables(instancePrefix(name)); err != nil {
 		return err
 	}
-	for _, kind := range []string{kindCluster, kindAppProfile, kindPolicy} {
+	for _, kind := range []string{kindCluster, kindAppProfile, kindAuthorizedView, kindPolicy} {
 		under, err := tx.Resources(kind + name + "/")
 		if err != nil {
 			return err
@@ -341,7 +341,7 @@ func (s *Server) updateInstance(ctx context.Context, from *btapb.Instance, paths
 }
 
 // DeleteInstance deletes an instance with its clusters, app profiles, tables
-// and policies, unless a table has deletion_protection. The tables cannot be
+// and policies, unless a table or a view has deletion_protection. The tables cannot be
 // undeleted.
 func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.DeleteInstanceRequest) (*emptypb.Empty, error) {
 	name := req.GetName()
@@ -357,6 +357,9 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 			if protected(t) {
 				return statusProtected(t.Name, "DeleteInstance")
 			}
+		}
+		if err := checkUnprotectedViews(tx, instancePrefix(name), "DeleteInstance"); err != nil {
+			return err
 		}
 		for _, t := range tables {
 			if err := tx.DeleteTable(t.Name); err != nil {

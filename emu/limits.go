@@ -22,6 +22,8 @@ const (
 
 	maxTableIDBytes      = 50    // CreateTableRequest.table_id
 	maxFamilyNameBytes   = 64    // Family.name
+	maxResourceIDBytes   = 50    // of backups and snapshots: their requests; of views: Terraform's documentation; of bundles (belief)
+	maxViewParameters    = 100   // quotas page; how it counts is a belief
 	maxTablesPerInstance = 1_000 // quotas page
 
 	maxGCRuleBytes    = 500       // ColumnFamily.gc_rule, serialized

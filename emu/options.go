@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
 // Limits says whether the server enforces the documented limits of Bigtable.
@@ -25,15 +26,26 @@ const (
 	NoLimits
 )
 
+// Clock is a time source that can be waited on. It is safe for concurrent use.
+type Clock interface {
+	// Now returns the time, at least that of any earlier answer.
+	Now() time.Time
+	// At returns a channel that is closed once Now is t or later, never before,
+	// and a function that ends the wait and leaves nothing of it. The function may
+	// be called at any time, also twice.
+	At(t time.Time) (reached <-chan struct{}, stop func())
+}
+
 // Options configure New. Only DB is required.
 type Options struct {
 	// DB holds the tables and rows. The caller owns it and closes it after the
 	// server. Required.
 	DB *engine.DB
-	// Now is the time source of latencies in request statistics, of operations
-	// and of the age of consistency tokens. The times of cells come from the DB.
-	// Default: the wall clock.
-	Now func() time.Time
+	// Clock is the time source of latencies in request statistics, of resources
+	// and operations, and of the age of consistency tokens, and what requests wait
+	// on. The times of cells come from the DB, whose Options.Now is to be that of
+	// the same clock. Default: the wall clock.
+	Clock Clock
 	// Logger receives panics of handlers and other faults of the server. Default:
 	// nothing is logged.
 	Logger *slog.Logger
@@ -78,8 +90,8 @@ func (o Options) validate() error {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the default of the injected clock
+	if o.Clock == nil {
+		o.Clock = clock.New()
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -45,6 +45,16 @@ var rpcSeeds = map[string][]string{
 	},
 	"BigtableTableAdmin.DeleteTable":   {`name: "projects/p/instances/i/tables/t"`},
 	"BigtableTableAdmin.UndeleteTable": {`name: "projects/p/instances/made/tables/gone"`},
+	"BigtableTableAdmin.CreateAuthorizedView": {
+		`parent: "projects/p/instances/i/tables/t" authorized_view_id: "new" authorized_view {subset_view {row_prefixes: "a" family_subsets {key: "f" value {qualifiers: "q" qualifier_prefixes: ""}}} deletion_protection: true}`,
+	},
+	"BigtableTableAdmin.ListAuthorizedViews": {`parent: "projects/p/instances/i/tables/t" page_size: 1 view: FULL`},
+	"BigtableTableAdmin.GetAuthorizedView":   {`name: "projects/p/instances/i/tables/t/authorizedViews/v" view: BASIC`},
+	"BigtableTableAdmin.UpdateAuthorizedView": {
+		`authorized_view {name: "projects/p/instances/i/tables/t/authorizedViews/v" subset_view {family_subsets {key: "g" value {}}}} update_mask {paths: "subset_view.family_subsets"}`,
+		`authorized_view {name: "projects/p/instances/i/tables/t/authorizedViews/v" deletion_protection: true} update_mask {paths: "*"}`,
+	},
+	"BigtableTableAdmin.DeleteAuthorizedView": {`name: "projects/p/instances/i/tables/t/authorizedViews/v"`},
 	"BigtableTableAdmin.ModifyColumnFamilies": {
 		`name: "projects/p/instances/i/tables/t" modifications {id: "n" create {value_type {aggregate_type {sum {} input_type {int64_type {encoding {big_endian_bytes {}}}}}}}} modifications {id: "f" update {gc_rule {max_num_versions: 1}} update_mask {paths: "gc_rule"}} modifications {id: "g" drop: true}`,
 	},

@@ -60,7 +60,7 @@ func (z *fuzzed) open(tb testing.TB) {
 	if z.db, err = engine.Open(engine.Options{Now: c.Now}); err != nil {
 		tb.Fatal(err)
 	}
-	if z.srv, err = New(Options{DB: z.db, Now: c.Now}); err != nil {
+	if z.srv, err = New(Options{DB: z.db, Clock: c}); err != nil {
 		tb.Fatal(err)
 	}
 	z.data, z.resets = btpb.NewBigtableClient(z.srv.Conn()), 0
@@ -84,6 +84,11 @@ func (z *fuzzed) open(tb testing.TB) {
 		if _, err = tables.CreateTable(ctx, req); err != nil {
 			tb.Fatal(err)
 		}
+	}
+	if _, err = tables.CreateAuthorizedView(ctx, &btapb.CreateAuthorizedViewRequest{
+		Parent: testTable, AuthorizedViewId: "v", AuthorizedView: viewOf(subset([]string{"a", "b\x00"}, columns("f", "q", ""))),
+	}); err != nil {
+		tb.Fatal(err)
 	}
 	if _, err = tables.DeleteTable(ctx, &btapb.DeleteTableRequest{Name: made + "/tables/gone"}); err != nil {
 		tb.Fatal(err)

@@ -32,7 +32,7 @@ import (
 // use.
 type Server struct {
 	db     *engine.DB
-	now    func() time.Time
+	clock  Clock
 	logger *slog.Logger
 	limits Limits
 
@@ -40,6 +40,7 @@ type Server struct {
 	rand   *rand.Rand // guarded by randMu
 
 	routes   atomic.Pointer[routes]       // the last that were gathered; see currentRoutes
+	views    atomic.Pointer[views]        // those that were compiled; see viewTarget
 	features atomic.Pointer[toldFeatures] // the last that a client told of; see clientFeatures
 
 	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
@@ -82,7 +83,7 @@ func New(o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{
 		db:     o.DB,
-		now:    o.Now,
+		clock:  o.Clock,
 		logger: o.Logger,
 		limits: o.Limits,
 		rand:   rand.New(rand.NewPCG(o.Seed, 0)),
@@ -221,12 +222,12 @@ func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 
 // Resource is something that was created in addition to tables.
 type Resource struct {
-	Kind    string        // "instance", "cluster", "app profile", or "policy"
+	Kind    string        // "instance", "cluster", "app profile", "authorized view", or "policy"
 	Name    string        // its resource name; for a policy, that of the resource it governs
 	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
-// Resources returns the instances, clusters and app profiles that were
+// Resources returns the instances, clusters, app profiles and views that were
 // created, and the policies that were set, by kind and name. What exists
 // implicitly is not among them, nor are operations.
 func (s *Server) Resources() ([]Resource, error) {
@@ -238,6 +239,7 @@ func (s *Server) Resources() ([]Resource, error) {
 		{kindInstance, "instance", &btapb.Instance{}},
 		{kindCluster, "cluster", &btapb.Cluster{}},
 		{kindAppProfile, "app profile", &btapb.AppProfile{}},
+		{kindAuthorizedView, "authorized view", &btapb.AuthorizedView{}},
 		{kindPolicy, "policy", &iampb.Policy{}},
 	} {
 		found, err := s.db.Resources(kind.prefix)
@@ -254,6 +256,9 @@ func (s *Server) Resources() ([]Resource, error) {
 	}
 	return out, nil
 }
+
+// now returns the time of the clock.
+func (s *Server) now() time.Time { return s.clock.Now() }
 
 // random returns a number in [0, 1) for the row sample filter.
 func (s *Server) random() float64 {

@@ -108,6 +108,13 @@ func statusSessionPermission(rpc, permission string) error {
 	return newStatus(codes.PermissionDenied, "The session lacks permission %s, which %s needs.", permission, rpc)
 }
 
+// statusOutsideView refuses a write that reaches what an authorized view does not
+// hold. The words "outside the Authorized View": python-bigtable, tests of views;
+// the rest is ours.
+func statusOutsideView(view, format string, args ...any) error {
+	return newStatus(codes.PermissionDenied, "%s is outside the Authorized View %s.", fmt.Sprintf(format, args...), view)
+}
+
 // statusNotBuilt refuses what Tabletop does not have. Ours.
 func statusNotBuilt(what string) error {
 	return newStatus(codes.Unimplemented, "%s is not built in Tabletop", what)
@@ -116,6 +123,12 @@ func statusNotBuilt(what string) error {
 // statusProtected refuses a change that deletion_protection forbids. Ours.
 func statusProtected(table, what string) error {
 	return newStatus(codes.FailedPrecondition, "Table %s has deletion_protection; %s is not allowed.", table, what)
+}
+
+// statusViewProtected refuses what the deletion_protection of a view forbids.
+// Ours.
+func statusViewProtected(view, what string) error {
+	return newStatus(codes.FailedPrecondition, "Authorized view %s has deletion_protection; %s is not allowed.", view, what)
 }
 
 // statusNotFound answers for a resource that does not exist. Ours.

@@ -122,7 +122,7 @@ func TestTrap51_Restart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		srv, err := New(Options{DB: db, Now: c.Now})
+		srv, err := New(Options{DB: db, Clock: c})
 		if err != nil {
 			t.Fatal(err)
 		}

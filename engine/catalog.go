@@ -40,6 +40,8 @@ const (
 	catalogResource = 'r' // followed by the name: a value of the layer above
 	catalogJournal  = 'j' // a journalState
 	catalogDrop     = 'p' // a dropRecord, while rows are dropped in pieces
+	catalogBackup   = 'b' // followed by the name: a backupRecord
+	catalogCopy     = 'c' // followed by the id, 4 bytes: nothing, while cells are copied to that id
 )
 
 func catalogKey(kind byte, name string) []byte {
@@ -131,12 +133,17 @@ func (t *table) nextLive(o uint16) (uint16, bool) {
 type catalog struct {
 	tables  map[string]*table       // by name
 	deleted map[uint32]deletedTable // by id: names repeat
+	backups map[string]*backup      // by name
+	copying map[uint32]bool         // the ids that cells are being copied to
 	nextID  uint32
 }
 
 // clone returns a copy to change before it is stored.
 func (c *catalog) clone() *catalog {
-	return &catalog{tables: maps.Clone(c.tables), deleted: maps.Clone(c.deleted), nextID: c.nextID}
+	return &catalog{
+		tables: maps.Clone(c.tables), deleted: maps.Clone(c.deleted),
+		backups: maps.Clone(c.backups), copying: maps.Clone(c.copying), nextID: c.nextID,
+	}
 }
 
 // with returns the catalog after t takes the place of the table of its name.
@@ -239,7 +246,10 @@ func checkFamily(f *Family) error {
 
 // loadCatalog reads the catalog; a new store gets its version.
 func (d *DB) loadCatalog() (*catalog, error) {
-	c := &catalog{tables: map[string]*table{}, deleted: map[uint32]deletedTable{}, nextID: 1}
+	c := &catalog{
+		tables: map[string]*table{}, deleted: map[uint32]deletedTable{},
+		backups: map[string]*backup{}, copying: map[uint32]bool{}, nextID: 1,
+	}
 	value, closer, err := d.pebble.Get(catalogKey(catalogVersion, ""))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return c, d.initialize()
@@ -310,6 +320,17 @@ func (c *catalog) load(it *pebble.Iterator) error {
 		}
 		c.deleted[t.def.ID] = deletedTable{t: t, at: time.UnixMicro(r.Deleted)}
 	case catalogJournal, catalogDrop: // journal.load reads them
+	case catalogBackup:
+		b, err := decodeBackup(value)
+		if err != nil {
+			return fmt.Errorf("catalog: backup %q: %w", k[2:], err)
+		}
+		c.backups[b.shown.Name] = b
+	case catalogCopy:
+		if len(k) != 2+4 {
+			return fmt.Errorf("catalog: copy %x: an id of %d bytes, want 4", k[2:], len(k)-2)
+		}
+		c.copying[binary.BigEndian.Uint32(k[2:])] = true
 	case catalogResource: // read when asked for
 	default:
 		return fmt.Errorf("catalog: unknown entry %q", k[1:])

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/tabletop-emu/tabletop/engine/internal/watch"
 )
 
 // A table may have a journal: each change of a row is recorded in the batch that
@@ -98,7 +99,7 @@ type journal struct {
 	gaps     []journalGap
 	// restores counts what Restore did: readers end with it.
 	restores uint64
-	watchers map[uint32]*watchers // by table id
+	watchers map[uint32]*watch.Set // by table id
 }
 
 // flight is a number that is or was in flight.
@@ -106,7 +107,7 @@ type flight struct {
 	done   bool
 	table  uint32 // 0: it has no record
 	micros int64
-	row    string
+	row    []byte
 }
 
 // journalGap is the numbers after From up to To, which a Restore took back.
@@ -118,12 +119,12 @@ type journalGap struct {
 // take returns the number and the commit time of a record of a row, whose latch
 // is held. The number is in flight until it is settled.
 func (j *journal) take(table uint32, row []byte, now func() time.Time) (number uint64, micros int64) {
-	name := string(row)
+	key := bytes.Clone(row)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.number++
 	j.micros = max(now().UnixMicro(), j.micros+1, j.told)
-	j.flight = append(j.flight, flight{table: table, micros: j.micros, row: name})
+	j.flight = append(j.flight, flight{table: table, micros: j.micros, row: key})
 	return j.number, j.micros
 }
 
@@ -143,7 +144,7 @@ func (j *journal) settle(numbers ...uint64) {
 	for ; j.head < len(j.flight) && j.flight[j.head].done; j.head++ {
 		f := &j.flight[j.head]
 		if w := j.watchers[f.table]; w != nil {
-			w.wake(f.row)
+			w.Wake(f.row)
 		}
 		*f = flight{}
 		j.frontier++
@@ -194,87 +195,28 @@ func (j *journal) checkPosition(table uint32, number uint64) error {
 	return nil
 }
 
-// watchers are the readers of a table's journal.
-type watchers struct {
-	list []*watcher // by the start of their spans
-	// reach has the greatest end among the spans up to each place.
-	reach [][]byte
-}
-
-// watcher is a reader that wants to know of records in its span.
-type watcher struct {
-	table uint32
-	span  Span
-	// signal holds a value while there may be something new: what comes before it
-	// is taken out adds nothing.
-	signal chan struct{}
-}
-
-func (w *watcher) wake() {
-	select {
-	case w.signal <- struct{}{}:
-	default:
-	}
-}
-
 // before tells whether a key lies before the end of a span.
 func before(key, end []byte) bool { return len(end) == 0 || bytes.Compare(key, end) < 0 }
 
-// wake tells those whose span holds the row. Where spans do not overlap it looks
-// at one of them.
-func (w *watchers) wake(row string) {
-	key := []byte(row)
-	n, _ := slices.BinarySearchFunc(w.list, key, func(x *watcher, key []byte) int {
-		if bytes.Compare(x.span.Start, key) <= 0 {
-			return -1
-		}
-		return 1
-	})
-	for i := n - 1; i >= 0 && before(key, w.reach[i]); i-- {
-		if before(key, w.list[i].span.End) {
-			w.list[i].wake()
-		}
-	}
-}
-
-// settleReach works out reach.
-func (w *watchers) settleReach() {
-	w.reach = w.reach[:0]
-	for i, x := range w.list {
-		end := x.span.End
-		if i > 0 && len(end) > 0 && (len(w.reach[i-1]) == 0 || bytes.Compare(w.reach[i-1], end) > 0) {
-			end = w.reach[i-1]
-		}
-		w.reach = append(w.reach, end)
-	}
-}
-
-// watch begins to tell x of records.
-func (j *journal) watch(x *watcher) {
+// watch begins to tell w of a table's records.
+func (j *journal) watch(table uint32, w *watch.Watcher) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.watchers == nil {
-		j.watchers = map[uint32]*watchers{}
+		j.watchers = map[uint32]*watch.Set{}
 	}
-	w := j.watchers[x.table]
-	if w == nil {
-		w = &watchers{}
-		j.watchers[x.table] = w
+	if j.watchers[table] == nil {
+		j.watchers[table] = &watch.Set{}
 	}
-	at, _ := slices.BinarySearchFunc(w.list, x, func(a, b *watcher) int { return bytes.Compare(a.span.Start, b.span.Start) })
-	w.list = slices.Insert(w.list, at, x)
-	w.settleReach()
+	j.watchers[table].Add(w)
 }
 
 // unwatch ends watch.
-func (j *journal) unwatch(x *watcher) {
+func (j *journal) unwatch(table uint32, w *watch.Watcher) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	w := j.watchers[x.table]
-	w.list = slices.DeleteFunc(w.list, func(y *watcher) bool { return x == y })
-	w.settleReach()
-	if len(w.list) == 0 {
-		delete(j.watchers, x.table)
+	if j.watchers[table].Remove(w); j.watchers[table].Len() == 0 {
+		delete(j.watchers, table)
 	}
 }
 
@@ -283,10 +225,8 @@ func (j *journal) unwatch(x *watcher) {
 func (j *journal) wakeAll() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, w := range j.watchers {
-		for _, x := range w.list {
-			x.wake()
-		}
+	for _, s := range j.watchers {
+		s.WakeAll()
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/tabletop-emu/tabletop/engine/internal/watch"
 )
 
 // JournalPosition is a place between two records of a table's journal.
@@ -47,7 +49,8 @@ type JournalReader struct {
 	o        JournalOptions
 	keep     time.Duration
 	restores uint64
-	watcher  *watcher
+	table    uint32
+	watcher  *watch.Watcher
 	at       JournalPosition
 
 	batch []storedRecord // what was read and not returned yet
@@ -83,9 +86,9 @@ func (d *DB) ReadJournal(table string, o JournalOptions) (*JournalReader, error)
 		return nil, fmt.Errorf("table %q: %w", table, err)
 	}
 	r := &JournalReader{d: d, name: table, o: o, at: JournalPosition{Number: o.After}}
-	r.watcher = &watcher{table: t.def.ID, span: o.Span, signal: make(chan struct{}, 1)}
+	r.table, r.watcher = t.def.ID, watch.New(o.Span.Start, o.Span.End)
 	_, r.restores = d.journal.end(d.now)
-	d.journal.watch(r.watcher)
+	d.journal.watch(r.table, r.watcher)
 	r.fill()
 	if r.err != nil {
 		r.Close()
@@ -128,7 +131,7 @@ func (r *JournalReader) Next() bool {
 		r.batch = nil
 		r.advance(r.end)
 		select {
-		case <-r.watcher.signal: // what it tells of is seen now
+		case <-r.watcher.Signal: // what it tells of is seen now
 		default:
 		}
 		if r.fill(); r.err == nil && len(r.batch) == 0 && !r.more {
@@ -154,14 +157,14 @@ func (r *JournalReader) Position() JournalPosition { return r.at }
 // Signal returns a channel that receives a value when, after Next returned false,
 // it may have another answer: there are records in the span, the catalog has
 // changed, the store was restored or closed.
-func (r *JournalReader) Signal() <-chan struct{} { return r.watcher.signal }
+func (r *JournalReader) Signal() <-chan struct{} { return r.watcher.Signal }
 
 // Err returns why Next returned false, nil if there is nothing more yet. Errors:
 // those of ReadJournal, ErrRestored, ErrClosed.
 func (r *JournalReader) Err() error { return r.err }
 
 // Close ends the reader.
-func (r *JournalReader) Close() { r.d.journal.unwatch(r.watcher) }
+func (r *JournalReader) Close() { r.d.journal.unwatch(r.table, r.watcher) }
 
 // fill reads a batch, from the position to the frontier.
 func (r *JournalReader) fill() {

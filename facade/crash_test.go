@@ -36,7 +36,7 @@ func openOnDisk(ctx context.Context, fs vfs.FS, at time.Time) (*onDisk, error) {
 	if err != nil {
 		return nil, err
 	}
-	bt, err := emu.New(emu.Options{DB: db, Now: c.Now})
+	bt, err := emu.New(emu.Options{DB: db, Clock: c})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -35,9 +35,9 @@ var testTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // options.
 func newTestServer(tb testing.TB, change ...func(*Options)) *Server {
 	tb.Helper()
-	now := clock.NewFrozen(testTime).Now
+	now := clock.NewFrozen(testTime)
 	opts := Options{
-		Conn: testBigtable(tb, now), Now: now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
+		Conn: testBigtable(tb, now), Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
 		Logger: slog.New(slog.NewTextHandler(tb.Output(), nil)),
 	}
 	for _, c := range change {

@@ -105,7 +105,7 @@ func newMachine(t *testing.T, r *rapid.T, remote *peer.Conn, tables []modelTable
 		if m.engine, err = engine.Open(engine.Options{Now: m.clock.Now}); err != nil {
 			r.Fatal(err)
 		}
-		if m.bigtable, err = emu.New(emu.Options{DB: m.engine, Now: m.clock.Now}); err != nil {
+		if m.bigtable, err = emu.New(emu.Options{DB: m.engine, Clock: m.clock}); err != nil {
 			r.Fatal(err)
 		}
 		m.opts.Conn = m.bigtable.Conn()

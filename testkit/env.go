@@ -315,7 +315,7 @@ func (e *Env) openStore() error {
 	}
 	c := e.config
 	srv, err := emu.New(emu.Options{
-		DB: db, Now: c.clock.Now, Logger: c.logger, CloneInProcess: c.clone, Seed: c.seed, StreamWorkers: streamWorkers,
+		DB: db, Clock: c.clock, Logger: c.logger, CloneInProcess: c.clone, Seed: c.seed, StreamWorkers: streamWorkers,
 		UnaryInterceptor: e.faults.unary, StreamInterceptor: e.faults.stream,
 	})
 	if err == nil && c.gc == GCBackground {

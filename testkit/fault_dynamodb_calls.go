@@ -457,14 +457,14 @@ func (d *dynamoDBDoor) pastOf(as *Snapshot) (*pastServer, error) {
 	if p := d.past[as]; p != nil {
 		return p, nil
 	}
-	now := d.env.config.clock.Now
-	db, err := engine.Open(engine.Options{Now: now, Logger: d.env.config.logger})
+	clock := d.env.config.clock
+	db, err := engine.Open(engine.Options{Now: clock.Now, Logger: d.env.config.logger})
 	if err != nil {
 		return nil, err
 	}
 	p := &pastServer{db: db}
 	if err = db.Restore(d.env.ctx, as.store); err == nil {
-		if p.bigtable, err = emu.New(emu.Options{DB: db, Now: now, Logger: d.env.config.logger}); err == nil {
+		if p.bigtable, err = emu.New(emu.Options{DB: db, Clock: clock, Logger: d.env.config.logger}); err == nil {
 			p.server, err = facade.New(d.env.ctx, d.options(p.bigtable.Conn()))
 		}
 	}

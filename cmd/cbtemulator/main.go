@@ -93,8 +93,8 @@ func serve(ctx context.Context, address string, stdout, stderr io.Writer) (err e
 	if err != nil {
 		return err
 	}
-	now := clock.New().Now
-	db, err := engine.Open(engine.Options{Now: now, Logger: logger})
+	wall := clock.New()
+	db, err := engine.Open(engine.Options{Now: wall.Now, Logger: logger})
 	if err != nil {
 		return errors.Join(err, lis.Close())
 	}
@@ -102,7 +102,7 @@ func serve(ctx context.Context, address string, stdout, stderr io.Writer) (err e
 	if _, err := db.StartGC(engine.GCSchedule{}); err != nil { // it ends with db
 		return errors.Join(err, lis.Close())
 	}
-	srv, err := emu.New(emu.Options{DB: db, Now: now, Logger: logger})
+	srv, err := emu.New(emu.Options{DB: db, Clock: wall, Logger: logger})
 	if err != nil {
 		return errors.Join(err, lis.Close())
 	}

@@ -301,7 +301,7 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 			return nil, fmt.Errorf("--gc: %w", err)
 		}
 	}
-	o := emu.Options{DB: db, Now: s.clock.Now, Logger: s.logger, Token: s.token}
+	o := emu.Options{DB: db, Clock: s.clock, Logger: s.logger, Token: s.token}
 	if c.Limits == limitsOff {
 		o.Limits = emu.NoLimits
 	}

@@ -2,9 +2,13 @@
 //
 // A [Clock] is wall time plus an offset. It can be advanced, never turned
 // back, and frozen; no package of this module reads the wall clock directly.
+// Who waits for a time waits on the clock, by [Clock.At], and is woken by
+// whatever takes the clock there. A layer that only asks what time it is takes
+// Now alone.
 package clock
 
 import (
+	"container/heap"
 	"sync"
 	"time"
 )
@@ -16,6 +20,9 @@ type Clock struct {
 	offset time.Duration
 	frozen bool
 	last   time.Time // the latest time handed out; Now never answers less
+
+	waits waits       // the earliest first
+	timer *time.Timer // set to the earliest of waits while the clock follows the wall; nil: never was
 }
 
 // New returns a clock that follows the wall clock.
@@ -43,7 +50,23 @@ func (c *Clock) Advance(d time.Duration) time.Time {
 	}
 	c.offset += d
 	c.last = now.Add(d)
+	c.wake()
 	return c.last
+}
+
+// AdvanceTo moves the clock forward to t and returns the new time: t, or what
+// it was if that is later.
+func (c *Clock) AdvanceTo(t time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.nowLocked()
+	if !t.After(now) {
+		return now
+	}
+	c.offset += t.Sub(now)
+	c.last = t
+	c.wake()
+	return t
 }
 
 // Freeze stops the clock at its current time and returns that time. Advance
@@ -53,7 +76,77 @@ func (c *Clock) Freeze() time.Time {
 	defer c.mu.Unlock()
 	c.last = c.nowLocked()
 	c.frozen = true
+	c.wake()
 	return c.last
+}
+
+// At returns a channel that is closed once Now is t or later, never before, and
+// a function that ends the wait: then the channel stays as it is and nothing is
+// left of it. That function may be called at any time, also twice. A wait costs
+// no goroutine, and all those on a clock share one timer.
+func (c *Clock) At(t time.Time) (reached <-chan struct{}, stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := &wait{at: t, reached: make(chan struct{})}
+	if !t.After(c.nowLocked()) {
+		close(w.reached)
+		return w.reached, func() {}
+	}
+	heap.Push(&c.waits, w)
+	if w.place == 0 {
+		c.wake()
+	}
+	return w.reached, func() { c.end(w) }
+}
+
+// wait is a channel to be closed at a time.
+type wait struct {
+	at      time.Time
+	reached chan struct{}
+	place   int // in Clock.waits; -1 once it is no longer there
+}
+
+// end takes a wait away, if it is still there.
+func (c *Clock) end(w *wait) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.place < 0 {
+		return
+	}
+	first := w.place == 0
+	heap.Remove(&c.waits, w.place)
+	if first {
+		c.wake()
+	}
+}
+
+// wake ends the waits for what has come and sets the timer to the next. c.mu is
+// held.
+func (c *Clock) wake() {
+	now := c.nowLocked()
+	for len(c.waits) > 0 && !c.waits[0].at.After(now) {
+		if w, ok := heap.Pop(&c.waits).(*wait); ok {
+			close(w.reached)
+		}
+	}
+	switch {
+	case len(c.waits) > 0 && !c.frozen:
+		// A timer that ran out meanwhile finds nothing to wake, and sets itself anew.
+		if d := c.waits[0].at.Sub(now); c.timer == nil {
+			c.timer = time.AfterFunc(d, c.ring)
+		} else {
+			c.timer.Reset(d)
+		}
+	case c.timer != nil:
+		c.timer.Stop()
+	}
+}
+
+// ring is what the timer calls.
+func (c *Clock) ring() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wake()
 }
 
 func (c *Clock) nowLocked() time.Time {
@@ -65,4 +158,32 @@ func (c *Clock) nowLocked() time.Time {
 		c.last = now
 	}
 	return c.last
+}
+
+// waits is a heap by time.
+type waits []*wait
+
+func (w waits) Len() int           { return len(w) }
+func (w waits) Less(i, j int) bool { return w[i].at.Before(w[j].at) }
+func (w waits) Swap(i, j int) {
+	w[i], w[j] = w[j], w[i]
+	w[i].place, w[j].place = i, j
+}
+
+// Push implements heap.Interface.
+func (w *waits) Push(x any) {
+	if added, ok := x.(*wait); ok {
+		added.place = len(*w)
+		*w = append(*w, added)
+	}
+}
+
+// Pop implements heap.Interface.
+func (w *waits) Pop() any {
+	last := len(*w) - 1
+	out := (*w)[last]
+	(*w)[last] = nil
+	*w = (*w)[:last]
+	out.place = -1
+	return out
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/peer"
 )
 
@@ -22,16 +23,16 @@ var remoteBigtable = flag.String("facade.bigtable", "",
 // process, or an instance of its own at -facade.bigtable, whose clock is its
 // own. Tests that need that clock, or garbage to be collected at a moment, open
 // one in this process themselves.
-func testBigtable(tb testing.TB, now func() time.Time) grpc.ClientConnInterface {
+func testBigtable(tb testing.TB, now *clock.Clock) grpc.ClientConnInterface {
 	tb.Helper()
 	if *remoteBigtable != "" {
 		return dialRemote(tb)
 	}
-	db, err := engine.Open(engine.Options{Now: now})
+	db, err := engine.Open(engine.Options{Now: now.Now})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	srv, err := emu.New(emu.Options{DB: db, Now: now, CloneInProcess: true})
+	srv, err := emu.New(emu.Options{DB: db, Clock: now, CloneInProcess: true})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -160,7 +161,7 @@ var wideTables = map[string]wideTable{
 func loadWide(tb testing.TB, w wideTable, n int, change ...func(*Options)) (*Store, *tabledef.Table, []attr.Item) {
 	tb.Helper()
 	m := loadMapping(tb, w.rules)
-	o := testOptions(testBigtable(tb, time.Now), m)
+	o := testOptions(testBigtable(tb, clock.New()), m)
 	for _, c := range change {
 		c(&o)
 	}

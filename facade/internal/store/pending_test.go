@@ -2,7 +2,8 @@ package store
 
 import (
 	"testing"
-	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
 // TestStore_SettleForgotten: a row that is being settled while its table goes is
@@ -10,7 +11,7 @@ import (
 func TestStore_SettleForgotten(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	s := openStore(t, testOptions(testBigtable(t, time.Now)))
+	s := openStore(t, testOptions(testBigtable(t, clock.New())))
 	m, err := s.mark(ctx, "Gone", []byte("row"))
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ import (
 var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
 	"emu": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()
-		return testBigtable(tb, nil)
+		return testBigtable(tb, clock.New())
 	},
 	"bttest": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()
