@@ -191,7 +191,7 @@ func (w *rowBatch) addOrdered(muts []Mutation) error {
 			return fmt.Errorf("mutation %d: %w", i, err)
 		}
 	}
-	w.work += o.deleted.work
+	w.work += o.deleted.Work
 	return o.write()
 }
 

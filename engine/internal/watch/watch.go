@@ -79,7 +79,7 @@ func (s *Set) settle() {
 	s.reach = s.reach[:0]
 	for i, w := range s.list {
 		end := w.end
-		if i > 0 && len(end) > 0 && !before(s.reach[i-1], end) {
+		if i > 0 && len(end) > 0 && (len(s.reach[i-1]) == 0 || before(end, s.reach[i-1])) {
 			end = s.reach[i-1]
 		}
 		s.reach = append(s.reach, end)
