@@ -41,7 +41,8 @@
 //   - engine/internal/memfs is the file system that a store in memory lives in,
 //     engine/internal/watch tells readers of journals that there is more,
 //     engine/internal/keyset is what a call's mutations have deleted.
-//   - emu/internal/filter evaluates row filters, emu/internal/view says what an
+//   - emu/internal/filter evaluates row filters, emu/internal/changes has the
+//     partitions, tokens and messages of change streams, emu/internal/view says what an
 //     authorized view holds, emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.
 //

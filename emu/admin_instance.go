@@ -357,6 +357,9 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 			if protected(t) {
 				return statusProtected(t.Name, "DeleteInstance")
 			}
+			if err := checkNoStream(t, "DeleteInstance"); err != nil {
+				return err
+			}
 		}
 		if err := checkUnprotectedViews(tx, instancePrefix(name), "DeleteInstance"); err != nil {
 			return err

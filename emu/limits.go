@@ -91,6 +91,10 @@ const (
 	// firstMessageBytes is the size at which the first response of ReadRows is
 	// sent: who waits for it has nothing yet.
 	firstMessageBytes = 32 << 10
+	// defaultHeartbeat is that of ReadChangeStreamRequest.heartbeat_duration.
+	defaultHeartbeat = 5 * time.Second
+	// maxSilence is how long, by the wall clock, a change stream says nothing.
+	maxSilence = 20 * time.Second
 	// maxChunkValueBytes is the largest piece of a value in one chunk.
 	maxChunkValueBytes = 960 << 10
 	// scannedPerMessage is how many rows and cells ReadRows reads without

@@ -43,7 +43,7 @@ type Options struct {
 	DB *engine.DB
 	// Clock is the time source of latencies in request statistics, of resources
 	// and operations, and of the age of consistency tokens, and what requests wait
-	// on. The times of cells come from the DB, whose Options.Now is to be that of
+	// on. The times of cells come from the DB, whose engine.Options.Now is to be that of
 	// the same clock. Default: the wall clock.
 	Clock Clock
 	// Logger receives panics of handlers and other faults of the server. Default:
@@ -67,6 +67,14 @@ type Options struct {
 	// with the server: a server for a single test is better off with few. Default:
 	// 64.
 	StreamWorkers uint32
+	// After returns a channel that receives a value when the duration has passed,
+	// whatever Clock says: change streams give a sign of life after 20 seconds
+	// without one. Default: time.After.
+	After func(time.Duration) <-chan time.Time
+	// AnyPartition lets ReadChangeStream read any range of keys in one stream, for
+	// tests that want all changes. Default: a range that is not one of the table's
+	// partitions is answered by the tokens for those which are, as by the service.
+	AnyPartition bool
 	// CloneInProcess copies every message on the channel that Conn returns, as
 	// a wire would. It is for tests that look for a message changed after it was
 	// handed over. Default: messages are shared.
@@ -95,6 +103,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.After == nil {
+		o.After = time.After
 	}
 	o.StreamWorkers = cmp.Or(o.StreamWorkers, streamWorkers)
 	return o

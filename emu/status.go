@@ -188,6 +188,12 @@ func statusLargeRow(row []byte) error {
 	return detailed.Err()
 }
 
+// statusStopping ends a change stream of a server that stops: clients go on from
+// their last token. Ours.
+func statusStopping() error {
+	return newStatus(codes.Unavailable, "The server stops.")
+}
+
 // statusPanic answers for a handler that panicked. Ours.
 func statusPanic(fullMethod string, r any) error {
 	return newStatus(codes.Internal, "%s: internal fault: %v", fullMethod, r)
@@ -218,7 +224,11 @@ func toStatus(err error) error {
 		code = codes.FailedPrecondition
 	case errors.Is(err, engine.ErrNoSpace):
 		code = codes.ResourceExhausted // clients do not ask again: it takes an administrator
-	case errors.Is(err, engine.ErrClosed):
+	case errors.Is(err, engine.ErrNoJournal):
+		code = codes.FailedPrecondition
+	case errors.Is(err, engine.ErrJournalPosition), errors.Is(err, engine.ErrJournalTrimmed):
+		code = codes.InvalidArgument
+	case errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrRestored):
 		code = codes.Unavailable
 	}
 	return newStatus(code, "%v", err)

@@ -15,7 +15,7 @@ type Range struct{ Lower, Upper []byte }
 // Set is a set of keys. The zero value is empty.
 type Set struct {
 	ranges *btree.BTreeG[Range] // disjoint, not adjacent; nil is none
-	Work   int                     // ranges looked at, for tests
+	Work   int                  // ranges looked at, for tests
 }
 
 // Add adds r to the set and returns the parts of it that were not in there,
