@@ -43,7 +43,7 @@
 //     engine/internal/keyset is what a call's mutations have deleted.
 //   - emu/internal/filter evaluates row filters, emu/internal/changes has the
 //     partitions, tokens and messages of change streams, emu/internal/view says what an
-//     authorized view holds, emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.
+//     authorized view holds, emu/internal/bundle judges schema bundles, emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.
 //
 // Inside, the DynamoDB and the migration:

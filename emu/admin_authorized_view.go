@@ -49,7 +49,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 		} else if found {
 			return statusExists("Authorized view", v.GetName())
 		}
-		if err := s.checkSubset(t, v.GetSubsetView()); err != nil {
+		if err := s.checkSubset(t, nil, v.GetSubsetView()); err != nil {
 			return err
 		}
 		if v.Etag, err = newEtag(tx); err != nil {
@@ -67,8 +67,9 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 }
 
 // checkSubset checks a definition: at most 100 parameters, bounds of keys and
-// qualifiers, families that the table has.
-func (s *Server) checkSubset(t *engine.Table, d *btapb.AuthorizedView_SubsetView) error {
+// qualifiers, families that the table has. Those that the view had before may
+// have been dropped since.
+func (s *Server) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_SubsetView) error {
 	const field = "authorized_view.subset_view"
 	if err := s.limit(view.Parameters(d), maxViewParameters, field, "row prefixes, families and qualifiers"); err != nil {
 		return err
@@ -80,7 +81,7 @@ func (s *Server) checkSubset(t *engine.Table, d *btapb.AuthorizedView_SubsetView
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.GetFamilySubsets())) {
 		at := field + ".family_subsets[" + name + "]"
-		if _, err := family(t, name); err != nil {
+		if _, err := family(t, name); err != nil && was.GetFamilySubsets()[name] == nil {
 			return statusInvalid(at, "table %s has no family of the name", t.Name)
 		}
 		subset := d.GetFamilySubsets()[name]
@@ -185,6 +186,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 		if err := checkEtag(v.GetName(), given.GetEtag(), v.GetEtag()); err != nil {
 			return err
 		}
+		was := proto.CloneOf(v.GetSubsetView())
 		if err := applyMask(v, proto.CloneOf(given), paths); err != nil {
 			return err
 		}
@@ -196,7 +198,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 			if err != nil {
 				return err
 			}
-			if err := s.checkSubset(t, v.GetSubsetView()); err != nil {
+			if err := s.checkSubset(t, was, v.GetSubsetView()); err != nil {
 				return err
 			}
 		}

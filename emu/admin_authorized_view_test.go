@@ -439,7 +439,8 @@ func TestTrap165_TestIamPermissions(t *testing.T) {
 	e := newTable(t, "f")
 	view := e.mustCreateView("v", viewOf(subset(nil)))
 	asked := []string{"bigtable.authorizedViews.update", "bigtable.authorizedViews.get", "bigtable.authorizedViews.update"}
-	for resource, want := range map[string][]string{view: asked, view + "x": nil, testTable: asked, testTable + "x/authorizedViews/v": nil} {
+	bundle := e.mustCreateBundle("s", avroBundle(`"int"`)).GetName()
+	for resource, want := range map[string][]string{bundle: asked, bundle + "x": nil, view: asked, view + "x": nil, testTable: asked, testTable + "x/authorizedViews/v": nil} {
 		got, err := e.admin.TestIamPermissions(e.ctx(), &iampb.TestIamPermissionsRequest{Resource: resource, Permissions: asked})
 		if err != nil {
 			t.Error(err)
@@ -467,15 +468,18 @@ func TestTrap166_PoliciesOfTheDeleted(t *testing.T) {
 		return len(p.GetBindings()) > 0
 	}
 	view := e.mustCreateView("v", viewOf(subset(nil)))
-	for _, resource := range []string{testTable, view} {
+	bundle := e.mustCreateBundle("s", avroBundle(`"int"`)).GetName()
+	for _, resource := range []string{testTable, view, bundle} {
 		if _, err := e.admin.SetIamPolicy(e.ctx(), &iampb.SetIamPolicyRequest{Resource: resource, Policy: proto.CloneOf(policy)}); err != nil || !has(resource) {
 			t.Fatal(err)
 		}
 	}
 	wantCode(t, e.deleteView(view, ""), codes.OK)
 	e.mustCreateView("v", viewOf(subset(nil)))
-	if has(view) || !has(testTable) {
-		t.Error("the policy of a deleted view is there, or that of its table is not")
+	wantCode(t, e.deleteBundle(bundle, ""), codes.OK)
+	e.mustCreateBundle("s", avroBundle(`"int"`))
+	if has(view) || has(bundle) || !has(testTable) {
+		t.Error("the policy of a deleted view or bundle is there, or that of its table is not")
 	}
 	wantCode(t, e.deleteTable(), codes.OK)
 	e.createTable("t", "f")

@@ -147,6 +147,20 @@ func changeScript() []step {
 			_, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{Table: &btapb.Table{Name: table}, UpdateMask: mask("change_stream_config")})
 			return err
 		}},
+		{"CreateSchemaBundle", func(e *env) error {
+			_, err := e.admin.CreateSchemaBundle(e.ctx(), &btapb.CreateSchemaBundleRequest{Parent: table, SchemaBundleId: "s", SchemaBundle: avroBundle(`"int"`)})
+			return err
+		}},
+		{"UpdateSchemaBundle", func(e *env) error {
+			b := avroBundle(`"long"`)
+			b.Name = table + "/schemaBundles/s"
+			_, err := e.admin.UpdateSchemaBundle(e.ctx(), &btapb.UpdateSchemaBundleRequest{SchemaBundle: b})
+			return err
+		}},
+		{"DeleteSchemaBundle", func(e *env) error {
+			_, err := e.admin.DeleteSchemaBundle(e.ctx(), &btapb.DeleteSchemaBundleRequest{Name: table + "/schemaBundles/s"})
+			return err
+		}},
 		{"DeleteTable", deleteTable},
 		{"UndeleteTable", func(e *env) error {
 			_, err := e.admin.UndeleteTable(e.ctx(), &btapb.UndeleteTableRequest{Name: table})

@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Policies of instances, tables and authorized views are stored and returned, and never
+// Policies of instances, tables, views and bundles are stored and returned, and never
 // enforced: callers have no identity, and may do everything. A policy's etag is
 // its revision, eight bytes big-endian; that of a resource without one is
 // unsetPolicyEtag.
@@ -24,18 +24,18 @@ import (
 // python-bigtable, tests of policies.
 var unsetPolicyEtag = []byte{0x00, 0x20, 0x01}
 
-// GetIamPolicy returns the policy of a table or of an authorized view.
+// GetIamPolicy returns the policy of a table, an authorized view or a schema bundle.
 func (s tableAdminService) GetIamPolicy(ctx context.Context, req *iampb.GetIamPolicyRequest) (*iampb.Policy, error) {
 	return s.policy(ctx, req, tablePolicy)
 }
 
-// SetIamPolicy replaces the policy of a table or of an authorized view.
+// SetIamPolicy replaces the policy of a table, an authorized view or a schema bundle.
 func (s tableAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest) (*iampb.Policy, error) {
 	return s.setPolicy(ctx, req, tablePolicy)
 }
 
-// TestIamPermissions grants all permissions on a table or an authorized view
-// that exists, and none on one that does not.
+// TestIamPermissions grants all permissions on a table, an authorized view or a
+// schema bundle that exists, and none on one that does not.
 func (s tableAdminService) TestIamPermissions(_ context.Context, req *iampb.TestIamPermissionsRequest) (*iampb.TestIamPermissionsResponse, error) {
 	err := tablePolicy(s.db, req.GetResource())
 	if status.Code(err) == codes.InvalidArgument { // no name of such a resource
@@ -66,9 +66,12 @@ func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.T
 // tablePolicy refuses the name of a table, or of what lies under one, that does
 // not exist.
 func tablePolicy(r catalogReader, name string) (err error) {
-	if hasShape(name, "projects", "instances", "tables", "authorizedViews") {
+	switch {
+	case hasShape(name, "projects", "instances", "tables", "authorizedViews"):
 		_, err = findAuthorizedView(r, "resource", name)
-	} else {
+	case hasShape(name, "projects", "instances", "tables", "schemaBundles"):
+		_, err = findSchemaBundle(r, "resource", name)
+	default:
 		_, err = findTable(r, "resource", name)
 	}
 	return err

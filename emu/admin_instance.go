@@ -204,7 +204,7 @@ func forget(tx *engine.CatalogTx, name string) error {
 	if err := tx.PurgeTables(instancePrefix(name)); err != nil {
 		return err
 	}
-	for _, kind := range []string{kindCluster, kindAppProfile, kindAuthorizedView, kindPolicy} {
+	for _, kind := range []string{kindCluster, kindAppProfile, kindAuthorizedView, kindSchemaBundle, kindPolicy} {
 		under, err := tx.Resources(kind + name + "/")
 		if err != nil {
 			return err

@@ -20,11 +20,13 @@ const (
 	maxFilterBytes = 20_480 // RowFilter, serialized
 	maxFilterDepth = 20     // RowFilter: chains, interleaves and conditions around a filter
 
-	maxTableIDBytes      = 50    // CreateTableRequest.table_id
-	maxFamilyNameBytes   = 64    // Family.name
-	maxResourceIDBytes   = 50    // of backups and snapshots: their requests; of views: Terraform's documentation; of bundles (belief)
-	maxViewParameters    = 100   // quotas page; how it counts is a belief
-	maxTablesPerInstance = 1_000 // quotas page
+	maxTableIDBytes      = 50      // CreateTableRequest.table_id
+	maxFamilyNameBytes   = 64      // Family.name
+	maxResourceIDBytes   = 50      // of backups and snapshots: their requests; of views: Terraform's documentation; of bundles (belief)
+	maxViewParameters    = 100     // quotas page; how it counts is a belief
+	maxSchemaBundles     = 10      // a table (belief)
+	maxSchemaBundleBytes = 4 << 20 // SchemaBundle, serialized (belief)
+	maxTablesPerInstance = 1_000   // quotas page
 
 	maxGCRuleBytes    = 500       // ColumnFamily.gc_rule, serialized
 	minGCRuleAgeNanos = 1_000_000 // GcRule.max_age: at least a millisecond

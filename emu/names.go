@@ -36,6 +36,14 @@ func parseAuthorizedView(field, name string) error {
 	return nil
 }
 
+// parseSchemaBundle checks the name of a schema bundle.
+func parseSchemaBundle(field, name string) error {
+	if !hasShape(name, "projects", "instances", "tables", "schemaBundles") {
+		return statusBadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE/schemaBundles/BUNDLE")
+	}
+	return nil
+}
+
 // checkID checks the id of a resource to be created:
 // [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters.
 func (s *Server) checkID(field, id string) error {

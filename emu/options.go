@@ -43,7 +43,7 @@ type Options struct {
 	DB *engine.DB
 	// Clock is the time source of latencies in request statistics, of resources
 	// and operations, and of the age of consistency tokens, and what requests wait
-	// on. The times of cells come from the DB, whose engine.Options.Now is to be that of
+	// on. The times of cells come from the DB, whose Now is to be that of
 	// the same clock. Default: the wall clock.
 	Clock Clock
 	// Logger receives panics of handlers and other faults of the server. Default:

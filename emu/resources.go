@@ -27,6 +27,7 @@ const (
 	kindCluster        = "cluster/"          // btapb.Cluster
 	kindAppProfile     = "appProfile/"       // btapb.AppProfile
 	kindAuthorizedView = "authorizedView/"   // btapb.AuthorizedView
+	kindSchemaBundle   = "schemaBundle/"     // btapb.SchemaBundle
 	kindPartitions     = "changePartitions/" // a partitionState, by the name of its table
 	kindPolicy         = "policy/"           // iampb.Policy, by the name of what it governs
 	kindOperation      = "operation/"        // longrunningpb.Operation, by its number in 20 digits
@@ -141,7 +142,7 @@ func checkEtag(name, given, is string) error {
 // removeUnder deletes the resources of kinds that lie under a table: those that
 // UndeleteTable would bring back with it.
 func removeUnder(tx *engine.CatalogTx, table string) error {
-	for _, kind := range []string{kindAuthorizedView, kindPolicy} {
+	for _, kind := range []string{kindAuthorizedView, kindSchemaBundle, kindPolicy} {
 		under, err := tx.Resources(kind + table + "/")
 		if err != nil {
 			return err

@@ -57,6 +57,16 @@ var rpcSeeds = map[string][]string{
 		`authorized_view {name: "projects/p/instances/i/tables/t/authorizedViews/v" deletion_protection: true} update_mask {paths: "*"}`,
 	},
 	"BigtableTableAdmin.DeleteAuthorizedView": {`name: "projects/p/instances/i/tables/t/authorizedViews/v"`},
+	"BigtableTableAdmin.CreateSchemaBundle": {
+		`parent: "projects/p/instances/i/tables/t" schema_bundle_id: "new" schema_bundle {avro_schema {json_schemas: "{\"type\": \"array\", \"items\": \"int\"}"}}`,
+		`parent: "projects/p/instances/i/tables/t" schema_bundle_id: "new" schema_bundle {proto_schema {proto_descriptors: "\n\x07\n\x05a.txt"}}`,
+	},
+	"BigtableTableAdmin.UpdateSchemaBundle": {
+		`schema_bundle {name: "projects/p/instances/i/tables/t/schemaBundles/s" proto_schema {proto_descriptors: "\n\x07\n\x05b.txt"}} update_mask {paths: "proto_schema"}`,
+	},
+	"BigtableTableAdmin.GetSchemaBundle":    {`name: "projects/p/instances/i/tables/t/schemaBundles/s"`},
+	"BigtableTableAdmin.ListSchemaBundles":  {`parent: "projects/p/instances/i/tables/t" page_size: 1`},
+	"BigtableTableAdmin.DeleteSchemaBundle": {`name: "projects/p/instances/i/tables/t/schemaBundles/s"`},
 	"BigtableTableAdmin.ModifyColumnFamilies": {
 		`name: "projects/p/instances/i/tables/t" modifications {id: "n" create {value_type {aggregate_type {sum {} input_type {int64_type {encoding {big_endian_bytes {}}}}}}}} modifications {id: "f" update {gc_rule {max_num_versions: 1}} update_mask {paths: "gc_rule"}} modifications {id: "g" drop: true}`,
 	},
@@ -243,8 +253,8 @@ func (s *sentSession) Send(r *btpb.SessionResponse) error {
 	return nil
 }
 
-// FuzzOpenTable sends sessions: an opening message, and two virtual RPCs of
-// which each is a message laid over one that means something.
+// FuzzOpenTable sends sessions on a table and on a view: an opening message, and
+// two virtual RPCs of which each is a message laid over one that means something.
 func FuzzOpenTable(f *testing.F) {
 	z := newFuzzed(f)
 	marshal := func(m proto.Message) []byte {
@@ -266,6 +276,9 @@ func FuzzOpenTable(f *testing.F) {
 	f.Add(marshal(open), virtual(1, read), virtual(2, write))
 	f.Add(marshal(open), virtual(1, write), marshal(&btpb.SessionRequest{Payload: &btpb.SessionRequest_CloseSession{CloseSession: &btpb.CloseSessionRequest{}}}))
 	f.Add(virtual(1, read), virtual(2, read), virtual(2, read))
+	// On the wire, sessions of both kinds are the same but for the name.
+	open.GetOpenSession().Payload = marshal(&btpb.OpenAuthorizedViewRequest{AuthorizedViewName: viewName("v"), Permission: btpb.OpenAuthorizedViewRequest_PERMISSION_READ_WRITE})
+	f.Add(marshal(open), virtual(1, read), virtual(2, write))
 	f.Fuzz(func(t *testing.T, first, second, third []byte) {
 		s := &sentSession{ctx: t.Context()}
 		for _, b := range [][]byte{first, second, third} {
@@ -275,7 +288,11 @@ func FuzzOpenTable(f *testing.F) {
 			}
 			s.requests = append(s.requests, m)
 		}
-		err := dataService{Server: z.srv}.OpenTable(s)
+		kind := &tableSessions
+		if name, _ := targetOf(s.requests[0]); strings.Contains(name, "/authorizedViews/") {
+			kind = &authorizedViewSessions
+		}
+		err := dataService{Server: z.srv}.openSession(kind, s)
 		checkStatus(t, &btpb.SessionRequest{}, err)
 		wrote := false
 		for _, a := range s.answers {

@@ -236,14 +236,15 @@ func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 
 // Resource is something that was created in addition to tables.
 type Resource struct {
-	Kind    string        // "instance", "cluster", "app profile", "authorized view", or "policy"
+	Kind    string        // "instance", "cluster", "app profile", "authorized view", "schema bundle", or "policy"
 	Name    string        // its resource name; for a policy, that of the resource it governs
 	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
-// Resources returns the instances, clusters, app profiles and views that were
-// created, and the policies that were set, by kind and name. What exists
-// implicitly is not among them, nor are operations.
+// Resources returns the instances, clusters, app profiles, authorized views and
+// schema bundles that were created, and the policies that were set, by kind and
+// name. What exists implicitly is not among them, nor are operations, nor what a
+// deleted table had, which waits for UndeleteTable.
 func (s *Server) Resources() ([]Resource, error) {
 	var out []Resource
 	for _, kind := range []struct {
@@ -254,6 +255,7 @@ func (s *Server) Resources() ([]Resource, error) {
 		{kindCluster, "cluster", &btapb.Cluster{}},
 		{kindAppProfile, "app profile", &btapb.AppProfile{}},
 		{kindAuthorizedView, "authorized view", &btapb.AuthorizedView{}},
+		{kindSchemaBundle, "schema bundle", &btapb.SchemaBundle{}},
 		{kindPolicy, "policy", &iampb.Policy{}},
 	} {
 		found, err := s.db.Resources(kind.prefix)
@@ -261,6 +263,11 @@ func (s *Server) Resources() ([]Resource, error) {
 			return nil, err
 		}
 		for _, r := range found {
+			if name := strings.TrimPrefix(r.Name, kind.prefix); strings.Contains(name, "/tables/") {
+				if _, err := s.db.Table(segments(name, 6)); err != nil {
+					continue
+				}
+			}
 			m := kind.message.ProtoReflect().New().Interface()
 			if err := unmarshalResource(r.Name, r.Value, m); err != nil {
 				return nil, err

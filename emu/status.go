@@ -168,6 +168,11 @@ func statusAborted(format string, args ...any) error {
 	return newStatus(codes.Aborted, format, args...)
 }
 
+// statusTooManyBundles refuses another schema bundle. Ours.
+func statusTooManyBundles(table string) error {
+	return newStatus(codes.ResourceExhausted, "Table %s has %d schema bundles, the most a table can have.", table, maxSchemaBundles)
+}
+
 // statusTooManyTables refuses another table. Ours.
 func statusTooManyTables(instance string) error {
 	return newStatus(codes.ResourceExhausted, "Instance %s has %d tables, the most an instance can have.", instance, maxTablesPerInstance)

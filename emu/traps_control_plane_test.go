@@ -502,6 +502,23 @@ func TestTrap64_AdminRacesData(t *testing.T) {
 			_, err := instances.DeleteAppProfile(ctx, &btapb.DeleteAppProfileRequest{Name: testInstance + "/appProfiles/" + id, IgnoreWarnings: true})
 			return err
 		},
+		"bundles": func(i int) error {
+			id := fmt.Sprintf("s%d", i%2)
+			name := testTable + "/schemaBundles/" + id
+			_, created := e.admin.CreateSchemaBundle(ctx, &btapb.CreateSchemaBundleRequest{Parent: testTable, SchemaBundleId: id, SchemaBundle: avroBundle(`"int"`)})
+			updated := avroBundle(`"long"`)
+			updated.Name = name
+			_, changed := e.admin.UpdateSchemaBundle(ctx, &btapb.UpdateSchemaBundleRequest{SchemaBundle: updated})
+			_, got := e.admin.GetSchemaBundle(ctx, &btapb.GetSchemaBundleRequest{Name: name})
+			_, listed := e.admin.ListSchemaBundles(ctx, &btapb.ListSchemaBundlesRequest{Parent: testTable})
+			_, deleted := e.admin.DeleteSchemaBundle(ctx, &btapb.DeleteSchemaBundleRequest{Name: name})
+			for _, err := range []error{created, changed, got, listed, deleted} {
+				if code := status.Code(err); code != codes.NotFound && code != codes.AlreadyExists && err != nil {
+					return err
+				}
+			}
+			return nil
+		},
 		"views": func(i int) error {
 			id := fmt.Sprintf("v%d", i%2)
 			name := testTable + "/authorizedViews/" + id

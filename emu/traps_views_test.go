@@ -98,6 +98,14 @@ func TestTrap127_WritesOutside(t *testing.T) {
 	e.modifyFamilies("t", dropFamily("f"))
 	wantTexts(t, "of a family that was dropped", e.readThrough(view, &btpb.ReadRowsRequest{}))
 	wantCode(t, e.mutateThrough(view, "r1", set("f", "a", 0, "x")), codes.NotFound)
+	got, err := e.getView(view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.GetSubsetView().RowPrefixes = nil
+	if _, err := e.updateView(got); err != nil {
+		t.Errorf("a view of a family that was dropped: %v", err)
+	}
 }
 
 func TestTrap128_MutateRows(t *testing.T) {

@@ -12,19 +12,24 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Texts from few letters, so that prefixes meet what begins with them.
-var (
-	someKey       = rapid.StringOfN(rapid.SampledFrom([]rune("ab\x00")), 1, 3, -1)
-	someQualifier = rapid.StringOfN(rapid.SampledFrom([]rune("ab\x00")), 0, 2, -1)
-	someFamily    = rapid.SampledFrom([]string{"g", "f", "h"})
-)
+// Texts from few letters, so that prefixes meet what begins with them. Generators
+// are made anew for each draw: parallel tests must not share them.
+func someKey() *rapid.Generator[string] {
+	return rapid.StringOfN(rapid.SampledFrom([]rune("ab\x00")), 1, 3, -1)
+}
+
+func someQualifier() *rapid.Generator[string] {
+	return rapid.StringOfN(rapid.SampledFrom([]rune("ab\x00")), 0, 2, -1)
+}
+
+func someFamily() *rapid.Generator[string] { return rapid.SampledFrom([]string{"g", "f", "h"}) }
 
 // drawSubset draws a definition.
 func drawSubset(t *rapid.T) *btapb.AuthorizedView_SubsetView {
-	d := subset(rapid.SliceOfN(someQualifier, 0, 3).Draw(t, "row prefixes"))
-	for _, family := range rapid.SliceOfNDistinct(someFamily, 0, 3, rapid.ID).Draw(t, "families") {
-		s := columns(family, "", rapid.SliceOfN(someQualifier, 0, 2).Draw(t, "prefixes")...).subset
-		for _, q := range rapid.SliceOfN(someQualifier, 0, 3).Draw(t, "qualifiers") {
+	d := subset(rapid.SliceOfN(someQualifier(), 0, 3).Draw(t, "row prefixes"))
+	for _, family := range rapid.SliceOfNDistinct(someFamily(), 0, 3, rapid.ID).Draw(t, "families") {
+		s := columns(family, "", rapid.SliceOfN(someQualifier(), 0, 2).Draw(t, "prefixes")...).subset
+		for _, q := range rapid.SliceOfN(someQualifier(), 0, 3).Draw(t, "qualifiers") {
 			s.Qualifiers = append(s.Qualifiers, []byte(q))
 		}
 		d.FamilySubsets[family] = s
@@ -67,9 +72,9 @@ func drawFilter(t *rapid.T, depth int, sinks bool) *btpb.RowFilter {
 	case 6:
 		return columnLimitOf(rapid.Int32Range(1, 2).Draw(t, "versions"))
 	case 7:
-		from, to := someQualifier.Draw(t, "from"), someQualifier.Draw(t, "to")
+		from, to := someQualifier().Draw(t, "from"), someQualifier().Draw(t, "to")
 		return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: &btpb.ColumnRange{
-			FamilyName:     someFamily.Draw(t, "of"),
+			FamilyName:     someFamily().Draw(t, "of"),
 			StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: []byte(min(from, to))},
 			EndQualifier:   &btpb.ColumnRange_EndQualifierClosed{EndQualifierClosed: []byte(max(from, to))},
 		}}}
@@ -105,7 +110,7 @@ func drawPair(rt *rapid.T, e *env) *viewPair {
 	}
 	type column struct{ row, family, qualifier string }
 	for _, c := range rapid.SliceOfN(rapid.Custom(func(t *rapid.T) column {
-		return column{someKey.Draw(t, "row"), someFamily.Draw(t, "family"), someQualifier.Draw(t, "qualifier")}
+		return column{someKey().Draw(t, "row"), someFamily().Draw(t, "family"), someQualifier().Draw(t, "qualifier")}
 	}), 0, 40).Draw(rt, "cells") {
 		for i := range rapid.Int64Range(1, 2).Draw(rt, "versions") {
 			m := set(c.family, c.qualifier, 1000*i, c.row)
@@ -143,8 +148,8 @@ func TestProperty_ReadThroughView(t *testing.T) {
 				Filter: drawFilter(rt, 3, true), RequestStatsView: btpb.ReadRowsRequest_REQUEST_STATS_NONE,
 			}
 			if rapid.Bool().Draw(rt, "of rows") {
-				req.Rows = rowsOf(rapid.SliceOfN(someKey, 0, 3).Draw(rt, "keys")...)
-				if from, to := someKey.Draw(rt, "from"), someKey.Draw(rt, "to"); from < to {
+				req.Rows = rowsOf(rapid.SliceOfN(someKey(), 0, 3).Draw(rt, "keys")...)
+				if from, to := someKey().Draw(rt, "from"), someKey().Draw(rt, "to"); from < to {
 					req.Rows.RowRanges = []*btpb.RowRange{closedOpen(from, to)}
 				}
 			}
@@ -167,10 +172,10 @@ func TestProperty_WriteThroughView(t *testing.T) {
 	e := newEnv(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		p := drawPair(rt, e)
-		row := someKey.Draw(rt, "row")
+		row := someKey().Draw(rt, "row")
 		allowed := holdsRow(p.d, row)
 		mutation := rapid.Custom(func(t *rapid.T) *btpb.Mutation {
-			family, qualifier := someFamily.Draw(t, "family"), someQualifier.Draw(t, "qualifier")
+			family, qualifier := someFamily().Draw(t, "family"), someQualifier().Draw(t, "qualifier")
 			switch rapid.IntRange(0, 5).Draw(t, "mutation") {
 			case 0:
 				allowed = allowed && slices.ContainsFunc(p.d.GetFamilySubsets()[family].GetQualifierPrefixes(), func(p []byte) bool { return len(p) == 0 })

@@ -33,7 +33,7 @@ type conditionInput struct {
 	ConditionExpression       *string
 	ExpressionAttributeNames  map[string]string
 	ExpressionAttributeValues map[string]wire.Value
-	Expected                  map[string]legacy.Expected
+	Expected                  map[string]legacy.ExpectedAttributeValue
 	ConditionalOperator       *string
 }
 

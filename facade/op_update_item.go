@@ -20,7 +20,7 @@ type updateItemInput struct {
 	TableName        *string
 	Key              *wire.Item
 	UpdateExpression *string
-	AttributeUpdates map[string]legacy.Update
+	AttributeUpdates map[string]legacy.AttributeValueUpdate
 	writeInput
 }
 

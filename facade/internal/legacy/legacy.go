@@ -43,16 +43,17 @@ type Condition struct {
 	ComparisonOperator *string
 }
 
-// Expected is one element of Expected.
-type Expected struct {
+// ExpectedAttributeValue is one element of Expected. A request that has something
+// else in its place is answered with the name of the type, as the model has it.
+type ExpectedAttributeValue struct {
 	Value              *wire.Value
 	Exists             *wire.Flag
 	ComparisonOperator *string
 	AttributeValueList []wire.Value
 }
 
-// Update is one element of AttributeUpdates.
-type Update struct {
+// AttributeValueUpdate is one element of AttributeUpdates.
+type AttributeValueUpdate struct {
 	Value  *wire.Value
 	Action *string
 }
@@ -81,7 +82,7 @@ func (p Parameters) CheckConditions(member string, conditions map[string]Conditi
 	}
 }
 
-func (p Parameters) CheckExpected(expected map[string]Expected) {
+func (p Parameters) CheckExpected(expected map[string]ExpectedAttributeValue) {
 	if p.Current {
 		return // its own check, see expectedPart
 	}
@@ -90,7 +91,7 @@ func (p Parameters) CheckExpected(expected map[string]Expected) {
 	}
 }
 
-func (p Parameters) CheckUpdates(updates map[string]Update) {
+func (p Parameters) CheckUpdates(updates map[string]AttributeValueUpdate) {
 	for _, name := range sorted(updates) {
 		p.By.Enum("AttributeUpdates."+name+".member.Action", updates[name].Action, "ADD", "PUT", "DELETE")
 	}
@@ -194,7 +195,7 @@ func (p Parameters) Filter(conditions map[string]Condition, operator *string) (*
 }
 
 // Condition turns Expected into a condition, nil for none.
-func (p Parameters) Condition(expected map[string]Expected, operator *string) (*expr.Condition, error) {
+func (p Parameters) Condition(expected map[string]ExpectedAttributeValue, operator *string) (*expr.Condition, error) {
 	joint, err := p.joint(operator, len(expected))
 	if err != nil || len(expected) == 0 {
 		return nil, err
@@ -216,7 +217,7 @@ func (p Parameters) Condition(expected map[string]Expected, operator *string) (*
 }
 
 // expectedPart returns the comparison that an element of Expected stands for.
-func (p Parameters) expectedPart(name string, e Expected) (operator string, list []wire.Value, err error) {
+func (p Parameters) expectedPart(name string, e ExpectedAttributeValue) (operator string, list []wire.Value, err error) {
 	list = e.AttributeValueList
 	if e.Value != nil {
 		list = []wire.Value{*e.Value}
@@ -306,7 +307,7 @@ func (p Parameters) KeyConditions(conditions map[string]Condition) (*expr.KeyCon
 }
 
 // Update turns AttributeUpdates into an update, nil for none.
-func (p Parameters) Update(updates map[string]Update) (*expr.Update, error) {
+func (p Parameters) Update(updates map[string]AttributeValueUpdate) (*expr.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil
 	}
@@ -328,7 +329,7 @@ func (p Parameters) Update(updates map[string]Update) (*expr.Update, error) {
 }
 
 // checkUpdate checks an element of AttributeUpdates and returns its action.
-func (p Parameters) checkUpdate(name string, u Update) (action string, err error) {
+func (p Parameters) checkUpdate(name string, u AttributeValueUpdate) (action string, err error) {
 	if err := p.name(name); err != nil {
 		return "", err
 	}
