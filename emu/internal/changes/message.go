@@ -34,7 +34,7 @@ func Send(first *btpb.ReadChangeStreamResponse_DataChange, muts []*btpb.Mutation
 		if bytes < MaxValueBytes/4 { // else the rest of it does not matter
 			bytes = proto.Size(m)
 		}
-		if len(message.Chunks) > 0 && size+bytes > MaxValueBytes {
+		if len(message.GetChunks()) > 0 && size+bytes > MaxValueBytes {
 			if err := flush(); err != nil {
 				return err
 			}
