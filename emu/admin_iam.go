@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -126,7 +127,7 @@ func (s *Server) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, che
 func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, check func(catalogReader, string) error) (*iampb.Policy, error) {
 	given := req.GetPolicy()
 	if given == nil {
-		return nil, statusInvalid("policy", "must be set")
+		return nil, refusal.Invalid("policy", "must be set")
 	}
 	var p *iampb.Policy
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
@@ -138,7 +139,7 @@ func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, 
 			return err
 		}
 		if len(given.GetEtag()) > 0 && !bytes.Equal(given.GetEtag(), old.GetEtag()) {
-			return statusAborted("The policy of %s has changed: its etag is not %x.", req.GetResource(), given.GetEtag())
+			return refusal.Aborted("The policy of %s has changed: its etag is not %x.", req.GetResource(), given.GetEtag())
 		}
 		p = proto.CloneOf(given)
 		if len(req.GetUpdateMask().GetPaths()) > 0 {
@@ -165,7 +166,7 @@ func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, 
 
 func checkPolicyVersion(field string, v int32) error {
 	if v != 0 && v != 1 && v != 3 {
-		return statusInvalid(field, "%d is not a version; expected 0, 1 or 3", v)
+		return refusal.Invalid(field, "%d is not a version; expected 0, 1 or 3", v)
 	}
 	return nil
 }
@@ -179,13 +180,13 @@ func (s *Server) checkPolicy(p *iampb.Policy) error {
 	for i, b := range p.GetBindings() {
 		field := element("policy.bindings", i)
 		if b.GetRole() == "" {
-			return statusInvalid(field+".role", "must be set")
+			return refusal.Invalid(field+".role", "must be set")
 		}
 		if len(b.GetMembers()) == 0 {
-			return statusInvalid(field+".members", "must specify at least one member")
+			return refusal.Invalid(field+".members", "must specify at least one member")
 		}
 		if b.GetCondition() != nil && p.GetVersion() != 3 {
-			return statusInvalid(field+".condition", "needs policy version 3")
+			return refusal.Invalid(field+".condition", "needs policy version 3")
 		}
 		principals += len(b.GetMembers())
 	}
@@ -196,7 +197,7 @@ func (s *Server) checkPolicy(p *iampb.Policy) error {
 func grant(req *iampb.TestIamPermissionsRequest, exists bool) (*iampb.TestIamPermissionsResponse, error) {
 	for i, p := range req.GetPermissions() {
 		if p == "" || strings.Contains(p, "*") {
-			return nil, statusInvalid(element("permissions", i), "%q is not a permission; wildcards are not allowed", p)
+			return nil, refusal.Invalid(element("permissions", i), "%q is not a permission; wildcards are not allowed", p)
 		}
 	}
 	resp := &iampb.TestIamPermissionsResponse{}

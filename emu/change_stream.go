@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/changes"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -25,7 +26,7 @@ func (s dataService) GenerateInitialChangeStreamPartitions(req *btpb.GenerateIni
 	}
 	state, err := loadPartitions(s.db, table)
 	if err != nil {
-		return toStatus(err)
+		return refusal.Of(err)
 	}
 	for _, p := range state.partitions() {
 		if err := stream.Send(&btpb.GenerateInitialChangeStreamPartitionsResponse{Partition: toPartition(p)}); err != nil {
@@ -47,11 +48,11 @@ func (s *Server) streamTarget(name, profile string) (*engine.Table, error) {
 	case err != nil:
 		return nil, err
 	case p.GetDataBoostIsolationReadOnly() != nil:
-		return nil, statusDataBoost(p.GetName(), "change streams")
+		return nil, refusal.DataBoost(p.GetName(), "change streams")
 	case p != nil && p.GetSingleClusterRouting() == nil:
-		return nil, statusPrecondition("App profile %s does not route to a single cluster, as change streams need.", p.GetName())
+		return nil, refusal.Precondition("App profile %s does not route to a single cluster, as change streams need.", p.GetName())
 	case table.Journal[engine.JournalStream].Keep == 0:
-		return nil, statusPrecondition("Change stream is not enabled on table %s.", name)
+		return nil, refusal.Precondition("Change stream is not enabled on table %s.", name)
 	}
 	return table, nil
 }
@@ -68,7 +69,7 @@ func (s dataService) ReadChangeStream(req *btpb.ReadChangeStreamRequest, stream 
 	}
 	defer c.reader.Close()
 	c.ctx, c.send = stream.Context(), stream.Send
-	return toStatus(c.run())
+	return refusal.Of(c.run())
 }
 
 // changeStream is one ReadChangeStream.
@@ -100,13 +101,13 @@ func (s *Server) openChangeStream(req *btpb.ReadChangeStreamRequest) (*changeStr
 	}
 	if d := req.GetHeartbeatDuration(); d != nil {
 		if !d.IsValid() || d.AsDuration() <= 0 {
-			return nil, statusInvalid("heartbeat_duration", "%v is not a positive duration", d.AsDuration())
+			return nil, refusal.Invalid("heartbeat_duration", "%v is not a positive duration", d.AsDuration())
 		}
 		c.heartbeat = d.AsDuration()
 	}
 	if t := req.GetEndTime(); t != nil {
 		if err := t.CheckValid(); err != nil {
-			return nil, statusInvalid("end_time", "%v", err)
+			return nil, refusal.Invalid("end_time", "%v", err)
 		}
 		c.end = max(t.AsTime().UnixMicro(), 1)
 	}
@@ -118,7 +119,7 @@ func (s *Server) openChangeStream(req *btpb.ReadChangeStreamRequest) (*changeStr
 		Span: engine.Span{Start: c.partition.Start, End: c.partition.End}, After: c.position.Number,
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	c.next = s.now().Add(c.heartbeat)
 	return c, nil
@@ -128,25 +129,25 @@ func (s *Server) openChangeStream(req *btpb.ReadChangeStreamRequest) (*changeStr
 func (c *changeStream) begin(req *btpb.ReadChangeStreamRequest) error {
 	at, err := c.s.db.JournalEnd(c.table.Name, engine.JournalStream)
 	if err != nil {
-		return toStatus(err)
+		return refusal.Of(err)
 	}
 	switch from := req.GetStartFrom().(type) {
 	case nil:
 		c.position.Number = at.Number
 	case *btpb.ReadChangeStreamRequest_StartTime:
 		if err := from.StartTime.CheckValid(); err != nil {
-			return statusInvalid("start_time", "%v", err)
+			return refusal.Invalid("start_time", "%v", err)
 		}
 		micros := from.StartTime.AsTime().UnixMicro()
 		if micros > at.Latest {
-			return statusInvalid("start_time", "%v is in the future", from.StartTime.AsTime())
+			return refusal.Invalid("start_time", "%v is in the future", from.StartTime.AsTime())
 		}
 		if c.end != 0 && c.end < micros {
-			return statusInvalid("end_time", "it is before start_time")
+			return refusal.Invalid("end_time", "it is before start_time")
 		}
 		c.position.Number, err = c.s.db.JournalAt(c.table.Name, engine.JournalStream, micros)
 		if err != nil {
-			return toStatus(err)
+			return refusal.Of(err)
 		}
 	case *btpb.ReadChangeStreamRequest_ContinuationTokens:
 		var tokens []changes.Token
@@ -158,10 +159,10 @@ func (c *changeStream) begin(req *btpb.ReadChangeStreamRequest) error {
 			tokens = append(tokens, token)
 		}
 		if len(tokens) == 0 {
-			return statusInvalid("continuation_tokens", "must hold at least one token")
+			return refusal.Invalid("continuation_tokens", "must hold at least one token")
 		}
 		if c.position, err = changes.Join(c.partition, tokens); err != nil {
-			return statusInvalid("continuation_tokens", "the tokens %v", err)
+			return refusal.Invalid("continuation_tokens", "the tokens %v", err)
 		}
 	}
 	return nil
@@ -172,7 +173,7 @@ func (c *changeStream) begin(req *btpb.ReadChangeStreamRequest) error {
 func (c *changeStream) token(field string, t *btpb.StreamContinuationToken) (changes.Token, error) {
 	token, err := changes.Decode(t.GetToken())
 	if err != nil {
-		return token, statusInvalid(field+".token", "%v", err)
+		return token, refusal.Invalid(field+".token", "%v", err)
 	}
 	part, err := parsePartition(field+".partition", t.GetPartition())
 	if err != nil {
@@ -180,11 +181,11 @@ func (c *changeStream) token(field string, t *btpb.StreamContinuationToken) (cha
 	}
 	switch {
 	case token.Table != c.table.ID:
-		return token, statusInvalid(field+".token", "it is of another table")
+		return token, refusal.Invalid(field+".token", "it is of another table")
 	case token.Since != c.table.Journal[engine.JournalStream].Since:
-		return token, statusInvalid(field+".token", "it is of a change stream that was disabled")
+		return token, refusal.Invalid(field+".token", "it is of a change stream that was disabled")
 	case !token.Partition.Covers(part):
-		return token, statusInvalid(field+".partition", "the token was issued for [%q, %q)", token.Partition.Start, token.Partition.End)
+		return token, refusal.Invalid(field+".partition", "the token was issued for [%q, %q)", token.Partition.Start, token.Partition.End)
 	}
 	token.Partition = part
 	return token, nil
@@ -267,7 +268,7 @@ func (c *changeStream) deliver(changed *partitionState) error {
 		}
 		select {
 		case <-c.s.stopping:
-			return statusStopping()
+			return refusal.Stopping()
 		default:
 		}
 	}
@@ -300,7 +301,7 @@ func (c *changeStream) wait() error {
 		// nothing for a minute.
 		return c.sendHeartbeat()
 	case <-c.s.stopping:
-		return statusStopping()
+		return refusal.Stopping()
 	case <-c.ctx.Done():
 		return c.ctx.Err()
 	}
@@ -386,17 +387,17 @@ func parsePartition(field string, p *btpb.StreamPartition) (changes.Partition, e
 	case *btpb.RowRange_StartKeyClosed:
 		out.Start = k.StartKeyClosed
 	default:
-		return out, statusInvalid(field+".row_range", "the start key must be start_key_closed")
+		return out, refusal.Invalid(field+".row_range", "the start key must be start_key_closed")
 	}
 	switch k := p.GetRowRange().GetEndKey().(type) {
 	case nil:
 	case *btpb.RowRange_EndKeyOpen:
 		out.End = k.EndKeyOpen
 	default:
-		return out, statusInvalid(field+".row_range", "the end key must be end_key_open")
+		return out, refusal.Invalid(field+".row_range", "the end key must be end_key_open")
 	}
 	if out.Empty() {
-		return out, statusInvalid(field+".row_range", "start_key must be less than end_key")
+		return out, refusal.Invalid(field+".row_range", "start_key must be less than end_key")
 	}
 	return out, nil
 }
@@ -450,7 +451,7 @@ func setStream(t *engine.Table) {
 // checkNoStream refuses to delete a table whose change stream is enabled.
 func checkNoStream(t *engine.Table, what string) error {
 	if t.Journal[engine.JournalStream].Keep > 0 {
-		return statusPrecondition("Table %s has a change stream; disable it before %s.", t.Name, what)
+		return refusal.Precondition("Table %s has a change stream; disable it before %s.", t.Name, what)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/changes"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -56,7 +57,7 @@ func loadPartitions(r catalogReader, t *engine.Table) (*partitionState, error) {
 func (s *Server) SplitPartition(ctx context.Context, table string, key []byte) error {
 	return s.changePartitions(ctx, table, key, func(splits [][]byte, at int, found bool) ([][]byte, error) {
 		if found {
-			return nil, statusPrecondition("The partitions of table %s are split at %q already.", table, key)
+			return nil, refusal.Precondition("The partitions of table %s are split at %q already.", table, key)
 		}
 		return slices.Insert(splits, at, bytes.Clone(key)), nil
 	})
@@ -68,7 +69,7 @@ func (s *Server) SplitPartition(ctx context.Context, table string, key []byte) e
 func (s *Server) MergePartitions(ctx context.Context, table string, key []byte) error {
 	return s.changePartitions(ctx, table, key, func(splits [][]byte, at int, found bool) ([][]byte, error) {
 		if !found {
-			return nil, statusPrecondition("No partitions of table %s meet at %q.", table, key)
+			return nil, refusal.Precondition("No partitions of table %s meet at %q.", table, key)
 		}
 		return slices.Delete(splits, at, at+1), nil
 	})
@@ -76,7 +77,7 @@ func (s *Server) MergePartitions(ctx context.Context, table string, key []byte) 
 
 func (s *Server) changePartitions(ctx context.Context, table string, key []byte, fn func(splits [][]byte, at int, found bool) ([][]byte, error)) error {
 	if len(key) == 0 {
-		return statusInvalid("key", "must not be empty")
+		return refusal.Invalid("key", "must not be empty")
 	}
 	return s.change(ctx, func(tx *engine.CatalogTx) error {
 		t, err := findTable(tx, "table", table)
@@ -84,7 +85,7 @@ func (s *Server) changePartitions(ctx context.Context, table string, key []byte,
 			return err
 		}
 		if t.Journal[engine.JournalStream].Keep == 0 {
-			return statusPrecondition("Change stream is not enabled on table %s.", table)
+			return refusal.Precondition("Change stream is not enabled on table %s.", table)
 		}
 		state, err := loadPartitions(tx, t)
 		if err != nil {

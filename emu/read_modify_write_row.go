@@ -4,6 +4,8 @@ import (
 	"context"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
 // ReadModifyWriteRow appends to, or increments, the newest cells of columns,
@@ -33,7 +35,7 @@ func (s dataService) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModif
 	}
 	cells, err := s.db.ReadModifyWrite(s.fromCluster(ctx, t.Table, req), t.Name, req.GetRowKey(), rules)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return &btpb.ReadModifyWriteRowResponse{Row: toRow(req.GetRowKey(), cells)}, nil
 }

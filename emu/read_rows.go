@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -39,10 +40,10 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 		return err
 	}
 	if req.GetRowsLimit() < 0 {
-		return statusInvalid("rows_limit", "%d is negative", req.GetRowsLimit())
+		return refusal.Invalid("rows_limit", "%d is negative", req.GetRowsLimit())
 	}
 	if req.GetReversed() && !s.clientFeatures(ctx).GetReverseScans() {
-		return statusNoReverseScans()
+		return refusal.NoReverseScans()
 	}
 	program, err := s.compileFilter("filter", t.Table, req.GetFilter())
 	if err != nil {
@@ -59,7 +60,7 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	if spans, ok := engineSpans(t.rows(rows).Intersect(program.Rows())); ok {
 		scan, err := s.db.Scan(ctx, t.Name, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
 		if err != nil {
-			return toStatus(err)
+			return refusal.Of(err)
 		}
 		err = r.read(ctx, t, scan)
 		if closeErr := scan.Close(); err == nil {
@@ -70,11 +71,11 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 			err = ctx.Err()
 		}
 		if err != nil {
-			return toStatus(err)
+			return refusal.Of(err)
 		}
 	}
 	if err := r.out.flush(); err != nil {
-		return toStatus(err)
+		return refusal.Of(err)
 	}
 	if req.GetRequestStatsView() != btpb.ReadRowsRequest_REQUEST_STATS_FULL {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -103,7 +104,7 @@ func remove(tx *engine.CatalogTx, key string) error {
 // only reads, and more than once, reads one moment by it: a change of nothing
 // is not written.
 func (s *Server) change(ctx context.Context, fn func(tx *engine.CatalogTx) error) error {
-	return toStatus(s.db.UpdateCatalog(ctx, fn))
+	return refusal.Of(s.db.UpdateCatalog(ctx, fn))
 }
 
 // count adds one to a stored counter and returns it.
@@ -134,7 +135,7 @@ func newEtag(tx *engine.CatalogTx) (string, error) {
 // An empty one is not checked.
 func checkEtag(name, given, is string) error {
 	if given != "" && given != is {
-		return statusAborted("%s has changed: its etag is not %q.", name, given)
+		return refusal.Aborted("%s has changed: its etag is not %q.", name, given)
 	}
 	return nil
 }
@@ -160,18 +161,18 @@ func removeUnder(tx *engine.CatalogTx, table string) error {
 // allowed are the fields that can be updated; a path may go deeper.
 func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error) {
 	if len(mask.GetPaths()) == 0 {
-		return nil, statusInvalid("update_mask", "A non-empty 'update_mask' must be specified")
+		return nil, refusal.Invalid("update_mask", "A non-empty 'update_mask' must be specified")
 	}
 	for _, path := range mask.GetPaths() {
 		if path == "*" {
-			return nil, statusInvalid("update_mask", "the wildcard * is not supported; name the fields")
+			return nil, refusal.Invalid("update_mask", "the wildcard * is not supported; name the fields")
 		}
 		ok := false
 		for _, a := range allowed {
 			ok = ok || path == a || strings.HasPrefix(path, a+".")
 		}
 		if !ok {
-			return nil, statusInvalid("update_mask", "%q cannot be updated; expected one of %s", path, strings.Join(allowed, ", "))
+			return nil, refusal.Invalid("update_mask", "%q cannot be updated; expected one of %s", path, strings.Join(allowed, ", "))
 		}
 	}
 	return mask.GetPaths(), nil
@@ -182,7 +183,7 @@ func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error)
 func applyMask(dst, src proto.Message, paths []string) error {
 	for _, path := range paths {
 		if !copyField(dst.ProtoReflect(), src.ProtoReflect(), path) {
-			return statusInvalid("update_mask", "%q is not a field of %s", path, dst.ProtoReflect().Descriptor().Name())
+			return refusal.Invalid("update_mask", "%q is not a field of %s", path, dst.ProtoReflect().Descriptor().Name())
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
 // rowChunks turns rows into the chunks of ReadRows responses: the row key, the
@@ -61,7 +62,7 @@ func (w *rowChunks) begin(key []byte) {
 func (w *rowChunks) add(c *filter.Cell) error {
 	w.rowBytes += len(c.Family) + len(c.Qualifier) + len(c.Value)
 	if w.rowLimitBytes > 0 && w.rowBytes > w.rowLimitBytes {
-		return statusLargeRow(w.row)
+		return refusal.LargeRow(w.row, maxRowBytes)
 	}
 	first := w.cells == 0
 	newFamily := first || c.Family != w.family

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/inproc"
@@ -167,7 +168,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 			Handler: func(impl any, ctx context.Context, decode func(any) error, ic grpc.UnaryServerInterceptor) (resp any, err error) {
 				defer s.recoverPanic(fullMethod, &err)
 				if !served {
-					return nil, refusal(desc.ServiceName, m.MethodName)
+					return nil, refused(desc.ServiceName, m.MethodName)
 				}
 				return handler(impl, ctx, decode, ic)
 			},
@@ -181,7 +182,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 		st.Handler = func(impl any, stream grpc.ServerStream) (err error) {
 			defer s.recoverPanic(fullMethod, &err)
 			if !served {
-				return refusal(desc.ServiceName, st.StreamName)
+				return refused(desc.ServiceName, st.StreamName)
 			}
 			return handler(impl, stream)
 		}
@@ -193,7 +194,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 func (s *Server) recoverPanic(fullMethod string, err *error) {
 	if r := recover(); r != nil {
 		s.logger.Error("handler panicked", "method", fullMethod, "panic", r, "stack", string(debug.Stack()))
-		*err = statusPanic(fullMethod, r)
+		*err = refusal.Panic(fullMethod, r)
 	}
 }
 

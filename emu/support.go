@@ -3,6 +3,8 @@ package emu
 import (
 	"fmt"
 	"sync"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
 // Status says whether the server implements a feature.
@@ -186,6 +188,6 @@ func isServed(service, method string) bool {
 }
 
 // refusal is the answer to an RPC that is not served.
-func refusal(service, method string) error {
-	return statusNotBuilt(fmt.Sprintf("RPC %s/%s", service, method))
+func refused(service, method string) error {
+	return refusal.NotBuilt(fmt.Sprintf("RPC %s/%s", service, method))
 }

@@ -267,8 +267,14 @@ func TestTrap109_Tokens(t *testing.T) {
 		}
 	}
 	for _, tokens := range [][]*btpb.StreamContinuationToken{
-		{}, {token("", "", "")}, {token("", "", "garbage")}, {token("", "", first[:len(first)-2])}, {token("", "m", first)},
-		{token("", "m", first), token("n", "", first)}, {token("", "n", first), token("m", "", first)}, {token("", "m", first), token("m", "z", first)},
+		{},
+		{token("", "", "")},
+		{token("", "", "garbage")},
+		{token("", "", first[:len(first)-2])},
+		{token("", "m", first)},
+		{token("", "m", first), token("n", "", first)},
+		{token("", "n", first), token("m", "", first)},
+		{token("", "m", first), token("m", "z", first)},
 	} {
 		read(all, tokens...).wantError("InvalidArgument")
 	}
