@@ -371,6 +371,9 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 			if protected(t) {
 				return refusal.Protected(t.Name, "DeleteInstance")
 			}
+			if err := checkNoStream(t, "DeleteInstance"); err != nil {
+				return err
+			}
 		}
 		if err := checkUnprotectedViews(tx, instancePrefix(name), "DeleteInstance"); err != nil {
 			return err

@@ -60,6 +60,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	if def.Meta, err = encodeSettings(settings); err != nil {
 		return nil, refusal.Of(err)
 	}
+	setStream(&def)
 	var t *engine.Table
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := checkInstance(tx, req.GetParent()); err != nil {
@@ -231,8 +232,11 @@ func updateSettings(t *engine.Table, from *btapb.Table, paths []string, ignoreWa
 	if err != nil {
 		return err
 	}
-	t.Meta, err = encodeSettings(settings)
-	return err
+	if t.Meta, err = encodeSettings(settings); err != nil {
+		return err
+	}
+	setStream(t)
+	return nil
 }
 
 // DeleteTable deletes a table with its rows and views, unless it or one of its
@@ -246,6 +250,9 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 		}
 		if protected(t) {
 			return refusal.Protected(t.Name, "DeleteTable")
+		}
+		if err := checkNoStream(t, "DeleteTable"); err != nil {
+			return err
 		}
 		if err := checkUnprotectedViews(tx, t.Name+"/", "DeleteTable"); err != nil {
 			return err

@@ -84,6 +84,10 @@ const (
 	// long as a small call.
 	streamWindowBytes = 1 << 20
 	connWindowBytes   = 4 << 20
+	// defaultHeartbeat is that of ReadChangeStreamRequest.heartbeat_duration.
+	defaultHeartbeat = 5 * time.Second
+	// maxSilence is how long, by the wall clock, a change stream says nothing.
+	maxSilence = 20 * time.Second
 	// scannedPerMessage is how many rows and cells ReadRows reads without
 	// returning any before it sends last_scanned_row_key.
 	scannedPerMessage = 10_000

@@ -32,8 +32,15 @@ import (
 // Server answers the Bigtable API from an engine.DB. It is safe for concurrent
 // use.
 type Server struct {
-	db     *engine.DB
-	clock  Clock
+	db    *engine.DB
+	clock Clock
+	after func(time.Duration) <-chan time.Time
+
+	anyPartition bool
+	// stopping is closed when the server stops: streams without end end.
+	stopping chan struct{}
+	stopOnce sync.Once
+
 	logger *slog.Logger
 	limits Limits
 
@@ -90,8 +97,11 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		db:    o.DB,
 		clock: o.Clock,
+		after: o.After,
 
-		adminDelay: o.AdminDelay,
+		adminDelay:   o.AdminDelay,
+		anyPartition: o.AnyPartition,
+		stopping:     make(chan struct{}),
 
 		logger: o.Logger,
 		limits: o.Limits,
@@ -209,15 +219,17 @@ func (s *Server) Serve(l net.Listener) error {
 // works without Serve and until Close. Streams from the client are refused.
 func (s *Server) Conn() grpc.ClientConnInterface { return s.inproc }
 
-// GracefulStop stops accepting connections and waits for the RPCs in flight to
-// end. The channel of Conn stays open until Close.
+// GracefulStop stops accepting connections, ends change streams and waits for the
+// other RPCs in flight to end. The channel of Conn stays open until Close.
 func (s *Server) GracefulStop() {
+	s.stopOnce.Do(func() { close(s.stopping) })
 	s.health.Shutdown()
 	s.grpc.GracefulStop()
 }
 
 // Close ends all RPCs and connections at once. It does not close the DB.
 func (s *Server) Close() error {
+	s.stopOnce.Do(func() { close(s.stopping) })
 	s.health.Shutdown()
 	s.grpc.Stop()
 	return s.inproc.Close()

@@ -13,9 +13,9 @@ import (
 )
 
 // The settings of a table that the engine has no place for, such as its change
-// stream's, are kept in the table's Meta: a btapb.Table with these alone. They
-// are stored and returned; what they would start in the service, backups and
-// change streams, is not built.
+// stream's, are kept in the table's Meta: a btapb.Table with these alone. A change
+// stream makes the engine keep a journal; what the others would start in the
+// service, such as automated backups, is not built.
 
 // settingsOf returns the settings of a table. The caller may change them.
 func settingsOf(t *engine.Table) *btapb.Table {

@@ -168,6 +168,12 @@ func Aborted(format string, args ...any) error {
 	return New(codes.Aborted, format, args...)
 }
 
+// Stopping ends a change stream of a server that stops: clients go on from
+// their last token. Ours.
+func Stopping() error {
+	return New(codes.Unavailable, "The server stops.")
+}
+
 // TooManyBundles refuses another schema bundle. Ours.
 func TooManyBundles(table string, n int) error {
 	return New(codes.ResourceExhausted, "Table %s has %d schema bundles, the most a table can have.", table, n)
@@ -243,7 +249,11 @@ func Of(err error) error {
 		code = codes.FailedPrecondition
 	case errors.Is(err, engine.ErrNoSpace):
 		code = codes.ResourceExhausted // clients do not ask again: it takes an administrator
-	case errors.Is(err, engine.ErrClosed):
+	case errors.Is(err, engine.ErrNoJournal):
+		code = codes.FailedPrecondition
+	case errors.Is(err, engine.ErrJournalPosition), errors.Is(err, engine.ErrJournalTrimmed):
+		code = codes.InvalidArgument
+	case errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrRestored):
 		code = codes.Unavailable
 	}
 	return New(code, "%v", err)
