@@ -3,6 +3,8 @@ package emu
 import (
 	"fmt"
 	"sync"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
 // Status says whether the server implements a feature.
@@ -44,8 +46,8 @@ var features = []Feature{
 	{"Bigtable", "CheckAndMutateRow", Served, ""},
 	{"Bigtable", "PingAndWarm", Served, ""},
 	{"Bigtable", "ReadModifyWriteRow", Served, ""},
-	{"Bigtable", "GenerateInitialChangeStreamPartitions", Refused, "change streams"},
-	{"Bigtable", "ReadChangeStream", Refused, "change streams"},
+	{"Bigtable", "GenerateInitialChangeStreamPartitions", Served, "those of the initial splits; they change only by Server.SplitPartition and MergePartitions"},
+	{"Bigtable", "ReadChangeStream", Served, "commit timestamps are exact and increase by a microsecond at least; partition may be absent"},
 	{"Bigtable", "PrepareQuery", Refused, "SQL"},
 	{"Bigtable", "ExecuteQuery", Refused, "SQL"},
 	{"Bigtable", "GetClientConfiguration", Served, "clients are told to open no sessions"},
@@ -53,8 +55,8 @@ var features = []Feature{
 	{"Bigtable", "OpenAuthorizedView", Served, "not over Server.Conn, which carries no streams from the client"},
 	{"Bigtable", "OpenMaterializedView", Served, "finds no view: none can be created"},
 
-	{"BigtableTableAdmin", "CreateTable", Served, "families come in name order; change streams, backups and tiers are settings that are stored and do nothing yet"},
-	{"BigtableTableAdmin", "CreateTableFromSnapshot", Refused, "snapshots"},
+	{"BigtableTableAdmin", "CreateTable", Served, "families come in name order; automated backups and tiers are settings that are stored and do nothing yet"},
+	{"BigtableTableAdmin", "CreateTableFromSnapshot", Served, "done when it returns; copies the data"},
 	{"BigtableTableAdmin", "ListTables", Served, ""},
 	{"BigtableTableAdmin", "GetTable", Served, ""},
 	{"BigtableTableAdmin", "UpdateTable", Served, "done when it returns"},
@@ -69,19 +71,19 @@ var features = []Feature{
 	{"BigtableTableAdmin", "DropRowRange", Served, ""},
 	{"BigtableTableAdmin", "GenerateConsistencyToken", Served, ""},
 	{"BigtableTableAdmin", "CheckConsistency", Served, "always consistent: there are no replicas"},
-	{"BigtableTableAdmin", "SnapshotTable", Refused, "snapshots"},
-	{"BigtableTableAdmin", "GetSnapshot", Refused, "snapshots"},
-	{"BigtableTableAdmin", "ListSnapshots", Refused, "snapshots"},
-	{"BigtableTableAdmin", "DeleteSnapshot", Refused, "snapshots"},
-	{"BigtableTableAdmin", "CreateBackup", Refused, "backups"},
-	{"BigtableTableAdmin", "GetBackup", Refused, "backups"},
-	{"BigtableTableAdmin", "UpdateBackup", Refused, "backups"},
-	{"BigtableTableAdmin", "DeleteBackup", Refused, "backups"},
-	{"BigtableTableAdmin", "ListBackups", Refused, "backups"},
-	{"BigtableTableAdmin", "RestoreTable", Refused, "backups"},
-	{"BigtableTableAdmin", "CopyBackup", Refused, "backups"},
-	{"BigtableTableAdmin", "GetIamPolicy", Served, "stored, not enforced; tables, authorized views and schema bundles"},
-	{"BigtableTableAdmin", "SetIamPolicy", Served, "stored, not enforced; tables, authorized views and schema bundles"},
+	{"BigtableTableAdmin", "SnapshotTable", Served, "done when it returns; copies the data, which counts as that of backups"},
+	{"BigtableTableAdmin", "GetSnapshot", Served, ""},
+	{"BigtableTableAdmin", "ListSnapshots", Served, "in one page"},
+	{"BigtableTableAdmin", "DeleteSnapshot", Served, ""},
+	{"BigtableTableAdmin", "CreateBackup", Served, "done when it returns; copies the data; in memory backups take 4 GiB together"},
+	{"BigtableTableAdmin", "GetBackup", Served, ""},
+	{"BigtableTableAdmin", "UpdateBackup", Served, ""},
+	{"BigtableTableAdmin", "DeleteBackup", Served, ""},
+	{"BigtableTableAdmin", "ListBackups", Served, ""},
+	{"BigtableTableAdmin", "RestoreTable", Served, "done when it returns; copies the data"},
+	{"BigtableTableAdmin", "CopyBackup", Served, "done when it returns; copies the data"},
+	{"BigtableTableAdmin", "GetIamPolicy", Served, "stored, not enforced; tables, authorized views, schema bundles and backups"},
+	{"BigtableTableAdmin", "SetIamPolicy", Served, "stored, not enforced; tables, authorized views, schema bundles and backups"},
 	{"BigtableTableAdmin", "TestIamPermissions", Served, "grants everything"},
 	{"BigtableTableAdmin", "CreateSchemaBundle", Served, "done when it returns; used by nothing here"},
 	{"BigtableTableAdmin", "UpdateSchemaBundle", Served, "done when it returns; Avro schemas are not checked for compatibility"},
@@ -186,6 +188,6 @@ func isServed(service, method string) bool {
 }
 
 // refusal is the answer to an RPC that is not served.
-func refusal(service, method string) error {
-	return statusNotBuilt(fmt.Sprintf("RPC %s/%s", service, method))
+func refused(service, method string) error {
+	return refusal.NotBuilt(fmt.Sprintf("RPC %s/%s", service, method))
 }

@@ -490,6 +490,8 @@ func TestTrap64_AdminRacesData(t *testing.T) {
 			_, test := instances.TestIamPermissions(ctx, &iampb.TestIamPermissionsRequest{Resource: testInstance, Permissions: []string{"bigtable.instances.get"}})
 			return cmp.Or(set, get, test)
 		},
+		"backups":   func(i int) error { return e.raceBackups(ctx, i) },
+		"snapshots": func(i int) error { return e.raceSnapshots(ctx, i) },
 		"clusters": func(i int) error {
 			_, err := instances.UpdateCluster(ctx, &btapb.Cluster{Name: testInstance + "/clusters/c1", ServeNodes: int32(i%9 + 1)})
 			return err
