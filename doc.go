@@ -44,6 +44,8 @@
 //   - emu/internal/filter evaluates row filters, emu/internal/changes has the
 //     partitions, tokens and messages of change streams, emu/internal/view says what an
 //     authorized view holds, emu/internal/bundle judges schema bundles,
+//     emu/internal/support says what is served, emu/internal/schema what the API and the
+//     engine say of a table, emu/internal/resname reads names of resources,
 //     emu/internal/refusal makes the statuses of answers, emu/internal/rowchunks
 //     writes what ReadRows answers, emu/internal/backup knows what
 //     a backup is at a time, emu/internal/fieldpath reads field masks,
