@@ -132,6 +132,7 @@ const (
 	noteImport       = "use `tabletop migrate load`"
 	noteInsights     = "no contributor insights"
 	noteKinesis      = "no Kinesis streams"
+	notePages        = "a page of 1 MB counts an overhead for each item, by recordings of items near 43 KB and 87 KB"
 	notePartiQL      = "no PartiQL yet"
 	notePolicy       = "no access control"
 	noteStreams      = "no streams yet"
@@ -182,10 +183,10 @@ var operations = []*operation{
 	serve("ListTagsOfResource", (*Server).listTagsOfResource, ""),
 	serveItems("PutItem", (*Server).putItem, ""),
 	refuse("PutResourcePolicy", notePolicy),
-	serveItems("Query", (*Server).query, ""),
+	serveItems("Query", (*Server).query, notePages),
 	refuse("RestoreTableFromBackup", noteBackup),
 	refuse("RestoreTableToPointInTime", noteBackup),
-	serveItems("Scan", (*Server).scan, ""),
+	serveItems("Scan", (*Server).scan, notePages),
 	refuse("SearchVectors", "no vector indexes"),
 	refuse("StartBulkPutItems", noteBulk),
 	serve("TagResource", (*Server).tagResource, ""),
