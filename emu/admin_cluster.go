@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
@@ -11,6 +12,9 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -29,7 +33,8 @@ func implicitClusterOf(instance, id string) *btapb.Cluster {
 	}
 }
 
-// clustersOf returns the clusters of an instance, sorted by name.
+// clustersOf returns the clusters of an instance, sorted by name, as they are
+// stored.
 func clustersOf(r catalogReader, name string) ([]*btapb.Cluster, error) {
 	_, how, err := instance(r, name)
 	if err != nil {
@@ -39,13 +44,13 @@ func clustersOf(r catalogReader, name string) ([]*btapb.Cluster, error) {
 		return []*btapb.Cluster{implicitClusterOf(name, implicitCluster)}, nil
 	}
 	clusters, err := loadAll[btapb.Cluster](r, kindCluster, name+"/clusters/")
-	return clusters, toStatus(err)
+	return clusters, refusal.Of(err)
 }
 
-// cluster returns the cluster of a name.
+// cluster returns the cluster of a name, as it is stored; see shownCluster.
 func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
-	if !hasShape(name, "projects", "instances", "clusters") {
-		return nil, statusBadName("name", name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+	if !resname.HasShape(name, "projects", "instances", "clusters") {
+		return nil, refusal.BadName("name", name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
 	}
 	parent := segments(name, 4)
 	_, how, err := instance(r, parent)
@@ -53,13 +58,13 @@ func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
 		return nil, err
 	}
 	if how == implicit {
-		return implicitClusterOf(parent, lastSegment(name)), nil
+		return implicitClusterOf(parent, resname.Last(name)), nil
 	}
 	c := &btapb.Cluster{}
 	if found, err := load(r, kindCluster+name, c); err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	} else if !found {
-		return nil, statusNotFound("Cluster", name)
+		return nil, refusal.NotFound("Cluster", name)
 	}
 	return c, nil
 }
@@ -67,15 +72,15 @@ func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
 // newCluster completes and checks the definition of a cluster of in, which has
 // the clusters others.
 func newCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Instance, others []*btapb.Cluster) (*btapb.Cluster, error) {
-	if !isLowerID(id) {
-		return nil, statusInvalid(field, "%q is not a cluster id; expected [a-z][-a-z0-9]*", id)
+	if !resname.IsLowerID(id) {
+		return nil, refusal.Invalid(field, "%q is not a cluster id; expected [a-z][-a-z0-9]*", id)
 	}
-	if !hasShape(from.GetLocation(), "projects", "locations") {
-		return nil, statusBadName(field+".location", from.GetLocation(), "projects/PROJECT/locations/ZONE")
+	if !resname.HasShape(from.GetLocation(), "projects", "locations") {
+		return nil, refusal.BadName(field+".location", from.GetLocation(), "projects/PROJECT/locations/ZONE")
 	}
 	for _, o := range others {
 		if o.GetLocation() == from.GetLocation() {
-			return nil, statusInvalid(field+".location", "cluster %s is in %s already; each cluster of an instance is in a zone of its own", lastSegment(o.GetName()), from.GetLocation())
+			return nil, refusal.Invalid(field+".location", "cluster %s is in %s already; each cluster of an instance is in a zone of its own", resname.Last(o.GetName()), from.GetLocation())
 		}
 	}
 	c := &btapb.Cluster{
@@ -87,14 +92,14 @@ func newCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Insta
 		DefaultStorageType: from.GetDefaultStorageType(),
 	}
 	if key := from.GetEncryptionConfig().GetKmsKeyName(); key != "" {
-		if keyRegion(key) != regionOf(lastSegment(c.GetLocation())) {
-			return nil, statusKeyOfAnotherRegion(field, key, c.GetLocation())
+		if keyRegion(key) != regionOf(resname.Last(c.GetLocation())) {
+			return nil, refusal.KeyOfAnotherRegion(field, key, c.GetLocation())
 		}
 		c.EncryptionConfig = &btapb.Cluster_EncryptionConfig{KmsKeyName: key}
 	}
 	if a := from.GetClusterConfig().GetClusterAutoscalingConfig(); a != nil {
 		if from.GetServeNodes() != 0 {
-			return nil, statusInvalid(field, "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
+			return nil, refusal.Invalid(field, "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
 		}
 		c.Config = autoscaling(a)
 	}
@@ -103,14 +108,14 @@ func newCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Insta
 		c.DefaultStorageType = btapb.StorageType_SSD
 	case btapb.StorageType_SSD, btapb.StorageType_HDD:
 	default:
-		return nil, statusInvalid(field+".default_storage_type", "%d is not a storage type", c.GetDefaultStorageType())
+		return nil, refusal.Invalid(field+".default_storage_type", "%d is not a storage type", c.GetDefaultStorageType())
 	}
 	if _, ok := btapb.Cluster_NodeScalingFactor_name[int32(c.GetNodeScalingFactor())]; !ok {
-		return nil, statusInvalid(field+".node_scaling_factor", "%d is not a scaling factor", c.GetNodeScalingFactor())
+		return nil, refusal.Invalid(field+".node_scaling_factor", "%d is not a scaling factor", c.GetNodeScalingFactor())
 	}
 	if in.GetType() == btapb.Instance_DEVELOPMENT {
 		if c.GetServeNodes() != 0 || c.GetClusterConfig() != nil {
-			return nil, statusInvalid(field+".serve_nodes", "must not be set, nor autoscaling, for an instance of type DEVELOPMENT")
+			return nil, refusal.Invalid(field+".serve_nodes", "must not be set, nor autoscaling, for an instance of type DEVELOPMENT")
 		}
 		c.ServeNodes = 1
 		return c, nil
@@ -134,10 +139,10 @@ func regionOf(zone string) string {
 
 // keyRegion returns the location of a key of Cloud KMS, "" if it is none.
 func keyRegion(key string) string {
-	if !hasShape(key, "projects", "locations", "keyRings", "cryptoKeys") {
+	if !resname.HasShape(key, "projects", "locations", "keyRings", "cryptoKeys") {
 		return ""
 	}
-	return lastSegment(segments(key, 4))
+	return resname.Last(segments(key, 4))
 }
 
 // autoscaling wraps a copy of a.
@@ -157,10 +162,10 @@ func settleNodes(field string, c *btapb.Cluster) error {
 	}
 	count := func(field string, n int32) error {
 		if n < 1 {
-			return statusInvalid(field, "%d nodes; expected at least 1", n)
+			return refusal.Invalid(field, "%d nodes; expected at least 1", n)
 		}
 		if n%step != 0 {
-			return statusInvalid(field, "%d is not a multiple of %d, which the node scaling factor asks for", n, step)
+			return refusal.Invalid(field, "%d is not a multiple of %d, which the node scaling factor asks for", n, step)
 		}
 		return nil
 	}
@@ -173,7 +178,7 @@ func settleNodes(field string, c *btapb.Cluster) error {
 	field += ".cluster_config.cluster_autoscaling_config"
 	a := c.GetClusterConfig().GetClusterAutoscalingConfig()
 	if a.GetAutoscalingLimits() == nil || a.GetAutoscalingTargets() == nil {
-		return statusInvalid(field, "autoscaling_limits and autoscaling_targets must be set")
+		return refusal.Invalid(field, "autoscaling_limits and autoscaling_targets must be set")
 	}
 	least, most := a.GetAutoscalingLimits().GetMinServeNodes(), a.GetAutoscalingLimits().GetMaxServeNodes()
 	if err := count(field+".autoscaling_limits.min_serve_nodes", least); err != nil {
@@ -183,11 +188,11 @@ func settleNodes(field string, c *btapb.Cluster) error {
 		return err
 	}
 	if most < least || int64(most) > maxAutoscalingRatio*int64(least) {
-		return statusInvalid(field+".autoscaling_limits", "max_serve_nodes %d is not between min_serve_nodes %d and %d times that", most, least, maxAutoscalingRatio)
+		return refusal.Invalid(field+".autoscaling_limits", "max_serve_nodes %d is not between min_serve_nodes %d and %d times that", most, least, maxAutoscalingRatio)
 	}
 	targets := a.GetAutoscalingTargets()
 	if cpu := targets.GetCpuUtilizationPercent(); cpu < minAutoscalingCPUPercent || cpu > maxAutoscalingCPUPercent {
-		return statusInvalid(field+".autoscaling_targets.cpu_utilization_percent", "%d is not between %d and %d", cpu, minAutoscalingCPUPercent, maxAutoscalingCPUPercent)
+		return refusal.Invalid(field+".autoscaling_targets.cpu_utilization_percent", "%d is not between %d and %d", cpu, minAutoscalingCPUPercent, maxAutoscalingCPUPercent)
 	}
 	low, high := int32(minAutoscalingSSDGiB), int32(maxAutoscalingSSDGiB)
 	if c.GetDefaultStorageType() == btapb.StorageType_HDD {
@@ -197,21 +202,22 @@ func settleNodes(field string, c *btapb.Cluster) error {
 	case storage == 0:
 		targets.StorageUtilizationGibPerNode = low
 	case storage < low || storage > high:
-		return statusInvalid(field+".autoscaling_targets.storage_utilization_gib_per_node", "%d is not between %d and %d", storage, low, high)
+		return refusal.Invalid(field+".autoscaling_targets.storage_utilization_gib_per_node", "%d is not between %d and %d", storage, low, high)
 	}
 	return nil
 }
 
 // CreateCluster adds a cluster to an instance. Each table's data is in it at
-// once.
+// once; with Options.AdminDelay it is CREATING for a while all the same.
 func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.CreateClusterRequest) (*longrunningpb.Operation, error) {
 	if err := parseInstance("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
 	if req.GetCluster() == nil {
-		return nil, statusInvalid("cluster", "must be set")
+		return nil, refusal.Invalid("cluster", "must be set")
 	}
-	now := timestamppb.New(s.now())
+	now := s.now()
+	doneAt := now.Add(s.adminDelay)
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := record(tx, req.GetParent()); err != nil {
@@ -226,31 +232,35 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 			return err
 		}
 		for _, o := range clusters {
-			if lastSegment(o.GetName()) == req.GetClusterId() {
-				return statusExists("Cluster", o.GetName())
+			if resname.Last(o.GetName()) == req.GetClusterId() {
+				return refusal.Exists("Cluster", o.GetName())
 			}
 		}
 		if in.GetType() == btapb.Instance_DEVELOPMENT {
-			return statusPrecondition("Instance %s is of type DEVELOPMENT, which has one cluster.", in.GetName())
+			return refusal.Precondition("Instance %s is of type DEVELOPMENT, which has one cluster.", in.GetName())
 		}
 		c, err := newCluster("cluster", req.GetParent(), req.GetClusterId(), req.GetCluster(), in, clusters)
 		if err != nil {
 			return err
 		}
-		metadata := &btapb.CreateClusterMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}
+		metadata := &btapb.CreateClusterMetadata{OriginalRequest: req, RequestTime: timestamppb.New(now), FinishTime: timestamppb.New(doneAt)}
 		for _, t := range tx.Tables(instancePrefix(req.GetParent())) {
 			if metadata.GetTables() == nil {
 				metadata.Tables = map[string]*btapb.CreateClusterMetadata_TableProgress{}
 			}
 			metadata.Tables[t.Name] = &btapb.CreateClusterMetadata_TableProgress{State: btapb.CreateClusterMetadata_TableProgress_COMPLETED}
 		}
+		if s.adminDelay > 0 {
+			setReadyAt(c, doneAt)
+		}
 		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
 			return err
 		}
+		takeReadyAt(c)
 		if c.GetClusterConfig() != nil {
 			c.ServeNodes = 0 // the operation knows of none
 		}
-		op, err = finish(tx, req.GetParent(), metadata, c)
+		op, err = s.start(tx, req.GetParent(), metadata, c, doneAt)
 		return err
 	})
 	return op, err
@@ -258,20 +268,42 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 
 // GetCluster returns a cluster.
 func (s instanceAdminService) GetCluster(_ context.Context, req *btapb.GetClusterRequest) (*btapb.Cluster, error) {
-	return cluster(s.db, req.GetName())
+	c, err := cluster(s.db, req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return shownCluster(c, s.now()), nil
+}
+
+// shownCluster makes a stored cluster what it is at a time.
+func shownCluster(c *btapb.Cluster, now time.Time) *btapb.Cluster {
+	if takeReadyAt(c).After(now) {
+		c.State = btapb.Cluster_CREATING
+	}
+	return c
+}
+
+// shownClusters returns the clusters of an instance as they are at a time, sorted
+// by name.
+func shownClusters(r catalogReader, instance string, now time.Time) ([]*btapb.Cluster, error) {
+	clusters, err := clustersOf(r, instance)
+	for _, c := range clusters {
+		shownCluster(c, now)
+	}
+	return clusters, err
 }
 
 // ListClusters returns the clusters of an instance, sorted by name; with the
 // instance "-", those of all instances of a project that ListInstances returns.
 func (s instanceAdminService) ListClusters(ctx context.Context, req *btapb.ListClustersRequest) (*btapb.ListClustersResponse, error) {
-	resp := &btapb.ListClustersResponse{}
+	resp, now := &btapb.ListClustersResponse{}, s.now()
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		names, err := parents(tx, req.GetParent())
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
-			clusters, err := clustersOf(tx, name)
+			clusters, err := shownClusters(tx, name, now)
 			if err != nil {
 				return err
 			}
@@ -295,7 +327,7 @@ func parents(r catalogReader, parent string) ([]string, error) {
 		return []string{parent}, nil
 	}
 	names, err := instanceNames(r, project)
-	return names, toStatus(err)
+	return names, refusal.Of(err)
 }
 
 // UpdateCluster replaces the number of nodes of a cluster. Where autoscaling
@@ -304,7 +336,7 @@ func (s instanceAdminService) UpdateCluster(ctx context.Context, req *btapb.Clus
 	now := timestamppb.New(s.now())
 	return s.updateCluster(ctx, req, func(c *btapb.Cluster) error {
 		if given := req.GetClusterConfig(); given != nil && !proto.Equal(given, c.GetClusterConfig()) {
-			return statusInvalid("cluster.cluster_config", "cannot be changed by UpdateCluster; use PartialUpdateCluster")
+			return refusal.Invalid("cluster.cluster_config", "cannot be changed by UpdateCluster; use PartialUpdateCluster")
 		}
 		if c.GetClusterConfig() == nil {
 			c.ServeNodes = req.GetServeNodes()
@@ -322,9 +354,9 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 		return nil, err
 	}
 	given := req.GetCluster()
-	scaling := hasFieldUnder(paths, "cluster_config")
+	scaling := fieldpath.Under(paths, "cluster_config")
 	if slices.Contains(paths, "serve_nodes") && scaling && given.GetServeNodes() != 0 && given.GetClusterConfig().GetClusterAutoscalingConfig() != nil {
-		return nil, statusInvalid("cluster", "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
+		return nil, refusal.Invalid("cluster", "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
 	}
 	now := timestamppb.New(s.now())
 	return s.updateCluster(ctx, given, func(c *btapb.Cluster) error {
@@ -335,7 +367,7 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 		if c.GetClusterConfig().GetClusterAutoscalingConfig() == nil {
 			c.Config = nil
 			if scaled && (!slices.Contains(paths, "serve_nodes") || c.GetServeNodes() == 0) {
-				return statusInvalid("update_mask", "must name serve_nodes too when it ends autoscaling, and the cluster must have it")
+				return refusal.Invalid("update_mask", "must name serve_nodes too when it ends autoscaling, and the cluster must have it")
 			}
 			return nil
 		}
@@ -346,8 +378,8 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 
 // updateCluster lets change alter the cluster that from names.
 func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, change func(*btapb.Cluster) error, metadata proto.Message) (*longrunningpb.Operation, error) {
-	if !hasShape(from.GetName(), "projects", "instances", "clusters") {
-		return nil, statusBadName("cluster.name", from.GetName(), "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+	if !resname.HasShape(from.GetName(), "projects", "instances", "clusters") {
+		return nil, refusal.BadName("cluster.name", from.GetName(), "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
 	}
 	parent := segments(from.GetName(), 4)
 	var op *longrunningpb.Operation
@@ -368,14 +400,14 @@ func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, change 
 		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
 			return err
 		}
-		op, err = finish(tx, parent, metadata, c)
+		op, err = finish(tx, parent, metadata, shownCluster(c, s.now()))
 		return err
 	})
 	return op, err
 }
 
-// DeleteCluster removes a cluster from an instance, unless it is the last one
-// or an app profile routes to it.
+// DeleteCluster removes a cluster from an instance, unless it is the last one,
+// an app profile routes to it or it holds a backup.
 func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.DeleteClusterRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		c, err := cluster(tx, req.GetName())
@@ -388,17 +420,20 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 			return err
 		}
 		if len(clusters) < 2 {
-			return statusPrecondition("Cluster %s is the last of its instance and cannot be deleted.", c.GetName())
+			return refusal.Precondition("Cluster %s is the last of its instance and cannot be deleted.", c.GetName())
 		}
 		profiles, err := appProfilesOf(tx, parent)
 		if err != nil {
 			return err
 		}
-		id := lastSegment(c.GetName())
+		id := resname.Last(c.GetName())
 		for _, p := range profiles {
 			if slices.Contains(routesTo(p), id) {
-				return statusPrecondition("Cluster %s cannot be deleted: app profile %s routes to it.", c.GetName(), lastSegment(p.GetName()))
+				return refusal.Precondition("Cluster %s cannot be deleted: app profile %s routes to it.", c.GetName(), resname.Last(p.GetName()))
 			}
+		}
+		if err := s.checkNoBackups(tx, "Cluster", c.GetName(), c.GetName()+"/"); err != nil {
+			return err
 		}
 		return tx.DeleteResource(kindCluster + c.GetName())
 	})

@@ -7,6 +7,8 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -14,7 +16,7 @@ import (
 // given, all or none.
 func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.ModifyColumnFamiliesRequest) (*btapb.Table, error) {
 	if len(req.GetModifications()) == 0 {
-		return nil, statusInvalid("modifications", "must specify at least one modification")
+		return nil, refusal.Invalid("modifications", "must specify at least one modification")
 	}
 	var t *engine.Table
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
@@ -24,7 +26,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 		}
 		changes := make([]engine.FamilyChange, 0, len(req.GetModifications()))
 		for i, m := range req.GetModifications() {
-			change, err := s.familyChange(t, changes, element("modifications", i), m)
+			change, err := s.familyChange(t, changes, refusal.Element("modifications", i), m)
 			if err != nil {
 				return err
 			}
@@ -36,7 +38,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 	if err != nil {
 		return nil, err
 	}
-	return toTable(t, btapb.Table_SCHEMA_VIEW, nil), nil
+	return schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil), nil
 }
 
 // familyChange converts a modification of t that follows others.
@@ -47,9 +49,9 @@ func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, fie
 		if err != nil {
 			return nil, err
 		}
-		for _, key := range settingsOf(t).GetRowKeySchema().GetFields() {
+		for _, key := range schema.SettingsOf(t).GetRowKeySchema().GetFields() {
 			if key.GetFieldName() == f.Name {
-				return nil, statusInvalid(field+".id", "%q is a field of the row key schema", f.Name)
+				return nil, refusal.Invalid(field+".id", "%q is a field of the row key schema", f.Name)
 			}
 		}
 		return &engine.FamilyChange{Create: &f}, nil
@@ -64,17 +66,17 @@ func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, fie
 		return s.familyUpdate(is, field, k.Update, m.GetUpdateMask())
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Drop:
 		if !k.Drop {
-			return nil, statusInvalid(field+".drop", "must be true")
+			return nil, refusal.Invalid(field+".drop", "must be true")
 		}
 		if err := s.checkFamilyName(field+".id", m.GetId()); err != nil {
 			return nil, err
 		}
-		if protected(t) {
-			return nil, statusProtected(t.Name, "dropping a column family")
+		if schema.Protected(t) {
+			return nil, refusal.Protected(t.Name, "dropping a column family")
 		}
 		return &engine.FamilyChange{Drop: m.GetId()}, nil
 	default:
-		return nil, statusInvalid(field, "none of create, update and drop is set")
+		return nil, refusal.Invalid(field, "none of create, update and drop is set")
 	}
 }
 
@@ -87,7 +89,7 @@ func familyAfter(t *engine.Table, changes []engine.FamilyChange, name string) (*
 		case c.Update != nil && c.Update.Name == name:
 			return c.Update, nil
 		case c.Drop == name:
-			return nil, statusNoFamily(t.Name, name)
+			return nil, refusal.NoFamily(t.Name, name)
 		}
 	}
 	return family(t, name)
@@ -108,9 +110,9 @@ func (s *Server) familyUpdate(is *engine.Family, field string, to *btapb.ColumnF
 		case "gc_rule":
 			f.GC, err = s.gcRule(field+".update.gc_rule", to.GetGcRule())
 		case "value_type":
-			err = changeValueType(&f, is, field+".update", to.GetValueType())
+			err = schema.ChangeValueType(&f, is, field+".update", to.GetValueType())
 		default:
-			err = statusInvalid(field+".update_mask", "%q is not a field of a column family that can be updated; expected gc_rule or value_type", path)
+			err = refusal.Invalid(field+".update_mask", "%q is not a field of a column family that can be updated; expected gc_rule or value_type", path)
 		}
 		if err != nil {
 			return nil, err
@@ -126,7 +128,7 @@ func (s *Server) newFamily(field, name string, f *btapb.ColumnFamily) (engine.Fa
 	if err != nil {
 		return out, err
 	}
-	return out, setValueType(&out, field+".value_type", f.GetValueType())
+	return out, schema.SetValueType(&out, field+".value_type", f.GetValueType())
 }
 
 // family validates the definition of a family, but for its value type, and

@@ -15,6 +15,9 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -53,13 +56,13 @@ func instance(r catalogReader, name string) (*btapb.Instance, existence, error) 
 	how, err := instanceExists(r, name, in)
 	switch {
 	case err != nil:
-		return nil, absent, toStatus(err)
+		return nil, absent, refusal.Of(err)
 	case how == absent:
-		return nil, absent, statusNotFound("Instance", name)
+		return nil, absent, refusal.NotFound("Instance", name)
 	case how == implicit:
 		in = &btapb.Instance{
 			Name:        name,
-			DisplayName: lastSegment(name),
+			DisplayName: resname.Last(name),
 			State:       btapb.Instance_READY,
 			Type:        btapb.Instance_PRODUCTION,
 			Edition:     btapb.Instance_ENTERPRISE,
@@ -84,6 +87,12 @@ func record(tx *engine.CatalogTx, name string) error {
 		return err
 	}
 	cluster := implicitClusterOf(name, implicitCluster)
+	for _, b := range tx.Backups(name + "/clusters/") { // which may lie in others
+		c := implicitClusterOf(name, resname.Last(segments(b.Name, 6)))
+		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
+			return err
+		}
+	}
 	return errors.Join(
 		store(tx, kindInstance+name, in),
 		store(tx, kindCluster+cluster.GetName(), cluster),
@@ -91,11 +100,18 @@ func record(tx *engine.CatalogTx, name string) error {
 	)
 }
 
-// recordHolders records the instances of a project that hold tables.
+// recordHolders records the instances of a project that hold tables or backups.
 func recordHolders(tx *engine.CatalogTx, project string) error {
-	last := ""
+	var held []string
 	for _, t := range tx.Tables(project + "/instances/") {
-		if name := segments(t.Name, 4); name != last {
+		held = append(held, t.Name)
+	}
+	for _, b := range tx.Backups(project + "/instances/") {
+		held = append(held, b.Name)
+	}
+	last := ""
+	for _, h := range held {
+		if name := segments(h, 4); name != last {
 			last = name
 			if err := record(tx, name); err != nil {
 				return err
@@ -109,14 +125,14 @@ func recordHolders(tx *engine.CatalogTx, project string) error {
 // profile, which routes to the one cluster and allows single-row transactions,
 // or with several clusters to any and allows none.
 func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.CreateInstanceRequest) (*longrunningpb.Operation, error) {
-	if !hasShape(req.GetParent(), "projects") {
-		return nil, statusBadName("parent", req.GetParent(), "projects/PROJECT")
+	if !resname.HasShape(req.GetParent(), "projects") {
+		return nil, refusal.BadName("parent", req.GetParent(), "projects/PROJECT")
 	}
 	if err := s.checkInstanceID(req.GetInstanceId()); err != nil {
 		return nil, err
 	}
 	if req.GetInstance() == nil {
-		return nil, statusInvalid("instance", "must be set")
+		return nil, refusal.Invalid("instance", "must be set")
 	}
 	now := timestamppb.New(s.now())
 	name := req.GetParent() + "/instances/" + req.GetInstanceId()
@@ -144,10 +160,10 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	}
 	ids := slices.Sorted(maps.Keys(req.GetClusters()))
 	if len(ids) == 0 {
-		return nil, statusInvalid("clusters", "must specify at least one cluster")
+		return nil, refusal.Invalid("clusters", "must specify at least one cluster")
 	}
 	if in.GetType() == btapb.Instance_DEVELOPMENT && len(ids) > 1 {
-		return nil, statusInvalid("clusters", "an instance of type DEVELOPMENT has one cluster")
+		return nil, refusal.Invalid("clusters", "an instance of type DEVELOPMENT has one cluster")
 	}
 	var clusters []*btapb.Cluster
 	for _, id := range ids {
@@ -161,15 +177,15 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		var err error
 		if _, err = tx.Resource(kindInstance + name); err == nil {
-			return statusExists("Instance", name)
+			return refusal.Exists("Instance", name)
 		} else if !errors.Is(err, engine.ErrResourceNotFound) {
 			return err
 		}
 		_, err = tx.Resource(kindProject + req.GetParent())
 		if errors.Is(err, engine.ErrResourceNotFound) {
-			if len(tx.Tables(instancePrefix(name))) > 0 {
-				// It exists already, for it holds tables.
-				return statusExists("Instance", name)
+			if len(tx.Tables(instancePrefix(name))) > 0 || len(tx.Backups(name+"/clusters/")) > 0 {
+				// It exists already, for it holds tables or backups.
+				return refusal.Exists("Instance", name)
 			}
 			err = errors.Join(recordHolders(tx, req.GetParent()), tx.PutResource(kindProject+req.GetParent(), nil))
 		}
@@ -232,8 +248,8 @@ func (s instanceAdminService) GetInstance(_ context.Context, req *btapb.GetInsta
 // latter only with an id that CreateInstance would take: clients choke on
 // others.
 func (s instanceAdminService) ListInstances(ctx context.Context, req *btapb.ListInstancesRequest) (*btapb.ListInstancesResponse, error) {
-	if !hasShape(req.GetParent(), "projects") {
-		return nil, statusBadName("parent", req.GetParent(), "projects/PROJECT")
+	if !resname.HasShape(req.GetParent(), "projects") {
+		return nil, refusal.BadName("parent", req.GetParent(), "projects/PROJECT")
 	}
 	resp := &btapb.ListInstancesResponse{}
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
@@ -246,7 +262,7 @@ func (s instanceAdminService) ListInstances(ctx context.Context, req *btapb.List
 			if err != nil {
 				return err
 			}
-			if how == recorded || s.checkInstanceID(lastSegment(name)) == nil {
+			if how == recorded || s.checkInstanceID(resname.Last(name)) == nil {
 				resp.Instances = append(resp.Instances, in)
 			}
 		}
@@ -327,7 +343,7 @@ func (s *Server) updateInstance(ctx context.Context, from *btapb.Instance, paths
 			return err
 		}
 		if was == btapb.Instance_PRODUCTION && in.GetType() == btapb.Instance_DEVELOPMENT {
-			return statusPrecondition("Instance %s is of type PRODUCTION and cannot become DEVELOPMENT.", in.GetName())
+			return refusal.Precondition("Instance %s is of type PRODUCTION and cannot become DEVELOPMENT.", in.GetName())
 		}
 		if err := store(tx, kindInstance+in.GetName(), in); err != nil {
 			return err
@@ -341,8 +357,8 @@ func (s *Server) updateInstance(ctx context.Context, from *btapb.Instance, paths
 }
 
 // DeleteInstance deletes an instance with its clusters, app profiles, tables
-// and policies, unless a table or a view has deletion_protection. The tables cannot be
-// undeleted.
+// and policies, unless a table or a view has deletion_protection or there is a
+// backup. The tables cannot be undeleted.
 func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.DeleteInstanceRequest) (*emptypb.Empty, error) {
 	name := req.GetName()
 	if err := parseInstance("name", name); err != nil {
@@ -354,11 +370,17 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 		}
 		tables := tx.Tables(instancePrefix(name))
 		for _, t := range tables {
-			if protected(t) {
-				return statusProtected(t.Name, "DeleteInstance")
+			if schema.Protected(t) {
+				return refusal.Protected(t.Name, "DeleteInstance")
+			}
+			if err := checkNoStream(t, "DeleteInstance"); err != nil {
+				return err
 			}
 		}
 		if err := checkUnprotectedViews(tx, instancePrefix(name), "DeleteInstance"); err != nil {
+			return err
+		}
+		if err := s.checkNoBackups(tx, "Instance", name, name+"/clusters/"); err != nil {
 			return err
 		}
 		for _, t := range tables {
@@ -378,8 +400,8 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 // [a-z][-a-z0-9]*, up to 33 characters. The API's own pattern asks for three or
 // more; one is enough here, as for the clients.
 func (s *Server) checkInstanceID(id string) error {
-	if !isLowerID(id) {
-		return statusInvalid("instance_id", "%q is not an instance id; expected [a-z][-a-z0-9]*", id)
+	if !resname.IsLowerID(id) {
+		return refusal.Invalid("instance_id", "%q is not an instance id; expected [a-z][-a-z0-9]*", id)
 	}
 	return s.limit(len(id), maxInstanceIDBytes, "instance_id", "characters")
 }
@@ -387,13 +409,13 @@ func (s *Server) checkInstanceID(id string) error {
 // checkInstanceFields checks what an instance is to become.
 func (s *Server) checkInstanceFields(in *btapb.Instance) error {
 	if typ := in.GetType(); typ != btapb.Instance_PRODUCTION && typ != btapb.Instance_DEVELOPMENT {
-		return statusInvalid("instance.type", "%d is not a type", typ)
+		return refusal.Invalid("instance.type", "%d is not a type", typ)
 	}
 	if _, ok := btapb.Instance_Edition_name[int32(in.GetEdition())]; !ok {
-		return statusInvalid("instance.edition", "%d is not an edition", in.GetEdition())
+		return refusal.Invalid("instance.edition", "%d is not an edition", in.GetEdition())
 	}
 	if in.GetDisplayName() == "" {
-		return statusInvalid("instance.display_name", "must be set")
+		return refusal.Invalid("instance.display_name", "must be set")
 	}
 	return s.checkLabels(in.GetLabels())
 }
@@ -408,10 +430,10 @@ func (s *Server) checkLabels(labels map[string]string) error {
 		value := labels[key]
 		first, _ := utf8.DecodeRuneInString(key)
 		if !unicode.Is(unicode.Ll, first) && !unicode.Is(unicode.Lo, first) || !isLabelText(key) {
-			return statusInvalid(field, `the key %q does not match [\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}`, key)
+			return refusal.Invalid(field, `the key %q does not match [\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}`, key)
 		}
 		if !isLabelText(value) {
-			return statusInvalid(field, `the value %q does not match [\p{Ll}\p{Lo}\p{N}_-]{0,63}`, value)
+			return refusal.Invalid(field, `the value %q does not match [\p{Ll}\p{Lo}\p{N}_-]{0,63}`, value)
 		}
 		for _, text := range []string{key, value} {
 			if err := s.limit(utf8.RuneCountInString(text), maxLabelRunes, field, "characters"); err != nil {

@@ -13,6 +13,9 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -31,7 +34,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	case btapb.Table_MICROS:
 		def.Granularity = engine.Micros
 	default:
-		return nil, statusInvalid("table.granularity", "%d is not a granularity", g)
+		return nil, refusal.Invalid("table.granularity", "%d is not a granularity", g)
 	}
 	families := req.GetTable().GetColumnFamilies()
 	for _, name := range slices.Sorted(maps.Keys(families)) {
@@ -47,16 +50,18 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	}
 	settings := &btapb.Table{}
 	proto.Merge(settings, req.GetTable())
+	settings.RestoreInfo = nil // output only
 	hasFamily := func(name string) bool {
 		_, ok := families[name]
 		return ok
 	}
-	if err := settleSettings(settings, hasFamily); err != nil {
+	if err := schema.Settle(settings, hasFamily); err != nil {
 		return nil, err
 	}
-	if def.Meta, err = encodeSettings(settings); err != nil {
-		return nil, toStatus(err)
+	if def.Meta, err = schema.EncodeSettings(settings); err != nil {
+		return nil, refusal.Of(err)
 	}
+	setStream(&def)
 	var t *engine.Table
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := checkInstance(tx, req.GetParent()); err != nil {
@@ -74,13 +79,13 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	if err != nil {
 		return nil, err
 	}
-	return toTable(t, btapb.Table_SCHEMA_VIEW, nil), nil
+	return schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil), nil
 }
 
 // checkTableCount refuses one table more than an instance can have.
 func (s *Server) checkTableCount(r catalogReader, instance string) error {
 	if s.limits == StrictLimits && len(r.Tables(instancePrefix(instance))) >= maxTablesPerInstance {
-		return statusTooManyTables(instance)
+		return refusal.TooManyTables(instance, maxTablesPerInstance)
 	}
 	return nil
 }
@@ -89,7 +94,7 @@ func (s *Server) checkTableCount(r catalogReader, instance string) error {
 func (s *Server) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]byte, error) {
 	var keys [][]byte
 	for i, split := range splits {
-		if err := s.checkRowKey(element("initial_splits", i), split.GetKey()); err != nil {
+		if err := s.checkRowKey(refusal.Element("initial_splits", i), split.GetKey()); err != nil {
 			return nil, err
 		}
 		keys = append(keys, bytes.Clone(split.GetKey()))
@@ -105,7 +110,7 @@ func findTable(r catalogReader, field, name string) (*engine.Table, error) {
 	}
 	t, err := r.Table(name)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return t, nil
 }
@@ -120,11 +125,11 @@ func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableReques
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := clustersOf(s.db, segments(t.Name, 4))
+	clusters, err := shownClusters(s.db, segments(t.Name, 4), s.now())
 	if err != nil {
 		return nil, err
 	}
-	return toTable(t, view, clusters), nil
+	return schema.ToTable(t, view, clusters), nil
 }
 
 // ListTables returns the tables of one instance, sorted by name, in pages; in
@@ -141,7 +146,7 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 	var tables []*engine.Table
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		var err error
-		clusters, err = clustersOf(tx, req.GetParent())
+		clusters, err = shownClusters(tx, req.GetParent(), s.now())
 		tables = tx.Tables(instancePrefix(req.GetParent()))
 		return err
 	})
@@ -154,7 +159,7 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 		return nil, err
 	}
 	for _, t := range tables {
-		resp.Tables = append(resp.Tables, toTable(t, view, clusters))
+		resp.Tables = append(resp.Tables, schema.ToTable(t, view, clusters))
 	}
 	return resp, nil
 }
@@ -165,7 +170,7 @@ func tableView(v, unspecified btapb.Table_View) (btapb.Table_View, error) {
 		return unspecified, nil
 	}
 	if _, ok := btapb.Table_View_name[int32(v)]; !ok {
-		return v, statusInvalid("view", "%d is not a view", v)
+		return v, refusal.Invalid("view", "%d is not a view", v)
 	}
 	return v, nil
 }
@@ -177,15 +182,15 @@ func tableView(v, unspecified btapb.Table_View) (btapb.Table_View, error) {
 func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTableRequest) (*longrunningpb.Operation, error) {
 	for _, path := range req.GetUpdateMask().GetPaths() {
 		if path == "column_families" || strings.HasPrefix(path, "column_families.") {
-			return nil, statusNotBuilt("Path column_families of UpdateTable, which ModifyColumnFamilies changes,")
+			return nil, refusal.NotBuilt("Path column_families of UpdateTable, which ModifyColumnFamilies changes,")
 		}
 	}
 	paths, err := maskPaths(req.GetUpdateMask(), "change_stream_config", "deletion_protection", "automated_backup_policy", "tiered_storage_config", "row_key_schema")
 	if err != nil {
 		return nil, err
 	}
-	if hasFieldUnder(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
-		return nil, statusInvalid("update_mask", "row_key_schema can only be updated as a whole")
+	if fieldpath.Under(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
+		return nil, refusal.Invalid("update_mask", "row_key_schema can only be updated as a whole")
 	}
 	if _, err := findTable(s.db, "table.name", req.GetTable().GetName()); err != nil {
 		return nil, err
@@ -201,7 +206,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 		}
 		op, err = finish(tx, segments(t.Name, 4),
 			&btapb.UpdateTableMetadata{Name: t.Name, StartTime: began, EndTime: timestamppb.New(s.now())},
-			toTable(t, btapb.Table_SCHEMA_VIEW, nil))
+			schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil))
 		return err
 	})
 	return op, err
@@ -209,7 +214,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 
 // updateSettings replaces the settings of t at paths.
 func updateSettings(t *engine.Table, from *btapb.Table, paths []string, ignoreWarnings bool) error {
-	settings := settingsOf(t)
+	settings := schema.SettingsOf(t)
 	was := settings.GetRowKeySchema()
 	if err := applyMask(settings, proto.CloneOf(from), paths); err != nil {
 		return err
@@ -217,19 +222,22 @@ func updateSettings(t *engine.Table, from *btapb.Table, paths []string, ignoreWa
 	switch is := settings.GetRowKeySchema(); {
 	case was == nil:
 	case is == nil && !ignoreWarnings:
-		return statusInvalid("table.row_key_schema", "removing it may break queries; set ignore_warnings to do so")
+		return refusal.Invalid("table.row_key_schema", "removing it may break queries; set ignore_warnings to do so")
 	case is != nil && !proto.Equal(was, is):
-		return statusInvalid("table.row_key_schema", "a row key schema cannot be changed, only removed")
+		return refusal.Invalid("table.row_key_schema", "a row key schema cannot be changed, only removed")
 	}
-	err := settleSettings(settings, func(name string) bool {
+	err := schema.Settle(settings, func(name string) bool {
 		_, err := family(t, name)
 		return err == nil
 	})
 	if err != nil {
 		return err
 	}
-	t.Meta, err = encodeSettings(settings)
-	return err
+	if t.Meta, err = schema.EncodeSettings(settings); err != nil {
+		return err
+	}
+	setStream(t)
+	return nil
 }
 
 // DeleteTable deletes a table with its rows and views, unless it or one of its
@@ -241,8 +249,11 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 		if err != nil {
 			return err
 		}
-		if protected(t) {
-			return statusProtected(t.Name, "DeleteTable")
+		if schema.Protected(t) {
+			return refusal.Protected(t.Name, "DeleteTable")
+		}
+		if err := checkNoStream(t, "DeleteTable"); err != nil {
+			return err
 		}
 		if err := checkUnprotectedViews(tx, t.Name+"/", "DeleteTable"); err != nil {
 			return err
@@ -277,7 +288,7 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 		}
 		op, err = finish(tx, parent,
 			&btapb.UndeleteTableMetadata{Name: t.Name, StartTime: began, EndTime: timestamppb.New(s.now())},
-			toTable(t, btapb.Table_SCHEMA_VIEW, nil))
+			schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil))
 		return err
 	})
 	return op, err

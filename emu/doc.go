@@ -13,13 +13,18 @@
 // What it does not do: there are no replicas, so every read is consistent; the
 // settings of an instance and its clusters are stored but have no effect, except
 // that app profiles decide on single-row transactions; policies are stored and
-// not enforced; settings of change streams, backups and tiers are stored and
-// start nothing; change streams, SQL, views, backups and schema bundles are not
-// implemented yet, and say so. Support lists each RPC, filter, mutation and
+// not enforced; settings of automated backups and tiers are stored and
+// start nothing; SQL, backups and schema bundles are not implemented yet, and say
+// so. Support lists each RPC, filter, mutation and
 // garbage-collection rule with its state.
 //
 // Any instance exists as soon as it is named, until the first CreateInstance in
 // its project; those that hold tables stay.
+//
+// What follows the clock, such as a cluster that is CREATING for a while
+// (Options.AdminDelay), follows from stored times whenever it is asked for. What
+// has to do something at a time, such as giving back space, is a dueWork, see
+// due.go: NextDue says when, and RunDue does what is due; the owner calls them.
 //
 // Where to look: the RPC ReadRows is in read_rows.go, and so on; table and
 // instance administration is in admin_*.go; filters are in internal/filter;

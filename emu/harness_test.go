@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
@@ -257,7 +258,7 @@ func readRows(ctx context.Context, c btpb.BigtableClient, req *btpb.ReadRowsRequ
 				rows++
 			}
 		}
-		if n := proto.Size(resp); rows > 1 && n > maxMessageBytes || n >= 4<<20 {
+		if n := proto.Size(resp); rows > 1 && n > rowchunks.MaxMessageBytes || n >= 4<<20 {
 			return res, fmt.Errorf("a message of %d bytes", n)
 		}
 		res.messages = append(res.messages, resp)
@@ -510,4 +511,9 @@ func big(n int) string {
 		b = append(strconv.AppendInt(b, i, 10), ',')
 	}
 	return string(b[:n])
+}
+
+// shortService is the service's name without its package.
+func shortService(full string) string {
+	return full[strings.LastIndexByte(full, '.')+1:]
 }

@@ -28,9 +28,12 @@ const (
 	maxSchemaBundleBytes = 4 << 20 // SchemaBundle, serialized (belief)
 	maxTablesPerInstance = 1_000   // quotas page
 
-	maxGCRuleBytes    = 500       // ColumnFamily.gc_rule, serialized
-	minGCRuleAgeNanos = 1_000_000 // GcRule.max_age: at least a millisecond
-	maxPageSize       = 1_000     // ours: the page size of lists when none is asked for
+	maxGCRuleBytes = 500   // ColumnFamily.gc_rule, serialized
+	maxPageSize    = 1_000 // ours: the page size of lists when none is asked for
+
+	maxBackupIDBytes   = 50  // CreateBackupRequest.backup_id
+	maxStandardBackups = 150 // quotas page: of a table in a cluster
+	maxHotBackups      = 10
 
 	maxInstanceIDBytes   = 33     // https://cloud.google.com/bigtable/docs/creating-instance
 	maxAppProfileIDBytes = 50     // https://cloud.google.com/bigtable/docs/configuring-app-profiles
@@ -52,17 +55,6 @@ const (
 	maxAutoscalingHDDGiB     = 16_384
 	maxAutoscalingRatio      = 10 // https://cloud.google.com/bigtable/docs/autoscaling: the most nodes to the fewest
 
-	minChangeStreamRetention = 24 * time.Hour // ChangeStreamConfig
-	maxChangeStreamRetention = 7 * 24 * time.Hour
-
-	minAutomatedBackupRetention = 3 * 24 * time.Hour // Table.AutomatedBackupPolicy
-	maxAutomatedBackupRetention = 90 * 24 * time.Hour
-	automatedBackupFrequency    = 24 * time.Hour
-	minAutomatedBackupHot       = 24 * time.Hour
-	maxAutomatedBackupHot       = 10 * 24 * time.Hour
-
-	minInfrequentAccessAge   = 30 * 24 * time.Hour // TieredStorageRule
-	maxStructDelimiterBytes  = 50                  // Type.Struct.Encoding.DelimitedBytes
 	consistencyTokenLifetime = 90 * 24 * time.Hour // GenerateConsistencyToken
 )
 
@@ -80,26 +72,13 @@ const (
 	// long as a small call.
 	streamWindowBytes = 1 << 20
 	connWindowBytes   = 4 << 20
-	// maxMessageBytes bounds a response of ReadRows with several rows, including
-	// the protocol's overhead. Clients get their first rows the sooner, and tests
-	// of official clients count on messages of the service about as large: of
-	// 32 rows of 17 KB in all, six messages or more.
-	maxMessageBytes = 100 << 10
-	// maxRowMessageBytes bounds a response with a part of one row. It is just
-	// below the 4 MiB that grpc receives by default, which clients that dial an
-	// emulator keep: the official Go and Python clients cannot read a row that
-	// goes on in the next message. For Go see also wantsWholeRows.
-	maxRowMessageBytes = 4<<20 - 64<<10
-	// firstMessageBytes is the size at which the first response of ReadRows is
-	// sent: who waits for it has nothing yet.
-	firstMessageBytes = 32 << 10
-	// maxChunkValueBytes is the largest piece of a value in one chunk.
-	maxChunkValueBytes = 960 << 10
+	// defaultHeartbeat is that of ReadChangeStreamRequest.heartbeat_duration.
+	defaultHeartbeat = 5 * time.Second
+	// maxSilence is how long, by the wall clock, a change stream says nothing.
+	maxSilence = 20 * time.Second
 	// scannedPerMessage is how many rows and cells ReadRows reads without
 	// returning any before it sends last_scanned_row_key.
 	scannedPerMessage = 10_000
-	// maxGCRuleDepth bounds the nesting of rules, also without limits.
-	maxGCRuleDepth = 100
 	// maxEntriesPerMessage bounds a response of MutateRows.
 	maxEntriesPerMessage = 10_000
 )

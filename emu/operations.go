@@ -7,23 +7,56 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Long-running operations. Each is done when its RPC returns: the work was done
-// there. What it did can be asked for later, also after a restart, under
+// Long-running operations. What an RPC does is done when it returns, and so is
+// its operation, unless it is to look as if it took a while: see
+// Options.AdminDelay. What it did can be asked for later, also after a restart,
+// under
 //
 //	operations/projects/P/instances/I/operations/NUMBER
+//
+// The record of an operation is what it is in the end. One that takes a while
+// has the time of that end, see setReadyAt; what it is until then follows from
+// its record and the clock.
 
 // finish records an operation on an instance that is done, as part of a change,
 // and returns it. What becomes visible with the change is its response.
 func finish(tx *engine.CatalogTx, instance string, metadata, response proto.Message) (*longrunningpb.Operation, error) {
+	return recordOperation(tx, instance, metadata, response, time.Time{})
+}
+
+// start is finish for an operation that is done at a time: at once if that has
+// come. metadata and response are those of the end, so that the end of what took
+// the time, and of its progress, are doneAt; see pending for what is shown of them
+// until then.
+func (s *Server) start(tx *engine.CatalogTx, instance string, metadata, response proto.Message, doneAt time.Time) (*longrunningpb.Operation, error) {
+	if !doneAt.After(s.now()) {
+		return finish(tx, instance, metadata, response)
+	}
+	op, err := recordOperation(tx, instance, metadata, response, doneAt)
+	if err != nil {
+		return nil, err
+	}
+	return shownOperation(op, s.now())
+}
+
+// recordOperation records an operation that is done at a time, the zero time for
+// at once, and returns the record.
+func recordOperation(tx *engine.CatalogTx, instance string, metadata, response proto.Message, doneAt time.Time) (*longrunningpb.Operation, error) {
 	number, err := count(tx, operationCount)
 	if err != nil {
 		return nil, err
@@ -37,6 +70,7 @@ func finish(tx *engine.CatalogTx, instance string, metadata, response proto.Mess
 		return nil, err
 	}
 	op.Result = &longrunningpb.Operation_Response{Response: result}
+	setReadyAt(op, doneAt)
 	if number > maxOperations {
 		if err := remove(tx, operationKey(number-maxOperations)); err != nil {
 			return nil, err
@@ -45,50 +79,191 @@ func finish(tx *engine.CatalogTx, instance string, metadata, response proto.Mess
 	return op, store(tx, operationKey(number), op)
 }
 
+// shownOperation returns what an operation is at a time.
+func shownOperation(record *longrunningpb.Operation, now time.Time) (*longrunningpb.Operation, error) {
+	doneAt := takeReadyAt(record)
+	if !doneAt.After(now) {
+		return record, nil
+	}
+	metadata, err := record.GetMetadata().UnmarshalNew()
+	if err != nil {
+		return nil, fmt.Errorf("metadata of %s: %w", record.GetName(), err)
+	}
+	pending(metadata.ProtoReflect(), doneAt, now)
+	op := &longrunningpb.Operation{Name: record.GetName(), Metadata: &anypb.Any{}}
+	return op, anypb.MarshalFrom(op.GetMetadata(), metadata, proto.MarshalOptions{Deterministic: true})
+}
+
+// pending makes the metadata of an operation that is done at a time what it is
+// before: without an end, and with a progress in between. It knows them by the
+// names that all messages of metadata give them.
+func pending(metadata protoreflect.Message, doneAt, now time.Time) {
+	fields := metadata.Descriptor().Fields()
+	for _, name := range []protoreflect.Name{"end_time", "finish_time"} {
+		if f := fields.ByName(name); f != nil {
+			metadata.Clear(f)
+		}
+	}
+	switch m := metadata.Interface().(type) {
+	case *btapb.OperationProgress:
+		began := m.GetStartTime().AsTime()
+		m.ProgressPercent = int32(100 * now.Sub(began) / max(doneAt.Sub(began), 1))
+	case *btapb.CreateClusterMetadata:
+		for _, t := range m.GetTables() {
+			t.State = btapb.CreateClusterMetadata_TableProgress_COPYING
+		}
+	}
+	if f := fields.ByName("progress"); f != nil && metadata.Has(f) {
+		pending(metadata.Mutable(f).Message(), doneAt, now)
+	}
+}
+
 func operationKey(number int64) string { return fmt.Sprintf("%s%020d", kindOperation, number) }
 
-// operation returns the operation of a name, and its key.
+// operation returns the record of the operation of a name, and its key.
 func operation(r catalogReader, name string) (*longrunningpb.Operation, string, error) {
 	rest, ok := strings.CutPrefix(name, "operations/")
-	number, err := strconv.ParseInt(lastSegment(name), 10, 64)
-	if !ok || !hasShape(rest, "projects", "instances", "operations") {
-		return nil, "", statusBadName("name", name, "operations/projects/PROJECT/instances/INSTANCE/operations/NUMBER")
+	number, err := strconv.ParseInt(resname.Last(name), 10, 64)
+	if !ok || !resname.HasShape(rest, "projects", "instances", "operations") {
+		return nil, "", refusal.BadName("name", name, "operations/projects/PROJECT/instances/INSTANCE/operations/NUMBER")
 	}
 	if err != nil {
-		return nil, "", statusNotFound("Operation", name)
+		return nil, "", refusal.NotFound("Operation", name)
 	}
 	op := &longrunningpb.Operation{}
 	key := operationKey(number)
 	if found, err := load(r, key, op); err != nil {
-		return nil, "", toStatus(err)
+		return nil, "", refusal.Of(err)
 	} else if !found || op.GetName() != name {
-		return nil, "", statusNotFound("Operation", name)
+		return nil, "", refusal.NotFound("Operation", name)
 	}
 	return op, key, nil
 }
 
 // GetOperation returns an operation.
 func (s operationsService) GetOperation(_ context.Context, req *longrunningpb.GetOperationRequest) (*longrunningpb.Operation, error) {
-	op, _, err := operation(s.db, req.GetName())
+	op, _, err := s.operationNow(req.GetName())
 	return op, err
 }
 
-// WaitOperation returns at once: operations are done.
-func (s operationsService) WaitOperation(_ context.Context, req *longrunningpb.WaitOperationRequest) (*longrunningpb.Operation, error) {
-	if d := req.GetTimeout(); d != nil && (!d.IsValid() || d.AsDuration() < 0) {
-		return nil, statusInvalid("timeout", "%v is not a duration to wait", d)
+// operationNow returns the operation of a name, and when it is done.
+func (s *Server) operationNow(name string) (op *longrunningpb.Operation, doneAt time.Time, err error) {
+	op, _, err = operation(s.db, name)
+	if err != nil {
+		return nil, time.Time{}, err
 	}
-	op, _, err := operation(s.db, req.GetName())
-	return op, err
+	doneAt = readyAt(op)
+	op, err = shownOperation(op, s.now())
+	return op, doneAt, refusal.Of(err)
 }
 
-// CancelOperation does nothing: an operation that is done cannot be canceled,
-// and success only says that it was tried.
-func (s operationsService) CancelOperation(_ context.Context, req *longrunningpb.CancelOperationRequest) (*emptypb.Empty, error) {
-	if _, _, err := operation(s.db, req.GetName()); err != nil {
+// WaitOperation returns an operation once it is done, or when the timeout has
+// passed by the clock, done or not.
+func (s operationsService) WaitOperation(ctx context.Context, req *longrunningpb.WaitOperationRequest) (*longrunningpb.Operation, error) {
+	d := req.GetTimeout()
+	if d != nil && (!d.IsValid() || d.AsDuration() < 0) {
+		return nil, refusal.Invalid("timeout", "%v is not a duration to wait", d)
+	}
+	late := s.now().Add(d.AsDuration())
+	for {
+		ended := s.operationsEnded.next()
+		op, doneAt, err := s.operationNow(req.GetName())
+		if err != nil || op.GetDone() || d != nil && !late.After(s.now()) {
+			return op, err
+		}
+		if d != nil && late.Before(doneAt) {
+			doneAt = late
+		}
+		reached, stop := s.clock.At(doneAt)
+		select {
+		case <-reached:
+		case <-ended:
+		case <-ctx.Done():
+		}
+		stop()
+		if err := ctx.Err(); err != nil {
+			return nil, refusal.Of(err)
+		}
+	}
+}
+
+// CancelOperation ends an operation that is under way, with CANCELLED, if what it
+// does can be undone; see undo. Of any other it changes nothing: success only says
+// that it was tried.
+func (s operationsService) CancelOperation(ctx context.Context, req *longrunningpb.CancelOperationRequest) (*emptypb.Empty, error) {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		op, key, err := operation(tx, req.GetName())
+		if err != nil {
+			return err
+		}
+		doneAt := takeReadyAt(op)
+		if !doneAt.After(s.now()) {
+			return nil
+		}
+		metadata, err := op.GetMetadata().UnmarshalNew()
+		if err != nil {
+			return err
+		}
+		undone, err := undo(tx, metadata, op.GetResponse(), doneAt)
+		if err != nil || !undone {
+			return err
+		}
+		op.Result = &longrunningpb.Operation_Error{Error: refusal.Canceled(op.GetName())}
+		return store(tx, key, op)
+	})
+	if err != nil {
 		return nil, err
 	}
+	s.operationsEnded.tell()
 	return &emptypb.Empty{}, nil
+}
+
+// undo takes back what an operation under way has made, and reports whether that
+// can be: its metadata says what it is. response is what it would have answered
+// at doneAt, by which its own is told from another of the name, made since.
+func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, doneAt time.Time) (bool, error) {
+	switch metadata.(type) {
+	case *btapb.CreateClusterMetadata:
+		// Version 1 of the API said so: "Cancelling the operation will render the
+		// cluster immediately unreadable via the API."
+		made, c := &btapb.Cluster{}, &btapb.Cluster{}
+		if err := response.UnmarshalTo(made); err != nil {
+			return false, err
+		}
+		found, err := load(tx, kindCluster+made.GetName(), c)
+		if err != nil || !found || !readyAt(c).Equal(doneAt) {
+			return false, err
+		}
+		return true, remove(tx, kindCluster+made.GetName())
+	default:
+		return false, nil
+	}
+}
+
+// broadcast wakes who waits for something to happen.
+type broadcast struct {
+	mu sync.Mutex
+	ch chan struct{} // closed when it happens; nil: nobody waits
+}
+
+// next returns a channel that is closed when it happens next.
+func (b *broadcast) next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ch == nil {
+		b.ch = make(chan struct{})
+	}
+	return b.ch
+}
+
+// tell says that it has happened.
+func (b *broadcast) tell() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ch != nil {
+		close(b.ch)
+		b.ch = nil
+	}
 }
 
 // DeleteOperation forgets an operation; what it did stays.
@@ -103,6 +278,7 @@ func (s operationsService) DeleteOperation(ctx context.Context, req *longrunning
 	if err != nil {
 		return nil, err
 	}
+	s.operationsEnded.tell()
 	return &emptypb.Empty{}, nil
 }
 
@@ -112,15 +288,15 @@ func (s operationsService) DeleteOperation(ctx context.Context, req *longrunning
 func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.ListOperationsRequest) (*longrunningpb.ListOperationsResponse, error) {
 	parent, ok := strings.CutPrefix(req.GetName(), "operations")
 	parent = strings.TrimPrefix(parent, "/")
-	if !ok || parent != "" && !hasShape(parent, "projects") && !hasShape(parent, "projects", "instances") {
-		return nil, statusBadName("name", req.GetName(), "operations/projects/PROJECT[/instances/INSTANCE]")
+	if !ok || parent != "" && !resname.HasShape(parent, "projects") && !resname.HasShape(parent, "projects", "instances") {
+		return nil, refusal.BadName("name", req.GetName(), "operations/projects/PROJECT[/instances/INSTANCE]")
 	}
 	if req.GetFilter() != "" {
-		return nil, statusInvalid("filter", "filters of operations are not supported")
+		return nil, refusal.Invalid("filter", "filters of operations are not supported")
 	}
 	ops, err := loadAll[longrunningpb.Operation](s.db, kindOperation, "")
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	prefix := strings.TrimSuffix("operations/"+parent, "/") + "/"
 	kept := ops[:0]
@@ -130,11 +306,22 @@ func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.
 		}
 	}
 	resp := &longrunningpb.ListOperationsResponse{}
-	resp.Operations, resp.NextPageToken, err = page(kept, req.GetPageSize(), req.GetPageToken(), func(op *longrunningpb.Operation) string {
-		number, _ := strconv.ParseInt(lastSegment(op.GetName()), 10, 64)
+	kept, resp.NextPageToken, err = page(kept, req.GetPageSize(), req.GetPageToken(), func(op *longrunningpb.Operation) string {
+		number, _ := strconv.ParseInt(resname.Last(op.GetName()), 10, 64)
 		return operationKey(number)
 	})
-	return resp, err
+	if err != nil {
+		return nil, err
+	}
+	now := s.now()
+	for _, record := range kept {
+		op, err := shownOperation(record, now)
+		if err != nil {
+			return nil, refusal.Of(err)
+		}
+		resp.Operations = append(resp.Operations, op)
+	}
+	return resp, nil
 }
 
 // page returns the part of a sorted list that a page holds and the token of
@@ -143,14 +330,14 @@ func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.
 func page[T any](all []T, size int32, token string, key func(T) string) ([]T, string, error) {
 	switch {
 	case size < 0:
-		return nil, "", statusInvalid("page_size", "%d is negative", size)
+		return nil, "", refusal.Invalid("page_size", "%d is negative", size)
 	case size == 0 || size > maxPageSize:
 		size = maxPageSize
 	}
 	if token != "" {
 		last, err := base64.RawURLEncoding.DecodeString(token)
 		if err != nil {
-			return nil, "", statusInvalid("page_token", "%q is not a token of this server", token)
+			return nil, "", refusal.Invalid("page_token", "%q is not a token of this server", token)
 		}
 		for len(all) > 0 && key(all[0]) <= string(last) {
 			all = all[1:]

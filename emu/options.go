@@ -3,6 +3,7 @@ package emu
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -43,9 +44,13 @@ type Options struct {
 	DB *engine.DB
 	// Clock is the time source of latencies in request statistics, of resources
 	// and operations, and of the age of consistency tokens, and what requests wait
-	// on. The times of cells come from the DB, whose Now is to be that of
+	// on. The times of cells come from the DB, whose clock is to be that of
 	// the same clock. Default: the wall clock.
 	Clock Clock
+	// AdminDelay is how long an operation of instance or table administration is
+	// under way, by Clock, where the service takes its time: what it makes is
+	// CREATING until then. Default: 0, operations are done when their call returns.
+	AdminDelay time.Duration
 	// Logger receives panics of handlers and other faults of the server. Default:
 	// nothing is logged.
 	Logger *slog.Logger
@@ -67,6 +72,14 @@ type Options struct {
 	// with the server: a server for a single test is better off with few. Default:
 	// 64.
 	StreamWorkers uint32
+	// After returns a channel that receives a value when the duration has passed,
+	// whatever Clock says: change streams give a sign of life after 20 seconds
+	// without one. Default: time.After.
+	After func(time.Duration) <-chan time.Time
+	// AnyPartition lets ReadChangeStream read any range of keys in one stream, for
+	// tests that want all changes. Default: a range that is not one of the table's
+	// partitions is answered by the tokens for those which are, as by the service.
+	AnyPartition bool
 	// CloneInProcess copies every message on the channel that Conn returns, as
 	// a wire would. It is for tests that look for a message changed after it was
 	// handed over. Default: messages are shared.
@@ -86,6 +99,9 @@ func (o Options) validate() error {
 	if o.Limits > NoLimits {
 		return errors.New("emu: Options.Limits is neither StrictLimits nor NoLimits")
 	}
+	if o.AdminDelay < 0 {
+		return fmt.Errorf("emu: Options.AdminDelay is %v, want 0 or more", o.AdminDelay)
+	}
 	return nil
 }
 
@@ -95,6 +111,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.After == nil {
+		o.After = time.After
 	}
 	o.StreamWorkers = cmp.Or(o.StreamWorkers, streamWorkers)
 	return o

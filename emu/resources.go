@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -22,16 +25,19 @@ import (
 // checked still holds when it is made, and all of it is there afterwards or
 // none, also over a crash.
 const (
-	kindProject        = "project/"        // a project in which an instance was created: nothing
-	kindInstance       = "instance/"       // btapb.Instance
-	kindCluster        = "cluster/"        // btapb.Cluster
-	kindAppProfile     = "appProfile/"     // btapb.AppProfile
-	kindAuthorizedView = "authorizedView/" // btapb.AuthorizedView
-	kindSchemaBundle   = "schemaBundle/"   // btapb.SchemaBundle
-	kindPolicy         = "policy/"         // iampb.Policy, by the name of what it governs
-	kindOperation      = "operation/"      // longrunningpb.Operation, by its number in 20 digits
-	operationCount     = "operations"      // the number of the newest operation, a decimal
-	etagCount          = "etags"           // the number of the newest etag, a decimal
+	kindProject        = "project/"          // a project in which an instance was created: nothing
+	kindInstance       = "instance/"         // btapb.Instance
+	kindCluster        = "cluster/"          // btapb.Cluster
+	kindAppProfile     = "appProfile/"       // btapb.AppProfile
+	kindAuthorizedView = "authorizedView/"   // btapb.AuthorizedView
+	kindSchemaBundle   = "schemaBundle/"     // btapb.SchemaBundle
+	kindBackup         = "backup/"           // btapb.Backup, with its size from the beginning
+	kindSnapshot       = "snapshot/"         // btapb.Snapshot
+	kindPartitions     = "changePartitions/" // a partitionState, by the name of its table
+	kindPolicy         = "policy/"           // iampb.Policy, by the name of what it governs
+	kindOperation      = "operation/"        // longrunningpb.Operation, by its number in 20 digits
+	operationCount     = "operations"        // the number of the newest operation, a decimal
+	etagCount          = "etags"             // the number of the newest etag, a decimal
 )
 
 // catalogReader reads tables and resources: as they are, or inside a change.
@@ -98,11 +104,52 @@ func remove(tx *engine.CatalogTx, key string) error {
 	return nil
 }
 
+// readyAtField holds what the API does not show of a message that is stored: the
+// time at which it will be what it says, in microseconds. It is the highest number
+// there is; no message of the API has it.
+const readyAtField = protowire.MaxValidNumber
+
+// setReadyAt says in a message that is to be stored that it will be so at a time.
+// The zero time is as none: it is so now.
+func setReadyAt(m proto.Message, t time.Time) {
+	takeReadyAt(m)
+	if t.IsZero() {
+		return
+	}
+	raw := protowire.AppendTag(m.ProtoReflect().GetUnknown(), readyAtField, protowire.VarintType)
+	m.ProtoReflect().SetUnknown(protowire.AppendVarint(raw, uint64(t.UnixMicro())))
+}
+
+// readyAt returns what setReadyAt said; the zero time if it said nothing.
+func readyAt(m proto.Message) time.Time {
+	for raw := m.ProtoReflect().GetUnknown(); len(raw) > 0; {
+		number, _, n := protowire.ConsumeField(raw)
+		if n < 0 {
+			break
+		}
+		if number == readyAtField {
+			_, _, tag := protowire.ConsumeTag(raw)
+			micros, _ := protowire.ConsumeVarint(raw[tag:])
+			return time.UnixMicro(int64(micros))
+		}
+		raw = raw[n:]
+	}
+	return time.Time{}
+}
+
+// takeReadyAt is readyAt and takes it out of the message, which can be shown
+// then: like any field that the API does not have.
+func takeReadyAt(m proto.Message) time.Time {
+	at := readyAt(m)
+	m.ProtoReflect().SetUnknown(nil)
+	return at
+}
+
 // change runs fn as one change of the catalog and answers with a status. What
 // only reads, and more than once, reads one moment by it: a change of nothing
 // is not written.
 func (s *Server) change(ctx context.Context, fn func(tx *engine.CatalogTx) error) error {
-	return toStatus(s.db.UpdateCatalog(ctx, fn))
+	return refusal.Of(s.db.UpdateCatalog(ctx, fn))
 }
 
 // count adds one to a stored counter and returns it.
@@ -133,7 +180,7 @@ func newEtag(tx *engine.CatalogTx) (string, error) {
 // An empty one is not checked.
 func checkEtag(name, given, is string) error {
 	if given != "" && given != is {
-		return statusAborted("%s has changed: its etag is not %q.", name, given)
+		return refusal.Aborted("%s has changed: its etag is not %q.", name, given)
 	}
 	return nil
 }
@@ -159,18 +206,18 @@ func removeUnder(tx *engine.CatalogTx, table string) error {
 // allowed are the fields that can be updated; a path may go deeper.
 func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error) {
 	if len(mask.GetPaths()) == 0 {
-		return nil, statusInvalid("update_mask", "A non-empty 'update_mask' must be specified")
+		return nil, refusal.Invalid("update_mask", "A non-empty 'update_mask' must be specified")
 	}
 	for _, path := range mask.GetPaths() {
 		if path == "*" {
-			return nil, statusInvalid("update_mask", "the wildcard * is not supported; name the fields")
+			return nil, refusal.Invalid("update_mask", "the wildcard * is not supported; name the fields")
 		}
 		ok := false
 		for _, a := range allowed {
 			ok = ok || path == a || strings.HasPrefix(path, a+".")
 		}
 		if !ok {
-			return nil, statusInvalid("update_mask", "%q cannot be updated; expected one of %s", path, strings.Join(allowed, ", "))
+			return nil, refusal.Invalid("update_mask", "%q cannot be updated; expected one of %s", path, strings.Join(allowed, ", "))
 		}
 	}
 	return mask.GetPaths(), nil
@@ -180,48 +227,12 @@ func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error)
 // field that src does not have is cleared.
 func applyMask(dst, src proto.Message, paths []string) error {
 	for _, path := range paths {
-		if !copyField(dst.ProtoReflect(), src.ProtoReflect(), path) {
-			return statusInvalid("update_mask", "%q is not a field of %s", path, dst.ProtoReflect().Descriptor().Name())
+		if !fieldpath.Copy(dst.ProtoReflect(), src.ProtoReflect(), path) {
+			return refusal.Invalid("update_mask", "%q is not a field of %s", path, dst.ProtoReflect().Descriptor().Name())
 		}
 	}
 	return nil
 }
-
-// copyField copies the field at path; it reports whether there is such a field.
-func copyField(dst, src protoreflect.Message, path string) bool {
-	name, rest, nested := strings.Cut(path, ".")
-	field := dst.Descriptor().Fields().ByName(protoreflect.Name(name))
-	switch {
-	case field == nil:
-		return false
-	case !nested && src.Has(field):
-		dst.Set(field, src.Get(field))
-		return true
-	case !nested:
-		dst.Clear(field)
-		return true
-	case field.Message() == nil || field.IsMap() || field.IsList():
-		return false
-	}
-	if !src.Has(field) && !dst.Has(field) {
-		// Nothing to clear; the path must still exist.
-		return copyField(dst.NewField(field).Message(), src.Get(field).Message(), rest)
-	}
-	return copyField(dst.Mutable(field).Message(), src.Get(field).Message(), rest)
-}
-
-// hasFieldUnder reports whether one of paths is field or lies in it.
-func hasFieldUnder(paths []string, field string) bool {
-	for _, p := range paths {
-		if p == field || strings.HasPrefix(p, field+".") {
-			return true
-		}
-	}
-	return false
-}
-
-// lastSegment returns the id at the end of a resource name.
-func lastSegment(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
 // segments returns the first n segments of a resource name.
 func segments(name string, n int) string {

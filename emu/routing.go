@@ -7,6 +7,9 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
 // A request of the data API comes through an app profile: the one that it
@@ -40,11 +43,11 @@ func (s *Server) checkProfile(resource, id string, a access) error {
 	case p == nil || a == reads:
 		return nil
 	case p.GetDataBoostIsolationReadOnly() != nil && a == readsReversed:
-		return statusDataBoost(p.GetName(), "reversed reads")
+		return refusal.DataBoost(p.GetName(), "reversed reads")
 	case p.GetDataBoostIsolationReadOnly() != nil:
-		return statusDataBoost(p.GetName(), "writes")
+		return refusal.DataBoost(p.GetName(), "writes")
 	case a == transacts && !p.GetSingleClusterRouting().GetAllowTransactionalWrites():
-		return statusNoTransactions(p.GetName())
+		return refusal.NoTransactions(p.GetName())
 	}
 	return nil
 }
@@ -54,7 +57,7 @@ func (s *Server) checkProfile(resource, id string, a access) error {
 func (s *Server) profile(instance, id string) (*btapb.AppProfile, error) {
 	routes, err := s.currentRoutes()
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	r, ok := routes.instances[instance]
 	if !ok {
@@ -62,7 +65,7 @@ func (s *Server) profile(instance, id string) (*btapb.AppProfile, error) {
 	}
 	p, ok := r.profiles[cmp.Or(id, defaultAppProfile)]
 	if !ok {
-		return nil, statusNoAppProfile(instance, cmp.Or(id, defaultAppProfile))
+		return nil, refusal.NoAppProfile(instance, cmp.Or(id, defaultAppProfile))
 	}
 	return p, nil
 }
@@ -85,7 +88,7 @@ func (s *Server) answeredBy(req any) *btpb.ResponseParams {
 	r := routes.instances[instance]
 	for _, to := range routesTo(r.profiles[cmp.Or(id, defaultAppProfile)]) {
 		for _, c := range r.clusters {
-			if lastSegment(c.GetName()) == to {
+			if resname.Last(c.GetName()) == to {
 				return locationOf(c)
 			}
 		}
@@ -132,7 +135,7 @@ func (s *Server) currentRoutes() (*routes, error) {
 	}
 	for _, p := range profiles {
 		if r, ok := now.instances[segments(p.GetName(), 4)]; ok {
-			r.profiles[lastSegment(p.GetName())] = p
+			r.profiles[resname.Last(p.GetName())] = p
 		}
 	}
 	for _, c := range clusters {
@@ -147,7 +150,7 @@ func (s *Server) currentRoutes() (*routes, error) {
 }
 
 func locationOf(c *btapb.Cluster) *btpb.ResponseParams {
-	return &btpb.ResponseParams{ZoneId: proto.String(lastSegment(c.GetLocation())), ClusterId: proto.String(lastSegment(c.GetName()))}
+	return &btpb.ResponseParams{ZoneId: proto.String(resname.Last(c.GetLocation())), ClusterId: proto.String(resname.Last(c.GetName()))}
 }
 
 // targetOf returns the name of the table, view or instance that a request is to

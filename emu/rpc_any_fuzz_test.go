@@ -32,7 +32,9 @@ var rpcSeeds = map[string][]string{
 	"Bigtable.ReadModifyWriteRow": {
 		`table_name: "projects/p/instances/i/tables/t" row_key: "a" rules {family_name: "f" column_qualifier: "q" increment_amount: 9223372036854775807} rules {family_name: "g" append_value: "y"}`,
 	},
-	"Bigtable.GetClientConfiguration": {`instance_name: "projects/p/instances/made" app_profile_id: "ap"`},
+	"Bigtable.GenerateInitialChangeStreamPartitions": {`table_name: "projects/p/instances/i/tables/t"`},
+	"Bigtable.ReadChangeStream":                      {`table_name: "projects/p/instances/i/tables/t" partition {row_range {start_key_closed: "" end_key_open: ""}} start_time {seconds: 1700000000} end_time {seconds: 1700000000}`},
+	"Bigtable.GetClientConfiguration":                {`instance_name: "projects/p/instances/made" app_profile_id: "ap"`},
 
 	"BigtableTableAdmin.CreateTable": {
 		`parent: "projects/p/instances/made" table_id: "new" initial_splits {key: "m"} table {deletion_protection: true column_families {key: "f" value {gc_rule {union {rules {max_num_versions: 2} rules {max_age {seconds: 3600}}}}}}}`,
@@ -75,6 +77,20 @@ var rpcSeeds = map[string][]string{
 	"BigtableTableAdmin.SetIamPolicy":             {`resource: "projects/p/instances/i/tables/t" policy {version: 1 bindings {role: "roles/bigtable.user" members: "allUsers"}} update_mask {paths: "bindings"}`},
 	"BigtableTableAdmin.TestIamPermissions":       {`resource: "projects/p/instances/i/tables/t" permissions: "bigtable.tables.get"`},
 
+	"BigtableTableAdmin.SnapshotTable":           {`name: "projects/p/instances/i/tables/t" cluster: "projects/p/instances/i/clusters/c" snapshot_id: "s" ttl {seconds: 60}`},
+	"BigtableTableAdmin.GetSnapshot":             {`name: "projects/p/instances/i/clusters/c/snapshots/s"`},
+	"BigtableTableAdmin.ListSnapshots":           {`parent: "projects/p/instances/i/clusters/-"`},
+	"BigtableTableAdmin.DeleteSnapshot":          {`name: "projects/p/instances/i/clusters/c/snapshots/s"`},
+	"BigtableTableAdmin.CreateTableFromSnapshot": {`parent: "projects/p/instances/i" table_id: "new" source_snapshot: "projects/p/instances/i/clusters/c/snapshots/s"`},
+
+	"BigtableTableAdmin.CreateBackup": {`parent: "projects/p/instances/i/clusters/c" backup_id: "b" backup {source_table: "projects/p/instances/i/tables/t" expire_time {seconds: 1700100000} backup_type: HOT}`},
+	"BigtableTableAdmin.GetBackup":    {`name: "projects/p/instances/i/clusters/c/backups/b"`},
+	"BigtableTableAdmin.UpdateBackup": {`backup {name: "projects/p/instances/i/clusters/c/backups/b" expire_time {seconds: 1700200000}} update_mask {paths: "expire_time" paths: "hot_to_standard_time"}`},
+	"BigtableTableAdmin.DeleteBackup": {`name: "projects/p/instances/i/clusters/c/backups/b"`},
+	"BigtableTableAdmin.ListBackups":  {`parent: "projects/p/instances/i/clusters/-" filter: "NOT (state:ready) OR size_bytes>1" order_by: "name desc" page_size: 1`},
+	"BigtableTableAdmin.RestoreTable": {`parent: "projects/p/instances/i" table_id: "new" backup: "projects/p/instances/i/clusters/c/backups/b"`},
+	"BigtableTableAdmin.CopyBackup":   {`parent: "projects/p/instances/i/clusters/c" backup_id: "b2" source_backup: "projects/p/instances/i/clusters/c/backups/b" expire_time {seconds: 1700100000}`},
+
 	"BigtableInstanceAdmin.CreateInstance": {
 		`parent: "projects/p" instance_id: "another" instance {display_name: "Another" labels {key: "k" value: "v"}} clusters {key: "c1" value {location: "projects/p/locations/z1" serve_nodes: 1}}`,
 	},
@@ -114,7 +130,7 @@ var rpcSeeds = map[string][]string{
 
 // changesNothing tells whether a method only reads, whatever it answers.
 func changesNothing(method string) bool {
-	for _, prefix := range []string{"Get", "List", "Read", "Sample", "Ping", "Test", "Wait", "Cancel", "CheckConsistency", "GenerateConsistency"} {
+	for _, prefix := range []string{"Get", "List", "Read", "Sample", "Ping", "Test", "Wait", "Cancel", "CheckConsistency", "GenerateConsistency", "GenerateInitial"} {
 		if strings.HasPrefix(method, prefix) && method != "ReadModifyWriteRow" {
 			return true
 		}

@@ -3,6 +3,7 @@ package emu
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -23,6 +24,8 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/support"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/inproc"
@@ -31,8 +34,15 @@ import (
 // Server answers the Bigtable API from an engine.DB. It is safe for concurrent
 // use.
 type Server struct {
-	db     *engine.DB
-	clock  Clock
+	db    *engine.DB
+	clock Clock
+	after func(time.Duration) <-chan time.Time
+
+	anyPartition bool
+	// stopping is closed when the server stops: streams without end end.
+	stopping chan struct{}
+	stopOnce sync.Once
+
 	logger *slog.Logger
 	limits Limits
 
@@ -42,6 +52,11 @@ type Server struct {
 	routes   atomic.Pointer[routes]       // the last that were gathered; see currentRoutes
 	views    atomic.Pointer[views]        // those that were compiled; see viewTarget
 	features atomic.Pointer[toldFeatures] // the last that a client told of; see clientFeatures
+
+	adminDelay      time.Duration
+	operationsEnded broadcast // by a request, ahead of their time
+	dueWork         []dueWork
+	dueMu           sync.Mutex // held by RunDue
 
 	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
 
@@ -82,8 +97,14 @@ func New(o Options) (*Server, error) {
 	}
 	o = o.withDefaults()
 	s := &Server{
-		db:     o.DB,
-		clock:  o.Clock,
+		db:    o.DB,
+		clock: o.Clock,
+		after: o.After,
+
+		adminDelay:   o.AdminDelay,
+		anyPartition: o.AnyPartition,
+		stopping:     make(chan struct{}),
+
 		logger: o.Logger,
 		limits: o.Limits,
 		rand:   rand.New(rand.NewPCG(o.Seed, 0)),
@@ -147,7 +168,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	out := *desc
 	out.Methods = make([]grpc.MethodDesc, len(desc.Methods))
 	for i, m := range desc.Methods {
-		served := isServed(desc.ServiceName, m.MethodName)
+		served := support.Serves(desc.ServiceName, m.MethodName)
 		handler := m.Handler
 		fullMethod := desc.ServiceName + "/" + m.MethodName
 		out.Methods[i] = grpc.MethodDesc{
@@ -155,7 +176,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 			Handler: func(impl any, ctx context.Context, decode func(any) error, ic grpc.UnaryServerInterceptor) (resp any, err error) {
 				defer s.recoverPanic(fullMethod, &err)
 				if !served {
-					return nil, refusal(desc.ServiceName, m.MethodName)
+					return nil, refusal.NotBuilt(fmt.Sprintf("RPC %s/%s", desc.ServiceName, m.MethodName))
 				}
 				return handler(impl, ctx, decode, ic)
 			},
@@ -163,13 +184,13 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	}
 	out.Streams = make([]grpc.StreamDesc, len(desc.Streams))
 	for i, st := range desc.Streams {
-		served := isServed(desc.ServiceName, st.StreamName)
+		served := support.Serves(desc.ServiceName, st.StreamName)
 		handler := st.Handler
 		fullMethod := desc.ServiceName + "/" + st.StreamName
 		st.Handler = func(impl any, stream grpc.ServerStream) (err error) {
 			defer s.recoverPanic(fullMethod, &err)
 			if !served {
-				return refusal(desc.ServiceName, st.StreamName)
+				return refusal.NotBuilt(fmt.Sprintf("RPC %s/%s", desc.ServiceName, st.StreamName))
 			}
 			return handler(impl, stream)
 		}
@@ -181,7 +202,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 func (s *Server) recoverPanic(fullMethod string, err *error) {
 	if r := recover(); r != nil {
 		s.logger.Error("handler panicked", "method", fullMethod, "panic", r, "stack", string(debug.Stack()))
-		*err = statusPanic(fullMethod, r)
+		*err = refusal.Panic(fullMethod, r)
 	}
 }
 
@@ -200,37 +221,43 @@ func (s *Server) Serve(l net.Listener) error {
 // works without Serve and until Close. Streams from the client are refused.
 func (s *Server) Conn() grpc.ClientConnInterface { return s.inproc }
 
-// GracefulStop stops accepting connections and waits for the RPCs in flight to
-// end. The channel of Conn stays open until Close.
+// GracefulStop stops accepting connections, ends change streams and waits for the
+// other RPCs in flight to end. The channel of Conn stays open until Close.
 func (s *Server) GracefulStop() {
+	s.stopOnce.Do(func() { close(s.stopping) })
 	s.health.Shutdown()
 	s.grpc.GracefulStop()
 }
 
 // Close ends all RPCs and connections at once. It does not close the DB.
 func (s *Server) Close() error {
+	s.stopOnce.Do(func() { close(s.stopping) })
 	s.health.Shutdown()
 	s.grpc.Stop()
 	return s.inproc.Close()
 }
 
 // RunGC applies the garbage-collection rules of every family once, at the time
-// of the DB's clock, and returns its statistics.
+// of the DB's clock, and returns its statistics. Backups that have expired are
+// removed first.
 func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
+	if err := s.change(ctx, s.sweepBackups); err != nil {
+		return engine.GCStats{}, err
+	}
 	return s.db.RunGC(ctx)
 }
 
 // Resource is something that was created in addition to tables.
 type Resource struct {
-	Kind    string        // "instance", "cluster", "app profile", "authorized view", "schema bundle", or "policy"
+	Kind    string        // "instance", "cluster", "app profile", "authorized view", "schema bundle", "backup", "snapshot", or "policy"
 	Name    string        // its resource name; for a policy, that of the resource it governs
 	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
-// Resources returns the instances, clusters, app profiles, authorized views and
-// schema bundles that were created, and the policies that were set, by kind and
-// name. What exists implicitly is not among them, nor are operations, nor what a
-// deleted table had, which waits for UndeleteTable.
+// Resources returns the instances, clusters, app profiles, authorized views,
+// schema bundles, backups and snapshots that were created, and the policies that
+// were set, by kind and name. What exists implicitly is not among them, nor are
+// operations, nor what a deleted table had, which waits for UndeleteTable.
 func (s *Server) Resources() ([]Resource, error) {
 	var out []Resource
 	for _, kind := range []struct {
@@ -242,6 +269,8 @@ func (s *Server) Resources() ([]Resource, error) {
 		{kindAppProfile, "app profile", &btapb.AppProfile{}},
 		{kindAuthorizedView, "authorized view", &btapb.AuthorizedView{}},
 		{kindSchemaBundle, "schema bundle", &btapb.SchemaBundle{}},
+		{kindBackup, "backup", &btapb.Backup{}},
+		{kindSnapshot, "snapshot", &btapb.Snapshot{}},
 		{kindPolicy, "policy", &iampb.Policy{}},
 	} {
 		found, err := s.db.Resources(kind.prefix)
@@ -258,6 +287,9 @@ func (s *Server) Resources() ([]Resource, error) {
 			if err := unmarshalResource(r.Name, r.Value, m); err != nil {
 				return nil, err
 			}
+			if c, ok := m.(*btapb.Cluster); ok {
+				shownCluster(c, s.now())
+			}
 			out = append(out, Resource{Kind: kind.kind, Name: strings.TrimPrefix(r.Name, kind.prefix), Message: m})
 		}
 	}
@@ -272,9 +304,4 @@ func (s *Server) random() float64 {
 	s.randMu.Lock()
 	defer s.randMu.Unlock()
 	return s.rand.Float64()
-}
-
-// shortService is the service's name without its package.
-func shortService(full string) string {
-	return full[strings.LastIndexByte(full, '.')+1:]
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -133,6 +134,23 @@ func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 		}
 	}
 	return deleted, nil
+}
+
+// NextDue returns the first time after a time, and until another, at which
+// ReapExpired finds an item whose time to live ends, or a table that is no longer
+// DELETING; false if there is none. Whoever moves Options.Now over a long time may
+// stop there: then each item goes at its own time.
+func (s *Server) NextDue(ctx context.Context, after, until time.Time) (next time.Time, found bool, err error) {
+	for _, st := range s.stores() {
+		at, ok, err := st.NextDue(ctx, after, until)
+		if err != nil {
+			return time.Time{}, false, fmt.Errorf("facade: %w", err)
+		}
+		if ok && (!found || at.Before(next)) {
+			next, found = at, true
+		}
+	}
+	return next, found, nil
 }
 
 // Close stops the background work of s. It leaves Options.Conn open.

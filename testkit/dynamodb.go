@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -71,6 +72,17 @@ func (d *dynamoDBDoor) restart(change func() error) error {
 	err := d.server.Close()
 	d.server = nil
 	return errors.Join(err, change(), d.openLocked())
+}
+
+// nextDue returns when the server has something to do next; see
+// facade.Server.NextDue.
+func (d *dynamoDBDoor) nextDue(ctx context.Context, after, until time.Time) (time.Time, bool, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.server == nil {
+		return time.Time{}, false, nil
+	}
+	return d.server.NextDue(ctx, after, until)
 }
 
 // reap lets the server delete the items that have expired.

@@ -61,8 +61,8 @@ type Env struct {
 	faults *faults
 	dynamo dynamoDBDoor
 
-	gcMu  sync.Mutex
-	swept time.Time // when GCBackground last collected in Advance; guarded by gcMu
+	advanceMu sync.Mutex // held by Advance
+	swept     time.Time  // when GCBackground last collected in Advance; guarded by advanceMu
 
 	mu      sync.Mutex // guards all below: each is started when first asked for
 	conn    *grpc.ClientConn
@@ -188,33 +188,70 @@ func (e *Env) DynamoDBURL() string {
 // Now returns the environment's time.
 func (e *Env) Now() time.Time { return e.config.clock.Now() }
 
-// Advance moves the environment's time forward by d, does what was due by then,
-// and returns the new time: it deletes expired DynamoDB items, and collects
-// garbage if the environment was started with GCBackground and a minute has
-// passed.
+// Advance moves the environment's time forward by d and returns the new time. On
+// the way it stops whenever something is due, in order, and does it as at that
+// time: it deletes expired DynamoDB items, does what resources of the Bigtable ask
+// for, and collects garbage if the environment was started with GCBackground.
+// Collections of which each would find what the one before left, a minute after the
+// other with nothing else in between, are one.
 func (e *Env) Advance(d time.Duration) time.Time {
 	e.tb.Helper()
 	if d < 0 {
 		e.tb.Fatalf("testkit: Advance(%v): time moves forward", d)
 	}
-	now := e.config.clock.Advance(d)
+	e.advanceMu.Lock()
+	defer e.advanceMu.Unlock()
+	clock := e.config.clock
+	for end := clock.Now().Add(d); ; {
+		now, err := e.nextDue(clock.Now(), end)
+		if err == nil {
+			clock.AdvanceTo(now)
+			err = e.doDue(now)
+		}
+		if err != nil {
+			e.tb.Fatalf("testkit: Advance: %v", err)
+		}
+		if !now.Before(end) {
+			return clock.Now()
+		}
+	}
+}
+
+// nextDue returns the first time after a time at which something is due; end, if
+// nothing is due before. advanceMu is held.
+func (e *Env) nextDue(after, end time.Time) (time.Time, error) {
+	next := end
 	// No fault is meant for what the environment does by itself.
-	if err := e.dynamo.reap(probe(e.ctx)); err != nil {
-		e.tb.Fatalf("testkit: Advance: %v", err)
+	if at, ok, err := e.dynamo.nextDue(probe(e.ctx), after, end); err != nil {
+		return end, err
+	} else if ok {
+		next = at
 	}
-	if e.config.gc != GCBackground {
-		return now
+	if at, ok, err := e.emu.NextDue(); err != nil {
+		return end, err
+	} else if ok && at.After(after) && at.Before(next) {
+		next = at
 	}
-	e.gcMu.Lock()
-	due := now.Sub(e.swept) >= gcInterval
-	if due {
+	if e.config.gc == GCBackground {
+		// The last one before anything else: it does the work of those before it.
+		if at := e.swept.Add(next.Sub(e.swept).Truncate(gcInterval)); at.After(after) && at.Before(next) {
+			next = at
+		}
+	}
+	return next, nil
+}
+
+// doDue does what is due at a time, which it is now. advanceMu is held.
+func (e *Env) doDue(now time.Time) error {
+	err := e.dynamo.reap(probe(e.ctx))
+	if err == nil && e.config.gc == GCBackground && now.Sub(e.swept) >= gcInterval {
 		e.swept = now
+		_, err = e.emu.RunGC(e.ctx)
 	}
-	e.gcMu.Unlock()
-	if due {
-		e.RunGC()
+	if err == nil {
+		err = e.emu.RunDue(e.ctx)
 	}
-	return now
+	return err
 }
 
 // RunGC applies the garbage-collection rules of all families once, at the
@@ -316,7 +353,7 @@ func (e *Env) openStore() error {
 	c := e.config
 	srv, err := emu.New(emu.Options{
 		DB: db, Clock: c.clock, Logger: c.logger, CloneInProcess: c.clone, Seed: c.seed, StreamWorkers: streamWorkers,
-		UnaryInterceptor: e.faults.unary, StreamInterceptor: e.faults.stream,
+		AdminDelay: c.adminDelay, UnaryInterceptor: e.faults.unary, StreamInterceptor: e.faults.stream,
 	})
 	if err == nil && c.gc == GCBackground {
 		_, err = db.StartGC(engine.GCSchedule{Interval: gcInterval}) // it ends with db

@@ -60,7 +60,9 @@ type config struct {
 	seed              uint64
 	dynamoDB          facade.Options
 	update            *migrate.UpdateMode // nil without UpdateFlag
-	restarts          bool                // see Env.restart
+	backupBytes       int64
+	adminDelay        time.Duration
+	restarts          bool // see Env.restart
 }
 
 // GC says when the garbage-collection rules of families are applied.
@@ -124,6 +126,11 @@ func WithMappingFile(path string) Option {
 //	testkit.Start(t, testkit.WithDynamoDBOptions(facade.Options{IndexLag: time.Second}))
 func WithDynamoDBOptions(o facade.Options) Option { return func(c *config) { c.dynamoDB = o } }
 
+// WithAdminDelay keeps operations of Bigtable's administration under way for d, as
+// in the service, where they take a while: what they make is CREATING until
+// [Env.Advance] passes it. Default: they are done when their call returns.
+func WithAdminDelay(d time.Duration) Option { return func(c *config) { c.adminDelay = d } }
+
 // WithClonedMessages copies every message between the DynamoDB door and the
 // Bigtable behind it, as a wire would. For tests of Tabletop itself: the
 // default shares them.
@@ -157,7 +164,7 @@ func Start(tb testing.TB, opts ...Option) *Env {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	e := &Env{tb: tb, config: c, ctx: ctx, cancel: cancel, faults: &faults{clock: c.clock, seed: c.seed}, swept: c.clock.Now()}
 	e.dynamo.env, e.dynamo.faults = e, &faults{clock: c.clock, seed: c.seed}
-	e.store = engine.Options{Dir: c.dir, Now: c.clock.Now, Logger: c.logger, EagerGC: c.gc == GCEager}
+	e.store = engine.Options{Dir: c.dir, Now: c.clock.Now, Logger: c.logger, EagerGC: c.gc == GCEager, BackupBytes: c.backupBytes}
 	if c.restarts && c.dir == "" {
 		e.store.Dir, e.store.FS, e.store.NoSync = "/store", engine.NewMemFS(), true // nobody reads it after a crash
 	}

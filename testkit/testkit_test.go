@@ -8,10 +8,12 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"cloud.google.com/go/bigtable"
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -25,6 +27,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
@@ -279,6 +282,94 @@ func TestAdvance_TimeToLive(t *testing.T) {
 			t.Errorf("%d items at %v, want %d", got, env.Now(), want)
 		}
 		env.Advance(65 * time.Minute)
+	}
+}
+
+// TestAdvance_Steps: what is due on the way is done at its own time.
+func TestAdvance_Steps(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	env := testkit.Start(t, testkit.WithFrozenClock(start))
+	ddb := env.DynamoDB(t)
+	createItems(t, ddb)
+	_, err := ddb.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+		TableName:               aws.String("items"),
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expires"), Enabled: aws.Bool(true)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []time.Time
+	for i, in := range []time.Duration{50 * time.Hour, time.Hour, 3 * time.Hour} {
+		_, err := ddb.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("items"), Item: map[string]types.AttributeValue{
+			"pk":      &types.AttributeValueMemberS{Value: fmt.Sprint(i)},
+			"expires": &types.AttributeValueMemberN{Value: fmt.Sprint(start.Add(in).Unix())},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, start.Add(in))
+	}
+	if got := env.Advance(72 * time.Hour); !got.Equal(start.Add(72 * time.Hour)) {
+		t.Errorf("Advance shows %v", got)
+	}
+	// The entries of the due times are overwritten by when they went.
+	tables, err := env.BigtableAdmin(t).Tables(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []time.Time
+	for _, table := range tables {
+		err := env.Bigtable(t).Open(table).ReadRows(t.Context(), bigtable.InfiniteRange(""), func(row bigtable.Row) bool {
+			for _, cell := range row[lens.FamilyTombstone] {
+				got = append(got, cell.Timestamp.Time().UTC())
+			}
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.SortFunc(want, time.Time.Compare)
+	slices.SortFunc(got, time.Time.Compare)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("items went at (-want, +got)\n%s", diff)
+	}
+}
+
+// TestAdvance_Adds: environments whose time several move at once move by all of it.
+func TestAdvance_Adds(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	env := testkit.Start(t, testkit.WithFrozenClock(start), testkit.WithGC(testkit.GCBackground))
+	var moving sync.WaitGroup
+	for range 20 {
+		moving.Go(func() { env.Advance(45 * time.Second) })
+	}
+	moving.Wait()
+	if got := env.Now(); !got.Equal(start.Add(15 * time.Minute)) {
+		t.Errorf("20 times 45 s are %v", got.Sub(start))
+	}
+}
+
+// TestWithAdminDelay: what an operation makes is there when its time has come.
+func TestWithAdminDelay(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t, testkit.WithFrozenClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), testkit.WithAdminDelay(time.Hour))
+	admin := btapb.NewBigtableInstanceAdminClient(env.Conn())
+	instance := "projects/" + env.Project() + "/instances/" + env.Instance()
+	_, err := admin.CreateCluster(t.Context(), &btapb.CreateClusterRequest{
+		Parent: instance, ClusterId: "c2", Cluster: &btapb.Cluster{Location: "projects/" + env.Project() + "/locations/us-east1-b", ServeNodes: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []btapb.Cluster_State{btapb.Cluster_CREATING, btapb.Cluster_READY} {
+		c, err := admin.GetCluster(t.Context(), &btapb.GetClusterRequest{Name: instance + "/clusters/c2"})
+		if err != nil || c.GetState() != want {
+			t.Errorf("%v, %v, want %v", c, err, want)
+		}
+		env.Advance(time.Hour)
 	}
 }
 

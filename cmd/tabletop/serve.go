@@ -93,6 +93,8 @@ type serveCommand struct {
 	TTLInterval time.Duration  `name:"ttl-interval" help:"How often expired DynamoDB items are deleted. Default: ${default}." default:"1m" placeholder:"DURATION"`
 	Grace       time.Duration  `help:"How long a stop waits for requests in flight; a second Ctrl-C stops at once. Default: ${default}." default:"5s" placeholder:"DURATION"`
 	KeepDeleted *int64         `name:"keep-deleted" help:"How many MiB of deleted tables are kept for UndeleteTable, for 7 days at most; the oldest go first. Default: 128 in memory, all with --data." placeholder:"MIB"`
+	BackupBytes *int64         `name:"backup-bytes" help:"How many MiB backups may take together; one that would take more is refused. Default: 4096 in memory, any with --data." placeholder:"MIB"`
+	AdminDelay  time.Duration  `name:"admin-delay" help:"How long operations of Bigtable's administration are under way, and what they make CREATING. Default: no time." placeholder:"DURATION"`
 	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
 	Dynamo      dynamoDBFlags  `embed:""`
 	Doors       doorFlags      `embed:""`
@@ -133,12 +135,15 @@ func (c *serveCommand) Validate() error {
 			return errors.New("--target and --bigtable exclude each other: the target is the Bigtable door")
 		case c.DynamoDB == off:
 			return errors.New("--target serves the DynamoDB door, which --dynamodb turns off")
-		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.Limits != "":
-			return errors.New("--target excludes --gc, --gc-interval, --keep-deleted and --limits: those are matters of the target")
+		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.BackupBytes != nil || c.Limits != "" || c.AdminDelay != 0:
+			return errors.New("--target excludes --gc, --gc-interval, --keep-deleted, --backup-bytes, --admin-delay and --limits: those are matters of the target")
 		}
 	}
 	if c.KeepDeleted != nil && (*c.KeepDeleted < 0 || *c.KeepDeleted > math.MaxInt64>>20) {
 		return fmt.Errorf("--keep-deleted: %d is not a number of MiB", *c.KeepDeleted)
+	}
+	if c.BackupBytes != nil && (*c.BackupBytes < 0 || *c.BackupBytes > math.MaxInt64>>20) {
+		return fmt.Errorf("--backup-bytes: %d is not a number of MiB", *c.BackupBytes)
 	}
 	if c.Bigtable == off && c.DynamoDB == off {
 		return errors.New("--bigtable and --dynamodb are both off: nothing to serve")
@@ -160,6 +165,9 @@ func (c *serveCommand) Validate() error {
 	}
 	if c.TTLInterval <= 0 {
 		return fmt.Errorf("--ttl-interval: %v is not a time to wait", c.TTLInterval)
+	}
+	if c.AdminDelay < 0 {
+		return fmt.Errorf("--admin-delay: %v is not a time to wait", c.AdminDelay)
 	}
 	if c.Grace < 0 {
 		return fmt.Errorf("--grace: %v is not a time to wait", c.Grace)
@@ -287,6 +295,9 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 	if c.KeepDeleted != nil {
 		options.KeepDeletedBytes = max(1, *c.KeepDeleted<<20) // 0 is the default
 	}
+	if c.BackupBytes != nil {
+		options.BackupBytes = max(1, *c.BackupBytes<<20) // 0 is the default
+	}
 	db, err := engine.Open(options)
 	if err != nil {
 		return nil, dataError(err)
@@ -301,7 +312,7 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 			return nil, fmt.Errorf("--gc: %w", err)
 		}
 	}
-	o := emu.Options{DB: db, Clock: s.clock, Logger: s.logger, Token: s.token}
+	o := emu.Options{DB: db, Clock: s.clock, Logger: s.logger, Token: s.token, AdminDelay: c.AdminDelay}
 	if c.Limits == limitsOff {
 		o.Limits = emu.NoLimits
 	}
@@ -310,6 +321,11 @@ func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
 		return nil, err
 	}
 	s.closers = append(s.closers, srv.Close)
+	s.every(dueInterval, func(ctx context.Context) {
+		if err := srv.RunDue(ctx); err != nil && ctx.Err() == nil {
+			s.logger.Error("what is due failed, and is tried again", "error", err)
+		}
+	})
 	addr := c.Bigtable
 	switch addr {
 	case off:
@@ -412,7 +428,15 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 		return err
 	}
 	s.closers = append(s.closers, f.Close)
-	s.reap(ctx, f)
+	s.every(c.TTLInterval, func(ctx context.Context) {
+		deleted, err := f.ReapExpired(ctx)
+		if deleted > 0 { // data that goes without anybody's request
+			s.logger.Warn("deleted items whose time to live is over", "items", deleted)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.logger.Error("deleting expired items failed", "error", err)
+		}
+	})
 	lis, door, err := s.listen("--dynamodb", c.DynamoDB, "http/1.1", 0)
 	if err != nil {
 		return err
@@ -445,9 +469,13 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 	return nil
 }
 
-// reap deletes expired items on a timer until stop.
-func (s *serving) reap(ctx context.Context, f *facade.Server) {
-	ctx, cancel := context.WithCancel(ctx)
+// dueInterval is how often is looked at what is due.
+const dueInterval = time.Second
+
+// every calls do on a timer until stop, which ends the context of a call under way
+// and waits for it.
+func (s *serving) every(interval time.Duration, do func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	s.closers = append(s.closers, func() error {
 		cancel()
@@ -456,20 +484,14 @@ func (s *serving) reap(ctx context.Context, f *facade.Server) {
 	})
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(s.command.TTLInterval)
+		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-			}
-			deleted, err := f.ReapExpired(ctx)
-			if deleted > 0 { // data that goes without anybody's request
-				s.logger.Warn("deleted items whose time to live is over", "items", deleted)
-			}
-			if err != nil && ctx.Err() == nil {
-				s.logger.Error("deleting expired items failed", "error", err)
+				do(ctx)
 			}
 		}
 	}()

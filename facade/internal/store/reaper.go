@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -40,6 +42,9 @@ func (rp *reaper) Tidy(ctx context.Context) (deleted int, err error) {
 	if err := rp.tables.RemoveDeleted(ctx); err != nil {
 		return 0, fmt.Errorf("removing deleted tables: %w", err)
 	}
+	if err := rp.tables.tidyLogs(ctx); err != nil {
+		return 0, fmt.Errorf("tidying logs: %w", err)
+	}
 	if deleted, err = rp.reapExpired(ctx); err != nil {
 		err = fmt.Errorf("deleting expired items: %w", err)
 	}
@@ -53,9 +58,22 @@ func (rp *reaper) Tidy(ctx context.Context) (deleted int, err error) {
 var errNotDue = errors.New("item has not expired")
 
 func (rp *reaper) reapExpired(ctx context.Context) (deleted int, err error) {
+	err = rp.eachExpiring(ctx, func(c *cachedTable) error {
+		if rp.cat.TTLChanging(c.def) {
+			return nil
+		}
+		n, err := rp.reapTable(ctx, c)
+		deleted += n
+		return err
+	})
+	return deleted, err
+}
+
+// eachExpiring calls fn for each table with a time to live.
+func (rp *reaper) eachExpiring(ctx context.Context, fn func(*cachedTable) error) error {
 	names, _, err := rp.cat.ListTables(ctx, "", maxCatalogTables)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for _, name := range names {
 		c, err := rp.cat.lookup(ctx, name)
@@ -63,17 +81,82 @@ func (rp *reaper) reapExpired(ctx context.Context) (deleted int, err error) {
 			continue
 		}
 		if err != nil {
-			return deleted, err
+			return err
 		}
-		if c.layout.due == nil || c.def.Status == tabledef.StatusDeleting || rp.cat.TTLChanging(c.def) {
+		if c.layout.due == nil || c.def.Status == tabledef.StatusDeleting {
 			continue
 		}
-		n, err := rp.reapTable(ctx, c)
-		if deleted += n; err != nil {
-			return deleted, fmt.Errorf("table %s: %w", name, err)
+		if err := fn(c); err != nil {
+			return fmt.Errorf("table %s: %w", name, err)
 		}
 	}
-	return deleted, nil
+	return nil
+}
+
+// NextDue returns the first time after a time, and until another, at which Tidy
+// finds an item to delete or a table to remove; false if there is none. What other
+// processes do meanwhile may change it.
+func (rp *reaper) NextDue(ctx context.Context, after, until time.Time) (next time.Time, found bool, err error) {
+	consider := func(t time.Time) {
+		if t.After(after) && !t.After(until) && (!found || t.Before(next)) {
+			next, found = t, true
+		}
+	}
+	for _, at := range rp.cat.leaving() {
+		consider(at)
+	}
+	err = rp.eachExpiring(ctx, func(c *cachedTable) error {
+		if rp.cat.TTLChanging(c.def) {
+			consider(c.def.TTLChanged.Add(rp.o.StatusDelays.TimeToLive))
+			return nil
+		}
+		at, ok, err := rp.nextInTable(ctx, c, after, until)
+		if ok {
+			consider(at)
+		}
+		return err
+	})
+	return next, found, err
+}
+
+// nextInTable is NextDue for the items of a table.
+func (rp *reaper) nextInTable(ctx context.Context, c *cachedTable, after, until time.Time) (next time.Time, found bool, err error) {
+	due, name := c.layout.due, c.def.TTLAttribute
+	spans, err := dueSpans(due, attr.Int(after.Unix()), attr.Int(until.Unix()))
+	if err != nil {
+		return next, false, err
+	}
+	isDue := func(item layout.Stored) bool {
+		at := item.Get(name)
+		return at.Type == attr.N && attr.CompareNumbers(at.Str, attr.Int(after.Unix()).Str) > 0
+	}
+	rp.reader.indexItems(ctx, c, due, spans, false, nil, isDue, func(entry layout.Stored, readErr error) bool {
+		if err = readErr; err != nil {
+			return false
+		}
+		var seconds float64
+		if seconds, err = strconv.ParseFloat(entry.Get(name).Str, 64); err != nil {
+			return false
+		}
+		// An item goes with the first whole second that is not before it. What lies
+		// behind the 15 digits of a float64 is still behind after.
+		next, found = time.Unix(max(int64(math.Ceil(seconds)), after.Unix()+1), 0), true
+		return false // entries are in order of their times
+	})
+	return next, found, err
+}
+
+// dueSpans is where the due times from one to another are.
+func dueSpans(due *indexLayout, from, to attr.Value) ([]layout.Span, error) {
+	first, err := due.x.PlanQuery(lens.KeyCondition{Hash: from})
+	if err != nil {
+		return nil, err
+	}
+	last, err := due.x.PlanQuery(lens.KeyCondition{Hash: to})
+	if err != nil {
+		return nil, err
+	}
+	return []layout.Span{{Start: first.Spans[0].Start, End: last.Spans[0].End}}, nil
 }
 
 // reapTable deletes the items of a table that are due.
@@ -82,15 +165,10 @@ func (rp *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, e
 	name := c.def.TTLAttribute
 	now := rp.o.Now()
 	oldest, newest := attr.Int(now.Add(-maxOverdue).Unix()), attr.Int(now.Unix())
-	first, err := due.x.PlanQuery(lens.KeyCondition{Hash: oldest})
+	spans, err := dueSpans(due, oldest, newest)
 	if err != nil {
 		return 0, err
 	}
-	last, err := due.x.PlanQuery(lens.KeyCondition{Hash: newest})
-	if err != nil {
-		return 0, err
-	}
-	spans := []layout.Span{{Start: first.Spans[0].Start, End: last.Spans[0].End}}
 	isDue := func(item layout.Stored) bool {
 		at := item.Get(name)
 		return at.Type == attr.N && attr.CompareNumbers(at.Str, oldest.Str) >= 0 && attr.CompareNumbers(at.Str, newest.Str) <= 0
@@ -104,7 +182,7 @@ func (rp *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, e
 				return nil, errNotDue
 			}
 			return nil, nil
-		}, Hint{})
+		}, Hint{Expired: true})
 		switch {
 		case err == nil:
 			deleted++

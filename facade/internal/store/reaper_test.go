@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -140,6 +141,69 @@ func TestReapExpired(t *testing.T) {
 			}
 			if n, err := s.Tidy(ctx); n != 0 || err != nil {
 				t.Errorf("reaped %d items of no table, %v", n, err)
+			}
+		})
+	}
+}
+
+// NextDue stops at each time at which Tidy finds something, and nowhere else.
+func TestNextDue(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) attr.Value { return attr.Int(begin.Add(d).Unix()) }
+	for name, start := range backends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			now := clock.NewFrozen(begin)
+			o := testOptions(start(t))
+			o.Now, o.StatusDelays.Delete, o.StatusDelays.TimeToLive = now.Now, 90*time.Minute, time.Minute
+			s := openStore(t, o)
+			def := newTable(t, s, indexedTable("sessions"))
+			for id, until := range map[string]attr.Value{
+				"none": {}, "text": attr.String("1"), "milliseconds": attr.Int(begin.UnixMilli()), "negative": attr.Int(-5),
+				"overdue": at(-time.Hour), "an hour": at(time.Hour), "also": at(time.Hour), "two": at(2 * time.Hour),
+				"fraction": {Type: attr.N, Str: at(time.Hour).Str + ".5"}, "tiny": {Type: attr.N, Str: at(time.Hour).Str + ".0000000000000001"},
+			} {
+				if err := put(ctx, s, def, expiring(id, until)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			setTTL(t, s, def.Name, "until")
+			if _, err := s.UpdateTable(ctx, def.Name, func(d *tabledef.Table) error {
+				d.TTLChanged = begin
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			gone := newTable(t, s, indexedTable("gone"))
+			if _, err := s.DeleteTable(ctx, gone.Name); err != nil {
+				t.Fatal(err)
+			}
+			type stop struct {
+				after   time.Duration
+				deleted int
+			}
+			var stops []stop
+			end := begin.Add(24 * time.Hour)
+			for len(stops) < 10 {
+				next, ok, err := s.NextDue(ctx, now.Now(), end)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !ok {
+					break
+				}
+				now.AdvanceTo(next)
+				n, err := s.Tidy(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stops = append(stops, stop{next.Sub(begin), n})
+			}
+			want := []stop{{time.Minute, 1}, {time.Hour, 2}, {time.Hour + time.Second, 2}, {90 * time.Minute, 0}, {2 * time.Hour, 1}}
+			if !slices.Equal(stops, want) {
+				t.Errorf("stopped at %v, want %v", stops, want)
 			}
 		})
 	}

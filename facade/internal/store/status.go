@@ -27,6 +27,19 @@ func (c *cachedTable) at(now time.Time) (*cachedTable, error) {
 	return &seen, nil
 }
 
+// leaving returns when the tables will be gone that this process deleted.
+func (cat *catalog) leaving() []time.Time {
+	var times []time.Time
+	cat.mu.RLock()
+	defer cat.mu.RUnlock()
+	for _, c := range cat.tables {
+		if c.def.Status == tabledef.StatusDeleting {
+			times = append(times, c.def.Transition.Until)
+		}
+	}
+	return times
+}
+
 // deleted returns the tables that this process deleted and whose time is over.
 func (cat *catalog) deleted() []*tabledef.Table {
 	now := cat.o.Now()

@@ -1,0 +1,338 @@
+package emu
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// A backup is a resource, the message of the API, and an engine.Backup of the
+// same name, which holds the table. Both are made and deleted in one change. What
+// follows the clock, that a backup expires or becomes a standard one, follows from
+// its times when it is asked for; what has expired is deleted when a backup is
+// made and when garbage is collected.
+
+const backupShape = "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/backups/BACKUP"
+
+// findBackup returns a backup that a field names, as it is stored.
+func (s *Server) findBackup(r catalogReader, field, name string) (*btapb.Backup, error) {
+	if !resname.HasShape(name, "projects", "instances", "clusters", "backups") {
+		return nil, refusal.BadName(field, name, backupShape)
+	}
+	b := &btapb.Backup{}
+	if found, err := load(r, kindBackup+name, b); err != nil {
+		return nil, refusal.Of(err)
+	} else if !found || backup.Expired(b, s.now()) {
+		return nil, refusal.NotFound("Backup", name)
+	}
+	return b, nil
+}
+
+// backupsUnder returns the backups whose names begin with prefix, by name and as
+// they are stored.
+func (s *Server) backupsUnder(r catalogReader, prefix string) ([]*btapb.Backup, error) {
+	all, err := loadAll[btapb.Backup](r, kindBackup, prefix)
+	now, kept := s.now(), all[:0]
+	for _, b := range all {
+		if !backup.Expired(b, now) {
+			kept = append(kept, b)
+		}
+	}
+	return kept, refusal.Of(err)
+}
+
+// CreateBackup makes a backup of a table, as it is at a moment of the call.
+func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBackupRequest) (*longrunningpb.Operation, error) {
+	given := req.GetBackup()
+	if given == nil {
+		return nil, refusal.Invalid("backup", "must be set")
+	}
+	table := given.GetSourceTable()
+	if err := parseTable("backup.source_table", table); err != nil {
+		return nil, err
+	}
+	b := &btapb.Backup{
+		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceTable: table, StartTime: timestamppb.New(s.now()),
+		ExpireTime: backup.Micros(given.GetExpireTime()), BackupType: given.GetBackupType(), HotToStandardTime: backup.Micros(given.GetHotToStandardTime()),
+	}
+	check := func(r catalogReader, c *btapb.Cluster, in *btapb.Instance) error {
+		if segments(table, 4) != in.GetName() {
+			return refusal.Invalid("backup.source_table", "%s is not a table of instance %s, in which the backup is to be", table, in.GetName())
+		}
+		if _, err := findTable(r, "backup.source_table", table); err != nil {
+			return err
+		}
+		if err := backup.CheckExpiry(b, backup.MaxAge(in)); err != nil {
+			return refusal.Invalid("backup.expire_time", "%v", err)
+		}
+		if err := backup.SettleType(b, c); err != nil {
+			return refusal.Invalid("backup.backup_type", "%v", err)
+		}
+		return checkHotTime(b)
+	}
+	make := func(fn func(*engine.CatalogTx, *engine.Backup) error) error {
+		return s.db.Backups().Create(ctx, table, b.GetName(), fn)
+	}
+	return s.makeBackup(ctx, req.GetParent(), req.GetBackupId(), b, check, make, func() proto.Message {
+		return &btapb.CreateBackupMetadata{Name: b.GetName(), SourceTable: table, StartTime: b.GetStartTime(), EndTime: b.GetEndTime()}
+	})
+}
+
+// CopyBackup copies a backup, also to another cluster, instance or project. What
+// is copied is independent from then on, and cannot be copied again.
+func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackupRequest) (*longrunningpb.Operation, error) {
+	b := &btapb.Backup{
+		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceBackup: req.GetSourceBackup(), StartTime: timestamppb.New(s.now()),
+		ExpireTime: backup.Micros(req.GetExpireTime()), BackupType: btapb.Backup_STANDARD,
+	}
+	var info *btapb.BackupInfo
+	check := func(r catalogReader, _ *btapb.Cluster, _ *btapb.Instance) error {
+		stored, err := s.findBackup(r, "source_backup", req.GetSourceBackup())
+		if err != nil {
+			return err
+		}
+		from := backup.At(stored, s.now())
+		b.SourceTable, info = from.GetSourceTable(), backup.InfoOf(from)
+		switch {
+		case from.GetState() != btapb.Backup_READY:
+			return refusal.Precondition("Backup %s is not ready.", from.GetName())
+		case from.GetSourceBackup() != "":
+			return refusal.Precondition("Backup %s is a copy of %s and cannot be copied.", from.GetName(), from.GetSourceBackup())
+		case from.GetExpireTime().AsTime().Sub(s.now()) < backup.MinCopiedAge:
+			return refusal.Precondition("Backup %s expires within %v and cannot be copied.", from.GetName(), backup.MinCopiedAge)
+		}
+		if err := backup.CheckExpiry(b, backup.MaxCopyAge); err != nil {
+			return refusal.Invalid("expire_time", "%v", err)
+		}
+		return nil
+	}
+	make := func(fn func(*engine.CatalogTx, *engine.Backup) error) error {
+		return s.db.Backups().Copy(ctx, req.GetSourceBackup(), b.GetName(), fn)
+	}
+	return s.makeBackup(ctx, req.GetParent(), req.GetBackupId(), b, check, make, func() proto.Message {
+		return &btapb.CopyBackupMetadata{Name: b.GetName(), SourceBackupInfo: info, Progress: backup.Progress(b.GetStartTime(), b.GetEndTime())}
+	})
+}
+
+// makeBackup makes a backup of what make copies. check is asked before and in the
+// change that adds the backup.
+func (s *Server) makeBackup(
+	ctx context.Context, parent, id string, b *btapb.Backup,
+	check func(catalogReader, *btapb.Cluster, *btapb.Instance) error,
+	make func(func(*engine.CatalogTx, *engine.Backup) error) error, metadata func() proto.Message,
+) (*longrunningpb.Operation, error) {
+	if !resname.HasShape(parent, "projects", "instances", "clusters") {
+		return nil, refusal.BadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+	}
+	if !resname.IsResourceID(id) {
+		return nil, refusal.Invalid("backup_id", "%q is not a backup id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
+	}
+	if err := s.limit(len(id), maxBackupIDBytes, "backup_id", "characters"); err != nil {
+		return nil, err
+	}
+	checked := func(r catalogReader) error {
+		c, err := cluster(r, parent)
+		if err != nil {
+			return err
+		}
+		in, _, err := instance(r, segments(parent, 4))
+		if err != nil {
+			return err
+		}
+		if err := check(r, c, in); err != nil {
+			return err
+		}
+		b.EncryptionInfo = backupEncryption(c)
+		return s.checkBackupCount(r, parent, b)
+	}
+	if err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		if err := s.sweepBackups(tx); err != nil {
+			return err
+		}
+		if err := checked(tx); err != nil {
+			return err
+		}
+		if _, err := tx.Resource(kindBackup + b.GetName()); err == nil {
+			return refusal.Exists("Backup", b.GetName())
+		} else if !errors.Is(err, engine.ErrResourceNotFound) {
+			return err
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	var op *longrunningpb.Operation
+	err := make(func(tx *engine.CatalogTx, kept *engine.Backup) error {
+		if err := checked(tx); err != nil {
+			return err
+		}
+		b.SizeBytes, b.EndTime = kept.Bytes, timestamppb.New(s.now())
+		var err error
+		if op, err = finish(tx, segments(parent, 4), metadata(), backup.At(b, s.now())); err != nil {
+			return err
+		}
+		return errors.Join(remove(tx, kindPolicy+b.GetName()), store(tx, kindBackup+b.GetName(), b))
+	})
+	if err != nil {
+		return nil, refusal.Of(err)
+	}
+	return op, nil
+}
+
+func checkHotTime(b *btapb.Backup) error {
+	if err := backup.CheckHotTime(b); err != nil {
+		return refusal.Invalid("backup.hot_to_standard_time", "%v", err)
+	}
+	return nil
+}
+
+// checkBackupCount refuses one backup more than a table can have in a cluster.
+func (s *Server) checkBackupCount(r catalogReader, cluster string, b *btapb.Backup) error {
+	if s.limits != StrictLimits {
+		return nil
+	}
+	all, err := s.backupsUnder(r, cluster+"/backups/")
+	n, most := 0, maxStandardBackups
+	for _, x := range all {
+		if x.GetSourceTable() == b.GetSourceTable() && backup.At(x, s.now()).GetBackupType() == b.GetBackupType() {
+			n++
+		}
+	}
+	if b.GetBackupType() == btapb.Backup_HOT {
+		most = maxHotBackups
+	}
+	if err == nil && n >= most {
+		return refusal.TooManyBackups(b.GetSourceTable(), cluster, n)
+	}
+	return err
+}
+
+// backupEncryption says how a backup in a cluster would be encrypted: with the
+// version of a customer's key that is in use when it is made.
+func backupEncryption(c *btapb.Cluster) *btapb.EncryptionInfo {
+	info := schema.EncryptionOf(c)
+	if info.GetEncryptionStatus() != nil {
+		info.EncryptionStatus = refusal.UntrackedKey()
+	}
+	return info
+}
+
+// GetBackup returns a backup.
+func (s tableAdminService) GetBackup(_ context.Context, req *btapb.GetBackupRequest) (*btapb.Backup, error) {
+	b, err := s.findBackup(s.db, "name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return backup.At(b, s.now()), nil
+}
+
+// UpdateBackup replaces expire_time and hot_to_standard_time of a backup, as far
+// as the mask names them.
+func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBackupRequest) (*btapb.Backup, error) {
+	paths, err := maskPaths(req.GetUpdateMask(), "expire_time", "hot_to_standard_time")
+	if err != nil {
+		return nil, err
+	}
+	var out *btapb.Backup
+	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+		b, err := s.findBackup(tx, "backup.name", req.GetBackup().GetName())
+		if err != nil {
+			return err
+		}
+		in, _, err := instance(tx, segments(b.GetName(), 4))
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			switch path {
+			case "expire_time":
+				most := backup.MaxAge(in)
+				if b.GetSourceBackup() != "" {
+					most = backup.MaxCopyAge
+				}
+				b.ExpireTime = backup.Micros(req.GetBackup().GetExpireTime())
+				if err := backup.CheckExpiry(b, most); err != nil {
+					return refusal.Invalid("backup.expire_time", "%v", err)
+				}
+				if backup.Expired(b, s.now()) {
+					return refusal.Invalid("backup.expire_time", "%v has passed", b.GetExpireTime().AsTime().Format(time.RFC3339Nano))
+				}
+			case "hot_to_standard_time":
+				if backup.At(b, s.now()).GetBackupType() != btapb.Backup_HOT {
+					return refusal.Invalid("backup.hot_to_standard_time", "is for hot backups alone")
+				}
+				b.HotToStandardTime = backup.Micros(req.GetBackup().GetHotToStandardTime())
+				if err := checkHotTime(b); err != nil {
+					return err
+				}
+			default:
+				return refusal.Invalid("update_mask", "%q cannot be updated; expected expire_time or hot_to_standard_time", path)
+			}
+		}
+		out = backup.At(b, s.now())
+		return store(tx, kindBackup+b.GetName(), b)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// DeleteBackup deletes a backup. What was restored or copied from it stays.
+func (s tableAdminService) DeleteBackup(ctx context.Context, req *btapb.DeleteBackupRequest) (*emptypb.Empty, error) {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		b, err := s.findBackup(tx, "name", req.GetName())
+		if err != nil {
+			return err
+		}
+		return dropBackup(tx, b.GetName())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
+}
+
+// dropBackup removes a backup with its rows and policy.
+func dropBackup(tx *engine.CatalogTx, name string) error {
+	return errors.Join(tx.DeleteBackup(name), remove(tx, kindBackup+name), remove(tx, kindPolicy+name))
+}
+
+// sweepBackups removes the backups and snapshots that have expired.
+func (s *Server) sweepBackups(tx *engine.CatalogTx) error {
+	all, err := loadAll[btapb.Backup](tx, kindBackup, "")
+	for _, b := range all {
+		if err == nil && backup.Expired(b, s.now()) {
+			err = dropBackup(tx, b.GetName())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return dropSnapshots(tx, "", s.snapshotEnded)
+}
+
+// checkNoBackups refuses to delete a cluster or an instance, all of whose backups'
+// names begin with prefix, while it holds one, and removes those that have expired and the snapshots.
+func (s *Server) checkNoBackups(tx *engine.CatalogTx, what, name, prefix string) error {
+	held, err := s.backupsUnder(tx, prefix)
+	if err != nil {
+		return err
+	}
+	if len(held) > 0 {
+		return refusal.Precondition("%s %s holds %d backups, %s among them, and cannot be deleted.", what, name, len(held), held[0].GetName())
+	}
+	return errors.Join(s.sweepBackups(tx), dropSnapshots(tx, prefix, func(*btapb.Snapshot) bool { return true }))
+}

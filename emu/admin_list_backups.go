@@ -1,0 +1,47 @@
+package emu
+
+import (
+	"context"
+	"strings"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+)
+
+// ListBackups returns the backups of a cluster, or of all clusters of an instance,
+// the newest first or in the order asked for, in pages.
+func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackupsRequest) (*btapb.ListBackupsResponse, error) {
+	prefix, err := listPrefix(s.db, req.GetParent(), "backups")
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.backupsUnder(s.db, prefix)
+	if err != nil {
+		return nil, err
+	}
+	now := s.now()
+	for i, b := range all {
+		all[i] = backup.At(b, now)
+	}
+	resp, field, err := backup.List(all, req, maxPageSize)
+	if err != nil {
+		return nil, refusal.Invalid(field, "%v", err)
+	}
+	return resp, nil
+}
+
+// listPrefix returns what the names of the resources of a collection begin with in
+// a cluster, or with the cluster "-" in all of an instance.
+func listPrefix(r catalogReader, parent, collection string) (string, error) {
+	if !resname.HasShape(parent, "projects", "instances", "clusters") {
+		return "", refusal.BadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+	}
+	if in, all := strings.CutSuffix(parent, "/clusters/-"); all {
+		return in + "/clusters/", checkInstance(r, in)
+	}
+	_, err := cluster(r, parent)
+	return parent + "/" + collection + "/", err
+}
