@@ -1,7 +1,7 @@
 package facade
 
 import (
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/inorder"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
@@ -25,12 +25,12 @@ const (
 	maxItemBytes     = 400 << 10
 
 	// Pages and batches.
-	maxPageBytes          = store.PageBytes // evaluated data of one Query or Scan
-	maxBatchGetKeys       = 100             // keys of one BatchGetItem, over all tables
-	maxBatchGetBytes      = 16 << 20        // returned by one BatchGetItem
-	maxBatchWriteRequests = 25              // puts and deletes of one BatchWriteItem
-	maxTransactItems      = 100             // actions of one transaction
-	maxTransactBytes      = 4 << 20         // of the items, keys and values of one TransactWriteItems; returned by one TransactGetItems, before projection
+	maxPageBytes          = inorder.PageBytes // evaluated data of one Query or Scan
+	maxBatchGetKeys       = 100               // keys of one BatchGetItem, over all tables
+	maxBatchGetBytes      = 16 << 20          // returned by one BatchGetItem
+	maxBatchWriteRequests = 25                // puts and deletes of one BatchWriteItem
+	maxTransactItems      = 100               // actions of one transaction
+	maxTransactBytes      = 4 << 20           // of the items, keys and values of one TransactWriteItems; returned by one TransactGetItems, before projection
 	maxRequestTokenChars  = 36
 	maxBatchStatements    = 25 // of one BatchExecuteStatement
 	maxStatementChars     = 8192

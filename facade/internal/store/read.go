@@ -13,6 +13,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/inorder"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
@@ -167,7 +168,7 @@ func inOrder(plan lens.Plan, forward bool, compare func(a, b layout.Stored) int,
 		}
 		merge(streams, compare, yield)
 	case lens.SortOrder:
-		inPasses(read(plan.Spans, false), compare, yield)
+		inorder.InPasses(read(plan.Spans, false), compare, yield)
 	}
 }
 
