@@ -57,6 +57,7 @@
 //   - facade/internal/store keeps items in rows: catalog, transactions, indexes;
 //     facade/internal/store/extent makes filters of the places of items,
 //     facade/internal/store/inorder sorts items a page at a time,
+//     facade/internal/store/segment divides rows for parallel scans,
 //     facade/internal/sizes says when they are counted, facade/internal/tabledef is
 //     what a table and its indexes are.
 //   - facade/internal/changelog is what the log of a table's changes holds, and its numbers;

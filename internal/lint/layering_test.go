@@ -76,6 +76,10 @@ var layers = []layerRule{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", module + "/internal/cells", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
 	}, storage, network), why: "the order of items is not that of rows"},
+	{folder: "facade/internal/store/segment", denied: slices.Concat([]string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}, storage, network), why: "which rows a segment has is arithmetic"},
 	{folder: "facade/internal/store", denied: slices.Concat(storage, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/wire", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",

@@ -417,12 +417,12 @@ func (rd *reader) scanSegment(ctx context.Context, t *tabledef.Table, ix *tabled
 		if from, err = c.layout.rowOf(x, startAfter); err != nil {
 			return err
 		}
-		if !parts.hasItem(segment, layout.Decoded(startAfter)) || !parts.hasRow(segment, from) {
+		if !parts.HasItem(segment, layout.Decoded(startAfter)) || !parts.HasRow(segment, from) {
 			return ErrOtherSegment
 		}
 	}
-	plan.Spans = parts.spans(segment, plan.Spans)
-	keep := func(item layout.Stored) bool { return parts.hasItem(segment, item) }
+	plan.Spans = parts.Spans(segment, plan.Spans)
+	keep := func(item layout.Stored) bool { return parts.HasItem(segment, item) }
 	if x == nil {
 		rd.scanBase(ctx, c.layout, plan, keep, from, startAfter, yield)
 	} else {
