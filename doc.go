@@ -51,6 +51,7 @@
 //
 //   - facade/expr has DynamoDB's four expression languages, facade/internal/wire the frame of its requests and answers,
 //     facade/internal/legacy the parameters from before expressions,
+//     facade/internal/wording what is wrong with requests, as AWS says it,
 //     facade/internal/partiql the statements of PartiQL,
 //     facade/internal/capacity counts what operations consume, facade/internal/keyrules
 //     checks keys and items.

@@ -10,9 +10,6 @@ import (
 // expr. Sources: the SDK models of 2026-11 and the quotas page of the
 // developer guide.
 const (
-	// Answers.
-	maxMemberErrorCount = 10 // constraint failures listed in one classic message
-
 	// Names.
 	minTableNameChars = 3
 	maxTableNameChars = 255

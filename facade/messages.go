@@ -10,7 +10,8 @@ import (
 // cases carry the same number. "part of" stands behind what only begins or ends
 // such a text, "ours" behind what the service does not have. Texts of attribute values (50-61, and those of
 // unreadable ones) come from package attr, those of expressions (75-95, 100,
-// 101, 103, 104, 123b-131) from package expr, those of the frame from package wire.
+// 101, 103, 104, 123b-131) from package expr, those of the frame from package wire, and what frames
+// failed constraints and invalid values from package wording.
 
 // Of no operation.
 const (
@@ -25,23 +26,19 @@ const (
 
 // A. Member constraints.
 const (
-	msgValidationErrors        = "%d validation error%s detected: %s"                                                                                  // part of 1, 3, 5-10, 14, 15
-	msgMemberClassic           = "Value %s at '%s' failed to satisfy constraint: %s"                                                                   // part of 1, 5-9, 15
-	msgMemberCurrent           = "Value at '%s' failed to satisfy constraint: %s"                                                                      // part of 3, 15, 146, 148
-	msgMemberNotNull           = "Member must not be null"                                                                                             // part of 1
-	msgParameterRequired       = "The parameter '%s' is required but was not present in the request"                                                   // 2
-	msgMemberMinLength         = "Member must have length greater than or equal to %d"                                                                 // part of 3, 151
-	msgTableNameLength         = "TableName must be at least 3 characters long and at most 255 characters long"                                        // 4
-	msgMemberPattern           = "Member must satisfy regular expression pattern: %s"                                                                  // part of 5
-	msgMemberMaxLength         = "Member must have length less than or equal to %d"                                                                    // part of 6
-	msgMemberElements          = "Member must satisfy constraint: [%s, %s]"                                                                            // part of 244
-	msgMemberEnum              = "Member must satisfy enum value set: [%s]"                                                                            // part of 7-9, 12, 13
-	msgReturnValuesEnum        = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]" // 10, sic
-	msgConditionalOperatorEnum = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL, OR]"                                         // 241, sic
-	msgReturnValuesOldOrNone   = "ReturnValues can only be ALL_OLD or NONE"                                                                            // 11
-	msgMemberMinValue          = "Member must have value greater than or equal to %d"                                                                  // part of 15
-	msgMemberMaxValue          = "Member must have value less than or equal to %d"                                                                     // part of 221
-	msgInvalidParameterPrefix  = "One or more parameter values were invalid: "                                                                         // part of 17
+	msgMemberNotNull          = "Member must not be null"                                                                                             // part of 1
+	msgParameterRequired      = "The parameter '%s' is required but was not present in the request"                                                   // 2
+	msgMemberMinLength        = "Member must have length greater than or equal to %d"                                                                 // part of 3, 151
+	msgTableNameLength        = "TableName must be at least 3 characters long and at most 255 characters long"                                        // 4
+	msgMemberPattern          = "Member must satisfy regular expression pattern: %s"                                                                  // part of 5
+	msgMemberMaxLength        = "Member must have length less than or equal to %d"                                                                    // part of 6
+	msgMemberElements         = "Member must satisfy constraint: [%s, %s]"                                                                            // part of 244
+	msgMemberEnum             = "Member must satisfy enum value set: [%s]"                                                                            // part of 7-9, 12, 13
+	msgReturnValuesEnum       = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]" // 10, sic
+	msgReturnValuesOldOrNone  = "ReturnValues can only be ALL_OLD or NONE"                                                                            // 11
+	msgMemberMinValue         = "Member must have value greater than or equal to %d"                                                                  // part of 15
+	msgMemberMaxValue         = "Member must have value less than or equal to %d"                                                                     // part of 221
+	msgInvalidParameterPrefix = "One or more parameter values were invalid: "                                                                         // part of 17
 )
 
 // B. CreateTable, UpdateTable, DeleteTable.
@@ -112,7 +109,6 @@ const (
 	msgNamesWithoutExpr      = "ExpressionAttributeNames can only be specified when using expressions"                                                                      // 98
 	msgValuesWithoutExpr     = "ExpressionAttributeValues can only be specified when using expressions"                                                                     // 99
 	msgValuesWithoutExprNull = "ExpressionAttributeValues can only be specified when using expressions: %s %s null"                                                         // 99, classic
-	msgValueInvalid          = "ExpressionAttributeValues contains invalid value: %s for key %s"                                                                            // 102
 	msgMixedStyles           = "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {%s} Expression parameters: {%s}" // 105
 	msgUpdateStoredType      = "Type mismatch for attribute to update"                                                                                                      // 96
 )

@@ -53,6 +53,10 @@ var layers = []layerRule{
 		module + "/facade$", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
 	}), why: "what a key can be shows without a row"},
+	{folder: "facade/internal/wording", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/internal/store", module + "/facade/internal/tabledef", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what is wrong with a request shows without a table"},
 	{folder: "facade/internal/partiql", denied: slices.Concat(storage, network, mapped, []string{
 		module + "/facade$", module + "/facade/internal/store", module + "/facade/internal/tabledef", module + "/facade/internal/wire", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
