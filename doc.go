@@ -52,9 +52,10 @@
 //   - facade/expr has DynamoDB's four expression languages, facade/internal/wire the frame of its requests and answers,
 //     facade/internal/legacy the parameters from before expressions,
 //     facade/internal/wording what is wrong with requests, as AWS says it,
+//     facade/internal/hashorder the order of names in it, facade/internal/tags the tags of tables,
 //     facade/internal/partiql the statements of PartiQL,
 //     facade/internal/capacity counts what operations consume, facade/internal/keyrules
-//     checks keys and items.
+//     checks keys and items, facade/internal/itemupdate applies updates.
 //   - facade/internal/store keeps items in rows: catalog, transactions, indexes;
 //     facade/internal/store/extent makes filters of the places of items,
 //     facade/internal/store/inorder sorts items a page at a time,

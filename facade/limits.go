@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/inorder"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -19,7 +20,7 @@ const (
 	// Keys and items.
 	maxHashKeyBytes  = lens.MaxHashBytes
 	maxRangeKeyBytes = lens.MaxSortBytes
-	maxItemBytes     = 400 << 10
+	maxItemBytes     = keyrules.MaxItemBytes
 
 	// Pages and batches.
 	maxPageBytes          = inorder.PageBytes // evaluated data of one Query or Scan
@@ -46,9 +47,6 @@ const (
 	maxNonKeyAttributesSummed  = 100 // over the indexes of a table
 	maxCapacityUnits           = 1_000_000_000_000
 	maxTTLAttributeChars       = 255
-	maxTagsPerResource         = 50
-	maxTagKeyChars             = 128
-	maxTagValueChars           = 256
 	accountMaxCapacityUnits    = 80_000
 	tableMaxCapacityUnits      = 40_000
 	endpointCachePeriodMinutes = 1440

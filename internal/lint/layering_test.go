@@ -57,6 +57,15 @@ var layers = []layerRule{
 		module + "/facade$", module + "/facade/internal/store", module + "/facade/internal/tabledef", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
 	}), why: "what is wrong with a request shows without a table"},
+	{folder: "facade/internal/itemupdate", denied: slices.Concat(storage, network, []string{
+		module + "/facade$", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "an update is of an item, not of a row"},
+	{folder: "facade/internal/tags", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/internal/tabledef", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "tags are texts"},
+	{folder: "facade/internal/hashorder", denied: slices.Concat([]string{module}, network), why: "the order of names is arithmetic"},
 	{folder: "facade/internal/partiql", denied: slices.Concat(storage, network, mapped, []string{
 		module + "/facade$", module + "/facade/internal/store", module + "/facade/internal/tabledef", module + "/facade/internal/wire", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",

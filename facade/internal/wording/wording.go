@@ -244,3 +244,11 @@ func lowerPath(member string) string {
 	}
 	return strings.Join(names, ".")
 }
+
+// OrNull is a member as AWS prints it inside of others.
+func OrNull(text *string) string {
+	if text == nil {
+		return "null"
+	}
+	return *text
+}
