@@ -57,6 +57,7 @@
 //     facade/internal/capacity counts what operations consume, facade/internal/keyrules
 //     checks keys and items, facade/internal/itemupdate applies updates.
 //   - facade/internal/store keeps items in rows: catalog, transactions, indexes;
+//     facade/internal/namespaces keeps the stores of callers apart,
 //     facade/internal/store/extent makes filters of the places of items,
 //     facade/internal/store/inorder sorts items a page at a time,
 //     facade/internal/store/segment divides rows for parallel scans,

@@ -15,13 +15,12 @@ import (
 
 // Of no operation.
 const (
-	msgUnreadableRow        = "The table's mapping cannot read what is stored: %v"                                                // ours
-	msgRowsNotFound         = msgResourceNotFound + ": %v"                                                                        // ours
-	msgInternalError        = "The request processing has failed because of an unknown error, exception or failure."              // 220
-	msgServiceUnavailable   = "The Bigtable behind this endpoint is unavailable: %s"                                              // ours
-	msgOperationRefused     = "Tabletop does not support the operation %s: %s"                                                    // ours
-	msgTooManyNamespaces    = "Tabletop keeps the tables of %d pairs of access key and region apart, and has no room for another" // ours
-	msgParameterUnsupported = "Tabletop does not support the parameter %s of %s"                                                  // ours
+	msgUnreadableRow        = "The table's mapping cannot read what is stored: %v"                                   // ours
+	msgRowsNotFound         = msgResourceNotFound + ": %v"                                                           // ours
+	msgInternalError        = "The request processing has failed because of an unknown error, exception or failure." // 220
+	msgServiceUnavailable   = "The Bigtable behind this endpoint is unavailable: %s"                                 // ours
+	msgOperationRefused     = "Tabletop does not support the operation %s: %s"                                       // ours
+	msgParameterUnsupported = "Tabletop does not support the parameter %s of %s"                                     // ours
 )
 
 // A. Member constraints.

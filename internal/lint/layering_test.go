@@ -66,6 +66,10 @@ var layers = []layerRule{
 		module + "/fixtures", module + "/migrate", module + "/testkit",
 	}), why: "tags are texts"},
 	{folder: "facade/internal/hashorder", denied: slices.Concat([]string{module}, network), why: "the order of names is arithmetic"},
+	{folder: "facade/internal/namespaces", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/tabledef",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "whose tables are where says nothing of what is in them"},
 	{folder: "facade/internal/partiql", denied: slices.Concat(storage, network, mapped, []string{
 		module + "/facade$", module + "/facade/internal/store", module + "/facade/internal/tabledef", module + "/facade/internal/wire", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
