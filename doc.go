@@ -38,8 +38,14 @@
 //
 //   - engine is the sorted storage on Pebble; exported for emu's callers, without
 //     a promise of stability.
-//   - emu/internal/filter evaluates row filters, emu/internal/view says what an
+//   - engine/internal/memfs is the file system that a store in memory lives in,
+//     engine/internal/watch tells readers of journals that there is more,
+//     engine/internal/keyset is what a call's mutations have deleted.
+//   - emu/internal/filter evaluates row filters, emu/internal/changes has the
+//     partitions, tokens and messages of change streams, emu/internal/view says what an
 //     authorized view holds, emu/internal/bundle judges schema bundles,
+//     emu/internal/support says what is served, emu/internal/schema what the API and the
+//     engine say of a table, emu/internal/resname reads names of resources,
 //     emu/internal/refusal makes the statuses of answers, emu/internal/rowchunks
 //     writes what ReadRows answers, emu/internal/backup knows what
 //     a backup is at a time, emu/internal/fieldpath reads field masks,

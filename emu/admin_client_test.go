@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
 // TestOfficialAdminClients drives instances and tables with the official Go
@@ -88,7 +90,7 @@ func TestOfficialAdminClients(t *testing.T) {
 			break
 		}
 		check(err)
-		profiles = append(profiles, lastSegment(p.GetName())+" "+p.GetDescription())
+		profiles = append(profiles, resname.Last(p.GetName())+" "+p.GetDescription())
 	}
 	if !slices.Equal(profiles, []string{"default ", "one first"}) {
 		t.Errorf("profiles: %q", profiles)
@@ -129,6 +131,8 @@ func TestOfficialAdminClients(t *testing.T) {
 
 	// The end.
 	check(admin.UpdateTableWithDeletionProtection(ctx, "t", bigtable.Unprotected))
+	wantCode(t, instances.DeleteInstance(ctx, "made"), codes.FailedPrecondition) // of the stream
+	check(admin.UpdateTableDisableChangeStream(ctx, "t"))
 	check(instances.DeleteAppProfile(ctx, "made", "one"))
 	check(instances.DeleteInstance(ctx, "made"))
 	_, err = instances.InstanceInfo(ctx, "made")

@@ -22,7 +22,7 @@ func (s dataService) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) 
 	if err := s.checkProfile(t.Name, req.GetAppProfileId(), writes); err != nil {
 		return nil, err
 	}
-	if err := s.mutateRow(ctx, t, req.GetRowKey(), req.GetMutations(), req.GetIdempotency()); err != nil {
+	if err := s.mutateRow(s.fromCluster(ctx, t.Table, req), t, req.GetRowKey(), req.GetMutations(), req.GetIdempotency()); err != nil {
 		return nil, err
 	}
 	return &btpb.MutateRowResponse{}, nil
@@ -97,7 +97,7 @@ func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtabl
 	rate := s.rateLimit(ctx)
 	for first := 0; first < len(entries); first += maxEntriesPerMessage {
 		part := entries[first:min(first+maxEntriesPerMessage, len(entries))]
-		errs := s.mutateEntries(ctx, t, part)
+		errs := s.mutateEntries(s.fromCluster(ctx, t.Table, req), t, part)
 		if err := ctx.Err(); err != nil {
 			return refusal.Of(err)
 		}

@@ -33,7 +33,7 @@ func (s dataService) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModif
 	if err != nil {
 		return nil, err
 	}
-	cells, err := s.db.ReadModifyWrite(ctx, t.Name, req.GetRowKey(), rules)
+	cells, err := s.db.ReadModifyWrite(s.fromCluster(ctx, t.Table, req), t.Name, req.GetRowKey(), rules)
 	if err != nil {
 		return nil, refusal.Of(err)
 	}

@@ -25,18 +25,19 @@ import (
 // checked still holds when it is made, and all of it is there afterwards or
 // none, also over a crash.
 const (
-	kindProject        = "project/"        // a project in which an instance was created: nothing
-	kindInstance       = "instance/"       // btapb.Instance
-	kindCluster        = "cluster/"        // btapb.Cluster
-	kindAppProfile     = "appProfile/"     // btapb.AppProfile
-	kindAuthorizedView = "authorizedView/" // btapb.AuthorizedView
-	kindSchemaBundle   = "schemaBundle/"   // btapb.SchemaBundle
-	kindBackup         = "backup/"         // btapb.Backup, with its size from the beginning
-	kindSnapshot       = "snapshot/"       // btapb.Snapshot
-	kindPolicy         = "policy/"         // iampb.Policy, by the name of what it governs
-	kindOperation      = "operation/"      // longrunningpb.Operation, by its number in 20 digits
-	operationCount     = "operations"      // the number of the newest operation, a decimal
-	etagCount          = "etags"           // the number of the newest etag, a decimal
+	kindProject        = "project/"          // a project in which an instance was created: nothing
+	kindInstance       = "instance/"         // btapb.Instance
+	kindCluster        = "cluster/"          // btapb.Cluster
+	kindAppProfile     = "appProfile/"       // btapb.AppProfile
+	kindAuthorizedView = "authorizedView/"   // btapb.AuthorizedView
+	kindSchemaBundle   = "schemaBundle/"     // btapb.SchemaBundle
+	kindBackup         = "backup/"           // btapb.Backup, with its size from the beginning
+	kindSnapshot       = "snapshot/"         // btapb.Snapshot
+	kindPartitions     = "changePartitions/" // a partitionState, by the name of its table
+	kindPolicy         = "policy/"           // iampb.Policy, by the name of what it governs
+	kindOperation      = "operation/"        // longrunningpb.Operation, by its number in 20 digits
+	operationCount     = "operations"        // the number of the newest operation, a decimal
+	etagCount          = "etags"             // the number of the newest etag, a decimal
 )
 
 // catalogReader reads tables and resources: as they are, or inside a change.
@@ -232,9 +233,6 @@ func applyMask(dst, src proto.Message, paths []string) error {
 	}
 	return nil
 }
-
-// lastSegment returns the id at the end of a resource name.
-func lastSegment(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
 // segments returns the first n segments of a resource name.
 func segments(name string, n int) string {

@@ -3,6 +3,7 @@ package emu
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -24,6 +25,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/support"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/inproc"
@@ -32,8 +34,15 @@ import (
 // Server answers the Bigtable API from an engine.DB. It is safe for concurrent
 // use.
 type Server struct {
-	db     *engine.DB
-	clock  Clock
+	db    *engine.DB
+	clock Clock
+	after func(time.Duration) <-chan time.Time
+
+	anyPartition bool
+	// stopping is closed when the server stops: streams without end end.
+	stopping chan struct{}
+	stopOnce sync.Once
+
 	logger *slog.Logger
 	limits Limits
 
@@ -90,8 +99,11 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		db:    o.DB,
 		clock: o.Clock,
+		after: o.After,
 
-		adminDelay: o.AdminDelay,
+		adminDelay:   o.AdminDelay,
+		anyPartition: o.AnyPartition,
+		stopping:     make(chan struct{}),
 
 		logger: o.Logger,
 		limits: o.Limits,
@@ -156,7 +168,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	out := *desc
 	out.Methods = make([]grpc.MethodDesc, len(desc.Methods))
 	for i, m := range desc.Methods {
-		served := isServed(desc.ServiceName, m.MethodName)
+		served := support.Serves(desc.ServiceName, m.MethodName)
 		handler := m.Handler
 		fullMethod := desc.ServiceName + "/" + m.MethodName
 		out.Methods[i] = grpc.MethodDesc{
@@ -164,7 +176,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 			Handler: func(impl any, ctx context.Context, decode func(any) error, ic grpc.UnaryServerInterceptor) (resp any, err error) {
 				defer s.recoverPanic(fullMethod, &err)
 				if !served {
-					return nil, refused(desc.ServiceName, m.MethodName)
+					return nil, refusal.NotBuilt(fmt.Sprintf("RPC %s/%s", desc.ServiceName, m.MethodName))
 				}
 				return handler(impl, ctx, decode, ic)
 			},
@@ -172,13 +184,13 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	}
 	out.Streams = make([]grpc.StreamDesc, len(desc.Streams))
 	for i, st := range desc.Streams {
-		served := isServed(desc.ServiceName, st.StreamName)
+		served := support.Serves(desc.ServiceName, st.StreamName)
 		handler := st.Handler
 		fullMethod := desc.ServiceName + "/" + st.StreamName
 		st.Handler = func(impl any, stream grpc.ServerStream) (err error) {
 			defer s.recoverPanic(fullMethod, &err)
 			if !served {
-				return refused(desc.ServiceName, st.StreamName)
+				return refusal.NotBuilt(fmt.Sprintf("RPC %s/%s", desc.ServiceName, st.StreamName))
 			}
 			return handler(impl, stream)
 		}
@@ -209,15 +221,17 @@ func (s *Server) Serve(l net.Listener) error {
 // works without Serve and until Close. Streams from the client are refused.
 func (s *Server) Conn() grpc.ClientConnInterface { return s.inproc }
 
-// GracefulStop stops accepting connections and waits for the RPCs in flight to
-// end. The channel of Conn stays open until Close.
+// GracefulStop stops accepting connections, ends change streams and waits for the
+// other RPCs in flight to end. The channel of Conn stays open until Close.
 func (s *Server) GracefulStop() {
+	s.stopOnce.Do(func() { close(s.stopping) })
 	s.health.Shutdown()
 	s.grpc.GracefulStop()
 }
 
 // Close ends all RPCs and connections at once. It does not close the DB.
 func (s *Server) Close() error {
+	s.stopOnce.Do(func() { close(s.stopping) })
 	s.health.Shutdown()
 	s.grpc.Stop()
 	return s.inproc.Close()
@@ -290,9 +304,4 @@ func (s *Server) random() float64 {
 	s.randMu.Lock()
 	defer s.randMu.Unlock()
 	return s.rand.Float64()
-}
-
-// shortService is the service's name without its package.
-func shortService(full string) string {
-	return full[strings.LastIndexByte(full, '.')+1:]
 }

@@ -36,6 +36,9 @@ func Invalid(field, format string, args ...any) error {
 	return New(codes.InvalidArgument, "Error in field '%s' : %s", field, fmt.Sprintf(format, args...))
 }
 
+// Element names the n-th element of a repeated field.
+func Element(field string, n int) string { return fmt.Sprintf("%s[%d]", field, n) }
+
 // BadRange refuses a row range that can hold no key. Seen:
 // java-bigtable-hbase#1512.
 func BadRange(field string, n int) error {
@@ -168,6 +171,12 @@ func Aborted(format string, args ...any) error {
 	return New(codes.Aborted, format, args...)
 }
 
+// Stopping ends a change stream of a server that stops: clients go on from
+// their last token. Ours.
+func Stopping() error {
+	return New(codes.Unavailable, "The server stops.")
+}
+
 // TooManyBundles refuses another schema bundle. Ours.
 func TooManyBundles(table string, n int) error {
 	return New(codes.ResourceExhausted, "Table %s has %d schema bundles, the most a table can have.", table, n)
@@ -243,7 +252,11 @@ func Of(err error) error {
 		code = codes.FailedPrecondition
 	case errors.Is(err, engine.ErrNoSpace):
 		code = codes.ResourceExhausted // clients do not ask again: it takes an administrator
-	case errors.Is(err, engine.ErrClosed):
+	case errors.Is(err, engine.ErrNoJournal):
+		code = codes.FailedPrecondition
+	case errors.Is(err, engine.ErrJournalPosition), errors.Is(err, engine.ErrJournalTrimmed):
+		code = codes.InvalidArgument
+	case errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrRestored):
 		code = codes.Unavailable
 	}
 	return New(code, "%v", err)
