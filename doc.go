@@ -57,12 +57,17 @@
 //
 //   - facade/expr has DynamoDB's four expression languages, facade/internal/wire the frame of its requests and answers,
 //     facade/internal/legacy the parameters from before expressions,
+//     facade/internal/wording what is wrong with requests, as AWS says it,
+//     facade/internal/hashorder the order of names in it, facade/internal/tags the tags of tables,
 //     facade/internal/partiql the statements of PartiQL,
 //     facade/internal/capacity counts what operations consume, facade/internal/keyrules
-//     checks keys and items.
+//     checks keys and items, facade/internal/itemupdate applies updates.
 //   - facade/internal/store keeps items in rows: catalog, transactions, indexes;
+//     facade/internal/namespaces keeps the stores of callers apart,
 //     facade/internal/store/extent makes filters of the places of items,
 //     facade/internal/store/progress tells how far work on all of them is,
+//     facade/internal/store/inorder sorts items a page at a time,
+//     facade/internal/store/segment divides rows for parallel scans,
 //     facade/internal/sizes says when they are counted, facade/internal/tabledef is
 //     what a table and its indexes are.
 //   - facade/internal/changelog is what the log of a table's changes holds, and its numbers;

@@ -1,7 +1,8 @@
 package facade
 
 import (
-	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/inorder"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
@@ -10,9 +11,6 @@ import (
 // expr. Sources: the SDK models of 2026-11 and the quotas page of the
 // developer guide.
 const (
-	// Answers.
-	maxMemberErrorCount = 10 // constraint failures listed in one classic message
-
 	// Names.
 	minTableNameChars = 3
 	maxTableNameChars = 255
@@ -22,15 +20,15 @@ const (
 	// Keys and items.
 	maxHashKeyBytes  = lens.MaxHashBytes
 	maxRangeKeyBytes = lens.MaxSortBytes
-	maxItemBytes     = 400 << 10
+	maxItemBytes     = keyrules.MaxItemBytes
 
 	// Pages and batches.
-	maxPageBytes          = store.PageBytes // evaluated data of one Query or Scan
-	maxBatchGetKeys       = 100             // keys of one BatchGetItem, over all tables
-	maxBatchGetBytes      = 16 << 20        // returned by one BatchGetItem
-	maxBatchWriteRequests = 25              // puts and deletes of one BatchWriteItem
-	maxTransactItems      = 100             // actions of one transaction
-	maxTransactBytes      = 4 << 20         // of the items, keys and values of one TransactWriteItems; returned by one TransactGetItems, before projection
+	maxPageBytes          = inorder.PageBytes // evaluated data of one Query or Scan
+	maxBatchGetKeys       = 100               // keys of one BatchGetItem, over all tables
+	maxBatchGetBytes      = 16 << 20          // returned by one BatchGetItem
+	maxBatchWriteRequests = 25                // puts and deletes of one BatchWriteItem
+	maxTransactItems      = 100               // actions of one transaction
+	maxTransactBytes      = 4 << 20           // of the items, keys and values of one TransactWriteItems; returned by one TransactGetItems, before projection
 	maxRequestTokenChars  = 36
 	maxBatchStatements    = 25 // of one BatchExecuteStatement
 	maxStatementChars     = 8192
@@ -49,9 +47,6 @@ const (
 	maxNonKeyAttributesSummed  = 100 // over the indexes of a table
 	maxCapacityUnits           = 1_000_000_000_000
 	maxTTLAttributeChars       = 255
-	maxTagsPerResource         = 50
-	maxTagKeyChars             = 128
-	maxTagValueChars           = 256
 	accountMaxCapacityUnits    = 80_000
 	tableMaxCapacityUnits      = 40_000
 	endpointCachePeriodMinutes = 1440

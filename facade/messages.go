@@ -10,38 +10,34 @@ import (
 // cases carry the same number. "part of" stands behind what only begins or ends
 // such a text, "ours" behind what the service does not have. Texts of attribute values (50-61, and those of
 // unreadable ones) come from package attr, those of expressions (75-95, 100,
-// 101, 103, 104, 123b-131) from package expr, those of the frame from package wire.
+// 101, 103, 104, 123b-131) from package expr, those of the frame from package wire, and what frames
+// failed constraints and invalid values from package wording.
 
 // Of no operation.
 const (
-	msgUnreadableRow        = "The table's mapping cannot read what is stored: %v"                                                // ours
-	msgRowsNotFound         = msgResourceNotFound + ": %v"                                                                        // ours
-	msgInternalError        = "The request processing has failed because of an unknown error, exception or failure."              // 220
-	msgServiceUnavailable   = "The Bigtable behind this endpoint is unavailable: %s"                                              // ours
-	msgOperationRefused     = "Tabletop does not support the operation %s: %s"                                                    // ours
-	msgTooManyNamespaces    = "Tabletop keeps the tables of %d pairs of access key and region apart, and has no room for another" // ours
-	msgParameterUnsupported = "Tabletop does not support the parameter %s of %s"                                                  // ours
+	msgUnreadableRow        = "The table's mapping cannot read what is stored: %v"                                   // ours
+	msgRowsNotFound         = msgResourceNotFound + ": %v"                                                           // ours
+	msgInternalError        = "The request processing has failed because of an unknown error, exception or failure." // 220
+	msgServiceUnavailable   = "The Bigtable behind this endpoint is unavailable: %s"                                 // ours
+	msgOperationRefused     = "Tabletop does not support the operation %s: %s"                                       // ours
+	msgParameterUnsupported = "Tabletop does not support the parameter %s of %s"                                     // ours
 )
 
 // A. Member constraints.
 const (
-	msgValidationErrors        = "%d validation error%s detected: %s"                                                                                  // part of 1, 3, 5-10, 14, 15
-	msgMemberClassic           = "Value %s at '%s' failed to satisfy constraint: %s"                                                                   // part of 1, 5-9, 15
-	msgMemberCurrent           = "Value at '%s' failed to satisfy constraint: %s"                                                                      // part of 3, 15, 146, 148
-	msgMemberNotNull           = "Member must not be null"                                                                                             // part of 1
-	msgParameterRequired       = "The parameter '%s' is required but was not present in the request"                                                   // 2
-	msgMemberMinLength         = "Member must have length greater than or equal to %d"                                                                 // part of 3, 151
-	msgTableNameLength         = "TableName must be at least 3 characters long and at most 255 characters long"                                        // 4
-	msgMemberPattern           = "Member must satisfy regular expression pattern: %s"                                                                  // part of 5
-	msgMemberMaxLength         = "Member must have length less than or equal to %d"                                                                    // part of 6
-	msgMemberElements          = "Member must satisfy constraint: [%s, %s]"                                                                            // part of 244
-	msgMemberEnum              = "Member must satisfy enum value set: [%s]"                                                                            // part of 7-9, 12, 13
-	msgReturnValuesEnum        = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]" // 10, sic
-	msgConditionalOperatorEnum = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL, OR]"                                         // 241, sic
-	msgReturnValuesOldOrNone   = "ReturnValues can only be ALL_OLD or NONE"                                                                            // 11
-	msgMemberMinValue          = "Member must have value greater than or equal to %d"                                                                  // part of 15
-	msgMemberMaxValue          = "Member must have value less than or equal to %d"                                                                     // part of 221
-	msgInvalidParameterPrefix  = "One or more parameter values were invalid: "                                                                         // part of 17
+	msgMemberNotNull          = "Member must not be null"                                                                                             // part of 1
+	msgParameterRequired      = "The parameter '%s' is required but was not present in the request"                                                   // 2
+	msgMemberMinLength        = "Member must have length greater than or equal to %d"                                                                 // part of 3, 151
+	msgTableNameLength        = "TableName must be at least 3 characters long and at most 255 characters long"                                        // 4
+	msgMemberPattern          = "Member must satisfy regular expression pattern: %s"                                                                  // part of 5
+	msgMemberMaxLength        = "Member must have length less than or equal to %d"                                                                    // part of 6
+	msgMemberElements         = "Member must satisfy constraint: [%s, %s]"                                                                            // part of 244
+	msgMemberEnum             = "Member must satisfy enum value set: [%s]"                                                                            // part of 7-9, 12, 13
+	msgReturnValuesEnum       = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]" // 10, sic
+	msgReturnValuesOldOrNone  = "ReturnValues can only be ALL_OLD or NONE"                                                                            // 11
+	msgMemberMinValue         = "Member must have value greater than or equal to %d"                                                                  // part of 15
+	msgMemberMaxValue         = "Member must have value less than or equal to %d"                                                                     // part of 221
+	msgInvalidParameterPrefix = "One or more parameter values were invalid: "                                                                         // part of 17
 )
 
 // B. CreateTable, UpdateTable, DeleteTable.
@@ -94,16 +90,12 @@ const (
 
 // C, D. Attribute values and keys.
 const (
-	msgItemTooLarge          = "Item size has exceeded the maximum allowed size"                                                                                                                                                                                                    // 62
-	msgUpdateTooLarge        = "Item size to update has exceeded the maximum allowed size"                                                                                                                                                                                          // 63
-	msgKeyMismatch           = keyrules.MsgKeyMismatch                                                                                                                                                                                                                              // 64
-	msgIndexKeyType          = keyrules.MsgIndexKeyType                                                                                                                                                                                                                             // 67
-	msgKeyEmpty              = keyrules.MsgKeyEmpty                                                                                                                                                                                                                                 // 68
-	msgIndexKeyTypeByUpdate  = "The update expression attempted to update the secondary index key to unsupported type"                                                                                                                                                              // 70b
-	msgIndexKeyEmptyByUpdate = "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s" // 70
-	msgHashTooLarge          = keyrules.MsgHashTooLarge                                                                                                                                                                                                                             // 71, sic
-	msgRangeTooLarge         = keyrules.MsgRangeTooLarge                                                                                                                                                                                                                            // 72
-	msgUpdateKey             = msgInvalidParameterPrefix + "Cannot update attribute %s. This attribute is part of the key"                                                                                                                                                          // 73
+	msgItemTooLarge  = "Item size has exceeded the maximum allowed size" // 62
+	msgKeyMismatch   = keyrules.MsgKeyMismatch                           // 64
+	msgIndexKeyType  = keyrules.MsgIndexKeyType                          // 67
+	msgKeyEmpty      = keyrules.MsgKeyEmpty                              // 68
+	msgHashTooLarge  = keyrules.MsgHashTooLarge                          // 71, sic
+	msgRangeTooLarge = keyrules.MsgRangeTooLarge                         // 72
 )
 
 // E, F, G. Expressions, placeholders, legacy parameters.
@@ -112,7 +104,6 @@ const (
 	msgNamesWithoutExpr      = "ExpressionAttributeNames can only be specified when using expressions"                                                                      // 98
 	msgValuesWithoutExpr     = "ExpressionAttributeValues can only be specified when using expressions"                                                                     // 99
 	msgValuesWithoutExprNull = "ExpressionAttributeValues can only be specified when using expressions: %s %s null"                                                         // 99, classic
-	msgValueInvalid          = "ExpressionAttributeValues contains invalid value: %s for key %s"                                                                            // 102
 	msgMixedStyles           = "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {%s} Expression parameters: {%s}" // 105
 	msgUpdateStoredType      = "Type mismatch for attribute to update"                                                                                                      // 96
 )
@@ -165,7 +156,6 @@ const (
 	msgTTLOtherAttribute   = "TimeToLive is active on a different AttributeName: current AttributeName is %s"                                                                                                                                     // 240
 	msgTTLTooSoon          = "Time to live has been modified multiple times within a fixed interval"                                                                                                                                              // 159
 	msgTagsEmpty           = "Atleast one Tag needs to be provided as Input."                                                                                                                                                                     // 160, sic
-	msgTagKeysEmpty        = "Atleast one Tag Key needs to be provided as Input."                                                                                                                                                                 // 160, sic
 	msgTagsARN             = "Invalid TableArn: Invalid ResourceArn provided as input %s"                                                                                                                                                         // 161
 	msgTagsNotFound        = "Requested resource not found: ResourcArn: %s not found"                                                                                                                                                             // 242, sic
 	msgAccessDenied        = "User: arn:aws:iam::%s:root is not authorized to perform: dynamodb:%s on resource: %s because no resource-based policy allows the dynamodb:%[2]s action"                                                             // 243
@@ -195,11 +185,6 @@ const (
 	msgStreamViewNotDisabled = msgInvalidParameterPrefix + "If stream is being disabled, then UpdateViewType must not be specified"                                                                                                                                                                                                       // 209
 	msgIndexThroughputNone   = msgInvalidParameterPrefix + "ProvisionedThroughput is not specified for index: %s"                                                                                                                                                                                                                         // 210
 	msgBackupsTableNotFound  = "Table not found: %s"                                                                                                                                                                                                                                                                                      // 211
-	msgTagKey                = "The Tag Key provided is invalid, Key: %s"                                                                                                                                                                                                                                                                 // 212
-	msgTagValue              = "The Tag Value provided is invalid, Value: %s"                                                                                                                                                                                                                                                             // 213
-	msgTagReserved           = "Tag Key cannot be prefixed with aws:, Key: %s"                                                                                                                                                                                                                                                            // 214
-	msgTagTwice              = "Duplicate Tag Keys provided as input: Duplicate Tag Key found %s"                                                                                                                                                                                                                                         // 215
-	msgTagsTooMany           = "Number of Tags exceed the current limit for the provided ResourceArn"                                                                                                                                                                                                                                     // 216
 	msgARNPrefix             = msgInvalidParameterPrefix + "ARNs must start with 'arn:': %s"                                                                                                                                                                                                                                              // 217
 	msgARNOfNothing          = msgInvalidParameterPrefix + "Provided Arn is not a DynamoDB resource arn: %s"                                                                                                                                                                                                                              // 218
 	msgARNOfIndex            = msgInvalidParameterPrefix + "Invalid resource arn provided, only table or stream is accepted. Provided resource arn: %s"                                                                                                                                                                                   // 219

@@ -2,74 +2,27 @@ package facade
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
-	"strings"
-	"sync"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/namespaces"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// namespaces keeps the tables of each access key and region apart, each with a
-// catalog of its own.
-type namespaces struct {
-	mu     sync.Mutex
-	stores map[string]*store.Store // by id of the catalog
-}
-
-// namespacePrefix begins the ids of the catalogs.
-const namespacePrefix = store.CatalogTable + "-"
-
-// catalogOf is the id of the catalog of a caller.
-func catalogOf(c wire.Caller) string {
-	sum := sha256.Sum256([]byte(c.AccessKey + "\x00" + c.Region))
-	return namespacePrefix + hex.EncodeToString(sum[:8])
-}
-
 // openNamespaces opens the namespaces that are there, so that what was under
 // way in them goes on.
 func (s *Server) openNamespaces(ctx context.Context) error {
-	s.namespaces = &namespaces{stores: map[string]*store.Store{}}
+	s.namespaces = namespaces.New(s.opts.maxNamespaces, func(ctx context.Context, catalog string) (*store.Store, error) {
+		return store.Open(ctx, s.opts.store(catalog))
+	})
 	ids, err := s.store.BigtableTables(ctx)
 	if err != nil {
 		return fmt.Errorf("listing the namespaces: %w", err)
 	}
-	for _, id := range ids {
-		if !strings.HasPrefix(id, namespacePrefix) {
-			continue
-		}
-		if _, err := s.namespaceStore(ctx, id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// namespaceStore returns the store over a catalog, creating it if need be.
-// Whoever makes up keys gets no further than Options.maxNamespaces.
-func (s *Server) namespaceStore(ctx context.Context, catalog string) (*store.Store, error) {
-	n := s.namespaces
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if st := n.stores[catalog]; st != nil {
-		return st, nil
-	}
-	if most := s.opts.maxNamespaces; len(n.stores) >= most {
-		return nil, limitExceededError(fmt.Sprintf(msgTooManyNamespaces, most))
-	}
-	st, err := store.Open(ctx, s.opts.store(catalog))
-	if err != nil {
-		return nil, err
-	}
-	n.stores[catalog] = st
-	return st, nil
+	return s.namespaces.OpenAll(ctx, ids)
 }
 
 // forCaller returns the server that a caller sees: s itself, unless the tables
@@ -82,7 +35,7 @@ func (s *Server) forCaller(ctx context.Context, c wire.Caller) (*Server, error) 
 		s.noteCaller(ctx, c)
 		return s, nil
 	}
-	st, err := s.namespaceStore(ctx, catalogOf(c))
+	st, err := s.namespaces.Of(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -109,12 +62,7 @@ func (s *Server) stores() []*store.Store {
 	if s.namespaces == nil {
 		return all
 	}
-	s.namespaces.mu.Lock()
-	defer s.namespaces.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(s.namespaces.stores)) {
-		all = append(all, s.namespaces.stores[id])
-	}
-	return all
+	return append(all, s.namespaces.Stores()...)
 }
 
 // ReapExpired deletes the items that have expired by Options.Now, in all tables

@@ -8,9 +8,11 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/hashorder"
 	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tags"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -26,7 +28,7 @@ type createTableInput struct {
 	ProvisionedThroughput     *provisionedThroughput
 	StreamSpecification       *streamSpecification
 	SSESpecification          *sseSpecification
-	Tags                      []tag
+	Tags                      []tags.Tag
 	TableClass                *string
 	DeletionProtectionEnabled *wire.Flag
 	WarmThroughput            *tabledef.WarmThroughput
@@ -111,7 +113,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	if in.TableClass != nil {
 		t.Class = *in.TableClass
 	}
-	if t.Tags, err = tagMap(nil, in.Tags); err != nil {
+	if t.Tags, err = tags.Merge(nil, in.Tags); err != nil {
 		return nil, err
 	}
 	if err := setSSE(t, in.SSESpecification); err != nil {
@@ -250,7 +252,7 @@ func (in *createTableInput) schema(t *tabledef.Table) error {
 		return validationError(msgSurplusDefinitions)
 	}
 	return validationError(fmt.Sprintf(msgUnusedDefinitions, definitionNames(in.AttributeDefinitions),
-		strings.Join(listOrder(used, usedKeysRoom), ", ")))
+		strings.Join(hashorder.Of(used, hashorder.DefaultRoom), ", ")))
 }
 
 func definitionsOf(defs []attributeDefinition) []lens.KeyAttr {

@@ -11,19 +11,14 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tags"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
-
-// tag is one tag of a table.
-type tag struct {
-	Key   *string
-	Value *string
-}
 
 // tagResourceInput is the request of TagResource.
 type tagResourceInput struct {
 	ResourceArn *string
-	Tags        []tag
+	Tags        []tags.Tag
 }
 
 // untagResourceInput is the request of UntagResource.
@@ -40,54 +35,11 @@ type listTagsInput struct {
 
 // listTagsOutput is the answer of ListTagsOfResource: always one page.
 type listTagsOutput struct {
-	Tags []tag
+	Tags []tags.Tag
 }
 
 // noOutput is the answer of an operation that has none: a nil one, without a body.
 type noOutput struct{}
-
-// reservedTagPrefix begins the keys that AWS alone gives, in either case.
-// Source: developer guide, "Tagging restrictions in DynamoDB".
-const reservedTagPrefix = "aws:"
-
-// tagText is what keys and values of tags are made of.
-var tagText = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$`)
-
-// tagMap adds tags to a copy of those that are there.
-func tagMap(current map[string]string, tags []tag) (map[string]string, error) {
-	given := make(map[string]string, len(tags))
-	for _, t := range tags {
-		if err := checkTagKey(t.Key); err != nil {
-			return nil, err
-		}
-		if t.Value == nil || utf8.RuneCountInString(*t.Value) > maxTagValueChars || !tagText.MatchString(*t.Value) {
-			return nil, validationError(fmt.Sprintf(msgTagValue, orNull(t.Value)))
-		}
-		if _, twice := given[*t.Key]; twice {
-			return nil, validationError(fmt.Sprintf(msgTagTwice, *t.Key))
-		}
-		given[*t.Key] = *t.Value
-	}
-	merged := maps.Clone(current)
-	if merged == nil {
-		merged = map[string]string{}
-	}
-	maps.Copy(merged, given)
-	if len(merged) > maxTagsPerResource {
-		return nil, validationError(msgTagsTooMany)
-	}
-	return merged, nil
-}
-
-func checkTagKey(key *string) error {
-	switch {
-	case key == nil || *key == "" || utf8.RuneCountInString(*key) > maxTagKeyChars || !tagText.MatchString(*key):
-		return validationError(fmt.Sprintf(msgTagKey, orNull(key)))
-	case strings.HasPrefix(strings.ToLower(*key), reservedTagPrefix):
-		return validationError(fmt.Sprintf(msgTagReserved, *key))
-	}
-	return nil
-}
 
 // taggedTable returns the name of the table that an ARN stands for. Nothing of
 // another account is ours to look at, whether it exists or not.
@@ -139,7 +91,7 @@ func (s *Server) tagResource(ctx context.Context, in *tagResourceInput) (*noOutp
 		return nil, validationError(msgTagsEmpty)
 	}
 	_, err = s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
-		merged, err := tagMap(t.Tags, in.Tags)
+		merged, err := tags.Merge(t.Tags, in.Tags)
 		t.Tags = merged
 		return err
 	})
@@ -157,16 +109,8 @@ func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*no
 	if err != nil {
 		return nil, err
 	}
-	switch n := len(in.TagKeys); {
-	case n == 0:
-		return nil, validationError(msgTagKeysEmpty)
-	case n > maxTagsPerResource:
-		return nil, validationError(msgTagsTooMany)
-	}
-	for _, key := range in.TagKeys {
-		if err := checkTagKey(&key); err != nil {
-			return nil, err
-		}
+	if err := tags.CheckKeys(in.TagKeys); err != nil {
+		return nil, err
 	}
 	_, err = s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
 		t.Tags = maps.Clone(t.Tags)
@@ -191,9 +135,9 @@ func (s *Server) listTagsOfResource(ctx context.Context, in *listTagsInput) (*li
 	if err != nil {
 		return nil, tagError(err, *in.ResourceArn)
 	}
-	out := &listTagsOutput{Tags: []tag{}}
+	out := &listTagsOutput{Tags: []tags.Tag{}}
 	for _, key := range sortedKeys(t.Tags) {
-		out.Tags = append(out.Tags, tag{Key: new(key), Value: new(t.Tags[key])})
+		out.Tags = append(out.Tags, tags.Tag{Key: new(key), Value: new(t.Tags[key])})
 	}
 	return out, nil
 }

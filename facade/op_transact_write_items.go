@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/itemupdate"
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -306,7 +307,7 @@ func (a *checkedAction) checkAgainstTable() error {
 	} else if err := keyrules.CheckKey(a.table.Key, a.Key.Item); err != nil {
 		return err
 	}
-	if err := checkUpdate(a.table, a.update); err != nil {
+	if err := itemupdate.Check(a.table, a.update); err != nil {
 		return err
 	}
 	if err := a.guard.checkPaths(a.table); err != nil {
@@ -321,7 +322,7 @@ func (a *checkedAction) checkAgainstTable() error {
 		case actionPut:
 			return a.Item.Item, nil
 		case actionUpdate:
-			return applyUpdate(a.table, a.change.Key, a.update, old)
+			return itemupdate.Apply(a.table, a.change.Key, a.update, old)
 		case actionCheck:
 			return old, nil
 		default:

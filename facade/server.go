@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/namespaces"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -22,7 +23,7 @@ type Server struct {
 	store *store.Store
 	pages *wire.PageMemory
 
-	namespaces *namespaces // nil: all callers share the tables of store
+	namespaces *namespaces.Set // nil: all callers share the tables of store
 
 	firstCaller  atomic.Pointer[wire.Caller]
 	otherCallers atomic.Bool // one was told of

@@ -10,6 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/itemupdate"
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
@@ -175,7 +176,7 @@ func (st *statement) aim(v *validator) (err error) {
 	if err := keyrules.CheckKey(st.table.Key, st.key); err != nil {
 		return err
 	}
-	if err := checkUpdate(st.table, st.Update); err != nil {
+	if err := itemupdate.Check(st.table, st.Update); err != nil {
 		return err
 	}
 	if st.condition == nil {
@@ -210,7 +211,7 @@ func (st *statement) apply(old attr.Item) (attr.Item, error) {
 	case old == nil, st.condition != nil && !st.condition.Eval(old):
 		return nil, failed(old)
 	case st.Kind == partiql.Update:
-		return applyUpdate(st.table, st.key, st.Update, old)
+		return itemupdate.Apply(st.table, st.key, st.Update, old)
 	default:
 		return nil, nil
 	}
@@ -231,7 +232,7 @@ func (s *Server) write(ctx context.Context, v *validator, st *statement, counted
 		tally = capacity.WriteTally(st.table, old, updated)
 	}
 	mode := map[string]string{"ALL OLD": "ALL_OLD", "ALL NEW": "ALL_NEW", "MODIFIED OLD": "UPDATED_OLD", "MODIFIED NEW": "UPDATED_NEW"}[st.Returning]
-	returned = updateReturns(&mode, st.Update, old, updated)
+	returned = itemupdate.Returned(&mode, st.Update, old, updated)
 	if len(returned) == 0 {
 		returned = nil
 	}

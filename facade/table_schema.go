@@ -1,14 +1,14 @@
 package facade
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf16"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/hashorder"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wording"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
@@ -101,7 +101,7 @@ func (v *validator) keySchema(member string, schema []keySchemaElement, most int
 	if most > 0 && len(schema) > most {
 		elements := make([]string, len(schema))
 		for i, e := range schema {
-			elements[i] = fmt.Sprintf("KeySchemaElement(attributeName=%s, keyType=%s)", orNull(e.AttributeName), orNull(e.KeyType))
+			elements[i] = fmt.Sprintf("KeySchemaElement(attributeName=%s, keyType=%s)", wording.OrNull(e.AttributeName), wording.OrNull(e.KeyType))
 		}
 		v.fail(member, "'["+strings.Join(elements, ", ")+"]'", fmt.Sprintf(msgMemberMaxLength, most))
 	}
@@ -111,14 +111,6 @@ func (v *validator) keySchema(member string, schema []keySchemaElement, most int
 		v.required(path+"KeyType", e.KeyType != nil)
 		v.enum(path+"KeyType", e.KeyType, "HASH", "RANGE")
 	}
-}
-
-// orNull is a member as AWS prints it inside of others.
-func orNull(text *string) string {
-	if text == nil {
-		return "null"
-	}
-	return *text
 }
 
 func (v *validator) indexProjection(member string, p *projection) {
@@ -258,7 +250,7 @@ func checkDefined(schema []keySchemaElement, defs []attributeDefinition, types m
 	if !undefined {
 		return nil
 	}
-	if keys = listOrder(keys, 1); len(defs) < len(keys) {
+	if keys = hashorder.Of(keys, 1); len(defs) < len(keys) {
 		return validationError(msgKeyNotDefined)
 	}
 	return validationError(fmt.Sprintf(msgIndexKeyNotDefined, strings.Join(keys, ", "), definitionNames(defs)))
@@ -269,39 +261,8 @@ func definitionNames(defs []attributeDefinition) string {
 	for i, d := range defs {
 		names[i] = d.name()
 	}
-	return strings.Join(listOrder(names, len(names)), ", ")
+	return strings.Join(hashorder.Of(names, len(names)), ", ")
 }
-
-// listOrder returns names, each once, in the order in which AWS lists them in
-// messages about key schemas: that of a Java hash table, which begins with room
-// for some names and doubles when it is more than three quarters full.
-func listOrder(names []string, room int) []string {
-	var distinct []string
-	seen := make(map[string]bool, len(names))
-	for _, name := range names {
-		if !seen[name] {
-			seen[name] = true
-			distinct = append(distinct, name)
-		}
-	}
-	buckets := 1
-	for buckets < max(room, len(distinct)) || len(distinct)*4 > buckets*3 {
-		buckets *= 2
-	}
-	bucket := func(name string) int {
-		var hash uint32
-		for _, unit := range utf16.Encode([]rune(name)) {
-			hash = 31*hash + uint32(unit)
-		}
-		return int(hash^hash>>16) & (buckets - 1)
-	}
-	slices.SortStableFunc(distinct, func(a, b string) int { return cmp.Compare(bucket(a), bucket(b)) })
-	return distinct
-}
-
-// usedKeysRoom is the room of the hash table in which AWS collects the keys
-// used: that of one without a given size.
-const usedKeysRoom = 16
 
 // resolveProjection fills an index's projection in.
 func resolveProjection(ix *tabledef.Index, p *projection) error {

@@ -1,7 +1,6 @@
 package facade
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/facade/internal/wording"
 )
 
 // validator checks the members of one request in AWS's order. Constraints of
@@ -21,139 +21,41 @@ import (
 type validator struct {
 	operation string
 	current   bool // MessagesCurrent
-	failures  []failure
-}
-
-// failure is a constraint that a member of the request does not satisfy.
-type failure struct {
-	member  string
-	text    string
-	newer   string // in the newer wording, where the profile has it
-	missing bool   // the member is not there
+	failures  wording.Failures
 }
 
 func (s *Server) validator(operation string) *validator {
 	return &validator{operation: operation, current: s.opts.Messages == MessagesCurrent}
 }
 
-// newWording: the constraint errors with the newer wording, which names the
-// member with capitals, shows no value, and comes before all others: those of
-// an empty table name, the limits of reads, and the keys of a BatchGetItem. The
-// latter two have it in every region, but for the limits of Scan.
-func (v *validator) newWording(member, value string) bool {
-	switch v.operation {
-	case "PutItem", "UpdateItem", "DeleteItem", "GetItem":
-		return v.current && member == "TableName" && value == "''"
-	case "Query":
-		return member == "Limit" || v.current && member == "TableName" && value == "''"
-	case "Scan":
-		return v.current && (member == "Limit" || member == "Segment" || member == "TotalSegments" || member == "TableName" && value == "''")
-	case "BatchGetItem":
-		return strings.HasSuffix(member, ".member.Keys") || v.current && member == "RequestItems"
-	default:
-		return false
-	}
-}
-
-// reject is a failure of an expression or a value. Three operations carry the
-// newer prefix.
-func (v *validator) reject(message string) error {
-	switch v.operation {
-	case "PutItem", "UpdateItem", "DeleteItem":
-		if v.current {
-			message = fmt.Sprintf(msgValidationErrors, 1, "", message)
-		}
-	}
-	return validationError(message)
-}
-
-// rejectSelect is a failure of Select: of the two operations that have it, Query
-// carries the newer prefix.
-func (v *validator) rejectSelect(message string) error {
-	if v.current && v.operation == "Query" {
-		message = fmt.Sprintf(msgValidationErrors, 1, "", message)
-	}
-	return validationError(message)
+// wording is that of the answers to the request.
+func (v *validator) wording() wording.Request {
+	return wording.Request{Operation: v.operation, Current: v.current}
 }
 
 // fail records a failed constraint of a member. value is the text AWS shows:
 // quoted, or "null".
 func (v *validator) fail(member, value, constraint string) {
-	f := failure{member: member, text: fmt.Sprintf(msgMemberClassic, value, lowerPath(member), constraint), missing: value == "null"}
-	if v.newWording(member, value) {
-		f.newer = fmt.Sprintf(msgMemberCurrent, member, constraint)
-	}
-	v.failures = append(v.failures, f)
-}
-
-// memberOrder is the order in which an operation's failures are listed.
-// Operations and members that are not here: as they are checked.
-var memberOrder = map[string][]string{
-	"CreateTable": {"AttributeDefinitions", "TableName", "BillingMode", "ProvisionedThroughput", "KeySchema", "GlobalSecondaryIndexes", "LocalSecondaryIndexes"},
-	"UpdateTable": {"AttributeDefinitions", "TableName", "BillingMode", "ProvisionedThroughput", "GlobalSecondaryIndexUpdates"},
-	"DeleteItem":  {"ReturnConsumedCapacity", "TableName", "ReturnValues", "ReturnItemCollectionMetrics", "ConditionalOperator", "Key"},
-	"GetItem":     {"ReturnConsumedCapacity", "AttributesToGet", "TableName", "Key"},
-	"Query":       {"Select", "IndexName", "ReturnConsumedCapacity", "QueryFilter", "TableName", "ConditionalOperator", "AttributesToGet", "Limit", "KeyConditions"},
-	"Scan":        {"Select", "IndexName", "Segment", "TotalSegments", "ReturnConsumedCapacity", "TableName", "ConditionalOperator", "ScanFilter", "Limit", "AttributesToGet"},
-	"PutItem":     {"ReturnConsumedCapacity", "TableName", "Item", "ConditionalOperator", "Expected", "ReturnValues", "ReturnItemCollectionMetrics"},
-	"UpdateItem":  {"ReturnConsumedCapacity", "TableName", "ReturnItemCollectionMetrics", "ReturnValues", "ConditionalOperator", "Key"},
-}
-
-func (v *validator) rank(f failure) int {
-	order := memberOrder[v.operation]
-	root, _, _ := strings.Cut(f.member, ".")
-	if i := slices.Index(order, root); i >= 0 {
-		return i
-	}
-	return len(order)
-}
-
-// isWrite reports whether the operation writes one item.
-func (v *validator) isWrite() bool {
-	return v.operation == "PutItem" || v.operation == "UpdateItem" || v.operation == "DeleteItem"
+	v.failures.Add(v.wording(), member, value, constraint)
 }
 
 // constrained answers for the constraints checked so far.
-func (v *validator) constrained() error {
-	slices.SortStableFunc(v.failures, func(a, b failure) int { return v.rank(a) - v.rank(b) })
-	var older, newer []string
-	missing := false
-	for _, f := range v.failures {
-		missing = missing || f.missing
-		switch {
-		case f.newer == "":
-			older = append(older, f.text)
-		case v.current:
-			newer = append(newer, f.newer)
-		case len(newer) == 0:
-			newer = []string{f.newer} // stops at the first
-		}
-	}
-	texts := newer
-	switch {
-	case v.current && missing:
-		// Such a request gets no further than the older checks.
-		texts = nil
-		for _, f := range v.failures {
-			texts = append(texts, f.text)
-		}
-	case len(newer) == 0, !v.current && len(older) > 0:
-		texts = older
-	case newer[0] == msgConditionalOperatorEnum && !v.isWrite():
-		return validationError(newer[0])
-	case v.isWrite():
-		texts = newer[:1]
-	}
-	n := min(len(texts), maxMemberErrorCount)
-	if n == 0 {
-		return nil
-	}
-	plural := "s"
-	if n == 1 {
-		plural = ""
-	}
-	return validationError(fmt.Sprintf(msgValidationErrors, n, plural, strings.Join(texts[:n], "; ")))
-}
+func (v *validator) constrained() error { return v.failures.Err(v.wording()) }
+
+// reject is a failure of an expression or a value.
+func (v *validator) reject(message string) error { return v.wording().Reject(message) }
+
+// rejectSelect is a failure of Select.
+func (v *validator) rejectSelect(message string) error { return v.wording().RejectSelect(message) }
+
+// value checks what decoding left to say about a value or an item.
+func (v *validator) value(err error) error { return v.wording().Value(err) }
+
+// expression gives an error of package expr its place in the answer.
+func (v *validator) expression(err error) error { return v.wording().Expression(err) }
+
+// attributeErrorText is AWS's text for an error of package attr.
+func (v *validator) attributeErrorText(err error) string { return v.wording().AttributeErrorText(err) }
 
 func (v *validator) required(member string, present bool) {
 	if !present {
@@ -278,7 +180,7 @@ func (v *validator) returnValues(value, onFailure *string) {
 // joiningOperator checks ConditionalOperator against the model's enum,
 // whose text has another form in the newer wording, but for Scan.
 func (v *validator) joiningOperator(value *string) {
-	newer := msgConditionalOperatorEnum
+	newer := wording.MsgConditionalOperatorEnum
 	if v.operation == "Scan" {
 		newer = ""
 	}
@@ -290,86 +192,8 @@ func (v *validator) movedEnum(member string, value *string, newer string, set ..
 	n := len(v.failures)
 	v.enum(member, value, set...)
 	if v.current && len(v.failures) > n {
-		v.failures[n].newer = newer
+		v.failures[n].Newer = newer
 	}
-}
-
-// value checks what decoding left to say about a value or an item.
-func (v *validator) value(err error) error {
-	if err == nil {
-		return nil
-	}
-	var e *attr.Error
-	switch {
-	case errors.As(err, &e) && (isUntyped(e) || e.Problem == attr.ManyTypes) && v.newValueWording():
-		return validationError(v.attributeErrorText(err)) // it has no prefix
-	default:
-		return v.reject(v.attributeErrorText(err))
-	}
-}
-
-// isUntyped reports whether a value has no type.
-func isUntyped(e *attr.Error) bool { return e.Problem == attr.NoType || e.Problem == attr.UnknownType }
-
-// placeholderValue is value for an expression attribute value.
-func (v *validator) placeholderValue(key string, err error) error {
-	text := v.attributeErrorText(err)
-	named := fmt.Sprintf(msgValueInvalid, text, key)
-	var e *attr.Error
-	switch {
-	case !v.newValueWording() || !errors.As(err, &e):
-		return v.reject(named)
-	case isUntyped(e):
-		return validationError(text)
-	case e.Problem == attr.ManyTypes:
-		return validationError(named)
-	case e.IsNumber(), e.Problem == attr.DuplicateMember, e.Problem == attr.NullNotTrue, e.Problem == attr.TooDeep:
-		return v.reject(text)
-	case e.Problem == attr.EmptySet && v.isWrite():
-		return v.reject(text)
-	default:
-		return v.reject(named)
-	}
-}
-
-// newValueWording: the operations whose errors about values moved to the newer
-// wording.
-func (v *validator) newValueWording() bool {
-	switch v.operation {
-	case "BatchWriteItem", "Scan", "TransactGetItems", "TransactWriteItems":
-		return false
-	default:
-		return v.current
-	}
-}
-
-// attributeErrorText is AWS's text for an error of package attr.
-func (v *validator) attributeErrorText(err error) string {
-	var e *attr.Error
-	if errors.As(err, &e) {
-		if text := e.CurrentAWSMessage(); text != "" && v.newValueWording() {
-			return text
-		}
-		if text, _ := e.AWSMessage(); text != "" {
-			return text
-		}
-	}
-	return err.Error()
-}
-
-// expression gives an error of package expr its place in the answer.
-func (v *validator) expression(err error) error {
-	if err == nil {
-		return nil
-	}
-	var e *expr.Error
-	if errors.As(err, &e) {
-		if v.current || e.Classic == "" {
-			return v.reject(e.Message)
-		}
-		return v.reject(e.Classic)
-	}
-	return err
 }
 
 // expressionParameter is one expression of a request, nil when not given.
@@ -428,7 +252,7 @@ func (v *validator) placeholders(names map[string]string, values map[string]wire
 	}
 	for _, key := range sortedKeys(values) {
 		if err := values[key].Err; err != nil {
-			return nil, v.placeholderValue(key, err)
+			return nil, v.wording().PlaceholderValue(key, err)
 		}
 	}
 	return p, nil
@@ -472,15 +296,3 @@ type legacyMember struct {
 }
 
 func quoted(s string) string { return "'" + s + "'" }
-
-// lowerPath writes the path of a member as the older wording does, each name
-// with a small first letter.
-func lowerPath(member string) string {
-	names := strings.Split(member, ".")
-	for i, name := range names {
-		if name != "" {
-			names[i] = strings.ToLower(name[:1]) + name[1:]
-		}
-	}
-	return strings.Join(names, ".")
-}

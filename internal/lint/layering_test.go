@@ -53,6 +53,23 @@ var layers = []layerRule{
 		module + "/facade$", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
 	}), why: "what a key can be shows without a row"},
+	{folder: "facade/internal/wording", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/internal/store", module + "/facade/internal/tabledef", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what is wrong with a request shows without a table"},
+	{folder: "facade/internal/itemupdate", denied: slices.Concat(storage, network, []string{
+		module + "/facade$", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "an update is of an item, not of a row"},
+	{folder: "facade/internal/tags", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/internal/tabledef", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "tags are texts"},
+	{folder: "facade/internal/hashorder", denied: slices.Concat([]string{module}, network), why: "the order of names is arithmetic"},
+	{folder: "facade/internal/namespaces", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/tabledef",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "whose tables are where says nothing of what is in them"},
 	{folder: "facade/internal/partiql", denied: slices.Concat(storage, network, mapped, []string{
 		module + "/facade$", module + "/facade/internal/store", module + "/facade/internal/tabledef", module + "/facade/internal/wire", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
@@ -72,6 +89,14 @@ var layers = []layerRule{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
 	}), why: "which shards a stream has is arithmetic"},
+	{folder: "facade/internal/store/inorder", denied: slices.Concat([]string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", module + "/internal/cells", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}, storage, network), why: "the order of items is not that of rows"},
+	{folder: "facade/internal/store/segment", denied: slices.Concat([]string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}, storage, network), why: "which rows a segment has is arithmetic"},
 	{folder: "facade/internal/store", denied: slices.Concat(storage, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/wire", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",

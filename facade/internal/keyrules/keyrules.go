@@ -13,6 +13,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
+// MaxItemBytes is how large an item can be: the names and the values of its attributes.
+// Source: the quotas page of the developer guide.
+const MaxItemBytes = 400 << 10
+
 // CheckKey checks the member Key: exactly the key attributes, of their types,
 // not empty, not too large.
 func CheckKey(key lens.KeySchema, given attr.Item) error {

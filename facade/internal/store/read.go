@@ -13,6 +13,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/inorder"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
@@ -167,7 +168,7 @@ func inOrder(plan lens.Plan, forward bool, compare func(a, b layout.Stored) int,
 		}
 		merge(streams, compare, yield)
 	case lens.SortOrder:
-		inPasses(read(plan.Spans, false), compare, yield)
+		inorder.InPasses(read(plan.Spans, false), compare, yield)
 	}
 }
 
@@ -416,12 +417,12 @@ func (rd *reader) scanSegment(ctx context.Context, t *tabledef.Table, ix *tabled
 		if from, err = c.layout.rowOf(x, startAfter); err != nil {
 			return err
 		}
-		if !parts.hasItem(segment, layout.Decoded(startAfter)) || !parts.hasRow(segment, from) {
+		if !parts.HasItem(segment, layout.Decoded(startAfter)) || !parts.HasRow(segment, from) {
 			return ErrOtherSegment
 		}
 	}
-	plan.Spans = parts.spans(segment, plan.Spans)
-	keep := func(item layout.Stored) bool { return parts.hasItem(segment, item) }
+	plan.Spans = parts.Spans(segment, plan.Spans)
+	keep := func(item layout.Stored) bool { return parts.HasItem(segment, item) }
 	if x == nil {
 		rd.scanBase(ctx, c.layout, plan, keep, from, startAfter, yield)
 	} else {

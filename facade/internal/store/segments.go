@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store/segment"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
@@ -24,11 +24,7 @@ import (
 // through any process, and each must see the table cut at the same places. So
 // the cuts are kept in the catalog, at s/<Bigtable table>, for as long as
 // requests go on using them; a scan that begins when they have not been used
-// for a while chooses new ones. They cut a table into pieces, and a segment is
-// a run of pieces: the same cuts serve any number of segments.
-//
-// A table too small to be worth it has no cuts: its items are divided by a
-// hash of the partition key, and each segment reads all of them.
+// for a while chooses new ones. A table too small to be worth it has none.
 const (
 	segmentsRowPrefix = "s/"
 
@@ -39,8 +35,6 @@ const (
 	// relies on the cuts that it knows.
 	segmentsTouched = time.Minute
 
-	// maxPieces bounds the pieces of a table.
-	maxPieces = 1024
 	// A table with fewer rows, and fewer bytes, is small.
 	smallTableRows  = 256
 	smallTableBytes = 512 << 10
@@ -95,73 +89,17 @@ func (sg *segments) remember(table string, known knownCuts) {
 	sg.known[table] = known
 }
 
-// segmentation divides a table, or an index, into the segments of a scan.
-type segmentation struct {
-	total int
-	cuts  [][]byte // ascending row keys, each the first of its piece; none: by hash
-	hash  []lens.KeyAttr
-}
-
 // segmentsOf returns the segments of a scan over the rows of a Bigtable table
 // whose items have the partition key hash. begins says that the request is the
 // first of its segment.
-func (sg *segments) segmentsOf(ctx context.Context, table string, hash []lens.KeyAttr, spans []layout.Span, total int, begins bool) (segmentation, error) {
-	seg := segmentation{total: total, hash: hash}
+func (sg *segments) segmentsOf(ctx context.Context, table string, hash []lens.KeyAttr, spans []layout.Span, total int, begins bool) (segment.Segments, error) {
+	seg := segment.Segments{Total: total, Hash: hash}
 	if total <= 1 {
 		return seg, nil
 	}
 	var err error
-	seg.cuts, err = sg.cutsOf(ctx, table, spans, begins)
+	seg.Cuts, err = sg.cutsOf(ctx, table, spans, begins)
 	return seg, err
-}
-
-// spans returns the rows of a segment.
-func (g segmentation) spans(segment int, all []layout.Span) []layout.Span {
-	if len(g.cuts) == 0 {
-		return all
-	}
-	first, behind := g.firstPiece(segment), g.firstPiece(segment+1)
-	if first == behind {
-		return nil
-	}
-	var part layout.Span
-	if first > 0 {
-		part.Start = g.cuts[first-1]
-	}
-	if behind <= len(g.cuts) {
-		part.End = g.cuts[behind-1]
-	}
-	return cells.Intersect(all, []layout.Span{part})
-}
-
-// firstPiece returns the first piece of a segment, or of one behind it.
-func (g segmentation) firstPiece(segment int) int {
-	pieces := len(g.cuts) + 1
-	return (segment*pieces + g.total - 1) / g.total
-}
-
-// hasItem reports whether an item of a segment's rows is part of it.
-func (g segmentation) hasItem(segment int, item layout.Stored) bool {
-	if g.total <= 1 || len(g.cuts) > 0 {
-		return true
-	}
-	h := fnv.New32a()
-	for _, k := range g.hash {
-		h.Write([]byte(item.Get(k.Name).Str))
-	}
-	return int(h.Sum32()%uint32(g.total)) == segment
-}
-
-// hasRow reports whether a row is part of a segment.
-func (g segmentation) hasRow(segment int, row []byte) bool {
-	if len(g.cuts) == 0 {
-		return true
-	}
-	piece, found := slices.BinarySearchFunc(g.cuts, row, bytes.Compare)
-	if found {
-		piece++
-	}
-	return g.firstPiece(segment) <= piece && piece < g.firstPiece(segment+1)
 }
 
 // cutsOf returns the cuts of a table that are in use, or, for a scan that
@@ -267,48 +205,17 @@ func (sg *segments) chooseCuts(ctx context.Context, table string, spans []layout
 			return len(cells.Intersect(spans, []layout.Span{{Start: key, End: append(bytes.Clone(key), 0)}})) > 0
 		}
 		samples = slices.DeleteFunc(samples, func(key []byte) bool { return !inside(key) })
-		return evenly(samples, maxPieces-1), nil
+		return segment.Cuts(samples), nil
 	}
-	// Every stride-th key, with a stride that doubles when there are too many.
-	var keys [][]byte
-	rows, stride := 0, 1
+	var keys segment.Sample
 	for row, err := range sg.bt.Read(ctx, btclient.Read{Table: table, Spans: spans, Filter: btclient.KeysOnly()}) {
 		if err != nil {
 			return nil, err
 		}
-		if rows%stride == 0 {
-			if len(keys) == 8*maxPieces {
-				keys = everySecond(keys)
-				stride *= 2
-			}
-			if rows%stride == 0 {
-				keys = append(keys, bytes.Clone(row.Key))
-			}
-		}
-		rows++
+		keys.Add(row.Key)
 	}
-	if rows < 2 || rows < smallTableRows && size < smallTableBytes {
+	if keys.Rows < 2 || keys.Rows < smallTableRows && size < smallTableBytes {
 		return nil, nil
 	}
-	return evenly(keys[1:], maxPieces-1), nil
-}
-
-func everySecond(keys [][]byte) [][]byte {
-	kept := keys[:0]
-	for i := 0; i < len(keys); i += 2 {
-		kept = append(kept, keys[i])
-	}
-	return kept
-}
-
-// evenly returns at most n of the keys, spread evenly.
-func evenly(keys [][]byte, n int) [][]byte {
-	if len(keys) <= n {
-		return keys
-	}
-	picked := make([][]byte, n)
-	for i := range picked {
-		picked[i] = keys[(i+1)*len(keys)/(n+1)]
-	}
-	return picked
+	return segment.Cuts(keys.Keys[1:]), nil
 }

@@ -1,4 +1,4 @@
-package store
+package inorder
 
 import (
 	"cmp"
@@ -28,11 +28,14 @@ func TestInPasses(t *testing.T) {
 			}
 		}
 	})
-	compare := func(a, b layout.Stored) int { return compareAttr(a, b, "s") }
+	compare := func(a, b layout.Stored) int {
+		c, _ := attr.Compare(a.Get("s"), b.Get("s"))
+		return c
+	}
 	for _, c := range []struct{ take, passes int }{{0, 1}, {1, 1}, {105, 1}, {106, 2}, {items, 5}} {
 		passes = 0
 		next := 0
-		inPasses(source, compare, func(item layout.Stored, err error) bool {
+		InPasses(source, compare, func(item layout.Stored, err error) bool {
 			if want := attr.Int(int64(next)); err != nil || !attr.Equal(item.Get("s"), want) {
 				t.Errorf("item %d is %v, %v", next, item.Get("s"), err)
 			}
@@ -55,7 +58,7 @@ func TestInPasses(t *testing.T) {
 
 	broken := errors.New("broken")
 	calls := 0
-	inPasses(func(yield func(layout.Stored, error) bool) { yield(nil, broken) }, compare, func(_ layout.Stored, err error) bool {
+	InPasses(func(yield func(layout.Stored, error) bool) { yield(nil, broken) }, compare, func(_ layout.Stored, err error) bool {
 		calls++
 		return errors.Is(err, broken)
 	})

@@ -1,4 +1,6 @@
-package store
+// Package inorder sorts items that are read in another order: as many passes over
+// them as there are pages, and one page of them in memory.
+package inorder
 
 import (
 	"container/heap"
@@ -13,11 +15,11 @@ import (
 // sorted so many bytes are held.
 const PageBytes = 1 << 20
 
-// inPasses yields items that come in no order in that of compare, under which
+// InPasses yields items that come in no order in that of compare, under which
 // no two are equal. It holds one page of them: each pass over items finds the
 // page behind the one before. A page is as much as one answer can have, so
 // that an answer takes one pass.
-func inPasses(items iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
+func InPasses(items iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
 	var last layout.Stored
 	for {
 		page := leastItems{compare: compare}

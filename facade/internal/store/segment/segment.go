@@ -1,0 +1,122 @@
+// Package segment divides the rows of a table, or of an index, into the segments of a
+// parallel scan: each item is in one of them, whatever requests ask for it. Cuts divide
+// a table into pieces, and a segment is a run of pieces: the same cuts serve any number
+// of segments. Without cuts the items are divided by a hash of the partition key, and
+// each segment reads all rows.
+package segment
+
+import (
+	"bytes"
+	"hash/fnv"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+// maxPieces bounds the pieces of a table.
+const maxPieces = 1024
+
+// Segments divides a table, or an index, into the segments of a scan.
+type Segments struct {
+	Total int
+	Cuts  [][]byte // ascending row keys, each the first of its piece; none: by hash
+	Hash  []lens.KeyAttr
+}
+
+// Spans returns the rows of a segment.
+func (g Segments) Spans(segment int, all []layout.Span) []layout.Span {
+	if len(g.Cuts) == 0 {
+		return all
+	}
+	first, behind := g.firstPiece(segment), g.firstPiece(segment+1)
+	if first == behind {
+		return nil
+	}
+	var part layout.Span
+	if first > 0 {
+		part.Start = g.Cuts[first-1]
+	}
+	if behind <= len(g.Cuts) {
+		part.End = g.Cuts[behind-1]
+	}
+	return cells.Intersect(all, []layout.Span{part})
+}
+
+// firstPiece returns the first piece of a segment, or of one behind it.
+func (g Segments) firstPiece(segment int) int {
+	pieces := len(g.Cuts) + 1
+	return (segment*pieces + g.Total - 1) / g.Total
+}
+
+// HasItem reports whether an item of a segment's rows is part of it.
+func (g Segments) HasItem(segment int, item layout.Stored) bool {
+	if g.Total <= 1 || len(g.Cuts) > 0 {
+		return true
+	}
+	h := fnv.New32a()
+	for _, k := range g.Hash {
+		h.Write([]byte(item.Get(k.Name).Str))
+	}
+	return int(h.Sum32()%uint32(g.Total)) == segment
+}
+
+// HasRow reports whether a row is part of a segment.
+func (g Segments) HasRow(segment int, row []byte) bool {
+	if len(g.Cuts) == 0 {
+		return true
+	}
+	piece, found := slices.BinarySearchFunc(g.Cuts, row, bytes.Compare)
+	if found {
+		piece++
+	}
+	return g.firstPiece(segment) <= piece && piece < g.firstPiece(segment+1)
+}
+
+// Cuts returns those of the keys, in ascending order, that cut a table: spread evenly,
+// and as many as it can have.
+func Cuts(keys [][]byte) [][]byte { return evenly(keys, maxPieces-1) }
+
+// Sample holds some of the keys that are added, evenly spread, the first among them.
+type Sample struct {
+	Rows   int // how many were added
+	Keys   [][]byte
+	stride int
+}
+
+// Add adds the next key; it keeps a copy of it, if any. Every stride-th key is held, with
+// a stride that doubles when there are too many.
+func (s *Sample) Add(key []byte) {
+	s.stride = max(s.stride, 1)
+	if s.Rows%s.stride == 0 {
+		if len(s.Keys) == 8*maxPieces {
+			s.Keys = everySecond(s.Keys)
+			s.stride *= 2
+		}
+		if s.Rows%s.stride == 0 {
+			s.Keys = append(s.Keys, bytes.Clone(key))
+		}
+	}
+	s.Rows++
+}
+
+func everySecond(keys [][]byte) [][]byte {
+	kept := keys[:0]
+	for i := 0; i < len(keys); i += 2 {
+		kept = append(kept, keys[i])
+	}
+	return kept
+}
+
+// evenly returns at most n of the keys, spread evenly.
+func evenly(keys [][]byte, n int) [][]byte {
+	if len(keys) <= n {
+		return keys
+	}
+	picked := make([][]byte, n)
+	for i := range picked {
+		picked[i] = keys[(i+1)*len(keys)/(n+1)]
+	}
+	return picked
+}
