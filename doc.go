@@ -38,13 +38,16 @@
 //
 //   - engine is the sorted storage on Pebble; exported for emu's callers, without
 //     a promise of stability.
-//   - emu/internal/filter evaluates row filters, emu/internal/wire is the codec
-//     of the server, internal/hllpp the sketch of HLL families.
+//   - emu/internal/filter evaluates row filters, emu/internal/view says what an
+//     authorized view holds, emu/internal/bundle judges schema bundles,
+//     emu/internal/listfilter what a list is filtered and ordered by,
+//     emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.
 //
 // Inside, the DynamoDB and the migration:
 //
-//   - facade/expr has DynamoDB's four expression languages, facade/internal/wire the frame of its requests and answers.
+//   - facade/expr has DynamoDB's four expression languages, facade/internal/wire the frame of its requests and answers,
+//     facade/internal/legacy the parameters from before expressions.
 //   - facade/internal/store keeps items in rows: catalog, transactions, indexes;
 //     facade/internal/store/extent makes filters of the places of items,
 //     facade/internal/sizes says when they are counted, facade/internal/tabledef is
@@ -109,7 +112,7 @@
 // facade/internal/wire, of values and expressions in facade/attr and facade/expr, of row
 // keys in internal/layout/lens. Error texts are in
 // emu/status.go on the Bigtable side; on the DynamoDB side in
-// facade/messages.go, facade/internal/wire/messages.go, facade/attr/error.go and
+// facade/messages.go, facade/internal/{wire,legacy}/messages.go, facade/attr/error.go and
 // facade/expr/error.go; facade/testdata/messages.tsv and emu/testdata/traps.tsv are
 // the catalogs of texts and traps. In the engine, what expires is decided in
 // gc.go. How the store finishes what a crash left is in

@@ -403,8 +403,8 @@ func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, change 
 	return op, err
 }
 
-// DeleteCluster removes a cluster from an instance, unless it is the last one
-// or an app profile routes to it.
+// DeleteCluster removes a cluster from an instance, unless it is the last one,
+// an app profile routes to it or it holds a backup.
 func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.DeleteClusterRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		c, err := cluster(tx, req.GetName())
@@ -428,6 +428,9 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 			if slices.Contains(routesTo(p), id) {
 				return statusPrecondition("Cluster %s cannot be deleted: app profile %s routes to it.", c.GetName(), lastSegment(p.GetName()))
 			}
+		}
+		if err := s.checkNoBackups(tx, "Cluster", c.GetName(), c.GetName()+"/"); err != nil {
+			return err
 		}
 		return tx.DeleteResource(kindCluster + c.GetName())
 	})

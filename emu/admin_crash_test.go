@@ -56,6 +56,12 @@ func changes() []step {
 			return err
 		}
 	}
+	createView := func(e *env) error {
+		_, err := e.admin.CreateAuthorizedView(e.ctx(), &btapb.CreateAuthorizedViewRequest{
+			Parent: table, AuthorizedViewId: "v", AuthorizedView: viewOf(subset([]string{"r"}, columns("f", "", ""))),
+		})
+		return err
+	}
 	deleteTable := func(e *env) error {
 		_, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: table})
 		return err
@@ -121,13 +127,44 @@ func changes() []step {
 			})
 			return err
 		}},
+		{"CreateAuthorizedView", createView},
+		{"SetIamPolicy view", func(e *env) error {
+			_, err := e.admin.SetIamPolicy(e.ctx(), &iampb.SetIamPolicyRequest{Resource: table + "/authorizedViews/v", Policy: proto.CloneOf(policy)})
+			return err
+		}},
+		{"UpdateAuthorizedView", func(e *env) error {
+			_, err := e.admin.UpdateAuthorizedView(e.ctx(), &btapb.UpdateAuthorizedViewRequest{
+				AuthorizedView: &btapb.AuthorizedView{Name: table + "/authorizedViews/v", AuthorizedView: viewOf(subset(nil)).GetAuthorizedView()},
+			})
+			return err
+		}},
+		{"DeleteAuthorizedView", func(e *env) error {
+			_, err := e.admin.DeleteAuthorizedView(e.ctx(), &btapb.DeleteAuthorizedViewRequest{Name: table + "/authorizedViews/v"})
+			return err
+		}},
+		{"CreateAuthorizedView again", createView},
+		{"CreateSchemaBundle", func(e *env) error {
+			_, err := e.admin.CreateSchemaBundle(e.ctx(), &btapb.CreateSchemaBundleRequest{Parent: table, SchemaBundleId: "s", SchemaBundle: avroBundle(`"int"`)})
+			return err
+		}},
+		{"UpdateSchemaBundle", func(e *env) error {
+			b := avroBundle(`"long"`)
+			b.Name = table + "/schemaBundles/s"
+			_, err := e.admin.UpdateSchemaBundle(e.ctx(), &btapb.UpdateSchemaBundleRequest{SchemaBundle: b})
+			return err
+		}},
+		{"DeleteSchemaBundle", func(e *env) error {
+			_, err := e.admin.DeleteSchemaBundle(e.ctx(), &btapb.DeleteSchemaBundleRequest{Name: table + "/schemaBundles/s"})
+			return err
+		}},
 		{"DeleteTable", deleteTable},
 		{"UndeleteTable", func(e *env) error {
 			_, err := e.admin.UndeleteTable(e.ctx(), &btapb.UndeleteTableRequest{Name: table})
 			return err
 		}},
 		{"DeleteTable again", deleteTable},
-		{"CreateTable again", create(in, "t")}, // forgets the policy
+		{"CreateTable again", create(in, "t")}, // forgets the policy and the view
+		{"CreateAuthorizedView of the last", createView},
 		{"MutateRow again", write},
 		{"DropRowRange", func(e *env) error {
 			_, err := e.admin.DropRowRange(e.ctx(), &btapb.DropRowRangeRequest{

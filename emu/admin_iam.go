@@ -8,12 +8,14 @@ import (
 	"strings"
 
 	"cloud.google.com/go/iam/apiv1/iampb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Policies of instances and tables are stored and returned, and never
+// Policies of instances, tables, views, bundles and backups are stored and returned, and never
 // enforced: callers have no identity, and may do everything. A policy's etag is
 // its revision, eight bytes big-endian; that of a resource without one is
 // unsetPolicyEtag.
@@ -22,23 +24,26 @@ import (
 // python-bigtable, tests of policies.
 var unsetPolicyEtag = []byte{0x00, 0x20, 0x01}
 
-// GetIamPolicy returns the policy of a table.
+// GetIamPolicy returns the policy of a table, an authorized view, a schema bundle or
+// a backup.
 func (s tableAdminService) GetIamPolicy(ctx context.Context, req *iampb.GetIamPolicyRequest) (*iampb.Policy, error) {
-	return s.policy(ctx, req, tablePolicy)
+	return s.policy(ctx, req, s.tablePolicy)
 }
 
-// SetIamPolicy replaces the policy of a table.
+// SetIamPolicy replaces the policy of a table, an authorized view, a schema bundle or
+// a backup.
 func (s tableAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest) (*iampb.Policy, error) {
-	return s.setPolicy(ctx, req, tablePolicy)
+	return s.setPolicy(ctx, req, s.tablePolicy)
 }
 
-// TestIamPermissions grants all permissions on a table that exists, and none on
-// one that does not.
+// TestIamPermissions grants all permissions on a table, an authorized view or a
+// schema bundle or a backup that exists, and none on one that does not.
 func (s tableAdminService) TestIamPermissions(_ context.Context, req *iampb.TestIamPermissionsRequest) (*iampb.TestIamPermissionsResponse, error) {
-	if err := parseTable("resource", req.GetResource()); err != nil {
+	err := s.tablePolicy(s.db, req.GetResource())
+	if status.Code(err) == codes.InvalidArgument { // no name of such a resource
 		return nil, err
 	}
-	return grant(req, tablePolicy(s.db, req.GetResource()) == nil)
+	return grant(req, err == nil)
 }
 
 // GetIamPolicy returns the policy of an instance.
@@ -60,9 +65,19 @@ func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.T
 	return grant(req, instancePolicy(s.db, req.GetResource()) == nil)
 }
 
-// tablePolicy refuses the name of a table that does not exist.
-func tablePolicy(r catalogReader, name string) error {
-	_, err := findTable(r, "resource", name)
+// tablePolicy refuses the name of a table, of what lies under one, or of a backup,
+// that does not exist.
+func (s *Server) tablePolicy(r catalogReader, name string) (err error) {
+	switch {
+	case hasShape(name, "projects", "instances", "tables", "authorizedViews"):
+		_, err = findAuthorizedView(r, "resource", name)
+	case hasShape(name, "projects", "instances", "tables", "schemaBundles"):
+		_, err = findSchemaBundle(r, "resource", name)
+	case hasShape(name, "projects", "instances", "clusters", "backups"):
+		_, err = s.findBackup(r, "resource", name)
+	default:
+		_, err = findTable(r, "resource", name)
+	}
 	return err
 }
 

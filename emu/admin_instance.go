@@ -84,6 +84,12 @@ func record(tx *engine.CatalogTx, name string) error {
 		return err
 	}
 	cluster := implicitClusterOf(name, implicitCluster)
+	for _, b := range tx.Backups(name + "/clusters/") { // which may lie in others
+		c := implicitClusterOf(name, lastSegment(segments(b.Name, 6)))
+		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
+			return err
+		}
+	}
 	return errors.Join(
 		store(tx, kindInstance+name, in),
 		store(tx, kindCluster+cluster.GetName(), cluster),
@@ -91,11 +97,18 @@ func record(tx *engine.CatalogTx, name string) error {
 	)
 }
 
-// recordHolders records the instances of a project that hold tables.
+// recordHolders records the instances of a project that hold tables or backups.
 func recordHolders(tx *engine.CatalogTx, project string) error {
-	last := ""
+	var held []string
 	for _, t := range tx.Tables(project + "/instances/") {
-		if name := segments(t.Name, 4); name != last {
+		held = append(held, t.Name)
+	}
+	for _, b := range tx.Backups(project + "/instances/") {
+		held = append(held, b.Name)
+	}
+	last := ""
+	for _, h := range held {
+		if name := segments(h, 4); name != last {
 			last = name
 			if err := record(tx, name); err != nil {
 				return err
@@ -167,8 +180,8 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		}
 		_, err = tx.Resource(kindProject + req.GetParent())
 		if errors.Is(err, engine.ErrResourceNotFound) {
-			if len(tx.Tables(instancePrefix(name))) > 0 {
-				// It exists already, for it holds tables.
+			if len(tx.Tables(instancePrefix(name))) > 0 || len(tx.Backups(name+"/clusters/")) > 0 {
+				// It exists already, for it holds tables or backups.
 				return statusExists("Instance", name)
 			}
 			err = errors.Join(recordHolders(tx, req.GetParent()), tx.PutResource(kindProject+req.GetParent(), nil))
@@ -204,7 +217,7 @@ func forget(tx *engine.CatalogTx, name string) error {
 	if err := tx.PurgeTables(instancePrefix(name)); err != nil {
 		return err
 	}
-	for _, kind := range []string{kindCluster, kindAppProfile, kindPolicy} {
+	for _, kind := range []string{kindCluster, kindAppProfile, kindAuthorizedView, kindSchemaBundle, kindPolicy} {
 		under, err := tx.Resources(kind + name + "/")
 		if err != nil {
 			return err
@@ -341,8 +354,8 @@ func (s *Server) updateInstance(ctx context.Context, from *btapb.Instance, paths
 }
 
 // DeleteInstance deletes an instance with its clusters, app profiles, tables
-// and policies, unless a table has deletion_protection. The tables cannot be
-// undeleted.
+// and policies, unless a table or a view has deletion_protection or there is a
+// backup. The tables cannot be undeleted.
 func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.DeleteInstanceRequest) (*emptypb.Empty, error) {
 	name := req.GetName()
 	if err := parseInstance("name", name); err != nil {
@@ -357,6 +370,12 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 			if protected(t) {
 				return statusProtected(t.Name, "DeleteInstance")
 			}
+		}
+		if err := checkUnprotectedViews(tx, instancePrefix(name), "DeleteInstance"); err != nil {
+			return err
+		}
+		if err := s.checkNoBackups(tx, "Instance", name, name+"/clusters/"); err != nil {
+			return err
 		}
 		for _, t := range tables {
 			if err := tx.DeleteTable(t.Name); err != nil {

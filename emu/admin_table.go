@@ -47,6 +47,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	}
 	settings := &btapb.Table{}
 	proto.Merge(settings, req.GetTable())
+	settings.RestoreInfo = nil // output only
 	hasFamily := func(name string) bool {
 		_, ok := families[name]
 		return ok
@@ -68,8 +69,8 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		if t, err = tx.CreateTable(def); err != nil {
 			return err
 		}
-		// The policy of an earlier table of the name was kept for UndeleteTable.
-		return remove(tx, kindPolicy+t.Name)
+		// What an earlier table of the name had was kept for UndeleteTable.
+		return removeUnder(tx, t.Name)
 	})
 	if err != nil {
 		return nil, err
@@ -232,7 +233,8 @@ func updateSettings(t *engine.Table, from *btapb.Table, paths []string, ignoreWa
 	return err
 }
 
-// DeleteTable deletes a table and its rows, unless it has deletion_protection.
+// DeleteTable deletes a table with its rows and views, unless it or one of its
+// views has deletion_protection.
 // UndeleteTable can bring it back for a while; see engine.Options.
 func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTableRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
@@ -243,6 +245,9 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 		if protected(t) {
 			return statusProtected(t.Name, "DeleteTable")
 		}
+		if err := checkUnprotectedViews(tx, t.Name+"/", "DeleteTable"); err != nil {
+			return err
+		}
 		return tx.SoftDeleteTable(t.Name)
 	})
 	if err != nil {
@@ -252,7 +257,7 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 }
 
 // UndeleteTable brings back the table of the name that was deleted last, with
-// its rows, settings and policy, unless there is a table of the name again.
+// its rows, settings, views and policies, unless there is a table of the name again.
 func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.UndeleteTableRequest) (*longrunningpb.Operation, error) {
 	if err := parseTable("name", req.GetName()); err != nil {
 		return nil, err

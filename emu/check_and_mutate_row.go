@@ -13,13 +13,13 @@ import (
 // CheckAndMutateRow applies one of two lists of mutations, depending on
 // whether a filter yields any cell of the row; without a filter, on whether
 // the row has any. No other change of the row comes between. Both lists are
-// validated, whichever is applied.
+// validated, whichever is applied: through a view too both must be inside of it.
 func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRowRequest) (*btpb.CheckAndMutateRowResponse, error) {
-	table, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
+	t, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkProfile(table.Name, req.GetAppProfileId(), transacts); err != nil {
+	if err := s.checkProfile(t.Name, req.GetAppProfileId(), transacts); err != nil {
 		return nil, err
 	}
 	key := req.GetRowKey()
@@ -29,31 +29,42 @@ func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMu
 	if len(req.GetTrueMutations()) == 0 && len(req.GetFalseMutations()) == 0 {
 		return nil, statusNoMutations()
 	}
-	onTrue, err := s.branch(table, "true_mutations", req.GetTrueMutations())
+	if err := t.checkRow(key); err != nil {
+		return nil, err
+	}
+	if err := t.checkMutations("true_mutations", req.GetTrueMutations()); err != nil {
+		return nil, err
+	}
+	if err := t.checkMutations("false_mutations", req.GetFalseMutations()); err != nil {
+		return nil, err
+	}
+	onTrue, err := s.branch(t.Table, "true_mutations", req.GetTrueMutations())
 	if err != nil {
 		return nil, err
 	}
-	onFalse, err := s.branch(table, "false_mutations", req.GetFalseMutations())
+	onFalse, err := s.branch(t.Table, "false_mutations", req.GetFalseMutations())
 	if err != nil {
 		return nil, err
 	}
-	program, err := s.compileFilter("predicate_filter", table, req.GetPredicateFilter())
+	program, err := s.compileFilter("predicate_filter", t.Table, req.GetPredicateFilter())
 	if err != nil {
 		return nil, err
 	}
 	rows := program.Rows()
 	canMatch := rows.All() || len(rows.Intersect(filter.OneRow(key)).Spans) > 0
 	var matched bool
-	err = s.db.Update(ctx, table.Name, key, func(tx *engine.RowTx) error {
+	err = s.db.Update(ctx, t.Name, key, func(tx *engine.RowTx) error {
 		matched = false
 		if canMatch {
 			scan := tx.Scan()
-			_, err := program.Run(ctx, key, &source{Scan: scan}, func(*filter.Cell) error {
-				matched = true
-				return errStop
-			})
-			if err != nil && !errors.Is(err, errStop) {
-				return err
+			if cells, _, ok := t.cells(scan); ok {
+				_, err := program.Run(ctx, key, cells, func(*filter.Cell) error {
+					matched = true
+					return errStop
+				})
+				if err != nil && !errors.Is(err, errStop) {
+					return err
+				}
 			}
 			if err := scan.Close(); err != nil { // what it reads with serves Mutate
 				return err

@@ -120,6 +120,7 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 		t.Fatal(err)
 	}
 	row := []byte("r050")
+	view := e.mustCreateView("v", viewOf(subset([]string{"r"}, columns("f", "a,b", "c"))))
 	read := func(req *btpb.ReadRowsRequest) {
 		req.TableName = testTable
 		stream, err := e.data.ReadRows(t.Context(), req)
@@ -138,6 +139,11 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 				t.Fatal(err)
 			}
 		}},
+		{"MutateRow through a view", 35, func() {
+			if err := e.mutateThrough(view, string(row), set("f", "a", 0, "v")); err != nil {
+				t.Fatal(err)
+			}
+		}},
 		{"MutateRows of 100 rows", 60, func() {
 			if _, err := e.mutateRows(entries...); err != nil {
 				t.Fatal(err)
@@ -151,6 +157,13 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 			drain(t, stream.Recv)
 		}},
 		{"ReadRows of a row", 60, func() { read(&btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowKeys: [][]byte{row}}}) }},
+		{"ReadRows of a row through a view", 70, func() {
+			stream, err := e.data.ReadRows(t.Context(), &btpb.ReadRowsRequest{AuthorizedViewName: view, Rows: rowsOf(string(row))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			drain(t, stream.Recv)
+		}},
 		// One a row, and as many again.
 		{"ReadRows of 100 rows", 60 + 100*2, func() { read(&btpb.ReadRowsRequest{}) }},
 		{"ReadRows of 100 rows, rows_limit 1", 60, func() { read(&btpb.ReadRowsRequest{RowsLimit: 1}) }},

@@ -20,6 +20,7 @@ import (
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"github.com/cockroachdb/datadriven"
 	"google.golang.org/genproto/googleapis/cloud/location"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
@@ -31,6 +32,7 @@ import (
 
 // TestDataDriven runs the cases of testdata, one folder a subject, on a server
 // that shares messages in the process and on one that clones them.
+// TestTrap141_ViewOfEverything runs those that are of data through a view.
 //
 // Commands, t=ID naming a table (default t):
 //
@@ -66,15 +68,7 @@ func TestDataDriven(t *testing.T) {
 				e := newEnvWith(t, Options{CloneInProcess: clone}, engine.Options{})
 				datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 					t.Helper()
-					out, err := e.command(d)
-					if err != nil {
-						st := status.Convert(err)
-						return out + fmt.Sprintf("%s: %s\n", st.Code(), st.Message())
-					}
-					if out == "" {
-						return "ok\n"
-					}
-					return out
+					return outputOf(e.command(d))
 				})
 			}
 			for _, subject := range subjects {
@@ -90,6 +84,91 @@ func TestDataDriven(t *testing.T) {
 	}
 }
 
+// outputOf is the output of a command.
+func outputOf(out string, err error) string {
+	if err != nil {
+		st := status.Convert(err)
+		return out + fmt.Sprintf("%s: %s\n", st.Code(), st.Message())
+	}
+	if out == "" {
+		return "ok\n"
+	}
+	return out
+}
+
+// TestTrap141_ViewOfEverything runs the cases of data through a view that holds
+// all rows and all columns of the table's families. The answers are those of the
+// table, but for what no view can hold: a family that the table does not have,
+// and what deletes a row.
+func TestTrap141_ViewOfEverything(t *testing.T) {
+	t.Parallel()
+	for _, subject := range []string{
+		"aggregate", "check_and_mutate_row", "filter", "idempotency", "mutate_row", "read_modify_write_row", "read_rows", "sample_row_keys",
+	} {
+		t.Run(subject, func(t *testing.T) {
+			t.Parallel()
+			through := 0
+			datadriven.Walk(t, filepath.Join("testdata", subject), func(t *testing.T, path string) {
+				t.Helper()
+				e := newEnv(t)
+				datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+					t.Helper()
+					if e.viewEverything(d) {
+						got := outputOf(e.command(d))
+						e.view = ""
+						if !strings.Contains(got, "outside the Authorized View") {
+							through++
+							return got
+						}
+						got = outputOf(e.command(d))
+						if !strings.Contains(got, "column family not found") && !strings.Contains(d.Input, "delete-row") && !strings.Contains(d.Input, "delete_from_row") {
+							t.Errorf("%s: denied through the view, on the table: %s", d.Pos, got)
+						}
+						return got
+					}
+					return outputOf(e.command(d))
+				})
+			})
+			if through == 0 {
+				t.Error("no command went through the view")
+			}
+		})
+	}
+}
+
+// viewEverything makes the next command go through a view of its table as it is
+// now, if it can.
+func (e *env) viewEverything(d *datadriven.TestData) bool {
+	e.t.Helper()
+	switch d.Cmd {
+	case "mutate", "mutate-rows", "read", "cas", "rmw", "sample":
+	default:
+		return false
+	}
+	id := "t"
+	d.MaybeScanArgs(e.t, "t", &id)
+	table := testInstance + "/tables/" + id
+	def, err := e.db.Table(table)
+	if err != nil {
+		return false
+	}
+	everything := subset([]string{""})
+	for _, f := range def.Families {
+		everything.FamilySubsets[f.Name] = columns(f.Name, "", "").subset
+	}
+	e.view = table + "/authorizedViews/everything"
+	_, err = e.admin.CreateAuthorizedView(e.ctx(), &btapb.CreateAuthorizedViewRequest{Parent: table, AuthorizedViewId: "everything", AuthorizedView: viewOf(everything)})
+	if status.Code(err) == codes.AlreadyExists {
+		_, err = e.admin.UpdateAuthorizedView(e.ctx(), &btapb.UpdateAuthorizedViewRequest{
+			AuthorizedView: &btapb.AuthorizedView{Name: e.view, AuthorizedView: viewOf(everything).GetAuthorizedView()},
+		})
+	}
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return true
+}
+
 func (e *env) command(d *datadriven.TestData) (string, error) {
 	table := testTable
 	if d.HasArg("t") {
@@ -103,6 +182,10 @@ func (e *env) command(d *datadriven.TestData) (string, error) {
 			d.Fatalf(e.t, "%v", err)
 		}
 		proto.Merge(m, given)
+	}
+	var view string
+	if e.view != "" {
+		table, view = "", e.view
 	}
 	row := func() []byte {
 		var key string
@@ -179,7 +262,7 @@ func (e *env) command(d *datadriven.TestData) (string, error) {
 		return "", err
 
 	case "mutate":
-		req := &btpb.MutateRowRequest{TableName: table, RowKey: row()}
+		req := &btpb.MutateRowRequest{TableName: table, AuthorizedViewName: view, RowKey: row()}
 		for _, line := range strings.Split(d.Input, "\n") {
 			req.Mutations = append(req.Mutations, e.parseMutation(d, line))
 		}
@@ -192,7 +275,7 @@ func (e *env) command(d *datadriven.TestData) (string, error) {
 		return "", err
 
 	case "mutate-rows":
-		req := &btpb.MutateRowsRequest{TableName: table}
+		req := &btpb.MutateRowsRequest{TableName: table, AuthorizedViewName: view}
 		input(req)
 		stream, err := e.data.MutateRows(e.ctx(), req)
 		if err != nil {
@@ -214,7 +297,7 @@ func (e *env) command(d *datadriven.TestData) (string, error) {
 		}
 
 	case "read":
-		req := &btpb.ReadRowsRequest{TableName: table, Reversed: d.HasArg("reversed")}
+		req := &btpb.ReadRowsRequest{TableName: table, AuthorizedViewName: view, Reversed: d.HasArg("reversed")}
 		input(req)
 		d.MaybeScanArgs(e.t, "limit", &req.RowsLimit)
 		if arg, ok := d.Arg("keys"); ok {
@@ -242,7 +325,7 @@ func (e *env) command(d *datadriven.TestData) (string, error) {
 		return out, err
 
 	case "cas":
-		req := &btpb.CheckAndMutateRowRequest{TableName: table, RowKey: row()}
+		req := &btpb.CheckAndMutateRowRequest{TableName: table, AuthorizedViewName: view, RowKey: row()}
 		input(req)
 		resp, err := e.data.CheckAndMutateRow(e.ctx(), req)
 		if err != nil {
@@ -251,7 +334,7 @@ func (e *env) command(d *datadriven.TestData) (string, error) {
 		return fmt.Sprintf("matched: %v\n", resp.GetPredicateMatched()), nil
 
 	case "rmw":
-		req := &btpb.ReadModifyWriteRowRequest{TableName: table, RowKey: row()}
+		req := &btpb.ReadModifyWriteRowRequest{TableName: table, AuthorizedViewName: view, RowKey: row()}
 		input(req)
 		resp, err := e.data.ReadModifyWriteRow(e.ctx(), req)
 		if err != nil {
@@ -260,7 +343,7 @@ func (e *env) command(d *datadriven.TestData) (string, error) {
 		return rowText(resp.GetRow()), nil
 
 	case "sample":
-		req := &btpb.SampleRowKeysRequest{TableName: table}
+		req := &btpb.SampleRowKeysRequest{TableName: table, AuthorizedViewName: view}
 		input(req)
 		stream, err := e.data.SampleRowKeys(e.ctx(), req)
 		if err != nil {

@@ -46,7 +46,8 @@ type env struct {
 	srv   *Server
 	data  btpb.BigtableClient
 	admin btapb.BigtableTableAdminClient
-	peer  bool // the stubs are of another server; there is no db and no srv
+	view  string // through which data commands of data-driven tests go; "" is none
+	peer  bool   // the stubs are of another server; there is no db and no srv
 }
 
 func newEnv(t *testing.T) *env {

@@ -20,13 +20,21 @@ const (
 	maxFilterBytes = 20_480 // RowFilter, serialized
 	maxFilterDepth = 20     // RowFilter: chains, interleaves and conditions around a filter
 
-	maxTableIDBytes      = 50    // CreateTableRequest.table_id
-	maxFamilyNameBytes   = 64    // Family.name
-	maxTablesPerInstance = 1_000 // quotas page
+	maxTableIDBytes      = 50      // CreateTableRequest.table_id
+	maxFamilyNameBytes   = 64      // Family.name
+	maxResourceIDBytes   = 50      // of backups and snapshots: their requests; of views: Terraform's documentation; of bundles (belief)
+	maxViewParameters    = 100     // quotas page; how it counts is a belief
+	maxSchemaBundles     = 10      // a table (belief)
+	maxSchemaBundleBytes = 4 << 20 // SchemaBundle, serialized (belief)
+	maxTablesPerInstance = 1_000   // quotas page
 
 	maxGCRuleBytes    = 500       // ColumnFamily.gc_rule, serialized
 	minGCRuleAgeNanos = 1_000_000 // GcRule.max_age: at least a millisecond
 	maxPageSize       = 1_000     // ours: the page size of lists when none is asked for
+
+	maxBackupIDBytes   = 50  // CreateBackupRequest.backup_id
+	maxStandardBackups = 150 // quotas page: of a table in a cluster
+	maxHotBackups      = 10
 
 	maxInstanceIDBytes   = 33     // https://cloud.google.com/bigtable/docs/creating-instance
 	maxAppProfileIDBytes = 50     // https://cloud.google.com/bigtable/docs/configuring-app-profiles
@@ -57,6 +65,13 @@ const (
 	minAutomatedBackupHot       = 24 * time.Hour
 	maxAutomatedBackupHot       = 10 * 24 * time.Hour
 
+	minBackupAge       = 6 * time.Hour // Backup.expire_time, from start_time
+	maxBackupAgeDays   = 90 * 24 * time.Hour
+	maxBackupAgePlus   = 365 * 24 * time.Hour // of the edition ENTERPRISE_PLUS
+	maxBackupCopyAge   = 30 * 24 * time.Hour  // CopyBackupRequest.expire_time
+	minCopiedBackupAge = 24 * time.Hour       // what is left of a backup that is copied
+	minBackupHot       = 24 * time.Hour       // Backup.hot_to_standard_time, from start_time
+
 	minInfrequentAccessAge   = 30 * 24 * time.Hour // TieredStorageRule
 	maxStructDelimiterBytes  = 50                  // Type.Struct.Encoding.DelimitedBytes
 	consistencyTokenLifetime = 90 * 24 * time.Hour // GenerateConsistencyToken
@@ -64,6 +79,11 @@ const (
 
 // What the server itself keeps to.
 const (
+	// backupGrace is how long a request may be under way: clients compute the least
+	// times that are allowed from a moment before the call.
+	backupGrace = time.Minute
+	// backupSizeDelay is how long after its end the size of a backup is not known.
+	backupSizeDelay = time.Minute
 	// maxReceiveBytes is the largest request. A MutateRows request may carry
 	// several values of maxValueBytes; official clients send up to 256 MiB.
 	maxReceiveBytes = 320 << 20

@@ -14,14 +14,14 @@ import (
 
 // MutateRow applies mutations to a row, in order, all or none.
 func (s dataService) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) (*btpb.MutateRowResponse, error) {
-	table, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
+	t, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkProfile(table.Name, req.GetAppProfileId(), writes); err != nil {
+	if err := s.checkProfile(t.Name, req.GetAppProfileId(), writes); err != nil {
 		return nil, err
 	}
-	if err := s.mutateRow(ctx, table, req.GetRowKey(), req.GetMutations(), req.GetIdempotency()); err != nil {
+	if err := s.mutateRow(ctx, t, req.GetRowKey(), req.GetMutations(), req.GetIdempotency()); err != nil {
 		return nil, err
 	}
 	return &btpb.MutateRowResponse{}, nil
@@ -29,16 +29,16 @@ func (s dataService) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) 
 
 // mutateRow validates and applies the mutations of a row, once if they carry a
 // token.
-func (s *Server) mutateRow(ctx context.Context, table *engine.Table, key []byte, muts []*btpb.Mutation, id *btpb.Idempotency) error {
-	converted, err := s.rowMutations(nil, table, key, muts)
+func (s *Server) mutateRow(ctx context.Context, t target, key []byte, muts []*btpb.Mutation, id *btpb.Idempotency) error {
+	converted, err := s.rowMutations(nil, t, key, muts)
 	if err != nil {
 		return err
 	}
 	if id == nil {
-		return toStatus(s.db.Mutate(ctx, table.Name, key, converted))
+		return toStatus(s.db.Mutate(ctx, t.Name, key, converted))
 	}
 	var period int64
-	err = s.db.Update(ctx, table.Name, key, func(tx *engine.RowTx) error {
+	err = s.db.Update(ctx, t.Name, key, func(tx *engine.RowTx) error {
 		period, err = mutateOnce(tx, key, converted, "idempotency", id)
 		return err
 	})
@@ -50,7 +50,7 @@ func (s *Server) mutateRow(ctx context.Context, table *engine.Table, key []byte,
 
 // rowMutations validates a row's key and its mutations and appends these,
 // converted, to dst.
-func (s *Server) rowMutations(dst []engine.Mutation, table *engine.Table, key []byte, muts []*btpb.Mutation) ([]engine.Mutation, error) {
+func (s *Server) rowMutations(dst []engine.Mutation, t target, key []byte, muts []*btpb.Mutation) ([]engine.Mutation, error) {
 	if err := s.checkRowKey("row_key", key); err != nil {
 		return nil, err
 	}
@@ -60,17 +60,23 @@ func (s *Server) rowMutations(dst []engine.Mutation, table *engine.Table, key []
 	if err := s.checkMutationCount(len(muts)); err != nil {
 		return nil, err
 	}
-	return s.mutations(dst, table, "mutations", muts)
+	if err := t.checkRow(key); err != nil {
+		return nil, err
+	}
+	if err := t.checkMutations("mutations", muts); err != nil {
+		return nil, err
+	}
+	return s.mutations(dst, t.Table, "mutations", muts)
 }
 
 // MutateRows applies each entry as MutateRow does, entries of one row in the
 // order given, and streams the status of each. Only what concerns all entries fails the call.
 func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_MutateRowsServer) error {
-	table, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
+	t, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
 	if err != nil {
 		return err
 	}
-	if err := s.checkProfile(table.Name, req.GetAppProfileId(), writes); err != nil {
+	if err := s.checkProfile(t.Name, req.GetAppProfileId(), writes); err != nil {
 		return err
 	}
 	entries := req.GetEntries()
@@ -90,7 +96,7 @@ func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtabl
 	rate := s.rateLimit(ctx)
 	for first := 0; first < len(entries); first += maxEntriesPerMessage {
 		part := entries[first:min(first+maxEntriesPerMessage, len(entries))]
-		errs := s.mutateEntries(ctx, table, part)
+		errs := s.mutateEntries(ctx, t, part)
 		if err := ctx.Err(); err != nil {
 			return toStatus(err)
 		}
@@ -123,15 +129,15 @@ func (s *Server) rateLimit(ctx context.Context) *btpb.RateLimitInfo {
 }
 
 // mutateEntries applies entries and returns the outcome of each.
-func (s *Server) mutateEntries(ctx context.Context, table *engine.Table, entries []*btpb.MutateRowsRequest_Entry) []error {
+func (s *Server) mutateEntries(ctx context.Context, t target, entries []*btpb.MutateRowsRequest_Entry) []error {
 	keys := make([][]byte, len(entries))
 	for i, e := range entries {
 		keys[i] = e.GetRowKey()
 	}
 	var converted []engine.Mutation
 	var period int64 // of the last token
-	errs := s.db.UpdateRows(ctx, table.Name, keys, func(i int, tx *engine.RowTx) (err error) {
-		if converted, err = s.rowMutations(converted[:0], table, keys[i], entries[i].GetMutations()); err != nil {
+	errs := s.db.UpdateRows(ctx, t.Name, keys, func(i int, tx *engine.RowTx) (err error) {
+		if converted, err = s.rowMutations(converted[:0], t, keys[i], entries[i].GetMutations()); err != nil {
 			return err
 		}
 		id := entries[i].GetIdempotency()

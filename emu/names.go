@@ -28,6 +28,31 @@ func parseTable(field, name string) error {
 	return nil
 }
 
+// parseAuthorizedView checks the name of an authorized view.
+func parseAuthorizedView(field, name string) error {
+	if !hasShape(name, "projects", "instances", "tables", "authorizedViews") {
+		return statusBadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE/authorizedViews/VIEW")
+	}
+	return nil
+}
+
+// parseSchemaBundle checks the name of a schema bundle.
+func parseSchemaBundle(field, name string) error {
+	if !hasShape(name, "projects", "instances", "tables", "schemaBundles") {
+		return statusBadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE/schemaBundles/BUNDLE")
+	}
+	return nil
+}
+
+// checkID checks the id of a resource to be created:
+// [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters.
+func (s *Server) checkID(field, id string) error {
+	if !isResourceID(id) {
+		return statusInvalid(field, "%q is not an id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
+	}
+	return s.limit(len(id), maxResourceIDBytes, field, "characters")
+}
+
 // hasShape reports whether name is collection/id/collection/id… with the given
 // collections and no empty id.
 func hasShape(name string, collections ...string) bool {

@@ -11,21 +11,27 @@ import (
 // the newest cell's and the server's. It returns the final cell of each column
 // concerned.
 func (s dataService) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModifyWriteRowRequest) (*btpb.ReadModifyWriteRowResponse, error) {
-	table, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
+	t, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkProfile(table.Name, req.GetAppProfileId(), transacts); err != nil {
+	if err := s.checkProfile(t.Name, req.GetAppProfileId(), transacts); err != nil {
 		return nil, err
 	}
 	if err := s.checkRowKey("row_key", req.GetRowKey()); err != nil {
 		return nil, err
 	}
-	rules, err := s.readModifyWriteRules(table, req.GetRules())
+	if err := t.checkRow(req.GetRowKey()); err != nil {
+		return nil, err
+	}
+	if err := t.checkRules(req.GetRules()); err != nil {
+		return nil, err
+	}
+	rules, err := s.readModifyWriteRules(t.Table, req.GetRules())
 	if err != nil {
 		return nil, err
 	}
-	cells, err := s.db.ReadModifyWrite(ctx, table.Name, req.GetRowKey(), rules)
+	cells, err := s.db.ReadModifyWrite(ctx, t.Name, req.GetRowKey(), rules)
 	if err != nil {
 		return nil, toStatus(err)
 	}

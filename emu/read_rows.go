@@ -23,7 +23,7 @@ import (
 func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) error {
 	ctx := stream.Context()
 	began := s.now()
-	table, err := s.readTarget(req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
+	t, err := s.readTarget(req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	if req.GetReversed() {
 		does = readsReversed
 	}
-	if err := s.checkProfile(table.Name, req.GetAppProfileId(), does); err != nil {
+	if err := s.checkProfile(t.Name, req.GetAppProfileId(), does); err != nil {
 		return err
 	}
 	rows, err := s.rowSet(req.GetRows())
@@ -44,7 +44,7 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	if req.GetReversed() && !s.clientFeatures(ctx).GetReverseScans() {
 		return statusNoReverseScans()
 	}
-	program, err := s.compileFilter("filter", table, req.GetFilter())
+	program, err := s.compileFilter("filter", t.Table, req.GetFilter())
 	if err != nil {
 		return err
 	}
@@ -56,12 +56,12 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 		limit:        req.GetRowsLimit(),
 		tellsScanned: func() bool { return s.clientFeatures(ctx).GetLastScannedRowResponses() },
 	}
-	if spans, ok := engineSpans(rows.Intersect(program.Rows())); ok {
-		scan, err := s.db.Scan(ctx, table.Name, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
+	if spans, ok := engineSpans(t.rows(rows).Intersect(program.Rows())); ok {
+		scan, err := s.db.Scan(ctx, t.Name, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
 		if err != nil {
 			return toStatus(err)
 		}
-		err = r.read(ctx, scan)
+		err = r.read(ctx, t, scan)
 		if closeErr := scan.Close(); err == nil {
 			err = closeErr
 		}
@@ -101,31 +101,6 @@ func (s *Server) rowLimitBytes() int {
 	return maxRowBytes
 }
 
-// readTarget resolves what a read is of: exactly one of a table and two kinds
-// of views, of which only tables are built.
-func (s *Server) readTarget(table, authorizedView, materializedView string) (*engine.Table, error) {
-	set := 0
-	for _, name := range []string{table, authorizedView, materializedView} {
-		if name != "" {
-			set++
-		}
-	}
-	switch {
-	case set != 1:
-		return nil, statusInvalid("table_name", "exactly one of table_name, authorized_view_name and materialized_view_name must be set, but %d are", set)
-	case authorizedView != "":
-		return nil, statusNotBuilt("Field authorized_view_name")
-	case materializedView != "":
-		return nil, statusNotBuilt("Field materialized_view_name")
-	}
-	return findTable(s.db, "table_name", table)
-}
-
-// writeTarget resolves what a write is to: a table or an authorized view.
-func (s *Server) writeTarget(table, authorizedView string) (*engine.Table, error) {
-	return s.readTarget(table, authorizedView, "")
-}
-
 // rowReader moves rows from a scan through a filter to the response.
 type rowReader struct {
 	program *filter.Program
@@ -141,14 +116,19 @@ type rowReader struct {
 	rowsSeen, rowsReturned, cellsSeen, cellsReturned int64
 }
 
-func (r *rowReader) read(ctx context.Context, scan *engine.Scan) error {
-	src := &source{Scan: scan}
-	for scan.NextRow() {
-		r.rowsSeen++
+func (r *rowReader) read(ctx context.Context, t target, scan *engine.Scan) error {
+	src, gate, ok := t.cells(scan)
+	for ok && scan.NextRow() {
+		if gate != nil {
+			gate.BeginRow()
+		}
 		r.out.begin(scan.Row())
 		seen, err := r.program.Run(ctx, scan.Row(), src, r.out.add)
 		if err != nil {
 			return err
+		}
+		if gate == nil || gate.Seen() {
+			r.rowsSeen++
 		}
 		r.cellsSeen += seen
 		cells, err := r.out.commit()

@@ -2,6 +2,8 @@ package emu
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
@@ -22,13 +24,18 @@ import (
 // checked still holds when it is made, and all of it is there afterwards or
 // none, also over a crash.
 const (
-	kindProject    = "project/"    // a project in which an instance was created: nothing
-	kindInstance   = "instance/"   // btapb.Instance
-	kindCluster    = "cluster/"    // btapb.Cluster
-	kindAppProfile = "appProfile/" // btapb.AppProfile
-	kindPolicy     = "policy/"     // iampb.Policy, by the name of what it governs
-	kindOperation  = "operation/"  // longrunningpb.Operation, by its number in 20 digits
-	operationCount = "operations"  // the number of the newest operation, a decimal
+	kindProject        = "project/"        // a project in which an instance was created: nothing
+	kindInstance       = "instance/"       // btapb.Instance
+	kindCluster        = "cluster/"        // btapb.Cluster
+	kindAppProfile     = "appProfile/"     // btapb.AppProfile
+	kindAuthorizedView = "authorizedView/" // btapb.AuthorizedView
+	kindSchemaBundle   = "schemaBundle/"   // btapb.SchemaBundle
+	kindBackup         = "backup/"         // btapb.Backup, with its size from the beginning
+	kindSnapshot       = "snapshot/"       // btapb.Snapshot
+	kindPolicy         = "policy/"         // iampb.Policy, by the name of what it governs
+	kindOperation      = "operation/"      // longrunningpb.Operation, by its number in 20 digits
+	operationCount     = "operations"      // the number of the newest operation, a decimal
+	etagCount          = "etags"           // the number of the newest etag, a decimal
 )
 
 // catalogReader reads tables and resources: as they are, or inside a change.
@@ -158,6 +165,39 @@ func count(tx *engine.CatalogTx, key string) (int64, error) {
 	}
 	n++
 	return n, tx.PutResource(key, strconv.AppendInt(nil, n, 10))
+}
+
+// newEtag returns an etag that no other content has, of the same resource or of
+// an earlier one of its name.
+func newEtag(tx *engine.CatalogTx) (string, error) {
+	n, err := count(tx, etagCount)
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(n))), err
+}
+
+// checkEtag refuses the etag of a request that is not the one of the resource.
+// An empty one is not checked.
+func checkEtag(name, given, is string) error {
+	if given != "" && given != is {
+		return statusAborted("%s has changed: its etag is not %q.", name, given)
+	}
+	return nil
+}
+
+// removeUnder deletes the resources of kinds that lie under a table: those that
+// UndeleteTable would bring back with it.
+func removeUnder(tx *engine.CatalogTx, table string) error {
+	for _, kind := range []string{kindAuthorizedView, kindSchemaBundle, kindPolicy} {
+		under, err := tx.Resources(kind + table + "/")
+		if err != nil {
+			return err
+		}
+		for _, u := range under {
+			if err := tx.DeleteResource(u.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return remove(tx, kindPolicy+table)
 }
 
 // maskPaths returns the paths of the mask in a request, which must have one.

@@ -60,12 +60,15 @@ func (s *Server) responseParams(req any, began time.Time, err error) (header, tr
 	return metadata.MD{locationHeader: trailer[locationHeader], serverTimingHeader: serverTimingValues(max(millis, 1))}, trailer
 }
 
-// exists reports whether there is the table, or instance, that a request is to.
+// exists reports whether there is the table, view or instance that a request is to.
 func (s *Server) exists(req any) bool {
 	name, _ := targetOf(req)
 	switch {
 	case hasShape(name, "projects", "instances", "tables"):
 		_, err := s.db.Table(name)
+		return err == nil
+	case hasShape(name, "projects", "instances", "tables", "authorizedViews"):
+		_, err := findAuthorizedView(s.db, "name", name)
 		return err == nil
 	case hasShape(name, "projects", "instances"):
 		return checkInstance(s.db, name) == nil

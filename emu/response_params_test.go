@@ -131,6 +131,11 @@ func TestResponseParams_Routing(t *testing.T) {
 		}
 	}
 
+	view := e.mustCreateView("v", viewOf(subset(nil)))
+	if got, err := whoReads(t, e, data, &btpb.ReadRowsRequest{AuthorizedViewName: view, AppProfileId: "second"}); err != nil || got != "c2 in europe-west1-c" {
+		t.Errorf("ReadRows through a view: %s, %v", got, err)
+	}
+
 	// A session says it in its header, in its opening, and with every answer.
 	stream, err := data.OpenTable(e.ctx())
 	if err != nil {
@@ -231,6 +236,12 @@ func TestFaultB5_NoLocation(t *testing.T) {
 		}
 		_, err := data.MutateRow(e.ctx(), &btpb.MutateRowRequest{TableName: table, RowKey: []byte("r"), Mutations: muts}, both...)
 		check("MutateRow", err)
+		if view := table + "/authorizedViews/v"; !exists { // nor does one
+			_, err = data.MutateRow(e.ctx(), &btpb.MutateRowRequest{AuthorizedViewName: view, RowKey: []byte("r"), Mutations: muts}, both...)
+			check("MutateRow through a view", err)
+			_, err = data.MutateRow(e.ctx(), &btpb.MutateRowRequest{AuthorizedViewName: viewName("none"), RowKey: []byte("r"), Mutations: muts}, both...)
+			check("MutateRow through a view that is missing", err)
+		}
 		_, err = data.CheckAndMutateRow(e.ctx(), &btpb.CheckAndMutateRowRequest{TableName: table, RowKey: []byte("r"), TrueMutations: muts}, both...)
 		check("CheckAndMutateRow", err)
 		_, err = data.ReadModifyWriteRow(e.ctx(), &btpb.ReadModifyWriteRowRequest{TableName: table, RowKey: []byte("r")}, both...)

@@ -155,7 +155,7 @@ func locationOf(c *btapb.Cluster) *btpb.ResponseParams {
 // request.
 func targetOf(req any) (name, profile string) {
 	if r, ok := req.(*btpb.SessionRequest); ok {
-		open := &btpb.OpenTableRequest{}
+		open := &btpb.OpenTableRequest{} // the same on the wire as the requests of other kinds of sessions
 		if proto.Unmarshal(r.GetOpenSession().GetPayload(), open) != nil {
 			return "", ""
 		}

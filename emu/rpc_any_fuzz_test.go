@@ -45,6 +45,26 @@ var rpcSeeds = map[string][]string{
 	},
 	"BigtableTableAdmin.DeleteTable":   {`name: "projects/p/instances/i/tables/t"`},
 	"BigtableTableAdmin.UndeleteTable": {`name: "projects/p/instances/made/tables/gone"`},
+	"BigtableTableAdmin.CreateAuthorizedView": {
+		`parent: "projects/p/instances/i/tables/t" authorized_view_id: "new" authorized_view {subset_view {row_prefixes: "a" family_subsets {key: "f" value {qualifiers: "q" qualifier_prefixes: ""}}} deletion_protection: true}`,
+	},
+	"BigtableTableAdmin.ListAuthorizedViews": {`parent: "projects/p/instances/i/tables/t" page_size: 1 view: FULL`},
+	"BigtableTableAdmin.GetAuthorizedView":   {`name: "projects/p/instances/i/tables/t/authorizedViews/v" view: BASIC`},
+	"BigtableTableAdmin.UpdateAuthorizedView": {
+		`authorized_view {name: "projects/p/instances/i/tables/t/authorizedViews/v" subset_view {family_subsets {key: "g" value {}}}} update_mask {paths: "subset_view.family_subsets"}`,
+		`authorized_view {name: "projects/p/instances/i/tables/t/authorizedViews/v" deletion_protection: true} update_mask {paths: "*"}`,
+	},
+	"BigtableTableAdmin.DeleteAuthorizedView": {`name: "projects/p/instances/i/tables/t/authorizedViews/v"`},
+	"BigtableTableAdmin.CreateSchemaBundle": {
+		`parent: "projects/p/instances/i/tables/t" schema_bundle_id: "new" schema_bundle {avro_schema {json_schemas: "{\"type\": \"array\", \"items\": \"int\"}"}}`,
+		`parent: "projects/p/instances/i/tables/t" schema_bundle_id: "new" schema_bundle {proto_schema {proto_descriptors: "\n\x07\n\x05a.txt"}}`,
+	},
+	"BigtableTableAdmin.UpdateSchemaBundle": {
+		`schema_bundle {name: "projects/p/instances/i/tables/t/schemaBundles/s" proto_schema {proto_descriptors: "\n\x07\n\x05b.txt"}} update_mask {paths: "proto_schema"}`,
+	},
+	"BigtableTableAdmin.GetSchemaBundle":    {`name: "projects/p/instances/i/tables/t/schemaBundles/s"`},
+	"BigtableTableAdmin.ListSchemaBundles":  {`parent: "projects/p/instances/i/tables/t" page_size: 1`},
+	"BigtableTableAdmin.DeleteSchemaBundle": {`name: "projects/p/instances/i/tables/t/schemaBundles/s"`},
 	"BigtableTableAdmin.ModifyColumnFamilies": {
 		`name: "projects/p/instances/i/tables/t" modifications {id: "n" create {value_type {aggregate_type {sum {} input_type {int64_type {encoding {big_endian_bytes {}}}}}}}} modifications {id: "f" update {gc_rule {max_num_versions: 1}} update_mask {paths: "gc_rule"}} modifications {id: "g" drop: true}`,
 	},
@@ -54,6 +74,20 @@ var rpcSeeds = map[string][]string{
 	"BigtableTableAdmin.GetIamPolicy":             {`resource: "projects/p/instances/i/tables/t" options {requested_policy_version: 3}`},
 	"BigtableTableAdmin.SetIamPolicy":             {`resource: "projects/p/instances/i/tables/t" policy {version: 1 bindings {role: "roles/bigtable.user" members: "allUsers"}} update_mask {paths: "bindings"}`},
 	"BigtableTableAdmin.TestIamPermissions":       {`resource: "projects/p/instances/i/tables/t" permissions: "bigtable.tables.get"`},
+
+	"BigtableTableAdmin.SnapshotTable":           {`name: "projects/p/instances/i/tables/t" cluster: "projects/p/instances/i/clusters/c" snapshot_id: "s" ttl {seconds: 60}`},
+	"BigtableTableAdmin.GetSnapshot":             {`name: "projects/p/instances/i/clusters/c/snapshots/s"`},
+	"BigtableTableAdmin.ListSnapshots":           {`parent: "projects/p/instances/i/clusters/-"`},
+	"BigtableTableAdmin.DeleteSnapshot":          {`name: "projects/p/instances/i/clusters/c/snapshots/s"`},
+	"BigtableTableAdmin.CreateTableFromSnapshot": {`parent: "projects/p/instances/i" table_id: "new" source_snapshot: "projects/p/instances/i/clusters/c/snapshots/s"`},
+
+	"BigtableTableAdmin.CreateBackup": {`parent: "projects/p/instances/i/clusters/c" backup_id: "b" backup {source_table: "projects/p/instances/i/tables/t" expire_time {seconds: 1700100000} backup_type: HOT}`},
+	"BigtableTableAdmin.GetBackup":    {`name: "projects/p/instances/i/clusters/c/backups/b"`},
+	"BigtableTableAdmin.UpdateBackup": {`backup {name: "projects/p/instances/i/clusters/c/backups/b" expire_time {seconds: 1700200000}} update_mask {paths: "expire_time" paths: "hot_to_standard_time"}`},
+	"BigtableTableAdmin.DeleteBackup": {`name: "projects/p/instances/i/clusters/c/backups/b"`},
+	"BigtableTableAdmin.ListBackups":  {`parent: "projects/p/instances/i/clusters/-" filter: "NOT (state:ready) OR size_bytes>1" order_by: "name desc" page_size: 1`},
+	"BigtableTableAdmin.RestoreTable": {`parent: "projects/p/instances/i" table_id: "new" backup: "projects/p/instances/i/clusters/c/backups/b"`},
+	"BigtableTableAdmin.CopyBackup":   {`parent: "projects/p/instances/i/clusters/c" backup_id: "b2" source_backup: "projects/p/instances/i/clusters/c/backups/b" expire_time {seconds: 1700100000}`},
 
 	"BigtableInstanceAdmin.CreateInstance": {
 		`parent: "projects/p" instance_id: "another" instance {display_name: "Another" labels {key: "k" value: "v"}} clusters {key: "c1" value {location: "projects/p/locations/z1" serve_nodes: 1}}`,
@@ -231,8 +265,8 @@ func (s *sentSession) Send(r *btpb.SessionResponse) error {
 	return nil
 }
 
-// FuzzOpenTable sends sessions: an opening message, and two virtual RPCs of
-// which each is a message laid over one that means something.
+// FuzzOpenTable sends sessions on a table and on a view: an opening message, and
+// two virtual RPCs of which each is a message laid over one that means something.
 func FuzzOpenTable(f *testing.F) {
 	z := newFuzzed(f)
 	marshal := func(m proto.Message) []byte {
@@ -254,6 +288,9 @@ func FuzzOpenTable(f *testing.F) {
 	f.Add(marshal(open), virtual(1, read), virtual(2, write))
 	f.Add(marshal(open), virtual(1, write), marshal(&btpb.SessionRequest{Payload: &btpb.SessionRequest_CloseSession{CloseSession: &btpb.CloseSessionRequest{}}}))
 	f.Add(virtual(1, read), virtual(2, read), virtual(2, read))
+	// On the wire, sessions of both kinds are the same but for the name.
+	open.GetOpenSession().Payload = marshal(&btpb.OpenAuthorizedViewRequest{AuthorizedViewName: viewName("v"), Permission: btpb.OpenAuthorizedViewRequest_PERMISSION_READ_WRITE})
+	f.Add(marshal(open), virtual(1, read), virtual(2, write))
 	f.Fuzz(func(t *testing.T, first, second, third []byte) {
 		s := &sentSession{ctx: t.Context()}
 		for _, b := range [][]byte{first, second, third} {
@@ -263,7 +300,11 @@ func FuzzOpenTable(f *testing.F) {
 			}
 			s.requests = append(s.requests, m)
 		}
-		err := dataService{Server: z.srv}.OpenTable(s)
+		kind := &tableSessions
+		if name, _ := targetOf(s.requests[0]); strings.Contains(name, "/authorizedViews/") {
+			kind = &authorizedViewSessions
+		}
+		err := dataService{Server: z.srv}.openSession(kind, s)
 		checkStatus(t, &btpb.SessionRequest{}, err)
 		wrote := false
 		for _, a := range s.answers {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
@@ -84,6 +85,16 @@ func (z *fuzzed) open(tb testing.TB) {
 		if _, err = tables.CreateTable(ctx, req); err != nil {
 			tb.Fatal(err)
 		}
+	}
+	if _, err = tables.CreateAuthorizedView(ctx, &btapb.CreateAuthorizedViewRequest{
+		Parent: testTable, AuthorizedViewId: "v", AuthorizedView: viewOf(subset([]string{"a", "b\x00"}, columns("f", "q", ""))),
+	}); err != nil {
+		tb.Fatal(err)
+	}
+	if _, err = tables.CreateSchemaBundle(ctx, &btapb.CreateSchemaBundleRequest{
+		Parent: testTable, SchemaBundleId: "s", SchemaBundle: protoBundle([]byte("\n\x07\n\x05a.txt")),
+	}); err != nil {
+		tb.Fatal(err)
 	}
 	if _, err = tables.DeleteTable(ctx, &btapb.DeleteTableRequest{Name: made + "/tables/gone"}); err != nil {
 		tb.Fatal(err)
@@ -203,6 +214,18 @@ func fuzzData[Req proto.Message](f *testing.F, req func() Req, call func(context
 		}
 		f.Add(b, []byte{})
 		f.Add([]byte{}, b)
+		// The same through a view.
+		m := seed.ProtoReflect()
+		table, view := m.Descriptor().Fields().ByName("table_name"), m.Descriptor().Fields().ByName("authorized_view_name")
+		if table == nil || view == nil {
+			continue
+		}
+		m.Clear(table)
+		m.Set(view, protoreflect.ValueOfString(viewName("v")))
+		if b, err = proto.Marshal(seed); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b, []byte{})
 	}
 	z := newFuzzed(f)
 	f.Fuzz(func(t *testing.T, base, patch []byte) {

@@ -124,7 +124,7 @@ type sweep struct {
 var sweptNames = []string{
 	"projects/p", "projects/p/locations/us-east1-b", testInstance, testTable,
 	"projects/p/instances/made", "projects/p/instances/made/tables/t", "projects/p/instances/made/clusters/c1",
-	"projects/p/instances/made/appProfiles/default", "operations/projects/p/instances/made/operations/1", "operations",
+	testTable + "/authorizedViews/v", testTable + "/schemaBundles/s", "projects/p/instances/made/appProfiles/default", "operations/projects/p/instances/made/operations/1", "operations",
 	"t", "f", "default", "c1", "new", "",
 }
 

@@ -10,13 +10,15 @@ import (
 
 // SampleRowKeys streams keys that cut the table into parts of similar size,
 // each with the approximate number of bytes before it. The last sample is the
-// end of the table, "", or of row_range.
+// end of the table, "", or of row_range. Through a view they are of each span of
+// row keys that it holds, whether or not it holds columns; the last of each is
+// the span's end.
 func (s dataService) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.Bigtable_SampleRowKeysServer) error {
-	table, err := s.readTarget(req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
+	t, err := s.readTarget(req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
 	if err != nil {
 		return err
 	}
-	if err := s.checkProfile(table.Name, req.GetAppProfileId(), reads); err != nil {
+	if err := s.checkProfile(t.Name, req.GetAppProfileId(), reads); err != nil {
 		return err
 	}
 	var span filter.Span
@@ -29,25 +31,37 @@ func (s dataService) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.B
 			return statusBadRange("row_range", 0)
 		}
 	}
-	// Cut at the end of the range, the last sample has the offset of that key.
-	samples, err := s.db.SampleRowKeys(stream.Context(), table.Name, span.End)
+	within := []filter.Span{span}
+	if t.view != nil {
+		within = t.rows(filter.Of(within)).Spans
+	}
+	ends := make([][]byte, 0, len(within))
+	for _, sp := range within {
+		ends = append(ends, sp.End)
+	}
+	// Cut at the ends of the spans, their last samples have the offsets of those
+	// keys.
+	samples, err := s.db.SampleRowKeys(stream.Context(), t.Name, ends...)
 	if err != nil {
 		return toStatus(err)
 	}
-	for _, sample := range samples {
-		last := len(sample.RowKey) == 0 || len(span.End) > 0 && bytes.Compare(sample.RowKey, span.End) >= 0
-		if !last && bytes.Compare(sample.RowKey, span.Start) <= 0 {
-			continue
-		}
-		key := bytes.Clone(sample.RowKey)
-		if last {
-			key = bytes.Clone(span.End)
-		}
-		if err := stream.Send(&btpb.SampleRowKeysResponse{RowKey: key, OffsetBytes: sample.OffsetBytes}); err != nil {
-			return err
-		}
-		if last {
-			break
+	for _, span := range within {
+		for len(samples) > 0 {
+			sample := samples[0]
+			last := len(sample.RowKey) == 0 || len(span.End) > 0 && bytes.Compare(sample.RowKey, span.End) >= 0
+			key := sample.RowKey
+			if last {
+				key = span.End
+			}
+			if last || bytes.Compare(key, span.Start) > 0 {
+				if err := stream.Send(&btpb.SampleRowKeysResponse{RowKey: bytes.Clone(key), OffsetBytes: sample.OffsetBytes}); err != nil {
+					return err
+				}
+			}
+			if last {
+				break
+			}
+			samples = samples[1:]
 		}
 	}
 	return nil

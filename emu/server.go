@@ -40,6 +40,7 @@ type Server struct {
 	rand   *rand.Rand // guarded by randMu
 
 	routes   atomic.Pointer[routes]       // the last that were gathered; see currentRoutes
+	views    atomic.Pointer[views]        // those that were compiled; see viewTarget
 	features atomic.Pointer[toldFeatures] // the last that a client told of; see clientFeatures
 
 	adminDelay      time.Duration
@@ -222,21 +223,26 @@ func (s *Server) Close() error {
 }
 
 // RunGC applies the garbage-collection rules of every family once, at the time
-// of the DB's clock, and returns its statistics.
+// of the DB's clock, and returns its statistics. Backups that have expired are
+// removed first.
 func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
+	if err := s.change(ctx, s.sweepBackups); err != nil {
+		return engine.GCStats{}, err
+	}
 	return s.db.RunGC(ctx)
 }
 
 // Resource is something that was created in addition to tables.
 type Resource struct {
-	Kind    string        // "instance", "cluster", "app profile", or "policy"
+	Kind    string        // "instance", "cluster", "app profile", "authorized view", "schema bundle", "backup", "snapshot", or "policy"
 	Name    string        // its resource name; for a policy, that of the resource it governs
 	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
-// Resources returns the instances, clusters and app profiles that were
-// created, and the policies that were set, by kind and name. What exists
-// implicitly is not among them, nor are operations.
+// Resources returns the instances, clusters, app profiles, authorized views,
+// schema bundles, backups and snapshots that were created, and the policies that
+// were set, by kind and name. What exists implicitly is not among them, nor are
+// operations, nor what a deleted table had, which waits for UndeleteTable.
 func (s *Server) Resources() ([]Resource, error) {
 	var out []Resource
 	for _, kind := range []struct {
@@ -246,6 +252,10 @@ func (s *Server) Resources() ([]Resource, error) {
 		{kindInstance, "instance", &btapb.Instance{}},
 		{kindCluster, "cluster", &btapb.Cluster{}},
 		{kindAppProfile, "app profile", &btapb.AppProfile{}},
+		{kindAuthorizedView, "authorized view", &btapb.AuthorizedView{}},
+		{kindSchemaBundle, "schema bundle", &btapb.SchemaBundle{}},
+		{kindBackup, "backup", &btapb.Backup{}},
+		{kindSnapshot, "snapshot", &btapb.Snapshot{}},
 		{kindPolicy, "policy", &iampb.Policy{}},
 	} {
 		found, err := s.db.Resources(kind.prefix)
@@ -253,6 +263,11 @@ func (s *Server) Resources() ([]Resource, error) {
 			return nil, err
 		}
 		for _, r := range found {
+			if name := strings.TrimPrefix(r.Name, kind.prefix); strings.Contains(name, "/tables/") {
+				if _, err := s.db.Table(segments(name, 6)); err != nil {
+					continue
+				}
+			}
 			m := kind.message.ProtoReflect().New().Interface()
 			if err := unmarshalResource(r.Name, r.Value, m); err != nil {
 				return nil, err

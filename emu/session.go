@@ -10,9 +10,11 @@ import (
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
@@ -58,11 +60,128 @@ const (
 	sessionHeartbeat = sessionKeepAlive / 4
 )
 
+// sessionKind is how sessions on one kind of resource write what they carry.
+type sessionKind struct {
+	method string // of the service
+	// opens decodes the payload of open_session.
+	opens func(payload []byte) (opening, error)
+	// opened answers it.
+	opened proto.Message
+	// request returns an empty virtual RPC. It may be one that cannot mutate.
+	request func() virtualRequest
+	// read and mutated are the answers to virtual RPCs. Without mutated there are
+	// no permissions to write.
+	read    func(*btpb.SessionReadRowResponse) proto.Message
+	mutated func(*btpb.SessionMutateRowResponse) proto.Message
+	// target resolves the name of the resource.
+	target func(s *Server, name string) (target, error)
+}
+
+// opening is what a client says when it opens a session.
+type opening struct {
+	name, profile string
+	permission    interface {
+		Number() protoreflect.EnumNumber
+		String() string
+	}
+}
+
+// virtualRequest is a virtual RPC.
+type virtualRequest interface {
+	proto.Message
+	GetReadRow() *btpb.SessionReadRowRequest
+}
+
+// The numbers of permissions, which are the same in all kinds of sessions.
+const (
+	mayRead      = protoreflect.EnumNumber(btpb.OpenTableRequest_PERMISSION_READ)
+	mayWrite     = protoreflect.EnumNumber(btpb.OpenTableRequest_PERMISSION_WRITE)
+	mayReadWrite = protoreflect.EnumNumber(btpb.OpenTableRequest_PERMISSION_READ_WRITE)
+)
+
+var tableSessions = sessionKind{
+	method: "OpenTable",
+	opens: func(payload []byte) (opening, error) {
+		m := &btpb.OpenTableRequest{}
+		err := proto.Unmarshal(payload, m)
+		return opening{m.GetTableName(), m.GetAppProfileId(), m.GetPermission()}, err
+	},
+	opened:  &btpb.OpenTableResponse{},
+	request: func() virtualRequest { return &btpb.TableRequest{} },
+	read: func(r *btpb.SessionReadRowResponse) proto.Message {
+		return &btpb.TableResponse{Payload: &btpb.TableResponse_ReadRow{ReadRow: r}}
+	},
+	mutated: func(r *btpb.SessionMutateRowResponse) proto.Message {
+		return &btpb.TableResponse{Payload: &btpb.TableResponse_MutateRow{MutateRow: r}}
+	},
+	target: func(s *Server, name string) (target, error) { return s.writeTarget(name, "") },
+}
+
+var authorizedViewSessions = sessionKind{
+	method: "OpenAuthorizedView",
+	opens: func(payload []byte) (opening, error) {
+		m := &btpb.OpenAuthorizedViewRequest{}
+		err := proto.Unmarshal(payload, m)
+		return opening{m.GetAuthorizedViewName(), m.GetAppProfileId(), m.GetPermission()}, err
+	},
+	opened:  &btpb.OpenAuthorizedViewResponse{},
+	request: func() virtualRequest { return &btpb.AuthorizedViewRequest{} },
+	read: func(r *btpb.SessionReadRowResponse) proto.Message {
+		return &btpb.AuthorizedViewResponse{Payload: &btpb.AuthorizedViewResponse_ReadRow{ReadRow: r}}
+	},
+	mutated: func(r *btpb.SessionMutateRowResponse) proto.Message {
+		return &btpb.AuthorizedViewResponse{Payload: &btpb.AuthorizedViewResponse_MutateRow{MutateRow: r}}
+	},
+	target: (*Server).viewTarget,
+}
+
+var materializedViewSessions = sessionKind{
+	method: "OpenMaterializedView",
+	opens: func(payload []byte) (opening, error) {
+		m := &btpb.OpenMaterializedViewRequest{}
+		err := proto.Unmarshal(payload, m)
+		return opening{m.GetMaterializedViewName(), m.GetAppProfileId(), m.GetPermission()}, err
+	},
+	opened:  &btpb.OpenMaterializedViewResponse{},
+	request: func() virtualRequest { return &btpb.MaterializedViewRequest{} },
+	read: func(r *btpb.SessionReadRowResponse) proto.Message {
+		return &btpb.MaterializedViewResponse{Payload: &btpb.MaterializedViewResponse_ReadRow{ReadRow: r}}
+	},
+	target: func(s *Server, name string) (target, error) {
+		if !hasShape(name, "projects", "instances", "materializedViews") {
+			return target{}, statusBadName("materialized_view_name", name, "projects/PROJECT/instances/INSTANCE/materializedViews/VIEW")
+		}
+		if err := checkInstance(s.db, segments(name, 4)); err != nil {
+			return target{}, err
+		}
+		return target{}, statusNotFound("Materialized view", name)
+	},
+}
+
 // OpenTable serves a session on a table: after a handshake, point reads and
 // row mutations as virtual RPCs, answered in the order they came. A virtual
 // RPC that fails leaves the session as it is; a breach of the protocol ends
 // it. Comments of google/bigtable/v2/session.proto.
 func (s dataService) OpenTable(stream btpb.Bigtable_OpenTableServer) error {
+	return s.openSession(&tableSessions, stream)
+}
+
+// OpenAuthorizedView serves a session on an authorized view. The view is looked
+// up for each virtual RPC, so that a change of it is seen by the next one.
+func (s dataService) OpenAuthorizedView(stream btpb.Bigtable_OpenAuthorizedViewServer) error {
+	return s.openSession(&authorizedViewSessions, stream)
+}
+
+// OpenMaterializedView finds no view, since none can be created.
+func (s dataService) OpenMaterializedView(stream btpb.Bigtable_OpenMaterializedViewServer) error {
+	return s.openSession(&materializedViewSessions, stream)
+}
+
+// sessionStream is the server's side of a session of any kind.
+type sessionStream = grpc.BidiStreamingServer[btpb.SessionRequest, btpb.SessionResponse]
+
+// openSession is the handshake of a session, and what follows it.
+func (s dataService) openSession(kind *sessionKind, stream sessionStream) error {
 	first, err := stream.Recv()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -71,34 +190,34 @@ func (s dataService) OpenTable(stream btpb.Bigtable_OpenTableServer) error {
 	if open == nil {
 		return statusInvalid("payload", "the first message of a session must be open_session")
 	}
-	req := &btpb.OpenTableRequest{}
-	if err := proto.Unmarshal(open.GetPayload(), req); err != nil {
-		return statusInvalid("open_session.payload", "is no OpenTableRequest: %v", err)
+	how, err := kind.opens(open.GetPayload())
+	if err != nil {
+		return statusInvalid("open_session.payload", "is no %sRequest: %v", kind.method, err)
 	}
-	ss := &session{s: s.Server, stream: stream, table: req.GetTableName()}
-	switch p := req.GetPermission(); p {
-	case btpb.OpenTableRequest_PERMISSION_READ:
+	ss := &session{s: s.Server, kind: kind, stream: stream, name: how.name}
+	switch p := how.permission.Number(); {
+	case p == mayRead:
 		ss.mayRead = true
-	case btpb.OpenTableRequest_PERMISSION_WRITE:
+	case p == mayWrite && kind.mutated != nil:
 		ss.mayWrite = true
-	case btpb.OpenTableRequest_PERMISSION_READ_WRITE:
+	case p == mayReadWrite && kind.mutated != nil:
 		ss.mayRead, ss.mayWrite = true, true
-	case btpb.OpenTableRequest_PERMISSION_UNSET:
-		fallthrough
+	case kind.mutated == nil:
+		return statusInvalid("open_session.payload.permission", "%v is not a permission; expected READ", how.permission)
 	default:
-		return statusInvalid("open_session.payload.permission", "%v is not a permission; expected READ, WRITE or READ_WRITE", p)
+		return statusInvalid("open_session.payload.permission", "%v is not a permission; expected READ, WRITE or READ_WRITE", how.permission)
 	}
-	if _, err := s.writeTarget(ss.table, ""); err != nil {
+	if _, err := kind.target(s.Server, ss.name); err != nil {
 		return err
 	}
 	does := reads
 	if ss.mayWrite {
 		does = writes
 	}
-	if err := s.checkProfile(ss.table, req.GetAppProfileId(), does); err != nil {
+	if err := s.checkProfile(ss.name, how.profile, does); err != nil {
 		return err
 	}
-	ss.where = s.answeredBy(req)
+	ss.where = s.answeredBy(first)
 	if open.GetFlags().GetPeerInfo() {
 		info, err := proto.Marshal(&btpb.PeerInfo{TransportType: btpb.PeerInfo_TRANSPORT_TYPE_SESSION_CLOUD_PATH})
 		if err != nil {
@@ -109,7 +228,7 @@ func (s dataService) OpenTable(stream btpb.Bigtable_OpenTableServer) error {
 		}
 	}
 	opened := &btpb.OpenSessionResponse{Backend: &btpb.BackendIdentifier{ApplicationFrontendZone: ss.where.GetZoneId()}}
-	if opened.Payload, err = proto.Marshal(&btpb.OpenTableResponse{}); err != nil {
+	if opened.Payload, err = proto.Marshal(kind.opened); err != nil {
 		return toStatus(err)
 	}
 	err = ss.send(&btpb.SessionResponse{Payload: &btpb.SessionResponse_OpenSession{OpenSession: opened}})
@@ -130,16 +249,17 @@ func (s dataService) OpenTable(stream btpb.Bigtable_OpenTableServer) error {
 	return ss.serve()
 }
 
-// session is an open session on a table.
+// session is an open session on a resource.
 type session struct {
 	s                 *Server
-	table             string
+	kind              *sessionKind
+	name              string               // of the resource
 	where             *btpb.ResponseParams // who answers
 	mayRead, mayWrite bool
 	lastRPC           int64
 
 	mu     sync.Mutex // serializes sending
-	stream btpb.Bigtable_OpenTableServer
+	stream sessionStream
 }
 
 func (ss *session) send(r *btpb.SessionResponse) error {
@@ -215,65 +335,68 @@ func (ss *session) virtualRPC(req *btpb.VirtualRpcRequest) *btpb.SessionResponse
 	}}}
 }
 
-// run executes a TableRequest and returns a TableResponse, both serialized.
+// run executes a virtual RPC and returns its answer, both serialized.
 func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err error) {
-	defer ss.s.recoverPanic("google.bigtable.v2.Bigtable/OpenTable", &err)
-	req := &btpb.TableRequest{}
+	defer ss.s.recoverPanic("google.bigtable.v2.Bigtable/"+ss.kind.method, &err)
+	req := ss.kind.request()
 	if err := proto.Unmarshal(payload, req); err != nil {
-		return nil, statusInvalid("virtual_rpc.payload", "is no TableRequest: %v", err)
+		return nil, statusInvalid("virtual_rpc.payload", "is no %s: %v", req.ProtoReflect().Descriptor().Name(), err)
 	}
-	table, err := ss.s.writeTarget(ss.table, "")
+	t, err := ss.kind.target(ss.s, ss.name)
 	if err != nil {
 		return nil, err
 	}
-	resp := &btpb.TableResponse{}
-	switch p := req.GetPayload().(type) {
-	case *btpb.TableRequest_ReadRow:
+	if read := req.GetReadRow(); read != nil {
 		if !ss.mayRead {
 			return nil, statusSessionPermission("read_row", "READ")
 		}
-		row, stats, err := ss.s.readRow(ctx, table, p.ReadRow.GetKey(), p.ReadRow.GetFilter())
+		row, stats, err := ss.s.readRow(ctx, t, read.GetKey(), read.GetFilter())
 		if err != nil {
 			return nil, err
 		}
-		resp.Payload = &btpb.TableResponse_ReadRow{ReadRow: &btpb.SessionReadRowResponse{Row: row, Stats: stats}}
-	case *btpb.TableRequest_MutateRow:
+		return proto.Marshal(ss.kind.read(&btpb.SessionReadRowResponse{Row: row, Stats: stats}))
+	}
+	if writer, ok := req.(interface {
+		GetMutateRow() *btpb.SessionMutateRowRequest
+	}); ok && writer.GetMutateRow() != nil {
 		if !ss.mayWrite {
 			return nil, statusSessionPermission("mutate_row", "WRITE")
 		}
-		if err := ss.s.mutateRow(ctx, table, p.MutateRow.GetKey(), p.MutateRow.GetMutations(), nil); err != nil {
+		write := writer.GetMutateRow()
+		if err := ss.s.mutateRow(ctx, t, write.GetKey(), write.GetMutations(), nil); err != nil {
 			return nil, err
 		}
-		resp.Payload = &btpb.TableResponse_MutateRow{MutateRow: &btpb.SessionMutateRowResponse{}}
-	default:
-		return nil, statusInvalid("virtual_rpc.payload", "neither read_row nor mutate_row is set")
+		return proto.Marshal(ss.kind.mutated(&btpb.SessionMutateRowResponse{}))
 	}
-	return proto.Marshal(resp)
+	return nil, statusInvalid("virtual_rpc.payload", "neither read_row nor mutate_row is set")
 }
 
 // readRow reads one row whole through a filter. The row is nil if nothing is
 // left of it.
-func (s *Server) readRow(ctx context.Context, table *engine.Table, key []byte, f *btpb.RowFilter) (*btpb.Row, *btpb.RequestStats, error) {
+func (s *Server) readRow(ctx context.Context, t target, key []byte, f *btpb.RowFilter) (*btpb.Row, *btpb.RequestStats, error) {
 	if err := s.checkRowKey("key", key); err != nil {
 		return nil, nil, err
 	}
-	program, err := s.compileFilter("filter", table, f)
+	program, err := s.compileFilter("filter", t.Table, f)
 	if err != nil {
 		return nil, nil, err
 	}
 	began := s.now()
 	out := &wholeRow{key: key, limitBytes: s.rowLimitBytes()}
 	stats := &btpb.ReadIterationStats{}
-	if spans, ok := engineSpans(filter.OneRow(key).Intersect(program.Rows())); ok {
-		scan, err := s.db.Scan(ctx, table.Name, engine.ScanOptions{Spans: spans})
+	if spans, ok := engineSpans(t.rows(filter.OneRow(key)).Intersect(program.Rows())); ok {
+		scan, err := s.db.Scan(ctx, t.Name, engine.ScanOptions{Spans: spans})
 		if err != nil {
 			return nil, nil, err
 		}
 		defer func() { _ = scan.Close() }()
-		if scan.NextRow() {
-			stats.RowsSeenCount = 1
-			if stats.CellsSeenCount, err = program.Run(ctx, scan.Row(), &source{Scan: scan}, out.add); err != nil {
+		cells, gate, ok := t.cells(scan)
+		if ok && scan.NextRow() {
+			if stats.CellsSeenCount, err = program.Run(ctx, scan.Row(), cells, out.add); err != nil {
 				return nil, nil, err
+			}
+			if gate == nil || gate.Seen() {
+				stats.RowsSeenCount = 1
 			}
 		}
 		if err := errors.Join(scan.Err(), ctx.Err()); err != nil {

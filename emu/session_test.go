@@ -73,7 +73,7 @@ func (ss testSession) opened() {
 	}
 }
 
-func (ss testSession) sendRPC(id int64, req *btpb.TableRequest) {
+func (ss testSession) sendRPC(id int64, req proto.Message) {
 	ss.t.Helper()
 	payload, err := proto.Marshal(req)
 	if err != nil {
@@ -84,8 +84,18 @@ func (ss testSession) sendRPC(id int64, req *btpb.TableRequest) {
 	}}})
 }
 
-// rpc runs a virtual RPC.
+// rpc runs a virtual RPC of a session on a table.
 func (ss testSession) rpc(id int64, req *btpb.TableRequest) (*btpb.TableResponse, error) {
+	ss.t.Helper()
+	out := &btpb.TableResponse{}
+	if err := ss.call(id, req, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// call runs a virtual RPC of any kind of session.
+func (ss testSession) call(id int64, req, out proto.Message) error {
 	ss.t.Helper()
 	ss.sendRPC(id, req)
 	resp, err := ss.Recv()
@@ -96,17 +106,16 @@ func (ss testSession) rpc(id int64, req *btpb.TableRequest) (*btpb.TableResponse
 		if e.GetRpcId() != id || e.GetClusterInfo().GetClusterId() == "" {
 			ss.t.Errorf("error of %d: %v", id, e)
 		}
-		return nil, status.ErrorProto(e.GetStatus())
+		return status.ErrorProto(e.GetStatus())
 	}
 	v := resp.GetVirtualRpc()
 	if v.GetRpcId() != id || v.GetClusterInfo().GetZoneId() == "" || v.GetStats().GetBackendLatency() == nil {
 		ss.t.Errorf("answer to %d: %v", id, resp)
 	}
-	out := &btpb.TableResponse{}
 	if err := proto.Unmarshal(v.GetPayload(), out); err != nil {
 		ss.t.Fatal(err)
 	}
-	return out, nil
+	return nil
 }
 
 func sessionRead(key string, f *btpb.RowFilter) *btpb.TableRequest {

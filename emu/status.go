@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
-	spb "google.golang.org/genproto/googleapis/rpc/status"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -109,6 +109,13 @@ func statusSessionPermission(rpc, permission string) error {
 	return newStatus(codes.PermissionDenied, "The session lacks permission %s, which %s needs.", permission, rpc)
 }
 
+// statusOutsideView refuses a write that reaches what an authorized view does not
+// hold. The words "outside the Authorized View": python-bigtable, tests of views;
+// the rest is ours.
+func statusOutsideView(view, format string, args ...any) error {
+	return newStatus(codes.PermissionDenied, "%s is outside the Authorized View %s.", fmt.Sprintf(format, args...), view)
+}
+
 // statusNotBuilt refuses what Tabletop does not have. Ours.
 func statusNotBuilt(what string) error {
 	return newStatus(codes.Unimplemented, "%s is not built in Tabletop", what)
@@ -117,6 +124,12 @@ func statusNotBuilt(what string) error {
 // statusProtected refuses a change that deletion_protection forbids. Ours.
 func statusProtected(table, what string) error {
 	return newStatus(codes.FailedPrecondition, "Table %s has deletion_protection; %s is not allowed.", table, what)
+}
+
+// statusViewProtected refuses what the deletion_protection of a view forbids.
+// Ours.
+func statusViewProtected(view, what string) error {
+	return newStatus(codes.FailedPrecondition, "Authorized view %s has deletion_protection; %s is not allowed.", view, what)
 }
 
 // statusNotFound answers for a resource that does not exist. Ours.
@@ -158,13 +171,29 @@ func statusAborted(format string, args ...any) error {
 
 // statusCanceled is how an operation ends that CancelOperation has ended. The code
 // is that of google.longrunning.Operations.CancelOperation; the text is ours.
-func statusCanceled(name string) *spb.Status {
+func statusCanceled(name string) *statuspb.Status {
 	return status.New(codes.Canceled, "Operation "+name+" was canceled.").Proto()
+}
+
+// statusTooManyBundles refuses another schema bundle. Ours.
+func statusTooManyBundles(table string) error {
+	return newStatus(codes.ResourceExhausted, "Table %s has %d schema bundles, the most a table can have.", table, maxSchemaBundles)
 }
 
 // statusTooManyTables refuses another table. Ours.
 func statusTooManyTables(instance string) error {
 	return newStatus(codes.ResourceExhausted, "Instance %s has %d tables, the most an instance can have.", instance, maxTablesPerInstance)
+}
+
+// statusTooManyBackups refuses another backup. Ours.
+func statusTooManyBackups(table, cluster string, n int) error {
+	return newStatus(codes.ResourceExhausted, "Table %s has %d backups of the type in cluster %s, the most it can have.", table, n, cluster)
+}
+
+// untrackedKey is the status of a backup's key. Seen: java-bigtable,
+// BigtableCmekIT.
+func untrackedKey() *statuspb.Status {
+	return &statuspb.Status{Code: int32(codes.Unknown), Message: "Status of the associated key version is not tracked."}
 }
 
 // statusLargeRow refuses to read a row above maxRowBytes. The code, reason and
@@ -196,15 +225,18 @@ func toStatus(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
+	if errors.Is(err, engine.ErrBackupBytes) {
+		return newStatus(codes.ResourceExhausted, "%v; delete backups, or allow them more: --backup-bytes of serve, BackupBytes of engine.Options.", err)
+	}
 	code := codes.Internal
 	switch {
 	case errors.Is(err, context.Canceled):
 		code = codes.Canceled
 	case errors.Is(err, context.DeadlineExceeded):
 		code = codes.DeadlineExceeded
-	case errors.Is(err, engine.ErrTableNotFound), errors.Is(err, engine.ErrFamilyNotFound):
+	case errors.Is(err, engine.ErrTableNotFound), errors.Is(err, engine.ErrFamilyNotFound), errors.Is(err, engine.ErrBackupNotFound):
 		code = codes.NotFound
-	case errors.Is(err, engine.ErrTableExists), errors.Is(err, engine.ErrFamilyExists):
+	case errors.Is(err, engine.ErrTableExists), errors.Is(err, engine.ErrFamilyExists), errors.Is(err, engine.ErrBackupExists):
 		code = codes.AlreadyExists
 	case errors.Is(err, engine.ErrInvalid), errors.Is(err, engine.ErrAggregate), errors.Is(err, filter.ErrTooManyCopies), errors.Is(err, filter.ErrTooManySteps):
 		code = codes.InvalidArgument

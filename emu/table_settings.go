@@ -34,6 +34,7 @@ func encodeSettings(from *btapb.Table) ([]byte, error) {
 		AutomatedBackupConfig: from.GetAutomatedBackupConfig(),
 		TieredStorageConfig:   from.GetTieredStorageConfig(),
 		RowKeySchema:          from.GetRowKeySchema(),
+		RestoreInfo:           from.GetRestoreInfo(),
 	})
 }
 

@@ -490,6 +490,8 @@ func TestTrap64_AdminRacesData(t *testing.T) {
 			_, test := instances.TestIamPermissions(ctx, &iampb.TestIamPermissionsRequest{Resource: testInstance, Permissions: []string{"bigtable.instances.get"}})
 			return cmp.Or(set, get, test)
 		},
+		"backups":   func(i int) error { return e.raceBackups(ctx, i) },
+		"snapshots": func(i int) error { return e.raceSnapshots(ctx, i) },
 		"clusters": func(i int) error {
 			_, err := instances.UpdateCluster(ctx, &btapb.Cluster{Name: testInstance + "/clusters/c1", ServeNodes: int32(i%9 + 1)})
 			return err
@@ -501,6 +503,39 @@ func TestTrap64_AdminRacesData(t *testing.T) {
 			}
 			_, err := instances.DeleteAppProfile(ctx, &btapb.DeleteAppProfileRequest{Name: testInstance + "/appProfiles/" + id, IgnoreWarnings: true})
 			return err
+		},
+		"bundles": func(i int) error {
+			id := fmt.Sprintf("s%d", i%2)
+			name := testTable + "/schemaBundles/" + id
+			_, created := e.admin.CreateSchemaBundle(ctx, &btapb.CreateSchemaBundleRequest{Parent: testTable, SchemaBundleId: id, SchemaBundle: avroBundle(`"int"`)})
+			updated := avroBundle(`"long"`)
+			updated.Name = name
+			_, changed := e.admin.UpdateSchemaBundle(ctx, &btapb.UpdateSchemaBundleRequest{SchemaBundle: updated})
+			_, got := e.admin.GetSchemaBundle(ctx, &btapb.GetSchemaBundleRequest{Name: name})
+			_, listed := e.admin.ListSchemaBundles(ctx, &btapb.ListSchemaBundlesRequest{Parent: testTable})
+			_, deleted := e.admin.DeleteSchemaBundle(ctx, &btapb.DeleteSchemaBundleRequest{Name: name})
+			for _, err := range []error{created, changed, got, listed, deleted} {
+				if code := status.Code(err); code != codes.NotFound && code != codes.AlreadyExists && err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"views": func(i int) error {
+			id := fmt.Sprintf("v%d", i%2)
+			name := testTable + "/authorizedViews/" + id
+			_, created := e.admin.CreateAuthorizedView(ctx, &btapb.CreateAuthorizedViewRequest{Parent: testTable, AuthorizedViewId: id, AuthorizedView: viewOf(subset([]string{""}, columns("f", "", "")))})
+			_, updated := e.admin.UpdateAuthorizedView(ctx, &btapb.UpdateAuthorizedViewRequest{AuthorizedView: &btapb.AuthorizedView{Name: name, DeletionProtection: i%4 == 0}, UpdateMask: mask("deletion_protection")})
+			_, got := e.admin.GetAuthorizedView(ctx, &btapb.GetAuthorizedViewRequest{Name: name})
+			_, listed := e.admin.ListAuthorizedViews(ctx, &btapb.ListAuthorizedViewsRequest{Parent: testTable})
+			_, wrote := e.data.MutateRow(ctx, &btpb.MutateRowRequest{AuthorizedViewName: name, RowKey: fmt.Appendf(nil, "r%d", i%16), Mutations: []*btpb.Mutation{set("f", "q", 0, "v")}})
+			_, deleted := e.admin.DeleteAuthorizedView(ctx, &btapb.DeleteAuthorizedViewRequest{Name: name})
+			for _, err := range []error{created, updated, got, listed, wrote, deleted} {
+				if code := status.Code(err); code != codes.NotFound && code != codes.AlreadyExists && code != codes.FailedPrecondition && err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 		"GC": func(int) error { _, err := e.srv.RunGC(ctx); return err },
 		"MutateRow": func(i int) error {

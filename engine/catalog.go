@@ -17,8 +17,19 @@ import (
 )
 
 // formatVersion is the version of everything the engine writes: keys, table
-// definitions. A store of a higher version is refused.
-const formatVersion = 1
+// definitions. A store of a higher version is refused. A store begins with
+// plainVersion and has it until it holds what a program of that version would
+// misread; see raiseVersion.
+const (
+	formatVersion = 2
+	plainVersion  = 1
+)
+
+// raiseVersion adds to b, which is to hold what a program of plainVersion would
+// misread, that the store is of formatVersion.
+func raiseVersion(b *pebble.Batch) error {
+	return b.Set(catalogKey(catalogVersion, ""), fmt.Append(nil, formatVersion), nil)
+}
 
 // Keys of the catalog, after the space byte.
 const (
@@ -27,6 +38,8 @@ const (
 	catalogTable    = 't' // followed by the name: a tableRecord
 	catalogDeleted  = 'd' // followed by the id, 4 bytes: a deletedRecord
 	catalogResource = 'r' // followed by the name: a value of the layer above
+	catalogBackup   = 'b' // followed by the name: a backupRecord
+	catalogCopy     = 'c' // followed by the id, 4 bytes: nothing, while cells are copied to that id
 )
 
 func catalogKey(kind byte, name string) []byte {
@@ -114,12 +127,17 @@ func (t *table) nextLive(o uint16) (uint16, bool) {
 type catalog struct {
 	tables  map[string]*table       // by name
 	deleted map[uint32]deletedTable // by id: names repeat
+	backups map[string]*backup      // by name
+	copying map[uint32]bool         // the ids that cells are being copied to
 	nextID  uint32
 }
 
 // clone returns a copy to change before it is stored.
 func (c *catalog) clone() *catalog {
-	return &catalog{tables: maps.Clone(c.tables), deleted: maps.Clone(c.deleted), nextID: c.nextID}
+	return &catalog{
+		tables: maps.Clone(c.tables), deleted: maps.Clone(c.deleted),
+		backups: maps.Clone(c.backups), copying: maps.Clone(c.copying), nextID: c.nextID,
+	}
 }
 
 // with returns the catalog after t takes the place of the table of its name.
@@ -222,7 +240,10 @@ func checkFamily(f *Family) error {
 
 // loadCatalog reads the catalog; a new store gets its version.
 func (d *DB) loadCatalog() (*catalog, error) {
-	c := &catalog{tables: map[string]*table{}, deleted: map[uint32]deletedTable{}, nextID: 1}
+	c := &catalog{
+		tables: map[string]*table{}, deleted: map[uint32]deletedTable{},
+		backups: map[string]*backup{}, copying: map[uint32]bool{}, nextID: 1,
+	}
 	value, closer, err := d.pebble.Get(catalogKey(catalogVersion, ""))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return c, d.initialize()
@@ -292,6 +313,17 @@ func (c *catalog) load(it *pebble.Iterator) error {
 			return fmt.Errorf("catalog: deleted table %x: %w", k[2:], err)
 		}
 		c.deleted[t.def.ID] = deletedTable{t: t, at: time.UnixMicro(r.Deleted)}
+	case catalogBackup:
+		b, err := decodeBackup(value)
+		if err != nil {
+			return fmt.Errorf("catalog: backup %q: %w", k[2:], err)
+		}
+		c.backups[b.shown.Name] = b
+	case catalogCopy:
+		if len(k) != 2+4 {
+			return fmt.Errorf("catalog: copy %x: an id of %d bytes, want 4", k[2:], len(k)-2)
+		}
+		c.copying[binary.BigEndian.Uint32(k[2:])] = true
 	case catalogResource: // read when asked for
 	default:
 		return fmt.Errorf("catalog: unknown entry %q", k[1:])
@@ -313,7 +345,7 @@ func (d *DB) initialize() error {
 		return fmt.Errorf("%w: a Pebble store that this program did not write", ErrFormatVersion)
 	}
 	b := d.pebble.NewBatch()
-	if err := b.Set(catalogKey(catalogVersion, ""), fmt.Append(nil, formatVersion), nil); err != nil {
+	if err := b.Set(catalogKey(catalogVersion, ""), fmt.Append(nil, plainVersion), nil); err != nil {
 		return err
 	}
 	if err := d.commit(b); err != nil || d.options.DisableWAL {

@@ -124,14 +124,21 @@ func (tx *CatalogTx) CreateTable(t Table) (*Table, error) {
 	if _, ok := tx.c.tables[t.Name]; ok {
 		return nil, fmt.Errorf("%w: %q", ErrTableExists, t.Name)
 	}
-	if tx.c.nextID == math.MaxUint32 {
-		return nil, fmt.Errorf("%w: table %q: all table ids are used up", ErrInvalid, t.Name)
-	}
 	c := tx.change()
-	next.def.ID = c.nextID
-	c.nextID++
+	if next.def.ID, err = c.takeID(); err != nil {
+		return nil, fmt.Errorf("table %q: %w", t.Name, err)
+	}
 	c.tables[t.Name] = next
 	return &next.def, nil
+}
+
+// takeID returns an id that no table had, of a catalog to change.
+func (c *catalog) takeID() (uint32, error) {
+	if c.nextID == math.MaxUint32 {
+		return 0, fmt.Errorf("%w: all table ids are used up", ErrInvalid)
+	}
+	c.nextID++
+	return c.nextID - 1, nil
 }
 
 // UpdateTable lets fn change a copy of the table's Meta, Splits and
@@ -239,7 +246,7 @@ func (d *DB) replaceCatalog(b *pebble.Batch, next *catalog, o *pebble.WriteOptio
 }
 
 // write adds to b what makes the stored catalog from into c, and the removal
-// of the cells of tables that are in from alone. It tells whether a table that
+// of the cells of tables and backups that are in from alone. It tells whether a table that
 // could be read or written in from is another one now or gone, and the ids of
 // those whose cells are removed.
 func (c *catalog) write(b *pebble.Batch, from *catalog) (changed bool, removed []uint32, err error) {
@@ -254,7 +261,10 @@ func (c *catalog) write(b *pebble.Batch, from *catalog) (changed bool, removed [
 			return fail("next table id", err)
 		}
 	}
-	kept := make(map[uint32]bool, len(c.tables)+len(c.deleted))
+	kept, err := c.writeBackups(b, from)
+	if err != nil {
+		return fail("backups", err)
+	}
 	for name, t := range c.tables {
 		kept[t.def.ID] = true
 		if from.tables[name] != t {
@@ -271,13 +281,18 @@ func (c *catalog) write(b *pebble.Batch, from *catalog) (changed bool, removed [
 			}
 		}
 	}
-	gone := func(t *table) error {
-		if kept[t.def.ID] {
+	gone := func(id uint32) error {
+		if kept[id] {
 			return nil
 		}
-		removed = append(removed, t.def.ID)
-		prefix := appendTablePrefix(nil, t.def.ID)
+		removed = append(removed, id)
+		prefix := appendTablePrefix(nil, id)
 		return b.DeleteRange(prefix, prefixEnd(bytes.Clone(prefix)), nil)
+	}
+	for id := range from.backupIDs() {
+		if err := gone(id); err != nil {
+			return fail("backups", err)
+		}
 	}
 	for name, t := range from.tables {
 		now, ok := c.tables[name]
@@ -287,7 +302,7 @@ func (c *catalog) write(b *pebble.Batch, from *catalog) (changed bool, removed [
 				return fail(name, err)
 			}
 		}
-		if err := gone(t); err != nil {
+		if err := gone(t.def.ID); err != nil {
 			return fail(name, err)
 		}
 	}
@@ -297,7 +312,7 @@ func (c *catalog) write(b *pebble.Batch, from *catalog) (changed bool, removed [
 				return fail(x.t.def.Name, err)
 			}
 		}
-		if err := gone(x.t); err != nil {
+		if err := gone(id); err != nil {
 			return fail(x.t.def.Name, err)
 		}
 	}

@@ -350,7 +350,7 @@ func TestOpen_FormatVersion(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ name, key, value, want string }{
-		{"newer", string(catalogKey(catalogVersion, "")), "2", "the store has version 2, this program reads up to 1"},
+		{"newer", string(catalogKey(catalogVersion, "")), "3", "the store has version 3, this program reads up to 2"},
 		{"unreadable", string(catalogKey(catalogVersion, "")), "x", `the store says "x"`},
 		{"foreign", "key", "value", "did not write"},
 	} {

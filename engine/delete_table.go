@@ -112,7 +112,7 @@ func (d *DB) cutOutFlushed(ids []uint32) error {
 	d.catalogMu.Lock()
 	defer d.catalogMu.Unlock()
 	c := d.catalog.Load()
-	used := map[uint32]bool{}
+	used := c.backupIDs()
 	for _, t := range c.tables {
 		used[t.def.ID] = true
 	}

@@ -7,8 +7,8 @@
 // never what the row holds. The resources of the layer above are stored next to
 // the tables, opaque, and belong to the same consistent view. Garbage is
 // collected by RunGC, in the background by StartGC, and hidden at once with
-// Options.EagerGC. A Snapshot holds everything at one moment; Restore goes back
-// to it.
+// Options.EagerGC. A Backup holds a table at one moment. A Snapshot holds everything
+// at one moment; Restore goes back to it.
 //
 // It promises: the mutations of a row apply all or none, even across a crash; a
 // Scan is a consistent view; with a directory, what a call acknowledged is on disk
@@ -16,7 +16,8 @@
 // check Bigtable's limits (key and value sizes, names, a table's timestamp
 // granularity): those belong to the API above it.
 //
-// Lock order: DB.gcMu, DB.catalogMu, row latches by ascending stripe, DB.viewMu.
+// Lock order: DB.copyMu, DB.gcMu, DB.catalogMu, row latches by ascending stripe,
+// DB.viewMu.
 // Changes of the catalog that rows depend on hold all latches, so that whoever
 // holds one sees a catalog that does not change.
 //
@@ -83,6 +84,10 @@ type Options struct {
 	// memory 128 MiB, and no more than 100 tables; no bound with a Dir. Below 0
 	// there is none.
 	KeepDeletedBytes int64
+	// BackupBytes is how much the backups may take together, in keys and values:
+	// one that would take more is refused. Default: in memory 4 GiB; no bound with
+	// a Dir. Below 0 there is none.
+	BackupBytes int64
 	// MemTableBytes is the size of the buffer for data that has not been written
 	// to files yet; there are up to two such buffers. Default: 8 MiB; tests choose
 	// less to get more files.
@@ -270,6 +275,7 @@ type DB struct {
 
 	eagerGC     bool
 	keepDeleted keepDeletedBounds
+	backups     backupBounds
 
 	// snapshotDir holds the snapshots of this DB and nothing that outlives it.
 	snapshotDir string
@@ -283,6 +289,9 @@ type DB struct {
 	overwritten [latches]atomic.Int32
 	notes       atomic.Int32 // how many of overwritten are above 0
 
+	// copyMu is held for reading while a table is copied: Restore, which takes back
+	// the ids of tables, waits for that.
+	copyMu sync.RWMutex
 	// catalogMu serializes changes of the catalog, of resources too but those
 	// of rows.
 	catalogMu sync.Mutex
@@ -332,7 +341,7 @@ func Open(o Options) (*DB, error) {
 	}
 	d := &DB{
 		now: now, logger: o.Logger, seed: maphash.MakeSeed(), idle: make(chan struct{}), write: pebble.NoSync,
-		eagerGC: o.EagerGC, keepDeleted: o.keepDeleted(),
+		eagerGC: o.EagerGC, keepDeleted: o.keepDeleted(), backups: o.backupBounds(),
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	if o.KeepDeleted < 0 || o.MemTableBytes < 0 {
@@ -397,6 +406,10 @@ func Open(o Options) (*DB, error) {
 		return nil, d.abandon(fmt.Errorf("engine: open %s: %w", storeName(o.Dir), damage(err)))
 	}
 	d.catalog.Store(c)
+	if err := d.Backups().dropUnfinished(); err != nil {
+		_ = p.Close()
+		return nil, d.abandon(fmt.Errorf("engine: open %s: %w", storeName(o.Dir), err))
+	}
 	return d, nil
 }
 
@@ -518,54 +531,6 @@ func (d *DB) Compact(ctx context.Context) error {
 		return fmt.Errorf("engine: compact: %w", damage(err))
 	}
 	return d.failed()
-}
-
-// storeLogger passes Pebble's messages on.
-type storeLogger struct{ d *DB }
-
-// Infof implements pebble.Logger; what Pebble does all day is not of interest.
-func (storeLogger) Infof(string, ...any) {}
-
-// Errorf implements pebble.Logger.
-func (l storeLogger) Errorf(format string, args ...any) {
-	if l.d.logger != nil {
-		l.d.logger.Warn("store: " + fmt.Sprintf(format, args...))
-	}
-}
-
-// Fatalf implements pebble.Logger. Where Pebble would end the process, the
-// store stops taking calls instead.
-func (l storeLogger) Fatalf(format string, args ...any) { l.d.fail(fmt.Errorf(format, args...)) }
-
-// fail makes the store refuse all calls from now on.
-func (d *DB) fail(err error) {
-	err = fmt.Errorf("engine: the store has failed and takes no more calls: %w", err)
-	if d.failure.CompareAndSwap(nil, &err) && d.logger != nil {
-		d.logger.Error(err.Error())
-	}
-}
-
-// damage is err, or what is to be known if it is that of a damaged table file.
-func damage(err error) error {
-	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
-		return damaged(*info)
-	}
-	return err
-}
-
-func damaged(info pebble.DataCorruptionInfo) error {
-	return fmt.Errorf("table file %s is damaged; %s: %w", info.Path, cure, info.Details)
-}
-
-// cure says what can be done about damage.
-const cure = "put the directory back from a copy, or remove it and load the data again"
-
-// failed returns the error of a store that can no longer be trusted.
-func (d *DB) failed() error {
-	if p := d.failure.Load(); p != nil {
-		return *p
-	}
-	return nil
 }
 
 // enter begins a call; leave ends it if it returned nil.

@@ -31,6 +31,13 @@ var (
 	ErrAggregate = errors.New("mutation does not fit the family's type")
 	// ErrResourceNotFound is returned when no resource with the name exists.
 	ErrResourceNotFound = errors.New("resource not found")
+	// ErrBackupNotFound is returned when no backup with the name exists.
+	ErrBackupNotFound = errors.New("backup not found")
+	// ErrBackupExists is returned when a backup with the name already exists.
+	ErrBackupExists = errors.New("backup already exists")
+	// ErrBackupBytes is returned when the backups would take more than they may:
+	// see Options.BackupBytes.
+	ErrBackupBytes = errors.New("no room for the backup")
 	// ErrSnapshotClosed is returned by Restore of a Snapshot that is closed, or
 	// whose store is closed.
 	ErrSnapshotClosed = errors.New("snapshot is closed")

@@ -8,13 +8,8 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
-	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
-
-// snapshotFileBytes is the size, about, of a file of a snapshot.
-const snapshotFileBytes = 64 << 20
 
 // Snapshot is everything that a store held at one moment: tables, deleted
 // tables, rows, resources. It is kept in the file system of the store that
@@ -56,42 +51,23 @@ func (s *Snapshot) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for valid := it.First(); valid && err == nil; {
-		valid, err = s.writeFile(ctx, it)
-	}
-	if err == nil {
-		err = it.Error()
-	}
-	return errors.Join(err, it.Close())
-}
-
-// writeFile writes one file, from the iterator's key on; it returns whether
-// there is more.
-func (s *Snapshot) writeFile(ctx context.Context, it *pebble.Iterator) (more bool, err error) {
-	name := s.d.fs.PathJoin(s.dir, fmt.Sprintf("%d.sst", len(s.files)))
-	file, err := s.d.fs.Create(name, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return false, err
-	}
-	s.files = append(s.files, name)
-	lastLevel := len(s.d.options.Levels) - 1
-	w := sstable.NewWriter(objstorageprovider.NewFileWritable(file),
-		s.d.options.MakeWriterOptions(lastLevel, s.d.pebble.TableFormat()))
-	more = true
-	for n := 0; more && (n%1024 != 0 || w.Raw().EstimatedSize() < snapshotFileBytes); n++ {
+	w := sortedFiles{d: s.d, dir: s.dir}
+	for n := 0; it.Valid() || n == 0 && it.First(); n++ {
 		value, err := it.ValueAndErr()
 		if err == nil && n%1024 == 0 {
 			err = ctx.Err()
 		}
 		if err == nil {
-			err = w.Set(it.Key(), value)
+			err = w.set(it.Key(), value)
 		}
 		if err != nil {
-			return false, errors.Join(err, w.Close())
+			return errors.Join(err, w.close(), it.Close())
 		}
-		more = it.Next()
+		it.Next()
 	}
-	return more, w.Close()
+	err = errors.Join(it.Close(), w.close())
+	s.files = w.files
+	return err
 }
 
 // Close frees the snapshot's space, except what stores restored from it use.
@@ -115,7 +91,8 @@ func (s *Snapshot) Close() error {
 
 // Restore makes the store hold what s does, in one step that even a crash
 // cannot split: calls are answered as if they came before it or after it, and
-// scans under way keep the view that they have. The clock is not touched. s
+// scans under way keep the view that they have; it waits for backups that are
+// being made or restored. The clock is not touched. s
 // may be restored any number of times, and, copied, into other stores. Errors:
 // ErrSnapshotClosed.
 func (d *DB) Restore(ctx context.Context, s *Snapshot) error {
@@ -191,6 +168,16 @@ func copyFile(fromFS vfs.FS, from string, toFS vfs.FS, to string) error {
 // replaceAll puts the contents of the files in place of all that the store
 // holds.
 func (d *DB) replaceAll(ctx context.Context, paths []string) error {
+	d.copyMu.Lock() // what is copied would go to ids that others may get now
+	defer d.copyMu.Unlock()
+	if err := replaceStore(ctx, d, paths); err != nil {
+		return err
+	}
+	return d.Backups().dropUnfinished() // of the store that the snapshot was made of
+}
+
+// replaceStore serves replaceAll.
+func replaceStore(ctx context.Context, d *DB, paths []string) error {
 	d.gcMu.Lock()
 	defer d.gcMu.Unlock()
 	d.catalogMu.Lock()

@@ -380,3 +380,100 @@ func TestFaultA2_ValuesOfScan(t *testing.T) {
 		want: "One or more parameter values were invalid: Input collection contains duplicates.", classic: fmt.Sprintf(wrapped, "Input collection contains duplicates"),
 	}))
 }
+
+// What Query asks of a key is checked attribute by attribute, ExclusiveStartKey
+// before the condition on each: what is wrong with the partition key comes before
+// the type of the sort key in ExclusiveStartKey. Recorded on AWS by a suite.
+func TestFaultD35_StartKeyByAttribute(t *testing.T) {
+	t.Parallel()
+	const (
+		missed = "Query condition missed key schema element: a"
+		shape  = "The provided starting key is invalid"
+		schema = "The provided key element does not match the schema"
+	)
+	var cases []faultCase
+	for _, c := range []struct{ start, condition, want string }{
+		{`{"a": {"S": "A"}, "b": {"N": "1"}}`, "z = :s", missed},
+		{`{"a": {"S": "A"}, "c": {"N": "1"}}`, "z = :s", missed},
+		{`{"a": {"S": "A"}, "z": {"S": "1"}}`, "z = :s", missed},
+		{`{"a": {"N": "1"}, "z": {"S": "1"}}`, "z = :s", schema},
+		{`{"b": {"S": "A"}, "z": {"S": "1"}}`, "z = :s", shape},
+		{`{"a": {"S": "A"}}`, "z = :s", shape},
+		{`{"a": {"S": "A"}, "b": {"N": "1"}}`, "a > :s", "Query key condition not supported"},
+		{`{"a": {"S": "A"}, "b": {"N": "1"}}`, "a = :s and z = :s", schema},
+		{`{"a": {"S": "A"}, "b": {"S": "1"}}`, "a = :s and z = :s", "Query condition missed key schema element: b"},
+	} {
+		cases = append(cases, faultCase{
+			operation: "Query", want: c.want,
+			request: fmt.Sprintf(`{"TableName": "fault", "KeyConditionExpression": %q, "ExpressionAttributeValues": {":s": {"S": "A"}}, "ExclusiveStartKey": %s}`, c.condition, c.start),
+		})
+	}
+	runFaults(t, cases)
+}
+
+// A start key of another segment is told before paths below keys: recorded on AWS by
+// a suite.
+func TestFaultD35_SegmentBeforePaths(t *testing.T) {
+	t.Parallel()
+	const key = `{"a": {"S": "A"}, "b": {"S": "B"}}`
+	current, classic := faultServers(t)
+	owner := -1
+	for _, s := range []*Server{current, classic} {
+		must(t, s, "PutItem", `{"TableName": "fault", "Item": `+key+`}`)
+	}
+	for segment := range 2 {
+		if strings.Contains(must(t, current, "Scan", fmt.Sprintf(`{"TableName": "fault", "Segment": %d, "TotalSegments": 2}`, segment)), `"Count":1`) {
+			owner = segment
+		}
+	}
+	if owner < 0 {
+		t.Fatal("no segment has the item")
+	}
+	request := func(segment int) string {
+		return fmt.Sprintf(`{"TableName": "fault", "Segment": %d, "TotalSegments": 2, "FilterExpression": "attribute_exists(a.b)", "ExclusiveStartKey": %s}`, segment, key)
+	}
+	checkFaults(t, current, classic, []faultCase{
+		{operation: "Scan", request: request(1 - owner), want: fmt.Sprintf("The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: 2 Segment: %d", 1-owner)},
+		{operation: "Scan", request: request(owner), want: "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: a"},
+	})
+}
+
+// Of more than ten failed constraints ten are told: those of Query leave
+// KeyConditions out first, those of Scan AttributesToGet. Recorded on AWS by a suite,
+// in the wording of its time; that Limit of a Query is told apart is recorded later.
+func TestFaultD35_TenConstraints(t *testing.T) {
+	t.Parallel()
+	_, classic := faultServers(t)
+	const shared = `"TableName": "abc;", "ReturnConsumedCapacity": "hi", "AttributesToGet": [], "IndexName": "abc;", "Select": "hi", "Limit": -1, "ConditionalOperator": "AN", `
+	for _, c := range []struct{ operation, members, told, untold string }{
+		{"Query", `"KeyConditions": {"a": {}, "b": {"ComparisonOperator": ""}}, "QueryFilter": {"a": {}, "b": {"ComparisonOperator": ""}, "c": {}}`, "queryFilter.c", "keyConditions.b"},
+		{"Scan", `"Segment": -1, "TotalSegments": -1, "ScanFilter": {"a": {}, "b": {"ComparisonOperator": ""}}`, "'totalSegments'", "'attributesToGet'"},
+	} {
+		_, err := classic.Call(t.Context(), c.operation, []byte(`{`+shared+c.members+`}`))
+		if err == nil {
+			t.Errorf("%s is accepted", c.operation)
+			continue
+		}
+		got := err.Error()
+		if !strings.Contains(got, "10 validation errors detected") || !strings.Contains(got, c.told) || strings.Contains(got, c.untold) {
+			t.Errorf("%s: %s, want ten with %s and without %s", c.operation, got, c.told, c.untold)
+		}
+	}
+}
+
+// Several HASH attributes are a key that a global index can have since November 2025,
+// so their order comes before the projection as that of any key, but a second one is
+// not refused; in a local index it is, before its projection.
+func TestFaultD35_SecondKeyBeforeProjection(t *testing.T) {
+	t.Parallel()
+	create := func(member string) string {
+		return `{"TableName": "new", "BillingMode": "PAY_PER_REQUEST",
+			"AttributeDefinitions": [{"AttributeName": "a", "AttributeType": "S"}, {"AttributeName": "b", "AttributeType": "S"}],
+			"KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}, {"AttributeName": "b", "KeyType": "RANGE"}], "` + member + `": [{"IndexName": "abc",
+			"KeySchema": [{"AttributeName": "a", "KeyType": "HASH"}, {"AttributeName": "b", "KeyType": "HASH"}], "Projection": {}}]}`
+	}
+	runFaults(t, []faultCase{
+		{operation: "CreateTable", request: create("GlobalSecondaryIndexes"), want: "One or more parameter values were invalid: Unknown ProjectionType: null"},
+		{operation: "CreateTable", request: create("LocalSecondaryIndexes"), want: "Invalid KeySchema: The second KeySchemaElement is not a RANGE key type"},
+	})
+}

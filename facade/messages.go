@@ -1,5 +1,7 @@
 package facade
 
+import "github.com/tabletop-emu/tabletop/facade/internal/legacy"
+
 // The texts of DynamoDB's errors. The number behind a text is its row in
 // testdata/messages.tsv, which says when it comes and who has seen it; test
 // cases carry the same number. "part of" stands behind what only begins or ends
@@ -109,36 +111,18 @@ const (
 
 // E, F, G. Expressions, placeholders, legacy parameters.
 const (
-	msgConditionFailed         = "The conditional request failed"                                                                                                             // 97
-	msgNamesWithoutExpr        = "ExpressionAttributeNames can only be specified when using expressions"                                                                      // 98
-	msgValuesWithoutExpr       = "ExpressionAttributeValues can only be specified when using expressions"                                                                     // 99
-	msgValuesWithoutExprNull   = "ExpressionAttributeValues can only be specified when using expressions: %s %s null"                                                         // 99, classic
-	msgValueInvalid            = "ExpressionAttributeValues contains invalid value: %s for key %s"                                                                            // 102
-	msgMixedStyles             = "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {%s} Expression parameters: {%s}" // 105
-	msgExpectedValueAndList    = msgInvalidParameterPrefix + "Value and AttributeValueList cannot be used together for Attribute: %s"                                         // 106
-	msgExpectedOperatorUnknown = msgInvalidParameterPrefix + "Invalid comparison operator"                                                                                    // 232
-	msgExpectedExistsOperator  = msgInvalidParameterPrefix + "Exists and ComparisonOperator cannot be used together for Attribute: %s"                                        // 107
-	msgExpectedOperatorAlone   = msgInvalidParameterPrefix + "Value or AttributeValueList must be used with ComparisonOperator: %s for Attribute: %s"                         // 108
-	msgExpectedListAlone       = msgInvalidParameterPrefix + "AttributeValueList can only be used with a ComparisonOperator for Attribute: %s"                                // 109
-	msgExpectedValueMissing    = msgInvalidParameterPrefix + "Value must be provided when Exists is %s for Attribute: %s"                                                     // 110
-	msgExpectedValueSurplus    = msgInvalidParameterPrefix + "Value cannot be used when Exists is false for Attribute: %s"                                                    // 111
-	msgLegacyArity             = msgInvalidParameterPrefix + "Invalid number of argument(s) for the %s ComparisonOperator"                                                    // 112
-	msgLegacyMixedTypes        = msgInvalidParameterPrefix + "AttributeValues inside AttributeValueList must be of same type"                                                 // 113
-	msgLegacyOperatorType      = msgInvalidParameterPrefix + "ComparisonOperator %s is not valid for %s AttributeValue type"                                                  // 114
-	msgLegacyBetweenOrder      = "The BETWEEN condition was provided a range where the lower bound is greater than the upper bound"                                           // 115
-	msgUpdateValueMissing      = msgInvalidParameterPrefix + "Only DELETE action is allowed when no attribute value is specified"                                             // 116
-	msgUpdateDeleteType        = msgInvalidParameterPrefix + "DELETE action with value is not supported for the type %s"                                                      // 117
-	msgUpdateStoredType        = "Type mismatch for attribute to update"                                                                                                      // 96
-	msgUpdateAddType           = msgInvalidParameterPrefix + "ADD action is not supported for the type %s"                                                                    // 118
-	msgLegacyOperatorAlone     = "ConditionalOperator cannot be used without Filter or Expected"                                                                              // 119
-	msgLegacyOperatorOne       = "ConditionalOperator can only be used when Filter or Expected has two or more elements"                                                      // 120
-	msgKeyConditionCount       = "Conditions can be of length 1 or 2 only"                                                                                                    // 123
-	msgDuplicateAttribute      = msgInvalidParameterPrefix + "Duplicate value in attribute name: %s"                                                                          // 121
+	msgConditionFailed       = "The conditional request failed"                                                                                                             // 97
+	msgNamesWithoutExpr      = "ExpressionAttributeNames can only be specified when using expressions"                                                                      // 98
+	msgValuesWithoutExpr     = "ExpressionAttributeValues can only be specified when using expressions"                                                                     // 99
+	msgValuesWithoutExprNull = "ExpressionAttributeValues can only be specified when using expressions: %s %s null"                                                         // 99, classic
+	msgValueInvalid          = "ExpressionAttributeValues contains invalid value: %s for key %s"                                                                            // 102
+	msgMixedStyles           = "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {%s} Expression parameters: {%s}" // 105
+	msgUpdateStoredType      = "Type mismatch for attribute to update"                                                                                                      // 96
 )
 
 // H. Query and Scan.
 const (
-	msgNoKeyCondition      = "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."                                                    // 122
+	msgNoKeyCondition      = legacy.MsgNoKeyCondition                                                                                                                            // 122
 	msgFilterOnKey         = "Filter Expression can only contain non-primary key attributes: Primary key attribute: %s"                                                          // 132
 	msgLegacyFilterOnKey   = "QueryFilter can only contain non-primary key attributes: Primary key attribute: %s"                                                                // 132b
 	msgIndexUnknown        = "The table does not have the specified index: %s"                                                                                                   // 133

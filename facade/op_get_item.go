@@ -96,7 +96,7 @@ func (v *validator) attributesToGet(names []string) {
 // projection returns what a read that has no other expression returns of an
 // item: nil is all of it. names are those of the expression.
 func (v *validator) projection(text *string, attributes []string, names map[string]string) (*expr.Projection, error) {
-	listed, err := legacyParameters{v}.projection(attributes)
+	listed, err := v.legacy().Projection(attributes)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -32,7 +33,7 @@ type conditionInput struct {
 	ConditionExpression       *string
 	ExpressionAttributeNames  map[string]string
 	ExpressionAttributeValues map[string]wire.Value
-	Expected                  map[string]expectedAttributeValue
+	Expected                  map[string]legacy.ExpectedAttributeValue
 	ConditionalOperator       *string
 }
 
@@ -45,7 +46,7 @@ func (in *conditionInput) legacy() []legacyMember {
 
 // constraints checks the members against the model.
 func (in *conditionInput) constraints(v *validator) {
-	legacyParameters{v}.expectedMembers(in.Expected)
+	v.legacy().CheckExpected(in.Expected)
 	v.joiningOperator(in.ConditionalOperator)
 }
 
@@ -174,7 +175,7 @@ func (v *validator) guard(in *conditionInput, p *expr.Placeholders, onFailure *s
 	g := guard{returnOld: is(onFailure, "ALL_OLD")}
 	var err error
 	if in.ConditionExpression == nil {
-		g.condition, err = legacyParameters{v}.expected(in.Expected, in.ConditionalOperator)
+		g.condition, err = v.legacy().Condition(in.Expected, in.ConditionalOperator)
 	} else {
 		g.condition, err = expr.ParseCondition(expr.ConditionExpression, *in.ConditionExpression, p)
 	}

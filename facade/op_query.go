@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -16,8 +17,8 @@ import (
 type queryInput struct {
 	readInput
 	KeyConditionExpression *string
-	KeyConditions          map[string]condition
-	QueryFilter            map[string]condition
+	KeyConditions          map[string]legacy.Condition
+	QueryFilter            map[string]legacy.Condition
 	ScanIndexForward       *wire.Flag
 }
 
@@ -35,9 +36,9 @@ func (in *queryInput) legacy() []legacyMember {
 func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error) {
 	v := s.validator("Query")
 	name := in.constraints(v)
-	legacy := legacyParameters{v}
-	legacy.conditionMembers("KeyConditions", in.KeyConditions)
-	legacy.conditionMembers("QueryFilter", in.QueryFilter)
+	parameters := v.legacy()
+	parameters.CheckConditions("KeyConditions", in.KeyConditions)
+	parameters.CheckConditions("QueryFilter", in.QueryFilter)
 	if err := v.constrained(); err != nil {
 		return nil, err
 	}
@@ -50,10 +51,10 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 		return nil, err
 	}
 	p := &readPlan{in: &in.readInput, v: v}
-	if p.filter, err = legacy.filter(in.QueryFilter, in.ConditionalOperator); err != nil {
+	if p.filter, err = parameters.Filter(in.QueryFilter, in.ConditionalOperator); err != nil {
 		return nil, err
 	}
-	if p.projection, err = legacy.projection(in.AttributesToGet); err != nil {
+	if p.projection, err = parameters.Projection(in.AttributesToGet); err != nil {
 		return nil, err
 	}
 	if err := in.startKeyValues(v); err != nil {
@@ -66,11 +67,11 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	if err := s.resolveRead(ctx, p, name); err != nil {
 		return nil, err
 	}
-	if err := p.checkStartKey(); err != nil {
-		return nil, err
-	}
 	key := p.key()
 	bound, err := keyCondition.Resolve(exprKeys(key.Hash), exprKeys(key.Range))
+	if failed := p.checkStartKey(err != nil && bound.Hash == nil); failed != nil {
+		return nil, failed
+	}
 	if err != nil {
 		return nil, v.expression(err)
 	}
@@ -110,7 +111,7 @@ func (p *readPlan) parseQuery(in *queryInput) (*expr.KeyCondition, error) {
 		if err := p.parseExpressions(placeholders); err != nil {
 			return nil, err
 		}
-		return legacyParameters{p.v}.keyConditions(in.KeyConditions)
+		return p.v.legacy().KeyConditions(in.KeyConditions)
 	}
 	keyCondition, err := expr.ParseKeyCondition(*in.KeyConditionExpression, placeholders)
 	if err != nil {

@@ -1,17 +1,19 @@
 package facade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 
 // scanInput is the request of Scan.
 type scanInput struct {
 	readInput
-	ScanFilter    map[string]condition
+	ScanFilter    map[string]legacy.Condition
 	Segment       *int32
 	TotalSegments *int32
 }
@@ -21,8 +23,8 @@ type scanInput struct {
 func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	v := s.validator("Scan")
 	name := in.constraints(v)
-	legacy := legacyParameters{v}
-	legacy.conditionMembers("ScanFilter", in.ScanFilter)
+	parameters := v.legacy()
+	parameters.CheckConditions("ScanFilter", in.ScanFilter)
 	v.atLeast("Segment", in.Segment, 0)
 	v.atMost("Segment", in.Segment, maxTotalSegments-1)
 	v.atLeast("TotalSegments", in.TotalSegments, 1)
@@ -38,10 +40,10 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 		return nil, err
 	}
 	p := &readPlan{in: &in.readInput, v: v}
-	if p.projection, err = legacy.projection(in.AttributesToGet); err != nil {
+	if p.projection, err = parameters.Projection(in.AttributesToGet); err != nil {
 		return nil, err
 	}
-	if p.filter, err = legacy.filter(in.ScanFilter, in.ConditionalOperator); err != nil {
+	if p.filter, err = parameters.Filter(in.ScanFilter, in.ConditionalOperator); err != nil {
 		return nil, err
 	}
 	if err := in.startKeyValues(v); err != nil {
@@ -70,13 +72,24 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 		return nil, err
 	}
 	for _, check := range []func() error{
-		p.checkStartKey, p.checkProjected, p.checkStartKeyOfTable, p.checkProjectionPaths, p.checkFilterPaths,
+		func() error { return p.checkStartKey(false) }, p.checkProjected, p.checkStartKeyOfTable,
 	} {
 		if err := check(); err != nil {
 			return nil, err
 		}
 	}
-	out, err := s.page(ctx, p, s.store.Scan(ctx, p.table, p.index, segment, total, p.startKey), true)
+	items := s.store.Scan(ctx, p.table, p.index, segment, total, p.startKey)
+	var out *readOutput
+	if err = cmp.Or(p.checkProjectionPaths(), p.checkFilterPaths()); err == nil {
+		out, err = s.page(ctx, p, items, true)
+	} else if p.startKey != nil && total > 1 {
+		for _, first := range items { // another segment's key is told before it
+			if errors.Is(first, store.ErrOtherSegment) {
+				err = first
+			}
+			break
+		}
+	}
 	if errors.Is(err, store.ErrOtherSegment) {
 		return nil, validationError(fmt.Sprintf(msgStartKeySegment, total, segment))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -19,7 +20,7 @@ type updateItemInput struct {
 	TableName        *string
 	Key              *wire.Item
 	UpdateExpression *string
-	AttributeUpdates map[string]attributeValueUpdate
+	AttributeUpdates map[string]legacy.AttributeValueUpdate
 	writeInput
 }
 
@@ -37,7 +38,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	v := s.validator("UpdateItem")
 	name := v.tableName(in.TableName)
 	v.required("Key", in.Key != nil)
-	legacyParameters{v}.updateMembers(in.AttributeUpdates)
+	v.legacy().CheckUpdates(in.AttributeUpdates)
 	in.constraints(v)
 	v.returnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
 	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
@@ -58,7 +59,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	}
 	var update *expr.Update
 	if in.UpdateExpression == nil {
-		update, err = legacyParameters{v}.update(in.AttributeUpdates)
+		update, err = v.legacy().Update(in.AttributeUpdates)
 	} else {
 		update, err = expr.ParseUpdate(*in.UpdateExpression, placeholders)
 	}

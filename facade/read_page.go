@@ -235,8 +235,10 @@ func (p *readPlan) unprojected(paths []expr.Path) []string {
 
 // checkStartKey checks the shape of ExclusiveStartKey: it has the key of the
 // table and, for an index, the index's key attributes. The types are those of
-// the key that the read goes by, unless that is a scan of the table.
-func (p *readPlan) checkStartKey() error {
+// the key that the read goes by, unless that is a scan of the table. onlyHash leaves
+// the sort key out: what the request asks of the partition key is wrong, which is
+// told before it.
+func (p *readPlan) checkStartKey(onlyHash bool) error {
 	if p.in.ExclusiveStartKey == nil {
 		return nil
 	}
@@ -259,7 +261,11 @@ func (p *readPlan) checkStartKey() error {
 	if scansTable {
 		return nil
 	}
-	for _, a := range p.key().Attributes() {
+	attributes := p.key().Attributes()
+	if onlyHash {
+		attributes = p.key().Hash
+	}
+	for _, a := range attributes {
 		switch value, ok := given[a.Name]; {
 		case !ok:
 			return validationError(shape)

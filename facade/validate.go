@@ -11,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -94,6 +95,8 @@ var memberOrder = map[string][]string{
 	"UpdateTable": {"AttributeDefinitions", "TableName", "BillingMode", "ProvisionedThroughput", "GlobalSecondaryIndexUpdates"},
 	"DeleteItem":  {"ReturnConsumedCapacity", "TableName", "ReturnValues", "ReturnItemCollectionMetrics", "ConditionalOperator", "Key"},
 	"GetItem":     {"ReturnConsumedCapacity", "AttributesToGet", "TableName", "Key"},
+	"Query":       {"Select", "IndexName", "ReturnConsumedCapacity", "QueryFilter", "TableName", "ConditionalOperator", "AttributesToGet", "Limit", "KeyConditions"},
+	"Scan":        {"Select", "IndexName", "Segment", "TotalSegments", "ReturnConsumedCapacity", "TableName", "ConditionalOperator", "ScanFilter", "Limit", "AttributesToGet"},
 	"PutItem":     {"ReturnConsumedCapacity", "TableName", "Item", "ConditionalOperator", "Expected", "ReturnValues", "ReturnItemCollectionMetrics"},
 	"UpdateItem":  {"ReturnConsumedCapacity", "TableName", "ReturnItemCollectionMetrics", "ReturnValues", "ConditionalOperator", "Key"},
 }
@@ -568,6 +571,26 @@ func checkPathsOutsideKeys(t *tabledef.Table, paths []expr.Path) error {
 	}
 	return nil
 }
+
+// legacy checks the parameters from before expressions, and refuses as v does.
+func (v *validator) legacy() legacy.Parameters {
+	return legacy.Parameters{By: legacyRefuser{v}, Current: v.current}
+}
+
+// legacyRefuser is a validator as package legacy asks for one.
+type legacyRefuser struct{ v *validator }
+
+func (r legacyRefuser) Required(member string, present bool) { r.v.required(member, present) }
+
+func (r legacyRefuser) Enum(member string, value *string, set ...string) {
+	r.v.enum(member, value, set...)
+}
+
+func (r legacyRefuser) Value(err error) error { return r.v.value(err) }
+
+func (r legacyRefuser) Reject(message string) error { return r.v.reject(message) }
+
+func (r legacyRefuser) Refuse(message string) error { return validationError(message) }
 
 // legacyGiven returns the names of the members that are there, in order.
 func legacyGiven(members ...legacyMember) []string {

@@ -19,8 +19,10 @@ import (
 //
 // Incremental exports behind a full one bring tables that only loads have written up
 // to date: what they deleted goes. Tables that a DynamoDB door has written since are
-// refused (TargetWritten), and so are those that a load of later exports wrote
-// (TargetNewer).
+// refused (TargetWritten): the door notes in _migration_schema that it writes, before its
+// first write, since what it deletes leaves nothing to find. The note goes with the
+// table; a door that serves it meanwhile is to be started again. Refused are, too, tables
+// that a load of later exports wrote, or began to write (TargetNewer).
 func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o LoadOptions) (*report.Report, error) {
 	p, err := Prepare(ctx, src, o)
 	if err != nil {

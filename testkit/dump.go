@@ -44,8 +44,9 @@ func (e *Env) Dump(table string) string {
 // with its rule, and its rows as in Dump. Tables are sorted by name, those of
 // instances other than the environment's with their full name; the tables that
 // the DynamoDB door keeps for itself are left out. Before the tables come, as
-// comments with their JSON, the instances, clusters and app profiles that were
-// created and the policies that were set; what exists implicitly is not shown.
+// comments with their JSON, the instances, clusters, app profiles, authorized
+// views and schema bundles that were created and the policies that were set; what
+// exists implicitly is not shown.
 func (e *Env) DumpAll() string {
 	e.tb.Helper()
 	var out []byte

@@ -61,6 +61,7 @@ type config struct {
 	dynamoDB          facade.Options
 	update            *migrate.UpdateMode // nil without UpdateFlag
 	adminDelay        time.Duration
+	backupBytes       int64
 	restarts          bool // see Env.restart
 }
 
@@ -163,7 +164,7 @@ func Start(tb testing.TB, opts ...Option) *Env {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	e := &Env{tb: tb, config: c, ctx: ctx, cancel: cancel, faults: &faults{clock: c.clock, seed: c.seed}, swept: c.clock.Now()}
 	e.dynamo.env, e.dynamo.faults = e, &faults{clock: c.clock, seed: c.seed}
-	e.store = engine.Options{Dir: c.dir, Now: c.clock.Now, Logger: c.logger, EagerGC: c.gc == GCEager}
+	e.store = engine.Options{Dir: c.dir, Now: c.clock.Now, Logger: c.logger, EagerGC: c.gc == GCEager, BackupBytes: c.backupBytes}
 	if c.restarts && c.dir == "" {
 		e.store.Dir, e.store.FS, e.store.NoSync = "/store", engine.NewMemFS(), true // nobody reads it after a crash
 	}

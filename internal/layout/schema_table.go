@@ -22,7 +22,7 @@ const (
 // that auto in it has come to, and the descriptor sets that the file names, whose
 // names go on the last.
 const (
-	schemaMapping     = "mapping"
+	SchemaMapping     = "mapping"
 	schemaJoiner      = "joiner"
 	schemaDescriptors = "descriptors/"
 )
@@ -55,7 +55,7 @@ func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 	for _, name := range slices.Sorted(maps.Keys(m.spec.Descriptors)) {
 		cells = append(cells, schemaDescriptors+name, string(m.spec.Descriptors[name]))
 	}
-	rows := []Row{row("", append(cells, "hash", lock.Hash, schemaJoiner, lock.Joiner, schemaMapping, string(text), "source", m.source)...)}
+	rows := []Row{row("", append(cells, "hash", lock.Hash, schemaJoiner, lock.Joiner, SchemaMapping, string(text), "source", m.source)...)}
 	names, types := map[string]bool{}, m.spec.Types()
 	for name := range types {
 		names[name] = true
@@ -105,7 +105,7 @@ func FromSchemaRows(table string, rows []Row) (*Mapping, error) {
 		switch {
 		case isDescriptor:
 			descriptors[name] = c.Value
-		case name == schemaMapping:
+		case name == SchemaMapping:
 			text = c.Value
 		case name == schemaJoiner:
 			joiner = string(c.Value)

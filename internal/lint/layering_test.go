@@ -45,6 +45,9 @@ var layers = []layerRule{
 	{folder: "facade/internal/wire", denied: slices.Concat(storage, network, mapped, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/internal/tabledef", module + "/internal/cells",
 	}), why: "the wire knows requests and values, and nothing of where they are kept"},
+	{folder: "facade/internal/legacy", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/internal/store", module + "/facade/internal/tabledef", "net/http", module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "parameters become expressions: what they act on is not theirs"},
 	{folder: "facade/internal/tabledef", denied: slices.Concat(storage, network, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/wire", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",

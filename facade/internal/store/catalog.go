@@ -86,8 +86,9 @@ type catalog struct {
 	tables map[string]*cachedTable // by name
 
 	// loaded are the times of the loads that the migration noted, by DynamoDB table, in
-	// microseconds. It is not changed after openCatalog.
+	// microseconds, as they were looked up at a time. Neither is changed after openCatalog.
 	loaded map[string]int64
+	looked time.Time
 
 	// ddl serializes the changes of definitions in this process. It is taken
 	// before a table's schema latch and before mu.
@@ -179,7 +180,7 @@ func (cat *catalog) remember(def *tabledef.Table, version []byte, fetched time.T
 		return nil, err
 	}
 	if old != nil && old.def.ID == def.ID {
-		l.sizes = old.layout.sizes
+		l.sizes, l.written = old.layout.sizes, old.layout.written
 	}
 	c := &cachedTable{def: def, version: version, fetched: fetched, layout: l}
 	for _, at := range def.FillTimes() {

@@ -35,6 +35,7 @@ type tableLayout struct {
 	// those that it does not change.
 	timeless bool
 	sizes    *sizes.Table
+	written  *writtenNote // nil: no load can have written the table
 }
 
 // indexLayout is how the entries of one index lie in Bigtable.
@@ -63,6 +64,12 @@ func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
 	}
 	if !def.Mapped {
 		m = nil // created before there was a mapping of that name
+	}
+	if m != nil {
+		l.written = &writtenNote{}
+		if _, loaded := cat.loaded[def.Name]; !loaded {
+			l.written.looked.Store(cat.looked.UnixNano())
+		}
 	}
 	if l.base = m; m == nil {
 		var err error

@@ -113,6 +113,11 @@ func (ts *tables) finishCreate(ctx context.Context, def *tabledef.Table, version
 	if err != nil {
 		return nil, err
 	}
+	if created {
+		if err := ts.forgetWritten(ctx, l); err != nil {
+			return nil, err
+		}
+	}
 	for i := range def.Indexes {
 		if _, err := ts.bt.EnsureTable(ctx, def.Indexes[i].BigtableTable, l.indexes[i].families(), nil); err != nil {
 			return nil, err
@@ -289,6 +294,7 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tablede
 // under way when an earlier process ended, and defines the tables of the
 // mappings that it does not know.
 func (ts *tables) openCatalog(ctx context.Context) error {
+	ts.cat.looked = ts.o.Now()
 	for _, m := range ts.o.Mappings { // first: nothing is written where one is refused
 		if err := ts.checkLoaded(ctx, m); err != nil {
 			return err

@@ -281,6 +281,9 @@ func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 // the token that it wrote tells that it was this very write. A write that
 // leaves no token, a delete, is repeatable.
 func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.RowFilter, muts []*btpb.Mutation) (bool, error) {
+	if err := w.wr.noteWrite(ctx, w.l); err != nil {
+		return false, err
+	}
 	onTrue, onFalse := muts, []*btpb.Mutation(nil)
 	if !holds {
 		onTrue, onFalse = onFalse, onTrue
@@ -529,6 +532,9 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 func (w *itemWrite) adopt(ctx context.Context) error {
 	state := btclient.OfColumn(lens.FamilyState, w.state)
 	muts := []*btpb.Mutation{btclient.SetCell(lens.FamilyState, w.state, adoptedOrder, append([]byte{stateLive}, w.wr.newToken()...))}
+	if err := w.wr.noteWrite(ctx, w.l); err != nil {
+		return err
+	}
 	// The item may have gone since: then nothing is to be left in its row.
 	there := btclient.Unless(state, w.occupied())
 	_, err := w.wr.bt.CheckAndMutate(ctx, w.l.table, w.row, there, muts, nil)

@@ -68,32 +68,71 @@ func At(rows []layout.Row, table string) time.Time {
 	return time.Time{}
 }
 
-// until is the column of the first row that tells [Until], where the time of its cells
-// does not.
-const until = "until"
+// Columns of the first row, beside those of its mapping: what tells [Until], where the
+// time of its cells does not; what tells [Unfinished]; and what a DynamoDB door leaves there,
+// which tells [Written].
+const (
+	until            = "until"
+	UnfinishedColumn = "unfinished"
+	WrittenColumn    = "written"
+)
 
 // SetUntil adds to the rows of a table the moment that its export is of.
-func SetUntil(rows []layout.Row, at time.Time) {
-	first := rows[0].Cells[0]
-	first.Qualifier, first.Value = []byte(until), []byte(at.UTC().Format(time.RFC3339Nano))
-	rows[0].Cells = append(rows[0].Cells, first) // the last, in their order
+func SetUntil(rows []layout.Row, at time.Time) { addMoment(rows, until, at) }
+
+// SetUnfinished adds to the rows of a table that a load of exports up to a moment has
+// begun.
+func SetUnfinished(rows []layout.Row, at time.Time) { addMoment(rows, UnfinishedColumn, at) }
+
+func addMoment(rows []layout.Row, column string, at time.Time) {
+	row := &rows[0]
+	row.Cells = append(row.Cells, layout.Cell{
+		Family: layout.SchemaFamily, Qualifier: []byte(column), Timestamp: row.Cells[0].Timestamp, Value: MomentValue(at),
+	})
+	slices.SortStableFunc(row.Cells, order)
 }
+
+// MomentValue is a moment as the columns hold it.
+func MomentValue(at time.Time) []byte { return []byte(at.UTC().Format(time.RFC3339Nano)) }
 
 // Until is the moment up to which the exports of the last load of a table tell its
 // items; zero where the rows do not tell.
 func Until(rows []layout.Row, table string) time.Time {
+	if at, ok := momentOf(rows, table, until); ok {
+		return at
+	}
+	return At(rows, table)
+}
+
+// Unfinished is the moment up to which the exports tell of which a load has begun and
+// not come to its end; zero where there is none.
+func Unfinished(rows []layout.Row, table string) time.Time {
+	at, _ := momentOf(rows, table, UnfinishedColumn)
+	return at
+}
+
+// Written reports whether a DynamoDB door may have written in a table since a load did:
+// the door notes it before its first write.
+func Written(rows []layout.Row, table string) bool {
+	_, written := momentOf(rows, table, WrittenColumn)
+	return written
+}
+
+// momentOf reads a column of the first row that holds a moment; zero for a text of
+// nobody's.
+func momentOf(rows []layout.Row, table, column string) (at time.Time, ok bool) {
 	for _, row := range rows {
 		if !slices.Equal(row.Key, layout.SchemaRowPrefix(table)) {
 			continue
 		}
 		for _, c := range row.Cells {
-			if string(c.Qualifier) == until {
-				at, _ := time.Parse(time.RFC3339Nano, string(c.Value)) // zero for a text of nobody's
-				return at
+			if string(c.Qualifier) == column {
+				at, _ := time.Parse(time.RFC3339Nano, string(c.Value))
+				return at, true
 			}
 		}
 	}
-	return At(rows, table)
+	return time.Time{}, false
 }
 
 // Moves tells where items that one mapping laid out lie otherwise by another one.

@@ -35,29 +35,51 @@ import (
 // what the exports say.
 
 // DoorWrites refuses, where the source has incremental exports, tables that a DynamoDB
-// door wrote: a [source.Error] that says how much. It has no warning.
+// door wrote: a [source.Error] that says how much of it can be counted. Without such
+// exports it warns: what the door deleted since the last load comes back.
 func (j *Job) DoorWrites(ctx context.Context, b *Bigtable) (warning string, err error) {
-	if j.Source.FullTime.IsZero() {
-		return "", nil
+	noted, err := j.Noted(ctx, b)
+	if err != nil {
+		return "", err
 	}
+	written := loadnote.Written(noted, j.Report.Target)
+	if written {
+		there, err := b.hasTable(ctx, j.Report.Target)
+		if err != nil {
+			return "", err
+		}
+		written, j.fresh = there, !there
+	}
+	switch {
+	case !j.Source.FullTime.IsZero():
+		return "", j.countDoorWrites(ctx, b, written)
+	case written:
+		return fmt.Sprintf("Bigtable table %s: a DynamoDB door has written there since the last load: what it deleted of the items of this source comes back", j.Report.Target), nil
+	}
+	return "", nil
+}
+
+// countDoorWrites is DoorWrites for a source with incremental exports; written says that
+// the door itself noted that it writes.
+func (j *Job) countDoorWrites(ctx context.Context, b *Bigtable, written bool) error {
 	// A door keeps the state of each item that it wrote in the item's row, and, where
 	// it took an entry out of an index, a tombstone.
 	items, example, err := b.countColumns(ctx, j.Report.Target, lens.FamilyState)
 	if err != nil {
-		return "", err
+		return err
 	}
 	gone := int64(0)
 	for _, x := range j.Indexes {
 		n, row, err := b.countColumns(ctx, x.TargetTable(), lens.FamilyTombstone)
 		if err != nil {
-			return "", err
+			return err
 		}
 		if gone += n; example == "" && n > 0 {
 			example = row + " of table " + x.TargetTable()
 		}
 	}
-	if items+gone == 0 {
-		return "", nil
+	if items+gone == 0 && !written {
+		return nil
 	}
 	var wrote []string
 	if items > 0 {
@@ -66,9 +88,30 @@ func (j *Job) DoorWrites(ctx context.Context, b *Bigtable) (warning string, err 
 	if gone > 0 { // of items that it deleted, which leave no state, or that moved
 		wrote = append(wrote, "taken away "+phrase.Counted(gone, "index row"))
 	}
-	return "", source.Damaged(source.TargetWritten, source.Position{}, nil,
-		"Bigtable table %s: a DynamoDB door has %s since the load, e.g. in row %s: the incremental exports may be older, and would undo that: load into another table, or delete this one first",
-		j.Report.Target, strings.Join(wrote, " and "), example)
+	did := "written since the load, and left nothing that can be counted, as deletes do"
+	if len(wrote) > 0 {
+		did = fmt.Sprintf("%s since the load, e.g. in row %s (items that it deleted cannot be counted)", strings.Join(wrote, " and "), example)
+	}
+	return source.Damaged(source.TargetWritten, source.Position{}, nil,
+		"Bigtable table %s: a DynamoDB door has %s: the incremental exports may be older, and would undo that: load into another table, or delete this one first",
+		j.Report.Target, did)
+}
+
+// hasTable reports whether there is such a table.
+func (b *Bigtable) hasTable(ctx context.Context, table string) (bool, error) {
+	_, err := b.hasRows(ctx, table)
+	if status.Code(err) == codes.NotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// hasRows reports whether a table has any; a NotFound error where there is no such table.
+func (b *Bigtable) hasRows(ctx context.Context, table string) (bool, error) {
+	for _, err := range b.Rows(ctx, btclient.Read{Table: table, Spans: []layout.Span{{}}, Filter: btclient.FirstCells(1), Limit: 1}) {
+		return err == nil, err
+	}
+	return false, nil
 }
 
 // OtherTime refuses an export that is older than the one of the last load, as
@@ -76,30 +119,32 @@ func (j *Job) DoorWrites(ctx context.Context, b *Bigtable) (warning string, err 
 // contradict their items. It warns of rows that a load of another full export wrote:
 // nothing says what is gone since.
 func (j *Job) OtherTime(ctx context.Context, b *Bigtable) (warning string, err error) {
-	noted, err := b.SchemaOf(ctx, j.Report.Target)
+	noted, err := j.Noted(ctx, b)
 	if err != nil {
 		return "", err
 	}
-	at, until := loadnote.At(noted, j.Report.Target), loadnote.Until(noted, j.Report.Target)
-	older := !j.Source.ExportTime.IsZero() && micros(j.Source.ExportTime) < micros(until)
+	table, ends := j.Report.Target, j.Source.ExportTime
+	at, until, how := loadnote.At(noted, table), loadnote.Until(noted, table), "was loaded with exports up to"
+	if begun := loadnote.Unfinished(noted, table); !begun.IsZero() && !begun.Before(until) {
+		until, how = begun, "is loaded in part with exports up to"
+	}
+	older := !ends.IsZero() && micros(ends) < micros(until)
 	if at.IsZero() || micros(at) == j.Micros && !older {
 		return "", nil
 	}
-	for _, err := range b.Rows(ctx, btclient.Read{Table: j.Report.Target, Spans: []layout.Span{{}}, Filter: btclient.FirstCells(1), Limit: 1}) {
-		if status.Code(err) == codes.NotFound {
-			return "", nil
-		}
-		if err != nil {
-			return "", err
-		}
-		if older {
-			return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s was loaded with exports up to %s, and the source ends at %s: what changed in between would be half undone: load the exports up to then, or into another table",
-				j.Report.Target, until.UTC().Format(time.RFC3339Nano), j.Source.ExportTime.UTC().Format(time.RFC3339Nano))
-		}
-		return fmt.Sprintf("Bigtable table %s was loaded at another time, %s: what was deleted since stays, and every cell that has no time of its own is written again, at %s, beside the one that is there; load the full export of that time with the incremental ones since, or into another table",
-			j.Report.Target, at.Format(time.RFC3339Nano), time.UnixMicro(j.Micros).UTC().Format(time.RFC3339Nano)), nil
+	switch there, err := b.hasRows(ctx, table); {
+	case status.Code(err) == codes.NotFound:
+		return "", nil
+	case err != nil:
+		return "", err
+	case !there:
+		return "", nil
+	case older:
+		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s %s %s, and the source ends at %s: what changed in between would be half undone: load the exports up to then, or into another table",
+			table, how, until.UTC().Format(time.RFC3339Nano), ends.UTC().Format(time.RFC3339Nano))
 	}
-	return "", nil
+	return fmt.Sprintf("Bigtable table %s was loaded at another time, %s: what was deleted since stays, and every cell that has no time of its own is written again, at %s, beside the one that is there; load the full export of that time with the incremental ones since, or into another table",
+		table, at.Format(time.RFC3339Nano), time.UnixMicro(j.Micros).UTC().Format(time.RFC3339Nano)), nil
 }
 
 // countColumns counts the bookkeeping of items in one family of a table, and names a
@@ -130,7 +175,7 @@ func (j *Job) catchUp(ctx context.Context, b *Bigtable) error {
 		return nil
 	}
 	c := &catchUp{j: j, b: b, was: j.Mapping}
-	noted, err := b.SchemaOf(ctx, j.Report.Target)
+	noted, err := j.Noted(ctx, b)
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,11 @@ type Job struct {
 	// collected says that the table has been without its garbage since then.
 	collected bool
 
+	// What is noted of the table in layout.SchemaTable, once it has been read.
+	noted    []layout.Row
+	notedNow bool
+	fresh    bool // what a door noted there is of an earlier table
+
 	Warnings []string // of the inference, or that a given mapping may not be meant for the table
 }
 

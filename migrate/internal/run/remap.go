@@ -26,7 +26,7 @@ import (
 // the two layouts, and no later one would take the old cells away: a [source.Error],
 // unless Options.Remap lets it. What else differs is a warning; "" for none.
 func (j *Job) Remaps(ctx context.Context, b *Bigtable) (warning string, err error) {
-	noted, err := b.SchemaOf(ctx, j.Report.Target)
+	noted, err := j.Noted(ctx, b)
 	if err != nil {
 		return "", err
 	}

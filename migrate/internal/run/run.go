@@ -43,14 +43,23 @@ func (r *Run) LoadAll(ctx context.Context) error {
 	}
 	for i, j := range r.Jobs {
 		err := r.Report.Check("load", j.Report.Target, func() (string, error) {
+			unfinished, err := j.beginNote(ctx, r.B)
+			if err != nil {
+				return "", err
+			}
 			if err := j.catchUp(ctx, r.B); err != nil {
 				return "", err
 			}
 			// Before the rows, so that the next load knows of one that was cut off.
-			if _, err := j.writeSchema(ctx, r.B); err != nil {
+			if _, err := j.writeSchema(ctx, r.B, unfinished); err != nil {
 				return "", err
 			}
-			err := j.load(ctx, r.B, c, i)
+			if err := j.load(ctx, r.B, c, i); err != nil {
+				return "", err
+			}
+			if unfinished {
+				err = j.endNote(ctx, r.B)
+			}
 			return phrase.Counted(j.Report.Items, "item"), err
 		})
 		if err != nil {
@@ -170,7 +179,7 @@ func (r *Run) LoadAgain(ctx context.Context, j *Job) (string, error) {
 	}
 	written, unchanged := j.Report.CellsWritten, j.Report.CellsUnchanged
 	j.Report.CellsWritten, j.Report.CellsUnchanged = first.CellsWritten, first.CellsUnchanged
-	if changed, err := j.writeSchema(ctx, r.B); err != nil {
+	if changed, err := j.writeSchema(ctx, r.B, false); err != nil {
 		return "", err
 	} else if changed > 0 {
 		r.Report.Fail(report.Failure{Kind: report.NotIdempotent, Table: layout.SchemaTable, Want: "nothing to write", Got: phrase.Counted(int64(changed), "row") + " written again"})

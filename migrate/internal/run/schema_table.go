@@ -53,39 +53,98 @@ func (b *Bigtable) SchemaOf(ctx context.Context, table string) ([]layout.Row, er
 	return rows, nil
 }
 
+// Noted are the rows of layout.SchemaTable of the job's table, as they were when the job
+// first asked, or wrote them.
+func (j *Job) Noted(ctx context.Context, b *Bigtable) (rows []layout.Row, err error) {
+	if !j.notedNow {
+		j.noted, err = b.SchemaOf(ctx, j.Report.Target)
+		j.notedNow = err == nil
+	}
+	return j.noted, err
+}
+
+// beginNote notes that a load begins, of exports that end at another moment than what is
+// there: one that is cut off leaves items of both. It reports whether endNote is to
+// take that back.
+func (j *Job) beginNote(ctx context.Context, b *Bigtable) (unfinished bool, err error) {
+	table, ends := j.Report.Target, j.Source.ExportTime
+	if j.Mapping.Spec() == nil || ends.IsZero() {
+		return false, nil
+	}
+	noted, err := j.Noted(ctx, b)
+	if err != nil {
+		return false, err
+	}
+	begun := loadnote.Unfinished(noted, table)
+	if begun.IsZero() && micros(loadnote.Until(noted, table)) == micros(ends) {
+		return false, nil
+	}
+	// Where there is no note yet, nothing is there that a catch-up could take away.
+	if at := loadnote.At(noted, table); !at.IsZero() && !begun.Equal(ends) {
+		err = b.changeNote(ctx, table, btclient.SetCell(layout.SchemaFamily, []byte(loadnote.UnfinishedColumn), micros(at), loadnote.MomentValue(ends)))
+	}
+	return true, err
+}
+
+// endNote notes that the load is at its end.
+func (j *Job) endNote(ctx context.Context, b *Bigtable) error {
+	j.noted, j.notedNow = nil, false
+	return b.changeNote(ctx, j.Report.Target, btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.UnfinishedColumn), 0, 0))
+}
+
+// changeNote changes the first of the rows of a table.
+func (b *Bigtable) changeNote(ctx context.Context, table string, m *btpb.Mutation) error {
+	refused, err := b.MutateRows(ctx, layout.SchemaTable, []*btpb.MutateRowsRequest_Entry{{RowKey: layout.SchemaRowPrefix(table), Mutations: []*btpb.Mutation{m}}})
+	if err == nil && len(refused) > 0 {
+		err = refused[0].Err
+	}
+	return err
+}
+
 // writeSchema makes the rows of layout.SchemaTable that are of the job's table
 // those of its mapping, each row at once. Rows that are so already are not
-// written; changed is how many were.
-func (j *Job) writeSchema(ctx context.Context, b *Bigtable) (changed int, err error) {
+// written; changed is how many were. What a door notes there stays, unless it is of an
+// earlier table. The load is noted as unfinished if it is to be.
+func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (changed int, err error) {
 	want, err := j.schemaRows()
 	if err != nil || want == nil {
 		return 0, err
 	}
+	if unfinished {
+		loadnote.SetUnfinished(want, j.Source.ExportTime)
+	}
 	if _, err := b.MakeTable(ctx, layout.SchemaTable, SchemaFamilies); err != nil {
 		return 0, err
 	}
-	got, err := b.SchemaOf(ctx, j.Report.Target)
+	got, err := j.Noted(ctx, b)
 	if err != nil {
 		return 0, err
 	}
+	j.noted, j.notedNow = nil, false
+	got, doors := cutDoorNote(got)
 	there := map[string]string{}
 	for _, row := range got {
 		there[string(row.Key)] = string(rowtext.FormatRow(nil, row))
 	}
 	var entries []writeEntry
-	replace := func(key []byte, content []layout.Cell) {
-		e := &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{btclient.DeleteRow()}}
-		e.Mutations = btclient.AppendSets(e.GetMutations(), content)
+	replace := func(key []byte, gone []*btpb.Mutation, content []layout.Cell) {
+		e := &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: btclient.AppendSets(gone, content)}
 		entries = append(entries, writeEntry{MutateRowsRequest_Entry: e})
 	}
-	for _, row := range want {
-		if there[string(row.Key)] != string(rowtext.FormatRow(nil, row)) {
-			replace(row.Key, row.Cells)
-		}
+	for i, row := range want {
+		was := there[string(row.Key)]
 		delete(there, string(row.Key))
+		if same := was == string(rowtext.FormatRow(nil, row)); same && (i > 0 || !doors || !j.fresh) {
+			continue
+		}
+		gone := []*btpb.Mutation{btclient.DeleteRow()}
+		if i == 0 && !j.fresh { // a door may note something just now: all but that goes
+			gone = noteDeletes(got, row.Key)
+		}
+		replace(row.Key, gone, row.Cells)
 	}
 	for _, key := range slices.Sorted(maps.Keys(there)) { // of attributes that the mapping has no more
-		replace([]byte(key), nil)
+		replace([]byte(key), []*btpb.Mutation{btclient.DeleteRow()}, nil)
 	}
 	// None of this is of an item: it is not counted, and no dead letter.
 	uncounted := *j
@@ -97,6 +156,32 @@ func (j *Job) writeSchema(ctx context.Context, b *Bigtable) (changed int, err er
 		}
 	}
 	return len(entries), nil
+}
+
+// cutDoorNote returns rows without what a door noted in the first, and whether there was
+// something.
+func cutDoorNote(rows []layout.Row) (rest []layout.Row, noted bool) {
+	rest = slices.Clone(rows)
+	for i, row := range rest {
+		rest[i].Cells = slices.DeleteFunc(slices.Clone(row.Cells), func(c layout.Cell) bool { return string(c.Qualifier) == loadnote.WrittenColumn })
+		noted = noted || len(rest[i].Cells) < len(row.Cells)
+	}
+	return rest, noted
+}
+
+// noteDeletes deletes what is in the row of a key, column by column.
+func noteDeletes(rows []layout.Row, key []byte) (muts []*btpb.Mutation) {
+	for _, row := range rows {
+		if !slices.Equal(row.Key, key) {
+			continue
+		}
+		for i, c := range row.Cells {
+			if i == 0 || !slices.Equal(c.Qualifier, row.Cells[i-1].Qualifier) {
+				muts = append(muts, btclient.DeleteColumn(c.Family, c.Qualifier, 0, 0))
+			}
+		}
+	}
+	return muts
 }
 
 // compareSchema compares the rows of layout.SchemaTable that are of the job's
@@ -114,6 +199,7 @@ func (r *Run) compareSchema(ctx context.Context, j *Job, required bool) error {
 	if len(got) == 0 && !required {
 		return nil
 	}
+	got, _ = cutDoorNote(got) // what a door wrote differs by itself
 	return r.Report.Check("schema table", layout.SchemaTable, func() (string, error) {
 		there := map[string]layout.Row{}
 		for _, row := range got {

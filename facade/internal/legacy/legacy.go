@@ -1,7 +1,13 @@
-package facade
+// Package legacy has the parameters from before expressions: Expected,
+// AttributeUpdates, AttributesToGet, KeyConditions, QueryFilter, ScanFilter,
+// ConditionalOperator. They are checked by their own rules and then written as
+// expressions, so that there is one evaluator. What is written has passed all
+// checks: the limits of expressions do not hold for it, and no error speaks of it.
+package legacy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,31 +17,43 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// The parameters from before expressions: Expected, AttributeUpdates,
-// AttributesToGet, KeyConditions, QueryFilter, ScanFilter, ConditionalOperator.
-// They are checked by their own rules and then written as expressions, so that there is
-// one evaluator. What is written has passed all checks: the limits of
-// expressions do not hold for it, and no error speaks of it.
+// Refuser checks the members of the request that the parameters are in.
+type Refuser interface {
+	// Required and Enum record a constraint of the model that a member does not
+	// satisfy.
+	Required(member string, present bool)
+	Enum(member string, value *string, set ...string)
+	// Value is the error of a value that could not be decoded.
+	Value(err error) error
+	// Reject is the failure of a value or a name, and Refuse one that is the same
+	// in all wordings.
+	Reject(message string) error
+	Refuse(message string) error
+}
 
-// legacyParameters checks these parameters, and refuses as v does.
-type legacyParameters struct{ v *validator }
+// Parameters checks these parameters, and refuses as By does.
+type Parameters struct {
+	By      Refuser
+	Current bool // in the newer wording
+}
 
-// condition is one element of KeyConditions, QueryFilter or ScanFilter.
-type condition struct {
+// Condition is one element of KeyConditions, QueryFilter or ScanFilter.
+type Condition struct {
 	AttributeValueList []wire.Value
 	ComparisonOperator *string
 }
 
-// expectedAttributeValue is one element of Expected.
-type expectedAttributeValue struct {
+// ExpectedAttributeValue is one element of Expected. A request that has something
+// else in its place is answered with the name of the type, as the model has it.
+type ExpectedAttributeValue struct {
 	Value              *wire.Value
 	Exists             *wire.Flag
 	ComparisonOperator *string
 	AttributeValueList []wire.Value
 }
 
-// attributeValueUpdate is one element of AttributeUpdates.
-type attributeValueUpdate struct {
+// AttributeValueUpdate is one element of AttributeUpdates.
+type AttributeValueUpdate struct {
 	Value  *wire.Value
 	Action *string
 }
@@ -55,50 +73,50 @@ var keyOperators = map[string]expr.RangeOperator{
 // comparisonText writes the operators that have two operands.
 var comparisonText = map[string]string{"EQ": "=", "NE": "<>", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
 
-// conditionMembers checks the elements against the model.
-func (p legacyParameters) conditionMembers(member string, conditions map[string]condition) {
-	for _, name := range sortedKeys(conditions) {
+// CheckConditions checks the elements against the model.
+func (p Parameters) CheckConditions(member string, conditions map[string]Condition) {
+	for _, name := range sorted(conditions) {
 		path := member + "." + name + ".member.ComparisonOperator"
-		p.v.required(path, conditions[name].ComparisonOperator != nil)
-		p.v.enum(path, conditions[name].ComparisonOperator, comparisonOperators...)
+		p.By.Required(path, conditions[name].ComparisonOperator != nil)
+		p.By.Enum(path, conditions[name].ComparisonOperator, comparisonOperators...)
 	}
 }
 
-func (p legacyParameters) expectedMembers(expected map[string]expectedAttributeValue) {
-	if p.v.current {
+func (p Parameters) CheckExpected(expected map[string]ExpectedAttributeValue) {
+	if p.Current {
 		return // its own check, see expectedPart
 	}
-	for _, name := range sortedKeys(expected) {
-		p.v.enum("Expected."+name+".member.ComparisonOperator", expected[name].ComparisonOperator, comparisonOperators...)
+	for _, name := range sorted(expected) {
+		p.By.Enum("Expected."+name+".member.ComparisonOperator", expected[name].ComparisonOperator, comparisonOperators...)
 	}
 }
 
-func (p legacyParameters) updateMembers(updates map[string]attributeValueUpdate) {
-	for _, name := range sortedKeys(updates) {
-		p.v.enum("AttributeUpdates."+name+".member.Action", updates[name].Action, "ADD", "PUT", "DELETE")
+func (p Parameters) CheckUpdates(updates map[string]AttributeValueUpdate) {
+	for _, name := range sorted(updates) {
+		p.By.Enum("AttributeUpdates."+name+".member.Action", updates[name].Action, "ADD", "PUT", "DELETE")
 	}
 }
 
 // name checks a name that stands for itself, outside of expressions and items.
-func (p legacyParameters) name(attribute string) error {
+func (p Parameters) name(attribute string) error {
 	switch {
 	case attribute == "":
-		return p.v.reject(wire.MsgEmptyName)
+		return p.By.Reject(wire.MsgEmptyName)
 	case len(attribute) > attr.MaxNameBytes:
-		return p.v.value(&attr.Error{Problem: attr.LongName, Text: attribute})
+		return p.By.Value(&attr.Error{Problem: attr.LongName, Text: attribute})
 	}
 	return nil
 }
 
 // operands checks the name of a condition and its values, which it returns.
-func (p legacyParameters) operands(attribute, operator string, list []wire.Value) ([]attr.Value, error) {
+func (p Parameters) operands(attribute, operator string, list []wire.Value) ([]attr.Value, error) {
 	if err := p.name(attribute); err != nil {
 		return nil, err
 	}
 	values := make([]attr.Value, len(list))
 	for i, given := range list {
 		if given.Err != nil {
-			return nil, p.v.value(given.Err)
+			return nil, p.By.Value(given.Err)
 		}
 		values[i] = given.Value
 	}
@@ -106,7 +124,7 @@ func (p legacyParameters) operands(attribute, operator string, list []wire.Value
 }
 
 // checkComparison checks number and types of a comparison's arguments.
-func (p legacyParameters) checkComparison(operator string, values []attr.Value) error {
+func (p Parameters) checkComparison(operator string, values []attr.Value) error {
 	arity := 1
 	switch operator {
 	case "NULL", "NOT_NULL":
@@ -117,11 +135,11 @@ func (p legacyParameters) checkComparison(operator string, values []attr.Value) 
 		arity = max(1, len(values))
 	}
 	if len(values) != arity {
-		return p.v.reject(fmt.Sprintf(msgLegacyArity, operator))
+		return p.By.Reject(fmt.Sprintf(msgLegacyArity, operator))
 	}
 	for _, value := range values {
 		if value.Type != values[0].Type {
-			return p.v.reject(msgLegacyMixedTypes)
+			return p.By.Reject(msgLegacyMixedTypes)
 		}
 		comparable := true
 		switch operator {
@@ -131,12 +149,12 @@ func (p legacyParameters) checkComparison(operator string, values []attr.Value) 
 			comparable = value.Type == attr.S || value.Type == attr.B
 		}
 		if !comparable {
-			return p.v.reject(fmt.Sprintf(msgLegacyOperatorType, operator, value.Type))
+			return p.By.Reject(fmt.Sprintf(msgLegacyOperatorType, operator, value.Type))
 		}
 	}
 	if operator == "BETWEEN" {
 		if c, ok := attr.Compare(values[0], values[1]); ok && c > 0 {
-			return p.v.reject(msgLegacyBetweenOrder)
+			return p.By.Reject(msgLegacyBetweenOrder)
 		}
 	}
 	return nil
@@ -144,28 +162,28 @@ func (p legacyParameters) checkComparison(operator string, values []attr.Value) 
 
 // joint checks ConditionalOperator for n conditions and returns the word to
 // join them with.
-func (p legacyParameters) joint(operator *string, n int) (string, error) {
+func (p Parameters) joint(operator *string, n int) (string, error) {
 	if operator == nil {
 		return " AND ", nil
 	}
 	switch n {
 	case 0:
-		return "", p.v.reject(msgLegacyOperatorAlone)
+		return "", p.By.Reject(msgLegacyOperatorAlone)
 	case 1:
-		return "", p.v.reject(msgLegacyOperatorOne)
+		return "", p.By.Reject(msgLegacyOperatorOne)
 	}
 	return " " + *operator + " ", nil
 }
 
-// filter turns a QueryFilter or ScanFilter into a condition, nil for none.
-func (p legacyParameters) filter(conditions map[string]condition, operator *string) (*expr.Condition, error) {
+// Filter turns a QueryFilter or ScanFilter into a condition, nil for none.
+func (p Parameters) Filter(conditions map[string]Condition, operator *string) (*expr.Condition, error) {
 	joint, err := p.joint(operator, len(conditions))
 	if err != nil || len(conditions) == 0 {
 		return nil, err
 	}
-	var l legacyText
+	var l text
 	var parts []string
-	for _, name := range sortedKeys(conditions) {
+	for _, name := range sorted(conditions) {
 		operator := *conditions[name].ComparisonOperator
 		values, err := p.operands(name, operator, conditions[name].AttributeValueList)
 		if err != nil {
@@ -176,15 +194,15 @@ func (p legacyParameters) filter(conditions map[string]condition, operator *stri
 	return expr.ParseCondition(expr.FilterExpression, strings.Join(parts, joint), l.placeholders())
 }
 
-// expected turns Expected into a condition, nil for none.
-func (p legacyParameters) expected(expected map[string]expectedAttributeValue, operator *string) (*expr.Condition, error) {
+// Condition turns Expected into a condition, nil for none.
+func (p Parameters) Condition(expected map[string]ExpectedAttributeValue, operator *string) (*expr.Condition, error) {
 	joint, err := p.joint(operator, len(expected))
 	if err != nil || len(expected) == 0 {
 		return nil, err
 	}
-	var l legacyText
+	var l text
 	var parts []string
-	for _, name := range sortedKeys(expected) {
+	for _, name := range sorted(expected) {
 		operator, list, err := p.expectedPart(name, expected[name])
 		if err != nil {
 			return nil, err
@@ -199,13 +217,13 @@ func (p legacyParameters) expected(expected map[string]expectedAttributeValue, o
 }
 
 // expectedPart returns the comparison that an element of Expected stands for.
-func (p legacyParameters) expectedPart(name string, e expectedAttributeValue) (operator string, list []wire.Value, err error) {
+func (p Parameters) expectedPart(name string, e ExpectedAttributeValue) (operator string, list []wire.Value, err error) {
 	list = e.AttributeValueList
 	if e.Value != nil {
 		list = []wire.Value{*e.Value}
 	}
-	refuse := func(text string, args ...any) (string, []wire.Value, error) {
-		return "", nil, p.v.reject(fmt.Sprintf(text, args...))
+	refuse := func(format string, args ...any) (string, []wire.Value, error) {
+		return "", nil, p.By.Reject(fmt.Sprintf(format, args...))
 	}
 	if err := p.name(name); err != nil {
 		return "", nil, err
@@ -225,7 +243,7 @@ func (p legacyParameters) expectedPart(name string, e expectedAttributeValue) (o
 		return *e.ComparisonOperator, list, nil
 	}
 	if e.Value != nil && e.Value.Err != nil {
-		return "", nil, p.v.value(e.Value.Err)
+		return "", nil, p.By.Value(e.Value.Err)
 	}
 	switch exists := e.Exists == nil || bool(*e.Exists); {
 	case exists && e.Value == nil:
@@ -243,9 +261,9 @@ func (p legacyParameters) expectedPart(name string, e expectedAttributeValue) (o
 	}
 }
 
-// projection turns AttributesToGet into a projection onto top-level attributes,
+// Projection turns AttributesToGet into a projection onto top-level attributes,
 // nil for none.
-func (p legacyParameters) projection(attributes []string) (*expr.Projection, error) {
+func (p Parameters) Projection(attributes []string) (*expr.Projection, error) {
 	if attributes == nil {
 		return nil, nil
 	}
@@ -256,7 +274,7 @@ func (p legacyParameters) projection(attributes []string) (*expr.Projection, err
 			return nil, err
 		}
 		if seen[name] {
-			return nil, p.v.reject(fmt.Sprintf(msgDuplicateAttribute, name))
+			return nil, p.By.Reject(fmt.Sprintf(msgDuplicateAttribute, name))
 		}
 		seen[name] = true
 		paths[i] = expr.AttributePath(name)
@@ -264,10 +282,10 @@ func (p legacyParameters) projection(attributes []string) (*expr.Projection, err
 	return expr.ProjectionOf(paths...), nil
 }
 
-// keyConditions turns KeyConditions into a key condition.
-func (p legacyParameters) keyConditions(conditions map[string]condition) (*expr.KeyCondition, error) {
+// KeyConditions turns KeyConditions into a key condition.
+func (p Parameters) KeyConditions(conditions map[string]Condition) (*expr.KeyCondition, error) {
 	var terms []expr.KeyTerm
-	for _, name := range sortedKeys(conditions) {
+	for _, name := range sorted(conditions) {
 		operator := *conditions[name].ComparisonOperator
 		values, err := p.operands(name, operator, conditions[name].AttributeValueList)
 		if err != nil {
@@ -280,22 +298,22 @@ func (p legacyParameters) keyConditions(conditions map[string]condition) (*expr.
 		terms = append(terms, term)
 	}
 	switch n := len(conditions); {
-	case n == 0 && p.v.current:
-		return nil, validationError(msgNoKeyCondition)
-	case (n < 1 || n > 2) && !p.v.current:
-		return nil, validationError(msgKeyConditionCount)
+	case n == 0 && p.Current:
+		return nil, p.By.Refuse(MsgNoKeyCondition)
+	case (n < 1 || n > 2) && !p.Current:
+		return nil, p.By.Refuse(msgKeyConditionCount)
 	}
 	return expr.KeyConditionOf(terms...), nil
 }
 
-// update turns AttributeUpdates into an update, nil for none.
-func (p legacyParameters) update(updates map[string]attributeValueUpdate) (*expr.Update, error) {
+// Update turns AttributeUpdates into an update, nil for none.
+func (p Parameters) Update(updates map[string]AttributeValueUpdate) (*expr.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil
 	}
-	var l legacyText
+	var l text
 	clauses := map[string][]string{}
-	for _, name := range sortedKeys(updates) {
+	for _, name := range sorted(updates) {
 		action, err := p.checkUpdate(name, updates[name])
 		if err != nil {
 			return nil, err
@@ -303,15 +321,15 @@ func (p legacyParameters) update(updates map[string]attributeValueUpdate) (*expr
 		section, clause := l.clause(name, action, updates[name].Value)
 		clauses[section] = append(clauses[section], clause)
 	}
-	var text []string
-	for _, section := range sortedKeys(clauses) {
-		text = append(text, section+" "+strings.Join(clauses[section], ", "))
+	var sections []string
+	for _, section := range sorted(clauses) {
+		sections = append(sections, section+" "+strings.Join(clauses[section], ", "))
 	}
-	return expr.ParseUpdate(strings.Join(text, " "), l.placeholders())
+	return expr.ParseUpdate(strings.Join(sections, " "), l.placeholders())
 }
 
 // checkUpdate checks an element of AttributeUpdates and returns its action.
-func (p legacyParameters) checkUpdate(name string, u attributeValueUpdate) (action string, err error) {
+func (p Parameters) checkUpdate(name string, u AttributeValueUpdate) (action string, err error) {
 	if err := p.name(name); err != nil {
 		return "", err
 	}
@@ -321,29 +339,29 @@ func (p legacyParameters) checkUpdate(name string, u attributeValueUpdate) (acti
 	}
 	if u.Value == nil {
 		if action != "DELETE" {
-			return "", validationError(msgUpdateValueMissing)
+			return "", p.By.Refuse(msgUpdateValueMissing)
 		}
 		return action, nil
 	}
 	if u.Value.Err != nil {
-		return "", p.v.value(u.Value.Err)
+		return "", p.By.Value(u.Value.Err)
 	}
 	switch t := u.Value.Value.Type; {
 	case action == "DELETE" && !t.IsSet():
-		return "", validationError(fmt.Sprintf(msgUpdateDeleteType, t))
+		return "", p.By.Refuse(fmt.Sprintf(msgUpdateDeleteType, t))
 	case action == "ADD" && t != attr.N && t != attr.L && !t.IsSet():
-		return "", validationError(fmt.Sprintf(msgUpdateAddType, t))
+		return "", p.By.Refuse(fmt.Sprintf(msgUpdateAddType, t))
 	}
 	return action, nil
 }
 
-// legacyText writes an expression and collects its placeholders.
-type legacyText struct {
+// text writes an expression and collects its placeholders.
+type text struct {
 	names  map[string]string
 	values map[string]attr.Value
 }
 
-func (l *legacyText) name(attribute string) string {
+func (l *text) name(attribute string) string {
 	if l.names == nil {
 		l.names = map[string]string{}
 	}
@@ -352,7 +370,7 @@ func (l *legacyText) name(attribute string) string {
 	return placeholder
 }
 
-func (l *legacyText) value(value attr.Value) string {
+func (l *text) value(value attr.Value) string {
 	if l.values == nil {
 		l.values = map[string]attr.Value{}
 	}
@@ -362,12 +380,12 @@ func (l *legacyText) value(value attr.Value) string {
 }
 
 // placeholders returns those of everything written so far.
-func (l *legacyText) placeholders() *expr.Placeholders {
+func (l *text) placeholders() *expr.Placeholders {
 	return expr.UnlimitedPlaceholders(l.names, l.values)
 }
 
 // comparison writes a comparison that has been checked.
-func (l *legacyText) comparison(attribute, operator string, values []attr.Value) string {
+func (l *text) comparison(attribute, operator string, values []attr.Value) string {
 	name := l.name(attribute)
 	operands := make([]string, len(values))
 	for i, value := range values {
@@ -394,7 +412,7 @@ func (l *legacyText) comparison(attribute, operator string, values []attr.Value)
 }
 
 // clause writes an element of AttributeUpdates that has been checked.
-func (l *legacyText) clause(attribute, action string, value *wire.Value) (section, clause string) {
+func (l *text) clause(attribute, action string, value *wire.Value) (section, clause string) {
 	name := l.name(attribute)
 	switch {
 	case value == nil:
@@ -407,3 +425,6 @@ func (l *legacyText) clause(attribute, action string, value *wire.Value) (sectio
 		return "SET", name + " = " + l.value(value.Value)
 	}
 }
+
+// sorted returns the names of a map in order.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,222 @@
+package emu
+
+import (
+	"context"
+	"slices"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/bundle"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// A schema bundle is a resource under its table, and lives as an authorized view
+// does. What it holds is checked by package bundle, and returned as it came.
+
+// CreateSchemaBundle adds a bundle to a table: a descriptor set that links, or
+// schemas of Avro that stand alone.
+func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.CreateSchemaBundleRequest) (*longrunningpb.Operation, error) {
+	if err := parseTable("parent", req.GetParent()); err != nil {
+		return nil, err
+	}
+	if err := s.checkID("schema_bundle_id", req.GetSchemaBundleId()); err != nil {
+		return nil, err
+	}
+	b := &btapb.SchemaBundle{Name: req.GetParent() + "/schemaBundles/" + req.GetSchemaBundleId()}
+	if given := req.GetSchemaBundle(); given != nil {
+		b.Type = proto.CloneOf(given).GetType()
+	}
+	if _, err := s.checkBundle(b); err != nil {
+		return nil, err
+	}
+	began := timestamppb.New(s.now())
+	var op *longrunningpb.Operation
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		if _, err := findTable(tx, "parent", req.GetParent()); err != nil {
+			return err
+		}
+		all, err := tx.Resources(kindSchemaBundle + req.GetParent() + "/")
+		if err != nil {
+			return err
+		}
+		for _, r := range all {
+			if r.Name == kindSchemaBundle+b.GetName() {
+				return statusExists("Schema bundle", b.GetName())
+			}
+		}
+		if s.exceeds(len(all)+1, maxSchemaBundles) {
+			return statusTooManyBundles(req.GetParent())
+		}
+		if b.Etag, err = newEtag(tx); err != nil {
+			return err
+		}
+		if err := store(tx, kindSchemaBundle+b.GetName(), b); err != nil {
+			return err
+		}
+		op, err = finish(tx, segments(b.GetName(), 4), &btapb.CreateSchemaBundleMetadata{
+			Name: b.GetName(), StartTime: began, EndTime: timestamppb.New(s.now()),
+		}, b)
+		return err
+	})
+	return op, err
+}
+
+// checkBundle checks what a bundle holds. The schema is nil for Avro.
+func (s *Server) checkBundle(b *btapb.SchemaBundle) (*bundle.Schema, error) {
+	const field = "schema_bundle"
+	if err := s.limit(proto.Size(b), maxSchemaBundleBytes, field, "bytes"); err != nil {
+		return nil, err
+	}
+	switch held := b.GetType().(type) {
+	case *btapb.SchemaBundle_ProtoSchema:
+		schema, err := bundle.Proto(held.ProtoSchema.GetProtoDescriptors())
+		if err != nil {
+			return nil, statusInvalid(field+".proto_schema.proto_descriptors", "%v", err)
+		}
+		return schema, nil
+	case *btapb.SchemaBundle_AvroSchema:
+		schemas := held.AvroSchema.GetJsonSchemas()
+		if len(schemas) == 0 {
+			return nil, statusInvalid(field+".avro_schema.json_schemas", "must specify at least one schema")
+		}
+		for i, schema := range schemas {
+			if err := bundle.Avro(schema); err != nil {
+				return nil, statusInvalid(element(field+".avro_schema.json_schemas", i), "%v", err)
+			}
+		}
+		return nil, nil
+	default:
+		return nil, statusInvalid(field+".type", "neither proto_schema nor avro_schema is set")
+	}
+}
+
+// UpdateSchemaBundle replaces the schemas of a bundle, which stay of their kind.
+// A descriptor set must be compatible with the one before, unless warnings are
+// ignored.
+func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.UpdateSchemaBundleRequest) (*longrunningpb.Operation, error) {
+	given := req.GetSchemaBundle()
+	if err := parseSchemaBundle("schema_bundle.name", given.GetName()); err != nil {
+		return nil, err
+	}
+	is, err := s.checkBundle(given)
+	if err != nil {
+		return nil, err
+	}
+	if len(req.GetUpdateMask().GetPaths()) > 0 {
+		allowed := []string{"avro_schema", "avro_schema.json_schemas"}
+		if is != nil {
+			allowed = []string{"proto_schema", "proto_schema.proto_descriptors"}
+		}
+		for _, p := range req.GetUpdateMask().GetPaths() {
+			if !slices.Contains(allowed, p) {
+				return nil, statusInvalid("update_mask", "%q cannot be updated with what schema_bundle holds; expected %s", p, allowed[0])
+			}
+		}
+	}
+	began := timestamppb.New(s.now())
+	var op *longrunningpb.Operation
+	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+		b, err := findSchemaBundle(tx, "schema_bundle.name", given.GetName())
+		if err != nil {
+			return err
+		}
+		if err := checkEtag(b.GetName(), given.GetEtag(), b.GetEtag()); err != nil {
+			return err
+		}
+		if (b.GetProtoSchema() != nil) != (is != nil) {
+			return statusInvalid("schema_bundle.type", "a bundle stays of protos or of Avro, as it was created")
+		}
+		if is != nil && !req.GetIgnoreWarnings() {
+			was, err := bundle.Proto(b.GetProtoSchema().GetProtoDescriptors())
+			if err != nil {
+				return err
+			}
+			if err := is.Compatible(was); err != nil {
+				return statusPrecondition("The schemas are not compatible with those of %s: %v; set ignore_warnings to replace them all the same.", b.GetName(), err)
+			}
+		}
+		b.Type = proto.CloneOf(given).GetType()
+		if b.Etag, err = newEtag(tx); err != nil {
+			return err
+		}
+		if err := store(tx, kindSchemaBundle+b.GetName(), b); err != nil {
+			return err
+		}
+		op, err = finish(tx, segments(b.GetName(), 4), &btapb.UpdateSchemaBundleMetadata{
+			Name: b.GetName(), StartTime: began, EndTime: timestamppb.New(s.now()),
+		}, b)
+		return err
+	})
+	return op, err
+}
+
+// GetSchemaBundle returns a bundle.
+func (s tableAdminService) GetSchemaBundle(_ context.Context, req *btapb.GetSchemaBundleRequest) (*btapb.SchemaBundle, error) {
+	return findSchemaBundle(s.db, "name", req.GetName())
+}
+
+// ListSchemaBundles returns the bundles of a table, sorted by name, in pages.
+func (s tableAdminService) ListSchemaBundles(ctx context.Context, req *btapb.ListSchemaBundlesRequest) (*btapb.ListSchemaBundlesResponse, error) {
+	resp := &btapb.ListSchemaBundlesResponse{}
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		if _, err := findTable(tx, "parent", req.GetParent()); err != nil {
+			return err
+		}
+		var err error
+		resp.SchemaBundles, err = loadAll[btapb.SchemaBundle](tx, kindSchemaBundle, req.GetParent()+"/schemaBundles/")
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	resp.SchemaBundles, resp.NextPageToken, err = page(resp.GetSchemaBundles(), req.GetPageSize(), req.GetPageToken(), (*btapb.SchemaBundle).GetName)
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// DeleteSchemaBundle deletes a bundle and its policy.
+func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.DeleteSchemaBundleRequest) (*emptypb.Empty, error) {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		b, err := findSchemaBundle(tx, "name", req.GetName())
+		if err != nil {
+			return err
+		}
+		if err := checkEtag(b.GetName(), req.GetEtag(), b.GetEtag()); err != nil {
+			return err
+		}
+		if err := tx.DeleteResource(kindSchemaBundle + b.GetName()); err != nil {
+			return err
+		}
+		return remove(tx, kindPolicy+b.GetName())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
+}
+
+// findSchemaBundle returns the bundle that a field names. One whose table was
+// deleted waits for UndeleteTable and cannot be found.
+func findSchemaBundle(r catalogReader, field, name string) (*btapb.SchemaBundle, error) {
+	if err := parseSchemaBundle(field, name); err != nil {
+		return nil, err
+	}
+	if _, err := r.Table(segments(name, 6)); err != nil {
+		return nil, toStatus(err)
+	}
+	b := &btapb.SchemaBundle{}
+	found, err := load(r, kindSchemaBundle+name, b)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	if !found {
+		return nil, statusNotFound("Schema bundle", name)
+	}
+	return b, nil
+}

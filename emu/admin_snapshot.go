@@ -1,0 +1,217 @@
+package emu
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// Snapshots are what the API had before backups. One is a resource and an
+// engine.Backup of its name, like a backup, and gone at its delete_time.
+
+// findSnapshot returns the snapshot that a field names.
+func (s *Server) findSnapshot(r catalogReader, field, name string) (*btapb.Snapshot, error) {
+	if !hasShape(name, "projects", "instances", "clusters", "snapshots") {
+		return nil, statusBadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/snapshots/SNAPSHOT")
+	}
+	x := &btapb.Snapshot{}
+	if found, err := load(r, kindSnapshot+name, x); err != nil {
+		return nil, toStatus(err)
+	} else if !found || s.snapshotEnded(x) {
+		return nil, statusNotFound("Snapshot", name)
+	}
+	return x, nil
+}
+
+func (s *Server) snapshotEnded(x *btapb.Snapshot) bool {
+	return !x.GetDeleteTime().AsTime().After(s.now())
+}
+
+// SnapshotTable makes a snapshot of a table in a cluster of its instance.
+func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.SnapshotTableRequest) (*longrunningpb.Operation, error) {
+	parent := req.GetCluster()
+	if !isResourceID(req.GetSnapshotId()) {
+		return nil, statusInvalid("snapshot_id", "%q is not a snapshot id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", req.GetSnapshotId())
+	}
+	if err := s.limit(len(req.GetSnapshotId()), maxBackupIDBytes, "snapshot_id", "characters"); err != nil {
+		return nil, err
+	}
+	life := defaultSnapshotLife
+	if ttl := req.GetTtl(); ttl != nil {
+		if life = ttl.AsDuration(); !ttl.IsValid() || life <= 0 || life > maxSnapshotLife {
+			return nil, statusInvalid("ttl", "%v is not above 0 and at most %v", life, maxSnapshotLife)
+		}
+	}
+	now := s.now()
+	x := &btapb.Snapshot{
+		Name: parent + "/snapshots/" + req.GetSnapshotId(), State: btapb.Snapshot_READY, Description: req.GetDescription(),
+		CreateTime: timestamppb.New(now), DeleteTime: timestamppb.New(now.Add(life)),
+	}
+	check := func(r catalogReader) error {
+		if _, err := cluster(r, parent); err != nil {
+			return err
+		}
+		if segments(req.GetName(), 4) != segments(parent, 4) {
+			return statusInvalid("cluster", "%s is not a cluster of the instance of %s", parent, req.GetName())
+		}
+		_, err := findTable(r, "name", req.GetName())
+		return err
+	}
+	if err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		if err := s.sweepBackups(tx); err != nil {
+			return err
+		}
+		if err := check(tx); err != nil {
+			return err
+		}
+		if _, err := tx.Backup(x.GetName()); err == nil {
+			return statusExists("Snapshot", x.GetName())
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	var op *longrunningpb.Operation
+	err := s.db.Backups().Create(ctx, req.GetName(), x.GetName(), func(tx *engine.CatalogTx, kept *engine.Backup) error {
+		if err := check(tx); err != nil {
+			return err
+		}
+		x.DataSizeBytes, x.SourceTable = kept.Bytes, toTable(kept.Table, btapb.Table_SCHEMA_VIEW, nil)
+		metadata := &btapb.SnapshotTableMetadata{OriginalRequest: req, RequestTime: x.GetCreateTime(), FinishTime: timestamppb.New(s.now())}
+		var err error
+		if op, err = finish(tx, segments(parent, 4), metadata, x); err != nil {
+			return err
+		}
+		return store(tx, kindSnapshot+x.GetName(), x)
+	})
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return op, nil
+}
+
+// GetSnapshot returns a snapshot.
+func (s tableAdminService) GetSnapshot(_ context.Context, req *btapb.GetSnapshotRequest) (*btapb.Snapshot, error) {
+	return s.findSnapshot(s.db, "name", req.GetName())
+}
+
+// ListSnapshots returns the snapshots of a cluster, or with the cluster "-" of all
+// of an instance, sorted by name, in one page.
+func (s tableAdminService) ListSnapshots(_ context.Context, req *btapb.ListSnapshotsRequest) (*btapb.ListSnapshotsResponse, error) {
+	parent := req.GetParent()
+	if !hasShape(parent, "projects", "instances", "clusters") {
+		return nil, statusBadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+	}
+	prefix := parent + "/snapshots/"
+	if in, all := strings.CutSuffix(parent, "/clusters/-"); all {
+		if err := checkInstance(s.db, in); err != nil {
+			return nil, err
+		}
+		prefix = in + "/clusters/"
+	} else if _, err := cluster(s.db, parent); err != nil {
+		return nil, err
+	}
+	found, err := loadAll[btapb.Snapshot](s.db, kindSnapshot, prefix)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &btapb.ListSnapshotsResponse{Snapshots: slices.DeleteFunc(found, s.snapshotEnded)}, nil
+}
+
+// DeleteSnapshot deletes a snapshot. Tables that were made of it stay.
+func (s tableAdminService) DeleteSnapshot(ctx context.Context, req *btapb.DeleteSnapshotRequest) (*emptypb.Empty, error) {
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		x, err := s.findSnapshot(tx, "name", req.GetName())
+		if err != nil {
+			return err
+		}
+		return dropSnapshot(tx, x.GetName())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
+}
+
+func dropSnapshot(tx *engine.CatalogTx, name string) error {
+	return errors.Join(tx.DeleteBackup(name), remove(tx, kindSnapshot+name))
+}
+
+// dropSnapshots removes the snapshots whose names begin with prefix and that drop
+// tells to.
+func dropSnapshots(tx *engine.CatalogTx, prefix string, drop func(*btapb.Snapshot) bool) error {
+	found, err := loadAll[btapb.Snapshot](tx, kindSnapshot, prefix)
+	for _, x := range found {
+		if err == nil && drop(x) {
+			err = dropSnapshot(tx, x.GetName())
+		}
+	}
+	return err
+}
+
+// CreateTableFromSnapshot makes a table of a snapshot of its instance, with its
+// schema, rules of garbage collection and cells.
+func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *btapb.CreateTableFromSnapshotRequest) (*longrunningpb.Operation, error) {
+	parent := req.GetParent()
+	if err := parseInstance("parent", parent); err != nil {
+		return nil, err
+	}
+	if err := s.checkTableID(req.GetTableId()); err != nil {
+		return nil, err
+	}
+	name, began := instancePrefix(parent)+req.GetTableId(), timestamppb.New(s.now())
+	check := func(r catalogReader) error {
+		if err := checkInstance(r, parent); err != nil {
+			return err
+		}
+		x, err := s.findSnapshot(r, "source_snapshot", req.GetSourceSnapshot())
+		if err != nil {
+			return err
+		}
+		if segments(x.GetName(), 4) != parent {
+			return statusInvalid("source_snapshot", "%s is not a snapshot of instance %s", x.GetName(), parent)
+		}
+		return s.checkTableCount(r, parent)
+	}
+	if err := s.change(ctx, func(tx *engine.CatalogTx) error { return check(tx) }); err != nil {
+		return nil, err
+	}
+	var op *longrunningpb.Operation
+	err := s.db.Backups().Restore(ctx, req.GetSourceSnapshot(), name, func(tx *engine.CatalogTx) error {
+		if err := check(tx); err != nil {
+			return err
+		}
+		t, err := tx.UpdateTable(name, func(t *engine.Table) (err error) {
+			t.Meta, err = encodeSettings(&btapb.Table{RowKeySchema: settingsOf(t).GetRowKeySchema()})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		// What an earlier table of the name had was kept for UndeleteTable.
+		if err := removeUnder(tx, name); err != nil {
+			return err
+		}
+		metadata := &btapb.CreateTableFromSnapshotMetadata{OriginalRequest: req, RequestTime: began, FinishTime: timestamppb.New(s.now())}
+		op, err = finish(tx, parent, metadata, toTable(t, btapb.Table_SCHEMA_VIEW, nil))
+		return err
+	})
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return op, nil
+}
+
+const (
+	defaultSnapshotLife = 24 * time.Hour // SnapshotTableRequest.ttl
+	maxSnapshotLife     = 7 * 24 * time.Hour
+)

@@ -1,0 +1,203 @@
+// Package bundle judges what schema bundles hold: descriptor sets of protobuf,
+// which must link and on an update stay compatible, and schemas of Avro.
+package bundle
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+	// The well-known types, which a set need not hold.
+	_ "google.golang.org/protobuf/types/known/anypb"
+	_ "google.golang.org/protobuf/types/known/apipb"
+	_ "google.golang.org/protobuf/types/known/durationpb"
+	_ "google.golang.org/protobuf/types/known/emptypb"
+	_ "google.golang.org/protobuf/types/known/fieldmaskpb"
+	_ "google.golang.org/protobuf/types/known/sourcecontextpb"
+	_ "google.golang.org/protobuf/types/known/structpb"
+	_ "google.golang.org/protobuf/types/known/timestamppb"
+	_ "google.golang.org/protobuf/types/known/typepb"
+	_ "google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// wellKnown is where the files of the well-known types are.
+const wellKnown = "google/protobuf/"
+
+// Schema is the linked content of a descriptor set.
+type Schema struct {
+	messages map[protoreflect.FullName]protoreflect.MessageDescriptor
+	enums    map[protoreflect.FullName]protoreflect.EnumDescriptor
+}
+
+// Proto links a serialized FileDescriptorSet. It must have a file, and every
+// import that is not of a well-known type. The error says what is wrong with
+// the set.
+func Proto(raw []byte) (*Schema, error) {
+	set := &descriptorpb.FileDescriptorSet{}
+	if err := proto.Unmarshal(raw, set); err != nil {
+		return nil, fmt.Errorf("is no serialized FileDescriptorSet: %s", plain(err))
+	}
+	if len(set.GetFile()) == 0 {
+		return nil, errors.New("holds no file")
+	}
+	own := len(set.GetFile())
+	addWellKnown(set)
+	files, err := protodesc.NewFiles(set)
+	if err != nil {
+		return nil, fmt.Errorf("does not link: %s", plain(err))
+	}
+	s := &Schema{messages: map[protoreflect.FullName]protoreflect.MessageDescriptor{}, enums: map[protoreflect.FullName]protoreflect.EnumDescriptor{}}
+	for _, f := range set.GetFile()[:own] {
+		d, err := files.FindFileByPath(f.GetName())
+		if err != nil {
+			return nil, fmt.Errorf("does not link: %s", plain(err))
+		}
+		if !strings.HasPrefix(d.Path(), wellKnown) {
+			s.add(d)
+		}
+	}
+	return s, nil
+}
+
+// plain is the text of an error of the protobuf module, which begins with
+// "proto:" and, from build to build, one space or another.
+func plain(err error) string {
+	return strings.TrimSpace(strings.TrimPrefix(err.Error(), "proto:"))
+}
+
+// addWellKnown adds the files of well-known types that are imported and missing.
+func addWellKnown(set *descriptorpb.FileDescriptorSet) {
+	has := map[string]bool{}
+	for _, f := range set.GetFile() {
+		has[f.GetName()] = true
+	}
+	for i := 0; i < len(set.GetFile()); i++ { // the set grows
+		for _, path := range set.GetFile()[i].GetDependency() {
+			if has[path] || !strings.HasPrefix(path, wellKnown) {
+				continue
+			}
+			if d, err := protoregistry.GlobalFiles.FindFileByPath(path); err == nil {
+				has[path] = true
+				set.File = append(set.GetFile(), protodesc.ToFileDescriptorProto(d))
+			}
+		}
+	}
+}
+
+// add notes the messages and enums of a file or a message.
+func (s *Schema) add(in interface {
+	Messages() protoreflect.MessageDescriptors
+	Enums() protoreflect.EnumDescriptors
+},
+) {
+	for i := range in.Enums().Len() {
+		e := in.Enums().Get(i)
+		s.enums[e.FullName()] = e
+	}
+	for i := range in.Messages().Len() {
+		m := in.Messages().Get(i)
+		if !m.IsMapEntry() {
+			s.messages[m.FullName()] = m
+			s.add(m)
+		}
+	}
+}
+
+// Compatible reports why values written by the schema was cannot be read as
+// they were by the schema s: the first reason in the order of names, nil if
+// there is none. Messages and enums are found by their full names, in whatever
+// file. Added and renamed members are compatible; removed ones are not, but for
+// fields whose number is reserved.
+func (s *Schema) Compatible(was *Schema) error {
+	for _, name := range sorted(was.messages) {
+		m, ok := s.messages[name]
+		if !ok {
+			return fmt.Errorf("message %s is removed", name)
+		}
+		if err := compatibleMessage(was.messages[name], m); err != nil {
+			return err
+		}
+	}
+	for _, name := range sorted(was.enums) {
+		e, ok := s.enums[name]
+		if !ok {
+			return fmt.Errorf("enum %s is removed", name)
+		}
+		values := was.enums[name].Values()
+		for i := range values.Len() {
+			if v := values.Get(i); e.Values().ByNumber(v.Number()) == nil {
+				return fmt.Errorf("value %d of enum %s is removed", v.Number(), name)
+			}
+		}
+	}
+	return nil
+}
+
+func sorted[D any](of map[protoreflect.FullName]D) []protoreflect.FullName {
+	names := make([]protoreflect.FullName, 0, len(of))
+	for name := range of {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, cmp.Compare)
+	return names
+}
+
+func compatibleMessage(was, is protoreflect.MessageDescriptor) error {
+	if a, b := was.ParentFile().Syntax(), is.ParentFile().Syntax(); a != b {
+		return fmt.Errorf("message %s was of syntax %v and is of %v", was.FullName(), a, b)
+	}
+	for i := range was.Fields().Len() {
+		old := was.Fields().Get(i)
+		f := is.Fields().ByNumber(old.Number())
+		if f == nil {
+			if is.ReservedRanges().Has(old.Number()) {
+				continue
+			}
+			return fmt.Errorf("field %d of message %s is removed and not reserved", old.Number(), was.FullName())
+		}
+		if a, b := typeOf(old), typeOf(f); a != b {
+			return fmt.Errorf("field %d of message %s was %s and is %s", old.Number(), was.FullName(), a, b)
+		}
+		if a, b := oneofOf(old), oneofOf(f); a != b {
+			return fmt.Errorf("field %d of message %s was in oneof %q and is in %q", old.Number(), was.FullName(), a, b)
+		}
+	}
+	return nil
+}
+
+// typeOf is a field's type as text: with "repeated", and the name of its
+// message or enum.
+func typeOf(f protoreflect.FieldDescriptor) string {
+	switch {
+	case f.IsMap():
+		return "map<" + typeOf(f.MapKey()) + ", " + typeOf(f.MapValue()) + ">"
+	case f.IsList():
+		return "repeated " + elementType(f)
+	}
+	return elementType(f)
+}
+
+func elementType(f protoreflect.FieldDescriptor) string {
+	switch {
+	case f.Message() != nil:
+		return f.Kind().String() + " " + string(f.Message().FullName())
+	case f.Enum() != nil:
+		return "enum " + string(f.Enum().FullName())
+	}
+	return f.Kind().String()
+}
+
+// oneofOf is the name of the oneof that a field is in, "" if it is in none.
+func oneofOf(f protoreflect.FieldDescriptor) protoreflect.Name {
+	if o := f.ContainingOneof(); o != nil && !o.IsSynthetic() {
+		return o.Name()
+	}
+	return ""
+}

@@ -1,0 +1,99 @@
+// Package view decides what an authorized view holds of its table. A definition
+// compiles to spans of row keys and, for each family, spans of qualifiers. A
+// read intersects its row set with the former and gives its filter the cells
+// that a [Gate] lets through; a write asks [View.HoldsRow] and [View.Allows].
+//
+// A gate stands before the filter of a request, not in it: what is outside of
+// the view does not exist for limits, conditions and sinks either. It turns the
+// gaps between spans into seeks, so that a view of a few columns of a wide row
+// costs those columns.
+package view
+
+import (
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+)
+
+// View is a compiled definition. It is never changed and safe for concurrent
+// use.
+type View struct {
+	name    string
+	rows    filter.RowSet
+	columns map[string]filter.RowSet // qualifiers by family; none is empty
+}
+
+// Compile compiles the definition of the view of that name. Every definition
+// has a meaning: prefix "" holds everything, no prefix and no qualifier hold
+// nothing. The view shares the bytes of d.
+func Compile(name string, d *btapb.AuthorizedView_SubsetView) *View {
+	v := &View{name: name, columns: make(map[string]filter.RowSet, len(d.GetFamilySubsets()))}
+	v.rows = union(nil, d.GetRowPrefixes())
+	for family, s := range d.GetFamilySubsets() {
+		if held := union(s.GetQualifiers(), s.GetQualifierPrefixes()); len(held.Spans) > 0 {
+			v.columns[family] = held
+		}
+	}
+	return v
+}
+
+// union returns the keys, and those that begin with one of the prefixes.
+func union(keys, prefixes [][]byte) filter.RowSet {
+	spans := make([]filter.Span, 0, len(keys)+len(prefixes))
+	for _, k := range keys {
+		spans = append(spans, filter.Span{Start: k, End: filter.After(k)})
+	}
+	for _, p := range prefixes {
+		spans = append(spans, filter.Prefix(p).Spans...)
+	}
+	return filter.Of(spans)
+}
+
+// Parameters counts what a definition names: row prefixes, families,
+// qualifiers and qualifier prefixes.
+func Parameters(d *btapb.AuthorizedView_SubsetView) int {
+	n := len(d.GetRowPrefixes())
+	for _, s := range d.GetFamilySubsets() {
+		n += 1 + len(s.GetQualifiers()) + len(s.GetQualifierPrefixes())
+	}
+	return n
+}
+
+// Name returns the name that Compile was given.
+func (v *View) Name() string { return v.name }
+
+// Rows returns the row keys in the view.
+func (v *View) Rows() filter.RowSet { return v.rows }
+
+// HoldsRow reports whether a row key is in the view.
+func (v *View) HoldsRow(key []byte) bool { return holds(v.rows.Spans, key) }
+
+// HoldsColumn reports whether a column is in the view.
+func (v *View) HoldsColumn(family string, qualifier []byte) bool {
+	return holds(v.columns[family].Spans, qualifier)
+}
+
+// Allows reports whether every cell that a mutation of a row in the view can
+// reach is in the view, whatever the row holds: the column of a mutation that
+// names one; all columns of the family for delete_from_family. Through
+// delete_from_row the whole row is reached, which is never allowed. A mutation
+// of no kind reaches nothing.
+func (v *View) Allows(m *btpb.Mutation) bool {
+	switch k := m.GetMutation().(type) {
+	case *btpb.Mutation_SetCell_:
+		return v.HoldsColumn(k.SetCell.GetFamilyName(), k.SetCell.GetColumnQualifier())
+	case *btpb.Mutation_AddToCell_:
+		return v.HoldsColumn(k.AddToCell.GetFamilyName(), k.AddToCell.GetColumnQualifier().GetRawValue())
+	case *btpb.Mutation_MergeToCell_:
+		return v.HoldsColumn(k.MergeToCell.GetFamilyName(), k.MergeToCell.GetColumnQualifier().GetRawValue())
+	case *btpb.Mutation_DeleteFromColumn_:
+		return v.HoldsColumn(k.DeleteFromColumn.GetFamilyName(), k.DeleteFromColumn.GetColumnQualifier())
+	case *btpb.Mutation_DeleteFromFamily_:
+		return v.columns[k.DeleteFromFamily.GetFamilyName()].All()
+	case nil:
+		return true
+	default: // delete_from_row, and what later protos add
+		return false
+	}
+}

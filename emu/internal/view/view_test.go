@@ -1,0 +1,192 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// families are those of the table in these tests, in its order.
+var families = []engine.Family{{Name: "z", Ordinal: 1}, {Name: "f", Ordinal: 2}, {Name: "a", Ordinal: 5}}
+
+// memory is a row in memory that counts its moves.
+type memory struct {
+	cells        []filter.Cell
+	at           int
+	steps, seeks int
+}
+
+func (m *memory) NextCell() bool     { m.steps++; m.at++; return m.at < len(m.cells) }
+func (m *memory) Cell() *filter.Cell { return &m.cells[m.at] }
+func (m *memory) Rewind()            { m.at = -1 }
+func (m *memory) SkipColumn()        { panic("not asked for") }
+func (m *memory) SkipFamily()        { panic("not asked for") }
+
+func (m *memory) SeekColumn(family string, qualifier []byte) {
+	m.seeks++
+	i := slices.IndexFunc(families, func(f engine.Family) bool { return f.Name == family })
+	for m.at+1 < len(m.cells) {
+		c := &m.cells[m.at+1]
+		if c.Ordinal > families[i].Ordinal || c.Ordinal == families[i].Ordinal && string(c.Qualifier) >= string(qualifier) {
+			return
+		}
+		m.at++
+	}
+}
+
+// rowOf has n columns in each family, named 00000 and so on, of one cell each.
+func rowOf(n int) *memory {
+	m := &memory{at: -1}
+	for _, f := range families {
+		for i := range n {
+			m.cells = append(m.cells, filter.Cell{Family: f.Name, Ordinal: f.Ordinal, Qualifier: fmt.Appendf(nil, "%05d", i)})
+		}
+	}
+	return m
+}
+
+func drain(g *Gate) []string {
+	var out []string
+	for g.NextCell() {
+		out = append(out, g.Cell().Family+":"+string(g.Cell().Qualifier))
+	}
+	return out
+}
+
+// TestGate_Seeks: a view of 100 columns of a row of 30,000 costs 100 cells and
+// as many seeks, wherever they are.
+func TestGate_Seeks(t *testing.T) {
+	t.Parallel()
+	d := &btapb.AuthorizedView_SubsetView{FamilySubsets: map[string]*btapb.AuthorizedView_FamilySubsets{"z": {}, "f": {}, "a": {}}}
+	var want []string
+	for i := range 100 {
+		family := families[i/34].Name
+		q := fmt.Sprintf("%05d", 97*i)
+		d.FamilySubsets[family].Qualifiers = append(d.FamilySubsets[family].Qualifiers, []byte(q))
+		want = append(want, family+":"+q)
+	}
+	m := rowOf(10_000)
+	g := Compile("v", d).Over(m, families)
+	for range 2 { // the second time after Rewind
+		m.steps, m.seeks = 0, 0
+		if got := drain(g); !slices.Equal(got, want) || !g.Seen() {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+		if m.steps > 201 || m.seeks > 100 {
+			t.Errorf("%d steps and %d seeks for %d cells", m.steps, m.seeks, len(want))
+		}
+		if g.NextCell() || m.steps > 201 {
+			t.Error("the gate goes on after its last cell")
+		}
+		g.Rewind()
+	}
+	// A filter's seek goes straight to the next column that is held.
+	m.steps, m.seeks = 0, 0
+	g.SeekColumn("f", []byte("05000"))
+	if !g.NextCell() || string(g.Cell().Qualifier) != "05044" || m.steps != 1 || m.seeks != 1 {
+		t.Errorf("at %s after %d steps and %d seeks", g.Cell().Qualifier, m.steps, m.seeks)
+	}
+	g.SeekColumn("z", nil) // lies behind
+	if !g.NextCell() || string(g.Cell().Qualifier) != "05141" {
+		t.Errorf("at %s", g.Cell().Qualifier)
+	}
+	g.SeekColumn("nowhere", nil)
+	if m.steps = 0; g.NextCell() || m.steps != 0 {
+		t.Error("a family that is nowhere sorts after all")
+	}
+	// A row of which the view holds nothing.
+	m = &memory{at: -1, cells: rowOf(10_000).cells[:10_000]}
+	g = Compile("v", &btapb.AuthorizedView_SubsetView{FamilySubsets: map[string]*btapb.AuthorizedView_FamilySubsets{"f": {QualifierPrefixes: [][]byte{nil}}}}).Over(m, families)
+	g.BeginRow()
+	if got := drain(g); len(got) != 0 || g.Seen() || m.steps > 2 || m.seeks > 1 {
+		t.Errorf("%v after %d steps and %d seeks", got, m.steps, m.seeks)
+	}
+	if g := Compile("v", d).Over(m, []engine.Family{{Name: "other"}}); g != nil {
+		t.Error("a gate that lets nothing through")
+	}
+}
+
+// inside is the meaning of a definition, by its comments.
+func inside(d *btapb.AuthorizedView_SubsetView, family, qualifier string) bool {
+	s := d.GetFamilySubsets()[family]
+	return slices.ContainsFunc(s.GetQualifiers(), func(q []byte) bool { return string(q) == qualifier }) || hasPrefixOf(s.GetQualifierPrefixes(), qualifier)
+}
+
+func hasPrefixOf(prefixes [][]byte, key string) bool {
+	return slices.ContainsFunc(prefixes, func(p []byte) bool { return strings.HasPrefix(key, string(p)) })
+}
+
+// FuzzCompile holds views of any definition to its meaning, for keys and
+// qualifiers at and beside what it names, and for all of a row read through it.
+func FuzzCompile(f *testing.F) {
+	for _, d := range []*btapb.AuthorizedView_SubsetView{
+		{},
+		{RowPrefixes: [][]byte{{}}, FamilySubsets: map[string]*btapb.AuthorizedView_FamilySubsets{"f": {QualifierPrefixes: [][]byte{{}}}}},
+		{RowPrefixes: [][]byte{[]byte("r1"), []byte("r"), {0xff, 0xff}, []byte("r1\xff")}, FamilySubsets: map[string]*btapb.AuthorizedView_FamilySubsets{
+			"z": {Qualifiers: [][]byte{[]byte("b"), []byte("a"), []byte("a\x00"), {}}}, "a": {QualifierPrefixes: [][]byte{[]byte("a\xff"), []byte("x")}}, "nowhere": {},
+		}},
+	} {
+		b, err := proto.Marshal(d)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d := &btapb.AuthorizedView_SubsetView{}
+		if proto.Unmarshal(b, d) != nil || Parameters(d) > 100 {
+			return
+		}
+		v := Compile("v", d)
+		keys := []string{"", "\x00", "a", "\xff"}
+		add := func(named [][]byte) {
+			for _, n := range named {
+				key := string(n)
+				keys = append(keys, key, key+"\x00", key+"\xff", key[:len(key)/2], key+"x")
+			}
+		}
+		add(d.GetRowPrefixes())
+		for _, s := range d.GetFamilySubsets() {
+			add(s.GetQualifiers())
+			add(s.GetQualifierPrefixes())
+		}
+		slices.Sort(keys)
+		keys = slices.Compact(keys)
+		m := &memory{at: -1}
+		var want []string
+		for _, family := range families {
+			for _, key := range keys {
+				if got, want := v.HoldsRow([]byte(key)), hasPrefixOf(d.GetRowPrefixes(), key); got != want {
+					t.Fatalf("row %q: %v, want %v", key, got, want)
+				}
+				in := inside(d, family.Name, key)
+				set := &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{FamilyName: family.Name, ColumnQualifier: []byte(key)}}}
+				if v.HoldsColumn(family.Name, []byte(key)) != in || v.Allows(set) != in {
+					t.Fatalf("column %s:%q: want %v", family.Name, key, in)
+				}
+				m.cells = append(m.cells, filter.Cell{Family: family.Name, Ordinal: family.Ordinal, Qualifier: []byte(key)})
+				if in {
+					want = append(want, family.Name+":"+key)
+				}
+			}
+		}
+		g := v.Over(m, families)
+		if g == nil {
+			if len(want) > 0 {
+				t.Fatalf("no gate; want %q", want)
+			}
+			return
+		}
+		if got := drain(g); !slices.Equal(got, want) {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	})
+}

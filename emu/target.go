@@ -1,0 +1,148 @@
+package emu
+
+import (
+	"sync"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/view"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// target is what a request of the data API is to: a table, or what an
+// authorized view holds of it. It stays what it is while the request runs,
+// whatever becomes of the view.
+type target struct {
+	*engine.Table
+	view *view.View // nil is the whole table
+}
+
+// readTarget resolves what a read is of: exactly one of a table and two kinds
+// of views, of which materialized ones are not built.
+func (s *Server) readTarget(table, authorizedView, materializedView string) (target, error) {
+	set := 0
+	for _, name := range []string{table, authorizedView, materializedView} {
+		if name != "" {
+			set++
+		}
+	}
+	switch {
+	case set != 1:
+		return target{}, statusInvalid("table_name", "exactly one of table_name, authorized_view_name and materialized_view_name must be set, but %d are", set)
+	case authorizedView != "":
+		return s.viewTarget(authorizedView)
+	case materializedView != "":
+		return target{}, statusNotBuilt("Field materialized_view_name")
+	}
+	t, err := findTable(s.db, "table_name", table)
+	return target{Table: t}, err
+}
+
+// writeTarget resolves what a write is to: a table or an authorized view.
+func (s *Server) writeTarget(table, authorizedView string) (target, error) {
+	return s.readTarget(table, authorizedView, "")
+}
+
+// views are authorized views as of a version of the resources, compiled when
+// they are first asked for.
+type views struct {
+	version  uint64
+	compiled sync.Map // *view.View by name
+}
+
+// viewTarget resolves an authorized view.
+func (s *Server) viewTarget(name string) (target, error) {
+	if err := parseAuthorizedView("authorized_view_name", name); err != nil {
+		return target{}, err
+	}
+	t, err := s.db.Table(segments(name, 6))
+	if err != nil {
+		return target{}, toStatus(err)
+	}
+	version := s.db.ResourceVersion() // before the view is read, which is then no older
+	known := s.views.Load()
+	if known == nil || known.version != version {
+		known = &views{version: version}
+		s.views.Store(known)
+	}
+	if v, ok := known.compiled.Load(name); ok {
+		return target{Table: t, view: v.(*view.View)}, nil
+	}
+	v, err := authorizedView(s.db, name)
+	if err != nil {
+		return target{}, err
+	}
+	compiled := view.Compile(name, v.GetSubsetView())
+	known.compiled.Store(name, compiled)
+	return target{Table: t, view: compiled}, nil
+}
+
+// rows returns the keys of a set of which the target can have rows to read.
+func (t target) rows(set filter.RowSet) filter.RowSet {
+	if t.view == nil {
+		return set
+	}
+	return set.Intersect(t.view.Rows())
+}
+
+// cells gives a filter what the target has of a scan's current row. The gate is
+// nil without a view. The last result is false if the target has no column.
+func (t target) cells(scan *engine.Scan) (filter.Source, *view.Gate, bool) {
+	src := &source{Scan: scan}
+	if t.view == nil {
+		return src, nil, true
+	}
+	gate := t.view.Over(src, t.Families)
+	return gate, gate, gate != nil
+}
+
+// checkRow refuses to write to a row that is outside of the target's view.
+func (t target) checkRow(key []byte) error {
+	if t.view == nil || t.view.HoldsRow(key) {
+		return nil
+	}
+	return statusOutsideView(t.view.Name(), "Row %+q", key)
+}
+
+// checkMutations refuses mutations that reach outside of the target's view. It
+// comes before families are looked up: a view does not tell of those it does
+// not hold.
+func (t target) checkMutations(field string, muts []*btpb.Mutation) error {
+	if t.view == nil {
+		return nil
+	}
+	for i, m := range muts {
+		if !t.view.Allows(m) {
+			return statusOutsideView(t.view.Name(), "What %s changes", element(field, i))
+		}
+	}
+	return nil
+}
+
+// checkRules is checkMutations for the rules of ReadModifyWriteRow.
+func (t target) checkRules(rules []*btpb.ReadModifyWriteRule) error {
+	if t.view == nil {
+		return nil
+	}
+	for i, r := range rules {
+		if !t.view.HoldsColumn(r.GetFamilyName(), r.GetColumnQualifier()) {
+			return statusOutsideView(t.view.Name(), "What %s changes", element("rules", i))
+		}
+	}
+	return nil
+}
+
+// authorizedView loads the view of a table that exists.
+func authorizedView(r catalogReader, name string) (*btapb.AuthorizedView, error) {
+	v := &btapb.AuthorizedView{}
+	found, err := load(r, kindAuthorizedView+name, v)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	if !found {
+		return nil, statusNotFound("Authorized view", name)
+	}
+	return v, nil
+}

@@ -1,0 +1,272 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// backupBytes is the default of Options.BackupBytes in memory, where a backup is
+// taken from the program.
+const backupBytes = 4 << 30
+
+// backupBounds says what the backups may take.
+type backupBounds struct {
+	bytes int64 // below 0 is no bound
+}
+
+// backupBounds settles the bound of Options.
+func (o *Options) backupBounds() backupBounds {
+	if o.BackupBytes == 0 && o.Dir == "" {
+		return backupBounds{backupBytes}
+	}
+	return backupBounds{cmp.Or(o.BackupBytes, -1)}
+}
+
+// Backup is a table as it was at one moment, with its rows, kept under a name of
+// its own. It is independent of that table, is not among the tables, and never
+// changes. A value that the engine returns is shared: nobody writes to it.
+type Backup struct {
+	Name  string // full resource name; the engine only compares it
+	Table *Table // as it was, but for its ID
+	Bytes int64  // of the keys and values of its cells, as they are stored
+}
+
+// backup is a backup of the catalog.
+type backup struct {
+	shown Backup
+	t     *table
+}
+
+// backupRecord is a backup as stored, in JSON.
+type backupRecord struct {
+	Name  []byte      `json:"name"`
+	Bytes int64       `json:"bytes"`
+	Table tableRecord `json:"table"`
+}
+
+func newBackup(name string, c *copied) *backup {
+	return &backup{shown: Backup{Name: name, Table: &c.t.def, Bytes: c.bytes}, t: c.t}
+}
+
+// decodeBackup reads a backupRecord.
+func decodeBackup(value []byte) (*backup, error) {
+	var r backupRecord
+	if err := json.Unmarshal(value, &r); err != nil {
+		return nil, err
+	}
+	t, err := r.Table.table()
+	if err != nil {
+		return nil, err
+	}
+	return newBackup(string(r.Name), &copied{t: t, bytes: r.Bytes}), nil
+}
+
+// Backups are those of a store.
+type Backups struct{ d *DB }
+
+// Backups returns the backups of the store.
+func (d *DB) Backups() Backups { return Backups{d} }
+
+// Create makes a backup of a table, as it is at one moment of the call, and
+// runs fn in the change of the catalog that adds it. It takes as long as reading
+// and writing the table; other calls go on meanwhile. When it fails there is no
+// backup, and nothing that fn changed. Errors: ErrTableNotFound,
+// ErrBackupExists, ErrBackupBytes, fn's own.
+func (k Backups) Create(ctx context.Context, from, name string, fn func(*CatalogTx, *Backup) error) error {
+	return k.keepCopy(ctx, name, func(c *catalog) (*table, error) { return c.table(from) }, fn)
+}
+
+// Copy makes a backup of another's table and rows, as Create does.
+// Errors: ErrBackupNotFound, ErrBackupExists, ErrBackupBytes, fn's own.
+func (k Backups) Copy(ctx context.Context, from, name string, fn func(*CatalogTx, *Backup) error) error {
+	return k.keepCopy(ctx, name, func(c *catalog) (*table, error) { return c.backupTable(from) }, fn)
+}
+
+func (k Backups) keepCopy(ctx context.Context, name string, find func(*catalog) (*table, error), fn func(*CatalogTx, *Backup) error) error {
+	if _, ok := k.d.catalog.Load().backups[name]; ok {
+		return fmt.Errorf("%w: %q", ErrBackupExists, name)
+	}
+	room := func(n int64) error { return k.d.backups.room(k.d.catalog.Load(), n) }
+	return k.copyTable(ctx, find, room, func(tx *CatalogTx, copied *copied) error {
+		if _, ok := tx.c.backups[name]; ok {
+			return fmt.Errorf("%w: %q", ErrBackupExists, name)
+		}
+		if err := k.d.backups.room(tx.c, copied.bytes); err != nil {
+			return err
+		}
+		b := newBackup(name, copied)
+		tx.change().backups[name] = b
+		return fn(tx, &b.shown)
+	})
+}
+
+// room refuses n bytes more than the backups may take.
+func (x backupBounds) room(c *catalog, n int64) error {
+	if x.bytes < 0 {
+		return nil
+	}
+	kept := int64(0)
+	for _, b := range c.backups {
+		kept += b.shown.Bytes
+	}
+	if n > x.bytes-kept {
+		return fmt.Errorf("%w: backups may take %d bytes together, and %d of them are taken", ErrBackupBytes, x.bytes, kept)
+	}
+	return nil
+}
+
+// Restore makes a table of that name with the definition and the rows of
+// a backup, and runs fn in the change of the catalog that adds it: fn can change
+// the table as UpdateTable does. It takes as long as reading and writing the
+// backup; other calls go on meanwhile. When it fails there is no table, and
+// nothing that fn changed. Errors: ErrBackupNotFound, ErrTableExists, fn's own.
+func (k Backups) Restore(ctx context.Context, from, to string, fn func(*CatalogTx) error) error {
+	if _, err := k.d.lookup(to); err == nil {
+		return fmt.Errorf("%w: %q", ErrTableExists, to)
+	}
+	find := func(c *catalog) (*table, error) { return c.backupTable(from) }
+	unbounded := func(int64) error { return nil }
+	return k.copyTable(ctx, find, unbounded, func(tx *CatalogTx, copied *copied) error {
+		if _, ok := tx.c.tables[to]; ok {
+			return fmt.Errorf("%w: %q", ErrTableExists, to)
+		}
+		copied.t.def.Name = to
+		tx.change().tables[to] = copied.t
+		return fn(tx)
+	})
+}
+
+// Get returns the backup of that name, or ErrBackupNotFound.
+func (k Backups) Get(name string) (*Backup, error) {
+	if err := k.d.enter(); err != nil {
+		return nil, err
+	}
+	defer k.d.leave()
+	return k.d.catalog.Load().backup(name)
+}
+
+// List returns the backups whose name starts with prefix, sorted by name; none
+// from a closed store.
+func (k Backups) List(prefix string) []*Backup {
+	if k.d.enter() != nil {
+		return nil
+	}
+	defer k.d.leave()
+	return k.d.catalog.Load().backupsUnder(prefix)
+}
+
+// Backup returns the backup of that name, or ErrBackupNotFound.
+func (tx *CatalogTx) Backup(name string) (*Backup, error) {
+	if err := tx.check(); err != nil {
+		return nil, err
+	}
+	return tx.c.backup(name)
+}
+
+// Backups returns the backups whose name starts with prefix, sorted by name;
+// none when the transaction is over.
+func (tx *CatalogTx) Backups(prefix string) []*Backup {
+	if tx.check() != nil {
+		return nil
+	}
+	return tx.c.backupsUnder(prefix)
+}
+
+// DeleteBackup removes a backup with its rows, or returns ErrBackupNotFound. A
+// copy of it, or a table, that is being made of it comes to its end.
+func (tx *CatalogTx) DeleteBackup(name string) error {
+	if _, err := tx.Backup(name); err != nil {
+		return err
+	}
+	delete(tx.change().backups, name)
+	return nil
+}
+
+func (c *catalog) backup(name string) (*Backup, error) {
+	b, ok := c.backups[name]
+	if !ok {
+		return nil, fmt.Errorf("%w: %q", ErrBackupNotFound, name)
+	}
+	return &b.shown, nil
+}
+
+// backupTable returns what the backup of that name holds.
+func (c *catalog) backupTable(name string) (*table, error) {
+	if _, err := c.backup(name); err != nil {
+		return nil, err
+	}
+	return c.backups[name].t, nil
+}
+
+func (c *catalog) backupsUnder(prefix string) []*Backup {
+	var out []*Backup
+	for name, b := range c.backups {
+		if strings.HasPrefix(name, prefix) {
+			out = append(out, &b.shown)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Backup) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// backupIDs returns the ids that are those of backups or that are copied to.
+func (c *catalog) backupIDs() map[uint32]bool {
+	ids := make(map[uint32]bool, len(c.backups)+len(c.copying))
+	for _, b := range c.backups {
+		ids[b.t.def.ID] = true
+	}
+	for id := range c.copying {
+		ids[id] = true
+	}
+	return ids
+}
+
+// writeBackups adds to a batch what makes the stored backups of from into those
+// of c, and returns backupIDs.
+func (c *catalog) writeBackups(batch *pebble.Batch, from *catalog) (map[uint32]bool, error) {
+	for name, b := range c.backups {
+		if from.backups[name] != b {
+			r := backupRecord{Name: []byte(name), Bytes: b.shown.Bytes, Table: b.t.record()}
+			if err := setJSON(batch, catalogKey(catalogBackup, name), r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for name := range from.backups {
+		if _, ok := c.backups[name]; !ok {
+			if err := batch.Delete(catalogKey(catalogBackup, name), nil); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for id := range c.copying {
+		if !from.copying[id] {
+			if err := raiseVersion(batch); err != nil {
+				return nil, err
+			}
+			if err := batch.Set(copyKey(id), nil, nil); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for id := range from.copying {
+		if !c.copying[id] {
+			if err := batch.Delete(copyKey(id), nil); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return c.backupIDs(), nil
+}
+
+// copyKey is the key of the record of an id that is copied to.
+func copyKey(id uint32) []byte {
+	return catalogKey(catalogCopy, string(binary.BigEndian.AppendUint32(nil, id)))
+}

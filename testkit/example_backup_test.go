@@ -1,0 +1,35 @@
+package testkit_test
+
+import (
+	"fmt"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/tabletop-emu/tabletop/testkit"
+)
+
+// A backup holds a table as it was; a restore makes another table of it.
+func ExampleEnv_Backup() {
+	t := newExampleTB() // in a test: its *testing.T
+	defer t.end()
+	ctx := t.Context()
+	env := testkit.Start(t)
+
+	admin := env.BigtableAdmin(t)
+	must(admin.CreateTable(ctx, "orders"))
+	must(admin.CreateColumnFamily(ctx, "orders", "o"))
+	set := func(total string) {
+		m := bigtable.NewMutation()
+		m.Set("o", "total", 1000, []byte(total))
+		must(env.Bigtable(t).Open("orders").Apply(ctx, "customer7#0001", m))
+	}
+	set("42")
+	backup := env.Backup(t, "orders")
+	set("0")
+	env.RestoreBackup(t, backup, "orders-of-before")
+
+	fmt.Print(env.Dump("orders-of-before"))
+	// Output:
+	// customer7#0001 [637573746f6d6572372330303031]
+	//   o:total @1000 = "42"
+}
