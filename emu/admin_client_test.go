@@ -129,6 +129,7 @@ func TestOfficialAdminClients(t *testing.T) {
 
 	// The end.
 	check(admin.UpdateTableWithDeletionProtection(ctx, "t", bigtable.Unprotected))
+	check(admin.UpdateTableDisableChangeStream(ctx, "t"))
 	check(instances.DeleteAppProfile(ctx, "made", "one"))
 	check(instances.DeleteInstance(ctx, "made"))
 	_, err = instances.InstanceInfo(ctx, "made")

@@ -157,6 +157,10 @@ func changes() []step {
 			_, err := e.admin.DeleteSchemaBundle(e.ctx(), &btapb.DeleteSchemaBundleRequest{Name: table + "/schemaBundles/s"})
 			return err
 		}},
+		{"UpdateTable no stream", func(e *env) error {
+			_, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{Table: &btapb.Table{Name: table}, UpdateMask: mask("change_stream_config")})
+			return err
+		}},
 		{"DeleteTable", deleteTable},
 		{"UndeleteTable", func(e *env) error {
 			_, err := e.admin.UndeleteTable(e.ctx(), &btapb.UndeleteTableRequest{Name: table})

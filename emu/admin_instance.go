@@ -371,6 +371,11 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 				return statusProtected(t.Name, "DeleteInstance")
 			}
 		}
+		for _, t := range tables {
+			if streamed(t) {
+				return statusStreamed(t.Name, "DeleteInstance")
+			}
+		}
 		if err := checkUnprotectedViews(tx, instancePrefix(name), "DeleteInstance"); err != nil {
 			return err
 		}

@@ -245,6 +245,9 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 		if protected(t) {
 			return statusProtected(t.Name, "DeleteTable")
 		}
+		if streamed(t) {
+			return statusStreamed(t.Name, "DeleteTable")
+		}
 		if err := checkUnprotectedViews(tx, t.Name+"/", "DeleteTable"); err != nil {
 			return err
 		}

@@ -132,6 +132,13 @@ func statusViewProtected(view, what string) error {
 	return newStatus(codes.FailedPrecondition, "Authorized view %s has deletion_protection; %s is not allowed.", view, what)
 }
 
+// statusStreamed refuses to delete a table whose change stream is enabled. Ours;
+// that it is refused: the resource manager of the Dataflow templates and the
+// clean-up of java-bigtable's tests, which disable the stream first.
+func statusStreamed(table, what string) error {
+	return newStatus(codes.FailedPrecondition, "Table %s has a change stream; %s is not allowed before it is disabled.", table, what)
+}
+
 // statusNotFound answers for a resource that does not exist. Ours.
 func statusNotFound(what, name string) error {
 	return newStatus(codes.NotFound, "%s %s not found.", what, name)

@@ -41,6 +41,9 @@ func encodeSettings(from *btapb.Table) ([]byte, error) {
 // protected reports whether t has deletion_protection.
 func protected(t *engine.Table) bool { return settingsOf(t).GetDeletionProtection() }
 
+// streamed reports whether t has a change stream.
+func streamed(t *engine.Table) bool { return settingsOf(t).GetChangeStreamConfig() != nil }
+
 // settleSettings checks the settings that t is to have and fills in defaults.
 // families are those of the table, or of the request that creates it.
 func settleSettings(t *btapb.Table, hasFamily func(string) bool) error {

@@ -657,3 +657,49 @@ func TestUndeleteTable(t *testing.T) {
 	_, err = e.admin.UndeleteTable(e.ctx(), &btapb.UndeleteTableRequest{})
 	wantCode(t, err, codes.InvalidArgument)
 }
+
+func TestTrap120_StreamedTableStays(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.mustCreateInstance("i", nodes("z1", 1))
+	e.createTable("other", "f")
+	e.createTable("t", "f")
+	deleteTable := func() error {
+		_, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testTable})
+		return err
+	}
+	deleteInstance := func() error {
+		_, err := e.instances().DeleteInstance(e.ctx(), &btapb.DeleteInstanceRequest{Name: testInstance})
+		return err
+	}
+	refused := func(why string) {
+		t.Helper()
+		for what, call := range map[string]func() error{"DeleteTable": deleteTable, "DeleteInstance": deleteInstance} {
+			err := call()
+			wantCode(t, err, codes.FailedPrecondition)
+			if !strings.Contains(status.Convert(err).Message(), why) || !strings.Contains(status.Convert(err).Message(), testTable) {
+				t.Errorf("%s: %v, want a word on the %s of %s", what, err, why, testTable)
+			}
+		}
+	}
+	update := func(to *btapb.Table, paths ...string) {
+		t.Helper()
+		if _, err := e.updateTable(to, paths...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(&btapb.Table{ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: days(1)}, DeletionProtection: true}, "change_stream_config", "deletion_protection")
+	refused("deletion_protection") // which is looked at first
+	update(&btapb.Table{}, "deletion_protection")
+	refused("change stream")
+	if _, err := e.admin.GetTable(e.ctx(), &btapb.GetTableRequest{Name: testInstance + "/tables/other"}); err != nil {
+		t.Errorf("a refused DeleteInstance has deleted a table: %v", err)
+	}
+	update(&btapb.Table{}, "change_stream_config")
+	if err := deleteTable(); err != nil {
+		t.Error(err)
+	}
+	if err := deleteInstance(); err != nil {
+		t.Error(err)
+	}
+}
