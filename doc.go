@@ -38,20 +38,32 @@
 //
 //   - engine is the sorted storage on Pebble; exported for emu's callers, without
 //     a promise of stability.
-//   - emu/internal/filter evaluates row filters, emu/internal/view says what an
+//   - engine/internal/memfs is the file system that a store in memory lives in,
+//     engine/internal/watch tells readers of journals that there is more,
+//     engine/internal/keyset is what a call's mutations have deleted.
+//   - emu/internal/filter evaluates row filters, emu/internal/changes has the
+//     partitions, tokens and messages of change streams, emu/internal/view says what an
 //     authorized view holds, emu/internal/bundle judges schema bundles,
-//     emu/internal/listfilter what a list is filtered and ordered by,
+//     emu/internal/refusal makes the statuses of answers, emu/internal/rowchunks
+//     writes what ReadRows answers, emu/internal/backup knows what
+//     a backup is at a time, emu/internal/fieldpath reads field masks,
+//     emu/internal/listfilter reads what a list is filtered and ordered by,
 //     emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.
 //
 // Inside, the DynamoDB and the migration:
 //
 //   - facade/expr has DynamoDB's four expression languages, facade/internal/wire the frame of its requests and answers,
-//     facade/internal/legacy the parameters from before expressions.
+//     facade/internal/legacy the parameters from before expressions,
+//     facade/internal/partiql the statements of PartiQL,
+//     facade/internal/capacity counts what operations consume, facade/internal/keyrules
+//     checks keys and items.
 //   - facade/internal/store keeps items in rows: catalog, transactions, indexes;
 //     facade/internal/store/extent makes filters of the places of items,
 //     facade/internal/sizes says when they are counted, facade/internal/tabledef is
 //     what a table and its indexes are.
+//   - facade/internal/changelog is what the log of a table's changes holds, and its numbers;
+//     facade/internal/streams what DynamoDB Streams makes of it.
 //   - internal/layout is the machine of mappings; internal/layout/mapfile has the
 //     model of their files, internal/layout/lens the terms of keys, places and
 //     plans, internal/layout/rowkey the encoders and templates of row keys,
@@ -112,7 +124,7 @@
 // facade/internal/wire, of values and expressions in facade/attr and facade/expr, of row
 // keys in internal/layout/lens. Error texts are in
 // emu/status.go on the Bigtable side; on the DynamoDB side in
-// facade/messages.go, facade/internal/{wire,legacy}/messages.go, facade/attr/error.go and
+// facade/messages.go, facade/internal/{wire,legacy,keyrules}/messages.go, facade/internal/partiql/errors.go, facade/attr/error.go and
 // facade/expr/error.go; facade/testdata/messages.tsv and emu/testdata/traps.tsv are
 // the catalogs of texts and traps. In the engine, what expires is decided in
 // gc.go. How the store finishes what a crash left is in

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -67,13 +68,13 @@ func appProfilesOf(r catalogReader, name string) ([]*btapb.AppProfile, error) {
 		return []*btapb.AppProfile{implicitAppProfile(name, []*btapb.Cluster{implicitClusterOf(name, implicitCluster)})}, nil
 	}
 	profiles, err := loadAll[btapb.AppProfile](r, kindAppProfile, name+"/appProfiles/")
-	return profiles, toStatus(err)
+	return profiles, refusal.Of(err)
 }
 
 // appProfile returns the app profile of a name.
 func appProfile(r catalogReader, name string) (*btapb.AppProfile, error) {
 	if !hasShape(name, "projects", "instances", "appProfiles") {
-		return nil, statusBadName("name", name, "projects/PROJECT/instances/INSTANCE/appProfiles/APP_PROFILE")
+		return nil, refusal.BadName("name", name, "projects/PROJECT/instances/INSTANCE/appProfiles/APP_PROFILE")
 	}
 	profiles, err := appProfilesOf(r, segments(name, 4))
 	if err != nil {
@@ -84,7 +85,7 @@ func appProfile(r catalogReader, name string) (*btapb.AppProfile, error) {
 			return p, nil
 		}
 	}
-	return nil, statusNotFound("App profile", name)
+	return nil, refusal.NotFound("App profile", name)
 }
 
 // routesTo returns the ids of the clusters that a profile names.
@@ -109,36 +110,36 @@ func checkAppProfile(r catalogReader, p *btapb.AppProfile, ignoreWarnings bool) 
 		return err
 	}
 	if p.GetRoutingPolicy() == nil {
-		return statusInvalid("app_profile", "a routing policy must be set")
+		return refusal.Invalid("app_profile", "a routing policy must be set")
 	}
 	single := p.GetSingleClusterRouting()
 	if single != nil && single.GetClusterId() == "" {
-		return statusInvalid("app_profile.single_cluster_routing.cluster_id", "must be set")
+		return refusal.Invalid("app_profile.single_cluster_routing.cluster_id", "must be set")
 	}
 	for _, id := range routesTo(p) {
 		ok := slices.ContainsFunc(clusters, func(c *btapb.Cluster) bool { return lastSegment(c.GetName()) == id })
 		if !ok && how == recorded {
-			return statusInvalid("app_profile", "instance %s has no cluster %q to route to", name, id)
+			return refusal.Invalid("app_profile", "instance %s has no cluster %q to route to", name, id)
 		}
 	}
 	switch iso := p.GetIsolation().(type) {
 	case *btapb.AppProfile_StandardIsolation_:
 		priority := iso.StandardIsolation.GetPriority()
 		if _, ok := btapb.AppProfile_Priority_name[int32(priority)]; !ok {
-			return statusInvalid("app_profile.standard_isolation.priority", "%d is not a priority", priority)
+			return refusal.Invalid("app_profile.standard_isolation.priority", "%d is not a priority", priority)
 		}
 		if iso.StandardIsolation.GetMemoryConfig() != nil {
-			return statusNotBuilt("Field app_profile.standard_isolation.memory_config")
+			return refusal.NotBuilt("Field app_profile.standard_isolation.memory_config")
 		}
 	case *btapb.AppProfile_DataBoostIsolationReadOnly_:
 		if iso.DataBoostIsolationReadOnly.GetComputeBillingOwner() != btapb.AppProfile_DataBoostIsolationReadOnly_HOST_PAYS {
-			return statusInvalid("app_profile.data_boost_isolation_read_only.compute_billing_owner", "must be HOST_PAYS")
+			return refusal.Invalid("app_profile.data_boost_isolation_read_only.compute_billing_owner", "must be HOST_PAYS")
 		}
 		if single == nil {
-			return statusInvalid("app_profile.data_boost_isolation_read_only", "needs single_cluster_routing")
+			return refusal.Invalid("app_profile.data_boost_isolation_read_only", "needs single_cluster_routing")
 		}
 		if single.GetAllowTransactionalWrites() {
-			return statusInvalid("app_profile.single_cluster_routing.allow_transactional_writes", "must not be set with Data Boost, which is read-only")
+			return refusal.Invalid("app_profile.single_cluster_routing.allow_transactional_writes", "must not be set with Data Boost, which is read-only")
 		}
 	}
 	if ignoreWarnings || !single.GetAllowTransactionalWrites() {
@@ -151,7 +152,7 @@ func checkAppProfile(r catalogReader, p *btapb.AppProfile, ignoreWarnings bool) 
 	for _, o := range profiles {
 		other := o.GetSingleClusterRouting()
 		if o.GetName() != p.GetName() && other.GetAllowTransactionalWrites() && other.GetClusterId() != single.GetClusterId() && len(clusters) > 1 {
-			return statusPrecondition("App profile %s would allow single-row transactions in cluster %s while %s allows them in cluster %s; set ignore_warnings to do so.",
+			return refusal.Precondition("App profile %s would allow single-row transactions in cluster %s while %s allows them in cluster %s; set ignore_warnings to do so.",
 				lastSegment(p.GetName()), single.GetClusterId(), lastSegment(o.GetName()), other.GetClusterId())
 		}
 	}
@@ -168,7 +169,7 @@ func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.C
 		return nil, err
 	}
 	if req.GetAppProfile() == nil {
-		return nil, statusInvalid("app_profile", "must be set")
+		return nil, refusal.Invalid("app_profile", "must be set")
 	}
 	p := proto.CloneOf(req.GetAppProfile())
 	p.Name = req.GetParent() + "/appProfiles/" + req.GetAppProfileId()
@@ -184,7 +185,7 @@ func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.C
 		if found, err := load(tx, kindAppProfile+p.GetName(), &btapb.AppProfile{}); err != nil {
 			return err
 		} else if found {
-			return statusExists("App profile", p.GetName())
+			return refusal.Exists("App profile", p.GetName())
 		}
 		return store(tx, kindAppProfile+p.GetName(), p)
 	})
@@ -241,7 +242,7 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 		}
 	}
 	if slices.Contains(paths, routing) && given.GetSingleClusterRouting() == nil || slices.Contains(paths, anyRouting) && given.GetMultiClusterRoutingUseAny() == nil {
-		return nil, statusInvalid("app_profile", "the update mask names a routing policy that the profile does not set")
+		return nil, refusal.Invalid("app_profile", "the update mask names a routing policy that the profile does not set")
 	}
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
@@ -250,7 +251,7 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 			return err
 		}
 		if given.GetEtag() != "" && given.GetEtag() != p.GetEtag() {
-			return statusAborted("App profile %s has changed: its etag is not %q.", p.GetName(), given.GetEtag())
+			return refusal.Aborted("App profile %s has changed: its etag is not %q.", p.GetName(), given.GetEtag())
 		}
 		copied := proto.CloneOf(given)
 		if req.GetUpdateMask() == nil {
@@ -284,7 +285,7 @@ func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.D
 			return err
 		}
 		if !req.GetIgnoreWarnings() {
-			return statusPrecondition("App profile %s may be in use; set ignore_warnings to delete it.", p.GetName())
+			return refusal.Precondition("App profile %s may be in use; set ignore_warnings to delete it.", p.GetName())
 		}
 		if err := record(tx, segments(p.GetName(), 4)); err != nil {
 			return err
@@ -301,7 +302,7 @@ func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.D
 // [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters.
 func (s *Server) checkAppProfileID(id string) error {
 	if !isResourceID(id) {
-		return statusInvalid("app_profile_id", "%q is not an app profile id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
+		return refusal.Invalid("app_profile_id", "%q is not an app profile id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
 	}
 	return s.limit(len(id), maxAppProfileIDBytes, "app_profile_id", "characters")
 }

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/view"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -30,7 +32,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 	}
 	given := req.GetAuthorizedView()
 	if given.GetSubsetView() == nil {
-		return nil, statusInvalid("authorized_view.subset_view", "must be set; one that is empty holds nothing")
+		return nil, refusal.Invalid("authorized_view.subset_view", "must be set; one that is empty holds nothing")
 	}
 	v := &btapb.AuthorizedView{
 		Name:               req.GetParent() + "/authorizedViews/" + req.GetAuthorizedViewId(),
@@ -47,7 +49,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 		if found, err := load(tx, kindAuthorizedView+v.GetName(), &btapb.AuthorizedView{}); err != nil {
 			return err
 		} else if found {
-			return statusExists("Authorized view", v.GetName())
+			return refusal.Exists("Authorized view", v.GetName())
 		}
 		if err := s.checkSubset(t, nil, v.GetSubsetView()); err != nil {
 			return err
@@ -82,7 +84,7 @@ func (s *Server) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_Subse
 	for _, name := range slices.Sorted(maps.Keys(d.GetFamilySubsets())) {
 		at := field + ".family_subsets[" + name + "]"
 		if _, err := family(t, name); err != nil && was.GetFamilySubsets()[name] == nil {
-			return statusInvalid(at, "table %s has no family of the name", t.Name)
+			return refusal.Invalid(at, "table %s has no family of the name", t.Name)
 		}
 		subset := d.GetFamilySubsets()[name]
 		for i, q := range subset.GetQualifiers() {
@@ -173,7 +175,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 		switch p {
 		case "subset_view", "subset_view.row_prefixes", "subset_view.family_subsets", "deletion_protection":
 		default:
-			return nil, statusInvalid("update_mask", "%q cannot be updated", p)
+			return nil, refusal.Invalid("update_mask", "%q cannot be updated", p)
 		}
 	}
 	began := timestamppb.New(s.now())
@@ -193,7 +195,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 		if v.GetSubsetView() == nil { // what was cleared holds nothing; a view without it ends clients
 			v.AuthorizedView = &btapb.AuthorizedView_SubsetView_{SubsetView: &btapb.AuthorizedView_SubsetView{}}
 		}
-		if hasFieldUnder(paths, "subset_view") {
+		if fieldpath.Under(paths, "subset_view") {
 			t, err := tx.Table(segments(v.GetName(), 6))
 			if err != nil {
 				return err
@@ -228,7 +230,7 @@ func (s tableAdminService) DeleteAuthorizedView(ctx context.Context, req *btapb.
 			return err
 		}
 		if v.GetDeletionProtection() {
-			return statusViewProtected(v.GetName(), "DeleteAuthorizedView")
+			return refusal.ViewProtected(v.GetName(), "DeleteAuthorizedView")
 		}
 		if err := tx.DeleteResource(kindAuthorizedView + v.GetName()); err != nil {
 			return err
@@ -248,7 +250,7 @@ func findAuthorizedView(r catalogReader, field, name string) (*btapb.AuthorizedV
 		return nil, err
 	}
 	if _, err := r.Table(segments(name, 6)); err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return authorizedView(r, name)
 }
@@ -262,7 +264,7 @@ func checkUnprotectedViews(tx *engine.CatalogTx, prefix, what string) error {
 	}
 	for _, v := range found {
 		if v.GetDeletionProtection() {
-			return statusViewProtected(v.GetName(), what)
+			return refusal.ViewProtected(v.GetName(), what)
 		}
 	}
 	return nil
@@ -275,7 +277,7 @@ func responseView(v, unspecified btapb.AuthorizedView_ResponseView) (btapb.Autho
 		return unspecified, nil
 	}
 	if _, ok := btapb.AuthorizedView_ResponseView_name[int32(v)]; !ok {
-		return v, statusInvalid("view", "%d is not a view", v)
+		return v, refusal.Invalid("view", "%d is not a view", v)
 	}
 	return v, nil
 }

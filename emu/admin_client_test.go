@@ -129,6 +129,7 @@ func TestOfficialAdminClients(t *testing.T) {
 
 	// The end.
 	check(admin.UpdateTableWithDeletionProtection(ctx, "t", bigtable.Unprotected))
+	wantCode(t, instances.DeleteInstance(ctx, "made"), codes.FailedPrecondition) // of the stream
 	check(admin.UpdateTableDisableChangeStream(ctx, "t"))
 	check(instances.DeleteAppProfile(ctx, "made", "one"))
 	check(instances.DeleteInstance(ctx, "made"))

@@ -12,7 +12,9 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -42,13 +44,13 @@ func clustersOf(r catalogReader, name string) ([]*btapb.Cluster, error) {
 		return []*btapb.Cluster{implicitClusterOf(name, implicitCluster)}, nil
 	}
 	clusters, err := loadAll[btapb.Cluster](r, kindCluster, name+"/clusters/")
-	return clusters, toStatus(err)
+	return clusters, refusal.Of(err)
 }
 
 // cluster returns the cluster of a name, as it is stored; see shownCluster.
 func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
 	if !hasShape(name, "projects", "instances", "clusters") {
-		return nil, statusBadName("name", name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+		return nil, refusal.BadName("name", name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
 	}
 	parent := segments(name, 4)
 	_, how, err := instance(r, parent)
@@ -60,9 +62,9 @@ func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
 	}
 	c := &btapb.Cluster{}
 	if found, err := load(r, kindCluster+name, c); err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	} else if !found {
-		return nil, statusNotFound("Cluster", name)
+		return nil, refusal.NotFound("Cluster", name)
 	}
 	return c, nil
 }
@@ -71,14 +73,14 @@ func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
 // the clusters others.
 func newCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Instance, others []*btapb.Cluster) (*btapb.Cluster, error) {
 	if !isLowerID(id) {
-		return nil, statusInvalid(field, "%q is not a cluster id; expected [a-z][-a-z0-9]*", id)
+		return nil, refusal.Invalid(field, "%q is not a cluster id; expected [a-z][-a-z0-9]*", id)
 	}
 	if !hasShape(from.GetLocation(), "projects", "locations") {
-		return nil, statusBadName(field+".location", from.GetLocation(), "projects/PROJECT/locations/ZONE")
+		return nil, refusal.BadName(field+".location", from.GetLocation(), "projects/PROJECT/locations/ZONE")
 	}
 	for _, o := range others {
 		if o.GetLocation() == from.GetLocation() {
-			return nil, statusInvalid(field+".location", "cluster %s is in %s already; each cluster of an instance is in a zone of its own", lastSegment(o.GetName()), from.GetLocation())
+			return nil, refusal.Invalid(field+".location", "cluster %s is in %s already; each cluster of an instance is in a zone of its own", lastSegment(o.GetName()), from.GetLocation())
 		}
 	}
 	c := &btapb.Cluster{
@@ -91,13 +93,13 @@ func newCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Insta
 	}
 	if key := from.GetEncryptionConfig().GetKmsKeyName(); key != "" {
 		if keyRegion(key) != regionOf(lastSegment(c.GetLocation())) {
-			return nil, statusKeyOfAnotherRegion(field, key, c.GetLocation())
+			return nil, refusal.KeyOfAnotherRegion(field, key, c.GetLocation())
 		}
 		c.EncryptionConfig = &btapb.Cluster_EncryptionConfig{KmsKeyName: key}
 	}
 	if a := from.GetClusterConfig().GetClusterAutoscalingConfig(); a != nil {
 		if from.GetServeNodes() != 0 {
-			return nil, statusInvalid(field, "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
+			return nil, refusal.Invalid(field, "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
 		}
 		c.Config = autoscaling(a)
 	}
@@ -106,14 +108,14 @@ func newCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Insta
 		c.DefaultStorageType = btapb.StorageType_SSD
 	case btapb.StorageType_SSD, btapb.StorageType_HDD:
 	default:
-		return nil, statusInvalid(field+".default_storage_type", "%d is not a storage type", c.GetDefaultStorageType())
+		return nil, refusal.Invalid(field+".default_storage_type", "%d is not a storage type", c.GetDefaultStorageType())
 	}
 	if _, ok := btapb.Cluster_NodeScalingFactor_name[int32(c.GetNodeScalingFactor())]; !ok {
-		return nil, statusInvalid(field+".node_scaling_factor", "%d is not a scaling factor", c.GetNodeScalingFactor())
+		return nil, refusal.Invalid(field+".node_scaling_factor", "%d is not a scaling factor", c.GetNodeScalingFactor())
 	}
 	if in.GetType() == btapb.Instance_DEVELOPMENT {
 		if c.GetServeNodes() != 0 || c.GetClusterConfig() != nil {
-			return nil, statusInvalid(field+".serve_nodes", "must not be set, nor autoscaling, for an instance of type DEVELOPMENT")
+			return nil, refusal.Invalid(field+".serve_nodes", "must not be set, nor autoscaling, for an instance of type DEVELOPMENT")
 		}
 		c.ServeNodes = 1
 		return c, nil
@@ -160,10 +162,10 @@ func settleNodes(field string, c *btapb.Cluster) error {
 	}
 	count := func(field string, n int32) error {
 		if n < 1 {
-			return statusInvalid(field, "%d nodes; expected at least 1", n)
+			return refusal.Invalid(field, "%d nodes; expected at least 1", n)
 		}
 		if n%step != 0 {
-			return statusInvalid(field, "%d is not a multiple of %d, which the node scaling factor asks for", n, step)
+			return refusal.Invalid(field, "%d is not a multiple of %d, which the node scaling factor asks for", n, step)
 		}
 		return nil
 	}
@@ -176,7 +178,7 @@ func settleNodes(field string, c *btapb.Cluster) error {
 	field += ".cluster_config.cluster_autoscaling_config"
 	a := c.GetClusterConfig().GetClusterAutoscalingConfig()
 	if a.GetAutoscalingLimits() == nil || a.GetAutoscalingTargets() == nil {
-		return statusInvalid(field, "autoscaling_limits and autoscaling_targets must be set")
+		return refusal.Invalid(field, "autoscaling_limits and autoscaling_targets must be set")
 	}
 	least, most := a.GetAutoscalingLimits().GetMinServeNodes(), a.GetAutoscalingLimits().GetMaxServeNodes()
 	if err := count(field+".autoscaling_limits.min_serve_nodes", least); err != nil {
@@ -186,11 +188,11 @@ func settleNodes(field string, c *btapb.Cluster) error {
 		return err
 	}
 	if most < least || int64(most) > maxAutoscalingRatio*int64(least) {
-		return statusInvalid(field+".autoscaling_limits", "max_serve_nodes %d is not between min_serve_nodes %d and %d times that", most, least, maxAutoscalingRatio)
+		return refusal.Invalid(field+".autoscaling_limits", "max_serve_nodes %d is not between min_serve_nodes %d and %d times that", most, least, maxAutoscalingRatio)
 	}
 	targets := a.GetAutoscalingTargets()
 	if cpu := targets.GetCpuUtilizationPercent(); cpu < minAutoscalingCPUPercent || cpu > maxAutoscalingCPUPercent {
-		return statusInvalid(field+".autoscaling_targets.cpu_utilization_percent", "%d is not between %d and %d", cpu, minAutoscalingCPUPercent, maxAutoscalingCPUPercent)
+		return refusal.Invalid(field+".autoscaling_targets.cpu_utilization_percent", "%d is not between %d and %d", cpu, minAutoscalingCPUPercent, maxAutoscalingCPUPercent)
 	}
 	low, high := int32(minAutoscalingSSDGiB), int32(maxAutoscalingSSDGiB)
 	if c.GetDefaultStorageType() == btapb.StorageType_HDD {
@@ -200,7 +202,7 @@ func settleNodes(field string, c *btapb.Cluster) error {
 	case storage == 0:
 		targets.StorageUtilizationGibPerNode = low
 	case storage < low || storage > high:
-		return statusInvalid(field+".autoscaling_targets.storage_utilization_gib_per_node", "%d is not between %d and %d", storage, low, high)
+		return refusal.Invalid(field+".autoscaling_targets.storage_utilization_gib_per_node", "%d is not between %d and %d", storage, low, high)
 	}
 	return nil
 }
@@ -212,7 +214,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		return nil, err
 	}
 	if req.GetCluster() == nil {
-		return nil, statusInvalid("cluster", "must be set")
+		return nil, refusal.Invalid("cluster", "must be set")
 	}
 	now := s.now()
 	doneAt := now.Add(s.adminDelay)
@@ -231,11 +233,11 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		}
 		for _, o := range clusters {
 			if lastSegment(o.GetName()) == req.GetClusterId() {
-				return statusExists("Cluster", o.GetName())
+				return refusal.Exists("Cluster", o.GetName())
 			}
 		}
 		if in.GetType() == btapb.Instance_DEVELOPMENT {
-			return statusPrecondition("Instance %s is of type DEVELOPMENT, which has one cluster.", in.GetName())
+			return refusal.Precondition("Instance %s is of type DEVELOPMENT, which has one cluster.", in.GetName())
 		}
 		c, err := newCluster("cluster", req.GetParent(), req.GetClusterId(), req.GetCluster(), in, clusters)
 		if err != nil {
@@ -325,7 +327,7 @@ func parents(r catalogReader, parent string) ([]string, error) {
 		return []string{parent}, nil
 	}
 	names, err := instanceNames(r, project)
-	return names, toStatus(err)
+	return names, refusal.Of(err)
 }
 
 // UpdateCluster replaces the number of nodes of a cluster. Where autoscaling
@@ -334,7 +336,7 @@ func (s instanceAdminService) UpdateCluster(ctx context.Context, req *btapb.Clus
 	now := timestamppb.New(s.now())
 	return s.updateCluster(ctx, req, func(c *btapb.Cluster) error {
 		if given := req.GetClusterConfig(); given != nil && !proto.Equal(given, c.GetClusterConfig()) {
-			return statusInvalid("cluster.cluster_config", "cannot be changed by UpdateCluster; use PartialUpdateCluster")
+			return refusal.Invalid("cluster.cluster_config", "cannot be changed by UpdateCluster; use PartialUpdateCluster")
 		}
 		if c.GetClusterConfig() == nil {
 			c.ServeNodes = req.GetServeNodes()
@@ -352,9 +354,9 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 		return nil, err
 	}
 	given := req.GetCluster()
-	scaling := hasFieldUnder(paths, "cluster_config")
+	scaling := fieldpath.Under(paths, "cluster_config")
 	if slices.Contains(paths, "serve_nodes") && scaling && given.GetServeNodes() != 0 && given.GetClusterConfig().GetClusterAutoscalingConfig() != nil {
-		return nil, statusInvalid("cluster", "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
+		return nil, refusal.Invalid("cluster", "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
 	}
 	now := timestamppb.New(s.now())
 	return s.updateCluster(ctx, given, func(c *btapb.Cluster) error {
@@ -365,7 +367,7 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 		if c.GetClusterConfig().GetClusterAutoscalingConfig() == nil {
 			c.Config = nil
 			if scaled && (!slices.Contains(paths, "serve_nodes") || c.GetServeNodes() == 0) {
-				return statusInvalid("update_mask", "must name serve_nodes too when it ends autoscaling, and the cluster must have it")
+				return refusal.Invalid("update_mask", "must name serve_nodes too when it ends autoscaling, and the cluster must have it")
 			}
 			return nil
 		}
@@ -377,7 +379,7 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 // updateCluster lets change alter the cluster that from names.
 func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, change func(*btapb.Cluster) error, metadata proto.Message) (*longrunningpb.Operation, error) {
 	if !hasShape(from.GetName(), "projects", "instances", "clusters") {
-		return nil, statusBadName("cluster.name", from.GetName(), "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+		return nil, refusal.BadName("cluster.name", from.GetName(), "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
 	}
 	parent := segments(from.GetName(), 4)
 	var op *longrunningpb.Operation
@@ -418,7 +420,7 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 			return err
 		}
 		if len(clusters) < 2 {
-			return statusPrecondition("Cluster %s is the last of its instance and cannot be deleted.", c.GetName())
+			return refusal.Precondition("Cluster %s is the last of its instance and cannot be deleted.", c.GetName())
 		}
 		profiles, err := appProfilesOf(tx, parent)
 		if err != nil {
@@ -427,7 +429,7 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 		id := lastSegment(c.GetName())
 		for _, p := range profiles {
 			if slices.Contains(routesTo(p), id) {
-				return statusPrecondition("Cluster %s cannot be deleted: app profile %s routes to it.", c.GetName(), lastSegment(p.GetName()))
+				return refusal.Precondition("Cluster %s cannot be deleted: app profile %s routes to it.", c.GetName(), lastSegment(p.GetName()))
 			}
 		}
 		if err := s.checkNoBackups(tx, "Cluster", c.GetName(), c.GetName()+"/"); err != nil {

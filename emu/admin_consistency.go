@@ -9,6 +9,7 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -50,14 +51,14 @@ func (s *Server) checkConsistencyToken(t *engine.Table, token string) error {
 	const field = "consistency_token"
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(raw) != consistencyTokenBytes || crc32.ChecksumIEEE(raw[:12]) != binary.BigEndian.Uint32(raw[12:]) {
-		return statusInvalid(field, "%q is not a token of this server", token)
+		return refusal.Invalid(field, "%q is not a token of this server", token)
 	}
 	if binary.BigEndian.Uint32(raw) != t.ID {
-		return statusInvalid(field, "the token is not one of table %s", t.Name)
+		return refusal.Invalid(field, "the token is not one of table %s", t.Name)
 	}
 	made := time.UnixMicro(int64(binary.BigEndian.Uint64(raw[4:])))
 	if s.now().Sub(made) > consistencyTokenLifetime {
-		return statusInvalid(field, "the token was made at %s and has expired; tokens live for %v", made.UTC().Format(time.RFC3339), consistencyTokenLifetime)
+		return refusal.Invalid(field, "the token was made at %s and has expired; tokens live for %v", made.UTC().Format(time.RFC3339), consistencyTokenLifetime)
 	}
 	return nil
 }

@@ -26,9 +26,9 @@ type step struct {
 	run  func(e *env) error
 }
 
-// changes is a script in which every RPC that changes what the store keeps,
+// changeScript is a script in which every RPC that changes what the store keeps,
 // rows and settings alike, changes something.
-func changes() []step {
+func changeScript() []step {
 	const in, table = "projects/p/instances/in", "projects/p/instances/in/tables/t"
 	family := func(id string, drop bool) *btapb.ModifyColumnFamiliesRequest_Modification {
 		m := &btapb.ModifyColumnFamiliesRequest_Modification{Id: id}
@@ -143,6 +143,10 @@ func changes() []step {
 			return err
 		}},
 		{"CreateAuthorizedView again", createView},
+		{"UpdateTable no stream", func(e *env) error {
+			_, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{Table: &btapb.Table{Name: table}, UpdateMask: mask("change_stream_config")})
+			return err
+		}},
 		{"CreateSchemaBundle", func(e *env) error {
 			_, err := e.admin.CreateSchemaBundle(e.ctx(), &btapb.CreateSchemaBundleRequest{Parent: table, SchemaBundleId: "s", SchemaBundle: avroBundle(`"int"`)})
 			return err
@@ -236,7 +240,7 @@ func TestCrash_ControlPlane(t *testing.T) {
 	disk := faultdisk.NewCrashing(1)
 	e := newEnvWith(t, Options{}, engine.Options{Dir: "data", FS: disk.FS()})
 	run := faultdisk.Script{Disk: disk, Text: func() string { return storeText(t, e.db) }}
-	for _, st := range changes() {
+	for _, st := range changeScript() {
 		run.Steps = append(run.Steps, faultdisk.Step{Name: st.name, Do: func() error { return st.run(e) }})
 	}
 	run.Reopen = func(x faultdisk.Crash) (string, error) {
@@ -258,7 +262,7 @@ func TestCrash_ControlPlane(t *testing.T) {
 // store answered and answers is what the disk holds, or that it has failed.
 func TestFaults_ControlPlane(t *testing.T) {
 	t.Parallel()
-	script := changes()
+	script := changeScript()
 	e := newEnv(t)
 	states := []string{storeText(t, e.db)} // after each number of changes
 	for _, st := range script {

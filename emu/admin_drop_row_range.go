@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -21,7 +22,7 @@ func (s tableAdminService) DropRowRange(ctx context.Context, req *btapb.DropRowR
 	switch k := req.GetTarget().(type) {
 	case *btapb.DropRowRangeRequest_RowKeyPrefix:
 		if len(k.RowKeyPrefix) == 0 {
-			return nil, statusInvalid("row_key_prefix", "Prefix cannot be zero length")
+			return nil, refusal.Invalid("row_key_prefix", "Prefix cannot be zero length")
 		}
 		span = engine.Span(filter.Prefix(k.RowKeyPrefix).Spans[0])
 	case *btapb.DropRowRangeRequest_DeleteAllDataFromTable:
@@ -29,10 +30,10 @@ func (s tableAdminService) DropRowRange(ctx context.Context, req *btapb.DropRowR
 			return &emptypb.Empty{}, nil
 		}
 	default:
-		return nil, statusInvalid("target", "neither row_key_prefix nor delete_all_data_from_table is set")
+		return nil, refusal.Invalid("target", "neither row_key_prefix nor delete_all_data_from_table is set")
 	}
 	if err := s.db.DropRows(ctx, t.Name, span); err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return &emptypb.Empty{}, nil
 }

@@ -7,6 +7,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -14,7 +15,7 @@ import (
 // given, all or none.
 func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.ModifyColumnFamiliesRequest) (*btapb.Table, error) {
 	if len(req.GetModifications()) == 0 {
-		return nil, statusInvalid("modifications", "must specify at least one modification")
+		return nil, refusal.Invalid("modifications", "must specify at least one modification")
 	}
 	var t *engine.Table
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
@@ -49,7 +50,7 @@ func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, fie
 		}
 		for _, key := range settingsOf(t).GetRowKeySchema().GetFields() {
 			if key.GetFieldName() == f.Name {
-				return nil, statusInvalid(field+".id", "%q is a field of the row key schema", f.Name)
+				return nil, refusal.Invalid(field+".id", "%q is a field of the row key schema", f.Name)
 			}
 		}
 		return &engine.FamilyChange{Create: &f}, nil
@@ -64,17 +65,17 @@ func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, fie
 		return s.familyUpdate(is, field, k.Update, m.GetUpdateMask())
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Drop:
 		if !k.Drop {
-			return nil, statusInvalid(field+".drop", "must be true")
+			return nil, refusal.Invalid(field+".drop", "must be true")
 		}
 		if err := s.checkFamilyName(field+".id", m.GetId()); err != nil {
 			return nil, err
 		}
 		if protected(t) {
-			return nil, statusProtected(t.Name, "dropping a column family")
+			return nil, refusal.Protected(t.Name, "dropping a column family")
 		}
 		return &engine.FamilyChange{Drop: m.GetId()}, nil
 	default:
-		return nil, statusInvalid(field, "none of create, update and drop is set")
+		return nil, refusal.Invalid(field, "none of create, update and drop is set")
 	}
 }
 
@@ -87,7 +88,7 @@ func familyAfter(t *engine.Table, changes []engine.FamilyChange, name string) (*
 		case c.Update != nil && c.Update.Name == name:
 			return c.Update, nil
 		case c.Drop == name:
-			return nil, statusNoFamily(t.Name, name)
+			return nil, refusal.NoFamily(t.Name, name)
 		}
 	}
 	return family(t, name)
@@ -110,7 +111,7 @@ func (s *Server) familyUpdate(is *engine.Family, field string, to *btapb.ColumnF
 		case "value_type":
 			err = changeValueType(&f, is, field+".update", to.GetValueType())
 		default:
-			err = statusInvalid(field+".update_mask", "%q is not a field of a column family that can be updated; expected gc_rule or value_type", path)
+			err = refusal.Invalid(field+".update_mask", "%q is not a field of a column family that can be updated; expected gc_rule or value_type", path)
 		}
 		if err != nil {
 			return nil, err

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -24,14 +25,14 @@ import (
 // python-bigtable, tests of policies.
 var unsetPolicyEtag = []byte{0x00, 0x20, 0x01}
 
-// GetIamPolicy returns the policy of a table, an authorized view, a schema bundle or
-// a backup.
+// GetIamPolicy returns the policy of a table, an authorized view, a schema
+// bundle or a backup.
 func (s tableAdminService) GetIamPolicy(ctx context.Context, req *iampb.GetIamPolicyRequest) (*iampb.Policy, error) {
 	return s.policy(ctx, req, s.tablePolicy)
 }
 
-// SetIamPolicy replaces the policy of a table, an authorized view, a schema bundle or
-// a backup.
+// SetIamPolicy replaces the policy of a table, an authorized view, a schema
+// bundle or a backup.
 func (s tableAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest) (*iampb.Policy, error) {
 	return s.setPolicy(ctx, req, s.tablePolicy)
 }
@@ -71,10 +72,10 @@ func (s *Server) tablePolicy(r catalogReader, name string) (err error) {
 	switch {
 	case hasShape(name, "projects", "instances", "tables", "authorizedViews"):
 		_, err = findAuthorizedView(r, "resource", name)
-	case hasShape(name, "projects", "instances", "tables", "schemaBundles"):
-		_, err = findSchemaBundle(r, "resource", name)
 	case hasShape(name, "projects", "instances", "clusters", "backups"):
 		_, err = s.findBackup(r, "resource", name)
+	case hasShape(name, "projects", "instances", "tables", "schemaBundles"):
+		_, err = findSchemaBundle(r, "resource", name)
 	default:
 		_, err = findTable(r, "resource", name)
 	}
@@ -130,7 +131,7 @@ func (s *Server) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, che
 func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, check func(catalogReader, string) error) (*iampb.Policy, error) {
 	given := req.GetPolicy()
 	if given == nil {
-		return nil, statusInvalid("policy", "must be set")
+		return nil, refusal.Invalid("policy", "must be set")
 	}
 	var p *iampb.Policy
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
@@ -142,7 +143,7 @@ func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, 
 			return err
 		}
 		if len(given.GetEtag()) > 0 && !bytes.Equal(given.GetEtag(), old.GetEtag()) {
-			return statusAborted("The policy of %s has changed: its etag is not %x.", req.GetResource(), given.GetEtag())
+			return refusal.Aborted("The policy of %s has changed: its etag is not %x.", req.GetResource(), given.GetEtag())
 		}
 		p = proto.CloneOf(given)
 		if len(req.GetUpdateMask().GetPaths()) > 0 {
@@ -169,7 +170,7 @@ func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, 
 
 func checkPolicyVersion(field string, v int32) error {
 	if v != 0 && v != 1 && v != 3 {
-		return statusInvalid(field, "%d is not a version; expected 0, 1 or 3", v)
+		return refusal.Invalid(field, "%d is not a version; expected 0, 1 or 3", v)
 	}
 	return nil
 }
@@ -183,13 +184,13 @@ func (s *Server) checkPolicy(p *iampb.Policy) error {
 	for i, b := range p.GetBindings() {
 		field := element("policy.bindings", i)
 		if b.GetRole() == "" {
-			return statusInvalid(field+".role", "must be set")
+			return refusal.Invalid(field+".role", "must be set")
 		}
 		if len(b.GetMembers()) == 0 {
-			return statusInvalid(field+".members", "must specify at least one member")
+			return refusal.Invalid(field+".members", "must specify at least one member")
 		}
 		if b.GetCondition() != nil && p.GetVersion() != 3 {
-			return statusInvalid(field+".condition", "needs policy version 3")
+			return refusal.Invalid(field+".condition", "needs policy version 3")
 		}
 		principals += len(b.GetMembers())
 	}
@@ -200,7 +201,7 @@ func (s *Server) checkPolicy(p *iampb.Policy) error {
 func grant(req *iampb.TestIamPermissionsRequest, exists bool) (*iampb.TestIamPermissionsResponse, error) {
 	for i, p := range req.GetPermissions() {
 		if p == "" || strings.Contains(p, "*") {
-			return nil, statusInvalid(element("permissions", i), "%q is not a permission; wildcards are not allowed", p)
+			return nil, refusal.Invalid(element("permissions", i), "%q is not a permission; wildcards are not allowed", p)
 		}
 	}
 	resp := &iampb.TestIamPermissionsResponse{}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -53,9 +54,9 @@ func instance(r catalogReader, name string) (*btapb.Instance, existence, error) 
 	how, err := instanceExists(r, name, in)
 	switch {
 	case err != nil:
-		return nil, absent, toStatus(err)
+		return nil, absent, refusal.Of(err)
 	case how == absent:
-		return nil, absent, statusNotFound("Instance", name)
+		return nil, absent, refusal.NotFound("Instance", name)
 	case how == implicit:
 		in = &btapb.Instance{
 			Name:        name,
@@ -123,13 +124,13 @@ func recordHolders(tx *engine.CatalogTx, project string) error {
 // or with several clusters to any and allows none.
 func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.CreateInstanceRequest) (*longrunningpb.Operation, error) {
 	if !hasShape(req.GetParent(), "projects") {
-		return nil, statusBadName("parent", req.GetParent(), "projects/PROJECT")
+		return nil, refusal.BadName("parent", req.GetParent(), "projects/PROJECT")
 	}
 	if err := s.checkInstanceID(req.GetInstanceId()); err != nil {
 		return nil, err
 	}
 	if req.GetInstance() == nil {
-		return nil, statusInvalid("instance", "must be set")
+		return nil, refusal.Invalid("instance", "must be set")
 	}
 	now := timestamppb.New(s.now())
 	name := req.GetParent() + "/instances/" + req.GetInstanceId()
@@ -157,10 +158,10 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	}
 	ids := slices.Sorted(maps.Keys(req.GetClusters()))
 	if len(ids) == 0 {
-		return nil, statusInvalid("clusters", "must specify at least one cluster")
+		return nil, refusal.Invalid("clusters", "must specify at least one cluster")
 	}
 	if in.GetType() == btapb.Instance_DEVELOPMENT && len(ids) > 1 {
-		return nil, statusInvalid("clusters", "an instance of type DEVELOPMENT has one cluster")
+		return nil, refusal.Invalid("clusters", "an instance of type DEVELOPMENT has one cluster")
 	}
 	var clusters []*btapb.Cluster
 	for _, id := range ids {
@@ -174,7 +175,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		var err error
 		if _, err = tx.Resource(kindInstance + name); err == nil {
-			return statusExists("Instance", name)
+			return refusal.Exists("Instance", name)
 		} else if !errors.Is(err, engine.ErrResourceNotFound) {
 			return err
 		}
@@ -182,7 +183,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		if errors.Is(err, engine.ErrResourceNotFound) {
 			if len(tx.Tables(instancePrefix(name))) > 0 || len(tx.Backups(name+"/clusters/")) > 0 {
 				// It exists already, for it holds tables or backups.
-				return statusExists("Instance", name)
+				return refusal.Exists("Instance", name)
 			}
 			err = errors.Join(recordHolders(tx, req.GetParent()), tx.PutResource(kindProject+req.GetParent(), nil))
 		}
@@ -246,7 +247,7 @@ func (s instanceAdminService) GetInstance(_ context.Context, req *btapb.GetInsta
 // others.
 func (s instanceAdminService) ListInstances(ctx context.Context, req *btapb.ListInstancesRequest) (*btapb.ListInstancesResponse, error) {
 	if !hasShape(req.GetParent(), "projects") {
-		return nil, statusBadName("parent", req.GetParent(), "projects/PROJECT")
+		return nil, refusal.BadName("parent", req.GetParent(), "projects/PROJECT")
 	}
 	resp := &btapb.ListInstancesResponse{}
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
@@ -340,7 +341,7 @@ func (s *Server) updateInstance(ctx context.Context, from *btapb.Instance, paths
 			return err
 		}
 		if was == btapb.Instance_PRODUCTION && in.GetType() == btapb.Instance_DEVELOPMENT {
-			return statusPrecondition("Instance %s is of type PRODUCTION and cannot become DEVELOPMENT.", in.GetName())
+			return refusal.Precondition("Instance %s is of type PRODUCTION and cannot become DEVELOPMENT.", in.GetName())
 		}
 		if err := store(tx, kindInstance+in.GetName(), in); err != nil {
 			return err
@@ -368,12 +369,10 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 		tables := tx.Tables(instancePrefix(name))
 		for _, t := range tables {
 			if protected(t) {
-				return statusProtected(t.Name, "DeleteInstance")
+				return refusal.Protected(t.Name, "DeleteInstance")
 			}
-		}
-		for _, t := range tables {
-			if streamed(t) {
-				return statusStreamed(t.Name, "DeleteInstance")
+			if err := checkNoStream(t, "DeleteInstance"); err != nil {
+				return err
 			}
 		}
 		if err := checkUnprotectedViews(tx, instancePrefix(name), "DeleteInstance"); err != nil {
@@ -400,7 +399,7 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 // more; one is enough here, as for the clients.
 func (s *Server) checkInstanceID(id string) error {
 	if !isLowerID(id) {
-		return statusInvalid("instance_id", "%q is not an instance id; expected [a-z][-a-z0-9]*", id)
+		return refusal.Invalid("instance_id", "%q is not an instance id; expected [a-z][-a-z0-9]*", id)
 	}
 	return s.limit(len(id), maxInstanceIDBytes, "instance_id", "characters")
 }
@@ -408,13 +407,13 @@ func (s *Server) checkInstanceID(id string) error {
 // checkInstanceFields checks what an instance is to become.
 func (s *Server) checkInstanceFields(in *btapb.Instance) error {
 	if typ := in.GetType(); typ != btapb.Instance_PRODUCTION && typ != btapb.Instance_DEVELOPMENT {
-		return statusInvalid("instance.type", "%d is not a type", typ)
+		return refusal.Invalid("instance.type", "%d is not a type", typ)
 	}
 	if _, ok := btapb.Instance_Edition_name[int32(in.GetEdition())]; !ok {
-		return statusInvalid("instance.edition", "%d is not an edition", in.GetEdition())
+		return refusal.Invalid("instance.edition", "%d is not an edition", in.GetEdition())
 	}
 	if in.GetDisplayName() == "" {
-		return statusInvalid("instance.display_name", "must be set")
+		return refusal.Invalid("instance.display_name", "must be set")
 	}
 	return s.checkLabels(in.GetLabels())
 }
@@ -429,10 +428,10 @@ func (s *Server) checkLabels(labels map[string]string) error {
 		value := labels[key]
 		first, _ := utf8.DecodeRuneInString(key)
 		if !unicode.Is(unicode.Ll, first) && !unicode.Is(unicode.Lo, first) || !isLabelText(key) {
-			return statusInvalid(field, `the key %q does not match [\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}`, key)
+			return refusal.Invalid(field, `the key %q does not match [\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}`, key)
 		}
 		if !isLabelText(value) {
-			return statusInvalid(field, `the value %q does not match [\p{Ll}\p{Lo}\p{N}_-]{0,63}`, value)
+			return refusal.Invalid(field, `the value %q does not match [\p{Ll}\p{Lo}\p{N}_-]{0,63}`, value)
 		}
 		for _, text := range []string{key, value} {
 			if err := s.limit(utf8.RuneCountInString(text), maxLabelRunes, field, "characters"); err != nil {

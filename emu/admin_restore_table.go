@@ -2,12 +2,15 @@ package emu
 
 import (
 	"context"
+	"slices"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -32,8 +35,8 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 		if err != nil {
 			return err
 		}
-		if b = shownBackup(stored, s.now()); b.GetState() != btapb.Backup_READY {
-			return statusPrecondition("Backup %s is not ready.", b.GetName())
+		if b = backup.At(stored, s.now()); b.GetState() != btapb.Backup_READY {
+			return refusal.Precondition("Backup %s is not ready.", b.GetName())
 		}
 		return s.checkTableCount(r, parent)
 	}
@@ -50,7 +53,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 				t.Families[i].GC = engine.GCRule{}
 			}
 			settings := &btapb.Table{RowKeySchema: settingsOf(t).GetRowKeySchema(), RestoreInfo: &btapb.RestoreInfo{
-				SourceType: btapb.RestoreSourceType_BACKUP, SourceInfo: &btapb.RestoreInfo_BackupInfo{BackupInfo: infoOf(b)},
+				SourceType: btapb.RestoreSourceType_BACKUP, SourceInfo: &btapb.RestoreInfo_BackupInfo{BackupInfo: backup.InfoOf(b)},
 			}}
 			var err error
 			t.Meta, err = encodeSettings(settings)
@@ -63,10 +66,10 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 		if err := removeUnder(tx, name); err != nil {
 			return err
 		}
-		done := progress(began, timestamppb.New(s.now()))
+		done := backup.Progress(began, timestamppb.New(s.now()))
 		metadata := &btapb.RestoreTableMetadata{
 			Name: name, SourceType: btapb.RestoreSourceType_BACKUP, Progress: done,
-			SourceInfo: &btapb.RestoreTableMetadata_BackupInfo{BackupInfo: infoOf(b)},
+			SourceInfo: &btapb.RestoreTableMetadata_BackupInfo{BackupInfo: backup.InfoOf(b)},
 		}
 		optimizes, err := optimizes(tx, parent, b)
 		if err != nil {
@@ -83,7 +86,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 		return err
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return op, nil
 }
@@ -92,13 +95,6 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 // from a standard backup, where it lies on SSDs.
 func optimizes(r catalogReader, instance string, b *btapb.Backup) (bool, error) {
 	clusters, err := clustersOf(r, instance)
-	if err != nil || b.GetBackupType() != btapb.Backup_STANDARD {
-		return false, err
-	}
-	for _, c := range clusters {
-		if c.GetDefaultStorageType() == btapb.StorageType_SSD {
-			return true, nil
-		}
-	}
-	return false, nil
+	onSSD := func(c *btapb.Cluster) bool { return c.GetDefaultStorageType() == btapb.StorageType_SSD }
+	return b.GetBackupType() == btapb.Backup_STANDARD && slices.ContainsFunc(clusters, onSSD), err
 }

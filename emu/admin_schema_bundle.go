@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/bundle"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -45,11 +46,11 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 		}
 		for _, r := range all {
 			if r.Name == kindSchemaBundle+b.GetName() {
-				return statusExists("Schema bundle", b.GetName())
+				return refusal.Exists("Schema bundle", b.GetName())
 			}
 		}
 		if s.exceeds(len(all)+1, maxSchemaBundles) {
-			return statusTooManyBundles(req.GetParent())
+			return refusal.TooManyBundles(req.GetParent(), maxSchemaBundles)
 		}
 		if b.Etag, err = newEtag(tx); err != nil {
 			return err
@@ -75,22 +76,22 @@ func (s *Server) checkBundle(b *btapb.SchemaBundle) (*bundle.Schema, error) {
 	case *btapb.SchemaBundle_ProtoSchema:
 		schema, err := bundle.Proto(held.ProtoSchema.GetProtoDescriptors())
 		if err != nil {
-			return nil, statusInvalid(field+".proto_schema.proto_descriptors", "%v", err)
+			return nil, refusal.Invalid(field+".proto_schema.proto_descriptors", "%v", err)
 		}
 		return schema, nil
 	case *btapb.SchemaBundle_AvroSchema:
 		schemas := held.AvroSchema.GetJsonSchemas()
 		if len(schemas) == 0 {
-			return nil, statusInvalid(field+".avro_schema.json_schemas", "must specify at least one schema")
+			return nil, refusal.Invalid(field+".avro_schema.json_schemas", "must specify at least one schema")
 		}
 		for i, schema := range schemas {
 			if err := bundle.Avro(schema); err != nil {
-				return nil, statusInvalid(element(field+".avro_schema.json_schemas", i), "%v", err)
+				return nil, refusal.Invalid(element(field+".avro_schema.json_schemas", i), "%v", err)
 			}
 		}
 		return nil, nil
 	default:
-		return nil, statusInvalid(field+".type", "neither proto_schema nor avro_schema is set")
+		return nil, refusal.Invalid(field+".type", "neither proto_schema nor avro_schema is set")
 	}
 }
 
@@ -113,7 +114,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 		}
 		for _, p := range req.GetUpdateMask().GetPaths() {
 			if !slices.Contains(allowed, p) {
-				return nil, statusInvalid("update_mask", "%q cannot be updated with what schema_bundle holds; expected %s", p, allowed[0])
+				return nil, refusal.Invalid("update_mask", "%q cannot be updated with what schema_bundle holds; expected %s", p, allowed[0])
 			}
 		}
 	}
@@ -128,7 +129,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 			return err
 		}
 		if (b.GetProtoSchema() != nil) != (is != nil) {
-			return statusInvalid("schema_bundle.type", "a bundle stays of protos or of Avro, as it was created")
+			return refusal.Invalid("schema_bundle.type", "a bundle stays of protos or of Avro, as it was created")
 		}
 		if is != nil && !req.GetIgnoreWarnings() {
 			was, err := bundle.Proto(b.GetProtoSchema().GetProtoDescriptors())
@@ -136,7 +137,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 				return err
 			}
 			if err := is.Compatible(was); err != nil {
-				return statusPrecondition("The schemas are not compatible with those of %s: %v; set ignore_warnings to replace them all the same.", b.GetName(), err)
+				return refusal.Precondition("The schemas are not compatible with those of %s: %v; set ignore_warnings to replace them all the same.", b.GetName(), err)
 			}
 		}
 		b.Type = proto.CloneOf(given).GetType()
@@ -208,15 +209,15 @@ func findSchemaBundle(r catalogReader, field, name string) (*btapb.SchemaBundle,
 		return nil, err
 	}
 	if _, err := r.Table(segments(name, 6)); err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	b := &btapb.SchemaBundle{}
 	found, err := load(r, kindSchemaBundle+name, b)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	if !found {
-		return nil, statusNotFound("Schema bundle", name)
+		return nil, refusal.NotFound("Schema bundle", name)
 	}
 	return b, nil
 }

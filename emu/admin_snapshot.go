@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
-	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -21,13 +21,13 @@ import (
 // findSnapshot returns the snapshot that a field names.
 func (s *Server) findSnapshot(r catalogReader, field, name string) (*btapb.Snapshot, error) {
 	if !hasShape(name, "projects", "instances", "clusters", "snapshots") {
-		return nil, statusBadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/snapshots/SNAPSHOT")
+		return nil, refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/snapshots/SNAPSHOT")
 	}
 	x := &btapb.Snapshot{}
 	if found, err := load(r, kindSnapshot+name, x); err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	} else if !found || s.snapshotEnded(x) {
-		return nil, statusNotFound("Snapshot", name)
+		return nil, refusal.NotFound("Snapshot", name)
 	}
 	return x, nil
 }
@@ -40,15 +40,15 @@ func (s *Server) snapshotEnded(x *btapb.Snapshot) bool {
 func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.SnapshotTableRequest) (*longrunningpb.Operation, error) {
 	parent := req.GetCluster()
 	if !isResourceID(req.GetSnapshotId()) {
-		return nil, statusInvalid("snapshot_id", "%q is not a snapshot id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", req.GetSnapshotId())
+		return nil, refusal.Invalid("snapshot_id", "%q is not a snapshot id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", req.GetSnapshotId())
 	}
 	if err := s.limit(len(req.GetSnapshotId()), maxBackupIDBytes, "snapshot_id", "characters"); err != nil {
 		return nil, err
 	}
-	life := defaultSnapshotLife
+	life := backup.SnapshotLife
 	if ttl := req.GetTtl(); ttl != nil {
-		if life = ttl.AsDuration(); !ttl.IsValid() || life <= 0 || life > maxSnapshotLife {
-			return nil, statusInvalid("ttl", "%v is not above 0 and at most %v", life, maxSnapshotLife)
+		if life = ttl.AsDuration(); !ttl.IsValid() || life <= 0 || life > backup.MaxSnapshotLife {
+			return nil, refusal.Invalid("ttl", "%v is not above 0 and at most %v", life, backup.MaxSnapshotLife)
 		}
 	}
 	now := s.now()
@@ -61,7 +61,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 			return err
 		}
 		if segments(req.GetName(), 4) != segments(parent, 4) {
-			return statusInvalid("cluster", "%s is not a cluster of the instance of %s", parent, req.GetName())
+			return refusal.Invalid("cluster", "%s is not a cluster of the instance of %s", parent, req.GetName())
 		}
 		_, err := findTable(r, "name", req.GetName())
 		return err
@@ -74,7 +74,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 			return err
 		}
 		if _, err := tx.Backup(x.GetName()); err == nil {
-			return statusExists("Snapshot", x.GetName())
+			return refusal.Exists("Snapshot", x.GetName())
 		}
 		return nil
 	}); err != nil {
@@ -94,7 +94,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 		return store(tx, kindSnapshot+x.GetName(), x)
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return op, nil
 }
@@ -107,22 +107,13 @@ func (s tableAdminService) GetSnapshot(_ context.Context, req *btapb.GetSnapshot
 // ListSnapshots returns the snapshots of a cluster, or with the cluster "-" of all
 // of an instance, sorted by name, in one page.
 func (s tableAdminService) ListSnapshots(_ context.Context, req *btapb.ListSnapshotsRequest) (*btapb.ListSnapshotsResponse, error) {
-	parent := req.GetParent()
-	if !hasShape(parent, "projects", "instances", "clusters") {
-		return nil, statusBadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
-	}
-	prefix := parent + "/snapshots/"
-	if in, all := strings.CutSuffix(parent, "/clusters/-"); all {
-		if err := checkInstance(s.db, in); err != nil {
-			return nil, err
-		}
-		prefix = in + "/clusters/"
-	} else if _, err := cluster(s.db, parent); err != nil {
+	prefix, err := listPrefix(s.db, req.GetParent(), "snapshots")
+	if err != nil {
 		return nil, err
 	}
 	found, err := loadAll[btapb.Snapshot](s.db, kindSnapshot, prefix)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return &btapb.ListSnapshotsResponse{Snapshots: slices.DeleteFunc(found, s.snapshotEnded)}, nil
 }
@@ -178,7 +169,7 @@ func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *bta
 			return err
 		}
 		if segments(x.GetName(), 4) != parent {
-			return statusInvalid("source_snapshot", "%s is not a snapshot of instance %s", x.GetName(), parent)
+			return refusal.Invalid("source_snapshot", "%s is not a snapshot of instance %s", x.GetName(), parent)
 		}
 		return s.checkTableCount(r, parent)
 	}
@@ -206,12 +197,7 @@ func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *bta
 		return err
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return op, nil
 }
-
-const (
-	defaultSnapshotLife = 24 * time.Hour // SnapshotTableRequest.ttl
-	maxSnapshotLife     = 7 * 24 * time.Hour
-)

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -31,7 +33,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	case btapb.Table_MICROS:
 		def.Granularity = engine.Micros
 	default:
-		return nil, statusInvalid("table.granularity", "%d is not a granularity", g)
+		return nil, refusal.Invalid("table.granularity", "%d is not a granularity", g)
 	}
 	families := req.GetTable().GetColumnFamilies()
 	for _, name := range slices.Sorted(maps.Keys(families)) {
@@ -56,8 +58,9 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		return nil, err
 	}
 	if def.Meta, err = encodeSettings(settings); err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
+	setStream(&def)
 	var t *engine.Table
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := checkInstance(tx, req.GetParent()); err != nil {
@@ -81,7 +84,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 // checkTableCount refuses one table more than an instance can have.
 func (s *Server) checkTableCount(r catalogReader, instance string) error {
 	if s.limits == StrictLimits && len(r.Tables(instancePrefix(instance))) >= maxTablesPerInstance {
-		return statusTooManyTables(instance)
+		return refusal.TooManyTables(instance, maxTablesPerInstance)
 	}
 	return nil
 }
@@ -106,7 +109,7 @@ func findTable(r catalogReader, field, name string) (*engine.Table, error) {
 	}
 	t, err := r.Table(name)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return t, nil
 }
@@ -166,7 +169,7 @@ func tableView(v, unspecified btapb.Table_View) (btapb.Table_View, error) {
 		return unspecified, nil
 	}
 	if _, ok := btapb.Table_View_name[int32(v)]; !ok {
-		return v, statusInvalid("view", "%d is not a view", v)
+		return v, refusal.Invalid("view", "%d is not a view", v)
 	}
 	return v, nil
 }
@@ -178,15 +181,15 @@ func tableView(v, unspecified btapb.Table_View) (btapb.Table_View, error) {
 func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTableRequest) (*longrunningpb.Operation, error) {
 	for _, path := range req.GetUpdateMask().GetPaths() {
 		if path == "column_families" || strings.HasPrefix(path, "column_families.") {
-			return nil, statusNotBuilt("Path column_families of UpdateTable, which ModifyColumnFamilies changes,")
+			return nil, refusal.NotBuilt("Path column_families of UpdateTable, which ModifyColumnFamilies changes,")
 		}
 	}
 	paths, err := maskPaths(req.GetUpdateMask(), "change_stream_config", "deletion_protection", "automated_backup_policy", "tiered_storage_config", "row_key_schema")
 	if err != nil {
 		return nil, err
 	}
-	if hasFieldUnder(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
-		return nil, statusInvalid("update_mask", "row_key_schema can only be updated as a whole")
+	if fieldpath.Under(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
+		return nil, refusal.Invalid("update_mask", "row_key_schema can only be updated as a whole")
 	}
 	if _, err := findTable(s.db, "table.name", req.GetTable().GetName()); err != nil {
 		return nil, err
@@ -218,9 +221,9 @@ func updateSettings(t *engine.Table, from *btapb.Table, paths []string, ignoreWa
 	switch is := settings.GetRowKeySchema(); {
 	case was == nil:
 	case is == nil && !ignoreWarnings:
-		return statusInvalid("table.row_key_schema", "removing it may break queries; set ignore_warnings to do so")
+		return refusal.Invalid("table.row_key_schema", "removing it may break queries; set ignore_warnings to do so")
 	case is != nil && !proto.Equal(was, is):
-		return statusInvalid("table.row_key_schema", "a row key schema cannot be changed, only removed")
+		return refusal.Invalid("table.row_key_schema", "a row key schema cannot be changed, only removed")
 	}
 	err := settleSettings(settings, func(name string) bool {
 		_, err := family(t, name)
@@ -229,8 +232,11 @@ func updateSettings(t *engine.Table, from *btapb.Table, paths []string, ignoreWa
 	if err != nil {
 		return err
 	}
-	t.Meta, err = encodeSettings(settings)
-	return err
+	if t.Meta, err = encodeSettings(settings); err != nil {
+		return err
+	}
+	setStream(t)
+	return nil
 }
 
 // DeleteTable deletes a table with its rows and views, unless it or one of its
@@ -243,10 +249,10 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 			return err
 		}
 		if protected(t) {
-			return statusProtected(t.Name, "DeleteTable")
+			return refusal.Protected(t.Name, "DeleteTable")
 		}
-		if streamed(t) {
-			return statusStreamed(t.Name, "DeleteTable")
+		if err := checkNoStream(t, "DeleteTable"); err != nil {
+			return err
 		}
 		if err := checkUnprotectedViews(tx, t.Name+"/", "DeleteTable"); err != nil {
 			return err

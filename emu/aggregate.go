@@ -7,6 +7,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -26,28 +27,28 @@ func setValueType(f *engine.Family, field string, vt *btapb.Type) error {
 	}
 	agg := vt.GetAggregateType()
 	if agg == nil {
-		return statusInvalid(field, "only aggregate_type can be set")
+		return refusal.Invalid(field, "only aggregate_type can be set")
 	}
 	field += ".aggregate_type"
 	var state *btapb.Type
 	switch in := agg.GetInputType().GetKind().(type) {
 	case *btapb.Type_Int64Type:
 		if in.Int64Type.GetEncoding().GetBigEndianBytes() == nil {
-			return statusInvalid(field+".input_type", "an int64 must have the encoding big_endian_bytes")
+			return refusal.Invalid(field+".input_type", "an int64 must have the encoding big_endian_bytes")
 		}
 		state = &btapb.Type{Kind: &btapb.Type_Int64Type{Int64Type: &btapb.Type_Int64{Encoding: &btapb.Type_Int64_Encoding{
 			Encoding: &btapb.Type_Int64_Encoding_BigEndianBytes_{BigEndianBytes: &btapb.Type_Int64_Encoding_BigEndianBytes{}},
 		}}}}
 	case *btapb.Type_BytesType:
 		if in.BytesType.GetEncoding().GetRaw() == nil {
-			return statusInvalid(field+".input_type", "bytes must have the encoding raw")
+			return refusal.Invalid(field+".input_type", "bytes must have the encoding raw")
 		}
 	case *btapb.Type_StringType:
 		if in.StringType.GetEncoding().GetUtf8Bytes() == nil {
-			return statusInvalid(field+".input_type", "a string must have the encoding utf8_bytes")
+			return refusal.Invalid(field+".input_type", "a string must have the encoding utf8_bytes")
 		}
 	default:
-		return statusInvalid(field+".input_type", "expected int64_type, or bytes_type or string_type for hllpp_unique_count")
+		return refusal.Invalid(field+".input_type", "expected int64_type, or bytes_type or string_type for hllpp_unique_count")
 	}
 	switch agg.GetAggregator().(type) {
 	case *btapb.Type_Aggregate_Sum_:
@@ -62,17 +63,17 @@ func setValueType(f *engine.Family, field string, vt *btapb.Type) error {
 			Encoding: &btapb.Type_Bytes_Encoding_Raw_{Raw: &btapb.Type_Bytes_Encoding_Raw{}},
 		}}}}
 	default:
-		return statusInvalid(field, "no aggregator is set; expected sum, min, max or hllpp_unique_count")
+		return refusal.Invalid(field, "no aggregator is set; expected sum, min, max or hllpp_unique_count")
 	}
 	if state == nil {
-		return statusInvalid(field+".input_type", "sum, min and max take int64_type")
+		return refusal.Invalid(field+".input_type", "sum, min and max take int64_type")
 	}
 	stored := &btapb.Type{Kind: &btapb.Type_AggregateType{AggregateType: &btapb.Type_Aggregate{
 		InputType: agg.GetInputType(), Aggregator: agg.GetAggregator(), StateType: state,
 	}}}
 	var err error
 	f.Meta, err = proto.MarshalOptions{Deterministic: true}.Marshal(&btapb.ColumnFamily{ValueType: stored})
-	return toStatus(err)
+	return refusal.Of(err)
 }
 
 // valueType is the type of a family's values, with the state type that the
@@ -96,7 +97,7 @@ func checkSameAggregate(f *engine.Family, field string, asked *btapb.Type) error
 		return err
 	}
 	if want.Aggregate != f.Aggregate || !proto.Equal(valueType(&want), valueType(f)) {
-		return statusImmutableValueType()
+		return refusal.ImmutableValueType()
 	}
 	return nil
 }
@@ -109,16 +110,16 @@ func changeValueType(to, from *engine.Family, field string, asked *btapb.Type) e
 	case from.Aggregate != engine.NoAggregate && asked.GetAggregateType() != nil:
 		return checkSameAggregate(from, field, asked)
 	case from.Aggregate != engine.NoAggregate, asked.GetAggregateType() != nil:
-		return statusImmutableValueType()
+		return refusal.ImmutableValueType()
 	case asked == nil:
 		to.Meta = nil
 		return nil
 	case !scalarWithEncoding(asked):
-		return statusInvalid(field+".value_type", "expected a bytes, string, int64 or timestamp type with an encoding")
+		return refusal.Invalid(field+".value_type", "expected a bytes, string, int64 or timestamp type with an encoding")
 	}
 	var err error
 	to.Meta, err = proto.MarshalOptions{Deterministic: true}.Marshal(&btapb.ColumnFamily{ValueType: asked})
-	return toStatus(err)
+	return refusal.Of(err)
 }
 
 // addToCell validates an input to a cell of an aggregate family and converts
@@ -136,7 +137,7 @@ func (s *Server) addToCell(t *engine.Table, field string, m *btpb.Mutation_AddTo
 	case *btapb.Type_StringType:
 		v, ok := in.GetKind().(*btpb.Value_StringValue)
 		if !ok {
-			return out, statusInvalid(field, "family %q takes a string_value", f.Name)
+			return out, refusal.Invalid(field, "family %q takes a string_value", f.Name)
 		}
 		out.Value = []byte(v.StringValue)
 	default:
@@ -159,7 +160,7 @@ func (s *Server) mergeToCell(t *engine.Table, field string, m *btpb.Mutation_Mer
 	in := m.GetInput()
 	switch {
 	case in == nil:
-		return out, statusInvalid(field, "must be set")
+		return out, refusal.Invalid(field, "must be set")
 	case in.GetKind() == nil: // NULL
 		return out, nil
 	case f.Aggregate == engine.AggregateHLL:
@@ -189,11 +190,11 @@ func (s *Server) aggregateCell(t *engine.Table, field string, kind engine.Mutati
 		return out, nil, err
 	}
 	if f.Aggregate == engine.NoAggregate {
-		return out, nil, statusInvalid(field+".family_name", "%q is not an aggregate family", out.Family)
+		return out, nil, refusal.Invalid(field+".family_name", "%q is not an aggregate family", out.Family)
 	}
 	q, ok := m.GetColumnQualifier().GetKind().(*btpb.Value_RawValue)
 	if !ok || m.GetColumnQualifier().GetType() != nil {
-		return out, nil, statusInvalid(field+".column_qualifier", "must be a raw_value without a type")
+		return out, nil, refusal.Invalid(field+".column_qualifier", "must be a raw_value without a type")
 	}
 	out.Qualifier = q.RawValue
 	if err := s.checkQualifier(field+".column_qualifier", out.Qualifier); err != nil {
@@ -201,11 +202,11 @@ func (s *Server) aggregateCell(t *engine.Table, field string, kind engine.Mutati
 	}
 	ts, ok := m.GetTimestamp().GetKind().(*btpb.Value_RawTimestampMicros)
 	if !ok || m.GetTimestamp().GetType() != nil {
-		return out, nil, statusInvalid(field+".timestamp", "must be a raw_timestamp_micros without a type")
+		return out, nil, refusal.Invalid(field+".timestamp", "must be a raw_timestamp_micros without a type")
 	}
 	if out.Timestamp = ts.RawTimestampMicros; out.Timestamp < 0 {
 		// The server's time would give each input a cell of its own.
-		return out, nil, statusInvalid(field+".timestamp", "%d is negative", out.Timestamp)
+		return out, nil, refusal.Invalid(field+".timestamp", "%d is negative", out.Timestamp)
 	}
 	out.Timestamp, err = granular(t, out.Timestamp, origin)
 	return out, f, err
@@ -221,12 +222,12 @@ func intValue(field string, v *btpb.Value) (int64, error) {
 	case *btpb.Value_BytesValue:
 		return encodedInt(field, k.BytesValue)
 	}
-	return 0, statusInvalid(field, "must be an int64: an int_value, or a raw_value of %d bytes, big-endian", stateBytes)
+	return 0, refusal.Invalid(field, "must be an int64: an int_value, or a raw_value of %d bytes, big-endian", stateBytes)
 }
 
 func encodedInt(field string, b []byte) (int64, error) {
 	if len(b) != stateBytes {
-		return 0, statusInvalid(field, "%d bytes are no int64, which has %d", len(b), stateBytes)
+		return 0, refusal.Invalid(field, "%d bytes are no int64, which has %d", len(b), stateBytes)
 	}
 	return int64(binary.BigEndian.Uint64(b)), nil
 }
@@ -240,7 +241,7 @@ func bytesValue(field string, v *btpb.Value) ([]byte, error) {
 	case *btpb.Value_RawValue:
 		b = k.RawValue
 	default:
-		return nil, statusInvalid(field, "must be a bytes_value or a raw_value")
+		return nil, refusal.Invalid(field, "must be a bytes_value or a raw_value")
 	}
 	if b == nil {
 		b = []byte{}

@@ -7,6 +7,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -27,7 +28,7 @@ func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMu
 		return nil, err
 	}
 	if len(req.GetTrueMutations()) == 0 && len(req.GetFalseMutations()) == 0 {
-		return nil, statusNoMutations()
+		return nil, refusal.NoMutations()
 	}
 	if err := t.checkRow(key); err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMu
 	rows := program.Rows()
 	canMatch := rows.All() || len(rows.Intersect(filter.OneRow(key)).Spans) > 0
 	var matched bool
-	err = s.db.Update(ctx, t.Name, key, func(tx *engine.RowTx) error {
+	err = s.db.Update(s.fromCluster(ctx, t.Table, req), t.Name, key, func(tx *engine.RowTx) error {
 		matched = false
 		if canMatch {
 			scan := tx.Scan()
@@ -80,7 +81,7 @@ func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMu
 		return tx.Mutate(chosen)
 	})
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return &btpb.CheckAndMutateRowResponse{PredicateMatched: matched}, nil
 }

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 	"github.com/tabletop-emu/tabletop/internal/rowmerge"
 )
 
@@ -169,29 +170,29 @@ func TestReadRows_ConformanceVectors(t *testing.T) {
 	t.Parallel()
 	all := vectors(t)
 
-	// What rowChunks makes of each, and what comes with the file.
+	// What rowchunks makes of each, and what comes with the file.
 	written, given := &chunkServer{}, &chunkServer{}
 	for _, v := range all {
 		rows, fails := v.rows(t)
 		var responses []*btpb.ReadRowsResponse
 		if !fails {
-			w := &rowChunks{send: func(r *btpb.ReadRowsResponse) error {
+			w := &rowchunks.Writer{Send: func(r *btpb.ReadRowsResponse) error {
 				responses = append(responses, r)
 				return nil
 			}}
 			for _, r := range rows {
-				w.begin([]byte(r.key))
+				w.Begin([]byte(r.key))
 				for _, c := range r.cells {
 					fc := filter.Cell{Family: c.family, Qualifier: []byte(c.qualifier), TimestampMicros: c.micros, Value: []byte(c.value), Label: strings.Join(c.labels, "")}
-					if err := w.add(&fc); err != nil {
+					if err := w.Add(&fc); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if _, err := w.commit(); err != nil {
+				if _, err := w.Commit(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := w.flush(); err != nil {
+			if err := w.Flush(); err != nil {
 				t.Fatal(err)
 			}
 		}

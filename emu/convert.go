@@ -13,13 +13,14 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
 // checkRowKey checks the key of a row to be written: 1 to 4096 bytes.
 func (s *Server) checkRowKey(field string, key []byte) error {
 	if len(key) == 0 {
-		return statusInvalid(field, "Row keys must be non-empty")
+		return refusal.Invalid(field, "Row keys must be non-empty")
 	}
 	return s.limit(len(key), maxRowKeyBytes, field, "bytes")
 }
@@ -39,7 +40,7 @@ func family(t *engine.Table, name string) (*engine.Family, error) {
 			return &t.Families[i], nil
 		}
 	}
-	return nil, statusNoFamily(t.Name, name)
+	return nil, refusal.NoFamily(t.Name, name)
 }
 
 // plainFamily refuses a family, named in a field of at, that t does not have or
@@ -47,7 +48,7 @@ func family(t *engine.Table, name string) (*engine.Family, error) {
 func plainFamily(t *engine.Table, at listed, field, name string) error {
 	f, err := family(t, name)
 	if err == nil && f.Aggregate != engine.NoAggregate {
-		err = statusInvalid(at.member(field), "family %q is an aggregate; only add_to_cell and merge_to_cell write to it", name)
+		err = refusal.Invalid(at.member(field), "family %q is an aggregate; only add_to_cell and merge_to_cell write to it", name)
 	}
 	return err
 }
@@ -59,7 +60,7 @@ func granular(t *engine.Table, micros int64, origin btpb.Mutation_TimestampOrigi
 		return micros, nil
 	}
 	if origin != btpb.Mutation_CLIENT_AUTO_GENERATED {
-		return micros, statusGranularity(micros)
+		return micros, refusal.Granularity(micros)
 	}
 	return micros - micros%1000, nil
 }
@@ -68,7 +69,7 @@ func granular(t *engine.Table, micros int64, origin btpb.Mutation_TimestampOrigi
 // 100,000.
 func (s *Server) checkMutationCount(n int) error {
 	if s.exceeds(n, maxMutations) {
-		return statusTooManyMutations(n)
+		return refusal.TooManyMutations(n, maxMutations)
 	}
 	return nil
 }
@@ -117,7 +118,7 @@ func (s *Server) mutation(t *engine.Table, at listed, m *btpb.Mutation) (engine.
 	case *btpb.Mutation_MergeToCell_:
 		return s.mergeToCell(t, at.member("merge_to_cell"), k.MergeToCell, m.GetTimestampOrigin())
 	default:
-		return none, statusInvalid(at.name(), "no mutation is set")
+		return none, refusal.Invalid(at.name(), "no mutation is set")
 	}
 }
 
@@ -142,7 +143,7 @@ func (s *Server) setCell(t *engine.Table, at listed, m *btpb.Mutation_SetCell, o
 	case ts == -1:
 		out.Timestamp = engine.ServerTimestamp
 	case ts < -1:
-		return out, statusInvalid(at.member("set_cell.timestamp_micros"), "%d is negative; only -1, for the server's time, may be", ts)
+		return out, refusal.Invalid(at.member("set_cell.timestamp_micros"), "%d is negative; only -1, for the server's time, may be", ts)
 	default:
 		if out.Timestamp, err = granular(t, ts, origin); err != nil {
 			return out, err
@@ -166,10 +167,10 @@ func (s *Server) deleteFromColumn(t *engine.Table, at listed, m *btpb.Mutation_D
 		return out, s.checkQualifier(at.member("delete_from_column.column_qualifier"), out.Qualifier)
 	}
 	if out.Start < 0 || out.End < 0 {
-		return out, statusInvalid(at.member("delete_from_column.time_range"), "[%d, %d) has a negative bound", out.Start, out.End)
+		return out, refusal.Invalid(at.member("delete_from_column.time_range"), "[%d, %d) has a negative bound", out.Start, out.End)
 	}
 	if out.End != 0 && out.Start >= out.End {
-		return out, statusInvalid(at.member("delete_from_column.time_range"), "[%d, %d) starts at or after its end", out.Start, out.End)
+		return out, refusal.Invalid(at.member("delete_from_column.time_range"), "[%d, %d) starts at or after its end", out.Start, out.End)
 	}
 	for _, bound := range []int64{out.Start, out.End} {
 		if _, err := granular(t, bound, btpb.Mutation_TIMESTAMP_ORIGIN_UNSPECIFIED); err != nil {
@@ -185,7 +186,7 @@ func (s *Server) deleteFromColumn(t *engine.Table, at listed, m *btpb.Mutation_D
 // readModifyWriteRules validates rules and converts them.
 func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyWriteRule) ([]engine.RuleReadModifyWrite, error) {
 	if len(rules) == 0 {
-		return nil, statusInvalid("rules", "must specify at least one rule")
+		return nil, refusal.Invalid("rules", "must specify at least one rule")
 	}
 	if err := s.limit(len(rules), maxMutations, "rules", "rules"); err != nil {
 		return nil, err
@@ -215,7 +216,7 @@ func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyW
 		case *btpb.ReadModifyWriteRule_IncrementAmount:
 			out[i].Increment = k.IncrementAmount
 		default:
-			return nil, statusInvalid(at.name(), "neither append_value nor increment_amount is set")
+			return nil, refusal.Invalid(at.name(), "neither append_value nor increment_amount is set")
 		}
 	}
 	return out, nil
@@ -249,10 +250,10 @@ func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter)
 	}
 	p, err := filter.Compile(f, o)
 	if errors.Is(err, filter.ErrEmptyRowKeyRegex) {
-		return nil, statusEmptyRowKeyRegex()
+		return nil, refusal.EmptyRowKeyRegex()
 	}
 	if err != nil {
-		return nil, statusInvalid(field, "%v", err)
+		return nil, refusal.Invalid(field, "%v", err)
 	}
 	return p, nil
 }
@@ -291,19 +292,19 @@ func (s *Server) gcRule(field string, r *btapb.GcRule) (engine.GCRule, error) {
 func nestedGCRule(field string, r *btapb.GcRule, depth int) (engine.GCRule, error) {
 	var out engine.GCRule
 	if depth > maxGCRuleDepth {
-		return out, statusInvalid(field, "nested more than %d deep", maxGCRuleDepth)
+		return out, refusal.Invalid(field, "nested more than %d deep", maxGCRuleDepth)
 	}
 	var nested []*btapb.GcRule
 	switch k := r.GetRule().(type) {
 	case *btapb.GcRule_MaxNumVersions:
 		if k.MaxNumVersions < 1 {
-			return out, statusInvalid(field+".max_num_versions", "%d is less than 1", k.MaxNumVersions)
+			return out, refusal.Invalid(field+".max_num_versions", "%d is less than 1", k.MaxNumVersions)
 		}
 		return engine.GCRule{Kind: engine.MaxVersions, Versions: int(k.MaxNumVersions)}, nil
 	case *btapb.GcRule_MaxAge:
 		age := k.MaxAge.AsDuration()
 		if !k.MaxAge.IsValid() || age < minGCRuleAgeNanos {
-			return out, statusInvalid(field+".max_age", "%v is less than a millisecond", age)
+			return out, refusal.Invalid(field+".max_age", "%v is less than a millisecond", age)
 		}
 		return engine.GCRule{Kind: engine.MaxAge, Age: age}, nil
 	case *btapb.GcRule_Union_:
@@ -311,10 +312,10 @@ func nestedGCRule(field string, r *btapb.GcRule, depth int) (engine.GCRule, erro
 	case *btapb.GcRule_Intersection_:
 		out.Kind, nested, field = engine.Intersection, k.Intersection.GetRules(), field+".intersection"
 	default:
-		return out, statusInvalid(field, "no rule is set")
+		return out, refusal.Invalid(field, "no rule is set")
 	}
 	if len(nested) == 0 {
-		return out, statusInvalid(field, "has no rules")
+		return out, refusal.Invalid(field, "has no rules")
 	}
 	for i, n := range nested {
 		rule, err := nestedGCRule(field+"."+element("rules", i), n, depth+1)

@@ -13,9 +13,9 @@
 // What it does not do: there are no replicas, so every read is consistent; the
 // settings of an instance and its clusters are stored but have no effect, except
 // that app profiles decide on single-row transactions; policies are stored and
-// not enforced; settings of change streams, backups and tiers are stored and
-// start nothing; change streams, SQL, views, backups and schema bundles are not
-// implemented yet, and say so. Support lists each RPC, filter, mutation and
+// not enforced; settings of automated backups and tiers are stored and
+// start nothing; SQL, backups and schema bundles are not implemented yet, and say
+// so. Support lists each RPC, filter, mutation and
 // garbage-collection rule with its state.
 //
 // Any instance exists as soon as it is named, until the first CreateInstance in

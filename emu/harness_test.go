@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
@@ -257,7 +258,7 @@ func readRows(ctx context.Context, c btpb.BigtableClient, req *btpb.ReadRowsRequ
 				rows++
 			}
 		}
-		if n := proto.Size(resp); rows > 1 && n > maxMessageBytes || n >= 4<<20 {
+		if n := proto.Size(resp); rows > 1 && n > rowchunks.MaxMessageBytes || n >= 4<<20 {
 			return res, fmt.Errorf("a message of %d bytes", n)
 		}
 		res.messages = append(res.messages, resp)

@@ -10,6 +10,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -27,17 +28,17 @@ const idempotencyPrefix = "idempotency/"
 // checkIdempotency validates a token at the time of the request.
 func checkIdempotency(field string, id *btpb.Idempotency, now time.Time) error {
 	if n := len(id.GetToken()); n < minTokenBytes {
-		return statusInvalid(field+".token", "%d bytes; must be at least %d bytes long", n, minTokenBytes)
+		return refusal.Invalid(field+".token", "%d bytes; must be at least %d bytes long", n, minTokenBytes)
 	}
 	start := id.GetStartTime()
 	if start == nil || start.GetSeconds() == 0 && start.GetNanos() == 0 {
 		return nil
 	}
 	if err := start.CheckValid(); err != nil {
-		return statusInvalid(field+".start_time", "%v", err)
+		return refusal.Invalid(field+".start_time", "%v", err)
 	}
 	if age := now.Sub(start.AsTime()); age >= idempotencyWindow {
-		return statusIdempotencyExpired(age)
+		return refusal.IdempotencyExpired(age, idempotencyWindow)
 	}
 	return nil
 }

@@ -65,13 +65,6 @@ const (
 	minAutomatedBackupHot       = 24 * time.Hour
 	maxAutomatedBackupHot       = 10 * 24 * time.Hour
 
-	minBackupAge       = 6 * time.Hour // Backup.expire_time, from start_time
-	maxBackupAgeDays   = 90 * 24 * time.Hour
-	maxBackupAgePlus   = 365 * 24 * time.Hour // of the edition ENTERPRISE_PLUS
-	maxBackupCopyAge   = 30 * 24 * time.Hour  // CopyBackupRequest.expire_time
-	minCopiedBackupAge = 24 * time.Hour       // what is left of a backup that is copied
-	minBackupHot       = 24 * time.Hour       // Backup.hot_to_standard_time, from start_time
-
 	minInfrequentAccessAge   = 30 * 24 * time.Hour // TieredStorageRule
 	maxStructDelimiterBytes  = 50                  // Type.Struct.Encoding.DelimitedBytes
 	consistencyTokenLifetime = 90 * 24 * time.Hour // GenerateConsistencyToken
@@ -79,11 +72,6 @@ const (
 
 // What the server itself keeps to.
 const (
-	// backupGrace is how long a request may be under way: clients compute the least
-	// times that are allowed from a moment before the call.
-	backupGrace = time.Minute
-	// backupSizeDelay is how long after its end the size of a backup is not known.
-	backupSizeDelay = time.Minute
 	// maxReceiveBytes is the largest request. A MutateRows request may carry
 	// several values of maxValueBytes; official clients send up to 256 MiB.
 	maxReceiveBytes = 320 << 20
@@ -96,21 +84,10 @@ const (
 	// long as a small call.
 	streamWindowBytes = 1 << 20
 	connWindowBytes   = 4 << 20
-	// maxMessageBytes bounds a response of ReadRows with several rows, including
-	// the protocol's overhead. Clients get their first rows the sooner, and tests
-	// of official clients count on messages of the service about as large: of
-	// 32 rows of 17 KB in all, six messages or more.
-	maxMessageBytes = 100 << 10
-	// maxRowMessageBytes bounds a response with a part of one row. It is just
-	// below the 4 MiB that grpc receives by default, which clients that dial an
-	// emulator keep: the official Go and Python clients cannot read a row that
-	// goes on in the next message. For Go see also wantsWholeRows.
-	maxRowMessageBytes = 4<<20 - 64<<10
-	// firstMessageBytes is the size at which the first response of ReadRows is
-	// sent: who waits for it has nothing yet.
-	firstMessageBytes = 32 << 10
-	// maxChunkValueBytes is the largest piece of a value in one chunk.
-	maxChunkValueBytes = 960 << 10
+	// defaultHeartbeat is that of ReadChangeStreamRequest.heartbeat_duration.
+	defaultHeartbeat = 5 * time.Second
+	// maxSilence is how long, by the wall clock, a change stream says nothing.
+	maxSilence = 20 * time.Second
 	// scannedPerMessage is how many rows and cells ReadRows reads without
 	// returning any before it sends last_scanned_row_key.
 	scannedPerMessage = 10_000

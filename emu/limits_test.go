@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -29,10 +30,9 @@ func TestLimits(t *testing.T) {
 		"qualifier": func(e *env) error { return e.mutate("r", set("f", long(maxQualifierBytes), 0, "")) },
 		"value":     func(e *env) error { return e.srv.checkValue("value", make([]byte, maxValueBytes+1)) }, // nothing to store
 		"row": func(e *env) error {
-			w := &rowChunks{send: func(*btpb.ReadRowsResponse) error { return nil }, rowLimitBytes: e.srv.rowLimitBytes()}
-			w.begin([]byte("r"))
-			w.rowBytes = maxRowBytes
-			return w.add(&filter.Cell{Family: "f"})
+			w := &rowchunks.Writer{Send: func(*btpb.ReadRowsResponse) error { return nil }, RowLimitBytes: e.srv.rowLimitBytes()}
+			w.Begin(make([]byte, maxRowBytes)) // a key counts too
+			return w.Add(&filter.Cell{Family: "f"})
 		},
 		"mutations": func(e *env) error { return e.mutate("r", muts...) },
 		"mutations of all entries": func(e *env) error {

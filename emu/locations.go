@@ -9,6 +9,8 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/genproto/googleapis/cloud/location"
 	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
 // locationsService answers google.cloud.location.Locations.
@@ -40,7 +42,7 @@ func unary[Req, Resp any](name string, call func(location.LocationsServer, conte
 			}
 			service, ok := impl.(location.LocationsServer)
 			if !ok {
-				return nil, statusNotBuilt("Service google.cloud.location.Locations")
+				return nil, refusal.NotBuilt("Service google.cloud.location.Locations")
 			}
 			if ic == nil {
 				return call(service, ctx, req)
@@ -49,7 +51,7 @@ func unary[Req, Resp any](name string, call func(location.LocationsServer, conte
 			return ic(ctx, req, info, func(ctx context.Context, req any) (any, error) {
 				typed, ok := req.(*Req)
 				if !ok {
-					return nil, statusInvalid("request", "%T is not a request of %s", req, name)
+					return nil, refusal.Invalid("request", "%T is not a request of %s", req, name)
 				}
 				return call(service, ctx, typed)
 			})
@@ -62,14 +64,14 @@ func unary[Req, Resp any](name string, call func(location.LocationsServer, conte
 func (s locationsService) ListLocations(_ context.Context, req *location.ListLocationsRequest) (*location.ListLocationsResponse, error) {
 	project := strings.TrimSuffix(req.GetName(), "/locations")
 	if !hasShape(project, "projects") {
-		return nil, statusBadName("name", req.GetName(), "projects/PROJECT")
+		return nil, refusal.BadName("name", req.GetName(), "projects/PROJECT")
 	}
 	if req.GetFilter() != "" {
-		return nil, statusInvalid("filter", "filters of locations are not supported")
+		return nil, refusal.Invalid("filter", "filters of locations are not supported")
 	}
 	clusters, err := loadAll[btapb.Cluster](s.db, kindCluster, project+"/instances/")
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	names := map[string]bool{project + "/locations/" + implicitZone: true}
 	for _, c := range clusters {
@@ -86,7 +88,7 @@ func (s locationsService) ListLocations(_ context.Context, req *location.ListLoc
 // GetLocation returns a zone. Every zone exists: a cluster may name any.
 func (s locationsService) GetLocation(_ context.Context, req *location.GetLocationRequest) (*location.Location, error) {
 	if !hasShape(req.GetName(), "projects", "locations") {
-		return nil, statusBadName("name", req.GetName(), "projects/PROJECT/locations/ZONE")
+		return nil, refusal.BadName("name", req.GetName(), "projects/PROJECT/locations/ZONE")
 	}
 	return toLocation(req.GetName()), nil
 }

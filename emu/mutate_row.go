@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -21,7 +22,7 @@ func (s dataService) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) 
 	if err := s.checkProfile(t.Name, req.GetAppProfileId(), writes); err != nil {
 		return nil, err
 	}
-	if err := s.mutateRow(ctx, t, req.GetRowKey(), req.GetMutations(), req.GetIdempotency()); err != nil {
+	if err := s.mutateRow(s.fromCluster(ctx, t.Table, req), t, req.GetRowKey(), req.GetMutations(), req.GetIdempotency()); err != nil {
 		return nil, err
 	}
 	return &btpb.MutateRowResponse{}, nil
@@ -35,7 +36,7 @@ func (s *Server) mutateRow(ctx context.Context, t target, key []byte, muts []*bt
 		return err
 	}
 	if id == nil {
-		return toStatus(s.db.Mutate(ctx, t.Name, key, converted))
+		return refusal.Of(s.db.Mutate(ctx, t.Name, key, converted))
 	}
 	var period int64
 	err = s.db.Update(ctx, t.Name, key, func(tx *engine.RowTx) error {
@@ -45,7 +46,7 @@ func (s *Server) mutateRow(ctx context.Context, t target, key []byte, muts []*bt
 	if err == nil {
 		s.forgetTokens(ctx, period)
 	}
-	return toStatus(err)
+	return refusal.Of(err)
 }
 
 // rowMutations validates a row's key and its mutations and appends these,
@@ -55,7 +56,7 @@ func (s *Server) rowMutations(dst []engine.Mutation, t target, key []byte, muts 
 		return nil, err
 	}
 	if len(muts) == 0 {
-		return nil, statusNoMutations()
+		return nil, refusal.NoMutations()
 	}
 	if err := s.checkMutationCount(len(muts)); err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtabl
 	}
 	entries := req.GetEntries()
 	if len(entries) == 0 {
-		return statusInvalid("entries", "must specify at least one entry")
+		return refusal.Invalid("entries", "must specify at least one entry")
 	}
 	// The limit holds for the sum: "The total number of mutations across all
 	// entries must not exceed 100,000" (bigtable.proto).
@@ -96,9 +97,9 @@ func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtabl
 	rate := s.rateLimit(ctx)
 	for first := 0; first < len(entries); first += maxEntriesPerMessage {
 		part := entries[first:min(first+maxEntriesPerMessage, len(entries))]
-		errs := s.mutateEntries(ctx, t, part)
+		errs := s.mutateEntries(s.fromCluster(ctx, t.Table, req), t, part)
 		if err := ctx.Err(); err != nil {
-			return toStatus(err)
+			return refusal.Of(err)
 		}
 		resp := &btpb.MutateRowsResponse{Entries: make([]*btpb.MutateRowsResponse_Entry, len(part)), RateLimitInfo: rate}
 		slab, ok := make([]btpb.MutateRowsResponse_Entry, len(part)), &statuspb.Status{}
@@ -149,7 +150,7 @@ func (s *Server) mutateEntries(ctx context.Context, t target, entries []*btpb.Mu
 		return err
 	})
 	for i, err := range errs {
-		errs[i] = toStatus(err)
+		errs[i] = refusal.Of(err)
 	}
 	if period > 0 {
 		s.forgetTokens(ctx, period)

@@ -3,6 +3,8 @@ package emu
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
 // Resource names are projects/P/instances/I and projects/P/instances/I/tables/T.
@@ -15,7 +17,7 @@ func instancePrefix(instance string) string { return instance + "/tables/" }
 // parseInstance checks the name of an instance.
 func parseInstance(field, name string) error {
 	if !hasShape(name, "projects", "instances") {
-		return statusBadName(field, name, "projects/PROJECT/instances/INSTANCE")
+		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE")
 	}
 	return nil
 }
@@ -23,7 +25,7 @@ func parseInstance(field, name string) error {
 // parseTable checks the name of a table.
 func parseTable(field, name string) error {
 	if !hasShape(name, "projects", "instances", "tables") {
-		return statusBadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE")
+		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE")
 	}
 	return nil
 }
@@ -31,7 +33,7 @@ func parseTable(field, name string) error {
 // parseAuthorizedView checks the name of an authorized view.
 func parseAuthorizedView(field, name string) error {
 	if !hasShape(name, "projects", "instances", "tables", "authorizedViews") {
-		return statusBadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE/authorizedViews/VIEW")
+		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE/authorizedViews/VIEW")
 	}
 	return nil
 }
@@ -39,7 +41,7 @@ func parseAuthorizedView(field, name string) error {
 // parseSchemaBundle checks the name of a schema bundle.
 func parseSchemaBundle(field, name string) error {
 	if !hasShape(name, "projects", "instances", "tables", "schemaBundles") {
-		return statusBadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE/schemaBundles/BUNDLE")
+		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE/schemaBundles/BUNDLE")
 	}
 	return nil
 }
@@ -48,7 +50,7 @@ func parseSchemaBundle(field, name string) error {
 // [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters.
 func (s *Server) checkID(field, id string) error {
 	if !isResourceID(id) {
-		return statusInvalid(field, "%q is not an id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
+		return refusal.Invalid(field, "%q is not an id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
 	}
 	return s.limit(len(id), maxResourceIDBytes, field, "characters")
 }
@@ -83,7 +85,7 @@ func hasShape(name string, collections ...string) bool {
 // [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters.
 func (s *Server) checkTableID(id string) error {
 	if !isResourceID(id) {
-		return statusInvalid("table_id", "%q is not a table id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
+		return refusal.Invalid("table_id", "%q is not a table id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
 	}
 	return s.limit(len(id), maxTableIDBytes, "table_id", "characters")
 }
@@ -92,7 +94,7 @@ func (s *Server) checkTableID(id string) error {
 // characters.
 func (s *Server) checkFamilyName(field, name string) error {
 	if name == "" || !allBytes(name, isNameByte) {
-		return statusInvalid(field, "%q is not a column family name; expected [-_.a-zA-Z0-9]+", name)
+		return refusal.Invalid(field, "%q is not a column family name; expected [-_.a-zA-Z0-9]+", name)
 	}
 	return s.limit(len(name), maxFamilyNameBytes, field, "characters")
 }
@@ -132,7 +134,7 @@ func (s *Server) limit(n, limit int, field, unit string) error {
 	if !s.exceeds(n, limit) {
 		return nil
 	}
-	return statusInvalid(field, "%d %s; the limit is %d", n, unit, limit)
+	return refusal.Invalid(field, "%d %s; the limit is %d", n, unit, limit)
 }
 
 // exceeds reports whether n is above a limit that is enforced.

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -98,17 +99,17 @@ func operation(r catalogReader, name string) (*longrunningpb.Operation, string, 
 	rest, ok := strings.CutPrefix(name, "operations/")
 	number, err := strconv.ParseInt(lastSegment(name), 10, 64)
 	if !ok || !hasShape(rest, "projects", "instances", "operations") {
-		return nil, "", statusBadName("name", name, "operations/projects/PROJECT/instances/INSTANCE/operations/NUMBER")
+		return nil, "", refusal.BadName("name", name, "operations/projects/PROJECT/instances/INSTANCE/operations/NUMBER")
 	}
 	if err != nil {
-		return nil, "", statusNotFound("Operation", name)
+		return nil, "", refusal.NotFound("Operation", name)
 	}
 	op := &longrunningpb.Operation{}
 	key := operationKey(number)
 	if found, err := load(r, key, op); err != nil {
-		return nil, "", toStatus(err)
+		return nil, "", refusal.Of(err)
 	} else if !found || op.GetName() != name {
-		return nil, "", statusNotFound("Operation", name)
+		return nil, "", refusal.NotFound("Operation", name)
 	}
 	return op, key, nil
 }
@@ -127,7 +128,7 @@ func (s *Server) operationNow(name string) (op *longrunningpb.Operation, doneAt 
 	}
 	doneAt = later.Of(op)
 	op, err = shownOperation(op, s.now())
-	return op, doneAt, toStatus(err)
+	return op, doneAt, refusal.Of(err)
 }
 
 // WaitOperation returns an operation once it is done, or when the timeout has
@@ -135,7 +136,7 @@ func (s *Server) operationNow(name string) (op *longrunningpb.Operation, doneAt 
 func (s operationsService) WaitOperation(ctx context.Context, req *longrunningpb.WaitOperationRequest) (*longrunningpb.Operation, error) {
 	d := req.GetTimeout()
 	if d != nil && (!d.IsValid() || d.AsDuration() < 0) {
-		return nil, statusInvalid("timeout", "%v is not a duration to wait", d)
+		return nil, refusal.Invalid("timeout", "%v is not a duration to wait", d)
 	}
 	late := s.now().Add(d.AsDuration())
 	for {
@@ -155,7 +156,7 @@ func (s operationsService) WaitOperation(ctx context.Context, req *longrunningpb
 		}
 		stop()
 		if err := ctx.Err(); err != nil {
-			return nil, toStatus(err)
+			return nil, refusal.Of(err)
 		}
 	}
 }
@@ -181,7 +182,7 @@ func (s operationsService) CancelOperation(ctx context.Context, req *longrunning
 		if err != nil || !undone {
 			return err
 		}
-		op.Result = &longrunningpb.Operation_Error{Error: statusCanceled(op.GetName())}
+		op.Result = &longrunningpb.Operation_Error{Error: refusal.Canceled(op.GetName())}
 		return store(tx, key, op)
 	})
 	if err != nil {
@@ -235,14 +236,14 @@ func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.
 	parent, ok := strings.CutPrefix(req.GetName(), "operations")
 	parent = strings.TrimPrefix(parent, "/")
 	if !ok || parent != "" && !hasShape(parent, "projects") && !hasShape(parent, "projects", "instances") {
-		return nil, statusBadName("name", req.GetName(), "operations/projects/PROJECT[/instances/INSTANCE]")
+		return nil, refusal.BadName("name", req.GetName(), "operations/projects/PROJECT[/instances/INSTANCE]")
 	}
 	if req.GetFilter() != "" {
-		return nil, statusInvalid("filter", "filters of operations are not supported")
+		return nil, refusal.Invalid("filter", "filters of operations are not supported")
 	}
 	ops, err := loadAll[longrunningpb.Operation](s.db, kindOperation, "")
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	prefix := strings.TrimSuffix("operations/"+parent, "/") + "/"
 	kept := ops[:0]
@@ -263,7 +264,7 @@ func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.
 	for _, record := range kept {
 		op, err := shownOperation(record, now)
 		if err != nil {
-			return nil, toStatus(err)
+			return nil, refusal.Of(err)
 		}
 		resp.Operations = append(resp.Operations, op)
 	}
@@ -276,14 +277,14 @@ func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.
 func page[T any](all []T, size int32, token string, key func(T) string) ([]T, string, error) {
 	switch {
 	case size < 0:
-		return nil, "", statusInvalid("page_size", "%d is negative", size)
+		return nil, "", refusal.Invalid("page_size", "%d is negative", size)
 	case size == 0 || size > maxPageSize:
 		size = maxPageSize
 	}
 	if token != "" {
 		last, err := base64.RawURLEncoding.DecodeString(token)
 		if err != nil {
-			return nil, "", statusInvalid("page_token", "%q is not a token of this server", token)
+			return nil, "", refusal.Invalid("page_token", "%q is not a token of this server", token)
 		}
 		for len(all) > 0 && key(all[0]) <= string(last) {
 			all = all[1:]

@@ -72,6 +72,14 @@ type Options struct {
 	// with the server: a server for a single test is better off with few. Default:
 	// 64.
 	StreamWorkers uint32
+	// After returns a channel that receives a value when the duration has passed,
+	// whatever Clock says: change streams give a sign of life after 20 seconds
+	// without one. Default: time.After.
+	After func(time.Duration) <-chan time.Time
+	// AnyPartition lets ReadChangeStream read any range of keys in one stream, for
+	// tests that want all changes. Default: a range that is not one of the table's
+	// partitions is answered by the tokens for those which are, as by the service.
+	AnyPartition bool
 	// CloneInProcess copies every message on the channel that Conn returns, as
 	// a wire would. It is for tests that look for a message changed after it was
 	// handed over. Default: messages are shared.
@@ -103,6 +111,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.After == nil {
+		o.After = time.After
 	}
 	o.StreamWorkers = cmp.Or(o.StreamWorkers, streamWorkers)
 	return o

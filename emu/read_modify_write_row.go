@@ -4,6 +4,8 @@ import (
 	"context"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
 // ReadModifyWriteRow appends to, or increments, the newest cells of columns,
@@ -31,9 +33,9 @@ func (s dataService) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModif
 	if err != nil {
 		return nil, err
 	}
-	cells, err := s.db.ReadModifyWrite(ctx, t.Name, req.GetRowKey(), rules)
+	cells, err := s.db.ReadModifyWrite(s.fromCluster(ctx, t.Table, req), t.Name, req.GetRowKey(), rules)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	return &btpb.ReadModifyWriteRowResponse{Row: toRow(req.GetRowKey(), cells)}, nil
 }

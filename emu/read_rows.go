@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -39,10 +41,10 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 		return err
 	}
 	if req.GetRowsLimit() < 0 {
-		return statusInvalid("rows_limit", "%d is negative", req.GetRowsLimit())
+		return refusal.Invalid("rows_limit", "%d is negative", req.GetRowsLimit())
 	}
 	if req.GetReversed() && !s.clientFeatures(ctx).GetReverseScans() {
-		return statusNoReverseScans()
+		return refusal.NoReverseScans()
 	}
 	program, err := s.compileFilter("filter", t.Table, req.GetFilter())
 	if err != nil {
@@ -50,8 +52,8 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	}
 	r := &rowReader{
 		program: program,
-		out: &rowChunks{
-			send: stream.Send, sendCopies: s.sendCopies, wholeRows: func() bool { return wantsWholeRows(ctx) }, rowLimitBytes: s.rowLimitBytes(),
+		out: &rowchunks.Writer{
+			Send: stream.Send, SendCopies: s.sendCopies, WholeRows: func() bool { return wantsWholeRows(ctx) }, RowLimitBytes: s.rowLimitBytes(),
 		},
 		limit:        req.GetRowsLimit(),
 		tellsScanned: func() bool { return s.clientFeatures(ctx).GetLastScannedRowResponses() },
@@ -59,7 +61,7 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	if spans, ok := engineSpans(t.rows(rows).Intersect(program.Rows())); ok {
 		scan, err := s.db.Scan(ctx, t.Name, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
 		if err != nil {
-			return toStatus(err)
+			return refusal.Of(err)
 		}
 		err = r.read(ctx, t, scan)
 		if closeErr := scan.Close(); err == nil {
@@ -70,11 +72,11 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 			err = ctx.Err()
 		}
 		if err != nil {
-			return toStatus(err)
+			return refusal.Of(err)
 		}
 	}
-	if err := r.out.flush(); err != nil {
-		return toStatus(err)
+	if err := r.out.Flush(); err != nil {
+		return refusal.Of(err)
 	}
 	if req.GetRequestStatsView() != btpb.ReadRowsRequest_REQUEST_STATS_FULL {
 		return nil
@@ -104,7 +106,7 @@ func (s *Server) rowLimitBytes() int {
 // rowReader moves rows from a scan through a filter to the response.
 type rowReader struct {
 	program *filter.Program
-	out     *rowChunks
+	out     *rowchunks.Writer
 	limit   int64 // rows; 0 is none
 	// tellsScanned says that the client understands last_scanned_row_key. Few
 	// reads ask.
@@ -122,8 +124,8 @@ func (r *rowReader) read(ctx context.Context, t target, scan *engine.Scan) error
 		if gate != nil {
 			gate.BeginRow()
 		}
-		r.out.begin(scan.Row())
-		seen, err := r.program.Run(ctx, scan.Row(), src, r.out.add)
+		r.out.Begin(scan.Row())
+		seen, err := r.program.Run(ctx, scan.Row(), src, r.out.Add)
 		if err != nil {
 			return err
 		}
@@ -131,7 +133,7 @@ func (r *rowReader) read(ctx context.Context, t target, scan *engine.Scan) error
 			r.rowsSeen++
 		}
 		r.cellsSeen += seen
-		cells, err := r.out.commit()
+		cells, err := r.out.Commit()
 		if err != nil {
 			return err
 		}
@@ -163,10 +165,10 @@ func (r *rowReader) tellScanned(row []byte, work int64) error {
 	if !r.tellsScanned() {
 		return nil
 	}
-	if err := r.out.flush(); err != nil {
+	if err := r.out.Flush(); err != nil {
 		return err
 	}
-	return r.out.send(&btpb.ReadRowsResponse{LastScannedRowKey: bytes.Clone(row)})
+	return r.out.Send(&btpb.ReadRowsResponse{LastScannedRowKey: bytes.Clone(row)})
 }
 
 // clientFeatures decodes the header in which a client says what it can do:

@@ -10,9 +10,10 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -22,18 +23,19 @@ import (
 // checked still holds when it is made, and all of it is there afterwards or
 // none, also over a crash.
 const (
-	kindProject        = "project/"        // a project in which an instance was created: nothing
-	kindInstance       = "instance/"       // btapb.Instance
-	kindCluster        = "cluster/"        // btapb.Cluster
-	kindAppProfile     = "appProfile/"     // btapb.AppProfile
-	kindAuthorizedView = "authorizedView/" // btapb.AuthorizedView
-	kindSchemaBundle   = "schemaBundle/"   // btapb.SchemaBundle
-	kindBackup         = "backup/"         // btapb.Backup, with its size from the beginning
-	kindSnapshot       = "snapshot/"       // btapb.Snapshot
-	kindPolicy         = "policy/"         // iampb.Policy, by the name of what it governs
-	kindOperation      = "operation/"      // longrunningpb.Operation, by its number in 20 digits
-	operationCount     = "operations"      // the number of the newest operation, a decimal
-	etagCount          = "etags"           // the number of the newest etag, a decimal
+	kindProject        = "project/"          // a project in which an instance was created: nothing
+	kindInstance       = "instance/"         // btapb.Instance
+	kindCluster        = "cluster/"          // btapb.Cluster
+	kindAppProfile     = "appProfile/"       // btapb.AppProfile
+	kindAuthorizedView = "authorizedView/"   // btapb.AuthorizedView
+	kindSchemaBundle   = "schemaBundle/"     // btapb.SchemaBundle
+	kindBackup         = "backup/"           // btapb.Backup, with its size from the beginning
+	kindSnapshot       = "snapshot/"         // btapb.Snapshot
+	kindPartitions     = "changePartitions/" // a partitionState, by the name of its table
+	kindPolicy         = "policy/"           // iampb.Policy, by the name of what it governs
+	kindOperation      = "operation/"        // longrunningpb.Operation, by its number in 20 digits
+	operationCount     = "operations"        // the number of the newest operation, a decimal
+	etagCount          = "etags"             // the number of the newest etag, a decimal
 )
 
 // catalogReader reads tables and resources: as they are, or inside a change.
@@ -104,7 +106,7 @@ func remove(tx *engine.CatalogTx, key string) error {
 // only reads, and more than once, reads one moment by it: a change of nothing
 // is not written.
 func (s *Server) change(ctx context.Context, fn func(tx *engine.CatalogTx) error) error {
-	return toStatus(s.db.UpdateCatalog(ctx, fn))
+	return refusal.Of(s.db.UpdateCatalog(ctx, fn))
 }
 
 // count adds one to a stored counter and returns it.
@@ -135,7 +137,7 @@ func newEtag(tx *engine.CatalogTx) (string, error) {
 // An empty one is not checked.
 func checkEtag(name, given, is string) error {
 	if given != "" && given != is {
-		return statusAborted("%s has changed: its etag is not %q.", name, given)
+		return refusal.Aborted("%s has changed: its etag is not %q.", name, given)
 	}
 	return nil
 }
@@ -161,18 +163,18 @@ func removeUnder(tx *engine.CatalogTx, table string) error {
 // allowed are the fields that can be updated; a path may go deeper.
 func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error) {
 	if len(mask.GetPaths()) == 0 {
-		return nil, statusInvalid("update_mask", "A non-empty 'update_mask' must be specified")
+		return nil, refusal.Invalid("update_mask", "A non-empty 'update_mask' must be specified")
 	}
 	for _, path := range mask.GetPaths() {
 		if path == "*" {
-			return nil, statusInvalid("update_mask", "the wildcard * is not supported; name the fields")
+			return nil, refusal.Invalid("update_mask", "the wildcard * is not supported; name the fields")
 		}
 		ok := false
 		for _, a := range allowed {
 			ok = ok || path == a || strings.HasPrefix(path, a+".")
 		}
 		if !ok {
-			return nil, statusInvalid("update_mask", "%q cannot be updated; expected one of %s", path, strings.Join(allowed, ", "))
+			return nil, refusal.Invalid("update_mask", "%q cannot be updated; expected one of %s", path, strings.Join(allowed, ", "))
 		}
 	}
 	return mask.GetPaths(), nil
@@ -182,44 +184,11 @@ func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error)
 // field that src does not have is cleared.
 func applyMask(dst, src proto.Message, paths []string) error {
 	for _, path := range paths {
-		if !copyField(dst.ProtoReflect(), src.ProtoReflect(), path) {
-			return statusInvalid("update_mask", "%q is not a field of %s", path, dst.ProtoReflect().Descriptor().Name())
+		if !fieldpath.Copy(dst.ProtoReflect(), src.ProtoReflect(), path) {
+			return refusal.Invalid("update_mask", "%q is not a field of %s", path, dst.ProtoReflect().Descriptor().Name())
 		}
 	}
 	return nil
-}
-
-// copyField copies the field at path; it reports whether there is such a field.
-func copyField(dst, src protoreflect.Message, path string) bool {
-	name, rest, nested := strings.Cut(path, ".")
-	field := dst.Descriptor().Fields().ByName(protoreflect.Name(name))
-	switch {
-	case field == nil:
-		return false
-	case !nested && src.Has(field):
-		dst.Set(field, src.Get(field))
-		return true
-	case !nested:
-		dst.Clear(field)
-		return true
-	case field.Message() == nil || field.IsMap() || field.IsList():
-		return false
-	}
-	if !src.Has(field) && !dst.Has(field) {
-		// Nothing to clear; the path must still exist.
-		return copyField(dst.NewField(field).Message(), src.Get(field).Message(), rest)
-	}
-	return copyField(dst.Mutable(field).Message(), src.Get(field).Message(), rest)
-}
-
-// hasFieldUnder reports whether one of paths is field or lies in it.
-func hasFieldUnder(paths []string, field string) bool {
-	for _, p := range paths {
-		if p == field || strings.HasPrefix(p, field+".") {
-			return true
-		}
-	}
-	return false
 }
 
 // lastSegment returns the id at the end of a resource name.

@@ -7,6 +7,8 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
 // A request of the data API comes through an app profile: the one that it
@@ -40,11 +42,11 @@ func (s *Server) checkProfile(resource, id string, a access) error {
 	case p == nil || a == reads:
 		return nil
 	case p.GetDataBoostIsolationReadOnly() != nil && a == readsReversed:
-		return statusDataBoost(p.GetName(), "reversed reads")
+		return refusal.DataBoost(p.GetName(), "reversed reads")
 	case p.GetDataBoostIsolationReadOnly() != nil:
-		return statusDataBoost(p.GetName(), "writes")
+		return refusal.DataBoost(p.GetName(), "writes")
 	case a == transacts && !p.GetSingleClusterRouting().GetAllowTransactionalWrites():
-		return statusNoTransactions(p.GetName())
+		return refusal.NoTransactions(p.GetName())
 	}
 	return nil
 }
@@ -54,7 +56,7 @@ func (s *Server) checkProfile(resource, id string, a access) error {
 func (s *Server) profile(instance, id string) (*btapb.AppProfile, error) {
 	routes, err := s.currentRoutes()
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	r, ok := routes.instances[instance]
 	if !ok {
@@ -62,7 +64,7 @@ func (s *Server) profile(instance, id string) (*btapb.AppProfile, error) {
 	}
 	p, ok := r.profiles[cmp.Or(id, defaultAppProfile)]
 	if !ok {
-		return nil, statusNoAppProfile(instance, cmp.Or(id, defaultAppProfile))
+		return nil, refusal.NoAppProfile(instance, cmp.Or(id, defaultAppProfile))
 	}
 	return p, nil
 }

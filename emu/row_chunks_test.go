@@ -13,17 +13,18 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 )
 
 func TestRowChunks_LargeRow(t *testing.T) {
 	t.Parallel()
-	w := &rowChunks{rowLimitBytes: 100, send: func(*btpb.ReadRowsResponse) error { return nil }}
-	w.begin([]byte("row"))
+	w := &rowchunks.Writer{RowLimitBytes: 100, Send: func(*btpb.ReadRowsResponse) error { return nil }}
+	w.Begin([]byte("row"))
 	c := &filter.Cell{Family: "f", Qualifier: []byte("q"), Value: make([]byte, 60)}
-	if err := w.add(c); err != nil {
+	if err := w.Add(c); err != nil {
 		t.Fatal(err)
 	}
-	err := w.add(c)
+	err := w.Add(c)
 	wantCode(t, err, codes.FailedPrecondition)
 	details := status.Convert(err).Details()
 	if len(details) != 1 {
@@ -48,7 +49,7 @@ func TestRowChunks_WholeRows(t *testing.T) {
 	} {
 		var open int
 		var messages int
-		w := &rowChunks{wholeRows: func() bool { return c.whole }, send: func(r *btpb.ReadRowsResponse) error {
+		w := &rowchunks.Writer{WholeRows: func() bool { return c.whole }, Send: func(r *btpb.ReadRowsResponse) error {
 			messages++
 			if ch := r.GetChunks(); !ch[len(ch)-1].GetCommitRow() {
 				open++
@@ -56,17 +57,17 @@ func TestRowChunks_WholeRows(t *testing.T) {
 			return nil
 		}}
 		for range 3 {
-			w.begin([]byte("row"))
+			w.Begin([]byte("row"))
 			for range c.cells {
-				if err := w.add(&filter.Cell{Family: "f", Qualifier: []byte("q"), Value: make([]byte, 700<<10)}); err != nil {
+				if err := w.Add(&filter.Cell{Family: "f", Qualifier: []byte("q"), Value: make([]byte, 700<<10)}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if _, err := w.commit(); err != nil {
+			if _, err := w.Commit(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := w.flush(); err != nil {
+		if err := w.Flush(); err != nil {
 			t.Fatal(err)
 		}
 		if open != c.parts || messages != c.messages+c.parts {
@@ -110,7 +111,7 @@ func TestRowChunks_SendCopies(t *testing.T) {
 	t.Parallel()
 	send := func(copies bool) []*btpb.ReadRowsResponse {
 		var out []*btpb.ReadRowsResponse
-		w := &rowChunks{sendCopies: copies, send: func(r *btpb.ReadRowsResponse) error {
+		w := &rowchunks.Writer{SendCopies: copies, Send: func(r *btpb.ReadRowsResponse) error {
 			if copies {
 				r = proto.CloneOf(r)
 			}
@@ -120,9 +121,9 @@ func TestRowChunks_SendCopies(t *testing.T) {
 		for i, row := range []struct{ cells, bytes int }{
 			{1, 0}, {3, 100}, {2000, 100}, {1000, 10}, {1, 200 << 10}, {5, 200 << 10}, {1, 3 << 20}, {7, 900 << 10}, {3, 1}, {300, 5000}, {1, 1},
 		} {
-			w.begin(fmt.Appendf(nil, "row%d", i))
+			w.Begin(fmt.Appendf(nil, "row%d", i))
 			for c := range row.cells {
-				err := w.add(&filter.Cell{
+				err := w.Add(&filter.Cell{
 					Family: []string{"f", "g"}[c*2/row.cells], Qualifier: fmt.Appendf(nil, "q%d", c/2), TimestampMicros: int64(c),
 					Value: bytes.Repeat([]byte{byte(i + c)}, row.bytes), Label: []string{"", "l"}[c%2],
 				})
@@ -130,11 +131,11 @@ func TestRowChunks_SendCopies(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if cells, err := w.commit(); err != nil || cells != int64(row.cells) {
+			if cells, err := w.Commit(); err != nil || cells != int64(row.cells) {
 				t.Fatal(cells, err)
 			}
 		}
-		if err := w.flush(); err != nil {
+		if err := w.Flush(); err != nil {
 			t.Fatal(err)
 		}
 		return out
@@ -193,7 +194,7 @@ func TestFaultB6_MessageSizes(t *testing.T) {
 				if n := proto.Size(m); rows == 0 || rows > 1 && n > 105_000 {
 					t.Errorf("%v: message %d has %d rows in %d bytes", tables, i, rows, n)
 				}
-				if i == 0 && len(tables) == 1 && proto.Size(m) > 2*firstMessageBytes {
+				if i == 0 && len(tables) == 1 && proto.Size(m) > 2*rowchunks.FirstMessageBytes {
 					t.Errorf("%v: the first message has %d bytes", tables, proto.Size(m))
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -17,7 +18,7 @@ func (s *Server) rowSet(rs *btpb.RowSet) (filter.RowSet, error) {
 	spans := make([]filter.Span, 0, len(keys)+len(ranges))
 	for i, key := range keys {
 		if len(key) == 0 {
-			return filter.RowSet{}, statusInvalid("row_keys", "Error in element #%d : Row keys must be non-empty", i)
+			return filter.RowSet{}, refusal.Invalid("row_keys", "Error in element #%d : Row keys must be non-empty", i)
 		}
 		if s.exceeds(len(key), maxRowKeyBytes) {
 			return filter.RowSet{}, s.limit(len(key), maxRowKeyBytes, element("row_keys", i), "bytes")
@@ -70,7 +71,7 @@ func (s *Server) rowRange(field string, n int, r *btpb.RowRange) (span filter.Sp
 		return filter.Span{Start: span.Start}, true, nil
 	}
 	if from, to := string(start), string(end); from > to || from == to && open && from != "" {
-		return span, false, statusBadRange(field, n)
+		return span, false, refusal.BadRange(field, n)
 	}
 	return span, string(span.Start) < string(span.End), nil
 }

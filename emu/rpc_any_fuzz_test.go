@@ -32,7 +32,9 @@ var rpcSeeds = map[string][]string{
 	"Bigtable.ReadModifyWriteRow": {
 		`table_name: "projects/p/instances/i/tables/t" row_key: "a" rules {family_name: "f" column_qualifier: "q" increment_amount: 9223372036854775807} rules {family_name: "g" append_value: "y"}`,
 	},
-	"Bigtable.GetClientConfiguration": {`instance_name: "projects/p/instances/made" app_profile_id: "ap"`},
+	"Bigtable.GenerateInitialChangeStreamPartitions": {`table_name: "projects/p/instances/i/tables/t"`},
+	"Bigtable.ReadChangeStream":                      {`table_name: "projects/p/instances/i/tables/t" partition {row_range {start_key_closed: "" end_key_open: ""}} start_time {seconds: 1700000000} end_time {seconds: 1700000000}`},
+	"Bigtable.GetClientConfiguration":                {`instance_name: "projects/p/instances/made" app_profile_id: "ap"`},
 
 	"BigtableTableAdmin.CreateTable": {
 		`parent: "projects/p/instances/made" table_id: "new" initial_splits {key: "m"} table {deletion_protection: true column_families {key: "f" value {gc_rule {union {rules {max_num_versions: 2} rules {max_age {seconds: 3600}}}}}}}`,
@@ -128,7 +130,7 @@ var rpcSeeds = map[string][]string{
 
 // changesNothing tells whether a method only reads, whatever it answers.
 func changesNothing(method string) bool {
-	for _, prefix := range []string{"Get", "List", "Read", "Sample", "Ping", "Test", "Wait", "Cancel", "CheckConsistency", "GenerateConsistency"} {
+	for _, prefix := range []string{"Get", "List", "Read", "Sample", "Ping", "Test", "Wait", "Cancel", "CheckConsistency", "GenerateConsistency", "GenerateInitial"} {
 		if strings.HasPrefix(method, prefix) && method != "ReadModifyWriteRow" {
 			return true
 		}

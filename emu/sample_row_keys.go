@@ -6,6 +6,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
 // SampleRowKeys streams keys that cut the table into parts of similar size,
@@ -28,7 +29,7 @@ func (s dataService) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.B
 			return err
 		}
 		if !ok {
-			return statusBadRange("row_range", 0)
+			return refusal.BadRange("row_range", 0)
 		}
 	}
 	within := []filter.Span{span}
@@ -43,7 +44,7 @@ func (s dataService) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.B
 	// keys.
 	samples, err := s.db.SampleRowKeys(stream.Context(), t.Name, ends...)
 	if err != nil {
-		return toStatus(err)
+		return refusal.Of(err)
 	}
 	for _, span := range within {
 		for len(samples) > 0 {

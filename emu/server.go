@@ -26,6 +26,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/inproc"
@@ -34,8 +35,15 @@ import (
 // Server answers the Bigtable API from an engine.DB. It is safe for concurrent
 // use.
 type Server struct {
-	db     *engine.DB
-	clock  Clock
+	db    *engine.DB
+	clock Clock
+	after func(time.Duration) <-chan time.Time
+
+	anyPartition bool
+	// stopping is closed when the server stops: streams without end end.
+	stopping chan struct{}
+	stopOnce sync.Once
+
 	logger *slog.Logger
 	limits Limits
 
@@ -91,8 +99,11 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		db:    o.DB,
 		clock: o.Clock,
+		after: o.After,
 
-		adminDelay: o.AdminDelay,
+		adminDelay:   o.AdminDelay,
+		anyPartition: o.AnyPartition,
+		stopping:     make(chan struct{}),
 
 		logger: o.Logger,
 		limits: o.Limits,
@@ -166,7 +177,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 			Handler: func(impl any, ctx context.Context, decode func(any) error, ic grpc.UnaryServerInterceptor) (resp any, err error) {
 				defer s.recoverPanic(fullMethod, &err)
 				if !served {
-					return nil, refusal(desc.ServiceName, m.MethodName)
+					return nil, refused(desc.ServiceName, m.MethodName)
 				}
 				return handler(impl, ctx, decode, ic)
 			},
@@ -180,7 +191,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 		st.Handler = func(impl any, stream grpc.ServerStream) (err error) {
 			defer s.recoverPanic(fullMethod, &err)
 			if !served {
-				return refusal(desc.ServiceName, st.StreamName)
+				return refused(desc.ServiceName, st.StreamName)
 			}
 			return handler(impl, stream)
 		}
@@ -192,7 +203,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 func (s *Server) recoverPanic(fullMethod string, err *error) {
 	if r := recover(); r != nil {
 		s.logger.Error("handler panicked", "method", fullMethod, "panic", r, "stack", string(debug.Stack()))
-		*err = statusPanic(fullMethod, r)
+		*err = refusal.Panic(fullMethod, r)
 	}
 }
 
@@ -211,15 +222,17 @@ func (s *Server) Serve(l net.Listener) error {
 // works without Serve and until Close. Streams from the client are refused.
 func (s *Server) Conn() grpc.ClientConnInterface { return s.inproc }
 
-// GracefulStop stops accepting connections and waits for the RPCs in flight to
-// end. The channel of Conn stays open until Close.
+// GracefulStop stops accepting connections, ends change streams and waits for the
+// other RPCs in flight to end. The channel of Conn stays open until Close.
 func (s *Server) GracefulStop() {
+	s.stopOnce.Do(func() { close(s.stopping) })
 	s.health.Shutdown()
 	s.grpc.GracefulStop()
 }
 
 // Close ends all RPCs and connections at once. It does not close the DB.
 func (s *Server) Close() error {
+	s.stopOnce.Do(func() { close(s.stopping) })
 	s.health.Shutdown()
 	s.grpc.Stop()
 	return s.inproc.Close()

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -149,12 +150,12 @@ var materializedViewSessions = sessionKind{
 	},
 	target: func(s *Server, name string) (target, error) {
 		if !hasShape(name, "projects", "instances", "materializedViews") {
-			return target{}, statusBadName("materialized_view_name", name, "projects/PROJECT/instances/INSTANCE/materializedViews/VIEW")
+			return target{}, refusal.BadName("materialized_view_name", name, "projects/PROJECT/instances/INSTANCE/materializedViews/VIEW")
 		}
 		if err := checkInstance(s.db, segments(name, 4)); err != nil {
 			return target{}, err
 		}
-		return target{}, statusNotFound("Materialized view", name)
+		return target{}, refusal.NotFound("Materialized view", name)
 	},
 }
 
@@ -188,11 +189,11 @@ func (s dataService) openSession(kind *sessionKind, stream sessionStream) error 
 	}
 	open := first.GetOpenSession()
 	if open == nil {
-		return statusInvalid("payload", "the first message of a session must be open_session")
+		return refusal.Invalid("payload", "the first message of a session must be open_session")
 	}
 	how, err := kind.opens(open.GetPayload())
 	if err != nil {
-		return statusInvalid("open_session.payload", "is no %sRequest: %v", kind.method, err)
+		return refusal.Invalid("open_session.payload", "is no %sRequest: %v", kind.method, err)
 	}
 	ss := &session{s: s.Server, kind: kind, stream: stream, name: how.name}
 	switch p := how.permission.Number(); {
@@ -203,9 +204,9 @@ func (s dataService) openSession(kind *sessionKind, stream sessionStream) error 
 	case p == mayReadWrite && kind.mutated != nil:
 		ss.mayRead, ss.mayWrite = true, true
 	case kind.mutated == nil:
-		return statusInvalid("open_session.payload.permission", "%v is not a permission; expected READ", how.permission)
+		return refusal.Invalid("open_session.payload.permission", "%v is not a permission; expected READ", how.permission)
 	default:
-		return statusInvalid("open_session.payload.permission", "%v is not a permission; expected READ, WRITE or READ_WRITE", how.permission)
+		return refusal.Invalid("open_session.payload.permission", "%v is not a permission; expected READ, WRITE or READ_WRITE", how.permission)
 	}
 	if _, err := kind.target(s.Server, ss.name); err != nil {
 		return err
@@ -221,7 +222,7 @@ func (s dataService) openSession(kind *sessionKind, stream sessionStream) error 
 	if open.GetFlags().GetPeerInfo() {
 		info, err := proto.Marshal(&btpb.PeerInfo{TransportType: btpb.PeerInfo_TRANSPORT_TYPE_SESSION_CLOUD_PATH})
 		if err != nil {
-			return toStatus(err)
+			return refusal.Of(err)
 		}
 		if err := stream.SetHeader(metadata.Pairs("bigtable-peer-info", base64.URLEncoding.EncodeToString(info))); err != nil {
 			return err
@@ -229,7 +230,7 @@ func (s dataService) openSession(kind *sessionKind, stream sessionStream) error 
 	}
 	opened := &btpb.OpenSessionResponse{Backend: &btpb.BackendIdentifier{ApplicationFrontendZone: ss.where.GetZoneId()}}
 	if opened.Payload, err = proto.Marshal(kind.opened); err != nil {
-		return toStatus(err)
+		return refusal.Of(err)
 	}
 	err = ss.send(&btpb.SessionResponse{Payload: &btpb.SessionResponse_OpenSession{OpenSession: opened}})
 	if err != nil {
@@ -301,14 +302,14 @@ func (ss *session) serve() error {
 		case *btpb.SessionRequest_VirtualRpc:
 			id := p.VirtualRpc.GetRpcId()
 			if id <= ss.lastRPC {
-				return statusInvalid("virtual_rpc.rpc_id", "%d does not follow %d", id, ss.lastRPC)
+				return refusal.Invalid("virtual_rpc.rpc_id", "%d does not follow %d", id, ss.lastRPC)
 			}
 			ss.lastRPC = id
 			if err := ss.send(ss.virtualRPC(p.VirtualRpc)); err != nil {
 				return err
 			}
 		default:
-			return statusInvalid("payload", "expected close_session or virtual_rpc")
+			return refusal.Invalid("payload", "expected close_session or virtual_rpc")
 		}
 	}
 }
@@ -326,7 +327,7 @@ func (ss *session) virtualRPC(req *btpb.VirtualRpcRequest) *btpb.SessionResponse
 	payload, err := ss.run(ctx, req.GetPayload())
 	if err != nil {
 		return &btpb.SessionResponse{Payload: &btpb.SessionResponse_Error{Error: &btpb.ErrorResponse{
-			RpcId: req.GetRpcId(), ClusterInfo: where, Status: status.Convert(toStatus(err)).Proto(),
+			RpcId: req.GetRpcId(), ClusterInfo: where, Status: status.Convert(refusal.Of(err)).Proto(),
 		}}}
 	}
 	return &btpb.SessionResponse{Payload: &btpb.SessionResponse_VirtualRpc{VirtualRpc: &btpb.VirtualRpcResponse{
@@ -340,7 +341,7 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 	defer ss.s.recoverPanic("google.bigtable.v2.Bigtable/"+ss.kind.method, &err)
 	req := ss.kind.request()
 	if err := proto.Unmarshal(payload, req); err != nil {
-		return nil, statusInvalid("virtual_rpc.payload", "is no %s: %v", req.ProtoReflect().Descriptor().Name(), err)
+		return nil, refusal.Invalid("virtual_rpc.payload", "is no %s: %v", req.ProtoReflect().Descriptor().Name(), err)
 	}
 	t, err := ss.kind.target(ss.s, ss.name)
 	if err != nil {
@@ -348,7 +349,7 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 	}
 	if read := req.GetReadRow(); read != nil {
 		if !ss.mayRead {
-			return nil, statusSessionPermission("read_row", "READ")
+			return nil, refusal.SessionPermission("read_row", "READ")
 		}
 		row, stats, err := ss.s.readRow(ctx, t, read.GetKey(), read.GetFilter())
 		if err != nil {
@@ -360,7 +361,7 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 		GetMutateRow() *btpb.SessionMutateRowRequest
 	}); ok && writer.GetMutateRow() != nil {
 		if !ss.mayWrite {
-			return nil, statusSessionPermission("mutate_row", "WRITE")
+			return nil, refusal.SessionPermission("mutate_row", "WRITE")
 		}
 		write := writer.GetMutateRow()
 		if err := ss.s.mutateRow(ctx, t, write.GetKey(), write.GetMutations(), nil); err != nil {
@@ -368,7 +369,7 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 		}
 		return proto.Marshal(ss.kind.mutated(&btpb.SessionMutateRowResponse{}))
 	}
-	return nil, statusInvalid("virtual_rpc.payload", "neither read_row nor mutate_row is set")
+	return nil, refusal.Invalid("virtual_rpc.payload", "neither read_row nor mutate_row is set")
 }
 
 // readRow reads one row whole through a filter. The row is nil if nothing is
@@ -427,7 +428,7 @@ func (w *wholeRow) add(c *filter.Cell) error {
 	}
 	w.bytes += len(c.Family) + len(c.Qualifier) + len(c.Value)
 	if w.limitBytes > 0 && w.bytes > w.limitBytes {
-		return statusLargeRow(w.key)
+		return refusal.LargeRow(w.key, maxRowBytes)
 	}
 	if w.family == nil || w.family.GetName() != c.Family {
 		w.family, w.column = &btpb.Family{Name: c.Family}, nil

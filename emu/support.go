@@ -3,6 +3,8 @@ package emu
 import (
 	"fmt"
 	"sync"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
 // Status says whether the server implements a feature.
@@ -44,8 +46,8 @@ var features = []Feature{
 	{"Bigtable", "CheckAndMutateRow", Served, ""},
 	{"Bigtable", "PingAndWarm", Served, ""},
 	{"Bigtable", "ReadModifyWriteRow", Served, ""},
-	{"Bigtable", "GenerateInitialChangeStreamPartitions", Refused, "change streams"},
-	{"Bigtable", "ReadChangeStream", Refused, "change streams"},
+	{"Bigtable", "GenerateInitialChangeStreamPartitions", Served, "those of the initial splits; they change only by Server.SplitPartition and MergePartitions"},
+	{"Bigtable", "ReadChangeStream", Served, "commit timestamps are exact and increase by a microsecond at least; partition may be absent"},
 	{"Bigtable", "PrepareQuery", Refused, "SQL"},
 	{"Bigtable", "ExecuteQuery", Refused, "SQL"},
 	{"Bigtable", "GetClientConfiguration", Served, "clients are told to open no sessions"},
@@ -53,7 +55,7 @@ var features = []Feature{
 	{"Bigtable", "OpenAuthorizedView", Served, "not over Server.Conn, which carries no streams from the client"},
 	{"Bigtable", "OpenMaterializedView", Served, "finds no view: none can be created"},
 
-	{"BigtableTableAdmin", "CreateTable", Served, "families come in name order; change streams, automated backups and tiers are settings that are stored and do nothing yet"},
+	{"BigtableTableAdmin", "CreateTable", Served, "families come in name order; automated backups and tiers are settings that are stored and do nothing yet"},
 	{"BigtableTableAdmin", "CreateTableFromSnapshot", Served, "done when it returns; copies the data"},
 	{"BigtableTableAdmin", "ListTables", Served, ""},
 	{"BigtableTableAdmin", "GetTable", Served, ""},
@@ -186,6 +188,6 @@ func isServed(service, method string) bool {
 }
 
 // refusal is the answer to an RPC that is not served.
-func refusal(service, method string) error {
-	return statusNotBuilt(fmt.Sprintf("RPC %s/%s", service, method))
+func refused(service, method string) error {
+	return refusal.NotBuilt(fmt.Sprintf("RPC %s/%s", service, method))
 }

@@ -8,13 +8,14 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
 // The settings of a table that the engine has no place for, such as its change
-// stream's, are kept in the table's Meta: a btapb.Table with these alone. They
-// are stored and returned; what they would start in the service, backups and
-// change streams, is not built.
+// stream's, are kept in the table's Meta: a btapb.Table with these alone. A change
+// stream makes the engine keep a journal; what the others would start in the
+// service, such as automated backups, is not built.
 
 // settingsOf returns the settings of a table. The caller may change them.
 func settingsOf(t *engine.Table) *btapb.Table {
@@ -41,9 +42,6 @@ func encodeSettings(from *btapb.Table) ([]byte, error) {
 // protected reports whether t has deletion_protection.
 func protected(t *engine.Table) bool { return settingsOf(t).GetDeletionProtection() }
 
-// streamed reports whether t has a change stream.
-func streamed(t *engine.Table) bool { return settingsOf(t).GetChangeStreamConfig() != nil }
-
 // settleSettings checks the settings that t is to have and fills in defaults.
 // families are those of the table, or of the request that creates it.
 func settleSettings(t *btapb.Table, hasFamily func(string) bool) error {
@@ -62,10 +60,10 @@ func settleSettings(t *btapb.Table, hasFamily func(string) bool) error {
 	if c := t.GetTieredStorageConfig(); c != nil {
 		rule, ok := c.GetInfrequentAccess().GetRule().(*btapb.TieredStorageRule_IncludeIfOlderThan)
 		if !ok {
-			return statusInvalid("table.tiered_storage_config.infrequent_access", "a rule must be set")
+			return refusal.Invalid("table.tiered_storage_config.infrequent_access", "a rule must be set")
 		}
 		if age := rule.IncludeIfOlderThan; !age.IsValid() || age.AsDuration() < minInfrequentAccessAge {
-			return statusInvalid("table.tiered_storage_config.infrequent_access.include_if_older_than", "%v is less than %v", age.AsDuration(), minInfrequentAccessAge)
+			return refusal.Invalid("table.tiered_storage_config.infrequent_access.include_if_older_than", "%v is less than %v", age.AsDuration(), minInfrequentAccessAge)
 		}
 	}
 	if schema := t.GetRowKeySchema(); schema != nil {
@@ -79,7 +77,7 @@ func settleBackupPolicy(p *btapb.Table_AutomatedBackupPolicy) error {
 	const field = "table.automated_backup_policy"
 	if p.GetDisabled() {
 		if p.GetRetentionPeriod() != nil || p.GetFrequency() != nil || p.GetKeepHotDuration() != nil || len(p.GetLocations()) > 0 {
-			return statusInvalid(field+".disabled", "nothing else can be set with it")
+			return refusal.Invalid(field+".disabled", "nothing else can be set with it")
 		}
 		return nil
 	}
@@ -93,7 +91,7 @@ func settleBackupPolicy(p *btapb.Table_AutomatedBackupPolicy) error {
 	}
 	for i, l := range p.GetLocations() {
 		if !hasShape(l, "projects", "locations") {
-			return statusBadName(element(field+".locations", i), l, "projects/PROJECT/locations/ZONE")
+			return refusal.BadName(element(field+".locations", i), l, "projects/PROJECT/locations/ZONE")
 		}
 	}
 	if p.GetKeepHotDuration() == nil {
@@ -106,10 +104,10 @@ func settleBackupPolicy(p *btapb.Table_AutomatedBackupPolicy) error {
 // checkPeriod refuses a duration outside [least, most].
 func checkPeriod(field string, d *durationpb.Duration, least, most time.Duration) error {
 	if !d.IsValid() {
-		return statusInvalid(field, "must be a duration from %v to %v", least, most)
+		return refusal.Invalid(field, "must be a duration from %v to %v", least, most)
 	}
 	if got := d.AsDuration(); got < least || got > most {
-		return statusInvalid(field, "%v is not from %v to %v", got, least, most)
+		return refusal.Invalid(field, "%v is not from %v to %v", got, least, most)
 	}
 	return nil
 }
@@ -121,31 +119,31 @@ func checkRowKeySchema(schema *btapb.Type_Struct, hasFamily func(string) bool) e
 	switch enc := schema.GetEncoding().GetEncoding().(type) {
 	case *btapb.Type_Struct_Encoding_Singleton_:
 		if len(schema.GetFields()) != 1 {
-			return statusInvalid(field+".encoding.singleton", "needs exactly one field; there are %d", len(schema.GetFields()))
+			return refusal.Invalid(field+".encoding.singleton", "needs exactly one field; there are %d", len(schema.GetFields()))
 		}
 	case *btapb.Type_Struct_Encoding_DelimitedBytes_:
 		if n := len(enc.DelimitedBytes.GetDelimiter()); n < 1 || n > maxStructDelimiterBytes {
-			return statusInvalid(field+".encoding.delimited_bytes.delimiter", "%d bytes; expected 1 to %d", n, maxStructDelimiterBytes)
+			return refusal.Invalid(field+".encoding.delimited_bytes.delimiter", "%d bytes; expected 1 to %d", n, maxStructDelimiterBytes)
 		}
 	case *btapb.Type_Struct_Encoding_OrderedCodeBytes_:
 	default:
-		return statusInvalid(field+".encoding", "must be set")
+		return refusal.Invalid(field+".encoding", "must be set")
 	}
 	if len(schema.GetFields()) == 0 {
-		return statusInvalid(field+".fields", "must specify at least one field")
+		return refusal.Invalid(field+".fields", "must specify at least one field")
 	}
 	seen := map[string]bool{"_key": true, "_timestamp": true}
 	for i, f := range schema.GetFields() {
 		at, name := element(field+".fields", i), f.GetFieldName()
 		switch {
 		case name == "":
-			return statusInvalid(at+".field_name", "must be set")
+			return refusal.Invalid(at+".field_name", "must be set")
 		case seen[name]:
-			return statusInvalid(at+".field_name", "%q is reserved or a field already", name)
+			return refusal.Invalid(at+".field_name", "%q is reserved or a field already", name)
 		case hasFamily(name):
-			return statusInvalid(at+".field_name", "%q is the name of a column family", name)
+			return refusal.Invalid(at+".field_name", "%q is the name of a column family", name)
 		case !scalarWithEncoding(f.GetType()):
-			return statusInvalid(at+".type", "expected a bytes, string, int64 or timestamp type with an encoding")
+			return refusal.Invalid(at+".type", "expected a bytes, string, int64 or timestamp type with an encoding")
 		}
 		seen[name] = true
 	}

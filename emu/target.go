@@ -7,6 +7,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/view"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -30,11 +31,11 @@ func (s *Server) readTarget(table, authorizedView, materializedView string) (tar
 	}
 	switch {
 	case set != 1:
-		return target{}, statusInvalid("table_name", "exactly one of table_name, authorized_view_name and materialized_view_name must be set, but %d are", set)
+		return target{}, refusal.Invalid("table_name", "exactly one of table_name, authorized_view_name and materialized_view_name must be set, but %d are", set)
 	case authorizedView != "":
 		return s.viewTarget(authorizedView)
 	case materializedView != "":
-		return target{}, statusNotBuilt("Field materialized_view_name")
+		return target{}, refusal.NotBuilt("Field materialized_view_name")
 	}
 	t, err := findTable(s.db, "table_name", table)
 	return target{Table: t}, err
@@ -59,7 +60,7 @@ func (s *Server) viewTarget(name string) (target, error) {
 	}
 	t, err := s.db.Table(segments(name, 6))
 	if err != nil {
-		return target{}, toStatus(err)
+		return target{}, refusal.Of(err)
 	}
 	version := s.db.ResourceVersion() // before the view is read, which is then no older
 	known := s.views.Load()
@@ -103,7 +104,7 @@ func (t target) checkRow(key []byte) error {
 	if t.view == nil || t.view.HoldsRow(key) {
 		return nil
 	}
-	return statusOutsideView(t.view.Name(), "Row %+q", key)
+	return refusal.OutsideView(t.view.Name(), "Row %+q", key)
 }
 
 // checkMutations refuses mutations that reach outside of the target's view. It
@@ -115,7 +116,7 @@ func (t target) checkMutations(field string, muts []*btpb.Mutation) error {
 	}
 	for i, m := range muts {
 		if !t.view.Allows(m) {
-			return statusOutsideView(t.view.Name(), "What %s changes", element(field, i))
+			return refusal.OutsideView(t.view.Name(), "What %s changes", element(field, i))
 		}
 	}
 	return nil
@@ -128,7 +129,7 @@ func (t target) checkRules(rules []*btpb.ReadModifyWriteRule) error {
 	}
 	for i, r := range rules {
 		if !t.view.HoldsColumn(r.GetFamilyName(), r.GetColumnQualifier()) {
-			return statusOutsideView(t.view.Name(), "What %s changes", element("rules", i))
+			return refusal.OutsideView(t.view.Name(), "What %s changes", element("rules", i))
 		}
 	}
 	return nil
@@ -139,10 +140,10 @@ func authorizedView(r catalogReader, name string) (*btapb.AuthorizedView, error)
 	v := &btapb.AuthorizedView{}
 	found, err := load(r, kindAuthorizedView+name, v)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, refusal.Of(err)
 	}
 	if !found {
-		return nil, statusNotFound("Authorized view", name)
+		return nil, refusal.NotFound("Authorized view", name)
 	}
 	return v, nil
 }

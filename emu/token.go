@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"google.golang.org/grpc/tap"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
 // tokenGate refuses the RPCs that do not carry a token, as
@@ -18,13 +20,13 @@ func tokenGate(token string) tap.ServerInHandle {
 	return func(ctx context.Context, info *tap.Info) (context.Context, error) {
 		values := info.Header.Get("authorization")
 		if len(values) == 0 {
-			return nil, statusNoToken()
+			return nil, refusal.NoToken()
 		}
 		scheme, given, _ := strings.Cut(values[0], " ")
 		got := sha256.Sum256([]byte(given))
 		same := subtle.ConstantTimeCompare(got[:], want[:]) == 1
 		if len(values) > 1 || !strings.EqualFold(scheme, "Bearer") || !same {
-			return nil, statusWrongToken()
+			return nil, refusal.WrongToken()
 		}
 		return ctx, nil
 	}

@@ -12,6 +12,8 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 )
 
 func keysOf(res result) string {
@@ -180,9 +182,9 @@ func TestTrap46_Chunking(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
 	value := big(3 << 20)
-	e.mustMutate("big", set("f", "a", 1000, value), set("f", "a", 0, "old"), set("f", "b", 1000, value), set("f", "c", 0, big(maxChunkValueBytes)))
-	e.mustMutate("bigger", set("f", strings.Repeat("q", maxQualifierBytes), 1000, big(maxChunkValueBytes+1)))
-	e.mustMutate(strings.Repeat("k", maxRowKeyBytes), set("f", strings.Repeat("q", maxQualifierBytes), 1000, big(maxChunkValueBytes)))
+	e.mustMutate("big", set("f", "a", 1000, value), set("f", "a", 0, "old"), set("f", "b", 1000, value), set("f", "c", 0, big(rowchunks.MaxValueBytes)))
+	e.mustMutate("bigger", set("f", strings.Repeat("q", maxQualifierBytes), 1000, big(rowchunks.MaxValueBytes+1)))
+	e.mustMutate(strings.Repeat("k", maxRowKeyBytes), set("f", strings.Repeat("q", maxQualifierBytes), 1000, big(rowchunks.MaxValueBytes)))
 	for _, client := range []btpb.BigtableClient{e.data, btpb.NewBigtableClient(e.dial())} {
 		res, err := readRows(e.ctx(), client, &btpb.ReadRowsRequest{TableName: testTable, Filter: labelOf("l")})
 		if err != nil {

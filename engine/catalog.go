@@ -38,6 +38,8 @@ const (
 	catalogTable    = 't' // followed by the name: a tableRecord
 	catalogDeleted  = 'd' // followed by the id, 4 bytes: a deletedRecord
 	catalogResource = 'r' // followed by the name: a value of the layer above
+	catalogJournal  = 'j' // a journalState
+	catalogDrop     = 'p' // a dropRecord, while rows are dropped in pieces
 	catalogBackup   = 'b' // followed by the name: a backupRecord
 	catalogCopy     = 'c' // followed by the id, 4 bytes: nothing, while cells are copied to that id
 )
@@ -57,6 +59,8 @@ type tableRecord struct {
 	Granularity Granularity    `json:"granularity"`
 	Splits      [][]byte       `json:"splits,omitempty"`
 	Meta        []byte         `json:"meta,omitempty"`
+
+	Journal []journalTermRecord `json:"journal,omitempty"`
 }
 
 type familyRecord struct {
@@ -80,6 +84,7 @@ type table struct {
 	dropped     []uint16
 	byName      map[string]int // index in def.Families
 	byOrdinal   []int          // index in def.Families; -1 is a family that is gone
+	journaled   bool           // changes are recorded
 }
 
 // newTable completes the definition def.
@@ -93,6 +98,7 @@ func newTable(def Table, nextOrdinal int, dropped []uint16) *table {
 		t.byName[f.Name] = i
 		t.byOrdinal[f.Ordinal] = i
 	}
+	t.journaled = def.Journal.keep() > 0
 	return t
 }
 
@@ -313,6 +319,7 @@ func (c *catalog) load(it *pebble.Iterator) error {
 			return fmt.Errorf("catalog: deleted table %x: %w", k[2:], err)
 		}
 		c.deleted[t.def.ID] = deletedTable{t: t, at: time.UnixMicro(r.Deleted)}
+	case catalogJournal, catalogDrop: // journal.load reads them
 	case catalogBackup:
 		b, err := decodeBackup(value)
 		if err != nil {
@@ -373,6 +380,10 @@ func (r *tableRecord) table() (*table, error) {
 		}
 		def.Families = append(def.Families, out)
 	}
+	var err error
+	if def.Journal, err = journalOfRecords(r.Journal); err != nil {
+		return nil, err
+	}
 	return newTable(def, r.NextOrdinal, r.Dropped), nil
 }
 
@@ -381,6 +392,7 @@ func (t *table) record() tableRecord {
 	r := tableRecord{
 		Name: []byte(t.def.Name), ID: t.def.ID, NextOrdinal: t.nextOrdinal, Dropped: t.dropped,
 		Granularity: t.def.Granularity, Splits: t.def.Splits, Meta: t.def.Meta,
+		Journal: journalRecords(t.def.Journal),
 	}
 	for _, f := range t.def.Families {
 		r.Families = append(r.Families, familyRecord{

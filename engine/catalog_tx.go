@@ -124,6 +124,11 @@ func (tx *CatalogTx) CreateTable(t Table) (*Table, error) {
 	if _, ok := tx.c.tables[t.Name]; ok {
 		return nil, fmt.Errorf("%w: %q", ErrTableExists, t.Name)
 	}
+	journal, err := tx.d.journal.settleTerms(t.Name, Journal{}, def.Journal)
+	if err != nil {
+		return nil, err
+	}
+	next.def.Journal = journal
 	c := tx.change()
 	if next.def.ID, err = c.takeID(); err != nil {
 		return nil, fmt.Errorf("table %q: %w", t.Name, err)
@@ -141,8 +146,8 @@ func (c *catalog) takeID() (uint32, error) {
 	return c.nextID - 1, nil
 }
 
-// UpdateTable lets fn change a copy of the table's Meta, Splits and
-// Granularity, and its families' GC and Meta, and stores it if fn returns nil.
+// UpdateTable lets fn change a copy of the table's Meta, Splits, Granularity and
+// Journal, and its families' GC and Meta, and stores it if fn returns nil.
 // Errors: ErrTableNotFound, ErrInvalid for a change of anything else, fn's own.
 func (tx *CatalogTx) UpdateTable(name string, fn func(*Table) error) (*Table, error) {
 	return tx.changeTable(name, func(t *table) (*table, error) {
@@ -166,6 +171,10 @@ func (tx *CatalogTx) UpdateTable(name string, fn func(*Table) error) (*Table, er
 			if err := checkFamily(&def.Families[i]); err != nil {
 				return nil, err
 			}
+		}
+		var err error
+		if def.Journal, err = tx.d.journal.settleTerms(name, t.def.Journal, def.Journal); err != nil {
+			return nil, err
 		}
 		slices.SortFunc(def.Splits, bytes.Compare)
 		def.Splits = slices.CompactFunc(def.Splits, bytes.Equal)
@@ -232,10 +241,21 @@ func (d *DB) replaceCatalog(b *pebble.Batch, next *catalog, o *pebble.WriteOptio
 		d.viewMu.Lock()
 		defer d.viewMu.Unlock()
 	}
+	ended, settle, err := d.journal.change(b, d.catalog.Load(), next)
+	if err != nil {
+		_ = b.Close()
+		settle()
+		return err
+	}
 	if err := d.apply(b, o); err != nil {
 		return err
 	}
+	settle()
 	d.catalog.Store(next)
+	d.journal.wakeAll()
+	if ended {
+		d.flushTombstones()
+	}
 	if len(removed) > 0 {
 		d.flushTombstones()
 		if d.mem != nil {

@@ -374,7 +374,7 @@ func TestClose(t *testing.T) {
 				t.Errorf("second close: %v", err)
 			}
 		}
-		d.reclaim([]byte("a"), []byte("b")) // of rows that were dropped before: nothing is left to do
+		reclaim(d, []byte("a"), []byte("b")) // of rows that were dropped before: nothing is left to do
 		s.SkipColumn()
 		s.SkipFamily()
 		s.SeekColumn("f", nil)
@@ -455,7 +455,7 @@ func TestClose_Concurrent(t *testing.T) {
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
-		if d.mem != nil && len(d.mem.nodes) != 0 {
+		if d.mem != nil && d.mem.Held() != 0 {
 			t.Error("the store was not released")
 		}
 	}

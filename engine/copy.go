@@ -125,7 +125,7 @@ func (k Backups) copyCells(ctx context.Context, id uint32, find func(*catalog) (
 	}
 	// What is to be swept of families that are gone is left out.
 	def := cloneTable(from.def)
-	def.ID = id
+	def.ID, def.Journal = id, Journal{}
 	c := &copied{t: newTable(def, from.nextOrdinal, nil)}
 	w := sortedFiles{d: d, dir: d.fs.PathJoin(d.snapshotDir, fmt.Sprintf("copy-%d", d.snapshots.Add(1)))}
 	err = d.fs.MkdirAll(w.dir, 0o755)

@@ -31,13 +31,13 @@ const (
 // nothing that can be read; if it fails the next one does its work.
 func (d *DB) coverDead(t *table, row []byte) {
 	lower := appendRowPrefix(nil, t.def.ID, row)
-	if err := d.coverGaps(lower, prefixEnd(bytes.Clone(lower))); err != nil && d.logger != nil {
+	if err := coverGaps(d, lower, prefixEnd(bytes.Clone(lower))); err != nil && d.logger != nil {
 		d.logger.Warn("store: deleted cells: " + err.Error())
 	}
 }
 
 // coverGaps is coverDead of the row whose keys lie between the bounds.
-func (d *DB) coverGaps(lower, upper []byte) error {
+func coverGaps(d *DB, lower, upper []byte) error {
 	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
 		return err

@@ -101,14 +101,14 @@ func (d *DB) cutOut(ids []uint32) {
 	flushed, err := d.pebble.AsyncFlush()
 	if err == nil {
 		<-flushed
-		err = d.cutOutFlushed(ids)
+		err = cutOutFlushed(d, ids)
 	}
 	if err != nil && d.logger != nil && d.life.Err() == nil {
 		d.logger.Warn("store: deleted tables: " + err.Error())
 	}
 }
 
-func (d *DB) cutOutFlushed(ids []uint32) error {
+func cutOutFlushed(d *DB, ids []uint32) error {
 	d.catalogMu.Lock()
 	defer d.catalogMu.Unlock()
 	c := d.catalog.Load()

@@ -113,7 +113,7 @@ func TestFaultB11_MemoryComesBack(t *testing.T) {
 		fillAndDelete(t, d, fmt.Sprintf("t%d", i), table)
 	}
 	d.waitForMemory()
-	if got := d.mem.held(); got > 5*bound {
+	if got := d.mem.Held(); got > 5*bound {
 		t.Errorf("%d bytes are held after %d tables of %d", got, rounds, table)
 	}
 }
@@ -148,26 +148,14 @@ func testMemoryOfLargeRows(t *testing.T, remove func(context.Context, *DB) error
 	if err := d.pebble.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	was := d.mem.held()
+	was := d.mem.Held()
 	if err := remove(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	d.waitForMemory()
-	if is := d.mem.held(); was < 48<<20 || is > 24<<20 {
+	if is := d.mem.Held(); was < 48<<20 || is > 24<<20 {
 		t.Errorf("%d bytes were held of 48 MiB, %d are after they were deleted", was, is)
 	}
-}
-
-// held is how much memory the files take.
-func (f *memFS) held() (n int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, node := range f.nodes {
-		node.mu.RLock()
-		n += int64(len(node.chunks))*chunkBytes + int64(cap(node.small))
-		node.mu.RUnlock()
-	}
-	return n
 }
 
 // waitForMemory waits for what is gone to be out of the files, and for files

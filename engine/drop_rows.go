@@ -14,31 +14,49 @@ func (d *DB) DropRows(ctx context.Context, table string, span Span) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	for {
+		recorded, err := dropUnrecorded(d, table, span)
+		if err != nil || !recorded {
+			return err
+		}
+		again, err := d.journal.dropRows(ctx, table, span)
+		if err != nil || !again {
+			return err
+		}
+	}
+}
+
+// dropUnrecorded is DropRows of a table without a journal; recorded tells that the
+// table has one, and nothing was done.
+func dropUnrecorded(d *DB, table string, span Span) (recorded bool, err error) {
+	if t, err := d.lookup(table); err != nil || t.journaled {
+		return err == nil, err
+	}
 	defer d.lockAll(true)()
 	t, err := d.lookup(table)
-	if err != nil {
-		return err
+	if err != nil || t.journaled {
+		return err == nil, err
 	}
 	lower, upper := spanBounds(nil, nil, t.def.ID, span)
 	if bytes.Compare(lower, upper) >= 0 {
-		return nil
+		return false, nil
 	}
 	b := d.pebble.NewBatch()
 	if err := b.DeleteRange(lower, upper, nil); err != nil {
-		return err
+		return false, err
 	}
 	if err := d.commit(b); err != nil {
-		return err
+		return false, err
 	}
-	d.background.Go(func() { d.reclaim(lower, upper) }) // who drops need not wait for it
-	return nil
+	d.background.Go(func() { reclaim(d, lower, upper) }) // who drops need not wait for it
+	return false, nil
 }
 
 // reclaim sees to it that the space of keys that were dropped comes back. A
 // flush costs as much as all that is in the memtable. Small drops share one;
 // what cannot be estimated is taken for large. It is a call of its own: the last
 // scan of a store that is being closed would release it meanwhile.
-func (d *DB) reclaim(lower, upper []byte) {
+func reclaim(d *DB, lower, upper []byte) {
 	if d.enter() != nil {
 		return // what is closed is flushed
 	}
@@ -49,14 +67,14 @@ func (d *DB) reclaim(lower, upper []byte) {
 		d.flushTombstones()
 	}
 	if d.mem != nil && size >= largeDropBytes {
-		d.mergeDropped(lower, upper)
+		mergeDropped(d, lower, upper)
 	}
 }
 
 // mergeDropped gives back the memory of many rows that were dropped, which Pebble
 // would keep in its first files until others come: the files are merged with
 // what drops them. Rows that were written since stay.
-func (d *DB) mergeDropped(lower, upper []byte) {
+func mergeDropped(d *DB, lower, upper []byte) {
 	flushed, err := d.pebble.AsyncFlush()
 	if err == nil {
 		<-flushed

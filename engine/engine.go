@@ -17,7 +17,7 @@
 // granularity): those belong to the API above it.
 //
 // Lock order: DB.copyMu, DB.gcMu, DB.catalogMu, row latches by ascending stripe,
-// DB.viewMu.
+// DB.viewMu, that of the journals.
 // Changes of the catalog that rows depend on hold all latches, so that whoever
 // holds one sees a catalog that does not change.
 //
@@ -44,6 +44,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/tabletop-emu/tabletop/engine/internal/memfs"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
@@ -108,26 +109,6 @@ const (
 	Micros
 )
 
-// RuleKind says which rule a GCRule is.
-type RuleKind uint8
-
-// The kinds of garbage-collection rules. NoGC keeps everything.
-const (
-	NoGC RuleKind = iota
-	MaxVersions
-	MaxAge
-	Union        // collect what any of Rules collects
-	Intersection // collect what all of Rules collect
-)
-
-// GCRule says which cells of a family may be collected.
-type GCRule struct {
-	Kind     RuleKind
-	Versions int           // MaxVersions: the newest cells of a column to keep
-	Age      time.Duration // MaxAge: cells older than this are collected
-	Rules    []GCRule      // Union, Intersection
-}
-
 // Aggregate says what the cells of a family accumulate. It is chosen when the
 // family is created and never changes.
 type Aggregate uint8
@@ -160,6 +141,7 @@ type Table struct {
 	Families    []Family // in order of creation
 	Granularity Granularity
 	Splits      [][]byte // initial split points, sorted
+	Journal     Journal  // what its changes are recorded for
 	Meta        []byte   // opaque to the engine
 }
 
@@ -244,11 +226,6 @@ type Sample struct {
 	OffsetBytes int64
 }
 
-// GCStats are the statistics of one GC run.
-type GCStats struct {
-	CellsScanned, CellsDeleted int64
-}
-
 // latches is the number of row latches. Rows share them by hash.
 const latches = 256
 
@@ -268,7 +245,7 @@ type DB struct {
 	pebble  *pebble.DB
 	options *pebble.Options // of pebble
 	fs      vfs.FS          // the store's
-	mem     *memFS          // what a private in-memory store lives in, else nil
+	mem     *memfs.FS       // what a private in-memory store lives in, else nil
 	write   *pebble.WriteOptions
 	now     func() time.Time
 	logger  *slog.Logger // may be nil
@@ -303,6 +280,9 @@ type DB struct {
 	// viewMu is held for reading from the look at the catalog until a view of
 	// the store is taken, so that both are of one moment.
 	viewMu sync.RWMutex
+
+	journal       journal
+	dropPieceRows int // of rows that are dropped in pieces; 0 is the usual, for tests
 
 	smallDrops atomic.Int32 // of DropRows since its last flush
 
@@ -343,6 +323,7 @@ func Open(o Options) (*DB, error) {
 		now: now, logger: o.Logger, seed: maphash.MakeSeed(), idle: make(chan struct{}), write: pebble.NoSync,
 		eagerGC: o.EagerGC, keepDeleted: o.keepDeleted(), backups: o.backupBounds(),
 	}
+	d.journal.d = d
 	d.life, d.end = context.WithCancel(context.Background())
 	if o.KeepDeleted < 0 || o.MemTableBytes < 0 {
 		return nil, fmt.Errorf("engine: open %s: %w: negative KeepDeleted or MemTableBytes", storeName(o.Dir), ErrInvalid)
@@ -368,7 +349,7 @@ func Open(o Options) (*DB, error) {
 		po.NoSyncOnClose = true
 		po.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
 		if po.FS = o.FS; po.FS == nil {
-			d.mem = newMemFS(now)
+			d.mem = memfs.New(now)
 			po.FS = d.mem
 		}
 	} else {
@@ -397,6 +378,9 @@ func Open(o Options) (*DB, error) {
 	d.pebble = p
 	d.opened.Store(true)
 	c, err := d.loadCatalog()
+	if err == nil {
+		err = d.journal.load(c)
+	}
 	if err == nil {
 		// Those of a DB that was not closed.
 		err = errors.Join(d.failed(), d.fs.RemoveAll(d.snapshotDir))
@@ -506,7 +490,7 @@ func openError(err error, dir string, fs vfs.FS) error {
 func (d *DB) abandon(err error) error {
 	d.end()
 	if d.mem != nil {
-		d.mem.release()
+		d.mem.Release()
 	}
 	return err
 }
@@ -566,6 +550,7 @@ func (d *DB) Close() error {
 		<-d.idle
 		return nil
 	}
+	d.journal.wakeAll()
 	d.calls.Add(1)
 	d.leave()
 	<-d.idle
@@ -606,7 +591,7 @@ func (d *DB) scansDone() bool {
 			d.releaseErr = fmt.Errorf("engine: close: %w", err)
 		}
 		if d.mem != nil {
-			d.mem.release()
+			d.mem.Release()
 		}
 	})
 	return true

@@ -41,6 +41,17 @@ var (
 	// ErrSnapshotClosed is returned by Restore of a Snapshot that is closed, or
 	// whose store is closed.
 	ErrSnapshotClosed = errors.New("snapshot is closed")
+	// ErrNoJournal is returned when a table has no journal for a reason, or not the
+	// one that was asked for, or when it ends.
+	ErrNoJournal = errors.New("no journal is kept")
+	// ErrJournalPosition is returned for a position that no journal of the store
+	// has come to.
+	ErrJournalPosition = errors.New("not a position in the journal")
+	// ErrJournalTrimmed is returned when records were to be read that are older than
+	// what is kept.
+	ErrJournalTrimmed = errors.New("the records are no longer kept")
+	// ErrRestored is returned by readers of journals when a snapshot was restored.
+	ErrRestored = errors.New("a snapshot was restored")
 	// ErrFormatVersion is returned by Open for a store that a newer version of
 	// the program has written.
 	ErrFormatVersion = errors.New("unsupported format version")

@@ -12,6 +12,31 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
+// RuleKind says which rule a GCRule is.
+type RuleKind uint8
+
+// The kinds of garbage-collection rules. NoGC keeps everything.
+const (
+	NoGC RuleKind = iota
+	MaxVersions
+	MaxAge
+	Union        // collect what any of Rules collects
+	Intersection // collect what all of Rules collect
+)
+
+// GCRule says which cells of a family may be collected.
+type GCRule struct {
+	Kind     RuleKind
+	Versions int           // MaxVersions: the newest cells of a column to keep
+	Age      time.Duration // MaxAge: cells older than this are collected
+	Rules    []GCRule      // Union, Intersection
+}
+
+// GCStats are the statistics of one GC run.
+type GCStats struct {
+	CellsScanned, CellsDeleted int64
+}
+
 const (
 	// gcBatchCells is the number of cells deleted at once. Small batches and a
 	// pause between them keep the sweep from holding up writers.
@@ -57,6 +82,9 @@ func (d *DB) RunGC(ctx context.Context) (GCStats, error) {
 	now := d.now()
 	if err := d.purge(now); err != nil {
 		return stats, fmt.Errorf("engine: gc of deleted tables: %w", err)
+	}
+	if err := d.journal.trim(now); err != nil {
+		return stats, fmt.Errorf("engine: gc of journals: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.catalog.Load().tables)) {
 		if err := d.sweep(ctx, name, now, &stats); err != nil {
@@ -128,6 +156,7 @@ type sweeper struct {
 	// ones push it further back, and it gets no younger.
 	seen    [latches]uint64
 	garbage []garbageCell
+	numbers []uint64 // of what was recorded, in flight
 }
 
 // garbageCell is a key to delete and the length of its row's prefix.
@@ -249,10 +278,27 @@ func (c *columnRule) collects(rest []byte) bool {
 	return f == nil || f.GC.collects(c.version, keyTimestamp(rest), c.now)
 }
 
-// collect deletes the garbage found so far, under the latches of its rows. A
-// row that has lost cells since the view was taken is looked at again. It
-// returns false, having deleted nothing, if the table has changed.
+// collect deletes the garbage found so far. It returns false, having deleted
+// nothing, if the table has changed.
 func (s *sweeper) collect() (bool, error) {
+	same, err := s.delete()
+	if len(s.numbers) == 0 {
+		return same, err
+	}
+	if err == nil && s.d.write.Sync {
+		err = s.d.syncLog() // readers wait for it, not for the whole sweep's end
+	}
+	if err == nil || s.d.failed() == nil {
+		s.d.journal.settle(s.numbers...)
+	}
+	s.numbers = s.numbers[:0]
+	return same, err
+}
+
+// delete deletes the garbage found so far, under the latches of its rows. A row
+// that has lost cells since the view was taken is looked at again. It returns
+// false, having deleted nothing, if the table has changed.
+func (s *sweeper) delete() (bool, error) {
 	if len(s.garbage) == 0 {
 		return s.d.catalog.Load().tables[s.t.def.Name] == s.t, nil
 	}
@@ -294,15 +340,21 @@ func (s *sweeper) collect() (bool, error) {
 				return false, err
 			}
 		}
+		if still != nil {
+			keys = slices.DeleteFunc(keys, func(g garbageCell) bool { return !still[string(g.key)] })
+		}
 		for _, g := range keys {
-			if still != nil && !still[string(g.key)] {
-				continue
-			}
 			if err := b.Delete(g.key, nil); err != nil {
 				_ = b.Close()
 				return false, err
 			}
 			deleted++
+		}
+		if s.t.journaled {
+			if err := s.record(b, keys); err != nil {
+				_ = b.Close()
+				return false, err
+			}
 		}
 	}
 	// Writers of these rows wait for memory, not for the disk.

@@ -9,6 +9,7 @@ import (
 const (
 	spaceCatalog byte = 0x00 // format version, next ids, table definitions
 	spaceCells   byte = 0x01 // one key a cell
+	spaceJournal byte = 0x02 // one key a recorded change, and one for each journal that was trimmed
 )
 
 // Layout of a cell's key. Bytewise order of keys is the storage order of

@@ -65,6 +65,8 @@ type rowBatch struct {
 	flush   bool // a range was
 	dead    int  // deleted cells that deletes stepped over, or who found that there is no row
 	work    int  // keys looked at, for tests
+
+	number uint64 // of the record of what was collected, in flight; 0 is none
 }
 
 // begin makes w, which may have collected changes of another row, collect those
@@ -89,6 +91,7 @@ func (w *rowBatch) take() *pebble.Batch {
 
 // close frees what w collected, unless it was taken.
 func (w *rowBatch) close() {
+	w.settle() // what was not committed by now will not be
 	if w.b != nil {
 		_ = w.take().Close()
 	}
@@ -96,6 +99,11 @@ func (w *rowBatch) close() {
 
 // add collects muts, which checkMutations has passed.
 func (w *rowBatch) add(muts []Mutation) error {
+	if w.tx.t.journaled {
+		if err := w.record(muts); err != nil {
+			return fmt.Errorf("engine: journal: %w", err)
+		}
+	}
 	for i := range muts {
 		if muts[i].Kind != SetCell && !muts[i].deletesOneVersion() {
 			return w.addOrdered(muts)
@@ -183,7 +191,7 @@ func (w *rowBatch) addOrdered(muts []Mutation) error {
 			return fmt.Errorf("mutation %d: %w", i, err)
 		}
 	}
-	w.work += o.deleted.work
+	w.work += o.deleted.Work
 	return o.write()
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/btree"
+
+	"github.com/tabletop-emu/tabletop/engine/internal/keyset"
 )
 
 // Deletes read the keys they remove and delete each of them: a range
@@ -36,7 +38,7 @@ type outcomes struct {
 	sets     *btree.BTreeG[*outcome]
 	// toAccumulate is how many mutations are still to come that read the store.
 	toAccumulate int
-	deleted      keyRanges // where no cell of the store is left
+	deleted      keyset.Set // where no cell of the store is left
 
 	slab []outcome // to take new ones from
 
@@ -117,9 +119,9 @@ func (o *outcomes) delete(m *Mutation) error {
 		o.unset(o.cell(w.versionKey(m)))
 		return nil
 	}
-	all := []keyRange{{lower, upper}}
-	if o.deleted.ranges != nil || o.toDelete+o.toAccumulate > 0 {
-		all = o.deleted.add(all[0])
+	all := []keyset.Range{{Lower: lower, Upper: upper}}
+	if !o.deleted.Empty() || o.toDelete+o.toAccumulate > 0 {
+		all = o.deleted.Add(all[0])
 	}
 	for _, r := range all {
 		// Ranges enter the batch now and everything else after them, so that a
@@ -130,7 +132,7 @@ func (o *outcomes) delete(m *Mutation) error {
 		}
 		if ranged {
 			w.flush = true
-			if err := w.b.DeleteRange(r.lower, r.upper, nil); err != nil {
+			if err := w.b.DeleteRange(r.Lower, r.Upper, nil); err != nil {
 				return err
 			}
 		}
@@ -140,7 +142,7 @@ func (o *outcomes) delete(m *Mutation) error {
 
 // deleteStored deletes the keys that the store holds in a range. If they are
 // too many it stops and returns true: the caller deletes the range.
-func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
+func (o *outcomes) deleteStored(r keyset.Range) (tooMany bool, err error) {
 	if o.w.tx.absent {
 		o.w.dead = o.w.tx.absentSteps
 		return false, nil
@@ -153,8 +155,8 @@ func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
 	var steps walk
 	steps.begin(it, d.takeNote(latch))
 	n := 0
-	for valid := it.SeekGEWithLimit(r.lower, r.upper) == pebble.IterValid; valid; valid = steps.next(it, r.upper) {
-		if bytes.Compare(it.Key(), r.upper) >= 0 {
+	for valid := it.SeekGEWithLimit(r.Lower, r.Upper) == pebble.IterValid; valid; valid = steps.next(it, r.Upper) {
+		if bytes.Compare(it.Key(), r.Upper) >= 0 {
 			break // an iterator may overlook its limit
 		}
 		n++
@@ -212,7 +214,7 @@ func (o *outcomes) accumulate(m *Mutation) error {
 	switch {
 	case known && c.isSet:
 		state = c.state
-	case !known && !tx.absent && !o.deleted.contains(key):
+	case !known && !tx.absent && !o.deleted.Contains(key):
 		if state, err = tx.d.storedState(family.Aggregate, key); err != nil {
 			return err
 		}
@@ -262,74 +264,4 @@ func (o *outcomes) write() error {
 		}
 	}
 	return nil
-}
-
-// keyRange is the keys from lower up to but not including upper.
-type keyRange struct{ lower, upper []byte }
-
-// keyRanges is a set of keys. The zero value is empty.
-type keyRanges struct {
-	ranges *btree.BTreeG[keyRange] // disjoint, not adjacent; nil is none
-	work   int                     // ranges looked at, for tests
-}
-
-// add adds r to the set and returns the parts of it that were not in there,
-// in order.
-func (s *keyRanges) add(r keyRange) []keyRange {
-	if s.ranges == nil {
-		s.ranges = btree.NewG(outcomeDegree, func(a, b keyRange) bool { return bytes.Compare(a.lower, b.lower) < 0 })
-		s.ranges.ReplaceOrInsert(r)
-		return []keyRange{r}
-	}
-	var touched []keyRange
-	s.ranges.DescendLessOrEqual(keyRange{lower: r.lower}, func(x keyRange) bool {
-		if bytes.Compare(x.upper, r.lower) >= 0 {
-			touched = append(touched, x)
-		}
-		return false
-	})
-	s.ranges.AscendGreaterOrEqual(keyRange{lower: r.lower}, func(x keyRange) bool {
-		if bytes.Compare(x.lower, r.upper) > 0 {
-			return false
-		}
-		if len(touched) == 0 || !bytes.Equal(touched[0].lower, x.lower) {
-			touched = append(touched, x)
-		}
-		return true
-	})
-	s.work += 1 + len(touched)
-	var added []keyRange
-	all, from := r, r.lower
-	for _, x := range touched {
-		if bytes.Compare(from, x.lower) < 0 {
-			added = append(added, keyRange{from, x.lower})
-		}
-		if bytes.Compare(from, x.upper) < 0 {
-			from = x.upper
-		}
-		if bytes.Compare(x.lower, all.lower) < 0 {
-			all.lower = x.lower
-		}
-		if bytes.Compare(all.upper, x.upper) < 0 {
-			all.upper = x.upper
-		}
-		s.ranges.Delete(x)
-	}
-	if bytes.Compare(from, r.upper) < 0 {
-		added = append(added, keyRange{from, r.upper})
-	}
-	s.ranges.ReplaceOrInsert(all)
-	return added
-}
-
-// contains tells whether the key is in the set.
-func (s *keyRanges) contains(key []byte) bool {
-	in := false
-	if s.ranges != nil {
-		s.ranges.DescendLessOrEqual(keyRange{lower: key}, func(x keyRange) bool {
-			in = bytes.Compare(key, x.upper) < 0
-			return false
-		})
-	}
-	return in
 }

@@ -1,11 +1,8 @@
 package engine
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 // TestMutate_WorkIsLinear checks by the keys and ranges looked at, whatever
@@ -97,38 +94,4 @@ func TestMutate_AccumulateAfterRange(t *testing.T) {
 	if got := mustDump(t, d); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-}
-
-// TestKeyRanges compares with a set of single keys.
-func TestKeyRanges(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var ranges keyRanges
-		var in [256]bool
-		for range rapid.IntRange(1, 30).Draw(t, "n") {
-			lower := rapid.IntRange(0, 254).Draw(t, "lower")
-			upper := rapid.IntRange(lower+1, min(255, lower+40)).Draw(t, "upper")
-			var want []byte
-			for i := lower; i < upper; i++ {
-				if !in[i] {
-					want = append(want, byte(i))
-				}
-				in[i] = true
-			}
-			var got []byte
-			for _, r := range ranges.add(keyRange{[]byte{byte(lower)}, []byte{byte(upper)}}) {
-				for i := int(r.lower[0]); i < int(r.upper[0]); i++ {
-					got = append(got, byte(i))
-				}
-			}
-			if !bytes.Equal(got, want) {
-				t.Fatalf("[%d, %d) added %d, want %d", lower, upper, got, want)
-			}
-			for i := range in {
-				if ranges.contains([]byte{byte(i)}) != in[i] {
-					t.Fatalf("contains %d: %v", i, !in[i])
-				}
-			}
-		}
-	})
 }

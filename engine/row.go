@@ -80,6 +80,7 @@ func (d *DB) Update(ctx context.Context, table string, row []byte, fn func(tx *R
 	}
 	dead := l.changed(w)
 	if err := d.commit(w.take()); err != nil {
+		d.journal.keepInFlight(w)
 		return err
 	}
 	if w.flush {
@@ -343,6 +344,11 @@ func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
 		}
 		w.key = appendTimestamp(w.columnPrefix(c.Family, c.Qualifier), c.Timestamp)
 		if err := w.b.Set(w.key, c.Value, nil); err != nil {
+			return nil, fmt.Errorf("engine: read-modify-write: %w", err)
+		}
+	}
+	if tx.t.journaled {
+		if err := w.recordCells(cells); err != nil {
 			return nil, fmt.Errorf("engine: read-modify-write: %w", err)
 		}
 	}

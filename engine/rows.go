@@ -29,7 +29,7 @@ func (d *DB) UpdateRows(ctx context.Context, table string, rows [][]byte, fn fun
 	}
 	defer d.leave()
 	g := rowGroup{d: d}
-	defer g.batch.close()
+	defer g.close()
 	for first := 0; first < len(rows); {
 		n, err := g.update(ctx, table, rows[first:], errs[first:], func(i int, tx *RowTx) error { return fn(first+i, tx) })
 		if err != nil {
@@ -59,6 +59,8 @@ type rowGroup struct {
 	d       *DB
 	batch   rowBatch // of one row after the other
 	applied bool     // something was, without waiting for the disk
+	// numbers are those of records in flight; they are until it was waited for.
+	numbers []uint64
 
 	rows  [][]byte
 	latch [groupRows]uint8 // the index of each row's
@@ -66,6 +68,16 @@ type rowGroup struct {
 	// and before that of the row before each, 0 for none.
 	last   [latches]uint8
 	before [groupRows]uint8
+}
+
+// close frees what was not committed, and settles what was recorded.
+func (g *rowGroup) close() {
+	if g.d.failed() == nil {
+		g.d.journal.settle(g.numbers...)
+		g.batch.close()
+	} else if g.batch.b != nil {
+		_ = g.batch.take().Close()
+	}
 }
 
 // gather takes the first of rows as the group. They are all different: the
@@ -132,7 +144,12 @@ func (g *rowGroup) update(ctx context.Context, table string, rows [][]byte, errs
 		tx := &txs[n]
 		*tx = RowTx{d: d, ctx: ctx, t: t, row: g.rows[n], latch: int(g.latch[n]), now: now, batch: &g.batch}
 		if errs[n] = tx.run(func(tx *RowTx) error { return fn(n, tx) }); errs[n] != nil || tx.w == nil {
+			g.batch.settle() // if it was recorded, it is not done
 			continue
+		}
+		if g.batch.number != 0 {
+			g.numbers = append(g.numbers, g.batch.number)
+			g.batch.number = 0
 		}
 		if err := all.Apply(tx.w.b, nil); err != nil {
 			return 0, fmt.Errorf("engine: update rows: %w", err)
@@ -150,7 +167,10 @@ func (g *rowGroup) update(ctx context.Context, table string, rows [][]byte, errs
 	if err := d.apply(b, pebble.NoSync); err != nil {
 		return 0, err
 	}
-	g.applied = true
+	if g.applied = true; !d.write.Sync && len(g.numbers) > 0 {
+		d.journal.settle(g.numbers...)
+		g.numbers = g.numbers[:0]
+	}
 	if flush {
 		d.flushTombstones()
 	}

@@ -42,7 +42,7 @@ func (d *DB) Snapshot(ctx context.Context) (*Snapshot, error) {
 }
 
 // storeBounds are the bounds of all keys.
-func storeBounds() (lower, upper []byte) { return []byte{spaceCatalog}, []byte{spaceCells + 1} }
+func storeBounds() (lower, upper []byte) { return []byte{spaceCatalog}, []byte{spaceJournal + 1} }
 
 // write fills the snapshot's files.
 func (s *Snapshot) write(ctx context.Context) error {
@@ -194,10 +194,14 @@ func replaceStore(ctx context.Context, d *DB, paths []string) error {
 		return err
 	}
 	c, err := d.loadCatalog()
+	if err == nil {
+		err = d.journal.load(c)
+	}
 	if err != nil {
 		d.fail(err) // the catalog in memory is no longer that of the store
 		return err
 	}
 	d.catalog.Store(c)
+	d.journal.restored()
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -22,11 +23,11 @@ func TestEncodeResponse_Items(t *testing.T) {
 	t.Parallel()
 	item := &wire.Item{Item: attr.Item{"b": attr.String("é\"\\\n\x7f"), "a\x01": attr.Int(1), "l": attr.ListOf(attr.Null(), attr.MapOf(nil))}}
 	empty := &wire.Item{Item: attr.Item{}}
-	capacity := &consumedCapacity{TableName: "T", CapacityUnits: 1.5}
+	consumed := &capacity.Consumed{TableName: "T", CapacityUnits: 1.5}
 	for i, out := range []any{
-		&getItemOutput{}, &getItemOutput{Item: item}, &getItemOutput{Item: empty, ConsumedCapacity: capacity},
-		&writeItemOutput{}, &writeItemOutput{Attributes: item, ConsumedCapacity: capacity},
-		&writeItemOutput{ItemCollectionMetrics: &itemCollectionMetrics{ItemCollectionKey: *item}},
+		&getItemOutput{}, &getItemOutput{Item: item}, &getItemOutput{Item: empty, ConsumedCapacity: consumed},
+		&writeItemOutput{}, &writeItemOutput{Attributes: item, ConsumedCapacity: consumed},
+		&writeItemOutput{ItemCollectionMetrics: &capacity.ItemCollectionMetrics{ItemCollectionKey: *item}},
 	} {
 		t.Run(fmt.Sprintf("%d_%T", i, out), func(t *testing.T) {
 			t.Parallel()
@@ -52,15 +53,15 @@ func TestEncodeResponse_Page(t *testing.T) {
 	type page struct {
 		Items               []wire.Item `json:",omitzero"`
 		Count, ScannedCount int
-		LastEvaluatedKey    *wire.Item        `json:",omitzero"`
-		ConsumedCapacity    *consumedCapacity `json:",omitzero"`
+		LastEvaluatedKey    *wire.Item         `json:",omitzero"`
+		ConsumedCapacity    *capacity.Consumed `json:",omitzero"`
 	}
 	key := &wire.Item{Item: attr.Item{"p": attr.Int(1)}}
-	capacity := &consumedCapacity{TableName: "T", CapacityUnits: 1.5}
+	consumed := &capacity.Consumed{TableName: "T", CapacityUnits: 1.5}
 	for i, p := range []page{
 		{},
-		{ScannedCount: 7, ConsumedCapacity: capacity},
-		{Items: []wire.Item{}, ConsumedCapacity: capacity},
+		{ScannedCount: 7, ConsumedCapacity: consumed},
+		{Items: []wire.Item{}, ConsumedCapacity: consumed},
 		{Items: []wire.Item{*key}, Count: 1, ScannedCount: 1},
 		{Items: []wire.Item{*key, {Item: attr.Item{}}, *key}, Count: 3, ScannedCount: 12345, LastEvaluatedKey: key},
 	} {

@@ -2,6 +2,7 @@ package facade
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -122,6 +123,9 @@ func (o *onDisk) check(t *testing.T) {
 	}
 	defs, items := o.tables(t)
 	for i, def := range defs {
+		if def.StreamEnabled {
+			o.checkStream(t, def, items[i])
+		}
 		for _, x := range nativeTableOf(t, o.Server, def.Name).indexes {
 			var want []attr.Item
 			for _, item := range items[i] {
@@ -146,6 +150,46 @@ func (o *onDisk) check(t *testing.T) {
 	}
 }
 
+// checkStream checks that the records of a stream are those of writes that lead from
+// nothing to what the table holds, each from where the one before left its item.
+func (o *onDisk) checkStream(t *testing.T, def *tabledef.Table, items []attr.Item) {
+	t.Helper()
+	state := map[string]string{}
+	of := func(image map[string]map[string]any) string {
+		if image == nil {
+			return ""
+		}
+		text, err := json.Marshal(image)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, r := range newStreamReader(o.streamARN(def, def.StreamLabel)).read(t, o.Server) {
+		key := of(r.Dynamodb.Keys)
+		if state[key] != of(r.Dynamodb.OldImage) {
+			t.Errorf("record %s follows %q", r.text(), state[key])
+		}
+		if state[key] = of(r.Dynamodb.NewImage); state[key] == "" {
+			delete(state, key)
+		}
+	}
+	for _, item := range items {
+		var image map[string]map[string]any
+		if err := json.Unmarshal([]byte(itemText(item)), &image); err != nil {
+			t.Fatal(err)
+		}
+		key := of(map[string]map[string]any{def.Key.Hash.Name: image[def.Key.Hash.Name]})
+		if state[key] != of(image) {
+			t.Errorf("item %s is %q by the stream", itemText(item), state[key])
+		}
+		delete(state, key)
+	}
+	for key, image := range state {
+		t.Errorf("there is no item %s, by the stream it is %s", key, image)
+	}
+}
+
 type bankCall struct{ operation, body string }
 
 // TestCrash crashes the disk under a facade before every operation that changes
@@ -158,13 +202,13 @@ func TestCrash(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			crashEverywhere(t, seed)
+			crashEverywhere(t, seed, "")
 		})
 	}
 }
 
-// bankCalls are the calls of the script.
-func bankCalls() []bankCall {
+// bankCalls are the calls of the script, over a table that has more to it.
+func bankCalls(more string) []bankCall {
 	const key = `"TableName": "bank", "Key": {"id": {"S": "%s"}}`
 	of := func(id string) string { return fmt.Sprintf(key, id) }
 	account := func(id string, tier string, n int) string {
@@ -178,7 +222,7 @@ func bankCalls() []bankCall {
 	return []bankCall{
 		{"CreateTable", `{"TableName": "bank", "BillingMode": "PAY_PER_REQUEST", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
 			"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}, {"AttributeName": "tier", "AttributeType": "S"}, {"AttributeName": "n", "AttributeType": "N"}],
-			"GlobalSecondaryIndexes": [{` + byTier + `}]}`},
+			"GlobalSecondaryIndexes": [{` + byTier + `}]` + more + `}`},
 		{"PutItem", "{" + account("a", "t1", 100) + "}"},
 		{"PutItem", "{" + account("b", "t2", 5) + "}"},
 		{"PutItem", "{" + account("gone", "t1", 1) + "}"},
@@ -196,7 +240,19 @@ func bankCalls() []bankCall {
 	}
 }
 
-func crashEverywhere(t *testing.T, seed uint64) {
+// TestCrash_Stream is TestCrash of a table with a stream: whatever is cut off, its
+// records are exactly the writes that happened.
+func TestCrash_Stream(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			crashEverywhere(t, seed, `, "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES"}`)
+		})
+	}
+}
+
+func crashEverywhere(t *testing.T, seed uint64, more string) {
 	t.Helper()
 	disk := faultdisk.NewCrashing(seed)
 	o, err := openOnDisk(t.Context(), disk.FS(), testTime)
@@ -209,7 +265,7 @@ func crashEverywhere(t *testing.T, seed uint64) {
 		}
 	})
 	run := faultdisk.Script{Disk: disk, Text: func() string { return o.text(t) }}
-	for _, call := range bankCalls() {
+	for _, call := range bankCalls(more) {
 		run.Steps = append(run.Steps, faultdisk.Step{Name: call.operation + " " + call.body, Do: func() error {
 			_, err := o.Call(t.Context(), call.operation, []byte(call.body))
 			return err

@@ -83,6 +83,7 @@ const (
 	reasonNone            = "None"
 	reasonConditionFailed = "ConditionalCheckFailed"
 	reasonConflict        = "TransactionConflict"
+	reasonDuplicate       = "DuplicateItem"
 	reasonValidation      = "ValidationError"
 )
 

@@ -32,6 +32,9 @@ const (
 	maxTransactItems      = 100             // actions of one transaction
 	maxTransactBytes      = 4 << 20         // of the items, keys and values of one TransactWriteItems; returned by one TransactGetItems, before projection
 	maxRequestTokenChars  = 36
+	maxBatchStatements    = 25 // of one BatchExecuteStatement
+	maxStatementChars     = 8192
+	maxNextTokenChars     = 32768
 	maxTotalSegments      = 1_000_000
 	maxListTablesLimit    = 100
 
@@ -49,8 +52,6 @@ const (
 	maxTagsPerResource         = 50
 	maxTagKeyChars             = 128
 	maxTagValueChars           = 256
-	capacityReadUnitBytes      = 4 << 10
-	capacityWriteUnitBytes     = 1 << 10
 	accountMaxCapacityUnits    = 80_000
 	tableMaxCapacityUnits      = 40_000
 	endpointCachePeriodMinutes = 1440

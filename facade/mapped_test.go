@@ -79,3 +79,26 @@ func TestPutItem_SharedColumn(t *testing.T) {
 		t.Errorf("PutItem over another item: %v", err)
 	}
 }
+
+// Statements work on a table in the layout of a mapping as on any other.
+func TestExecuteStatement_Mapped(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t, func(o *Options) { o.Mappings = []*mapping.Mapping{mappingOf(t, catalogYAML)} })
+	for _, c := range []struct{ operation, request, want string }{
+		{"ExecuteStatement", `{"Statement": "INSERT INTO Products VALUE {'PK': 'hats', 'SK': '1', 'Description': 'felt', 'Price': 3}"}`, `{"Items":[]}`},
+		{"ExecuteStatement", `{"Statement": "INSERT INTO Products VALUE {'PK': 'hats', 'SK': '1'}"}`, "DuplicateItemException"},
+		{"ExecuteStatement", `{"Statement": "UPDATE Products SET Price = Price + 1 WHERE PK = 'hats' AND SK = '1' AND Price = 3 RETURNING MODIFIED NEW *"}`, `{"Items":[{"Price":{"N":"4"}}]}`},
+		{"ExecuteStatement", `{"Statement": "SELECT SK, Price FROM Products WHERE PK = 'hats' AND begins_with(SK, '1')"}`, `{"Items":[{"Price":{"N":"4"},"SK":{"S":"1"}}]}`},
+		{"ExecuteStatement", `{"Statement": "SELECT SK FROM Products.ByPrice WHERE Description = 'felt' AND Price > 3"}`, `{"Items":[{"SK":{"S":"1"}}]}`},
+		{"ExecuteTransaction", `{"TransactStatements": [{"Statement": "DELETE FROM Products WHERE PK = 'hats' AND SK = '1'"}, {"Statement": "INSERT INTO Products VALUE {'PK': 'hats', 'SK': '2', 'Description': 'straw', 'Price': 1}"}]}`, `{"Responses":[]}`},
+		{"BatchExecuteStatement", `{"Statements": [{"Statement": "SELECT * FROM Products WHERE PK = 'hats' AND SK = '1'"}, {"Statement": "SELECT SK FROM Products WHERE PK = 'hats' AND SK = '2'"}]}`, `{"Responses":[{"TableName":"Products"},{"TableName":"Products","Item":{"SK":{"S":"2"}}}]}`},
+	} {
+		answer, err := s.Call(t.Context(), c.operation, []byte(c.request))
+		if err != nil {
+			answer = []byte(err.Error())
+		}
+		if !strings.Contains(string(answer), c.want) {
+			t.Errorf("%s: %s, want %s", c.request, answer, c.want)
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -30,7 +32,7 @@ type keysAndAttributes struct {
 type batchGetItemOutput struct {
 	Responses        map[string][]wire.Item
 	UnprocessedKeys  map[string]keysAndAttributes
-	ConsumedCapacity []*consumedCapacity `json:",omitzero"`
+	ConsumedCapacity []*capacity.Consumed `json:",omitzero"`
 }
 
 // batchGetTable is one table's part of a BatchGetItem.
@@ -57,12 +59,12 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 			return nil, err
 		}
 		for _, key := range bt.request.Keys {
-			if err := checkKey(bt.table.Key, key.Item); err != nil {
+			if err := keyrules.CheckKey(bt.table.Key, key.Item); err != nil {
 				return nil, err
 			}
 		}
 		if bt.projection != nil {
-			if err := checkPathsOutsideKeys(bt.table, bt.projection.Paths()); err != nil {
+			if err := keyrules.CheckPathsOutsideKeys(bt.table, bt.projection.Paths()); err != nil {
 				return nil, err
 			}
 		}
@@ -75,9 +77,9 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 		if err != nil {
 			return nil, err
 		}
-		if wantsCapacity(in.ReturnConsumedCapacity) {
-			tally := capacityTally{table: units}
-			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.report(bt.member, bt.table, in.ReturnConsumedCapacity))
+		if capacity.Wanted(in.ReturnConsumedCapacity) {
+			tally := capacity.Tally{Table: units}
+			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.Report(bt.member, bt.table, in.ReturnConsumedCapacity))
 		}
 	}
 	return out, nil
@@ -178,7 +180,7 @@ func (s *Server) batchGetOne(ctx context.Context, bt *batchGetTable, out *batchG
 			}
 			*roomBytes -= size
 			rest = rest[1:]
-			units += readUnits(size, bt.request.ConsistentRead.IsTrue())
+			units += capacity.ReadUnits(size, bt.request.ConsistentRead.IsTrue())
 			if item == nil {
 				continue
 			}

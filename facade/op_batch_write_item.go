@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -31,8 +33,8 @@ type deleteRequest struct{ Key *wire.Item }
 // batchWriteItemOutput is the answer of BatchWriteItem.
 type batchWriteItemOutput struct {
 	UnprocessedItems      map[string][]writeRequest
-	ItemCollectionMetrics collectionsOfTables `json:",omitzero"`
-	ConsumedCapacity      []*consumedCapacity `json:",omitzero"`
+	ItemCollectionMetrics capacity.CollectionsOfTables `json:",omitzero"`
+	ConsumedCapacity      []*capacity.Consumed         `json:",omitzero"`
 }
 
 // batchWriteTable is one table's part of a BatchWriteItem.
@@ -67,11 +69,11 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 	out := &batchWriteItemOutput{UnprocessedItems: map[string][]writeRequest{}}
 	for i := range tables {
 		bt := &tables[i]
-		var tally capacityTally
+		var tally capacity.Tally
 		replacements := make([]store.Replacement, len(bt.writes))
 		for i, w := range bt.writes {
 			key, item := w.target(bt.table)
-			replacements[i] = store.Replacement{Key: key, Item: item, Blind: !wantsCapacity(in.ReturnConsumedCapacity)}
+			replacements[i] = store.Replacement{Key: key, Item: item, Blind: !capacity.Wanted(in.ReturnConsumedCapacity)}
 		}
 		if err := s.store.WriteItems(ctx, bt.table, replacements); err != nil {
 			return nil, err
@@ -82,13 +84,13 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 				out.UnprocessedItems[bt.member] = append(out.UnprocessedItems[bt.member], w)
 				continue
 			}
-			if wantsCapacity(in.ReturnConsumedCapacity) {
-				tally.add(writeTally(bt.table, r.Old, r.Updated))
+			if capacity.Wanted(in.ReturnConsumedCapacity) {
+				tally.Add(capacity.WriteTally(bt.table, r.Old, r.Updated))
 			}
-			out.ItemCollectionMetrics.add(bt.member, collectionMetrics(bt.table, in.ReturnItemCollectionMetrics, r.Key))
+			out.ItemCollectionMetrics.Add(bt.member, capacity.CollectionMetrics(bt.table, in.ReturnItemCollectionMetrics, r.Key))
 		}
-		if wantsCapacity(in.ReturnConsumedCapacity) {
-			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.report(bt.member, bt.table, in.ReturnConsumedCapacity))
+		if capacity.Wanted(in.ReturnConsumedCapacity) {
+			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.Report(bt.member, bt.table, in.ReturnConsumedCapacity))
 		}
 	}
 	return out, nil
@@ -168,14 +170,14 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 		if w.PutRequest != nil {
 			item = w.PutRequest.Item.Item
 			if err = checkBatchKey(bt.table.Key, item); err == nil {
-				err = checkItem(bt.table, item)
+				err = keyrules.CheckItem(bt.table, item)
 			}
 			if err == nil {
 				err = s.store.CheckPlace(ctx, bt.table, item)
 			}
 		} else {
 			item = w.DeleteRequest.Key.Item
-			err = checkKey(bt.table.Key, item)
+			err = keyrules.CheckKey(bt.table.Key, item)
 		}
 		if err != nil {
 			return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -108,7 +107,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	if err := in.StreamSpecification.check(msgStreamViewWithoutStream, msgStreamWithoutView); err != nil {
 		return nil, err
 	}
-	setStream(t, in.StreamSpecification, s.opts.Now())
+	setStream(t, in.StreamSpecification)
 	if in.TableClass != nil {
 		t.Class = *in.TableClass
 	}
@@ -263,9 +262,6 @@ func definitionsOf(defs []attributeDefinition) []lens.KeyAttr {
 	return out
 }
 
-// streamLabelLayout is the time of a stream's beginning as its label.
-const streamLabelLayout = "2006-01-02T15:04:05.000"
-
 // check refuses a view without a stream, and a stream without a view, with the
 // texts of an operation for each.
 func (given *streamSpecification) check(withoutStream, withoutView string) error {
@@ -279,9 +275,9 @@ func (given *streamSpecification) check(withoutStream, withoutView string) error
 	return nil
 }
 
-// setStream records a stream setting that was checked. The settings are kept and
-// described; the operations that read streams are refused by name.
-func setStream(t *tabledef.Table, in *streamSpecification, now time.Time) {
+// setStream records a stream setting that was checked: the store begins and ends the
+// stream.
+func setStream(t *tabledef.Table, in *streamSpecification) {
 	if in == nil {
 		return
 	}
@@ -289,7 +285,7 @@ func setStream(t *tabledef.Table, in *streamSpecification, now time.Time) {
 		t.StreamEnabled, t.StreamView = false, ""
 		return
 	}
-	t.StreamEnabled, t.StreamView, t.StreamLabel = true, *in.StreamViewType, now.UTC().Format(streamLabelLayout)
+	t.StreamEnabled, t.StreamView = true, *in.StreamViewType
 }
 
 // setSSE records encryption settings, which are kept and described.

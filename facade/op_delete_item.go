@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -50,7 +52,7 @@ func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeIte
 		return nil, err
 	}
 	key := in.Key.Item
-	if err := checkKey(t.Key, key); err != nil {
+	if err := keyrules.CheckKey(t.Key, key); err != nil {
 		return nil, err
 	}
 	if err := g.checkPaths(t); err != nil {
@@ -58,20 +60,20 @@ func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeIte
 	}
 	remove := func(old attr.Item) (attr.Item, error) { return nil, g.check(old) }
 	var hint store.Hint
-	if !is(in.ReturnValues, "ALL_OLD") && !wantsCapacity(in.ReturnConsumedCapacity) {
+	if !is(in.ReturnValues, "ALL_OLD") && !capacity.Wanted(in.ReturnConsumedCapacity) {
 		hint = g.hint(t, nil)
 	}
 	old, _, err := s.store.WriteItem(ctx, t, key, remove, hint)
 	if err != nil {
 		return nil, err
 	}
-	out := &writeItemOutput{ItemCollectionMetrics: collectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
+	out := &writeItemOutput{ItemCollectionMetrics: capacity.CollectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
 	if is(in.ReturnValues, "ALL_OLD") {
 		out.Attributes = wire.OptionalItem(old)
 	}
-	if wantsCapacity(in.ReturnConsumedCapacity) {
-		tally := writeTally(t, old, nil)
-		out.ConsumedCapacity = tally.report(*in.TableName, t, in.ReturnConsumedCapacity)
+	if capacity.Wanted(in.ReturnConsumedCapacity) {
+		tally := capacity.WriteTally(t, old, nil)
+		out.ConsumedCapacity = tally.Report(*in.TableName, t, in.ReturnConsumedCapacity)
 	}
 	return out, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -22,8 +24,8 @@ type getItemInput struct {
 // getItemOutput is the answer of GetItem. Item is absent when there is no
 // such item, and empty when the projection leaves nothing of it.
 type getItemOutput struct {
-	Item             *wire.Item        `json:",omitzero"`
-	ConsumedCapacity *consumedCapacity `json:",omitzero"`
+	Item             *wire.Item         `json:",omitzero"`
+	ConsumedCapacity *capacity.Consumed `json:",omitzero"`
 }
 
 func (out *getItemOutput) WriteJSON(w *wire.Writer) {
@@ -62,11 +64,11 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 	if err != nil {
 		return nil, err
 	}
-	if err := checkKey(t.Key, in.Key.Item); err != nil {
+	if err := keyrules.CheckKey(t.Key, in.Key.Item); err != nil {
 		return nil, err
 	}
 	if projection != nil {
-		if err := checkPathsOutsideKeys(t, projection.Paths()); err != nil {
+		if err := keyrules.CheckPathsOutsideKeys(t, projection.Paths()); err != nil {
 			return nil, err
 		}
 	}
@@ -75,9 +77,9 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 		return nil, err
 	}
 	out := &getItemOutput{}
-	if wantsCapacity(in.ReturnConsumedCapacity) {
-		tally := capacityTally{table: readUnits(item.Size(), in.ConsistentRead.IsTrue())}
-		out.ConsumedCapacity = tally.report(*in.TableName, t, in.ReturnConsumedCapacity)
+	if capacity.Wanted(in.ReturnConsumedCapacity) {
+		tally := capacity.Tally{Table: capacity.ReadUnits(item.Size(), in.ConsistentRead.IsTrue())}
+		out.ConsumedCapacity = tally.Report(*in.TableName, t, in.ReturnConsumedCapacity)
 	}
 	if projection != nil {
 		item = projection.Apply(item)

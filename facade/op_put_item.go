@@ -6,6 +6,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -52,9 +54,9 @@ func (in *conditionInput) constraints(v *validator) {
 
 // writeItemOutput is the answer of PutItem, UpdateItem and DeleteItem.
 type writeItemOutput struct {
-	Attributes            *wire.Item             `json:",omitzero"`
-	ConsumedCapacity      *consumedCapacity      `json:",omitzero"`
-	ItemCollectionMetrics *itemCollectionMetrics `json:",omitzero"`
+	Attributes            *wire.Item                      `json:",omitzero"`
+	ConsumedCapacity      *capacity.Consumed              `json:",omitzero"`
+	ItemCollectionMetrics *capacity.ItemCollectionMetrics `json:",omitzero"`
 }
 
 func (out *writeItemOutput) WriteJSON(w *wire.Writer) {
@@ -100,7 +102,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	if err != nil {
 		return nil, err
 	}
-	if err := checkItem(t, item); err != nil {
+	if err := keyrules.CheckItem(t, item); err != nil {
 		return nil, err
 	}
 	if err := g.checkPaths(t); err != nil {
@@ -113,7 +115,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 		return item, nil
 	}
 	var hint store.Hint
-	if !is(in.ReturnValues, "ALL_OLD") && !wantsCapacity(in.ReturnConsumedCapacity) {
+	if !is(in.ReturnValues, "ALL_OLD") && !capacity.Wanted(in.ReturnConsumedCapacity) {
 		hint = g.hint(t, item)
 	}
 	key := t.Key.KeyOf(item)
@@ -121,13 +123,13 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	if err != nil {
 		return nil, err
 	}
-	out := &writeItemOutput{ItemCollectionMetrics: collectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
+	out := &writeItemOutput{ItemCollectionMetrics: capacity.CollectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
 	if is(in.ReturnValues, "ALL_OLD") {
 		out.Attributes = wire.OptionalItem(old)
 	}
-	if wantsCapacity(in.ReturnConsumedCapacity) {
-		tally := writeTally(t, old, updated)
-		out.ConsumedCapacity = tally.report(*in.TableName, t, in.ReturnConsumedCapacity)
+	if capacity.Wanted(in.ReturnConsumedCapacity) {
+		tally := capacity.WriteTally(t, old, updated)
+		out.ConsumedCapacity = tally.Report(*in.TableName, t, in.ReturnConsumedCapacity)
 	}
 	return out, nil
 }
@@ -189,7 +191,7 @@ func (g guard) checkPaths(t *tabledef.Table) error {
 	if g.condition == nil {
 		return nil
 	}
-	return checkPathsOutsideKeys(t, g.condition.Paths())
+	return keyrules.CheckPathsOutsideKeys(t, g.condition.Paths())
 }
 
 // check evaluates the condition on the item as it is.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -155,8 +156,8 @@ func exprKeys(key []lens.KeyAttr) []expr.KeyAttribute {
 func checkBoundValues(key tabledef.IndexKey, bound expr.KeyRange) error {
 	hashBytes, rangeBytes := 0, 0
 	for i, value := range bound.Hash {
-		if isEmptyKeyValue(value) {
-			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), key.Hash[i].Name))
+		if keyrules.IsEmpty(value) {
+			return validationError(fmt.Sprintf(msgKeyEmpty, keyrules.KindName(value.Type), key.Hash[i].Name))
 		}
 		hashBytes += value.Size()
 	}
@@ -164,14 +165,14 @@ func checkBoundValues(key tabledef.IndexKey, bound expr.KeyRange) error {
 		return validationError(msgHashTooLarge)
 	}
 	for i, value := range bound.Equal {
-		if isEmptyKeyValue(value) {
-			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), key.Range[i].Name))
+		if keyrules.IsEmpty(value) {
+			return validationError(fmt.Sprintf(msgKeyEmpty, keyrules.KindName(value.Type), key.Range[i].Name))
 		}
 		rangeBytes += value.Size()
 	}
 	for _, value := range []attr.Value{bound.A, bound.B} {
-		if isEmptyKeyValue(value) && bound.Op != expr.BeginsWith {
-			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), key.Range[len(bound.Equal)].Name))
+		if keyrules.IsEmpty(value) && bound.Op != expr.BeginsWith {
+			return validationError(fmt.Sprintf(msgKeyEmpty, keyrules.KindName(value.Type), key.Range[len(bound.Equal)].Name))
 		}
 		if rangeBytes+value.Size() > maxRangeKeyBytes {
 			return validationError(msgRangeTooLarge)

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -30,7 +32,7 @@ type transactGet struct {
 // each element, in order.
 type transactGetItemsOutput struct {
 	Responses        []itemResponse
-	ConsumedCapacity []*consumedCapacity `json:",omitzero"`
+	ConsumedCapacity []*capacity.Consumed `json:",omitzero"`
 }
 
 // itemResponse has no Item where there is none.
@@ -96,25 +98,25 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 		return nil, validationError(msgTransactReadTooMuch)
 	}
 	out := &transactGetItemsOutput{Responses: make([]itemResponse, len(reads))}
-	tallies := map[string]*capacityTally{}
+	tallies := map[string]*capacity.Tally{}
 	tables := map[string]*tabledef.Table{}
 	named := map[string]string{} // by the first element of the table
 	for i, r := range reads {
 		tables[r.Table.Name] = r.Table
 		if tallies[r.Table.Name] == nil {
-			tallies[r.Table.Name] = &capacityTally{}
+			tallies[r.Table.Name] = &capacity.Tally{}
 			named[r.Table.Name] = *in.TransactItems[i].Get.TableName
 		}
-		tallies[r.Table.Name].table += 2 * readUnits(r.Item.Size(), true)
+		tallies[r.Table.Name].Table += 2 * capacity.ReadUnits(r.Item.Size(), true)
 		item := r.Item
 		if projections[i] != nil {
 			item = projections[i].Apply(item)
 		}
 		out.Responses[i].Item = wire.OptionalItem(item)
 	}
-	if wantsCapacity(in.ReturnConsumedCapacity) {
+	if capacity.Wanted(in.ReturnConsumedCapacity) {
 		for _, name := range sortedKeys(tallies) {
-			out.ConsumedCapacity = append(out.ConsumedCapacity, tallies[name].reportReads(named[name], tables[name], in.ReturnConsumedCapacity))
+			out.ConsumedCapacity = append(out.ConsumedCapacity, tallies[name].ReportReads(named[name], tables[name], in.ReturnConsumedCapacity))
 		}
 	}
 	return out, nil
@@ -138,9 +140,9 @@ func (s *Server) transactReads(ctx context.Context, in *transactGetItemsInput, n
 		if err := checkKeyNotEmpty(r.Table, r.Key); err != nil {
 			return nil, err
 		}
-		err := checkKey(r.Table.Key, r.Key)
+		err := keyrules.CheckKey(r.Table.Key, r.Key)
 		if err == nil && projections[i] != nil {
-			err = checkPathsOutsideKeys(r.Table, projections[i].Paths())
+			err = keyrules.CheckPathsOutsideKeys(r.Table, projections[i].Paths())
 		}
 		if err != nil {
 			return nil, canceledAt(len(reads), i, err)

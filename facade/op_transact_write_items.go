@@ -12,6 +12,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -48,8 +50,8 @@ type transactAction struct {
 
 // transactWriteItemsOutput is the answer of TransactWriteItems.
 type transactWriteItemsOutput struct {
-	ItemCollectionMetrics collectionsOfTables `json:",omitzero"`
-	ConsumedCapacity      []*consumedCapacity `json:",omitzero"`
+	ItemCollectionMetrics capacity.CollectionsOfTables `json:",omitzero"`
+	ConsumedCapacity      []*capacity.Consumed         `json:",omitzero"`
 }
 
 // The kinds of actions, as the members of an element are called.
@@ -122,7 +124,7 @@ func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsI
 		return nil, v.canceled(errs)
 	}
 	out := &transactWriteItemsOutput{ItemCollectionMetrics: transactMetrics(actions, in.ReturnItemCollectionMetrics)}
-	if wantsCapacity(in.ReturnConsumedCapacity) {
+	if capacity.Wanted(in.ReturnConsumedCapacity) {
 		out.ConsumedCapacity, err = s.transactCapacity(ctx, actions, replayed, in.ReturnConsumedCapacity)
 	}
 	return out, err
@@ -287,8 +289,8 @@ func checkOnce(seen map[string]bool, t *tabledef.Table, key attr.Item) error {
 // does not cancel the transaction but the request.
 func checkKeyNotEmpty(t *tabledef.Table, key attr.Item) error {
 	for _, a := range t.Key.Attrs() {
-		if value := key[a.Name]; value.Type == a.Type && isEmptyKeyValue(value) {
-			return validationError(fmt.Sprintf(msgKeyEmpty, kindName(value.Type), a.Name))
+		if value := key[a.Name]; value.Type == a.Type && keyrules.IsEmpty(value) {
+			return validationError(fmt.Sprintf(msgKeyEmpty, keyrules.KindName(value.Type), a.Name))
 		}
 	}
 	return nil
@@ -298,10 +300,10 @@ func checkKeyNotEmpty(t *tabledef.Table, key attr.Item) error {
 // a change of the store.
 func (a *checkedAction) checkAgainstTable() error {
 	if a.kind == actionPut {
-		if err := checkItem(a.table, a.Item.Item); err != nil {
+		if err := keyrules.CheckItem(a.table, a.Item.Item); err != nil {
 			return err
 		}
-	} else if err := checkKey(a.table.Key, a.Key.Item); err != nil {
+	} else if err := keyrules.CheckKey(a.table.Key, a.Key.Item); err != nil {
 		return err
 	}
 	if err := checkUpdate(a.table, a.update); err != nil {
@@ -396,6 +398,8 @@ func (v *validator) canceled(errs []error) error {
 			reasons[i] = CancellationReason{Code: reasonConflict, Message: msgTransactionOngoing}
 		case e.Code == wire.CodeConditionalCheckFailed:
 			reasons[i] = CancellationReason{Code: reasonConditionFailed, Message: e.Message, Item: e.Item}
+		case e.Code == wire.CodeDuplicateItem:
+			reasons[i] = CancellationReason{Code: reasonDuplicate, Message: e.Message, Item: e.Item}
 		case e.Code == wire.CodeValidation:
 			reasons[i] = CancellationReason{Code: reasonValidation, Message: e.Message}
 			invalid = true
@@ -407,11 +411,11 @@ func (v *validator) canceled(errs []error) error {
 }
 
 // transactMetrics answers ReturnItemCollectionMetrics.
-func transactMetrics(actions []checkedAction, mode *string) collectionsOfTables {
-	var out collectionsOfTables
+func transactMetrics(actions []checkedAction, mode *string) capacity.CollectionsOfTables {
+	var out capacity.CollectionsOfTables
 	for i := range actions {
 		if a := &actions[i]; a.kind != actionCheck {
-			out.add(a.table.Name, collectionMetrics(a.table, mode, a.change.Key))
+			out.Add(a.table.Name, capacity.CollectionMetrics(a.table, mode, a.change.Key))
 		}
 	}
 	return out
@@ -419,39 +423,39 @@ func transactMetrics(actions []checkedAction, mode *string) collectionsOfTables 
 
 // transactCapacity is what a transaction consumed, by table. Writes of a table
 // count twice, those of its indexes once; a repeated request reads its items.
-func (s *Server) transactCapacity(ctx context.Context, actions []checkedAction, replayed bool, mode *string) ([]*consumedCapacity, error) {
-	tallies := map[string]*capacityTally{}
+func (s *Server) transactCapacity(ctx context.Context, actions []checkedAction, replayed bool, mode *string) ([]*capacity.Consumed, error) {
+	tallies := map[string]*capacity.Tally{}
 	tables := map[string]*tabledef.Table{}
 	named := map[string]string{} // by the first action of the table
 	for i := range actions {
 		a := &actions[i]
-		var tally capacityTally
+		var tally capacity.Tally
 		switch {
 		case replayed:
 			item, err := s.store.GetItem(ctx, a.table, a.change.Key)
 			if err != nil {
 				return nil, err
 			}
-			tally.table = 2 * readUnits(item.Size(), true)
+			tally.Table = 2 * capacity.ReadUnits(item.Size(), true)
 		case a.kind == actionCheck:
-			tally.table = 2 * writeUnits(a.change.Old, nil)
+			tally.Table = 2 * capacity.WriteUnits(a.change.Old, nil)
 		default:
-			tally = writeTally(a.table, a.change.Old, a.change.Updated)
-			tally.table *= 2
+			tally = capacity.WriteTally(a.table, a.change.Old, a.change.Updated)
+			tally.Table *= 2
 		}
 		tables[a.table.Name] = a.table
 		if tallies[a.table.Name] == nil {
-			tallies[a.table.Name] = &capacityTally{}
+			tallies[a.table.Name] = &capacity.Tally{}
 			named[a.table.Name] = *a.TableName
 		}
-		tallies[a.table.Name].add(tally)
+		tallies[a.table.Name].Add(tally)
 	}
-	var out []*consumedCapacity
+	var out []*capacity.Consumed
 	for _, name := range sortedKeys(tallies) {
 		if replayed {
-			out = append(out, tallies[name].reportReads(named[name], tables[name], mode))
+			out = append(out, tallies[name].ReportReads(named[name], tables[name], mode))
 		} else {
-			out = append(out, tallies[name].reportWrites(named[name], tables[name], mode))
+			out = append(out, tallies[name].ReportWrites(named[name], tables[name], mode))
 		}
 	}
 	return out, nil

@@ -9,6 +9,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -75,7 +77,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 		return nil, err
 	}
 	key := in.Key.Item
-	if err := checkKey(t.Key, key); err != nil {
+	if err := keyrules.CheckKey(t.Key, key); err != nil {
 		return nil, err
 	}
 	if err := checkUpdate(t, update); err != nil {
@@ -99,13 +101,13 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	if err != nil {
 		return nil, v.expressionAtRunTime(err)
 	}
-	out := &writeItemOutput{ItemCollectionMetrics: collectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
+	out := &writeItemOutput{ItemCollectionMetrics: capacity.CollectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
 	if returned := updateReturns(in.ReturnValues, update, old, updated); len(returned) > 0 {
 		out.Attributes = &wire.Item{Item: returned}
 	}
-	if wantsCapacity(in.ReturnConsumedCapacity) {
-		tally := writeTally(t, old, updated)
-		out.ConsumedCapacity = tally.report(*in.TableName, t, in.ReturnConsumedCapacity)
+	if capacity.Wanted(in.ReturnConsumedCapacity) {
+		tally := capacity.WriteTally(t, old, updated)
+		out.ConsumedCapacity = tally.Report(*in.TableName, t, in.ReturnConsumedCapacity)
 	}
 	return out, nil
 }
@@ -135,7 +137,7 @@ func checkUpdate(t *tabledef.Table, update *expr.Update) error {
 			}
 		}
 	}
-	return checkPathsOutsideKeys(t, slices.Concat(update.Paths(), update.ReadPaths()))
+	return keyrules.CheckPathsOutsideKeys(t, slices.Concat(update.Paths(), update.ReadPaths()))
 }
 
 // applyUpdate returns the item after the update. It begins with the item as it
@@ -168,7 +170,7 @@ func applyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr
 			}
 		}
 	}
-	if err := checkIndexKeys(t, old, updated, msgIndexKeyEmptyByUpdate); err != nil {
+	if err := keyrules.CheckIndexKeys(t, old, updated, msgIndexKeyEmptyByUpdate); err != nil {
 		return nil, err
 	}
 	if updated.Size() > maxItemBytes {

@@ -216,7 +216,7 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 		}
 		return validationError(fmt.Sprintf(msgStreamDisabled, t.Name))
 	}
-	setStream(t, in.StreamSpecification, now)
+	setStream(t, in.StreamSpecification)
 	t.Extra = maps.Clone(t.Extra)
 	if err := setSSE(t, in.SSESpecification); err != nil {
 		return err

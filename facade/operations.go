@@ -98,10 +98,16 @@ func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Ou
 			if err != nil || out == nil {
 				return nil, err
 			}
+			if w, ok := any(out).(watermarked); ok && r.watermark != nil {
+				*r.watermark = w.Watermark()
+			}
 			return wire.Encode(out)
 		},
 	}
 }
+
+// watermarked is an answer that says up to where a stream was delivered.
+type watermarked interface{ Watermark() string }
 
 // hostInput is a request that is told the host which it was sent to.
 type hostInput interface{ sentTo(host string) }
@@ -116,9 +122,9 @@ func refuse(name, note string) *operation {
 	}
 }
 
-// refuseStreams is refuse for the streams service.
-func refuseStreams(name string) *operation {
-	op := refuse(name, noteStreams)
+// serveStreams is serve for the streams service.
+func serveStreams[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
+	op := serve(name, fn, note)
 	op.service = serviceStreams
 	return op
 }
@@ -132,20 +138,19 @@ const (
 	noteImport       = "use `tabletop migrate load`"
 	noteInsights     = "no contributor insights"
 	noteKinesis      = "no Kinesis streams"
-	notePartiQL      = "no PartiQL yet"
+	notePartiQL      = "statements of up to 400 levels; for a NextToken, 0 and 0.0 are the same parameter"
 	notePolicy       = "no access control"
-	noteStreams      = "no streams yet"
 )
 
 // operations is the operation table: alphabetic, every operation of the model.
 var operations = []*operation{
-	refuse("BatchExecuteStatement", notePartiQL),
+	serveItems("BatchExecuteStatement", (*Server).batchExecuteStatement, notePartiQL),
 	serveItems("BatchGetItem", (*Server).batchGetItem, ""),
 	serveItems("BatchWriteItem", (*Server).batchWriteItem, ""),
 	refuse("CancelBulkOperation", noteBulk),
 	refuse("CreateBackup", noteBackup),
 	refuse("CreateGlobalTable", noteGlobalTables),
-	serve("CreateTable", (*Server).createTable, "throughput, class, encryption and streams settings are kept and described, without effect; no vector indexes"),
+	serve("CreateTable", (*Server).createTable, "throughput, class and encryption settings are kept and described, without effect; no vector indexes"),
 	refuse("DeleteBackup", noteBackup),
 	serveItems("DeleteItem", (*Server).deleteItem, ""),
 	refuse("DeleteResourcePolicy", notePolicy),
@@ -166,8 +171,8 @@ var operations = []*operation{
 	serve("DescribeTimeToLive", (*Server).describeTimeToLive, ""),
 	refuse("DisableKinesisStreamingDestination", noteKinesis),
 	refuse("EnableKinesisStreamingDestination", noteKinesis),
-	refuse("ExecuteStatement", notePartiQL),
-	refuse("ExecuteTransaction", notePartiQL),
+	serveItems("ExecuteStatement", (*Server).executeStatement, notePartiQL),
+	serveItems("ExecuteTransaction", (*Server).executeTransaction, notePartiQL),
 	refuse("ExportTableToPointInTime", noteExport),
 	serveItems("GetItem", (*Server).getItem, ""),
 	serve("GetResourcePolicy", (*Server).getResourcePolicy, "always PolicyNotFoundException"),
@@ -201,10 +206,10 @@ var operations = []*operation{
 	serve("UpdateTable", (*Server).updateTable, "no replicas, no vector indexes"),
 	refuse("UpdateTableReplicaAutoScaling", noteGlobalTables),
 	serve("UpdateTimeToLive", (*Server).updateTimeToLive, ""),
-	refuseStreams("DescribeStream"),
-	refuseStreams("GetRecords"),
-	refuseStreams("GetShardIterator"),
-	refuseStreams("ListStreams"),
+	serveStreams("DescribeStream", (*Server).describeStream, ""),
+	serveStreams("GetRecords", (*Server).getRecords, "a process sees the changes of another over the same Bigtable, but may pass one that is being written"),
+	serveStreams("GetShardIterator", (*Server).getShardIterator, ""),
+	serveStreams("ListStreams", (*Server).listStreams, ""),
 }
 
 // operationsByTarget finds an operation by its X-Amz-Target.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -97,6 +98,14 @@ type Options struct {
 	// index is added. It is called from several goroutines. Default: nobody is told.
 	Progress func(Progress)
 
+	// StreamShards is how many shards a stream has in each generation, the last for all
+	// that follow; each a multiple of the one before, so that shards split. Default: 1.
+	StreamShards []int
+
+	// StreamShardRotation is how long a shard takes changes, on the clock Now, until its
+	// children do: whole milliseconds. Default: 4 hours.
+	StreamShardRotation time.Duration
+
 	maxTables, maxNamespaces int   // limits, which tests lower
 	countedItems             int64 // likewise; 0: the store's
 }
@@ -112,6 +121,7 @@ func (o Options) store(catalog string) store.Options {
 		Now: o.Now, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
 		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables, CountedItems: o.countedItems,
 		Deadline: o.Deadline, Progress: progress,
+		Shards: tabledef.Shards{Slots: o.StreamShards, Rotation: o.StreamShardRotation},
 	}
 }
 
@@ -223,6 +233,9 @@ func (o Options) normalized() (Options, error) {
 	if o.Deadline < 0 {
 		return o, fmt.Errorf("facade: Options.Deadline is %v, want 0 or more", o.Deadline)
 	}
+	if err := o.checkStreams(); err != nil {
+		return o, err
+	}
 	if o.IndexLag < 0 {
 		return o, fmt.Errorf("facade: Options.IndexLag is %v, want 0 or more", o.IndexLag)
 	}
@@ -235,6 +248,23 @@ func (o Options) normalized() (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// maxStreamShards bounds the shards of a generation.
+const maxStreamShards = 1024
+
+func (o Options) checkStreams() error {
+	if d := o.StreamShardRotation; d != 0 && (d < time.Millisecond || d%time.Millisecond != 0) {
+		return fmt.Errorf("facade: Options.StreamShardRotation is %v, want whole milliseconds", d)
+	}
+	before := 1
+	for _, n := range o.StreamShards {
+		if n < before || n%before != 0 || n > maxStreamShards {
+			return fmt.Errorf("facade: Options.StreamShards is %v, want numbers up to %d, each a multiple of the one before", o.StreamShards, maxStreamShards)
+		}
+		before = n
+	}
+	return nil
 }
 
 // layouts are the Mappings as the store takes them.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -38,7 +40,7 @@ type readOutput struct {
 	Count            int
 	ScannedCount     int
 	LastEvaluatedKey *wire.Item
-	ConsumedCapacity *consumedCapacity
+	ConsumedCapacity *capacity.Consumed
 }
 
 func (out *readOutput) WriteJSON(w *wire.Writer) {
@@ -151,14 +153,14 @@ func (p *readPlan) checkProjectionPaths() error {
 	if p.projection == nil {
 		return nil
 	}
-	return checkPathsOutsideKeys(p.table, p.projection.Paths())
+	return keyrules.CheckPathsOutsideKeys(p.table, p.projection.Paths())
 }
 
 func (p *readPlan) checkFilterPaths() error {
 	if p.filter == nil {
 		return nil
 	}
-	return checkPathsOutsideKeys(p.table, p.filter.Paths())
+	return keyrules.CheckPathsOutsideKeys(p.table, p.filter.Paths())
 }
 
 // key is the key schema that the read goes by.
@@ -226,7 +228,7 @@ func (p *readPlan) checkProjected() error {
 func (p *readPlan) unprojected(paths []expr.Path) []string {
 	var missing []string
 	for _, path := range paths {
-		if !projects(p.table, p.index, path.Attribute()) {
+		if !capacity.Projects(p.table, p.index, path.Attribute()) {
 			missing = append(missing, path.Attribute())
 		}
 	}
@@ -283,7 +285,7 @@ func (p *readPlan) checkStartKeyOfTable() error {
 		return nil
 	}
 	given := p.in.ExclusiveStartKey.Item
-	if err := checkKey(p.table.Key, p.table.Key.KeyOf(given)); err != nil {
+	if err := keyrules.CheckKey(p.table.Key, p.table.Key.KeyOf(given)); err != nil {
 		if e, ok := asError(err); ok {
 			return validationError(fmt.Sprintf(msgStartKeyInvalid, e.Message))
 		}
@@ -315,7 +317,7 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 	}
 	asItIs := !count && p.filter == nil && p.projection == nil && !p.fetch
 	var entryBytes, pageBytes int
-	var tally capacityTally
+	var tally capacity.Tally
 	for entry, err := range items {
 		var size int
 		switch {
@@ -331,7 +333,7 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 			size = found.entryBytes
 			if p.fetch {
 				pageBytes += found.fetchedBytes
-				tally.table += readUnits(found.fetchedBytes, in.ConsistentRead.IsTrue())
+				tally.Table += capacity.ReadUnits(found.fetchedBytes, in.ConsistentRead.IsTrue())
 			}
 			if found.item != nil {
 				out.Count++
@@ -356,14 +358,14 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 	if !count {
 		out.begun.EndList()
 	}
-	if wantsCapacity(in.ReturnConsumedCapacity) {
-		units := readUnits(entryBytes, in.ConsistentRead.IsTrue())
+	if capacity.Wanted(in.ReturnConsumedCapacity) {
+		units := capacity.ReadUnits(entryBytes, in.ConsistentRead.IsTrue())
 		if p.index != nil {
-			tally.addIndex(p.index.Name, units)
+			tally.AddIndex(p.index.Name, units)
 		} else {
-			tally.table += units
+			tally.Table += units
 		}
-		out.ConsumedCapacity = tally.report(*in.TableName, p.table, in.ReturnConsumedCapacity)
+		out.ConsumedCapacity = tally.Report(*in.TableName, p.table, in.ReturnConsumedCapacity)
 	}
 	return out, nil
 }

@@ -70,12 +70,15 @@ func (s *Server) serve(r *http.Request) wire.Response {
 
 // answer makes the call that r is.
 func (s *Server) answer(r *http.Request, requestID string) wire.Response {
-	body, err := s.call(r)
+	var watermark string
+	body, err := s.call(r, &watermark)
 	if err != nil {
 		e := s.answerableError(r.Context(), err, requestID)
 		return wire.NewResponse(r, e.HTTPStatus, e.body())
 	}
-	return wire.NewResponse(r, http.StatusOK, body)
+	answer := wire.NewResponse(r, http.StatusOK, body)
+	answer.Watermark = watermark
+	return answer
 }
 
 // request is a request before its operation has looked at it.
@@ -85,6 +88,8 @@ type request struct {
 	// scanned is what the operation's scan made of the body; nil: it is to be
 	// decoded.
 	scanned any
+	// watermark is told up to where a stream was delivered; nil: nobody is.
+	watermark *string
 }
 
 // readRequest refuses a body that is no JSON object. op is nil where there is no
@@ -104,8 +109,9 @@ func (s *Server) readRequest(ctx context.Context, op *operation, host string, bo
 	return r, err
 }
 
-// call runs the operation that r asks for and returns the JSON of its answer.
-func (s *Server) call(r *http.Request) ([]byte, error) {
+// call runs the operation that r asks for and returns the JSON of its answer, and up to
+// where a stream was delivered.
+func (s *Server) call(r *http.Request, watermark *string) ([]byte, error) {
 	sent, body, err := wire.ReadBody(r)
 	if err != nil {
 		return nil, err
@@ -127,6 +133,7 @@ func (s *Server) call(r *http.Request) ([]byte, error) {
 	if len(body) == 0 { // AWS looks at its signature all the same
 		return nil, wire.CheckJSON(body)
 	}
+	req.watermark = watermark
 	return target.run(r.Context(), op, req)
 }
 
@@ -140,6 +147,9 @@ func (s *Server) Call(ctx context.Context, operation string, request []byte) (re
 // callAt is Call for a request that was sent to a host.
 func (s *Server) callAt(ctx context.Context, host, operation string, request []byte) (response []byte, err error) {
 	op, ok := operationsByTarget[targetDynamoDB+operation]
+	if !ok {
+		op, ok = operationsByTarget[targetStreams+operation]
+	}
 	if !ok {
 		return nil, unknownOperationError("no operation " + strconv.Quote(operation))
 	}
@@ -192,7 +202,7 @@ func (s *Server) run(ctx context.Context, op *operation, r request) (response []
 	defer s.answerPanic(ctx, op, &err)
 	response, err = op.handle(ctx, s, op, r)
 	if s.store.Outdated(err) {
-		response, err = op.handle(ctx, s, op, request{body: r.body, host: r.host})
+		response, err = op.handle(ctx, s, op, request{body: r.body, host: r.host, watermark: r.watermark})
 	}
 	return response, err
 }

@@ -53,7 +53,7 @@ func TestServer_Framing(t *testing.T) {
 		{"not JSON", `{"a"`, []func(*http.Request){signed}, 400, serialization},
 		{"no target", `{}`, []func(*http.Request){signed, header("X-Amz-Target", "")}, 400, unknown},
 		{"target of another service", `{}`, []func(*http.Request){signed, header("X-Amz-Target", "SQS.ListTables")}, 400, unknown},
-		{"streams", `{}`, []func(*http.Request){signed, header("X-Amz-Target", "DynamoDBStreams_20120810.ListStreams")}, 400, `{"__type":"com.amazon.coral.service#UnknownOperationException","message":"Tabletop does not support the operation ListStreams: no streams yet"}`},
+		{"streams", `{}`, []func(*http.Request){signed, header("X-Amz-Target", "DynamoDBStreams_20120810.ListStreams")}, 200, `{"Streams":[]}`},
 		{"no signature", `{}`, nil, 400, missingToken},
 		{"another scheme", `{}`, []func(*http.Request){header("Authorization", "Basic YTpi")}, 400, missingToken},
 		{"JSON before target", `[`, []func(*http.Request){header("X-Amz-Target", "")}, 400, serialization},

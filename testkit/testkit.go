@@ -60,8 +60,8 @@ type config struct {
 	seed              uint64
 	dynamoDB          facade.Options
 	update            *migrate.UpdateMode // nil without UpdateFlag
-	adminDelay        time.Duration
 	backupBytes       int64
+	adminDelay        time.Duration
 	restarts          bool // see Env.restart
 }
 

@@ -13,12 +13,14 @@ import (
 
 // dynamoDBFlags say how the DynamoDB door behaves.
 type dynamoDBFlags struct {
-	Messages   messages      `help:"The wording of DynamoDB's validation errors: current (most regions since 2026-06) or classic. Default: current." placeholder:"current|classic"`
-	Auth       auth          `help:"How signatures are checked: any (a well-formed one is required), none, or strict (made with a key of --access-keys, and verified). Default: any; with --access-keys, strict." placeholder:"any|none|strict"`
-	AccessKeys string        `name:"access-keys" help:"The known access keys: one per line, ID SECRET." placeholder:"FILE"`
-	Namespaced bool          `help:"Keep the tables of each access key and region apart."`
-	IndexLag   time.Duration `name:"index-lag" help:"How long a write takes to reach the global indexes. Default: no time." placeholder:"DURATION"`
-	TableDelay time.Duration `name:"table-delay" help:"How long tables and indexes are CREATING, UPDATING or DELETING. Default: no time." placeholder:"DURATION"`
+	Messages            messages      `help:"The wording of DynamoDB's validation errors: current (most regions since 2026-06) or classic. Default: current." placeholder:"current|classic"`
+	Auth                auth          `help:"How signatures are checked: any (a well-formed one is required), none, or strict (made with a key of --access-keys, and verified). Default: any; with --access-keys, strict." placeholder:"any|none|strict"`
+	AccessKeys          string        `name:"access-keys" help:"The known access keys: one per line, ID SECRET." placeholder:"FILE"`
+	Namespaced          bool          `help:"Keep the tables of each access key and region apart."`
+	IndexLag            time.Duration `name:"index-lag" help:"How long a write takes to reach the global indexes. Default: no time." placeholder:"DURATION"`
+	StreamShards        []int         `name:"stream-shards" help:"How many shards a stream has in each generation, the last for all that follow: 1,2,4 splits twice. Default: 1." placeholder:"N,..."`
+	StreamShardRotation time.Duration `name:"stream-shard-rotation" help:"How long a shard of a stream takes changes until its children do. Default: 4h." placeholder:"DURATION"`
+	TableDelay          time.Duration `name:"table-delay" help:"How long tables and indexes are CREATING, UPDATING or DELETING. Default: no time." placeholder:"DURATION"`
 }
 
 // messages is messagesCurrent or messagesClassic; "" is messagesCurrent.
@@ -85,6 +87,7 @@ func (d *dynamoDBFlags) apply(o *facade.Options, token string) error {
 		o.Messages = facade.MessagesClassic
 	}
 	o.NoAuth, o.Namespaced, o.IndexLag = d.Auth == authNone, d.Namespaced, d.IndexLag
+	o.StreamShards, o.StreamShardRotation = d.StreamShards, d.StreamShardRotation
 	t := d.TableDelay
 	o.StatusDelays = facade.StatusDelays{
 		Create: t, Update: t, Delete: t, IndexCreate: t, IndexFill: t, IndexDelete: t, TimeToLive: t,

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -18,9 +19,9 @@ func (c *Condition) Eval(item attr.Item) bool { return c.root.eval(item) }
 func (n *condition) eval(item attr.Item) bool {
 	switch n.op {
 	case opAnd:
-		return n.parts[0].eval(item) && n.parts[1].eval(item)
+		return !slices.ContainsFunc(n.parts, func(part *condition) bool { return !part.eval(item) })
 	case opOr:
-		return n.parts[0].eval(item) || n.parts[1].eval(item)
+		return slices.ContainsFunc(n.parts, func(part *condition) bool { return part.eval(item) })
 	case opNot:
 		return !n.parts[0].eval(item)
 	case opCall:
@@ -72,18 +73,26 @@ func (o *operand) eval(item attr.Item) attr.Value {
 	case valueOperand:
 		return o.value
 	case callOperand:
-		return sizeOf(o.args[0].eval(item)) // the only function that is an operand
+		if o.text != fnSize { // only where it is built
+			return attr.Boolean(o.holds(item))
+		}
+		return sizeOf(o.args[0].eval(item), o.utf16)
 	}
 	return attr.Value{}
 }
 
-// sizeOf is the function size: characters of a string, bytes of a binary,
+// sizeOf is the function size: characters of a string or, if inUTF16, units, bytes of a binary,
 // elements of a set, list or map. Other types have none.
-func sizeOf(v attr.Value) attr.Value {
+func sizeOf(v attr.Value, inUTF16 bool) attr.Value {
 	n := 0
 	switch v.Type {
 	case attr.S:
 		n = utf8.RuneCountInString(v.Str)
+		if inUTF16 {
+			for _, r := range v.Str {
+				n += utf16.RuneLen(r) - 1
+			}
+		}
 	case attr.B:
 		n = len(v.Str)
 	case attr.SS, attr.NS, attr.BS:

@@ -12,6 +12,8 @@ const (
 	KeyConditionExpression
 	ProjectionExpression
 	UpdateExpression
+	// Statement is a statement of PartiQL, whose errors do not name it.
+	Statement
 )
 
 var kindNames = [...]string{
@@ -52,6 +54,9 @@ func newError(format string, args ...any) *Error {
 
 // invalid is the error of an expression of kind k.
 func (k Kind) invalid(format string, args ...any) *Error {
+	if k == Statement {
+		return newError(format, args...)
+	}
 	return &Error{Message: "Invalid " + k.String() + ": " + fmt.Sprintf(format, args...)}
 }
 

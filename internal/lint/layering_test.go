@@ -45,6 +45,18 @@ var layers = []layerRule{
 	{folder: "facade/internal/wire", denied: slices.Concat(storage, network, mapped, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/internal/tabledef", module + "/internal/cells",
 	}), why: "the wire knows requests and values, and nothing of where they are kept"},
+	{folder: "facade/internal/capacity", denied: slices.Concat(storage, network, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what is consumed is counted from items, not from rows"},
+	{folder: "facade/internal/keyrules", denied: slices.Concat(storage, network, []string{
+		module + "/facade$", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what a key can be shows without a row"},
+	{folder: "facade/internal/partiql", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/internal/store", module + "/facade/internal/tabledef", module + "/facade/internal/wire", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "statements become conditions, updates and key ranges: where items are is not theirs"},
 	{folder: "facade/internal/legacy", denied: slices.Concat(storage, network, mapped, []string{
 		module + "/facade$", module + "/facade/internal/store", module + "/facade/internal/tabledef", "net/http", module + "/fixtures", module + "/migrate", module + "/testkit",
 	}), why: "parameters become expressions: what they act on is not theirs"},
@@ -53,6 +65,13 @@ var layers = []layerRule{
 		module + "/fixtures", module + "/migrate", module + "/testkit",
 	}), why: "what a table is acts on nothing"},
 	{folder: "facade/internal/sizes", denied: slices.Concat([]string{module}, network), why: "when tables are counted is nobody's rows"},
+	{folder: "facade/internal/changelog", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what a log holds, and its numbers: package store keeps it"},
+	{folder: "facade/internal/streams", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "which shards a stream has is arithmetic"},
 	{folder: "facade/internal/store", denied: slices.Concat(storage, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/wire", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",

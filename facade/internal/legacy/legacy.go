@@ -82,6 +82,7 @@ func (p Parameters) CheckConditions(member string, conditions map[string]Conditi
 	}
 }
 
+// CheckExpected checks the elements against the model.
 func (p Parameters) CheckExpected(expected map[string]ExpectedAttributeValue) {
 	if p.Current {
 		return // its own check, see expectedPart
@@ -91,6 +92,7 @@ func (p Parameters) CheckExpected(expected map[string]ExpectedAttributeValue) {
 	}
 }
 
+// CheckUpdates checks the elements against the model.
 func (p Parameters) CheckUpdates(updates map[string]AttributeValueUpdate) {
 	for _, name := range sorted(updates) {
 		p.By.Enum("AttributeUpdates."+name+".member.Action", updates[name].Action, "ADD", "PUT", "DELETE")

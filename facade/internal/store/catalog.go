@@ -27,6 +27,8 @@ import (
 //	x/<id>                                  a transaction
 //	k/<token>                               a request that is not to be done twice
 //	s/<Bigtable table>                      where parallel scans cut a table
+//	l/<epoch>                               up to where a process wrote logs
+//	g/<table name>/<table id>               streams of a table that is gone
 //	epoch                                   how many stores were opened
 //
 // A definition is two cells: the JSON text, and a version that changes with

@@ -34,6 +34,7 @@ type tableLayout struct {
 	// timeless: the times of an item's cells mean nothing, so that a write leaves
 	// those that it does not change.
 	timeless bool
+	log      *tabledef.Log // nil: it never had one
 	sizes    *sizes.Table
 	written  *writtenNote // nil: no load can have written the table
 }
@@ -56,7 +57,7 @@ var unknownImportTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newLayout compiles a definition.
 func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
-	l := &tableLayout{name: def.Name, table: def.BigtableTable, key: def.Key, timeless: !def.Mapped, sizes: sizes.NewTable()}
+	l := &tableLayout{name: def.Name, table: def.BigtableTable, key: def.Key, timeless: !def.Mapped, log: def.Log, sizes: sizes.NewTable()}
 	m := cat.mappings[def.Name]
 	if def.Mapped && m == nil {
 		return nil, fmt.Errorf("%w: table %s was created with a mapping to Bigtable table %s, which was not given: it is needed to delete the table too",

@@ -145,6 +145,13 @@ func (ms *marks) markRows(ctx context.Context, table string, rows [][]byte) (mar
 	return marks, nil
 }
 
+// use adds a use of a mark that has one.
+func (ms *marks) use(m *pendingMark) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	m.users++
+}
+
 // awaitMark waits until a mark is written. Errors: that of its writing.
 func awaitMark(ctx context.Context, m *pendingMark) error {
 	select {

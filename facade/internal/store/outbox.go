@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
@@ -28,6 +29,7 @@ type outbox struct {
 	cat   *catalog
 	marks *marks
 	rows  *rows
+	logs  *logs
 }
 
 // An index is a Bigtable table with one row an entry. What a write of an item
@@ -326,8 +328,12 @@ func (ob *outbox) recoverRow(ctx context.Context, table string, key []byte, befo
 	}
 	l := c.layout
 	row, err := ob.bt.ReadRow(ctx, l.table, key, btclient.AnyOf(
-		btclient.OfColumnPrefix(lens.FamilyState, []byte{outboxQualifier}), btclient.OfColumnPrefix(lens.FamilyState, []byte{stateQualifier})))
+		btclient.OfColumnPrefix(lens.FamilyState, []byte{outboxQualifier}), btclient.OfColumnPrefix(lens.FamilyState, []byte{stateQualifier}),
+		btclient.OfColumnPrefix(lens.FamilyState, []byte{changelog.CellQualifierByte})))
 	if err != nil {
+		return left, err
+	}
+	if row.Cells, err = ob.logs.recoverRecords(ctx, l, row); err != nil {
 		return left, err
 	}
 	entering := false

@@ -42,6 +42,9 @@ func (rp *reaper) Tidy(ctx context.Context) (deleted int, err error) {
 	if err := rp.tables.RemoveDeleted(ctx); err != nil {
 		return 0, fmt.Errorf("removing deleted tables: %w", err)
 	}
+	if err := rp.tables.tidyLogs(ctx); err != nil {
+		return 0, fmt.Errorf("tidying logs: %w", err)
+	}
 	if deleted, err = rp.reapExpired(ctx); err != nil {
 		err = fmt.Errorf("deleting expired items: %w", err)
 	}
@@ -179,7 +182,7 @@ func (rp *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, e
 				return nil, errNotDue
 			}
 			return nil, nil
-		}, Hint{})
+		}, Hint{Expired: true})
 		switch {
 		case err == nil:
 			deleted++

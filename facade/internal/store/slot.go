@@ -10,6 +10,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
@@ -74,6 +75,8 @@ type itemState struct {
 	state  *layout.Cell
 	outbox *layout.Cell
 	intent *layout.Cell
+	// recorded is the latest record of the item that is still in its row.
+	recorded changelog.Position
 }
 
 // order is the order of the item's last write.
@@ -187,6 +190,9 @@ func (p *slot) filter() *btpb.RowFilter {
 	}
 	own = append(own, btclient.OfColumn(lens.FamilyState, p.state), btclient.OfColumn(lens.FamilyState, p.outbox),
 		btclient.OfColumn(lens.FamilyState, p.intent))
+	if p.l.log.On() {
+		own = append(own, btclient.Chain(p.recordsAfter(changelog.Position{}), btclient.Newest(1)))
+	}
 	if p.shared {
 		own = append(own, btclient.OfColumnPrefix(lens.FamilyState, []byte{claimQualifier}))
 	}
@@ -245,6 +251,9 @@ func (p *slot) bookkeeping(row layout.Row) itemState {
 		}
 		if st.intent == nil && bytes.Equal(c.Qualifier, p.intent) {
 			st.intent = c
+		}
+		if at, ok := changelog.CellPosition(c.Qualifier, p.id[:]); ok && at.Compare(st.recorded) > 0 {
+			st.recorded = at
 		}
 	}
 	return st

@@ -8,7 +8,8 @@
 //   - a transaction happens wholly, at one moment, or not at all;
 //   - an acknowledged write is in every index of its table, or gets there once
 //     Options.IndexLag has passed;
-//   - an item that was deleted leaves no row behind;
+//   - an item that was deleted leaves no row behind, but, for a while, what its
+//     table's log is to have of it;
 //   - what a loader or another client wrote natively is readable and
 //     writable like any other item.
 //
@@ -22,6 +23,7 @@
 //	marks         which rows may hold items that are behind in their indexes
 //	rows          items with their bookkeeping, read from rows
 //	outbox        brings writes to the indexes
+//	logs          records what was changed in tables with a log
 //	transactions  records, intents, their outcome; request tokens
 //	writer        writes of single items; the latches of items
 //	transactor    TransactWriteItems and TransactGetItems
@@ -47,6 +49,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -95,6 +98,9 @@ type Hint struct {
 	Blind       bool
 	Replacement attr.Item
 	Require     Presence
+
+	// Expired says that the write deletes the item since its time is over.
+	Expired bool
 }
 
 // Options are what a store works with. There are no defaults but for Mappings,
@@ -110,9 +116,10 @@ type Options struct {
 	IndexLag          time.Duration // how long a write takes to the global indexes
 	StatusDelays      StatusDelays
 	MaxTables         int
-	Deadline          time.Duration  // of a call of the Bigtable; 0: none
-	Progress          func(Progress) // nil: nobody is told
-	CountedItems      int64          // up to which a table is counted when it is described; 0: countedItems
+	Deadline          time.Duration   // of a call of the Bigtable; 0: none
+	Progress          func(Progress)  // nil: nobody is told
+	Shards            tabledef.Shards // of streams that begin: rotation and slots; 0: defaults
+	CountedItems      int64           // up to which a table is counted when it is described; 0: countedItems
 }
 
 // StatusDelays are how long tables and their parts look like they are being
@@ -138,6 +145,7 @@ type Store struct {
 	*tables
 	*reaper
 	*counter
+	*logs
 }
 
 // Open opens the catalog, creating it in an empty instance; defines the
@@ -152,17 +160,19 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	cat := newCatalog(in, mappings)
 	m := newMarks(in)
 	rs := &rows{in}
-	ob := &outbox{in, cat, m, rs}
-	tx := newTransactions(in, cat, m, rs, ob)
-	w := newWriter(in, cat, m, rs, ob, tx)
+	lg := newLogs(in, cat, m)
+	ob := &outbox{in, cat, m, rs, lg}
+	lg.recover = ob.recoverRow
+	tx := newTransactions(in, cat, m, rs, ob, lg)
+	w := newWriter(in, cat, m, rs, ob, tx, lg)
 	sg := newSegments(in)
 	rd := &reader{in, cat, rs, ob, tx, sg}
 	f := &filler{in, cat, rs, ob, w, rd}
-	ts := &tables{in, cat, m, f}
+	ts := &tables{in, cat, m, f, lg}
 	cat.fillAgain = f.fillAgain
 	s := &Store{
 		in, cat, m, rs, ob, tx, w, &transactor{in, cat, rs, tx, w}, sg, rd, f, ts,
-		&reaper{in, cat, tx, w, rd, ts}, &counter{in, cat, tx, rd},
+		&reaper{in, cat, tx, w, rd, ts}, &counter{in, cat, tx, rd}, lg,
 	}
 	err = s.openCatalog(ctx)
 	if err == nil {
@@ -206,7 +216,8 @@ func mappingsOf(given []*layout.Mapping) (map[string]*layout.Mapping, error) {
 func (s *Store) Close() error {
 	s.end()
 	s.Wait()
-	return s.flushMarks(context.WithoutCancel(s.life), 0)
+	ctx := context.WithoutCancel(s.life)
+	return errors.Join(s.settleLogs(ctx), s.clearRecords(ctx, 0), s.flushMarks(ctx, 0))
 }
 
 // Wait waits until no work is under way in the background.

@@ -26,6 +26,7 @@ type tables struct {
 	cat    *catalog
 	marks  *marks
 	filler *filler
+	logs   *logs
 }
 
 // CreateTable creates a table, indexes included, from a definition without
@@ -68,6 +69,9 @@ func (ts *tables) CreateTable(ctx context.Context, spec *tabledef.Table) (*table
 		def.Indexes[i].Status = tabledef.StatusCreating
 	}
 	if err := ts.placeDueTimes(ctx, def); err != nil {
+		return nil, err
+	}
+	if err := ts.placeLog(ctx, &tabledef.Table{}, def); err != nil {
 		return nil, err
 	}
 	version, ok, err := ts.cat.writeTable(ctx, def, nil)
@@ -163,9 +167,13 @@ func (ts *tables) DeleteTable(ctx context.Context, name string) (*tabledef.Table
 		return nil, err
 	}
 	def.Status, def.Transition = tabledef.StatusDeleting, tabledef.TransitionAfter(now, tabledef.StatusDeleting, ts.o.StatusDelays.Delete)
+	was := *def
+	def.StreamEnabled = false
 	latch := ts.cat.latchOf(name)
 	latch.Lock()
-	c, err = ts.cat.replaceTable(ctx, def, c.version)
+	if err = ts.endStream(ctx, &was, def); err == nil {
+		c, err = ts.cat.replaceTable(ctx, def, c.version)
+	}
 	latch.Unlock()
 	if err != nil {
 		return nil, err
@@ -179,6 +187,9 @@ func (ts *tables) DeleteTable(ctx context.Context, name string) (*tabledef.Table
 // finishDelete removes the Bigtable tables of a definition in status
 // DELETING, and then the definition.
 func (ts *tables) finishDelete(ctx context.Context, def *tabledef.Table) error {
+	if err := ts.keepStreams(ctx, def); err != nil {
+		return err
+	}
 	for _, ix := range def.Indexes {
 		if err := ts.bt.DropTable(ctx, ix.BigtableTable); err != nil {
 			return err
@@ -272,9 +283,14 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tablede
 			next.TTLFillAgain = now.Add(fillAgainAfter)
 		}
 	}
+	if err := ts.placeLog(ctx, c.def, next); err != nil {
+		return nil, err
+	}
 	latch := ts.cat.latchOf(name)
 	latch.Lock()
-	c, err = ts.cat.replaceTable(ctx, next, c.version)
+	if err = ts.endStream(ctx, c.def, next); err == nil {
+		c, err = ts.cat.replaceTable(ctx, next, c.version)
+	}
 	latch.Unlock()
 	if err != nil {
 		return nil, err
@@ -309,6 +325,7 @@ func (ts *tables) openCatalog(ctx context.Context) error {
 	if err := ts.beginEpoch(ctx); err != nil {
 		return err
 	}
+	ts.logs.sequence.Start(uint16(ts.epoch))
 	names, _, err := ts.cat.ListTables(ctx, "", maxCatalogTables)
 	if err != nil {
 		return err

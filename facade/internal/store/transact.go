@@ -305,15 +305,49 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 func (ta *transactor) settleHeld(ctx context.Context, r *transactionRecord, ordered []*Change) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
+	unmark, err := ta.markRecorded(ctx, ordered)
+	if err != nil {
+		return
+	}
+	defer unmark()
+	var changed []*logWrite
+	defer func() { ta.writer.logs.append(ctx, changed) }()
 	for i, ch := range ordered {
 		var err error
-		if r.items[i].settled, err = ta.settleHeldItem(ctx, ch); err != nil {
+		if r.items[i].settled, err = ta.settleHeldItem(ctx, ch, &changed); err != nil {
 			return
 		}
 	}
 }
 
-func (ta *transactor) settleHeldItem(ctx context.Context, ch *Change) (bool, error) {
+// markRecorded marks the rows whose changes are going to be recorded, by one write a
+// table; unmark ends that.
+func (ta *transactor) markRecorded(ctx context.Context, ordered []*Change) (unmark func(), err error) {
+	var marked []*pendingMark
+	unmark = func() {
+		for _, m := range marked {
+			ta.writer.marks.unmark(m, true, nil)
+		}
+	}
+	for from := 0; from < len(ordered) && err == nil; { // in the order of tables
+		var rows [][]byte
+		to := from
+		for ; to < len(ordered) && ordered[to].Table.Name == ordered[from].Table.Name; to++ {
+			if ch := ordered[to]; !ch.Check && ch.write.l.log.On() {
+				rows = append(rows, ch.write.row)
+			}
+		}
+		var marks []*pendingMark
+		marks, err = ta.writer.marks.markRows(ctx, ordered[from].Table.Name, rows)
+		marked, from = append(marked, marks...), to
+	}
+	if err != nil {
+		unmark()
+	}
+	return unmark, err
+}
+
+func (ta *transactor) settleHeldItem(ctx context.Context, ch *Change, changed *[]*logWrite) (bool, error) {
 	schema := ta.cat.latchOf(ch.Table.Name)
 	schema.RLock()
 	defer schema.RUnlock()
@@ -321,5 +355,5 @@ func (ta *transactor) settleHeldItem(ctx context.Context, ch *Change) (bool, err
 	if err != nil || ch.held == nil || c.layout != ch.write.l || c.def.Status == tabledef.StatusDeleting {
 		return false, err
 	}
-	return ta.tx.settleIntent(ctx, *ch.held, ch.intent, true)
+	return ta.tx.settleIntent(ctx, *ch.held, ch.intent, true, changed)
 }

@@ -75,13 +75,14 @@ type transactions struct {
 	marks  *marks
 	rows   *rows
 	outbox *outbox
+	logs   *logs
 
 	mu         sync.Mutex
 	unfinished map[string]bool // by id
 }
 
-func newTransactions(in *instance, cat *catalog, m *marks, rs *rows, ob *outbox) *transactions {
-	return &transactions{instance: in, cat: cat, marks: m, rows: rs, outbox: ob, unfinished: map[string]bool{}}
+func newTransactions(in *instance, cat *catalog, m *marks, rs *rows, ob *outbox, lg *logs) *transactions {
+	return &transactions{instance: in, cat: cat, marks: m, rows: rs, outbox: ob, logs: lg, unfinished: map[string]bool{}}
 }
 
 // begin returns a transaction, pending or reading, that has no record yet.

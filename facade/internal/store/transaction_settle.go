@@ -50,16 +50,24 @@ func (tx *transactions) settleItem(ctx context.Context, table, tableID string, k
 		if err != nil {
 			return fmt.Errorf("row %q of table %s: %w", p.row, c.layout.table, err)
 		}
-		if done, err := tx.settleIntent(ctx, st, in, commit); done || err != nil {
+		if done, err := tx.settleOne(ctx, st, in, commit); done || err != nil {
 			return err
 		}
 	}
 	return fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), table)
 }
 
+// settleOne is settleIntent with the record appended.
+func (tx *transactions) settleOne(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
+	var changed []*logWrite
+	done, err := tx.settleIntent(ctx, st, in, commit, &changed)
+	tx.logs.append(ctx, changed)
+	return done, err
+}
+
 // settleIntent is settleItem for an item as it was read, with its intent. It
 // reports false when the item has changed since. The table's schema latch is held.
-func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
+func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool, changed *[]*logWrite) (settled bool, err error) {
 	p, l := st.slot, st.slot.l
 	defer l.sizes.Wrote()
 	guard := btclient.Chain(btclient.OfColumn(lens.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
@@ -79,7 +87,6 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 		return done, err
 	}
 	var sets []*btpb.Mutation
-	var err error
 	if in.item != nil {
 		if sets, err = l.sets(in.item, in.order); err != nil {
 			return false, err
@@ -102,10 +109,32 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 			return false, err
 		}
 	}
-	if change.empty() || l.lag == 0 && ahead <= in.order {
+	write := func(muts []*btpb.Mutation) (bool, error) {
 		return tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
 	}
-	done, err := tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, append(muts, change.outboxCell(p, in.order)), nil)
+	if l.records(st.item, in.item) {
+		mark, err := tx.marks.mark(ctx, l.name, p.row)
+		if err != nil {
+			return false, err
+		}
+		defer tx.marks.unmark(mark, true, nil)
+		logged, err := tx.logs.begin(ctx, &st, in.item, false, mark)
+		if err != nil {
+			return false, err
+		}
+		muts = append(muts, logged.cell())
+		write = func(muts []*btpb.Mutation) (bool, error) {
+			done, err := tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
+			if tx.logs.committed(logged, done, err) {
+				*changed = append(*changed, logged)
+			}
+			return done, err
+		}
+	}
+	if change.empty() || l.lag == 0 && ahead <= in.order {
+		return write(muts)
+	}
+	done, err := write(append(muts, change.outboxCell(p, in.order)))
 	if err != nil || !done {
 		return done, err
 	}

@@ -27,11 +27,12 @@ type writer struct {
 	rows    *rows
 	outbox  *outbox
 	tx      *transactions
+	logs    *logs
 	latches itemLatches
 }
 
-func newWriter(in *instance, cat *catalog, m *marks, rs *rows, ob *outbox, tx *transactions) *writer {
-	w := &writer{instance: in, cat: cat, marks: m, rows: rs, outbox: ob, tx: tx}
+func newWriter(in *instance, cat *catalog, m *marks, rs *rows, ob *outbox, tx *transactions, lg *logs) *writer {
+	w := &writer{instance: in, cat: cat, marks: m, rows: rs, outbox: ob, tx: tx, logs: lg}
 	w.latches.init()
 	return w
 }
@@ -76,7 +77,7 @@ func (wr *writer) writeFreeItem(ctx context.Context, t *tabledef.Table, key attr
 		return nil, nil, fmt.Errorf("%w: %s is being deleted", ErrTableNotFound, t.Name)
 	}
 	defer c.layout.sizes.Wrote()
-	w := itemWrite{wr: wr, fn: fn}
+	w := itemWrite{wr: wr, fn: fn, expired: hint.Expired}
 	if w.slot, err = c.layout.slot(key); err != nil {
 		// No such item can be: all that can be done with it is to delete it.
 		if !errors.Is(err, ErrOutsideMapping) {
@@ -92,7 +93,7 @@ func (wr *writer) writeFreeItem(ctx context.Context, t *tabledef.Table, key attr
 	}
 	defer wr.latches.unlock(w.id)
 
-	if hint.Blind && len(w.l.indexes) == 0 && w.alone() {
+	if hint.Blind && len(w.l.indexes) == 0 && !w.l.log.On() && w.alone() {
 		if ok, err := w.blind(ctx, hint); ok || err != nil {
 			return nil, hint.Replacement, err
 		}
@@ -148,7 +149,7 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 	if err != nil {
 		return done, err
 	}
-	if c.def.Status == tabledef.StatusDeleting || !c.layout.timeless || len(c.layout.indexes) == 0 && all[0].Blind {
+	if c.def.Status == tabledef.StatusDeleting || !c.layout.timeless || len(c.layout.indexes) == 0 && !c.layout.log.On() && all[0].Blind {
 		return done, nil
 	}
 	slots := make([]*slot, len(all))
@@ -177,7 +178,7 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 		w := &itemWrite{wr: wr, slot: slots[i], fn: func(attr.Item) (attr.Item, error) { return r.Item, nil }}
 		// What speaks against it is said when it is written alone.
 		if g, ready, err := w.prepare(ctx, st); err == nil && ready {
-			if prepared[i] = &g; !g.change.empty() {
+			if prepared[i] = &g; g.marks() {
 				rows = append(rows, g.st.slot.row)
 			}
 		}
@@ -186,17 +187,19 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 	if err != nil {
 		return done, err
 	}
+	var changed []*logWrite
+	defer func() { wr.logs.append(ctx, changed) }()
 	for i, g := range prepared {
 		if g == nil {
 			continue
 		}
 		var mark *pendingMark
-		if !g.change.empty() {
+		if g.marks() {
 			mark, marks = marks[0], marks[1:]
 		}
 		switch {
 		case err == nil:
-			done[i], err = g.write(ctx, mark)
+			done[i], err = g.write(ctx, mark, &changed)
 		case mark != nil:
 			wr.marks.unmark(mark, true, nil)
 		}
@@ -208,9 +211,10 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 // itemWrite is one write of an item. Its latch is held.
 type itemWrite struct {
 	*slot
-	wr *writer
-	fn func(attr.Item) (attr.Item, error)
-	tx string // the transaction that writes, if one does
+	wr      *writer
+	fn      func(attr.Item) (attr.Item, error)
+	tx      string // the transaction that writes, if one does
+	expired bool   // the item goes since its time is over
 }
 
 // CheckPlace reports whether the table's layout can hold an item, whatever else
@@ -412,12 +416,14 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 		return g.old, nil, false, err
 	}
 	var mark *pendingMark
-	if !g.change.empty() {
+	if g.marks() {
 		if mark, err = w.wr.marks.mark(ctx, w.l.name, w.row); err != nil {
 			return g.old, nil, false, err
 		}
 	}
-	done, err = g.write(ctx, mark)
+	var changed []*logWrite
+	done, err = g.write(ctx, mark, &changed)
+	w.wr.logs.append(ctx, changed)
 	return g.old, g.updated, done, err
 }
 
@@ -451,9 +457,16 @@ func (w *itemWrite) prepare(ctx context.Context, st *itemState) (g plannedWrite,
 	return g, true, nil
 }
 
+// records reports whether the write goes into the table's log.
+func (g *plannedWrite) records() bool { return g.w.l.records(g.old, g.updated) }
+
+// marks reports whether the write needs a mark.
+func (g *plannedWrite) marks() bool { return len(g.muts) > 0 && (!g.change.empty() || g.records()) }
+
 // write writes if the item is still as it was read, and ends the use of the mark
-// that its row has if it changes indexes.
-func (g *plannedWrite) write(ctx context.Context, mark *pendingMark) (done bool, err error) {
+// that its row has if it changes indexes or is recorded. Its record, which is still
+// to be appended to the log, is added to changed.
+func (g *plannedWrite) write(ctx context.Context, mark *pendingMark, changed *[]*logWrite) (done bool, err error) {
 	if len(g.muts) == 0 {
 		return true, nil
 	}
@@ -464,10 +477,24 @@ func (g *plannedWrite) write(ctx context.Context, mark *pendingMark) (done bool,
 	clean := true
 	var entered []byte
 	defer func() { w.wr.marks.unmark(mark, clean, entered) }()
-	if done, err = g.commit(ctx, g.muts); err != nil || !done {
+	var logged *logWrite
+	if g.records() {
+		if logged, err = w.wr.logs.begin(ctx, &g.st, g.updated, w.expired, mark); err != nil {
+			return false, err
+		}
+		g.muts = append(g.muts, logged.cell())
+	}
+	done, err = g.commit(ctx, g.muts)
+	if logged != nil && w.wr.logs.committed(logged, done, err) {
+		*changed = append(*changed, logged)
+	}
+	if err != nil || !done {
 		// After an error the write may still have happened.
 		clean = err == nil
 		return done, err
+	}
+	if g.change.empty() {
+		return true, nil
 	}
 	if w.wr.marks.postpone(mark, g.order, w.l.lag) {
 		return true, nil
@@ -519,6 +546,10 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 	// There was no item. Its cells are part of the guard, since a loader
 	// writes no state.
 	there := append([]*btpb.RowFilter{state, btclient.OfColumn(lens.FamilyState, p.outbox)}, g.vacant...)
+	if w.l.log.On() {
+		// An item that came and went meanwhile has left its records.
+		there = append(there, p.recordsAfter(st.recorded))
+	}
 	if own, ok := extent.Filters(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return c.Family != lens.FamilyState }) {
 		there = append(there, own...)
 	}

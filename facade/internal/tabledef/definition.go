@@ -57,6 +57,10 @@ type Table struct {
 	StreamView         string      `json:"streamView,omitempty"` // StreamViewType
 	// StreamLabel is that of the newest stream, "" for none.
 	StreamLabel string `json:"streamLabel,omitempty"`
+	// Log is the table's change log, nil if it never had one; set by the store.
+	Log *Log `json:"log,omitempty"`
+	// Streams are those that there were, the newest last; set by the store.
+	Streams []Stream `json:"streams,omitempty"`
 	// OnDemandSince is when the billing mode last became on demand; the zero
 	// time: it has always been what it is.
 	OnDemandSince time.Time  `json:"onDemandSince,omitzero"`

@@ -24,6 +24,9 @@ const (
 const (
 	CodeAccessDenied           = "AccessDeniedException"
 	CodeConditionalCheckFailed = "ConditionalCheckFailedException"
+	CodeDuplicateItem          = "DuplicateItemException"
+	CodeExpiredIterator        = "ExpiredIteratorException"
+	CodeTrimmedData            = "TrimmedDataAccessException"
 	CodeIdempotentMismatch     = "IdempotentParameterMismatchException"
 	codeIncompleteSignature    = "IncompleteSignatureException"
 	CodeInternalServerError    = "InternalServerError"
@@ -88,6 +91,9 @@ func (r *Refusal) Error() string {
 func badRequest(code, message string) *Refusal {
 	return &Refusal{Code: code, HTTPStatus: http.StatusBadRequest, Message: message}
 }
+
+// ValidationError refuses what a request says.
+func ValidationError(message string) error { return badRequest(CodeValidation, message) }
 
 func serializationError(message string) *Refusal { return badRequest(codeSerialization, message) }
 

@@ -44,6 +44,7 @@ type Response struct {
 	ContentType string // "" leaves the header out
 	Body        []byte
 	RequestID   string // see RequestID
+	Watermark   string // up to where a stream was delivered; "" leaves the header out
 }
 
 // NewResponse returns the answer to the call r, with the HTTP status and the JSON body.
@@ -160,6 +161,9 @@ func (a Response) Write(w http.ResponseWriter, r *http.Request) {
 	// The checksum covers the bytes as sent, after compression; the SDK for Go
 	// fails the call when it does not match.
 	h["x-amz-crc32"] = []string{strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10)}
+	if a.Watermark != "" {
+		h.Set("X-Tabletop-Watermark", a.Watermark)
+	}
 	if a.ContentType != "" {
 		h.Set("Content-Type", a.ContentType)
 	}

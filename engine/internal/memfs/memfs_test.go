@@ -1,4 +1,4 @@
-package engine
+package memfs
 
 import (
 	"bytes"
@@ -15,10 +15,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-func testMemFS(tb testing.TB) *memFS {
+// epoch is the time of files.
+var epoch = time.Unix(1_700_000_000, 0)
+
+func testMemFS(tb testing.TB) *FS {
 	tb.Helper()
-	f := newMemFS(func() time.Time { return epoch })
-	tb.Cleanup(f.release)
+	f := New(func() time.Time { return epoch })
+	tb.Cleanup(f.Release)
 	return f
 }
 
@@ -43,14 +46,14 @@ func readFile(fs vfs.FS, name string, piece int) ([]byte, error) {
 	}
 }
 
-// TestMemFS_Model runs the same random calls on memFS and on Pebble's own
+// TestMemFS_Model runs the same random calls on FS and on Pebble's own
 // memory file system, and compares what can be seen.
 func TestMemFS_Model(t *testing.T) {
 	t.Parallel()
 	names := []string{"d/a", "d/b", "d/e/c", "x/missing"}
 	rapid.Check(t, func(t *rapid.T) {
-		ours := newMemFS(func() time.Time { return epoch })
-		defer ours.release()
+		ours := New(func() time.Time { return epoch })
+		defer ours.Release()
 		both := []vfs.FS{ours, vfs.NewMem()}
 		for _, fs := range both {
 			if err := errors.Join(fs.MkdirAll("d/e", 0o755), fs.MkdirAll("/d/e", 0o755)); err != nil {
@@ -317,13 +320,13 @@ func TestMemFS_Concurrent(t *testing.T) {
 	}
 }
 
-// TestMemFS_Pebble runs a store with its log on a memFS through flushes, a
+// TestMemFS_Pebble runs a store with its log on a FS through flushes, a
 // checkpoint and opening again.
 func TestMemFS_Pebble(t *testing.T) {
 	t.Parallel()
 	fs := testMemFS(t)
 	open := func(dir string) *pebble.DB {
-		d, err := pebble.Open(dir, &pebble.Options{FS: fs, Logger: storeLogger{&DB{}}, MemTableSize: 64 << 10})
+		d, err := pebble.Open(dir, &pebble.Options{FS: fs, MemTableSize: 64 << 10})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,5 @@
-package emu
+// Package rowchunks writes the responses of ReadRows.
+package rowchunks
 
 import (
 	"bytes"
@@ -8,26 +9,46 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
-// rowChunks turns rows into the chunks of ReadRows responses: the row key, the
+// Sizes of messages, in bytes.
+const (
+	// MaxMessageBytes bounds a response of ReadRows with several rows, including
+	// the protocol's overhead. Clients get their first rows the sooner, and tests
+	// of official clients count on messages of the service about as large: of
+	// 32 rows of 17 KB in all, six messages or more.
+	MaxMessageBytes = 100 << 10
+	// maxRowMessageBytes bounds a response with a part of one row. It is just
+	// below the 4 MiB that grpc receives by default, which clients that dial an
+	// emulator keep: the official Go and Python clients cannot read a row that
+	// goes on in the next message.
+	maxRowMessageBytes = 4<<20 - 64<<10
+	// FirstMessageBytes is the size at which the first response of ReadRows is
+	// sent: who waits for it has nothing yet.
+	FirstMessageBytes = 32 << 10
+	// MaxValueBytes is the largest piece of a value in one chunk.
+	MaxValueBytes = 960 << 10
+)
+
+// Writer turns rows into the chunks of ReadRows responses: the row key, the
 // family and the qualifier only where they change; several rows a message as
-// long as they fit into maxMessageBytes, and a larger row in one of its own;
-// values above maxChunkValueBytes in pieces, all but the last with the value's
+// long as they fit into MaxMessageBytes, and a larger row in one of its own;
+// values above MaxValueBytes in pieces, all but the last with the value's
 // size; commit_row on the last chunk of a row. A message ends within a row only
 // if the row does not fit into maxRowMessageBytes. Each message has memory of its
 // own, since it belongs to its receiver once it is sent, unless sending copies.
-type rowChunks struct {
-	send func(*btpb.ReadRowsResponse) error
-	// sendCopies says that the memory of a message is free again once it is sent.
-	sendCopies bool
-	// wholeRows says whether never to end a message within a row, however large it
+type Writer struct {
+	Send func(*btpb.ReadRowsResponse) error
+	// SendCopies says that the memory of a message is free again once it is sent.
+	SendCopies bool
+	// WholeRows says whether never to end a message within a row, however large it
 	// becomes. The first row asks that does not fit; then it is nil.
-	wholeRows func() bool
+	WholeRows func() bool
 	whole     bool // what it said
-	// rowLimitBytes is the size of a row above which it cannot be read; 0 is
+	// RowLimitBytes is the size of a row above which it cannot be read; 0 is
 	// no limit.
-	rowLimitBytes int
+	RowLimitBytes int
 
 	row       []byte // the current row's key, of the scan
 	cells     int64  // of the current row
@@ -52,16 +73,16 @@ type rowChunks struct {
 	committed, committedSize int
 }
 
-// begin starts a row. key must stay as it is until commit.
-func (w *rowChunks) begin(key []byte) {
+// Begin starts a row. key must stay as it is until Commit.
+func (w *Writer) Begin(key []byte) {
 	w.row, w.cells, w.rowBytes = key, 0, len(key)
 }
 
-// add appends a cell to the row.
-func (w *rowChunks) add(c *filter.Cell) error {
+// Add appends a cell to the row.
+func (w *Writer) Add(c *filter.Cell) error {
 	w.rowBytes += len(c.Family) + len(c.Qualifier) + len(c.Value)
-	if w.rowLimitBytes > 0 && w.rowBytes > w.rowLimitBytes {
-		return statusLargeRow(w.row)
+	if w.RowLimitBytes > 0 && w.rowBytes > w.RowLimitBytes {
+		return refusal.LargeRow(w.row, w.RowLimitBytes)
 	}
 	first := w.cells == 0
 	newFamily := first || c.Family != w.family
@@ -80,7 +101,7 @@ func (w *rowChunks) add(c *filter.Cell) error {
 		head += len(c.Qualifier) + 16
 	}
 	head += len(c.Label)
-	chunk, err := w.chunk(head + min(len(value), maxChunkValueBytes))
+	chunk, err := w.chunk(head + min(len(value), MaxValueBytes))
 	if err != nil {
 		return err
 	}
@@ -106,11 +127,11 @@ func (w *rowChunks) add(c *filter.Cell) error {
 	if c.Label != "" {
 		chunk.Labels = []string{c.Label}
 	}
-	for len(value) > maxChunkValueBytes {
-		chunk.Value = w.keep(value[:maxChunkValueBytes])
+	for len(value) > MaxValueBytes {
+		chunk.Value = w.keep(value[:MaxValueBytes])
 		chunk.ValueSize = int32(len(c.Value))
-		value = value[maxChunkValueBytes:]
-		if chunk, err = w.chunk(32 + min(len(value), maxChunkValueBytes)); err != nil {
+		value = value[MaxValueBytes:]
+		if chunk, err = w.chunk(32 + min(len(value), MaxValueBytes)); err != nil {
 			return err
 		}
 	}
@@ -118,9 +139,9 @@ func (w *rowChunks) add(c *filter.Cell) error {
 	return nil
 }
 
-// commit ends the row and returns the number of its cells. A row without cells
+// Commit ends the row and returns the number of its cells. A row without cells
 // leaves no trace.
-func (w *rowChunks) commit() (cells int64, err error) {
+func (w *Writer) Commit() (cells int64, err error) {
 	if w.cells == 0 {
 		return 0, nil
 	}
@@ -133,8 +154,8 @@ func (w *rowChunks) commit() (cells int64, err error) {
 	w.committed, w.committedSize = len(chunks), w.size
 	// Rows are much alike: one that would not fit would take this message's
 	// memory with it into the next.
-	if w.size+row > maxMessageBytes || !w.sent && w.size >= firstMessageBytes {
-		err = w.flush()
+	if w.size+row > MaxMessageBytes || !w.sent && w.size >= FirstMessageBytes {
+		err = w.Flush()
 		// On one processor the message would wait until the client has room for no
 		// more.
 		runtime.Gosched()
@@ -142,27 +163,27 @@ func (w *rowChunks) commit() (cells int64, err error) {
 	return w.cells, err
 }
 
-// keepsWhole reports what wholeRows says.
-func (w *rowChunks) keepsWhole() bool {
-	if w.wholeRows != nil {
-		w.whole, w.wholeRows = w.wholeRows(), nil
+// keepsWhole reports what WholeRows says.
+func (w *Writer) keepsWhole() bool {
+	if w.WholeRows != nil {
+		w.whole, w.WholeRows = w.WholeRows(), nil
 	}
 	return w.whole
 }
 
 // chunk returns a new chunk of at most size bytes. It sends what is there
 // first if the message would grow too large, so that the last chunk of a row
-// is never gone when commit comes.
-func (w *rowChunks) chunk(size int) (*btpb.ReadRowsResponse_CellChunk, error) {
+// is never gone when Commit comes.
+func (w *Writer) chunk(size int) (*btpb.ReadRowsResponse_CellChunk, error) {
 	const overhead = 8 // tag and length of the chunk in the message
 	size += overhead
-	if w.committed > 0 && w.size+size > maxMessageBytes {
+	if w.committed > 0 && w.size+size > MaxMessageBytes {
 		if err := w.flushCommitted(); err != nil {
 			return nil, err
 		}
 	}
 	if w.resp != nil && w.size+size > maxRowMessageBytes && !w.keepsWhole() {
-		if err := w.flush(); err != nil {
+		if err := w.Flush(); err != nil {
 			return nil, err
 		}
 	}
@@ -191,7 +212,7 @@ func (w *rowChunks) chunk(size int) (*btpb.ReadRowsResponse_CellChunk, error) {
 }
 
 // keep copies b into the message's memory.
-func (w *rowChunks) keep(b []byte) []byte {
+func (w *Writer) keep(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
 	}
@@ -207,15 +228,15 @@ func (w *rowChunks) keep(b []byte) []byte {
 
 // maxBuf is how much memory is taken at once. That of a message that is copied
 // is soon large enough for all of the next.
-func (w *rowChunks) maxBuf() int {
-	if w.sendCopies {
-		return maxMessageBytes
+func (w *Writer) maxBuf() int {
+	if w.SendCopies {
+		return MaxMessageBytes
 	}
 	return 16 << 10
 }
 
-// flush sends the message that is being filled, if there is one.
-func (w *rowChunks) flush() error {
+// Flush sends the message that is being filled, if there is one.
+func (w *Writer) Flush() error {
 	resp := w.resp
 	if resp == nil {
 		return nil
@@ -225,10 +246,10 @@ func (w *rowChunks) flush() error {
 	w.named.family, w.named.commit = nil, nil
 	w.committed, w.committedSize = 0, 0
 	w.sent = true
-	if err := w.send(resp); err != nil {
+	if err := w.Send(resp); err != nil {
 		return err
 	}
-	if w.sendCopies {
+	if w.SendCopies {
 		w.buf, w.free, w.list = w.buf[:0], append(w.free, resp.GetChunks()...), resp.GetChunks()[:0]
 	} else {
 		w.buf, w.slab = nil, nil
@@ -237,14 +258,14 @@ func (w *rowChunks) flush() error {
 }
 
 // flushCommitted sends the whole rows of the message and keeps the rest.
-func (w *rowChunks) flushCommitted() error {
+func (w *Writer) flushCommitted() error {
 	chunks, size := w.resp.GetChunks(), w.size-w.committedSize
 	rest := chunks[w.committed:]
 	w.resp.Chunks = chunks[:w.committed]
 	if len(rest) > 0 {
 		w.buf = nil // it holds what the rest is made of
 	}
-	if err := w.flush(); err != nil {
+	if err := w.Flush(); err != nil {
 		return err
 	}
 	if len(rest) > 0 {

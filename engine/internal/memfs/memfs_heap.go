@@ -1,6 +1,6 @@
 //go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
 
-package engine
+package memfs
 
 // chunkBytes is the size of a chunk: small, since all of it is paid for.
 const chunkBytes = 256 << 10

@@ -1,4 +1,5 @@
-package engine
+// Package memfs is the file system in which a store in memory lives.
+package memfs
 
 import (
 	"errors"
@@ -18,13 +19,16 @@ import (
 // heap; beyond it, all of it lives in chunks.
 const smallFileBytes = 64 << 10
 
-// memFS is a file system in memory that wastes none: file contents live in
+// ErrLocked is the error of Lock for a name that is locked.
+var ErrLocked = errors.New("in use")
+
+// FS is a file system in memory that wastes none: file contents live in
 // chunks outside the Go heap, so that growing copies nothing and the garbage
 // collector's headroom does not double them. A file's memory is given back
-// when its last link and its last handle are gone, and all of it by release.
+// when its last link and its last handle are gone, and all of it by Release.
 //
 // Names are slash-separated; the root and "." are the same directory.
-type memFS struct {
+type FS struct {
 	now func() time.Time
 
 	// mu guards nodes and locks, and the links and handles of every node. It
@@ -34,12 +38,12 @@ type memFS struct {
 	locks map[string]bool
 }
 
-var _ vfs.FS = (*memFS)(nil)
+var _ vfs.FS = (*FS)(nil)
 
 // memNode is a file or a directory.
 type memNode struct {
 	dir            bool
-	links, handles int // guarded by memFS.mu
+	links, handles int // guarded by FS.mu
 
 	mu       sync.RWMutex // guards what follows
 	size     int64
@@ -49,15 +53,28 @@ type memNode struct {
 	freed    bool
 }
 
-func newMemFS(now func() time.Time) *memFS {
-	f := &memFS{now: now, nodes: map[string]*memNode{}, locks: map[string]bool{}}
+// New returns an empty file system, whose files have the times of now.
+func New(now func() time.Time) *FS {
+	f := &FS{now: now, nodes: map[string]*memNode{}, locks: map[string]bool{}}
 	f.nodes["/"] = &memNode{dir: true, links: 1, modified: now()}
 	return f
 }
 
-// release frees the contents of all files. The file system is not used after
+// Held is how much memory the files take.
+func (f *FS) Held() (n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, node := range f.nodes {
+		node.mu.RLock()
+		n += int64(len(node.chunks))*chunkBytes + int64(cap(node.small))
+		node.mu.RUnlock()
+	}
+	return n
+}
+
+// Release frees the contents of all files. The file system is not used after
 // it; handles that are still open answer os.ErrClosed.
-func (f *memFS) release() {
+func (f *FS) Release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, n := range f.nodes {
@@ -79,7 +96,7 @@ var (
 )
 
 // parentLocked checks that the directory of name exists.
-func (f *memFS) parentLocked(op, name string) error {
+func (f *FS) parentLocked(op, name string) error {
 	p, ok := f.nodes[path.Dir(name)]
 	if !ok {
 		return pathError(op, name, os.ErrNotExist)
@@ -99,14 +116,14 @@ func (n *memNode) unlinkLocked() {
 }
 
 // Create implements vfs.FS.
-func (f *memFS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+func (f *FS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
 	name = cleanName(name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.createLocked(name)
 }
 
-func (f *memFS) createLocked(name string) (vfs.File, error) {
+func (f *FS) createLocked(name string) (vfs.File, error) {
 	if err := f.parentLocked("create", name); err != nil {
 		return nil, err
 	}
@@ -121,13 +138,13 @@ func (f *memFS) createLocked(name string) (vfs.File, error) {
 	return f.handleLocked(name, n, true), nil
 }
 
-func (f *memFS) handleLocked(name string, n *memNode, write bool) *memFile {
+func (f *FS) handleLocked(name string, n *memNode, write bool) *memFile {
 	n.handles++
 	return &memFile{fs: f, n: n, name: path.Base(name), write: write}
 }
 
 // Link implements vfs.FS.
-func (f *memFS) Link(oldname, newname string) error {
+func (f *FS) Link(oldname, newname string) error {
 	oldname, newname = cleanName(oldname), cleanName(newname)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -149,7 +166,7 @@ func (f *memFS) Link(oldname, newname string) error {
 	return nil
 }
 
-func (f *memFS) open(name string, write bool) (*memFile, error) {
+func (f *FS) open(name string, write bool) (*memFile, error) {
 	name = cleanName(name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,7 +181,7 @@ func (f *memFS) open(name string, write bool) (*memFile, error) {
 }
 
 // Open implements vfs.FS.
-func (f *memFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+func (f *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	file, err := f.open(name, false)
 	if err != nil {
 		return nil, err
@@ -176,7 +193,7 @@ func (f *memFS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 }
 
 // OpenReadWrite implements vfs.FS.
-func (f *memFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (f *FS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
 	file, err := f.open(name, true)
 	if errors.Is(err, os.ErrNotExist) {
 		return f.Create(name, c)
@@ -191,7 +208,7 @@ func (f *memFS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.
 }
 
 // OpenDir implements vfs.FS.
-func (f *memFS) OpenDir(name string) (vfs.File, error) {
+func (f *FS) OpenDir(name string) (vfs.File, error) {
 	file, err := f.open(name, false)
 	if err != nil {
 		return nil, err
@@ -205,7 +222,7 @@ func (f *memFS) OpenDir(name string) (vfs.File, error) {
 
 // childrenLocked returns the full names below the directory name, sorted; all
 // of them if deep, else those directly in it.
-func (f *memFS) childrenLocked(name string, deep bool) []string {
+func (f *FS) childrenLocked(name string, deep bool) []string {
 	prefix := strings.TrimSuffix(name, "/") + "/"
 	var names []string
 	for p := range f.nodes {
@@ -218,7 +235,7 @@ func (f *memFS) childrenLocked(name string, deep bool) []string {
 }
 
 // Remove implements vfs.FS.
-func (f *memFS) Remove(name string) error {
+func (f *FS) Remove(name string) error {
 	name = cleanName(name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -235,7 +252,7 @@ func (f *memFS) Remove(name string) error {
 }
 
 // RemoveAll implements vfs.FS.
-func (f *memFS) RemoveAll(name string) error {
+func (f *FS) RemoveAll(name string) error {
 	name = cleanName(name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -249,7 +266,7 @@ func (f *memFS) RemoveAll(name string) error {
 }
 
 // Rename implements vfs.FS, for files only: nothing renames a directory.
-func (f *memFS) Rename(oldname, newname string) error {
+func (f *FS) Rename(oldname, newname string) error {
 	oldname, newname = cleanName(oldname), cleanName(newname)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -278,7 +295,7 @@ func (f *memFS) Rename(oldname, newname string) error {
 }
 
 // ReuseForWrite implements vfs.FS.
-func (f *memFS) ReuseForWrite(oldname, newname string, _ vfs.DiskWriteCategory) (vfs.File, error) {
+func (f *FS) ReuseForWrite(oldname, newname string, _ vfs.DiskWriteCategory) (vfs.File, error) {
 	if err := f.Rename(oldname, newname); err != nil {
 		return nil, err
 	}
@@ -290,7 +307,7 @@ func (f *memFS) ReuseForWrite(oldname, newname string, _ vfs.DiskWriteCategory) 
 }
 
 // MkdirAll implements vfs.FS.
-func (f *memFS) MkdirAll(dir string, _ os.FileMode) error {
+func (f *FS) MkdirAll(dir string, _ os.FileMode) error {
 	dir = cleanName(dir)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -310,7 +327,7 @@ func (f *memFS) MkdirAll(dir string, _ os.FileMode) error {
 
 // memLock is a held lock.
 type memLock struct {
-	fs   *memFS
+	fs   *FS
 	name string
 	free bool // guarded by fs.mu
 }
@@ -327,7 +344,7 @@ func (l *memLock) Close() error {
 }
 
 // Lock implements vfs.FS. It excludes other stores on the same file system.
-func (f *memFS) Lock(name string) (io.Closer, error) {
+func (f *FS) Lock(name string) (io.Closer, error) {
 	name = cleanName(name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -344,7 +361,7 @@ func (f *memFS) Lock(name string) (io.Closer, error) {
 }
 
 // List implements vfs.FS; the names are sorted.
-func (f *memFS) List(dir string) ([]string, error) {
+func (f *FS) List(dir string) ([]string, error) {
 	dir = cleanName(dir)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -363,7 +380,7 @@ func (f *memFS) List(dir string) ([]string, error) {
 }
 
 // Stat implements vfs.FS.
-func (f *memFS) Stat(name string) (vfs.FileInfo, error) {
+func (f *FS) Stat(name string) (vfs.FileInfo, error) {
 	file, err := f.open(name, false)
 	if err != nil {
 		return nil, err
@@ -373,21 +390,21 @@ func (f *memFS) Stat(name string) (vfs.FileInfo, error) {
 }
 
 // PathBase implements vfs.FS.
-func (*memFS) PathBase(p string) string { return path.Base(p) }
+func (*FS) PathBase(p string) string { return path.Base(p) }
 
 // PathJoin implements vfs.FS.
-func (*memFS) PathJoin(elem ...string) string { return path.Join(elem...) }
+func (*FS) PathJoin(elem ...string) string { return path.Join(elem...) }
 
 // PathDir implements vfs.FS.
-func (*memFS) PathDir(p string) string { return path.Dir(p) }
+func (*FS) PathDir(p string) string { return path.Dir(p) }
 
 // GetDiskUsage implements vfs.FS: there is no disk.
-func (*memFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
+func (*FS) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{}, vfs.ErrUnsupported
 }
 
 // Unwrap implements vfs.FS.
-func (*memFS) Unwrap() vfs.FS { return nil }
+func (*FS) Unwrap() vfs.FS { return nil }
 
 // free gives the node's memory back. Reads and writes that come later answer
 // os.ErrClosed.
@@ -482,7 +499,7 @@ func (n *memNode) growLocked(size int64) error {
 // memFile is an open file or directory. As vfs.File asks, writes to one file
 // do not overlap; reads may run beside them.
 type memFile struct {
-	fs     *memFS
+	fs     *FS
 	n      *memNode
 	name   string
 	write  bool
@@ -568,7 +585,7 @@ func (f *memFile) Prefetch(int64, int64) error { return nil }
 // Fd implements vfs.File.
 func (f *memFile) Fd() uintptr { return vfs.InvalidFd }
 
-// memFileInfo describes a file of a memFS.
+// memFileInfo describes a file of a FS.
 type memFileInfo struct {
 	name     string
 	size     int64

@@ -1,0 +1,212 @@
+// Package backup knows what a backup of Bigtable's API is at a time, which values
+// of its fields are allowed, and how backups are listed.
+package backup
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/listfilter"
+)
+
+// The bounds of times. Sources: the comments of
+// google/bigtable/admin/v2/{table,bigtable_table_admin}.proto.
+const (
+	minAge       = 6 * time.Hour // Backup.expire_time, from start_time
+	maxAge       = 90 * 24 * time.Hour
+	maxAgePlus   = 365 * 24 * time.Hour // of the edition ENTERPRISE_PLUS
+	MaxCopyAge   = 30 * 24 * time.Hour  // CopyBackupRequest.expire_time
+	MinCopiedAge = 24 * time.Hour       // what is left of a backup that is copied
+	minHot       = 24 * time.Hour       // Backup.hot_to_standard_time, from start_time
+
+	SnapshotLife    = 24 * time.Hour // SnapshotTableRequest.ttl, by default
+	MaxSnapshotLife = 7 * 24 * time.Hour
+
+	// grace is how long a request may be under way: clients compute the least
+	// times that are allowed from a moment before the call.
+	grace = time.Minute
+	// sizeDelay is how long after its end the size of a backup is not known.
+	sizeDelay = time.Minute
+)
+
+// Expired tells whether a backup is gone at a time.
+func Expired(b *btapb.Backup, now time.Time) bool { return !b.GetExpireTime().AsTime().After(now) }
+
+// At is what a stored backup is at a time.
+func At(stored *btapb.Backup, now time.Time) *btapb.Backup {
+	b := proto.CloneOf(stored)
+	b.State = btapb.Backup_READY
+	if end := b.GetEndTime().AsTime(); now.Before(end.Add(sizeDelay)) {
+		b.SizeBytes = 0
+		if now.Before(end) {
+			// The Go client cannot list a backup without an end_time.
+			b.State, b.EndTime = btapb.Backup_CREATING, b.GetStartTime()
+		}
+	}
+	if t := b.GetHotToStandardTime(); t != nil && !now.Before(t.AsTime()) {
+		b.BackupType, b.HotToStandardTime = btapb.Backup_STANDARD, nil
+	}
+	return b
+}
+
+// CheckExpiry checks the expire_time of a backup: at least six hours and at most
+// most from its start. It is received later than it was computed.
+func CheckExpiry(b *btapb.Backup, most time.Duration) error {
+	t := b.GetExpireTime()
+	if t == nil || !t.IsValid() {
+		return errors.New("must be a time")
+	}
+	from := b.GetStartTime().AsTime()
+	if age := t.AsTime().Sub(from); age < minAge-grace || age > most {
+		return fmt.Errorf("%v is %v after %v; expected from %v to %v", t.AsTime().Format(time.RFC3339Nano), age, from.UTC().Format(time.RFC3339Nano), minAge, most)
+	}
+	return nil
+}
+
+// MaxAge is how long a backup in an instance may be kept.
+func MaxAge(in *btapb.Instance) time.Duration {
+	if in.GetEdition() == btapb.Instance_ENTERPRISE_PLUS {
+		return maxAgePlus
+	}
+	return maxAge
+}
+
+// SettleType checks the type of a backup that is to be in c, and fills it in.
+func SettleType(b *btapb.Backup, c *btapb.Cluster) error {
+	switch b.GetBackupType() {
+	case btapb.Backup_BACKUP_TYPE_UNSPECIFIED:
+		b.BackupType = btapb.Backup_STANDARD
+	case btapb.Backup_STANDARD:
+	case btapb.Backup_HOT:
+		if c.GetDefaultStorageType() != btapb.StorageType_SSD {
+			return fmt.Errorf("a hot backup needs a cluster with SSD storage; %s has none", c.GetName())
+		}
+	default:
+		return fmt.Errorf("%d is not a type", b.GetBackupType())
+	}
+	return nil
+}
+
+// CheckHotTime checks the hot_to_standard_time of a backup, if it has one.
+func CheckHotTime(b *btapb.Backup) error {
+	t := b.GetHotToStandardTime()
+	switch {
+	case t == nil:
+	case b.GetBackupType() != btapb.Backup_HOT:
+		return errors.New("is for hot backups alone")
+	case !t.IsValid() || t.AsTime().Sub(b.GetStartTime().AsTime()) < minHot-grace:
+		return fmt.Errorf("%v is less than %v after the start of the backup", t.AsTime().Format(time.RFC3339Nano), minHot)
+	}
+	return nil
+}
+
+// Micros is a time in whole microseconds.
+func Micros(t *timestamppb.Timestamp) *timestamppb.Timestamp {
+	if t == nil {
+		return nil
+	}
+	return &timestamppb.Timestamp{Seconds: t.GetSeconds(), Nanos: t.GetNanos() / 1000 * 1000}
+}
+
+// InfoOf is what other messages say of a backup.
+func InfoOf(b *btapb.Backup) *btapb.BackupInfo {
+	return &btapb.BackupInfo{
+		Backup: b.GetName(), StartTime: b.GetStartTime(), EndTime: b.GetEndTime(),
+		SourceTable: b.GetSourceTable(), SourceBackup: b.GetSourceBackup(),
+	}
+}
+
+// Progress is that of an operation that is done.
+func Progress(from, to *timestamppb.Timestamp) *btapb.OperationProgress {
+	return &btapb.OperationProgress{ProgressPercent: 100, StartTime: from, EndTime: to}
+}
+
+// listFields are the fields that ListBackups filters and orders by.
+var listFields = listfilter.Fields{
+	"name": listfilter.Text, "source_table": listfilter.Text, "state": listfilter.Text, "size_bytes": listfilter.Number,
+	"expire_time": listfilter.Time, "start_time": listfilter.Time, "end_time": listfilter.Time,
+}
+
+// fieldOf returns what a filter and an order see of a backup.
+func fieldOf(b *btapb.Backup) func(string) listfilter.Value {
+	return func(field string) listfilter.Value {
+		switch field {
+		case "name":
+			return listfilter.Value{Text: b.GetName()}
+		case "source_table":
+			return listfilter.Value{Text: b.GetSourceTable()}
+		case "state":
+			return listfilter.Value{Text: b.GetState().String()}
+		case "size_bytes":
+			return listfilter.Value{Number: b.GetSizeBytes()}
+		case "expire_time":
+			return listfilter.Value{Time: b.GetExpireTime().AsTime()}
+		case "start_time":
+			return listfilter.Value{Time: b.GetStartTime().AsTime()}
+		}
+		return listfilter.Value{Time: b.GetEndTime().AsTime()}
+	}
+}
+
+// listTokenSum is how much of a sum of the request a token begins with.
+const listTokenSum = 8
+
+// List answers ListBackups of all that the parent holds, as they are now: those
+// that the filter takes, the newest first or in the order asked for, a page of at
+// most maxPage. A token is good for the parent, filter and order that it was made
+// for: it holds the last backup of the page before, so that backups that come and
+// go move no other. field names what of the request the error is of.
+func List(all []*btapb.Backup, req *btapb.ListBackupsRequest, maxPage int) (resp *btapb.ListBackupsResponse, field string, err error) {
+	filter, err := listfilter.Parse(req.GetFilter(), listFields)
+	if err != nil {
+		return nil, "filter", err
+	}
+	order, err := listfilter.ParseOrder(req.GetOrderBy(), listFields)
+	if err != nil {
+		return nil, "order_by", err
+	}
+	compare := func(a, b *btapb.Backup) int {
+		if order == nil {
+			return cmp.Or(b.GetStartTime().AsTime().Compare(a.GetStartTime().AsTime()), cmp.Compare(a.GetName(), b.GetName()))
+		}
+		return cmp.Or(order.Compare(fieldOf(a), fieldOf(b)), cmp.Compare(a.GetName(), b.GetName()))
+	}
+	sum := sha256.Sum256([]byte(req.GetParent() + "\x00" + req.GetFilter() + "\x00" + req.GetOrderBy()))
+	var last *btapb.Backup
+	if token := req.GetPageToken(); token != "" {
+		raw, err := base64.RawURLEncoding.DecodeString(token)
+		last = &btapb.Backup{}
+		if err != nil || len(raw) < listTokenSum || string(raw[:listTokenSum]) != string(sum[:listTokenSum]) || proto.Unmarshal(raw[listTokenSum:], last) != nil {
+			return nil, "page_token", fmt.Errorf("%q is not a token that this server gave for this parent, filter and order", token)
+		}
+	}
+	resp = &btapb.ListBackupsResponse{}
+	for _, b := range all {
+		if filter.Match(fieldOf(b)) && (last == nil || compare(b, last) > 0) {
+			resp.Backups = append(resp.Backups, b)
+		}
+	}
+	slices.SortFunc(resp.GetBackups(), compare)
+	size := int(req.GetPageSize())
+	if size <= 0 || size > maxPage {
+		size = maxPage
+	}
+	if len(resp.GetBackups()) > size {
+		resp.Backups = resp.GetBackups()[:size]
+		raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(resp.GetBackups()[size-1])
+		if err != nil {
+			return nil, "", err
+		}
+		resp.NextPageToken = base64.RawURLEncoding.EncodeToString(append(sum[:listTokenSum:listTokenSum], raw...))
+	}
+	return resp, "", nil
+}

@@ -1,0 +1,111 @@
+package changes
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestTrap110_AnyCut: property (b) of change streams. Whatever partitions are split
+// and merged into while they are read, by tokens that were encoded, each record is
+// delivered once, those of a row in order.
+func TestTrap110_AnyCut(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		type record struct {
+			number uint64
+			row    string
+		}
+		var journal []record
+		got := map[record]int{}
+		last := map[string]uint64{}
+		key := rapid.StringMatching("[a-d][a-c]?")
+		splits := [][]byte{}
+		readers := []Token{{Table: 1, Since: 1, Partition: Split(nil)[0]}}
+		read := func(r *Token, n int) {
+			for _, rec := range journal {
+				if rec.number <= r.Position.Number || n == 0 {
+					continue
+				}
+				wants := r.Partition.Contains([]byte(rec.row)) && r.Position.Wants([]byte(rec.row), rec.number)
+				r.Position.Advance(rec.number)
+				if wants {
+					n--
+					got[rec]++
+					if rec.number <= last[rec.row] {
+						t.Fatalf("record %d of %s follows %d", rec.number, rec.row, last[rec.row])
+					}
+					last[rec.row] = rec.number
+				}
+			}
+		}
+		for range rapid.IntRange(0, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			case 0, 1:
+				journal = append(journal, record{uint64(len(journal) + 2), key.Draw(t, "row")})
+			case 2:
+				r := rapid.IntRange(0, len(readers)-1).Draw(t, "reader")
+				read(&readers[r], rapid.IntRange(0, 5).Draw(t, "records"))
+			case 3:
+				at := []byte(key.Draw(t, "key"))
+				if i, found := slices.BinarySearchFunc(splits, at, slices.Compare); found {
+					splits = slices.Delete(splits, i, i+1)
+				} else {
+					splits = slices.Insert(splits, i, at)
+				}
+				// The readers leave, and others begin with their tokens.
+				tokens := map[string][]Token{}
+				for _, r := range readers {
+					parts, next := Leave(r.Partition, Split(splits))
+					for i, part := range parts {
+						token := r
+						token.Partition, token.Position = part, r.Position.Within(part)
+						decoded, err := Decode(token.Encode())
+						if err != nil {
+							t.Fatal(err)
+						}
+						name := fmt.Sprintf("%q", next[i])
+						tokens[name] = slices.Insert(tokens[name], 0, decoded)
+					}
+				}
+				readers = readers[:0]
+				for _, p := range Split(splits) {
+					position, err := Join(p, tokens[fmt.Sprintf("%q", p)])
+					if err != nil {
+						t.Fatalf("the tokens %v", err)
+					}
+					readers = append(readers, Token{Table: 1, Since: 1, Partition: p, Position: position})
+				}
+			}
+		}
+		for i := range readers {
+			read(&readers[i], len(journal)+1)
+		}
+		for _, rec := range journal {
+			if got[rec] != 1 {
+				t.Fatalf("record %d of %s was delivered %d times", rec.number, rec.row, got[rec])
+			}
+		}
+	})
+}
+
+func FuzzDecode(f *testing.F) {
+	token := Token{Table: 7, Since: 3, Partition: Partition{Start: []byte("a"), End: []byte{}}, Position: Position{Number: 300}}
+	f.Add(token.Encode())
+	token.Position.Ahead = []Ahead{{Partition{Start: []byte("b"), End: []byte("c")}, 500}}
+	f.Add(token.Encode())
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		token, err := Decode(text)
+		if err != nil {
+			return
+		}
+		again, err := Decode(token.Encode())
+		if err != nil || !reflect.DeepEqual(again, token) {
+			t.Fatalf("%+v comes back as %+v, %v", token, again, err)
+		}
+	})
+}

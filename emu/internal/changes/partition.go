@@ -1,0 +1,117 @@
+// Package changes is what a change stream is made of: partitions, positions and
+// the tokens that hold them, and the messages of a record. It knows no storage.
+package changes
+
+import (
+	"bytes"
+	"slices"
+)
+
+// Partition is the keys from Start up to but not including End, which has no bound
+// if it is empty.
+type Partition struct{ Start, End []byte }
+
+// endsBefore tells whether an end lies before another.
+func endsBefore(a, b []byte) bool {
+	return len(a) > 0 && (len(b) == 0 || bytes.Compare(a, b) < 0)
+}
+
+// Empty tells whether there is no key in the partition.
+func (p Partition) Empty() bool { return len(p.End) > 0 && bytes.Compare(p.Start, p.End) >= 0 }
+
+// Equal tells whether two partitions have the same bounds.
+func (p Partition) Equal(q Partition) bool {
+	return bytes.Equal(p.Start, q.Start) && bytes.Equal(p.End, q.End)
+}
+
+// Contains tells whether a key is in the partition.
+func (p Partition) Contains(key []byte) bool {
+	return bytes.Compare(p.Start, key) <= 0 && (len(p.End) == 0 || bytes.Compare(key, p.End) < 0)
+}
+
+// Covers tells whether all of q is in the partition.
+func (p Partition) Covers(q Partition) bool {
+	return bytes.Compare(p.Start, q.Start) <= 0 && !endsBefore(p.End, q.End)
+}
+
+// Intersect returns what is in both, and whether that is anything.
+func (p Partition) Intersect(q Partition) (both Partition, some bool) {
+	both = p
+	if bytes.Compare(p.Start, q.Start) < 0 {
+		both.Start = q.Start
+	}
+	if endsBefore(q.End, p.End) {
+		both.End = q.End
+	}
+	return both, !both.Empty()
+}
+
+// Split cuts all keys at splits, which are sorted and not empty.
+func Split(splits [][]byte) []Partition {
+	out := make([]Partition, 0, len(splits)+1)
+	start := []byte{}
+	for _, s := range splits {
+		out = append(out, Partition{Start: start, End: s})
+		start = s
+	}
+	return append(out, Partition{Start: start, End: []byte{}})
+}
+
+// Ahead is a part of a partition of which more was read than of the rest: the
+// records up to Number.
+type Ahead struct {
+	Partition
+	Number uint64
+}
+
+// Position says what was read of a partition: the records up to Number, and of
+// the parts in Ahead more. It comes from partitions that were merged.
+type Position struct {
+	Number uint64
+	Ahead  []Ahead
+}
+
+// Wants tells whether the record with the number, of the row, is still to be read.
+func (p *Position) Wants(row []byte, number uint64) bool {
+	if number <= p.Number {
+		return false
+	}
+	for _, a := range p.Ahead {
+		if number <= a.Number && a.Contains(row) {
+			return false
+		}
+	}
+	return true
+}
+
+// Advance notes that the records up to number were read.
+func (p *Position) Advance(number uint64) {
+	p.Number = max(p.Number, number)
+	if slices.ContainsFunc(p.Ahead, func(a Ahead) bool { return a.Number <= p.Number }) {
+		// What was handed out keeps its own.
+		p.Ahead = slices.DeleteFunc(slices.Clone(p.Ahead), func(a Ahead) bool { return a.Number <= p.Number })
+	}
+}
+
+// Within returns the position as that of a part of the partition.
+func (p Position) Within(part Partition) Position {
+	out := Position{Number: p.Number}
+	for _, a := range p.Ahead {
+		if both, some := a.Intersect(part); some {
+			out.Ahead = append(out.Ahead, Ahead{both, a.Number})
+		}
+	}
+	return out
+}
+
+// Leave returns how the reader of a partition goes on when the partitions are
+// current, which cover all keys: with each of parts, in order, in the partition of
+// next that has its place. The parts cover the partition.
+func Leave(partition Partition, current []Partition) (parts, next []Partition) {
+	for _, c := range current {
+		if part, some := partition.Intersect(c); some {
+			parts, next = append(parts, part), append(next, c)
+		}
+	}
+	return parts, next
+}

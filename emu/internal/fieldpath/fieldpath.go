@@ -1,0 +1,41 @@
+// Package fieldpath reads the paths of field masks.
+package fieldpath
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Copy copies the field at path; it reports whether there is such a field.
+func Copy(dst, src protoreflect.Message, path string) bool {
+	name, rest, nested := strings.Cut(path, ".")
+	field := dst.Descriptor().Fields().ByName(protoreflect.Name(name))
+	switch {
+	case field == nil:
+		return false
+	case !nested && src.Has(field):
+		dst.Set(field, src.Get(field))
+		return true
+	case !nested:
+		dst.Clear(field)
+		return true
+	case field.Message() == nil || field.IsMap() || field.IsList():
+		return false
+	}
+	if !src.Has(field) && !dst.Has(field) {
+		// Nothing to clear; the path must still exist.
+		return Copy(dst.NewField(field).Message(), src.Get(field).Message(), rest)
+	}
+	return Copy(dst.Mutable(field).Message(), src.Get(field).Message(), rest)
+}
+
+// Under reports whether one of paths is field or lies in it.
+func Under(paths []string, field string) bool {
+	for _, p := range paths {
+		if p == field || strings.HasPrefix(p, field+".") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,271 @@
+// Package refusal makes every status that the server answers with. Each constructor
+// says where its text comes from: "seen" (reported from production in public
+// threads), "doc" (the API's documentation) or "ours".
+package refusal
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// New is status.Errorf with a text that a wire can carry: gRPC wants
+// UTF-8, and texts quote what a request held.
+func New(code codes.Code, format string, args ...any) error {
+	msg := fmt.Sprintf(format, args...)
+	if !utf8.ValidString(msg) {
+		msg = fmt.Sprintf("%+q", msg)
+	}
+	return status.Error(code, msg)
+}
+
+// Invalid refuses the value of a field. Form: seen in "Error in field
+// 'row_ranges' : Error in element #0 : …" (java-bigtable-hbase#1512).
+func Invalid(field, format string, args ...any) error {
+	return New(codes.InvalidArgument, "Error in field '%s' : %s", field, fmt.Sprintf(format, args...))
+}
+
+// BadRange refuses a row range that can hold no key. Seen:
+// java-bigtable-hbase#1512.
+func BadRange(field string, n int) error {
+	return Invalid(field, "Error in element #%d : start_key must be less than end_key", n)
+}
+
+// BadName refuses a resource name. Ours.
+func BadName(field, name, shape string) error {
+	return Invalid(field, "%q is not of the form %s", name, shape)
+}
+
+// EmptyRowKeyRegex refuses an empty row_key_regex_filter, which is named
+// without the filters around it. Seen: google-cloud-go#6519.
+func EmptyRowKeyRegex() error {
+	return Invalid("row_key_regex_filter", "%v", filter.ErrEmptyRowKeyRegex)
+}
+
+// NoMutations refuses a change without mutations. Seen:
+// google-cloud-go#4309.
+func NoMutations() error {
+	return New(codes.InvalidArgument, "No mutations provided")
+}
+
+// TooManyMutations refuses a request with more mutations than one may
+// have. Seen: nodejs-bigtable#291, google-cloud-go#1111.
+func TooManyMutations(n, limit int) error {
+	return New(codes.InvalidArgument, "Too many mutations: %d provided; limit %d", n, limit)
+}
+
+// KeyOfAnotherRegion refuses a key of Cloud KMS for a cluster. Seen:
+// java-bigtable, BigtableCmekIT.
+func KeyOfAnotherRegion(field, key, location string) error {
+	return Precondition("Error in field '%s' : Error in field 'encryption_config.kms_key_name' : CMEK key %s cannot be used to protect a cluster in zone %s", field, key, location)
+}
+
+// Granularity refuses a timestamp. Seen: google-cloud-ruby#3737.
+func Granularity(micros int64) error {
+	return New(codes.InvalidArgument,
+		"Timestamp granularity mismatch. Expected a multiple of 1000 (millisecond granularity), but got %d.", micros)
+}
+
+// NoFamily answers for a family that the table does not have. The code
+// and the first sentence: seen; the rest is ours.
+func NoFamily(table, family string) error {
+	return New(codes.NotFound, "Requested column family not found. Table %s has no family %q.", table, family)
+}
+
+// ImmutableValueType refuses to change the type of a family. Seen:
+// bttest, inmem.go.
+func ImmutableValueType() error {
+	return New(codes.InvalidArgument, "Immutable fields 'value_type.aggregate_type' cannot be updated")
+}
+
+// NoReverseScans refuses reversed without the client's feature flag.
+// Seen: bigtable_rs#53.
+func NoReverseScans() error {
+	return New(codes.Unimplemented, "Client doesn't support reverse scans yet")
+}
+
+// IdempotencyExpired refuses a mutation that may have been applied longer
+// ago than tokens are kept. Ours.
+func IdempotencyExpired(age, window time.Duration) error {
+	return New(codes.FailedPrecondition,
+		"The first attempt of the mutation was sent %v ago; idempotency protects for %v.", age, window)
+}
+
+// SessionPermission refuses a virtual RPC that its session was not opened
+// for. Ours.
+func SessionPermission(rpc, permission string) error {
+	return New(codes.PermissionDenied, "The session lacks permission %s, which %s needs.", permission, rpc)
+}
+
+// OutsideView refuses a write that reaches what an authorized view does not
+// hold. The words "outside the Authorized View": python-bigtable, tests of views;
+// the rest is ours.
+func OutsideView(view, format string, args ...any) error {
+	return New(codes.PermissionDenied, "%s is outside the Authorized View %s.", fmt.Sprintf(format, args...), view)
+}
+
+// NotBuilt refuses what Tabletop does not have. Ours.
+func NotBuilt(what string) error {
+	return New(codes.Unimplemented, "%s is not built in Tabletop", what)
+}
+
+// Protected refuses a change that deletion_protection forbids. Ours.
+func Protected(table, what string) error {
+	return New(codes.FailedPrecondition, "Table %s has deletion_protection; %s is not allowed.", table, what)
+}
+
+// ViewProtected refuses what the deletion_protection of a view forbids.
+// Ours.
+func ViewProtected(view, what string) error {
+	return New(codes.FailedPrecondition, "Authorized view %s has deletion_protection; %s is not allowed.", view, what)
+}
+
+// NotFound answers for a resource that does not exist. Ours.
+func NotFound(what, name string) error {
+	return New(codes.NotFound, "%s %s not found.", what, name)
+}
+
+// Exists refuses to create a resource again. Ours.
+func Exists(what, name string) error {
+	return New(codes.AlreadyExists, "%s %s already exists.", what, name)
+}
+
+// Precondition refuses what the state of a resource forbids. Ours.
+func Precondition(format string, args ...any) error {
+	return New(codes.FailedPrecondition, format, args...)
+}
+
+// NoAppProfile answers a request through an app profile that the instance
+// does not have. Ours.
+func NoAppProfile(instance, id string) error {
+	return New(codes.NotFound, "Requested app profile not found. Instance %s has no app profile %q.", instance, id)
+}
+
+// NoTransactions refuses a single-row transaction. Ours.
+func NoTransactions(profile string) error {
+	return Precondition("Single-row transactions are not allowed by app profile %s; it must route to a single cluster and set allow_transactional_writes.", profile)
+}
+
+// DataBoost refuses what Data Boost cannot do. Ours.
+func DataBoost(profile, what string) error {
+	return Precondition("App profile %s is read-only: it uses Data Boost, which serves no %s.", profile, what)
+}
+
+// Aborted refuses a change of something that has changed since it was
+// read. Ours; the code is that of the API's rules on etags.
+func Aborted(format string, args ...any) error {
+	return New(codes.Aborted, format, args...)
+}
+
+// Stopping ends a change stream of a server that stops: clients go on from
+// their last token. Ours.
+func Stopping() error {
+	return New(codes.Unavailable, "The server stops.")
+}
+
+// TooManyBundles refuses another schema bundle. Ours.
+func TooManyBundles(table string, n int) error {
+	return New(codes.ResourceExhausted, "Table %s has %d schema bundles, the most a table can have.", table, n)
+}
+
+// Canceled is how an operation ends that CancelOperation has ended. The code
+// is that of google.longrunning.Operations.CancelOperation; the text is ours.
+func Canceled(name string) *statuspb.Status {
+	return status.New(codes.Canceled, "Operation "+name+" was canceled.").Proto()
+}
+
+// TooManyTables refuses another table. Ours.
+func TooManyTables(instance string, n int) error {
+	return New(codes.ResourceExhausted, "Instance %s has %d tables, the most an instance can have.", instance, n)
+}
+
+// TooManyBackups refuses another backup. Ours.
+func TooManyBackups(table, cluster string, n int) error {
+	return New(codes.ResourceExhausted, "Table %s has %d backups of the type in cluster %s, the most it can have.", table, n, cluster)
+}
+
+// UntrackedKey is the status of a backup's key. Seen: java-bigtable,
+// BigtableCmekIT.
+func UntrackedKey() *statuspb.Status {
+	return &statuspb.Status{Code: int32(codes.Unknown), Message: "Status of the associated key version is not tracked."}
+}
+
+// LargeRow refuses to read a row above limit bytes. The code, reason and
+// metadata: the Java client's LargeReadRowsResumptionStrategy.
+func LargeRow(row []byte, limit int) error {
+	st := status.Newf(codes.FailedPrecondition, "Row %+q is larger than the limit of %d bytes.", row, limit)
+	detailed, err := st.WithDetails(&errdetails.ErrorInfo{
+		Reason:   "LargeRowReadError",
+		Domain:   "bigtable.googleapis.com",
+		Metadata: map[string]string{"rowKeyBase64Encoded": base64.StdEncoding.EncodeToString(row)},
+	})
+	if err != nil {
+		return st.Err()
+	}
+	return detailed.Err()
+}
+
+// Panic answers for a handler that panicked. Ours.
+func Panic(fullMethod string, r any) error {
+	return New(codes.Internal, "%s: internal fault: %v", fullMethod, r)
+}
+
+// Of turns an error of the engine or a context into a status. A status
+// stays what it is.
+func Of(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	if errors.Is(err, engine.ErrBackupBytes) {
+		return New(codes.ResourceExhausted, "%v; delete backups, or allow them more: --backup-bytes of serve, BackupBytes of engine.Options.", err)
+	}
+	code := codes.Internal
+	switch {
+	case errors.Is(err, context.Canceled):
+		code = codes.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		code = codes.DeadlineExceeded
+	case errors.Is(err, engine.ErrTableNotFound), errors.Is(err, engine.ErrFamilyNotFound), errors.Is(err, engine.ErrBackupNotFound):
+		code = codes.NotFound
+	case errors.Is(err, engine.ErrTableExists), errors.Is(err, engine.ErrFamilyExists), errors.Is(err, engine.ErrBackupExists):
+		code = codes.AlreadyExists
+	case errors.Is(err, engine.ErrInvalid), errors.Is(err, engine.ErrAggregate), errors.Is(err, filter.ErrTooManyCopies), errors.Is(err, filter.ErrTooManySteps):
+		code = codes.InvalidArgument
+	case errors.Is(err, engine.ErrNotCounter), errors.Is(err, engine.ErrValueTooLarge):
+		code = codes.FailedPrecondition
+	case errors.Is(err, engine.ErrNoSpace):
+		code = codes.ResourceExhausted // clients do not ask again: it takes an administrator
+	case errors.Is(err, engine.ErrNoJournal):
+		code = codes.FailedPrecondition
+	case errors.Is(err, engine.ErrJournalPosition), errors.Is(err, engine.ErrJournalTrimmed):
+		code = codes.InvalidArgument
+	case errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrRestored):
+		code = codes.Unavailable
+	}
+	return New(code, "%v", err)
+}
+
+// NoToken refuses an RPC without a token, on a server that wants one.
+// Ours.
+func NoToken() error {
+	return New(codes.Unauthenticated, "The request carries no token; this server wants the header authorization: Bearer TOKEN.")
+}
+
+// WrongToken refuses an RPC with a token that is not the server's. Ours.
+func WrongToken() error {
+	return New(codes.Unauthenticated, "The header authorization is not Bearer and the token of this server.")
+}

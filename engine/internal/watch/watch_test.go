@@ -1,0 +1,39 @@
+package watch
+
+import (
+	"bytes"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestSet: whatever ranges there are, a key wakes those that hold it.
+func TestSet(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		key := rapid.SliceOfN(rapid.ByteRange('a', 'd'), 0, 2)
+		var s Set
+		var all []*Watcher
+		for range rapid.IntRange(0, 8).Draw(t, "watchers") {
+			w := New(key.Draw(t, "start"), key.Draw(t, "end"))
+			s.Add(w)
+			all = append(all, w)
+		}
+		if len(all) > 1 && rapid.Bool().Draw(t, "remove") {
+			s.Remove(all[0])
+			all = all[1:]
+		}
+		k := key.Draw(t, "key")
+		s.Wake(k)
+		s.Wake(k)
+		for _, w := range all {
+			want := 0
+			if bytes.Compare(w.start, k) <= 0 && (len(w.end) == 0 || bytes.Compare(k, w.end) < 0) {
+				want = 1
+			}
+			if got := len(w.Signal); got != want {
+				t.Fatalf("%q of [%q, %q): %d signals, want %d", k, w.start, w.end, got, want)
+			}
+		}
+	})
+}

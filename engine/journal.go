@@ -1,0 +1,239 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/engine/internal/watch"
+)
+
+// A table may have a journal: each change of a row is recorded in the batch that
+// makes it, so that neither is ever without the other. Records are numbered in
+// one sequence for the whole store, and have commit times that increase with the
+// numbers. Number and time are taken under the row's latch: the records of a row
+// are in the order of its commits.
+//
+// Commits finish out of order, and what is in the store is not on the disk yet. So
+// a number is in flight until its record is as durable as what is acknowledged, or
+// will never be, and readers stop before the first that is: the frontier. What a
+// reader was given cannot be taken back by a crash.
+
+// JournalReason is what a table's changes are recorded for.
+type JournalReason uint8
+
+// The reasons for a journal.
+const (
+	JournalStream JournalReason = iota
+	JournalReplication
+	JournalViews
+	journalReasons
+)
+
+// JournalTerm says how long records are kept for a reason, and since when.
+type JournalTerm struct {
+	Keep time.Duration // 0: nothing is recorded for this reason
+	// Since is the number after which the records begin that are for this reason.
+	// It is assigned when Keep becomes more than 0 and never assigned again, so that
+	// it tells this term from earlier ones.
+	Since uint64
+}
+
+// Journal says what a table's changes are recorded for, by JournalReason. Records
+// are removed when no reason keeps them, and all of them when none is left.
+type Journal [journalReasons]JournalTerm
+
+// keep returns how long records are kept; 0 is for no journal.
+func (j *Journal) keep() time.Duration {
+	var keep time.Duration
+	for _, term := range j {
+		keep = max(keep, term.Keep)
+	}
+	return keep
+}
+
+// settleTerms returns what becomes of a journal that an update asks to be to.
+func (j *journal) settleTerms(table string, from, to Journal) (Journal, error) {
+	for reason := range to {
+		term := &to[reason]
+		switch {
+		case term.Keep < 0:
+			return from, fmt.Errorf("%w: table %q: a journal kept for %v", ErrInvalid, table, term.Keep)
+		case term.Keep == 0:
+			term.Since = 0
+		case from[reason].Keep > 0:
+			term.Since = from[reason].Since
+		default:
+			term.Since, _ = j.take(0, nil, j.d.now)
+			j.settle(term.Since)
+		}
+	}
+	return to, nil
+}
+
+// originKey is the key of WithOrigin.
+type originKey struct{}
+
+// WithOrigin returns a context in which changes of rows are recorded as made by
+// origin: the id of the cluster that took them, for the layer above.
+func WithOrigin(ctx context.Context, origin string) context.Context {
+	return context.WithValue(ctx, originKey{}, origin)
+}
+
+// journal is what a DB knows of its tables' journals.
+type journal struct {
+	d *DB
+
+	mu     sync.Mutex // innermost; guards what follows
+	number uint64     // the last that was taken
+	micros int64      // its commit time
+	told   int64      // no commit time to come is before it
+	// frontier is the last number before which, and at which, nothing is in
+	// flight; those after it are flight, from head on.
+	frontier uint64
+	flight   []flight
+	head     int
+	trimmed  map[uint32]uint64 // by table id: the last number that was trimmed
+	gaps     []journalGap
+	// restores counts what Restore did: readers end with it.
+	restores uint64
+	watchers map[uint32]*watch.Set // by table id
+}
+
+// flight is a number that is or was in flight.
+type flight struct {
+	done   bool
+	table  uint32 // 0: it has no record
+	micros int64
+	row    []byte
+}
+
+// journalGap is the numbers after From up to To, which a Restore took back.
+type journalGap struct {
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+}
+
+// take returns the number and the commit time of a record of a row, whose latch
+// is held. The number is in flight until it is settled.
+func (j *journal) take(table uint32, row []byte, now func() time.Time) (number uint64, micros int64) {
+	key := bytes.Clone(row)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.number++
+	j.micros = max(now().UnixMicro(), j.micros+1, j.told)
+	j.flight = append(j.flight, flight{table: table, micros: j.micros, row: key})
+	return j.number, j.micros
+}
+
+// settle tells that the records with the numbers are durable, or will never be
+// there.
+func (j *journal) settle(numbers ...uint64) {
+	if len(numbers) == 0 {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, n := range numbers {
+		if n > j.frontier { // else a Restore has passed it
+			j.flight[j.head+int(n-j.frontier)-1].done = true
+		}
+	}
+	for ; j.head < len(j.flight) && j.flight[j.head].done; j.head++ {
+		f := &j.flight[j.head]
+		if w := j.watchers[f.table]; w != nil {
+			w.Wake(f.row)
+		}
+		*f = flight{}
+		j.frontier++
+	}
+	switch {
+	case j.head == len(j.flight):
+		j.flight, j.head = j.flight[:0], 0
+		if cap(j.flight) > flightRoom {
+			j.flight = nil
+		}
+	case j.head > len(j.flight)/2 && j.head > flightRoom:
+		j.flight, j.head = append(j.flight[:0], j.flight[j.head:]...), 0
+	}
+}
+
+// flightRoom is how many numbers in flight there is always room for.
+const flightRoom = 256
+
+// end returns the position behind all that can be read now, and how often the
+// store was restored.
+func (j *journal) end(now func() time.Time) (end JournalPosition, restores uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	end = JournalPosition{Number: j.frontier, Micros: now().UnixMicro()}
+	if j.head < len(j.flight) {
+		end.Micros = j.flight[j.head].micros
+	}
+	j.told = max(j.told, end.Micros)
+	return end, j.restores
+}
+
+// checkPosition refuses a position that is none in the store, or whose records
+// are no longer all there.
+func (j *journal) checkPosition(table uint32, number uint64) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if number > j.frontier {
+		return fmt.Errorf("%w: %d is after the last, %d", ErrJournalPosition, number, j.frontier)
+	}
+	for _, g := range j.gaps {
+		if number > g.From && number <= g.To {
+			return fmt.Errorf("%w: %d was taken back when a snapshot was restored", ErrJournalPosition, number)
+		}
+	}
+	if number < j.trimmed[table] {
+		return fmt.Errorf("%w: records after number %d were removed", ErrJournalTrimmed, number)
+	}
+	return nil
+}
+
+// before tells whether a key lies before the end of a span.
+func before(key, end []byte) bool { return len(end) == 0 || bytes.Compare(key, end) < 0 }
+
+// watch begins to tell w of a table's records.
+func (j *journal) watch(table uint32, w *watch.Watcher) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.watchers == nil {
+		j.watchers = map[uint32]*watch.Set{}
+	}
+	if j.watchers[table] == nil {
+		j.watchers[table] = &watch.Set{}
+	}
+	j.watchers[table].Add(w)
+}
+
+// unwatch ends watch.
+func (j *journal) unwatch(table uint32, w *watch.Watcher) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.watchers[table].Remove(w); j.watchers[table].Len() == 0 {
+		delete(j.watchers, table)
+	}
+}
+
+// wakeAll lets all readers look: at the catalog, which is another one, or at a
+// store that is closed.
+func (j *journal) wakeAll() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, s := range j.watchers {
+		s.WakeAll()
+	}
+}
+
+// restored ends all readers.
+func (j *journal) restored() {
+	j.mu.Lock()
+	j.restores++
+	j.mu.Unlock()
+	j.wakeAll()
+}

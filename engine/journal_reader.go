@@ -1,0 +1,342 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/tabletop-emu/tabletop/engine/internal/watch"
+)
+
+// JournalPosition is a place between two records of a table's journal.
+type JournalPosition struct {
+	// Number is that of the last record before it, or of one of another table.
+	Number uint64
+	// Micros is a time that no record after it was committed before.
+	Micros int64
+}
+
+// JournalOptions say what ReadJournal reads.
+type JournalOptions struct {
+	// Reason is whose records are read: those of its term that it still keeps.
+	Reason JournalReason
+	// Since is the Since of the term, to read of no other; 0 reads the present one.
+	Since uint64
+	// Span is the rows whose records are read. Records without a row are read too.
+	Span Span
+	// After is the number after which reading begins; what is before the beginning
+	// of the term is its beginning.
+	After uint64
+}
+
+const (
+	// What a JournalReader holds at most beyond one record, and looks at with one
+	// view of the store.
+	journalBatchBytes   = 256 << 10
+	journalBatchRecords = 512
+	journalBatchScanned = 64 << 10
+)
+
+// JournalReader reads the records of a table's journal, in the order of their
+// numbers, and then those that come. It holds nothing of the store between two
+// calls. It is for one goroutine, but for the channel of Signal.
+type JournalReader struct {
+	d        *DB
+	name     string
+	o        JournalOptions
+	keep     time.Duration
+	restores uint64
+	table    uint32
+	watcher  *watch.Watcher
+	at       JournalPosition
+
+	batch []storedRecord // what was read and not returned yet
+	end   JournalPosition
+	more  bool // after end
+	rec   JournalRecord
+	err   error
+}
+
+// storedRecord is a record that was not decoded yet.
+type storedRecord struct {
+	number uint64
+	value  []byte
+}
+
+// ReadJournal returns a reader of a table's journal; close it. Errors, here or
+// later from the reader: ErrTableNotFound; ErrNoJournal when the table has none
+// for the reason, or not of that term; ErrJournalPosition for a number that was
+// not given out; ErrJournalTrimmed when records after the position are gone, or
+// were before they were read.
+func (d *DB) ReadJournal(table string, o JournalOptions) (*JournalReader, error) {
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	t, err := d.journal.of(table, o.Reason, o.Since)
+	if err != nil {
+		return nil, err
+	}
+	o.Since = t.def.Journal[o.Reason].Since
+	o.After = max(o.After, o.Since)
+	if err := d.journal.checkPosition(t.def.ID, o.After); err != nil {
+		return nil, fmt.Errorf("table %q: %w", table, err)
+	}
+	r := &JournalReader{d: d, name: table, o: o, at: JournalPosition{Number: o.After}}
+	r.table, r.watcher = t.def.ID, watch.New(o.Span.Start, o.Span.End)
+	_, r.restores = d.journal.end(d.now)
+	d.journal.watch(r.table, r.watcher)
+	r.fill()
+	if r.err != nil {
+		r.Close()
+		return nil, r.err
+	}
+	return r, nil
+}
+
+// of returns a table that has a journal for the reason, of the term unless
+// since is 0.
+func (j *journal) of(table string, reason JournalReason, since uint64) (*table, error) {
+	t, err := j.d.lookup(table)
+	switch {
+	case err != nil:
+		return nil, err
+	case reason >= journalReasons:
+		return nil, fmt.Errorf("%w: unknown reason %d for a journal", ErrInvalid, reason)
+	case t.def.Journal[reason].Keep == 0:
+		return nil, fmt.Errorf("%w: table %q", ErrNoJournal, table)
+	case since != 0 && since != t.def.Journal[reason].Since:
+		return nil, fmt.Errorf("%w: table %q: the one that was read has ended", ErrNoJournal, table)
+	}
+	return t, nil
+}
+
+// Next goes to the next record that can be read now. It returns false when there
+// is none yet, or on an error.
+func (r *JournalReader) Next() bool {
+	for r.err == nil {
+		if len(r.batch) > 0 {
+			s := r.batch[0]
+			r.batch = r.batch[1:]
+			if r.rec, r.err = decodeRecord(s.number, s.value); r.err != nil {
+				r.err = fmt.Errorf("engine: journal of table %q: %w", r.name, r.err)
+				return false
+			}
+			r.advance(JournalPosition{Number: s.number, Micros: r.rec.Micros})
+			return true
+		}
+		r.batch = nil
+		r.advance(r.end)
+		select {
+		case <-r.watcher.Signal: // what it tells of is seen now
+		default:
+		}
+		if r.fill(); r.err == nil && len(r.batch) == 0 && !r.more {
+			r.advance(r.end)
+			return false
+		}
+	}
+	return false
+}
+
+// advance moves the position, whose time never goes back.
+func (r *JournalReader) advance(to JournalPosition) {
+	r.at.Number, r.at.Micros = max(r.at.Number, to.Number), max(r.at.Micros, to.Micros)
+}
+
+// Record returns the record that Next went to.
+func (r *JournalReader) Record() *JournalRecord { return &r.rec }
+
+// Position returns the place behind the record that Next went to, or, when it
+// returned false, behind all that can be read.
+func (r *JournalReader) Position() JournalPosition { return r.at }
+
+// Signal returns a channel that receives a value when, after Next returned false,
+// it may have another answer: there are records in the span, the catalog has
+// changed, the store was restored or closed.
+func (r *JournalReader) Signal() <-chan struct{} { return r.watcher.Signal }
+
+// Err returns why Next returned false, nil if there is nothing more yet. Errors:
+// those of ReadJournal, ErrRestored, ErrClosed.
+func (r *JournalReader) Err() error { return r.err }
+
+// Close ends the reader.
+func (r *JournalReader) Close() { r.d.journal.unwatch(r.table, r.watcher) }
+
+// fill reads a batch, from the position to the frontier.
+func (r *JournalReader) fill() {
+	if r.err = r.d.enter(); r.err != nil {
+		return
+	}
+	defer r.d.leave()
+	t, err := r.d.journal.of(r.name, r.o.Reason, r.o.Since)
+	if err != nil {
+		r.err = err
+		return
+	}
+	// The time first: what is hidden by then is hidden.
+	oldest := r.d.now().Add(-t.def.Journal[r.o.Reason].Keep).UnixMicro()
+	end, restores := r.d.journal.end(r.d.now)
+	if restores != r.restores {
+		r.err = fmt.Errorf("%w: journal of table %q", ErrRestored, r.name)
+		return
+	}
+	r.end, r.more = end, false
+	if end.Number <= r.at.Number {
+		return
+	}
+	if err := r.read(t.def.ID, oldest); err != nil {
+		r.err = fmt.Errorf("engine: journal of table %q: %w", r.name, damage(err))
+	}
+}
+
+// read reads a batch with one view of the store. Records committed before oldest
+// are not to be read.
+func (r *JournalReader) read(id uint32, oldest int64) error {
+	it, err := r.d.pebble.NewIter(&pebble.IterOptions{
+		LowerBound: appendJournalKey(nil, id, r.at.Number+1),
+		UpperBound: appendJournalKey(nil, id, r.end.Number+1),
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.readFrom(it, id, oldest), it.Close())
+}
+
+func (r *JournalReader) readFrom(it *pebble.Iterator, id uint32, oldest int64) error {
+	// A record that is trimmed when the view is taken is known to be.
+	if err := r.d.journal.checkPosition(id, r.at.Number); err != nil {
+		return err
+	}
+	var last JournalPosition
+	size, scanned := 0, 0
+	for valid := it.First(); valid; valid = it.Next() {
+		if size >= journalBatchBytes || len(r.batch) == journalBatchRecords || scanned == journalBatchScanned {
+			r.end, r.more = last, true
+			break
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		in := recordReader{rest: value}
+		_, micros, _, row := in.header()
+		if in.err != nil {
+			return in.err
+		}
+		last = JournalPosition{Number: journalNumber(it.Key()), Micros: micros}
+		if scanned == 0 && micros < oldest {
+			return fmt.Errorf("%w: record %d of %v is older than what is kept, from %v on",
+				ErrJournalTrimmed, last.Number, time.UnixMicro(micros).UTC(), time.UnixMicro(oldest).UTC())
+		}
+		scanned++
+		if len(row) == 0 || bytes.Compare(r.o.Span.Start, row) <= 0 && before(row, r.o.Span.End) {
+			r.batch = append(r.batch, storedRecord{number: last.Number, value: bytes.Clone(value)})
+			size += len(value)
+		}
+	}
+	return it.Error()
+}
+
+// JournalEnd is the end of a table's journal at a moment.
+type JournalEnd struct {
+	JournalPosition
+	Since uint64 // of the term
+	// Latest is the time of the moment, or the last commit time if that is later, as
+	// it is where the clock stands still.
+	Latest int64
+}
+
+// JournalEnd returns the place behind all that can be read now of a table's
+// journal. Errors: ErrTableNotFound, ErrNoJournal.
+func (d *DB) JournalEnd(table string, reason JournalReason) (JournalEnd, error) {
+	if err := d.enter(); err != nil {
+		return JournalEnd{}, err
+	}
+	defer d.leave()
+	t, err := d.journal.of(table, reason, 0)
+	if err != nil {
+		return JournalEnd{}, err
+	}
+	end, _ := d.journal.end(d.now)
+	d.journal.mu.Lock()
+	defer d.journal.mu.Unlock()
+	return JournalEnd{JournalPosition: end, Since: t.def.Journal[reason].Since, Latest: max(end.Micros, d.journal.micros, d.journal.told)}, nil
+}
+
+// JournalAt returns the After of JournalOptions with which reading begins at the
+// first record that was committed at micros or later; at the beginning of the
+// term if that is later. It is found by seeks. Errors: ErrTableNotFound,
+// ErrNoJournal, ErrJournalTrimmed when micros is before what is kept.
+func (d *DB) JournalAt(table string, reason JournalReason, micros int64) (uint64, error) {
+	if err := d.enter(); err != nil {
+		return 0, err
+	}
+	defer d.leave()
+	t, err := d.journal.of(table, reason, 0)
+	if err != nil {
+		return 0, err
+	}
+	term := t.def.Journal[reason]
+	if oldest := d.now().Add(-term.Keep).UnixMicro(); micros < oldest {
+		return 0, fmt.Errorf("%w: %v is before what is kept, from %v on", ErrJournalTrimmed, time.UnixMicro(micros).UTC(), time.UnixMicro(oldest).UTC())
+	}
+	end, _ := d.journal.end(d.now)
+	after, err := d.journal.seek(t.def.ID, term.Since, end.Number, micros)
+	if err != nil {
+		return 0, fmt.Errorf("engine: journal of table %q: %w", table, damage(err))
+	}
+	return after, nil
+}
+
+// seek returns a number from after to last so that of the records with
+// numbers in between, those up to it were committed before micros and the others
+// were not.
+func (j *journal) seek(id uint32, after, last uint64, micros int64) (uint64, error) {
+	it, err := j.d.pebble.NewIter(&pebble.IterOptions{
+		LowerBound: appendJournalKey(nil, id, after+1), UpperBound: appendJournalKey(nil, id, last+1),
+	})
+	if err != nil {
+		return 0, err
+	}
+	// Most often nothing is too early.
+	if it.First() {
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return 0, errors.Join(err, it.Close())
+		}
+		if committed, err := journalMicros(value); err != nil || committed >= micros {
+			return after, errors.Join(err, it.Close())
+		}
+	} else {
+		last = after
+	}
+	// The records up to after are too early, those behind last are not.
+	for after < last {
+		middle := after + (last-after+1)/2
+		if !it.SeekGE(appendJournalKey(nil, id, middle)) {
+			if it.Error() != nil {
+				break
+			}
+			last = middle - 1
+			continue
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return 0, errors.Join(err, it.Close())
+		}
+		committed, err := journalMicros(value)
+		if err != nil {
+			return 0, errors.Join(err, it.Close())
+		}
+		if committed >= micros {
+			last = middle - 1
+		} else {
+			after = journalNumber(it.Key())
+		}
+	}
+	return after, errors.Join(it.Error(), it.Close())
+}

@@ -1,0 +1,355 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// Layout of a record's key, and of its value:
+//
+//	space | table id, 4 bytes | number, 8 bytes
+//	kind | commit time, 8 bytes | id of the drop it belongs to | row | origin | mutations
+//
+// Numbers but for the time are varints, texts have their length before them. A
+// mutation is its kind, its family, and what that kind has. The key with the number
+// 0 holds the number up to which records were trimmed.
+const (
+	journalKeyLen    = 1 + 4 + 8
+	journalHeaderLen = 1 + 8
+)
+
+// JournalKind says what a JournalRecord is of.
+type JournalKind uint8
+
+// The kinds of records.
+const (
+	// JournalUser is a change that a caller made.
+	JournalUser JournalKind = iota + 1
+	// JournalGC is a collection of garbage: Mutations delete what was collected.
+	JournalGC
+	// JournalFamilyDropped says that the family of its one mutation, a
+	// DeleteFromFamily, was dropped, with its cells in all rows. It has no row.
+	JournalFamilyDropped
+)
+
+// JournalRecord is a change of a row, as it was made. Its slices are its reader's
+// own and are never written to again.
+type JournalRecord struct {
+	Number uint64
+	Kind   JournalKind
+	Row    []byte
+	Micros int64 // commit time: increases with the number
+	// Origin is what WithOrigin said.
+	Origin string
+	// Mutations are those of the call, in its order, with their timestamps settled.
+	// A DeleteFromRow is a DeleteFromFamily for each family that the table had, in
+	// order of creation; what a read-modify-write came to are SetCells. There is at
+	// least one.
+	Mutations []Mutation
+}
+
+func appendJournalPrefix(dst []byte, id uint32) []byte {
+	return binary.BigEndian.AppendUint32(append(dst, spaceJournal), id)
+}
+
+func appendJournalKey(dst []byte, id uint32, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(appendJournalPrefix(dst, id), number)
+}
+
+// journalNumber reads the number at the end of a record's key.
+func journalNumber(k []byte) uint64 { return binary.BigEndian.Uint64(k[len(k)-8:]) }
+
+// journalMicros reads the commit time of a record.
+func journalMicros(value []byte) (int64, error) {
+	if len(value) < journalHeaderLen {
+		return 0, errJournalRecord
+	}
+	return int64(binary.BigEndian.Uint64(value[1:])), nil
+}
+
+// errJournalRecord is that of a record that this package did not write.
+var errJournalRecord = errors.New("a journal's record is damaged")
+
+// pendingRecord is a record to be added to a batch.
+type pendingRecord struct {
+	kind   JournalKind
+	drop   uint64 // the drop of rows that it belongs to, which may not be done; 0 for none
+	row    []byte
+	origin string
+	muts   []Mutation // none is a DeleteFromRow
+	t      *table
+	server int64 // what ServerTimestamp stands for
+}
+
+func uvarintLen(n uint64) int {
+	size := 1
+	for ; n >= 0x80; n >>= 7 {
+		size++
+	}
+	return size
+}
+
+func textLen(n int) int { return uvarintLen(uint64(n)) + n }
+
+// timestamp settles that of a mutation.
+func (p *pendingRecord) timestamp(m *Mutation) uint64 {
+	if m.Timestamp == ServerTimestamp {
+		return uint64(p.server)
+	}
+	return uint64(m.Timestamp)
+}
+
+// size returns the length of the record's value.
+func (p *pendingRecord) size() int {
+	n := journalHeaderLen + uvarintLen(p.drop) + textLen(len(p.row)) + textLen(len(p.origin))
+	for i := range p.muts {
+		m := &p.muts[i]
+		n += 1 + textLen(len(m.Family))
+		switch m.Kind {
+		case DeleteFromFamily, DeleteFromRow:
+			continue
+		case DeleteFromColumn:
+			n += textLen(len(m.Qualifier)) + uvarintLen(uint64(m.Start)) + uvarintLen(uint64(m.End))
+		case SetCell, AddToCell, MergeToCell:
+			n += textLen(len(m.Qualifier)) + uvarintLen(p.timestamp(m))
+			if m.addsNumber() {
+				n += 1 + uvarintLen(uint64(m.Input))
+			} else {
+				n += 1 + textLen(len(m.Value))
+			}
+		}
+	}
+	return n
+}
+
+// addsNumber tells whether a mutation has a number for input.
+func (m *Mutation) addsNumber() bool { return m.Kind == AddToCell && m.Value == nil }
+
+// add adds the record, with its number and commit time, to b.
+func (p *pendingRecord) add(b *pebble.Batch, number uint64, micros int64) error {
+	op := b.SetDeferred(journalKeyLen, p.size())
+	appendJournalKey(op.Key[:0], p.t.def.ID, number)
+	v := append(op.Value[:0], byte(p.kind))
+	v = binary.BigEndian.AppendUint64(v, uint64(micros))
+	v = binary.AppendUvarint(v, p.drop)
+	v = appendText(v, p.row)
+	v = appendText(v, p.origin)
+	for i := range p.muts {
+		m := &p.muts[i]
+		v = append(v, byte(m.Kind))
+		v = appendText(v, m.Family)
+		switch m.Kind {
+		case DeleteFromFamily, DeleteFromRow:
+			continue
+		case DeleteFromColumn:
+			v = appendText(v, m.Qualifier)
+			v = binary.AppendUvarint(v, uint64(m.Start))
+			v = binary.AppendUvarint(v, uint64(m.End))
+		case SetCell, AddToCell, MergeToCell:
+			v = appendText(v, m.Qualifier)
+			v = binary.AppendUvarint(v, p.timestamp(m))
+			if m.addsNumber() {
+				v = binary.AppendUvarint(append(v, 0), uint64(m.Input))
+			} else {
+				v = appendText(append(v, 1), m.Value)
+			}
+		}
+	}
+	return op.Finish()
+}
+
+func appendText[T string | []byte](dst []byte, s T) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+// recordReader reads a record's value.
+type recordReader struct {
+	rest []byte
+	err  error
+}
+
+func (r *recordReader) byte() byte {
+	if len(r.rest) == 0 {
+		r.err = errJournalRecord
+		return 0
+	}
+	b := r.rest[0]
+	r.rest = r.rest[1:]
+	return b
+}
+
+func (r *recordReader) uvarint() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 {
+		r.rest, r.err = nil, errJournalRecord
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *recordReader) text() []byte {
+	n := r.uvarint()
+	if n > uint64(len(r.rest)) {
+		r.rest, r.err = nil, errJournalRecord
+		return nil
+	}
+	s := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return s
+}
+
+// header reads what comes before the origin.
+func (r *recordReader) header() (kind JournalKind, micros int64, drop uint64, row []byte) {
+	if len(r.rest) < journalHeaderLen {
+		r.rest, r.err = nil, errJournalRecord
+		return 0, 0, 0, nil
+	}
+	kind, micros = JournalKind(r.rest[0]), int64(binary.BigEndian.Uint64(r.rest[1:]))
+	r.rest = r.rest[journalHeaderLen:]
+	drop = r.uvarint()
+	return kind, micros, drop, r.text()
+}
+
+// decodeRecord reads a record; what it returns shares value.
+func decodeRecord(number uint64, value []byte) (JournalRecord, error) {
+	r := recordReader{rest: value}
+	rec := JournalRecord{Number: number}
+	rec.Kind, rec.Micros, _, rec.Row = r.header()
+	rec.Origin = string(r.text())
+	for len(r.rest) > 0 && r.err == nil {
+		m := Mutation{Kind: MutationKind(r.byte()), Family: string(r.text())}
+		switch m.Kind {
+		case DeleteFromFamily:
+		case DeleteFromColumn:
+			m.Qualifier, m.Start, m.End = r.text(), int64(r.uvarint()), int64(r.uvarint())
+		case SetCell, AddToCell, MergeToCell:
+			m.Qualifier, m.Timestamp = r.text(), int64(r.uvarint())
+			if r.byte() == 0 {
+				m.Input = int64(r.uvarint())
+			} else {
+				m.Value = r.text()
+			}
+		default:
+			r.err = errJournalRecord
+		}
+		rec.Mutations = append(rec.Mutations, m)
+	}
+	if r.err != nil {
+		return rec, fmt.Errorf("record %d: %w", number, r.err)
+	}
+	return rec, nil
+}
+
+// record adds to w the record of muts, where the table has a journal. Its number
+// is w's until it is settled.
+func (w *rowBatch) record(muts []Mutation) error {
+	muts = w.tx.t.recorded(muts)
+	if len(muts) == 0 {
+		return nil
+	}
+	tx := w.tx
+	p := pendingRecord{kind: JournalUser, row: tx.row, muts: muts, t: tx.t, server: serverMicros(tx.t, tx.now)}
+	p.origin, _ = tx.ctx.Value(originKey{}).(string)
+	var micros int64
+	w.number, micros = tx.d.journal.take(tx.t.def.ID, tx.row, tx.d.now)
+	return p.add(w.b, w.number, micros)
+}
+
+// recordCells adds to w the record of cells that it sets.
+func (w *rowBatch) recordCells(cells []Cell) error {
+	muts := make([]Mutation, len(cells))
+	for i := range cells {
+		c := &cells[i]
+		muts[i] = Mutation{Kind: SetCell, Family: c.Family, Qualifier: c.Qualifier, Timestamp: c.Timestamp, Value: c.Value}
+	}
+	return w.record(muts)
+}
+
+// settle tells the journal that what w recorded is durable, or will never be.
+func (w *rowBatch) settle() {
+	if w.number != 0 {
+		w.tx.d.journal.settle(w.number)
+		w.number = 0
+	}
+}
+
+// keepInFlight is for a commit that failed. If it may be in the store, who knows
+// for how long, nobody is to read what w recorded.
+func (j *journal) keepInFlight(w *rowBatch) {
+	if j.d.failed() != nil {
+		w.number = 0
+	}
+}
+
+// recorded returns muts as they are recorded: the usual ones as they are.
+func (t *table) recorded(muts []Mutation) []Mutation {
+	odd := func(m *Mutation) bool {
+		return m.Kind == DeleteFromRow || m.Kind == MergeToCell && m.Value == nil
+	}
+	n := 0
+	for n < len(muts) && !odd(&muts[n]) {
+		n++
+	}
+	if n == len(muts) {
+		return muts
+	}
+	out := append(make([]Mutation, 0, len(muts)+len(t.def.Families)), muts[:n]...)
+	for i := n; i < len(muts); i++ {
+		switch {
+		case !odd(&muts[i]):
+			out = append(out, muts[i])
+		case muts[i].Kind == DeleteFromRow:
+			out = append(out, t.deletedWhole()...)
+		}
+	}
+	return out
+}
+
+// deletedWhole is what the deletion of a row is recorded as.
+func (t *table) deletedWhole() []Mutation {
+	muts := make([]Mutation, len(t.def.Families))
+	for i := range t.def.Families {
+		muts[i] = Mutation{Kind: DeleteFromFamily, Family: t.def.Families[i].Name}
+	}
+	return muts
+}
+
+// record adds to b the record of the collection of cells, which are of one row and
+// in order. What is collected of a dropped family was gone before.
+func (s *sweeper) record(b *pebble.Batch, cells []garbageCell) error {
+	unit := int64(1)
+	if s.t.def.Granularity == Millis {
+		unit = 1000
+	}
+	p := pendingRecord{kind: JournalGC, t: s.t}
+	for _, g := range cells {
+		rest := g.key[g.rowLen:]
+		f := s.t.live(binary.BigEndian.Uint16(rest))
+		if f == nil {
+			continue
+		}
+		m := Mutation{
+			Kind: DeleteFromColumn, Family: f.Name,
+			Qualifier: appendUnescaped(nil, rest[ordinalLen:len(rest)-timestampLen]), Start: keyTimestamp(rest),
+		}
+		m.End = m.Start + unit
+		if n := len(p.muts) - 1; n >= 0 && p.muts[n].Family == m.Family && p.muts[n].Start == m.End && bytes.Equal(p.muts[n].Qualifier, m.Qualifier) {
+			p.muts[n].Start = m.Start // older ones come later
+			continue
+		}
+		p.muts = append(p.muts, m)
+	}
+	if len(p.muts) == 0 {
+		return nil
+	}
+	first := cells[0].key
+	p.row = appendUnescaped(nil, first[tablePrefixLen:cells[0].rowLen])
+	number, micros := s.d.journal.take(s.t.def.ID, p.row, s.d.now)
+	s.numbers = append(s.numbers, number)
+	return p.add(b, number, micros)
+}

@@ -1,0 +1,247 @@
+// Package capacity counts what operations consume, in DynamoDB's units, and writes
+// it as the answers have it.
+package capacity
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// The bytes of the units. Source: developer guide, "Provisioned capacity mode".
+const (
+	readUnitBytes  = 4 << 10
+	writeUnitBytes = 1 << 10
+)
+
+// Units is one arm of ConsumedCapacity.
+type Units struct {
+	CapacityUnits      wire.Double
+	ReadCapacityUnits  wire.Double `json:",omitzero"`
+	WriteCapacityUnits wire.Double `json:",omitzero"`
+}
+
+// Consumed is the ConsumedCapacity of an answer. The arms are filled
+// for ReturnConsumedCapacity INDEXES alone.
+type Consumed struct {
+	TableName              string
+	CapacityUnits          wire.Double
+	ReadCapacityUnits      wire.Double      `json:",omitzero"` // of transactions alone
+	WriteCapacityUnits     wire.Double      `json:",omitzero"` // of transactions alone
+	Table                  *Units           `json:",omitzero"`
+	LocalSecondaryIndexes  map[string]Units `json:",omitzero"`
+	GlobalSecondaryIndexes map[string]Units `json:",omitzero"`
+}
+
+// Tally adds up what calls on one table consume.
+type Tally struct {
+	Table   float64            // of the table itself
+	indexes map[string]float64 // by name
+}
+
+// Add adds what another tally has.
+func (c *Tally) Add(other Tally) {
+	c.Table += other.Table
+	for name, units := range other.indexes {
+		c.AddIndex(name, units)
+	}
+}
+
+// AddIndex adds units of an index.
+func (c *Tally) AddIndex(name string, units float64) {
+	if units == 0 {
+		return
+	}
+	if c.indexes == nil {
+		c.indexes = map[string]float64{}
+	}
+	c.indexes[name] += units
+}
+
+// Report returns the tally as the request asked for it, nil for none. named is
+// the table as the request names it: a name or an ARN.
+func (c *Tally) Report(named string, t *tabledef.Table, mode *string) *Consumed {
+	if mode == nil || *mode == "NONE" {
+		return nil
+	}
+	out := &Consumed{TableName: named, CapacityUnits: wire.Double(c.Table)}
+	for _, units := range c.indexes {
+		out.CapacityUnits += wire.Double(units)
+	}
+	if *mode != "INDEXES" {
+		return out
+	}
+	out.Table = &Units{CapacityUnits: wire.Double(c.Table)}
+	for name, units := range c.indexes {
+		arm := &out.LocalSecondaryIndexes
+		if ix := t.Index(name); ix == nil || ix.Global {
+			arm = &out.GlobalSecondaryIndexes
+		}
+		if *arm == nil {
+			*arm = map[string]Units{}
+		}
+		(*arm)[name] = Units{CapacityUnits: wire.Double(units)}
+	}
+	return out
+}
+
+// ReportReads is Report for reads of a transaction.
+func (c *Tally) ReportReads(named string, t *tabledef.Table, mode *string) *Consumed {
+	out := c.Report(named, t, mode)
+	if out != nil {
+		out.split(func(units wire.Double) (read, write wire.Double) { return units, 0 })
+	}
+	return out
+}
+
+// ReportWrites is Report for writes of a transaction.
+func (c *Tally) ReportWrites(named string, t *tabledef.Table, mode *string) *Consumed {
+	out := c.Report(named, t, mode)
+	if out != nil {
+		out.split(func(units wire.Double) (read, write wire.Double) { return 0, units })
+	}
+	return out
+}
+
+// split says of all arms which part was read and which was written.
+func (c *Consumed) split(parts func(units wire.Double) (read, write wire.Double)) {
+	c.ReadCapacityUnits, c.WriteCapacityUnits = parts(c.CapacityUnits)
+	if c.Table != nil {
+		c.Table.ReadCapacityUnits, c.Table.WriteCapacityUnits = parts(c.Table.CapacityUnits)
+	}
+	for _, arms := range []map[string]Units{c.LocalSecondaryIndexes, c.GlobalSecondaryIndexes} {
+		for name, arm := range arms {
+			arm.ReadCapacityUnits, arm.WriteCapacityUnits = parts(arm.CapacityUnits)
+			arms[name] = arm
+		}
+	}
+}
+
+// Wanted reports whether the answer carries ConsumedCapacity.
+func Wanted(mode *string) bool { return mode != nil && *mode != "NONE" }
+
+// ReadUnits is what reading so many bytes costs: whole 4 KB, half of it for an
+// eventually consistent read, and one block at least.
+func ReadUnits(sizeBytes int, consistent bool) float64 {
+	units := float64(max(1, blocks(sizeBytes, readUnitBytes)))
+	if !consistent {
+		units /= 2
+	}
+	return units
+}
+
+// WriteUnits is what writing an item costs: whole 1 KB of the larger of its
+// sizes before and after, and one at least.
+func WriteUnits(before, after attr.Item) float64 {
+	return float64(max(1, blocks(max(before.Size(), after.Size()), writeUnitBytes)))
+}
+
+func blocks(sizeBytes, blockBytes int) int { return (sizeBytes + blockBytes - 1) / blockBytes }
+
+// WriteTally is what a write of an item costs on its table and on each index
+// whose entry it changes.
+func WriteTally(t *tabledef.Table, before, after attr.Item) Tally {
+	tally := Tally{Table: WriteUnits(before, after)}
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		was, is := indexEntry(t, ix, before), indexEntry(t, ix, after)
+		switch {
+		case was == nil && is == nil:
+		case was == nil:
+			tally.AddIndex(ix.Name, WriteUnits(nil, is))
+		case is == nil:
+			tally.AddIndex(ix.Name, WriteUnits(was, nil))
+		case !sameKey(ix.Key, was, is):
+			// The entry moves: a deletion and a put.
+			tally.AddIndex(ix.Name, WriteUnits(was, nil)+WriteUnits(nil, is))
+		case !attr.EqualItems(was, is):
+			tally.AddIndex(ix.Name, WriteUnits(was, is))
+		}
+	}
+	return tally
+}
+
+func sameKey(key tabledef.IndexKey, a, b attr.Item) bool {
+	for _, k := range key.Attributes() {
+		if !attr.Equal(a[k.Name], b[k.Name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// indexEntry returns what an index holds of an item, nil for nothing: an item
+// without one of the index's key attributes is not in it, nor one for which
+// that is no key.
+func indexEntry(t *tabledef.Table, ix *tabledef.Index, item attr.Item) attr.Item {
+	if item == nil || !ix.Key.Holds(item) {
+		return nil
+	}
+	if ix.Projection == tabledef.ProjectAll {
+		return item
+	}
+	entry := attr.Item{}
+	for name, value := range item {
+		if Projects(t, ix, name) {
+			entry[name] = value
+		}
+	}
+	return entry
+}
+
+// Projects reports whether an index holds the attribute name.
+func Projects(t *tabledef.Table, ix *tabledef.Index, name string) bool {
+	if ix.Projection == tabledef.ProjectAll || t.Key.IsKey(name) || ix.Key.Has(name) {
+		return true
+	}
+	for _, nonKey := range ix.NonKey {
+		if nonKey == name {
+			return true
+		}
+	}
+	return false
+}
+
+// ItemCollectionMetrics describes the items of one partition key.
+type ItemCollectionMetrics struct {
+	ItemCollectionKey   wire.Item
+	SizeEstimateRangeGB [2]wire.Double
+}
+
+// CollectionMetrics answers ReturnItemCollectionMetrics: only tables with a
+// local index have item collections.
+func CollectionMetrics(t *tabledef.Table, mode *string, key attr.Item) *ItemCollectionMetrics {
+	if mode == nil || *mode != "SIZE" {
+		return nil
+	}
+	for i := range t.Indexes {
+		if !t.Indexes[i].Global {
+			hash := t.Key.Hash.Name
+			return &ItemCollectionMetrics{
+				ItemCollectionKey:   wire.Item{Item: attr.Item{hash: key[hash]}},
+				SizeEstimateRangeGB: [2]wire.Double{0, 1},
+			}
+		}
+	}
+	return nil
+}
+
+// CollectionsOfTables is the ItemCollectionMetrics of several writes: by the
+// name of the table, each item collection once.
+type CollectionsOfTables map[string][]*ItemCollectionMetrics
+
+// Add adds the collection of one write, nil for none.
+func (c *CollectionsOfTables) Add(table string, m *ItemCollectionMetrics) {
+	if m == nil || slices.ContainsFunc((*c)[table], func(there *ItemCollectionMetrics) bool {
+		return maps.EqualFunc(there.ItemCollectionKey.Item, m.ItemCollectionKey.Item, attr.Equal)
+	}) {
+		return
+	}
+	if *c == nil {
+		*c = CollectionsOfTables{}
+	}
+	(*c)[table] = append((*c)[table], m)
+}

@@ -1,0 +1,135 @@
+package changelog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Position is the place of a record in the logs of all tables of a catalog: a
+// sequence number, and the number of the process that gave it out.
+type Position struct {
+	Sequence uint64 // nanoseconds of the wall clock, about
+	Writer   uint16
+}
+
+// Compare orders positions.
+func (p Position) Compare(q Position) int {
+	switch {
+	case p.Sequence != q.Sequence && p.Sequence < q.Sequence, p.Sequence == q.Sequence && p.Writer < q.Writer:
+		return -1
+	case p == q:
+		return 0
+	default:
+		return 1
+	}
+}
+
+// Next returns the position behind p.
+func (p Position) Next() Position {
+	if p.Writer++; p.Writer == 0 {
+		p.Sequence++
+	}
+	return p
+}
+
+// Time is when the record was written, about.
+func (p Position) Time() time.Time { return time.Unix(0, int64(p.Sequence)) }
+
+// SequenceAt is the sequence number of a time.
+func SequenceAt(t time.Time) uint64 { return uint64(max(t.UnixNano(), 0)) }
+
+// The external form: "1", 20 digits of the sequence number, 5 of the writer.
+const positionDigits = 1 + 20 + 5
+
+// String returns the external form, of a constant width, so that the order of
+// numbers and that of texts agree.
+func (p Position) String() string { return fmt.Sprintf("1%020d%05d", p.Sequence, p.Writer) }
+
+// ParsePosition is the inverse of String.
+func ParsePosition(s string) (p Position, ok bool) {
+	if len(s) != positionDigits || s[0] != '1' {
+		return p, false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return p, false
+		}
+	}
+	seq, err := strconv.ParseUint(s[1:21], 10, 64)
+	if err != nil {
+		return p, false
+	}
+	writer, err := strconv.ParseUint(s[21:], 10, 16)
+	return Position{seq, uint16(writer)}, err == nil
+}
+
+// positionBytes is the size of a position in keys.
+const positionBytes = 8 + 2
+
+func (p Position) append(to []byte) []byte {
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint64(to, p.Sequence), p.Writer)
+}
+
+func positionOf(b []byte) Position {
+	return Position{binary.BigEndian.Uint64(b), binary.BigEndian.Uint16(b[8:])}
+}
+
+// Key of a row of the log: the slot, and the position.
+const (
+	slotBytes = 2
+	keyBytes  = slotBytes + positionBytes
+)
+
+// Key returns the row of a record.
+func Key(slot uint16, p Position) []byte {
+	return p.append(binary.BigEndian.AppendUint16(make([]byte, 0, keyBytes), slot))
+}
+
+// ParseKey is the inverse of Key.
+func ParseKey(key []byte) (slot uint16, p Position, ok bool) {
+	if len(key) != keyBytes {
+		return 0, p, false
+	}
+	return binary.BigEndian.Uint16(key), positionOf(key[slotBytes:]), true
+}
+
+// CellQualifierByte begins the columns of record cells; the item's id and the position
+// follow. Each record has a column of its own: of one column only the newest cell is
+// kept, which would lose the older of two.
+const CellQualifierByte = 'r'
+
+// CellQualifier returns the column of the record cell of an item.
+func CellQualifier(item []byte, p Position) []byte {
+	q := append(make([]byte, 0, 1+len(item)+positionBytes), CellQualifierByte)
+	return p.append(append(q, item...))
+}
+
+// CellPosition returns the position of a record cell of an item; of any item, if item
+// is nil. ok is false for another column.
+func CellPosition(qualifier, item []byte) (p Position, ok bool) {
+	const idBytes = 16
+	if len(qualifier) != 1+idBytes+positionBytes || qualifier[0] != CellQualifierByte || !bytes.HasPrefix(qualifier[1:], item) {
+		return p, false
+	}
+	return positionOf(qualifier[1+idBytes:]), true
+}
+
+// CellValue is what a record cell holds: the row of the log that the record is to
+// have, and the record.
+func CellValue(slot uint16, p Position, r *Record) []byte {
+	return r.Append(append(make([]byte, 0, keyBytes+r.Bytes()), Key(slot, p)...))
+}
+
+// ParseCell takes a record cell apart.
+func ParseCell(value []byte) (key, record []byte, err error) {
+	if len(value) < keyBytes {
+		return nil, nil, errRecordText
+	}
+	return value[:keyBytes:keyBytes], value[keyBytes:], nil
+}
+
+// CellMicros is the timestamp of the cells of a record: its time.
+func CellMicros(p Position) int64 { return int64(p.Sequence/uint64(time.Millisecond)) * 1000 }

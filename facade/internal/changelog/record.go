@@ -1,0 +1,195 @@
+package changelog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Kind is what a write did to its item, in the words of DynamoDB Streams.
+type Kind byte
+
+// The kinds.
+const (
+	Insert Kind = 'I'
+	Modify Kind = 'M'
+	Remove Kind = 'R'
+)
+
+// String returns the name of the event.
+func (k Kind) String() string {
+	switch k {
+	case Insert:
+		return "INSERT"
+	case Modify:
+		return "MODIFY"
+	case Remove:
+		return "REMOVE"
+	default:
+		return fmt.Sprintf("Kind(%d)", byte(k))
+	}
+}
+
+// Image is an item of a record: the JSON text of its attributes, as answers have it,
+// and its size as DynamoDB counts it. The zero value is none.
+type Image struct {
+	JSON []byte
+	Size int
+}
+
+// ImageOf returns the image of an item, nil for none.
+func ImageOf(item attr.Item) Image {
+	if item == nil {
+		return Image{}
+	}
+	return Image{JSON: attr.AppendItemJSON(make([]byte, 0, item.JSONSizeHint()), item), Size: item.Size()}
+}
+
+// Record is a change of an item. Where it is in the log is not part of it.
+type Record struct {
+	Kind Kind
+	// Expired says that the time to live of the item was over: nobody asked for it.
+	Expired bool
+	// Origin names who wrote, where the writer said so: whoever carries changes to
+	// another place leaves out its own. "" for ordinary clients.
+	Origin string
+	Key    Image
+	// Old and New are the item before and after, as far as the log keeps them.
+	Old, New Image
+}
+
+// MaxOriginBytes bounds Record.Origin.
+const MaxOriginBytes = 255
+
+// recordVersion begins a record. One that is not known is refused, since a reader
+// that passed over it would lose a change.
+const recordVersion = 1
+
+// The flags of a record.
+const (
+	flagExpired = 1 << iota
+	flagOld
+	flagNew
+	flagsKnown = flagExpired | flagOld | flagNew
+)
+
+// Append appends the stored form of a record: version, kind, flags, the origin, the
+// key, and those images that it has, each with the size of the item before it.
+func (r *Record) Append(to []byte) []byte {
+	flags := byte(0)
+	if r.Expired {
+		flags |= flagExpired
+	}
+	if r.Old.JSON != nil {
+		flags |= flagOld
+	}
+	if r.New.JSON != nil {
+		flags |= flagNew
+	}
+	to = append(to, recordVersion, byte(r.Kind), flags)
+	to = appendText(to, []byte(r.Origin))
+	to = appendImage(to, r.Key)
+	if flags&flagOld != 0 {
+		to = appendImage(to, r.Old)
+	}
+	if flags&flagNew != 0 {
+		to = appendImage(to, r.New)
+	}
+	return to
+}
+
+// Bytes is about how many bytes the stored form has.
+func (r *Record) Bytes() int {
+	const rest = 32
+	return rest + len(r.Origin) + len(r.Key.JSON) + len(r.Old.JSON) + len(r.New.JSON)
+}
+
+func appendText(to, text []byte) []byte {
+	return append(binary.AppendUvarint(to, uint64(len(text))), text...)
+}
+
+func appendImage(to []byte, i Image) []byte {
+	return appendText(binary.AppendUvarint(to, uint64(i.Size)), i.JSON)
+}
+
+var errRecordText = errors.New("a record of the log is cut short")
+
+// ParseRecord is the inverse of Append. The images share the memory of data.
+func ParseRecord(data []byte) (r Record, err error) {
+	if len(data) < 3 {
+		return r, errRecordText
+	}
+	if data[0] != recordVersion {
+		return r, fmt.Errorf("a record of the log has version %d, only %d is known: it was written by another program", data[0], recordVersion)
+	}
+	r.Kind = Kind(data[1])
+	if r.Kind != Insert && r.Kind != Modify && r.Kind != Remove {
+		return r, fmt.Errorf("a record of the log has the unknown kind %q", data[1])
+	}
+	flags := data[2]
+	if flags&^byte(flagsKnown) != 0 {
+		return r, fmt.Errorf("a record of the log has the unknown flags %#x", flags)
+	}
+	r.Expired = flags&flagExpired != 0
+	origin, data, ok := cutText(data[3:])
+	r.Origin = string(origin)
+	if ok {
+		r.Key, data, ok = cutImage(data)
+	}
+	if ok && flags&flagOld != 0 {
+		r.Old, data, ok = cutImage(data)
+	}
+	if ok && flags&flagNew != 0 {
+		r.New, data, ok = cutImage(data)
+	}
+	if !ok || len(data) > 0 {
+		return Record{}, errRecordText
+	}
+	return r, nil
+}
+
+func cutText(data []byte) (text, rest []byte, ok bool) {
+	n, size := binary.Uvarint(data)
+	if size <= 0 || n > uint64(len(data)-size) {
+		return nil, nil, false
+	}
+	end := size + int(n)
+	return data[size:end:end], data[end:], true
+}
+
+func cutImage(data []byte) (i Image, rest []byte, ok bool) {
+	n, size := binary.Uvarint(data)
+	if size <= 0 || n > 1<<31 {
+		return i, nil, false
+	}
+	i.Size = int(n)
+	i.JSON, rest, ok = cutText(data[size:])
+	return i, rest, ok
+}
+
+// Entry is a record with its place.
+type Entry struct {
+	At Position
+	Record
+}
+
+// NewRecord returns the record of a write, with the images that a stream's view shows;
+// nil stands for no item.
+func NewRecord(view string, key, old, updated attr.Item) Record {
+	r := Record{Kind: Modify, Key: ImageOf(key)}
+	if view == "NEW_IMAGE" || view == "NEW_AND_OLD_IMAGES" {
+		r.New = ImageOf(updated)
+	}
+	if view == "OLD_IMAGE" || view == "NEW_AND_OLD_IMAGES" {
+		r.Old = ImageOf(old)
+	}
+	switch {
+	case old == nil:
+		r.Kind = Insert
+	case updated == nil:
+		r.Kind = Remove
+	}
+	return r
+}

@@ -1,0 +1,80 @@
+package partiql
+
+import "fmt"
+
+// Error is a statement that DynamoDB refuses with a ValidationException. Message
+// is DynamoDB's whole text.
+type Error struct{ Message string }
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
+
+// malformed is the error of a statement that cannot be parsed.
+func malformed(detail string) error { return refuse(msgMalformed, detail) }
+
+// The texts of DynamoDB for statements, as seen in captures of the service; those
+// behind which "believed" stands are in none.
+const (
+	msgMalformed     = "Statement wasn't well formed, can't be processed: %s"
+	msgLeftover      = "Unexpected token after expression"
+	msgSecond        = "Unexpected token after semicolon. (Only one query is allowed.)"
+	msgTerm          = "Unexpected term"
+	msgKeyword       = "Unexpected keyword"
+	msgOperator      = "Unexpected operator"
+	msgRightHand     = "Missing right-hand side expression of infix operator"
+	msgManipulation  = "Expected data manipulation"
+	msgSimplePath    = "Expected identifier for simple path"
+	msgFromOfDelete  = "Expected FROM after DELETE"
+	msgTypeName      = "Expected type name"
+	msgAndOfBetween  = "Expected AND keyword"
+	msgBehindAnd     = "Expected expression after AND"
+	msgExpected      = "Expected %s"
+	msgDotComponent  = "Invalid path dot component"
+	msgTooDeep       = "Nesting Levels have exceeded supported limits under root"
+	msgAliasing      = "Aliasing is not supported"
+	msgComponent     = "Unexpected path component at %s"
+	msgFunction      = "Unrecognized function: %s at %s"
+	msgExpression    = "Unsupported operation: %s"
+	msgExistsOutside = "EXISTS can only be used in ExecuteTransaction write requests."
+	msgToken         = "Unsupported token in expression: %s at %s"
+	msgClause        = "Unsupported clause: %s at %s" // believed
+	msgMissing       = "MISSING must be compared using IS operator"
+	msgOperatorIn    = "Unsupported operator in Condition Expression. Operator: %s"
+	msgIsType        = "Unsupported data type for IS operator: %s" // believed behind "operator"
+	msgEmptyBag      = "Empty bags are not supported"
+	msgBagType       = "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags at %s"
+	msgUnderKey      = "Unsupported data type: %s under key root at %s"
+	msgEmptyName     = "Path component cannot be an empty string"
+	msgLongSource    = "A path may contain at most 2 components in the FROM clause"
+	msgInsertIndex   = "FROM clause may only contain a single table name in data manipulation statements at %s"
+	msgJoin          = "Only select from a single table or index is supported."
+	msgNoBoolean     = "WHERE clause must contain an expression that resolves to a boolean"
+	msgKeyTwice      = "Multiple conditions on same key"
+	msgOverlap       = "Overlapping conditions with range keys are not supported in where clause"
+	msgKeyType       = "Key attribute's data type should match its data type in table's schema: Key %s"
+	msgKeyKind       = "Key value must be of type S, N, or B. Key name: %s, Key type: %s"
+	msgNoKey         = "Where clause does not contain a mandatory equality on all key attributes"
+	msgOrderWhere    = "Must have WHERE clause in the statement when using ORDER BY clause."
+	msgOrderHash     = "Must have at least one non-optional hash key condition in WHERE clause when using ORDER BY clause."
+	msgOrderKey      = "Attribute %s in ORDER BY clause must be part of the primary key"
+	msgOrderTerm     = "Argument to ORDER BY must be of type VariableReference. Type: %s at %s"
+	msgOrderSeveral  = "Must have hash key in ORDER BY clause when more than one hash key condition specified in WHERE clause." // believed
+	msgOperators     = "The expression contains too many operators; operator count: %d"
+	msgInOperands    = "The IN operator is provided with too many operands; number of operands: %d"
+	msgSetTarget     = "The first argument to %s must equal the assignment value at %s"
+	msgSetValue      = "The second argument to %s must be a value with type SET at %s"
+	msgSetCount      = "%s must have exactly two arguments at %s"
+	msgReturning     = "Invalid returning clause: RETURNING %s *. Only RETURNING ALL OLD * is allowed in DELETE statements."
+	msgParameters    = "Number of parameters in request and statement don't match."
+	msgInsertMap     = "Unsupported data type: %s" // believed
+	msgDuplicates    = "One or more parameter values were invalid: Input collection [%s] contains duplicates."
+	msgNested        = "Nesting Levels have exceeded supported limits under root"
+)
+
+// The texts about page tokens.
+const (
+	msgOtherToken   = "NextToken does not match request"
+	msgInvalidToken = "Invalid NextToken"
+)

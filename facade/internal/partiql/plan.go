@@ -1,0 +1,378 @@
+package partiql
+
+import (
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+)
+
+// Key is the key that a statement goes by: that of a table or of an index.
+type Key struct {
+	Hash expr.KeyAttribute
+	Sort expr.KeyAttribute // without a name for none
+}
+
+// Partition is one query: the items of a partition, or of a range of it.
+type Partition struct {
+	Hash attr.Value
+	Op   expr.RangeOperator
+	A, B attr.Value
+}
+
+// Plan is how a SELECT reads.
+type Plan struct {
+	Partitions []Partition // in their order; none: a scan
+	Backward   bool        // against the order of the sort key
+	Filter     *expr.Condition
+	// Loose is the filter's part outside of an OR, whose attributes an index has to
+	// hold.
+	Loose []expr.Path
+}
+
+// branch is one way in which a WHERE can hold: what it binds of the key.
+type branch struct {
+	hashes  []attr.Value // nil: it does not bind the partition
+	ranges  []Partition  // Hash is not set
+	inexact bool         // it says more of the sort key than ranges do
+	rest    []*node      // what is not of the key
+}
+
+// Plan plans a SELECT. Errors are of type *Error.
+func (b *Bound) Plan(key Key) (*Plan, error) {
+	if err := b.checkOrder(key); err != nil {
+		return nil, err
+	}
+	plan := &Plan{Filter: b.where}
+	if b.root == nil {
+		return plan, nil
+	}
+	alternatives := []*node{b.root}
+	if b.root.form == formOperator && b.root.text == "or" {
+		alternatives = b.root.args
+	}
+	bound, exact := true, true
+	var partitions []Partition
+	for _, n := range alternatives {
+		br, err := branchOf(n, key)
+		if err != nil {
+			return nil, err
+		}
+		bound = bound && br.hashes != nil
+		exact = exact && !br.inexact
+		if len(alternatives) == 1 && len(br.rest) == 0 && !br.inexact {
+			plan.Filter = nil
+		}
+		for _, n := range br.rest {
+			if len(alternatives) == 1 {
+				plan.Loose = appendPaths(plan.Loose, n)
+			}
+		}
+		for _, hash := range br.hashes {
+			p := Partition{Hash: hash}
+			if len(br.ranges) == 1 && !br.inexact {
+				p = br.ranges[0]
+				p.Hash = hash
+			}
+			partitions = append(partitions, p)
+		}
+	}
+	if !bound {
+		plan.Loose, plan.Filter = nil, b.where
+		if len(b.order) > 0 {
+			return nil, refuse(msgOrderHash)
+		}
+		return plan, nil
+	}
+	var err error
+	if plan.Partitions, err = inOrder(partitions, exact); err != nil {
+		return nil, err
+	}
+	return plan, b.direct(plan, key)
+}
+
+// checkOrder checks the terms of ORDER BY.
+func (b *Bound) checkOrder(key Key) error {
+	if len(b.order) > 0 && b.root == nil {
+		return refuse(msgOrderWhere)
+	}
+	for _, term := range b.order {
+		if term.by.form != formName {
+			kind := "PATH"
+			if term.by.form != formPath {
+				kind = "LITERAL"
+			}
+			return refuse(msgOrderTerm, kind, term.by.pos)
+		}
+		if name := term.by.text; name != key.Hash.Name && name != key.Sort.Name {
+			return refuse(msgOrderKey, name)
+		}
+	}
+	return nil
+}
+
+// direct puts the partitions of a plan into the order that ORDER BY asks for. One by
+// the partition key alone leaves their items in falling order of the sort key.
+func (b *Bound) direct(plan *Plan, key Key) error {
+	byHash, bySort := false, false
+	for _, term := range b.order {
+		if term.by.text == key.Hash.Name {
+			if byHash = true; term.descending {
+				slices.Reverse(plan.Partitions)
+			}
+		} else {
+			bySort, plan.Backward = true, term.descending
+		}
+	}
+	if len(b.order) > 0 && !byHash && len(plan.Partitions) > 1 {
+		return refuse(msgOrderSeveral)
+	}
+	if byHash && !bySort {
+		plan.Backward = true
+	}
+	return nil
+}
+
+// conjuncts appends the parts of n that all have to hold.
+func conjuncts(dst []*node, n *node) []*node {
+	if n.form == formOperator && n.text == "and" {
+		for _, arg := range n.args {
+			dst = conjuncts(dst, arg)
+		}
+		return dst
+	}
+	return append(dst, n)
+}
+
+// mirrored are the operators with their sides changed.
+var mirrored = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+var rangeOperators = map[string]expr.RangeOperator{
+	"=": expr.Equal, "<": expr.Less, "<=": expr.LessEqual, ">": expr.Greater, ">=": expr.GreaterEqual,
+	"between": expr.Between, "begins_with": expr.BeginsWith,
+}
+
+// keyTerm returns what n asks of one attribute, if it is a comparison of one with
+// values: its operator, "in" among them, and the values.
+func keyTerm(n *node) (name, operator string, values []attr.Value, ok bool) {
+	if n.negated || n.form != formOperator && (n.form != formCall || n.text != "begins_with") || len(n.args) < 2 {
+		return "", "", nil, false
+	}
+	operator = n.text
+	args := n.args
+	if operator == "in" {
+		args = append([]*node{args[0]}, args[1].args...)
+	}
+	if args[0].form != formName && len(args) == 2 && mirrored[operator] != "" {
+		args, operator = []*node{args[1], args[0]}, mirrored[operator]
+	}
+	if _, isRange := rangeOperators[operator]; !isRange && operator != "in" || args[0].form != formName {
+		return "", "", nil, false
+	}
+	for _, arg := range args[1:] {
+		if arg.form == formName || arg.form == formPath || arg.form == formCall || arg.form == formOperator {
+			return "", "", nil, false
+		}
+		values = append(values, arg.value)
+	}
+	return args[0].text, operator, values, true
+}
+
+// branchOf returns what one alternative binds.
+func branchOf(n *node, key Key) (branch, error) {
+	var br branch
+	twice := false
+	for _, part := range conjuncts(nil, n) {
+		name, operator, values, ok := keyTerm(part)
+		switch {
+		case ok && name == key.Hash.Name && (operator == "=" || operator == "in"):
+			if err := checkKeyValues(key.Hash, values); err != nil {
+				return br, err
+			}
+			twice = twice || br.hashes != nil
+			br.hashes = values
+		case ok && name == key.Sort.Name && operator != "in":
+			if err := checkKeyValues(key.Sort, values); err != nil {
+				return br, err
+			}
+			twice = twice || len(br.ranges) > 0
+			p := Partition{Op: rangeOperators[operator], A: values[0]}
+			if len(values) > 1 {
+				p.B = values[1]
+			}
+			br.ranges = append(br.ranges, p)
+		default:
+			br.rest = append(br.rest, part)
+			for _, path := range appendPaths(nil, part) {
+				br.inexact = br.inexact || key.Sort.Name != "" && path.Attribute() == key.Sort.Name
+			}
+		}
+	}
+	if twice && br.hashes != nil {
+		return br, refuse(msgKeyTwice)
+	}
+	return br, nil
+}
+
+// checkKeyValues checks values that a key attribute is compared with.
+func checkKeyValues(key expr.KeyAttribute, values []attr.Value) error {
+	for _, v := range values {
+		switch {
+		case v.Type == key.Type:
+		case v.Type == attr.S, v.Type == attr.N, v.Type == attr.B:
+			return refuse(msgKeyType, key.Name)
+		default:
+			return refuse(msgKeyKind, key.Name, v.Type)
+		}
+	}
+	return nil
+}
+
+// appendPaths appends the paths that n reads, but for those in an OR.
+func appendPaths(dst []expr.Path, n *node) []expr.Path {
+	switch {
+	case n.form == formName, n.form == formPath:
+		if path, err := pathOf(n); err == nil {
+			dst = append(dst, path)
+		}
+		return dst
+	case n.form == formOperator && n.text == "or":
+		return dst
+	}
+	for _, arg := range n.args {
+		dst = appendPaths(dst, arg)
+	}
+	return dst
+}
+
+// inOrder sorts partitions by their value and refuses items that several would
+// read. Where the ranges do not say all of the sort key, partitions are read whole,
+// and once.
+func inOrder(partitions []Partition, exact bool) ([]Partition, error) {
+	slices.SortStableFunc(partitions, func(a, b Partition) int {
+		if c, _ := attr.Compare(a.Hash, b.Hash); c != 0 {
+			return c
+		}
+		c, _ := attr.Compare(a.A, b.A)
+		return c
+	})
+	var out []Partition
+	for _, p := range partitions {
+		last := len(out) - 1
+		switch {
+		case last < 0 || !attr.Equal(out[last].Hash, p.Hash):
+			out = append(out, p)
+		case !exact:
+			out[last] = Partition{Hash: p.Hash}
+		case meet(out[last], p):
+			return nil, refuse(msgOverlap)
+		default:
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// meet reports whether two ranges of a partition, a not behind b, have a key in
+// common, as far as their bounds tell.
+func meet(a, b Partition) bool {
+	if a.Op == expr.NoRange || b.Op == expr.NoRange {
+		return true
+	}
+	low := b.A // the least of b
+	if b.Op == expr.Less || b.Op == expr.LessEqual {
+		// From the beginning: a begins before b's end.
+		c, _ := attr.Compare(a.A, b.A)
+		return a.Op != expr.Greater && a.Op != expr.Equal && a.Op != expr.GreaterEqual || c < 0 || c == 0 && a.Op != expr.Greater && b.Op == expr.LessEqual
+	}
+	r := expr.KeyRange{Op: a.Op, A: a.A, B: a.B}
+	if a.Op == expr.BeginsWith || b.Op == expr.BeginsWith {
+		return r.Matches(low) || attr.Equal(a.A, low)
+	}
+	if !r.Matches(low) {
+		return a.Op == expr.Greater && attr.Equal(a.A, low) && b.Op != expr.Equal || a.Op == expr.Greater && !attr.Equal(a.A, low)
+	}
+	if b.Op == expr.Greater {
+		c, _ := attr.Compare(a.A, low)
+		switch {
+		case a.Op == expr.Equal:
+			return false
+		case a.Op == expr.LessEqual:
+			return c > 0
+		case a.Op == expr.Between:
+			c, _ = attr.Compare(a.B, low)
+			return c > 0
+		}
+	}
+	return true
+}
+
+// Single returns the key of the one item that a statement names by equalities, and
+// whether it is no more than that.
+func (b *Bound) Single(key Key) (item attr.Item, alone, ok bool) {
+	plan, err := b.planOne(key)
+	if err != nil {
+		return nil, false, false
+	}
+	return plan.key, len(plan.rest) == 0, true
+}
+
+// single is a WHERE that names one item.
+type single struct {
+	key  attr.Item
+	rest []*node
+}
+
+// planOne finds an equality on each key attribute at the top of the WHERE. IN with
+// one value is one.
+func (b *Bound) planOne(key Key) (single, error) {
+	s := single{key: attr.Item{}}
+	if b.root == nil {
+		return s, refuse(msgNoKey)
+	}
+	want := []expr.KeyAttribute{key.Hash}
+	if key.Sort.Name != "" {
+		want = append(want, key.Sort)
+	}
+	twice := false
+	for _, part := range conjuncts(nil, b.root) {
+		name, operator, values, ok := keyTerm(part)
+		i := slices.IndexFunc(want, func(k expr.KeyAttribute) bool { return k.Name == name })
+		if !ok || i < 0 || operator != "=" && (operator != "in" || len(values) != 1 || b.Kind != Select) {
+			s.rest = append(s.rest, part)
+			continue
+		}
+		_, there := s.key[name]
+		twice = twice || there
+		s.key[name] = values[0]
+	}
+	if len(s.key) < len(want) {
+		return s, refuse(msgNoKey)
+	}
+	for _, k := range want {
+		if err := checkKeyValues(k, []attr.Value{s.key[k.Name]}); err != nil {
+			return s, err
+		}
+	}
+	if twice {
+		return s, refuse(msgKeyTwice)
+	}
+	return s, nil
+}
+
+// Target returns the key of the item that an UPDATE, a DELETE or an EXISTS is
+// about, and the rest of its WHERE as a condition, nil for none. Errors are of type
+// *Error.
+func (b *Bound) Target(key Key) (attr.Item, *expr.Condition, error) {
+	s, err := b.planOne(key)
+	if err != nil || len(s.rest) == 0 {
+		return s.key, nil, err
+	}
+	return s.key, b.where, nil // the equalities hold of the item
+}
+
+// Where is the whole WHERE as a condition, nil for none.
+func (b *Bound) Where() *expr.Condition { return b.where }
+
+// Ordered reports whether there is an ORDER BY.
+func (b *Bound) Ordered() bool { return len(b.order) > 0 }

@@ -1,0 +1,83 @@
+package streams
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"hash/crc32"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+)
+
+// IteratorAge is how long an iterator can be used.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetShardIterator.html
+const IteratorAge = 15 * time.Minute
+
+// Iterator is a place in a shard. It holds all that there is to know, so that it can be
+// used after a restart.
+type Iterator struct {
+	Table, TableID, Label string
+	Shard                 Shard
+	From                  changelog.Position // the first that is read
+	Trims                 bool               // where it begins may be trimmed
+	Issued                int64              // milliseconds
+}
+
+const iteratorVersion = 1
+
+// String returns the text that clients get: base64 of the version, the members, and
+// a checksum.
+func (it Iterator) String() string {
+	b := []byte{iteratorVersion, 0}
+	if it.Trims {
+		b[1] = 1
+	}
+	for _, text := range []string{it.Table, it.TableID, it.Label} {
+		b = tabledef.AppendBytes(b, []byte(text))
+	}
+	for _, n := range []uint64{it.Shard.Generation, uint64(it.Shard.Slot), it.From.Sequence, uint64(it.From.Writer), uint64(it.Issued)} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b)))
+}
+
+// ParseIterator is the inverse of String.
+func ParseIterator(text string) (it Iterator, ok bool) {
+	b, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil || len(b) < 6 {
+		return it, false
+	}
+	b, sum := b[:len(b)-4], binary.BigEndian.Uint32(b[len(b)-4:])
+	if crc32.ChecksumIEEE(b) != sum || b[0] != iteratorVersion {
+		return it, false
+	}
+	it.Trims = b[1] == 1
+	b = b[2:]
+	for _, to := range []*string{&it.Table, &it.TableID, &it.Label} {
+		var part []byte
+		if part, b, ok = tabledef.CutBytes(b); !ok {
+			return it, false
+		}
+		*to = string(part)
+	}
+	const numbers = 5
+	if len(b) != 8*numbers {
+		return it, false
+	}
+	var n [numbers]uint64
+	for i := range n {
+		n[i] = binary.BigEndian.Uint64(b[8*i:])
+	}
+	if n[1] > 1<<16 || n[3] >= 1<<16 {
+		return it, false
+	}
+	it.Shard, it.From = Shard{n[0], int(n[1])}, changelog.Position{Sequence: n[2], Writer: uint16(n[3])}
+	it.Issued = int64(n[4])
+	return it, true
+}
+
+// Expired reports whether an iterator is too old to be used.
+func (it Iterator) Expired(now time.Time) bool {
+	return now.UnixMilli()-it.Issued >= IteratorAge.Milliseconds()
+}

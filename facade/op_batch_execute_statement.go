@@ -1,0 +1,181 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
+	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// batchExecuteStatementInput is the request of BatchExecuteStatement.
+type batchExecuteStatementInput struct {
+	Statements             []batchStatement
+	ReturnConsumedCapacity *string
+}
+
+// batchStatement is one statement of a batch.
+type batchStatement struct {
+	statementInput
+	ConsistentRead *wire.Flag
+}
+
+// batchExecuteStatementOutput is the answer of BatchExecuteStatement: one response
+// for each statement, in order.
+type batchExecuteStatementOutput struct {
+	Responses        []batchStatementResponse
+	ConsumedCapacity []*capacity.Consumed `json:",omitzero"`
+}
+
+type batchStatementResponse struct {
+	Error     *batchStatementError `json:",omitzero"`
+	TableName *string              `json:",omitzero"`
+	Item      *wire.Item           `json:",omitzero"`
+}
+
+type batchStatementError struct {
+	Code    string
+	Message string
+	Item    *wire.Item `json:",omitzero"`
+}
+
+// batchSlot is a statement of a batch, and why it fails.
+type batchSlot struct {
+	*statement
+	consistent bool
+	err        error
+}
+
+// batchExecuteStatement does up to 25 statements, all reads or all writes, each by
+// itself.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
+func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStatementInput) (*batchExecuteStatementOutput, error) {
+	v := s.validator("BatchExecuteStatement")
+	v.returnOptions(in.ReturnConsumedCapacity, nil)
+	v.statementCount("Statements", in.Statements == nil, len(in.Statements), maxBatchStatements)
+	for i := range in.Statements {
+		in.Statements[i].constraints(v, "Statements."+strconv.Itoa(i+1)+".member.")
+	}
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	for i := range in.Statements {
+		if err := in.Statements[i].checkParameters(v); err != nil {
+			return nil, err
+		}
+	}
+	slots := make([]batchSlot, len(in.Statements))
+	var reads, writes bool
+	seen := map[string]bool{}
+	for i := range in.Statements {
+		slot := &slots[i]
+		slot.consistent = in.Statements[i].ConsistentRead.IsTrue()
+		if slot.statement, slot.err = v.parseStatement(&in.Statements[i].statementInput); slot.err != nil {
+			continue
+		}
+		writes, reads = writes || slot.writes(), reads || !slot.writes()
+		if slot.err = s.aimSlot(ctx, v, slot); slot.err != nil {
+			continue
+		}
+		id := slot.table.ID + string(attr.AppendItemJSON(nil, slot.key))
+		if seen[id] {
+			return nil, validationError(msgDuplicateKeys)
+		}
+		seen[id] = true
+	}
+	if reads && writes {
+		return nil, validationError(msgBatchReadsAndWrites)
+	}
+	tallies, failed, tables := map[string]*capacity.Tally{}, map[string]float64{}, map[string]*tabledef.Table{}
+	out := &batchExecuteStatementOutput{Responses: make([]batchStatementResponse, len(slots))}
+	for i := range slots {
+		slot := &slots[i]
+		var tally capacity.Tally
+		var shown attr.Item
+		if slot.err == nil {
+			shown, tally, slot.err = s.doSlot(ctx, v, slot, capacity.Wanted(in.ReturnConsumedCapacity))
+		}
+		out.Responses[i] = slot.response(shown)
+		if slot.statement == nil || slot.table == nil {
+			continue
+		}
+		name := slot.Table
+		if tables[name] = slot.table; tallies[name] == nil {
+			tallies[name] = &capacity.Tally{}
+		}
+		switch e, ok := asError(slot.err); {
+		case slot.err == nil:
+			tallies[name].Add(tally)
+		case ok && (e.Code == wire.CodeConditionalCheckFailed || e.Code == wire.CodeDuplicateItem):
+			failed[name] += capacity.WriteUnits(slot.old, nil)
+		}
+	}
+	if capacity.Wanted(in.ReturnConsumedCapacity) {
+		for _, name := range sortedKeys(tallies) {
+			report := tallies[name].Report(name, tables[name], in.ReturnConsumedCapacity)
+			report.CapacityUnits += wire.Double(failed[name])
+			out.ConsumedCapacity = append(out.ConsumedCapacity, report)
+		}
+	}
+	return out, nil
+}
+
+// statementCount checks how many statements a request has.
+func (v *validator) statementCount(member string, absent bool, n, most int) {
+	switch {
+	case absent:
+		v.required(member, false)
+	case n == 0:
+		v.fail(member, "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
+	case n > most:
+		v.fail(member, "'["+strconv.Itoa(n)+" statements]'", fmt.Sprintf(msgMemberMaxLength, most))
+	}
+}
+
+// aimSlot finds the table and the item of a statement of a batch.
+func (s *Server) aimSlot(ctx context.Context, v *validator, slot *batchSlot) error {
+	if slot.Kind == partiql.Exists {
+		return validationError(msgExistsOutside)
+	}
+	if err := s.resolve(ctx, slot.statement, slot.consistent); err != nil {
+		return err
+	}
+	if slot.writes() {
+		return slot.aim(v)
+	}
+	key, _, ok := slot.Single(slot.statementKey())
+	if !ok || slot.index != nil {
+		return validationError(msgBatchSelectKey)
+	}
+	slot.key = key
+	return keyrules.CheckKey(slot.table.Key, key)
+}
+
+// doSlot does a statement of a batch and returns what its response shows.
+func (s *Server) doSlot(ctx context.Context, v *validator, slot *batchSlot, counted bool) (attr.Item, capacity.Tally, error) {
+	if slot.writes() {
+		return s.write(ctx, v, slot.statement, counted)
+	}
+	item, shown, _, err := s.read(ctx, slot.statement, false)
+	return shown, capacity.Tally{Table: capacity.ReadUnits(item.Size(), slot.consistent)}, err
+}
+
+// response is what a batch answers for a statement.
+func (slot *batchSlot) response(shown attr.Item) batchStatementResponse {
+	r := batchStatementResponse{Item: wire.OptionalItem(shown)}
+	if slot.err == nil {
+		r.TableName = &slot.Table
+		return r
+	}
+	code, e := statementCode(slot.err)
+	r.Error = &batchStatementError{Code: code, Message: e.Message, Item: wire.OptionalItem(e.Item)}
+	if e.Code != wire.CodeValidation && slot.statement != nil {
+		r.TableName = &slot.Table
+	}
+	return r
+}

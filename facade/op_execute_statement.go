@@ -1,0 +1,332 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
+	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+// executeStatementInput is the request of ExecuteStatement.
+type executeStatementInput struct {
+	statementInput
+	ConsistentRead         *wire.Flag
+	NextToken              *string
+	ReturnConsumedCapacity *string
+	Limit                  *int32
+}
+
+// executeStatementOutput is the answer of ExecuteStatement.
+type executeStatementOutput struct {
+	begun            wire.Writer // with the items
+	NextToken        *string
+	LastEvaluatedKey *wire.Item
+	ConsumedCapacity *capacity.Consumed
+}
+
+func (out *executeStatementOutput) WriteJSON(w *wire.Writer) {
+	*w = out.begun
+	wire.Optional(w, "NextToken", out.NextToken)
+	w.Item("LastEvaluatedKey", out.LastEvaluatedKey)
+	wire.Optional(w, "ConsumedCapacity", out.ConsumedCapacity)
+}
+
+// items writes the items of an answer that has one at most.
+func (out *executeStatementOutput) items(item attr.Item) error {
+	if item != nil {
+		out.begun.Reserve(item.JSONSizeHint())
+	}
+	out.begun.BeginList("Items")
+	if item != nil {
+		if _, err := out.begun.Element(layout.Decoded(item).AppendJSON); err != nil {
+			return err
+		}
+	}
+	out.begun.EndList()
+	return nil
+}
+
+// executeStatement does one statement of PartiQL: what the ordinary operation does
+// that says the same.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExecuteStatement.html
+func (s *Server) executeStatement(ctx context.Context, in *executeStatementInput) (*executeStatementOutput, error) {
+	v := s.validator("ExecuteStatement")
+	v.enum("ReturnValuesOnConditionCheckFailure", in.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
+	v.atLeast("Limit", in.Limit, 1)
+	in.textConstraints(v, "")
+	v.returnOptions(in.ReturnConsumedCapacity, nil)
+	in.parameterConstraints(v, "")
+	if token := in.NextToken; token != nil {
+		switch n := utf8.RuneCountInString(*token); {
+		case n < 1:
+			v.fail("NextToken", quoted(*token), fmt.Sprintf(msgMemberMinLength, 1))
+		case n > maxNextTokenChars:
+			v.fail("NextToken", quoted(*token), fmt.Sprintf(msgMemberMaxLength, maxNextTokenChars))
+		}
+	}
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	if err := in.checkParameters(v); err != nil {
+		return nil, err
+	}
+	st, err := v.parseStatement(&in.statementInput)
+	switch {
+	case err != nil:
+		return nil, err
+	case st.Kind == partiql.Exists:
+		return nil, validationError(msgExistsOutside)
+	case st.writes() && in.NextToken != nil:
+		return nil, validationError(msgTokenOfWrite)
+	}
+	if err := s.resolve(ctx, st, in.ConsistentRead.IsTrue()); err != nil {
+		return nil, err
+	}
+	if st.writes() {
+		return s.executeWrite(ctx, v, st, in)
+	}
+	return s.executeSelect(ctx, v, st, in)
+}
+
+func (s *Server) executeWrite(ctx context.Context, v *validator, st *statement, in *executeStatementInput) (*executeStatementOutput, error) {
+	if err := st.aim(v); err != nil {
+		return nil, err
+	}
+	returned, tally, err := s.write(ctx, v, st, capacity.Wanted(in.ReturnConsumedCapacity))
+	if e, ok := asError(err); ok && e.Code == wire.CodeDuplicateItem {
+		return nil, badRequest(e.Code, e.Message) // the exception has no item
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &executeStatementOutput{ConsumedCapacity: tally.Report(st.Table, st.table, in.ReturnConsumedCapacity)}
+	return out, out.items(returned)
+}
+
+// executeSelect reads one item by its key as GetItem does, partitions as Query does,
+// or all as Scan does.
+func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement, in *executeStatementInput) (*executeStatementOutput, error) {
+	if in.NextToken == nil && !st.Ordered() { // what is no more than a key has no need of a plan
+		if out, err := s.selectOne(ctx, st, in, true); out != nil || err != nil {
+			return out, err
+		}
+	}
+	plan, err := st.Plan(st.statementKey())
+	if err != nil {
+		return nil, v.statementError(err)
+	}
+	if in.NextToken == nil {
+		if out, err := s.selectOne(ctx, st, in, false); out != nil || err != nil {
+			return out, err
+		}
+	}
+	r := &selectRead{statement: st, in: in, plan: plan, page: &readPlan{
+		v: v, table: st.table, index: st.index, filter: plan.Filter, in: &readInput{ConsistentRead: in.ConsistentRead},
+	}}
+	if err := st.checkPaths(); err != nil {
+		return nil, err
+	}
+	if err := r.checkProjected(); err != nil {
+		return nil, err
+	}
+	r.identity = partiql.Identity(st.table.ID, st.text, st.parameters)
+	if in.NextToken != nil {
+		if r.next, err = partiql.DecodeNext(*in.NextToken, r.identity, st.parameters); err != nil {
+			return nil, v.statementError(err)
+		}
+		if !r.startsInside() {
+			return nil, validationError(msgNextToken)
+		}
+	}
+	out := &executeStatementOutput{}
+	out.begun.Begin(s.pages.Take())
+	out.begun.BeginList("Items")
+	if err := s.selectPage(ctx, r, out); err != nil {
+		return nil, err
+	}
+	out.begun.EndList()
+	out.ConsumedCapacity = r.tally.Report(st.Table, st.table, in.ReturnConsumedCapacity)
+	return out, nil
+}
+
+// selectOne answers a SELECT of one item, nil for any other; see read.
+func (s *Server) selectOne(ctx context.Context, st *statement, in *executeStatementInput, only bool) (*executeStatementOutput, error) {
+	item, shown, ok, err := s.read(ctx, st, only)
+	if err != nil || !ok {
+		return nil, err
+	}
+	tally := capacity.Tally{Table: capacity.ReadUnits(item.Size(), in.ConsistentRead.IsTrue())}
+	out := &executeStatementOutput{ConsumedCapacity: tally.Report(st.Table, st.table, in.ReturnConsumedCapacity)}
+	return out, out.items(shown)
+}
+
+// selectRead is a SELECT that reads a page.
+type selectRead struct {
+	*statement
+	in       *executeStatementInput
+	plan     *partiql.Plan
+	page     *readPlan
+	identity [32]byte
+	next     partiql.Next
+	tally    capacity.Tally
+	scanned  int
+	bytes    int // of the page
+}
+
+// checkProjected checks that an index has what the SELECT wants of it, and decides
+// whether a local one must fetch.
+func (r *selectRead) checkProjected() error {
+	if r.index == nil || r.index.Projection == tabledef.ProjectAll {
+		return nil
+	}
+	columns := make([]expr.Path, len(r.Columns))
+	for i, c := range r.Columns {
+		columns[i] = c.Path
+	}
+	missing := r.page.unprojected(columns)
+	if len(r.plan.Partitions) > 0 && r.index.Global {
+		missing = append(missing, r.page.unprojected(r.plan.Loose)...)
+	}
+	switch {
+	case len(missing) > 0 && r.index.Global:
+		return validationError(fmt.Sprintf(msgNotProjected, r.index.Name, strings.Join(missing, ", ")))
+	case len(missing) > 0:
+		r.page.fetch = true
+		all := "ALL_ATTRIBUTES"
+		r.page.in.Select = &all
+	case !r.index.Global && r.plan.Filter != nil && len(r.page.unprojected(r.plan.Filter.Paths())) > 0:
+		r.page.fetch = true
+	}
+	return nil
+}
+
+// startsInside reports whether the place of a token is one of the plan's.
+func (r *selectRead) startsInside() bool {
+	partitions := r.plan.Partitions
+	if r.next.Partition >= max(1, len(partitions)) {
+		return false
+	}
+	if r.next.Last == nil {
+		return true
+	}
+	if keyrules.CheckKey(r.table.Key, r.table.Key.KeyOf(r.next.Last)) != nil {
+		return false
+	}
+	for _, a := range r.page.key().Attributes() {
+		if r.next.Last[a.Name].Type != a.Type {
+			return false
+		}
+	}
+	return len(partitions) == 0 || attr.Equal(r.next.Last[r.statementKey().Hash.Name], partitions[r.next.Partition].Hash)
+}
+
+// selectPage reads until the limit of items or of bytes, both counted before the
+// filter, and says where the next page begins.
+func (s *Server) selectPage(ctx context.Context, r *selectRead, out *executeStatementOutput) error {
+	if len(r.plan.Partitions) == 0 {
+		_, err := s.selectItems(ctx, r, s.store.Scan(ctx, r.table, r.index, 0, 1, r.next.Last), out)
+		return err
+	}
+	for ; r.next.Partition < len(r.plan.Partitions); r.next.Partition++ {
+		p := r.plan.Partitions[r.next.Partition]
+		condition := tabledef.Condition{KeyCondition: lens.KeyCondition{Hash: p.Hash, Op: rangeOp(p.Op), A: p.A, B: p.B}}
+		items := s.store.Query(ctx, r.table, r.index, condition, !r.plan.Backward, r.next.Last)
+		full, err := s.selectItems(ctx, r, items, out)
+		if full || err != nil {
+			return err
+		}
+		r.next.Last = nil
+	}
+	return nil
+}
+
+// selectItems reads one partition, or a whole table. It reports whether the page is
+// full.
+func (s *Server) selectItems(ctx context.Context, r *selectRead, items iter.Seq2[layout.Stored, error], out *executeStatementOutput) (full bool, err error) {
+	asItIs := r.page.filter == nil && r.Columns == nil && !r.page.fetch
+	bytes := 0
+	for entry, err := range items {
+		size := 0
+		switch {
+		case err != nil:
+		case asItIs:
+			size, err = out.begun.Element(entry.AppendJSON)
+		default:
+			var found selection
+			if found, err = s.selectOf(ctx, r.page, entry); err != nil {
+				break
+			}
+			size = found.entryBytes
+			if r.page.fetch {
+				r.bytes += found.fetchedBytes
+				r.tally.Table += capacity.ReadUnits(found.fetchedBytes, r.in.ConsistentRead.IsTrue())
+			}
+			if found.item != nil {
+				_, err = out.begun.Element(layout.Decoded(r.show(found.item)).AppendJSON)
+			}
+		}
+		if err != nil {
+			return false, err
+		}
+		r.scanned++
+		bytes += size
+		r.bytes += size
+		if r.in.Limit != nil && r.scanned >= int(*r.in.Limit) || r.bytes >= maxPageBytes {
+			full = true
+			r.endPage(entry, out)
+			break
+		}
+	}
+	units := capacity.ReadUnits(bytes, r.in.ConsistentRead.IsTrue())
+	if r.index != nil {
+		r.tally.AddIndex(r.index.Name, units)
+	} else {
+		r.tally.Table += units
+	}
+	return full, nil
+}
+
+// endPage says where the next page begins, unless there is none: partitions of one
+// item end with it.
+func (r *selectRead) endPage(entry layout.Stored, out *executeStatementOutput) {
+	next := partiql.Next{Partition: r.next.Partition, Last: r.page.lastKey(entry)}
+	out.LastEvaluatedKey = &wire.Item{Item: next.Last}
+	if len(r.plan.Partitions) > 0 && r.page.returnsOne() {
+		next = partiql.Next{Partition: r.next.Partition + 1}
+		if next.Partition == len(r.plan.Partitions) {
+			out.LastEvaluatedKey = nil
+			return
+		}
+	}
+	token := next.Encode(r.identity)
+	out.NextToken = &token
+}
+
+// statementCode is the code of an error in the slot of a batch.
+func statementCode(err error) (code string, e *Error) {
+	e, ok := asError(err)
+	if !ok {
+		if e = foreignError(err); errors.Is(err, context.Canceled) {
+			return "InternalServerError", e
+		}
+	}
+	switch e.Code {
+	case wire.CodeValidation:
+		return reasonValidation, e
+	case wire.CodeInternalServerError, wire.CodeServiceUnavailable:
+		return "InternalServerError", e
+	}
+	return strings.TrimSuffix(e.Code, "Exception"), e
+}

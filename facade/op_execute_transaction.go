@@ -1,0 +1,235 @@
+package facade
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
+	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// executeTransactionInput is the request of ExecuteTransaction.
+type executeTransactionInput struct {
+	TransactStatements     []statementInput
+	ClientRequestToken     *string
+	ReturnConsumedCapacity *string
+}
+
+// executeTransactionOutput is the answer of ExecuteTransaction: one response for
+// each read, none for writes.
+type executeTransactionOutput struct {
+	Responses        []itemResponse
+	ConsumedCapacity []*capacity.Consumed `json:",omitzero"`
+}
+
+// executeTransaction does up to 100 statements, all or none: all reads, as
+// TransactGetItems, or all writes and conditions, as TransactWriteItems.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExecuteTransaction.html
+func (s *Server) executeTransaction(ctx context.Context, in *executeTransactionInput) (*executeTransactionOutput, error) {
+	v := s.validator("ExecuteTransaction")
+	statements, err := v.transactStatements(in)
+	if err != nil {
+		return nil, err
+	}
+	writes := statements[0].writes()
+	for _, st := range statements {
+		if st.writes() != writes {
+			return nil, validationError(msgTransactReadsAndWrites)
+		}
+	}
+	seen := map[string]bool{}
+	for i, st := range statements {
+		if err := s.aimInTransaction(ctx, v, st); err != nil {
+			if e, ok := asError(err); ok && e.Code == wire.CodeResourceNotFound {
+				reasons := make([]CancellationReason, len(statements))
+				for j := range reasons {
+					reasons[j].Code = reasonNone
+				}
+				reasons[i] = CancellationReason{Code: "ResourceNotFound", Message: e.Message}
+				return nil, transactionCanceledError(reasons)
+			}
+			return nil, inTransactStatement(i, err)
+		}
+		if err := checkOnce(seen, st.table, st.key); err != nil {
+			return nil, err
+		}
+	}
+	if writes {
+		return s.transactStatementWrites(ctx, v, in, statements)
+	}
+	return s.transactStatementReads(ctx, v, in, statements)
+}
+
+// inTransactStatement says which statement an error is of.
+func inTransactStatement(i int, err error) error {
+	if e, ok := asError(err); ok && e.Code == wire.CodeValidation {
+		return validationError(fmt.Sprintf(msgTransactStatement, i, e.Message))
+	}
+	return err
+}
+
+// transactStatements checks what does not depend on the tables.
+func (v *validator) transactStatements(in *executeTransactionInput) ([]*statement, error) {
+	if token := in.ClientRequestToken; token != nil {
+		switch n := utf8.RuneCountInString(*token); {
+		case n < 1:
+			v.fail("ClientRequestToken", quoted(*token), fmt.Sprintf(msgMemberMinLength, 1))
+		case n > maxRequestTokenChars:
+			v.fail("ClientRequestToken", quoted(*token), fmt.Sprintf(msgMemberMaxLength, maxRequestTokenChars))
+		}
+	}
+	v.statementCount("TransactStatements", in.TransactStatements == nil, len(in.TransactStatements), maxTransactItems)
+	for i := range in.TransactStatements {
+		in.TransactStatements[i].constraints(v, "TransactStatements."+strconv.Itoa(i+1)+".member.")
+	}
+	v.returnOptions(in.ReturnConsumedCapacity, nil)
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	for i := range in.TransactStatements {
+		if err := in.TransactStatements[i].checkParameters(v); err != nil {
+			return nil, err
+		}
+	}
+	statements := make([]*statement, len(in.TransactStatements))
+	for i := range in.TransactStatements {
+		st, err := v.parseStatement(&in.TransactStatements[i])
+		switch {
+		case err != nil:
+		case st.ExistsAlone:
+			err = validationError(msgExistsAlone)
+		case st.Returning != "":
+			err = validationError(msgTransactReturning)
+		case !st.writes() && st.Index != "":
+			err = validationError(msgTransactIndex)
+		}
+		if err != nil {
+			return nil, inTransactStatement(i, err)
+		}
+		statements[i] = st
+	}
+	return statements, nil
+}
+
+// aimInTransaction finds the table and the item of a statement.
+func (s *Server) aimInTransaction(ctx context.Context, v *validator, st *statement) error {
+	if err := s.resolve(ctx, st, true); err != nil {
+		return err
+	}
+	if st.Kind != partiql.Select {
+		err := st.aim(v)
+		if st.Kind == partiql.Exists && (st.key == nil || err == nil && st.condition == nil) {
+			return validationError(msgExistsAlone)
+		}
+		return err
+	}
+	key, _, ok := st.Single(st.statementKey())
+	if !ok {
+		return validationError(msgTransactSelectKey)
+	}
+	st.key = key
+	if err := st.checkPaths(); err != nil {
+		return err
+	}
+	return keyrules.CheckKey(st.table.Key, key)
+}
+
+func (s *Server) transactStatementWrites(ctx context.Context, v *validator, in *executeTransactionInput, statements []*statement) (*executeTransactionOutput, error) {
+	actions := make([]checkedAction, len(statements))
+	changes := make([]*store.Change, len(statements))
+	for i, st := range statements {
+		actions[i] = checkedAction{
+			transactAction: &transactAction{TableName: &st.Table}, table: st.table,
+			change: store.Change{Table: st.table, Key: st.key, Check: st.Kind == partiql.Exists, Fn: st.apply},
+		}
+		if st.Kind == partiql.Exists {
+			actions[i].kind = actionCheck
+		}
+		changes[i] = &actions[i].change
+	}
+	var req store.RequestToken
+	if in.ClientRequestToken != nil {
+		req.Token, req.Hash = *in.ClientRequestToken, hashStatements(statements)
+	}
+	committed, replayed, err := s.store.Transact(ctx, req, changes)
+	if err != nil {
+		return nil, err
+	}
+	if !committed {
+		errs := make([]error, len(changes))
+		for i, ch := range changes {
+			errs[i] = ch.Err
+		}
+		return nil, v.canceled(errs)
+	}
+	out := &executeTransactionOutput{Responses: []itemResponse{}}
+	if capacity.Wanted(in.ReturnConsumedCapacity) {
+		out.ConsumedCapacity, err = s.transactCapacity(ctx, actions, replayed, in.ReturnConsumedCapacity)
+	}
+	return out, err
+}
+
+// hashStatements makes equal requests recognizable.
+func hashStatements(statements []*statement) (hash [32]byte) {
+	h := sha256.New()
+	for _, st := range statements {
+		text := appendText([]byte("Statement"), st.text)
+		text = strconv.AppendBool(text, st.returnOld)
+		text = append(strconv.AppendInt(text, int64(len(st.parameters)), 10), ':')
+		for _, p := range st.parameters {
+			text = attr.AppendJSON(text, p)
+		}
+		h.Write(text)
+	}
+	h.Sum(hash[:0])
+	return hash
+}
+
+func (s *Server) transactStatementReads(ctx context.Context, v *validator, in *executeTransactionInput, statements []*statement) (*executeTransactionOutput, error) {
+	reads := make([]*store.ItemRead, len(statements))
+	for i, st := range statements {
+		reads[i] = &store.ItemRead{Table: st.table, Key: st.key}
+	}
+	ok, err := s.store.Snapshot(ctx, reads)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		errs := make([]error, len(reads))
+		for i, r := range reads {
+			errs[i] = r.Err
+		}
+		return nil, v.canceled(errs)
+	}
+	out := &executeTransactionOutput{Responses: make([]itemResponse, len(reads))}
+	tallies, tables := map[string]*capacity.Tally{}, map[string]*tabledef.Table{}
+	totalBytes := 0
+	for i, r := range reads {
+		st := statements[i]
+		totalBytes += r.Item.Size()
+		if tables[st.Table] = r.Table; tallies[st.Table] == nil {
+			tallies[st.Table] = &capacity.Tally{}
+		}
+		tallies[st.Table].Table += 2 * capacity.ReadUnits(r.Item.Size(), true)
+		if r.Item != nil && st.Where().Eval(r.Item) {
+			out.Responses[i].Item = wire.OptionalItem(st.show(r.Item))
+		}
+	}
+	if totalBytes > maxTransactBytes {
+		return nil, validationError(msgTransactReadTooMuch)
+	}
+	if capacity.Wanted(in.ReturnConsumedCapacity) {
+		for _, name := range sortedKeys(tallies) {
+			out.ConsumedCapacity = append(out.ConsumedCapacity, tallies[name].ReportReads(name, tables[name], in.ReturnConsumedCapacity))
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,71 @@
+package facade
+
+import (
+	"context"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
+	"github.com/tabletop-emu/tabletop/facade/internal/streams"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+type getRecordsInput struct {
+	ShardIterator *string
+	Limit         *int32
+}
+
+// getRecords returns the records of a shard from an iterator on.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetRecords.html
+func (s *Server) getRecords(ctx context.Context, in *getRecordsInput) (*streams.Records, error) {
+	v := s.validator("GetRecords")
+	v.required("ShardIterator", in.ShardIterator != nil)
+	v.length("ShardIterator", in.ShardIterator, 1, maxShardIterator)
+	limit := v.page(in.Limit, maxRecords)
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	it, ok := streams.ParseIterator(*in.ShardIterator)
+	if !ok {
+		return nil, validationError(msgInvalidIterator)
+	}
+	now := s.opts.Now()
+	if it.Expired(now) {
+		return nil, badRequest(wire.CodeExpiredIterator, msgExpiredIterator)
+	}
+	of, err := s.streamOf(ctx, it.Table, it.TableID, it.Label)
+	if err != nil {
+		return nil, err
+	}
+	if of.t == nil {
+		return nil, resourceNotFoundError(msgResourceNotFound)
+	}
+	from := it.From
+	if from.Sequence < of.Trim {
+		if !it.Trims {
+			return nil, badRequest(wire.CodeTrimmedData, msgTrimmedData)
+		}
+		from = changelog.Position{Sequence: of.Trim}
+	}
+	end := of.End(it.Shard)
+	before := min(end, of.Floor)
+	out := &streams.Records{View: of.View, Region: s.opts.Region, TableID: of.t.ID, Complete: before}
+	next := changelog.Position{Sequence: max(before, from.Sequence)}
+	size := 0
+	for r, err := range s.store.ReadLog(ctx, of.t.Log, uint16(it.Shard.Slot), from, before, limit+1) {
+		if err != nil {
+			return nil, err
+		}
+		size += r.Key.Size + r.Old.Size + r.New.Size
+		if len(out.Records) == limit || size > maxRecordsBytes && len(out.Records) > 0 {
+			next = r.At
+			out.Complete = r.At.Sequence
+			break
+		}
+		out.Records = append(out.Records, r)
+	}
+	if next.Sequence < end {
+		it.From, it.Issued, it.Trims = next, now.UnixMilli(), false
+		text := it.String()
+		out.Next = &text
+	}
+	return out, nil
+}

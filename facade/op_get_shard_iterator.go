@@ -1,0 +1,70 @@
+package facade
+
+import (
+	"context"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
+	"github.com/tabletop-emu/tabletop/facade/internal/streams"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+type shardIteratorInput struct {
+	StreamARN         *string `json:"StreamArn"`
+	ShardID           *string `json:"ShardId"`
+	ShardIteratorType *string
+	SequenceNumber    *string
+}
+
+type shardIteratorOutput struct{ ShardIterator string }
+
+// getShardIterator returns where reading a shard begins.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetShardIterator.html
+func (s *Server) getShardIterator(ctx context.Context, in *shardIteratorInput) (*shardIteratorOutput, error) {
+	v := s.validator("GetShardIterator")
+	v.required("StreamArn", in.StreamARN != nil)
+	v.length("StreamArn", in.StreamARN, minStreamARN, maxStreamARN)
+	v.required("ShardId", in.ShardID != nil)
+	v.length("ShardId", in.ShardID, minShardID, maxShardID)
+	v.required("ShardIteratorType", in.ShardIteratorType != nil)
+	v.enum("ShardIteratorType", in.ShardIteratorType, "AFTER_SEQUENCE_NUMBER", "LATEST", "AT_SEQUENCE_NUMBER", "TRIM_HORIZON")
+	v.length("SequenceNumber", in.SequenceNumber, minSequence, maxSequence)
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	kind := *in.ShardIteratorType
+	numbered := kind == "AT_SEQUENCE_NUMBER" || kind == "AFTER_SEQUENCE_NUMBER"
+	switch {
+	case numbered && in.SequenceNumber == nil:
+		return nil, validationError(msgSequenceMissing)
+	case !numbered && in.SequenceNumber != nil:
+		return nil, validationError(msgSequenceNotTaken)
+	}
+	o, err := s.stream(ctx, *in.StreamARN)
+	if err != nil {
+		return nil, err
+	}
+	sh, ok := o.Find(*in.ShardID)
+	if !ok {
+		return nil, resourceNotFoundError(msgShardNotFound)
+	}
+	it := streams.Iterator{Table: o.t.Name, TableID: o.t.ID, Label: o.Stream.Label, Shard: sh, Issued: s.opts.Now().UnixMilli()}
+	switch {
+	case kind == "TRIM_HORIZON":
+		it.From, it.Trims = changelog.Position{Sequence: o.Begin(sh)}, true
+	case kind == "LATEST":
+		it.From = changelog.Position{Sequence: min(max(o.Floor, o.Begin(sh)), o.End(sh))}
+		it.Trims = true
+	default:
+		var ok bool
+		if it.From, ok = changelog.ParsePosition(*in.SequenceNumber); !ok || it.From.Sequence < o.Begin(sh) || it.From.Sequence >= o.End(sh) {
+			return nil, validationError(msgSequenceOfOther)
+		}
+		if it.From.Sequence < o.Trim && o.Begin(sh) < o.Trim {
+			return nil, badRequest(wire.CodeTrimmedData, msgTrimmedData)
+		}
+		if kind == "AFTER_SEQUENCE_NUMBER" {
+			it.From = it.From.Next()
+		}
+	}
+	return &shardIteratorOutput{it.String()}, nil
+}

@@ -1,0 +1,66 @@
+package facade
+
+import (
+	"context"
+	"strings"
+)
+
+type listStreamsInput struct {
+	TableName               *string
+	Limit                   *int32
+	ExclusiveStartStreamARN *string `json:"ExclusiveStartStreamArn"`
+}
+
+type listStreamsOutput struct {
+	Streams                []streamSummary
+	LastEvaluatedStreamARN string `json:"LastEvaluatedStreamArn,omitzero"`
+}
+
+type streamSummary struct {
+	StreamARN   string `json:"StreamArn"`
+	StreamLabel string
+	TableName   string
+}
+
+// listStreams lists the streams of all tables, or of one, in the order of their ARNs,
+// those of the last 24 hours that have ended among them.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_ListStreams.html
+func (s *Server) listStreams(ctx context.Context, in *listStreamsInput) (*listStreamsOutput, error) {
+	v := s.validator("ListStreams")
+	v.length("ExclusiveStartStreamArn", in.ExclusiveStartStreamARN, minStreamARN, maxStreamARN)
+	limit := v.page(in.Limit, maxStreamPage)
+	table := ""
+	if in.TableName != nil {
+		table = (*in.TableName)[strings.LastIndexByte(*in.TableName, '/')+1:]
+		v.name("TableName", table)
+	}
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	after := ""
+	if in.ExclusiveStartStreamARN != nil {
+		if after = *in.ExclusiveStartStreamARN; !streamARNPattern.MatchString(after) {
+			return nil, validationError(msgInvalidStreamARN)
+		}
+	}
+	defs, err := s.store.TablesWithStreams(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	out := &listStreamsOutput{Streams: []streamSummary{}}
+	for _, t := range defs {
+		for i := range t.Streams {
+			st := &t.Streams[i]
+			arn := s.streamARN(t, st.Label)
+			if st.IsGone(s.opts.Now()) || arn <= after {
+				continue
+			}
+			if len(out.Streams) == limit {
+				out.LastEvaluatedStreamARN = out.Streams[limit-1].StreamARN
+				return out, nil
+			}
+			out.Streams = append(out.Streams, streamSummary{arn, st.Label, t.Name})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,285 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
+	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// statementInput are the members that a statement has in all three operations of
+// PartiQL.
+type statementInput struct {
+	Statement                           *string
+	Parameters                          []wire.Value
+	ReturnValuesOnConditionCheckFailure *string
+}
+
+// constraints checks the members of a statement inside a list.
+func (in *statementInput) constraints(v *validator, path string) {
+	v.enum(path+"ReturnValuesOnConditionCheckFailure", in.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
+	in.textConstraints(v, path)
+	in.parameterConstraints(v, path)
+}
+
+func (in *statementInput) textConstraints(v *validator, path string) {
+	v.required(path+"Statement", in.Statement != nil)
+	if in.Statement == nil {
+		return
+	}
+	switch n := utf8.RuneCountInString(*in.Statement); {
+	case n < 1:
+		v.fail(path+"Statement", quoted(*in.Statement), fmt.Sprintf(msgMemberMinLength, 1))
+	case n > maxStatementChars:
+		v.fail(path+"Statement", quoted(*in.Statement), fmt.Sprintf(msgMemberMaxLength, maxStatementChars))
+	}
+}
+
+func (in *statementInput) parameterConstraints(v *validator, path string) {
+	if in.Parameters != nil && len(in.Parameters) == 0 {
+		v.fail(path+"Parameters", "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
+	}
+}
+
+// checkParameters checks the values of the parameters, used or not: names first,
+// then depth, then all else.
+func (in *statementInput) checkParameters(v *validator) error {
+	first := func(at func(e *attr.Error, ok bool) bool) error {
+		for _, p := range in.Parameters {
+			var e *attr.Error
+			if ok := errors.As(p.Err, &e); p.Err != nil && at(e, ok) {
+				return v.value(p.Err)
+			}
+		}
+		return nil
+	}
+	for _, at := range []func(e *attr.Error, ok bool) bool{
+		func(_ *attr.Error, ok bool) bool { return !ok },
+		func(e *attr.Error, ok bool) bool { return ok && e.Problem == attr.TooDeep },
+		func(*attr.Error, bool) bool { return true },
+	} {
+		if err := first(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statement is a statement of PartiQL on its table.
+type statement struct {
+	*partiql.Bound
+	text       string
+	parameters []attr.Value
+	returnOld  bool // a condition that fails carries the item
+	table      *tabledef.Table
+	index      *tabledef.Index
+	key        attr.Item       // of the one item that it is about
+	condition  *expr.Condition // of a write; nil: none
+	old        attr.Item       // as the write found it
+}
+
+// parseStatement parses a statement and binds its parameters.
+func (v *validator) parseStatement(in *statementInput) (*statement, error) {
+	parsed, err := partiql.Parse(*in.Statement)
+	if err != nil {
+		return nil, v.statementError(err)
+	}
+	st := &statement{text: *in.Statement, returnOld: is(in.ReturnValuesOnConditionCheckFailure, "ALL_OLD")}
+	if len(in.Parameters) > 0 {
+		st.parameters = make([]attr.Value, len(in.Parameters))
+		for i, p := range in.Parameters {
+			st.parameters[i] = p.Value
+		}
+	}
+	st.Bound, err = parsed.Bind(st.parameters)
+	return st, v.statementError(err)
+}
+
+// statementError gives an error of package partiql its place in the answer.
+func (v *validator) statementError(err error) error {
+	var e *partiql.Error
+	if errors.As(err, &e) {
+		return validationError(e.Message)
+	}
+	return v.expression(err)
+}
+
+func (st *statement) writes() bool { return st.Kind != partiql.Select }
+
+// resolve finds the table and the index of a statement.
+func (s *Server) resolve(ctx context.Context, st *statement, consistent bool) (err error) {
+	name := tableOfARN(st.Table)
+	if st.writes() && st.Index != "" {
+		return validationError(msgStatementIndex)
+	}
+	if st.table, err = s.itemTable(ctx, name); err != nil || st.Index == "" {
+		return err
+	}
+	if st.index = st.table.Index(st.Index); st.index == nil || st.index.Status != tabledef.StatusActive {
+		// Another process may have made it, or filled it.
+		if st.table, err = s.store.TableNow(ctx, name); err != nil {
+			return err
+		}
+		st.index = st.table.Index(st.Index)
+	}
+	switch {
+	case st.index == nil:
+		return validationError(msgStatementNoIndex)
+	case len(st.index.Key.Hash) > 1 || len(st.index.Key.Range) > 1:
+		return validationError(msgStatementMultiKey)
+	case st.index.Global && consistent:
+		return validationError(msgStatementConsistent)
+	case st.index.Status == tabledef.StatusCreating:
+		return validationError(fmt.Sprintf(msgIndexBackfilling, st.Index))
+	}
+	return nil
+}
+
+// statementKey is the key that the statement goes by.
+func (st *statement) statementKey() partiql.Key {
+	key := tabledef.IndexKeyOf(st.table.Key)
+	if st.index != nil {
+		key = st.index.Key
+	}
+	attributes := exprKeys(key.Attributes())
+	out := partiql.Key{Hash: attributes[0]}
+	if len(attributes) > 1 {
+		out.Sort = attributes[1]
+	}
+	return out
+}
+
+// aim finds the item that a statement other than a SELECT is about, and checks what
+// it says against the table.
+func (st *statement) aim(v *validator) (err error) {
+	if st.Kind == partiql.Insert {
+		if st.Item.Size() > maxItemBytes {
+			return validationError(msgItemTooLarge)
+		}
+		st.key = st.table.Key.KeyOf(st.Item)
+		return keyrules.CheckItem(st.table, st.Item)
+	}
+	if st.key, st.condition, err = st.Target(st.statementKey()); err != nil {
+		return v.statementError(err)
+	}
+	if err := keyrules.CheckKey(st.table.Key, st.key); err != nil {
+		return err
+	}
+	if err := checkUpdate(st.table, st.Update); err != nil {
+		return err
+	}
+	if st.condition == nil {
+		return nil
+	}
+	return keyrules.CheckPathsOutsideKeys(st.table, st.condition.Paths())
+}
+
+// apply is what the statement makes of its item.
+func (st *statement) apply(old attr.Item) (attr.Item, error) {
+	st.old = old
+	failed := conditionalCheckFailedError
+	if !st.returnOld {
+		failed = func(attr.Item) *Error { return conditionalCheckFailedError(nil) }
+	}
+	switch {
+	case st.Kind == partiql.Insert && old == nil:
+		return st.Item, nil
+	case st.Kind == partiql.Insert:
+		e := badRequest(wire.CodeDuplicateItem, msgDuplicateItem)
+		if st.returnOld {
+			e.Item = old
+		}
+		return nil, e
+	case st.Kind == partiql.Exists:
+		if st.condition == nil || st.condition.Eval(old) {
+			return old, nil
+		}
+		return nil, failed(old)
+	case st.Kind == partiql.Delete && old == nil:
+		return nil, nil
+	case old == nil, st.condition != nil && !st.condition.Eval(old):
+		return nil, failed(old)
+	case st.Kind == partiql.Update:
+		return applyUpdate(st.table, st.key, st.Update, old)
+	default:
+		return nil, nil
+	}
+}
+
+// write does a statement that writes, and returns what its RETURNING asks for, nil
+// for nothing.
+func (s *Server) write(ctx context.Context, v *validator, st *statement, counted bool) (returned attr.Item, tally capacity.Tally, err error) {
+	var hint store.Hint
+	if st.Kind == partiql.Insert && !counted && !st.returnOld {
+		hint = store.Hint{Blind: true, Replacement: st.Item, Require: store.MustNotExist}
+	}
+	old, updated, err := s.store.WriteItem(ctx, st.table, st.key, st.apply, hint)
+	if err != nil {
+		return nil, tally, v.expressionAtRunTime(err)
+	}
+	if counted {
+		tally = capacity.WriteTally(st.table, old, updated)
+	}
+	mode := map[string]string{"ALL OLD": "ALL_OLD", "ALL NEW": "ALL_NEW", "MODIFIED OLD": "UPDATED_OLD", "MODIFIED NEW": "UPDATED_NEW"}[st.Returning]
+	returned = updateReturns(&mode, st.Update, old, updated)
+	if len(returned) == 0 {
+		returned = nil
+	}
+	return returned, tally, nil
+}
+
+// read reads the one item that a SELECT names by its key, nil for none, whole and as
+// the SELECT shows it. It reports false where the SELECT names none or, if only is
+// set, says more than the key.
+func (s *Server) read(ctx context.Context, st *statement, only bool) (item, shown attr.Item, ok bool, err error) {
+	if st.index != nil {
+		return nil, nil, false, nil
+	}
+	key, alone, ok := st.Single(st.statementKey())
+	if !ok || only && !alone {
+		return nil, nil, false, nil
+	}
+	if err := keyrules.CheckKey(st.table.Key, key); err != nil {
+		return nil, nil, true, err
+	}
+	if err := st.checkPaths(); err != nil {
+		return nil, nil, true, err
+	}
+	if item, err = s.store.GetItem(ctx, st.table, key); err != nil || item == nil {
+		return nil, nil, true, err
+	}
+	if !alone && !st.Where().Eval(item) {
+		return item, nil, true, nil
+	}
+	return item, st.show(item), true, nil
+}
+
+// show returns what the SELECT shows of an item.
+func (st *statement) show(item attr.Item) attr.Item {
+	if st.Columns == nil {
+		return item
+	}
+	return partiql.Project(st.Columns, item)
+}
+
+// checkPaths refuses paths of a SELECT that go into keys.
+func (st *statement) checkPaths() error {
+	var paths []expr.Path
+	if where := st.Where(); where != nil {
+		paths = slices.Clone(where.Paths())
+	}
+	for _, c := range st.Columns {
+		paths = append(paths, c.Path)
+	}
+	return keyrules.CheckPathsOutsideKeys(st.table, paths)
+}

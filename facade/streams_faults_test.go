@@ -1,0 +1,126 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// faultyConn fails calls that fail says, before or (after) after they were carried out.
+type faultyConn struct {
+	grpc.ClientConnInterface
+	mu    sync.Mutex
+	fail  func(req any) bool
+	after bool
+}
+
+func (c *faultyConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	c.mu.Lock()
+	fails, after := c.fail != nil && c.fail(req), c.after
+	c.mu.Unlock()
+	if fails && !after {
+		return status.Error(codes.Internal, "a fault")
+	}
+	err := c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+	if fails && err == nil {
+		err = status.Error(codes.Internal, "a fault")
+	}
+	return err
+}
+
+func (c *faultyConn) set(after bool, fail func(req any) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fail, c.after = fail, after
+}
+
+// Section 4.8: an append that fails does not fail the write, and an answer to a commit
+// that is lost leaves its record; the stream waits for both and tells the order of writes.
+func TestStreams_Point7_LostAnswers(t *testing.T) {
+	t.Parallel()
+	conn := &faultyConn{}
+	s := newTestServer(t, func(o *Options) { conn.ClientConnInterface, o.Conn = o.Conn, conn })
+	reader := newStreamReader(createStreamed(t, s, "KEYS_ONLY"))
+	must(t, s, "PutItem", put("first", ""))
+	conn.set(false, func(req any) bool {
+		m, ok := req.(*btpb.MutateRowRequest)
+		return ok && strings.Contains(m.GetTableName(), "_tabletop.l.")
+	})
+	must(t, s, "PutItem", put("late", ""))
+	conn.set(false, nil)
+	must(t, s, "PutItem", put("after", ""))
+	commits := func(req any) bool {
+		m, ok := req.(*btpb.CheckAndMutateRowRequest)
+		return ok && strings.Contains(m.GetTableName(), "ddb.streamed")
+	}
+	for i, after := range []bool{true, false} {
+		conn.set(after, commits)
+		if _, err := s.Call(t.Context(), "PutItem", []byte(put(fmt.Sprint("unknown", i), ""))); err == nil {
+			t.Error("a write whose answer is lost succeeds")
+		}
+		conn.set(false, nil)
+	}
+	must(t, s, "PutItem", put("last", ""))
+	want := func(id string) string { return `INSERT {"id":{"S":"` + id + `"}} new null old null` }
+	expectRecords(t, reader.read(t, s), want("first"), want("late"), want("after"), want("unknown0"), want("last"))
+	if got := must(t, s, "GetItem", keyOf("unknown1", "")); got != "{}" {
+		t.Errorf("a write that was not sent happened: %s", got)
+	}
+}
+
+// Indexes that lag do not hold the stream up.
+func TestStreams_IndexLag(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFrozen(testTime)
+	s := newTestServer(t, func(o *Options) { o.Now, o.IndexLag = now.Now, time.Hour })
+	reader := newStreamReader(createStreamed(t, s, "NEW_IMAGE"))
+	must(t, s, "UpdateTable", `{"TableName": "streamed", "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}], "GlobalSecondaryIndexUpdates": [
+		{"Create": {"IndexName": "by-g", "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}], "Projection": {"ProjectionType": "ALL"}}}]}`)
+	s.store.Wait()
+	for _, g := range []string{"x", "y"} {
+		must(t, s, "PutItem", put("a", `, "g": {"S": "`+g+`"}`))
+	}
+	must(t, s, "TransactWriteItems", `{"TransactItems": [{"Delete": `+keyOf("a", "")+`}]}`)
+	const key = ` {"id":{"S":"a"}} new `
+	expectRecords(t, reader.read(t, s), "INSERT"+key+`{"g":{"S":"x"},"id":{"S":"a"}} old null`, "MODIFY"+key+`{"g":{"S":"y"},"id":{"S":"a"}} old null`, "REMOVE"+key+"null old null")
+}
+
+// Several clients of two servers: each write is there once, those of an item in order.
+func TestStreams_TwoServers(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFrozen(testTime)
+	a, b := newTwoTestServers(t, func(o *Options) { o.Now = now.Now })
+	reader := newStreamReader(createStreamed(t, a, "NEW_AND_OLD_IMAGES"))
+	const clients, writes = 4, 40
+	var wg sync.WaitGroup
+	for i := range clients {
+		s := []*Server{a, b}[i%2]
+		wg.Go(func() {
+			for range writes {
+				must(t, s, "UpdateItem", keyOf("hot", `, "UpdateExpression": "ADD n :one", "ExpressionAttributeValues": {":one": {"N": "1"}}`))
+			}
+		})
+	}
+	wg.Wait()
+	// One reads up to its own clock: what another has written is behind it by then.
+	now.Advance(time.Minute)
+	records := reader.read(t, a)
+	if len(records) != clients*writes {
+		t.Fatalf("%d records of %d writes", len(records), clients*writes)
+	}
+	for i, r := range records {
+		if n := r.Dynamodb.NewImage["n"]["N"]; n != fmt.Sprint(i+1) {
+			t.Fatalf("record %d has %v", i, n)
+		}
+	}
+}

@@ -1,0 +1,446 @@
+package facade
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// streamRecord is a record as clients decode it.
+type streamRecord struct {
+	EventID, EventName, EventVersion, EventSource, AwsRegion string
+	Dynamodb                                                 struct {
+		ApproximateCreationDateTime    int64
+		Keys, NewImage, OldImage       map[string]map[string]any
+		SequenceNumber, StreamViewType string
+		SizeBytes                      int
+	}
+	UserIdentity map[string]string
+}
+
+func (r *streamRecord) UnmarshalJSON(data []byte) error {
+	var raw struct {
+		EventID      string          `json:"eventID"`
+		EventName    string          `json:"eventName"`
+		EventVersion string          `json:"eventVersion"`
+		EventSource  string          `json:"eventSource"`
+		AwsRegion    string          `json:"awsRegion"`
+		Dynamodb     json.RawMessage `json:"dynamodb"`
+		UserIdentity map[string]string
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	r.EventID, r.EventName, r.EventVersion, r.EventSource, r.AwsRegion = raw.EventID, raw.EventName, raw.EventVersion, raw.EventSource, raw.AwsRegion
+	r.UserIdentity = raw.UserIdentity
+	return json.Unmarshal(raw.Dynamodb, &r.Dynamodb)
+}
+
+// text is what a record says: its event, and its images.
+func (r *streamRecord) text() string {
+	of := func(item map[string]map[string]any) string {
+		b, _ := json.Marshal(item)
+		return string(b)
+	}
+	text := r.EventName + " " + of(r.Dynamodb.Keys) + " new " + of(r.Dynamodb.NewImage) + " old " + of(r.Dynamodb.OldImage)
+	if r.UserIdentity != nil {
+		text += " by " + r.UserIdentity["principalId"]
+	}
+	return text
+}
+
+func answerOf[T any](tb testing.TB, s *Server, operation, request string) (out T) {
+	tb.Helper()
+	if err := json.Unmarshal([]byte(must(tb, s, operation, request)), &out); err != nil {
+		tb.Fatal(err)
+	}
+	return out
+}
+
+// streamReader reads a stream as the adapters of the SDKs do: parents before children,
+// each shard to its end.
+type streamReader struct {
+	arn      string
+	iterator map[string]string // by shard; "" once it is read to its end
+}
+
+func newStreamReader(arn string) *streamReader {
+	return &streamReader{arn: arn, iterator: map[string]string{}}
+}
+
+func (sr *streamReader) read(tb testing.TB, s *Server) (records []streamRecord) {
+	tb.Helper()
+	type described struct {
+		StreamDescription struct {
+			LastEvaluatedShardID string `json:"LastEvaluatedShardId"`
+			Shards               []struct {
+				ShardID       string `json:"ShardId"`
+				ParentShardID string `json:"ParentShardId"`
+			}
+		}
+	}
+	for start := ""; ; {
+		d := answerOf[described](tb, s, "DescribeStream", `{"StreamArn": "`+sr.arn+`"`+start+`}`).StreamDescription
+		for _, sh := range d.Shards {
+			if at, known := sr.iterator[sh.ShardID]; known && at == "" {
+				continue
+			} else if !known {
+				sr.iterator[sh.ShardID] = answerOf[struct{ ShardIterator string }](tb, s, "GetShardIterator",
+					`{"StreamArn": "`+sr.arn+`", "ShardId": "`+sh.ShardID+`", "ShardIteratorType": "TRIM_HORIZON"}`).ShardIterator
+			}
+			if p, known := sr.iterator[sh.ParentShardID]; known && p != "" {
+				tb.Fatalf("%s is there while its parent can still be read", sh.ShardID)
+			}
+			for sr.iterator[sh.ShardID] != "" {
+				out := answerOf[struct {
+					Records           []streamRecord
+					NextShardIterator string
+				}](tb, s, "GetRecords", `{"ShardIterator": "`+sr.iterator[sh.ShardID]+`", "Limit": 7}`)
+				records, sr.iterator[sh.ShardID] = append(records, out.Records...), out.NextShardIterator
+				if len(out.Records) == 0 {
+					break
+				}
+			}
+		}
+		if d.LastEvaluatedShardID == "" {
+			return records
+		}
+		start = `, "ExclusiveStartShardId": "` + d.LastEvaluatedShardID + `"`
+	}
+}
+
+const streamedTable = `{"TableName": "streamed", "BillingMode": "PAY_PER_REQUEST", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+	"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "%s"}}`
+
+// createStreamed creates the table and returns its stream.
+func createStreamed(tb testing.TB, s *Server, view string) (arn string) {
+	tb.Helper()
+	return answerOf[struct {
+		TableDescription struct{ LatestStreamArn string }
+	}](tb, s, "CreateTable", fmt.Sprintf(streamedTable, view)).TableDescription.LatestStreamArn
+}
+
+func expectRecords(t *testing.T, got []streamRecord, want ...string) {
+	t.Helper()
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(got):
+			t.Errorf("no record %d, want %s", i, want[i])
+		case i >= len(want):
+			t.Errorf("record %d is %s", i, got[i].text())
+		case got[i].text() != want[i]:
+			t.Errorf("record %d is\n%s, want\n%s", i, got[i].text(), want[i])
+		}
+	}
+}
+
+func put(id, more string) string {
+	return `{"TableName": "streamed", "Item": {"id": {"S": "` + id + `"}` + more + `}}`
+}
+
+func keyOf(id, more string) string {
+	return `{"TableName": "streamed", "Key": {"id": {"S": "` + id + `"}}` + more + `}`
+}
+
+// Requests 51 and 52, and point 9: what changes nothing leaves no record.
+func TestStreams_Point9_NoChange(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	arn := createStreamed(t, s, "NEW_AND_OLD_IMAGES")
+	reader := newStreamReader(arn)
+	must(t, s, "PutItem", put("Fred", ""))
+	got := reader.read(t, s)
+	expectRecords(t, got, `INSERT {"id":{"S":"Fred"}} new {"id":{"S":"Fred"}} old null`)
+	if r := got[0]; r.Dynamodb.SizeBytes != 12 || r.EventVersion != "1.1" || r.EventSource != "aws:dynamodb" || len(r.EventID) != 32 ||
+		r.Dynamodb.StreamViewType != "NEW_AND_OLD_IMAGES" || r.Dynamodb.ApproximateCreationDateTime != testTime.Unix() || len(r.Dynamodb.SequenceNumber) != 26 {
+		t.Errorf("%+v", r)
+	}
+	must(t, s, "PutItem", put("Fred", ""))
+	must(t, s, "DeleteItem", keyOf("none", ""))
+	must(t, s, "UpdateItem", keyOf("Fred", `, "UpdateExpression": "REMOVE nothing"`))
+	must(t, s, "BatchWriteItem", `{"RequestItems": {"streamed": [{"PutRequest": {"Item": {"id": {"S": "Fred"}}}}, {"DeleteRequest": {"Key": {"id": {"S": "none"}}}}]}}`)
+	must(t, s, "TransactWriteItems", `{"TransactItems": [{"Put": `+put("Fred", "")+`}, {"Delete": `+keyOf("none", "")+`}]}`)
+	for operation, request := range map[string]string{
+		"PutItem":            `{"TableName": "streamed", "Item": {"id": {"S": "Fred"}, "a": {"N": "1"}}, "ConditionExpression": "attribute_not_exists(id)"}`,
+		"TransactWriteItems": `{"TransactItems": [{"Put": ` + put("new", "") + `}, {"ConditionCheck": ` + keyOf("none", `, "ConditionExpression": "attribute_exists(id)"`) + `}]}`,
+	} {
+		if _, err := s.Call(t.Context(), operation, []byte(request)); err == nil {
+			t.Errorf("%s is not refused", operation)
+		}
+	}
+	expectRecords(t, reader.read(t, s))
+}
+
+// Every way to write, and each view.
+func TestStreams_Views(t *testing.T) {
+	t.Parallel()
+	for view, has := range map[string]struct{ new, old bool }{
+		"KEYS_ONLY": {}, "NEW_IMAGE": {new: true}, "OLD_IMAGE": {old: true}, "NEW_AND_OLD_IMAGES": {true, true},
+	} {
+		t.Run(view, func(t *testing.T) {
+			t.Parallel()
+			s := newTestServer(t)
+			reader := newStreamReader(createStreamed(t, s, view))
+			must(t, s, "PutItem", put("a", `, "n": {"N": "1"}`))
+			must(t, s, "UpdateItem", keyOf("a", `, "UpdateExpression": "SET n = :n", "ExpressionAttributeValues": {":n": {"N": "2"}}`))
+			must(t, s, "UpdateItem", keyOf("b", ""))
+			must(t, s, "DeleteItem", keyOf("a", ""))
+			must(t, s, "BatchWriteItem", `{"RequestItems": {"streamed": [{"PutRequest": {"Item": {"id": {"S": "c"}}}}, {"DeleteRequest": {"Key": {"id": {"S": "b"}}}}]}}`)
+			must(t, s, "TransactWriteItems", `{"TransactItems": [{"Put": `+put("d", "")+`}, {"Delete": `+keyOf("c", "")+`}]}`)
+			image := func(there bool, text string) string {
+				if !there || text == "" {
+					return "null"
+				}
+				return text
+			}
+			record := func(event, id, updated, old string) string {
+				return event + ` {"id":{"S":"` + id + `"}} new ` + image(has.new, updated) + " old " + image(has.old, old)
+			}
+			a1, a2 := `{"id":{"S":"a"},"n":{"N":"1"}}`, `{"id":{"S":"a"},"n":{"N":"2"}}`
+			only := func(id string) string { return `{"id":{"S":"` + id + `"}}` }
+			got := reader.read(t, s)
+			if len(got) != 8 {
+				t.Fatalf("%d records", len(got))
+			}
+			expectRecords(t, got[:6], record("INSERT", "a", a1, ""), record("MODIFY", "a", a2, a1), record("INSERT", "b", only("b"), ""),
+				record("REMOVE", "a", "", a2), record("INSERT", "c", only("c"), ""), record("REMOVE", "b", "", only("b")))
+			for _, r := range got[6:] { // a transaction has no order among its items
+				if want := record("INSERT", "d", only("d"), ""); r.text() != want && r.text() != record("REMOVE", "c", "", only("c")) {
+					t.Errorf("%s", r.text())
+				}
+			}
+		})
+	}
+}
+
+// Point 10: who deletes is told.
+func TestStreams_Point10_Expired(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFrozen(testTime)
+	s := newTestServer(t, func(o *Options) { o.Now = now.Now })
+	reader := newStreamReader(createStreamed(t, s, "KEYS_ONLY"))
+	must(t, s, "UpdateTimeToLive", `{"TableName": "streamed", "TimeToLiveSpecification": {"AttributeName": "until", "Enabled": true}}`)
+	s.store.Wait()
+	for _, id := range []string{"client", "reaped"} {
+		must(t, s, "PutItem", put(id, fmt.Sprintf(`, "until": {"N": "%d"}`, testTime.Unix()+60)))
+	}
+	now.Advance(2 * time.Minute)
+	must(t, s, "DeleteItem", keyOf("client", ""))
+	if n, err := s.ReapExpired(t.Context()); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	expectRecords(t, reader.read(t, s)[2:], `REMOVE {"id":{"S":"client"}} new null old null`,
+		`REMOVE {"id":{"S":"reaped"}} new null old null by dynamodb.amazonaws.com`)
+}
+
+func streamError(t *testing.T, s *Server, operation, request, want string) {
+	t.Helper()
+	if got, err := s.Call(t.Context(), operation, []byte(request)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s %s: answered %s, %v, want %s", operation, request, got, err, want)
+	}
+}
+
+// Requests 53 to 55 and point 12: what becomes of streams.
+func TestStreams_Point12_Lives(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFrozen(testTime)
+	s := newTestServer(t, func(o *Options) { o.Now = now.Now })
+	first := createStreamed(t, s, "NEW_IMAGE")
+	shard := func(arn string) string {
+		return answerOf[struct {
+			StreamDescription struct {
+				Shards []struct {
+					ShardID string `json:"ShardId"`
+				}
+			}
+		}](t, s, "DescribeStream", `{"StreamArn": "`+arn+`"}`).StreamDescription.Shards[0].ShardID
+	}
+	must(t, s, "PutItem", put("before", ""))
+	latest := answerOf[struct{ ShardIterator string }](t, s, "GetShardIterator", `{"StreamArn": "`+first+`", "ShardId": "`+shard(first)+`", "ShardIteratorType": "LATEST"}`).ShardIterator
+	must(t, s, "PutItem", put("after", ""))
+	if got := must(t, s, "GetRecords", `{"ShardIterator": "`+latest+`"}`); strings.Contains(got, "before") || strings.Count(got, "eventID") != 1 {
+		t.Errorf("from the latest on: %s", got)
+	}
+	const disable = `{"TableName": "streamed", "StreamSpecification": {"StreamEnabled": false}}`
+	enable := `{"TableName": "streamed", "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "KEYS_ONLY"}}`
+	streamError(t, s, "UpdateTable", enable, "Table already has an enabled stream: TableName: streamed")
+	must(t, s, "UpdateTable", disable)
+	streamError(t, s, "UpdateTable", disable, "Table has no stream to disable: TableName: streamed")
+	must(t, s, "PutItem", put("unseen", ""))
+	if got := must(t, s, "DescribeTable", `{"TableName": "streamed"}`); strings.Contains(got, "StreamSpecification") || !strings.Contains(got, `"LatestStreamArn":"`+first+`"`) {
+		t.Errorf("disabled: %s", got)
+	}
+	if got := must(t, s, "DescribeStream", `{"StreamArn": "`+first+`"}`); !strings.Contains(got, `"StreamStatus":"DISABLED"`) || !strings.Contains(got, "EndingSequenceNumber") {
+		t.Errorf("disabled: %s", got)
+	}
+	old := newStreamReader(first)
+	if got := old.read(t, s); len(got) != 2 || old.iterator[shard(first)] != "" {
+		t.Errorf("%d records, iterators %v", len(got), old.iterator)
+	}
+	second := answerOf[struct {
+		TableDescription struct{ LatestStreamArn string }
+	}](t, s, "UpdateTable", enable).TableDescription.LatestStreamArn
+	if second == first {
+		t.Error("the second stream has the ARN of the first")
+	}
+	must(t, s, "PutItem", put("second", ""))
+	must(t, s, "DeleteTable", `{"TableName": "streamed"}`)
+	third := createStreamed(t, s, "KEYS_ONLY")
+	if third == second {
+		t.Error("a table that was created again has the stream of the one before")
+	}
+	list := must(t, s, "ListStreams", `{"TableName": "streamed"}`)
+	for _, arn := range []string{first, second, third} {
+		if !strings.Contains(list, arn) {
+			t.Errorf("%s is not listed: %s", arn, list)
+		}
+	}
+	expectRecords(t, newStreamReader(second).read(t, s), `INSERT {"id":{"S":"second"}} new null old null`)
+	if got := must(t, s, "ListStreams", `{"Limit": 1}`); !strings.Contains(got, `"LastEvaluatedStreamArn":"`+first+`"`) {
+		t.Errorf("the first page: %s", got)
+	}
+	now.Advance(24 * time.Hour)
+	if _, err := s.ReapExpired(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	streamError(t, s, "DescribeStream", `{"StreamArn": "`+first+`"}`, "ResourceNotFoundException: Requested resource not found: Stream: "+first+" not found")
+	if got := must(t, s, "ListStreams", `{}`); strings.Contains(got, first) || !strings.Contains(got, third) {
+		t.Errorf("after a day: %s", got)
+	}
+	if tables, err := s.store.BigtableTables(t.Context()); err != nil || strings.Count(strings.Join(tables, " "), "_tabletop.l.") != 1 {
+		t.Errorf("the tables are %v, %v", tables, err)
+	}
+}
+
+// Point 11: iterators end after 15 minutes, records after 24 hours, with a restart in
+// between.
+func TestStreams_Point11_Ages(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFrozen(testTime)
+	var shared Options
+	s := newTestServer(t, func(o *Options) { o.Now = now.Now; shared = *o })
+	arn := createStreamed(t, s, "KEYS_ONLY")
+	must(t, s, "PutItem", put("a", ""))
+	sr := newStreamReader(arn)
+	number := sr.read(t, s)[0].Dynamodb.SequenceNumber
+	var shard string
+	for shard = range sr.iterator {
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := New(t.Context(), shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = again.Close() })
+	now.Advance(14 * time.Minute)
+	must(t, again, "PutItem", put("b", ""))
+	expectRecords(t, sr.read(t, again), `INSERT {"id":{"S":"b"}} new null old null`)
+	now.Advance(15 * time.Minute)
+	streamError(t, again, "GetRecords", `{"ShardIterator": "`+sr.iterator[shard]+`"}`, "ExpiredIteratorException")
+	iterator := func(kind, number string) string {
+		return `{"StreamArn": "` + arn + `", "ShardId": "` + shard + `", "ShardIteratorType": "` + kind + `"` + number + `}`
+	}
+	at := `, "SequenceNumber": "` + number + `"`
+	after := answerOf[struct{ ShardIterator string }](t, again, "GetShardIterator", iterator("AFTER_SEQUENCE_NUMBER", at)).ShardIterator
+	if got := must(t, again, "GetRecords", `{"ShardIterator": "`+after+`"}`); strings.Count(got, "eventID") != 1 {
+		t.Errorf("after the first: %s", got)
+	}
+	streamError(t, again, "GetShardIterator", iterator("LATEST", at), "SequenceNumber should not be passed for this iterator type")
+	streamError(t, again, "GetShardIterator", iterator("AT_SEQUENCE_NUMBER", ""), "SequenceNumber cannot be null")
+	streamError(t, again, "GetShardIterator", iterator("AT_SEQUENCE_NUMBER", `, "SequenceNumber": "1"`), "Member must have length greater than or equal to 21")
+	streamError(t, again, "GetShardIterator", iterator("AT_SEQUENCE_NUMBER", `, "SequenceNumber": "`+changelog.Position{}.String()+`"`), "Invalid SequenceNumber for the shard")
+	streamError(t, again, "GetShardIterator", strings.ReplaceAll(iterator("LATEST", ""), shard, shard[:len(shard)-1]+"7"), "Requested resource not found: Shard does not exist")
+	streamError(t, again, "GetRecords", `{"ShardIterator": "nonsense"}`, "ValidationException")
+	for _, limit := range []string{"0", "-1", "1001"} {
+		streamError(t, again, "GetRecords", `{"ShardIterator": "`+after+`", "Limit": `+limit+`}`, "imit")
+	}
+	for _, arn := range []string{strings.Repeat("x", 40), "arn:aws:dynamodb:us-east-1:000000000000:table/streamed"} {
+		streamError(t, again, "DescribeStream", `{"StreamArn": "`+arn+`"}`, "Invalid StreamArn")
+	}
+	now.Advance(25 * time.Hour) // more than the rotation: all that was read is gone
+	expectRecords(t, newStreamReader(arn).read(t, again))
+}
+
+// Point 13: shards that rotate each second lose and repeat nothing, whatever their
+// number; the order of an item is kept.
+func TestStreams_Point13_Rotation(t *testing.T) {
+	t.Parallel()
+	for _, shards := range [][]int{{4}, {1, 2, 4}} {
+		now := clock.NewFrozen(testTime)
+		s := newTestServer(t, func(o *Options) {
+			o.Now, o.StreamShardRotation, o.StreamShards = now.Now, time.Second, shards
+		})
+		reader := newStreamReader(createStreamed(t, s, "NEW_IMAGE"))
+		last := map[string]int{}
+		read := func() {
+			for _, r := range reader.read(t, s) {
+				id, n := r.Dynamodb.Keys["id"]["S"].(string), 0
+				_, _ = fmt.Sscan(r.Dynamodb.NewImage["n"]["N"].(string), &n)
+				if n != last[id]+1 {
+					t.Fatalf("item %s: %d follows %d", id, n, last[id])
+				}
+				last[id] = n
+			}
+		}
+		for n := range 50 * 4 {
+			must(t, s, "PutItem", put(fmt.Sprint("item", n%5), fmt.Sprintf(`, "n": {"N": "%d"}`, n/5+1)))
+			now.Advance(250 * time.Millisecond)
+			if n%9 == 0 {
+				read()
+			}
+		}
+		read()
+		for id, n := range last {
+			if n != 40 || len(last) != 5 {
+				t.Errorf("%d items, %s was seen until %d", len(last), id, n)
+			}
+		}
+		if len(reader.iterator) < 50*shards[0] {
+			t.Errorf("%d shards", len(reader.iterator))
+		}
+	}
+}
+
+// Calls of a table with a log: what a write waits for, and what it costs in bulk.
+func TestRequest_CallsWithLog(t *testing.T) {
+	t.Parallel()
+	conn := &everyCallConn{}
+	s := newTestServer(t, func(o *Options) { conn.ClientConnInterface, o.Conn = o.Conn, conn })
+	createStreamed(t, s, "NEW_AND_OLD_IMAGES")
+	must(t, s, "PutItem", put("a", ""))
+	if got := conn.callsOf(t, s, "PutItem", put("a", `, "n": {"N": "1"}`)); got != 3 {
+		t.Errorf("a put makes %d calls, want 3: read, write, append", got)
+	}
+	if got := conn.callsOf(t, s, "PutItem", put("a", `, "n": {"N": "1"}`)); got != 2 {
+		t.Errorf("a put that changes nothing makes %d calls, want 2", got)
+	}
+}
+
+// The watermark stands in a header: below it all was delivered.
+func TestStreams_Watermark(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	sr := newStreamReader(createStreamed(t, s, "KEYS_ONLY"))
+	must(t, s, "PutItem", put("a", ""))
+	record := sr.read(t, s)[0]
+	for _, iterator := range sr.iterator {
+		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"ShardIterator": "`+iterator+`"}`))
+		r.Header.Set("X-Amz-Target", targetStreams+"GetRecords")
+		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		values := w.Header().Values("X-Tabletop-Watermark")
+		if len(values) != 1 || values[0] <= record.Dynamodb.SequenceNumber || !strings.Contains(w.Body.String(), `"Records":[]`) {
+			t.Errorf("watermark %v behind %s: %s", values, record.Dynamodb.SequenceNumber, w.Body)
+		}
+	}
+}

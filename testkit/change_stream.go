@@ -1,0 +1,21 @@
+package testkit
+
+// SplitPartition splits the partition of a table's change stream that holds key at
+// key, as the service does when it likes: streams that read it are closed with
+// tokens for both parts. table is the id of a table of the environment's instance,
+// with a change stream.
+func (e *Env) SplitPartition(table string, key []byte) {
+	e.tb.Helper()
+	if err := e.emu.SplitPartition(e.ctx, e.tableName(table), key); err != nil {
+		e.tb.Fatalf("testkit: SplitPartition: %v", err)
+	}
+}
+
+// MergePartitions makes one partition of the two of a table's change stream that
+// meet at key; see [Env.SplitPartition].
+func (e *Env) MergePartitions(table string, key []byte) {
+	e.tb.Helper()
+	if err := e.emu.MergePartitions(e.ctx, e.tableName(table), key); err != nil {
+		e.tb.Fatalf("testkit: MergePartitions: %v", err)
+	}
+}

@@ -1,0 +1,76 @@
+package testkit
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+)
+
+// DynamoDBStreams returns a client of DynamoDB Streams for the test tb, like that of
+// [Env.DynamoDB]: it calls the server in this process and retries without delay.
+func (e *Env) DynamoDBStreams(tb testing.TB) *dynamodbstreams.Client {
+	tb.Helper()
+	if err := e.dynamo.open(); err != nil {
+		tb.Fatalf("testkit: DynamoDB server: %v", err)
+	}
+	return dynamodbstreams.New(dynamodbstreams.Options{
+		Region:       "us-east-1",
+		BaseEndpoint: aws.String("http://tabletop.invalid"), // the transport looks at no host
+		Credentials:  credentials.NewStaticCredentialsProvider("tabletop", "tabletop", ""),
+		HTTPClient:   &http.Client{Transport: &e.dynamo},
+		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
+			o.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) { return 0, nil })
+		}),
+	})
+}
+
+// StreamRecords returns all records so far of the latest stream of a table, those of one
+// item in the order of its writes. Records are kept for 24 hours of the environment's
+// time.
+func (e *Env) StreamRecords(tb testing.TB, table string) []types.Record {
+	tb.Helper()
+	ctx, client := tb.Context(), e.DynamoDBStreams(tb)
+	described, err := e.DynamoDB(tb).DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)})
+	if err != nil {
+		tb.Fatalf("testkit: StreamRecords: %v", err)
+	}
+	arn := described.Table.LatestStreamArn
+	if arn == nil {
+		tb.Fatalf("testkit: StreamRecords: table %s has no stream: create it with a StreamSpecification", table)
+	}
+	var records []types.Record
+	for in := (dynamodbstreams.DescribeStreamInput{StreamArn: arn}); ; {
+		page, err := client.DescribeStream(ctx, &in)
+		if err != nil {
+			tb.Fatalf("testkit: StreamRecords: %v", err)
+		}
+		for _, shard := range page.StreamDescription.Shards { // parents come before children
+			at, err := client.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
+				StreamArn: arn, ShardId: shard.ShardId, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
+			})
+			if err != nil {
+				tb.Fatalf("testkit: StreamRecords: %v", err)
+			}
+			for next := at.ShardIterator; next != nil; {
+				got, err := client.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: next})
+				if err != nil {
+					tb.Fatalf("testkit: StreamRecords: %v", err)
+				}
+				records = append(records, got.Records...)
+				if next = got.NextShardIterator; len(got.Records) == 0 {
+					break
+				}
+			}
+		}
+		if in.ExclusiveStartShardId = page.StreamDescription.LastEvaluatedShardId; in.ExclusiveStartShardId == nil {
+			return records
+		}
+	}
+}
