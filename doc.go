@@ -44,9 +44,13 @@
 //   - emu/internal/filter evaluates row filters, emu/internal/changes has the
 //     partitions, tokens and messages of change streams, emu/internal/view says what an
 //     authorized view holds, emu/internal/bundle judges schema bundles,
+//     emu/internal/support says what is served, emu/internal/schema what the API and the
+//     engine say of a table, emu/internal/resname reads names of resources,
 //     emu/internal/refusal makes the statuses of answers, emu/internal/rowchunks
 //     writes what ReadRows answers, emu/internal/backup knows what
 //     a backup is at a time, emu/internal/fieldpath reads field masks,
+//     emu/internal/due does what is due at a time, emu/internal/later knows what is shown of
+//     what is not done yet,
 //     emu/internal/listfilter reads what a list is filtered and ordered by,
 //     emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.

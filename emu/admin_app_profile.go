@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -25,7 +26,7 @@ func implicitAppProfile(instance string, clusters []*btapb.Cluster) *btapb.AppPr
 	p := &btapb.AppProfile{Name: instance + "/appProfiles/" + defaultAppProfile}
 	if len(clusters) == 1 {
 		p.RoutingPolicy = &btapb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{
-			ClusterId:                lastSegment(clusters[0].GetName()),
+			ClusterId:                resname.Last(clusters[0].GetName()),
 			AllowTransactionalWrites: true,
 		}}
 	} else {
@@ -73,7 +74,7 @@ func appProfilesOf(r catalogReader, name string) ([]*btapb.AppProfile, error) {
 
 // appProfile returns the app profile of a name.
 func appProfile(r catalogReader, name string) (*btapb.AppProfile, error) {
-	if !hasShape(name, "projects", "instances", "appProfiles") {
+	if !resname.HasShape(name, "projects", "instances", "appProfiles") {
 		return nil, refusal.BadName("name", name, "projects/PROJECT/instances/INSTANCE/appProfiles/APP_PROFILE")
 	}
 	profiles, err := appProfilesOf(r, segments(name, 4))
@@ -117,7 +118,7 @@ func checkAppProfile(r catalogReader, p *btapb.AppProfile, ignoreWarnings bool) 
 		return refusal.Invalid("app_profile.single_cluster_routing.cluster_id", "must be set")
 	}
 	for _, id := range routesTo(p) {
-		ok := slices.ContainsFunc(clusters, func(c *btapb.Cluster) bool { return lastSegment(c.GetName()) == id })
+		ok := slices.ContainsFunc(clusters, func(c *btapb.Cluster) bool { return resname.Last(c.GetName()) == id })
 		if !ok && how == recorded {
 			return refusal.Invalid("app_profile", "instance %s has no cluster %q to route to", name, id)
 		}
@@ -153,7 +154,7 @@ func checkAppProfile(r catalogReader, p *btapb.AppProfile, ignoreWarnings bool) 
 		other := o.GetSingleClusterRouting()
 		if o.GetName() != p.GetName() && other.GetAllowTransactionalWrites() && other.GetClusterId() != single.GetClusterId() && len(clusters) > 1 {
 			return refusal.Precondition("App profile %s would allow single-row transactions in cluster %s while %s allows them in cluster %s; set ignore_warnings to do so.",
-				lastSegment(p.GetName()), single.GetClusterId(), lastSegment(o.GetName()), other.GetClusterId())
+				resname.Last(p.GetName()), single.GetClusterId(), resname.Last(o.GetName()), other.GetClusterId())
 		}
 	}
 	return nil
@@ -301,7 +302,7 @@ func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.D
 // checkAppProfileID checks the id of an app profile to be created:
 // [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters.
 func (s *Server) checkAppProfileID(id string) error {
-	if !isResourceID(id) {
+	if !resname.IsResourceID(id) {
 		return refusal.Invalid("app_profile_id", "%q is not an app profile id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
 	}
 	return s.limit(len(id), maxAppProfileIDBytes, "app_profile_id", "characters")

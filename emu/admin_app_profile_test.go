@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -99,7 +100,7 @@ func TestAppProfiles(t *testing.T) {
 			t.Fatal(resp, err)
 		}
 		for _, p := range resp.GetAppProfiles() {
-			ids = append(ids, lastSegment(p.GetName()))
+			ids = append(ids, resname.Last(p.GetName()))
 		}
 		if req.PageToken = resp.GetNextPageToken(); req.GetPageToken() == "" {
 			break

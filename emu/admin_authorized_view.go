@@ -77,7 +77,7 @@ func (s *Server) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_Subse
 		return err
 	}
 	for i, p := range d.GetRowPrefixes() {
-		if err := s.limit(len(p), maxRowKeyBytes, element(field+".row_prefixes", i), "bytes"); err != nil {
+		if err := s.limit(len(p), maxRowKeyBytes, refusal.Element(field+".row_prefixes", i), "bytes"); err != nil {
 			return err
 		}
 	}
@@ -88,12 +88,12 @@ func (s *Server) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_Subse
 		}
 		subset := d.GetFamilySubsets()[name]
 		for i, q := range subset.GetQualifiers() {
-			if err := s.checkQualifier(element(at+".qualifiers", i), q); err != nil {
+			if err := s.checkQualifier(refusal.Element(at+".qualifiers", i), q); err != nil {
 				return err
 			}
 		}
 		for i, p := range subset.GetQualifierPrefixes() {
-			if err := s.checkQualifier(element(at+".qualifier_prefixes", i), p); err != nil {
+			if err := s.checkQualifier(refusal.Element(at+".qualifier_prefixes", i), p); err != nil {
 				return err
 			}
 		}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -26,7 +28,7 @@ const backupShape = "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/backup
 
 // findBackup returns a backup that a field names, as it is stored.
 func (s *Server) findBackup(r catalogReader, field, name string) (*btapb.Backup, error) {
-	if !hasShape(name, "projects", "instances", "clusters", "backups") {
+	if !resname.HasShape(name, "projects", "instances", "clusters", "backups") {
 		return nil, refusal.BadName(field, name, backupShape)
 	}
 	b := &btapb.Backup{}
@@ -131,10 +133,10 @@ func (s *Server) makeBackup(
 	check func(catalogReader, *btapb.Cluster, *btapb.Instance) error,
 	make func(func(*engine.CatalogTx, *engine.Backup) error) error, metadata func() proto.Message,
 ) (*longrunningpb.Operation, error) {
-	if !hasShape(parent, "projects", "instances", "clusters") {
+	if !resname.HasShape(parent, "projects", "instances", "clusters") {
 		return nil, refusal.BadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
 	}
-	if !isResourceID(id) {
+	if !resname.IsResourceID(id) {
 		return nil, refusal.Invalid("backup_id", "%q is not a backup id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
 	}
 	if err := s.limit(len(id), maxBackupIDBytes, "backup_id", "characters"); err != nil {
@@ -220,7 +222,7 @@ func (s *Server) checkBackupCount(r catalogReader, cluster string, b *btapb.Back
 // backupEncryption says how a backup in a cluster would be encrypted: with the
 // version of a customer's key that is in use when it is made.
 func backupEncryption(c *btapb.Cluster) *btapb.EncryptionInfo {
-	info := encryptionOf(c)
+	info := schema.EncryptionOf(c)
 	if info.GetEncryptionStatus() != nil {
 		info.EncryptionStatus = refusal.UntrackedKey()
 	}

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
 // TestOfficialAdminClients drives instances and tables with the official Go
@@ -88,7 +90,7 @@ func TestOfficialAdminClients(t *testing.T) {
 			break
 		}
 		check(err)
-		profiles = append(profiles, lastSegment(p.GetName())+" "+p.GetDescription())
+		profiles = append(profiles, resname.Last(p.GetName())+" "+p.GetDescription())
 	}
 	if !slices.Equal(profiles, []string{"default ", "one first"}) {
 		t.Errorf("profiles: %q", profiles)

@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -49,7 +50,7 @@ func clustersOf(r catalogReader, name string) ([]*btapb.Cluster, error) {
 
 // cluster returns the cluster of a name, as it is stored; see shownCluster.
 func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
-	if !hasShape(name, "projects", "instances", "clusters") {
+	if !resname.HasShape(name, "projects", "instances", "clusters") {
 		return nil, refusal.BadName("name", name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
 	}
 	parent := segments(name, 4)
@@ -58,7 +59,7 @@ func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
 		return nil, err
 	}
 	if how == implicit {
-		return implicitClusterOf(parent, lastSegment(name)), nil
+		return implicitClusterOf(parent, resname.Last(name)), nil
 	}
 	c := &btapb.Cluster{}
 	if found, err := load(r, kindCluster+name, c); err != nil {
@@ -72,15 +73,15 @@ func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
 // newCluster completes and checks the definition of a cluster of in, which has
 // the clusters others.
 func newCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Instance, others []*btapb.Cluster) (*btapb.Cluster, error) {
-	if !isLowerID(id) {
+	if !resname.IsLowerID(id) {
 		return nil, refusal.Invalid(field, "%q is not a cluster id; expected [a-z][-a-z0-9]*", id)
 	}
-	if !hasShape(from.GetLocation(), "projects", "locations") {
+	if !resname.HasShape(from.GetLocation(), "projects", "locations") {
 		return nil, refusal.BadName(field+".location", from.GetLocation(), "projects/PROJECT/locations/ZONE")
 	}
 	for _, o := range others {
 		if o.GetLocation() == from.GetLocation() {
-			return nil, refusal.Invalid(field+".location", "cluster %s is in %s already; each cluster of an instance is in a zone of its own", lastSegment(o.GetName()), from.GetLocation())
+			return nil, refusal.Invalid(field+".location", "cluster %s is in %s already; each cluster of an instance is in a zone of its own", resname.Last(o.GetName()), from.GetLocation())
 		}
 	}
 	c := &btapb.Cluster{
@@ -92,7 +93,7 @@ func newCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Insta
 		DefaultStorageType: from.GetDefaultStorageType(),
 	}
 	if key := from.GetEncryptionConfig().GetKmsKeyName(); key != "" {
-		if keyRegion(key) != regionOf(lastSegment(c.GetLocation())) {
+		if keyRegion(key) != regionOf(resname.Last(c.GetLocation())) {
 			return nil, refusal.KeyOfAnotherRegion(field, key, c.GetLocation())
 		}
 		c.EncryptionConfig = &btapb.Cluster_EncryptionConfig{KmsKeyName: key}
@@ -139,10 +140,10 @@ func regionOf(zone string) string {
 
 // keyRegion returns the location of a key of Cloud KMS, "" if it is none.
 func keyRegion(key string) string {
-	if !hasShape(key, "projects", "locations", "keyRings", "cryptoKeys") {
+	if !resname.HasShape(key, "projects", "locations", "keyRings", "cryptoKeys") {
 		return ""
 	}
-	return lastSegment(segments(key, 4))
+	return resname.Last(segments(key, 4))
 }
 
 // autoscaling wraps a copy of a.
@@ -232,7 +233,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 			return err
 		}
 		for _, o := range clusters {
-			if lastSegment(o.GetName()) == req.GetClusterId() {
+			if resname.Last(o.GetName()) == req.GetClusterId() {
 				return refusal.Exists("Cluster", o.GetName())
 			}
 		}
@@ -378,7 +379,7 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 
 // updateCluster lets change alter the cluster that from names.
 func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, change func(*btapb.Cluster) error, metadata proto.Message) (*longrunningpb.Operation, error) {
-	if !hasShape(from.GetName(), "projects", "instances", "clusters") {
+	if !resname.HasShape(from.GetName(), "projects", "instances", "clusters") {
 		return nil, refusal.BadName("cluster.name", from.GetName(), "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
 	}
 	parent := segments(from.GetName(), 4)
@@ -426,10 +427,10 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 		if err != nil {
 			return err
 		}
-		id := lastSegment(c.GetName())
+		id := resname.Last(c.GetName())
 		for _, p := range profiles {
 			if slices.Contains(routesTo(p), id) {
-				return refusal.Precondition("Cluster %s cannot be deleted: app profile %s routes to it.", c.GetName(), lastSegment(p.GetName()))
+				return refusal.Precondition("Cluster %s cannot be deleted: app profile %s routes to it.", c.GetName(), resname.Last(p.GetName()))
 			}
 		}
 		if err := s.checkNoBackups(tx, "Cluster", c.GetName(), c.GetName()+"/"); err != nil {

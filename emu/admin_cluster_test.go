@@ -8,6 +8,7 @@ import (
 	"google.golang.org/genproto/googleapis/cloud/location"
 	"google.golang.org/grpc/codes"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -102,7 +103,7 @@ func TestCreateCluster(t *testing.T) {
 	}
 	var ids []string
 	for _, c := range list.GetClusters() {
-		ids = append(ids, lastSegment(c.GetName()))
+		ids = append(ids, resname.Last(c.GetName()))
 	}
 	if got := strings.Join(ids, " "); got != "c1 c2 c3 c4 c5 c6" {
 		t.Errorf("clusters: %s", got)

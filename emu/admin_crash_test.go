@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/faultdisk"
@@ -122,7 +123,7 @@ func changeScript() []step {
 		{"UpdateTable", protect(false)},
 		{"UpdateTable stream", func(e *env) error {
 			_, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{
-				Table:      &btapb.Table{Name: table, ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(minChangeStreamRetention)}},
+				Table:      &btapb.Table{Name: table, ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(schema.MinChangeStreamRetention)}},
 				UpdateMask: mask("change_stream_config"),
 			})
 			return err
@@ -159,10 +160,6 @@ func changeScript() []step {
 		}},
 		{"DeleteSchemaBundle", func(e *env) error {
 			_, err := e.admin.DeleteSchemaBundle(e.ctx(), &btapb.DeleteSchemaBundleRequest{Name: table + "/schemaBundles/s"})
-			return err
-		}},
-		{"UpdateTable no stream", func(e *env) error {
-			_, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{Table: &btapb.Table{Name: table}, UpdateMask: mask("change_stream_config")})
 			return err
 		}},
 		{"DeleteTable", deleteTable},

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -25,7 +26,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 		}
 		changes := make([]engine.FamilyChange, 0, len(req.GetModifications()))
 		for i, m := range req.GetModifications() {
-			change, err := s.familyChange(t, changes, element("modifications", i), m)
+			change, err := s.familyChange(t, changes, refusal.Element("modifications", i), m)
 			if err != nil {
 				return err
 			}
@@ -37,7 +38,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 	if err != nil {
 		return nil, err
 	}
-	return toTable(t, btapb.Table_SCHEMA_VIEW, nil), nil
+	return schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil), nil
 }
 
 // familyChange converts a modification of t that follows others.
@@ -48,7 +49,7 @@ func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, fie
 		if err != nil {
 			return nil, err
 		}
-		for _, key := range settingsOf(t).GetRowKeySchema().GetFields() {
+		for _, key := range schema.SettingsOf(t).GetRowKeySchema().GetFields() {
 			if key.GetFieldName() == f.Name {
 				return nil, refusal.Invalid(field+".id", "%q is a field of the row key schema", f.Name)
 			}
@@ -70,7 +71,7 @@ func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, fie
 		if err := s.checkFamilyName(field+".id", m.GetId()); err != nil {
 			return nil, err
 		}
-		if protected(t) {
+		if schema.Protected(t) {
 			return nil, refusal.Protected(t.Name, "dropping a column family")
 		}
 		return &engine.FamilyChange{Drop: m.GetId()}, nil
@@ -109,7 +110,7 @@ func (s *Server) familyUpdate(is *engine.Family, field string, to *btapb.ColumnF
 		case "gc_rule":
 			f.GC, err = s.gcRule(field+".update.gc_rule", to.GetGcRule())
 		case "value_type":
-			err = changeValueType(&f, is, field+".update", to.GetValueType())
+			err = schema.ChangeValueType(&f, is, field+".update", to.GetValueType())
 		default:
 			err = refusal.Invalid(field+".update_mask", "%q is not a field of a column family that can be updated; expected gc_rule or value_type", path)
 		}
@@ -127,7 +128,7 @@ func (s *Server) newFamily(field, name string, f *btapb.ColumnFamily) (engine.Fa
 	if err != nil {
 		return out, err
 	}
-	return out, setValueType(&out, field+".value_type", f.GetValueType())
+	return out, schema.SetValueType(&out, field+".value_type", f.GetValueType())
 }
 
 // family validates the definition of a family, but for its value type, and

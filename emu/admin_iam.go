@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -70,11 +71,11 @@ func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.T
 // that does not exist.
 func (s *Server) tablePolicy(r catalogReader, name string) (err error) {
 	switch {
-	case hasShape(name, "projects", "instances", "tables", "authorizedViews"):
+	case resname.HasShape(name, "projects", "instances", "tables", "authorizedViews"):
 		_, err = findAuthorizedView(r, "resource", name)
-	case hasShape(name, "projects", "instances", "clusters", "backups"):
+	case resname.HasShape(name, "projects", "instances", "clusters", "backups"):
 		_, err = s.findBackup(r, "resource", name)
-	case hasShape(name, "projects", "instances", "tables", "schemaBundles"):
+	case resname.HasShape(name, "projects", "instances", "tables", "schemaBundles"):
 		_, err = findSchemaBundle(r, "resource", name)
 	default:
 		_, err = findTable(r, "resource", name)
@@ -182,7 +183,7 @@ func (s *Server) checkPolicy(p *iampb.Policy) error {
 	}
 	principals := 0
 	for i, b := range p.GetBindings() {
-		field := element("policy.bindings", i)
+		field := refusal.Element("policy.bindings", i)
 		if b.GetRole() == "" {
 			return refusal.Invalid(field+".role", "must be set")
 		}
@@ -201,7 +202,7 @@ func (s *Server) checkPolicy(p *iampb.Policy) error {
 func grant(req *iampb.TestIamPermissionsRequest, exists bool) (*iampb.TestIamPermissionsResponse, error) {
 	for i, p := range req.GetPermissions() {
 		if p == "" || strings.Contains(p, "*") {
-			return nil, refusal.Invalid(element("permissions", i), "%q is not a permission; wildcards are not allowed", p)
+			return nil, refusal.Invalid(refusal.Element("permissions", i), "%q is not a permission; wildcards are not allowed", p)
 		}
 	}
 	resp := &iampb.TestIamPermissionsResponse{}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -27,7 +28,7 @@ func TestIamPolicies(t *testing.T) {
 		testTable:    func(e *env) policies { return e.admin },
 		testInstance: func(e *env) policies { return e.instances() },
 	} {
-		t.Run(lastSegment(resource), func(t *testing.T) {
+		t.Run(resname.Last(resource), func(t *testing.T) {
 			t.Parallel()
 			testPolicies(t, resource, of)
 		})

@@ -16,6 +16,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -60,7 +62,7 @@ func instance(r catalogReader, name string) (*btapb.Instance, existence, error) 
 	case how == implicit:
 		in = &btapb.Instance{
 			Name:        name,
-			DisplayName: lastSegment(name),
+			DisplayName: resname.Last(name),
 			State:       btapb.Instance_READY,
 			Type:        btapb.Instance_PRODUCTION,
 			Edition:     btapb.Instance_ENTERPRISE,
@@ -86,7 +88,7 @@ func record(tx *engine.CatalogTx, name string) error {
 	}
 	cluster := implicitClusterOf(name, implicitCluster)
 	for _, b := range tx.Backups(name + "/clusters/") { // which may lie in others
-		c := implicitClusterOf(name, lastSegment(segments(b.Name, 6)))
+		c := implicitClusterOf(name, resname.Last(segments(b.Name, 6)))
 		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
 			return err
 		}
@@ -123,7 +125,7 @@ func recordHolders(tx *engine.CatalogTx, project string) error {
 // profile, which routes to the one cluster and allows single-row transactions,
 // or with several clusters to any and allows none.
 func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.CreateInstanceRequest) (*longrunningpb.Operation, error) {
-	if !hasShape(req.GetParent(), "projects") {
+	if !resname.HasShape(req.GetParent(), "projects") {
 		return nil, refusal.BadName("parent", req.GetParent(), "projects/PROJECT")
 	}
 	if err := s.checkInstanceID(req.GetInstanceId()); err != nil {
@@ -246,7 +248,7 @@ func (s instanceAdminService) GetInstance(_ context.Context, req *btapb.GetInsta
 // latter only with an id that CreateInstance would take: clients choke on
 // others.
 func (s instanceAdminService) ListInstances(ctx context.Context, req *btapb.ListInstancesRequest) (*btapb.ListInstancesResponse, error) {
-	if !hasShape(req.GetParent(), "projects") {
+	if !resname.HasShape(req.GetParent(), "projects") {
 		return nil, refusal.BadName("parent", req.GetParent(), "projects/PROJECT")
 	}
 	resp := &btapb.ListInstancesResponse{}
@@ -260,7 +262,7 @@ func (s instanceAdminService) ListInstances(ctx context.Context, req *btapb.List
 			if err != nil {
 				return err
 			}
-			if how == recorded || s.checkInstanceID(lastSegment(name)) == nil {
+			if how == recorded || s.checkInstanceID(resname.Last(name)) == nil {
 				resp.Instances = append(resp.Instances, in)
 			}
 		}
@@ -368,7 +370,7 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 		}
 		tables := tx.Tables(instancePrefix(name))
 		for _, t := range tables {
-			if protected(t) {
+			if schema.Protected(t) {
 				return refusal.Protected(t.Name, "DeleteInstance")
 			}
 			if err := checkNoStream(t, "DeleteInstance"); err != nil {
@@ -398,7 +400,7 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 // [a-z][-a-z0-9]*, up to 33 characters. The API's own pattern asks for three or
 // more; one is enough here, as for the clients.
 func (s *Server) checkInstanceID(id string) error {
-	if !isLowerID(id) {
+	if !resname.IsLowerID(id) {
 		return refusal.Invalid("instance_id", "%q is not an instance id; expected [a-z][-a-z0-9]*", id)
 	}
 	return s.limit(len(id), maxInstanceIDBytes, "instance_id", "characters")

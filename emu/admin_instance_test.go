@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -21,7 +22,7 @@ func (e *env) listInstances(project string) string {
 	}
 	var ids []string
 	for _, in := range got.GetInstances() {
-		ids = append(ids, lastSegment(in.GetName()))
+		ids = append(ids, resname.Last(in.GetName()))
 	}
 	return strings.Join(ids, " ")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -52,11 +53,11 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 			for i := range t.Families {
 				t.Families[i].GC = engine.GCRule{}
 			}
-			settings := &btapb.Table{RowKeySchema: settingsOf(t).GetRowKeySchema(), RestoreInfo: &btapb.RestoreInfo{
+			settings := &btapb.Table{RowKeySchema: schema.SettingsOf(t).GetRowKeySchema(), RestoreInfo: &btapb.RestoreInfo{
 				SourceType: btapb.RestoreSourceType_BACKUP, SourceInfo: &btapb.RestoreInfo_BackupInfo{BackupInfo: backup.InfoOf(b)},
 			}}
 			var err error
-			t.Meta, err = encodeSettings(settings)
+			t.Meta, err = schema.EncodeSettings(settings)
 			return err
 		})
 		if err != nil {
@@ -82,7 +83,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 			}
 			metadata.OptimizeTableOperationName = o.GetName()
 		}
-		op, err = finish(tx, parent, metadata, toTable(t, btapb.Table_SCHEMA_VIEW, nil))
+		op, err = finish(tx, parent, metadata, schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil))
 		return err
 	})
 	if err != nil {

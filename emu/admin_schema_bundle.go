@@ -86,7 +86,7 @@ func (s *Server) checkBundle(b *btapb.SchemaBundle) (*bundle.Schema, error) {
 		}
 		for i, schema := range schemas {
 			if err := bundle.Avro(schema); err != nil {
-				return nil, refusal.Invalid(element(field+".avro_schema.json_schemas", i), "%v", err)
+				return nil, refusal.Invalid(refusal.Element(field+".avro_schema.json_schemas", i), "%v", err)
 			}
 		}
 		return nil, nil

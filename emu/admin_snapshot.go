@@ -12,6 +12,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -20,7 +22,7 @@ import (
 
 // findSnapshot returns the snapshot that a field names.
 func (s *Server) findSnapshot(r catalogReader, field, name string) (*btapb.Snapshot, error) {
-	if !hasShape(name, "projects", "instances", "clusters", "snapshots") {
+	if !resname.HasShape(name, "projects", "instances", "clusters", "snapshots") {
 		return nil, refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/snapshots/SNAPSHOT")
 	}
 	x := &btapb.Snapshot{}
@@ -39,7 +41,7 @@ func (s *Server) snapshotEnded(x *btapb.Snapshot) bool {
 // SnapshotTable makes a snapshot of a table in a cluster of its instance.
 func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.SnapshotTableRequest) (*longrunningpb.Operation, error) {
 	parent := req.GetCluster()
-	if !isResourceID(req.GetSnapshotId()) {
+	if !resname.IsResourceID(req.GetSnapshotId()) {
 		return nil, refusal.Invalid("snapshot_id", "%q is not a snapshot id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", req.GetSnapshotId())
 	}
 	if err := s.limit(len(req.GetSnapshotId()), maxBackupIDBytes, "snapshot_id", "characters"); err != nil {
@@ -85,7 +87,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 		if err := check(tx); err != nil {
 			return err
 		}
-		x.DataSizeBytes, x.SourceTable = kept.Bytes, toTable(kept.Table, btapb.Table_SCHEMA_VIEW, nil)
+		x.DataSizeBytes, x.SourceTable = kept.Bytes, schema.ToTable(kept.Table, btapb.Table_SCHEMA_VIEW, nil)
 		metadata := &btapb.SnapshotTableMetadata{OriginalRequest: req, RequestTime: x.GetCreateTime(), FinishTime: timestamppb.New(s.now())}
 		var err error
 		if op, err = finish(tx, segments(parent, 4), metadata, x); err != nil {
@@ -182,7 +184,7 @@ func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *bta
 			return err
 		}
 		t, err := tx.UpdateTable(name, func(t *engine.Table) (err error) {
-			t.Meta, err = encodeSettings(&btapb.Table{RowKeySchema: settingsOf(t).GetRowKeySchema()})
+			t.Meta, err = schema.EncodeSettings(&btapb.Table{RowKeySchema: schema.SettingsOf(t).GetRowKeySchema()})
 			return err
 		})
 		if err != nil {
@@ -193,7 +195,7 @@ func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *bta
 			return err
 		}
 		metadata := &btapb.CreateTableFromSnapshotMetadata{OriginalRequest: req, RequestTime: began, FinishTime: timestamppb.New(s.now())}
-		op, err = finish(tx, parent, metadata, toTable(t, btapb.Table_SCHEMA_VIEW, nil))
+		op, err = finish(tx, parent, metadata, schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil))
 		return err
 	})
 	if err != nil {

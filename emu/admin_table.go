@@ -15,6 +15,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -54,10 +55,10 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		_, ok := families[name]
 		return ok
 	}
-	if err := settleSettings(settings, hasFamily); err != nil {
+	if err := schema.Settle(settings, hasFamily); err != nil {
 		return nil, err
 	}
-	if def.Meta, err = encodeSettings(settings); err != nil {
+	if def.Meta, err = schema.EncodeSettings(settings); err != nil {
 		return nil, refusal.Of(err)
 	}
 	setStream(&def)
@@ -78,7 +79,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	if err != nil {
 		return nil, err
 	}
-	return toTable(t, btapb.Table_SCHEMA_VIEW, nil), nil
+	return schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil), nil
 }
 
 // checkTableCount refuses one table more than an instance can have.
@@ -93,7 +94,7 @@ func (s *Server) checkTableCount(r catalogReader, instance string) error {
 func (s *Server) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]byte, error) {
 	var keys [][]byte
 	for i, split := range splits {
-		if err := s.checkRowKey(element("initial_splits", i), split.GetKey()); err != nil {
+		if err := s.checkRowKey(refusal.Element("initial_splits", i), split.GetKey()); err != nil {
 			return nil, err
 		}
 		keys = append(keys, bytes.Clone(split.GetKey()))
@@ -128,7 +129,7 @@ func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableReques
 	if err != nil {
 		return nil, err
 	}
-	return toTable(t, view, clusters), nil
+	return schema.ToTable(t, view, clusters), nil
 }
 
 // ListTables returns the tables of one instance, sorted by name, in pages; in
@@ -158,7 +159,7 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 		return nil, err
 	}
 	for _, t := range tables {
-		resp.Tables = append(resp.Tables, toTable(t, view, clusters))
+		resp.Tables = append(resp.Tables, schema.ToTable(t, view, clusters))
 	}
 	return resp, nil
 }
@@ -205,7 +206,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 		}
 		op, err = finish(tx, segments(t.Name, 4),
 			&btapb.UpdateTableMetadata{Name: t.Name, StartTime: began, EndTime: timestamppb.New(s.now())},
-			toTable(t, btapb.Table_SCHEMA_VIEW, nil))
+			schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil))
 		return err
 	})
 	return op, err
@@ -213,7 +214,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 
 // updateSettings replaces the settings of t at paths.
 func updateSettings(t *engine.Table, from *btapb.Table, paths []string, ignoreWarnings bool) error {
-	settings := settingsOf(t)
+	settings := schema.SettingsOf(t)
 	was := settings.GetRowKeySchema()
 	if err := applyMask(settings, proto.CloneOf(from), paths); err != nil {
 		return err
@@ -225,14 +226,14 @@ func updateSettings(t *engine.Table, from *btapb.Table, paths []string, ignoreWa
 	case is != nil && !proto.Equal(was, is):
 		return refusal.Invalid("table.row_key_schema", "a row key schema cannot be changed, only removed")
 	}
-	err := settleSettings(settings, func(name string) bool {
+	err := schema.Settle(settings, func(name string) bool {
 		_, err := family(t, name)
 		return err == nil
 	})
 	if err != nil {
 		return err
 	}
-	if t.Meta, err = encodeSettings(settings); err != nil {
+	if t.Meta, err = schema.EncodeSettings(settings); err != nil {
 		return err
 	}
 	setStream(t)
@@ -248,7 +249,7 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 		if err != nil {
 			return err
 		}
-		if protected(t) {
+		if schema.Protected(t) {
 			return refusal.Protected(t.Name, "DeleteTable")
 		}
 		if err := checkNoStream(t, "DeleteTable"); err != nil {
@@ -287,7 +288,7 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 		}
 		op, err = finish(tx, parent,
 			&btapb.UndeleteTableMetadata{Name: t.Name, StartTime: began, EndTime: timestamppb.New(s.now())},
-			toTable(t, btapb.Table_SCHEMA_VIEW, nil))
+			schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil))
 		return err
 	})
 	return op, err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/changes"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -152,7 +153,7 @@ func (c *changeStream) begin(req *btpb.ReadChangeStreamRequest) error {
 	case *btpb.ReadChangeStreamRequest_ContinuationTokens:
 		var tokens []changes.Token
 		for i, t := range from.ContinuationTokens.GetTokens() {
-			token, err := c.token(element("continuation_tokens.tokens", i), t)
+			token, err := c.token(refusal.Element("continuation_tokens.tokens", i), t)
 			if err != nil {
 				return err
 			}
@@ -445,7 +446,7 @@ func toMutation(m *engine.Mutation) *btpb.Mutation {
 
 // setStream makes the engine record what the settings of a table ask for.
 func setStream(t *engine.Table) {
-	t.Journal[engine.JournalStream].Keep = settingsOf(t).GetChangeStreamConfig().GetRetentionPeriod().AsDuration()
+	t.Journal[engine.JournalStream].Keep = schema.SettingsOf(t).GetChangeStreamConfig().GetRetentionPeriod().AsDuration()
 }
 
 // checkNoStream refuses to delete a table whose change stream is enabled.

@@ -3,7 +3,6 @@ package emu
 import (
 	"bytes"
 	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -95,7 +95,7 @@ type listed struct {
 	n     int
 }
 
-func (l listed) name() string              { return element(l.field, l.n) }
+func (l listed) name() string              { return refusal.Element(l.field, l.n) }
 func (l listed) member(name string) string { return l.name() + "." + name }
 
 func (s *Server) mutation(t *engine.Table, at listed, m *btpb.Mutation) (engine.Mutation, error) {
@@ -283,72 +283,7 @@ func (s *Server) gcRule(field string, r *btapb.GcRule) (engine.GCRule, error) {
 	if err := s.limit(proto.Size(r), maxGCRuleBytes, field, "bytes"); err != nil {
 		return engine.GCRule{}, err
 	}
-	if r.GetRule() == nil {
-		return engine.GCRule{}, nil
-	}
-	return nestedGCRule(field, r, 0)
-}
-
-func nestedGCRule(field string, r *btapb.GcRule, depth int) (engine.GCRule, error) {
-	var out engine.GCRule
-	if depth > maxGCRuleDepth {
-		return out, refusal.Invalid(field, "nested more than %d deep", maxGCRuleDepth)
-	}
-	var nested []*btapb.GcRule
-	switch k := r.GetRule().(type) {
-	case *btapb.GcRule_MaxNumVersions:
-		if k.MaxNumVersions < 1 {
-			return out, refusal.Invalid(field+".max_num_versions", "%d is less than 1", k.MaxNumVersions)
-		}
-		return engine.GCRule{Kind: engine.MaxVersions, Versions: int(k.MaxNumVersions)}, nil
-	case *btapb.GcRule_MaxAge:
-		age := k.MaxAge.AsDuration()
-		if !k.MaxAge.IsValid() || age < minGCRuleAgeNanos {
-			return out, refusal.Invalid(field+".max_age", "%v is less than a millisecond", age)
-		}
-		return engine.GCRule{Kind: engine.MaxAge, Age: age}, nil
-	case *btapb.GcRule_Union_:
-		out.Kind, nested, field = engine.Union, k.Union.GetRules(), field+".union"
-	case *btapb.GcRule_Intersection_:
-		out.Kind, nested, field = engine.Intersection, k.Intersection.GetRules(), field+".intersection"
-	default:
-		return out, refusal.Invalid(field, "no rule is set")
-	}
-	if len(nested) == 0 {
-		return out, refusal.Invalid(field, "has no rules")
-	}
-	for i, n := range nested {
-		rule, err := nestedGCRule(field+"."+element("rules", i), n, depth+1)
-		if err != nil {
-			return out, err
-		}
-		out.Rules = append(out.Rules, rule)
-	}
-	return out, nil
-}
-
-// toGCRule is the inverse of gcRule.
-func toGCRule(r engine.GCRule) *btapb.GcRule {
-	switch r.Kind {
-	case engine.MaxVersions:
-		return &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: int32(min(r.Versions, math.MaxInt32))}}
-	case engine.MaxAge:
-		return &btapb.GcRule{Rule: &btapb.GcRule_MaxAge{MaxAge: durationpb.New(r.Age)}}
-	case engine.Union:
-		return &btapb.GcRule{Rule: &btapb.GcRule_Union_{Union: &btapb.GcRule_Union{Rules: toGCRules(r.Rules)}}}
-	case engine.Intersection:
-		return &btapb.GcRule{Rule: &btapb.GcRule_Intersection_{Intersection: &btapb.GcRule_Intersection{Rules: toGCRules(r.Rules)}}}
-	case engine.NoGC:
-	}
-	return &btapb.GcRule{}
-}
-
-func toGCRules(rules []engine.GCRule) []*btapb.GcRule {
-	out := make([]*btapb.GcRule, len(rules))
-	for i, r := range rules {
-		out[i] = toGCRule(r)
-	}
-	return out
+	return schema.GCRule(field, r)
 }
 
 // implicitCluster is the id of the one cluster of an instance that nobody

@@ -512,3 +512,8 @@ func big(n int) string {
 	}
 	return string(b[:n])
 }
+
+// shortService is the service's name without its package.
+func shortService(full string) string {
+	return full[strings.LastIndexByte(full, '.')+1:]
+}

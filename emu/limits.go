@@ -28,9 +28,8 @@ const (
 	maxSchemaBundleBytes = 4 << 20 // SchemaBundle, serialized (belief)
 	maxTablesPerInstance = 1_000   // quotas page
 
-	maxGCRuleBytes    = 500       // ColumnFamily.gc_rule, serialized
-	minGCRuleAgeNanos = 1_000_000 // GcRule.max_age: at least a millisecond
-	maxPageSize       = 1_000     // ours: the page size of lists when none is asked for
+	maxGCRuleBytes = 500   // ColumnFamily.gc_rule, serialized
+	maxPageSize    = 1_000 // ours: the page size of lists when none is asked for
 
 	maxBackupIDBytes   = 50  // CreateBackupRequest.backup_id
 	maxStandardBackups = 150 // quotas page: of a table in a cluster
@@ -56,17 +55,6 @@ const (
 	maxAutoscalingHDDGiB     = 16_384
 	maxAutoscalingRatio      = 10 // https://cloud.google.com/bigtable/docs/autoscaling: the most nodes to the fewest
 
-	minChangeStreamRetention = 24 * time.Hour // ChangeStreamConfig
-	maxChangeStreamRetention = 7 * 24 * time.Hour
-
-	minAutomatedBackupRetention = 3 * 24 * time.Hour // Table.AutomatedBackupPolicy
-	maxAutomatedBackupRetention = 90 * 24 * time.Hour
-	automatedBackupFrequency    = 24 * time.Hour
-	minAutomatedBackupHot       = 24 * time.Hour
-	maxAutomatedBackupHot       = 10 * 24 * time.Hour
-
-	minInfrequentAccessAge   = 30 * 24 * time.Hour // TieredStorageRule
-	maxStructDelimiterBytes  = 50                  // Type.Struct.Encoding.DelimitedBytes
 	consistencyTokenLifetime = 90 * 24 * time.Hour // GenerateConsistencyToken
 )
 
@@ -91,8 +79,6 @@ const (
 	// scannedPerMessage is how many rows and cells ReadRows reads without
 	// returning any before it sends last_scanned_row_key.
 	scannedPerMessage = 10_000
-	// maxGCRuleDepth bounds the nesting of rules, also without limits.
-	maxGCRuleDepth = 100
 	// maxEntriesPerMessage bounds a response of MutateRows.
 	maxEntriesPerMessage = 10_000
 )

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
 // locationsService answers google.cloud.location.Locations.
@@ -63,7 +64,7 @@ func unary[Req, Resp any](name string, call func(location.LocationsServer, conte
 // zone of clusters that nobody created. Filters are refused.
 func (s locationsService) ListLocations(_ context.Context, req *location.ListLocationsRequest) (*location.ListLocationsResponse, error) {
 	project := strings.TrimSuffix(req.GetName(), "/locations")
-	if !hasShape(project, "projects") {
+	if !resname.HasShape(project, "projects") {
 		return nil, refusal.BadName("name", req.GetName(), "projects/PROJECT")
 	}
 	if req.GetFilter() != "" {
@@ -87,13 +88,13 @@ func (s locationsService) ListLocations(_ context.Context, req *location.ListLoc
 
 // GetLocation returns a zone. Every zone exists: a cluster may name any.
 func (s locationsService) GetLocation(_ context.Context, req *location.GetLocationRequest) (*location.Location, error) {
-	if !hasShape(req.GetName(), "projects", "locations") {
+	if !resname.HasShape(req.GetName(), "projects", "locations") {
 		return nil, refusal.BadName("name", req.GetName(), "projects/PROJECT/locations/ZONE")
 	}
 	return toLocation(req.GetName()), nil
 }
 
 func toLocation(name string) *location.Location {
-	zone := lastSegment(name)
+	zone := resname.Last(name)
 	return &location.Location{Name: name, LocationId: zone, DisplayName: zone}
 }

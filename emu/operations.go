@@ -17,6 +17,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -97,8 +98,8 @@ func operationKey(number int64) string { return fmt.Sprintf("%s%020d", kindOpera
 // operation returns the record of the operation of a name, and its key.
 func operation(r catalogReader, name string) (*longrunningpb.Operation, string, error) {
 	rest, ok := strings.CutPrefix(name, "operations/")
-	number, err := strconv.ParseInt(lastSegment(name), 10, 64)
-	if !ok || !hasShape(rest, "projects", "instances", "operations") {
+	number, err := strconv.ParseInt(resname.Last(name), 10, 64)
+	if !ok || !resname.HasShape(rest, "projects", "instances", "operations") {
 		return nil, "", refusal.BadName("name", name, "operations/projects/PROJECT/instances/INSTANCE/operations/NUMBER")
 	}
 	if err != nil {
@@ -235,7 +236,7 @@ func (s operationsService) DeleteOperation(ctx context.Context, req *longrunning
 func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.ListOperationsRequest) (*longrunningpb.ListOperationsResponse, error) {
 	parent, ok := strings.CutPrefix(req.GetName(), "operations")
 	parent = strings.TrimPrefix(parent, "/")
-	if !ok || parent != "" && !hasShape(parent, "projects") && !hasShape(parent, "projects", "instances") {
+	if !ok || parent != "" && !resname.HasShape(parent, "projects") && !resname.HasShape(parent, "projects", "instances") {
 		return nil, refusal.BadName("name", req.GetName(), "operations/projects/PROJECT[/instances/INSTANCE]")
 	}
 	if req.GetFilter() != "" {
@@ -254,7 +255,7 @@ func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.
 	}
 	resp := &longrunningpb.ListOperationsResponse{}
 	kept, resp.NextPageToken, err = page(kept, req.GetPageSize(), req.GetPageToken(), func(op *longrunningpb.Operation) string {
-		number, _ := strconv.ParseInt(lastSegment(op.GetName()), 10, 64)
+		number, _ := strconv.ParseInt(resname.Last(op.GetName()), 10, 64)
 		return operationKey(number)
 	})
 	if err != nil {

@@ -191,9 +191,6 @@ func applyMask(dst, src proto.Message, paths []string) error {
 	return nil
 }
 
-// lastSegment returns the id at the end of a resource name.
-func lastSegment(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
-
 // segments returns the first n segments of a resource name.
 func segments(name string, n int) string {
 	for i := range len(name) {

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
 // The headers from which official clients take what their metrics report:
@@ -64,13 +66,13 @@ func (s *Server) responseParams(req any, began time.Time, err error) (header, tr
 func (s *Server) exists(req any) bool {
 	name, _ := targetOf(req)
 	switch {
-	case hasShape(name, "projects", "instances", "tables"):
+	case resname.HasShape(name, "projects", "instances", "tables"):
 		_, err := s.db.Table(name)
 		return err == nil
-	case hasShape(name, "projects", "instances", "tables", "authorizedViews"):
+	case resname.HasShape(name, "projects", "instances", "tables", "authorizedViews"):
 		_, err := findAuthorizedView(s.db, "name", name)
 		return err == nil
-	case hasShape(name, "projects", "instances"):
+	case resname.HasShape(name, "projects", "instances"):
 		return checkInstance(s.db, name) == nil
 	default:
 		return false

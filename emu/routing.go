@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
 // A request of the data API comes through an app profile: the one that it
@@ -87,7 +88,7 @@ func (s *Server) answeredBy(req any) *btpb.ResponseParams {
 	r := routes.instances[instance]
 	for _, to := range routesTo(r.profiles[cmp.Or(id, defaultAppProfile)]) {
 		for _, c := range r.clusters {
-			if lastSegment(c.GetName()) == to {
+			if resname.Last(c.GetName()) == to {
 				return locationOf(c)
 			}
 		}
@@ -134,7 +135,7 @@ func (s *Server) currentRoutes() (*routes, error) {
 	}
 	for _, p := range profiles {
 		if r, ok := now.instances[segments(p.GetName(), 4)]; ok {
-			r.profiles[lastSegment(p.GetName())] = p
+			r.profiles[resname.Last(p.GetName())] = p
 		}
 	}
 	for _, c := range clusters {
@@ -149,7 +150,7 @@ func (s *Server) currentRoutes() (*routes, error) {
 }
 
 func locationOf(c *btapb.Cluster) *btpb.ResponseParams {
-	return &btpb.ResponseParams{ZoneId: proto.String(lastSegment(c.GetLocation())), ClusterId: proto.String(lastSegment(c.GetName()))}
+	return &btpb.ResponseParams{ZoneId: proto.String(resname.Last(c.GetLocation())), ClusterId: proto.String(resname.Last(c.GetName()))}
 }
 
 // targetOf returns the name of the table, view or instance that a request is to

@@ -21,7 +21,7 @@ func (s *Server) rowSet(rs *btpb.RowSet) (filter.RowSet, error) {
 			return filter.RowSet{}, refusal.Invalid("row_keys", "Error in element #%d : Row keys must be non-empty", i)
 		}
 		if s.exceeds(len(key), maxRowKeyBytes) {
-			return filter.RowSet{}, s.limit(len(key), maxRowKeyBytes, element("row_keys", i), "bytes")
+			return filter.RowSet{}, s.limit(len(key), maxRowKeyBytes, refusal.Element("row_keys", i), "bytes")
 		}
 		spans = append(spans, filter.Span{Start: key, End: filter.After(key)})
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/support"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/inproc"
@@ -169,7 +170,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	out := *desc
 	out.Methods = make([]grpc.MethodDesc, len(desc.Methods))
 	for i, m := range desc.Methods {
-		served := isServed(desc.ServiceName, m.MethodName)
+		served := support.Serves(desc.ServiceName, m.MethodName)
 		handler := m.Handler
 		fullMethod := desc.ServiceName + "/" + m.MethodName
 		out.Methods[i] = grpc.MethodDesc{
@@ -177,7 +178,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 			Handler: func(impl any, ctx context.Context, decode func(any) error, ic grpc.UnaryServerInterceptor) (resp any, err error) {
 				defer s.recoverPanic(fullMethod, &err)
 				if !served {
-					return nil, refused(desc.ServiceName, m.MethodName)
+					return nil, refusal.NotBuilt(fmt.Sprintf("RPC %s/%s", desc.ServiceName, m.MethodName))
 				}
 				return handler(impl, ctx, decode, ic)
 			},
@@ -185,13 +186,13 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	}
 	out.Streams = make([]grpc.StreamDesc, len(desc.Streams))
 	for i, st := range desc.Streams {
-		served := isServed(desc.ServiceName, st.StreamName)
+		served := support.Serves(desc.ServiceName, st.StreamName)
 		handler := st.Handler
 		fullMethod := desc.ServiceName + "/" + st.StreamName
 		st.Handler = func(impl any, stream grpc.ServerStream) (err error) {
 			defer s.recoverPanic(fullMethod, &err)
 			if !served {
-				return refused(desc.ServiceName, st.StreamName)
+				return refusal.NotBuilt(fmt.Sprintf("RPC %s/%s", desc.ServiceName, st.StreamName))
 			}
 			return handler(impl, stream)
 		}
@@ -320,9 +321,4 @@ func (s *Server) random() float64 {
 	s.randMu.Lock()
 	defer s.randMu.Unlock()
 	return s.rand.Float64()
-}
-
-// shortService is the service's name without its package.
-func shortService(full string) string {
-	return full[strings.LastIndexByte(full, '.')+1:]
 }

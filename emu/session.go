@@ -19,6 +19,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -149,7 +150,7 @@ var materializedViewSessions = sessionKind{
 		return &btpb.MaterializedViewResponse{Payload: &btpb.MaterializedViewResponse_ReadRow{ReadRow: r}}
 	},
 	target: func(s *Server, name string) (target, error) {
-		if !hasShape(name, "projects", "instances", "materializedViews") {
+		if !resname.HasShape(name, "projects", "instances", "materializedViews") {
 			return target{}, refusal.BadName("materialized_view_name", name, "projects/PROJECT/instances/INSTANCE/materializedViews/VIEW")
 		}
 		if err := checkInstance(s.db, segments(name, 4)); err != nil {

@@ -116,7 +116,7 @@ func (t target) checkMutations(field string, muts []*btpb.Mutation) error {
 	}
 	for i, m := range muts {
 		if !t.view.Allows(m) {
-			return refusal.OutsideView(t.view.Name(), "What %s changes", element(field, i))
+			return refusal.OutsideView(t.view.Name(), "What %s changes", refusal.Element(field, i))
 		}
 	}
 	return nil
@@ -129,7 +129,7 @@ func (t target) checkRules(rules []*btpb.ReadModifyWriteRule) error {
 	}
 	for i, r := range rules {
 		if !t.view.HoldsColumn(r.GetFamilyName(), r.GetColumnQualifier()) {
-			return refusal.OutsideView(t.view.Name(), "What %s changes", element("rules", i))
+			return refusal.OutsideView(t.view.Name(), "What %s changes", refusal.Element("rules", i))
 		}
 	}
 	return nil

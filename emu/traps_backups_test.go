@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -107,7 +108,7 @@ func (e *env) listBackups(req *btapb.ListBackupsRequest) ([]string, error) {
 			return ids, err
 		}
 		for _, b := range resp.GetBackups() {
-			ids = append(ids, lastSegment(b.GetName()))
+			ids = append(ids, resname.Last(b.GetName()))
 		}
 		if req.PageToken = resp.GetNextPageToken(); req.PageToken == "" {
 			return ids, nil

@@ -164,7 +164,7 @@ func TestTrap57_UpdateTable(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument)
 }
 
-func schema(enc *btapb.Type_Struct_Encoding, fields ...string) *btapb.Type_Struct {
+func keySchema(enc *btapb.Type_Struct_Encoding, fields ...string) *btapb.Type_Struct {
 	s := &btapb.Type_Struct{Encoding: enc}
 	for _, f := range fields {
 		s.Fields = append(s.Fields, &btapb.Type_Struct_Field{FieldName: f, Type: &btapb.Type{Kind: &btapb.Type_StringType{StringType: &btapb.Type_String{
@@ -182,19 +182,19 @@ func TestTrap57_RowKeySchema(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
 	singleton := &btapb.Type_Struct_Encoding{Encoding: &btapb.Type_Struct_Encoding_Singleton_{Singleton: &btapb.Type_Struct_Encoding_Singleton{}}}
-	untyped := schema(delimited("#"), "a")
+	untyped := keySchema(delimited("#"), "a")
 	untyped.Fields[0].Type = &btapb.Type{Kind: &btapb.Type_StringType{StringType: &btapb.Type_String{}}}
 	for name, s := range map[string]*btapb.Type_Struct{
-		"no encoding":    schema(nil, "a"),
-		"no fields":      schema(delimited("#")),
-		"no delimiter":   schema(delimited(""), "a"),
-		"long delimiter": schema(delimited(strings.Repeat("#", 51)), "a"),
-		"singleton of 2": schema(singleton, "a", "b"),
-		"no name":        schema(delimited("#"), "a", ""),
-		"twice":          schema(delimited("#"), "a", "a"),
-		"family":         schema(delimited("#"), "f"),
-		"_key":           schema(delimited("#"), "_key"),
-		"_timestamp":     schema(delimited("#"), "_timestamp"),
+		"no encoding":    keySchema(nil, "a"),
+		"no fields":      keySchema(delimited("#")),
+		"no delimiter":   keySchema(delimited(""), "a"),
+		"long delimiter": keySchema(delimited(strings.Repeat("#", 51)), "a"),
+		"singleton of 2": keySchema(singleton, "a", "b"),
+		"no name":        keySchema(delimited("#"), "a", ""),
+		"twice":          keySchema(delimited("#"), "a", "a"),
+		"family":         keySchema(delimited("#"), "f"),
+		"_key":           keySchema(delimited("#"), "_key"),
+		"_timestamp":     keySchema(delimited("#"), "_timestamp"),
 		"no type":        untyped,
 	} {
 		if _, err := e.updateTable(&btapb.Table{RowKeySchema: s}, "row_key_schema"); err == nil {
@@ -207,14 +207,14 @@ func TestTrap57_RowKeySchema(t *testing.T) {
 		}})
 		wantCode(t, err, codes.InvalidArgument)
 	}
-	first := schema(delimited("#"), "a", "b")
+	first := keySchema(delimited("#"), "a", "b")
 	if _, err := e.updateTable(&btapb.Table{RowKeySchema: first}, "row_key_schema"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := e.updateTable(&btapb.Table{RowKeySchema: first}, "row_key_schema"); err != nil {
 		t.Errorf("the same schema again: %v", err)
 	}
-	_, err := e.updateTable(&btapb.Table{RowKeySchema: schema(singleton, "a")}, "row_key_schema")
+	_, err := e.updateTable(&btapb.Table{RowKeySchema: keySchema(singleton, "a")}, "row_key_schema")
 	wantCode(t, err, codes.InvalidArgument)
 	// A family cannot take the name of a field.
 	_, err = e.admin.ModifyColumnFamilies(e.ctx(), &btapb.ModifyColumnFamiliesRequest{
@@ -238,7 +238,7 @@ func TestTrap58_Settings(t *testing.T) {
 	in.ColumnFamilies = map[string]*btapb.ColumnFamily{"f": {GcRule: maxVersions(1)}}
 	in.Granularity = btapb.Table_MICROS
 	in.ChangeStreamConfig = &btapb.ChangeStreamConfig{RetentionPeriod: days(7)}
-	in.RowKeySchema = schema(delimited("#"), "a")
+	in.RowKeySchema = keySchema(delimited("#"), "a")
 	in.DeletionProtection = true
 	want := proto.CloneOf(in)
 	want.Name, want.EffectiveAutomatedBackupPolicy = testTable, in.GetAutomatedBackupPolicy()

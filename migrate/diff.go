@@ -56,6 +56,7 @@ func Diff(ctx context.Context, first, second Side, options DiffOptions) (*report
 		return nil, err
 	}
 	for _, p := range pairs {
+		leaveOut(r, p[0], p[1])
 		err := r.Check("items", p[0].name, func() (string, error) { return diffSides(ctx, r, p[0], p[1], o) })
 		if err != nil {
 			return nil, err
@@ -113,6 +114,17 @@ func tablePairs(first, second Side) ([][2]sideTable, error) {
 		return nil, source.Damaged(source.Unrecognized, source.Position{File: second.Name}, nil, "the two sides have other tables (%d and %d, %d of one name): take one by name", len(a), len(b), len(pairs))
 	}
 	return pairs, nil
+}
+
+// leaveOut tells of what the mappings that make items of rows lay out nothing of.
+func leaveOut(r *report.Report, first, second sideTable) {
+	var told *mapping.Mapping
+	for _, p := range [][2]sideTable{{first, second}, {second, first}} {
+		if m := p[0].side.Mapping; p[0].table == nil && m != told { // the description is the other side's
+			r.LeaveOut(p[0].name, run.LeftOut((*layout.Mapping)(m), p[1].table)...)
+			told = m
+		}
+	}
 }
 
 // diffSides compares the items of two tables.

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
+
+	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -76,9 +79,13 @@ func TestFaultM1_NotLaidOutIsTold(t *testing.T) {
 				"verify stored": func() (*report.Report, error) {
 					return Verify(t.Context(), loaded, OfSource(src), VerifyOptions{Common: o, Stored: true})
 				},
+				"diff": func() (*report.Report, error) {
+					rows := Side{Name: "rows", Conn: loaded, Table: "orders", Mapping: storedMapping(t, loaded)}
+					return Diff(t.Context(), Side{Name: "items", Source: src, Mapping: rows.Mapping}, rows, DiffOptions{})
+				},
 				"lint": func() (*report.Report, error) { return Lint(t.Context(), OfSource(src), LintOptions{Common: o}) },
 			}
-			for _, verb := range []string{"load", "verify", "verify stored", "lint"} {
+			for _, verb := range []string{"load", "verify", "verify stored", "diff", "lint"} {
 				r, err := verbs[verb]()
 				if err != nil {
 					t.Fatalf("%s: %v", verb, err)
@@ -100,8 +107,38 @@ func TestFaultM1_NotLaidOutIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantLeftOut(t, "plan", plan.NotLaidOut, plan.Warnings, c.want)
+			// Rows tell nothing of a table's description.
+			want := ""
+			switch c.mapping {
+			case leftOutMapping:
+				want = "index none|index view"
+			case "": // what is inferred says so itself
+				want = c.want
+			}
+			m := storedMapping(t, loaded)
+			rows := Side{Name: "rows", Conn: loaded, Table: "orders", Mapping: m}
+			diff, err := Diff(t.Context(), rows, rows, DiffOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantLeftOut(t, "diff of rows", diff.NotLaidOut, diff.Warnings, want)
+			back, err := Reverse(t.Context(), loaded, m, t.TempDir(), ReverseOptions{ExportTime: time.Unix(1715685260, 0)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantLeftOut(t, "reverse", back.NotLaidOut, back.Warnings, want)
 		})
 	}
+}
+
+// storedMapping is the mapping by which a load wrote a table.
+func storedMapping(t *testing.T, conn grpc.ClientConnInterface) *mapping.Mapping {
+	t.Helper()
+	all, err := StoredMappings(t.Context(), conn, Common{})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d mappings are noted, error %v", len(all), err)
+	}
+	return all[0]
 }
 
 func wantLeftOut(t *testing.T, verb string, left []report.NotLaidOut, warnings []string, want string) {

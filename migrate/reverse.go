@@ -19,6 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -33,8 +34,11 @@ type Reversed struct {
 	Rows  int64  // that they are of
 	Files int    // of data
 	// Warnings are what a reader should know: that the table was loaded by another
-	// mapping, as _migration_schema tells; that it has rows of no rule.
+	// mapping, as _migration_schema tells; that it has rows of no rule; and NotLaidOut.
 	Warnings []string
+	// NotLaidOut are the parts of the DynamoDB table that the mapping lays out nothing of:
+	// an import of the export has to add them.
+	NotLaidOut []report.NotLaidOut
 }
 
 // String says where the export is, and what it holds.
@@ -79,7 +83,10 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 		return nil, fmt.Errorf("making the folder of an export in %s: %w", dir, err)
 	}
 	defer w.Abandon()
-	r := &Reversed{Dir: whole}
+	r := &Reversed{Dir: whole, NotLaidOut: run.LeftOut(m, nil)}
+	for _, n := range r.NotLaidOut {
+		r.Warnings = append(r.Warnings, n.String())
+	}
 	for _, change := range loadnote.Changes(noted, m) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s was loaded by another mapping: %s", m.TargetTable(), change))
 	}

@@ -14,6 +14,7 @@ func TestFaultM13_ServerSpeaksTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cert, key, _ := certificate(t)
+	other, _, _ := certificate(t)
 	ports := filepath.Join(dir, "ports.json")
 	serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key, "--port-file", ports)
 	text, err := os.ReadFile(ports)
@@ -32,7 +33,7 @@ func TestFaultM13_ServerSpeaksTLS(t *testing.T) {
 	}{
 		{"name the certificates to trust (--ca FILE)", []string{"migrate", "load", "--key", "id", "--source", items, "--target", found.Bigtable}},
 		{"name the certificates to trust (--ca FILE)", []string{"migrate", "verify", "--key", "id", "--source", items, "--against", found.Bigtable, "--token-file", token}},
-		{"serve --target reaches plain gRPC alone", []string{"serve", "--target", found.Bigtable, "--dynamodb", "127.0.0.1:0"}},
+		{"name the certificates to trust (--ca FILE)", []string{"serve", "--target", found.Bigtable, "--dynamodb", "127.0.0.1:0"}},
 	} {
 		out, code := tabletop(t, c.args...)
 		if code != exitEnvironment || !strings.Contains(out, "the server speaks TLS, and was spoken to in plain text: "+c.want) {
@@ -40,6 +41,26 @@ func TestFaultM13_ServerSpeaksTLS(t *testing.T) {
 		}
 		if strings.Contains(out, "sent again") {
 			t.Errorf("%s waits for a server that never answers:\n%s", c.args[1], out)
+		}
+	}
+	// With its certificate, the door serves over it.
+	front := serve(t, "--target", found.Bigtable, "--ca", cert, "--dynamodb", "127.0.0.1:0")
+	if front.env["AWS_ENDPOINT_URL_DYNAMODB"] == "" || front.env["BIGTABLE_EMULATOR_HOST"] != "" { // its clients speak plain gRPC
+		t.Errorf("exports %v", front.env)
+	}
+	for _, c := range []struct {
+		want string
+		code int
+		args []string
+	}{
+		{"certificate", exitEnvironment, []string{"--target", found.Bigtable, "--ca", other}},
+		{"--ca: ", exitBadInput, []string{"--target", found.Bigtable, "--ca", filepath.Join(dir, "missing")}},
+		{"holds no certificate", exitBadInput, []string{"--target", found.Bigtable, "--ca", token}},
+		{"--ca is of --target", exitBadInput, []string{"--ca", cert}},
+	} {
+		out, code := tabletop(t, append([]string{"serve", "--dynamodb", "127.0.0.1:0"}, c.args...)...)
+		if code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("serve %s: exit code %d, want %d and %q:\n%s", strings.Join(c.args, " "), code, c.code, c.want, out)
 		}
 	}
 	// One that is not there is no server of TLS.

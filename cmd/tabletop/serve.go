@@ -85,6 +85,7 @@ type serveCommand struct {
 	Data     string        `help:"Keep the data in this folder, and every acknowledged write with it. Default: in memory." placeholder:"DIR"`
 	Mapping  []string      `help:"Lay out the DynamoDB table of this mapping as it describes. May be repeated." placeholder:"FILE" sep:"none"`
 	Target   string        `help:"Serve the DynamoDB door over the Bigtable at this address instead of one of its own." placeholder:"HOST:PORT"`
+	CA       string        `name:"ca" help:"Trust these certificates (PEM), and speak TLS to the target." placeholder:"FILE"`
 	Project  string        `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop"`
 	Instance string        `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop"`
 
@@ -124,6 +125,9 @@ const (
 
 // Validate checks what flags cannot say alone.
 func (c *serveCommand) Validate() error {
+	if c.CA != "" && c.Target == "" {
+		return errors.New("--ca is of --target: a door of its own has --tls-cert")
+	}
 	if c.Target != "" {
 		if _, _, err := net.SplitHostPort(c.Target); err != nil {
 			return fmt.Errorf("--target: %q is not HOST:PORT: %w", c.Target, err)
@@ -223,7 +227,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
 
-	conn, err := s.openBigtable()
+	conn, err := s.openBigtable(ctx)
 	if err != nil {
 		return err
 	}
@@ -281,15 +285,15 @@ type serving struct {
 
 // openBigtable opens the store and its door, or connects to the target, and
 // returns the connection for the DynamoDB door.
-func (s *serving) openBigtable() (grpc.ClientConnInterface, error) {
+func (s *serving) openBigtable(ctx context.Context) (grpc.ClientConnInterface, error) {
 	c := s.command
 	if c.Target != "" {
-		conn, err := dialBigtable(c.Target, "serve --target reaches plain gRPC alone")
+		t, err := (&connectFlags{CA: c.CA}).connect(ctx, c.Target)
 		if err != nil {
 			return nil, fmt.Errorf("--target: %w", err)
 		}
-		s.closers = append(s.closers, conn.Close)
-		return conn, nil
+		s.closers = append(s.closers, t.close)
+		return t.conn, nil
 	}
 	options := engine.Options{Dir: c.Data, Now: s.clock.Now, Logger: s.logger, EagerGC: c.GC == gcEager}
 	if c.KeepDeleted != nil {
@@ -525,6 +529,9 @@ func (s *serving) announce() {
 	export := func(name, value string) { _, _ = fmt.Fprintf(w, "export %s=%s\n", name, value) }
 	where := "in memory, discarded on exit"
 	switch {
+	case c.CA != "": // as below
+		where = "at " + c.Target
+		_, _ = fmt.Fprintf(w, "# Bigtable endpoint: %s\n", c.Target)
 	case c.Target != "":
 		where = "at " + c.Target
 		export("BIGTABLE_EMULATOR_HOST", c.Target)

@@ -58,3 +58,16 @@ func (c *compiler) index(m *Mapping, i int) {
 	}
 	m.indexes = append(m.indexes, x)
 }
+
+// bar bars an attribute without which no item of the rule is in an index: one of its key
+// that the rule's own schema does not have. It returns false if there is none. The
+// attribute expiry is in all schemas.
+func (r *rule) bar(c *compiler, g *mapfile.GSI, expiry, why string) bool {
+	for _, a := range g.Key.Attrs() {
+		if _, has := r.schema[a.Name]; r.listed && !has && !c.l.key.IsKey(a.Name) && a.Name != expiry {
+			r.barred[a.Name] = why
+			return true
+		}
+	}
+	return false
+}

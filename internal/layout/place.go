@@ -340,8 +340,8 @@ func (p *placer) attributes() *lens.Error {
 			put = p.r.star
 		}
 		var err *lens.Error
-		if p.r.barred[name] {
-			err = p.l.fault(lens.CodeDomain, p.r, p.item, name, "the item would be in an index, whose entry would outlive it (source.ttl)", "no such attribute")
+		if why := p.r.barred[name]; why != "" {
+			err = p.l.fault(lens.CodeDomain, p.r, p.item, name, "the item would be in an index, "+why, "no such attribute")
 		} else if put == nil {
 			err = p.unknown(name)
 		} else {

@@ -68,9 +68,9 @@ type rule struct {
 	ttl *timeToLive
 	// sidecar says that the rule has exceptions in FamilyTypes.
 	sidecar bool
-	// barred are the attributes that items of the rule cannot have: they would be in an
-	// index that does not expire with them.
-	barred map[string]bool
+	// barred are the attributes that items of the rule cannot have, with the reason: they
+	// would be in an index that does not expire with them, say.
+	barred map[string]string
 
 	accepted map[string]bool // the losses: LossTypes and so on
 }
@@ -86,12 +86,12 @@ type capture struct {
 func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 	r := &rule{
 		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.Attrs()), schema: c.schemas[index], listed: spec.Schema != nil,
-		byAttr: map[string]*put{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, accepted: map[string]bool{}, version: rowkey.SlotNone,
+		byAttr: map[string]*put{}, barred: map[string]string{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, accepted: map[string]bool{}, version: rowkey.SlotNone,
 	}
 	if r.sidecar = c.l.sidecar; c.l.ttl != nil && c.l.ttl.rules[index] {
 		r.ttl = c.l.ttl
 		r.sidecar = r.sidecar && r.ttl.collects(c.l.declared[lens.FamilyTypes])
-		r.barred = r.ttl.barred(c, index)
+		r.ttl.bar(c, r)
 	}
 	for _, a := range c.l.key.Attrs() {
 		r.keyTypes = append(r.keyTypes, a.Type)

@@ -126,26 +126,14 @@ func (t *timeToLive) choose(c *compiler, mode string) {
 
 func (t *timeToLive) maxAge() time.Duration { return time.Duration(t.age) * time.Microsecond }
 
-// barred are the attributes that would put items of a rule into an index, whose entries
+// bar bars the attributes that would put items of a rule into an index, whose entries
 // do not expire. The rule has to say that its items have none such.
-func (t *timeToLive) barred(c *compiler, index int) map[string]bool {
-	barred := map[string]bool{}
-	r := &c.spec.Rules[index]
+func (t *timeToLive) bar(c *compiler, r *rule) {
 	for i, g := range c.spec.Source.GSIs {
-		if g.As != mapfile.IndexAsTable {
-			continue
+		if g.As == mapfile.IndexAsTable && !r.bar(c, &g, t.name, "whose entry would outlive it (source.ttl)") {
+			c.fail(fmt.Sprintf("source.gsis[%d].as", i), lens.CodeFamily, "the index entries would outlive the items that ttl "+c.spec.Source.TTL.Mode+" deletes", "as: view or none, ttl mode attribute, or a schema of rule "+r.name+" without the index's key")
 		}
-		foreign := slices.IndexFunc(g.Key.Attrs(), func(a lens.KeyAttr) bool {
-			_, has := c.schemas[index][a.Name]
-			return r.Schema != nil && !has && !c.l.key.IsKey(a.Name) && a.Name != t.name
-		})
-		if foreign < 0 {
-			c.fail(fmt.Sprintf("source.gsis[%d].as", i), lens.CodeFamily, "the index entries would outlive the items that ttl "+c.spec.Source.TTL.Mode+" deletes", "as: view or none, ttl mode attribute, or a schema of rule "+r.Name+" without the index's key")
-			continue
-		}
-		barred[g.Key.Attrs()[foreign].Name] = true
 	}
-	return barred
 }
 
 // checkRule refuses a rule whose cells have times of their own.

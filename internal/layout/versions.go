@@ -230,8 +230,8 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 		c.fail(path, lens.CodeSyntax, fmt.Sprintf("%q is not how the key of version 0 begins", spec.Latest), "the template's text before the version, and 0")
 	}
 	for i, g := range c.spec.Source.GSIs {
-		if g.As == mapfile.IndexAsTable {
-			c.fail(fmt.Sprintf("source.gsis[%d].as", i), lens.CodeInverse, "the index entries of copies would not follow the versions (rule "+r.name+")", "as: none")
+		if g.As == mapfile.IndexAsTable && !r.bar(c, &g, "", "where the entry of the copy would not follow the versions (latest)") {
+			c.fail(fmt.Sprintf("source.gsis[%d].as", i), lens.CodeInverse, "the index entries of copies would not follow the versions (rule "+r.name+")", "as: none, or a schema of rule "+r.name+" without the index's key")
 		}
 	}
 }

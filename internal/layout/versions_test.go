@@ -122,3 +122,57 @@ func TestLatest(t *testing.T) {
 		}
 	})
 }
+
+const versionsBesideIndex = `apiVersion: migration/v1
+source:
+  table: Documents
+` + keysSS + `  schema: {State: S, Owner: S}
+  gsis:
+  - {name: g, hash: Owner, as: table}
+target: {table: t, families: {v: {}, a: {}, _t: {}}}
+on: {unknown-attribute: sidecar}
+rules:
+- {name: doc, when: {SK: "v{n:ver}_{rest:s}"}, schema: [State], row: [doc, "{PK:s}", "{rest}"], put: [{attr: "*", cell: "v:{attr}", ts: "{n}"}], latest: v0}
+- {name: other, row: [o, "{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"}]}
+`
+
+// Copies of the highest version forbid only indexes that items of their rule would be in.
+func TestFaultM9_LatestBesideIndexes(t *testing.T) {
+	t.Parallel()
+	m := mustLoad(t, versionsBesideIndex)
+	item := func(sk, name string) attr.Item {
+		return attr.Item{"PK": attr.String("p"), "SK": attr.String(sk), name: attr.String("x")}
+	}
+	for _, c := range []struct {
+		item    attr.Item
+		entries bool
+		bad     bool
+	}{
+		{item("v1_1", "State"), false, false},
+		{item("v1_1", "Other"), false, false},
+		{item("v1_1", "Owner"), false, true}, // the copy's entry would have to follow
+		{item("s", "Owner"), true, false},
+		{item("s", "State"), false, false},
+	} {
+		_, err := m.Place(c.item, expTime)
+		var e *lens.Error
+		if bad := errors.As(err, &e) && e.Code == lens.CodeDomain && e.Attribute == "Owner" && e.Rule == "doc"; bad != c.bad || err != nil && !bad {
+			t.Errorf("%v: error %v, want one: %v", c.item, err, c.bad)
+		}
+		if _, ok, err := m.Indexes()[0].Place(c.item, expTime); !c.bad && (ok != c.entries || err != nil) {
+			t.Errorf("%v: entry %v, error %v", c.item, ok, err)
+		}
+	}
+	for from, to := range map[string]string{
+		"schema: [State], ":        "",
+		"schema: [State]":          "schema: [State, Owner]",
+		"{name: g, hash: Owner, ":  "{name: g, hash: PK, range: SK, ",
+		"{name: g, hash: Owner, a": "{name: f, hash: Owner}\n  - {name: g, hash: SK, range: PK, a",
+	} {
+		_, err := Load("m.yaml", []byte(strings.Replace(versionsBesideIndex, from, to, 1)))
+		want := "the index entries of copies would not follow the versions (rule doc); expected as: none, or a schema of rule doc without the index's key"
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), "E-INVERSE") != 1 {
+			t.Errorf("with %q: %v\nwant %s, once", to, err, want)
+		}
+	}
+}

@@ -50,7 +50,7 @@ const (
 	NotIdempotent    Kind = "NotIdempotent"    // a second load changed something
 	NotPersistent    Kind = "NotPersistent"    // a row, or a table, changed when the Bigtable was closed and opened again
 	LossNotAccepted  Kind = "LossNotAccepted"  // garbage collection would take cells of an item
-	NotLoaded        Kind = "NotLoaded"        // an item became a dead letter; its Damage says why
+	NotLoaded        Kind = "NotLoaded"        // an item became a dead letter, or its change could not be made; its Damage says why
 	LintError        Kind = "LintError"        // a finding of a level that migrate.LintRules.FailOn names
 )
 
@@ -156,6 +156,9 @@ type TableReport struct {
 	CellsUnchanged int64 `json:"cellsUnchanged"`
 	// CellsDeleted are what a load took away, since incremental exports delete it.
 	CellsDeleted int64 `json:"cellsDeleted,omitzero"`
+	// ChangesLeft are the changes of incremental exports that a load did not make, since
+	// the row of the item cannot be read: the item stays as it is, and is a failure.
+	ChangesLeft int64 `json:"changesLeft,omitzero"`
 	// ItemsResumed are those that a load passed over, since its checkpoint says
 	// that they are written.
 	ItemsResumed int64 `json:"itemsResumed"`

@@ -61,6 +61,9 @@ func (r *Report) Text() string {
 		if t.CellsDeleted > 0 {
 			fmt.Fprintf(&b, "  %s deleted, as the incremental exports say\n", phrase.Counted(t.CellsDeleted, "cell"))
 		}
+		if t.ChangesLeft > 0 {
+			fmt.Fprintf(&b, "  %s of the incremental exports not made, since the rows cannot be read: the items stay as they are\n", phrase.Counted(t.ChangesLeft, "change"))
+		}
 		for _, p := range t.Phases {
 			fmt.Fprintf(&b, "  %s\n", p)
 		}

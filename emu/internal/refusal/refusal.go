@@ -36,6 +36,9 @@ func Invalid(field, format string, args ...any) error {
 	return New(codes.InvalidArgument, "Error in field '%s' : %s", field, fmt.Sprintf(format, args...))
 }
 
+// Element names the n-th element of a repeated field.
+func Element(field string, n int) string { return fmt.Sprintf("%s[%d]", field, n) }
+
 // BadRange refuses a row range that can hold no key. Seen:
 // java-bigtable-hbase#1512.
 func BadRange(field string, n int) error {

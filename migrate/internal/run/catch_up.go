@@ -10,16 +10,19 @@ import (
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"github.com/go-json-experiment/json/jsontext"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -168,13 +171,14 @@ func (b *Bigtable) countColumns(ctx context.Context, table, family string) (n in
 	return n, example, nil
 }
 
-// catchUp takes away what the source's incremental exports deleted.
-func (j *Job) catchUp(ctx context.Context, b *Bigtable) error {
-	j.Report.CellsDeleted = 0
+// catchUp takes away what the source's incremental exports deleted. Changes that cannot
+// be made are failures in r.
+func (j *Job) catchUp(ctx context.Context, b *Bigtable, r *report.Report) error {
+	j.Report.CellsDeleted, j.Report.ChangesLeft, j.changesLeft = 0, 0, nil
 	if j.Source.FullTime.IsZero() {
 		return nil
 	}
-	c := &catchUp{j: j, b: b, was: j.Mapping}
+	c := &catchUp{j: j, b: b, report: r, was: j.Mapping}
 	noted, err := j.Noted(ctx, b)
 	if err != nil {
 		return err
@@ -221,6 +225,7 @@ func changeBytes(c source.Change) int {
 type catchUp struct {
 	j       *Job
 	b       *Bigtable
+	report  *report.Report
 	was     *layout.Mapping // by which the table was loaded
 	changes []source.Change
 	bytes   int
@@ -233,6 +238,8 @@ type changed struct {
 	now   lens.Placed
 	back  attr.Item   // as the table gives it back; nil: it is gone
 	stood []attr.Item // what it may have been
+
+	unread error // no mapping reads a row of it
 }
 
 // place is where a changed item lives by one mapping.
@@ -254,7 +261,7 @@ func (c *catchUp) apply(ctx context.Context) error {
 	places := map[string][]place{}
 	var all []*changed
 	for _, change := range c.changes {
-		item := &changed{Change: change, key: c.j.KeyJSON(change.Key), stood: change.Was}
+		item := &changed{Change: change, key: c.j.KeyJSON(change.Key), stood: slices.Clone(change.Was)}
 		if change.Now != nil {
 			var err error
 			if item.now, err = c.j.Mapping.Place(change.Now, c.j.Micros); err != nil {
@@ -270,38 +277,11 @@ func (c *catchUp) apply(ctx context.Context) error {
 		}
 	}
 	c.changes, c.bytes = c.changes[:0], 0
-	target := c.j.Report.Target
-	var gone []writeEntry
-	err := c.each(ctx, target, slices.Sorted(maps.Keys(places)), func(row layout.Row) error {
-		var own []lens.Extent
-		var wanted []layout.Cell
-		unread := map[*changed]error{} // nil: one of the mappings, by which it may have been written, reads it
-		for _, p := range places[string(row.Key)] {
-			item, err := p.by.Item(row, p.item.Key)
-			if before, ok := unread[p.item]; !ok || before != nil {
-				unread[p.item] = err
-			}
-			if item != nil {
-				p.item.stood = append(p.item.stood, item)
-			}
-			if item != nil || !p.Shared { // else what is in its columns is another item's
-				own = append(own, p.Own...)
-			}
-			if bytes.Equal(p.item.now.Row, row.Key) {
-				wanted = append(wanted, p.item.now.Cells...)
-			}
-		}
-		for _, p := range places[string(row.Key)] {
-			if err := unread[p.item]; err != nil {
-				return source.Damaged(source.MappingRefused, p.item.Position, err, "row %q of table %s cannot be read by the mapping, so that the change of item %s cannot be made there", row.Key, target, p.item.key)
-			}
-		}
-		gone = append(gone, c.surplus(row, own, wanted)...)
-		return nil
-	})
+	gone, err := c.rows(ctx, places)
 	if err != nil {
 		return err
 	}
+	all = slices.DeleteFunc(all, func(item *changed) bool { return item.unread != nil })
 	tables := c.entries(all)
 	for _, table := range slices.Sorted(maps.Keys(tables)) {
 		x, entries := c.indexOf(table), tables[table]
@@ -330,7 +310,100 @@ func (c *catchUp) apply(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.send(ctx, target, gone)
+	return c.send(ctx, c.j.Report.Target, gone)
+}
+
+// rows looks at the rows of changed items, and deletes the cells that they have no more.
+// An item whose row no mapping reads is left as it is: its change is a failure, and no
+// part of it is made.
+func (c *catchUp) rows(ctx context.Context, places map[string][]place) (gone []writeEntry, err error) {
+	for {
+		var unread []*changed
+		gone = gone[:0]
+		deleted := c.j.Report.CellsDeleted
+		err := c.each(ctx, c.j.Report.Target, slices.Sorted(maps.Keys(places)), func(row layout.Row) error {
+			var own []lens.Extent
+			var wanted []layout.Cell
+			failed := map[*changed]error{} // nil: one of the mappings, by which it may have been written, reads it
+			for _, p := range places[string(row.Key)] {
+				item, err := p.by.Item(row, p.item.Key)
+				if before, ok := failed[p.item]; !ok || before != nil {
+					failed[p.item] = err
+				}
+				if item != nil {
+					p.item.stood = append(p.item.stood, item)
+				}
+				if item != nil || !p.Shared { // else what is in its columns is another item's
+					own = append(own, p.Own...)
+				}
+				if bytes.Equal(p.item.now.Row, row.Key) {
+					wanted = append(wanted, p.item.now.Cells...)
+				}
+			}
+			for _, p := range places[string(row.Key)] {
+				if err := failed[p.item]; err != nil && p.item.unread == nil {
+					p.item.unread = source.Damaged(source.MappingRefused, p.item.Position, err, "row %q of table %s cannot be read by the mapping, so that the change of item %s cannot be made there", row.Key, c.j.Report.Target, p.item.key)
+					unread = append(unread, p.item)
+				}
+			}
+			gone = append(gone, c.surplus(row, own, wanted)...)
+			return nil
+		})
+		if err != nil || len(unread) == 0 {
+			return gone, err
+		}
+		for _, item := range unread {
+			if err := c.leave(item); err != nil {
+				return nil, err
+			}
+		}
+		// Once more without them: they may have been looked at in other rows before.
+		c.j.Report.CellsDeleted = deleted
+		for row, at := range places {
+			if at = slices.DeleteFunc(at, func(p place) bool { return p.item.unread != nil }); len(at) == 0 {
+				delete(places, row)
+				continue
+			}
+			places[row] = at
+			for _, p := range at {
+				p.item.stood = slices.Clone(p.item.Was)
+			}
+		}
+	}
+}
+
+// changesLeft are the hashes of the keys of items whose changes could not be made: the
+// load leaves them as they are.
+type changesLeft map[extsort.Hash]bool
+
+// maxChangesLeft bounds how many items are left.
+const maxChangesLeft = 100_000
+
+// has reports whether an item is one of them.
+func (l changesLeft) has(j *Job, item attr.Item) bool {
+	return len(l) > 0 && l[extsort.HashOf([]byte(j.KeyJSON(item)))]
+}
+
+// leave makes a failure, and a dead letter if there are any, of an item that cannot be read.
+func (c *catchUp) leave(item *changed) error {
+	j := c.j
+	if len(j.changesLeft) >= maxChangesLeft {
+		return fmt.Errorf("%w; so it is with %d items before it, and no more are left as they are: is the mapping that of the table?", item.unread, maxChangesLeft)
+	}
+	if j.changesLeft == nil {
+		j.changesLeft = changesLeft{}
+	}
+	j.changesLeft[extsort.HashOf([]byte(item.key))] = true
+	j.Report.ChangesLeft++
+	c.report.Fail(notLoaded(j, item.key, item.unread))
+	if j.Letters == nil {
+		return nil
+	}
+	letter := DeadLetter{Key: jsontext.Value(item.key)}
+	if item.Now != nil {
+		letter = DeadLetter{Item: attr.AppendItemJSON(nil, item.Now)}
+	}
+	return j.Letters.write(j, letter, item.Position, item.unread)
 }
 
 // entries are the rows of indexes that entries of the items may be in, or are to be.

@@ -29,19 +29,26 @@ type DeadLetter struct {
 	// Item is the item; Text is what stands there where that is none.
 	Item jsontext.Value `json:"item,omitzero"`
 	Text string         `json:"text,omitzero"`
+	// Key is instead that of an item which the source deletes, and which is there still.
+	Key jsontext.Value `json:"key,omitzero"`
 }
 
 // add writes one letter and counts it as a difference.
 func (l *deadLetters) add(j *Job, e source.Entry, err error) error {
-	letter := DeadLetter{File: e.Position.File, Line: e.Position.Line, Table: j.Report.Name, Damage: source.DamageOf(err), Error: err.Error()}
-	f := report.Failure{Kind: report.NotLoaded, Table: j.Report.Target, Damage: letter.Damage, Detail: err.Error()}
+	letter, key := DeadLetter{}, ""
 	if e.Item != nil {
-		letter.Item, f.ItemKey = attr.AppendItemJSON(nil, e.Item), j.KeyJSON(e.Item)
+		letter.Item, key = attr.AppendItemJSON(nil, e.Item), j.KeyJSON(e.Item)
 	} else {
 		letter.Text = string(e.Text)
 	}
+	l.r.Fail(notLoaded(j, key, err))
+	return l.write(j, letter, e.Position, err)
+}
+
+// write writes a letter.
+func (l *deadLetters) write(j *Job, letter DeadLetter, at source.Position, err error) error {
+	letter.File, letter.Line, letter.Table, letter.Damage, letter.Error = at.File, at.Line, j.Report.Name, source.DamageOf(err), err.Error()
 	j.Report.DeadLetters++
-	l.r.Fail(f)
 	text, err := json.Marshal(letter, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return fmt.Errorf("writing a dead letter: %w", err)
@@ -50,4 +57,9 @@ func (l *deadLetters) add(j *Job, e source.Entry, err error) error {
 		return fmt.Errorf("writing a dead letter: %w", err)
 	}
 	return nil
+}
+
+// notLoaded is the failure of an item that is not loaded.
+func notLoaded(j *Job, key string, err error) report.Failure {
+	return report.Failure{Kind: report.NotLoaded, Table: j.Report.Target, ItemKey: key, Damage: source.DamageOf(err), Detail: err.Error()}
 }

@@ -32,8 +32,9 @@ type Job struct {
 	Letters *deadLetters // nil: what cannot be loaded is an error
 	// failures is where items that cannot be laid out are told; nil: they are errors
 	// too.
-	failures *report.Report
-	refused  []int64 // the numbers of the items that are left out, ascending
+	failures    *report.Report
+	refused     []int64 // the numbers of the items that are left out, ascending
+	changesLeft changesLeft
 
 	attributes map[ruleAttribute]int64 // how many items have which, known after the checking pass
 

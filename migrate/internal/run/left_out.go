@@ -4,28 +4,36 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// leftOut are the parts of the job's table that its mapping lays out nothing of: those
+// LeftOut are the parts of a DynamoDB table that its mapping lays out nothing of: those
 // that its file says so of, and those that the description of the table has and the
-// file does not.
-func (j *Job) leftOut() []report.NotLaidOut {
-	spec := j.Mapping.Spec()
+// file does not. t is nil where there is no description.
+func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
+	left := []report.NotLaidOut{}
+	spec := m.Spec()
 	if spec == nil {
-		return nil
+		return left
 	}
-	var left []report.NotLaidOut
+	table := m.SourceTable()
+	if t != nil {
+		table = t.Name
+	}
 	add := func(what, why string) {
-		left = append(left, report.NotLaidOut{Table: j.Source.Name, What: what, Why: why})
+		left = append(left, report.NotLaidOut{Table: table, What: what, Why: why})
 	}
 	for _, x := range spec.LeftOut() {
 		add("index "+x.Index, x.Why)
 	}
-	for _, x := range j.Source.Indexes {
+	if t == nil {
+		return left
+	}
+	for _, x := range t.Indexes {
 		i := slices.IndexFunc(spec.Source.GSIs, func(g mapfile.GSI) bool { return g.Name == x.Name })
 		switch {
 		case i < 0:
@@ -37,7 +45,7 @@ func (j *Job) leftOut() []report.NotLaidOut {
 			add("index "+x.Name, fmt.Sprintf("its key is %s by the description of the table, and %s by its mapping", source.KeyText(x.Key), source.KeyText(spec.Source.GSIs[i].Key)))
 		}
 	}
-	if expiry := j.Source.TTL; expiry != "" && spec.Source.TTL == nil {
+	if expiry := t.TTL; expiry != "" && spec.Source.TTL == nil {
 		add("time to live by "+expiry, "the description of the table has it, and its mapping does not (source.ttl): no item expires")
 	}
 	return left
@@ -49,6 +57,6 @@ func names(k lens.KeySchema) [2]string { return [2]string{k.Hash.Name, k.Range.N
 // LeaveOut tells of them, of all tables.
 func (r *Run) LeaveOut() {
 	for _, j := range r.Jobs {
-		r.Report.LeaveOut(j.Source.Name, j.leftOut()...)
+		r.Report.LeaveOut(j.Source.Name, LeftOut(j.Mapping, j.Source)...)
 	}
 }

@@ -47,7 +47,7 @@ func (r *Run) LoadAll(ctx context.Context) error {
 			if err != nil {
 				return "", err
 			}
-			if err := j.catchUp(ctx, r.B); err != nil {
+			if err := j.catchUp(ctx, r.B, r.Report); err != nil {
 				return "", err
 			}
 			// Before the rows, so that the next load knows of one that was cut off.

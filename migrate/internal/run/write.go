@@ -44,10 +44,16 @@ func (j *Job) load(ctx context.Context, b *Bigtable, c *checkpoint, table int) e
 	done.Retry = nil
 	since := 0
 	last, row := int64(-1), []byte(nil)
+	var left []int64 // items that the catch-up left as they are; the next load tries again
 	flush := func(next int64) error {
 		size, refused, err := w.flush(ctx)
 		if err != nil {
 			return err
+		}
+		if len(left) > 0 {
+			refused = append(refused, left...)
+			slices.Sort(refused)
+			left = left[:0]
 		}
 		done.Retry = append(done.Retry, refused...)
 		if next <= start.Items { // those that are tried again go by themselves
@@ -69,7 +75,11 @@ func (j *Job) load(ctx context.Context, b *Bigtable, c *checkpoint, table int) e
 				return err
 			}
 		}
-		last, row = p.n, p.Base.Row
+		if last = p.n; j.changesLeft.has(j, p.Entry.Item) {
+			left = append(left, p.n)
+			return nil
+		}
+		row = p.Base.Row
 		for i := range j.Indexes {
 			if p.index[i].Row != nil {
 				j.Report.IndexRows++

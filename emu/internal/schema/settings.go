@@ -1,4 +1,4 @@
-package emu
+package schema
 
 import (
 	"time"
@@ -9,7 +9,25 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// The ranges of settings, which hold also without limits: outside them a setting
+// means nothing.
+const (
+	// MinChangeStreamRetention is the least retention of a change stream.
+	MinChangeStreamRetention = 24 * time.Hour // ChangeStreamConfig
+	maxChangeStreamRetention = 7 * 24 * time.Hour
+
+	minAutomatedBackupRetention = 3 * 24 * time.Hour // Table.AutomatedBackupPolicy
+	maxAutomatedBackupRetention = 90 * 24 * time.Hour
+	automatedBackupFrequency    = 24 * time.Hour
+	minAutomatedBackupHot       = 24 * time.Hour
+	maxAutomatedBackupHot       = 10 * 24 * time.Hour
+
+	minInfrequentAccessAge  = 30 * 24 * time.Hour // TieredStorageRule
+	maxStructDelimiterBytes = 50                  // Type.Struct.Encoding.DelimitedBytes
 )
 
 // The settings of a table that the engine has no place for, such as its change
@@ -17,8 +35,8 @@ import (
 // stream makes the engine keep a journal; what the others would start in the
 // service, such as automated backups, is not built.
 
-// settingsOf returns the settings of a table. The caller may change them.
-func settingsOf(t *engine.Table) *btapb.Table {
+// SettingsOf returns the settings of a table. The caller may change them.
+func SettingsOf(t *engine.Table) *btapb.Table {
 	settings := &btapb.Table{}
 	if err := proto.Unmarshal(t.Meta, settings); err != nil {
 		// Only this package writes it. A table without it is still a table.
@@ -27,8 +45,8 @@ func settingsOf(t *engine.Table) *btapb.Table {
 	return settings
 }
 
-// encodeSettings takes the settings out of from.
-func encodeSettings(from *btapb.Table) ([]byte, error) {
+// EncodeSettings takes the settings out of from.
+func EncodeSettings(from *btapb.Table) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(&btapb.Table{
 		DeletionProtection:    from.GetDeletionProtection(),
 		ChangeStreamConfig:    from.GetChangeStreamConfig(),
@@ -39,15 +57,15 @@ func encodeSettings(from *btapb.Table) ([]byte, error) {
 	})
 }
 
-// protected reports whether t has deletion_protection.
-func protected(t *engine.Table) bool { return settingsOf(t).GetDeletionProtection() }
+// Protected reports whether t has deletion_protection.
+func Protected(t *engine.Table) bool { return SettingsOf(t).GetDeletionProtection() }
 
-// settleSettings checks the settings that t is to have and fills in defaults.
+// Settle checks the settings that t is to have and fills in defaults.
 // families are those of the table, or of the request that creates it.
-func settleSettings(t *btapb.Table, hasFamily func(string) bool) error {
+func Settle(t *btapb.Table, hasFamily func(string) bool) error {
 	if c := t.GetChangeStreamConfig(); c != nil {
 		age := c.GetRetentionPeriod()
-		if err := checkPeriod("table.change_stream_config.retention_period", age, minChangeStreamRetention, maxChangeStreamRetention); err != nil {
+		if err := checkPeriod("table.change_stream_config.retention_period", age, MinChangeStreamRetention, maxChangeStreamRetention); err != nil {
 			return err
 		}
 		c.RetentionPeriod = durationpb.New(age.AsDuration().Truncate(time.Microsecond))
@@ -90,8 +108,8 @@ func settleBackupPolicy(p *btapb.Table_AutomatedBackupPolicy) error {
 		return err
 	}
 	for i, l := range p.GetLocations() {
-		if !hasShape(l, "projects", "locations") {
-			return refusal.BadName(element(field+".locations", i), l, "projects/PROJECT/locations/ZONE")
+		if !resname.HasShape(l, "projects", "locations") {
+			return refusal.BadName(refusal.Element(field+".locations", i), l, "projects/PROJECT/locations/ZONE")
 		}
 	}
 	if p.GetKeepHotDuration() == nil {
@@ -134,7 +152,7 @@ func checkRowKeySchema(schema *btapb.Type_Struct, hasFamily func(string) bool) e
 	}
 	seen := map[string]bool{"_key": true, "_timestamp": true}
 	for i, f := range schema.GetFields() {
-		at, name := element(field+".fields", i), f.GetFieldName()
+		at, name := refusal.Element(field+".fields", i), f.GetFieldName()
 		switch {
 		case name == "":
 			return refusal.Invalid(at+".field_name", "must be set")
@@ -150,26 +168,12 @@ func checkRowKeySchema(schema *btapb.Type_Struct, hasFamily func(string) bool) e
 	return nil
 }
 
-func scalarWithEncoding(t *btapb.Type) bool {
-	switch k := t.GetKind().(type) {
-	case *btapb.Type_BytesType:
-		return k.BytesType.GetEncoding().GetEncoding() != nil
-	case *btapb.Type_StringType:
-		return k.StringType.GetEncoding().GetEncoding() != nil
-	case *btapb.Type_Int64Type:
-		return k.Int64Type.GetEncoding().GetEncoding() != nil
-	case *btapb.Type_TimestampType:
-		return k.TimestampType.GetEncoding().GetUnixMicrosInt64().GetEncoding() != nil
-	}
-	return false
-}
-
-// toTable converts a definition to the view of it that was asked for. clusters
+// ToTable converts a definition to the view of it that was asked for. clusters
 // are those of its instance.
-func toTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster) *btapb.Table {
+func ToTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster) *btapb.Table {
 	out := &btapb.Table{Name: t.Name}
 	if view == btapb.Table_SCHEMA_VIEW || view == btapb.Table_FULL {
-		out = settingsOf(t)
+		out = SettingsOf(t)
 		out.Name = t.Name
 		out.Granularity = btapb.Table_MILLIS
 		if t.Granularity == engine.Micros {
@@ -178,7 +182,7 @@ func toTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster) 
 		out.ColumnFamilies = make(map[string]*btapb.ColumnFamily, len(t.Families))
 		for i := range t.Families {
 			f := &t.Families[i]
-			out.ColumnFamilies[f.Name] = &btapb.ColumnFamily{GcRule: toGCRule(f.GC), ValueType: valueType(f)}
+			out.ColumnFamilies[f.Name] = &btapb.ColumnFamily{GcRule: ToGCRule(f.GC), ValueType: ValueType(f)}
 		}
 		if p := out.GetAutomatedBackupPolicy(); p != nil && !p.GetDisabled() {
 			out.EffectiveAutomatedBackupPolicy = proto.CloneOf(p)
@@ -197,16 +201,16 @@ func toTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster) 
 			}
 		}
 		if view != btapb.Table_REPLICATION_VIEW {
-			state.EncryptionInfo = []*btapb.EncryptionInfo{encryptionOf(c)}
+			state.EncryptionInfo = []*btapb.EncryptionInfo{EncryptionOf(c)}
 		}
-		out.ClusterStates[lastSegment(c.GetName())] = state
+		out.ClusterStates[resname.Last(c.GetName())] = state
 	}
 	return out
 }
 
-// encryptionOf says how a cluster's data would be encrypted. Of a customer's
+// EncryptionOf says how a cluster's data would be encrypted. Of a customer's
 // key, the first version is in use.
-func encryptionOf(c *btapb.Cluster) *btapb.EncryptionInfo {
+func EncryptionOf(c *btapb.Cluster) *btapb.EncryptionInfo {
 	key := c.GetEncryptionConfig().GetKmsKeyName()
 	if key == "" {
 		return &btapb.EncryptionInfo{EncryptionType: btapb.EncryptionInfo_GOOGLE_DEFAULT_ENCRYPTION}

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+const indexedMapping = `apiVersion: migration/v1
+source:
+  table: Things
+  key: {hash: {name: id, type: S}}
+  schema: {g: S, n: N}
+  gsis:
+  - {name: byG, hash: g, projection: ALL}
+target: {table: things, joiner: oc, families: {a: {gc: {versions: 1}}, _t: {gc: {versions: 1}}}}
+rules: [{name: thing, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
+`
+
+// Rows that cannot be read keep an index from being filled: one start names them, up to
+// a bound, counts them all, and says what to do. Without them, the next one fills it.
+func TestFaultM4_FillNamesUnreadableRows(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for _, bad := range []int{1, 3, maxUnreadNamed + 2} {
+		conn := backends["emu"](t)
+		m := loadMapping(t, indexedMapping)
+		loader := openStore(t, testOptions(conn))
+		if _, err := loader.bt.EnsureTable(ctx, "things", m.Families(), nil); err != nil {
+			t.Fatal(err)
+		}
+		whole := model{}
+		row := func(i int) []byte { return fmt.Appendf(nil, "t%02d", 2*i) }
+		for i := range 2 * bad { // every other one cannot be read
+			item := attr.Item{"id": attr.String(fmt.Sprintf("t%02d", i)), "g": attr.String("x"), "n": attr.Int(1)}
+			if err := loadNatively(ctx, loader, m, item); err != nil {
+				t.Fatal(err)
+			}
+			if i%2 == 1 {
+				whole[keyText(attr.Item{"id": item["id"]})] = item
+			}
+		}
+		for i := range bad {
+			if err := loader.bt.MutateRow(ctx, "things", row(i), []*btpb.Mutation{btclient.SetCell("a", []byte("n"), 4102444800000000, []byte("no number"))}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Open(ctx, testOptions(conn, m))
+		var e *lens.Error
+		if !errors.As(err, &e) || e.Code != lens.CodeCorrupt || string(e.Row) != string(row(0)) {
+			t.Fatalf("%d rows: %v, want %s of row %q", bad, err, lens.CodeCorrupt, row(0))
+		}
+		rows := "rows"
+		if bad == 1 {
+			rows = "row"
+		}
+		for _, want := range []string{
+			fmt.Sprintf("%d %s of table things cannot be read by the mapping", bad, rows),
+			"mend or delete them and start again, or leave the index out (as: none)",
+		} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v\ndoes not say %s", err, want)
+			}
+		}
+		for i := range bad {
+			if named := strings.Contains(err.Error(), fmt.Sprintf("row %q: ", row(i))); named != (i < maxUnreadNamed) {
+				t.Errorf("row %q is named: %v\n%v", row(i), named, err)
+			}
+			if err := loader.bt.MutateRow(ctx, "things", row(i), []*btpb.Mutation{btclient.DeleteRow()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := openStore(t, testOptions(conn, m))
+		def, err := s.Table(ctx, "Things")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkIndexes(ctx, s, def, whole); err != nil {
+			t.Errorf("%d rows: %v", bad, err)
+		}
+	}
+}
