@@ -64,6 +64,7 @@
 //     checks keys and items.
 //   - facade/internal/store keeps items in rows: catalog, transactions, indexes;
 //     facade/internal/store/extent makes filters of the places of items,
+//     facade/internal/store/progress tells how far work on all of them is,
 //     facade/internal/sizes says when they are counted, facade/internal/tabledef is
 //     what a table and its indexes are.
 //   - facade/internal/changelog is what the log of a table's changes holds, and its numbers;

@@ -69,8 +69,8 @@ func TestEncodeResponse_Page(t *testing.T) {
 		if p.Items != nil {
 			out.begun.BeginList("Items")
 			for _, item := range p.Items {
-				if size, err := out.begun.Element(layout.Decoded(item.Item).AppendJSON); err != nil || size != item.Item.Size() {
-					t.Errorf("%d: %v has %d bytes, %v", i, item.Item, size, err)
+				if sizes, err := out.begun.Element(layout.Decoded(item.Item).AppendJSON); err != nil || sizes != item.Item.Sizes() {
+					t.Errorf("%d: %v has the sizes %v, %v", i, item.Item, sizes, err)
 				}
 			}
 			out.begun.EndList()

@@ -204,6 +204,95 @@ func TestFaultD17_ThroughputHistory(t *testing.T) {
 	check("on demand", units{mixed, demand, 1, 0, 0}, units{0, demand, 1, 0, 0})
 }
 
+// While a change of throughput shows as UPDATING the table has its old units, and no
+// decrease more; the times are those of the request, then those of the end.
+func TestFaultD17_ThroughputWhileUpdating(t *testing.T) {
+	t.Parallel()
+	const delay = 10 * time.Second
+	now := clock.NewFrozen(testTime)
+	s := newTestServer(t, func(o *Options) { o.Now, o.StatusDelays.Update = now.Now, delay })
+	const four = `"ProvisionedThroughput": {"ReadCapacityUnits": 4, "WriteCapacityUnits": 4}`
+	must(t, s, "CreateTable", `{"TableName": "plain", "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}], `+four+`,
+		"GlobalSecondaryIndexes": [{"IndexName": "index", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}], "Projection": {"ProjectionType": "ALL"}, `+four+`}]}`)
+	type units struct {
+		LastIncreaseDateTime, LastDecreaseDateTime float64
+		NumberOfDecreasesToday                     int
+		ReadCapacityUnits, WriteCapacityUnits      int
+	}
+	type description struct {
+		TableStatus            string
+		ProvisionedThroughput  units
+		GlobalSecondaryIndexes []struct {
+			IndexStatus           string
+			Backfilling           *bool
+			ProvisionedThroughput units
+		}
+	}
+	check := func(step, answer, status, indexStatus string, table, index units) {
+		t.Helper()
+		var out struct{ Table, TableDescription *description }
+		if err := json.Unmarshal([]byte(answer), &out); err != nil {
+			t.Fatal(err)
+		}
+		d := out.Table
+		if d == nil {
+			d = out.TableDescription
+		}
+		ix := d.GlobalSecondaryIndexes[0]
+		if d.TableStatus != status || ix.IndexStatus != indexStatus || ix.Backfilling != nil {
+			t.Errorf("%s: the table is %s, the index %s (Backfilling %v), want %s, %s", step, d.TableStatus, ix.IndexStatus, ix.Backfilling, status, indexStatus)
+		}
+		if d.ProvisionedThroughput != table {
+			t.Errorf("%s: table %+v, want %+v", step, d.ProvisionedThroughput, table)
+		}
+		if ix.ProvisionedThroughput != index {
+			t.Errorf("%s: index %+v, want %+v", step, ix.ProvisionedThroughput, index)
+		}
+	}
+	// change checks the answer, a description meanwhile and one at the end.
+	change := func(step, change, indexStatus string, want func(at, done float64) (table, index, tableDone, indexDone units)) {
+		t.Helper()
+		at := float64(now.Now().Unix())
+		table, index, tableDone, indexDone := want(at, at+delay.Seconds())
+		check(step, must(t, s, "UpdateTable", `{"TableName": "plain", `+change+`}`), "UPDATING", indexStatus, table, index)
+		now.Advance(delay - time.Millisecond)
+		check(step+", meanwhile", must(t, s, "DescribeTable", `{"TableName": "plain"}`), "UPDATING", indexStatus, table, index)
+		now.Advance(time.Millisecond)
+		check(step+", done", must(t, s, "DescribeTable", `{"TableName": "plain"}`), "ACTIVE", "ACTIVE", tableDone, indexDone)
+	}
+	set := func(read, write int) string {
+		return fmt.Sprintf(`"ProvisionedThroughput": {"ReadCapacityUnits": %d, "WriteCapacityUnits": %d}`, read, write)
+	}
+	unchanged := units{0, 0, 0, 4, 4}
+	var more, less, index float64
+	change("more", set(12, 12), "ACTIVE", func(at, done float64) (_, _, _, _ units) {
+		more = done
+		return units{at, 0, 0, 4, 4}, unchanged, units{done, 0, 0, 12, 12}, unchanged
+	})
+	change("less", set(4, 4), "ACTIVE", func(at, done float64) (_, _, _, _ units) {
+		less = done
+		return units{more, at, 0, 12, 12}, unchanged, units{more, done, 1, 4, 4}, unchanged
+	})
+	change("the index", `"GlobalSecondaryIndexUpdates": [{"Update": {"IndexName": "index", `+set(2, 2)+`}}]`, "UPDATING", func(at, done float64) (_, _, _, _ units) {
+		index = done
+		table := units{more, less, 1, 4, 4}
+		return table, units{0, at, 0, 4, 4}, table, units{0, done, 1, 2, 2}
+	})
+	change("another setting", `"TableClass": "STANDARD"`, "ACTIVE", func(_, _ float64) (_, _, _, _ units) {
+		table, index := units{more, less, 1, 4, 4}, units{0, index, 1, 2, 2}
+		return table, index, table, index
+	})
+	// A billing mode changes the units at once.
+	change("on demand", `"BillingMode": "PAY_PER_REQUEST"`, "UPDATING", func(at, done float64) (_, _, _, _ units) {
+		before := index
+		less, index = done, done
+		return units{more, at, 1, 0, 0}, units{0, before, 1, 0, 0}, units{more, done, 2, 0, 0}, units{0, done, 2, 0, 0}
+	})
+	change("provisioned", `"BillingMode": "PROVISIONED", `+set(3, 3)+`, "GlobalSecondaryIndexUpdates": [{"Update": {"IndexName": "index", `+set(1, 1)+`}}]`, "UPDATING", func(at, done float64) (_, _, _, _ units) {
+		return units{at, less, 2, 3, 3}, units{at, index, 2, 1, 1}, units{done, less, 2, 3, 3}, units{done, index, 2, 1, 1}
+	})
+}
+
 // The words of AWS about tables.
 func TestFaultD24_Tables(t *testing.T) {
 	t.Parallel()

@@ -136,7 +136,7 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 		ItemCount:                 counts.Items,
 		KeySchema:                 keySchemaElements(tabledef.IndexKeyOf(t.Key)),
 		OnDemandThroughput:        t.Throughput.OnDemand,
-		ProvisionedThroughput:     describeUnits(t.ReadUnits, t.WriteUnits, t.UnitChanges, now),
+		ProvisionedThroughput:     describeUnits(t.Provisioned, now),
 		TableArn:                  arn,
 		TableID:                   t.ID,
 		TableName:                 t.Name,
@@ -185,7 +185,7 @@ func describeIndex(tableARN string, ix *tabledef.Index, count sizes.Count, now t
 		return d
 	}
 	d.IndexStatus = ix.Status
-	units := describeUnits(ix.ReadUnits, ix.WriteUnits, ix.UnitChanges, now)
+	units := describeUnits(ix.Provisioned, now)
 	d.ProvisionedThroughput = &units
 	d.OnDemandThroughput, d.WarmThroughput = ix.Throughput.OnDemand, describeWarm(ix.Throughput)
 	if ix.Status == tabledef.StatusCreating && (ix.Backfilling || !ix.FillFrom.IsZero()) {

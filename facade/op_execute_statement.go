@@ -183,6 +183,7 @@ type selectRead struct {
 	tally    capacity.Tally
 	scanned  int
 	bytes    int // of the page
+	counted  int // of the page, with what is counted beside them
 }
 
 // checkProjected checks that an index has what the SELECT wants of it, and decides
@@ -258,17 +259,17 @@ func (s *Server) selectItems(ctx context.Context, r *selectRead, items iter.Seq2
 	asItIs := r.page.filter == nil && r.Columns == nil && !r.page.fetch
 	bytes := 0
 	for entry, err := range items {
-		size := 0
+		var sizes attr.Sizes
 		switch {
 		case err != nil:
 		case asItIs:
-			size, err = out.begun.Element(entry.AppendJSON)
+			sizes, err = out.begun.Element(entry.AppendJSON)
 		default:
 			var found selection
 			if found, err = s.selectOf(ctx, r.page, entry); err != nil {
 				break
 			}
-			size = found.entryBytes
+			sizes = found.entry
 			if r.page.fetch {
 				r.bytes += found.fetchedBytes
 				r.tally.Table += capacity.ReadUnits(found.fetchedBytes, r.in.ConsistentRead.IsTrue())
@@ -281,9 +282,10 @@ func (s *Server) selectItems(ctx context.Context, r *selectRead, items iter.Seq2
 			return false, err
 		}
 		r.scanned++
-		bytes += size
-		r.bytes += size
-		if r.in.Limit != nil && r.scanned >= int(*r.in.Limit) || r.bytes >= maxPageBytes {
+		bytes += sizes.Item
+		r.bytes += sizes.Item
+		r.counted += r.page.bytesOnPage(entry, sizes)
+		if r.in.Limit != nil && r.scanned >= int(*r.in.Limit) || max(r.bytes, r.counted) >= maxPageBytes {
 			full = true
 			r.endPage(entry, out)
 			break

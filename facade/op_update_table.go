@@ -199,7 +199,7 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 		if wasProvisioned && in.GlobalSecondaryIndexUpdates == nil && t.ReadUnits == *given.ReadCapacityUnits && t.WriteUnits == *given.WriteCapacityUnits {
 			return validationError(fmt.Sprintf(msgThroughputUnchanged, t.ReadUnits, *given.ReadCapacityUnits, t.WriteUnits, *given.WriteCapacityUnits))
 		}
-		provision(&t.ReadUnits, &t.WriteUnits, &t.UnitChanges, *given.ReadCapacityUnits, *given.WriteCapacityUnits, now)
+		t.Change(*given.ReadCapacityUnits, *given.WriteCapacityUnits, now, t.Transition)
 	}
 	if err := setThroughput(&t.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}, t.BillingMode); err != nil {
 		return err
@@ -264,7 +264,8 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 				return err
 			}
 			ix := &t.Indexes[i]
-			provision(&ix.ReadUnits, &ix.WriteUnits, &ix.UnitChanges, *units.ReadCapacityUnits, *units.WriteCapacityUnits, now)
+			ix.Transition = t.Transition
+			ix.Change(*units.ReadCapacityUnits, *units.WriteCapacityUnits, now, t.Transition)
 		}
 		return setThroughput(&t.Indexes[i].Throughput, tabledef.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput}, t.BillingMode)
 	}

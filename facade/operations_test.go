@@ -163,6 +163,41 @@ func TestQuery_PageBytes(t *testing.T) {
 	}
 }
 
+// A page of 1 MB has an overhead for each item: 24 of these items are a page, of whose
+// bytes it takes 25. Capacity is that of the items, however they are read.
+func TestFaultD25_PageOverhead(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	must(t, s, "CreateTable", strings.Replace(createPair, `"BillingMode"`, `"LocalSecondaryIndexes": [{"IndexName": "by-sk",
+		"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}], "Projection": {"ProjectionType": "ALL"}}], "BillingMode"`, 1))
+	put := func(i, bytes int) {
+		t.Helper()
+		must(t, s, "PutItem", fmt.Sprintf(`{"TableName": "pairs", "Item": {"pk": {"S": "0123456789"}, "sk": {"N": "%d"}, "v": {"S": "%s"}}}`, i, strings.Repeat("x", bytes)))
+	}
+	for i := 11; i < 20; i++ {
+		put(i, 104_000)
+	}
+	put(21, 110_000)
+	put(22, 1)
+	for operation, reads := range map[string][]string{
+		"Query": {
+			`"KeyConditionExpression": "pk = :p"`, `"KeyConditionExpression": "pk = :p", "Select": "COUNT"`,
+			`"KeyConditionExpression": "pk = :p", "ProjectionExpression": "sk"`, `"KeyConditionExpression": "pk = :p", "IndexName": "by-sk"`,
+		},
+		"Scan": {`"FilterExpression": "pk = :p"`},
+	} {
+		for _, read := range reads {
+			t.Run(operation+" "+read, func(t *testing.T) {
+				page := decodePage(t, must(t, s, operation, `{"TableName": "pairs", "ReturnConsumedCapacity": "TOTAL", "ExpressionAttributeValues": {":p": {"S": "0123456789"}}, `+read+`}`))
+				// ceil((9 x 104,017 + 110,017) / 4096) / 2, which is below 1 MB
+				if page.Count != 10 || page.LastEvaluatedKey["sk"]["N"] != "21" || page.ConsumedCapacity.CapacityUnits != 128 {
+					t.Errorf("%d items to %v, %v units, want 10 to 21, 128", page.Count, page.LastEvaluatedKey, page.ConsumedCapacity.CapacityUnits)
+				}
+			})
+		}
+	}
+}
+
 // What does not fit into 16 MB comes back, and can be asked for as it is.
 func TestBatchGetItem_UnprocessedKeys(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
@@ -112,15 +113,15 @@ type Options struct {
 
 // store returns the options of the store over a catalog. o is normalized.
 func (o Options) store(catalog string) store.Options {
-	var progress func(store.Progress)
+	var told func(progress.Progress)
 	if tell := o.Progress; tell != nil {
-		progress = func(p store.Progress) { tell(Progress(p)) }
+		told = func(p progress.Progress) { tell(Progress(p)) }
 	}
 	return store.Options{
 		Conn: o.Conn, Project: o.Project, Instance: o.Instance, Catalog: catalog, Mappings: o.layouts(),
 		Now: o.Now, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
 		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables, CountedItems: o.countedItems,
-		Deadline: o.Deadline, Progress: progress,
+		Deadline: o.Deadline, Progress: told,
 		Shards: tabledef.Shards{Slots: o.StreamShards, Rotation: o.StreamShardRotation},
 	}
 }

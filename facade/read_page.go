@@ -304,9 +304,24 @@ func (p *readPlan) lastKey(item layout.Stored) attr.Item {
 	return key
 }
 
+// bytesOnPage returns what an entry of so many bytes counts for of a page. Of an
+// index it is its own sort key that counts (belief).
+func (p *readPlan) bytesOnPage(entry layout.Stored, sizes attr.Sizes) int {
+	if p.index == nil {
+		return sizes.OnPage(entry.Get(p.table.Key.Range.Name))
+	}
+	sortKey := make([]attr.Value, 0, maxKeyAttributesOfKind)
+	for _, a := range p.index.Key.Range {
+		sortKey = append(sortKey, entry.Get(a.Name))
+	}
+	return sizes.OnPage(sortKey...)
+}
+
 // page reads one page of items: until the limit of items or of bytes, both
-// counted before the filter. The item that crosses 1 MB still belongs to the
-// page. restartable says that a next page can be asked for.
+// counted before the filter. Bytes are those of the items, and what is counted for
+// each beside them: whichever is 1 MB first, so that names, which are hardly counted
+// there, do not make a page any longer. The item that crosses 1 MB still belongs to
+// the page. restartable says that a next page can be asked for.
 func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.Stored, error], restartable bool) (*readOutput, error) {
 	in := p.in
 	count := is(in.Select, "COUNT")
@@ -316,21 +331,21 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 		out.begun.BeginList("Items")
 	}
 	asItIs := !count && p.filter == nil && p.projection == nil && !p.fetch
-	var entryBytes, pageBytes int
+	var entryBytes, pageBytes, countedBytes int
 	var tally capacity.Tally
 	for entry, err := range items {
-		var size int
+		var sizes attr.Sizes
 		switch {
 		case err != nil:
 		case asItIs:
 			out.Count++
-			size, err = out.begun.Element(entry.AppendJSON)
+			sizes, err = out.begun.Element(entry.AppendJSON)
 		default:
 			var found selection
 			if found, err = s.selectOf(ctx, p, entry); err != nil {
 				break
 			}
-			size = found.entryBytes
+			sizes = found.entry
 			if p.fetch {
 				pageBytes += found.fetchedBytes
 				tally.Table += capacity.ReadUnits(found.fetchedBytes, in.ConsistentRead.IsTrue())
@@ -346,9 +361,10 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 			return nil, err
 		}
 		out.ScannedCount++
-		entryBytes += size
-		pageBytes += size
-		if in.Limit != nil && out.ScannedCount >= int(*in.Limit) || pageBytes >= maxPageBytes {
+		entryBytes += sizes.Item
+		pageBytes += sizes.Item
+		countedBytes += p.bytesOnPage(entry, sizes)
+		if in.Limit != nil && out.ScannedCount >= int(*in.Limit) || max(pageBytes, countedBytes) >= maxPageBytes {
 			if restartable {
 				out.LastEvaluatedKey = &wire.Item{Item: p.lastKey(entry)}
 			}
@@ -372,8 +388,9 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 
 // selection is what a page has of an entry.
 type selection struct {
-	item                     attr.Item // nil: the filter leaves nothing of it
-	entryBytes, fetchedBytes int
+	item         attr.Item // nil: the filter leaves nothing of it
+	entry        attr.Sizes
+	fetchedBytes int
 }
 
 // selectOf applies the filter and the projection of a read to an entry.
@@ -382,7 +399,7 @@ func (s *Server) selectOf(ctx context.Context, p *readPlan, stored layout.Stored
 	if err != nil {
 		return selection{}, err
 	}
-	out := selection{entryBytes: entry.Size()}
+	out := selection{entry: entry.Sizes()}
 	item := entry
 	if p.fetch {
 		if item, err = s.store.GetItem(ctx, p.table, p.table.Key.KeyOf(entry)); err != nil {

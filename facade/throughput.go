@@ -76,21 +76,10 @@ func setUnits(units **int64, given *int64) {
 	}
 }
 
-// provision sets provisioned throughput, and notes what that changed.
-func provision(read, write *int64, changes *tabledef.UnitChanges, newRead, newWrite int64, now time.Time) {
-	if newRead > *read || newWrite > *write {
-		changes.Increased = now
-	}
-	if newRead < *read || newWrite < *write {
-		changes.Decreases = changes.DecreasesOn(now) + 1
-		changes.Decreased = now
-	}
-	*read, *write = newRead, newWrite
-}
-
 // describeUnits describes provisioned throughput.
-func describeUnits(read, write int64, changes tabledef.UnitChanges, now time.Time) throughputDescription {
-	d := throughputDescription{ReadCapacityUnits: read, WriteCapacityUnits: write, NumberOfDecreasesToday: changes.DecreasesOn(now)}
+func describeUnits(p tabledef.Provisioned, now time.Time) throughputDescription {
+	changes := p.UnitChanges
+	d := throughputDescription{ReadCapacityUnits: p.ReadUnits, WriteCapacityUnits: p.WriteUnits, NumberOfDecreasesToday: changes.DecreasesOn(now)}
 	if !changes.Increased.IsZero() {
 		d.LastIncreaseDateTime = wire.EpochSeconds(changes.Increased.UnixMilli())
 	}
@@ -120,13 +109,19 @@ func setBilling(t *tabledef.Table, mode string, now time.Time) {
 	}
 	if t.BillingMode = mode; mode == billingOnDemand {
 		t.OnDemandSince = now
-		provision(&t.ReadUnits, &t.WriteUnits, &t.UnitChanges, 0, 0, now)
+		t.Change(0, 0, now, t.Transition)
 	} else {
 		t.Throughput.OnDemand = nil
 	}
 	for i := range t.Indexes {
-		if ix := &t.Indexes[i]; mode == billingOnDemand {
-			provision(&ix.ReadUnits, &ix.WriteUnits, &ix.UnitChanges, 0, 0, now)
+		ix := &t.Indexes[i]
+		if ix.Global {
+			ix.Transition = t.Transition
+		}
+		if mode == billingOnDemand {
+			before := ix.UnitChanges
+			ix.Change(0, 0, now, t.Transition)
+			ix.Meanwhile.UnitChanges = before // unlike the table's
 		} else {
 			ix.Throughput.OnDemand = nil
 		}

@@ -5,8 +5,8 @@ package attr
 // JSON to append to, begins an item.
 type ItemWriter struct {
 	JSON []byte
-	// SizeBytes is Item.Size of what was added.
-	SizeBytes int
+	// Sizes is Item.Sizes of what was added.
+	Sizes Sizes
 
 	begun bool
 }
@@ -15,7 +15,7 @@ type ItemWriter struct {
 func (w *ItemWriter) Add(name string, v Value) {
 	addName(w, name)
 	w.JSON = AppendJSON(w.JSON, v)
-	w.SizeBytes += v.Size()
+	w.Sizes.add(len(name), v.Size(), v.Type, len(v.Set))
 }
 
 // AddCell adds an attribute of type S, whose text is UTF-8, or of type B.
@@ -23,7 +23,7 @@ func (w *ItemWriter) AddCell(name []byte, t Type, content []byte) {
 	addName(w, name)
 	w.JSON = append(append(append(w.JSON, '{', '"'), t.String()...), '"', ':')
 	w.JSON = append(appendMember(w.JSON, t, content), '}')
-	w.SizeBytes += len(content)
+	w.Sizes.add(len(name), len(content), t, 0)
 }
 
 func addName[T text](w *ItemWriter, name T) {
@@ -32,7 +32,6 @@ func addName[T text](w *ItemWriter, name T) {
 		sep, w.begun = '{', true
 	}
 	w.JSON = append(appendText(append(w.JSON, sep), name), ':')
-	w.SizeBytes += len(name)
 }
 
 // End ends the item.

@@ -10,9 +10,9 @@ type Stored interface {
 	Get(name string) attr.Value
 	// Item returns all attributes.
 	Item() (attr.Item, error)
-	// AppendJSON appends the item as attr.AppendItemJSON does, and returns its size
-	// as attr.Item has it.
-	AppendJSON(dst []byte) (json []byte, sizeBytes int, err error)
+	// AppendJSON appends the item as attr.AppendItemJSON does, and returns its sizes
+	// as attr.Item has them.
+	AppendJSON(dst []byte) (json []byte, sizes attr.Sizes, err error)
 }
 
 // Decoded is an item of which all is decoded.
@@ -25,8 +25,8 @@ func (d Decoded) Get(name string) attr.Value { return d[name] }
 func (d Decoded) Item() (attr.Item, error) { return attr.Item(d), nil }
 
 // AppendJSON implements Stored.
-func (d Decoded) AppendJSON(dst []byte) (json []byte, sizeBytes int, err error) {
-	return attr.AppendItemJSON(dst, attr.Item(d)), attr.Item(d).Size(), nil
+func (d Decoded) AppendJSON(dst []byte) (json []byte, sizes attr.Sizes, err error) {
+	return attr.AppendItemJSON(dst, attr.Item(d)), attr.Item(d).Sizes(), nil
 }
 
 // AppendStored appends what Items returns. Where a row is one item, what its

@@ -79,7 +79,7 @@ func compareStored(t *rapid.T, m *Mapping, row Row) {
 		t.Fatalf("%d items are stored, %v; want %d", len(all), err, len(items))
 	}
 	for i, stored := range all {
-		json, size, err := stored.AppendJSON([]byte("before"))
+		json, sizes, err := stored.AppendJSON([]byte("before"))
 		item, itemErr := stored.Item()
 		if wantErr != nil {
 			var e *lens.Error
@@ -88,8 +88,8 @@ func compareStored(t *rapid.T, m *Mapping, row Row) {
 			}
 			continue
 		}
-		if want := "before" + items[i].String(); err != nil || string(json) != want || size != items[i].Size() {
-			t.Fatalf("%s of %d bytes, %v; want %s of %d", json, size, err, want, items[i].Size())
+		if want := "before" + items[i].String(); err != nil || string(json) != want || sizes != items[i].Sizes() {
+			t.Fatalf("%s of the sizes %v, %v; want %s of %v", json, sizes, err, want, items[i].Sizes())
 		}
 		if itemErr != nil || !attr.EqualItems(item, items[i]) {
 			t.Fatalf("%v, %v; want %v", item, itemErr, items[i])

@@ -32,7 +32,7 @@ func TestStore_Catalog(t *testing.T) {
 			long := strings.Repeat("long.name-", 25) + "12345"
 			want := tabledef.Table{
 				Name: long, Key: testSchemas["SN"], Attributes: []lens.KeyAttr{stringKey("p"), numberKey("s")},
-				BillingMode: "PROVISIONED", ReadUnits: 3, WriteUnits: 4, DeletionProtection: true,
+				BillingMode: "PROVISIONED", Provisioned: tabledef.Provisioned{ReadUnits: 3, WriteUnits: 4}, DeletionProtection: true,
 				Tags: map[string]string{"a": "b"}, Indexes: indexedTable("").Indexes,
 			}
 			def := newTable(t, s, want)

@@ -6,6 +6,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
@@ -108,12 +109,12 @@ func (ct *counter) count(ctx context.Context, c *cachedTable, ix *tabledef.Index
 		if err != nil {
 			return n, false, err
 		}
-		var size int
+		var size attr.Sizes
 		if text, size, err = item.AppendJSON(text[:0]); err != nil {
 			return n, false, err
 		}
 		n.Items++
-		n.Bytes += int64(size)
+		n.Bytes += int64(size.Item)
 		switch {
 		case most > 0 && n.Items > most:
 			return n, false, nil

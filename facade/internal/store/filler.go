@@ -4,18 +4,16 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
 // filler enters what a table holds into indexes, and due times, that came later.
@@ -149,8 +147,8 @@ func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) 
 		phase = "filling " + x.x.Name()
 	}
 	told := fl.telling(l.name, phase)
-	defer told.end(&err)
-	var unread unreadRows
+	defer told.End(&err)
+	var unread progress.Unread
 	var batch []fillEntry
 	size := 0 // of its cells
 	plan := l.base.PlanScan()
@@ -160,11 +158,11 @@ func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) 
 		}
 		items, err := fl.rows.itemsOf(l, row)
 		if err != nil {
-			unread.add(row.Key, err)
+			unread.Add(row.Key, err)
 			continue
 		}
 		for _, item := range items {
-			told.item()
+			told.Item()
 			st := l.slotIn(row.Key, item).bookkeeping(row)
 			placed, ok, err := x.place(item, st.order())
 			if err != nil {
@@ -194,34 +192,7 @@ func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) 
 	if l.base.Spec() != nil && x != l.due {
 		remedy += ", or leave the index out (as: none)"
 	}
-	return unread.err(l.table, remedy)
-}
-
-// maxUnreadNamed bounds how many rows an error names.
-const maxUnreadNamed = 10
-
-// unreadRows are rows that the mapping cannot read: all are told at once.
-type unreadRows struct {
-	rows  int64
-	first []error
-}
-
-func (u *unreadRows) add(row []byte, err error) {
-	if u.rows++; len(u.first) < maxUnreadNamed {
-		u.first = append(u.first, fmt.Errorf("row %q: %w", row, err))
-	}
-}
-
-// err is the error of rows of a table; nil if there are none.
-func (u *unreadRows) err(table, remedy string) error {
-	if u.rows == 0 {
-		return nil
-	}
-	which := ""
-	if u.rows > maxUnreadNamed {
-		which = fmt.Sprintf(" (the first %d are named)", maxUnreadNamed)
-	}
-	return fmt.Errorf("%s of table %s cannot be read by the mapping%s: %s:\n%w", phrase.Counted(u.rows, "row"), table, which, remedy, errors.Join(u.first...))
+	return unread.Err(l.table, remedy)
 }
 
 // enterAll writes those entries that are not there.
@@ -297,7 +268,7 @@ func (fl *filler) enter(ctx context.Context, l *tableLayout, x *indexLayout, e f
 // dropStale takes the entries out of an index that their items do not have: who
 // changed the items did not know the index. Writes may go on.
 func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) error {
-	var unread unreadRows
+	var unread progress.Unread
 	for row, err := range fl.bt.Read(ctx, btclient.Read{Table: x.table, Spans: []layout.Span{{}}}) {
 		if err != nil {
 			return err
@@ -316,7 +287,7 @@ func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout)
 		}
 		entries, err := x.x.Items(row)
 		if err != nil {
-			unread.add(row.Key, err)
+			unread.Add(row.Key, err)
 			continue
 		}
 		for _, entry := range entries {
@@ -333,7 +304,7 @@ func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout)
 			}
 		}
 	}
-	return unread.err(x.table, "delete them, so that they are entered anew")
+	return unread.Err(x.table, "delete them, so that they are entered anew")
 }
 
 // FillDueTimes enters, in the background, the items of a table that were there

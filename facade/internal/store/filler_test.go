@@ -9,6 +9,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -29,7 +30,7 @@ rules: [{name: thing, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 func TestFaultM4_FillNamesUnreadableRows(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	for _, bad := range []int{1, 3, maxUnreadNamed + 2} {
+	for _, bad := range []int{1, 3, progress.MaxNamed + 2} {
 		conn := backends["emu"](t)
 		m := loadMapping(t, indexedMapping)
 		loader := openStore(t, testOptions(conn))
@@ -70,7 +71,7 @@ func TestFaultM4_FillNamesUnreadableRows(t *testing.T) {
 			}
 		}
 		for i := range bad {
-			if named := strings.Contains(err.Error(), fmt.Sprintf("row %q: ", row(i))); named != (i < maxUnreadNamed) {
+			if named := strings.Contains(err.Error(), fmt.Sprintf("row %q: ", row(i))); named != (i < progress.MaxNamed) {
 				t.Errorf("row %q is named: %v\n%v", row(i), named, err)
 			}
 			if err := loader.bt.MutateRow(ctx, "things", row(i), []*btpb.Mutation{btclient.DeleteRow()}); err != nil {

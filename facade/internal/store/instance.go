@@ -13,6 +13,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
@@ -113,4 +114,9 @@ func (in *instance) newUUID() string {
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	h := hex.EncodeToString(b[:])
 	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
+}
+
+// telling begins to tell of work; End is to follow.
+func (in *instance) telling(table, phase string) *progress.Teller {
+	return progress.Telling(table, phase, in.o.Progress)
 }

@@ -94,7 +94,7 @@ func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []la
 		return unread(err)
 	}
 	told := ts.telling(name, comparePhase)
-	defer told.end(&err)
+	defer told.End(&err)
 	for row, err := range ts.bt.Read(ctx, btclient.Read{Table: table, Spans: was.PlanScan().Spans}) {
 		if status.Code(err) == codes.NotFound {
 			return nil // it has been deleted since
@@ -111,7 +111,7 @@ func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []la
 				return fmt.Errorf("%w: table %s in Bigtable table %s (%s); of item %s, %s: serve it by that mapping, or load it anew by this one",
 					ErrOtherMapping, name, table, strings.Join(changes, "; "), attr.AppendItemJSON(nil, was.Key().KeyOf(item)), what)
 			}
-			told.item()
+			told.Item()
 		}
 	}
 	return nil

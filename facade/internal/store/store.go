@@ -49,6 +49,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -116,10 +117,10 @@ type Options struct {
 	IndexLag          time.Duration // how long a write takes to the global indexes
 	StatusDelays      StatusDelays
 	MaxTables         int
-	Deadline          time.Duration   // of a call of the Bigtable; 0: none
-	Progress          func(Progress)  // nil: nobody is told
-	Shards            tabledef.Shards // of streams that begin: rotation and slots; 0: defaults
-	CountedItems      int64           // up to which a table is counted when it is described; 0: countedItems
+	Deadline          time.Duration           // of a call of the Bigtable; 0: none
+	Progress          func(progress.Progress) // nil: nobody is told
+	Shards            tabledef.Shards         // of streams that begin: rotation and slots; 0: defaults
+	CountedItems      int64                   // up to which a table is counted when it is described; 0: countedItems
 }
 
 // StatusDelays are how long tables and their parts look like they are being

@@ -201,9 +201,9 @@ func decode(seq iter.Seq2[layout.Stored, error]) iter.Seq2[attr.Item, error] {
 }
 
 func checkJSONOf(stored layout.Stored, item attr.Item) error {
-	json, size, err := stored.AppendJSON([]byte("before"))
-	if want := "before" + item.String(); err != nil || string(json) != want || size != item.Size() {
-		return fmt.Errorf("JSON %s of %d bytes, %w, want %s of %d", json, size, err, want, item.Size())
+	json, sizes, err := stored.AppendJSON([]byte("before"))
+	if want := "before" + item.String(); err != nil || string(json) != want || sizes != item.Sizes() {
+		return fmt.Errorf("JSON %s of the sizes %v, %w, want %s of %v", json, sizes, err, want, item.Sizes())
 	}
 	return nil
 }

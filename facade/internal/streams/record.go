@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"strconv"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -32,9 +33,9 @@ func (a *Records) WriteJSON(w *wire.Writer) {
 	wire.Optional(w, "NextShardIterator", a.Next)
 	w.BeginList("Records")
 	for i := range a.Records {
-		_, _ = w.Element(func(dst []byte) ([]byte, int, error) { // it does not fail
+		_, _ = w.Element(func(dst []byte) ([]byte, attr.Sizes, error) { // it does not fail
 			dst, size := a.append(dst, &a.Records[i])
-			return dst, size, nil
+			return dst, attr.Sizes{Item: size}, nil
 		})
 	}
 	w.EndList()

@@ -47,14 +47,11 @@ type Table struct {
 	// Transition is what Status looks like for a while.
 	Transition  Transition `json:"transition,omitzero"`
 	BillingMode string     `json:"billingMode,omitempty"`
-	ReadUnits   int64      `json:"readUnits,omitempty"`
-	WriteUnits  int64      `json:"writeUnits,omitempty"`
-	// UnitChanges is how ReadUnits and WriteUnits came to be what they are.
-	UnitChanges        UnitChanges `json:"unitChanges,omitzero"`
-	Class              string      `json:"class,omitempty"`
-	DeletionProtection bool        `json:"deletionProtection,omitempty"`
-	StreamEnabled      bool        `json:"streamEnabled,omitempty"`
-	StreamView         string      `json:"streamView,omitempty"` // StreamViewType
+	Provisioned
+	Class              string `json:"class,omitempty"`
+	DeletionProtection bool   `json:"deletionProtection,omitempty"`
+	StreamEnabled      bool   `json:"streamEnabled,omitempty"`
+	StreamView         string `json:"streamView,omitempty"` // StreamViewType
 	// StreamLabel is that of the newest stream, "" for none.
 	StreamLabel string `json:"streamLabel,omitempty"`
 	// Log is the table's change log, nil if it never had one; set by the store.
@@ -86,25 +83,6 @@ type Table struct {
 	Extra map[string]string `json:"extra,omitempty"`
 }
 
-// UnitChanges tells of the changes of provisioned throughput.
-type UnitChanges struct {
-	// Increased and Decreased are when it last became more, and less, in either of
-	// its parts; the zero time: never.
-	Increased time.Time `json:"increased,omitzero"`
-	Decreased time.Time `json:"decreased,omitzero"`
-	// Decreases is how often it became less on the day of Decreased, in UTC.
-	Decreases int64 `json:"decreases,omitempty"`
-}
-
-// DecreasesOn returns how often the throughput became less on the day of a time.
-func (c UnitChanges) DecreasesOn(now time.Time) int64 {
-	const day = "2006-01-02"
-	if c.Decreased.UTC().Format(day) != now.UTC().Format(day) {
-		return 0
-	}
-	return c.Decreases
-}
-
 // OnDemandThroughput bounds what is used of an on-demand table or index. In a
 // request -1 takes a bound away.
 type OnDemandThroughput struct {
@@ -132,11 +110,8 @@ type Index struct {
 	Key        IndexKey `json:"key"`
 	Projection string   `json:"projection"`       // ProjectAll, …
 	NonKey     []string `json:"nonKey,omitempty"` // of ProjectInclude
-	ReadUnits  int64    `json:"readUnits,omitempty"`
-	WriteUnits int64    `json:"writeUnits,omitempty"`
-	// UnitChanges is that of ReadUnits and WriteUnits.
-	UnitChanges UnitChanges `json:"unitChanges,omitzero"`
-	Throughput  Throughput  `json:"throughput,omitzero"`
+	Provisioned
+	Throughput Throughput `json:"throughput,omitzero"`
 	// Set by the store.
 	Status        string `json:"status"`
 	Backfilling   bool   `json:"backfilling,omitempty"`

@@ -50,12 +50,14 @@ func (t *Table) At(now time.Time) *Table {
 	if t.Transition.Lasts(now) && t.Status == StatusActive {
 		seen.Status = t.Transition.Status
 	}
+	seen.Provisioned = t.Provisioned.at(now)
 	seen.Indexes = slices.Clone(t.Indexes)
 	for i := range seen.Indexes {
 		ix := &seen.Indexes[i]
+		ix.Provisioned = ix.Provisioned.at(now)
 		if ix.Transition.Lasts(now) {
 			ix.Status = ix.Transition.Status
-			ix.Backfilling = !ix.FillFrom.IsZero()
+			ix.Backfilling = ix.Status == StatusCreating && !ix.FillFrom.IsZero()
 		}
 		ix.Backfilling = ix.Backfilling && !now.Before(ix.FillFrom)
 	}

@@ -58,12 +58,12 @@ func (w *Writer) BeginList(name string) {
 }
 
 // Element writes an item of a list as appendJSON does, and returns its size.
-func (w *Writer) Element(appendJSON func(dst []byte) (json []byte, sizeBytes int, err error)) (sizeBytes int, err error) {
+func (w *Writer) Element(appendJSON func(dst []byte) (json []byte, sizes attr.Sizes, err error)) (sizes attr.Sizes, err error) {
 	if w.json[len(w.json)-1] != '[' {
 		w.json = append(w.json, ',')
 	}
-	w.json, sizeBytes, err = appendJSON(w.json)
-	return sizeBytes, err
+	w.json, sizes, err = appendJSON(w.json)
+	return sizes, err
 }
 
 // EndList ends the list that BeginList began.

@@ -45,9 +45,9 @@ func (s *Stored) Get(name string) attr.Value {
 // Item returns all attributes. Errors are *Error: E-CORRUPT.
 func (s *Stored) Item() (attr.Item, error) { return s.l.item(s.row) }
 
-// AppendJSON appends the item as attr.AppendItemJSON does, and returns its size. Cells
+// AppendJSON appends the item as attr.AppendItemJSON does, and returns its sizes. Cells
 // come in the order of their names: the key attributes have their places between them.
-func (s *Stored) AppendJSON(dst []byte) (json []byte, sizeBytes int, err error) {
+func (s *Stored) AppendJSON(dst []byte) (json []byte, sizes attr.Sizes, err error) {
 	w := attr.ItemWriter{JSON: dst}
 	keys := s.l.keyNames
 	var last []byte
@@ -65,22 +65,22 @@ func (s *Stored) AppendJSON(dst []byte) (json []byte, sizeBytes int, err error) 
 			keys = keys[1:]
 		}
 		if err := appendCell(&w, c); err != nil {
-			return dst, 0, &lens.Error{Code: lens.CodeCorrupt, Table: s.l.table, Row: s.row.Key, Attribute: string(c.Qualifier), What: err.Error()}
+			return dst, attr.Sizes{}, &lens.Error{Code: lens.CodeCorrupt, Table: s.l.table, Row: s.row.Key, Attribute: string(c.Qualifier), What: err.Error()}
 		}
 	}
 	for _, name := range keys {
 		w.Add(name, s.Get(name))
 	}
 	w.End()
-	return w.JSON, w.SizeBytes, nil
+	return w.JSON, w.Sizes, nil
 }
 
-func (s *Stored) appendDecoded(dst []byte) (json []byte, sizeBytes int, err error) {
+func (s *Stored) appendDecoded(dst []byte) (json []byte, sizes attr.Sizes, err error) {
 	item, err := s.Item()
 	if err != nil {
-		return dst, 0, err
+		return dst, attr.Sizes{}, err
 	}
-	return attr.AppendItemJSON(dst, item), item.Size(), nil
+	return attr.AppendItemJSON(dst, item), item.Sizes(), nil
 }
 
 // appendCell adds the attribute of a cell as codec.ParseTagged decodes it.

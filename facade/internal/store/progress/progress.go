@@ -1,4 +1,4 @@
-package store
+package progress
 
 // Progress says how far work is that goes over all items of a table.
 type Progress struct {
@@ -9,37 +9,37 @@ type Progress struct {
 	Err   error  // and why it has ended before it was done
 }
 
-// progressEvery is how many items lie between two calls of Options.Progress.
+// progressEvery is how many items lie between two times that it is told.
 const progressEvery = 1000
 
-// teller tells of work on a table.
-type teller struct {
+// Teller tells of work on a table.
+type Teller struct {
 	Progress
 	tell func(Progress)
 }
 
-// telling begins to tell of work; end is to follow.
-func (in *instance) telling(table, phase string) *teller {
-	t := &teller{Progress{Table: table, Phase: phase}, in.o.Progress}
+// Telling begins to tell of work on a table, if tell is not nil; End is to follow.
+func Telling(table, phase string, tell func(Progress)) *Teller {
+	t := &Teller{Progress{Table: table, Phase: phase}, tell}
 	t.say()
 	return t
 }
 
-func (t *teller) say() {
+func (t *Teller) say() {
 	if t.tell != nil {
 		t.tell(t.Progress)
 	}
 }
 
-// item counts one.
-func (t *teller) item() {
+// Item counts one.
+func (t *Teller) Item() {
 	if t.Items++; t.Items%progressEvery == 0 {
 		t.say()
 	}
 }
 
-// end is to be deferred, with the address of the error of the work.
-func (t *teller) end(err *error) {
+// End is to be deferred, with the address of the error of the work.
+func (t *Teller) End(err *error) {
 	t.Done, t.Err = true, *err
 	t.say()
 }

@@ -1,0 +1,74 @@
+package tabledef
+
+import "time"
+
+// Provisioned is the throughput that a table or an index is given.
+type Provisioned struct {
+	ReadUnits  int64 `json:"readUnits,omitempty"`
+	WriteUnits int64 `json:"writeUnits,omitempty"`
+	// UnitChanges is how ReadUnits and WriteUnits came to be what they are.
+	UnitChanges UnitChanges `json:"unitChanges,omitzero"`
+	// Meanwhile is what they look like until the last change is done.
+	Meanwhile UnitsMeanwhile `json:"unitsMeanwhile,omitzero"`
+}
+
+// UnitChanges tells of the changes of provisioned throughput.
+type UnitChanges struct {
+	// Increased and Decreased are when it last became more, and less, in either of
+	// its parts; the zero time: never.
+	Increased time.Time `json:"increased,omitzero"`
+	Decreased time.Time `json:"decreased,omitzero"`
+	// Decreases is how often it became less on the day of Decreased, in UTC.
+	Decreases int64 `json:"decreases,omitempty"`
+}
+
+// DecreasesOn returns how often the throughput became less on the day of a time.
+func (c UnitChanges) DecreasesOn(now time.Time) int64 {
+	const day = "2006-01-02"
+	if c.Decreased.UTC().Format(day) != now.UTC().Format(day) {
+		return 0
+	}
+	return c.Decreases
+}
+
+// UnitsMeanwhile is what provisioned throughput looks like until a time.
+type UnitsMeanwhile struct {
+	ReadUnits   int64       `json:"readUnits,omitempty"`
+	WriteUnits  int64       `json:"writeUnits,omitempty"`
+	UnitChanges UnitChanges `json:"unitChanges,omitzero"`
+	Until       time.Time   `json:"until"`
+}
+
+// Change sets the units; none are those of a table on demand. As long as the
+// transition lasts the old units are shown, unless the billing mode changes with
+// them, and the time of the change, which is no decrease of the day yet. Then the
+// time is that of its end. Source: recordings of the service, dynalite 3.2.1.
+func (p *Provisioned) Change(read, write int64, now time.Time, tr Transition) {
+	shown := UnitsMeanwhile{ReadUnits: p.ReadUnits, WriteUnits: p.WriteUnits, UnitChanges: p.UnitChanges, Until: tr.Until}
+	if p.ReadUnits == 0 || read == 0 {
+		shown.ReadUnits, shown.WriteUnits = read, write
+	}
+	done := now
+	if tr.Lasts(now) {
+		done = tr.Until
+	}
+	if read > p.ReadUnits || write > p.WriteUnits {
+		shown.UnitChanges.Increased, p.UnitChanges.Increased = now, done
+	}
+	if read < p.ReadUnits || write < p.WriteUnits {
+		shown.UnitChanges.Decreased, shown.UnitChanges.Decreases = now, p.UnitChanges.DecreasesOn(now)
+		p.UnitChanges.Decreased, p.UnitChanges.Decreases = done, p.UnitChanges.DecreasesOn(done)+1
+	}
+	p.ReadUnits, p.WriteUnits, p.Meanwhile = read, write, UnitsMeanwhile{}
+	if tr.Lasts(now) {
+		p.Meanwhile = shown
+	}
+}
+
+// at returns the throughput as it looks at a time.
+func (p Provisioned) at(now time.Time) Provisioned {
+	if m := p.Meanwhile; now.Before(m.Until) {
+		p.ReadUnits, p.WriteUnits, p.UnitChanges = m.ReadUnits, m.WriteUnits, m.UnitChanges
+	}
+	return p
+}
