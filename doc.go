@@ -49,6 +49,8 @@
 //     emu/internal/refusal makes the statuses of answers, emu/internal/rowchunks
 //     writes what ReadRows answers, emu/internal/backup knows what
 //     a backup is at a time, emu/internal/fieldpath reads field masks,
+//     emu/internal/due does what is due at a time, emu/internal/later knows what is shown of
+//     what is not done yet,
 //     emu/internal/listfilter reads what a list is filtered and ordered by,
 //     emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.

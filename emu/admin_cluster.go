@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -251,12 +252,12 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 			metadata.Tables[t.Name] = &btapb.CreateClusterMetadata_TableProgress{State: btapb.CreateClusterMetadata_TableProgress_COMPLETED}
 		}
 		if s.adminDelay > 0 {
-			setReadyAt(c, doneAt)
+			later.Set(c, doneAt)
 		}
 		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
 			return err
 		}
-		takeReadyAt(c)
+		later.Take(c)
 		if c.GetClusterConfig() != nil {
 			c.ServeNodes = 0 // the operation knows of none
 		}
@@ -277,7 +278,7 @@ func (s instanceAdminService) GetCluster(_ context.Context, req *btapb.GetCluste
 
 // shownCluster makes a stored cluster what it is at a time.
 func shownCluster(c *btapb.Cluster, now time.Time) *btapb.Cluster {
-	if takeReadyAt(c).After(now) {
+	if later.Take(c).After(now) {
 		c.State = btapb.Cluster_CREATING
 	}
 	return c

@@ -23,8 +23,9 @@
 //
 // What follows the clock, such as a cluster that is CREATING for a while
 // (Options.AdminDelay), follows from stored times whenever it is asked for. What
-// has to do something at a time, such as giving back space, is a dueWork, see
-// due.go: NextDue says when, and RunDue does what is due; the owner calls them.
+// has to do something at a time, such as giving back space, is a due.Work (see
+// internal/due) that New gives to the queue: NextDue says when there is something
+// to do, and RunDue does it; the owner of the Server calls them.
 //
 // Where to look: the RPC ReadRows is in read_rows.go, and so on; table and
 // instance administration is in admin_*.go; filters are in internal/filter;

@@ -7,16 +7,15 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -30,7 +29,7 @@ import (
 //	operations/projects/P/instances/I/operations/NUMBER
 //
 // The record of an operation is what it is in the end. One that takes a while
-// has the time of that end, see setReadyAt; what it is until then follows from
+// has the time of that end, see package later; what it is until then follows from
 // its record and the clock.
 
 // finish records an operation on an instance that is done, as part of a change,
@@ -41,7 +40,7 @@ func finish(tx *engine.CatalogTx, instance string, metadata, response proto.Mess
 
 // start is finish for an operation that is done at a time: at once if that has
 // come. metadata and response are those of the end, so that the end of what took
-// the time, and of its progress, are doneAt; see pending for what is shown of them
+// the time, and of its progress, are doneAt; see package later for what is shown of them
 // until then.
 func (s *Server) start(tx *engine.CatalogTx, instance string, metadata, response proto.Message, doneAt time.Time) (*longrunningpb.Operation, error) {
 	if !doneAt.After(s.now()) {
@@ -70,7 +69,7 @@ func recordOperation(tx *engine.CatalogTx, instance string, metadata, response p
 		return nil, err
 	}
 	op.Result = &longrunningpb.Operation_Response{Response: result}
-	setReadyAt(op, doneAt)
+	later.Set(op, doneAt)
 	if number > maxOperations {
 		if err := remove(tx, operationKey(number-maxOperations)); err != nil {
 			return nil, err
@@ -81,7 +80,7 @@ func recordOperation(tx *engine.CatalogTx, instance string, metadata, response p
 
 // shownOperation returns what an operation is at a time.
 func shownOperation(record *longrunningpb.Operation, now time.Time) (*longrunningpb.Operation, error) {
-	doneAt := takeReadyAt(record)
+	doneAt := later.Take(record)
 	if !doneAt.After(now) {
 		return record, nil
 	}
@@ -89,33 +88,9 @@ func shownOperation(record *longrunningpb.Operation, now time.Time) (*longrunnin
 	if err != nil {
 		return nil, fmt.Errorf("metadata of %s: %w", record.GetName(), err)
 	}
-	pending(metadata.ProtoReflect(), doneAt, now)
+	later.Pending(metadata.ProtoReflect(), doneAt, now)
 	op := &longrunningpb.Operation{Name: record.GetName(), Metadata: &anypb.Any{}}
 	return op, anypb.MarshalFrom(op.GetMetadata(), metadata, proto.MarshalOptions{Deterministic: true})
-}
-
-// pending makes the metadata of an operation that is done at a time what it is
-// before: without an end, and with a progress in between. It knows them by the
-// names that all messages of metadata give them.
-func pending(metadata protoreflect.Message, doneAt, now time.Time) {
-	fields := metadata.Descriptor().Fields()
-	for _, name := range []protoreflect.Name{"end_time", "finish_time"} {
-		if f := fields.ByName(name); f != nil {
-			metadata.Clear(f)
-		}
-	}
-	switch m := metadata.Interface().(type) {
-	case *btapb.OperationProgress:
-		began := m.GetStartTime().AsTime()
-		m.ProgressPercent = int32(100 * now.Sub(began) / max(doneAt.Sub(began), 1))
-	case *btapb.CreateClusterMetadata:
-		for _, t := range m.GetTables() {
-			t.State = btapb.CreateClusterMetadata_TableProgress_COPYING
-		}
-	}
-	if f := fields.ByName("progress"); f != nil && metadata.Has(f) {
-		pending(metadata.Mutable(f).Message(), doneAt, now)
-	}
 }
 
 func operationKey(number int64) string { return fmt.Sprintf("%s%020d", kindOperation, number) }
@@ -152,7 +127,7 @@ func (s *Server) operationNow(name string) (op *longrunningpb.Operation, doneAt 
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	doneAt = readyAt(op)
+	doneAt = later.Of(op)
 	op, err = shownOperation(op, s.now())
 	return op, doneAt, refusal.Of(err)
 }
@@ -166,7 +141,7 @@ func (s operationsService) WaitOperation(ctx context.Context, req *longrunningpb
 	}
 	late := s.now().Add(d.AsDuration())
 	for {
-		ended := s.operationsEnded.next()
+		ended := s.operationsEnded.Next()
 		op, doneAt, err := s.operationNow(req.GetName())
 		if err != nil || op.GetDone() || d != nil && !late.After(s.now()) {
 			return op, err
@@ -187,16 +162,16 @@ func (s operationsService) WaitOperation(ctx context.Context, req *longrunningpb
 	}
 }
 
-// CancelOperation ends an operation that is under way, with CANCELLED, if what it
-// does can be undone; see undo. Of any other it changes nothing: success only says
-// that it was tried.
+// CancelOperation ends an operation that is under way, with an error that says so,
+// if what it does can be undone; see undo. Of any other it changes nothing: success
+// only says that it was tried.
 func (s operationsService) CancelOperation(ctx context.Context, req *longrunningpb.CancelOperationRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		op, key, err := operation(tx, req.GetName())
 		if err != nil {
 			return err
 		}
-		doneAt := takeReadyAt(op)
+		doneAt := later.Take(op)
 		if !doneAt.After(s.now()) {
 			return nil
 		}
@@ -214,7 +189,7 @@ func (s operationsService) CancelOperation(ctx context.Context, req *longrunning
 	if err != nil {
 		return nil, err
 	}
-	s.operationsEnded.tell()
+	s.operationsEnded.Tell()
 	return &emptypb.Empty{}, nil
 }
 
@@ -224,45 +199,18 @@ func (s operationsService) CancelOperation(ctx context.Context, req *longrunning
 func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, doneAt time.Time) (bool, error) {
 	switch metadata.(type) {
 	case *btapb.CreateClusterMetadata:
-		// Version 1 of the API said so: "Cancelling the operation will render the
-		// cluster immediately unreadable via the API."
+		// Nothing says what becomes of the cluster; it is gone at once (belief).
 		made, c := &btapb.Cluster{}, &btapb.Cluster{}
 		if err := response.UnmarshalTo(made); err != nil {
 			return false, err
 		}
 		found, err := load(tx, kindCluster+made.GetName(), c)
-		if err != nil || !found || !readyAt(c).Equal(doneAt) {
+		if err != nil || !found || !later.Of(c).Equal(doneAt) {
 			return false, err
 		}
 		return true, remove(tx, kindCluster+made.GetName())
 	default:
 		return false, nil
-	}
-}
-
-// broadcast wakes who waits for something to happen.
-type broadcast struct {
-	mu sync.Mutex
-	ch chan struct{} // closed when it happens; nil: nobody waits
-}
-
-// next returns a channel that is closed when it happens next.
-func (b *broadcast) next() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch == nil {
-		b.ch = make(chan struct{})
-	}
-	return b.ch
-}
-
-// tell says that it has happened.
-func (b *broadcast) tell() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch != nil {
-		close(b.ch)
-		b.ch = nil
 	}
 }
 
@@ -278,7 +226,7 @@ func (s operationsService) DeleteOperation(ctx context.Context, req *longrunning
 	if err != nil {
 		return nil, err
 	}
-	s.operationsEnded.tell()
+	s.operationsEnded.Tell()
 	return &emptypb.Empty{}, nil
 }
 

@@ -44,8 +44,8 @@ type Options struct {
 	DB *engine.DB
 	// Clock is the time source of latencies in request statistics, of resources
 	// and operations, and of the age of consistency tokens, and what requests wait
-	// on. The times of cells come from the DB, whose clock is to be that of
-	// the same clock. Default: the wall clock.
+	// on. The times of cells come from the DB, whose clock is to be the same one.
+	// Default: the wall clock.
 	Clock Clock
 	// AdminDelay is how long an operation of instance or table administration is
 	// under way, by Clock, where the service takes its time: what it makes is

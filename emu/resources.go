@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
@@ -102,47 +100,6 @@ func remove(tx *engine.CatalogTx, key string) error {
 		return err
 	}
 	return nil
-}
-
-// readyAtField holds what the API does not show of a message that is stored: the
-// time at which it will be what it says, in microseconds. It is the highest number
-// there is; no message of the API has it.
-const readyAtField = protowire.MaxValidNumber
-
-// setReadyAt says in a message that is to be stored that it will be so at a time.
-// The zero time is as none: it is so now.
-func setReadyAt(m proto.Message, t time.Time) {
-	takeReadyAt(m)
-	if t.IsZero() {
-		return
-	}
-	raw := protowire.AppendTag(m.ProtoReflect().GetUnknown(), readyAtField, protowire.VarintType)
-	m.ProtoReflect().SetUnknown(protowire.AppendVarint(raw, uint64(t.UnixMicro())))
-}
-
-// readyAt returns what setReadyAt said; the zero time if it said nothing.
-func readyAt(m proto.Message) time.Time {
-	for raw := m.ProtoReflect().GetUnknown(); len(raw) > 0; {
-		number, _, n := protowire.ConsumeField(raw)
-		if n < 0 {
-			break
-		}
-		if number == readyAtField {
-			_, _, tag := protowire.ConsumeTag(raw)
-			micros, _ := protowire.ConsumeVarint(raw[tag:])
-			return time.UnixMicro(int64(micros))
-		}
-		raw = raw[n:]
-	}
-	return time.Time{}
-}
-
-// takeReadyAt is readyAt and takes it out of the message, which can be shown
-// then: like any field that the API does not have.
-func takeReadyAt(m proto.Message) time.Time {
-	at := readyAt(m)
-	m.ProtoReflect().SetUnknown(nil)
-	return at
 }
 
 // change runs fn as one change of the catalog and answers with a status. What

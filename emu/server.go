@@ -24,6 +24,8 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/due"
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/support"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
@@ -54,9 +56,8 @@ type Server struct {
 	features atomic.Pointer[toldFeatures] // the last that a client told of; see clientFeatures
 
 	adminDelay      time.Duration
-	operationsEnded broadcast // by a request, ahead of their time
-	dueWork         []dueWork
-	dueMu           sync.Mutex // held by RunDue
+	operationsEnded later.Broadcast // by a request, ahead of their time
+	due             *due.Queue      // see NextDue
 
 	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
 
@@ -111,6 +112,7 @@ func New(o Options) (*Server, error) {
 		inproc: inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
 		health: health.NewServer(),
 	}
+	s.due = due.NewQueue(s.now)
 	options := []grpc.ServerOption{
 		grpc.UnaryInterceptor(o.UnaryInterceptor), // nil for none, as in gRPC
 		grpc.StreamInterceptor(o.StreamInterceptor),
@@ -245,6 +247,21 @@ func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 		return engine.GCStats{}, err
 	}
 	return s.db.RunGC(ctx)
+}
+
+// NextDue returns when RunDue has something to do next, a time that may have
+// passed; false if nothing is planned.
+func (s *Server) NextDue() (time.Time, bool, error) { return s.due.Next() }
+
+// RunDue does what is due by now: what resources ask for at a time, in order of
+// due times and names, each thing as at its own time. Only the owner of the Server
+// calls it: on a timer, or after moving the clock. What fails does not hold up the
+// rest, and is tried again with the next call. Errors: all that failed.
+func (s *Server) RunDue(ctx context.Context) error {
+	if err := s.due.Run(ctx); err != nil {
+		return fmt.Errorf("emu: %w", err)
+	}
+	return nil
 }
 
 // Resource is something that was created in addition to tables.

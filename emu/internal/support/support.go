@@ -127,8 +127,8 @@ var features = []Feature{
 	{"Operations", "ListOperations", Served, "the newest 10,000; no filters"},
 	{"Operations", "GetOperation", Served, ""},
 	{"Operations", "DeleteOperation", Served, ""},
-	{"Operations", "CancelOperation", Served, "does nothing: operations are done when their RPC returns"},
-	{"Operations", "WaitOperation", Served, "returns at once"},
+	{"Operations", "CancelOperation", Served, "of a cluster that is CREATING; other operations are done when their RPC returns, or cannot be taken back"},
+	{"Operations", "WaitOperation", Served, "waits on the clock of the server"},
 
 	{"Locations", "ListLocations", Served, "the zones of the project's clusters"},
 	{"Locations", "GetLocation", Served, "every zone exists"},
