@@ -113,7 +113,7 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.After == nil {
-		o.After = time.After
+		o.After = time.After //nolint:forbidigo // the default of the injected timer
 	}
 	o.StreamWorkers = cmp.Or(o.StreamWorkers, streamWorkers)
 	return o

@@ -47,7 +47,6 @@ type JournalReader struct {
 	d        *DB
 	name     string
 	o        JournalOptions
-	keep     time.Duration
 	restores uint64
 	table    uint32
 	watcher  *watch.Watcher

@@ -234,6 +234,8 @@ func decodeRecord(number uint64, value []byte) (JournalRecord, error) {
 			} else {
 				m.Value = r.text()
 			}
+		case DeleteFromRow: // is recorded by family
+			fallthrough
 		default:
 			r.err = errJournalRecord
 		}

@@ -49,6 +49,7 @@ func storedBytes(size int, t Type, members int) int {
 		return bytes + 1
 	case SS, NS, BS:
 		return bytes + 1 + members
+	case Absent, BOOL, NULL, L, M:
 	}
 	return bytes
 }

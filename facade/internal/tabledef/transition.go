@@ -50,11 +50,11 @@ func (t *Table) At(now time.Time) *Table {
 	if t.Transition.Lasts(now) && t.Status == StatusActive {
 		seen.Status = t.Transition.Status
 	}
-	seen.Provisioned = t.Provisioned.at(now)
+	seen.Provisioned = t.at(now)
 	seen.Indexes = slices.Clone(t.Indexes)
 	for i := range seen.Indexes {
 		ix := &seen.Indexes[i]
-		ix.Provisioned = ix.Provisioned.at(now)
+		ix.Provisioned = ix.at(now)
 		if ix.Transition.Lasts(now) {
 			ix.Status = ix.Transition.Status
 			ix.Backfilling = ix.Status == StatusCreating && !ix.FillFrom.IsZero()
