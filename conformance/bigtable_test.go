@@ -263,9 +263,13 @@ func TestGoBigtable_Errors(t *testing.T) {
 		t.Errorf("empty row key: %v", err)
 	}
 	// What is not built says so by name, and the server lives on.
-	admin := adminClient(t)
-	if _, err := admin.SnapshotInfo(ctx, "c", "s"); status.Code(err) != codes.Unimplemented {
-		t.Errorf("snapshots: %v", err)
+	client, err := bigtable.NewClient(ctx, "any-project", "any-instance")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	if _, err := client.PrepareStatement(ctx, "SELECT 1", nil); status.Code(err) != codes.Unimplemented {
+		t.Errorf("SQL: %v", err)
 	}
 	if got := read(ctx, t, table, bigtable.InfiniteRange("")); len(got) != 0 {
 		t.Errorf("a refused write left %v", got)

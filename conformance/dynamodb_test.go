@@ -16,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -30,7 +32,7 @@ var (
 	// A row of README.md's table: the case, its operations.
 	tableRow = regexp.MustCompile(`(?m)^\| ([a-z ]+) \| ([A-Z]\w+(?: [A-Z]\w+)*) \|`)
 	// The beginning of a case here.
-	caseStart = regexp.MustCompile(`:= (?:t.Context\(\), )?dynamoDBCase\(t, "([a-z ]+)"\)`)
+	caseStart = regexp.MustCompile(`:= (?:t.Context\(\), )?dynamoDB(?:Streams)?Case\(t, "([a-z ]+)"\)`)
 )
 
 // listed are the operations of each case in README.md.
@@ -89,6 +91,16 @@ func dynamoDBCase(t *testing.T, name string) *dynamodb.Client {
 		}
 	})
 	return dynamoDBClient(t, calls)
+}
+
+// dynamoDBStreamsCase is dynamoDBCase with a client of the streams beside.
+func dynamoDBStreamsCase(t *testing.T, name string) (*dynamodb.Client, *dynamodbstreams.Client) {
+	t.Helper()
+	db := dynamoDBCase(t, name)
+	o := db.Options()
+	return db, dynamodbstreams.New(dynamodbstreams.Options{
+		Region: o.Region, BaseEndpoint: o.BaseEndpoint, Credentials: o.Credentials, HTTPClient: o.HTTPClient,
+	})
 }
 
 // sorted are the operations but those of prelude, each once, in order.
@@ -675,6 +687,91 @@ func TestGoDynamoDB_Tags(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(map[string]string{"team": "blue"})
+}
+
+func TestGoDynamoDB_Statements(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "statements")
+	newItems(t, db, "go-statements")
+	for sk := range 3 {
+		_, err := db.ExecuteStatement(ctx, &dynamodb.ExecuteStatementInput{
+			Statement:  aws.String(`INSERT INTO "go-statements" VALUE {'pk': ?, 'sk': ?, 'color': ?}`),
+			Parameters: []types.AttributeValue{s("a"), n(sk), s("red")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	selected, err := db.ExecuteStatement(ctx, &dynamodb.ExecuteStatementInput{
+		Statement: aws.String(`SELECT sk FROM "go-statements" WHERE pk = 'a' AND sk >= 1`),
+	})
+	if want := []item{{"sk": n(1)}, {"sk": n(2)}}; err != nil || !cmp.Equal(want, selected.Items, cmpopts.IgnoreUnexported(types.AttributeValueMemberN{})) {
+		t.Errorf("selected %v, %v", selected, err)
+	}
+	batch, err := db.BatchExecuteStatement(ctx, &dynamodb.BatchExecuteStatementInput{Statements: []types.BatchStatementRequest{
+		{Statement: aws.String(`UPDATE "go-statements" SET color = 'blue' WHERE pk = 'a' AND sk = 0`)},
+		{Statement: aws.String(`INSERT INTO "go-statements" VALUE {'pk': 'a', 'sk': 1}`)},
+	}})
+	if err != nil || len(batch.Responses) != 2 || batch.Responses[0].Error != nil || batch.Responses[1].Error == nil ||
+		batch.Responses[1].Error.Code != types.BatchStatementErrorCodeEnumDuplicateItem {
+		t.Errorf("batch %+v, %v", batch, err)
+	}
+	_, err = db.ExecuteTransaction(ctx, &dynamodb.ExecuteTransactionInput{TransactStatements: []types.ParameterizedStatement{
+		{Statement: aws.String(`DELETE FROM "go-statements" WHERE pk = 'a' AND sk = 0`)},
+		{Statement: aws.String(`INSERT INTO "go-statements" VALUE {'pk': 'a', 'sk': 1}`)},
+	}})
+	var canceled *types.TransactionCanceledException
+	if !errors.As(err, &canceled) || len(canceled.CancellationReasons) != 2 || aws.ToString(canceled.CancellationReasons[1].Code) != "DuplicateItem" {
+		t.Errorf("transaction: %v", err)
+	}
+}
+
+func TestGoDynamoDB_Streams(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	db, streams := dynamoDBStreamsCase(t, "streams")
+	name := newItems(t, db, "go-streams", func(in *dynamodb.CreateTableInput) {
+		in.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages}
+	})
+	put(t, db, name, item{"pk": s("a"), "sk": n(1), "v": s("1")}, item{"pk": s("a"), "sk": n(1), "v": s("2")}, item{"pk": s("a"), "sk": n(1), "v": s("2")})
+	if _, err := db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: name, Key: item{"pk": s("a"), "sk": n(1)}}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := streams.ListStreams(ctx, &dynamodbstreams.ListStreamsInput{TableName: name})
+	if err != nil || len(list.Streams) != 1 {
+		t.Fatalf("streams %+v, %v", list, err)
+	}
+	arn := list.Streams[0].StreamArn
+	described, err := streams.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: arn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, shard := range described.StreamDescription.Shards {
+		it, err := streams.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
+			StreamArn: arn, ShardId: shard.ShardId, ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: it.ShardIterator})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range out.Records {
+			image := func(of map[string]streamtypes.AttributeValue) string {
+				v, _ := of["v"].(*streamtypes.AttributeValueMemberS)
+				if v == nil {
+					return "-"
+				}
+				return v.Value
+			}
+			got = append(got, fmt.Sprint(r.EventName, " ", image(r.Dynamodb.OldImage), " ", image(r.Dynamodb.NewImage)))
+		}
+	}
+	if diff := cmp.Diff([]string{"INSERT - 1", "MODIFY 1 2", "REMOVE 2 -"}, got); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
 }
 
 func TestGoDynamoDB_Account(t *testing.T) {

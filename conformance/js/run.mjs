@@ -13,6 +13,7 @@ import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
+  BatchExecuteStatementCommand,
   CreateTableCommand,
   DeleteTableCommand,
   DescribeContinuousBackupsCommand,
@@ -23,6 +24,8 @@ import {
   DescribeTableCommand,
   DescribeTimeToLiveCommand,
   DynamoDBClient,
+  ExecuteStatementCommand,
+  ExecuteTransactionCommand,
   GetResourcePolicyCommand,
   ListGlobalTablesCommand,
   ListTablesCommand,
@@ -34,6 +37,13 @@ import {
   waitUntilTableExists,
   waitUntilTableNotExists,
 } from '@aws-sdk/client-dynamodb'
+import {
+  DescribeStreamCommand,
+  DynamoDBStreamsClient,
+  GetRecordsCommand,
+  GetShardIteratorCommand,
+  ListStreamsCommand,
+} from '@aws-sdk/client-dynamodb-streams'
 import {
   BatchGetCommand,
   BatchWriteCommand,
@@ -334,6 +344,48 @@ test('tags', async () => {
   assert.deepEqual(await tags(), { team: 'blue', empty: '' })
   await client.send(new UntagResourceCommand({ ResourceArn, TagKeys: ['empty', 'nowhere'] }))
   assert.deepEqual(await tags(), { team: 'blue' })
+})
+
+test('statements', async () => {
+  await newTable('js-statements')
+  const run = (Statement, Parameters) => client.send(new ExecuteStatementCommand({ Statement, Parameters }))
+  for (const sk of [0, 1, 2]) {
+    await run(`INSERT INTO "js-statements" VALUE {'pk': ?, 'sk': ?, 'color': ?}`, [{ S: 'a' }, { N: `${sk}` }, { S: 'red' }])
+  }
+  const { Items } = await run(`SELECT sk FROM "js-statements" WHERE pk = 'a' AND sk >= 1`)
+  assert.deepEqual(Items, [{ sk: { N: '1' } }, { sk: { N: '2' } }])
+  const again = { Statement: `INSERT INTO "js-statements" VALUE {'pk': 'a', 'sk': 1}` }
+  const update = { Statement: `UPDATE "js-statements" SET color = 'blue' WHERE pk = 'a' AND sk = 0` }
+  const { Responses } = await client.send(new BatchExecuteStatementCommand({ Statements: [update, again] }))
+  assert.deepEqual(Responses.map(({ Error }) => Error?.Code), [undefined, 'DuplicateItem'])
+  const remove = { Statement: `DELETE FROM "js-statements" WHERE pk = 'a' AND sk = 0` }
+  await refused(client.send(new ExecuteTransactionCommand({ TransactStatements: [remove, again] })), 'TransactionCanceledException')
+})
+
+test('streams', async () => {
+  const StreamSpecification = { StreamEnabled: true, StreamViewType: 'NEW_AND_OLD_IMAGES' }
+  const TableName = await newTable('js-streams', { StreamSpecification })
+  const Key = { pk: 'a', sk: 1 }
+  for (const v of ['1', '2', '2']) await items.send(new PutCommand({ TableName, Item: { ...Key, v } }))
+  await items.send(new DeleteCommand({ TableName, Key }))
+  const streams = new DynamoDBStreamsClient({ endpoint: process.env.AWS_ENDPOINT_URL_DYNAMODB })
+  streams.middlewareStack.add(record, { step: 'finalizeRequest', name: 'record' })
+  const got = []
+  try {
+    const { Streams } = await streams.send(new ListStreamsCommand({ TableName }))
+    assert.equal(Streams.length, 1)
+    const { StreamArn } = Streams[0]
+    const { StreamDescription } = await streams.send(new DescribeStreamCommand({ StreamArn }))
+    for (const { ShardId } of StreamDescription.Shards) {
+      const from = { StreamArn, ShardId, ShardIteratorType: 'TRIM_HORIZON' }
+      const { ShardIterator } = await streams.send(new GetShardIteratorCommand(from))
+      const { Records } = await streams.send(new GetRecordsCommand({ ShardIterator }))
+      for (const { eventName, dynamodb } of Records) got.push([eventName, dynamodb.OldImage?.v.S, dynamodb.NewImage?.v.S])
+    }
+  } finally {
+    streams.destroy()
+  }
+  assert.deepEqual(got, [['INSERT', undefined, '1'], ['MODIFY', '1', '2'], ['REMOVE', '2', undefined]])
 })
 
 test('account', async () => {

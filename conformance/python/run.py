@@ -558,6 +558,55 @@ def dynamodb_tags():
 
 
 @dynamodb_case
+def dynamodb_statements():
+    from botocore.exceptions import ClientError
+
+    new_dynamodb_table("py-statements")
+    insert = """INSERT INTO "py-statements" VALUE {'pk': ?, 'sk': ?, 'color': ?}"""
+    for sk in range(3):
+        client().execute_statement(Statement=insert, Parameters=["a", sk, "red"])
+    select = """SELECT sk FROM "py-statements" WHERE pk = 'a' AND sk >= 1"""
+    equal(sort_keys(client().execute_statement(Statement=select)), [1, 2])
+    again = {"Statement": """INSERT INTO "py-statements" VALUE {'pk': 'a', 'sk': 1}"""}
+    update = {"Statement": """UPDATE "py-statements" SET color = 'blue' WHERE pk = 'a' AND sk = 0"""}
+    done, failed = client().batch_execute_statement(Statements=[update, again])["Responses"]
+    assert "Error" not in done
+    equal(failed["Error"]["Code"], "DuplicateItem")
+    delete = {"Statement": """DELETE FROM "py-statements" WHERE pk = 'a' AND sk = 0"""}
+    refusal = raises(
+        ClientError,
+        lambda: client().execute_transaction(TransactStatements=[delete, again]),
+        refused("TransactionCanceledException"),
+    )
+    equal([r["Code"] for r in refusal.response["CancellationReasons"]], ["None", "DuplicateItem"])
+
+
+@dynamodb_case
+def dynamodb_streams():
+    import boto3
+
+    view = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    table = new_dynamodb_table("py-streams", StreamSpecification=view)
+    for v in ["1", "2", "2"]:
+        table.put_item(Item={"pk": "a", "sk": 1, "v": v})
+    table.delete_item(Key={"pk": "a", "sk": 1})
+    dynamodb()
+    streams = boto3.client("dynamodbstreams", endpoint_url=os.environ["AWS_ENDPOINT_URL_DYNAMODB"])
+    streams.meta.events.register("before-call", lambda model, **_: CALLED.add(model.name))
+    (stream,) = streams.list_streams(TableName=table.name)["Streams"]
+    arn = stream["StreamArn"]
+    got = []
+    for shard in streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]:
+        iterator = streams.get_shard_iterator(
+            StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON"
+        )["ShardIterator"]
+        for r in streams.get_records(ShardIterator=iterator)["Records"]:
+            old, new = (r["dynamodb"].get(i, {}).get("v", {}).get("S") for i in ("OldImage", "NewImage"))
+            got.append((r["eventName"], old, new))
+    equal(got, [("INSERT", None, "1"), ("MODIFY", "1", "2"), ("REMOVE", "2", None)])
+
+
+@dynamodb_case
 def dynamodb_account():
     table = new_dynamodb_table("py-account")
     equal(client().describe_limits()["TableMaxReadCapacityUnits"], 40000)
