@@ -56,6 +56,8 @@ func TestFaultM1_NotLaidOutIsTold(t *testing.T) {
 		"no description":  {leftOutMapping, nil, "index none|index view"},
 		"nothing":         {whole, schema(ttl, "kept", "none", "view"), ""},
 		"other key":       {strings.Replace(whole, "kept, hash: g", "kept, hash: id", 1), schema(ttl, "kept", "none", "view"), "index kept"},
+		"less projected":  {strings.Replace(whole, "kept, hash: g, projection: ALL", "kept, hash: g, projection: KEYS_ONLY", 1), schema(ttl, "kept", "none", "view"), "index kept"},
+		"some projected":  {strings.Replace(whole, "kept, hash: g, projection: ALL", "kept, hash: g, projection: [exp]", 1), schema(ttl, "kept", "none", "view"), "index kept"},
 		"many attributes": {strings.Replace(whole, "kept", "multi", 1), schema(ttl, "multi", "none", "view"), "index multi"},
 		"inferred, many":  {"", schema(ttl, "kept", "multi"), "index multi"},
 		"inferred":        {"", schema(ttl, "kept", strings.Repeat("long", 30)), ""},

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -43,6 +44,9 @@ func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
 			add("index "+x.Name, x.Surplus()+", and its mapping lays out an index of one HASH and one RANGE attribute")
 		case names(x.Key) != names(spec.Source.GSIs[i].Key):
 			add("index "+x.Name, fmt.Sprintf("its key is %s by the description of the table, and %s by its mapping", source.KeyText(x.Key), source.KeyText(spec.Source.GSIs[i].Key)))
+		case projectsLess(spec.Source.GSIs[i], x):
+			add("index "+x.Name, fmt.Sprintf("it projects %s by the description of the table, and %s by its mapping: a query of it lacks attributes",
+				projectionText(x.Projection, x.Include), projectionText(spec.Source.GSIs[i].Projection, spec.Source.GSIs[i].Include)))
 		}
 	}
 	if expiry := t.TTL; expiry != "" && spec.Source.TTL == nil {
@@ -53,6 +57,25 @@ func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
 
 // names are the key's attributes.
 func names(k lens.KeySchema) [2]string { return [2]string{k.Hash.Name, k.Range.Name} }
+
+// projectsLess reports whether entries of g lack attributes that those of x have.
+func projectsLess(g mapfile.GSI, x source.Index) bool {
+	switch {
+	case g.Projection == mapfile.ProjectAll || x.Projection == mapfile.ProjectKeysOnly:
+		return false
+	case x.Projection == mapfile.ProjectAll:
+		return true
+	}
+	return slices.ContainsFunc(x.Include, func(name string) bool { return !slices.Contains(g.Include, name) })
+}
+
+// projectionText names a projection, which is one of some attributes where there are any.
+func projectionText(projection string, include []string) string {
+	if len(include) > 0 {
+		return "[" + strings.Join(include, ", ") + "]"
+	}
+	return projection
+}
 
 // LeaveOut tells of them, of all tables.
 func (r *Run) LeaveOut() {
