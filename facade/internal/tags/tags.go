@@ -4,8 +4,8 @@ package tags
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -39,8 +39,12 @@ type Tag struct {
 // Source: developer guide, "Tagging restrictions in DynamoDB".
 const reservedPrefix = "aws:"
 
-// text is what keys and values of tags are made of.
-var text = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$`)
+// isText reports whether s is made of what keys and values of tags may have.
+func isText(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.In(r, unicode.L, unicode.Z, unicode.N) && !strings.ContainsRune("_.:/=+-@", r)
+	})
+}
 
 // Merge adds tags to a copy of those that are there.
 func Merge(current map[string]string, tags []Tag) (map[string]string, error) {
@@ -49,7 +53,7 @@ func Merge(current map[string]string, tags []Tag) (map[string]string, error) {
 		if err := checkKey(t.Key); err != nil {
 			return nil, err
 		}
-		if t.Value == nil || utf8.RuneCountInString(*t.Value) > maxValueChars || !text.MatchString(*t.Value) {
+		if t.Value == nil || utf8.RuneCountInString(*t.Value) > maxValueChars || !isText(*t.Value) {
 			return nil, wire.ValidationError(fmt.Sprintf(msgValue, wording.OrNull(t.Value)))
 		}
 		if _, twice := given[*t.Key]; twice {
@@ -70,7 +74,7 @@ func Merge(current map[string]string, tags []Tag) (map[string]string, error) {
 
 func checkKey(key *string) error {
 	switch {
-	case key == nil || *key == "" || utf8.RuneCountInString(*key) > maxKeyChars || !text.MatchString(*key):
+	case key == nil || *key == "" || utf8.RuneCountInString(*key) > maxKeyChars || !isText(*key):
 		return wire.ValidationError(fmt.Sprintf(msgKey, wording.OrNull(key)))
 	case strings.HasPrefix(strings.ToLower(*key), reservedPrefix):
 		return wire.ValidationError(fmt.Sprintf(msgReserved, *key))
