@@ -27,7 +27,17 @@ const (
 	maxShardIterator = 2048
 )
 
-var streamARNPattern = regexp.MustCompile(`^arn:[^:]*:dynamodb:[^:]*:[0-9]{12}:table/([a-zA-Z0-9_.-]{3,255})/stream/([^/]+)$`)
+var streamARNPattern = regexp.MustCompile(`^arn:[^:]*:dynamodb:[^:]*:[0-9]{12}:table/([a-zA-Z0-9_.-]+)/stream/([^/]+)$`)
+
+// splitStreamARN returns the table and the label of a stream's ARN. The length of the
+// name is no matter of the pattern, which would be 100 KB of every process.
+func splitStreamARN(arn string) (table, label string, ok bool) {
+	parts := streamARNPattern.FindStringSubmatch(arn)
+	if parts == nil || len(parts[1]) < 3 || len(parts[1]) > 255 {
+		return "", "", false
+	}
+	return parts[1], parts[2], true
+}
 
 func (v *validator) length(member string, value *string, least, most int) {
 	switch {
@@ -60,11 +70,11 @@ func (s *Server) streamARN(t *tabledef.Table, label string) string {
 
 // stream returns the stream of an ARN.
 func (s *Server) stream(ctx context.Context, arn string) (openStream, error) {
-	parts := streamARNPattern.FindStringSubmatch(arn)
-	if parts == nil {
+	table, label, ok := splitStreamARN(arn)
+	if !ok {
 		return openStream{}, validationError(msgInvalidStreamARN)
 	}
-	o, err := s.streamOf(ctx, parts[1], "", parts[2])
+	o, err := s.streamOf(ctx, table, "", label)
 	if err == nil && o.t != nil && s.streamARN(o.t, o.Stream.Label) != arn {
 		o.t = nil
 	}

@@ -39,7 +39,8 @@ func (s *Server) listStreams(ctx context.Context, in *listStreamsInput) (*listSt
 	}
 	after := ""
 	if in.ExclusiveStartStreamARN != nil {
-		if after = *in.ExclusiveStartStreamARN; !streamARNPattern.MatchString(after) {
+		after = *in.ExclusiveStartStreamARN
+		if _, _, ok := splitStreamARN(after); !ok {
 			return nil, validationError(msgInvalidStreamARN)
 		}
 	}
