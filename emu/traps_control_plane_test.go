@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // updateTable updates table t and returns the response of the operation.
@@ -425,10 +426,10 @@ func TestTrap64_AdminRacesData(t *testing.T) {
 	e.mustCreateInstance("i", nodes("z", 1), nodes("z2", 1))
 	e.createTable("t", "f")
 	rounds := 100
-	if testing.Short() {
+	if testing.Short() || race.Enabled {
 		rounds = 20
 	}
-	ctx, cancel := context.WithTimeout(e.ctx(), time.Minute)
+	ctx, cancel := context.WithTimeout(e.ctx(), 5*time.Minute)
 	defer cancel()
 	instances, operations := e.instances(), e.operations()
 	modify := func(mods ...*btapb.ModifyColumnFamiliesRequest_Modification) error {
