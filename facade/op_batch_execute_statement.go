@@ -2,14 +2,12 @@ package facade
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
-	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -57,7 +55,7 @@ type batchSlot struct {
 func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStatementInput) (*batchExecuteStatementOutput, error) {
 	v := s.validator("BatchExecuteStatement")
 	v.returnOptions(in.ReturnConsumedCapacity, nil)
-	v.statementCount("Statements", in.Statements == nil, len(in.Statements), maxBatchStatements)
+	v.count("Statements", in.Statements == nil, len(in.Statements), maxBatchStatements, "statements")
 	for i := range in.Statements {
 		in.Statements[i].constraints(v, "Statements."+strconv.Itoa(i+1)+".member.")
 	}
@@ -82,16 +80,15 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 		if slot.err = s.aimSlot(ctx, v, slot); slot.err != nil {
 			continue
 		}
-		id := slot.table.ID + string(attr.AppendItemJSON(nil, slot.key))
-		if seen[id] {
+		if isSeen(seen, slot.table.ID, slot.key) {
 			return nil, validationError(msgDuplicateKeys)
 		}
-		seen[id] = true
 	}
 	if reads && writes {
 		return nil, validationError(msgBatchReadsAndWrites)
 	}
-	tallies, failed, tables := map[string]*capacity.Tally{}, map[string]float64{}, map[string]*tabledef.Table{}
+	var tallies capacity.Tallies
+	failed := map[string]float64{}
 	out := &batchExecuteStatementOutput{Responses: make([]batchStatementResponse, len(slots))}
 	for i := range slots {
 		slot := &slots[i]
@@ -104,37 +101,19 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 		if slot.statement == nil || slot.table == nil {
 			continue
 		}
-		name := slot.Table
-		if tables[name] = slot.table; tallies[name] == nil {
-			tallies[name] = &capacity.Tally{}
-		}
+		of := tallies.Of(slot.Table, slot.Table, slot.table)
 		switch e, ok := asError(slot.err); {
 		case slot.err == nil:
-			tallies[name].Add(tally)
+			of.Add(tally)
 		case ok && (e.Code == wire.CodeConditionalCheckFailed || e.Code == wire.CodeDuplicateItem):
-			failed[name] += capacity.WriteUnits(slot.old, nil)
+			failed[slot.Table] += capacity.WriteUnits(slot.old, nil)
 		}
 	}
-	if capacity.Wanted(in.ReturnConsumedCapacity) {
-		for _, name := range sortedKeys(tallies) {
-			report := tallies[name].Report(name, tables[name], in.ReturnConsumedCapacity)
-			report.CapacityUnits += wire.Double(failed[name])
-			out.ConsumedCapacity = append(out.ConsumedCapacity, report)
-		}
+	out.ConsumedCapacity = tallies.Report(in.ReturnConsumedCapacity, (*capacity.Tally).Report)
+	for _, report := range out.ConsumedCapacity {
+		report.CapacityUnits += wire.Double(failed[report.TableName])
 	}
 	return out, nil
-}
-
-// statementCount checks how many statements a request has.
-func (v *validator) statementCount(member string, absent bool, n, most int) {
-	switch {
-	case absent:
-		v.required(member, false)
-	case n == 0:
-		v.fail(member, "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
-	case n > most:
-		v.fail(member, "'["+strconv.Itoa(n)+" statements]'", fmt.Sprintf(msgMemberMaxLength, most))
-	}
 }
 
 // aimSlot finds the table and the item of a statement of a batch.

@@ -144,11 +144,9 @@ func (v *validator) batchGetTable(bt *batchGetTable, seen map[string]bool) error
 		return err
 	}
 	for _, key := range request.Keys {
-		text := bt.name + string(attr.AppendItemJSON(nil, key.Item))
-		if seen[text] {
+		if isSeen(seen, bt.name, key.Item) {
 			return validationError(msgDuplicateKeys)
 		}
-		seen[text] = true
 	}
 	return nil
 }

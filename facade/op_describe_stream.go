@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"strconv"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/streams"
@@ -37,16 +36,6 @@ func splitStreamARN(arn string) (table, label string, ok bool) {
 		return "", "", false
 	}
 	return parts[1], parts[2], true
-}
-
-func (v *validator) length(member string, value *string, least, most int) {
-	switch {
-	case value == nil:
-	case len(*value) < least:
-		v.fail(member, "'"+*value+"'", "Member must have length greater than or equal to "+strconv.Itoa(least))
-	case len(*value) > most:
-		v.fail(member, "'"+*value+"'", "Member must have length less than or equal to "+strconv.Itoa(most))
-	}
 }
 
 func (v *validator) page(limit *int32, most int32) int {

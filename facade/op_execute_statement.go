@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
@@ -68,14 +67,7 @@ func (s *Server) executeStatement(ctx context.Context, in *executeStatementInput
 	in.textConstraints(v, "")
 	v.returnOptions(in.ReturnConsumedCapacity, nil)
 	in.parameterConstraints(v, "")
-	if token := in.NextToken; token != nil {
-		switch n := utf8.RuneCountInString(*token); {
-		case n < 1:
-			v.fail("NextToken", quoted(*token), fmt.Sprintf(msgMemberMinLength, 1))
-		case n > maxNextTokenChars:
-			v.fail("NextToken", quoted(*token), fmt.Sprintf(msgMemberMaxLength, maxNextTokenChars))
-		}
-	}
+	v.length("NextToken", in.NextToken, 1, maxNextTokenChars)
 	if err := v.constrained(); err != nil {
 		return nil, err
 	}

@@ -5,14 +5,12 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
-	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -78,15 +76,8 @@ func inTransactStatement(i int, err error) error {
 
 // transactStatements checks what does not depend on the tables.
 func (v *validator) transactStatements(in *executeTransactionInput) ([]*statement, error) {
-	if token := in.ClientRequestToken; token != nil {
-		switch n := utf8.RuneCountInString(*token); {
-		case n < 1:
-			v.fail("ClientRequestToken", quoted(*token), fmt.Sprintf(msgMemberMinLength, 1))
-		case n > maxRequestTokenChars:
-			v.fail("ClientRequestToken", quoted(*token), fmt.Sprintf(msgMemberMaxLength, maxRequestTokenChars))
-		}
-	}
-	v.statementCount("TransactStatements", in.TransactStatements == nil, len(in.TransactStatements), maxTransactItems)
+	v.length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
+	v.count("TransactStatements", in.TransactStatements == nil, len(in.TransactStatements), maxTransactItems, "statements")
 	for i := range in.TransactStatements {
 		in.TransactStatements[i].constraints(v, "TransactStatements."+strconv.Itoa(i+1)+".member.")
 	}
@@ -159,16 +150,9 @@ func (s *Server) transactStatementWrites(ctx context.Context, v *validator, in *
 	if in.ClientRequestToken != nil {
 		req.Token, req.Hash = *in.ClientRequestToken, hashStatements(statements)
 	}
-	committed, replayed, err := s.store.Transact(ctx, req, changes)
+	replayed, err := s.transact(ctx, v, req, changes)
 	if err != nil {
 		return nil, err
-	}
-	if !committed {
-		errs := make([]error, len(changes))
-		for i, ch := range changes {
-			errs[i] = ch.Err
-		}
-		return nil, v.canceled(errs)
 	}
 	out := &executeTransactionOutput{Responses: []itemResponse{}}
 	if capacity.Wanted(in.ReturnConsumedCapacity) {
@@ -198,38 +182,18 @@ func (s *Server) transactStatementReads(ctx context.Context, v *validator, in *e
 	for i, st := range statements {
 		reads[i] = &store.ItemRead{Table: st.table, Key: st.key}
 	}
-	ok, err := s.store.Snapshot(ctx, reads)
-	if err != nil {
+	if err := s.snapshot(ctx, v, reads); err != nil {
 		return nil, err
 	}
-	if !ok {
-		errs := make([]error, len(reads))
-		for i, r := range reads {
-			errs[i] = r.Err
-		}
-		return nil, v.canceled(errs)
-	}
 	out := &executeTransactionOutput{Responses: make([]itemResponse, len(reads))}
-	tallies, tables := map[string]*capacity.Tally{}, map[string]*tabledef.Table{}
-	totalBytes := 0
+	var tallies capacity.Tallies
 	for i, r := range reads {
 		st := statements[i]
-		totalBytes += r.Item.Size()
-		if tables[st.Table] = r.Table; tallies[st.Table] == nil {
-			tallies[st.Table] = &capacity.Tally{}
-		}
-		tallies[st.Table].Table += 2 * capacity.ReadUnits(r.Item.Size(), true)
+		tallies.Of(st.Table, st.Table, r.Table).Table += 2 * capacity.ReadUnits(r.Item.Size(), true)
 		if r.Item != nil && st.Where().Eval(r.Item) {
 			out.Responses[i].Item = wire.OptionalItem(st.show(r.Item))
 		}
 	}
-	if totalBytes > maxTransactBytes {
-		return nil, validationError(msgTransactReadTooMuch)
-	}
-	if capacity.Wanted(in.ReturnConsumedCapacity) {
-		for _, name := range sortedKeys(tallies) {
-			out.ConsumedCapacity = append(out.ConsumedCapacity, tallies[name].ReportReads(name, tables[name], in.ReturnConsumedCapacity))
-		}
-	}
+	out.ConsumedCapacity = tallies.Report(in.ReturnConsumedCapacity, (*capacity.Tally).ReportReads)
 	return out, nil
 }

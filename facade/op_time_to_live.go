@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -82,15 +81,7 @@ func (s *Server) updateTimeToLive(ctx context.Context, in *updateTimeToLiveInput
 func (v *validator) ttlAttribute(name *string) {
 	const member = "TimeToLiveSpecification.AttributeName"
 	v.required(member, name != nil)
-	if name == nil {
-		return
-	}
-	switch n := utf8.RuneCountInString(*name); {
-	case n < 1:
-		v.fail(member, quoted(*name), fmt.Sprintf(msgMemberMinLength, 1))
-	case n > maxTTLAttributeChars:
-		v.fail(member, quoted(*name), fmt.Sprintf(msgMemberMaxLength, maxTTLAttributeChars))
-	}
+	v.length(member, name, 1, maxTTLAttributeChars)
 }
 
 // checkTTLChange refuses a change that changes nothing, that goes from one

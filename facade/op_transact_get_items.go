@@ -8,7 +8,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
-	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -79,47 +78,46 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 	if err != nil {
 		return nil, err
 	}
-	ok, err := s.store.Snapshot(ctx, reads)
-	if err != nil {
+	if err := s.snapshot(ctx, v, reads); err != nil {
 		return nil, err
 	}
-	if !ok {
-		errs := make([]error, len(reads))
-		for i, r := range reads {
-			errs[i] = r.Err
-		}
-		return nil, v.canceled(errs)
-	}
-	totalBytes := 0
-	for _, r := range reads {
-		totalBytes += r.Item.Size()
-	}
-	if totalBytes > maxTransactBytes {
-		return nil, validationError(msgTransactReadTooMuch)
-	}
 	out := &transactGetItemsOutput{Responses: make([]itemResponse, len(reads))}
-	tallies := map[string]*capacity.Tally{}
-	tables := map[string]*tabledef.Table{}
-	named := map[string]string{} // by the first element of the table
+	var tallies capacity.Tallies
 	for i, r := range reads {
-		tables[r.Table.Name] = r.Table
-		if tallies[r.Table.Name] == nil {
-			tallies[r.Table.Name] = &capacity.Tally{}
-			named[r.Table.Name] = *in.TransactItems[i].Get.TableName
-		}
-		tallies[r.Table.Name].Table += 2 * capacity.ReadUnits(r.Item.Size(), true)
+		tally := tallies.Of(r.Table.Name, *in.TransactItems[i].Get.TableName, r.Table)
+		tally.Table += 2 * capacity.ReadUnits(r.Item.Size(), true)
 		item := r.Item
 		if projections[i] != nil {
 			item = projections[i].Apply(item)
 		}
 		out.Responses[i].Item = wire.OptionalItem(item)
 	}
-	if capacity.Wanted(in.ReturnConsumedCapacity) {
-		for _, name := range sortedKeys(tallies) {
-			out.ConsumedCapacity = append(out.ConsumedCapacity, tallies[name].ReportReads(named[name], tables[name], in.ReturnConsumedCapacity))
-		}
-	}
+	out.ConsumedCapacity = tallies.Report(in.ReturnConsumedCapacity, (*capacity.Tally).ReportReads)
 	return out, nil
+}
+
+// snapshot reads items as they all were at one moment, or says which of them cancel
+// the transaction.
+func (s *Server) snapshot(ctx context.Context, v *validator, reads []*store.ItemRead) error {
+	ok, err := s.store.Snapshot(ctx, reads)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		errs := make([]error, len(reads))
+		for i, r := range reads {
+			errs[i] = r.Err
+		}
+		return v.canceled(errs)
+	}
+	totalBytes := 0
+	for _, r := range reads {
+		totalBytes += r.Item.Size()
+	}
+	if totalBytes > maxTransactBytes {
+		return validationError(msgTransactReadTooMuch)
+	}
+	return nil
 }
 
 // transactReads checks the elements against their tables.

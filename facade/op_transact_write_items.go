@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
@@ -113,16 +112,9 @@ func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsI
 	if in.ClientRequestToken != nil {
 		req.Token, req.Hash = *in.ClientRequestToken, hashActions(actions)
 	}
-	committed, replayed, err := s.store.Transact(ctx, req, changes)
+	replayed, err := s.transact(ctx, v, req, changes)
 	if err != nil {
 		return nil, err
-	}
-	if !committed {
-		errs := make([]error, len(changes))
-		for i, ch := range changes {
-			errs[i] = ch.Err
-		}
-		return nil, v.canceled(errs)
 	}
 	out := &transactWriteItemsOutput{ItemCollectionMetrics: transactMetrics(actions, in.ReturnItemCollectionMetrics)}
 	if capacity.Wanted(in.ReturnConsumedCapacity) {
@@ -131,18 +123,25 @@ func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsI
 	return out, err
 }
 
+// transact makes changes, all or none, or says which of them cancel the transaction.
+// replayed tells that a request of the token made them before.
+func (s *Server) transact(ctx context.Context, v *validator, req store.RequestToken, changes []*store.Change) (replayed bool, err error) {
+	committed, replayed, err := s.store.Transact(ctx, req, changes)
+	if err != nil || committed {
+		return replayed, err
+	}
+	errs := make([]error, len(changes))
+	for i, ch := range changes {
+		errs[i] = ch.Err
+	}
+	return false, v.canceled(errs)
+}
+
 // transactActions checks what does not depend on the tables.
 func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedAction, error) {
 	v.transactCount(in.TransactItems == nil, len(in.TransactItems))
 	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
-	if token := in.ClientRequestToken; token != nil {
-		switch n := utf8.RuneCountInString(*token); {
-		case n < 1:
-			v.fail("ClientRequestToken", quoted(*token), fmt.Sprintf(msgMemberMinLength, 1))
-		case n > maxRequestTokenChars:
-			v.fail("ClientRequestToken", quoted(*token), fmt.Sprintf(msgMemberMaxLength, maxRequestTokenChars))
-		}
-	}
+	v.length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
 	actions := make([]checkedAction, len(in.TransactItems))
 	surplus := false
 	for i, element := range in.TransactItems {
@@ -184,15 +183,7 @@ func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedActio
 
 // transactCount checks how many elements a transaction has.
 func (v *validator) transactCount(absent bool, n int) {
-	const member = "TransactItems"
-	switch {
-	case absent:
-		v.required(member, false)
-	case n == 0:
-		v.fail(member, "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
-	case n > maxTransactItems:
-		v.fail(member, "'["+strconv.Itoa(n)+" actions]'", fmt.Sprintf(msgMemberMaxLength, maxTransactItems))
-	}
+	v.count("TransactItems", absent, n, maxTransactItems, "actions")
 }
 
 // members checks the constraints of the model; i is the action's place.
@@ -278,12 +269,18 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 
 // checkOnce refuses an item that an earlier element of the transaction has.
 func checkOnce(seen map[string]bool, t *tabledef.Table, key attr.Item) error {
-	id := t.ID + string(attr.AppendItemJSON(nil, key))
-	if seen[id] {
+	if isSeen(seen, t.ID, key) {
 		return validationError(msgTransactTwice)
 	}
-	seen[id] = true
 	return nil
+}
+
+// isSeen reports whether an item of a table is among those seen, and adds it.
+func isSeen(seen map[string]bool, table string, key attr.Item) bool {
+	id := table + string(attr.AppendItemJSON(nil, key))
+	was := seen[id]
+	seen[id] = true
+	return was
 }
 
 // checkKeyNotEmpty refuses an empty key, which is the one fault of a key that
@@ -425,9 +422,7 @@ func transactMetrics(actions []checkedAction, mode *string) capacity.Collections
 // transactCapacity is what a transaction consumed, by table. Writes of a table
 // count twice, those of its indexes once; a repeated request reads its items.
 func (s *Server) transactCapacity(ctx context.Context, actions []checkedAction, replayed bool, mode *string) ([]*capacity.Consumed, error) {
-	tallies := map[string]*capacity.Tally{}
-	tables := map[string]*tabledef.Table{}
-	named := map[string]string{} // by the first action of the table
+	var tallies capacity.Tallies
 	for i := range actions {
 		a := &actions[i]
 		var tally capacity.Tally
@@ -444,20 +439,10 @@ func (s *Server) transactCapacity(ctx context.Context, actions []checkedAction, 
 			tally = capacity.WriteTally(a.table, a.change.Old, a.change.Updated)
 			tally.Table *= 2
 		}
-		tables[a.table.Name] = a.table
-		if tallies[a.table.Name] == nil {
-			tallies[a.table.Name] = &capacity.Tally{}
-			named[a.table.Name] = *a.TableName
-		}
-		tallies[a.table.Name].Add(tally)
+		tallies.Of(a.table.Name, *a.TableName, a.table).Add(tally)
 	}
-	var out []*capacity.Consumed
-	for _, name := range sortedKeys(tallies) {
-		if replayed {
-			out = append(out, tallies[name].ReportReads(named[name], tables[name], mode))
-		} else {
-			out = append(out, tallies[name].ReportWrites(named[name], tables[name], mode))
-		}
+	if replayed {
+		return tallies.Report(mode, (*capacity.Tally).ReportReads), nil
 	}
-	return out, nil
+	return tallies.Report(mode, (*capacity.Tally).ReportWrites), nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
@@ -35,15 +34,7 @@ func (in *statementInput) constraints(v *validator, path string) {
 
 func (in *statementInput) textConstraints(v *validator, path string) {
 	v.required(path+"Statement", in.Statement != nil)
-	if in.Statement == nil {
-		return
-	}
-	switch n := utf8.RuneCountInString(*in.Statement); {
-	case n < 1:
-		v.fail(path+"Statement", quoted(*in.Statement), fmt.Sprintf(msgMemberMinLength, 1))
-	case n > maxStatementChars:
-		v.fail(path+"Statement", quoted(*in.Statement), fmt.Sprintf(msgMemberMaxLength, maxStatementChars))
-	}
+	v.length(path+"Statement", in.Statement, 1, maxStatementChars)
 }
 
 func (in *statementInput) parameterConstraints(v *validator, path string) {

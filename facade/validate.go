@@ -82,6 +82,32 @@ func (v *validator) atMost(member string, value *int32, most int32) {
 	}
 }
 
+// length checks the number of characters of an optional member.
+func (v *validator) length(member string, value *string, least, most int) {
+	if value == nil {
+		return
+	}
+	switch n := utf8.RuneCountInString(*value); {
+	case n < least:
+		v.fail(member, quoted(*value), fmt.Sprintf(msgMemberMinLength, least))
+	case n > most:
+		v.fail(member, quoted(*value), fmt.Sprintf(msgMemberMaxLength, most))
+	}
+}
+
+// count checks the number of elements of a required list; what they are is shown
+// where there are too many.
+func (v *validator) count(member string, absent bool, n, most int, elements string) {
+	switch {
+	case absent:
+		v.required(member, false)
+	case n == 0:
+		v.fail(member, "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
+	case n > most:
+		v.fail(member, fmt.Sprintf("'[%d %s]'", n, elements), fmt.Sprintf(msgMemberMaxLength, most))
+	}
+}
+
 const namePatternText = "[a-zA-Z0-9_.-]+"
 
 var (
@@ -130,12 +156,7 @@ func (v *validator) name(member, name string) {
 	if !namePattern.MatchString(name) && least > 1 {
 		v.fail(member, quoted(name), fmt.Sprintf(msgMemberPattern, namePatternText))
 	}
-	switch n := utf8.RuneCountInString(name); {
-	case n < least:
-		v.fail(member, quoted(name), fmt.Sprintf(msgMemberMinLength, least))
-	case n > maxTableNameChars:
-		v.fail(member, quoted(name), fmt.Sprintf(msgMemberMaxLength, maxTableNameChars))
-	}
+	v.length(member, &name, least, maxTableNameChars)
 }
 
 // controlTableName is tableName for operations on tables, which answer for

@@ -120,6 +120,44 @@ func (c *Consumed) split(parts func(units wire.Double) (read, write wire.Double)
 	}
 }
 
+// Tallies are what a request consumes of each of its tables. The zero value has none.
+type Tallies struct{ tables map[string]*tableTally }
+
+type tableTally struct {
+	Tally
+	named string
+	table *tabledef.Table
+}
+
+// Of returns the tally of a table, which the reports have in the order of names. named
+// is the table as the request names it first: a name or an ARN.
+func (c *Tallies) Of(name, named string, t *tabledef.Table) *Tally {
+	of := c.tables[name]
+	if of == nil {
+		if c.tables == nil {
+			c.tables = map[string]*tableTally{}
+		}
+		of = &tableTally{named: named}
+		c.tables[name] = of
+	}
+	of.table = t
+	return &of.Tally
+}
+
+// Report returns what report, a method of Tally, says of each table; nil if that is
+// not asked for.
+func (c *Tallies) Report(mode *string, report func(*Tally, string, *tabledef.Table, *string) *Consumed) []*Consumed {
+	if !Wanted(mode) {
+		return nil
+	}
+	var all []*Consumed
+	for _, name := range slices.Sorted(maps.Keys(c.tables)) {
+		of := c.tables[name]
+		all = append(all, report(&of.Tally, of.named, of.table, mode))
+	}
+	return all
+}
+
 // Wanted reports whether the answer carries ConsumedCapacity.
 func Wanted(mode *string) bool { return mode != nil && *mode != "NONE" }
 
