@@ -86,6 +86,36 @@ type memoryCeilings struct {
 	mu     sync.Mutex
 	at     uint64
 	stored int
+	others func() uint64 // nil: there are none
+}
+
+func (m *memoryCeilings) Others(context.Context) (uint64, int, error) {
+	if m.others == nil {
+		return 0, 0, nil
+	}
+	return m.others(), 1, nil
+}
+
+// A process that begins gives out nothing below what another reserved before it could
+// see this one.
+func TestSequencer_Joins(t *testing.T) {
+	t.Parallel()
+	ctx, now, kept := t.Context(), time.Unix(1000, 0), &memoryCeilings{}
+	other := SequenceAt(now.Add(time.Hour))
+	kept.others = func() uint64 {
+		if kept.stored == 0 {
+			t.Error("it looked for others before they could see it")
+		}
+		return other
+	}
+	h, err := NewSequencer(func() time.Time { return now }, kept).Hold(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := h.Next(ctx, 0)
+	if err != nil || p.Sequence <= other || kept.at <= p.Sequence {
+		t.Errorf("%d with the ceiling %d, %v; another process had %d", p.Sequence, kept.at, err, other)
+	}
 }
 
 func (m *memoryCeilings) Load(context.Context) (uint64, error) { return m.at, nil }

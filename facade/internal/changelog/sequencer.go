@@ -10,7 +10,12 @@ import (
 
 // Ceilings keeps a number above all that the processes of a catalog gave out.
 type Ceilings interface {
+	// Load returns the greatest ceiling that was stored.
 	Load(ctx context.Context) (uint64, error)
+	// Others returns the greatest that other processes stored, and how many of them
+	// have stored one.
+	Others(ctx context.Context) (ceiling uint64, n int, err error)
+	// Store stores that of this process.
 	Store(ctx context.Context, ceiling uint64) error
 }
 
@@ -27,7 +32,8 @@ type Sequencer struct {
 
 	mu      sync.Mutex
 	writer  uint16
-	loaded  bool
+	loaded  bool       // last is above all that was given out before
+	joined  bool       // and above what was, until others could see the ceiling
 	last    uint64     // the greatest number that was given out, or may be read up to
 	ceiling uint64     // as it was stored
 	holds   *list.List // bounds of writes under way, ascending
@@ -107,7 +113,7 @@ func (s *Sequencer) raise(ctx context.Context, above uint64) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		at := max(s.last, SequenceAt(s.now()), above)
-		return at + aheadNanos, s.loaded && at+1 < s.ceiling
+		return at + aheadNanos, s.loaded && s.joined && at+1 < s.ceiling
 	}
 	if _, ok := enough(); ok {
 		return nil
@@ -118,7 +124,7 @@ func (s *Sequencer) raise(ctx context.Context, above uint64) error {
 		return ctx.Err()
 	}
 	defer func() { <-s.turn }()
-	if !s.loaded { // written in turn alone
+	if !s.loaded { // as joined, written in turn alone
 		before, err := s.kept.Load(ctx)
 		if err != nil {
 			return fmt.Errorf("reading up to where the log was written: %w", err)
@@ -127,17 +133,30 @@ func (s *Sequencer) raise(ctx context.Context, above uint64) error {
 		s.last, s.loaded = max(s.last, before), true
 		s.mu.Unlock()
 	}
-	want, ok := enough()
-	if ok {
-		return nil
+	for {
+		want, ok := enough()
+		if ok {
+			return nil
+		}
+		if err := s.kept.Store(ctx, want); err != nil {
+			return fmt.Errorf("noting up to where the log is written: %w", err)
+		}
+		s.mu.Lock()
+		s.ceiling = max(s.ceiling, want)
+		s.mu.Unlock()
+		if s.joined {
+			continue
+		}
+		// One that gave out numbers since, and did not see this process, had stored
+		// its ceiling before: whoever looks for others after its own sees them all.
+		others, _, err := s.kept.Others(ctx)
+		if err != nil {
+			return fmt.Errorf("reading up to where others write the log: %w", err)
+		}
+		s.mu.Lock()
+		s.last, s.joined = max(s.last, others), true
+		s.mu.Unlock()
 	}
-	if err := s.kept.Store(ctx, want); err != nil {
-		return fmt.Errorf("noting up to where the log is written: %w", err)
-	}
-	s.mu.Lock()
-	s.ceiling = max(s.ceiling, want)
-	s.mu.Unlock()
-	return nil
 }
 
 // Above returns a number above all that this process gave out; it gives out none below

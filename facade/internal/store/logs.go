@@ -1,14 +1,17 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"iter"
+	"math"
 	"strconv"
 	"sync"
+	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
@@ -31,6 +34,13 @@ const (
 	// epoch follows.
 	ceilingRowPrefix = "l/"
 
+	// maxSkew is how far the clocks of processes may differ: a record that is so old
+	// has a number below all that any of them gives out.
+	maxSkew = 10 * time.Second
+
+	// maxTrail bounds how many items are remembered whose newest record cell stays.
+	maxTrail = 1 << 16
+
 	// maxRecordCells is how many record cells may wait to be deleted together.
 	maxRecordCells = 64
 
@@ -50,6 +60,7 @@ type logs struct {
 
 	mu    sync.Mutex
 	trail []*logWrite // appended; their record cells are still there
+	kept  int         // of trail, when it was last gone through
 	late  []*logWrite // whose record may not be appended: they hold the floor
 }
 
@@ -198,15 +209,36 @@ func (lg *logs) mutateAll(ctx context.Context, table string, entries []*btpb.Mut
 }
 
 // clearRecords deletes the record cells that are not needed any more, if there are
-// more than keep.
+// more than keep. The newest of an item stays until every process numbers above it:
+// the next writer of the item goes by it.
 func (lg *logs) clearRecords(ctx context.Context, keep int) error {
 	lg.mu.Lock()
-	if len(lg.trail) <= keep {
-		lg.mu.Unlock()
+	enough := keep == 0 && len(lg.trail) > 0 || len(lg.trail) > lg.kept+keep
+	lg.mu.Unlock()
+	if !enough {
 		return nil
 	}
-	trail := lg.trail
-	lg.trail = nil
+	passed, err := lg.passed(ctx)
+	if err != nil {
+		return err
+	}
+	lg.mu.Lock()
+	var trail, stay []*logWrite
+	newest := map[trailKey]changelog.Position{}
+	for _, w := range lg.trail {
+		if key := w.item(); newest[key].Compare(w.at) < 0 {
+			newest[key] = w.at
+		}
+	}
+	tooMany := len(lg.trail) - maxTrail
+	for i, w := range lg.trail {
+		if i < tooMany || w.at.Sequence < passed || newest[w.item()] != w.at {
+			trail = append(trail, w)
+		} else {
+			stay = append(stay, w)
+		}
+	}
+	lg.trail, lg.kept = stay, len(stay)
 	lg.mu.Unlock()
 	byTable := map[string][]*btpb.MutateRowsRequest_Entry{}
 	for _, w := range trail {
@@ -226,6 +258,26 @@ func (lg *logs) clearRecords(ctx context.Context, keep int) error {
 	}
 	return errors.Join(errs...)
 }
+
+// passed returns a number that all records to come are above, of whatever process. One
+// that is to be the first of its process is above all that were.
+func (lg *logs) passed(ctx context.Context) (uint64, error) {
+	switch _, others, err := lg.Others(ctx); {
+	case err != nil:
+		return 0, fmt.Errorf("looking for other writers of logs: %w", err)
+	case others == 0:
+		return math.MaxUint64, nil
+	}
+	return changelog.SequenceAt(lg.o.Now().Add(-maxSkew)), nil
+}
+
+// trailKey is what the records of an item have in common.
+type trailKey struct {
+	table, row string
+	id         itemID
+}
+
+func (w *logWrite) item() trailKey { return trailKey{w.p.l.table, string(w.p.row), w.p.id} }
 
 // settleLogs appends what could not be when it was written.
 func (lg *logs) settleLogs(ctx context.Context) error {
@@ -279,26 +331,45 @@ func (lg *logs) recoverRecords(ctx context.Context, l *tableLayout, row layout.R
 }
 
 // Load implements changelog.Ceilings.
-func (lg *logs) Load(ctx context.Context) (ceiling uint64, err error) {
+func (lg *logs) Load(ctx context.Context) (uint64, error) {
+	ceiling, _, err := lg.ceilings(ctx, nil)
+	return ceiling, err
+}
+
+// Others implements changelog.Ceilings.
+func (lg *logs) Others(ctx context.Context) (ceiling uint64, n int, err error) {
+	return lg.ceilings(ctx, lg.ceilingRow())
+}
+
+// ceilings returns the greatest ceiling, and how many there are, but for that of a row.
+func (lg *logs) ceilings(ctx context.Context, except []byte) (ceiling uint64, n int, err error) {
 	prefix := []byte(ceilingRowPrefix)
 	read := btclient.Read{Table: lg.o.Catalog, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1)}
 	for row, err := range lg.bt.Read(ctx, read) {
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
+		if bytes.Equal(row.Key, except) {
+			continue
+		}
+		n++
 		for _, c := range row.Cells {
 			if len(c.Value) == 8 {
 				ceiling = max(ceiling, binary.BigEndian.Uint64(c.Value))
 			}
 		}
 	}
-	return ceiling, nil
+	return ceiling, n, nil
+}
+
+func (lg *logs) ceilingRow() []byte {
+	return []byte(ceilingRowPrefix + strconv.FormatUint(uint64(uint16(lg.epoch)), 10))
 }
 
 // Store implements changelog.Ceilings. Rows of earlier processes are kept: one may
 // still be there.
 func (lg *logs) Store(ctx context.Context, ceiling uint64) error {
-	return lg.bt.MutateRow(ctx, lg.o.Catalog, []byte(ceilingRowPrefix+strconv.FormatUint(uint64(uint16(lg.epoch)), 10)), []*btpb.Mutation{
+	return lg.bt.MutateRow(ctx, lg.o.Catalog, lg.ceilingRow(), []*btpb.Mutation{
 		btclient.SetCell(catalogFamily, versionQualifier, lg.nowMicros(), binary.BigEndian.AppendUint64(nil, ceiling)),
 	})
 }
