@@ -61,6 +61,8 @@
 //     facade/internal/legacy the parameters from before expressions,
 //     facade/internal/wording what is wrong with requests, as AWS says it,
 //     facade/internal/hashorder the order of names in it, facade/internal/tags the tags of tables,
+//     facade/internal/policy their resource policies, facade/internal/insights the state of their
+//     contributor insights, facade/internal/tableschema what requests say of keys and indexes,
 //     facade/internal/partiql the statements of PartiQL,
 //     facade/internal/capacity counts what operations consume, facade/internal/keyrules
 //     checks keys and items, facade/internal/itemupdate applies updates.

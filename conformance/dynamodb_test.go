@@ -68,7 +68,7 @@ func TestGoDynamoDB_Listed(t *testing.T) {
 	for name := range cases {
 		t.Errorf("no case %q", name)
 	}
-	served := []string{"ListGlobalTables"}
+	served := []string{"ListImports"}
 	for _, op := range facade.Operations() {
 		if op.Status == facade.Served {
 			served = append(served, op.Name)
@@ -774,6 +774,102 @@ func TestGoDynamoDB_Streams(t *testing.T) {
 	}
 }
 
+func TestGoDynamoDB_Policies(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "policies")
+	arn := describe(t, db, newItems(t, db, "go-policies")).TableArn
+	document := `{"Statement": [{"Resource": ["*"], "Action": ["dynamodb:GetItem"], "Principal": {"AWS": "123456789012"}, "Effect": "Allow"}], "Version": "2012-10-17"}`
+	put, err := db.PutResourcePolicy(ctx, &dynamodb.PutResourcePolicyInput{ResourceArn: arn, Policy: &document})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := db.GetResourcePolicy(ctx, &dynamodb.GetResourcePolicyInput{ResourceArn: arn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stored = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::123456789012:root"},"Action":"dynamodb:GetItem","Resource":"*"}]}`
+	if *got.Policy != stored || *got.RevisionId != *put.RevisionId {
+		t.Errorf("policy %s of %s, want %s of %s", *got.Policy, *got.RevisionId, stored, *put.RevisionId)
+	}
+	_, err = db.DeleteResourcePolicy(ctx, &dynamodb.DeleteResourcePolicyInput{ResourceArn: arn, ExpectedRevisionId: aws.String("1")})
+	if code(err) != "PolicyNotFoundException" {
+		t.Errorf("deleting another revision: %v", err)
+	}
+	if _, err := db.DeleteResourcePolicy(ctx, &dynamodb.DeleteResourcePolicyInput{ResourceArn: arn}); err != nil {
+		t.Error(err)
+	}
+	if _, err = db.GetResourcePolicy(ctx, &dynamodb.GetResourcePolicyInput{ResourceArn: arn}); code(err) != "PolicyNotFoundException" {
+		t.Errorf("after the deletion: %v", err)
+	}
+}
+
+func TestGoDynamoDB_Insights(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "insights")
+	name := newItems(t, db, "go-insights")
+	update := func(action types.ContributorInsightsAction) types.ContributorInsightsStatus {
+		out, err := db.UpdateContributorInsights(ctx, &dynamodb.UpdateContributorInsightsInput{TableName: name, ContributorInsightsAction: action})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.ContributorInsightsStatus
+	}
+	if status := update(types.ContributorInsightsActionEnable); status != types.ContributorInsightsStatusEnabled {
+		t.Errorf("enabled: %s", status)
+	}
+	out, err := db.DescribeContributorInsights(ctx, &dynamodb.DescribeContributorInsightsInput{TableName: name})
+	if err != nil || len(out.ContributorInsightsRuleList) != 4 {
+		t.Errorf("described %+v, %v", out, err)
+	}
+	listed := func() int {
+		out, err := db.ListContributorInsights(ctx, &dynamodb.ListContributorInsightsInput{TableName: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(out.ContributorInsightsSummaries)
+	}
+	if n := listed(); n != 1 {
+		t.Errorf("%d are listed, want 1", n)
+	}
+	if status := update(types.ContributorInsightsActionDisable); status != types.ContributorInsightsStatusDisabled || listed() != 0 {
+		t.Errorf("disabled: %s, %d listed", status, listed())
+	}
+}
+
+func TestGoDynamoDB_GlobalTables(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "global tables")
+	name := aws.String("go-global")
+	list, err := db.ListGlobalTables(ctx, &dynamodb.ListGlobalTablesInput{})
+	if err != nil || len(list.GlobalTables) != 0 {
+		t.Errorf("listed %+v, %v", list, err)
+	}
+	_, created := db.CreateGlobalTable(ctx, &dynamodb.CreateGlobalTableInput{GlobalTableName: name, ReplicationGroup: []types.Replica{{RegionName: aws.String("us-east-1")}}})
+	_, updated := db.UpdateGlobalTable(ctx, &dynamodb.UpdateGlobalTableInput{GlobalTableName: name, ReplicaUpdates: []types.ReplicaUpdate{}})
+	_, described := db.DescribeGlobalTable(ctx, &dynamodb.DescribeGlobalTableInput{GlobalTableName: name})
+	_, set := db.UpdateGlobalTableSettings(ctx, &dynamodb.UpdateGlobalTableSettingsInput{GlobalTableName: name})
+	_, settings := db.DescribeGlobalTableSettings(ctx, &dynamodb.DescribeGlobalTableSettingsInput{GlobalTableName: name})
+	_, scaling := db.DescribeTableReplicaAutoScaling(ctx, &dynamodb.DescribeTableReplicaAutoScalingInput{TableName: name})
+	_, scaled := db.UpdateTableReplicaAutoScaling(ctx, &dynamodb.UpdateTableReplicaAutoScalingInput{TableName: name})
+	for _, c := range []struct {
+		operation string
+		err       error
+		want      string
+	}{
+		{"CreateGlobalTable", created, "ValidationException"},
+		{"UpdateGlobalTable", updated, "GlobalTableNotFoundException"},
+		{"DescribeGlobalTable", described, "GlobalTableNotFoundException"},
+		{"UpdateGlobalTableSettings", set, "GlobalTableNotFoundException"},
+		{"DescribeGlobalTableSettings", settings, "GlobalTableNotFoundException"},
+		{"DescribeTableReplicaAutoScaling", scaling, "ResourceNotFoundException"},
+		{"UpdateTableReplicaAutoScaling", scaled, "ResourceNotFoundException"},
+	} {
+		if code(c.err) != c.want {
+			t.Errorf("%s: %v, want %s", c.operation, c.err, c.want)
+		}
+	}
+}
+
 func TestGoDynamoDB_Account(t *testing.T) {
 	t.Parallel()
 	ctx, db := t.Context(), dynamoDBCase(t, "account")
@@ -814,7 +910,7 @@ func TestGoDynamoDB_Errors(t *testing.T) {
 	name := newItems(t, db, "go-errors")
 	_, invalid := db.PutItem(ctx, &dynamodb.PutItemInput{TableName: name, Item: item{"pk": s("a")}})
 	_, missing := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("go-nowhere"), Key: item{"pk": s("a")}})
-	_, refused := db.ListGlobalTables(ctx, &dynamodb.ListGlobalTablesInput{})
+	_, refused := db.ListImports(ctx, &dynamodb.ListImportsInput{})
 	for want, err := range map[string]error{
 		"ValidationException": invalid, "ResourceNotFoundException": missing, "UnknownOperationException": refused,
 	} {
@@ -822,7 +918,7 @@ func TestGoDynamoDB_Errors(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if !strings.Contains(refused.Error(), "ListGlobalTables") {
+	if !strings.Contains(refused.Error(), "ListImports") {
 		t.Errorf("%v does not name its operation", refused)
 	}
 }

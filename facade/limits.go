@@ -35,18 +35,15 @@ const (
 	maxNextTokenChars     = 32768
 	maxTotalSegments      = 1_000_000
 	maxListTablesLimit    = 100
+	maxInsightsPage       = 100 // of ListContributorInsights
 
 	// Tables.
 	maxTables                  = 2500 // of an account in a region
 	maxNamespaces              = 1000 // accounts and regions of one server, Options.Namespaced
 	maxKeySchemaElements       = 2    // of a table or a local index
-	maxKeyAttributesOfKind     = 4    // HASH, and RANGE, of a global index
-	maxLocalSecondaryIndexes   = 5
-	maxGlobalSecondaryIndexes  = 20
-	maxNonKeyAttributes        = 20  // of one index
-	maxNonKeyAttributesSummed  = 100 // over the indexes of a table
-	maxCapacityUnits           = 1_000_000_000_000
+	maxNonKeyAttributes        = 20   // of one index
 	maxTTLAttributeChars       = 255
+	maxRevisionChars           = 255 // of a resource policy
 	accountMaxCapacityUnits    = 80_000
 	tableMaxCapacityUnits      = 40_000
 	endpointCachePeriodMinutes = 1440

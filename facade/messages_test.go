@@ -158,7 +158,7 @@ func TestMessages_NumbersExist(t *testing.T) {
 	messages := readMessages(t)
 	source := regexp.MustCompile(`^(?:nolint:\S+ // )?(?:ours|(?:part of )?([0-9]+b?(?:-[0-9]+)?(?:, [0-9]+b?(?:-[0-9]+)?)*)(?:, (?:sic|current|classic))?)$`)
 	number := regexp.MustCompile(`([0-9]+)(b?)(?:-([0-9]+))?`)
-	for _, path := range []string{"messages.go", filepath.Join("internal", "wire", "messages.go"), filepath.Join("internal", "legacy", "messages.go"), filepath.Join("internal", "keyrules", "messages.go")} {
+	for _, path := range []string{"messages.go", filepath.Join("internal", "wire", "messages.go"), filepath.Join("internal", "legacy", "messages.go"), filepath.Join("internal", "keyrules", "messages.go"), filepath.Join("internal", "tableschema", "messages.go")} {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

@@ -4,28 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/tabletop-emu/tabletop/facade/internal/hashorder"
+	"github.com/tabletop-emu/tabletop/facade/internal/policy"
 	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
 	"github.com/tabletop-emu/tabletop/facade/internal/tags"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // createTableInput is the request of CreateTable.
 type createTableInput struct {
 	TableName                 *string
-	AttributeDefinitions      []attributeDefinition
-	KeySchema                 []keySchemaElement
-	LocalSecondaryIndexes     []localSecondaryIndex
-	GlobalSecondaryIndexes    []globalSecondaryIndex
+	AttributeDefinitions      []tableschema.AttributeDefinition
+	KeySchema                 []tableschema.KeySchemaElement
+	LocalSecondaryIndexes     []tableschema.LocalSecondaryIndex
+	GlobalSecondaryIndexes    []tableschema.GlobalSecondaryIndex
 	BillingMode               *string
-	ProvisionedThroughput     *provisionedThroughput
+	ProvisionedThroughput     *tableschema.ProvisionedThroughput
 	StreamSpecification       *streamSpecification
 	SSESpecification          *sseSpecification
 	Tags                      []tags.Tag
@@ -33,8 +32,8 @@ type createTableInput struct {
 	DeletionProtectionEnabled *wire.Flag
 	WarmThroughput            *tabledef.WarmThroughput
 	OnDemandThroughput        *tabledef.OnDemandThroughput
+	ResourcePolicy            *string
 
-	ResourcePolicy                     jsontext.Value
 	GlobalTableSourceArn               jsontext.Value
 	GlobalTableSettingsReplicationMode jsontext.Value
 	VectorIndexes                      jsontext.Value
@@ -71,7 +70,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	v.required("AttributeDefinitions", in.AttributeDefinitions != nil)
 	v.attributeDefinitions(in.AttributeDefinitions)
 	v.keySchema("KeySchema", in.KeySchema, maxKeySchemaElements)
-	v.enum("BillingMode", in.BillingMode, billingProvisioned, billingOnDemand)
+	v.enum("BillingMode", in.BillingMode, tableschema.BillingProvisioned, tableschema.BillingOnDemand)
 	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
 	throughput := tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}
 	v.throughputSettings("", throughput)
@@ -91,7 +90,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 		return nil, err
 	}
 	if err := refuseMembers("CreateTable", map[string]jsontext.Value{
-		"ResourcePolicy": in.ResourcePolicy, "GlobalTableSourceArn": in.GlobalTableSourceArn,
+		"GlobalTableSourceArn":               in.GlobalTableSourceArn,
 		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode, "VectorIndexes": in.VectorIndexes,
 	}); err != nil {
 		return nil, err
@@ -100,10 +99,10 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	if err := in.billing(t); err != nil {
 		return nil, err
 	}
-	if err := setThroughput(&t.Throughput, throughput, t.BillingMode); err != nil {
+	if err := tableschema.SetThroughput(&t.Throughput, throughput, t.BillingMode); err != nil {
 		return nil, err
 	}
-	if err := in.schema(t); err != nil {
+	if err := in.schema().Resolve(t); err != nil {
 		return nil, err
 	}
 	if err := in.StreamSpecification.check(msgStreamViewWithoutStream, msgStreamWithoutView); err != nil {
@@ -118,6 +117,13 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	}
 	if err := setSSE(t, in.SSESpecification); err != nil {
 		return nil, err
+	}
+	if in.ResourcePolicy != nil {
+		p, err := policy.Put(tabledef.Policy{}, policy.Resource{ARN: s.tableARN(name), Table: name}, *in.ResourcePolicy, nil, s.opts.Now())
+		if err != nil {
+			return nil, err
+		}
+		t.Policies = map[string]tabledef.Policy{"": p}
 	}
 	t.Transition = tabledef.TransitionAfter(s.opts.Now(), tabledef.StatusCreating, s.opts.StatusDelays.Create)
 	created, err := s.store.CreateTable(ctx, t)
@@ -154,7 +160,7 @@ func (given *sseSpecification) constraints(v *validator) {
 	}
 }
 
-func (v *validator) index(member string, name *string, schema []keySchemaElement, mostKeys int, p *projection) {
+func (v *validator) index(member string, name *string, schema []tableschema.KeySchemaElement, mostKeys int, p *tableschema.Projection) {
 	v.indexName(member+".IndexName", name)
 	v.keySchema(member+".KeySchema", schema, mostKeys)
 	v.indexProjection(member+".Projection", p)
@@ -180,88 +186,29 @@ func refuseMembers(operation string, members map[string]jsontext.Value) error {
 
 // billing checks and sets billing mode and throughput.
 func (in *createTableInput) billing(t *tabledef.Table) error {
-	t.BillingMode = billingProvisioned
+	t.BillingMode = tableschema.BillingProvisioned
 	if in.BillingMode != nil {
 		t.BillingMode = *in.BillingMode
 	}
 	given := in.ProvisionedThroughput
 	switch {
-	case t.BillingMode == billingOnDemand && given != nil:
+	case t.BillingMode == tableschema.BillingOnDemand && given != nil:
 		return validationError(msgThroughputOnDemand)
-	case t.BillingMode == billingProvisioned && given == nil:
+	case t.BillingMode == tableschema.BillingProvisioned && given == nil:
 		return validationError(msgThroughputMissing)
 	case given != nil:
 		t.ReadUnits, t.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
-		return checkUnits(given)
+		return tableschema.CheckUnits(given)
 	}
 	return nil
 }
 
-// schema checks and sets the keys and indexes.
-func (in *createTableInput) schema(t *tabledef.Table) error {
-	if err := checkDefinedOnce(in.AttributeDefinitions); err != nil {
-		return err
+// schema is what the request says of keys and indexes.
+func (in *createTableInput) schema() tableschema.Schema {
+	return tableschema.Schema{
+		AttributeDefinitions: in.AttributeDefinitions, KeySchema: in.KeySchema,
+		LocalSecondaryIndexes: in.LocalSecondaryIndexes, GlobalSecondaryIndexes: in.GlobalSecondaryIndexes,
 	}
-	types := definedTypes(in.AttributeDefinitions)
-	var err error
-	if t.Key, err = resolveTableKey(in.KeySchema, in.AttributeDefinitions, types); err != nil {
-		return err
-	}
-	t.Attributes = definitionsOf(in.AttributeDefinitions)
-	if in.LocalSecondaryIndexes != nil && len(in.LocalSecondaryIndexes) == 0 {
-		return validationError(fmt.Sprintf(msgIndexListEmpty, "LocalSecondaryIndexes"))
-	}
-	if in.GlobalSecondaryIndexes != nil && len(in.GlobalSecondaryIndexes) == 0 {
-		return validationError(fmt.Sprintf(msgIndexListEmpty, "GlobalSecondaryIndexes"))
-	}
-	if len(in.LocalSecondaryIndexes) > 0 && t.Key.Range.Name == "" {
-		return validationError(msgLocalWithoutRange)
-	}
-	for _, given := range in.LocalSecondaryIndexes {
-		if err := checkDefined(given.KeySchema, in.AttributeDefinitions, types); err != nil {
-			return err
-		}
-	}
-	for _, given := range in.LocalSecondaryIndexes {
-		ix, err := resolveLocal(t, given, types)
-		if err != nil {
-			return err
-		}
-		t.Indexes = append(t.Indexes, ix)
-	}
-	for _, given := range in.GlobalSecondaryIndexes {
-		if err := checkDefined(given.KeySchema, in.AttributeDefinitions, types); err != nil {
-			return err
-		}
-	}
-	for _, given := range in.GlobalSecondaryIndexes {
-		ix, err := resolveGlobal(given, t.BillingMode, msgIndexThroughputNone, types)
-		if err != nil {
-			return err
-		}
-		t.Indexes = append(t.Indexes, ix)
-	}
-	if err := checkIndexLimits(t); err != nil {
-		return err
-	}
-	used := usedKeys(t)
-	if len(used) == len(in.AttributeDefinitions) {
-		return nil
-	}
-	if len(t.Indexes) == 0 {
-		return validationError(msgSurplusDefinitions)
-	}
-	return validationError(fmt.Sprintf(msgUnusedDefinitions, definitionNames(in.AttributeDefinitions),
-		strings.Join(hashorder.Of(used, hashorder.DefaultRoom), ", ")))
-}
-
-func definitionsOf(defs []attributeDefinition) []lens.KeyAttr {
-	types := definedTypes(defs)
-	out := make([]lens.KeyAttr, len(defs))
-	for i, d := range defs {
-		out[i] = lens.KeyAttr{Name: d.name(), Type: types[d.name()]}
-	}
-	return out
 }
 
 // check refuses a view without a stream, and a stream without a view, with the

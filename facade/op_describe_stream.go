@@ -8,6 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/streams"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -105,7 +106,7 @@ type describeStreamOutput struct{ StreamDescription streamDescription }
 
 type streamDescription struct {
 	CreationRequestDateTime wire.EpochSeconds
-	KeySchema               []keySchemaElement
+	KeySchema               []tableschema.KeySchemaElement
 	LastEvaluatedShardID    string `json:"LastEvaluatedShardId,omitzero"`
 	Shards                  []streams.ShardDescription
 	StreamARN               string `json:"StreamArn"`
@@ -149,7 +150,7 @@ func (s *Server) describeStream(ctx context.Context, in *describeStreamInput) (*
 	}
 	d := streamDescription{
 		CreationRequestDateTime: wire.EpochSeconds(changelog.Position{Sequence: o.Stream.Shards.Since}.Time().UnixMilli()),
-		KeySchema:               keySchemaElements(tabledef.IndexKeyOf(o.t.Key)),
+		KeySchema:               tableschema.KeySchemaElements(tabledef.IndexKeyOf(o.t.Key)),
 		Shards:                  []streams.ShardDescription{},
 		StreamARN:               *in.StreamARN,
 		StreamLabel:             o.Stream.Label,

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -28,17 +29,17 @@ type tableInput struct {
 
 // tableDescription is how answers describe a table.
 type tableDescription struct {
-	AttributeDefinitions      []attributeDefinition `json:",omitzero"`
-	BillingModeSummary        *billingModeSummary   `json:",omitzero"`
-	CreationDateTime          wire.EpochSeconds     `json:",omitzero"`
+	AttributeDefinitions      []tableschema.AttributeDefinition `json:",omitzero"`
+	BillingModeSummary        *billingModeSummary               `json:",omitzero"`
+	CreationDateTime          wire.EpochSeconds                 `json:",omitzero"`
 	DeletionProtectionEnabled bool
 	GlobalSecondaryIndexes    []indexDescription `json:",omitzero"`
 	ItemCount                 int64
-	KeySchema                 []keySchemaElement           `json:",omitzero"`
-	LatestStreamArn           string                       `json:",omitzero"`
-	LatestStreamLabel         string                       `json:",omitzero"`
-	LocalSecondaryIndexes     []indexDescription           `json:",omitzero"`
-	OnDemandThroughput        *tabledef.OnDemandThroughput `json:",omitzero"`
+	KeySchema                 []tableschema.KeySchemaElement `json:",omitzero"`
+	LatestStreamArn           string                         `json:",omitzero"`
+	LatestStreamLabel         string                         `json:",omitzero"`
+	LocalSecondaryIndexes     []indexDescription             `json:",omitzero"`
+	OnDemandThroughput        *tabledef.OnDemandThroughput   `json:",omitzero"`
 	ProvisionedThroughput     throughputDescription
 	SSEDescription            *sseDescription      `json:",omitzero"`
 	StreamSpecification       *streamSpecification `json:",omitzero"`
@@ -79,8 +80,8 @@ type indexDescription struct {
 	IndexSizeBytes        int64
 	IndexStatus           string `json:",omitzero"`
 	ItemCount             int64
-	KeySchema             []keySchemaElement
-	Projection            projection
+	KeySchema             []tableschema.KeySchemaElement
+	Projection            tableschema.Projection
 	OnDemandThroughput    *tabledef.OnDemandThroughput `json:",omitzero"`
 	ProvisionedThroughput *throughputDescription       `json:",omitzero"`
 	WarmThroughput        *warmThroughputDescription   `json:",omitzero"`
@@ -130,11 +131,11 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 	now := s.opts.Now()
 	arn := s.tableARN(t.Name)
 	d := &tableDescription{
-		AttributeDefinitions:      []attributeDefinition{},
+		AttributeDefinitions:      []tableschema.AttributeDefinition{},
 		CreationDateTime:          wire.EpochSeconds(t.Created.UnixMilli()),
 		DeletionProtectionEnabled: t.DeletionProtection,
 		ItemCount:                 counts.Items,
-		KeySchema:                 keySchemaElements(tabledef.IndexKeyOf(t.Key)),
+		KeySchema:                 tableschema.KeySchemaElements(tabledef.IndexKeyOf(t.Key)),
 		OnDemandThroughput:        t.Throughput.OnDemand,
 		ProvisionedThroughput:     describeUnits(t.Provisioned, now),
 		TableArn:                  arn,
@@ -145,7 +146,7 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 		WarmThroughput:            describeWarm(t.Throughput),
 	}
 	for _, a := range t.Attributes {
-		d.AttributeDefinitions = append(d.AttributeDefinitions, definitionOf(a))
+		d.AttributeDefinitions = append(d.AttributeDefinitions, tableschema.DefinitionOf(a))
 	}
 	d.BillingModeSummary = describeBilling(t)
 	if t.Class != "" {
@@ -178,8 +179,8 @@ func describeIndex(tableARN string, ix *tabledef.Index, count sizes.Count, now t
 		IndexName:      ix.Name,
 		IndexSizeBytes: count.Bytes,
 		ItemCount:      count.Items,
-		KeySchema:      keySchemaElements(ix.Key),
-		Projection:     projection{ProjectionType: &ix.Projection, NonKeyAttributes: ix.NonKey},
+		KeySchema:      tableschema.KeySchemaElements(ix.Key),
+		Projection:     tableschema.Projection{ProjectionType: &ix.Projection, NonKeyAttributes: ix.NonKey},
 	}
 	if !ix.Global {
 		return d

@@ -44,32 +44,46 @@ type noOutput struct{}
 // taggedTable returns the name of the table that an ARN stands for. Nothing of
 // another account is ours to look at, whether it exists or not.
 func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
+	of, err := v.resource(arn)
+	switch {
+	case err != nil:
+		return "", err
+	case of.rest != "":
+		return "", validationError(fmt.Sprintf(msgTagsARN, *arn))
+	case of.account != s.opts.AccountID:
+		return "", badRequest(wire.CodeAccessDenied, fmt.Sprintf(msgAccessDenied, s.opts.AccountID, v.operation, *arn))
+	}
+	return of.table, nil
+}
+
+// resource is what an ARN stands for: a table, or what belongs to it by the rest.
+type resource struct{ region, account, table, rest string }
+
+// resource takes apart the ARN of a table or of a stream.
+func (v *validator) resource(arn *string) (of resource, err error) {
 	v.required("ResourceArn", arn != nil)
 	if err := v.constrained(); err != nil {
-		return "", err
+		return of, err
 	}
 	if !strings.HasPrefix(*arn, "arn:") {
-		return "", validationError(fmt.Sprintf(msgARNPrefix, *arn))
+		return of, validationError(fmt.Sprintf(msgARNPrefix, *arn))
 	}
 	m := resourceARNPattern.FindStringSubmatch(*arn)
 	switch {
-	case m == nil, strings.HasPrefix(m[3], "/backup/"), strings.HasPrefix(m[3], "/export/"), strings.HasPrefix(m[3], "/import/"):
-		return "", validationError(fmt.Sprintf(msgARNOfNothing, *arn))
-	case strings.HasPrefix(m[3], "/index/"):
-		return "", validationError(fmt.Sprintf(msgARNOfIndex, *arn))
+	case m == nil, strings.HasPrefix(m[4], "/backup/"), strings.HasPrefix(m[4], "/export/"), strings.HasPrefix(m[4], "/import/"):
+		return of, validationError(fmt.Sprintf(msgARNOfNothing, *arn))
+	case strings.HasPrefix(m[4], "/index/"):
+		return of, validationError(fmt.Sprintf(msgARNOfIndex, *arn))
 	}
-	if n := utf8.RuneCountInString(m[2]); m[3] != "" || n < minTableNameChars || n > maxTableNameChars || !namePattern.MatchString(m[2]) {
-		return "", validationError(fmt.Sprintf(msgTagsARN, *arn))
+	if n := utf8.RuneCountInString(m[3]); n < minTableNameChars || n > maxTableNameChars || !namePattern.MatchString(m[3]) {
+		return of, validationError(fmt.Sprintf(msgTagsARN, *arn))
 	}
-	if m[1] != s.opts.AccountID {
-		return "", badRequest(wire.CodeAccessDenied, fmt.Sprintf(msgAccessDenied, s.opts.AccountID, v.operation, *arn))
-	}
-	return m[2], nil
+	return resource{region: m[1], account: m[2], table: m[3], rest: m[4]}, nil
 }
 
 // resourceARNPattern takes apart the ARN of a table or of what belongs to one:
-// account, name of the table, the rest.
-var resourceARNPattern = regexp.MustCompile(`^arn:[a-z-]+:dynamodb:[a-z0-9-]*:([0-9]*):table/([^/]*)(/.*)?$`)
+// region, account, name of the table, the rest.
+var resourceARNPattern = regexp.MustCompile(`^arn:[a-z-]+:dynamodb:([a-z0-9-]*):([0-9]*):table/([^/]*)(/.*)?$`)
 
 // tagError gives the store's errors the texts of operations on tags.
 func tagError(err error, arn string) error {

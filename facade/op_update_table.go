@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -20,9 +21,9 @@ import (
 // updateTableInput is the request of UpdateTable.
 type updateTableInput struct {
 	TableName                   *string
-	AttributeDefinitions        []attributeDefinition
+	AttributeDefinitions        []tableschema.AttributeDefinition
 	BillingMode                 *string
-	ProvisionedThroughput       *provisionedThroughput
+	ProvisionedThroughput       *tableschema.ProvisionedThroughput
 	GlobalSecondaryIndexUpdates []globalSecondaryIndexUpdate
 	StreamSpecification         *streamSpecification
 	SSESpecification            *sseSpecification
@@ -41,10 +42,10 @@ type updateTableInput struct {
 
 // globalSecondaryIndexUpdate has exactly one member.
 type globalSecondaryIndexUpdate struct {
-	Create *globalSecondaryIndex
+	Create *tableschema.GlobalSecondaryIndex
 	Update *struct {
 		IndexName             *string
-		ProvisionedThroughput *provisionedThroughput
+		ProvisionedThroughput *tableschema.ProvisionedThroughput
 		OnDemandThroughput    *tabledef.OnDemandThroughput
 		WarmThroughput        *tabledef.WarmThroughput
 	}
@@ -75,7 +76,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 		return nil, err
 	}
 	v.attributeDefinitions(in.AttributeDefinitions)
-	v.enum("BillingMode", in.BillingMode, billingProvisioned, billingOnDemand)
+	v.enum("BillingMode", in.BillingMode, tableschema.BillingProvisioned, tableschema.BillingOnDemand)
 	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
 	v.throughputSettings("", tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput})
 	v.enum("TableClass", in.TableClass, tableClasses...)
@@ -129,7 +130,7 @@ func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
 
 // check checks what does not depend on the table.
 func (in *updateTableInput) check(v *validator) error {
-	if err := checkDefinedOnce(in.AttributeDefinitions); err != nil {
+	if err := tableschema.CheckDefinedOnce(in.AttributeDefinitions); err != nil {
 		return err
 	}
 	if err := in.StreamSpecification.check(msgStreamViewNotDisabled, msgStreamViewNotEnabled); err != nil {
@@ -143,14 +144,14 @@ func (in *updateTableInput) check(v *validator) error {
 		}
 		return validationError(msgUpdateTableNothingOld)
 	}
-	if is(in.BillingMode, billingProvisioned) && in.ProvisionedThroughput == nil {
+	if is(in.BillingMode, tableschema.BillingProvisioned) && in.ProvisionedThroughput == nil {
 		return validationError(msgUpdateThroughputMissing)
 	}
 	if in.ProvisionedThroughput != nil {
-		if is(in.BillingMode, billingOnDemand) {
+		if is(in.BillingMode, tableschema.BillingOnDemand) {
 			return validationError(msgThroughputOnDemand)
 		}
-		if err := checkUnits(in.ProvisionedThroughput); err != nil {
+		if err := tableschema.CheckUnits(in.ProvisionedThroughput); err != nil {
 			return err
 		}
 	}
@@ -187,13 +188,13 @@ func (in *updateTableInput) check(v *validator) error {
 
 // apply changes a copy of the table's definition.
 func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
-	wasProvisioned := t.BillingMode != billingOnDemand
+	wasProvisioned := t.BillingMode != tableschema.BillingOnDemand
 	if in.BillingMode != nil {
-		setBilling(t, *in.BillingMode, now)
+		tableschema.SetBilling(t, *in.BillingMode, now)
 	}
 	given := in.ProvisionedThroughput
 	switch {
-	case given != nil && t.BillingMode == billingOnDemand:
+	case given != nil && t.BillingMode == tableschema.BillingOnDemand:
 		return validationError(msgThroughputOnDemand)
 	case given != nil:
 		if wasProvisioned && in.GlobalSecondaryIndexUpdates == nil && t.ReadUnits == *given.ReadCapacityUnits && t.WriteUnits == *given.WriteCapacityUnits {
@@ -201,7 +202,7 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 		}
 		t.Change(*given.ReadCapacityUnits, *given.WriteCapacityUnits, now, t.Transition)
 	}
-	if err := setThroughput(&t.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}, t.BillingMode); err != nil {
+	if err := tableschema.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}, t.BillingMode); err != nil {
 		return err
 	}
 	if in.TableClass != nil {
@@ -226,7 +227,7 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 			return err
 		}
 	}
-	if t.BillingMode != billingOnDemand {
+	if t.BillingMode != tableschema.BillingOnDemand {
 		var without []string
 		for i := range t.Indexes {
 			if ix := &t.Indexes[i]; ix.Global && ix.ReadUnits == 0 {
@@ -238,7 +239,7 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 		}
 	}
 	pruneDefinitions(t)
-	return checkIndexLimits(t)
+	return tableschema.CheckIndexLimits(t)
 }
 
 // applyIndex creates, changes or deletes one global index.
@@ -254,20 +255,21 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 		}
 		if u.Delete != nil {
 			t.Indexes = slices.Delete(slices.Clone(t.Indexes), i, i+1)
+			delete(t.Insights, name)
 			return nil
 		}
 		if units := u.Update.ProvisionedThroughput; units != nil {
-			if t.BillingMode == billingOnDemand {
-				return validationError(fmt.Sprintf(msgIndexThroughputOnDemand, name))
+			if t.BillingMode == tableschema.BillingOnDemand {
+				return validationError(fmt.Sprintf(tableschema.MsgIndexThroughputOnDemand, name))
 			}
-			if err := checkUnits(units); err != nil {
+			if err := tableschema.CheckUnits(units); err != nil {
 				return err
 			}
 			ix := &t.Indexes[i]
 			ix.Transition = t.Transition
 			ix.Change(*units.ReadCapacityUnits, *units.WriteCapacityUnits, now, t.Transition)
 		}
-		return setThroughput(&t.Indexes[i].Throughput, tabledef.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput}, t.BillingMode)
+		return tableschema.SetThroughput(&t.Indexes[i].Throughput, tabledef.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput}, t.BillingMode)
 	}
 	if t.Index(*u.Create.IndexName) != nil {
 		return validationError(msgIndexExists)
@@ -277,39 +279,39 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 	if len(in.AttributeDefinitions) == 0 {
 		return validationError(fmt.Sprintf(msgIndexWithoutDefinitions, *u.Create.IndexName))
 	}
-	given := definedTypes(in.AttributeDefinitions)
-	if err := checkDefined(u.Create.KeySchema, in.AttributeDefinitions, given); err != nil {
+	given := tableschema.DefinedTypes(in.AttributeDefinitions)
+	if err := tableschema.CheckDefined(u.Create.KeySchema, in.AttributeDefinitions, given); err != nil {
 		return err
 	}
 	if err := checkSameTypes(t, u.Create.KeySchema, given); err != nil {
 		return err
 	}
-	defs := make([]attributeDefinition, 0, len(t.Attributes)+len(in.AttributeDefinitions))
+	defs := make([]tableschema.AttributeDefinition, 0, len(t.Attributes)+len(in.AttributeDefinitions))
 	for _, a := range t.Attributes {
-		defs = append(defs, definitionOf(a))
+		defs = append(defs, tableschema.DefinitionOf(a))
 	}
-	known := definedTypes(defs)
+	known := tableschema.DefinedTypes(defs)
 	for _, d := range in.AttributeDefinitions {
-		if known[d.name()] == attr.Absent {
+		if known[d.Name()] == attr.Absent {
 			defs = append(defs, d)
 		}
 	}
-	ix, err := resolveGlobal(*u.Create, t.BillingMode, msgIndexThroughputMissing, definedTypes(defs))
+	ix, err := tableschema.ResolveGlobal(*u.Create, t.BillingMode, msgIndexThroughputMissing, tableschema.DefinedTypes(defs))
 	if err != nil {
 		return err
 	}
 	t.Indexes = append(slices.Clone(t.Indexes), ix)
-	t.Attributes = definitionsOf(defs)
+	t.Attributes = tableschema.DefinitionsOf(defs)
 	return nil
 }
 
 // checkSameTypes refuses the key of a new index where it gives another type to an
 // attribute that the table, or an index of it, has in its key.
-func checkSameTypes(t *tabledef.Table, schema []keySchemaElement, types map[string]attr.Type) error {
+func checkSameTypes(t *tabledef.Table, schema []tableschema.KeySchemaElement, types map[string]attr.Type) error {
 	added := tabledef.IndexKey{}
 	for _, e := range schema {
-		a := lens.KeyAttr{Name: e.name(), Type: types[e.name()]}
-		if e.kind() == "HASH" {
+		a := lens.KeyAttr{Name: e.Name(), Type: types[e.Name()]}
+		if e.Kind() == "HASH" {
 			added.Hash = append(added.Hash, a)
 		} else {
 			added.Range = append(added.Range, a)
@@ -344,7 +346,7 @@ func schemaText(key tabledef.IndexKey) string {
 // pruneDefinitions drops the definitions that no key uses any more, silently
 // as DynamoDB does.
 func pruneDefinitions(t *tabledef.Table) {
-	used := usedKeys(t)
+	used := tableschema.UsedKeys(t)
 	kept := make([]lens.KeyAttr, 0, len(used))
 	for _, a := range t.Attributes {
 		if slices.Contains(used, a.Name) {

@@ -131,16 +131,17 @@ func serveStreams[In, Out any](name string, fn func(*Server, context.Context, *I
 
 // Notes that several operations share.
 const (
-	noteBackup       = "backups are not kept"
-	noteBulk         = "bulk operations read from S3"
-	noteExport       = "exports are read by `tabletop migrate`, not written"
-	noteGlobalTables = "there is one region"
-	noteImport       = "use `tabletop migrate load`"
-	noteInsights     = "no contributor insights"
-	noteKinesis      = "no Kinesis streams"
-	notePages        = "a page of 1 MB counts an overhead for each item, by recordings of items near 43 KB and 87 KB"
-	notePartiQL      = "statements of up to 400 levels; for a NextToken, 0 and 0.0 are the same parameter"
-	notePolicy       = "no access control"
+	noteBackup           = "backups are not kept"
+	noteBulk             = "bulk operations read from S3"
+	noteExport           = "exports are read by `tabletop migrate`, not written"
+	noteGlobalTables2017 = "there are none of version 2017.11.29, as on the service"
+	noteImport           = "use `tabletop migrate load`"
+	noteInsights         = "the state is kept and described; keys are not counted"
+	noteKinesis          = "no Kinesis streams"
+	noteNoReplicas       = "there is one region: no table has replicas"
+	notePages            = "a page of 1 MB counts an overhead for each item, by recordings of items near 43 KB and 87 KB"
+	notePartiQL          = "statements of up to 400 levels; for a NextToken, 0 and 0.0 are the same parameter"
+	notePolicy           = "policies are checked and kept in their stored form, not enforced"
 )
 
 // operations is the operation table: alphabetic, every operation of the model.
@@ -150,25 +151,25 @@ var operations = []*operation{
 	serveItems("BatchWriteItem", (*Server).batchWriteItem, ""),
 	refuse("CancelBulkOperation", noteBulk),
 	refuse("CreateBackup", noteBackup),
-	refuse("CreateGlobalTable", noteGlobalTables),
+	serve("CreateGlobalTable", (*Server).createGlobalTable, noteGlobalTables2017),
 	serve("CreateTable", (*Server).createTable, "throughput, class and encryption settings are kept and described, without effect; no vector indexes"),
 	refuse("DeleteBackup", noteBackup),
 	serveItems("DeleteItem", (*Server).deleteItem, ""),
-	refuse("DeleteResourcePolicy", notePolicy),
+	serve("DeleteResourcePolicy", (*Server).deleteResourcePolicy, notePolicy),
 	serve("DeleteTable", (*Server).deleteTable, ""),
 	refuse("DescribeBackup", noteBackup),
 	refuse("DescribeBulkOperation", noteBulk),
 	serve("DescribeContinuousBackups", (*Server).describeContinuousBackups, "always DISABLED"),
-	serve("DescribeContributorInsights", (*Server).describeContributorInsights, "always DISABLED"),
+	serve("DescribeContributorInsights", (*Server).describeContributorInsights, noteInsights),
 	serve("DescribeEndpoints", (*Server).describeEndpoints, ""),
 	refuse("DescribeExport", noteExport),
-	refuse("DescribeGlobalTable", noteGlobalTables),
-	refuse("DescribeGlobalTableSettings", noteGlobalTables),
+	serve("DescribeGlobalTable", (*Server).describeGlobalTable, noteGlobalTables2017),
+	serve("DescribeGlobalTableSettings", (*Server).describeGlobalTableSettings, noteGlobalTables2017),
 	refuse("DescribeImport", noteImport),
 	serve("DescribeKinesisStreamingDestination", (*Server).describeKinesisStreamingDestination, "always without streams"),
 	serve("DescribeLimits", (*Server).describeLimits, "the default limits of an account"),
 	serve("DescribeTable", (*Server).describeTable, "items are counted when it is called, more than 10,000 in the background at most once a minute: until the first such count it answers 10,001, and 0 for indexes; sizes above 4 MB are estimated"),
-	refuse("DescribeTableReplicaAutoScaling", noteGlobalTables),
+	serve("DescribeTableReplicaAutoScaling", (*Server).describeTableReplicaAutoScaling, noteNoReplicas),
 	serve("DescribeTimeToLive", (*Server).describeTimeToLive, ""),
 	refuse("DisableKinesisStreamingDestination", noteKinesis),
 	refuse("EnableKinesisStreamingDestination", noteKinesis),
@@ -176,18 +177,18 @@ var operations = []*operation{
 	serveItems("ExecuteTransaction", (*Server).executeTransaction, notePartiQL),
 	refuse("ExportTableToPointInTime", noteExport),
 	serveItems("GetItem", (*Server).getItem, ""),
-	serve("GetResourcePolicy", (*Server).getResourcePolicy, "always PolicyNotFoundException"),
+	serve("GetResourcePolicy", (*Server).getResourcePolicy, notePolicy),
 	refuse("ImportTable", noteImport),
 	refuse("ListBackups", noteBackup),
 	refuse("ListBulkOperations", noteBulk),
-	refuse("ListContributorInsights", noteInsights),
+	serve("ListContributorInsights", (*Server).listContributorInsights, noteInsights),
 	refuse("ListExports", noteExport),
-	refuse("ListGlobalTables", noteGlobalTables),
+	serve("ListGlobalTables", (*Server).listGlobalTables, noteGlobalTables2017),
 	refuse("ListImports", noteImport),
 	serve("ListTables", (*Server).listTables, ""),
 	serve("ListTagsOfResource", (*Server).listTagsOfResource, ""),
 	serveItems("PutItem", (*Server).putItem, ""),
-	refuse("PutResourcePolicy", notePolicy),
+	serve("PutResourcePolicy", (*Server).putResourcePolicy, notePolicy),
 	serveItems("Query", (*Server).query, notePages),
 	refuse("RestoreTableFromBackup", noteBackup),
 	refuse("RestoreTableToPointInTime", noteBackup),
@@ -199,13 +200,13 @@ var operations = []*operation{
 	serveItems("TransactWriteItems", (*Server).transactWriteItems, ""),
 	serve("UntagResource", (*Server).untagResource, ""),
 	refuse("UpdateContinuousBackups", noteBackup),
-	refuse("UpdateContributorInsights", noteInsights),
-	refuse("UpdateGlobalTable", noteGlobalTables),
-	refuse("UpdateGlobalTableSettings", noteGlobalTables),
+	serve("UpdateContributorInsights", (*Server).updateContributorInsights, noteInsights),
+	serve("UpdateGlobalTable", (*Server).updateGlobalTable, noteGlobalTables2017),
+	serve("UpdateGlobalTableSettings", (*Server).updateGlobalTableSettings, noteGlobalTables2017),
 	serveItems("UpdateItem", (*Server).updateItem, ""),
 	refuse("UpdateKinesisStreamingDestination", noteKinesis),
 	serve("UpdateTable", (*Server).updateTable, "no replicas, no vector indexes"),
-	refuse("UpdateTableReplicaAutoScaling", noteGlobalTables),
+	serve("UpdateTableReplicaAutoScaling", (*Server).updateTableReplicaAutoScaling, noteNoReplicas),
 	serve("UpdateTimeToLive", (*Server).updateTimeToLive, ""),
 	serveStreams("DescribeStream", (*Server).describeStream, ""),
 	serveStreams("GetRecords", (*Server).getRecords, "a process sees the changes of another over the same Bigtable, but may pass one that is being written"),

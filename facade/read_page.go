@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -310,7 +311,7 @@ func (p *readPlan) bytesOnPage(entry layout.Stored, sizes attr.Sizes) int {
 	if p.index == nil {
 		return sizes.OnPage(entry.Get(p.table.Key.Range.Name))
 	}
-	sortKey := make([]attr.Value, 0, maxKeyAttributesOfKind)
+	sortKey := make([]attr.Value, 0, tableschema.MaxKeyAttributesOfKind)
 	for _, a := range p.index.Key.Range {
 		sortKey = append(sortKey, entry.Get(a.Name))
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -19,8 +20,8 @@ type warmThroughputDescription struct {
 
 func (v *validator) throughputSettings(member string, given tabledef.Throughput) {
 	if o := given.OnDemand; o != nil {
-		v.unitsAtLeast(member+"OnDemandThroughput.MaxReadRequestUnits", o.MaxReadRequestUnits, noUnitsBound)
-		v.unitsAtLeast(member+"OnDemandThroughput.MaxWriteRequestUnits", o.MaxWriteRequestUnits, noUnitsBound)
+		v.unitsAtLeast(member+"OnDemandThroughput.MaxReadRequestUnits", o.MaxReadRequestUnits, tableschema.NoUnitsBound)
+		v.unitsAtLeast(member+"OnDemandThroughput.MaxWriteRequestUnits", o.MaxWriteRequestUnits, tableschema.NoUnitsBound)
 	}
 	if w := given.Warm; w != nil {
 		v.unitsAtLeast(member+"WarmThroughput.ReadUnitsPerSecond", w.ReadUnitsPerSecond, 1)
@@ -28,51 +29,9 @@ func (v *validator) throughputSettings(member string, given tabledef.Throughput)
 	}
 }
 
-// noUnitsBound is -1 in a request: without a bound.
-const noUnitsBound = -1
-
 func (v *validator) unitsAtLeast(member string, units *int64, least int64) {
 	if units != nil && *units < least {
 		v.fail(member, fmt.Sprintf("'%d'", *units), fmt.Sprintf(msgMemberMinValue, least))
-	}
-}
-
-// setThroughput changes the settings of a table or an index with a billing mode
-// to what is given; what is not given stays.
-func setThroughput(s *tabledef.Throughput, given tabledef.Throughput, billing string) error {
-	if o := given.OnDemand; o != nil {
-		if billing != billingOnDemand {
-			return validationError(msgOnDemandProvisioned)
-		}
-		var bounds tabledef.OnDemandThroughput
-		if s.OnDemand != nil {
-			bounds = *s.OnDemand
-		}
-		setUnits(&bounds.MaxReadRequestUnits, o.MaxReadRequestUnits)
-		setUnits(&bounds.MaxWriteRequestUnits, o.MaxWriteRequestUnits)
-		if s.OnDemand = &bounds; bounds == (tabledef.OnDemandThroughput{}) {
-			s.OnDemand = nil
-		}
-	}
-	if w := given.Warm; w != nil {
-		var warm tabledef.WarmThroughput
-		if s.Warm != nil {
-			warm = *s.Warm
-		}
-		setUnits(&warm.ReadUnitsPerSecond, w.ReadUnitsPerSecond)
-		setUnits(&warm.WriteUnitsPerSecond, w.WriteUnitsPerSecond)
-		s.Warm = &warm
-	}
-	return nil
-}
-
-func setUnits(units **int64, given *int64) {
-	switch {
-	case given == nil:
-	case *given == noUnitsBound:
-		*units = nil
-	default:
-		*units = given
 	}
 }
 
@@ -98,49 +57,19 @@ func describeWarm(s tabledef.Throughput) *warmThroughputDescription {
 	}
 }
 
-// setBilling changes the billing mode of a table. On demand nothing is
-// provisioned, and the other way around nothing is bounded.
-func setBilling(t *tabledef.Table, mode string, now time.Time) {
-	if t.BillingMode == mode {
-		return
-	}
-	if t.OnDemandSince.IsZero() {
-		t.OnDemandSince = t.Created // as which it began, if it does not begin now
-	}
-	if t.BillingMode = mode; mode == billingOnDemand {
-		t.OnDemandSince = now
-		t.Change(0, 0, now, t.Transition)
-	} else {
-		t.Throughput.OnDemand = nil
-	}
-	for i := range t.Indexes {
-		ix := &t.Indexes[i]
-		if ix.Global {
-			ix.Transition = t.Transition
-		}
-		if mode == billingOnDemand {
-			before := ix.UnitChanges
-			ix.Change(0, 0, now, t.Transition)
-			ix.Meanwhile.UnitChanges = before // unlike the table's
-		} else {
-			ix.Throughput.OnDemand = nil
-		}
-	}
-}
-
 // describeBilling describes the billing mode of a table that is or was on
 // demand.
 func describeBilling(t *tabledef.Table) *billingModeSummary {
 	since := t.OnDemandSince
 	if since.IsZero() {
-		if t.BillingMode != billingOnDemand {
+		if t.BillingMode != tableschema.BillingOnDemand {
 			return nil
 		}
 		since = t.Created
 	}
 	mode := t.BillingMode
 	if mode == "" {
-		mode = billingProvisioned
+		mode = tableschema.BillingProvisioned
 	}
 	return &billingModeSummary{BillingMode: mode, LastUpdateToPayPerRequestDateTime: wire.EpochSeconds(since.UnixMilli())}
 }

@@ -14,25 +14,37 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   BatchExecuteStatementCommand,
+  CreateGlobalTableCommand,
   CreateTableCommand,
+  DeleteResourcePolicyCommand,
   DeleteTableCommand,
   DescribeContinuousBackupsCommand,
   DescribeContributorInsightsCommand,
   DescribeEndpointsCommand,
+  DescribeGlobalTableCommand,
+  DescribeGlobalTableSettingsCommand,
   DescribeKinesisStreamingDestinationCommand,
   DescribeLimitsCommand,
   DescribeTableCommand,
+  DescribeTableReplicaAutoScalingCommand,
   DescribeTimeToLiveCommand,
   DynamoDBClient,
   ExecuteStatementCommand,
   ExecuteTransactionCommand,
   GetResourcePolicyCommand,
+  ListContributorInsightsCommand,
   ListGlobalTablesCommand,
+  ListImportsCommand,
   ListTablesCommand,
   ListTagsOfResourceCommand,
+  PutResourcePolicyCommand,
   TagResourceCommand,
   UntagResourceCommand,
+  UpdateContributorInsightsCommand,
+  UpdateGlobalTableCommand,
+  UpdateGlobalTableSettingsCommand,
   UpdateTableCommand,
+  UpdateTableReplicaAutoScalingCommand,
   UpdateTimeToLiveCommand,
   waitUntilTableExists,
   waitUntilTableNotExists,
@@ -388,6 +400,53 @@ test('streams', async () => {
   assert.deepEqual(got, [['INSERT', undefined, '1'], ['MODIFY', '1', '2'], ['REMOVE', '2', undefined]])
 })
 
+test('policies', async () => {
+  const TableName = await newTable('js-policies')
+  const { TableArn: ResourceArn } = (await client.send(new DescribeTableCommand({ TableName }))).Table
+  const Statement = [{ Resource: ['*'], Action: ['dynamodb:GetItem'], Principal: { AWS: '123456789012' }, Effect: 'Allow' }]
+  const Policy = JSON.stringify({ Statement, Version: '2012-10-17' })
+  const { RevisionId } = await client.send(new PutResourcePolicyCommand({ ResourceArn, Policy }))
+  const got = await client.send(new GetResourcePolicyCommand({ ResourceArn }))
+  assert.equal(got.RevisionId, RevisionId)
+  assert.equal(JSON.parse(got.Policy).Statement[0].Principal.AWS, 'arn:aws:iam::123456789012:root')
+  await refused(client.send(new DeleteResourcePolicyCommand({ ResourceArn, ExpectedRevisionId: '1' })), 'PolicyNotFoundException')
+  await client.send(new DeleteResourcePolicyCommand({ ResourceArn }))
+  await refused(client.send(new GetResourcePolicyCommand({ ResourceArn })), 'PolicyNotFoundException')
+})
+
+test('insights', async () => {
+  const TableName = await newTable('js-insights')
+  const update = async (ContributorInsightsAction) => {
+    const command = new UpdateContributorInsightsCommand({ TableName, ContributorInsightsAction })
+    return (await client.send(command)).ContributorInsightsStatus
+  }
+  const listed = async () => (await client.send(new ListContributorInsightsCommand({ TableName }))).ContributorInsightsSummaries.length
+  assert.equal(await update('ENABLE'), 'ENABLED')
+  const { ContributorInsightsRuleList } = await client.send(new DescribeContributorInsightsCommand({ TableName }))
+  assert.equal(ContributorInsightsRuleList.length, 4)
+  assert.equal(await listed(), 1)
+  assert.equal(await update('DISABLE'), 'DISABLED')
+  assert.equal(await listed(), 0)
+})
+
+test('global tables', async () => {
+  const GlobalTableName = 'js-global'
+  assert.deepEqual((await client.send(new ListGlobalTablesCommand({}))).GlobalTables, [])
+  const ReplicationGroup = [{ RegionName: 'us-east-1' }]
+  await refused(client.send(new CreateGlobalTableCommand({ GlobalTableName, ReplicationGroup })), 'ValidationException')
+  for (const command of [
+    new UpdateGlobalTableCommand({ GlobalTableName, ReplicaUpdates: [] }),
+    new DescribeGlobalTableCommand({ GlobalTableName }),
+    new UpdateGlobalTableSettingsCommand({ GlobalTableName }),
+    new DescribeGlobalTableSettingsCommand({ GlobalTableName }),
+  ]) {
+    await refused(client.send(command), 'GlobalTableNotFoundException')
+  }
+  const TableName = GlobalTableName
+  await refused(client.send(new DescribeTableReplicaAutoScalingCommand({ TableName })), 'ResourceNotFoundException')
+  await refused(client.send(new UpdateTableReplicaAutoScalingCommand({ TableName })), 'ResourceNotFoundException')
+})
+
 test('account', async () => {
   const TableName = await newTable('js-account')
   const { TableArn: ResourceArn } = (await client.send(new DescribeTableCommand({ TableName }))).Table
@@ -405,7 +464,7 @@ test('errors', async () => {
   const TableName = await newTable('js-errors')
   await refused(items.send(new PutCommand({ TableName, Item: { pk: 'a' } })), 'ValidationException')
   await refused(items.send(new GetCommand({ TableName: 'js-nowhere', Key: { pk: 'a' } })), 'ResourceNotFoundException')
-  await assert.rejects(client.send(new ListGlobalTablesCommand({})), { name: 'UnknownOperationException', message: /ListGlobalTables/ })
+  await assert.rejects(client.send(new ListImportsCommand({})), { name: 'UnknownOperationException', message: /ListImports/ })
 })
 
 // start starts the server and returns it once it has printed every line to

@@ -9,6 +9,7 @@ runs each case. Exits 0 when all pass. The DynamoDB cases and the operations
 that each calls are those of ../README.md.
 """
 
+import json
 import os
 import re
 import signal
@@ -607,6 +608,65 @@ def dynamodb_streams():
 
 
 @dynamodb_case
+def dynamodb_policies():
+    arn = new_dynamodb_table("py-policies").table_arn
+    grant = {"Resource": ["*"], "Action": ["dynamodb:GetItem"], "Principal": {"AWS": "123456789012"}, "Effect": "Allow"}
+    document = json.dumps({"Statement": [grant], "Version": "2012-10-17"})
+    put = client().put_resource_policy(ResourceArn=arn, Policy=document)
+    got = client().get_resource_policy(ResourceArn=arn)
+    equal(got["RevisionId"], put["RevisionId"])
+    equal(json.loads(got["Policy"])["Statement"][0]["Principal"], {"AWS": "arn:aws:iam::123456789012:root"})
+    missing = client().exceptions.PolicyNotFoundException
+    raises(missing, lambda: client().delete_resource_policy(ResourceArn=arn, ExpectedRevisionId="1"))
+    client().delete_resource_policy(ResourceArn=arn)
+    raises(missing, lambda: client().get_resource_policy(ResourceArn=arn))
+
+
+@dynamodb_case
+def dynamodb_insights():
+    name = new_dynamodb_table("py-insights").name
+
+    def update(action):
+        out = client().update_contributor_insights(TableName=name, ContributorInsightsAction=action)
+        return out["ContributorInsightsStatus"]
+
+    def listed():
+        return len(client().list_contributor_insights(TableName=name)["ContributorInsightsSummaries"])
+
+    equal(update("ENABLE"), "ENABLED")
+    equal(len(client().describe_contributor_insights(TableName=name)["ContributorInsightsRuleList"]), 4)
+    equal(listed(), 1)
+    equal(update("DISABLE"), "DISABLED")
+    equal(listed(), 0)
+
+
+@dynamodb_case
+def dynamodb_global_tables():
+    from botocore.exceptions import ClientError
+
+    name = "py-global"
+    equal(client().list_global_tables()["GlobalTables"], [])
+    group = [{"RegionName": "us-east-1"}]
+    raises(
+        ClientError,
+        lambda: client().create_global_table(GlobalTableName=name, ReplicationGroup=group),
+        refused("ValidationException"),
+    )
+    for call in (
+        lambda: client().update_global_table(GlobalTableName=name, ReplicaUpdates=[]),
+        lambda: client().describe_global_table(GlobalTableName=name),
+        lambda: client().update_global_table_settings(GlobalTableName=name),
+        lambda: client().describe_global_table_settings(GlobalTableName=name),
+    ):
+        raises(ClientError, call, refused("GlobalTableNotFoundException"))
+    for call in (
+        lambda: client().describe_table_replica_auto_scaling(TableName=name),
+        lambda: client().update_table_replica_auto_scaling(TableName=name),
+    ):
+        raises(ClientError, call, refused("ResourceNotFoundException"))
+
+
+@dynamodb_case
 def dynamodb_account():
     table = new_dynamodb_table("py-account")
     equal(client().describe_limits()["TableMaxReadCapacityUnits"], 40000)
@@ -636,8 +696,8 @@ def dynamodb_errors():
     )
     raises(
         ClientError,
-        lambda: client().list_global_tables(),
-        lambda e: refused("UnknownOperationException")(e) and "ListGlobalTables" in str(e),
+        lambda: client().list_imports(),
+        lambda e: refused("UnknownOperationException")(e) and "ListImports" in str(e),
     )
 
 

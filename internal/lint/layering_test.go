@@ -65,6 +65,18 @@ var layers = []layerRule{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/internal/tabledef", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
 	}), why: "tags are texts"},
+	{folder: "facade/internal/policy", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "a policy is a text"},
+	{folder: "facade/internal/insights", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "whether keys are watched is a state"},
+	{folder: "facade/internal/tableschema", denied: slices.Concat(storage, network, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what a table is to be shows without a row"},
 	{folder: "facade/internal/hashorder", denied: slices.Concat([]string{module}, network), why: "the order of names is arithmetic"},
 	{folder: "facade/internal/namespaces", denied: slices.Concat(storage, network, mapped, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/tabledef",

@@ -145,6 +145,11 @@ func TestDynamoDBOperations(t *testing.T) {
 var sharedOperationFiles = map[string]string{
 	"DescribeLimits": "op_account.go", "DescribeEndpoints": "op_account.go",
 	"DescribeTimeToLive": "op_time_to_live.go", "UpdateTimeToLive": "op_time_to_live.go",
+	"DeleteResourcePolicy": "op_resource_policy.go", "GetResourcePolicy": "op_resource_policy.go", "PutResourcePolicy": "op_resource_policy.go",
+	"DescribeContributorInsights": "op_contributor_insights.go", "ListContributorInsights": "op_contributor_insights.go", "UpdateContributorInsights": "op_contributor_insights.go",
+	"CreateGlobalTable": "op_global_tables.go", "DescribeGlobalTable": "op_global_tables.go", "DescribeGlobalTableSettings": "op_global_tables.go",
+	"DescribeTableReplicaAutoScaling": "op_global_tables.go", "ListGlobalTables": "op_global_tables.go", "UpdateGlobalTable": "op_global_tables.go",
+	"UpdateGlobalTableSettings": "op_global_tables.go", "UpdateTableReplicaAutoScaling": "op_global_tables.go",
 	"ListTagsOfResource": "op_tags.go", "TagResource": "op_tags.go", "UntagResource": "op_tags.go",
 }
 

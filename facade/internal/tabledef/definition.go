@@ -74,7 +74,11 @@ type Table struct {
 	// TTLFillAgain is for the due times what FillAgain is for an index.
 	TTLFillAgain time.Time         `json:"ttlFillAgain,omitzero"`
 	Tags         map[string]string `json:"tags,omitempty"`
-	Indexes      []Index           `json:"indexes,omitempty"` // local and global, in the order given
+	// Policies are those of the table, under "", and of its streams, by label.
+	Policies map[string]Policy `json:"policies,omitempty"`
+	// Insights are those of the table, under "", and of its indexes, by name.
+	Insights map[string]Insights `json:"insights,omitempty"`
+	Indexes  []Index             `json:"indexes,omitempty"` // local and global, in the order given
 	// Leaving are indexes that were deleted and still look like DELETING; set
 	// by the store.
 	Leaving []Index `json:"leaving,omitempty"`

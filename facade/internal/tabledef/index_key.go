@@ -14,7 +14,7 @@ import (
 
 // IndexKey is the key of an index: the attributes of its partition key and
 // those of its sort key. Most indexes have one of the first and one or none of
-// the second; a global one may have up to maxKeyAttributesOfKind of each.
+// the second; a global one may have up to MaxKeyAttributesOfKind (package tableschema) of each.
 type IndexKey struct {
 	Hash, Range []lens.KeyAttr
 }

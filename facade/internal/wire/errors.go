@@ -27,6 +27,7 @@ const (
 	CodeDuplicateItem          = "DuplicateItemException"
 	CodeExpiredIterator        = "ExpiredIteratorException"
 	CodeTrimmedData            = "TrimmedDataAccessException"
+	CodeGlobalTableNotFound    = "GlobalTableNotFoundException"
 	CodeIdempotentMismatch     = "IdempotentParameterMismatchException"
 	codeIncompleteSignature    = "IncompleteSignatureException"
 	CodeInternalServerError    = "InternalServerError"

@@ -1,0 +1,302 @@
+// Package policy keeps the resource policies of tables and streams: it checks a
+// document as DynamoDB does, brings it to the form that DynamoDB stores, and
+// numbers its revisions. It does not evaluate them: callers have no identities.
+// Errors are of the kinds that DynamoDB answers.
+package policy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// The texts; the number behind one is its row in facade/testdata/messages.tsv.
+const (
+	msgTooLarge     = "One or more parameter values were invalid: Maximum policy size of 20480 bytes exceeded"                                                                                              // 280
+	msgDocument     = "One or more parameter values were invalid: Invalid policy document: %s"                                                                                                              // part of 281-287
+	msgJSON         = "This policy contains invalid Json"                                                                                                                                                   // part of 281
+	msgSyntax       = "Syntax error at position (%d,%d)"                                                                                                                                                    // part of 282
+	msgNoPolicy     = "This text appears not to be a policy"                                                                                                                                                // part of 283
+	msgMissingField = "Missing required field %s"                                                                                                                                                           // part of 284
+	msgNoStatement  = "Could not parse the policy: Statement is empty!"                                                                                                                                     // part of 285
+	msgSameIDs      = "The Statement Ids in the policy are not unique"                                                                                                                                      // part of 286
+	msgActions      = "The following action names are invalid: %s"                                                                                                                                          // part of 287
+	msgPrincipal    = "One or more parameter values were invalid: Invalid principal in policy document."                                                                                                    // 288
+	msgUnbounded    = "One or more parameter values were invalid: Resource-based policy grants unbounded access in one or more elements. Please revise the policy to ensure least-privilege form of access" // 289
+)
+
+// maxBytes bounds a document.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/rbac-considerations.html
+const maxBytes = 20480
+
+// defaultVersion is the version of a document that names none.
+// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_version.html
+const defaultVersion = `{"Version":"2008-10-17",`
+
+// The members of a document and of a statement, in the order of the stored form.
+var (
+	documentMembers  = []string{"Version", "Id", "Statement"}
+	statementMembers = []string{"Sid", "Effect", "Principal", "NotPrincipal", "Action", "NotAction", "Resource", "NotResource", "Condition"}
+)
+
+// actions are what a policy may name: operations, and what is none.
+// https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html
+var actions = []string{
+	"AssociateTableReplica", "BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "CancelBulkOperation",
+	"ConditionCheckItem", "CreateBackup", "CreateGlobalTable", "CreateTable", "CreateTableReplica", "DeleteBackup",
+	"DeleteItem", "DeleteResourcePolicy", "DeleteTable", "DescribeBackup", "DescribeBulkOperation",
+	"DescribeContinuousBackups", "DescribeContributorInsights", "DescribeEndpoints", "DescribeExport",
+	"DescribeGlobalTable", "DescribeGlobalTableSettings", "DescribeImport", "DescribeKinesisStreamingDestination",
+	"DescribeLimits", "DescribeReservedCapacity", "DescribeReservedCapacityOfferings", "DescribeStream",
+	"DescribeTable", "DescribeTableReplicaAutoScaling", "DescribeTimeToLive", "DisableKinesisStreamingDestination",
+	"EnableKinesisStreamingDestination", "ExecuteStatement", "ExecuteTransaction", "ExportTableToPointInTime",
+	"GetAbacStatus", "GetItem", "GetRecords", "GetResourcePolicy", "GetShardIterator", "ImportTable", "ListBackups",
+	"ListBulkOperations", "ListContributorInsights", "ListExports", "ListGlobalTables", "ListImports", "ListStreams",
+	"ListTables", "ListTagsOfResource", "PartiQLDelete", "PartiQLInsert", "PartiQLSelect", "PartiQLUpdate",
+	"PurchaseReservedCapacityOfferings", "PutItem", "PutResourcePolicy", "Query", "ReadDataForReplication",
+	"ReplicateSettings", "RestoreTableFromAwsBackup", "RestoreTableFromBackup", "RestoreTableToPointInTime", "Scan",
+	"SearchVectors", "StartAwsBackupJob", "StartBulkPutItems", "TagResource", "TransactGetItems", "TransactWriteItems",
+	"UntagResource", "UpdateAbacStatus", "UpdateContinuousBackups", "UpdateContributorInsights", "UpdateGlobalTable",
+	"UpdateGlobalTableSettings", "UpdateItem", "UpdateKinesisStreamingDestination", "UpdateTable",
+	"UpdateTableReplicaAutoScaling", "UpdateTimeToLive", "WriteDataForReplication",
+}
+
+// AllowsAction reports whether a policy may name an action: one of DynamoDB's, in any
+// case, or with stars and question marks what fits one.
+func AllowsAction(name string) bool {
+	pattern, found := strings.CutPrefix(strings.ToLower(name), "dynamodb:")
+	return found && slices.ContainsFunc(actions, func(action string) bool {
+		matched, err := path.Match(pattern, strings.ToLower(action))
+		return err == nil && matched
+	})
+}
+
+// canonical returns the form of a document in which equivalent ones are equal:
+// without spaces, members in order, a list of one as its element, an account as
+// its root user.
+func canonical(text string) (string, error) {
+	if len(text) > maxBytes {
+		return "", wire.ValidationError(msgTooLarge)
+	}
+	var parsed any
+	if err := jsonv2.Unmarshal([]byte(text), &parsed); err != nil {
+		return "", invalid(msgJSON)
+	}
+	if _, isList := parsed.([]any); isList {
+		return "", invalid(msgJSON)
+	}
+	document, ok := parsed.(map[string]any)
+	if !ok {
+		return "", invalid(msgNoPolicy)
+	}
+	statements, given := document["Statement"]
+	if !given || !only(document, documentMembers) {
+		return "", syntaxError(text)
+	}
+	list, err := statementsOf(statements)
+	if err != nil {
+		return "", err
+	}
+	ids := map[string]bool{}
+	ordered := make([]member, 0, len(list))
+	for _, element := range list {
+		statement, ok := element.(map[string]any)
+		if !ok || !only(statement, statementMembers) {
+			return "", syntaxError(text)
+		}
+		if err := check(statement); err != nil {
+			if errors.Is(err, errSyntax) {
+				err = syntaxError(text)
+			}
+			return "", err
+		}
+		if id, ok := statement["Sid"].(string); ok {
+			if ids[id] {
+				return "", invalid(msgSameIDs)
+			}
+			ids[id] = true
+		}
+		ordered = append(ordered, member{value: inOrder(statement, statementMembers)})
+	}
+	document["Statement"] = ordered
+	return string(appendValue(nil, inOrder(document, documentMembers))), nil
+}
+
+func invalid(why string) error { return wire.ValidationError(fmt.Sprintf(msgDocument, why)) }
+
+// errSyntax is what no statement of a policy looks like.
+var errSyntax = errors.New("no statement")
+
+// syntaxError tells of what no grammar of policies has; as far as it is known the
+// service names the end of the text.
+func syntaxError(text string) error {
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	return invalid(fmt.Sprintf(msgSyntax, strings.Count(text, "\n")+1, len(last)+1))
+}
+
+func only(object map[string]any, members []string) bool {
+	for name := range object {
+		if !slices.Contains(members, name) {
+			return false
+		}
+	}
+	return true
+}
+
+func statementsOf(given any) ([]any, error) {
+	list, ok := given.([]any)
+	switch {
+	case !ok:
+		return []any{given}, nil
+	case len(list) == 0:
+		return nil, invalid(msgNoStatement)
+	}
+	return list, nil
+}
+
+// check looks at one statement and simplifies its members.
+func check(statement map[string]any) error {
+	effect, given := statement["Effect"]
+	if !given {
+		return invalid(fmt.Sprintf(msgMissingField, "Effect"))
+	}
+	if effect != "Allow" && effect != "Deny" {
+		return errSyntax
+	}
+	if err := checkPrincipal(statement); err != nil {
+		return err
+	}
+	for _, name := range []string{"Action", "Resource"} {
+		value, given := statement[name]
+		if negated := "Not" + name; !given {
+			if value, given = statement[negated]; !given {
+				return invalid(fmt.Sprintf(msgMissingField, name))
+			}
+			name = negated
+		}
+		texts, ok := textsOf(value)
+		if !ok {
+			return errSyntax
+		}
+		if strings.HasSuffix(name, "Action") {
+			if unknown := slices.DeleteFunc(slices.Clone(texts), AllowsAction); len(unknown) > 0 {
+				return invalid(fmt.Sprintf(msgActions, strings.Join(unknown, ", ")))
+			}
+		}
+		statement[name] = one(texts)
+	}
+	return nil
+}
+
+// checkPrincipal simplifies the principals of a statement. Whom everybody may be
+// is refused where something is allowed to him without a condition.
+func checkPrincipal(statement map[string]any) error {
+	name := "Principal"
+	principal, given := statement[name]
+	if !given {
+		name = "NotPrincipal"
+		if principal, given = statement[name]; !given {
+			return invalid(fmt.Sprintf(msgMissingField, "Principal"))
+		}
+	}
+	everybody := principal == "*"
+	if kinds, ok := principal.(map[string]any); ok && len(kinds) > 0 {
+		for kind, value := range kinds {
+			texts, ok := textsOf(value)
+			if !ok || !slices.Contains([]string{"AWS", "Service", "Federated", "CanonicalUser"}, kind) {
+				return wire.ValidationError(msgPrincipal)
+			}
+			for i, text := range texts {
+				everybody = everybody || text == "*"
+				if kind == "AWS" && isAccount(text) {
+					texts[i] = "arn:aws:iam::" + text + ":root"
+				}
+			}
+			kinds[kind] = one(texts)
+		}
+	} else if !everybody {
+		return wire.ValidationError(msgPrincipal)
+	}
+	if _, bounded := statement["Condition"]; everybody && !bounded && name == "Principal" && statement["Effect"] == "Allow" {
+		return wire.ValidationError(msgUnbounded)
+	}
+	return nil
+}
+
+// isAccount reports whether text is the number of an account.
+func isAccount(text string) bool {
+	return len(text) == 12 && strings.Trim(text, "0123456789") == ""
+}
+
+// textsOf returns a text, or a list of them, as a list.
+func textsOf(value any) ([]string, bool) {
+	if text, ok := value.(string); ok {
+		return []string{text}, true
+	}
+	list, ok := value.([]any)
+	texts := make([]string, len(list))
+	for i, element := range list {
+		if texts[i], ok = element.(string); !ok {
+			return nil, false
+		}
+	}
+	return texts, ok && len(texts) > 0
+}
+
+// one is a list of one as its element.
+func one(texts []string) any {
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	return texts
+}
+
+// member is a member of an object whose order is fixed, or an element of a list.
+type member struct {
+	name  string
+	value any
+}
+
+type object []member
+
+func inOrder(given map[string]any, names []string) object {
+	var ordered object
+	for _, name := range names {
+		if value, ok := given[name]; ok {
+			ordered = append(ordered, member{name, value})
+		}
+	}
+	return ordered
+}
+
+// appendValue appends the JSON of a value; the members of a map by name.
+func appendValue(b []byte, value any) []byte {
+	switch value := value.(type) {
+	case object:
+		for i, m := range value {
+			b = append(append(append(append(b, "{,"[min(i, 1)]), '"'), m.name...), `":`...)
+			b = appendValue(b, m.value)
+		}
+		return append(b, '}')
+	case []member:
+		for i, m := range value {
+			b = appendValue(append(b, "[,"[min(i, 1)]), m.value)
+		}
+		return append(b, ']')
+	default:
+		text := new(strings.Builder)
+		to := json.NewEncoder(text)
+		to.SetEscapeHTML(false)
+		if err := to.Encode(value); err != nil {
+			panic(fmt.Sprintf("policy: what was read as JSON cannot be written: %v", err))
+		}
+		return append(b, strings.TrimSuffix(text.String(), "\n")...)
+	}
+}

@@ -1,0 +1,80 @@
+package tableschema
+
+import (
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// NoUnitsBound is -1 in a request: without a bound.
+const NoUnitsBound = -1
+
+// SetThroughput changes the settings of a table or an index with a billing mode
+// to what is given; what is not given stays.
+func SetThroughput(s *tabledef.Throughput, given tabledef.Throughput, billing string) error {
+	if o := given.OnDemand; o != nil {
+		if billing != BillingOnDemand {
+			return wire.ValidationError(msgOnDemandProvisioned)
+		}
+		var bounds tabledef.OnDemandThroughput
+		if s.OnDemand != nil {
+			bounds = *s.OnDemand
+		}
+		setUnits(&bounds.MaxReadRequestUnits, o.MaxReadRequestUnits)
+		setUnits(&bounds.MaxWriteRequestUnits, o.MaxWriteRequestUnits)
+		if s.OnDemand = &bounds; bounds == (tabledef.OnDemandThroughput{}) {
+			s.OnDemand = nil
+		}
+	}
+	if w := given.Warm; w != nil {
+		var warm tabledef.WarmThroughput
+		if s.Warm != nil {
+			warm = *s.Warm
+		}
+		setUnits(&warm.ReadUnitsPerSecond, w.ReadUnitsPerSecond)
+		setUnits(&warm.WriteUnitsPerSecond, w.WriteUnitsPerSecond)
+		s.Warm = &warm
+	}
+	return nil
+}
+
+func setUnits(units **int64, given *int64) {
+	switch {
+	case given == nil:
+	case *given == NoUnitsBound:
+		*units = nil
+	default:
+		*units = given
+	}
+}
+
+// SetBilling changes the billing mode of a table. On demand nothing is
+// provisioned, and the other way around nothing is bounded.
+func SetBilling(t *tabledef.Table, mode string, now time.Time) {
+	if t.BillingMode == mode {
+		return
+	}
+	if t.OnDemandSince.IsZero() {
+		t.OnDemandSince = t.Created // as which it began, if it does not begin now
+	}
+	if t.BillingMode = mode; mode == BillingOnDemand {
+		t.OnDemandSince = now
+		t.Change(0, 0, now, t.Transition)
+	} else {
+		t.Throughput.OnDemand = nil
+	}
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		if ix.Global {
+			ix.Transition = t.Transition
+		}
+		if mode == BillingOnDemand {
+			before := ix.UnitChanges
+			ix.Change(0, 0, now, t.Transition)
+			ix.Meanwhile.UnitChanges = before // unlike the table's
+		} else {
+			ix.Throughput.OnDemand = nil
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package facade
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/insights"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// updateContributorInsightsInput is the request of UpdateContributorInsights.
+type updateContributorInsightsInput struct {
+	TableName                 *string
+	IndexName                 *string
+	ContributorInsightsAction *string
+	ContributorInsightsMode   *string
+}
+
+// contributorInsights is the answer of UpdateContributorInsights, and an element of
+// a list.
+type contributorInsights struct {
+	TableName                 string
+	IndexName                 string `json:",omitzero"`
+	ContributorInsightsStatus string
+	ContributorInsightsMode   string `json:",omitzero"`
+}
+
+func (s *Server) insights(t *tabledef.Table, index string) contributorInsights {
+	i := t.Insights[index]
+	return contributorInsights{t.Name, index, insights.Status(i, s.opts.Now()), i.Mode}
+}
+
+// watched returns what a request wants to know of: a table, under "", or a global
+// index of it.
+func watched(t *tabledef.Table, index *string) (string, error) {
+	if index == nil {
+		return "", nil
+	}
+	if ix := t.Index(*index); ix == nil || !ix.Global {
+		return "", resourceNotFoundError(fmt.Sprintf(msgInsightsIndexNotFound, *index, t.Name))
+	}
+	return *index, nil
+}
+
+// updateContributorInsights keeps whether the keys of a table or an index are to be
+// watched.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateContributorInsights.html
+func (s *Server) updateContributorInsights(ctx context.Context, in *updateContributorInsightsInput) (*contributorInsights, error) {
+	v := s.validator("UpdateContributorInsights")
+	name, err := v.changedTableName(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	if in.IndexName != nil {
+		v.name("IndexName", *in.IndexName)
+	}
+	v.required("ContributorInsightsAction", in.ContributorInsightsAction != nil)
+	v.enum("ContributorInsightsAction", in.ContributorInsightsAction, insights.Enable, insights.Disable)
+	v.enum("ContributorInsightsMode", in.ContributorInsightsMode, insights.AllKeys, insights.ThrottledKeys)
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	now := s.opts.Now()
+	t, err := s.store.TableNow(ctx, name)
+	if err != nil {
+		return nil, controlError(err, name)
+	}
+	index, err := watched(t, in.IndexName)
+	if err != nil {
+		return nil, err
+	}
+	switch { // before the store would, which has another text
+	case t.Status != tabledef.StatusActive && index == "":
+		return nil, validationError(fmt.Sprintf(msgInsightsNotActive, "Table"))
+	case index != "" && t.Index(index).Status != tabledef.StatusActive:
+		return nil, validationError(fmt.Sprintf(msgInsightsNotActive, "Index"))
+	}
+	t, err = s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
+		if _, err := watched(t, in.IndexName); err != nil {
+			return err
+		}
+		if t.Insights == nil {
+			t.Insights = map[string]tabledef.Insights{}
+		}
+		t.Insights[index] = insights.Update(t.Insights[index], *in.ContributorInsightsAction, in.ContributorInsightsMode, now, s.opts.StatusDelays.Update)
+		return nil
+	})
+	if err != nil {
+		return nil, controlError(err, name)
+	}
+	return new(s.insights(t, index)), nil
+}
+
+// describeContributorInsightsInput is the request of DescribeContributorInsights.
+type describeContributorInsightsInput struct {
+	TableName *string
+	IndexName *string
+}
+
+// describeContributorInsightsOutput is the answer of DescribeContributorInsights.
+type describeContributorInsightsOutput struct {
+	contributorInsights
+	ContributorInsightsRuleList []string          `json:",omitzero"`
+	LastUpdateDateTime          wire.EpochSeconds `json:",omitzero"`
+}
+
+// describeContributorInsights answers whether the keys of a table or an index are
+// watched.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeContributorInsights.html
+func (s *Server) describeContributorInsights(ctx context.Context, in *describeContributorInsightsInput) (*describeContributorInsightsOutput, error) {
+	t, err := s.controlTable(ctx, "DescribeContributorInsights", in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	index, err := watched(t, in.IndexName)
+	if err != nil {
+		return nil, err
+	}
+	out := &describeContributorInsightsOutput{contributorInsights: s.insights(t, index)}
+	if i := t.Insights[index]; i.Changed != 0 {
+		hasSortKey := t.Key.Range.Name != ""
+		if index != "" {
+			hasSortKey = len(t.Index(index).Key.Range) > 0
+		}
+		out.ContributorInsightsRuleList = insights.Rules(i, t.Name, index, hasSortKey)
+		out.LastUpdateDateTime = wire.EpochSeconds(i.Changed)
+	}
+	return out, nil
+}
+
+// listContributorInsightsInput is the request of ListContributorInsights.
+type listContributorInsightsInput struct {
+	TableName  *string
+	NextToken  *string
+	MaxResults *int32
+}
+
+// listContributorInsightsOutput is the answer of ListContributorInsights.
+type listContributorInsightsOutput struct {
+	ContributorInsightsSummaries []contributorInsights
+	NextToken                    string `json:",omitzero"`
+}
+
+// listContributorInsights lists the tables and indexes whose keys are watched: a
+// table before its indexes.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListContributorInsights.html
+func (s *Server) listContributorInsights(ctx context.Context, in *listContributorInsightsInput) (*listContributorInsightsOutput, error) {
+	v := s.validator("ListContributorInsights")
+	v.atMost("MaxResults", in.MaxResults, maxInsightsPage)
+	v.atLeast("MaxResults", in.MaxResults, 1)
+	only := ""
+	if in.TableName != nil {
+		only = tableOfARN(*in.TableName)
+		v.name("TableName", only)
+	}
+	if err := v.constrained(); err != nil {
+		return nil, err
+	}
+	from, after, ok := watchedOfToken(in.NextToken)
+	if !ok {
+		return nil, validationError(msgInsightsToken)
+	}
+	out, limit, now := &listContributorInsightsOutput{ContributorInsightsSummaries: []contributorInsights{}}, maxInsightsPage, s.opts.Now()
+	if in.MaxResults != nil {
+		limit = int(*in.MaxResults)
+	}
+	for name, err := range s.tableNames(ctx, from) {
+		if err != nil {
+			return nil, err
+		}
+		if only != "" && name != only {
+			continue
+		}
+		t, err := s.store.TableNow(ctx, name)
+		if errors.Is(err, store.ErrTableNotFound) {
+			continue // deleted since
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, index := range sortedKeys(t.Insights) {
+			if !insights.Listed(t.Insights[index], now) || in.NextToken != nil && name == from && index <= after {
+				continue
+			}
+			if len(out.ContributorInsightsSummaries) == limit {
+				last := out.ContributorInsightsSummaries[limit-1]
+				out.NextToken = tokenOfWatched(last.TableName, last.IndexName)
+				return out, nil
+			}
+			out.ContributorInsightsSummaries = append(out.ContributorInsightsSummaries, s.insights(t, index))
+		}
+	}
+	return out, nil
+}
+
+// tokenOfWatched is the token that a list goes on from.
+func tokenOfWatched(table, index string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(table + "/" + index))
+}
+
+func watchedOfToken(token *string) (table, index string, ok bool) {
+	if token == nil {
+		return "", "", true
+	}
+	text, err := base64.RawURLEncoding.DecodeString(*token)
+	table, index, ok = strings.Cut(string(text), "/")
+	return table, index, ok && err == nil
+}
+
+// tableNames are the names of all tables from one on, in order.
+func (s *Server) tableNames(ctx context.Context, from string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if from != "" && !yield(from, nil) {
+			return
+		}
+		for more := true; more; {
+			var names []string
+			var err error
+			if names, more, err = s.store.ListTables(ctx, from, maxListTablesLimit); err != nil {
+				yield("", err)
+				return
+			}
+			for _, from = range names {
+				if !yield(from, nil) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/policy"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+)
+
+// putResourcePolicyInput is the request of PutResourcePolicy.
+type putResourcePolicyInput struct {
+	ResourceArn        *string
+	Policy             *string
+	ExpectedRevisionID *string `json:"ExpectedRevisionId"`
+	// ConfirmRemoveSelfResourceAccess changes nothing: no policy keeps its author out.
+	ConfirmRemoveSelfResourceAccess bool
+}
+
+// deleteResourcePolicyInput is the request of DeleteResourcePolicy.
+type deleteResourcePolicyInput struct {
+	ResourceArn        *string
+	ExpectedRevisionID *string `json:"ExpectedRevisionId"`
+}
+
+// getResourcePolicyInput is the request of GetResourcePolicy.
+type getResourcePolicyInput struct{ ResourceArn *string }
+
+// resourcePolicyOutput is the answer of the operations on policies.
+type resourcePolicyOutput struct {
+	Policy     string `json:",omitzero"`
+	RevisionID string `json:"RevisionId,omitzero"`
+}
+
+// policyOf checks the ARN of a request and returns what a policy is of, and its
+// place among those of the table.
+func (s *Server) policyOf(v *validator, arn *string) (of policy.Resource, slot string, err error) {
+	r, err := v.resource(arn)
+	if err != nil {
+		return of, "", err
+	}
+	slot, isStream := strings.CutPrefix(r.rest, "/stream/")
+	switch {
+	case r.account != s.opts.AccountID:
+		return of, "", validationError(msgPolicyOfOtherAccount)
+	case r.region != s.opts.Region, r.rest != "" && !isStream:
+		return of, "", validationError(fmt.Sprintf(msgPolicyARN, *arn))
+	}
+	return policy.Resource{ARN: *arn, Table: r.table}, slot, nil
+}
+
+// checkPolicySlot refuses the policy of a stream that the table does not have.
+func (s *Server) checkPolicySlot(t *tabledef.Table, of policy.Resource, slot string) error {
+	now := s.opts.Now()
+	for i := range t.Streams {
+		if t.Streams[i].Label == slot && !t.Streams[i].IsGone(now) {
+			return nil
+		}
+	}
+	if slot == "" {
+		return nil
+	}
+	return resourceNotFoundError(fmt.Sprintf(msgStreamNotFound, of.ARN))
+}
+
+// changePolicy puts what change makes of a resource's policy in its place.
+func (s *Server) changePolicy(ctx context.Context, of policy.Resource, slot string, change func(tabledef.Policy) (tabledef.Policy, error)) (*resourcePolicyOutput, error) {
+	out := &resourcePolicyOutput{}
+	_, err := s.store.UpdateTable(ctx, of.Table, func(t *tabledef.Table) error {
+		if err := s.checkPolicySlot(t, of, slot); err != nil {
+			return err
+		}
+		last, had := t.Policies[slot]
+		next, err := change(last)
+		if err != nil {
+			return err
+		}
+		if !had && next.Document == "" {
+			return nil // nothing was deleted
+		}
+		if t.Policies == nil {
+			t.Policies = map[string]tabledef.Policy{}
+		}
+		t.Policies[slot] = next
+		out.RevisionID = next.Revision()
+		if last.Document != "" && next.Document == "" {
+			out.RevisionID = last.Revision() // that of what was removed
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, controlError(err, of.Table)
+	}
+	return out, nil
+}
+
+// putResourcePolicy keeps a policy of a table or a stream. It lets nobody in and
+// keeps nobody out.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PutResourcePolicy.html
+func (s *Server) putResourcePolicy(ctx context.Context, in *putResourcePolicyInput) (*resourcePolicyOutput, error) {
+	v := s.validator("PutResourcePolicy")
+	v.required("Policy", in.Policy != nil)
+	v.length("ExpectedRevisionId", in.ExpectedRevisionID, 1, maxRevisionChars)
+	of, slot, err := s.policyOf(v, in.ResourceArn)
+	if err != nil {
+		return nil, err
+	}
+	return s.changePolicy(ctx, of, slot, func(last tabledef.Policy) (tabledef.Policy, error) {
+		return policy.Put(last, of, *in.Policy, in.ExpectedRevisionID, s.opts.Now())
+	})
+}
+
+// getResourcePolicy answers the policy of a table or a stream, in its stored form.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_GetResourcePolicy.html
+func (s *Server) getResourcePolicy(ctx context.Context, in *getResourcePolicyInput) (*resourcePolicyOutput, error) {
+	of, slot, err := s.policyOf(s.validator("GetResourcePolicy"), in.ResourceArn)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.store.TableNow(ctx, of.Table)
+	if err != nil {
+		return nil, controlError(err, of.Table)
+	}
+	if err := s.checkPolicySlot(t, of, slot); err != nil {
+		return nil, err
+	}
+	p := t.Policies[slot]
+	if p.Document == "" {
+		return nil, policy.NotFound(of)
+	}
+	return &resourcePolicyOutput{Policy: policy.Text(p), RevisionID: p.Revision()}, nil
+}
+
+// deleteResourcePolicy removes a policy; where there never was one it answers
+// nothing, where one was deleted the time of that.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteResourcePolicy.html
+func (s *Server) deleteResourcePolicy(ctx context.Context, in *deleteResourcePolicyInput) (*resourcePolicyOutput, error) {
+	v := s.validator("DeleteResourcePolicy")
+	v.length("ExpectedRevisionId", in.ExpectedRevisionID, 1, maxRevisionChars)
+	of, slot, err := s.policyOf(v, in.ResourceArn)
+	if err != nil {
+		return nil, err
+	}
+	return s.changePolicy(ctx, of, slot, func(last tabledef.Policy) (tabledef.Policy, error) {
+		return policy.Delete(last, of, in.ExpectedRevisionID, s.opts.Now())
+	})
+}
