@@ -22,8 +22,10 @@ import (
 // refused (TargetWritten): the door notes in _migration_schema that it writes, before its
 // first write, since what it deletes leaves nothing to find. The note goes with the
 // table; a door that serves it meanwhile is to be started again. Refused are, too, tables
-// that a load of later exports wrote, or began to write (TargetNewer). An item whose
-// stored row cannot be read stays as it is, which is a difference (NotLoaded).
+// that a load of later exports wrote, or began to write, and those with cells of a load
+// below which the source's would lie unseen, as those of a source that tells no time would
+// below an export's (TargetNewer). An item whose stored row cannot be read stays as it is,
+// which is a difference (NotLoaded).
 func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o LoadOptions) (*report.Report, error) {
 	p, err := Prepare(ctx, src, o)
 	if err != nil {

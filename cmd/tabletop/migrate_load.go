@@ -50,7 +50,7 @@ func (c *loadCommand) Validate(args *kong.Context) error {
 
 // Help is the long help of the command.
 func (*loadCommand) Help() string {
-	return `Creates the tables and writes the rows that the mapping describes. The whole input is checked first: a damaged one leaves nothing behind, not even a folder. Loading again writes nothing: the report counts the cells that already existed. Incremental exports beside the full one bring a loaded table up to date: items they deleted are removed, with their entries in indexes; a table that a DynamoDB door has written since is refused, and so is one that later exports were loaded into. Nothing is compared: verify --against does that. Exits 0 when everything is loaded, 1 when there are dead letters, 2 when the input or the mapping is at fault, 3 when a server or this machine fails.`
+	return `Creates the tables and writes the rows that the mapping describes. The whole input is checked first: a damaged one leaves nothing behind, not even a folder. Loading again writes nothing: the report counts the cells that already existed. Incremental exports beside the full one bring a loaded table up to date: items they deleted are removed, with their entries in indexes; a table that a DynamoDB door has written since is refused, and so is one that later exports were loaded into, or that has cells of a load which would hide those of this one (a source that tells no time, over an export). Nothing is compared: verify --against does that. Exits 0 when everything is loaded, 1 when there are dead letters, 2 when the input or the mapping is at fault, 3 when a server or this machine fails.`
 }
 
 // place tells the Bigtable that is written to from any other, for the checkpoint.

@@ -47,7 +47,7 @@ const (
 	LoadTimeUnknown   Damage = "load-time-unknown"  // nobody tells of which time an export is to be
 	TargetExists      Damage = "target-exists"      // what is to be written is there already
 	TargetWritten     Damage = "target-written"     // a DynamoDB door wrote what incremental exports would undo
-	TargetNewer       Damage = "target-newer"       // a load of later exports wrote what the source would half undo
+	TargetNewer       Damage = "target-newer"       // a load wrote what the source would half undo, or cells below which its own would lie
 	WriteRefused      Damage = "write-refused"      // Bigtable does not take a row
 	CheckpointInvalid Damage = "checkpoint-invalid" // the checkpoint is of another load
 )

@@ -72,13 +72,13 @@ func At(rows []layout.Row, table string) time.Time {
 // time of its cells does not; what tells [Unfinished]; and what a DynamoDB door leaves there,
 // which tells [Written].
 const (
-	until            = "until"
+	UntilColumn      = "until"
 	UnfinishedColumn = "unfinished"
 	WrittenColumn    = "written"
 )
 
 // SetUntil adds to the rows of a table the moment that its export is of.
-func SetUntil(rows []layout.Row, at time.Time) { addMoment(rows, until, at) }
+func SetUntil(rows []layout.Row, at time.Time) { addMoment(rows, UntilColumn, at) }
 
 // SetUnfinished adds to the rows of a table that a load of exports up to a moment has
 // begun.
@@ -98,7 +98,7 @@ func MomentValue(at time.Time) []byte { return []byte(at.UTC().Format(time.RFC33
 // Until is the moment up to which the exports of the last load of a table tell its
 // items; zero where the rows do not tell.
 func Until(rows []layout.Row, table string) time.Time {
-	if at, ok := momentOf(rows, table, until); ok {
+	if at, ok := momentOf(rows, table, UntilColumn); ok {
 		return at
 	}
 	return At(rows, table)

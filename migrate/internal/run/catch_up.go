@@ -117,10 +117,23 @@ func (b *Bigtable) hasRows(ctx context.Context, table string) (bool, error) {
 	return false, nil
 }
 
+// stands reports whether there are rows of a table.
+func (b *Bigtable) stands(ctx context.Context, table string) (bool, error) {
+	there, err := b.hasRows(ctx, table)
+	if status.Code(err) == codes.NotFound {
+		return false, nil
+	}
+	return there, err
+}
+
 // OtherTime refuses an export that is older than the one of the last load, as
 // layout.SchemaTable tells: what came since would be half undone, and indexes would
-// contradict their items. It warns of rows that a load of another full export wrote:
-// nothing says what is gone since.
+// contradict their items. It refuses a source whose cells would lie below those of that
+// load: reads would go on finding those, although the load says that it is done. That is
+// so of one that tells no time, over an export: which of them is newer nobody knows but
+// who calls, and no time is made up, since verification of the same source looks for the
+// same cells. It warns of rows that a load of another full export wrote: nothing says
+// what is gone since.
 func (j *Job) OtherTime(ctx context.Context, b *Bigtable) (warning string, err error) {
 	noted, err := j.Noted(ctx, b)
 	if err != nil {
@@ -135,19 +148,23 @@ func (j *Job) OtherTime(ctx context.Context, b *Bigtable) (warning string, err e
 	if at.IsZero() || micros(at) == j.Micros && !older {
 		return "", nil
 	}
-	switch there, err := b.hasRows(ctx, table); {
-	case status.Code(err) == codes.NotFound:
-		return "", nil
-	case err != nil:
+	own := time.UnixMicro(j.Micros).UTC().Format(time.RFC3339Nano)
+	switch there, err := b.stands(ctx, table); {
+	case err != nil || !there:
 		return "", err
-	case !there:
-		return "", nil
 	case older:
 		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s %s %s, and the source ends at %s: what changed in between would be half undone: load the exports up to then, or into another table",
 			table, how, until.UTC().Format(time.RFC3339Nano), ends.UTC().Format(time.RFC3339Nano))
+	case j.Micros < micros(at):
+		untold := ""
+		if ends.IsZero() {
+			untold = ", which tells no time,"
+		}
+		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s was loaded with cells at %s, and those of the source%s would lie below them, at %s, where no read finds them: let the mapping say a time that is not before (timestamps.default), or load into another table",
+			table, at.Format(time.RFC3339Nano), untold, own)
 	}
 	return fmt.Sprintf("Bigtable table %s was loaded at another time, %s: what was deleted since stays, and every cell that has no time of its own is written again, at %s, beside the one that is there; load the full export of that time with the incremental ones since, or into another table",
-		table, at.Format(time.RFC3339Nano), time.UnixMicro(j.Micros).UTC().Format(time.RFC3339Nano)), nil
+		table, at.Format(time.RFC3339Nano), own), nil
 }
 
 // countColumns counts the bookkeeping of items in one family of a table, and names a

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
@@ -23,14 +24,14 @@ import (
 var SchemaFamilies = []layout.Family{{Name: layout.SchemaFamily, GC: layout.GC{Versions: 1}}}
 
 // schemaRows are the rows of layout.SchemaTable that are to be there for the
-// job's table, with the moment that its export is of where that is not the time of
-// their cells. A default layout has none.
-func (j *Job) schemaRows() ([]layout.Row, error) {
+// job's table, with the moment until which its exports tell where that is not the time
+// of their cells. A default layout has none.
+func (j *Job) schemaRows(until time.Time) ([]layout.Row, error) {
 	if j.Mapping.Spec() == nil {
 		return nil, nil
 	}
 	rows, err := j.Mapping.SchemaRows(j.Micros)
-	if until := j.Source.ExportTime; err == nil && !until.IsZero() && micros(until) != j.Micros {
+	if err == nil && !until.IsZero() && micros(until) != j.Micros {
 		loadnote.SetUntil(rows, until)
 	}
 	return rows, err
@@ -106,12 +107,8 @@ func (b *Bigtable) changeNote(ctx context.Context, table string, m *btpb.Mutatio
 // written; changed is how many were. What a door notes there stays, unless it is of an
 // earlier table. The load is noted as unfinished if it is to be.
 func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (changed int, err error) {
-	want, err := j.schemaRows()
-	if err != nil || want == nil {
-		return 0, err
-	}
-	if unfinished {
-		loadnote.SetUnfinished(want, j.Source.ExportTime)
+	if j.Mapping.Spec() == nil {
+		return 0, nil
 	}
 	if _, err := b.MakeTable(ctx, layout.SchemaTable, SchemaFamilies); err != nil {
 		return 0, err
@@ -121,7 +118,23 @@ func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (ch
 		return 0, err
 	}
 	j.noted, j.notedNow = nil, false
-	got, doors := cutDoorNote(got)
+	until, begun := j.Source.ExportTime, time.Time{}
+	if unfinished {
+		begun = until
+	}
+	if until.IsZero() {
+		if until, begun, err = j.exportsBefore(ctx, b, got); err != nil {
+			return 0, err
+		}
+	}
+	want, err := j.schemaRows(until)
+	if err != nil {
+		return 0, err
+	}
+	if !begun.IsZero() {
+		loadnote.SetUnfinished(want, begun)
+	}
+	got, doors := cutNote(got, loadnote.WrittenColumn)
 	there := map[string]string{}
 	for _, row := range got {
 		there[string(row.Key)] = string(rowtext.FormatRow(nil, row))
@@ -158,12 +171,26 @@ func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (ch
 	return len(entries), nil
 }
 
-// cutDoorNote returns rows without what a door noted in the first, and whether there was
-// something.
-func cutDoorNote(rows []layout.Row) (rest []layout.Row, noted bool) {
+// exportsBefore are the moments that are noted of the exports of earlier loads: a source
+// that tells no time says nothing of them, and leaves them as they are, unless their rows
+// are gone.
+func (j *Job) exportsBefore(ctx context.Context, b *Bigtable, noted []layout.Row) (until, unfinished time.Time, err error) {
+	table := j.Report.Target
+	if until = loadnote.Until(noted, table); until.IsZero() {
+		return until, unfinished, nil
+	}
+	if there, err := b.stands(ctx, table); err != nil || !there {
+		return time.Time{}, time.Time{}, err
+	}
+	return until, loadnote.Unfinished(noted, table), nil
+}
+
+// cutNote returns rows without what is noted in a column of the first, and whether there
+// was something.
+func cutNote(rows []layout.Row, column string) (rest []layout.Row, noted bool) {
 	rest = slices.Clone(rows)
 	for i, row := range rest {
-		rest[i].Cells = slices.DeleteFunc(slices.Clone(row.Cells), func(c layout.Cell) bool { return string(c.Qualifier) == loadnote.WrittenColumn })
+		rest[i].Cells = slices.DeleteFunc(slices.Clone(row.Cells), func(c layout.Cell) bool { return string(c.Qualifier) == column })
 		noted = noted || len(rest[i].Cells) < len(row.Cells)
 	}
 	return rest, noted
@@ -188,7 +215,7 @@ func noteDeletes(rows []layout.Row, key []byte) (muts []*btpb.Mutation) {
 // table with those of its mapping. Who loads the items by other means need not
 // write them: without required nothing is compared where there are none.
 func (r *Run) compareSchema(ctx context.Context, j *Job, required bool) error {
-	want, err := j.schemaRows()
+	want, err := j.schemaRows(j.Source.ExportTime)
 	if err != nil || want == nil {
 		return err
 	}
@@ -199,7 +226,10 @@ func (r *Run) compareSchema(ctx context.Context, j *Job, required bool) error {
 	if len(got) == 0 && !required {
 		return nil
 	}
-	got, _ = cutDoorNote(got) // what a door wrote differs by itself
+	got, _ = cutNote(got, loadnote.WrittenColumn) // what a door wrote differs by itself
+	if j.Source.ExportTime.IsZero() {
+		got, _ = cutNote(got, loadnote.UntilColumn) // of exports before it
+	}
 	return r.Report.Check("schema table", layout.SchemaTable, func() (string, error) {
 		there := map[string]layout.Row{}
 		for _, row := range got {
