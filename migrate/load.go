@@ -24,8 +24,8 @@ import (
 // table; a door that serves it meanwhile is to be started again. Refused are, too, tables
 // that a load of later exports wrote, or began to write, and those with cells of a load
 // below which the source's would lie unseen, as those of a source that tells no time would
-// below an export's (TargetNewer). An item whose stored row cannot be read stays as it is,
-// which is a difference (NotLoaded).
+// below an export's (TargetNewer). An item whose stored row, or former entry in an index,
+// cannot be read stays as it is, which is a difference (NotLoaded).
 func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o LoadOptions) (*report.Report, error) {
 	p, err := Prepare(ctx, src, o)
 	if err != nil {

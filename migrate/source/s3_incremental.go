@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -37,6 +38,7 @@ type itemChange struct {
 // which take a fraction of what an item takes.
 type heldChange struct {
 	first, last Position
+	began       int          // the export of the first change
 	export      int          // of the last change
 	old, new    extsort.Hash // of OldImage of the first change, and NewImage of the last
 	created     bool         // the first change has no OldImage
@@ -53,7 +55,7 @@ const heldChangeBytes = 400
 // Change is what the incremental exports behind a full one made of an item.
 type Change struct {
 	Key      attr.Item   // of the item
-	Was      []attr.Item // the states before the last that these exports tell, oldest first
+	Was      []attr.Item // the states before the last that these exports, and the full one, tell, oldest first
 	Now      attr.Item   // nil: the item is gone
 	Position Position    // of the last change
 }
@@ -117,17 +119,19 @@ func (r *replayed) run(yield func(Entry, error) bool) error {
 	return nil
 }
 
-// eachChange yields what became of every item that changed, in the order of the first
-// changes.
+// eachChange yields what became of every item that changed: first of those whose former
+// state only the full export tells, in its order, then in the order of the first changes.
 func (r *replayed) eachChange(yield func(Change, error) bool) {
 	size := 0
+	images := make([]bool, len(r.after)) // the exports that have old images
 	err := r.changes(func(c itemChange) error {
 		size += cap(c.text) + 2*c.old.Size() + 2*c.keys.Size() + heldChangeBytes
+		images[c.export] = images[c.export] || c.old != nil
 		return nil
 	})
 	parts := uint64(size/r.maxBytes) + 1
 	for part := uint64(0); err == nil && part < parts; part++ {
-		err = r.changesOfPart(part, parts, yield)
+		err = r.changesOfPart(part, parts, images, yield)
 	}
 	if err != nil && !errors.Is(err, errStopped) {
 		yield(Change{}, err)
@@ -135,14 +139,14 @@ func (r *replayed) eachChange(yield func(Change, error) bool) {
 }
 
 // changesOfPart is eachChange for one of so many parts of the keys.
-func (r *replayed) changesOfPart(part, parts uint64, yield func(Change, error) bool) error {
-	_, changed, order, err := r.collect(part, parts, true)
+func (r *replayed) changesOfPart(part, parts uint64, images []bool, yield func(Change, error) bool) error {
+	names, changed, order, err := r.collect(part, parts, true)
 	if err != nil {
 		return err
 	}
-	for _, h := range order {
-		s := changed[h]
-		c := Change{Position: s.last}
+	give := func(s *heldChange, was []attr.Item) error {
+		c := Change{Position: s.last, Was: was}
+		var err error
 		item := func(text []byte) attr.Item {
 			it, bad := attr.UnmarshalItem(text)
 			err = errors.Join(err, bad) // it was read before
@@ -155,11 +159,33 @@ func (r *replayed) changesOfPart(part, parts uint64, yield func(Change, error) b
 		if !s.deleted {
 			c.Now = item(s.text)
 		}
-		if err != nil {
+		if err == nil && !yield(c, nil) {
+			err = errStopped
+		}
+		return err
+	}
+	// Without an old image the item is new, or its export has none.
+	untold := func(s *heldChange) bool { return s.created && !images[s.began] }
+	if slices.ContainsFunc(order, func(h extsort.Hash) bool { return untold(changed[h]) }) {
+		readErr := r.full.read(r.t, func(e Entry, bad error) bool {
+			if bad != nil {
+				return true // it has been told, and was not loaded
+			}
+			if s := changed[keyOf(e.Item, names)]; s != nil && untold(s) && !s.met {
+				s.met = true
+				err = give(s, []attr.Item{e.Item})
+			}
+			return err == nil
+		})
+		if err = cmp.Or(err, readErr); err != nil {
 			return err
 		}
-		if !yield(c, nil) {
-			return errStopped
+	}
+	for _, h := range order {
+		if s := changed[h]; !s.met {
+			if err := give(s, nil); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -181,7 +207,7 @@ func (r *replayed) collect(part, parts uint64, was bool) (names []string, change
 		s := changed[h]
 		switch {
 		case s == nil:
-			s = &heldChange{first: c.at, keys: attr.AppendItemJSON(nil, c.keys), created: c.old == nil}
+			s = &heldChange{first: c.at, began: c.export, keys: attr.AppendItemJSON(nil, c.keys), created: c.old == nil}
 			if c.old != nil {
 				s.old = extsort.HashItem(c.old)
 				if was {

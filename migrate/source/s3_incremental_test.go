@@ -56,8 +56,13 @@ func TestTable_Changes(t *testing.T) {
 		exporttest.Key("d") + ": " + exporttest.Item("d", 4) + " -> gone",
 		exporttest.Key("e") + ": -> gone",
 	}
-	for _, maxBytes := range []int{1, maxReplayBytes} {
-		r := replayOf(t, fsys, "01", "02")
+	news := exporttest.Sample() // exports without old images: the full one has them
+	exporttest.AddIncremental(news, "01", exporttest.Time, t1,
+		exporttest.Change(t1, exporttest.Key("b"), "", exporttest.Item("b", 20)), exporttest.Change(t1, exporttest.Key("c"), "", ""),
+		exporttest.Change(t1, exporttest.Key("d"), "", exporttest.Item("d", 4)), exporttest.Change(t1, exporttest.Key("e"), "", ""))
+	exporttest.AddIncremental(news, "02", t1, t2, exporttest.Change(t2, exporttest.Key("b"), "", exporttest.Item("b", 21)), exporttest.Change(t2, exporttest.Key("d"), "", ""))
+	for n, maxBytes := range []int{1, maxReplayBytes, 1, maxReplayBytes} {
+		r := replayOf(t, []fstest.MapFS{fsys, news}[n/2], "01", "02")
 		r.maxBytes = maxBytes
 		var got []string
 		r.eachChange(func(c Change, err error) bool {
@@ -77,7 +82,7 @@ func TestTable_Changes(t *testing.T) {
 		})
 		slices.Sort(got)
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("with %d bytes:\n%s", maxBytes, d)
+			t.Errorf("case %d, with %d bytes:\n%s", n, maxBytes, d)
 		}
 	}
 }

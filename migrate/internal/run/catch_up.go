@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -267,10 +268,12 @@ type place struct {
 }
 
 // entry is a row of an index: with cells that are wanted in it or, where there are none,
-// as the former entry of one of the items of these keys.
+// as the former entry of one of the items of these keys; distinct says that the row key
+// is no other item's.
 type entry struct {
-	wanted []layout.Cell
-	keys   map[string]bool
+	wanted   []layout.Cell
+	keys     map[string]bool
+	distinct bool
 }
 
 // apply takes away what the changes deleted.
@@ -294,15 +297,57 @@ func (c *catchUp) apply(ctx context.Context) error {
 		}
 	}
 	c.changes, c.bytes = c.changes[:0], 0
-	gone, err := c.rows(ctx, places)
-	if err != nil {
-		return err
+	for deleted := c.j.Report.CellsDeleted; ; c.j.Report.CellsDeleted = deleted {
+		gone, err := c.look(ctx, all, places)
+		if err != nil {
+			return err
+		}
+		left := slices.DeleteFunc(slices.Clone(all), func(item *changed) bool { return item.unread == nil })
+		if len(left) == 0 {
+			items := gone[c.j.Report.Target]
+			delete(gone, c.j.Report.Target)
+			for _, table := range slices.Sorted(maps.Keys(gone)) {
+				if err := c.send(ctx, table, gone[table]); err != nil {
+					return err
+				}
+			}
+			return c.send(ctx, c.j.Report.Target, items)
+		}
+		for _, item := range left {
+			if err := c.leave(item); err != nil {
+				return err
+			}
+		}
+		// Once more without them: they may have been looked at in other rows before.
+		all = slices.DeleteFunc(all, func(item *changed) bool { return item.unread != nil })
+		for row, at := range places {
+			if at = slices.DeleteFunc(at, func(p place) bool { return p.item.unread != nil }); len(at) == 0 {
+				delete(places, row)
+				continue
+			}
+			places[row] = at
+		}
+		for _, item := range all {
+			item.stood = slices.Clone(item.Was)
+		}
 	}
-	all = slices.DeleteFunc(all, func(item *changed) bool { return item.unread != nil })
+}
+
+// look looks up what is to be deleted, by table. An item of which a row cannot be read is to be left as it is: its change is a failure,
+// and no part of it is made.
+func (c *catchUp) look(ctx context.Context, all []*changed, places map[string][]place) (gone map[string][]writeEntry, err error) {
+	items, err := c.rows(ctx, places)
+	if err != nil {
+		return nil, err
+	}
+	gone = map[string][]writeEntry{c.j.Report.Target: items}
+	byKey := map[string]*changed{}
+	for _, item := range all {
+		byKey[item.key] = item
+	}
 	tables := c.entries(all)
 	for _, table := range slices.Sorted(maps.Keys(tables)) {
 		x, entries := c.indexOf(table), tables[table]
-		var gone []writeEntry
 		err := c.each(ctx, table, slices.Sorted(maps.Keys(entries)), func(row layout.Row) error {
 			e := entries[string(row.Key)]
 			if e.wanted != nil {
@@ -310,83 +355,133 @@ func (c *catchUp) apply(ctx context.Context) error {
 				for _, f := range x.Families() {
 					own = append(own, lens.Extent{Family: f.Name, Prefix: true})
 				}
-				gone = append(gone, c.surplus(row, own, e.wanted)...)
+				gone[table] = append(gone[table], c.surplus(row, own, e.wanted)...)
 				return nil
 			}
-			// A row that cannot be read, or is another item's, is left: verification tells.
-			if items, err := x.Items(row); err == nil && slices.ContainsFunc(items, func(item attr.Item) bool { return e.keys[c.j.KeyJSON(item)] }) {
+			former := e.distinct
+			if !former {
+				items, err := x.Items(row)
+				former = slices.ContainsFunc(items, func(item attr.Item) bool { return e.keys[c.j.KeyJSON(item)] })
+				if err == nil && !former && len(row.Cells) > 0 { // whose it is only its cells tell
+					if len(items) > 0 {
+						other := byKey[c.j.KeyJSON(items[0])]
+						stays, err := c.stays(ctx, x, row.Key, items[0])
+						if stays || err != nil || other != nil && other.unread != nil {
+							return err
+						}
+					}
+					err = errEntryOfNone
+				}
+				if err != nil {
+					for key := range e.keys {
+						byKey[key].left(row, table, err)
+					}
+					return nil
+				}
+			}
+			if former {
 				c.j.Report.CellsDeleted += int64(len(row.Cells))
-				gone = append(gone, deletes(row, btclient.DeleteRow())) // with what a door that filled the index keeps in it
+				gone[table] = append(gone[table], deletes(row, btclient.DeleteRow())) // with what a door that filled the index keeps in it
 			}
 			return nil
 		})
 		if err != nil {
-			return err
-		}
-		if err := c.send(ctx, table, gone); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return c.send(ctx, c.j.Report.Target, gone)
+	return gone, nil
 }
 
-// rows looks at the rows of changed items, and deletes the cells that they have no more.
-// An item whose row no mapping reads is left as it is: its change is a failure, and no
-// part of it is made.
+// What is there, where the mapping reads no item of it.
+var (
+	errEntryOfNone = errors.New("it is the entry of no item of the table")
+	errCellsOfNone = errors.New("it has cells of no item, in columns that several rules write")
+)
+
+// stays reports whether an item has its entry in a row of an index, by what the table
+// holds of it, or has been left as it is.
+func (c *catchUp) stays(ctx context.Context, x *secondary.Index, row []byte, key attr.Item) (bool, error) {
+	at, err := c.j.Mapping.Locate(key)
+	if err != nil || c.j.changesLeft.has(c.j, key) {
+		return err == nil, nil //nolint:nilerr // there is no such item
+	}
+	stays := false
+	err = c.each(ctx, c.j.Report.Target, []string{string(at.Row)}, func(base layout.Row) error {
+		if item, err := c.j.Mapping.Item(base, key); err == nil && item != nil {
+			placed, ok, err := x.Place(item, c.j.Micros)
+			stays = err == nil && ok && bytes.Equal(placed.Row, row)
+		}
+		return nil
+	})
+	return stays, err
+}
+
+// left says that a row of the item cannot be read.
+func (item *changed) left(row layout.Row, table string, err error) {
+	if item.unread == nil {
+		item.unread = source.Damaged(source.MappingRefused, item.Position, err, "row %q of table %s cannot be read by the mapping, so that the change of item %s cannot be made there", row.Key, table, item.key)
+	}
+}
+
+// rows looks at the rows of changed items for the cells that they have no more.
 func (c *catchUp) rows(ctx context.Context, places map[string][]place) (gone []writeEntry, err error) {
-	for {
-		var unread []*changed
-		gone = gone[:0]
-		deleted := c.j.Report.CellsDeleted
-		err := c.each(ctx, c.j.Report.Target, slices.Sorted(maps.Keys(places)), func(row layout.Row) error {
-			var own []lens.Extent
-			var wanted []layout.Cell
-			failed := map[*changed]error{} // nil: one of the mappings, by which it may have been written, reads it
-			for _, p := range places[string(row.Key)] {
-				item, err := p.by.Item(row, p.item.Key)
-				if before, ok := failed[p.item]; !ok || before != nil {
-					failed[p.item] = err
-				}
-				if item != nil {
-					p.item.stood = append(p.item.stood, item)
-				}
-				if item != nil || !p.Shared { // else what is in its columns is another item's
-					own = append(own, p.Own...)
-				}
-				if bytes.Equal(p.item.now.Row, row.Key) {
-					wanted = append(wanted, p.item.now.Cells...)
-				}
+	err = c.each(ctx, c.j.Report.Target, slices.Sorted(maps.Keys(places)), func(row layout.Row) error {
+		var own []lens.Extent
+		var wanted []layout.Cell
+		failed := map[*changed]error{} // nil: one of the mappings, by which it may have been written, reads it
+		for _, p := range places[string(row.Key)] {
+			item, err := p.by.Item(row, p.item.Key)
+			if err != nil { // another item's cells need not hide this one
+				item, err = p.by.Item(p.alone(row), p.item.Key)
 			}
-			for _, p := range places[string(row.Key)] {
-				if err := failed[p.item]; err != nil && p.item.unread == nil {
-					p.item.unread = source.Damaged(source.MappingRefused, p.item.Position, err, "row %q of table %s cannot be read by the mapping, so that the change of item %s cannot be made there", row.Key, c.j.Report.Target, p.item.key)
-					unread = append(unread, p.item)
-				}
+			if err == nil && item == nil && p.Shared && p.ofNone(row) {
+				err = errCellsOfNone
 			}
-			gone = append(gone, c.surplus(row, own, wanted)...)
-			return nil
-		})
-		if err != nil || len(unread) == 0 {
-			return gone, err
-		}
-		for _, item := range unread {
-			if err := c.leave(item); err != nil {
-				return nil, err
+			if before, ok := failed[p.item]; !ok || before != nil {
+				failed[p.item] = err
+			}
+			if item != nil {
+				p.item.stood = append(p.item.stood, item)
+			}
+			if item != nil || !p.Shared { // else what is in its columns is another item's
+				own = append(own, p.Own...)
+			}
+			if bytes.Equal(p.item.now.Row, row.Key) {
+				wanted = append(wanted, p.item.now.Cells...)
 			}
 		}
-		// Once more without them: they may have been looked at in other rows before.
-		c.j.Report.CellsDeleted = deleted
-		for row, at := range places {
-			if at = slices.DeleteFunc(at, func(p place) bool { return p.item.unread != nil }); len(at) == 0 {
-				delete(places, row)
-				continue
+		for item, err := range failed {
+			if err != nil {
+				item.left(row, c.j.Report.Target, err)
 			}
-			places[row] = at
-			for _, p := range at {
-				p.item.stood = slices.Clone(p.item.Was)
-			}
+		}
+		gone = append(gone, c.surplus(row, own, wanted)...)
+		return nil
+	})
+	return gone, err
+}
+
+// alone is a row with the item's own cells.
+func (p place) alone(row layout.Row) layout.Row {
+	row.Cells = slices.DeleteFunc(slices.Clone(row.Cells), func(cell layout.Cell) bool { return !covers(p.Own, cell) })
+	return row
+}
+
+// ofNone reports whether a row has cells where the item would have its own, and no item
+// has them: what says whose they are is broken.
+func (p place) ofNone(row layout.Row) bool {
+	row = p.alone(row)
+	items, err := p.by.Items(row)
+	for _, item := range items {
+		if at, bad := p.by.Locate(item); bad == nil {
+			row.Cells = slices.DeleteFunc(row.Cells, func(cell layout.Cell) bool { return covers(at.Own, cell) })
 		}
 	}
+	return err != nil || len(row.Cells) > 0
+}
+
+func covers(own []lens.Extent, cell layout.Cell) bool {
+	return slices.ContainsFunc(own, func(e lens.Extent) bool { return e.Covers(cell) })
 }
 
 // changesLeft are the hashes of the keys of items whose changes could not be made: the
@@ -434,7 +529,7 @@ func (c *catchUp) entries(all []*changed) map[string]map[string]*entry {
 				tables[table] = map[string]*entry{}
 			}
 			if tables[table][string(placed.Row)] == nil {
-				tables[table][string(placed.Row)] = &entry{keys: map[string]bool{}}
+				tables[table][string(placed.Row)] = &entry{keys: map[string]bool{}, distinct: x.Distinct() && c.was == c.j.Mapping}
 			}
 			return tables[table][string(placed.Row)], placed.Cells
 		}
@@ -506,7 +601,7 @@ func (c *catchUp) surplus(row layout.Row, own []lens.Extent, wanted []layout.Cel
 	}
 	var gone []*btpb.Mutation
 	for _, cell := range row.Cells {
-		if !stay[column{cell.Family, string(cell.Qualifier), cell.Timestamp}] && slices.ContainsFunc(own, func(e lens.Extent) bool { return e.Covers(cell) }) {
+		if !stay[column{cell.Family, string(cell.Qualifier), cell.Timestamp}] && covers(own, cell) {
 			gone = append(gone, btclient.DeleteColumn(cell.Family, cell.Qualifier, cell.Timestamp, cell.Timestamp+1000))
 		}
 	}
