@@ -223,13 +223,64 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 	}
 }
 
-// ownerOfExtra is the item of a cell that no item of the source asks for: the one
-// that the cell makes, or else the one that is nearest to it.
+// ownerOfExtra is the item of a cell that no item of the source asks for: the one that
+// the cell makes, or whose cell it would be, or else the one that is nearest to it. A mark
+// of the sidecar that may be any of several items', or is none's, is told of the rule
+// alone: nearness in that family says nothing.
 func (d *differ) ownerOfExtra(c layout.Cell, want *expectedRow, got layout.Row) Owner {
 	if o, ok := d.layout.owners(got).exact(c); ok {
 		return o
 	}
-	return want.owners().nearest(c)
+	nearest := want.owners().nearest(c)
+	if d.layout.index != nil || !slices.ContainsFunc(want.parts, func(p ExpectedPart) bool { return p.Key != want.parts[0].Key }) {
+		return nearest
+	}
+	if g := d.j.Mapping.Groups(got.Key); g != nil {
+		if key, err := attr.UnmarshalItem([]byte(g.Of(c))); err == nil { // else no key names the group
+			return d.layout.OwnerOf(key)
+		}
+	}
+	if o, ok := want.onlyOwner(c); ok {
+		return o
+	}
+	if c.Family != lens.FamilyTypes {
+		return nearest
+	}
+	return Owner{Rule: nearest.Rule}
+}
+
+// onlyOwner is the owner of what is expected at the place of a cell, or else in its
+// column, or its family: false where that is several items', or none's. A mark of the
+// sidecar stands for the cell that it is of.
+func (e *expectedRow) onlyOwner(c layout.Cell) (Owner, bool) {
+	if c.Family == lens.FamilyTypes {
+		form, of, _ := strings.Cut(string(c.Qualifier), "/")
+		family, name, ok := strings.Cut(of, ":")
+		if !ok || form != "c" && form != "r" {
+			return Owner{}, false
+		}
+		c.Family, c.Qualifier = family, []byte(name)
+	}
+	places := placesOf(c)
+	var found [len(places)]*Owner
+	var several [len(places)]bool
+	for i, cell := range e.cells {
+		for n, at := range placesOf(cell) {
+			if at != places[n] {
+				continue
+			}
+			part := e.partOf(i)
+			o := Owner{part.rule, part.Key}
+			several[n] = several[n] || found[n] != nil && *found[n] != o
+			found[n] = &o
+		}
+	}
+	for n, o := range found {
+		if o != nil {
+			return *o, !several[n]
+		}
+	}
+	return Owner{}, false
 }
 
 // rowItems compares the items that a row of the expected cells gives back: a
