@@ -50,7 +50,9 @@ type Common struct {
 	Deadline time.Duration
 
 	// Sleep waits before a call that Bigtable answered with a transient error is
-	// sent again. Default: it is sent again at once.
+	// sent again, and in the first load of a table that was there before, 2 s, until
+	// DynamoDB doors know of the load: one may otherwise have looked a moment before, and
+	// what it deletes would come back with incremental exports. Default: nothing waits.
 	Sleep func(context.Context, time.Duration) error
 
 	// Waiting is called before each Sleep, so that a person can be told. Default: it

@@ -21,8 +21,11 @@ import (
 // find that out by itself: an item that was deleted leaves nothing behind.
 //
 // The note is there before the first write of an item is, and is written once. A load
-// can come while the table is served: where there was none, it is looked for again,
-// no more often than definitions are.
+// can come while the table is served: where there was none, it is looked for again
+// after [loadnote.MaxAge], before a write and, of one that took longer, after it. For as
+// long a load waits behind its own note before it writes: what is not noted was done
+// before it. Only a process that ends between such a late write and its note leaves none;
+// it has acknowledged nothing.
 type writtenNote struct {
 	noted  atomic.Bool
 	looked atomic.Int64 // when there was no load, in Unix nanoseconds
@@ -31,11 +34,11 @@ type writtenNote struct {
 
 // fresh reports whether no load was there a moment ago.
 func (n *writtenNote) fresh(now time.Time) bool {
-	return now.UnixNano()-n.looked.Load() < int64(catalogMaxAge)
+	return now.UnixNano()-n.looked.Load() < int64(loadnote.MaxAge)
 }
 
 // noteWrite notes that the door writes in a table, unless that is noted, or no load
-// wrote it. It comes before the write.
+// wrote it. It comes before the write, and again when that is done.
 func (in *instance) noteWrite(ctx context.Context, l *tableLayout) error {
 	n := l.written
 	if n == nil || n.noted.Load() {

@@ -141,7 +141,11 @@ func (ts *tables) finishCreate(ctx context.Context, def *tabledef.Table, version
 		ix := &next.Indexes[i]
 		ix.Status, ix.Backfilling, ix.Transition = tabledef.StatusActive, false, next.Transition
 	}
-	return ts.cat.replaceTable(ctx, next, version)
+	c, err := ts.cat.replaceTable(ctx, next, version)
+	if err == nil && !created && c.layout.written != nil {
+		c.layout.written.looked.Store(0) // who made the table may be a load that has come since
+	}
+	return c, err
 }
 
 // DeleteTable deletes a table with its indexes and rows. It returns the

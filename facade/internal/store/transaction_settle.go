@@ -70,6 +70,11 @@ func (tx *transactions) settleOne(ctx context.Context, st itemState, in intent, 
 func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool, changed *[]*logWrite) (settled bool, err error) {
 	p, l := st.slot, st.slot.l
 	defer l.sizes.Wrote()
+	defer func() {
+		if err == nil {
+			err = tx.noteWrite(ctx, l)
+		}
+	}()
 	guard := btclient.Chain(btclient.OfColumn(lens.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
 	release := []*btpb.Mutation{btclient.DeleteColumn(lens.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
 	if p.shared {

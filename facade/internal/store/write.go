@@ -284,10 +284,15 @@ func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 // second time the first one's work keeps the predicate from holding, and only
 // the token that it wrote tells that it was this very write. A write that
 // leaves no token, a delete, is repeatable.
-func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.RowFilter, muts []*btpb.Mutation) (bool, error) {
+func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.RowFilter, muts []*btpb.Mutation) (done bool, err error) {
 	if err := w.wr.noteWrite(ctx, w.l); err != nil {
 		return false, err
 	}
+	defer func() {
+		if err == nil {
+			err = w.wr.noteWrite(ctx, w.l)
+		}
+	}()
 	onTrue, onFalse := muts, []*btpb.Mutation(nil)
 	if !holds {
 		onTrue, onFalse = onFalse, onTrue

@@ -77,6 +77,10 @@ const (
 	WrittenColumn    = "written"
 )
 
+// MaxAge is how long a DynamoDB door that found no load goes on without looking again: it
+// acknowledges no write later than that without having noted it, if there is a load.
+const MaxAge = time.Second
+
 // SetUntil adds to the rows of a table the moment that its export is of.
 func SetUntil(rows []layout.Row, at time.Time) { addMoment(rows, UntilColumn, at) }
 

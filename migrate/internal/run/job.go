@@ -53,6 +53,8 @@ type Job struct {
 	noted    []layout.Row
 	notedNow bool
 	fresh    bool // what a door noted there is of an earlier table
+	unseen   bool // doors may not know yet that it was loaded
+	made     bool // the load has made the table
 
 	Warnings []string // of the inference, or that a given mapping may not be meant for the table
 }

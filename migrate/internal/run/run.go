@@ -43,16 +43,27 @@ func (r *Run) LoadAll(ctx context.Context) error {
 	}
 	for i, j := range r.Jobs {
 		err := r.Report.Check("load", j.Report.Target, func() (string, error) {
-			unfinished, err := j.beginNote(ctx, r.B)
+			unfinished, first, err := j.beginNote(ctx, r.B)
 			if err != nil {
+				return "", err
+			}
+			// The note is there before the rows, so that the next load knows of one that
+			// was cut off. Where there was none, catching up reads nothing of it.
+			if first {
+				if _, err := j.writeSchema(ctx, r.B, unfinished); err != nil {
+					return "", err
+				}
+			}
+			if err := j.awaitDoors(ctx, r.B); err != nil {
 				return "", err
 			}
 			if err := j.catchUp(ctx, r.B, r.Report); err != nil {
 				return "", err
 			}
-			// Before the rows, so that the next load knows of one that was cut off.
-			if _, err := j.writeSchema(ctx, r.B, unfinished); err != nil {
-				return "", err
+			if !first {
+				if _, err := j.writeSchema(ctx, r.B, unfinished); err != nil {
+					return "", err
+				}
 			}
 			if err := j.load(ctx, r.B, c, i); err != nil {
 				return "", err

@@ -66,25 +66,41 @@ func (j *Job) Noted(ctx context.Context, b *Bigtable) (rows []layout.Row, err er
 
 // beginNote notes that a load begins, of exports that end at another moment than what is
 // there: one that is cut off leaves items of both. It reports whether endNote is to
-// take that back.
-func (j *Job) beginNote(ctx context.Context, b *Bigtable) (unfinished bool, err error) {
-	table, ends := j.Report.Target, j.Source.ExportTime
-	if j.Mapping.Spec() == nil || ends.IsZero() {
-		return false, nil
+// take that back, and whether nothing is noted yet.
+func (j *Job) beginNote(ctx context.Context, b *Bigtable) (unfinished, first bool, err error) {
+	if j.Mapping.Spec() == nil {
+		return false, false, nil
 	}
 	noted, err := j.Noted(ctx, b)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	begun := loadnote.Unfinished(noted, table)
-	if begun.IsZero() && micros(loadnote.Until(noted, table)) == micros(ends) {
-		return false, nil
+	table, ends := j.Report.Target, j.Source.ExportTime
+	at, begun := loadnote.At(noted, table), loadnote.Unfinished(noted, table)
+	first = at.IsZero()
+	j.unseen = first || !begun.IsZero()
+	if ends.IsZero() || begun.IsZero() && micros(loadnote.Until(noted, table)) == micros(ends) {
+		return false, first, nil
 	}
 	// Where there is no note yet, nothing is there that a catch-up could take away.
-	if at := loadnote.At(noted, table); !at.IsZero() && !begun.Equal(ends) {
+	if !first && !begun.Equal(ends) {
 		err = b.changeNote(ctx, table, btclient.SetCell(layout.SchemaFamily, []byte(loadnote.UnfinishedColumn), micros(at), loadnote.MomentValue(ends)))
 	}
-	return true, err
+	return true, first, err
+}
+
+// awaitDoors lets every DynamoDB door find the first note of a table, before rows of the
+// table are written: until then one may write, and delete, without noting it. A table that
+// the load makes itself no door can write yet: one that finds it made looks for the note.
+func (j *Job) awaitDoors(ctx context.Context, b *Bigtable) error {
+	if !j.unseen {
+		return nil
+	}
+	created, err := b.MakeTable(ctx, j.Report.Target, j.Mapping.Families())
+	if j.made = created; err != nil || created || j.Options.Sleep == nil {
+		return err
+	}
+	return j.Options.Sleep(ctx, 2*loadnote.MaxAge) // their clocks may be slower than this one
 }
 
 // endNote notes that the load is at its end.

@@ -30,6 +30,9 @@ func (j *Job) load(ctx context.Context, b *Bigtable, c *checkpoint, table int) e
 	if err := w.addTable(ctx, j.Mapping.TargetTable(), j.Mapping.Families()); err != nil {
 		return err
 	}
+	if j.made {
+		w.tables[0].found, j.made = false, false
+	}
 	for _, x := range j.Indexes {
 		if err := w.addTable(ctx, x.TargetTable(), x.Families()); err != nil {
 			return err

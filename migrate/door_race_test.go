@@ -1,0 +1,154 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// itemOfA is whether the table holds item a of plainStates.
+func itemOfA(t *testing.T, conn grpc.ClientConnInterface) bool {
+	t.Helper()
+	return strings.Contains("\n"+tableText(t, conn, "t"), "\n"+`a\x00\x01x`)
+}
+
+// A door that looked for a load a moment before there was one notes all the same that it
+// deletes an item of it: the load waits, behind its own note, for as long as a door goes
+// without looking. It does not where nobody can have looked, or has no clock to wait by.
+func TestFaultM2_LookedBeforeTheLoad(t *testing.T) {
+	t.Parallel()
+	before, after := plainStates()
+	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
+	o.knobs = run.Knobs{Batch: 1}
+	for name, write := range map[string]struct{ operation, body string }{
+		"DeleteItem":         {"DeleteItem", deleteOfA},
+		"TransactWriteItems": {"TransactWriteItems", `{"TransactItems":[{"Delete":` + deleteOfA + `}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := newBigtableServer(t)
+			now := time.Now()
+			door := doorOver(t, server, &now)
+			callDoor(t, door, "DeleteItem", deleteOfA) // it has looked: there is no load
+			var waited time.Duration
+			o := o
+			o.Sleep = func(_ context.Context, d time.Duration) error {
+				if text := tableText(t, server, "t"); text != "" {
+					t.Errorf("rows are written before the wait:\n%s", text)
+				}
+				waited += d
+				now = now.Add(d)
+				return nil
+			}
+			conn := &failing{ClientConnInterface: server}
+			deleted := false
+			conn.fail = func(_ int, _ *btpb.MutateRowsRequest) error {
+				if !deleted && itemOfA(t, server) {
+					deleted = true
+					callDoor(t, door, write.operation, write.body)
+				}
+				return nil
+			}
+			if _, err := Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o}); err != nil {
+				t.Fatal(err)
+			}
+			if !deleted || itemOfA(t, server) {
+				t.Fatalf("the item is not deleted within the load:\n%s", tableText(t, server, "t"))
+			}
+			if waited < 2*loadnote.MaxAge {
+				t.Errorf("the load waits %v, want at least %v", waited, 2*loadnote.MaxAge)
+			}
+			_, err := Load(t.Context(), server, exports(t, true, before, after), LoadOptions{Common: o})
+			WantDamage(t, err, source.TargetWritten, "Bigtable table t: a DynamoDB door has written since the load")
+		})
+	}
+	t.Run("no wait", func(t *testing.T) {
+		t.Parallel()
+		conn, waits := newBigtableServer(t), 0
+		o := o
+		o.Sleep = func(context.Context, time.Duration) error { waits++; return nil }
+		for _, states := range [][]itemsAt{{before}, {before}, {before, after}, {before, after}} {
+			if _, err := Load(t.Context(), conn, exports(t, true, states...), LoadOptions{Common: o}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if waits > 0 {
+			t.Errorf("loads of a table that they made themselves wait %d times", waits)
+		}
+	})
+}
+
+// A write that a door began before it could know of a load, and that is done after it, is
+// noted before it is acknowledged.
+func TestFaultM2_DoneAfterTheLoad(t *testing.T) {
+	t.Parallel()
+	before, after := plainStates()
+	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
+	for name, write := range map[string]struct{ operation, body string }{
+		"DeleteItem":         {"DeleteItem", deleteOfA},
+		"TransactWriteItems": {"TransactWriteItems", `{"TransactItems":[{"Delete":` + deleteOfA + `}]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := time.Now()
+			conn := &checkWrites{ClientConnInterface: newBigtableServer(t)}
+			door := doorOver(t, conn, &now)
+			callDoor(t, door, "PutItem", `{"TableName":"Tee","Item":{"PK":{"S":"a"},"SK":{"S":"x"},"n":{"N":"0"}}}`)
+			on := 0
+			conn.fail = func(table string) error { // the last write to the item is on its way
+				if table != "t" {
+					return nil
+				}
+				if on++; on == map[string]int{"DeleteItem": 1, "TransactWriteItems": 2}[write.operation] {
+					now = now.Add(time.Minute)
+					_, err := Load(t.Context(), conn.ClientConnInterface, exports(t, true, before), LoadOptions{Common: o})
+					return err
+				}
+				return nil
+			}
+			callDoor(t, door, write.operation, write.body)
+			conn.fail = nil
+			if text := tableText(t, conn, layout.SchemaTable); !strings.Contains(text, loadnote.WrittenColumn) || itemOfA(t, conn) {
+				t.Errorf("an acknowledged delete behind a load is not noted:\n%s%s", text, tableText(t, conn, "t"))
+			}
+			_, err := Load(t.Context(), conn, exports(t, true, before, after), LoadOptions{Common: o})
+			WantDamage(t, err, source.TargetWritten, "Bigtable table t: a DynamoDB door has ")
+		})
+	}
+}
+
+// A door that opens while a load makes its table has looked before it: it looks again
+// before its first write.
+func TestFaultM2_OpenedWithinTheLoad(t *testing.T) {
+	t.Parallel()
+	before, after := plainStates()
+	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
+	now := time.Now()
+	conn := &checkWrites{ClientConnInterface: newBigtableServer(t)}
+	loads := 0
+	conn.fail = func(table string) error {
+		if loads++; loads > 1 {
+			return nil
+		}
+		_, err := Load(t.Context(), conn.ClientConnInterface, exports(t, true, before), LoadOptions{Common: o})
+		return err
+	}
+	door := doorOver(t, conn, &now)
+	if loads == 0 {
+		t.Fatal("the door defines no table as it opens")
+	}
+	callDoor(t, door, "DeleteItem", deleteOfA)
+	_, err := Load(t.Context(), conn, exports(t, true, before, after), LoadOptions{Common: o})
+	WantDamage(t, err, source.TargetWritten, fmt.Sprintf("Bigtable table %s: a DynamoDB door has written since the load", "t"))
+}
