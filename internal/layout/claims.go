@@ -76,9 +76,6 @@ func (c *compiler) exclusive() {
 				r.exclusive = false
 			}
 		}
-		if r.tag && !r.sidecar {
-			c.fail(fmt.Sprintf("rules[%d].tag", r.index), lens.CodeFamily, "the tag has no family", "target.families._t, and another fidelity than idiomatic")
-		}
 		if len(r.identity) > 0 {
 			for _, slot := range slices.Sorted(maps.Keys(r.stored)) {
 				p := r.stored[slot]

@@ -36,14 +36,16 @@ func compileCompat(spec *mapfile.Spec) (*Mapping, error) {
 	c.faults = append(c.faults, spec.CheckWords()...)
 	c.key()
 	t := spec.Target
-	switch {
-	case t.Table == "":
+	if t.Table == "" {
 		c.fail("target.table", lens.CodeSyntax, "no table", "the id of the Bigtable table")
+	}
+	switch {
 	case len(t.Families) != 1 || !familyName.MatchString(t.Families[0].Name):
 		c.fail("target.families", lens.CodeFamily, fmt.Sprintf("%d families", len(t.Families)), "the one family that compat "+spec.Compat+" writes")
 	case t.Families[0].GC.MaxAge > 0:
 		c.fail(strictyaml.Join("target.families", t.Families[0].Name), lens.CodeFamily, "garbage collection by age would take every cell: they are all of 1970", "no maxAge")
-	case len(spec.Rules) > 0:
+	}
+	if len(spec.Rules) > 0 {
 		c.fail("rules", lens.CodeSyntax, "rules beside compat "+spec.Compat, "no rules: the layout is given")
 	}
 	if len(c.faults) > 0 {

@@ -50,6 +50,9 @@ type compiler struct {
 	// table.
 	schemas []map[string]codec.Schema
 	faults  []*mapfile.SpecError
+	// sounds are the rules without a fault of their own; all of them, if whole.
+	sounds []*rule
+	whole  bool
 }
 
 func (c *compiler) fail(path string, code lens.Code, what, expected string) {
@@ -77,6 +80,7 @@ func (c *compiler) rules(proven string) {
 	}
 	c.faults = append(c.faults, spec.CheckWords()...)
 	keyed := c.sound(c.key)
+	c.whole = keyed
 	c.l.families = spec.Target.Families
 	c.l.ttl = c.timeToLive()
 	c.ruleSchemas()
@@ -84,7 +88,9 @@ func (c *compiler) rules(proven string) {
 	var err error
 	if c.l.joiner, err = rowkey.ParseJoiner(cmp.Or(proven, spec.Target.Joiner)); err != nil {
 		c.fail("target.joiner", lens.CodeSyntax, err.Error(), "")
+		c.whole = false
 	}
+	joined := err == nil
 	if len(spec.Rules) == 0 {
 		c.fail("rules", lens.CodeSyntax, "no rules", "at least one")
 	}
@@ -96,9 +102,17 @@ func (c *compiler) rules(proven string) {
 		}
 		names[r.Name] = true
 		c.l.tags = c.l.tags || r.Tag
-		if keyed {
-			c.l.rules = append(c.l.rules, c.rule(i, r, path))
+		if !keyed {
+			continue
 		}
+		var compiled *rule
+		switch sound := c.sound(func() { compiled = c.rule(i, r, path) }); {
+		case !sound:
+			c.whole = false
+		case joined:
+			c.sounds = append(c.sounds, compiled)
+		}
+		c.l.rules = append(c.l.rules, compiled)
 	}
 	for i, l := range spec.AcceptLoss {
 		if l.Rule != "" && !names[l.Rule] {
@@ -107,12 +121,20 @@ func (c *compiler) rules(proven string) {
 	}
 }
 
-// together checks the rules against each other, all of which are sound.
+// together checks the rules against each other. Of some that are sound it finds what
+// is wrong between two, whatever the others are.
 func (c *compiler) together() {
-	c.closeLast()
-	c.exclusive()
+	all := c.l.rules
+	c.l.rules = c.sounds
+	if c.whole {
+		c.closeLast()
+		c.exclusive()
+	} else {
+		c.l.joiner.All = c.l.joiner.All || c.l.joiner.Auto // as it may come to be with the others
+	}
 	c.claims()
 	c.absences()
+	c.l.rules = all
 }
 
 func (c *compiler) key() {
@@ -187,13 +209,11 @@ func compile(spec *mapfile.Spec, proven string) (*Mapping, error) {
 		return compileCompat(spec)
 	}
 	c := &compiler{spec: spec}
-	sound := c.sound(func() { c.rules(proven) })
-	if sound {
-		c.together()
-	}
+	c.rules(proven)
+	c.together()
 	m := &Mapping{spec: spec, source: spec.Source.Table, target: spec.Target.Table, key: spec.Source.Key, layout: c.l, proven: proven}
 	for i, g := range spec.Source.GSIs {
-		if sound || g.As != mapfile.IndexAsView { // a view depends on the rules
+		if c.whole || g.As != mapfile.IndexAsView { // a view depends on the rules
 			c.index(m, i)
 		}
 	}

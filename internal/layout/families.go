@@ -29,7 +29,7 @@ func (c *compiler) families() {
 			c.fail(path, lens.CodeFamily, fmt.Sprintf("%q is no family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
 		case f.Name == lens.FamilyState, f.Name == lens.FamilyTombstone:
 			c.fail(path, lens.CodeFamily, f.Name+" is reserved", "another name")
-		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil:
+		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil && !c.collected():
 			c.fail(path, lens.CodeFamily, "types would be collected by age", "no maxAge")
 		}
 		if _, dup := c.l.declared[f.Name]; dup {
@@ -45,6 +45,13 @@ func (c *compiler) families() {
 		c.fail("target.families", lens.CodeFamily, fmt.Sprintf("%d families of sets and maps", n), fmt.Sprintf("at most %d (target.max_families), and the rest in a shared one (target.shared)", most))
 	}
 	c.sharedFamily()
+}
+
+// collected reports whether the file says, rightly or wrongly, that garbage collection
+// deletes items.
+func (c *compiler) collected() bool {
+	ttl := c.spec.Source.TTL
+	return ttl != nil && ttl.Mode != "" && ttl.Mode != mapfile.TTLAttribute
 }
 
 // sharedFamily gives the sets and maps without a family of their own the one

@@ -61,6 +61,51 @@ rules:
 - {name: two, when: {SK: two}, row: ["{PK}"], put: [{attr: a, cell: "a:a"}, {attr: b, cell: "a:b"}]}
 `, `m.yaml:6:63: rules[1].put[0].cell: E-COLLISION: rules one and two can write the same cell (a:a and a:a); expected distinct columns, or tag: true on all of the rules but one
 m.yaml:6:87: rules[1].put[1].cell: E-COLLISION: rules one and two can write the same cell (a:b and a:b); expected distinct columns, or tag: true on all of the rules but one`},
+		{"families", `apiVersion: migration/v1
+source:
+  table: T
+  key: {hash: {name: PK, type: S}, range: {name: SK, type: B}}
+  schema: {a: S, b: S, c: S, d: S}
+  ttl: {attribute: c, mode: shift(2h)}
+target: {table: t, families: {a: {gc: {maxAge: 2h}}, b: {}, c: {}}}
+rules:
+- {name: one, tag: true, when: {PK: one}, row: ["{PK}", "{SK}"], put: [{attr: a, cell: "a:a"}, {attr: b, cell: "b:b"}, {attr: d, cell: "c:d"}]}
+- {name: two, when: {PK: "two{x:nosuch}", SK: two, ZZ: two}, row: ["{PK}", "{SK}"], put: [{attr: a, cell: "y:a", codec: gif}, {attr: b, cell: "z:b"}]}
+- {name: three, when: {PK: three}, row: ["{P}", "{S}"], put: [{attr: a, cell: "y:{no", codec: gif}, {attr: "*", cell: "z:{attr}"}]}
+`, `m.yaml:6:9: source.ttl.attribute: "c" is S; expected type N: seconds since 1970
+m.yaml:9:15: rules[0].tag: E-FAMILY: the tag has no family; expected target.families._t, and another fidelity than idiomatic
+m.yaml:9:106: rules[0].put[1].cell: E-FAMILY: ttl shift(2h) deletes cells of rule one, and not this one; expected gc: {maxAge: 2h0m0s} on the families of all of its puts, or of none
+m.yaml:9:130: rules[0].put[2].cell: E-FAMILY: ttl shift(2h) deletes cells of rule one, and not this one; expected gc: {maxAge: 2h0m0s} on the families of all of its puts, or of none
+m.yaml:10:22: rules[1].when.PK: template "two{x:nosuch}": unknown encoder "nosuch"; expected s, n, b, hex, b64u, pad(w), nord, i64, ocint, revmax, revms(w), iso(s|ms), epoch(s|ms), ver, revdigits, revdomain, strip(prefix), const(text), salt(hash,n,w) or hash(name)
+m.yaml:10:43: rules[1].when.SK: E-INVERSE: a binary has no text to match; expected a key attribute of type S or N
+m.yaml:10:52: rules[1].when.ZZ: E-INVERSE: "ZZ" is no key attribute; expected conditions on the table's key alone
+m.yaml:10:101: rules[1].put[0].cell: E-FAMILY: "y:a" names no declared family; expected family:qualifier, the family declared in target.families
+m.yaml:10:114: rules[1].put[0].codec: unknown codec "gif"; expected s, n, b, bool, text, b64, i64be, f64be, nord, json, ddbjson, flatten, omit or proto(file, message)
+m.yaml:10:137: rules[1].put[1].cell: E-FAMILY: "z:b" names no declared family; expected family:qualifier, the family declared in target.families
+m.yaml:11:42: rules[2].row[0]: template "{P}": {P} is neither a capture nor a key attribute
+m.yaml:11:49: rules[2].row[1]: template "{S}": {S} is neither a capture nor a key attribute
+m.yaml:11:73: rules[2].put[0].cell: E-FAMILY: "y:{no" names no declared family; expected family:qualifier, the family declared in target.families
+m.yaml:11:73: rules[2].put[0].cell: template "{no": unpaired brace
+m.yaml:11:88: rules[2].put[0].codec: unknown codec "gif"; expected s, n, b, bool, text, b64, i64be, f64be, nord, json, ddbjson, flatten, omit or proto(file, message)
+m.yaml:11:113: rules[2].put[1].cell: E-FAMILY: "z:{attr}" names no declared family; expected family:qualifier, the family declared in target.families`},
+		{"one rule's fault beside what two others share", `apiVersion: migration/v1
+source: {table: T, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {a: S}, ttl: {attribute: e, mode: soon}}
+target: {table: t, families: {a: {}, _t: {gc: {maxAge: 1h}}}}
+rules:
+- {name: one, when: {SK: one}, row: ["{PK}"], put: [{attr: a, cell: "a:a"}]}
+- {name: two, when: {SK: two}, row: ["{PK}"], put: [{attr: a, cell: "a:a"}]}
+- {name: three, when: {SK: three}, row: ["{PK}"], put: [{attr: a, cell: "b:a"}]}
+`, `m.yaml:2:118: source.ttl.mode: "soon"; expected attribute, one-second or shift(720h)
+m.yaml:6:63: rules[1].put[0].cell: E-COLLISION: rules one and two can write the same cell (a:a and a:a); expected distinct columns, or tag: true on all of the rules but one
+m.yaml:7:67: rules[2].put[0].cell: E-FAMILY: "b:a" names no declared family; expected family:qualifier, the family declared in target.families`},
+		{"the layout of Google's utility", `apiVersion: migration/v1
+compat: google-utility
+source: {table: T, key: {hash: {name: PK, type: S}}}
+target: {table: t, families: {a: {gc: {maxAge: 1h}}}}
+rules:
+- {name: one, row: ["{PK}"], put: [{attr: a, cell: "a:a"}]}
+`, `m.yaml:4:34: target.families.a: E-FAMILY: garbage collection by age would take every cell: they are all of 1970; expected no maxAge
+m.yaml:5:1: rules: rules beside compat google-utility; expected no rules: the layout is given`},
 	} {
 		_, err := Load("m.yaml", []byte(c.text))
 		if err == nil {

@@ -75,18 +75,10 @@ func (plainPut) names(*rules, string) bool  { return true }
 func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 	p := &put{attr: spec.Attr, path: path, cellTemplate: cellTemplate{timeSlot: rowkey.SlotNone}}
 	r.puts = append(r.puts, p)
-	var err error
-	if p.codec, err = codec.Parse(spec.Codec, c.spec.Descriptors); err != nil {
-		c.fail(path+".codec", lens.CodeSyntax, err.Error(), "")
-		return
-	}
-	family, qual, ok := strings.Cut(spec.Cell, ":")
-	if _, declared := c.l.declared[family]; !ok || !declared || family == lens.FamilyTypes {
-		c.fail(path+".cell", lens.CodeFamily, fmt.Sprintf("%q names no declared family", spec.Cell), "family:qualifier, the family declared in target.families")
-		return
-	}
-	p.family = family
+	before := len(c.faults)
+	qual := c.column(p, spec)
 	star := spec.Attr == "*"
+	var err error
 	p.qual, err = rowkey.ParseTemplate(qual, func(name, enc string) (int, *rowkey.Encoder, error) {
 		switch {
 		case star && name == "attr" && enc == "":
@@ -102,13 +94,14 @@ func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 	})
 	if err != nil {
 		c.fail(path+".cell", lens.CodeSyntax, err.Error(), "")
-		return
 	}
-	before := len(c.faults)
 	switch spec.Order {
 	case "", mapfile.OrderAppend, mapfile.OrderNewestFirst:
 	default:
 		c.fail(path+".order", lens.CodeSyntax, strconv.Quote(spec.Order), mapfile.OrderAppend+" or "+mapfile.OrderNewestFirst)
+	}
+	if err != nil {
+		return
 	}
 	specials := 0
 	for i, s := range p.qual.Slots() {
@@ -133,6 +126,21 @@ func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 	if len(c.faults) == before {
 		c.putTime(r, p, spec)
 	}
+}
+
+// column finds the codec and the family of a put, which hang on nothing else in its
+// rule, and returns its qualifier.
+func (c *compiler) column(p *put, spec *mapfile.Put) (qual string) {
+	var err error
+	if p.codec, err = codec.Parse(spec.Codec, c.spec.Descriptors); err != nil {
+		c.fail(p.path+".codec", lens.CodeSyntax, err.Error(), "")
+	}
+	family, qual, ok := strings.Cut(spec.Cell, ":")
+	if _, declared := c.l.declared[family]; !ok || !declared || family == lens.FamilyTypes {
+		c.fail(p.path+".cell", lens.CodeFamily, fmt.Sprintf("%q names no declared family", spec.Cell), "family:qualifier, the family declared in target.families")
+	}
+	p.family = family
+	return qual
 }
 
 // placement is the kind of a put.

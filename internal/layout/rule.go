@@ -93,6 +93,9 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 		r.sidecar = r.sidecar && r.ttl.collects(c.l.declared[lens.FamilyTypes])
 		r.ttl.bar(c, r)
 	}
+	if r.tag && !r.sidecar {
+		c.fail(path+".tag", lens.CodeFamily, "the tag has no family", "target.families._t, and another fidelity than idiomatic")
+	}
 	for _, a := range c.l.key.Attrs() {
 		r.keyTypes = append(r.keyTypes, a.Type)
 	}
@@ -105,7 +108,10 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 		}
 	}
 	if !c.sound(func() { c.when(r, spec, path) }) {
-		return r // what it captures is not known
+		for i := range spec.Put { // what it captures is not known
+			c.column(&put{path: fmt.Sprintf("%s.put[%d]", path, i)}, &spec.Put[i])
+		}
+		return r
 	}
 	sound := c.sound(func() {
 		c.row(r, spec, path)
@@ -123,7 +129,8 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 	if r.star != nil {
 		r.columns = append(r.columns, r.star)
 	}
-	if c.sound(func() { c.invert(r, path) }) && (r.ttl == nil || c.sound(func() { r.ttl.checkRule(c, r) })) {
+	inverted := c.sound(func() { c.invert(r, path) })
+	if timed := r.ttl == nil || c.sound(func() { r.ttl.checkRule(c, r) }); inverted && timed {
 		c.versions(r, spec, path)
 	}
 	return r
@@ -137,10 +144,10 @@ func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 		switch {
 		case slot < 0:
 			c.fail(at, lens.CodeInverse, fmt.Sprintf("%q is no key attribute", name), "conditions on the table's key alone")
-			return
+			continue
 		case attrs[slot].Type == attr.B:
 			c.fail(at, lens.CodeInverse, "a binary has no text to match", "a key attribute of type S or N")
-			return
+			continue
 		}
 		t, err := rowkey.ParseTemplate(spec.When[name], func(name, enc string) (int, *rowkey.Encoder, error) {
 			if c.l.key.IsKey(name) || !rowkey.CaptureName.MatchString(name) {
@@ -167,7 +174,7 @@ func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 		})
 		if err != nil {
 			c.fail(at, lens.CodeSyntax, err.Error(), "")
-			return
+			continue
 		}
 		if len(t.Parts) == 0 {
 			c.fail(at, lens.CodeInverse, "a key attribute is never empty", "a template")
@@ -229,7 +236,7 @@ func (c *compiler) row(r *rule, spec *mapfile.Rule, path string) {
 		t, err := rowkey.ParseTemplate(src, func(name, enc string) (int, *rowkey.Encoder, error) { return c.reference(r, name, enc) })
 		if err != nil {
 			c.fail(at, lens.CodeSyntax, err.Error(), "")
-			return
+			continue
 		}
 		if len(t.Parts) == 0 {
 			c.fail(at, lens.CodeSyntax, "an empty segment", "a template")

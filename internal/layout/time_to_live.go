@@ -111,8 +111,11 @@ func (t *timeToLive) choose(c *compiler, mode string) {
 		}
 		t.rules[i] = len(out) == 0
 		kept = kept || len(out) == len(puts)
-		if len(out) > 0 && len(out) < len(puts) {
-			c.fail(fmt.Sprintf("rules[%d].put[%d].cell", i, out[0]), lens.CodeFamily, fmt.Sprintf("ttl %s deletes cells of rule %s, and not this one", mode, c.spec.Rules[i].Name), fmt.Sprintf("gc: {maxAge: %s} on the families of all of its puts, or of none", t.maxAge()))
+		for _, j := range out {
+			if len(out) == len(puts) {
+				break
+			}
+			c.fail(fmt.Sprintf("rules[%d].put[%d].cell", i, j), lens.CodeFamily, fmt.Sprintf("ttl %s deletes cells of rule %s, and not this one", mode, c.spec.Rules[i].Name), fmt.Sprintf("gc: {maxAge: %s} on the families of all of its puts, or of none", t.maxAge()))
 			half = true
 		}
 	}
