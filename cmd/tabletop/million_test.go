@@ -78,6 +78,7 @@ func verifySynthetic(t *testing.T, items, mapping string, n int64) rates {
 			Phases []struct {
 				Name    string
 				Items   int64
+				Passes  int64
 				Seconds float64
 			}
 		}
@@ -90,7 +91,7 @@ func verifySynthetic(t *testing.T, items, mapping string, n int64) rates {
 	}
 	seconds := 0.0
 	for _, p := range r.Tables[0].Phases {
-		t.Logf("%s: %d items in %.1f s, %.0f a second", p.Name, p.Items, p.Seconds, float64(p.Items)/p.Seconds)
+		t.Logf("%s: %d items in %.1f s, %.0f a second", p.Name, p.Items, p.Seconds, float64(p.Items*p.Passes)/p.Seconds)
 		seconds += p.Seconds
 	}
 	return rates{float64(n) / seconds, float64(n) / cpu}

@@ -77,7 +77,7 @@ func (in *Inferred) ruleSchema(spec *mapfile.Spec, r *mapfile.Rule, p *profile) 
 	case !star || r.Schema != nil:
 		return
 	case p == nil:
-		in.chose("attributes", "rule "+r.Name+": those of source.schema", "no item of the table is the rule's")
+		in.chose("attributes", "rule "+r.Name+": those of source.schema", "rule %s takes none of the table's items, so they do not show which it has", r.Name)
 		return
 	case p.dropped:
 		in.chose("attributes", "rule "+r.Name+": those of source.schema", "its items have more than %d", maxSchemaNames)

@@ -77,7 +77,7 @@ rules:
 	wantChoices := []Choice{
 		{"attributes", "rule doc: 2 of 4", "its 2 items: State, Time"},
 		{"attributes", "rule metric: 3 of 4", "its 2 items: Data, Range, Unit"},
-		{"attributes", "rule unused: those of source.schema", "no item of the table is the rule's"},
+		{"attributes", "rule unused: those of source.schema", "rule unused takes none of the table's items, so they do not show which it has"},
 	}
 	if diff := cmp.Diff(wantChoices, in.Choices); diff != "" {
 		t.Errorf("choices (-want +got):\n%s", diff)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // check records failures of a check.
@@ -102,5 +103,23 @@ func TestFaultM1_NotLaidOut(t *testing.T) {
 	}
 	if !r.Equal() {
 		t.Error("what is not laid out is a difference")
+	}
+}
+
+// A phase of several passes tells the items that there are, and not the sum of its
+// passes, which no reader has so many of.
+func TestPhase_Passes(t *testing.T) {
+	t.Parallel()
+	var r TableReport
+	for range 3 {
+		r.AddPhase("checking", 25_000, 2*time.Second)
+	}
+	r.AddPhase("loading", 1, time.Second)
+	r.AddPhase("linting", 7, 0)
+	want := []string{"checking 25000 items, 3 passes, in 6.00 s, 12500 a second", "loading 1 item in 1.00 s, 1 a second", "linting 7 items in 0.00 s"}
+	for i, p := range r.Phases {
+		if p.String() != want[i] {
+			t.Errorf("%q, want %q", p, want[i])
+		}
 	}
 }
