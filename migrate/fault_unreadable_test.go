@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -11,15 +12,19 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Rows that the mapping cannot read fail a reverse, which names the first, with its
-// attribute, and tells how many there are: an export without them would say that they
-// are not there.
+// Rows that the mapping cannot read fail a reverse, which names them, with the attribute,
+// and tells how many there are: an export without them would say that they are not
+// there. If that is what is asked for, the rest is exported.
 func TestFaultM4_ReverseNamesUnreadableRows(t *testing.T) {
 	t.Parallel()
 	files := patternFixture()
 	conn := newBigtableServer(t)
 	loadFixture(t, conn, files)
-	for _, row := range []string{"a#1", "b#1"} {
+	broken := []string{"a#1", "b#1"}
+	for i := range 10 {
+		broken = append(broken, fmt.Sprintf("x#%d", i))
+	}
+	for _, row := range broken {
 		change(t, conn, "letters", row, setCell("a", "n", 1262304000000000, "no number"))
 	}
 	m, err := mapping.Load("mapping.yaml", files["mapping.yaml"].Data)
@@ -32,13 +37,51 @@ func TestFaultM4_ReverseNamesUnreadableRows(t *testing.T) {
 	if !errors.As(err, &input) {
 		t.Fatalf("error %v, want a source.Error", err)
 	}
-	for _, want := range []string{`row "a#1"`, `attribute "n"`, "1 more rows cannot be read either"} {
+	wants := []string{"letters: 12 rows that the mapping cannot read, the first 10: ", `attribute "n"`}
+	for _, row := range broken[:10] {
+		wants = append(wants, fmt.Sprintf("row %q: ", row))
+	}
+	for _, want := range wants {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q does not say %s", err, want)
 		}
 	}
+	if strings.Contains(err.Error(), `"x#8"`) {
+		t.Errorf("error %q names more than ten", err)
+	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 && hasManifest(t, dir) {
 		t.Errorf("an export is left: %v, %v", left, err)
+	}
+}
+
+// A reverse that is to be partial exports all but the rows that cannot be read.
+func TestFaultM4_ReverseOfTheRest(t *testing.T) {
+	t.Parallel()
+	files := patternFixture()
+	conn := newBigtableServer(t)
+	loadFixture(t, conn, files)
+	m, err := mapping.Load("mapping.yaml", files["mapping.yaml"].Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reverse := func() *Reversed {
+		r, err := Reverse(t.Context(), conn, m, t.TempDir(), ReverseOptions{Partial: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	whole := reverse()
+	change(t, conn, "letters", "a#1", setCell("a", "n", 1262304000000000, "no number"))
+	rest := reverse()
+	if whole.Unreadable != 0 || len(whole.Warnings) != 0 || rest.Unreadable != 1 || rest.Items != whole.Items-1 {
+		t.Errorf("%s and %q before, %s with %d that cannot be read after; want one item less", whole, whole.Warnings, rest, rest.Unreadable)
+	}
+	if len(rest.Warnings) != 1 || !strings.Contains(rest.Warnings[0], `left out: letters: 1 row that the mapping cannot read: row "a#1": `) {
+		t.Errorf("warnings %q", rest.Warnings)
+	}
+	if !hasManifest(t, rest.Dir) {
+		t.Error("there is no export")
 	}
 }
 

@@ -178,6 +178,10 @@ type ReverseOptions struct {
 	// wrote them, as _migration_schema tells; without such a note it is an error.
 	ExportTime time.Time
 
+	// Partial exports what the mapping can read and tells in the warnings what it
+	// cannot. Default: rows that it cannot read are an error, and nothing is exported.
+	Partial bool
+
 	fileBytes int // s3export.DataFileBytes but in tests
 }
 

@@ -33,8 +33,12 @@ type Reversed struct {
 	Items int64  // that were written
 	Rows  int64  // that they are of
 	Files int    // of data
+	// Unreadable are the rows that the mapping cannot read, which ReverseOptions.Partial
+	// leaves out.
+	Unreadable int64
 	// Warnings are what a reader should know: that the table was loaded by another
-	// mapping, as _migration_schema tells; that it has rows of no rule; and NotLaidOut.
+	// mapping, as _migration_schema tells; that it has rows of no rule, or that cannot be
+	// read; and NotLaidOut.
 	Warnings []string
 	// NotLaidOut are the parts of the DynamoDB table that the mapping lays out nothing of:
 	// an import of the export has to add them.
@@ -50,7 +54,8 @@ func (r *Reversed) String() string {
 // manifests and of gzip data files in DynamoDB JSON below dir, as DynamoDB
 // itself writes it, that can be imported from S3 and opened as a [source.Source]. The
 // rows become items by the mapping, of which [StoredMappings] has those of earlier
-// loads; one that cannot is an error. The folder appears when it is whole.
+// loads. Those that cannot are an error that counts them and names the first ten, but
+// for o.Partial. The folder appears when it is whole.
 func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Mapping, dir string, o ReverseOptions) (*Reversed, error) {
 	m := (*layout.Mapping)(by)
 	options := o.options().Normalized()
@@ -90,9 +95,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 	for _, change := range loadnote.Changes(noted, m) {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s was loaded by another mapping: %s", m.TargetTable(), change))
 	}
-	var unreadable error // the first
-	more := 0
-	left := leftRows{}
+	unread, left := unreadRows{}, leftRows{}
 	for row, err := range b.Groups(ctx, m.TargetTable(), options, run.ByItem(m), run.Retention{}) {
 		if err != nil {
 			return nil, err
@@ -103,11 +106,8 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 				r.Rows++
 			}
 		}
-		switch {
-		case err != nil && unreadable != nil: // all rows are looked at, so that one run tells how many there are
-			more++
-		case err != nil:
-			unreadable = source.Damaged(source.MappingRefused, source.Position{File: m.TargetTable()}, err, "row %q cannot be read by the mapping", row.Key)
+		if err != nil {
+			unread.add(row.Key, err) // and on: one run tells of all
 		}
 		for _, item := range items {
 			if err := w.Add(item); err != nil {
@@ -118,11 +118,13 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 			}
 		}
 	}
-	if unreadable != nil {
-		if more > 0 {
-			unreadable = fmt.Errorf("%w (%d more rows cannot be read either)", unreadable, more)
+	if r.Unreadable = unread.rows; r.Unreadable > 0 {
+		refused := unread.refusal(m.TargetTable())
+		if !o.Partial {
+			return nil, refused
 		}
-		return nil, unreadable
+		r.Rows -= r.Unreadable
+		r.Warnings = append(r.Warnings, fmt.Sprintf("left out: %v", refused))
 	}
 	if left.rows > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s: %s of no rule of the mapping left out, e.g. %q", m.TargetTable(), phrase.Counted(left.rows, "row"), left.example))
@@ -133,6 +135,36 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 	}
 	r.Files = w.Files()
 	return r, nil
+}
+
+// maxUnreadRows is how many of the rows that cannot be read are named.
+const maxUnreadRows = 10
+
+// unreadRows are rows that the mapping cannot read.
+type unreadRows struct {
+	rows  int64
+	named []error
+	key   []byte // of the last
+}
+
+// add adds a row, or a part of the last one.
+func (u *unreadRows) add(key []byte, err error) {
+	if u.rows > 0 && bytes.Equal(key, u.key) {
+		return
+	}
+	u.key = bytes.Clone(key)
+	if u.rows++; u.rows <= maxUnreadRows {
+		u.named = append(u.named, fmt.Errorf("row %q: %w", key, err))
+	}
+}
+
+// refusal counts and names them.
+func (u *unreadRows) refusal(table string) error {
+	named := ""
+	if more := u.rows - int64(len(u.named)); more > 0 {
+		named = fmt.Sprintf(", the first %d", len(u.named))
+	}
+	return source.Damaged(source.MappingRefused, source.Position{File: table}, errors.Join(u.named...), "%s that the mapping cannot read%s", phrase.Counted(u.rows, "row"), named)
 }
 
 // leftRows are rows that no rule takes. What a DynamoDB door keeps of items that are

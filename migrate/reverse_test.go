@@ -201,7 +201,7 @@ func TestReverse_UnreadableRow(t *testing.T) {
 	change(t, conn, "videos", "0123", setCell("a", "Likes", 1715685260608000, "no counter"))
 	dir := t.TempDir()
 	_, err := Reverse(t.Context(), conn, o.Mappings[0], dir, ReverseOptions{ExportTime: time.UnixMilli(1)})
-	WantDamage(t, err, source.MappingRefused, `videos: row "0123" cannot be read by the mapping`)
+	WantDamage(t, err, source.MappingRefused, `videos: 1 row that the mapping cannot read: row "0123": `)
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v is left behind (error %v)", left, err)

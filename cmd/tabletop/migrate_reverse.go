@@ -10,6 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 type reverseCommand struct {
@@ -19,6 +20,7 @@ type reverseCommand struct {
 	Table      string   `help:"Take only this table, named as in DynamoDB or as in Bigtable." placeholder:"NAME"`
 	Output     string   `required:"" short:"o" help:"The folder to write AWSDynamoDB/EXPORT into." placeholder:"DIR"`
 	ExportTime string   `help:"The time that the export states; rows that are loaded from it get this timestamp. load is the time of the load, as it was recorded: the rows are then the same again. Default: now." placeholder:"RFC3339|load"`
+	Partial    bool   `help:"Export what the mapping can read, though there are rows that it cannot: they are named, and the exit code is 1. Default: such a table is not exported."`
 	connectFlags
 }
 
@@ -46,7 +48,7 @@ func (c *reverseCommand) Validate() error {
 
 // Help is the long help of the command.
 func (*reverseCommand) Help() string {
-	return `Reads the rows of each table, makes items of them by its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. Opened as a source, it gives the same rows again. A row that the mapping cannot read is an error, and its table is not exported; rows of none of its rules are left out, with a warning. Exits 0 when everything is written, 2 when a mapping is at fault or cannot read a row, 3 when a server or this machine fails.`
+	return `Reads the rows of each table, makes items of them by its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. Opened as a source, it gives the same rows again. Rows that the mapping cannot read are counted, the first ten named, and their table is not exported, but for --partial; the other tables are. Rows of none of its rules are left out, with a warning. Exits 0 when everything is written, 1 when --partial left rows out, 2 when a mapping is at fault or cannot read a row, 3 when a server or this machine fails.`
 }
 
 // Run writes the exports.
@@ -81,17 +83,28 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 			return badInput("--table: no mapping is of a table %s", c.Table)
 		}
 	}
+	o.Partial = c.Partial
+	var refused []error // tables with rows that cannot be read, which hide no other
+	var unread int64
 	for _, m := range mappings {
 		done := p.showProgress(&o.Progress)
 		r, err := migrate.Reverse(ctx, t.conn, m, c.Output, o)
 		done()
-		if err != nil {
-			return asInputError(err)
+		if source.DamageOf(err) == source.MappingRefused {
+			refused = append(refused, err)
+			continue
 		}
+		if err != nil {
+			return asInputError(errors.Join(append(refused, err)...))
+		}
+		unread += r.Unreadable
 		for _, warning := range r.Warnings {
 			_, _ = fmt.Fprintf(p.stderr, "warning: %s\n", warning)
 		}
 		_, _ = fmt.Fprintln(p.stdout, r)
 	}
-	return nil
+	if unread > 0 && len(refused) == 0 {
+		return &exitError{code: exitDifferences}
+	}
+	return asInputError(errors.Join(refused...))
 }
