@@ -56,6 +56,8 @@ func TestFaultM1_NotLaidOutIsTold(t *testing.T) {
 		"no description":  {leftOutMapping, nil, "index none|index view"},
 		"nothing":         {whole, schema(ttl, "kept", "none", "view"), ""},
 		"other key":       {strings.Replace(whole, "kept, hash: g", "kept, hash: id", 1), schema(ttl, "kept", "none", "view"), "index kept"},
+		"other type":      {strings.NewReplacer("g: S", "g: N", "families: {", "families: {_t: {gc: {versions: 1}}, ").Replace(whole), schema(ttl, "kept"), "index kept"},
+		"other expiry":    {strings.Replace(whole, "attribute: exp", "attribute: end", 1), schema(ttl, "kept", "none", "view"), "time to live by exp"},
 		"less projected":  {strings.Replace(whole, "kept, hash: g, projection: ALL", "kept, hash: g, projection: KEYS_ONLY", 1), schema(ttl, "kept", "none", "view"), "index kept"},
 		"some projected":  {strings.Replace(whole, "kept, hash: g, projection: ALL", "kept, hash: g, projection: [exp]", 1), schema(ttl, "kept", "none", "view"), "index kept"},
 		"many attributes": {strings.Replace(whole, "kept", "multi", 1), schema(ttl, "multi", "none", "view"), "index multi"},

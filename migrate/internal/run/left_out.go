@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -42,21 +41,22 @@ func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
 		case spec.Source.GSIs[i].As == mapfile.IndexAsNone || spec.Source.GSIs[i].As == mapfile.IndexAsView: // told
 		case x.Surplus() != "":
 			add("index "+x.Name, x.Surplus()+", and its mapping lays out an index of one HASH and one RANGE attribute")
-		case names(x.Key) != names(spec.Source.GSIs[i].Key):
-			add("index "+x.Name, fmt.Sprintf("its key is %s by the description of the table, and %s by its mapping", source.KeyText(x.Key), source.KeyText(spec.Source.GSIs[i].Key)))
+		case !keyMatches(x.Key.Hash, m.Index(x.Name).Def().Key.Hash) || !keyMatches(x.Key.Range, m.Index(x.Name).Def().Key.Range):
+			add("index "+x.Name, fmt.Sprintf("its key is %s by the description of the table, and %s by its mapping", source.KeyText(x.Key), source.KeyText(m.Index(x.Name).Def().Key)))
 		case projectsLess(spec.Source.GSIs[i], x):
 			add("index "+x.Name, fmt.Sprintf("it projects %s by the description of the table, and %s by its mapping: a query of it lacks attributes",
 				projectionText(x.Projection, x.Include), projectionText(spec.Source.GSIs[i].Projection, spec.Source.GSIs[i].Include)))
 		}
 	}
-	if expiry := t.TTL; expiry != "" && spec.Source.TTL == nil {
+	switch expiry, by := t.TTL, spec.Source.TTL; {
+	case expiry == "":
+	case by == nil:
 		add("time to live by "+expiry, "the description of the table has it, and its mapping does not (source.ttl): no item expires")
+	case by.Attribute != expiry:
+		add("time to live by "+expiry, fmt.Sprintf("the description of the table has it, and by its mapping items expire by %s (source.ttl)", by.Attribute))
 	}
 	return left
 }
-
-// names are the key's attributes.
-func names(k lens.KeySchema) [2]string { return [2]string{k.Hash.Name, k.Range.Name} }
 
 // projectsLess reports whether entries of g lack attributes that those of x have.
 func projectsLess(g mapfile.GSI, x source.Index) bool {
