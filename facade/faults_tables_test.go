@@ -293,6 +293,14 @@ func TestFaultD17_ThroughputWhileUpdating(t *testing.T) {
 	})
 }
 
+// A definition that comes twice is named, where an index has it too.
+func TestFaultA4_DuplicateDefinitions(t *testing.T) {
+	t.Parallel()
+	refuses(t, newTestServer(t), "CreateTable", `{"TableName": "other", "BillingMode": "PAY_PER_REQUEST", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+		"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}, {"AttributeName": "ik", "AttributeType": "S"}, {"AttributeName": "ik", "AttributeType": "N"}],
+		"GlobalSecondaryIndexes": [{"IndexName": "by-ik", "KeySchema": [{"AttributeName": "ik", "KeyType": "HASH"}], "Projection": {"ProjectionType": "ALL"}}]}`, "ValidationException: Attribute Name is duplicated: ik")
+}
+
 // The words of AWS about tables.
 func TestFaultD24_Tables(t *testing.T) {
 	t.Parallel()
@@ -305,7 +313,6 @@ func TestFaultD24_Tables(t *testing.T) {
 		twice   = `"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}, {"AttributeName": "ik", "AttributeType": "S"}, {"AttributeName": "ik", "AttributeType": "N"}]`
 	)
 	refuses(t, s, "CreateTable", head+`"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}, {"AttributeName": "id", "AttributeType": "N"}]}`, "ValidationException: Attribute Name is duplicated: id")
-	refuses(t, s, "CreateTable", head+twice+`, "GlobalSecondaryIndexes": [`+index+`]}`, "ValidationException: Attribute Name is duplicated: ik") // A4
 	refuses(t, s, "UpdateTable", `{"TableName": "plain", `+twice+`, "GlobalSecondaryIndexUpdates": [{"Create": `+index+`}]}`, "ValidationException: Attribute Name is duplicated: ik")
 	refuses(t, s, "UpdateTable", `{"TableName": "plain", "GlobalSecondaryIndexUpdates": [{"Create": `+index+`}]}`, invalid+"AttributeDefinitions is not specified for index: by-ik")
 	refuses(t, s, "UpdateTable", `{"TableName": "plain", "AttributeDefinitions": [{"AttributeName": "ik", "AttributeType": "S"}], "GlobalSecondaryIndexUpdates": [{"Create": `+index+`, "Delete": {"IndexName": "xyz"}}]}`,

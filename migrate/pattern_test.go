@@ -485,3 +485,25 @@ func writeTo(t *testing.T, dir, name, text string) {
 		t.Fatal(err)
 	}
 }
+
+// A failing pattern says how many items were wanted, whichever way they are: listed,
+// counted, or those of the other door.
+func TestFaultM14_PatternsTellHowManyAreWanted(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string]string{
+		"id: p\n" + queryA + "expect: {items: []}":                                    "2 items, want 0",
+		"id: p\n" + queryA + "expect: {items: [{}]}\nequal: {as: count}":              "want 1 item, got 2 items",
+		"id: p\n" + queryA + "bigtable: {read: {prefix: \"a#\"}}\nexpect: {count: 3}": "want 3 items, got 2 items",
+		"id: p\n" + queryA + "bigtable: {read: {keys: [\"a#1\"]}}\nexpect: {}":        "1 item, want 2",
+	} {
+		r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(patternFixture(pattern)), VerifyOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(r.Failures, func(f report.Failure) bool {
+			return f.Kind == report.PatternDiffers && strings.Contains(f.String(), want)
+		}) {
+			t.Errorf("%s\ngives %v, want a difference that says %q", pattern, r.Failures, want)
+		}
+	}
+}

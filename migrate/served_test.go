@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +16,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -286,5 +292,94 @@ func TestFaultM3_LoadedAnew(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A row that cannot be read fails a scan over HTTP with an answer that names the row and
+// the attribute, and takes no read of another item with it.
+func TestFaultM4_UnreadableRowOverHTTP(t *testing.T) {
+	t.Parallel()
+	conn := newBigtableServer(t)
+	m := mappingOf(t, servedMapping)
+	if _, err := Load(t.Context(), conn, servedExport(t, 3), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}}); err != nil {
+		t.Fatal(err)
+	}
+	door, err := facade.New(t.Context(), facade.Options{Conn: conn, Mappings: []*mapping.Mapping{m}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = door.Close() })
+	change(t, conn, "t", "i0001", setCell("a", "n", 4102444800000000, "no number"))
+	server := httptest.NewServer(door)
+	t.Cleanup(server.Close)
+	for _, c := range []struct {
+		operation, body string
+		status          int
+		want            []string
+	}{
+		{"Scan", `{"TableName": "Tee"}`, http.StatusBadRequest, []string{`i0001`, `attribute \"n\"`}},
+		{"GetItem", `{"TableName": "Tee", "Key": {"id": {"S": "i0001"}}}`, http.StatusBadRequest, []string{`i0001`, `attribute \"n\"`}},
+		{"GetItem", `{"TableName": "Tee", "Key": {"id": {"S": "i0002"}}}`, http.StatusOK, []string{`"i0002"`}},
+	} {
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		q.Header.Set("X-Amz-Target", "DynamoDB_20120810."+c.operation)
+		q.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=x")
+		q.Header.Set("X-Amz-Date", "20260101T000000Z")
+		answer, err := server.Client().Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != c.status {
+			t.Errorf("%s %s: status %d, want %d: %s", c.operation, c.body, answer.StatusCode, c.status, text)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s %s: %s, want %s in it", c.operation, c.body, text, want)
+			}
+		}
+	}
+}
+
+// What writes past a door follows no index: verification names the row that was
+// written, and an entry of an index only where the index's own table was.
+func TestVerify_NativeWritesAndIndexes(t *testing.T) {
+	t.Parallel()
+	conn := newBigtableServer(t)
+	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, servedMapping)}}
+	if _, err := Load(t.Context(), conn, servedExport(t, 3), LoadOptions{Common: o}); err != nil {
+		t.Fatal(err)
+	}
+	tables := func() []string {
+		r, err := Verify(t.Context(), conn, OfSource(servedExport(t, 3)), VerifyOptions{Common: o, Stored: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, f := range r.Failures {
+			all = append(all, f.Table)
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	change(t, conn, "t", "i0001", setCell("a", "g", 4102444800000000, "other"))
+	if got, want := tables(), []string{"t"}; !slices.Equal(got, want) {
+		t.Errorf("after a write to an item: differences in %q, want %q", got, want)
+	}
+	entry, err := (*layout.Mapping)(o.Mappings[0]).Index("G").Locate(attr.Item{"id": attr.String("i0002"), "g": attr.String("g2")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(t, conn, "t__G", string(entry.Row), deleteRow())
+	if got, want := tables(), []string{"t", "t__G"}; !slices.Equal(got, want) {
+		t.Errorf("after a write to the index: differences in %q, want %q", got, want)
 	}
 }

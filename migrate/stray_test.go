@@ -9,30 +9,32 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// A plan tells of rows that are those of two rules, with an example of the data; under
-// joiner auto there are none, and it tells why.
-func TestFaultM6_PlanTellsOfRowsOfTwoRules(t *testing.T) {
-	t.Parallel()
-	const text = `apiVersion: migration/v1
+const strayMapping = `apiVersion: migration/v1
 source: {table: Orgs, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {Name: S}}
 target: {table: orgs, joiner: JOINER, families: {o: {}, u: {}, _t: {}}}
 rules:
 - {name: org, when: {PK: "ORG#{o}", SK: ORG}, row: ["{o}"], put: [{attr: "*", cell: "o:{attr}"}]}
 - {name: user, when: {PK: "ORG#{o}", SK: "USER#{u}"}, row: ["{o}", u, "{u}"], put: [{attr: "*", cell: "u:{attr}"}]}
 `
-	const items = `{"Item":{"PK":{"S":"ORG#acme"},"SK":{"S":"ORG"}}}
+
+const strayItems = `{"Item":{"PK":{"S":"ORG#acme"},"SK":{"S":"ORG"}}}
 {"Item":{"PK":{"S":"ORG#acme"},"SK":{"S":"USER#bob"}}}
 {"Item":{"PK":{"S":"ORG#acme#u#bob"},"SK":{"S":"ORG"}}}
 `
+
+// A plan tells of rows that are those of two rules, with an example of the data; under
+// joiner auto there are none, and it tells why.
+func TestFaultM6_PlanTellsOfRowsOfTwoRules(t *testing.T) {
+	t.Parallel()
 	for joiner, want := range map[string]string{
 		"escaped('#')": `table Orgs: 1 item of rule org in rows that are also those of items of rule user: item {"PK":{"S":"ORG#acme#u#bob"},"SK":{"S":"ORG"}} is in row acme#u#bob, where item {"PK":{"S":"ORG#acme"},"SK":{"S":"USER#bob"}} would be (joiner auto, or escaped-all('#'), keeps them apart)`,
 		"auto":         "",
 	} {
-		m, err := mapping.Load("mapping.yaml", []byte(strings.Replace(text, "JOINER", joiner, 1)))
+		m, err := mapping.Load("mapping.yaml", []byte(strings.Replace(strayMapping, "JOINER", joiner, 1)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		src, err := source.OpenFS(fstest.MapFS{"Orgs": {Data: []byte(items)}}, "Orgs", source.Options{})
+		src, err := source.OpenFS(fstest.MapFS{"Orgs": {Data: []byte(strayItems)}}, "Orgs", source.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,6 +47,38 @@ rules:
 		}
 		if joiner == "auto" && !strings.Contains(plan.Text(), "escaped-all('#')\n") {
 			t.Errorf("joiner auto: the plan does not tell what it comes to:\n%s", plan.Text())
+		}
+	}
+}
+
+// Lint tells of them too, with the item and its row, and of none under a joiner that
+// keeps them apart.
+func TestFaultM6_LintTellsOfRowsOfTwoRules(t *testing.T) {
+	t.Parallel()
+	for joiner, want := range map[string]string{
+		"escaped('#')":     `the row of an item of rule org is also that of item {"PK":{"S":"ORG#acme"},"SK":{"S":"USER#bob"}}, of rule user`,
+		"escaped-all('#')": "",
+	} {
+		o := Common{Mappings: []*mapping.Mapping{mappingOf(t, strings.Replace(strayMapping, "JOINER", joiner, 1))}}
+		src, err := source.OpenFS(fstest.MapFS{"Orgs": {Data: []byte(strayItems)}}, "Orgs", source.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Lint(t.Context(), OfSource(src), LintOptions{Common: o})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range r.Lint.Findings {
+			if strings.Contains(f.Message, "is also that of item") {
+				got = append(got, f.Message)
+				if f.Item != `{"PK":{"S":"ORG#acme#u#bob"},"SK":{"S":"ORG"}}` || !strings.Contains(f.Row, "acme#u#bob") {
+					t.Errorf("joiner %s: the finding is of item %s in row %s", joiner, f.Item, f.Row)
+				}
+			}
+		}
+		if strings.Join(got, "\n") != want {
+			t.Errorf("joiner %s: lint says %q, want %q", joiner, got, want)
 		}
 	}
 }
