@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -32,7 +36,7 @@ func (c *inferCommand) Validate(args *kong.Context) error {
 
 // Help is the long help of the command.
 func (*inferCommand) Help() string {
-	return `Reads all of an input and proposes a mapping that loses nothing: one row per item, types by majority, families for sets and maps, a joiner that all keys allow. With --mapping it completes one that is there: each rule with "*" gets a schema, the attributes that its items have. Each choice is printed with its reason. The mapping is a file to start from; verify proves it. What the data does not show, such as a key that the input does not declare, is a guess, with a warning. Exits 0 when there is a mapping, 2 when the input is at fault, 3 when the machine is.`
+	return `Reads all of an input and proposes a mapping that loses nothing: one row per item, types by majority, families for sets and maps, a joiner that all keys allow. With --mapping it completes one that is there: each rule with "*" gets a schema, the attributes that its items have; faults of the file that this mends do not stop it, and the first is told. Each choice is printed with its reason. The mapping is a file to start from; verify proves it. What the data does not show, such as a key that the input does not declare, is a guess, with a warning. Exits 0 when there is a mapping, 2 when the input is at fault, 3 when the machine is.`
 }
 
 // Run infers and writes the mappings.
@@ -43,6 +47,10 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 		given.Mapping = []string{c.Mapping}
 	}
 	src, mappings, err := c.open(given)
+	faulty, ok := errors.AsType[*mapping.SpecError](err)
+	if ok { // may be mended by what is to be inferred
+		mappings, src, err = c.openFaulty(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -75,6 +83,9 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 	if c.Output == "" {
 		choices = p.stderr
 	}
+	if faulty != nil {
+		all[0].Warnings = append(all[0].Warnings, fmt.Sprintf("%s had faults, which the schemas of its rules mend: the first was %v", c.Mapping, faulty))
+	}
 	files := mappingFiles{}
 	texts := make([][]byte, len(all))
 	for i, found := range all {
@@ -101,6 +112,25 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 		}
 	}
 	return files.write("--output")
+}
+
+// openFaulty opens the source with a mapping file that fault is wrong with, as far as
+// the file says which items its rules take. Else fault is the error.
+func (c *inferCommand) openFaulty(fault error) ([]*mapping.Mapping, *source.Source, error) {
+	text, err := os.ReadFile(c.Mapping)
+	if err != nil {
+		return nil, nil, fault
+	}
+	spec, err := mapfile.Read(c.Mapping, text, os.DirFS(filepath.Dir(c.Mapping)))
+	if err != nil {
+		return nil, nil, fault
+	}
+	m, err := layout.Matching(spec)
+	if err != nil {
+		return nil, nil, fault
+	}
+	src, _, err := c.open(mappingFlags{})
+	return []*mapping.Mapping{(*mapping.Mapping)(m)}, src, err
 }
 
 type planCommand struct {

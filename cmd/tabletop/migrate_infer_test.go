@@ -48,6 +48,36 @@ rules:
 	}
 }
 
+// infer --mapping completes a file with a fault that the schemas of the rules mend, and
+// says so.
+func TestFaultM8_InferMendsAMapping(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	items := writeFile(t, dir, "items.jsonl", `{"PK":{"S":"p"},"SK":{"S":"A"},"x":{"S":"1"}}
+{"PK":{"S":"p"},"SK":{"S":"v0"},"y":{"N":"1"}}
+{"PK":{"S":"p"},"SK":{"S":"v1"},"y":{"N":"1"}}
+`)
+	given := writeFile(t, dir, "m.yaml", `apiVersion: migration/v1
+source: {table: T, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {x: S, y: N}, gsis: [{name: G, hash: x, projection: ALL}]}
+target: {table: t, families: {a: {}, v: {}, _t: {}}}
+rules:
+- {name: a, when: {SK: A}, row: [a, "{PK}"], put: [{attr: "*", cell: "a:{attr}"}]}
+- {name: doc, when: {SK: "v{n:ver}"}, latest: v0, row: [doc, "{PK}"], put: [{attr: "*", cell: "v:{attr}", ts: "{n}"}]}
+`)
+	const fault = "the index entries of copies would not follow the versions (rule doc)"
+	if out, code := tabletop(t, "migrate", "plan", items, "--mapping", given); code != exitBadInput || !strings.Contains(out, fault) {
+		t.Fatalf("plan of a mapping with a fault: exit %d\n%s", code, out)
+	}
+	done := filepath.Join(dir, "done.yaml")
+	out, code := tabletop(t, "migrate", "infer", items, "--mapping", given, "-o", done)
+	if code != exitEqual || !strings.Contains(out, "warning: "+given+" had faults, which the schemas of its rules mend") || !strings.Contains(out, fault) {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	if out, code := tabletop(t, "migrate", "verify", items, "--mapping", done); code != exitEqual {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
 // Durations of flags may be in days.
 func TestFaultM9_FlagsInDays(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ type reverseCommand struct {
 	Table      string   `help:"Take only this table, named as in DynamoDB or as in Bigtable." placeholder:"NAME"`
 	Output     string   `required:"" short:"o" help:"The folder to write AWSDynamoDB/EXPORT into." placeholder:"DIR"`
 	ExportTime string   `help:"The time that the export states; rows that are loaded from it get this timestamp. load is the time of the load, as it was recorded: the rows are then the same again. Default: now." placeholder:"RFC3339|load"`
-	Partial    bool   `help:"Export what the mapping can read, though there are rows that it cannot: they are named, and the exit code is 1. Default: such a table is not exported."`
+	Partial    bool     `help:"Export what the mapping can read, though there are rows that it cannot: they are named, and the exit code is 1. Default: such a table is not exported."`
 	connectFlags
 }
 
