@@ -95,7 +95,7 @@ func TestFaultB2_NodesAllocated(t *testing.T) {
 
 // The etag of a policy that was never set, and its version: the tests of the
 // Python client against the service.
-func TestTrap164_EmptyPolicy(t *testing.T) {
+func TestFaultB9_Trap164_EmptyPolicy(t *testing.T) {
 	t.Parallel()
 	e := newTable(t)
 	for resource, service := range map[string]policies{testTable: e.admin, testInstance: e.instances()} {

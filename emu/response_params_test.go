@@ -209,7 +209,7 @@ func TestFaultB4_LocationInTrailer(t *testing.T) {
 // A call to what does not exist is answered by no cluster: the metrics tests of
 // the Java client want it in the zone "global" of the cluster "<unspecified>",
 // which is what clients make of no location.
-func TestTrap169_NoLocation(t *testing.T) {
+func TestFaultB5_Trap169_NoLocation(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
 	e.createTable("gone", "f")
