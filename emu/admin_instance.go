@@ -373,6 +373,8 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 			if schema.Protected(t) {
 				return refusal.Protected(t.Name, "DeleteInstance")
 			}
+		}
+		for _, t := range tables {
 			if err := checkNoStream(t, "DeleteInstance"); err != nil {
 				return err
 			}

@@ -3,11 +3,14 @@ package emu
 import (
 	"strings"
 	"testing"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"cloud.google.com/go/iam/apiv1/iampb"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -313,5 +316,18 @@ func TestDeleteInstance_Protected(t *testing.T) {
 	wantCode(t, err, codes.FailedPrecondition)
 	if after := storeText(t, e.db); after != before {
 		t.Errorf("a refused DeleteInstance changes\n%s\nto\n%s", before, after)
+	}
+	// Each check is of all tables: a stream of the first is no reason before the
+	// protection of the second.
+	if _, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{
+		Table:      &btapb.Table{Name: parent + "/tables/a", ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(24 * time.Hour)}},
+		UpdateMask: mask("change_stream_config"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.instances().DeleteInstance(e.ctx(), &btapb.DeleteInstanceRequest{Name: parent})
+	wantCode(t, err, codes.FailedPrecondition)
+	if text := status.Convert(err).Message(); !strings.Contains(text, parent+"/tables/b") || strings.Contains(text, "stream") {
+		t.Errorf("%q does not name the protected table first", text)
 	}
 }
