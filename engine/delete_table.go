@@ -26,20 +26,16 @@ const (
 type keepDeletedBounds struct {
 	age    time.Duration
 	bytes  int64 // below 0 is no bound
-	tables int   // 0 is no bound
+	tables int   // below 0 is no bound
 }
 
 // keepDeleted settles the bounds of Options.
 func (o *Options) keepDeleted() keepDeletedBounds {
-	k := keepDeletedBounds{age: cmp.Or(o.KeepDeleted, keepDeleted), bytes: o.KeepDeletedBytes}
-	switch {
-	case k.bytes != 0:
-	case o.Dir != "":
-		k.bytes = -1
-	default:
-		k.bytes, k.tables = keepDeletedBytes, keepDeletedTables
+	k := keepDeletedBounds{age: keepDeleted, bytes: keepDeletedBytes, tables: keepDeletedTables}
+	if o.Dir != "" {
+		k.bytes, k.tables = -1, -1
 	}
-	return k
+	return keepDeletedBounds{cmp.Or(o.KeepDeleted, k.age), cmp.Or(o.KeepDeletedBytes, k.bytes), cmp.Or(o.KeepDeletedTables, k.tables)}
 }
 
 // DeleteTable permanently removes the table and all its rows, or returns
@@ -53,10 +49,10 @@ func (tx *CatalogTx) DeleteTable(name string) error {
 }
 
 // SoftDeleteTable removes the table, or returns ErrTableNotFound. Until
-// Options.KeepDeleted has passed, or the bound of Options.KeepDeletedBytes is
-// met, UndeleteTable brings it back as it was. The first RunGC after that time
-// frees its space, that bound frees it at once. A table created later under its
-// name is a new, empty table.
+// Options.KeepDeleted has passed, or a bound of Options.KeepDeletedBytes and
+// KeepDeletedTables is met, UndeleteTable brings it back as it was. The first RunGC
+// after that time frees its space, those bounds free it at once. A table created
+// later under its name is a new, empty table.
 func (tx *CatalogTx) SoftDeleteTable(name string) error {
 	if err := tx.check(); err != nil {
 		return err
@@ -83,7 +79,7 @@ func (d *DB) dropOldest(c *catalog) {
 		if k.bytes >= 0 && bytes <= k.bytes {
 			bytes += d.tableBytes(id)
 		}
-		if k.bytes >= 0 && bytes > k.bytes || k.tables > 0 && n >= k.tables {
+		if k.bytes >= 0 && bytes > k.bytes || k.tables >= 0 && n >= k.tables {
 			delete(c.deleted, id)
 		}
 	}

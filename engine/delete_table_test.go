@@ -89,15 +89,28 @@ func TestFaultB11_DeletedTablesAreBounded(t *testing.T) {
 		}
 	}
 
-	// However small they are, there are at most a hundred in memory.
-	for dir, want := range map[string]int{"": keepDeletedTables, t.TempDir(): keepDeletedTables + 20} {
-		d := openTest(t, Options{Now: c.Now, Dir: dir, NoSync: true})
-		for i := range keepDeletedTables + 20 {
+	// However small they are, there are at most a hundred in memory, or as many as
+	// is said, whatever they may take.
+	const deleted = keepDeletedTables + 20
+	for _, tc := range []struct {
+		options Options
+		want    int
+	}{
+		{Options{}, keepDeletedTables},
+		{Options{KeepDeletedBytes: -1}, keepDeletedTables},
+		{Options{KeepDeletedTables: 7}, 7},
+		{Options{KeepDeletedTables: -1}, deleted},
+		{Options{Dir: t.TempDir()}, deleted},
+		{Options{Dir: t.TempDir(), KeepDeletedTables: 7}, 7},
+	} {
+		tc.options.Now, tc.options.NoSync = c.Now, true
+		d := openTest(t, tc.options)
+		for i := range deleted {
 			fillAndDelete(t, d, fmt.Sprintf("t%03d", i), 0)
 		}
 		got := d.DeletedTables("")
-		if len(got) != want || got[len(got)-1].Table.Name != fmt.Sprintf("t%03d", keepDeletedTables+19) {
-			t.Errorf("%d tables can be undeleted, want %d", len(got), want)
+		if len(got) != tc.want || got[len(got)-1].Table.Name != fmt.Sprintf("t%03d", deleted-1) {
+			t.Errorf("%+v: %d tables can be undeleted, want %d", tc.options, len(got), tc.want)
 		}
 	}
 }

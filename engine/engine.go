@@ -82,9 +82,11 @@ type Options struct {
 	// together: when a table is deleted, the oldest are removed for
 	// good until the others take no more, that table itself if it alone is
 	// larger. What has not been written to files yet is not counted. Default: in
-	// memory 128 MiB, and no more than 100 tables; no bound with a Dir. Below 0
-	// there is none.
+	// memory 128 MiB; no bound with a Dir. Below 0 there is none.
 	KeepDeletedBytes int64
+	// KeepDeletedTables is how many tables can be undeleted, the newest. Default: in
+	// memory 100; no bound with a Dir. Below 0 there is none.
+	KeepDeletedTables int
 	// BackupBytes is how much the backups may take together, in keys and values:
 	// one that would take more is refused. Default: in memory 4 GiB; no bound with
 	// a Dir. Below 0 there is none.

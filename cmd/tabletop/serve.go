@@ -94,6 +94,7 @@ type serveCommand struct {
 	TTLInterval time.Duration  `name:"ttl-interval" help:"How often expired DynamoDB items are deleted. Default: ${default}." default:"1m" placeholder:"DURATION"`
 	Grace       time.Duration  `help:"How long a stop waits for requests in flight; a second Ctrl-C stops at once. Default: ${default}." default:"5s" placeholder:"DURATION"`
 	KeepDeleted *int64         `name:"keep-deleted" help:"How many MiB of deleted tables are kept for UndeleteTable, for 7 days at most; the oldest go first. Default: 128 in memory, all with --data." placeholder:"MIB"`
+	KeepTables  *int           `name:"keep-deleted-tables" help:"How many deleted tables are kept for UndeleteTable; the oldest go first. Default: 100 in memory, all with --data." placeholder:"N"`
 	BackupBytes *int64         `name:"backup-bytes" help:"How many MiB backups may take together; one that would take more is refused. Default: 4096 in memory, any with --data." placeholder:"MIB"`
 	AdminDelay  time.Duration  `name:"admin-delay" help:"How long operations of Bigtable's administration are under way, and what they make CREATING. Default: no time." placeholder:"DURATION"`
 	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
@@ -139,12 +140,15 @@ func (c *serveCommand) Validate() error {
 			return errors.New("--target and --bigtable exclude each other: the target is the Bigtable door")
 		case c.DynamoDB == off:
 			return errors.New("--target serves the DynamoDB door, which --dynamodb turns off")
-		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.BackupBytes != nil || c.Limits != "" || c.AdminDelay != 0:
-			return errors.New("--target excludes --gc, --gc-interval, --keep-deleted, --backup-bytes, --admin-delay and --limits: those are matters of the target")
+		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.KeepTables != nil || c.BackupBytes != nil || c.Limits != "" || c.AdminDelay != 0:
+			return errors.New("--target excludes --gc, --gc-interval, --keep-deleted, --keep-deleted-tables, --backup-bytes, --admin-delay and --limits: those are matters of the target")
 		}
 	}
 	if c.KeepDeleted != nil && (*c.KeepDeleted < 0 || *c.KeepDeleted > math.MaxInt64>>20) {
 		return fmt.Errorf("--keep-deleted: %d is not a number of MiB", *c.KeepDeleted)
+	}
+	if c.KeepTables != nil && *c.KeepTables < 1 {
+		return fmt.Errorf("--keep-deleted-tables: %d is not a number of tables from 1", *c.KeepTables)
 	}
 	if c.BackupBytes != nil && (*c.BackupBytes < 0 || *c.BackupBytes > math.MaxInt64>>20) {
 		return fmt.Errorf("--backup-bytes: %d is not a number of MiB", *c.BackupBytes)
@@ -298,6 +302,9 @@ func (s *serving) openBigtable(ctx context.Context) (grpc.ClientConnInterface, e
 	options := engine.Options{Dir: c.Data, Now: s.clock.Now, Logger: s.logger, EagerGC: c.GC == gcEager}
 	if c.KeepDeleted != nil {
 		options.KeepDeletedBytes = max(1, *c.KeepDeleted<<20) // 0 is the default
+	}
+	if c.KeepTables != nil {
+		options.KeepDeletedTables = *c.KeepTables
 	}
 	if c.BackupBytes != nil {
 		options.BackupBytes = max(1, *c.BackupBytes<<20) // 0 is the default
