@@ -198,6 +198,36 @@ func TestFaultD25_PageOverhead(t *testing.T) {
 	}
 }
 
+// A page of an index that has a sort key of its own counts that one (belief), not the
+// table's: to the byte.
+func TestFaultD25_PageOverheadOfGlobalIndex(t *testing.T) {
+	t.Parallel()
+	for last, want := range map[int]int{98_399: 10, 98_400: 9} {
+		s := newTestServer(t)
+		must(t, s, "CreateTable", `{"TableName": "pairs", "BillingMode": "PAY_PER_REQUEST",
+			"AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "N"}, {"AttributeName": "rk", "AttributeType": "S"}],
+			"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+			"GlobalSecondaryIndexes": [{"IndexName": "by-rk", "Projection": {"ProjectionType": "ALL"},
+				"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "rk", "KeyType": "RANGE"}]}]}`)
+		put := func(i, bytes int) {
+			must(t, s, "PutItem", fmt.Sprintf(`{"TableName": "pairs", "Item": {"pk": {"S": "0123456789"}, "sk": {"N": "%d"}, "rk": {"S": "%0200d"}, "v": {"S": "%s"}}}`, i, i, strings.Repeat("x", bytes)))
+		}
+		// An item counts 2, 20 beside v, and 18 and its sort key for each block of 3,072
+		// bytes begun: eight of 110,022 + 36 x 218, and of 98,422 + 33 x 218 to be 1 MB.
+		for i := 11; i < 19; i++ {
+			put(i, 110_000)
+		}
+		put(19, last)
+		put(20, 1)
+		for read, want := range map[string]int{`"IndexName": "by-rk"`: want, `"ConsistentRead": true`: 10} {
+			page := decodePage(t, must(t, s, "Query", `{"TableName": "pairs", "KeyConditionExpression": "pk = :p", "ExpressionAttributeValues": {":p": {"S": "0123456789"}}, `+read+`}`))
+			if page.Count != want {
+				t.Errorf("%s, the ninth item of %d bytes: %d items, want %d", read, last, page.Count, want)
+			}
+		}
+	}
+}
+
 // What does not fit into 16 MB comes back, and can be asked for as it is.
 func TestBatchGetItem_UnprocessedKeys(t *testing.T) {
 	t.Parallel()
