@@ -1,6 +1,7 @@
 package bombs
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -102,7 +103,7 @@ func TestFaultB11_HeapAfterLargeReads(t *testing.T) {
 				}
 			}
 		}
-		if err != io.EOF || read != rows*rowBytes {
+		if !errors.Is(err, io.EOF) || read != rows*rowBytes {
 			return fmt.Errorf("%d bytes of rows are read: %w", read, err)
 		}
 		for operation, body := range map[string]string{
