@@ -6,8 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -206,14 +204,7 @@ func (c *catalog) backupTable(name string) (*table, error) {
 }
 
 func (c *catalog) backupsUnder(prefix string) []*Backup {
-	var out []*Backup
-	for name, b := range c.backups {
-		if strings.HasPrefix(name, prefix) {
-			out = append(out, &b.shown)
-		}
-	}
-	slices.SortFunc(out, func(a, b *Backup) int { return cmp.Compare(a.Name, b.Name) })
-	return out
+	return shownUnder(c.backups, prefix, func(b *backup) *Backup { return &b.shown })
 }
 
 // backupIDs returns the ids that are those of backups or that are copied to.

@@ -2,11 +2,11 @@ package engine
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -162,16 +162,42 @@ func (c *catalog) table(name string) (*table, error) {
 	return t, nil
 }
 
-// under returns the tables whose name starts with prefix, sorted by name.
-func (c *catalog) under(prefix string) []*Table {
-	var ts []*Table
-	for name, t := range c.tables {
-		if strings.HasPrefix(name, prefix) {
-			ts = append(ts, &t.def)
+// all are the tables, with those that can be undeleted.
+func (c *catalog) all() iter.Seq[*table] {
+	return func(yield func(*table) bool) {
+		for _, t := range c.tables {
+			if !yield(t) {
+				return
+			}
+		}
+		for _, x := range c.deleted {
+			if !yield(x.t) {
+				return
+			}
 		}
 	}
-	slices.SortFunc(ts, func(a, b *Table) int { return cmp.Compare(a.Name, b.Name) })
-	return ts
+}
+
+// under returns the tables whose name starts with prefix, sorted by name.
+func (c *catalog) under(prefix string) []*Table {
+	return shownUnder(c.tables, prefix, func(t *table) *Table { return &t.def })
+}
+
+// shownUnder returns what is shown of those whose name starts with prefix, sorted
+// by name.
+func shownUnder[T, U any](byName map[string]T, prefix string, shown func(T) U) []U {
+	var names []string
+	for name := range byName {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var out []U
+	for _, name := range names {
+		out = append(out, shown(byName[name]))
+	}
+	return out
 }
 
 // cloneTable returns a deep copy.

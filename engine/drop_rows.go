@@ -3,6 +3,9 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
 )
 
 // DropRows removes the rows of span, all of them or none, even across a crash.
@@ -41,15 +44,19 @@ func dropUnrecorded(d *DB, table string, span Span) (recorded bool, err error) {
 	if bytes.Compare(lower, upper) >= 0 {
 		return false, nil
 	}
-	b := d.pebble.NewBatch()
+	return false, commitDrop(d, d.pebble.NewBatch(), lower, upper)
+}
+
+// commitDrop removes the rows between two keys, in one commit with what b holds.
+func commitDrop(d *DB, b *pebble.Batch, lower, upper []byte) error {
 	if err := b.DeleteRange(lower, upper, nil); err != nil {
-		return false, err
+		return errors.Join(err, b.Close())
 	}
 	if err := d.commit(b); err != nil {
-		return false, err
+		return err
 	}
 	d.background.Go(func() { reclaim(d, lower, upper) }) // who drops need not wait for it
-	return false, nil
+	return nil
 }
 
 // reclaim sees to it that the space of keys that were dropped comes back. A

@@ -104,36 +104,17 @@ func (x *rowDrop) begin(upper []byte) (done bool, err error) {
 	}
 	lower := x.next
 	b := d.pebble.NewBatch()
-	defer func() {
-		if b != nil {
-			_ = b.Close()
-		}
-	}()
-	first := d.journal.last() + 1
-	x.first = first
+	x.first = d.journal.last() + 1
 	if err := x.piece(b, upper); err != nil {
-		return false, err
-	}
-	if x.next != nil {
-		value, err := json.Marshal(dropRecord{Table: x.t.def.ID, First: first})
-		if err == nil {
-			err = b.Set(catalogKey(catalogDrop, ""), value, nil)
-		}
-		if err != nil {
-			return false, err
-		}
-	} else if err := b.DeleteRange(lower, upper, nil); err != nil {
-		return false, err
-	}
-	all := b
-	b = nil
-	if err := d.commit(all); err != nil {
-		return false, err
+		return false, errors.Join(err, b.Close())
 	}
 	if x.next == nil {
-		d.background.Go(func() { reclaim(d, lower, upper) })
+		return true, commitDrop(d, b, lower, upper)
 	}
-	return x.next == nil, nil
+	if err := setJSON(b, catalogKey(catalogDrop, ""), dropRecord{Table: x.t.def.ID, First: x.first}); err != nil {
+		return false, errors.Join(err, b.Close())
+	}
+	return false, d.commit(b)
 }
 
 // rest drops the rows, of which begin has recorded the first.
@@ -176,14 +157,10 @@ func (x *rowDrop) recordRest(upper []byte) error {
 	}
 	lower, _ := spanBounds(nil, nil, x.t.def.ID, x.span)
 	b := d.pebble.NewBatch()
-	if err := errors.Join(b.DeleteRange(lower, upper, nil), b.Delete(catalogKey(catalogDrop, ""), nil)); err != nil {
+	if err := b.Delete(catalogKey(catalogDrop, ""), nil); err != nil {
 		return errors.Join(err, b.Close())
 	}
-	if err := d.commit(b); err != nil {
-		return err
-	}
-	d.background.Go(func() { reclaim(d, lower, upper) })
-	return nil
+	return commitDrop(d, b, lower, upper)
 }
 
 // barrier returns the last number, all up to which are in the store or will never

@@ -215,7 +215,7 @@ func (j *journal) watch(table uint32, w *watch.Watcher) {
 func (j *journal) unwatch(table uint32, w *watch.Watcher) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.watchers[table].Remove(w); j.watchers[table].Len() == 0 {
+	if j.watchers[table].Remove(w) {
 		delete(j.watchers, table)
 	}
 }

@@ -77,14 +77,7 @@ func (j *journal) load(c *catalog) error {
 		return fmt.Errorf("catalog: journals: %w", err)
 	}
 	trimmed := map[uint32]uint64{}
-	all := make([]*table, 0, len(c.tables)+len(c.deleted))
-	for _, t := range c.tables {
-		all = append(all, t)
-	}
-	for _, x := range c.deleted {
-		all = append(all, x.t)
-	}
-	for _, t := range all {
+	for t := range c.all() {
 		if t.journaled {
 			if trimmed[t.def.ID], err = j.loadOf(t, &state); err != nil {
 				return fmt.Errorf("journal of table %q: %w", t.def.Name, err)
@@ -161,15 +154,12 @@ func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, sett
 	var numbers []uint64
 	settle = func() { j.settle(numbers...) }
 	now := map[uint32]*table{}
-	for _, t := range next.tables {
+	for t := range next.all() {
 		now[t.def.ID] = t
-	}
-	for id, x := range next.deleted {
-		now[id] = x.t
 	}
 	begun := false
 	was := map[uint32]bool{}
-	each := func(t *table) error {
+	for t := range from.all() {
 		id := t.def.ID
 		was[id] = was[id] || t.journaled
 		switch t2 := now[id]; {
@@ -177,7 +167,9 @@ func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, sett
 		case t2 == nil || !t2.journaled:
 			ended = true
 			lower := appendJournalPrefix(nil, id)
-			return b.DeleteRange(lower, prefixEnd(bytes.Clone(lower)), nil)
+			if err := b.DeleteRange(lower, prefixEnd(bytes.Clone(lower)), nil); err != nil {
+				return ended, settle, err
+			}
 		default:
 			for i := range t.def.Families {
 				if f := &t.def.Families[i]; t2.live(f.Ordinal) == nil {
@@ -185,21 +177,10 @@ func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, sett
 					number, micros := j.take(id, nil, j.d.now)
 					numbers = append(numbers, number)
 					if err := p.add(b, number, micros); err != nil {
-						return err
+						return ended, settle, err
 					}
 				}
 			}
-		}
-		return nil
-	}
-	for _, t := range from.tables {
-		if err := each(t); err != nil {
-			return ended, settle, err
-		}
-	}
-	for _, x := range from.deleted {
-		if err := each(x.t); err != nil {
-			return ended, settle, err
 		}
 	}
 	for id, t := range now {
@@ -218,13 +199,8 @@ func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, sett
 
 // journaled tells whether a table has a journal.
 func (c *catalog) journaled() bool {
-	for _, t := range c.tables {
+	for t := range c.all() {
 		if t.journaled {
-			return true
-		}
-	}
-	for _, x := range c.deleted {
-		if x.t.journaled {
 			return true
 		}
 	}

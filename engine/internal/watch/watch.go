@@ -35,9 +35,6 @@ type Set struct {
 	reach [][]byte
 }
 
-// Len returns how many watchers there are.
-func (s *Set) Len() int { return len(s.list) }
-
 // Wake tells those whose range holds the key. Where ranges do not overlap it looks
 // at one of them.
 func (s *Set) Wake(key []byte) {
@@ -68,10 +65,11 @@ func (s *Set) Add(w *Watcher) {
 	s.settle()
 }
 
-// Remove removes a watcher.
-func (s *Set) Remove(w *Watcher) {
+// Remove removes a watcher; last tells that it was the last.
+func (s *Set) Remove(w *Watcher) (last bool) {
 	s.list = slices.DeleteFunc(s.list, func(x *Watcher) bool { return x == w })
 	s.settle()
+	return len(s.list) == 0
 }
 
 // settle works out reach.

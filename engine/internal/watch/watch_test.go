@@ -20,7 +20,9 @@ func TestSet(t *testing.T) {
 			all = append(all, w)
 		}
 		if len(all) > 1 && rapid.Bool().Draw(t, "remove") {
-			s.Remove(all[0])
+			if s.Remove(all[0]) {
+				t.Fatal("the first of several was the last")
+			}
 			all = all[1:]
 		}
 		k := key.Draw(t, "key")
