@@ -39,6 +39,7 @@
 //   - engine is the sorted storage on Pebble; exported for emu's callers, without
 //     a promise of stability.
 //   - engine/internal/memfs is the file system that a store in memory lives in,
+//     engine/internal/guardfs keeps errors of the disk from Pebble,
 //     engine/internal/watch tells readers of journals that there is more,
 //     engine/internal/keyset is what a call's mutations have deleted.
 //   - emu/internal/filter evaluates row filters, emu/internal/changes has the

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/tabletop-emu/tabletop/engine/internal/guardfs"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/race"
 )
@@ -198,7 +199,7 @@ type syncCounter struct {
 // Create implements vfs.FS.
 func (c syncCounter) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := c.FS.Create(name, category)
-	if err != nil || !isLog(name) {
+	if err != nil || !guardfs.IsLog(name) {
 		return f, err
 	}
 	return countedFile{f, c.logs}, nil

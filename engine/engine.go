@@ -44,6 +44,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/tabletop-emu/tabletop/engine/internal/guardfs"
 	"github.com/tabletop-emu/tabletop/engine/internal/memfs"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
@@ -294,10 +295,6 @@ type DB struct {
 	// write: it refuses everything from then on.
 	failure atomic.Pointer[error]
 
-	// opened tells that Pebble has the store: from then on errors of its files
-	// are failures.
-	opened atomic.Bool
-
 	// closed is set once; afterwards no call begins and open scans stop. The
 	// Pebble store goes when the calls under way and the open scans are done.
 	closed   atomic.Bool
@@ -367,18 +364,20 @@ func Open(o Options) (*DB, error) {
 			}
 		}
 	}
-	po.FS = guardFS{po.FS, d, vfs.NewMem()}
+	d.snapshotDir = po.FS.PathJoin(dir, "snapshots")
+	guard := guardfs.New(po.FS, guardfs.Store{Failed: d.failed, Fail: d.fail, Closing: d.life.Done(), Apart: d.snapshotDir})
+	po.FS = guard
 	if err := checkDir(dir, po.FS); err != nil {
 		return nil, d.abandon(fmt.Errorf("engine: open %s: %w", storeName(o.Dir), err))
 	}
-	d.fs, d.options, d.snapshotDir = po.FS, po, po.FS.PathJoin(dir, "snapshots")
+	d.fs, d.options = po.FS, po
 
 	p, err := pebble.Open(dir, po)
 	if err != nil {
 		return nil, d.abandon(fmt.Errorf("engine: open %s: %w", storeName(o.Dir), openError(err, dir, po.FS)))
 	}
 	d.pebble = p
-	d.opened.Store(true)
+	guard.Opened()
 	c, err := d.loadCatalog()
 	if err == nil {
 		err = d.journal.load(c)
@@ -471,7 +470,7 @@ func openError(err error, dir string, fs vfs.FS) error {
 	}
 	var logs []string
 	for _, name := range names {
-		if isLog(name) {
+		if guardfs.IsLog(name) {
 			logs = append(logs, fs.PathJoin(dir, name))
 		}
 		var format uint64

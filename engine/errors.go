@@ -1,6 +1,10 @@
 package engine
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/tabletop-emu/tabletop/engine/internal/guardfs"
+)
 
 // The package's errors, to be tested with errors.Is. Returned errors wrap one
 // of them and name the table, family or row concerned.
@@ -58,8 +62,8 @@ var (
 	// ErrNoSpace is returned by all calls once a file of the store could not be
 	// written because the disk is full. What was acknowledged is still there when
 	// the store is opened again.
-	ErrNoSpace = errors.New("the disk is full")
+	ErrNoSpace = guardfs.ErrNoSpace
 	// ErrLocked is returned by Open for a directory that another store has
 	// open, in this process or another.
-	ErrLocked = errors.New("data directory is in use")
+	ErrLocked = guardfs.ErrLocked
 )

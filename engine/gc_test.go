@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/tabletop-emu/tabletop/engine/internal/guardfs"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/faultdisk"
 )
@@ -26,7 +27,7 @@ func TestRunGC_Disk(t *testing.T) {
 	var syncs atomic.Int64
 	fs := faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		sync := op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo
-		if !sync || !isLog(op.Path) || !collecting.Load() {
+		if !sync || !guardfs.IsLog(op.Path) || !collecting.Load() {
 			return nil
 		}
 		syncs.Add(1)
