@@ -244,13 +244,13 @@ func (d *DB) replaceCatalog(b *pebble.Batch, next *catalog, o *pebble.WriteOptio
 	ended, settle, err := d.journal.change(b, d.catalog.Load(), next)
 	if err != nil {
 		_ = b.Close()
-		settle()
+		settle(false)
 		return err
 	}
 	if err := d.apply(b, o); err != nil {
 		return err
 	}
-	settle()
+	settle(true)
 	d.catalog.Store(next)
 	d.journal.wakeAll()
 	if ended {

@@ -75,7 +75,7 @@ func (j *journal) dropRows(ctx context.Context, name string, span Span) (again b
 		again, err = true, nil
 	}
 	if j.d.failed() == nil {
-		j.settle(x.numbers...)
+		j.settle(err == nil && !again, x.numbers...)
 	}
 	return again, err
 }

@@ -289,7 +289,7 @@ func (s *sweeper) collect() (bool, error) {
 		err = s.d.syncLog() // readers wait for it, not for the whole sweep's end
 	}
 	if err == nil || s.d.failed() == nil {
-		s.d.journal.settle(s.numbers...)
+		s.d.journal.settle(err == nil && same, s.numbers...)
 	}
 	s.numbers = s.numbers[:0]
 	return same, err

@@ -67,7 +67,7 @@ func (j *journal) settleTerms(table string, from, to Journal) (Journal, error) {
 			term.Since = from[reason].Since
 		default:
 			term.Since, _ = j.take(0, nil, j.d.now)
-			j.settle(term.Since)
+			j.settle(false, term.Since)
 		}
 	}
 	return to, nil
@@ -93,10 +93,14 @@ type journal struct {
 	// frontier is the last number before which, and at which, nothing is in
 	// flight; those after it are flight, from head on.
 	frontier uint64
-	flight   []flight
-	head     int
-	trimmed  map[uint32]uint64 // by table id: the last number that was trimmed
-	gaps     []journalGap
+	// kept is the last number up to frontier that is in the store. Those after it
+	// were for nothing: once the store is opened again others get them, so they are
+	// no position.
+	kept    uint64
+	flight  []flight
+	head    int
+	trimmed map[uint32]uint64 // by table id: the last number that was trimmed
+	gaps    []journalGap
 	// restores counts what Restore did: readers end with it.
 	restores uint64
 	watchers map[uint32]*watch.Set // by table id
@@ -105,6 +109,7 @@ type journal struct {
 // flight is a number that is or was in flight.
 type flight struct {
 	done   bool
+	kept   bool
 	table  uint32 // 0: it has no record
 	micros int64
 	row    []byte
@@ -128,17 +133,21 @@ func (j *journal) take(table uint32, row []byte, now func() time.Time) (number u
 	return j.number, j.micros
 }
 
-// settle tells that the records with the numbers are durable, or will never be
-// there.
-func (j *journal) settle(numbers ...uint64) {
+// settle tells that the numbers are durable, with what they were taken for, or,
+// if they are not kept, that this will never be there. What is to be kept can be
+// told again.
+func (j *journal) settle(kept bool, numbers ...uint64) {
 	if len(numbers) == 0 {
 		return
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, n := range numbers {
-		if n > j.frontier { // else a Restore has passed it
-			j.flight[j.head+int(n-j.frontier)-1].done = true
+		if n > j.frontier {
+			f := &j.flight[j.head+int(n-j.frontier)-1]
+			f.done, f.kept = true, f.kept || kept
+		} else if kept {
+			j.kept = max(j.kept, n)
 		}
 	}
 	for ; j.head < len(j.flight) && j.flight[j.head].done; j.head++ {
@@ -146,8 +155,11 @@ func (j *journal) settle(numbers ...uint64) {
 		if w := j.watchers[f.table]; w != nil {
 			w.Wake(f.row)
 		}
-		*f = flight{}
 		j.frontier++
+		if f.kept {
+			j.kept = j.frontier
+		}
+		*f = flight{}
 	}
 	switch {
 	case j.head == len(j.flight):
@@ -168,7 +180,7 @@ const flightRoom = 256
 func (j *journal) end(now func() time.Time) (end JournalPosition, restores uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	end = JournalPosition{Number: j.frontier, Micros: now().UnixMicro()}
+	end = JournalPosition{Number: j.kept, Micros: now().UnixMicro()}
 	if j.head < len(j.flight) {
 		end.Micros = j.flight[j.head].micros
 	}
@@ -181,8 +193,8 @@ func (j *journal) end(now func() time.Time) (end JournalPosition, restores uint6
 func (j *journal) checkPosition(table uint32, number uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if number > j.frontier {
-		return fmt.Errorf("%w: %d is after the last, %d", ErrJournalPosition, number, j.frontier)
+	if number > j.kept {
+		return fmt.Errorf("%w: %d is after the last, %d", ErrJournalPosition, number, j.kept)
 	}
 	for _, g := range j.gaps {
 		if number > g.From && number <= g.To {

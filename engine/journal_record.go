@@ -273,9 +273,9 @@ func (w *rowBatch) recordCells(cells []Cell) error {
 }
 
 // settle tells the journal that what w recorded is durable, or will never be.
-func (w *rowBatch) settle() {
+func (w *rowBatch) settle(kept bool) {
 	if w.number != 0 {
-		w.tx.d.journal.settle(w.number)
+		w.tx.d.journal.settle(kept, w.number)
 		w.number = 0
 	}
 }

@@ -91,7 +91,7 @@ func (j *journal) load(c *catalog) error {
 		state.Gaps = append(state.Gaps, journalGap{From: state.Number, To: j.number})
 		state.Number = j.number + 1
 	}
-	j.number, j.micros, j.frontier = state.Number, max(j.micros, state.Micros), state.Number
+	j.number, j.micros, j.frontier, j.kept = state.Number, max(j.micros, state.Micros), state.Number, state.Number
 	j.flight, j.head, j.trimmed, j.gaps = nil, 0, trimmed, state.Gaps
 	if !took {
 		return nil
@@ -146,16 +146,19 @@ func (j *journal) loadOf(t *table, state *journalState) (trimmed uint64, err err
 
 // change adds to b, which makes the catalog from into next, what journals
 // come to by that. Rows that it concerns are latched. settle is to be called when b
-// was applied.
-func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, settle func(), err error) {
+// was applied, or will not be.
+func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, settle func(applied bool), err error) {
 	if !from.journaled() && !next.journaled() {
-		return false, func() {}, nil
+		return false, func(bool) {}, nil
 	}
 	var numbers []uint64
-	settle = func() { j.settle(numbers...) }
+	settle = func(applied bool) { j.settle(applied, numbers...) }
 	now := map[uint32]*table{}
 	for t := range next.all() {
 		now[t.def.ID] = t
+		for _, term := range t.def.Journal {
+			numbers = append(numbers, term.Since)
+		}
 	}
 	begun := false
 	was := map[uint32]bool{}

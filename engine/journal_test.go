@@ -260,7 +260,7 @@ func TestJournal_DropInPieces(t *testing.T) {
 	if err := x.recordRest(upper); err != nil {
 		t.Fatal(err)
 	}
-	d.journal.settle(x.numbers...)
+	d.journal.settle(true, x.numbers...)
 	// r0 was written after it was recorded: it is again.
 	if left, dropped := crashed(); left != 0 || dropped < rows+1 {
 		t.Errorf("at last %d cells are left, and %d rows recorded as dropped", left, dropped)
@@ -300,7 +300,7 @@ func TestJournal_Frontier(t *testing.T) {
 	if at := r.Position(); at.Number != number-1 || at.Micros > micros {
 		t.Errorf("position %+v, with number %d of %d in flight", at, number, micros)
 	}
-	d.journal.settle(number)
+	d.journal.settle(true, number)
 	<-r.Signal()
 	if !r.Next() || string(r.Record().Row) != "b" {
 		t.Fatalf("row %q, %v", r.Record().Row, r.Err())
@@ -338,6 +338,78 @@ func TestJournal_UnsyncedIsNotRead(t *testing.T) {
 	}
 	if got := records(t, d, JournalOptions{}); len(got) != len(rows) {
 		t.Errorf("%d records, want %d", len(got), len(rows))
+	}
+}
+
+// TestJournal_Refused: a number that was taken for a change that is refused is no
+// position. Behind a restart it is given to another record, which whoever goes on
+// from it would miss.
+func TestJournal_Refused(t *testing.T) {
+	t.Parallel()
+	wrong := []Mutation{
+		set("f", "q", 0, "v"),
+		{Kind: AddToCell, Family: "hll", Qualifier: []byte("q"), Timestamp: 1000, Value: []byte("text")},
+	}
+	begin := func(tx *CatalogTx, name string) error {
+		_, err := tx.UpdateTable(name, func(def *Table) error { def.Journal[JournalStream].Keep = time.Hour; return nil })
+		return err
+	}
+	for name, refused := range map[string]func(d *DB) error{
+		"mutations": func(d *DB) error { return d.Mutate(context.Background(), "t", []byte("r"), wrong) },
+		"one of many rows": func(d *DB) error {
+			return errors.Join(d.UpdateRows(context.Background(), "t", [][]byte{[]byte("r")}, func(_ int, tx *RowTx) error { return tx.Mutate(wrong) })...)
+		},
+		"catalog": func(d *DB) error {
+			return d.UpdateCatalog(context.Background(), func(tx *CatalogTx) error {
+				return errors.Join(begin(tx, "other"), context.Canceled)
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := Options{Dir: "data", FS: vfs.NewMem(), Now: clock.NewFrozen(epoch).Now}
+			d, err := Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = d.Close() }()
+			for _, table := range []string{"t", "other"} {
+				def := Table{Name: table, Families: []Family{{Name: "f"}, {Name: "hll", Aggregate: AggregateHLL}}}
+				if _, err := createTable(t.Context(), d, def); err != nil {
+					t.Fatal(err)
+				}
+			}
+			setJournal(t, d, JournalStream, time.Hour)
+			mustMutate(t, d, "r", Mutation{Kind: AddToCell, Family: "hll", Qualifier: []byte("q"), Timestamp: 1000, Input: 1})
+			if err := refused(d); err == nil {
+				t.Fatal("it was not refused")
+			}
+			r, err := d.ReadJournal("t", JournalOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			for r.Next() {
+			}
+			at := r.Position()
+			end, err := d.JournalEnd("t", JournalStream)
+			if err != nil || end.Number != at.Number {
+				t.Errorf("the end is at %d, %v, that of a reader at %d", end.Number, err, at.Number)
+			}
+			if err := d.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if d, err = Open(o); err != nil {
+				t.Fatal(err)
+			}
+			if got := records(t, d, JournalOptions{After: at.Number}); len(got) != 0 {
+				t.Errorf("%d records after the end", len(got))
+			}
+			mustMutate(t, d, "later", set("f", "q", 0, "v"))
+			if got := records(t, d, JournalOptions{After: at.Number}); len(got) != 1 {
+				t.Errorf("%d records after the end and a write, want 1", len(got))
+			}
+		})
 	}
 }
 

@@ -91,7 +91,7 @@ func (w *rowBatch) take() *pebble.Batch {
 
 // close frees what w collected, unless it was taken.
 func (w *rowBatch) close() {
-	w.settle() // what was not committed by now will not be
+	w.settle(false) // what was not committed by now will not be
 	if w.b != nil {
 		_ = w.take().Close()
 	}

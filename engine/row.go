@@ -83,6 +83,7 @@ func (d *DB) Update(ctx context.Context, table string, row []byte, fn func(tx *R
 		d.journal.keepInFlight(w)
 		return err
 	}
+	w.settle(true)
 	if w.flush {
 		d.flushTombstones()
 	}

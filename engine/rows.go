@@ -73,7 +73,7 @@ type rowGroup struct {
 // close frees what was not committed, and settles what was recorded.
 func (g *rowGroup) close() {
 	if g.d.failed() == nil {
-		g.d.journal.settle(g.numbers...)
+		g.d.journal.settle(true, g.numbers...)
 		g.batch.close()
 	} else if g.batch.b != nil {
 		_ = g.batch.take().Close()
@@ -132,9 +132,14 @@ func (g *rowGroup) update(ctx context.Context, table string, rows [][]byte, errs
 		return 0, err
 	}
 	all := d.pebble.NewBatch()
+	before := len(g.numbers)
 	defer func() {
 		if all != nil {
 			_ = all.Close()
+		}
+		if err != nil && d.failed() == nil {
+			d.journal.settle(false, g.numbers[before:]...)
+			g.numbers = g.numbers[:before]
 		}
 	}()
 	var flush bool
@@ -144,7 +149,7 @@ func (g *rowGroup) update(ctx context.Context, table string, rows [][]byte, errs
 		tx := &txs[n]
 		*tx = RowTx{d: d, ctx: ctx, t: t, row: g.rows[n], latch: int(g.latch[n]), now: now, batch: &g.batch}
 		if errs[n] = tx.run(func(tx *RowTx) error { return fn(n, tx) }); errs[n] != nil || tx.w == nil {
-			g.batch.settle() // if it was recorded, it is not done
+			g.batch.settle(false) // if it was recorded, it is not done
 			continue
 		}
 		if g.batch.number != 0 {
@@ -168,7 +173,7 @@ func (g *rowGroup) update(ctx context.Context, table string, rows [][]byte, errs
 		return 0, err
 	}
 	if g.applied = true; !d.write.Sync && len(g.numbers) > 0 {
-		d.journal.settle(g.numbers...)
+		d.journal.settle(true, g.numbers...)
 		g.numbers = g.numbers[:0]
 	}
 	if flush {
