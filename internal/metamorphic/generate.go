@@ -14,7 +14,7 @@ import (
 // What operations are made of: few names, so that they meet, and bytes that
 // codecs get wrong.
 var (
-	tables     = []string{"t", "t2"}
+	tables     = []string{"t", "t2", "restored"}
 	families   = []string{"a", "b", "c", "sum", "min", "max", "hll"}
 	aggregates = map[string]engine.Aggregate{
 		"sum": engine.AggregateSum, "min": engine.AggregateMin, "max": engine.AggregateMax, "hll": engine.AggregateHLL,
@@ -22,6 +22,9 @@ var (
 	rows       = []string{"", "\x00", "\x00\x01", "a", "a\x00", "a\x00\xff", "ab", "b", "b\xff", "\xff", "\xff\xff"}
 	qualifiers = []string{"", "\x00", "q", "q\x00", "q\x01", "r", "\xff"}
 	timestamps = []int64{engine.ServerTimestamp, 0, 1000, 2000, 3000, 1_700_000_000_000_000, 1_700_003_600_000_000}
+	backups    = []string{"b1", "b2", "b3"}
+	reasons    = []engine.JournalReason{engine.JournalStream, engine.JournalViews}
+	keeps      = []time.Duration{0, time.Minute, time.Hour, 10 * time.Hour, 1000 * time.Hour}
 	gcRules    = []engine.GCRule{
 		{},
 		{Kind: engine.MaxVersions, Versions: 1},
@@ -41,6 +44,10 @@ var (
 	}
 )
 
+// positions is how many positions of a table's journal are remembered, with the
+// beginning.
+const positions = 5
+
 // generator draws operations from a seeded source.
 type generator struct{ rng *rand.Rand }
 
@@ -48,13 +55,27 @@ func pick[T any](g *generator, from []T) T { return from[g.rng.IntN(len(from))] 
 
 // op draws one operation.
 func (g *generator) op() op {
-	o := op{table: tables[0], row: pick(g, rows), family: g.family(), qualifier: pick(g, qualifiers)}
-	if g.rng.IntN(4) == 0 {
-		o.table = tables[1]
+	o := op{table: pick(g, tables), row: pick(g, rows), family: g.family(), qualifier: pick(g, qualifiers)}
+	if g.rng.IntN(2) == 0 {
+		o.table = tables[0]
 	}
 	switch n := g.rng.IntN(1000); {
-	case n < 390:
+	case n < 340:
 		o.kind, o.muts = mutate, g.mutations()
+	case n < 354:
+		o.kind, o.reason, o.limit = readJournal, pick(g, reasons), g.rng.IntN(4)
+		o.after, o.to, o.spans = g.rng.IntN(positions), g.rng.IntN(positions), []engine.Span{{}}
+		if g.rng.IntN(2) == 0 {
+			o.spans = g.spans()[:1]
+		}
+	case n < 366:
+		o.kind = foldJournal
+	case n < 371:
+		o.kind, o.backup = createBackup, pick(g, backups)
+	case n < 377:
+		o.kind, o.backup, o.from = copyBackup, pick(g, backups), pick(g, backups)
+	case n < 390:
+		o.kind, o.backup, o.table = restoreBackup, pick(g, backups), pick(g, tables[1:])
 	case n < 475:
 		o.kind, o.muts = update, g.mutations()
 	case n < 490:
@@ -88,12 +109,14 @@ func (g *generator) op() op {
 		o.kind, o.spans = dropRows, []engine.Span{{Start: []byte(pick(g, rows)), End: []byte(pick(g, rows))}}
 	case n < 984:
 		return g.catalogStep()
-	case n < 987:
+	case n < 986:
 		o.kind = compact
 	case n < 990:
 		o.kind = takeSnapshot
 	case n < 995:
 		o.kind = restoreSnapshot
+	case n < 998:
+		o.kind = crash
 	default:
 		o.kind = reopen
 	}
@@ -103,24 +126,28 @@ func (g *generator) op() op {
 // catalogStep draws a change of the catalog.
 func (g *generator) catalogStep() op {
 	o := op{table: pick(g, tables), row: pick(g, rows[1:]), qualifier: pick(g, qualifiers)}
-	switch n := g.rng.IntN(60); {
-	case n < 20:
+	switch n := g.rng.IntN(70); {
+	case n >= 60 && n < 64:
+		o.kind, o.backup = deleteBackup, pick(g, backups)
+	case n >= 64:
+		o.kind, o.reason, o.by = setJournal, pick(g, reasons), pick(g, keeps)
+	case n < 18:
 		o.kind = modifyFamilies
 		for range 1 + g.rng.IntN(2) {
 			f := g.definition(g.family())
 			o.changes = append(o.changes, pick(g, []engine.FamilyChange{{Create: f}, {Update: f}, {Drop: f.Name}}))
 		}
-	case n < 23:
+	case n < 20:
 		o.kind = deleteTable
 	case n < 28:
 		o.kind = softDeleteTable
 	case n < 37:
 		o.kind = undeleteTable
-	case n < 38:
+	case n < 39:
 		o.kind = purgeTables
-	case n < 48:
+	case n < 46:
 		o.kind = putResource
-	case n < 52:
+	case n < 50:
 		o.kind = deleteResource
 	default:
 		return g.create(o.table)
@@ -131,6 +158,11 @@ func (g *generator) catalogStep() op {
 // create draws the creation of a table.
 func (g *generator) create(table string) op {
 	o := op{kind: createTable, table: table, def: engine.Table{Name: table, Granularity: pick(g, []engine.Granularity{engine.Millis, engine.Micros})}}
+	for _, reason := range reasons {
+		if g.rng.IntN(2) == 0 {
+			o.def.Journal[reason].Keep = pick(g, keeps)
+		}
+	}
 	for _, f := range families {
 		o.def.Families = append(o.def.Families, *g.definition(f))
 	}

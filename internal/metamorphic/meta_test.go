@@ -36,17 +36,17 @@ func TestMetamorphic(t *testing.T) {
 	for _, seed := range seeds {
 		for name, options := range map[string]func(*testing.T) engine.Options{
 			"memory": func(*testing.T) engine.Options { return engine.Options{} },
-			"files":  func(*testing.T) engine.Options { return engine.Options{Dir: "data", FS: vfs.NewMem()} },
+			"files":  func(*testing.T) engine.Options { return engine.Options{Dir: "data", FS: vfs.NewCrashableMem()} },
 			"directory": func(t *testing.T) engine.Options {
 				t.Helper()
 				return engine.Options{Dir: t.TempDir(), NoSync: true}
 			},
 			"tiny": func(*testing.T) engine.Options { return engine.Options{MemTableBytes: 32 << 10} },
 			"tinyfiles": func(*testing.T) engine.Options {
-				return engine.Options{Dir: "data", FS: vfs.NewMem(), MemTableBytes: 32 << 10}
+				return engine.Options{Dir: "data", FS: vfs.NewCrashableMem(), MemTableBytes: 32 << 10}
 			},
 			"eager": func(*testing.T) engine.Options {
-				return engine.Options{Dir: "data", FS: vfs.NewMem(), EagerGC: true, MemTableBytes: 64 << 10}
+				return engine.Options{Dir: "data", FS: vfs.NewCrashableMem(), EagerGC: true, MemTableBytes: 64 << 10}
 			},
 		} {
 			t.Run(fmt.Sprintf("%s/seed=%d", name, seed), func(t *testing.T) {
@@ -69,7 +69,7 @@ func runTandem(t *testing.T, seed uint64, n int, options engine.Options) {
 	options.KeepDeleted = keepDeleted
 	reference := &modelStore{
 		db:    model.New(model.Options{Now: modelClock.Now, EagerGC: options.EagerGC, KeepDeleted: keepDeleted}),
-		clock: modelClock,
+		clock: modelClock, positions: map[place]uint64{},
 	}
 	subject, err := newEngineStore(options, engineClock)
 	if err != nil {
@@ -84,6 +84,7 @@ func runTandem(t *testing.T, seed uint64, n int, options engine.Options) {
 
 	g := &generator{rng: rand.New(rand.NewPCG(seed, 1))}
 	ops := []op{g.create(tables[0]), g.create(tables[1])}
+	ops[0].def.Journal[engine.JournalStream].Keep = 1000 * time.Hour
 	for len(ops) < n {
 		ops = append(ops, g.op())
 		if len(ops)%50 == 0 {
@@ -102,6 +103,9 @@ func runTandem(t *testing.T, seed uint64, n int, options engine.Options) {
 				seed, i, history(ops[:i+1]), answers[1], answers[0])
 		}
 	}
+	if subject.folded == 0 && n >= 2000 {
+		t.Error("no journal was folded")
+	}
 }
 
 // history returns the operations that could have led to what the last one
@@ -112,9 +116,9 @@ func history(ops []op) string {
 	for i := len(ops) - 1; i >= 0 && len(lines) < 200; i-- {
 		o := ops[i]
 		everywhere := o.table == "" || o.kind == runGC || o.kind == advance || o.kind == reopen ||
-			o.kind == takeSnapshot || o.kind == restoreSnapshot || o.kind == compact || o.kind == updateCatalog ||
+			o.kind == takeSnapshot || o.kind == restoreSnapshot || o.kind == crash || o.kind == foldJournal || o.kind == compact || o.kind == updateCatalog ||
 			last.kind == readCatalog && o.kind != scan
-		if i == len(ops)-1 || everywhere || o.table == last.table && o.kind != scan {
+		if i == len(ops)-1 || everywhere || o.table == last.table && o.kind != scan || o.kind == restoreBackup {
 			lines = append(lines, fmt.Sprintf("%d: %s", i, o))
 		}
 	}
@@ -127,13 +131,13 @@ func history(ops []op) string {
 func TestMetamorphic_Answers(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFrozen(time.UnixMicro(1_700_000_000_123_456))
-	s := &modelStore{db: model.New(model.Options{Now: c.Now, KeepDeleted: keepDeleted}), clock: c}
+	s := &modelStore{db: model.New(model.Options{Now: c.Now, KeepDeleted: keepDeleted}), clock: c, positions: map[place]uint64{}}
 	g := &generator{rng: rand.New(rand.NewPCG(1, 1))}
 	s.run(t.Context(), g.create(tables[0]))
 	s.run(t.Context(), g.create(tables[1]))
 	succeeded := map[kind]int{}
 	cells := 0
-	for range 4000 {
+	for range 8000 {
 		o := g.op()
 		answer := s.run(t.Context(), o)
 		if strings.HasSuffix(answer, "ok\n") {

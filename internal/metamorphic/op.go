@@ -34,8 +34,16 @@ const (
 	readCatalog
 	takeSnapshot
 	restoreSnapshot
-	reopen   // snapshots are gone
-	kindsEnd // one more than the last kind
+	createBackup
+	copyBackup
+	restoreBackup
+	deleteBackup
+	setJournal
+	readJournal
+	foldJournal // collects garbage, and compares what the records come to with the rows
+	reopen      // snapshots are gone
+	crash       // is reopen of what a crash leaves
+	kindsEnd    // one more than the last kind
 )
 
 // scanMode says what a scan calls between cells.
@@ -70,6 +78,11 @@ type op struct {
 	family    string
 	qualifier string
 	by        time.Duration
+	backup    string
+	from      string // copyBackup
+	reason    engine.JournalReason
+	after, to int // readJournal: places of positions; 0 is the beginning, and none
+	limit     int // readJournal: records that are not of collections; 0 reads all
 }
 
 // String returns the operation as text for a reader.
@@ -89,7 +102,7 @@ func (o op) String() string {
 	}
 	switch o.kind {
 	case createTable:
-		fmt.Fprintf(&b, "create-table %s granularity=%d", o.table, o.def.Granularity)
+		fmt.Fprintf(&b, "create-table %s granularity=%d journal=%v", o.table, o.def.Granularity, o.def.Journal)
 		list(len(o.def.Families), func(i int) { b.WriteString(familyText("family", &o.def.Families[i])) })
 	case deleteTable:
 		fmt.Fprintf(&b, "delete-table %s", o.table)
@@ -152,8 +165,25 @@ func (o op) String() string {
 		b.WriteString("snapshot")
 	case restoreSnapshot:
 		b.WriteString("restore")
+	case createBackup:
+		fmt.Fprintf(&b, "create-backup %s of %s", o.backup, o.table)
+	case copyBackup:
+		fmt.Fprintf(&b, "copy-backup %s of %s", o.backup, o.from)
+	case restoreBackup:
+		fmt.Fprintf(&b, "restore-backup %s as %s", o.backup, o.table)
+	case deleteBackup:
+		fmt.Fprintf(&b, "delete-backup %s", o.backup)
+	case setJournal:
+		fmt.Fprintf(&b, "set-journal %s reason=%d keep=%v", o.table, o.reason, o.by)
+	case readJournal:
+		fmt.Fprintf(&b, "read-journal %s reason=%d after=%d limit=%d to=%d", o.table, o.reason, o.after, o.limit, o.to)
+		spans()
+	case foldJournal:
+		fmt.Fprintf(&b, "fold-journal %s", o.table)
 	case reopen:
 		b.WriteString("reopen")
+	case crash:
+		b.WriteString("crash")
 	case kindsEnd:
 	}
 	return b.String()

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/model"
@@ -58,6 +60,7 @@ func outcome(err error) string {
 	for _, sentinel := range []error{
 		engine.ErrTableNotFound, engine.ErrTableExists, engine.ErrFamilyNotFound, engine.ErrFamilyExists,
 		engine.ErrNotCounter, engine.ErrAggregate, engine.ErrInvalid, engine.ErrResourceNotFound, errTakenBack,
+		engine.ErrBackupExists, engine.ErrBackupNotFound, engine.ErrNoJournal, engine.ErrJournalPosition, engine.ErrJournalTrimmed,
 	} {
 		if errors.Is(err, sentinel) {
 			return "error: " + sentinel.Error() + "\n"
@@ -72,9 +75,10 @@ func writeCell(b *strings.Builder, row []byte, c engine.Cell) {
 
 // modelStore is the reference.
 type modelStore struct {
-	db       *model.DB
-	snapshot *model.DB // nil if there is none
-	clock    *clock.Clock
+	db        *model.DB
+	snapshot  *model.DB // nil if there is none
+	clock     *clock.Clock
+	positions map[place]uint64
 }
 
 const noSnapshot = "no snapshot\n"
@@ -83,15 +87,22 @@ func (s *modelStore) close() error { return nil }
 
 func (s *modelStore) run(_ context.Context, o op) string {
 	switch o.kind {
-	case createTable, deleteTable, modifyFamilies, softDeleteTable, undeleteTable, purgeTables, putResource, deleteResource:
-		return outcome(s.change(o))
+	case createTable, deleteTable, modifyFamilies, softDeleteTable, undeleteTable, purgeTables, putResource, deleteResource,
+		deleteBackup, setJournal:
+		return outcome(s.update(func() error { return s.change(o) }))
 	case updateCatalog:
-		before := s.db.Snapshot()
-		answer, err := updateAll(o, s.change)
-		if err != nil {
-			s.db.Restore(before)
-		}
+		var answer string
+		err := s.update(func() (err error) {
+			answer, err = updateAll(o, s.change)
+			return err
+		})
 		return answer + outcome(err)
+	case createBackup:
+		return outcome(s.backUp(o, s.db.CreateBackup(o.table, o.backup)))
+	case copyBackup:
+		return outcome(s.backUp(o, s.db.CopyBackup(o.from, o.backup)))
+	case restoreBackup:
+		return outcome(s.backUp(o, s.db.RestoreBackup(o.backup, o.table)))
 	case readCatalog:
 		var b strings.Builder
 		for _, t := range s.db.Tables() {
@@ -99,6 +110,11 @@ func (s *modelStore) run(_ context.Context, o op) string {
 		}
 		for _, t := range s.db.DeletedTables() {
 			b.WriteString(tableText("deleted", t.Name, t.Micros, t.Families))
+		}
+		backups := s.db.Backups()
+		for _, name := range slices.Sorted(maps.Keys(backups)) {
+			t := backups[name]
+			b.WriteString(tableText("backup "+name, t.Name, t.Micros, t.Families))
 		}
 		all := s.db.Resources()
 		for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -149,15 +165,42 @@ func (s *modelStore) run(_ context.Context, o op) string {
 		}
 		s.db.Restore(s.snapshot)
 		return outcome(nil)
+	case readJournal:
+		return s.readJournal(o)
+	case foldJournal:
+		s.db.RunGC()
+		_, err := s.db.Scan(o.table, nil, false)
+		return outcome(err)
 	case compact:
 		return outcome(nil)
-	case reopen:
+	case reopen, crash:
 		s.snapshot = nil
 		return outcome(nil)
 	case kindsEnd:
 	}
 	return "unknown operation\n"
 }
+
+// update runs fn, all of whose changes are made or none.
+func (s *modelStore) update(fn func() error) error {
+	before := s.db.Snapshot()
+	if err := fn(); err != nil {
+		s.db.TakeBack(before)
+		return err
+	}
+	s.db.RecordDropped(before)
+	return nil
+}
+
+// backUp puts the resource that comes with what o did to a backup.
+func (s *modelStore) backUp(o op, err error) error {
+	if err == nil {
+		s.db.PutResource(backupResource(o), o.table)
+	}
+	return err
+}
+
+func backupResource(o op) string { return "backup " + o.backup }
 
 // change runs a change of the catalog.
 func (s *modelStore) change(o op) error {
@@ -180,6 +223,10 @@ func (s *modelStore) change(o op) error {
 		return nil
 	case deleteResource:
 		return s.db.DeleteResource(o.row)
+	case deleteBackup:
+		return s.db.DeleteBackup(o.backup)
+	case setJournal:
+		return s.db.SetJournal(o.table, o.reason, o.by)
 	}
 	return errUnknown
 }
@@ -231,6 +278,11 @@ type engineStore struct {
 	snapshot *engine.Snapshot // nil if there is none
 	options  engine.Options
 	clock    *clock.Clock
+
+	positions map[place]engine.JournalPosition
+	// whole has the beginnings of terms with which tables were created.
+	whole  map[uint64]bool
+	folded int // records
 }
 
 func newEngineStore(o engine.Options, c *clock.Clock) (*engineStore, error) {
@@ -239,22 +291,42 @@ func newEngineStore(o engine.Options, c *clock.Clock) (*engineStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &engineStore{db: db, options: o, clock: c}, nil
+	return &engineStore{
+		db: db, options: o, clock: c, positions: map[place]engine.JournalPosition{}, whole: map[uint64]bool{},
+	}, nil
 }
 
 func (s *engineStore) close() error { return s.db.Close() }
 
 func (s *engineStore) run(ctx context.Context, o op) string {
 	switch o.kind {
-	case createTable, deleteTable, modifyFamilies, softDeleteTable, undeleteTable, purgeTables, putResource, deleteResource:
-		return outcome(s.db.UpdateCatalog(ctx, func(tx *engine.CatalogTx) error { return change(tx, o) }))
+	case createTable, deleteTable, modifyFamilies, softDeleteTable, undeleteTable, purgeTables, putResource, deleteResource,
+		deleteBackup, setJournal:
+		return outcome(s.update(ctx, func(tx *engine.CatalogTx, begun map[uint64]bool) error { return change(tx, o, begun) }))
 	case updateCatalog:
 		var answer string
-		err := s.db.UpdateCatalog(ctx, func(tx *engine.CatalogTx) (err error) {
-			answer, err = updateAll(o, func(step op) error { return change(tx, step) })
+		err := s.update(ctx, func(tx *engine.CatalogTx, begun map[uint64]bool) (err error) {
+			answer, err = updateAll(o, func(step op) error { return change(tx, step, begun) })
 			return err
 		})
 		return answer + outcome(err)
+	case createBackup, copyBackup:
+		put := func(tx *engine.CatalogTx, _ *engine.Backup) error {
+			return tx.PutResource(backupResource(o), []byte(o.table))
+		}
+		if o.kind == copyBackup {
+			return outcome(s.db.Backups().Copy(ctx, o.from, o.backup, put))
+		}
+		return outcome(s.db.Backups().Create(ctx, o.table, o.backup, put))
+	case restoreBackup:
+		return outcome(s.db.Backups().Restore(ctx, o.backup, o.table, func(tx *engine.CatalogTx) error {
+			return tx.PutResource(backupResource(o), []byte(o.table))
+		}))
+	case readJournal:
+		return s.readJournal(o)
+	case foldJournal:
+		text, err := s.foldJournal(ctx, o)
+		return text + outcome(err)
 	case readCatalog:
 		var b strings.Builder
 		for _, t := range s.db.Tables("") {
@@ -262,6 +334,9 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 		}
 		for _, x := range s.db.DeletedTables("") {
 			b.WriteString(tableText("deleted", x.Table.Name, x.Table.Granularity == engine.Micros, x.Table.Families))
+		}
+		for _, x := range s.db.Backups().List("") {
+			b.WriteString(tableText("backup "+x.Name, x.Table.Name, x.Table.Granularity == engine.Micros, x.Table.Families))
 		}
 		all, err := s.db.Resources("")
 		for _, r := range all {
@@ -321,7 +396,7 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 			return noSnapshot
 		}
 		return outcome(s.db.Restore(ctx, s.snapshot))
-	case reopen:
+	case reopen, crash:
 		snapshot := s.snapshot
 		s.snapshot = nil
 		if s.options.Dir == "" {
@@ -329,6 +404,9 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 				return outcome(snapshot.Close())
 			}
 			return outcome(nil)
+		}
+		if disk, ok := s.options.FS.(*vfs.MemFS); ok && o.kind == crash {
+			s.options.FS = disk.CrashClone(vfs.CrashCloneCfg{})
 		}
 		if err := s.db.Close(); err != nil {
 			return outcome(err)
@@ -343,12 +421,25 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 	return "unknown operation\n"
 }
 
+// update runs fn, which notes with what terms tables begin.
+func (s *engineStore) update(ctx context.Context, fn func(*engine.CatalogTx, map[uint64]bool) error) error {
+	begun := map[uint64]bool{}
+	err := s.db.UpdateCatalog(ctx, func(tx *engine.CatalogTx) error { return fn(tx, begun) })
+	if err == nil {
+		maps.Copy(s.whole, begun)
+	}
+	return err
+}
+
 // change runs a change of the catalog.
-func change(tx *engine.CatalogTx, o op) error {
+func change(tx *engine.CatalogTx, o op, begun map[uint64]bool) error {
 	var err error
 	switch o.kind { //nolint:exhaustive // the others change no catalog
 	case createTable:
-		_, err = tx.CreateTable(o.def)
+		var t *engine.Table
+		if t, err = tx.CreateTable(o.def); err == nil {
+			begun[t.Journal[engine.JournalStream].Since] = true
+		}
 	case deleteTable:
 		err = tx.DeleteTable(o.table)
 	case modifyFamilies:
@@ -363,6 +454,10 @@ func change(tx *engine.CatalogTx, o op) error {
 		err = tx.PutResource(o.row, []byte(o.qualifier))
 	case deleteResource:
 		err = tx.DeleteResource(o.row)
+	case deleteBackup:
+		err = tx.DeleteBackup(o.backup)
+	case setJournal:
+		_, err = tx.UpdateTable(o.table, func(t *engine.Table) error { t.Journal[o.reason].Keep = o.by; return nil })
 	default:
 		err = errUnknown
 	}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -16,13 +17,19 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/hllpp"
 )
 
-// DB is a store of tables and resources. Its methods do what those of engine.DB
+// DB is a store of tables, backups and resources. Its methods do what those of engine.DB
 // and of its transactions do and return the same errors, bare.
 type DB struct {
 	o         Options
 	tables    map[string]*table
 	deleted   []deletedTable // in order of deletion
 	resources map[string]string
+	backups   map[string]*table
+	tableIDs  int // how many there have been
+
+	last   uint64 // number of a record
+	micros int64  // of the last number
+	gaps   []gap
 }
 
 // Options say how the store behaves, as those of the engine do.
@@ -33,11 +40,13 @@ type Options struct {
 }
 
 type table struct {
+	id       int // of no other table
 	name     string
 	families []engine.Family // in order of creation
 	ordinals int             // how many families there have been
 	micros   bool
 	cells    map[key]string
+	journal  journal
 }
 
 type deletedTable struct {
@@ -48,7 +57,7 @@ type deletedTable struct {
 // clone returns a copy that shares nothing that changes.
 func (t *table) clone() *table {
 	n := *t
-	n.families, n.cells = slices.Clone(t.families), maps.Clone(t.cells)
+	n.families, n.cells, n.journal = slices.Clone(t.families), maps.Clone(t.cells), t.journal.clone()
 	return &n
 }
 
@@ -66,25 +75,57 @@ func compareKeys(a, b key) int {
 
 // New returns an empty store.
 func New(o Options) *DB {
-	return &DB{o: o, tables: map[string]*table{}, resources: map[string]string{}}
+	return &DB{o: o, tables: map[string]*table{}, resources: map[string]string{}, backups: map[string]*table{}}
 }
 
 // Snapshot returns a copy of the store.
 func (d *DB) Snapshot() *DB {
-	n := &DB{o: d.o, tables: map[string]*table{}, resources: maps.Clone(d.resources)}
+	n := *d
+	n.tables, n.deleted, n.resources, n.backups = map[string]*table{}, nil, maps.Clone(d.resources), maps.Clone(d.backups)
+	n.gaps = slices.Clone(d.gaps)
 	for name, t := range d.tables {
 		n.tables[name] = t.clone()
 	}
 	for _, x := range d.deleted {
 		n.deleted = append(n.deleted, deletedTable{x.t.clone(), x.at})
 	}
-	return n
+	return &n
 }
 
-// Restore makes the store hold what s does.
+// TakeBack makes the store what it was.
+func (d *DB) TakeBack(before *DB) { *d = *before.Snapshot() }
+
+// Restore makes the store hold what s does. Numbers that were given out since are
+// not given out again.
 func (d *DB) Restore(s *DB) {
-	n := s.Snapshot()
-	d.tables, d.deleted, d.resources = n.tables, n.deleted, n.resources
+	last, micros := d.last, d.micros
+	d.TakeBack(s)
+	if d.micros = max(d.micros, micros); last > d.last {
+		d.gaps = append(d.gaps, gap{from: d.last, to: last})
+		d.last = last + 1
+	}
+}
+
+// all are the tables, with those that can be undeleted.
+func (d *DB) all() iter.Seq[*table] {
+	return func(yield func(*table) bool) {
+		for _, t := range d.tables {
+			if !yield(t) {
+				return
+			}
+		}
+		for _, x := range d.deleted {
+			if !yield(x.t) {
+				return
+			}
+		}
+	}
+}
+
+// id returns that of a table to be made.
+func (d *DB) id() int {
+	d.tableIDs++
+	return d.tableIDs
 }
 
 func (d *DB) table(name string) (*table, error) {
@@ -114,6 +155,10 @@ func (d *DB) CreateTable(def engine.Table) error {
 		if err := t.change(engine.FamilyChange{Create: &f}); err != nil {
 			return err
 		}
+	}
+	t.id = d.id()
+	for reason, term := range def.Journal {
+		d.setTerm(t, engine.JournalReason(reason), term.Keep)
 	}
 	d.tables[def.Name] = t
 	return nil
@@ -261,7 +306,14 @@ func (d *DB) DropRows(name string, span engine.Span) error {
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(t.cells, func(k key, _ string) bool { return within(k.row, span) })
+	dropped := map[key]bool{}
+	for k := range t.cells {
+		if within(k.row, span) {
+			dropped[k] = true
+		}
+	}
+	d.recordDeleted(t, engine.JournalUser, dropped)
+	maps.DeleteFunc(t.cells, func(k key, _ string) bool { return dropped[k] })
 	return nil
 }
 
@@ -302,6 +354,7 @@ func (d *DB) Mutate(name, row string, muts []engine.Mutation) error {
 			return err
 		}
 	}
+	d.record(next, engine.JournalUser, row, d.recorded(next, muts))
 	d.tables[name] = next
 	return nil
 }
@@ -455,9 +508,13 @@ func (d *DB) ReadModifyWrite(name, row string, rules []engine.RuleReadModifyWrit
 	}
 	t.cells = cells
 	var out []engine.Cell
+	var muts []engine.Mutation
 	for _, k := range slices.SortedFunc(maps.Keys(changed), compareKeys) {
-		out = append(out, t.cell(k))
+		c := t.cell(k)
+		out = append(out, c)
+		muts = append(muts, engine.Mutation{Kind: engine.SetCell, Family: c.Family, Qualifier: c.Qualifier, Timestamp: c.Timestamp, Value: c.Value})
 	}
+	d.record(t, engine.JournalUser, row, muts)
 	return out, nil
 }
 
@@ -500,11 +557,15 @@ func (d *DB) Scan(name string, spans []engine.Span, reverse bool) ([]Row, error)
 	return rows, nil
 }
 
-// RunGC removes what the families' rules collect, and tables that can no longer
-// be undeleted.
+// RunGC removes what the families' rules collect, records that are no longer
+// kept, and tables that can no longer be undeleted.
 func (d *DB) RunGC() {
-	for _, t := range d.tables {
-		for k := range d.garbage(t) {
+	for _, name := range slices.Sorted(maps.Keys(d.tables)) {
+		t := d.tables[name]
+		d.trim(t)
+		garbage := d.garbage(t)
+		d.recordDeleted(t, engine.JournalGC, garbage)
+		for k := range garbage {
 			delete(t.cells, k)
 		}
 	}
