@@ -161,6 +161,7 @@ func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, sett
 		}
 	}
 	begun := false
+	gone := false // a term, and with it what tells of its number
 	was := map[uint32]bool{}
 	for t := range from.all() {
 		id := t.def.ID
@@ -174,6 +175,9 @@ func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, sett
 				return ended, settle, err
 			}
 		default:
+			for reason, term := range t.def.Journal {
+				gone = gone || term.Since != 0 && t2.def.Journal[reason].Since != term.Since
+			}
 			for i := range t.def.Families {
 				if f := &t.def.Families[i]; t2.live(f.Ordinal) == nil {
 					p := pendingRecord{kind: JournalFamilyDropped, muts: []Mutation{{Kind: DeleteFromFamily, Family: f.Name}}, t: t2}
@@ -194,7 +198,7 @@ func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, sett
 			return ended, settle, err
 		}
 	}
-	if begun || ended {
+	if begun || ended || gone {
 		return ended, settle, j.save(b)
 	}
 	return ended, settle, nil

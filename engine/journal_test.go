@@ -364,6 +364,11 @@ func TestJournal_Refused(t *testing.T) {
 				return errors.Join(begin(tx, "other"), context.Canceled)
 			})
 		},
+		"begun and ended": func(d *DB) error {
+			setJournal(t, d, JournalViews, time.Hour)
+			setJournal(t, d, JournalViews, 0)
+			return context.Canceled
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
