@@ -49,12 +49,20 @@ var (
 const positions = 5
 
 // generator draws operations from a seeded source.
-type generator struct{ rng *rand.Rand }
+type generator struct {
+	rng  *rand.Rand
+	next []op // to be given before others are drawn
+}
 
 func pick[T any](g *generator, from []T) T { return from[g.rng.IntN(len(from))] }
 
 // op draws one operation.
 func (g *generator) op() op {
+	if len(g.next) > 0 {
+		o := g.next[0]
+		g.next = g.next[1:]
+		return o
+	}
 	o := op{table: pick(g, tables), row: pick(g, rows), family: g.family(), qualifier: pick(g, qualifiers)}
 	if g.rng.IntN(2) == 0 {
 		o.table = tables[0]
@@ -68,6 +76,8 @@ func (g *generator) op() op {
 		if g.rng.IntN(2) == 0 {
 			o.spans = g.spans()[:1]
 		}
+	case n < 356:
+		o.kind, o.reason, o.to = readEnd, pick(g, reasons), g.rng.IntN(positions)
 	case n < 366:
 		o.kind = foldJournal
 	case n < 371:
@@ -116,11 +126,42 @@ func (g *generator) op() op {
 	case n < 995:
 		o.kind = restoreSnapshot
 	case n < 998:
-		o.kind = crash
+		return g.interrupted(crash)
 	default:
-		o.kind = reopen
+		return g.interrupted(reopen)
 	}
 	return o
+}
+
+// interrupted draws what comes around the end of a store: numbers that are taken
+// for nothing, or for what is gone soon, a reader that catches up, and goes on
+// behind the next write.
+func (g *generator) interrupted(k kind) op {
+	table := pick(g, tables)
+	set := func(keep time.Duration) op {
+		return op{kind: setJournal, table: table, reason: engine.JournalViews, by: keep}
+	}
+	for range g.rng.IntN(3) {
+		switch g.rng.IntN(4) {
+		case 0:
+			g.next = append(g.next, op{kind: mutate, table: table, row: "a", muts: []engine.Mutation{
+				{Kind: engine.MergeToCell, Family: "hll", Timestamp: 1000, Value: []byte("bad")},
+			}})
+		case 1:
+			g.next = append(g.next, op{kind: updateCatalog, steps: []op{set(0), set(time.Hour)}, fail: true})
+		case 2:
+			g.next = append(g.next, op{kind: updateCatalog, steps: []op{set(time.Hour), set(0)}})
+		case 3:
+			g.next = append(g.next, set(0), set(time.Hour), set(0))
+		}
+	}
+	read := op{kind: readJournal, table: table, spans: []engine.Span{{}}, to: 1}
+	again, end := read, read
+	again.after, again.to = 1, 0
+	end.kind = readEnd // what is to be read may be trimmed
+	g.next = append(g.next, read, end, op{kind: k}, again,
+		op{kind: mutate, table: table, row: "a", muts: []engine.Mutation{{Kind: engine.SetCell, Family: "a", Timestamp: 1000}}}, again)
+	return g.op()
 }
 
 // catalogStep draws a change of the catalog.

@@ -102,8 +102,8 @@ func (s *engineStore) readJournal(o op) string {
 func cellByCell(muts []engine.Mutation, unit int64) []engine.Mutation {
 	var out []engine.Mutation
 	for _, m := range muts {
-		for at := m.End - unit; at >= m.Start; at -= unit {
-			m.Start, m.End = at, at+unit
+		for start := m.Start; m.End > start; m.End -= unit {
+			m.Start = m.End - unit
 			out = append(out, m)
 		}
 	}

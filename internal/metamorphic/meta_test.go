@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/tabletop-emu/tabletop/engine"
@@ -99,8 +100,8 @@ func runTandem(t *testing.T, seed uint64, n int, options engine.Options) {
 			answers = append(answers, s.run(t.Context(), o))
 		}
 		if answers[0] != answers[1] {
-			t.Fatalf("-meta.seed=%d, operation %d of:\n%s\nthe engine answers:\n%s\nthe model answers:\n%s",
-				seed, i, history(ops[:i+1]), answers[1], answers[0])
+			t.Fatalf("-meta.seed=%d, operation %d of:\n%s\nthe answers of the model (-) and of the engine (+):\n%s",
+				seed, i, history(ops[:i+1]), cmp.Diff(strings.SplitAfter(answers[0], "\n"), strings.SplitAfter(answers[1], "\n")))
 		}
 	}
 	if subject.folded == 0 && n >= 2000 {

@@ -40,6 +40,7 @@ const (
 	deleteBackup
 	setJournal
 	readJournal
+	readEnd     // remembers the position
 	foldJournal // collects garbage, and compares what the records come to with the rows
 	reopen      // snapshots are gone
 	crash       // is reopen of what a crash leaves
@@ -81,7 +82,7 @@ type op struct {
 	backup    string
 	from      string // copyBackup
 	reason    engine.JournalReason
-	after, to int // readJournal: places of positions; 0 is the beginning, and none
+	after, to int // readJournal, readEnd: places of positions; 0 is the beginning, and none
 	limit     int // readJournal: records that are not of collections; 0 reads all
 }
 
@@ -178,6 +179,8 @@ func (o op) String() string {
 	case readJournal:
 		fmt.Fprintf(&b, "read-journal %s reason=%d after=%d limit=%d to=%d", o.table, o.reason, o.after, o.limit, o.to)
 		spans()
+	case readEnd:
+		fmt.Fprintf(&b, "read-end %s reason=%d to=%d", o.table, o.reason, o.to)
 	case foldJournal:
 		fmt.Fprintf(&b, "fold-journal %s", o.table)
 	case reopen:

@@ -167,6 +167,12 @@ func (s *modelStore) run(_ context.Context, o op) string {
 		return outcome(nil)
 	case readJournal:
 		return s.readJournal(o)
+	case readEnd:
+		at, err := s.db.JournalEnd(o.table, o.reason)
+		if err == nil && o.to > 0 {
+			s.positions[place{o.table, o.to}] = at
+		}
+		return outcome(err)
 	case foldJournal:
 		s.db.RunGC()
 		_, err := s.db.Scan(o.table, nil, false)
@@ -324,6 +330,12 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 		}))
 	case readJournal:
 		return s.readJournal(o)
+	case readEnd:
+		end, err := s.db.JournalEnd(o.table, o.reason)
+		if err == nil && o.to > 0 {
+			s.positions[place{o.table, o.to}] = end.JournalPosition
+		}
+		return outcome(err)
 	case foldJournal:
 		text, err := s.foldJournal(ctx, o)
 		return text + outcome(err)

@@ -166,18 +166,30 @@ func (d *DB) RecordDropped(before *DB) {
 	}
 }
 
+// journaled returns a table that has a journal for a reason.
+func (d *DB) journaled(name string, reason engine.JournalReason) (*table, error) {
+	t, err := d.table(name)
+	if err == nil && t.journal.terms[reason].Keep == 0 {
+		err = engine.ErrNoJournal
+	}
+	return t, err
+}
+
+// JournalEnd returns the position behind all records.
+func (d *DB) JournalEnd(name string, reason engine.JournalReason) (uint64, error) {
+	_, err := d.journaled(name, reason)
+	return d.last, err
+}
+
 // ReadJournal returns the records of the rows of a span, and those without row,
 // after a position, and the position behind them: behind the last of limit records
 // that are not of collections, or the end.
 func (d *DB) ReadJournal(name string, reason engine.JournalReason, span engine.Span, after uint64, limit int) ([]Record, uint64, error) {
-	t, err := d.table(name)
+	t, err := d.journaled(name, reason)
 	if err != nil {
 		return nil, 0, err
 	}
 	term := t.journal.terms[reason]
-	if term.Keep == 0 {
-		return nil, 0, engine.ErrNoJournal
-	}
 	after = max(after, term.Since)
 	taken := func(g gap) bool { return after > g.from && after <= g.to }
 	if after > d.last || slices.ContainsFunc(d.gaps, taken) {
