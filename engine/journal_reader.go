@@ -284,7 +284,10 @@ func (d *DB) JournalAt(table string, reason JournalReason, micros int64) (uint64
 		return 0, fmt.Errorf("%w: %v is before what is kept, from %v on", ErrJournalTrimmed, time.UnixMicro(micros).UTC(), time.UnixMicro(oldest).UTC())
 	}
 	end, _ := d.journal.end(d.now)
-	after, err := d.journal.seek(t.def.ID, term.Since, end.Number, micros)
+	d.journal.mu.Lock()
+	trimmed := d.journal.trimmed[t.def.ID]
+	d.journal.mu.Unlock()
+	after, err := d.journal.seek(t.def.ID, max(term.Since, trimmed), end.Number, micros)
 	if err != nil {
 		return 0, fmt.Errorf("engine: journal of table %q: %w", table, damage(err))
 	}

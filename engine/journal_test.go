@@ -446,6 +446,11 @@ func TestJournal_Retention(t *testing.T) {
 		if err != nil || len(records(t, d, JournalOptions{After: at})) != 2 {
 			t.Errorf("after %d, %v", at, err)
 		}
+		// Kept, and before the first record that is.
+		at, err = d.JournalAt("t", JournalStream, epoch.Add(2*time.Hour).UnixMicro())
+		if err != nil || len(records(t, d, JournalOptions{After: at})) != 3 {
+			t.Errorf("before the first record that is kept: after %d, %v", at, err)
+		}
 		if _, err := d.RunGC(t.Context()); err != nil {
 			t.Fatal(err)
 		}
