@@ -72,13 +72,15 @@ func (g *generator) op() op {
 		o.kind, o.muts = mutate, g.mutations()
 	case n < 354:
 		o.kind, o.reason, o.limit = readJournal, pick(g, reasons), g.rng.IntN(4)
-		o.after, o.to, o.spans = g.rng.IntN(positions), g.rng.IntN(positions), []engine.Span{{}}
+		o.after, o.to = g.rng.IntN(positions), g.rng.IntN(positions)
 		if g.rng.IntN(2) == 0 {
 			o.spans = g.spans()[:1]
 		}
 	case n < 356:
 		o.kind, o.reason, o.to = readEnd, pick(g, reasons), g.rng.IntN(positions)
-	case n < 366:
+	case n < 360:
+		o.kind, o.reason, o.by = readSince, pick(g, reasons), time.Duration(g.rng.Int64N(int64(80*time.Minute)))
+	case n < 368:
 		o.kind = foldJournal
 	case n < 371:
 		o.kind, o.backup = createBackup, pick(g, backups)
@@ -155,7 +157,7 @@ func (g *generator) interrupted(k kind) op {
 			g.next = append(g.next, set(0), set(time.Hour), set(0))
 		}
 	}
-	read := op{kind: readJournal, table: table, spans: []engine.Span{{}}, to: 1}
+	read := op{kind: readJournal, table: table, to: 1}
 	again, end := read, read
 	again.after, again.to = 1, 0
 	end.kind = readEnd // what is to be read may be trimmed

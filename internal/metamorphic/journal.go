@@ -17,6 +17,14 @@ type place struct {
 	n     int
 }
 
+// journalSpan is the rows whose records are read.
+func (o *op) journalSpan() engine.Span {
+	if len(o.spans) == 0 {
+		return engine.Span{}
+	}
+	return o.spans[0]
+}
+
 // recordText is a record as read-journal shows it. A collection is shown by cell:
 // how many cells one record has is the engine's affair.
 func recordText(kind engine.JournalKind, row string, muts []engine.Mutation) string {
@@ -34,8 +42,8 @@ func recordText(kind engine.JournalKind, row string, muts []engine.Mutation) str
 	return b.String()
 }
 
-func (s *modelStore) readJournal(o op) string {
-	recs, at, err := s.db.ReadJournal(o.table, o.reason, o.spans[0], s.positions[place{o.table, o.after}], o.limit)
+func (s *modelStore) readJournal(o op, after uint64) string {
+	recs, at, err := s.db.ReadJournal(o.table, o.reason, o.journalSpan(), after, o.limit)
 	var b strings.Builder
 	for _, r := range recs {
 		b.WriteString(recordText(r.Kind, r.Row, r.Mutations))
@@ -73,9 +81,8 @@ func (s *engineStore) records(table string, o engine.JournalOptions, from engine
 	return recs, r.Position(), r.Err()
 }
 
-func (s *engineStore) readJournal(o op) string {
-	from := s.positions[place{o.table, o.after}]
-	recs, at, err := s.records(o.table, engine.JournalOptions{Reason: o.reason, Span: o.spans[0]}, from, o.limit)
+func (s *engineStore) readJournal(o op, from engine.JournalPosition) string {
+	recs, at, err := s.records(o.table, engine.JournalOptions{Reason: o.reason, Span: o.journalSpan()}, from, o.limit)
 	if err != nil {
 		return outcome(err)
 	}

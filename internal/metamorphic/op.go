@@ -40,6 +40,7 @@ const (
 	deleteBackup
 	setJournal
 	readJournal
+	readSince   // from a time ago
 	readEnd     // remembers the position
 	foldJournal // collects garbage, and compares what the records come to with the rows
 	reopen      // snapshots are gone
@@ -179,6 +180,8 @@ func (o op) String() string {
 	case readJournal:
 		fmt.Fprintf(&b, "read-journal %s reason=%d after=%d limit=%d to=%d", o.table, o.reason, o.after, o.limit, o.to)
 		spans()
+	case readSince:
+		fmt.Fprintf(&b, "read-since %s reason=%d ago=%v", o.table, o.reason, o.by)
 	case readEnd:
 		fmt.Fprintf(&b, "read-end %s reason=%d to=%d", o.table, o.reason, o.to)
 	case foldJournal:

@@ -166,7 +166,13 @@ func (s *modelStore) run(_ context.Context, o op) string {
 		s.db.Restore(s.snapshot)
 		return outcome(nil)
 	case readJournal:
-		return s.readJournal(o)
+		return s.readJournal(o, s.positions[place{o.table, o.after}])
+	case readSince:
+		after, err := s.db.JournalAt(o.table, o.reason, s.clock.Now().Add(-o.by).UnixMicro())
+		if err != nil {
+			return outcome(err)
+		}
+		return s.readJournal(o, after)
 	case readEnd:
 		at, err := s.db.JournalEnd(o.table, o.reason)
 		if err == nil && o.to > 0 {
@@ -329,7 +335,13 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 			return tx.PutResource(backupResource(o), []byte(o.table))
 		}))
 	case readJournal:
-		return s.readJournal(o)
+		return s.readJournal(o, s.positions[place{o.table, o.after}])
+	case readSince:
+		after, err := s.db.JournalAt(o.table, o.reason, s.clock.Now().Add(-o.by).UnixMicro())
+		if err != nil {
+			return outcome(err)
+		}
+		return s.readJournal(o, engine.JournalPosition{Number: after})
 	case readEnd:
 		end, err := s.db.JournalEnd(o.table, o.reason)
 		if err == nil && o.to > 0 {

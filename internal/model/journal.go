@@ -181,6 +181,26 @@ func (d *DB) JournalEnd(name string, reason engine.JournalReason) (uint64, error
 	return d.last, err
 }
 
+// JournalAt returns the position before the first record that was committed at
+// micros or later.
+func (d *DB) JournalAt(name string, reason engine.JournalReason, micros int64) (uint64, error) {
+	t, err := d.journaled(name, reason)
+	if err != nil {
+		return 0, err
+	}
+	term := t.journal.terms[reason]
+	if micros < d.o.Now().Add(-term.Keep).UnixMicro() {
+		return 0, engine.ErrJournalTrimmed
+	}
+	after := max(term.Since, t.journal.trimmed)
+	for _, r := range t.journal.records {
+		if r.micros < micros {
+			after = max(after, r.number)
+		}
+	}
+	return after, nil
+}
+
 // ReadJournal returns the records of the rows of a span, and those without row,
 // after a position, and the position behind them: behind the last of limit records
 // that are not of collections, or the end.
