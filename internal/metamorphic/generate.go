@@ -24,7 +24,7 @@ var (
 	timestamps = []int64{engine.ServerTimestamp, 0, 1000, 2000, 3000, 1_700_000_000_000_000, 1_700_003_600_000_000}
 	backups    = []string{"b1", "b2", "b3"}
 	reasons    = []engine.JournalReason{engine.JournalStream, engine.JournalViews}
-	keeps      = []time.Duration{0, time.Minute, time.Hour, 10 * time.Hour, 1000 * time.Hour}
+	keeps      = []time.Duration{0, time.Minute, time.Hour, time.Hour, 1000 * time.Hour}
 	gcRules    = []engine.GCRule{
 		{},
 		{Kind: engine.MaxVersions, Versions: 1},
@@ -78,11 +78,11 @@ func (g *generator) op() op {
 		}
 	case n < 356:
 		o.kind, o.reason, o.to = readEnd, pick(g, reasons), g.rng.IntN(positions)
-	case n < 360:
+	case n < 364:
 		o.kind, o.reason, o.by = readSince, pick(g, reasons), time.Duration(g.rng.Int64N(int64(80*time.Minute)))
-	case n < 368:
+	case n < 370:
 		o.kind = foldJournal
-	case n < 371:
+	case n < 373:
 		o.kind, o.backup = createBackup, pick(g, backups)
 	case n < 377:
 		o.kind, o.backup, o.from = copyBackup, pick(g, backups), pick(g, backups)
@@ -169,11 +169,7 @@ func (g *generator) interrupted(k kind) op {
 // catalogStep draws a change of the catalog.
 func (g *generator) catalogStep() op {
 	o := op{table: pick(g, tables), row: pick(g, rows[1:]), qualifier: pick(g, qualifiers)}
-	switch n := g.rng.IntN(70); {
-	case n >= 60 && n < 64:
-		o.kind, o.backup = deleteBackup, pick(g, backups)
-	case n >= 64:
-		o.kind, o.reason, o.by = setJournal, pick(g, reasons), pick(g, keeps)
+	switch n := g.rng.IntN(84); {
 	case n < 18:
 		o.kind = modifyFamilies
 		for range 1 + g.rng.IntN(2) {
@@ -182,16 +178,20 @@ func (g *generator) catalogStep() op {
 		}
 	case n < 20:
 		o.kind = deleteTable
-	case n < 28:
+	case n < 25:
 		o.kind = softDeleteTable
-	case n < 37:
+	case n < 34:
 		o.kind = undeleteTable
-	case n < 39:
+	case n < 35:
 		o.kind = purgeTables
-	case n < 46:
+	case n < 42:
 		o.kind = putResource
-	case n < 50:
+	case n < 46:
 		o.kind = deleteResource
+	case n < 50:
+		o.kind, o.backup = deleteBackup, pick(g, backups)
+	case n < 59:
+		o.kind, o.reason, o.by = setJournal, pick(g, reasons), pick(g, keeps)
 	default:
 		return g.create(o.table)
 	}
@@ -202,9 +202,7 @@ func (g *generator) catalogStep() op {
 func (g *generator) create(table string) op {
 	o := op{kind: createTable, table: table, def: engine.Table{Name: table, Granularity: pick(g, []engine.Granularity{engine.Millis, engine.Micros})}}
 	for _, reason := range reasons {
-		if g.rng.IntN(2) == 0 {
-			o.def.Journal[reason].Keep = pick(g, keeps)
-		}
+		o.def.Journal[reason].Keep = pick(g, keeps)
 	}
 	for _, f := range families {
 		o.def.Families = append(o.def.Families, *g.definition(f))
