@@ -1,10 +1,12 @@
 package emu
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -77,7 +79,7 @@ func changeScript() []step {
 		})
 		return err
 	}
-	profile := in + "/appProfiles/many"
+	profile, backup := in+"/appProfiles/many", in+"/clusters/c1/backups/b"
 	return []step{
 		{"CreateTable implicit", create("projects/p/instances/held", "t")},
 		{"CreateInstance", func(e *env) error { return e.createInstance("in", nodes("z1", 1)) }},
@@ -126,6 +128,39 @@ func changeScript() []step {
 				Table:      &btapb.Table{Name: table, ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(schema.MinChangeStreamRetention)}},
 				UpdateMask: mask("change_stream_config"),
 			})
+			return err
+		}},
+		{"MutateRow recorded", func(e *env) error {
+			_, err := e.data.MutateRow(e.ctx(), &btpb.MutateRowRequest{TableName: table, RowKey: []byte("s"), Mutations: []*btpb.Mutation{
+				set("h", "q", 1000, "v"), {Mutation: &btpb.Mutation_DeleteFromRow_{DeleteFromRow: &btpb.Mutation_DeleteFromRow{}}}, set("g", "q", 1000, "v"),
+			}})
+			return err
+		}},
+		{"CreateBackup", func(e *env) error {
+			_, err := e.admin.CreateBackup(e.ctx(), &btapb.CreateBackupRequest{
+				Parent: in + "/clusters/c1", BackupId: "b", Backup: &btapb.Backup{SourceTable: table, ExpireTime: e.in(48 * time.Hour)},
+			})
+			return err
+		}},
+		{"UpdateBackup", func(e *env) error {
+			_, err := e.updateBackup(&btapb.Backup{Name: backup, ExpireTime: e.in(72 * time.Hour)}, "expire_time")
+			return err
+		}},
+		{"CopyBackup", func(e *env) error { return e.copyBackup(backup, in+"/clusters/c2", "b2") }},
+		{"DropRowRange recorded", func(e *env) error {
+			_, err := e.admin.DropRowRange(e.ctx(), &btapb.DropRowRangeRequest{Name: table, Target: &btapb.DropRowRangeRequest_RowKeyPrefix{RowKeyPrefix: []byte("s")}})
+			return err
+		}},
+		{"DeleteBackup", func(e *env) error {
+			_, err := e.admin.DeleteBackup(e.ctx(), &btapb.DeleteBackupRequest{Name: backup})
+			return err
+		}},
+		{"RestoreTable", func(e *env) error {
+			_, err := e.restore(in, in+"/clusters/c2/backups/b2", "restored")
+			return err
+		}},
+		{"DeleteBackup of the copy", func(e *env) error {
+			_, err := e.admin.DeleteBackup(e.ctx(), &btapb.DeleteBackupRequest{Name: in + "/clusters/c2/backups/b2"})
 			return err
 		}},
 		{"CreateAuthorizedView", createView},
@@ -215,6 +250,24 @@ func storeText(t *testing.T, db *engine.DB) string {
 	for _, x := range db.Tables("") {
 		fmt.Fprintf(&b, "table %+v\n", *x)
 		rows(x.Name)
+	}
+	for _, x := range db.Tables("") {
+		r, err := db.ReadJournal(x.Name, engine.JournalOptions{})
+		if errors.Is(err, engine.ErrNoJournal) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for r.Next() {
+			fmt.Fprintf(&b, "record %+v\n", *r.Record())
+		}
+		if r.Close(); r.Err() != nil {
+			t.Fatal(r.Err())
+		}
+	}
+	for _, x := range db.Backups().List("") {
+		fmt.Fprintf(&b, "backup %s of %d bytes %+v\n", x.Name, x.Bytes, *x.Table)
 	}
 	for _, x := range db.DeletedTables("") {
 		fmt.Fprintf(&b, "deleted %+v at %v\n", *x.Table, x.Deleted.UnixMicro())
