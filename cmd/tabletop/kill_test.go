@@ -100,6 +100,7 @@ const (
 	killProject  = "projects/p"
 	killInstance = killProject + "/instances/one"
 	killTable    = killInstance + "/tables/t"
+	killCluster  = killInstance + "/clusters/c1"
 )
 
 // state is all that a server answers about what it keeps.
@@ -113,6 +114,10 @@ func (k *killed) state() []proto.Message {
 		ask(k, k.instances.GetIamPolicy, &iampb.GetIamPolicyRequest{Resource: killInstance}),
 		ask(k, k.tables.GetIamPolicy, &iampb.GetIamPolicyRequest{Resource: killTable}),
 		ask(k, k.operations.ListOperations, &longrunningpb.ListOperationsRequest{Name: "operations"}),
+		ask(k, k.tables.ListAuthorizedViews, &btapb.ListAuthorizedViewsRequest{Parent: killTable, View: btapb.AuthorizedView_FULL}),
+		ask(k, k.tables.GetIamPolicy, &iampb.GetIamPolicyRequest{Resource: killTable + "/authorizedViews/v"}),
+		ask(k, k.tables.ListSchemaBundles, &btapb.ListSchemaBundlesRequest{Parent: killTable}),
+		ask(k, k.tables.ListBackups, &btapb.ListBackupsRequest{Parent: killInstance + "/clusters/-"}),
 	}
 	return all
 }
@@ -161,7 +166,9 @@ func TestKill_Everything(t *testing.T) {
 		TableName: killTable, RowKey: []byte("once"), Mutations: cells("first"), Idempotency: &btpb.Idempotency{Token: bytes.Repeat([]byte("t"), 16)},
 	}
 	ask(k, k.data.MutateRow, once)
-	want, wantRows := k.state(), k.values(killTable)
+	backedUp := k.values(killTable)
+	began := k.dress(policy)
+	want, wantRows, wantChanges := k.state(), k.values(killTable), k.changes("m", began, "")
 	k.server.end(t, syscall.SIGKILL)
 
 	k = serveKilled(t, dir)
@@ -170,6 +177,18 @@ func TestKill_Everything(t *testing.T) {
 	}
 	if diff := cmp.Diff(wantRows, k.values(killTable)); diff != "" || len(wantRows["once"]) != 4 {
 		t.Errorf("rows after the kill (-before +after):\n%s", diff)
+	}
+	if got := k.changes("m", began, ""); fmt.Sprint(got) != fmt.Sprint(wantChanges) || len(got) != 2 {
+		t.Errorf("the stream has %v after the kill, and had %v", got, wantChanges)
+	}
+	if got := k.changes("m", nil, wantChanges[0].token); len(got) != 1 || got[0].row != wantChanges[1].row {
+		t.Errorf("after the token of the first record of %v comes %v", wantChanges, got)
+	}
+	ask(k, k.tables.RestoreTable, &btapb.RestoreTableRequest{
+		Parent: killInstance, TableId: "restored", Source: &btapb.RestoreTableRequest_Backup{Backup: killCluster + "/backups/b"},
+	})
+	if diff := cmp.Diff(backedUp, k.values(killInstance+"/tables/restored")); diff != "" {
+		t.Errorf("what is restored of the backup (-before +after):\n%s", diff)
 	}
 	// The token still stands for the write that was made.
 	once.Mutations = cells("second")
