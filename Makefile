@@ -76,6 +76,12 @@ SOAK ?= -soak.for=30m -soak.clients=500 -soak.rate=200 -soak.rows=20000 -soak.se
 soak: ## 500 clients on both doors for 30 minutes, with faults, under the race detector (SOAK= for other flags)
 	CGO_ENABLED=1 $(GO) test -race ./internal/soak -count=1 -timeout=24h -v $(SOAK)
 
+ROUNDS ?= 1000
+
+.PHONY: soak-rounds
+soak-rounds: ## ROUNDS tables made, filled with 20 MB and deleted: what is resident stays flat
+	$(GO) test ./internal/soak -run 'TestRounds$$' -count=1 -timeout=60m -v -soak.rounds=$(ROUNDS)
+
 MILLION ?= 1000000
 
 .PHONY: million

@@ -83,6 +83,7 @@ func TestSoak(t *testing.T) {
 	}
 	ledger := newLedger(s, *clients/2)
 	bank := newBank(s, *clients-*clients/2)
+	followers := newFollowers(s)
 	faults := s.script()
 	var workers []worker
 	for i := range *clients / 2 {
@@ -104,7 +105,7 @@ func TestSoak(t *testing.T) {
 		}
 		s.window(workers, rngs, calls, w%2 == 1, ledger.scan)
 		// What calls without an answer hold is free after a while.
-		s.env.Advance(time.Minute)
+		followers.between()
 		if t.Failed() {
 			t.Fatalf("in window %d of %d", w+1, windows)
 		}
@@ -122,6 +123,7 @@ func TestSoak(t *testing.T) {
 	s.env.Advance(time.Minute)
 	ledger.check()
 	bank.check()
+	followers.check()
 	s.report(began, calls*windows, warm, end)
 	if end.goroutines > warm.goroutines+goroutineSlack {
 		t.Errorf("goroutines: %d after %d windows, %d at the end\n%s", warm.goroutines, warmWindows, end.goroutines, stacks())
