@@ -76,6 +76,7 @@ func newBank(s *soak, clients int) *bank {
 	}
 	if _, err := b.clients[0].api.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: bankTable, KeySchema: keys("kind", "id"), BillingMode: types.BillingModePayPerRequest,
+		StreamSpecification:  &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages},
 		AttributeDefinitions: []types.AttributeDefinition{attribute("kind", "S"), attribute("id", "S"), attribute("tier", "S"), attribute("n", "N")},
 		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
 			IndexName: bankIndex, KeySchema: keys("tier", "n"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},

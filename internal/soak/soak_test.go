@@ -83,7 +83,7 @@ func TestSoak(t *testing.T) {
 	}
 	ledger := newLedger(s, *clients/2)
 	bank := newBank(s, *clients-*clients/2)
-	followers := newFollowers(s)
+	followers, consumers := newFollowers(s), bank.newConsumers()
 	faults := s.script()
 	var workers []worker
 	for i := range *clients / 2 {
@@ -105,6 +105,9 @@ func TestSoak(t *testing.T) {
 		}
 		s.window(workers, rngs, calls, w%2 == 1, ledger.scan)
 		// What calls without an answer hold is free after a while.
+		for _, c := range consumers {
+			c.visit()
+		}
 		followers.between()
 		if t.Failed() {
 			t.Fatalf("in window %d of %d", w+1, windows)
@@ -124,6 +127,9 @@ func TestSoak(t *testing.T) {
 	ledger.check()
 	bank.check()
 	followers.check()
+	for _, c := range consumers {
+		c.check()
+	}
 	s.report(began, calls*windows, warm, end)
 	if end.goroutines > warm.goroutines+goroutineSlack {
 		t.Errorf("goroutines: %d after %d windows, %d at the end\n%s", warm.goroutines, warmWindows, end.goroutines, stacks())

@@ -1,0 +1,139 @@
+package soak
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	"github.com/aws/smithy-go"
+)
+
+// streamConsumers is how many read the DynamoDB stream of the accounts.
+const streamConsumers = 2
+
+// consumer reads the DynamoDB stream of the bank on a connection of its own, from
+// one visit to the next. What it has read comes to the items.
+type consumer struct {
+	*bank
+	api     *dynamodbstreams.Client
+	arn     *string
+	behind  map[string]*string // by shard: the last record that was read
+	closed  map[string]bool    // the shards that were read to their end
+	items   map[string]string  // by key: the item, as text
+	records int
+}
+
+func (b *bank) newConsumers() []*consumer {
+	t := b.t
+	t.Helper()
+	described, err := b.env.DynamoDB(t).DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: bankTable})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []*consumer
+	for range streamConsumers {
+		transport := &http.Transport{MaxIdleConnsPerHost: 1}
+		t.Cleanup(transport.CloseIdleConnections)
+		out = append(out, &consumer{
+			bank: b, arn: described.Table.LatestStreamArn, behind: map[string]*string{}, closed: map[string]bool{}, items: map[string]string{},
+			api: dynamodbstreams.New(dynamodbstreams.Options{
+				Region: "us-east-1", BaseEndpoint: aws.String(b.env.DynamoDBURL()), HTTPClient: &http.Client{Transport: transport},
+				Credentials: credentials.NewStaticCredentialsProvider("tabletop", "tabletop", ""), Retryer: aws.NopRetryer{},
+			}),
+		})
+	}
+	return out
+}
+
+// asks makes a call until it is not refused by a fault.
+func asks[In, Out any](c *consumer, call func(context.Context, In, ...func(*dynamodbstreams.Options)) (Out, error), in In) Out {
+	for {
+		out, err := call(c.t.Context(), in)
+		var api smithy.APIError
+		if errors.As(err, &api) && api.ErrorCode() == refusedOperation {
+			c.saw(refusedOperation)
+			continue
+		}
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		return out
+	}
+}
+
+// visit reads what is new, of parents before their children.
+func (c *consumer) visit() {
+	for in := (&dynamodbstreams.DescribeStreamInput{StreamArn: c.arn}); ; {
+		page := asks(c, c.api.DescribeStream, in).StreamDescription
+		for _, shard := range page.Shards {
+			c.visitShard(shard)
+		}
+		if in.ExclusiveStartShardId = page.LastEvaluatedShardId; in.ExclusiveStartShardId == nil {
+			return
+		}
+	}
+}
+
+func (c *consumer) visitShard(shard streamtypes.Shard) {
+	if c.closed[*shard.ShardId] {
+		return
+	}
+	last := c.behind[*shard.ShardId]
+	in := &dynamodbstreams.GetShardIteratorInput{StreamArn: c.arn, ShardId: shard.ShardId, ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon}
+	if last != nil {
+		in.ShardIteratorType, in.SequenceNumber = streamtypes.ShardIteratorTypeAfterSequenceNumber, last
+	}
+	for next := asks(c, c.api.GetShardIterator, in).ShardIterator; next != nil; {
+		got := asks(c, c.api.GetRecords, &dynamodbstreams.GetRecordsInput{ShardIterator: next})
+		for _, r := range got.Records {
+			c.take(r)
+			c.behind[*shard.ShardId] = r.Dynamodb.SequenceNumber
+		}
+		next = got.NextShardIterator
+		if c.closed[*shard.ShardId] = next == nil; len(got.Records) == 0 {
+			return
+		}
+	}
+}
+
+// take takes a record, whose old image is what the records before it came to.
+func (c *consumer) take(r streamtypes.Record) {
+	c.records++
+	key := imageText(c, r.Dynamodb.Keys)
+	if old := imageText(c, r.Dynamodb.OldImage); old != c.items[key] {
+		c.t.Errorf("record %s of %s: the old image is %s, want %s", *r.Dynamodb.SequenceNumber, key, old, c.items[key])
+	}
+	c.items[key] = imageText(c, r.Dynamodb.NewImage)
+}
+
+// imageText is an item as text, "" if there is none.
+func imageText[V any](c *consumer, image map[string]V) string {
+	if len(image) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(image) // by name
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// check compares what was read with the items.
+func (c *consumer) check() {
+	c.visit()
+	want := map[string]string{}
+	for _, it := range c.scan(nil) {
+		want[imageText(c, item{"kind": it["kind"], "id": it["id"]})] = imageText(c, it)
+	}
+	if !maps.Equal(c.items, want) {
+		c.t.Errorf("%d records of the DynamoDB stream come to %d items, the table has %d: %s", c.records, len(c.items), len(want), firstOther(c.items, want))
+	}
+	c.t.Logf("a consumer of the DynamoDB stream has %d records of %d shards", c.records, len(c.behind))
+}
