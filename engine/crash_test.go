@@ -181,10 +181,11 @@ func TestCrash_Writing(t *testing.T) {
 
 // TestFaults lets every write to the disk fail from the n-th on: calls return
 // errors, nothing panics, and a store on what was written until then has
-// everything that was acknowledged.
+// everything that was acknowledged, each with its record, which all that is there
+// has; the records that a reader had; and a backup whole or not at all.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	const most = 200 // more writes than there are
+	const most = 300 // more writes than there are
 	for n := range int32(most) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
@@ -204,14 +205,30 @@ func TestFaults(t *testing.T) {
 				t.Fatal(err)
 			}
 			createTest(t, d, "f")
+			setJournal(t, d, JournalStream, time.Hour)
+			reader, err := d.ReadJournal("t", JournalOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer reader.Close()
 			failing.Store(true)
 			acknowledged, failed := "", false
+			backedUp, atBackup := false, ""
+			var read []string
 			for i := range 40 {
 				err := d.Mutate(t.Context(), "t", []byte("r"), []Mutation{
 					set("f", "q", 0, fmt.Sprint(i)), set("f", "p", 0, strings.Repeat("x", 1<<10)),
 				})
-				if i == 20 {
+				switch i {
+				case 20:
 					_ = d.DropRows(t.Context(), "t", Span{Start: []byte("s")}) // also flushes
+				case 30:
+					if atBackup = acknowledged; d.Backups().Create(t.Context(), "t", "b", noChange) == nil {
+						backedUp = true
+					}
+				}
+				for reader.Next() {
+					read = append(read, recordText(reader.Record()))
 				}
 				switch {
 				case err == nil && failed:
@@ -239,6 +256,38 @@ func TestFaults(t *testing.T) {
 				if !found {
 					t.Fatalf("%s was acknowledged; found:\n%s", acknowledged, got)
 				}
+			}
+			recs := records(t, again, JournalOptions{})
+			for i, text := range read {
+				if i >= len(recs) || recordText(&recs[i]) != text {
+					t.Fatalf("a reader had %d records, of which there are %d; the first that is not: %.100s", len(read), len(recs), text)
+				}
+			}
+			if acknowledged != "" && len(recs) <= int(number(t, acknowledged)) {
+				t.Errorf("%s was acknowledged, and there are %d records", acknowledged, len(recs))
+			}
+			folded := openTest(t, Options{Now: o.Now})
+			createTest(t, folded, "f")
+			if fold(t, folded, recs); mustDump(t, folded) != got {
+				t.Errorf("the records come to\n%.500swant\n%.500s", mustDump(t, folded), got)
+			}
+			_, err = again.Backups().Get("b")
+			if err != nil && (backedUp || !errors.Is(err, ErrBackupNotFound)) {
+				t.Errorf("a backup was acknowledged: %v, and is: %v", backedUp, err)
+			}
+			ids := 1
+			if err == nil {
+				ids = 2
+				mustRestoreBackup(t, again, "b", "restored")
+				if got := mustDumpTable(t, again, "restored"); !strings.Contains(got, fmt.Sprintf("%q\n", atBackup)) && !strings.Contains(got, `"30"`) {
+					t.Errorf("the backup was made after %s was written, and has\n%s", atBackup, got)
+				}
+				if err := deleteTable(t.Context(), again, "restored"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if cells := cellsUnder(t, again); len(cells) > ids {
+				t.Errorf("there are cells under ids %v", cells)
 			}
 		})
 	}
