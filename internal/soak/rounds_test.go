@@ -27,14 +27,14 @@ const (
 	warmRounds = 50
 	// sampleRounds is over how many rounds samples are averaged: what is given
 	// back is so in the background, and is sampled somewhere on its way.
-	sampleRounds = 10
+	sampleRounds = 25
 	roundRows    = 100 // of a request
 	roundRowSize = 10 << 10
 )
 
 // TestRounds does what a suite of tests does for hours: it makes a table, fills
 // it and deletes it. What is resident at the end is within a fifth of what was
-// after the first 50 tables, each the mean of 10 rounds. Nothing else runs in the
+// after the first 50 tables, each the mean of 25 rounds. Nothing else runs in the
 // process meanwhile.
 func TestRounds(t *testing.T) { //nolint:paralleltest // it measures the process
 	if *rounds <= warmRounds {
