@@ -3,6 +3,7 @@ package emu
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -86,8 +87,9 @@ type changeStream struct {
 
 	end       int64 // end_time in microseconds; 0 is none
 	heartbeat time.Duration
-	next      time.Time // when the next heartbeat is due
-	version   uint64    // of the resources when partitions were looked at
+	next      time.Time       // when the next heartbeat is due
+	version   uint64          // of the resources when partitions were looked at; 0: never
+	changed   *partitionState // what misaligned returned then
 }
 
 // openChangeStream validates a request and finds the position that it begins at.
@@ -220,22 +222,20 @@ func (c *changeStream) run() error {
 }
 
 // misaligned returns the partitions of the table if the stream's is none of them.
+// It looks at them when resources have changed, not with each wake.
 func (c *changeStream) misaligned() (*partitionState, error) {
-	if c.s.anyPartition {
-		c.version = c.s.db.ResourceVersion()
-		return nil, nil //nolint:nilnil // none is asked for
+	version := c.s.db.ResourceVersion() + 1
+	if c.s.anyPartition || c.version == version {
+		return c.changed, nil
 	}
-	c.version = c.s.db.ResourceVersion()
 	state, err := loadPartitions(c.s.db, c.table)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range state.partitions() {
-		if p.Equal(c.partition) {
-			return nil, nil //nolint:nilnil // it is one
-		}
+	if c.changed, c.version = state, version; slices.ContainsFunc(state.partitions(), c.partition.Equal) {
+		c.changed = nil
 	}
-	return state, nil
+	return c.changed, nil
 }
 
 // deliver sends what can be read now; of a partition that has changed, what was
@@ -243,7 +243,7 @@ func (c *changeStream) misaligned() (*partitionState, error) {
 func (c *changeStream) deliver(changed *partitionState) error {
 	for c.reader.Next() {
 		r := c.reader.Record()
-		if changed == nil && c.version != c.s.db.ResourceVersion() {
+		if changed == nil {
 			var err error
 			if changed, err = c.misaligned(); err != nil {
 				return err
