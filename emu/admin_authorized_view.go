@@ -2,6 +2,7 @@ package emu
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -27,7 +28,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 	if err := parseTable("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
-	if err := s.checkID("authorized_view_id", req.GetAuthorizedViewId()); err != nil {
+	if err := s.checkID("authorized_view_id", "an id", req.GetAuthorizedViewId()); err != nil {
 		return nil, err
 	}
 	given := req.GetAuthorizedView()
@@ -39,7 +40,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 		AuthorizedView:     &btapb.AuthorizedView_SubsetView_{SubsetView: proto.CloneOf(given.GetSubsetView())},
 		DeletionProtection: given.GetDeletionProtection(),
 	}
-	began := timestamppb.New(s.now())
+	now := timestamppb.New(s.now())
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		t, err := findTable(tx, "parent", req.GetParent())
@@ -54,15 +55,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 		if err := s.checkSubset(t, nil, v.GetSubsetView()); err != nil {
 			return err
 		}
-		if v.Etag, err = newEtag(tx); err != nil {
-			return err
-		}
-		if err := store(tx, kindAuthorizedView+v.GetName(), v); err != nil {
-			return err
-		}
-		op, err = finish(tx, segments(v.GetName(), 4), &btapb.CreateAuthorizedViewMetadata{
-			OriginalRequest: req, RequestTime: began, FinishTime: timestamppb.New(s.now()),
-		}, v)
+		op, err = s.storeUnder(tx, kindAuthorizedView, v, &v.Etag, &btapb.CreateAuthorizedViewMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, now)
 		return err
 	})
 	return op, err
@@ -178,7 +171,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 			return nil, refusal.Invalid("update_mask", "%q cannot be updated", p)
 		}
 	}
-	began := timestamppb.New(s.now())
+	now := timestamppb.New(s.now())
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		v, err := findAuthorizedView(tx, "authorized_view.name", given.GetName())
@@ -204,15 +197,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 				return err
 			}
 		}
-		if v.Etag, err = newEtag(tx); err != nil {
-			return err
-		}
-		if err := store(tx, kindAuthorizedView+v.GetName(), v); err != nil {
-			return err
-		}
-		op, err = finish(tx, segments(v.GetName(), 4), &btapb.UpdateAuthorizedViewMetadata{
-			OriginalRequest: req, RequestTime: began, FinishTime: timestamppb.New(s.now()),
-		}, v)
+		op, err = s.storeUnder(tx, kindAuthorizedView, v, &v.Etag, &btapb.UpdateAuthorizedViewMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, now)
 		return err
 	})
 	return op, err
@@ -232,10 +217,7 @@ func (s tableAdminService) DeleteAuthorizedView(ctx context.Context, req *btapb.
 		if v.GetDeletionProtection() {
 			return refusal.ViewProtected(v.GetName(), "DeleteAuthorizedView")
 		}
-		if err := tx.DeleteResource(kindAuthorizedView + v.GetName()); err != nil {
-			return err
-		}
-		return remove(tx, kindPolicy+v.GetName())
+		return errors.Join(tx.DeleteResource(kindAuthorizedView+v.GetName()), remove(tx, kindPolicy+v.GetName()))
 	})
 	if err != nil {
 		return nil, err
@@ -252,7 +234,7 @@ func findAuthorizedView(r catalogReader, field, name string) (*btapb.AuthorizedV
 	if _, err := r.Table(segments(name, 6)); err != nil {
 		return nil, refusal.Of(err)
 	}
-	return authorizedView(r, name)
+	return find[btapb.AuthorizedView](r, kindAuthorizedView, "Authorized view", name)
 }
 
 // checkUnprotectedViews refuses to delete what holds a view with

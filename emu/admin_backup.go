@@ -31,13 +31,11 @@ func (s *Server) findBackup(r catalogReader, field, name string) (*btapb.Backup,
 	if !resname.HasShape(name, "projects", "instances", "clusters", "backups") {
 		return nil, refusal.BadName(field, name, backupShape)
 	}
-	b := &btapb.Backup{}
-	if found, err := load(r, kindBackup+name, b); err != nil {
-		return nil, refusal.Of(err)
-	} else if !found || backup.Expired(b, s.now()) {
+	b, err := find[btapb.Backup](r, kindBackup, "Backup", name)
+	if err == nil && backup.Expired(b, s.now()) {
 		return nil, refusal.NotFound("Backup", name)
 	}
-	return b, nil
+	return b, err
 }
 
 // backupsUnder returns the backups whose names begin with prefix, by name and as
@@ -133,13 +131,10 @@ func (s *Server) makeBackup(
 	check func(catalogReader, *btapb.Cluster, *btapb.Instance) error,
 	make func(func(*engine.CatalogTx, *engine.Backup) error) error, metadata func() proto.Message,
 ) (*longrunningpb.Operation, error) {
-	if !resname.HasShape(parent, "projects", "instances", "clusters") {
-		return nil, refusal.BadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+	if err := parseCluster("parent", parent); err != nil {
+		return nil, err
 	}
-	if !resname.IsResourceID(id) {
-		return nil, refusal.Invalid("backup_id", "%q is not a backup id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
-	}
-	if err := s.limit(len(id), maxBackupIDBytes, "backup_id", "characters"); err != nil {
+	if err := s.checkID("backup_id", "a backup id", id); err != nil {
 		return nil, err
 	}
 	checked := func(r catalogReader) error {

@@ -50,8 +50,8 @@ func clustersOf(r catalogReader, name string) ([]*btapb.Cluster, error) {
 
 // cluster returns the cluster of a name, as it is stored; see shownCluster.
 func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
-	if !resname.HasShape(name, "projects", "instances", "clusters") {
-		return nil, refusal.BadName("name", name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+	if err := parseCluster("name", name); err != nil {
+		return nil, err
 	}
 	parent := segments(name, 4)
 	_, how, err := instance(r, parent)
@@ -61,13 +61,7 @@ func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
 	if how == implicit {
 		return implicitClusterOf(parent, resname.Last(name)), nil
 	}
-	c := &btapb.Cluster{}
-	if found, err := load(r, kindCluster+name, c); err != nil {
-		return nil, refusal.Of(err)
-	} else if !found {
-		return nil, refusal.NotFound("Cluster", name)
-	}
-	return c, nil
+	return find[btapb.Cluster](r, kindCluster, "Cluster", name)
 }
 
 // newCluster completes and checks the definition of a cluster of in, which has
@@ -379,8 +373,8 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 
 // updateCluster lets change alter the cluster that from names.
 func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, change func(*btapb.Cluster) error, metadata proto.Message) (*longrunningpb.Operation, error) {
-	if !resname.HasShape(from.GetName(), "projects", "instances", "clusters") {
-		return nil, refusal.BadName("cluster.name", from.GetName(), "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+	if err := parseCluster("cluster.name", from.GetName()); err != nil {
+		return nil, err
 	}
 	parent := segments(from.GetName(), 4)
 	var op *longrunningpb.Operation

@@ -220,18 +220,7 @@ func forget(tx *engine.CatalogTx, name string) error {
 	if err := tx.PurgeTables(instancePrefix(name)); err != nil {
 		return err
 	}
-	for _, kind := range []string{kindCluster, kindAppProfile, kindAuthorizedView, kindSchemaBundle, kindPolicy} {
-		under, err := tx.Resources(kind + name + "/")
-		if err != nil {
-			return err
-		}
-		for _, u := range under {
-			if err := tx.DeleteResource(u.Name); err != nil {
-				return err
-			}
-		}
-	}
-	return remove(tx, kindPolicy+name)
+	return removeAll(tx, name)
 }
 
 // GetInstance returns an instance.

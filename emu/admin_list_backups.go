@@ -8,7 +8,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
-	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
 // ListBackups returns the backups of a cluster, or of all clusters of an instance,
@@ -36,8 +35,8 @@ func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackups
 // listPrefix returns what the names of the resources of a collection begin with in
 // a cluster, or with the cluster "-" in all of an instance.
 func listPrefix(r catalogReader, parent, collection string) (string, error) {
-	if !resname.HasShape(parent, "projects", "instances", "clusters") {
-		return "", refusal.BadName("parent", parent, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+	if err := parseCluster("parent", parent); err != nil {
+		return "", err
 	}
 	if in, all := strings.CutSuffix(parent, "/clusters/-"); all {
 		return in + "/clusters/", checkInstance(r, in)

@@ -23,7 +23,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 	if err := parseInstance("parent", parent); err != nil {
 		return nil, err
 	}
-	if err := s.checkTableID(req.GetTableId()); err != nil {
+	if err := s.checkID("table_id", "a table id", req.GetTableId()); err != nil {
 		return nil, err
 	}
 	name, began := instancePrefix(parent)+req.GetTableId(), timestamppb.New(s.now())
@@ -64,7 +64,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 			return err
 		}
 		// What an earlier table of the name had was kept for UndeleteTable.
-		if err := removeUnder(tx, name); err != nil {
+		if err := removeAll(tx, name); err != nil {
 			return err
 		}
 		done := backup.Progress(began, timestamppb.New(s.now()))

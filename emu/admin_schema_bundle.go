@@ -2,6 +2,7 @@ package emu
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
@@ -24,7 +25,7 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 	if err := parseTable("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
-	if err := s.checkID("schema_bundle_id", req.GetSchemaBundleId()); err != nil {
+	if err := s.checkID("schema_bundle_id", "an id", req.GetSchemaBundleId()); err != nil {
 		return nil, err
 	}
 	b := &btapb.SchemaBundle{Name: req.GetParent() + "/schemaBundles/" + req.GetSchemaBundleId()}
@@ -34,7 +35,7 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 	if _, err := s.checkBundle(b); err != nil {
 		return nil, err
 	}
-	began := timestamppb.New(s.now())
+	now := timestamppb.New(s.now())
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		if _, err := findTable(tx, "parent", req.GetParent()); err != nil {
@@ -52,15 +53,7 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 		if s.exceeds(len(all)+1, maxSchemaBundles) {
 			return refusal.TooManyBundles(req.GetParent(), maxSchemaBundles)
 		}
-		if b.Etag, err = newEtag(tx); err != nil {
-			return err
-		}
-		if err := store(tx, kindSchemaBundle+b.GetName(), b); err != nil {
-			return err
-		}
-		op, err = finish(tx, segments(b.GetName(), 4), &btapb.CreateSchemaBundleMetadata{
-			Name: b.GetName(), StartTime: began, EndTime: timestamppb.New(s.now()),
-		}, b)
+		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.CreateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: now}, now)
 		return err
 	})
 	return op, err
@@ -118,7 +111,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 			}
 		}
 	}
-	began := timestamppb.New(s.now())
+	now := timestamppb.New(s.now())
 	var op *longrunningpb.Operation
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		b, err := findSchemaBundle(tx, "schema_bundle.name", given.GetName())
@@ -141,15 +134,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 			}
 		}
 		b.Type = proto.CloneOf(given).GetType()
-		if b.Etag, err = newEtag(tx); err != nil {
-			return err
-		}
-		if err := store(tx, kindSchemaBundle+b.GetName(), b); err != nil {
-			return err
-		}
-		op, err = finish(tx, segments(b.GetName(), 4), &btapb.UpdateSchemaBundleMetadata{
-			Name: b.GetName(), StartTime: began, EndTime: timestamppb.New(s.now()),
-		}, b)
+		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.UpdateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: now}, now)
 		return err
 	})
 	return op, err
@@ -191,10 +176,7 @@ func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.De
 		if err := checkEtag(b.GetName(), req.GetEtag(), b.GetEtag()); err != nil {
 			return err
 		}
-		if err := tx.DeleteResource(kindSchemaBundle + b.GetName()); err != nil {
-			return err
-		}
-		return remove(tx, kindPolicy+b.GetName())
+		return errors.Join(tx.DeleteResource(kindSchemaBundle+b.GetName()), remove(tx, kindPolicy+b.GetName()))
 	})
 	if err != nil {
 		return nil, err
@@ -211,13 +193,5 @@ func findSchemaBundle(r catalogReader, field, name string) (*btapb.SchemaBundle,
 	if _, err := r.Table(segments(name, 6)); err != nil {
 		return nil, refusal.Of(err)
 	}
-	b := &btapb.SchemaBundle{}
-	found, err := load(r, kindSchemaBundle+name, b)
-	if err != nil {
-		return nil, refusal.Of(err)
-	}
-	if !found {
-		return nil, refusal.NotFound("Schema bundle", name)
-	}
-	return b, nil
+	return find[btapb.SchemaBundle](r, kindSchemaBundle, "Schema bundle", name)
 }

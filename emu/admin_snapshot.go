@@ -25,13 +25,11 @@ func (s *Server) findSnapshot(r catalogReader, field, name string) (*btapb.Snaps
 	if !resname.HasShape(name, "projects", "instances", "clusters", "snapshots") {
 		return nil, refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/snapshots/SNAPSHOT")
 	}
-	x := &btapb.Snapshot{}
-	if found, err := load(r, kindSnapshot+name, x); err != nil {
-		return nil, refusal.Of(err)
-	} else if !found || s.snapshotEnded(x) {
+	x, err := find[btapb.Snapshot](r, kindSnapshot, "Snapshot", name)
+	if err == nil && s.snapshotEnded(x) {
 		return nil, refusal.NotFound("Snapshot", name)
 	}
-	return x, nil
+	return x, err
 }
 
 func (s *Server) snapshotEnded(x *btapb.Snapshot) bool {
@@ -41,10 +39,7 @@ func (s *Server) snapshotEnded(x *btapb.Snapshot) bool {
 // SnapshotTable makes a snapshot of a table in a cluster of its instance.
 func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.SnapshotTableRequest) (*longrunningpb.Operation, error) {
 	parent := req.GetCluster()
-	if !resname.IsResourceID(req.GetSnapshotId()) {
-		return nil, refusal.Invalid("snapshot_id", "%q is not a snapshot id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", req.GetSnapshotId())
-	}
-	if err := s.limit(len(req.GetSnapshotId()), maxBackupIDBytes, "snapshot_id", "characters"); err != nil {
+	if err := s.checkID("snapshot_id", "a snapshot id", req.GetSnapshotId()); err != nil {
 		return nil, err
 	}
 	life := backup.SnapshotLife
@@ -158,7 +153,7 @@ func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *bta
 	if err := parseInstance("parent", parent); err != nil {
 		return nil, err
 	}
-	if err := s.checkTableID(req.GetTableId()); err != nil {
+	if err := s.checkID("table_id", "a table id", req.GetTableId()); err != nil {
 		return nil, err
 	}
 	name, began := instancePrefix(parent)+req.GetTableId(), timestamppb.New(s.now())
@@ -191,7 +186,7 @@ func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *bta
 			return err
 		}
 		// What an earlier table of the name had was kept for UndeleteTable.
-		if err := removeUnder(tx, name); err != nil {
+		if err := removeAll(tx, name); err != nil {
 			return err
 		}
 		metadata := &btapb.CreateTableFromSnapshotMetadata{OriginalRequest: req, RequestTime: began, FinishTime: timestamppb.New(s.now())}

@@ -25,7 +25,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	if err := parseInstance("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
-	if err := s.checkTableID(req.GetTableId()); err != nil {
+	if err := s.checkID("table_id", "a table id", req.GetTableId()); err != nil {
 		return nil, err
 	}
 	def := engine.Table{Name: instancePrefix(req.GetParent()) + req.GetTableId()}
@@ -74,7 +74,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 			return err
 		}
 		// What an earlier table of the name had was kept for UndeleteTable.
-		return removeUnder(tx, t.Name)
+		return removeAll(tx, t.Name)
 	})
 	if err != nil {
 		return nil, err

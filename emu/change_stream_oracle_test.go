@@ -307,3 +307,47 @@ func (e *env) until() []*changeRecord {
 	}
 	return recs
 }
+
+// The partitions of a stream go with its table, and do not wait for another of the
+// name.
+func TestPartitionsGo(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.mustCreateInstance("i", nodes("z", 1))
+	kept := func() int {
+		found, err := e.db.Resources(kindPartitions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	leave := func() {
+		e.createTable("t", "f")
+		e.setRetention(24 * time.Hour)
+		if err := e.srv.SplitPartition(e.ctx(), testTable, []byte("m")); err != nil {
+			t.Fatal(err)
+		}
+		e.setRetention(0)
+		if _, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testTable}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave()
+	if n := kept(); n != 1 {
+		t.Fatalf("%d resources, want one of partitions", n)
+	}
+	e.createTable("t", "f")
+	if n := kept(); n != 0 {
+		t.Errorf("a table of the name has %d resources of partitions", n)
+	}
+	if _, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testTable}); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	if _, err := e.instances().DeleteInstance(e.ctx(), &btapb.DeleteInstanceRequest{Name: testInstance}); err != nil {
+		t.Fatal(err)
+	}
+	if n := kept(); n != 0 {
+		t.Errorf("a deleted instance leaves %d resources of partitions", n)
+	}
+}

@@ -14,9 +14,8 @@
 // settings of an instance and its clusters are stored but have no effect, except
 // that app profiles decide on single-row transactions; policies are stored and
 // not enforced; settings of automated backups and tiers are stored and
-// start nothing; SQL, backups and schema bundles are not implemented yet, and say
-// so. Support lists each RPC, filter, mutation and
-// garbage-collection rule with its state.
+// start nothing; SQL and its views are not implemented, and say so. Support lists
+// each RPC, filter, mutation and garbage-collection rule with its state.
 //
 // Any instance exists as soon as it is named, until the first CreateInstance in
 // its project; those that hold tables stay.

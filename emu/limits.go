@@ -20,9 +20,8 @@ const (
 	maxFilterBytes = 20_480 // RowFilter, serialized
 	maxFilterDepth = 20     // RowFilter: chains, interleaves and conditions around a filter
 
-	maxTableIDBytes      = 50      // CreateTableRequest.table_id
 	maxFamilyNameBytes   = 64      // Family.name
-	maxResourceIDBytes   = 50      // of backups and snapshots: their requests; of views: Terraform's documentation; of bundles (belief)
+	maxResourceIDBytes   = 50      // of tables, backups and snapshots: their requests; of views: Terraform's documentation; of bundles (belief)
 	maxViewParameters    = 100     // quotas page; how it counts is a belief
 	maxSchemaBundles     = 10      // a table (belief)
 	maxSchemaBundleBytes = 4 << 20 // SchemaBundle, serialized (belief)
@@ -31,7 +30,6 @@ const (
 	maxGCRuleBytes = 500   // ColumnFamily.gc_rule, serialized
 	maxPageSize    = 1_000 // ours: the page size of lists when none is asked for
 
-	maxBackupIDBytes   = 50  // CreateBackupRequest.backup_id
 	maxStandardBackups = 150 // quotas page: of a table in a cluster
 	maxHotBackups      = 10
 

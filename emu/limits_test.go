@@ -65,7 +65,7 @@ func TestLimits(t *testing.T) {
 			return err
 		},
 		"table id": func(e *env) error {
-			_, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: testInstance, TableId: long(maxTableIDBytes)})
+			_, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: testInstance, TableId: long(maxResourceIDBytes)})
 			return err
 		},
 		"family name": func(e *env) error {

@@ -44,22 +44,22 @@ func parseSchemaBundle(field, name string) error {
 	return nil
 }
 
-// checkID checks the id of a resource to be created:
-// [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters.
-func (s *Server) checkID(field, id string) error {
-	if !resname.IsResourceID(id) {
-		return refusal.Invalid(field, "%q is not an id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
+// parseCluster checks the name of a cluster.
+func parseCluster(field, name string) error {
+	if !resname.HasShape(name, "projects", "instances", "clusters") {
+		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
 	}
-	return s.limit(len(id), maxResourceIDBytes, field, "characters")
+	return nil
 }
 
-// checkTableID checks the id of a table to be created:
-// [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters.
-func (s *Server) checkTableID(id string) error {
+// checkID checks the id of a table, or of what lies under one or in a cluster, that
+// is to be created: [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters. what says what
+// it is to be.
+func (s *Server) checkID(field, what, id string) error {
 	if !resname.IsResourceID(id) {
-		return refusal.Invalid("table_id", "%q is not a table id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
+		return refusal.Invalid(field, "%q is not %s; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id, what)
 	}
-	return s.limit(len(id), maxTableIDBytes, "table_id", "characters")
+	return s.limit(len(id), maxResourceIDBytes, field, "characters")
 }
 
 // checkFamilyName checks the name of a family: [-_.a-zA-Z0-9]+, up to 64

@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
@@ -58,6 +60,24 @@ func load(r catalogReader, key string, m proto.Message) (bool, error) {
 	return true, unmarshalResource(key, raw, m)
 }
 
+// message is a message of type M that can be changed.
+type message[M any] interface {
+	*M
+	proto.Message
+}
+
+// find reads a resource that must be there, and answers with a status. what says
+// what it is.
+func find[M any, P message[M]](r catalogReader, kind, what, name string) (P, error) {
+	m := P(new(M))
+	if found, err := load(r, kind+name, m); err != nil {
+		return nil, refusal.Of(err)
+	} else if !found {
+		return nil, refusal.NotFound(what, name)
+	}
+	return m, nil
+}
+
 func unmarshalResource(key string, raw []byte, m proto.Message) error {
 	if err := proto.Unmarshal(raw, m); err != nil {
 		return fmt.Errorf("resource %s: %w", key, err)
@@ -67,10 +87,7 @@ func unmarshalResource(key string, raw []byte, m proto.Message) error {
 
 // loadAll reads the resources of a kind whose names begin with prefix, sorted
 // by name.
-func loadAll[M any, P interface {
-	*M
-	proto.Message
-}](r catalogReader, kind, prefix string) ([]P, error) {
+func loadAll[M any, P message[M]](r catalogReader, kind, prefix string) ([]P, error) {
 	found, err := r.Resources(kind + prefix)
 	if err != nil {
 		return nil, err
@@ -92,6 +109,24 @@ func store(tx *engine.CatalogTx, key string, m proto.Message) error {
 		return err
 	}
 	return tx.PutResource(key, raw)
+}
+
+// storeUnder writes m, which lies under a table, with a new etag, and records the
+// operation that makes it so, done at a time.
+func (s *Server) storeUnder(
+	tx *engine.CatalogTx, kind string, m interface {
+		proto.Message
+		GetName() string
+	}, etag *string, metadata proto.Message, doneAt *timestamppb.Timestamp,
+) (*longrunningpb.Operation, error) {
+	var err error
+	if *etag, err = newEtag(tx); err != nil {
+		return nil, err
+	}
+	if err := store(tx, kind+m.GetName(), m); err != nil {
+		return nil, err
+	}
+	return s.start(tx, segments(m.GetName(), 4), metadata, m, doneAt.AsTime())
 }
 
 // remove deletes a resource, if it is there.
@@ -142,11 +177,12 @@ func checkEtag(name, given, is string) error {
 	return nil
 }
 
-// removeUnder deletes the resources of kinds that lie under a table: those that
-// UndeleteTable would bring back with it.
-func removeUnder(tx *engine.CatalogTx, table string) error {
-	for _, kind := range []string{kindAuthorizedView, kindSchemaBundle, kindPolicy} {
-		under, err := tx.Resources(kind + table + "/")
+// removeAll deletes what a resource of that name has, and all that lies under it:
+// its policy, and everything of a table that UndeleteTable would bring back with
+// it, or of an instance but its tables.
+func removeAll(tx *engine.CatalogTx, name string) error {
+	for _, kind := range []string{kindCluster, kindAppProfile, kindAuthorizedView, kindSchemaBundle, kindPartitions, kindPolicy} {
+		under, err := tx.Resources(kind + name + "/")
 		if err != nil {
 			return err
 		}
@@ -156,7 +192,7 @@ func removeUnder(tx *engine.CatalogTx, table string) error {
 			}
 		}
 	}
-	return remove(tx, kindPolicy+table)
+	return errors.Join(remove(tx, kindPartitions+name), remove(tx, kindPolicy+name))
 }
 
 // maskPaths returns the paths of the mask in a request, which must have one.

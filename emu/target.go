@@ -3,7 +3,6 @@ package emu
 import (
 	"sync"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
@@ -71,7 +70,7 @@ func (s *Server) viewTarget(name string) (target, error) {
 	if v, ok := known.compiled.Load(name); ok {
 		return target{Table: t, view: v.(*view.View)}, nil
 	}
-	v, err := authorizedView(s.db, name)
+	v, err := findAuthorizedView(s.db, "authorized_view_name", name)
 	if err != nil {
 		return target{}, err
 	}
@@ -133,17 +132,4 @@ func (t target) checkRules(rules []*btpb.ReadModifyWriteRule) error {
 		}
 	}
 	return nil
-}
-
-// authorizedView loads the view of a table that exists.
-func authorizedView(r catalogReader, name string) (*btapb.AuthorizedView, error) {
-	v := &btapb.AuthorizedView{}
-	found, err := load(r, kindAuthorizedView+name, v)
-	if err != nil {
-		return nil, refusal.Of(err)
-	}
-	if !found {
-		return nil, refusal.NotFound("Authorized view", name)
-	}
-	return v, nil
 }
