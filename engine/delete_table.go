@@ -215,16 +215,41 @@ func (d *DB) DeletedTables(prefix string) []DeletedTable {
 	return out
 }
 
+// NextPurge returns the first time from which a deleted table can be undeleted no
+// more, which may have passed; false if none is kept.
+func (d *DB) NextPurge() (next time.Time, ok bool) {
+	if d.enter() != nil {
+		return next, false
+	}
+	defer d.leave()
+	for _, x := range d.catalog.Load().deleted {
+		if at := x.expires(d.keepDeleted.age); !ok || at.Before(next) {
+			next, ok = at, true
+		}
+	}
+	return next, ok
+}
+
+// PurgeExpired permanently removes the tables that can no longer be undeleted, as
+// RunGC does.
+func (tx *CatalogTx) PurgeExpired() error {
+	if err := tx.check(); err != nil {
+		return err
+	}
+	tx.change().purge(tx.d.keepDeleted.age, tx.now)
+	return nil
+}
+
+func (c *catalog) purge(keep time.Duration, now time.Time) {
+	maps.DeleteFunc(c.deleted, func(_ uint32, x deletedTable) bool { return !now.Before(x.expires(keep)) })
+}
+
 // purge gives back the space of the tables that can no longer be undeleted. It
 // serves RunGC.
 func (d *DB) purge(now time.Time) error {
 	d.catalogMu.Lock()
 	defer d.catalogMu.Unlock()
 	c := d.catalog.Load().clone()
-	for id, x := range c.deleted {
-		if !now.Before(x.expires(d.keepDeleted.age)) {
-			delete(c.deleted, id)
-		}
-	}
+	c.purge(d.keepDeleted.age, now)
 	return d.replaceCatalog(d.pebble.NewBatch(), c, pebble.NoSync)
 }

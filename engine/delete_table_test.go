@@ -177,3 +177,40 @@ func (d *DB) waitForMemory() {
 	d.background.Wait()
 	d.pebble.TestOnlyWaitForCleaning()
 }
+
+// When a table can be undeleted no more is known before, also while nothing
+// collects, and then its cells go.
+func TestPurgeExpired(t *testing.T) {
+	t.Parallel()
+	c := clock.NewFrozen(epoch)
+	d := openTest(t, Options{Now: c.Now})
+	purge := func() {
+		t.Helper()
+		if err := d.UpdateCatalog(t.Context(), (*CatalogTx).PurgeExpired); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if at, ok := d.NextPurge(); ok {
+		t.Errorf("nothing was deleted, and %v is when it goes", at)
+	}
+	fillAndDelete(t, d, "t", 1000)
+	c.Advance(time.Hour)
+	fillAndDelete(t, d, "u", 1000)
+	for _, left := range []int{2, 1, 0} {
+		purge()
+		if at, ok := d.NextPurge(); ok != (left > 0) || ok && !at.Equal(epoch.Add(keepDeleted+time.Duration(2-left)*time.Hour)) {
+			t.Errorf("with %d tables: %v, %v", left, at, ok)
+		} else if ok {
+			c.AdvanceTo(at)
+		}
+		if n := len(cellsUnder(t, d)); n != left {
+			t.Errorf("there are cells of %d tables, want %d", n, left)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := d.NextPurge(); ok {
+		t.Error("a closed store has something to purge")
+	}
+}
