@@ -1,8 +1,11 @@
 package emu
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
@@ -12,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/emu/internal/schema"
@@ -20,9 +24,9 @@ import (
 
 // A backup is a resource, the message of the API, and an engine.Backup of the
 // same name, which holds the table. Both are made and deleted in one change. What
-// follows the clock, that a backup expires or becomes a standard one, follows from
-// its times when it is asked for; what has expired is deleted when a backup is
-// made and when garbage is collected.
+// follows the clock, that a backup is done, expires or becomes a standard one,
+// follows from its times when it is asked for. The space of what has expired comes
+// back when it is due, see expiries, and before another backup is made.
 
 const backupShape = "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/backups/BACKUP"
 
@@ -32,23 +36,30 @@ func (s *Server) findBackup(r catalogReader, field, name string) (*btapb.Backup,
 		return nil, refusal.BadName(field, name, backupShape)
 	}
 	b, err := find[btapb.Backup](r, kindBackup, "Backup", name)
-	if err == nil && backup.Expired(b, s.now()) {
-		return nil, refusal.NotFound("Backup", name)
+	if err != nil || b.GetExpireTime().AsTime().After(s.now()) {
+		return b, err
 	}
-	return b, err
+	if goneAt, _, err := backups(r); err != nil || !goneAt(b).After(s.now()) {
+		return nil, cmp.Or(refusal.Of(err), refusal.NotFound("Backup", name))
+	}
+	return b, nil
+}
+
+// backups returns all backups as they are stored, sorted by name, and when each is
+// gone.
+func backups(r catalogReader) (goneAt func(*btapb.Backup) time.Time, all []*btapb.Backup, err error) {
+	all, err = loadAll[btapb.Backup](r, kindBackup, "")
+	return backup.GoneAt(all), all, err
 }
 
 // backupsUnder returns the backups whose names begin with prefix, by name and as
 // they are stored.
 func (s *Server) backupsUnder(r catalogReader, prefix string) ([]*btapb.Backup, error) {
-	all, err := loadAll[btapb.Backup](r, kindBackup, prefix)
-	now, kept := s.now(), all[:0]
-	for _, b := range all {
-		if !backup.Expired(b, now) {
-			kept = append(kept, b)
-		}
-	}
-	return kept, refusal.Of(err)
+	goneAt, all, err := backups(r)
+	now := s.now()
+	return slices.DeleteFunc(all, func(b *btapb.Backup) bool {
+		return !strings.HasPrefix(b.GetName(), prefix) || !goneAt(b).After(now)
+	}), refusal.Of(err)
 }
 
 // CreateBackup makes a backup of a table, as it is at a moment of the call.
@@ -62,15 +73,19 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 		return nil, err
 	}
 	b := &btapb.Backup{
-		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceTable: table, StartTime: timestamppb.New(s.now()),
+		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceTable: table, StartTime: backup.Micros(timestamppb.New(s.now())),
 		ExpireTime: backup.Micros(given.GetExpireTime()), BackupType: given.GetBackupType(), HotToStandardTime: backup.Micros(given.GetHotToStandardTime()),
 	}
 	check := func(r catalogReader, c *btapb.Cluster, in *btapb.Instance) error {
 		if segments(table, 4) != in.GetName() {
 			return refusal.Invalid("backup.source_table", "%s is not a table of instance %s, in which the backup is to be", table, in.GetName())
 		}
-		if _, err := findTable(r, "backup.source_table", table); err != nil {
+		t, err := findTable(r, "backup.source_table", table)
+		if err != nil {
 			return err
+		}
+		if schema.ReadyAt(t).After(s.now()) {
+			return refusal.Precondition("Table %s is not ready.", table)
 		}
 		if err := backup.CheckExpiry(b, backup.MaxAge(in)); err != nil {
 			return refusal.Invalid("backup.expire_time", "%v", err)
@@ -92,7 +107,7 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 // is copied is independent from then on, and cannot be copied again.
 func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackupRequest) (*longrunningpb.Operation, error) {
 	b := &btapb.Backup{
-		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceBackup: req.GetSourceBackup(), StartTime: timestamppb.New(s.now()),
+		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceBackup: req.GetSourceBackup(), StartTime: backup.Micros(timestamppb.New(s.now())),
 		ExpireTime: backup.Micros(req.GetExpireTime()), BackupType: btapb.Backup_STANDARD,
 	}
 	var info *btapb.BackupInfo
@@ -124,23 +139,41 @@ func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackup
 	})
 }
 
-// makeBackup makes a backup of what make copies. check is asked before and in the
-// change that adds the backup.
+type (
+	checkBackup func(catalogReader, *btapb.Cluster, *btapb.Instance) error
+	copyBackup  func(func(*engine.CatalogTx, *engine.Backup) error) error
+)
+
+// makeBackup makes a backup that a request asks for, and records its operation; see
+// keepBackup.
 func (s *Server) makeBackup(
-	ctx context.Context, parent, id string, b *btapb.Backup,
-	check func(catalogReader, *btapb.Cluster, *btapb.Instance) error,
-	make func(func(*engine.CatalogTx, *engine.Backup) error) error, metadata func() proto.Message,
-) (*longrunningpb.Operation, error) {
+	ctx context.Context, parent, id string, b *btapb.Backup, check checkBackup, make copyBackup, metadata func() proto.Message,
+) (op *longrunningpb.Operation, err error) {
 	if err := parseCluster("parent", parent); err != nil {
 		return nil, err
 	}
 	if err := s.checkID("backup_id", "a backup id", id); err != nil {
 		return nil, err
 	}
+	err = s.keepBackup(ctx, b, check, make, func(tx *engine.CatalogTx) (err error) {
+		doneAt := b.GetEndTime().AsTime()
+		op, err = s.start(tx, segments(parent, 4), metadata(), backup.At(b, doneAt), doneAt)
+		return err
+	})
+	return op, err
+}
+
+// keepBackup makes a backup of what make copies, under way for the AdminDelay, and
+// runs done in the change that adds it. check is asked before and in that change.
+func (s *Server) keepBackup(ctx context.Context, b *btapb.Backup, check checkBackup, make copyBackup, done func(*engine.CatalogTx) error) error {
+	parent := segments(b.GetName(), 6)
 	checked := func(r catalogReader) error {
 		c, err := cluster(r, parent)
 		if err != nil {
 			return err
+		}
+		if later.Take(c).After(s.now()) {
+			return refusal.Precondition("Cluster %s is not ready.", parent)
 		}
 		in, _, err := instance(r, segments(parent, 4))
 		if err != nil {
@@ -166,24 +199,15 @@ func (s *Server) makeBackup(
 		}
 		return nil
 	}); err != nil {
-		return nil, err
+		return err
 	}
-	var op *longrunningpb.Operation
-	err := make(func(tx *engine.CatalogTx, kept *engine.Backup) error {
+	return refusal.Of(make(func(tx *engine.CatalogTx, kept *engine.Backup) error {
 		if err := checked(tx); err != nil {
 			return err
 		}
-		b.SizeBytes, b.EndTime = kept.Bytes, timestamppb.New(s.now())
-		var err error
-		if op, err = finish(tx, segments(parent, 4), metadata(), backup.At(b, s.now())); err != nil {
-			return err
-		}
-		return errors.Join(remove(tx, kindPolicy+b.GetName()), store(tx, kindBackup+b.GetName(), b))
-	})
-	if err != nil {
-		return nil, refusal.Of(err)
-	}
-	return op, nil
+		b.SizeBytes, b.EndTime = kept.Bytes, backup.Micros(timestamppb.New(s.now().Add(s.adminDelay)))
+		return errors.Join(done(tx), remove(tx, kindPolicy+b.GetName()), store(tx, kindBackup+b.GetName(), b))
+	}))
 }
 
 func checkHotTime(b *btapb.Backup) error {
@@ -261,7 +285,7 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 				if err := backup.CheckExpiry(b, most); err != nil {
 					return refusal.Invalid("backup.expire_time", "%v", err)
 				}
-				if backup.Expired(b, s.now()) {
+				if !b.GetExpireTime().AsTime().After(s.now()) {
 					return refusal.Invalid("backup.expire_time", "%v has passed", b.GetExpireTime().AsTime().Format(time.RFC3339Nano))
 				}
 			case "hot_to_standard_time":
@@ -292,7 +316,13 @@ func (s tableAdminService) DeleteBackup(ctx context.Context, req *btapb.DeleteBa
 		if err != nil {
 			return err
 		}
-		return dropBackup(tx, b.GetName())
+		all, err := s.backupsUnder(tx, "")
+		for _, c := range all {
+			if c.GetSourceBackup() == b.GetName() && c.GetEndTime().AsTime().After(s.now()) {
+				return refusal.Precondition("Backup %s is being copied to %s and cannot be deleted.", b.GetName(), c.GetName())
+			}
+		}
+		return errors.Join(err, dropBackup(tx, b.GetName()))
 	})
 	if err != nil {
 		return nil, err
@@ -307,9 +337,9 @@ func dropBackup(tx *engine.CatalogTx, name string) error {
 
 // sweepBackups removes the backups and snapshots that have expired.
 func (s *Server) sweepBackups(tx *engine.CatalogTx) error {
-	all, err := loadAll[btapb.Backup](tx, kindBackup, "")
+	goneAt, all, err := backups(tx)
 	for _, b := range all {
-		if err == nil && backup.Expired(b, s.now()) {
+		if err == nil && !goneAt(b).After(s.now()) {
 			err = dropBackup(tx, b.GetName())
 		}
 	}

@@ -38,7 +38,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 	if err != nil {
 		return nil, err
 	}
-	return schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil), nil
+	return schema.Shown(t), nil
 }
 
 // familyChange converts a modification of t that follows others.

@@ -293,11 +293,12 @@ func (s instanceAdminService) PartialUpdateInstance(ctx context.Context, req *bt
 	if err != nil {
 		return nil, err
 	}
-	now := timestamppb.New(s.now())
+	now := s.now()
+	doneAt := now.Add(s.adminDelay)
 	var op *longrunningpb.Operation
 	_, err = s.updateInstance(ctx, req.GetInstance(), paths, func(tx *engine.CatalogTx, in *btapb.Instance) error {
 		var err error
-		op, err = finish(tx, in.GetName(), &btapb.UpdateInstanceMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, in)
+		op, err = s.start(tx, in.GetName(), &btapb.UpdateInstanceMetadata{OriginalRequest: req, RequestTime: timestamppb.New(now), FinishTime: timestamppb.New(doneAt)}, in, doneAt)
 		return err
 	})
 	return op, err

@@ -3,6 +3,7 @@ package emu
 import (
 	"context"
 	"slices"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
@@ -10,53 +11,56 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// RestoreTable makes a table of a backup: with its families, value types,
-// granularity, splits, row key schema and cells, and without rules of garbage
-// collection, which would take old cells away at once, and other settings.
-func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreTableRequest) (*longrunningpb.Operation, error) {
-	parent := req.GetParent()
-	if err := parseInstance("parent", parent); err != nil {
+// tableCopy is a table that is made of what a backup or a snapshot keeps. Options.AdminDelay
+// later it is ready; whether it is follows from a time in its settings.
+type tableCopy struct {
+	parent, id, from string
+	check            func(catalogReader) error // asked before, and in the change that adds the table
+	// settle changes what was kept, and returns what else the table is to have. It
+	// may run more than once.
+	settle func(*engine.Table, time.Time) *btapb.Table
+	// record records the operation, which is done at a time.
+	record func(tx *engine.CatalogTx, t *btapb.Table, began, doneAt *timestamppb.Timestamp) (*longrunningpb.Operation, error)
+}
+
+// makeCopy makes such a table.
+func (s *Server) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.Operation, err error) {
+	if err := parseInstance("parent", n.parent); err != nil {
 		return nil, err
 	}
-	if err := s.checkID("table_id", "a table id", req.GetTableId()); err != nil {
+	if err := s.checkID("table_id", "a table id", n.id); err != nil {
 		return nil, err
 	}
-	name, began := instancePrefix(parent)+req.GetTableId(), timestamppb.New(s.now())
-	var b *btapb.Backup
+	name, began := instancePrefix(n.parent)+n.id, s.now()
 	check := func(r catalogReader) error {
-		if err := checkInstance(r, parent); err != nil {
+		if err := checkInstance(r, n.parent); err != nil {
 			return err
 		}
-		stored, err := s.findBackup(r, "backup", req.GetBackup())
-		if err != nil {
+		if err := n.check(r); err != nil {
 			return err
 		}
-		if b = backup.At(stored, s.now()); b.GetState() != btapb.Backup_READY {
-			return refusal.Precondition("Backup %s is not ready.", b.GetName())
-		}
-		return s.checkTableCount(r, parent)
+		return s.checkTableCount(r, n.parent)
 	}
 	if err := s.change(ctx, func(tx *engine.CatalogTx) error { return check(tx) }); err != nil {
 		return nil, err
 	}
-	var op *longrunningpb.Operation
-	err := s.db.Backups().Restore(ctx, req.GetBackup(), name, func(tx *engine.CatalogTx) error {
+	err = s.db.Backups().Restore(ctx, n.from, name, func(tx *engine.CatalogTx) error {
 		if err := check(tx); err != nil {
 			return err
 		}
-		t, err := tx.UpdateTable(name, func(t *engine.Table) error {
-			for i := range t.Families {
-				t.Families[i].GC = engine.GCRule{}
+		doneAt := s.now().Add(s.adminDelay)
+		t, err := tx.UpdateTable(name, func(t *engine.Table) (err error) {
+			settings := n.settle(t, doneAt)
+			settings.RowKeySchema = schema.SettingsOf(t).GetRowKeySchema()
+			if s.adminDelay > 0 {
+				later.Set(settings, doneAt)
 			}
-			settings := &btapb.Table{RowKeySchema: schema.SettingsOf(t).GetRowKeySchema(), RestoreInfo: &btapb.RestoreInfo{
-				SourceType: btapb.RestoreSourceType_BACKUP, SourceInfo: &btapb.RestoreInfo_BackupInfo{BackupInfo: backup.InfoOf(b)},
-			}}
-			var err error
 			t.Meta, err = schema.EncodeSettings(settings)
 			return err
 		})
@@ -67,29 +71,60 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 		if err := removeAll(tx, name); err != nil {
 			return err
 		}
-		done := backup.Progress(began, timestamppb.New(s.now()))
-		metadata := &btapb.RestoreTableMetadata{
-			Name: name, SourceType: btapb.RestoreSourceType_BACKUP, Progress: done,
-			SourceInfo: &btapb.RestoreTableMetadata_BackupInfo{BackupInfo: backup.InfoOf(b)},
-		}
-		optimizes, err := optimizes(tx, parent, b)
+		op, err = n.record(tx, schema.Shown(t), timestamppb.New(began), timestamppb.New(doneAt))
+		return err
+	})
+	return op, refusal.Of(err)
+}
+
+// RestoreTable makes a table of a backup: with its families, value types,
+// granularity, splits, row key schema and cells, and without rules of garbage
+// collection, which would take old cells away at once, and other settings.
+func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreTableRequest) (*longrunningpb.Operation, error) {
+	n := tableCopy{parent: req.GetParent(), id: req.GetTableId(), from: req.GetBackup()}
+	var b *btapb.Backup
+	optimized := false
+	n.check = func(r catalogReader) error {
+		stored, err := s.findBackup(r, "backup", req.GetBackup())
 		if err != nil {
 			return err
 		}
-		if optimizes {
-			o, err := finish(tx, parent, &btapb.OptimizeRestoredTableMetadata{Name: name, Progress: done}, &emptypb.Empty{})
+		if b = backup.At(stored, s.now()); b.GetState() != btapb.Backup_READY {
+			return refusal.Precondition("Backup %s is not ready.", b.GetName())
+		}
+		optimized, err = optimizes(r, n.parent, b)
+		return err
+	}
+	n.settle = func(t *engine.Table, doneAt time.Time) *btapb.Table {
+		for i := range t.Families {
+			t.Families[i].GC = engine.GCRule{}
+		}
+		info := &btapb.RestoreInfo{
+			SourceType: btapb.RestoreSourceType_BACKUP, SourceInfo: &btapb.RestoreInfo_BackupInfo{BackupInfo: backup.InfoOf(b)},
+		}
+		if optimized && s.adminDelay > 0 {
+			later.Set(info, doneAt.Add(s.adminDelay))
+		}
+		return &btapb.Table{RestoreInfo: info}
+	}
+	n.record = func(tx *engine.CatalogTx, t *btapb.Table, began, doneAt *timestamppb.Timestamp) (*longrunningpb.Operation, error) {
+		metadata := &btapb.RestoreTableMetadata{
+			Name: t.GetName(), SourceType: btapb.RestoreSourceType_BACKUP, Progress: backup.Progress(began, doneAt),
+			SourceInfo: &btapb.RestoreTableMetadata_BackupInfo{BackupInfo: backup.InfoOf(b)},
+		}
+		if optimized { // from when the table is ready, as long again
+			end := doneAt.AsTime().Add(s.adminDelay)
+			o, err := s.start(tx, n.parent, &btapb.OptimizeRestoredTableMetadata{
+				Name: t.GetName(), Progress: backup.Progress(doneAt, timestamppb.New(end)),
+			}, &emptypb.Empty{}, end)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			metadata.OptimizeTableOperationName = o.GetName()
 		}
-		op, err = finish(tx, parent, metadata, schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil))
-		return err
-	})
-	if err != nil {
-		return nil, refusal.Of(err)
+		return s.start(tx, n.parent, metadata, t, doneAt.AsTime())
 	}
-	return op, nil
+	return s.makeCopy(ctx, n)
 }
 
 // optimizes tells whether a table that is restored from b is optimized afterwards:

@@ -35,7 +35,8 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 	if _, err := s.checkBundle(b); err != nil {
 		return nil, err
 	}
-	now := timestamppb.New(s.now())
+	began := s.now()
+	now, doneAt := timestamppb.New(began), timestamppb.New(began.Add(s.adminDelay))
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		if _, err := findTable(tx, "parent", req.GetParent()); err != nil {
@@ -53,7 +54,7 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 		if s.exceeds(len(all)+1, maxSchemaBundles) {
 			return refusal.TooManyBundles(req.GetParent(), maxSchemaBundles)
 		}
-		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.CreateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: now}, now)
+		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.CreateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
 		return err
 	})
 	return op, err
@@ -111,7 +112,8 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 			}
 		}
 	}
-	now := timestamppb.New(s.now())
+	began := s.now()
+	now, doneAt := timestamppb.New(began), timestamppb.New(began.Add(s.adminDelay))
 	var op *longrunningpb.Operation
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		b, err := findSchemaBundle(tx, "schema_bundle.name", given.GetName())
@@ -134,7 +136,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 			}
 		}
 		b.Type = proto.CloneOf(given).GetType()
-		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.UpdateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: now}, now)
+		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.UpdateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
 		return err
 	})
 	return op, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/emu/internal/schema"
@@ -29,7 +31,15 @@ func (s *Server) findSnapshot(r catalogReader, field, name string) (*btapb.Snaps
 	if err == nil && s.snapshotEnded(x) {
 		return nil, refusal.NotFound("Snapshot", name)
 	}
-	return x, err
+	return shownSnapshot(x, s.now()), err
+}
+
+// shownSnapshot makes a stored snapshot what it is at a time; nil stays nil.
+func shownSnapshot(x *btapb.Snapshot, now time.Time) *btapb.Snapshot {
+	if x != nil && later.Take(x).After(now) {
+		x.State = btapb.Snapshot_CREATING
+	}
+	return x
 }
 
 func (s *Server) snapshotEnded(x *btapb.Snapshot) bool {
@@ -82,11 +92,15 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 		if err := check(tx); err != nil {
 			return err
 		}
-		x.DataSizeBytes, x.SourceTable = kept.Bytes, schema.ToTable(kept.Table, btapb.Table_SCHEMA_VIEW, nil)
-		metadata := &btapb.SnapshotTableMetadata{OriginalRequest: req, RequestTime: x.GetCreateTime(), FinishTime: timestamppb.New(s.now())}
+		x.DataSizeBytes, x.SourceTable = kept.Bytes, schema.Shown(kept.Table)
+		doneAt := s.now().Add(s.adminDelay)
+		metadata := &btapb.SnapshotTableMetadata{OriginalRequest: req, RequestTime: x.GetCreateTime(), FinishTime: timestamppb.New(doneAt)}
 		var err error
-		if op, err = finish(tx, segments(parent, 4), metadata, x); err != nil {
+		if op, err = s.start(tx, segments(parent, 4), metadata, x, doneAt); err != nil {
 			return err
+		}
+		if s.adminDelay > 0 {
+			later.Set(x, doneAt)
 		}
 		return store(tx, kindSnapshot+x.GetName(), x)
 	})
@@ -112,7 +126,11 @@ func (s tableAdminService) ListSnapshots(_ context.Context, req *btapb.ListSnaps
 	if err != nil {
 		return nil, refusal.Of(err)
 	}
-	return &btapb.ListSnapshotsResponse{Snapshots: slices.DeleteFunc(found, s.snapshotEnded)}, nil
+	found = slices.DeleteFunc(found, s.snapshotEnded)
+	for _, x := range found {
+		shownSnapshot(x, s.now())
+	}
+	return &btapb.ListSnapshotsResponse{Snapshots: found}, nil
 }
 
 // DeleteSnapshot deletes a snapshot. Tables that were made of it stay.
@@ -149,52 +167,22 @@ func dropSnapshots(tx *engine.CatalogTx, prefix string, drop func(*btapb.Snapsho
 // CreateTableFromSnapshot makes a table of a snapshot of its instance, with its
 // schema, rules of garbage collection and cells.
 func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *btapb.CreateTableFromSnapshotRequest) (*longrunningpb.Operation, error) {
-	parent := req.GetParent()
-	if err := parseInstance("parent", parent); err != nil {
-		return nil, err
-	}
-	if err := s.checkID("table_id", "a table id", req.GetTableId()); err != nil {
-		return nil, err
-	}
-	name, began := instancePrefix(parent)+req.GetTableId(), timestamppb.New(s.now())
-	check := func(r catalogReader) error {
-		if err := checkInstance(r, parent); err != nil {
-			return err
-		}
+	n := tableCopy{parent: req.GetParent(), id: req.GetTableId(), from: req.GetSourceSnapshot()}
+	n.check = func(r catalogReader) error {
 		x, err := s.findSnapshot(r, "source_snapshot", req.GetSourceSnapshot())
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case segments(x.GetName(), 4) != n.parent:
+			return refusal.Invalid("source_snapshot", "%s is not a snapshot of instance %s", x.GetName(), n.parent)
+		case x.GetState() != btapb.Snapshot_READY:
+			return refusal.Precondition("Snapshot %s is not ready.", x.GetName())
 		}
-		if segments(x.GetName(), 4) != parent {
-			return refusal.Invalid("source_snapshot", "%s is not a snapshot of instance %s", x.GetName(), parent)
-		}
-		return s.checkTableCount(r, parent)
+		return nil
 	}
-	if err := s.change(ctx, func(tx *engine.CatalogTx) error { return check(tx) }); err != nil {
-		return nil, err
+	n.settle = func(*engine.Table, time.Time) *btapb.Table { return &btapb.Table{} }
+	n.record = func(tx *engine.CatalogTx, t *btapb.Table, began, doneAt *timestamppb.Timestamp) (*longrunningpb.Operation, error) {
+		return s.start(tx, n.parent, &btapb.CreateTableFromSnapshotMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt}, t, doneAt.AsTime())
 	}
-	var op *longrunningpb.Operation
-	err := s.db.Backups().Restore(ctx, req.GetSourceSnapshot(), name, func(tx *engine.CatalogTx) error {
-		if err := check(tx); err != nil {
-			return err
-		}
-		t, err := tx.UpdateTable(name, func(t *engine.Table) (err error) {
-			t.Meta, err = schema.EncodeSettings(&btapb.Table{RowKeySchema: schema.SettingsOf(t).GetRowKeySchema()})
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		// What an earlier table of the name had was kept for UndeleteTable.
-		if err := removeAll(tx, name); err != nil {
-			return err
-		}
-		metadata := &btapb.CreateTableFromSnapshotMetadata{OriginalRequest: req, RequestTime: began, FinishTime: timestamppb.New(s.now())}
-		op, err = finish(tx, parent, metadata, schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil))
-		return err
-	})
-	if err != nil {
-		return nil, refusal.Of(err)
-	}
-	return op, nil
+	return s.makeCopy(ctx, n)
 }

@@ -13,7 +13,9 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/automated"
 	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -55,7 +57,8 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		_, ok := families[name]
 		return ok
 	}
-	if err := schema.Settle(settings, hasFamily); err != nil {
+	later.Take(settings)
+	if err := schema.Settle(settings, hasFamily, nil, s.now()); err != nil {
 		return nil, err
 	}
 	if def.Meta, err = schema.EncodeSettings(settings); err != nil {
@@ -70,6 +73,9 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		if err := s.checkTableCount(tx, req.GetParent()); err != nil {
 			return err
 		}
+		if err := checkBackupPlaces(tx, req.GetParent(), settings); err != nil {
+			return err
+		}
 		if t, err = tx.CreateTable(def); err != nil {
 			return err
 		}
@@ -79,7 +85,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	if err != nil {
 		return nil, err
 	}
-	return schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil), nil
+	return schema.Shown(t), nil
 }
 
 // checkTableCount refuses one table more than an instance can have.
@@ -129,7 +135,7 @@ func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableReques
 	if err != nil {
 		return nil, err
 	}
-	return schema.ToTable(t, view, clusters), nil
+	return schema.ToTable(t, view, clusters, s.now()), nil
 }
 
 // ListTables returns the tables of one instance, sorted by name, in pages; in
@@ -159,7 +165,7 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 		return nil, err
 	}
 	for _, t := range tables {
-		resp.Tables = append(resp.Tables, schema.ToTable(t, view, clusters))
+		resp.Tables = append(resp.Tables, schema.ToTable(t, view, clusters, s.now()))
 	}
 	return resp, nil
 }
@@ -199,23 +205,23 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 	var op *longrunningpb.Operation
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		t, err := tx.UpdateTable(req.GetTable().GetName(), func(t *engine.Table) error {
-			return updateSettings(t, req.GetTable(), paths, req.GetIgnoreWarnings())
+			return s.updateSettings(tx, t, req.GetTable(), paths, req.GetIgnoreWarnings())
 		})
 		if err != nil {
 			return err
 		}
 		op, err = finish(tx, segments(t.Name, 4),
 			&btapb.UpdateTableMetadata{Name: t.Name, StartTime: began, EndTime: timestamppb.New(s.now())},
-			schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil))
+			schema.Shown(t))
 		return err
 	})
 	return op, err
 }
 
 // updateSettings replaces the settings of t at paths.
-func updateSettings(t *engine.Table, from *btapb.Table, paths []string, ignoreWarnings bool) error {
+func (s *Server) updateSettings(r catalogReader, t *engine.Table, from *btapb.Table, paths []string, ignoreWarnings bool) error {
 	settings := schema.SettingsOf(t)
-	was := settings.GetRowKeySchema()
+	was, policy := settings.GetRowKeySchema(), proto.CloneOf(settings.GetAutomatedBackupPolicy())
 	if err := applyMask(settings, proto.CloneOf(from), paths); err != nil {
 		return err
 	}
@@ -229,7 +235,10 @@ func updateSettings(t *engine.Table, from *btapb.Table, paths []string, ignoreWa
 	err := schema.Settle(settings, func(name string) bool {
 		_, err := family(t, name)
 		return err == nil
-	})
+	}, policy, s.now())
+	if err == nil && fieldpath.Under(paths, "automated_backup_policy") {
+		err = checkBackupPlaces(r, segments(t.Name, 4), settings)
+	}
 	if err != nil {
 		return err
 	}
@@ -238,6 +247,23 @@ func updateSettings(t *engine.Table, from *btapb.Table, paths []string, ignoreWa
 	}
 	setStream(t)
 	return nil
+}
+
+// checkBackupPlaces checks what a policy of automated backups asks of its instance.
+func checkBackupPlaces(r catalogReader, name string, settings *btapb.Table) error {
+	p := settings.GetAutomatedBackupPolicy()
+	if !automated.InForce(p) {
+		return nil
+	}
+	in, _, err := instance(r, name)
+	if err != nil {
+		return err
+	}
+	clusters, err := clustersOf(r, name)
+	if err != nil {
+		return err
+	}
+	return automated.CheckPlaces(p, in, clusters)
 }
 
 // DeleteTable deletes a table with its rows and views, unless it or one of its
@@ -282,13 +308,18 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 		if err := s.checkTableCount(tx, parent); err != nil {
 			return err
 		}
-		t, err := tx.UndeleteTable(req.GetName())
+		if _, err := tx.UndeleteTable(req.GetName()); err != nil {
+			return err
+		}
+		t, err := tx.UpdateTable(req.GetName(), func(t *engine.Table) error {
+			return replan(t, func(p *automated.Policy) { automated.Skip(p, s.now()) })
+		})
 		if err != nil {
 			return err
 		}
 		op, err = finish(tx, parent,
 			&btapb.UndeleteTableMetadata{Name: t.Name, StartTime: began, EndTime: timestamppb.New(s.now())},
-			schema.ToTable(t, btapb.Table_SCHEMA_VIEW, nil))
+			schema.Shown(t))
 		return err
 	})
 	return op, err

@@ -18,6 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -167,11 +168,11 @@ func (s operationsService) WaitOperation(ctx context.Context, req *longrunningpb
 // only says that it was tried.
 func (s operationsService) CancelOperation(ctx context.Context, req *longrunningpb.CancelOperationRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
-		op, key, err := operation(tx, req.GetName())
+		op, _, err := operation(tx, req.GetName())
 		if err != nil {
 			return err
 		}
-		doneAt := later.Take(op)
+		doneAt := later.Of(op)
 		if !doneAt.After(s.now()) {
 			return nil
 		}
@@ -183,8 +184,7 @@ func (s operationsService) CancelOperation(ctx context.Context, req *longrunning
 		if err != nil || !undone {
 			return err
 		}
-		op.Result = &longrunningpb.Operation_Error{Error: refusal.Canceled(op.GetName())}
-		return store(tx, key, op)
+		return cancel(tx, op.GetName())
 	})
 	if err != nil {
 		return nil, err
@@ -194,24 +194,55 @@ func (s operationsService) CancelOperation(ctx context.Context, req *longrunning
 }
 
 // undo takes back what an operation under way has made, and reports whether that
-// can be: its metadata says what it is. response is what it would have answered
-// at doneAt, by which its own is told from another of the name, made since.
+// can be: its metadata says what it is. What it has made is told by doneAt from
+// another of the name, made since. That a cluster is gone at once is a belief; of
+// backups and tables the comments of their calls say that they can be canceled.
 func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, doneAt time.Time) (bool, error) {
-	switch metadata.(type) {
-	case *btapb.CreateClusterMetadata:
-		// Nothing says what becomes of the cluster; it is gone at once (belief).
-		made, c := &btapb.Cluster{}, &btapb.Cluster{}
-		if err := response.UnmarshalTo(made); err != nil {
-			return false, err
-		}
+	m, err := response.UnmarshalNew()
+	if err != nil {
+		return false, err
+	}
+	switch made := m.(type) {
+	case *btapb.Cluster:
+		c := &btapb.Cluster{}
 		found, err := load(tx, kindCluster+made.GetName(), c)
 		if err != nil || !found || !later.Of(c).Equal(doneAt) {
 			return false, err
 		}
 		return true, remove(tx, kindCluster+made.GetName())
+	case *btapb.Backup:
+		b := &btapb.Backup{}
+		found, err := load(tx, kindBackup+made.GetName(), b)
+		if err != nil || !found || !b.GetEndTime().AsTime().Equal(doneAt) {
+			return false, err
+		}
+		return true, dropBackup(tx, made.GetName())
+	case *btapb.Table:
+		restore, ok := metadata.(*btapb.RestoreTableMetadata)
+		t, err := tx.Table(made.GetName())
+		if !ok || err != nil || !schema.ReadyAt(t).Equal(doneAt) || schema.Protected(t) || checkNoStream(t, "") != nil {
+			return false, nil //nolint:nilerr // there is none any more
+		}
+		if name := restore.GetOptimizeTableOperationName(); name != "" {
+			if err := cancel(tx, name); err != nil {
+				return false, err
+			}
+		}
+		return true, errors.Join(tx.DeleteTable(t.Name), removeAll(tx, t.Name))
 	default:
 		return false, nil
 	}
+}
+
+// cancel ends an operation with an error that says so.
+func cancel(tx *engine.CatalogTx, name string) error {
+	op, key, err := operation(tx, name)
+	if err != nil {
+		return err
+	}
+	later.Take(op)
+	op.Result = &longrunningpb.Operation_Error{Error: refusal.Canceled(op.GetName())}
+	return store(tx, key, op)
 }
 
 // DeleteOperation forgets an operation; what it did stays.

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/backup"
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
@@ -112,7 +113,7 @@ func New(o Options) (*Server, error) {
 		inproc: inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
 		health: health.NewServer(),
 	}
-	s.due = due.NewQueue(s.now)
+	s.due = due.NewQueue(s.now, expiries{s}, purges{s}, automatedBackups{s})
 	options := []grpc.ServerOption{
 		grpc.UnaryInterceptor(o.UnaryInterceptor), // nil for none, as in gRPC
 		grpc.StreamInterceptor(o.StreamInterceptor),
@@ -239,11 +240,10 @@ func (s *Server) Close() error {
 	return s.inproc.Close()
 }
 
-// RunGC applies the garbage-collection rules of every family once, at the time
-// of the DB's clock, and returns its statistics. Backups that have expired are
-// removed first.
+// RunGC does what is due, as RunDue, and applies the garbage-collection rules of
+// every family once, at the time of the DB's clock, and returns its statistics.
 func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
-	if err := s.change(ctx, s.sweepBackups); err != nil {
+	if err := s.RunDue(ctx); err != nil {
 		return engine.GCStats{}, err
 	}
 	return s.db.RunGC(ctx)
@@ -254,7 +254,8 @@ func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 func (s *Server) NextDue() (time.Time, bool, error) { return s.due.Next() }
 
 // RunDue does what is due by now: what resources ask for at a time, in order of
-// due times and names, each thing as at its own time. Only the owner of the Server
+// due times and names, each thing as at its own time: it makes automated backups,
+// and gives back the space of what has expired. Only the owner of the Server
 // calls it: on a timer, or after moving the clock. What fails does not hold up the
 // rest, and is tried again with the next call. Errors: all that failed.
 func (s *Server) RunDue(ctx context.Context) error {
@@ -304,8 +305,13 @@ func (s *Server) Resources() ([]Resource, error) {
 			if err := unmarshalResource(r.Name, r.Value, m); err != nil {
 				return nil, err
 			}
-			if c, ok := m.(*btapb.Cluster); ok {
-				shownCluster(c, s.now())
+			switch x := m.(type) {
+			case *btapb.Cluster:
+				shownCluster(x, s.now())
+			case *btapb.Backup:
+				m = backup.At(x, s.now())
+			case *btapb.Snapshot:
+				shownSnapshot(x, s.now())
 			}
 			out = append(out, Resource{Kind: kind.kind, Name: strings.TrimPrefix(r.Name, kind.prefix), Message: m})
 		}

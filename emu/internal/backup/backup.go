@@ -38,8 +38,24 @@ const (
 	sizeDelay = time.Minute
 )
 
-// Expired tells whether a backup is gone at a time.
-func Expired(b *btapb.Backup, now time.Time) bool { return !b.GetExpireTime().AsTime().After(now) }
+// GoneAt returns when each of all backups is gone, those that are in no copy of
+// another: at its expire_time, or when the last copy of it that is under way then
+// is done.
+func GoneAt(all []*btapb.Backup) func(*btapb.Backup) time.Time {
+	copied := map[string]time.Time{} // when the last copy of a backup is done
+	for _, c := range all {
+		if from, end := c.GetSourceBackup(), c.GetEndTime().AsTime(); from != "" && end.After(copied[from]) {
+			copied[from] = end
+		}
+	}
+	return func(b *btapb.Backup) time.Time {
+		at := b.GetExpireTime().AsTime()
+		if end := copied[b.GetName()]; end.After(at) { // no other has had its name while it was copied
+			return end
+		}
+		return at
+	}
+}
 
 // At is what a stored backup is at a time.
 func At(stored *btapb.Backup, now time.Time) *btapb.Backup {

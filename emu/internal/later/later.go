@@ -67,7 +67,7 @@ func Pending(metadata protoreflect.Message, doneAt, now time.Time) {
 	switch m := metadata.Interface().(type) {
 	case *btapb.OperationProgress:
 		began := m.GetStartTime().AsTime()
-		m.ProgressPercent = int32(100 * (float64(now.Sub(began)) / float64(max(doneAt.Sub(began), 1))))
+		m.ProgressPercent = int32(100 * (float64(max(now.Sub(began), 0)) / float64(max(doneAt.Sub(began), 1))))
 	case *btapb.CreateClusterMetadata:
 		for _, t := range m.GetTables() {
 			t.State = btapb.CreateClusterMetadata_TableProgress_COPYING

@@ -8,6 +8,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/automated"
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -32,8 +34,8 @@ const (
 
 // The settings of a table that the engine has no place for, such as its change
 // stream's, are kept in the table's Meta: a btapb.Table with these alone. A change
-// stream makes the engine keep a journal; what the others would start in the
-// service, such as automated backups, is not built.
+// stream makes the engine keep a journal, and a policy of automated backups makes
+// them come by the clock; see package automated.
 
 // SettingsOf returns the settings of a table. The caller may change them.
 func SettingsOf(t *engine.Table) *btapb.Table {
@@ -45,24 +47,32 @@ func SettingsOf(t *engine.Table) *btapb.Table {
 	return settings
 }
 
-// EncodeSettings takes the settings out of from.
+// EncodeSettings takes the settings out of from, with the time of package later at
+// which a table that is being made is ready.
 func EncodeSettings(from *btapb.Table) ([]byte, error) {
-	return proto.MarshalOptions{Deterministic: true}.Marshal(&btapb.Table{
+	settings := &btapb.Table{
 		DeletionProtection:    from.GetDeletionProtection(),
 		ChangeStreamConfig:    from.GetChangeStreamConfig(),
 		AutomatedBackupConfig: from.GetAutomatedBackupConfig(),
 		TieredStorageConfig:   from.GetTieredStorageConfig(),
 		RowKeySchema:          from.GetRowKeySchema(),
 		RestoreInfo:           from.GetRestoreInfo(),
-	})
+	}
+	later.Set(settings, later.Of(from))
+	return proto.MarshalOptions{Deterministic: true}.Marshal(settings)
 }
+
+// ReadyAt returns when a table that is being made is ready, a time that may have
+// passed.
+func ReadyAt(t *engine.Table) time.Time { return later.Of(SettingsOf(t)) }
 
 // Protected reports whether t has deletion_protection.
 func Protected(t *engine.Table) bool { return SettingsOf(t).GetDeletionProtection() }
 
-// Settle checks the settings that t is to have and fills in defaults.
-// families are those of the table, or of the request that creates it.
-func Settle(t *btapb.Table, hasFamily func(string) bool) error {
+// Settle checks the settings that t is to have from now on, and fills in defaults.
+// hasFamily tells of the families of the table, or of the request that creates it;
+// was is the policy of automated backups before.
+func Settle(t *btapb.Table, hasFamily func(string) bool, was *automated.Policy, now time.Time) error {
 	if c := t.GetChangeStreamConfig(); c != nil {
 		age := c.GetRetentionPeriod()
 		if err := checkPeriod("table.change_stream_config.retention_period", age, MinChangeStreamRetention, maxChangeStreamRetention); err != nil {
@@ -74,6 +84,7 @@ func Settle(t *btapb.Table, hasFamily func(string) bool) error {
 		if err := settleBackupPolicy(p); err != nil {
 			return err
 		}
+		automated.Settle(p, was, now)
 	}
 	if c := t.GetTieredStorageConfig(); c != nil {
 		rule, ok := c.GetInfrequentAccess().GetRule().(*btapb.TieredStorageRule_IncludeIfOlderThan)
@@ -168,12 +179,21 @@ func checkRowKeySchema(schema *btapb.Type_Struct, hasFamily func(string) bool) e
 	return nil
 }
 
-// ToTable converts a definition to the view of it that was asked for. clusters
-// are those of its instance.
-func ToTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster) *btapb.Table {
-	out := &btapb.Table{Name: t.Name}
+// Shown converts a definition to the view SCHEMA_VIEW of it.
+func Shown(t *engine.Table) *btapb.Table {
+	return ToTable(t, btapb.Table_SCHEMA_VIEW, nil, time.Time{})
+}
+
+// ToTable converts a definition to the view of it that was asked for, at a time.
+// clusters are those of its instance.
+func ToTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, now time.Time) *btapb.Table {
+	out, settings := &btapb.Table{Name: t.Name}, SettingsOf(t)
+	readyAt, optimizedAt := later.Take(settings), time.Time{}
+	if info := settings.GetRestoreInfo(); info != nil {
+		optimizedAt = later.Take(info)
+	}
 	if view == btapb.Table_SCHEMA_VIEW || view == btapb.Table_FULL {
-		out = SettingsOf(t)
+		out = settings
 		out.Name = t.Name
 		out.Granularity = btapb.Table_MILLIS
 		if t.Granularity == engine.Micros {
@@ -184,7 +204,8 @@ func ToTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster) 
 			f := &t.Families[i]
 			out.ColumnFamilies[f.Name] = &btapb.ColumnFamily{GcRule: ToGCRule(f.GC), ValueType: ValueType(f)}
 		}
-		if p := out.GetAutomatedBackupPolicy(); p != nil && !p.GetDisabled() {
+		if p := out.GetAutomatedBackupPolicy(); automated.InForce(p) {
+			later.Take(p)
 			out.EffectiveAutomatedBackupPolicy = proto.CloneOf(p)
 		}
 	}
@@ -196,8 +217,11 @@ func ToTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster) 
 		state := &btapb.Table_ClusterState{}
 		if view != btapb.Table_ENCRYPTION_VIEW {
 			state.ReplicationState = btapb.Table_ClusterState_READY
-			if c.GetState() == btapb.Cluster_CREATING {
+			switch {
+			case c.GetState() == btapb.Cluster_CREATING || readyAt.After(now):
 				state.ReplicationState = btapb.Table_ClusterState_INITIALIZING
+			case optimizedAt.After(now) && c.GetDefaultStorageType() == btapb.StorageType_SSD:
+				state.ReplicationState = btapb.Table_ClusterState_READY_OPTIMIZING
 			}
 		}
 		if view != btapb.Table_REPLICATION_VIEW {

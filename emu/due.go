@@ -1,0 +1,172 @@
+package emu
+
+import (
+	"context"
+	"errors"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/automated"
+	"github.com/tabletop-emu/tabletop/emu/internal/due"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+	"github.com/tabletop-emu/tabletop/emu/internal/schema"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// What is done when its time comes; see package due. What can be seen, such as
+// that a backup has expired, follows from stored times before anything is done.
+
+// expiries gives back the space of backups and snapshots when they are gone.
+type expiries struct{ s *Server }
+
+// Due implements due.Work.
+func (w expiries) Due() ([]due.Item, error) {
+	var items []due.Item
+	goneAt, all, err := backups(w.s.db)
+	for _, b := range all {
+		items = append(items, due.Item{At: goneAt(b), Name: b.GetName()})
+	}
+	snapshots, snapshotsErr := loadAll[btapb.Snapshot](w.s.db, kindSnapshot, "")
+	for _, x := range snapshots {
+		items = append(items, due.Item{At: x.GetDeleteTime().AsTime(), Name: x.GetName()})
+	}
+	return items, errors.Join(err, snapshotsErr)
+}
+
+// Run implements due.Work.
+func (w expiries) Run(ctx context.Context, _ due.Item) error {
+	return w.s.change(ctx, w.s.sweepBackups)
+}
+
+// purges gives back the space of tables when they can be undeleted no more, and
+// removes what had waited with them.
+type purges struct{ s *Server }
+
+// Due implements due.Work.
+func (w purges) Due() ([]due.Item, error) {
+	if at, ok := w.s.db.NextPurge(); ok {
+		return []due.Item{{At: at, Name: "deleted tables"}}, nil
+	}
+	return nil, nil
+}
+
+// Run implements due.Work. It also removes what is left of tables that made room
+// for others before their time; see engine.Options.KeepDeletedBytes.
+func (w purges) Run(ctx context.Context, _ due.Item) error {
+	return w.s.change(ctx, func(tx *engine.CatalogTx) error {
+		if err := tx.PurgeExpired(); err != nil {
+			return err
+		}
+		kept := map[string]bool{}
+		for _, x := range w.s.db.DeletedTables("") {
+			kept[x.Table.Name] = true
+		}
+		for _, t := range tx.Tables("") {
+			kept[t.Name] = true
+		}
+		for _, kind := range []string{kindAuthorizedView, kindSchemaBundle, kindPartitions, kindPolicy} {
+			found, err := tx.Resources(kind)
+			if err != nil {
+				return err
+			}
+			for _, r := range found {
+				table := segments(r.Name[len(kind):], 6)
+				if !kept[table] && resname.HasShape(table, "projects", "instances", "tables") {
+					if err := remove(tx, r.Name); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// automatedBackups makes the backups that policies of tables ask for; see package
+// automated.
+type automatedBackups struct{ s *Server }
+
+// Due implements due.Work.
+func (w automatedBackups) Due() ([]due.Item, error) {
+	var items []due.Item
+	for _, t := range w.s.db.Tables("") {
+		if p := backupPolicy(t); automated.InForce(p) {
+			items = append(items, due.Item{At: automated.Next(p), Name: t.Name})
+		}
+	}
+	return items, nil
+}
+
+// backupPolicy returns the policy of automated backups of a table, nil without one.
+func backupPolicy(t *engine.Table) *automated.Policy {
+	if len(t.Meta) == 0 {
+		return nil
+	}
+	return schema.SettingsOf(t).GetAutomatedBackupPolicy()
+}
+
+// Run implements due.Work: it makes a backup in each cluster. One that is there was
+// made before a crash. One that would take too much is left out, and the logger told.
+func (w automatedBackups) Run(ctx context.Context, i due.Item) error {
+	s := w.s
+	t, err := s.db.Table(i.Name)
+	if err != nil {
+		return nil //nolint:nilerr // it was deleted meanwhile
+	}
+	p := backupPolicy(t)
+	if !automated.InForce(p) || !automated.Next(p).Equal(i.At) {
+		return nil
+	}
+	clusters, err := clustersOf(s.db, segments(t.Name, 4))
+	if err != nil {
+		return err
+	}
+	for _, c := range automated.Places(p, clusters, i.At) {
+		b := automated.Backup(p, t.Name, c, i.At)
+		if i.At.IsZero() || !b.GetExpireTime().AsTime().After(s.now()) || schema.ReadyAt(t).After(i.At) {
+			continue // it is planned from now on; it would be gone; there was nothing to copy
+		}
+		switch err := s.automatedBackup(ctx, b); status.Code(err) {
+		case codes.OK, codes.AlreadyExists, codes.NotFound: // the latter: what it is of was deleted meanwhile
+		case codes.ResourceExhausted:
+			s.logger.Warn("an automated backup is left out", "backup", b.GetName(), "table", t.Name, "error", err)
+		default:
+			return err
+		}
+	}
+	return s.change(ctx, func(tx *engine.CatalogTx) error {
+		_, err := tx.UpdateTable(t.Name, func(t *engine.Table) error {
+			return replan(t, func(p *automated.Policy) {
+				if automated.InForce(p) && automated.Next(p).Equal(i.At) {
+					automated.Done(p, i.At, s.now())
+				}
+			})
+		})
+		if errors.Is(err, engine.ErrTableNotFound) {
+			return nil
+		}
+		return err
+	})
+}
+
+// automatedBackup makes an automated backup.
+func (s *Server) automatedBackup(ctx context.Context, b *btapb.Backup) error {
+	check := func(r catalogReader, _ *btapb.Cluster, _ *btapb.Instance) error {
+		_, err := findTable(r, "backup.source_table", b.GetSourceTable())
+		return err
+	}
+	make := func(fn func(*engine.CatalogTx, *engine.Backup) error) error {
+		return s.db.Backups().Create(ctx, b.GetSourceTable(), b.GetName(), fn)
+	}
+	return s.keepBackup(ctx, b, check, make, func(*engine.CatalogTx) error { return nil })
+}
+
+// replan lets fn change the plan of a table's automated backups.
+func replan(t *engine.Table, fn func(*automated.Policy)) (err error) {
+	settings := schema.SettingsOf(t)
+	fn(settings.GetAutomatedBackupPolicy())
+	t.Meta, err = schema.EncodeSettings(settings)
+	return err
+}

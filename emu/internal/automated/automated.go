@@ -1,0 +1,132 @@
+// Package automated plans the backups that the policy of a table asks for: when
+// the next ones are due, in which clusters they are made, and what each is.
+//
+// The plan is one time, stored with the policy: from when it counts, which is when
+// the policy came into force, and then when backups were due last. The next are due
+// one frequency later.
+package automated
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+)
+
+// Policy is that of a table.
+type Policy = btapb.Table_AutomatedBackupPolicy
+
+// InForce tells whether a policy asks for backups.
+func InForce(p *Policy) bool { return p != nil && !p.GetDisabled() }
+
+// Settle gives a policy that has been checked its plan: that of the policy before
+// it, if one was in force, else one that begins now. Whatever else a request said
+// beside the fields of the API is taken out.
+func Settle(p, was *Policy, now time.Time) {
+	switch {
+	case InForce(p) && InForce(was):
+		later.Set(p, later.Of(was))
+	case InForce(p):
+		later.Set(p, now)
+	case p != nil:
+		later.Take(p)
+	}
+}
+
+// Next returns when backups are due next. A policy that has no plan, as one from
+// before there were plans, is due at the zero time: see Done.
+func Next(p *Policy) time.Time {
+	if from := later.Of(p); !from.IsZero() {
+		return from.Add(p.GetFrequency().AsDuration())
+	}
+	return time.Time{}
+}
+
+// Done says that those which were due at a time have been made; of a policy
+// without a plan, that it begins now.
+func Done(p *Policy, at, now time.Time) {
+	if at.IsZero() {
+		at = now
+	}
+	later.Set(p, at)
+}
+
+// Skip leaves out the backups that were due by now: those of a table that was
+// deleted are not made when it comes back.
+func Skip(p *Policy, now time.Time) {
+	for InForce(p) && !Next(p).IsZero() && !Next(p).After(now) {
+		Done(p, Next(p), now)
+	}
+}
+
+// Places returns the clusters in which a policy asks for backups at a time: those
+// in its locations, if it names any, that are made by then.
+func Places(p *Policy, clusters []*btapb.Cluster, at time.Time) []*btapb.Cluster {
+	var in []*btapb.Cluster
+	for _, c := range clusters {
+		if places(p, c) && !later.Of(c).After(at) {
+			in = append(in, c)
+		}
+	}
+	return in
+}
+
+// CheckPlaces checks what a policy asks of its instance and clusters: locations are
+// for the edition ENTERPRISE_PLUS, hot backups for clusters with SSD storage.
+func CheckPlaces(p *Policy, in *btapb.Instance, clusters []*btapb.Cluster) error {
+	const field = "table.automated_backup_policy"
+	if len(p.GetLocations()) > 0 && in.GetEdition() != btapb.Instance_ENTERPRISE_PLUS {
+		return refusal.Invalid(field+".locations", "can only be set in an instance of the edition ENTERPRISE_PLUS")
+	}
+	for _, c := range clusters {
+		if p.GetKeepHotDuration() != nil && places(p, c) && !onSSD(c) {
+			return refusal.Invalid(field+".keep_hot_duration", "hot backups need SSD storage; cluster %s has none", c.GetName())
+		}
+	}
+	return nil
+}
+
+// places tells whether a policy asks for backups in a cluster.
+func places(p *Policy, c *btapb.Cluster) bool {
+	return len(p.GetLocations()) == 0 || slices.Contains(p.GetLocations(), c.GetLocation())
+}
+
+func onSSD(c *btapb.Cluster) bool { return c.GetDefaultStorageType() == btapb.StorageType_SSD }
+
+// Backup returns the backup of a table that is due in a cluster at a time. It is
+// hot only on SSD storage, also if the policy asks for more: a cluster may have
+// been added since.
+func Backup(p *Policy, table string, c *btapb.Cluster, at time.Time) *btapb.Backup {
+	b := &btapb.Backup{
+		Name: c.GetName() + "/backups/" + ID(resname.Last(table), at), SourceTable: table, BackupType: btapb.Backup_STANDARD,
+		StartTime: timestamppb.New(at), ExpireTime: timestamppb.New(at.Add(p.GetRetentionPeriod().AsDuration())),
+	}
+	if hot := p.GetKeepHotDuration(); hot != nil && onSSD(c) {
+		b.BackupType, b.HotToStandardTime = btapb.Backup_HOT, timestamppb.New(at.Add(hot.AsDuration()))
+	}
+	return b
+}
+
+// maxTableBytes is how much of a table's id is in the id of a backup, which may
+// have 50 bytes; of a longer one a part is its hash, for two may begin alike.
+const (
+	maxTableBytes = 28
+	hashBytes     = 4
+)
+
+// ID returns the id of the backup of a table, given by its id, that is due at a
+// time. It is the same whenever it is asked for.
+func ID(table string, at time.Time) string {
+	if len(table) > maxTableBytes {
+		sum := sha256.Sum256([]byte(table))
+		table = table[:maxTableBytes-1-2*hashBytes] + "-" + hex.EncodeToString(sum[:hashBytes])
+	}
+	return table + "-auto-" + at.UTC().Format("20060102T150405Z")
+}
