@@ -49,7 +49,9 @@
 //     engine say of a table, emu/internal/resname reads names of resources,
 //     emu/internal/refusal makes the statuses of answers, emu/internal/rowchunks
 //     writes what ReadRows answers, emu/internal/backup knows what
-//     a backup is at a time, emu/internal/fieldpath reads field masks,
+//     a backup is at a time, emu/internal/automated when automated ones are due,
+//     emu/internal/clusterdef checks definitions of clusters,
+//     emu/internal/fieldpath reads field masks,
 //     emu/internal/due does what is due at a time, emu/internal/later knows what is shown of
 //     what is not done yet,
 //     emu/internal/listfilter reads what a list is filtered and ordered by,

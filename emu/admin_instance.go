@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/clusterdef"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/emu/internal/schema"
@@ -167,7 +168,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	}
 	var clusters []*btapb.Cluster
 	for _, id := range ids {
-		c, err := newCluster("clusters["+id+"]", name, id, req.GetClusters()[id], in, clusters)
+		c, err := clusterdef.New("clusters["+id+"]", name, id, req.GetClusters()[id], in, clusters)
 		if err != nil {
 			return nil, err
 		}

@@ -42,19 +42,9 @@ const (
 	maxOperations        = 10_000 // ours: the number of operations that are kept
 )
 
-// The ranges of settings, which hold whatever Options.Limits says: outside
-// them a setting means nothing.
-const (
-	minAutoscalingCPUPercent = 10 // AutoscalingTargets
-	maxAutoscalingCPUPercent = 80
-	minAutoscalingSSDGiB     = 2_560 // AutoscalingTargets, a node
-	maxAutoscalingSSDGiB     = 5_120
-	minAutoscalingHDDGiB     = 8_192
-	maxAutoscalingHDDGiB     = 16_384
-	maxAutoscalingRatio      = 10 // https://cloud.google.com/bigtable/docs/autoscaling: the most nodes to the fewest
-
-	consistencyTokenLifetime = 90 * 24 * time.Hour // GenerateConsistencyToken
-)
+// consistencyTokenLifetime holds whatever Options.Limits says:
+// GenerateConsistencyToken.
+const consistencyTokenLifetime = 90 * 24 * time.Hour
 
 // What the server itself keeps to.
 const (
