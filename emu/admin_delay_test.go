@@ -1,0 +1,387 @@
+package emu
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// newDelayed has a table t with a row, in a server whose operations take a minute.
+func newDelayed(t *testing.T, dir string) *env {
+	t.Helper()
+	e := newEnvWith(t, Options{AdminDelay: time.Minute}, engine.Options{Dir: dir})
+	e.createTable("t", "f")
+	e.mustMutate("r", set("f", "q", 1000, "v"))
+	return e
+}
+
+// under checks that an operation is under way, and returns its metadata.
+func under[M proto.Message](e *env, op *longrunningpb.Operation, err error) M {
+	e.t.Helper()
+	return metadataOf[M](e, op, err, false)
+}
+
+// wantDone checks that an operation is done, with a response, or is not.
+func (e *env) wantDone(name string, done bool) *longrunningpb.Operation {
+	e.t.Helper()
+	op := e.operation(name)
+	if op.GetDone() != done || (op.GetResponse() != nil) != done {
+		e.t.Errorf("at %v: %v, want one that is done: %t", e.clock.Now(), op, done)
+	}
+	return op
+}
+
+func metadataOf[M proto.Message](e *env, op *longrunningpb.Operation, err error, done bool) M {
+	e.t.Helper()
+	var m M
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	got, err := op.GetMetadata().UnmarshalNew()
+	m, ok := got.(M)
+	if err != nil || !ok || op.GetDone() != done {
+		e.t.Fatalf("%v, %v; want one that is done: %t, of %T", op, err, done, m)
+	}
+	return m
+}
+
+func (e *env) cancel(op string) {
+	e.t.Helper()
+	if _, err := e.operations().CancelOperation(e.ctx(), &longrunningpb.CancelOperationRequest{Name: op}); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+func (e *env) createBackup(id string) *longrunningpb.Operation {
+	e.t.Helper()
+	op, err := e.admin.CreateBackup(e.ctx(), &btapb.CreateBackupRequest{
+		Parent: testCluster, BackupId: id, Backup: &btapb.Backup{SourceTable: testTable, ExpireTime: e.in(72 * time.Hour)},
+	})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return op
+}
+
+// replication returns the state of table id in the cluster of an implicit instance.
+func (e *env) replication(id string) btapb.Table_ClusterState_ReplicationState {
+	e.t.Helper()
+	t, err := e.admin.GetTable(e.ctx(), &btapb.GetTableRequest{Name: testInstance + "/tables/" + id, View: btapb.Table_REPLICATION_VIEW})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	for _, s := range t.GetClusterStates() {
+		return s.GetReplicationState()
+	}
+	e.t.Fatalf("no cluster has %v", t)
+	return 0
+}
+
+// A backup under way is CREATING, with an end_time; it cannot be restored or copied,
+// and is listed. In the end it has the rows of its call, also after a restart.
+func TestAdminDelay_CreateBackup(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := newDelayed(t, dir)
+	want := e.rowsOf("t")
+	op := e.createBackup("b")
+	const name = testCluster + "/backups/b"
+	if m := under[*btapb.CreateBackupMetadata](e, op, nil); m.GetName() != name || m.GetEndTime() != nil || m.GetStartTime() == nil {
+		t.Errorf("%v", m)
+	}
+	e.mustMutate("r", set("f", "q", 1000, "later"))
+	e.clock.Advance(time.Minute - time.Microsecond)
+	now := e.clock.Now()
+	e = e.restart(dir)
+	e.clock.AdvanceTo(now)
+	e.wantDone(op.GetName(), false)
+	if all := e.backups(); len(all) != 1 || all[0].GetState() != btapb.Backup_CREATING || all[0].GetEndTime() == nil || !proto.Equal(all[0], e.getBackup(name)) {
+		t.Errorf("%v", all)
+	}
+	if found, err := e.srv.Resources(); err != nil || !slices.ContainsFunc(found, func(r Resource) bool {
+		b, ok := r.Message.(*btapb.Backup)
+		return ok && b.GetState() == btapb.Backup_CREATING
+	}) {
+		t.Errorf("resources: %v, %v", found, err)
+	}
+	_, err := e.restore(testInstance, name, "t2")
+	wantCode(t, err, codes.FailedPrecondition)
+	wantCode(t, e.copyBackup(name, testCluster, "copy"), codes.FailedPrecondition)
+	e.clock.Advance(time.Microsecond)
+	got := response[*btapb.Backup](e, e.wantDone(op.GetName(), true), nil)
+	if b := e.getBackup(name); b.GetState() != btapb.Backup_READY || !proto.Equal(b, got) || b.GetEndTime().AsTime().Sub(b.GetStartTime().AsTime()) != time.Minute {
+		t.Errorf("%v, the response %v", b, got)
+	}
+	if m := metadataOf[*btapb.CreateBackupMetadata](e, e.operation(op.GetName()), nil, true); !proto.Equal(m.GetEndTime(), got.GetEndTime()) {
+		t.Errorf("%v", m)
+	}
+	e.mustRestore(name, "t2") // this server has no delay
+	if got := e.rowsOf("t2"); got != want {
+		t.Errorf("restored\n%swant\n%s", got, want)
+	}
+}
+
+// CancelOperation deletes a backup under way, and frees its bytes; another of its
+// name, and one that is done, stay. A backup under way can be deleted.
+func TestAdminDelay_CancelBackup(t *testing.T) {
+	t.Parallel()
+	e := newDelayed(t, "")
+	const name = testCluster + "/backups/b"
+	kept := func(n int) {
+		t.Helper()
+		if got := len(e.db.Backups().List("")); got != n {
+			t.Errorf("%d backups are kept, want %d", got, n)
+		}
+	}
+	first := e.createBackup("b")
+	e.cancel(first.GetName())
+	kept(0)
+	if op := e.operation(first.GetName()); !op.GetDone() || op.GetError().GetCode() != int32(codes.Canceled) {
+		t.Errorf("%v", op)
+	}
+	_, err := e.admin.GetBackup(e.ctx(), &btapb.GetBackupRequest{Name: name})
+	wantCode(t, err, codes.NotFound)
+	second := e.createBackup("b")
+	if _, err := e.admin.DeleteBackup(e.ctx(), &btapb.DeleteBackupRequest{Name: name}); err != nil {
+		t.Fatal(err)
+	}
+	kept(0)
+	e.clock.Advance(time.Second)
+	third := e.createBackup("b")
+	e.cancel(second.GetName())
+	kept(1)
+	e.clock.Advance(time.Minute)
+	e.cancel(third.GetName())
+	kept(1)
+	e.wantDone(third.GetName(), true)
+}
+
+// While a backup is copied it is not deleted and does not expire; it is when the
+// copy is done or canceled.
+func TestAdminDelay_CopyBackup(t *testing.T) {
+	t.Parallel()
+	e := newDelayed(t, "")
+	e.createBackup("b")
+	e.clock.Advance(time.Minute)
+	const name, copied = testCluster + "/backups/b", testCluster + "/backups/copy"
+	startCopy := func() *longrunningpb.Operation {
+		t.Helper()
+		op, err := e.admin.CopyBackup(e.ctx(), &btapb.CopyBackupRequest{Parent: testCluster, BackupId: "copy", SourceBackup: name, ExpireTime: e.in(48 * time.Hour)})
+		if m := under[*btapb.CopyBackupMetadata](e, op, err); m.GetProgress().GetProgressPercent() != 0 || m.GetProgress().GetEndTime() != nil || m.GetName() != copied {
+			t.Errorf("%v", m)
+		}
+		return op
+	}
+	remove := func() error {
+		_, err := e.admin.DeleteBackup(e.ctx(), &btapb.DeleteBackupRequest{Name: name})
+		return err
+	}
+	op := startCopy()
+	wantCode(t, remove(), codes.FailedPrecondition)
+	e.cancel(op.GetName())
+	if n := len(e.backups()); n != 1 {
+		t.Errorf("%d backups after the copy was canceled", n)
+	}
+
+	// Its time is changed to one that passes while it is copied.
+	e.clock.Advance(5*time.Hour + 58*time.Minute) // the least age of a backup is 6 hours, less the grace
+	op = startCopy()
+	e.clock.Advance(20 * time.Second)
+	if _, err := e.updateBackup(&btapb.Backup{Name: name, ExpireTime: e.in(10 * time.Second)}, "expire_time"); err != nil {
+		t.Fatal(err)
+	}
+	e.advance(40*time.Second - time.Microsecond)
+	if b := e.getBackup(name); b.GetState() != btapb.Backup_READY || len(e.backups()) != 2 {
+		t.Errorf("%v, among %v", b, e.backups())
+	}
+	if m := metadataOf[*btapb.CopyBackupMetadata](e, e.operation(op.GetName()), nil, false); m.GetProgress().GetProgressPercent() != 99 {
+		t.Errorf("%v", m)
+	}
+	wantCode(t, remove(), codes.FailedPrecondition)
+	e.advance(time.Microsecond)
+	e.wantDone(op.GetName(), true)
+	if all := e.backups(); len(all) != 1 || all[0].GetName() != copied || all[0].GetState() != btapb.Backup_READY || len(e.db.Backups().List("")) != 1 {
+		t.Errorf("%v", all)
+	}
+	wantCode(t, remove(), codes.NotFound)
+}
+
+// A table that is restored is INITIALIZING, then READY_OPTIMIZING while the operation
+// that optimizes it is under way, then READY; its data can be read.
+func TestAdminDelay_RestoreTable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := newDelayed(t, dir)
+	want := e.rowsOf("t")
+	e.createBackup("b")
+	e.clock.Advance(time.Minute)
+	op, err := e.admin.RestoreTable(e.ctx(), &btapb.RestoreTableRequest{Parent: testInstance, TableId: "t2", Source: &btapb.RestoreTableRequest_Backup{Backup: testCluster + "/backups/b"}})
+	m := under[*btapb.RestoreTableMetadata](e, op, err)
+	if m.GetOptimizeTableOperationName() == "" || m.GetProgress().GetEndTime() != nil {
+		t.Errorf("%v", m)
+	}
+	check := func(restored, optimized bool, percent int32, state btapb.Table_ClusterState_ReplicationState) {
+		t.Helper()
+		e.wantDone(op.GetName(), restored)
+		o := metadataOf[*btapb.OptimizeRestoredTableMetadata](e, e.wantDone(m.GetOptimizeTableOperationName(), optimized), nil, optimized)
+		if o.GetProgress().GetProgressPercent() != percent {
+			t.Errorf("%v, want %d%%", o, percent)
+		}
+		if got := e.replication("t2"); got != state {
+			t.Errorf("at %v the table is %v, want %v", e.clock.Now(), got, state)
+		}
+		if got := e.rowsOf("t2"); got != want {
+			t.Errorf("restored\n%swant\n%s", got, want)
+		}
+		shown, err := e.admin.GetTable(e.ctx(), &btapb.GetTableRequest{Name: testInstance + "/tables/t2", View: btapb.Table_FULL})
+		if err != nil || len(shown.ProtoReflect().GetUnknown()) > 0 || len(shown.GetRestoreInfo().ProtoReflect().GetUnknown()) > 0 {
+			t.Errorf("%v, %v", shown, err)
+		}
+	}
+	check(false, false, 0, btapb.Table_ClusterState_INITIALIZING)
+	wantCode(t, e.tryBackup("of-it", func(req *btapb.CreateBackupRequest) { req.Backup.SourceTable = testInstance + "/tables/t2" }), codes.FailedPrecondition)
+	// Its settings can be changed meanwhile.
+	update, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{Table: &btapb.Table{Name: testInstance + "/tables/t2", DeletionProtection: true}, UpdateMask: mask("deletion_protection")})
+	if response[*btapb.Table](e, update, err); len(update.GetResponse().GetValue()) == 0 {
+		t.Errorf("%v", update)
+	}
+	e.clock.Advance(time.Minute - time.Microsecond)
+	check(false, false, 0, btapb.Table_ClusterState_INITIALIZING)
+	e.clock.Advance(time.Microsecond)
+	now := e.clock.Now()
+	e = e.restart(dir)
+	e.clock.AdvanceTo(now)
+	check(true, false, 0, btapb.Table_ClusterState_READY_OPTIMIZING)
+	e.cancel(m.GetOptimizeTableOperationName()) // which cannot be canceled
+	e.clock.Advance(30 * time.Second)
+	check(true, false, 50, btapb.Table_ClusterState_READY_OPTIMIZING)
+	e.clock.Advance(30 * time.Second)
+	check(true, true, 100, btapb.Table_ClusterState_READY)
+}
+
+// CancelOperation of a restore takes the table back, with the operation that would
+// optimize it; not once it is protected, or another has its name.
+func TestAdminDelay_CancelRestore(t *testing.T) {
+	t.Parallel()
+	e := newDelayed(t, "")
+	e.createBackup("b")
+	e.clock.Advance(time.Minute)
+	restore := func() (*longrunningpb.Operation, string) {
+		t.Helper()
+		op, err := e.admin.RestoreTable(e.ctx(), &btapb.RestoreTableRequest{Parent: testInstance, TableId: "t2", Source: &btapb.RestoreTableRequest_Backup{Backup: testCluster + "/backups/b"}})
+		return op, under[*btapb.RestoreTableMetadata](e, op, err).GetOptimizeTableOperationName()
+	}
+	canceled := func(name string) bool {
+		return e.operation(name).GetError().GetCode() == int32(codes.Canceled)
+	}
+	exists := func() bool {
+		_, err := e.db.Table(testInstance + "/tables/t2")
+		return err == nil
+	}
+	op, optimize := restore()
+	e.cancel(op.GetName())
+	if !canceled(op.GetName()) || !canceled(optimize) || exists() {
+		t.Errorf("%v, %v, the table is there: %t", e.operation(op.GetName()), e.operation(optimize), exists())
+	}
+	if len(e.db.DeletedTables("")) != 0 {
+		t.Error("what was never there can be undeleted")
+	}
+	first, _ := restore()
+	e.mustDeleteTable("t2")
+	e.clock.Advance(time.Second)
+	second, _ := restore()
+	e.cancel(first.GetName())
+	if canceled(first.GetName()) || !exists() {
+		t.Error("a table is taken back that another operation has made")
+	}
+	if _, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{Table: &btapb.Table{Name: testInstance + "/tables/t2", DeletionProtection: true}, UpdateMask: mask("deletion_protection")}); err != nil {
+		t.Fatal(err)
+	}
+	e.cancel(second.GetName())
+	if canceled(second.GetName()) || !exists() {
+		t.Error("a protected table is taken back")
+	}
+}
+
+// Snapshots, and tables that are made of them, are under way for the delay.
+func TestAdminDelay_Snapshots(t *testing.T) {
+	t.Parallel()
+	e := newDelayed(t, "")
+	want := e.rowsOf("t")
+	const name = testCluster + "/snapshots/s"
+	op, err := e.admin.SnapshotTable(e.ctx(), &btapb.SnapshotTableRequest{Name: testTable, Cluster: testCluster, SnapshotId: "s"})
+	if m := under[*btapb.SnapshotTableMetadata](e, op, err); m.GetFinishTime() != nil {
+		t.Errorf("%v", m)
+	}
+	check := func(state btapb.Snapshot_State) {
+		t.Helper()
+		x, err := e.admin.GetSnapshot(e.ctx(), &btapb.GetSnapshotRequest{Name: name})
+		list, listErr := e.admin.ListSnapshots(e.ctx(), &btapb.ListSnapshotsRequest{Parent: testCluster})
+		if err != nil || listErr != nil || x.GetState() != state || len(list.GetSnapshots()) != 1 || !proto.Equal(list.GetSnapshots()[0], x) || len(x.ProtoReflect().GetUnknown()) != 0 {
+			t.Errorf("%v, %v, %v, %v; want %v", x, err, list, listErr, state)
+		}
+	}
+	make := func() (*longrunningpb.Operation, error) {
+		return e.admin.CreateTableFromSnapshot(e.ctx(), &btapb.CreateTableFromSnapshotRequest{Parent: testInstance, TableId: "t2", SourceSnapshot: name})
+	}
+	check(btapb.Snapshot_CREATING)
+	_, err = make()
+	wantCode(t, err, codes.FailedPrecondition)
+	e.cancel(op.GetName()) // nothing says that it can be
+	e.clock.Advance(time.Minute)
+	check(btapb.Snapshot_READY)
+	if x := response[*btapb.Snapshot](e, e.wantDone(op.GetName(), true), nil); x.GetState() != btapb.Snapshot_READY {
+		t.Errorf("%v", x)
+	}
+	op, err = make()
+	if m := under[*btapb.CreateTableFromSnapshotMetadata](e, op, err); m.GetFinishTime() != nil || e.replication("t2") != btapb.Table_ClusterState_INITIALIZING {
+		t.Errorf("%v, %v", m, e.replication("t2"))
+	}
+	e.cancel(op.GetName())
+	e.clock.Advance(time.Minute)
+	e.wantDone(op.GetName(), true)
+	if got := e.rowsOf("t2"); got != want || e.replication("t2") != btapb.Table_ClusterState_READY {
+		t.Errorf("%v with\n%swant\n%s", e.replication("t2"), got, want)
+	}
+}
+
+// Schema bundles and instances are what they become at once, and their operations
+// under way for the delay; views are done at once, for the Go client does not wait.
+func TestAdminDelay_OperationsAlone(t *testing.T) {
+	t.Parallel()
+	e := newDelayed(t, "")
+	bundle := &btapb.SchemaBundle{Type: &btapb.SchemaBundle_AvroSchema{AvroSchema: &btapb.AvroSchema{JsonSchemas: []string{`"string"`}}}}
+	created, err := e.admin.CreateSchemaBundle(e.ctx(), &btapb.CreateSchemaBundleRequest{Parent: testTable, SchemaBundleId: "s", SchemaBundle: bundle})
+	if m := under[*btapb.CreateSchemaBundleMetadata](e, created, err); m.GetEndTime() != nil {
+		t.Errorf("%v", m)
+	}
+	bundle.Name = testTable + "/schemaBundles/s"
+	updated, err := e.admin.UpdateSchemaBundle(e.ctx(), &btapb.UpdateSchemaBundleRequest{SchemaBundle: bundle})
+	if m := under[*btapb.UpdateSchemaBundleMetadata](e, updated, err); m.GetEndTime() != nil {
+		t.Errorf("%v", m)
+	}
+	view, err := e.admin.CreateAuthorizedView(e.ctx(), &btapb.CreateAuthorizedViewRequest{
+		Parent: testTable, AuthorizedViewId: "v", AuthorizedView: viewOf(&btapb.AuthorizedView_SubsetView{}),
+	})
+	metadataOf[*btapb.CreateAuthorizedViewMetadata](e, view, err, true)
+	partial, err := e.instances().PartialUpdateInstance(e.ctx(), &btapb.PartialUpdateInstanceRequest{
+		Instance: &btapb.Instance{Name: testInstance, DisplayName: "new"}, UpdateMask: mask("display_name"),
+	})
+	if m := under[*btapb.UpdateInstanceMetadata](e, partial, err); m.GetFinishTime() != nil {
+		t.Errorf("%v", m)
+	}
+	e.clock.Advance(time.Minute)
+	for _, op := range []*longrunningpb.Operation{created, updated, partial} {
+		e.wantDone(op.GetName(), true)
+	}
+	if in := response[*btapb.Instance](e, e.operation(partial.GetName()), nil); in.GetDisplayName() != "new" {
+		t.Errorf("%v", in)
+	}
+}
