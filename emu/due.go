@@ -128,11 +128,10 @@ func (w automatedBackups) Run(ctx context.Context, i due.Item) error {
 		if i.At.IsZero() || !b.GetExpireTime().AsTime().After(s.now()) || schema.ReadyAt(t).After(i.At) {
 			continue // it is planned from now on; it would be gone; there was nothing to copy
 		}
-		switch err := s.automatedBackup(ctx, b); status.Code(err) {
-		case codes.OK, codes.AlreadyExists, codes.NotFound: // the latter: what it is of was deleted meanwhile
-		case codes.ResourceExhausted:
+		err := s.automatedBackup(ctx, b)
+		if code := status.Code(err); code == codes.ResourceExhausted {
 			s.logger.Warn("an automated backup is left out", "backup", b.GetName(), "table", t.Name, "error", err)
-		default:
+		} else if err != nil && code != codes.AlreadyExists && code != codes.NotFound { // what it is of was deleted meanwhile
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ func (m *dueModel) shown() []string {
 // plain model has, and nothing more is kept.
 func TestDue_Property(t *testing.T) {
 	t.Parallel()
-	const runs, steps = 4, 3100 // five of six steps let time pass
+	const runs, steps = 4, 3000 // five of six steps let time pass
 	for seed := range uint64(runs) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()

@@ -240,10 +240,11 @@ func (s *Server) Close() error {
 	return s.inproc.Close()
 }
 
-// RunGC does what is due, as RunDue, and applies the garbage-collection rules of
-// every family once, at the time of the DB's clock, and returns its statistics.
+// RunGC applies the garbage-collection rules of every family once, at the time
+// of the DB's clock, and returns its statistics. Backups and snapshots that have
+// expired are removed first.
 func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
-	if err := s.RunDue(ctx); err != nil {
+	if err := s.change(ctx, s.sweepBackups); err != nil {
 		return engine.GCStats{}, err
 	}
 	return s.db.RunGC(ctx)

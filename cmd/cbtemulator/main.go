@@ -25,6 +25,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -82,6 +83,31 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitStopped
 }
 
+// keepDue does what is due, such as automated backups and the end of those that have
+// expired, once a second until stop is called.
+func keepDue(srv *emu.Server, logger *slog.Logger) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var background sync.WaitGroup
+	background.Go(func() {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if err := srv.RunDue(ctx); err != nil && ctx.Err() == nil {
+				logger.Error("what is due failed, and is tried again", "error", err)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		background.Wait()
+	}
+}
+
 // serve serves an empty Bigtable at an address until ctx ends.
 func serve(ctx context.Context, address string, stdout, stderr io.Writer) (err error) {
 	logger := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -106,6 +132,8 @@ func serve(ctx context.Context, address string, stdout, stderr io.Writer) (err e
 	if err != nil {
 		return errors.Join(err, lis.Close())
 	}
+	stopDue := keepDue(srv, logger)
+	defer stopDue()
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(lis) }()
 	_, _ = fmt.Fprintf(stdout, "Cloud Bigtable emulator running on %s\n", lis.Addr())
