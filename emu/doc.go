@@ -13,18 +13,19 @@
 // What it does not do: there are no replicas, so every read is consistent; the
 // settings of an instance and its clusters are stored but have no effect, except
 // that app profiles decide on single-row transactions; policies are stored and
-// not enforced; settings of automated backups and tiers are stored and
-// start nothing; SQL and its views are not implemented, and say so. Support lists
-// each RPC, filter, mutation and garbage-collection rule with its state.
+// not enforced; settings of tiers are stored and start nothing; SQL and its views
+// are not implemented, and say so. Support lists each RPC, filter, mutation and
+// garbage-collection rule with its state.
 //
 // Any instance exists as soon as it is named, until the first CreateInstance in
 // its project; those that hold tables stay.
 //
-// What follows the clock, such as a cluster that is CREATING for a while
-// (Options.AdminDelay), follows from stored times whenever it is asked for. What
-// has to do something at a time, such as giving back space, is a due.Work (see
-// internal/due) that New gives to the queue: NextDue says when there is something
-// to do, and RunDue does it; the owner of the Server calls them.
+// What follows the clock, such as a backup that is CREATING for a while
+// (Options.AdminDelay) and then expires, follows from stored times whenever it is
+// asked for. What has to do something at a time, such as giving back space, or making
+// an automated backup, is a due.Work (see due.go) that New gives to the queue: NextDue
+// says when there is something to do, and RunDue does it; the owner of the Server
+// calls them.
 //
 // Where to look: the RPC ReadRows is in read_rows.go, and so on; table and
 // instance administration is in admin_*.go; filters are in internal/filter;

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -490,4 +492,36 @@ func failure(t *testing.T, fn func(testing.TB)) (message string) {
 	}()
 	fn(f)
 	return ""
+}
+
+// TestAdvance_AutomatedBackups: each day that passes has its backup, and what expires
+// on the way is gone.
+func TestAdvance_AutomatedBackups(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t, testkit.WithFrozenClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), testkit.WithGC(testkit.GCBackground))
+	admin := btapb.NewBigtableTableAdminClient(env.Conn())
+	instance := "projects/" + env.Project() + "/instances/" + env.Instance()
+	_, err := admin.CreateTable(t.Context(), &btapb.CreateTableRequest{Parent: instance, TableId: "t", Table: &btapb.Table{
+		AutomatedBackupConfig: &btapb.Table_AutomatedBackupPolicy_{AutomatedBackupPolicy: &btapb.Table_AutomatedBackupPolicy{RetentionPeriod: durationpb.New(72 * time.Hour)}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		days int
+		want string
+	}{
+		{2, "t-auto-20260503T120000Z t-auto-20260502T120000Z"},
+		{8, "t-auto-20260511T120000Z t-auto-20260510T120000Z t-auto-20260509T120000Z"},
+	} {
+		env.Advance(time.Duration(tc.days) * 24 * time.Hour)
+		resp, err := admin.ListBackups(t.Context(), &btapb.ListBackupsRequest{Parent: instance + "/clusters/-"})
+		var ids []string
+		for _, b := range resp.GetBackups() {
+			ids = append(ids, path.Base(b.GetName()))
+		}
+		if got := strings.Join(ids, " "); err != nil || got != tc.want {
+			t.Errorf("after %d days: %s, %v; want %s", tc.days, got, err, tc.want)
+		}
+	}
 }

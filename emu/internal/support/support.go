@@ -53,7 +53,7 @@ var features = []Feature{
 	{"Bigtable", "OpenAuthorizedView", Served, "not over Server.Conn, which carries no streams from the client"},
 	{"Bigtable", "OpenMaterializedView", Served, "finds no view: none can be created"},
 
-	{"BigtableTableAdmin", "CreateTable", Served, "families come in name order; automated backups and tiers are settings that are stored and do nothing yet"},
+	{"BigtableTableAdmin", "CreateTable", Served, "families come in name order; tiers are a setting that is stored and does nothing"},
 	{"BigtableTableAdmin", "CreateTableFromSnapshot", Served, "done when it returns; copies the data"},
 	{"BigtableTableAdmin", "ListTables", Served, ""},
 	{"BigtableTableAdmin", "GetTable", Served, ""},
@@ -127,7 +127,7 @@ var features = []Feature{
 	{"Operations", "ListOperations", Served, "the newest 10,000; no filters"},
 	{"Operations", "GetOperation", Served, ""},
 	{"Operations", "DeleteOperation", Served, ""},
-	{"Operations", "CancelOperation", Served, "of a cluster that is CREATING; other operations are done when their RPC returns, or cannot be taken back"},
+	{"Operations", "CancelOperation", Served, "of clusters and backups that are CREATING, and of restores; other operations are done when their RPC returns, or cannot be taken back"},
 	{"Operations", "WaitOperation", Served, "waits on the clock of the server"},
 
 	{"Locations", "ListLocations", Served, "the zones of the project's clusters"},
