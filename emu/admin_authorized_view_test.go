@@ -440,7 +440,8 @@ func TestTrap165_TestIamPermissions(t *testing.T) {
 	view := e.mustCreateView("v", viewOf(subset(nil)))
 	asked := []string{"bigtable.authorizedViews.update", "bigtable.authorizedViews.get", "bigtable.authorizedViews.update"}
 	bundle := e.mustCreateBundle("s", avroBundle(`"int"`)).GetName()
-	for resource, want := range map[string][]string{bundle: asked, bundle + "x": nil, view: asked, view + "x": nil, testTable: asked, testTable + "x/authorizedViews/v": nil} {
+	backup := e.backup("b", nil)
+	for resource, want := range map[string][]string{backup: asked, backup + "x": nil, bundle: asked, bundle + "x": nil, view: asked, view + "x": nil, testTable: asked, testTable + "x/authorizedViews/v": nil} {
 		got, err := e.admin.TestIamPermissions(e.ctx(), &iampb.TestIamPermissionsRequest{Resource: resource, Permissions: asked})
 		if err != nil {
 			t.Error(err)
@@ -469,7 +470,8 @@ func TestTrap166_PoliciesOfTheDeleted(t *testing.T) {
 	}
 	view := e.mustCreateView("v", viewOf(subset(nil)))
 	bundle := e.mustCreateBundle("s", avroBundle(`"int"`)).GetName()
-	for _, resource := range []string{testTable, view, bundle} {
+	backup := e.backup("b", nil)
+	for _, resource := range []string{testTable, view, bundle, backup} {
 		if _, err := e.admin.SetIamPolicy(e.ctx(), &iampb.SetIamPolicyRequest{Resource: resource, Policy: proto.CloneOf(policy)}); err != nil || !has(resource) {
 			t.Fatal(err)
 		}
@@ -478,8 +480,12 @@ func TestTrap166_PoliciesOfTheDeleted(t *testing.T) {
 	e.mustCreateView("v", viewOf(subset(nil)))
 	wantCode(t, e.deleteBundle(bundle, ""), codes.OK)
 	e.mustCreateBundle("s", avroBundle(`"int"`))
-	if has(view) || has(bundle) || !has(testTable) {
-		t.Error("the policy of a deleted view or bundle is there, or that of its table is not")
+	if _, err := e.admin.DeleteBackup(e.ctx(), &btapb.DeleteBackupRequest{Name: backup}); err != nil {
+		t.Fatal(err)
+	}
+	e.backup("b", nil)
+	if has(view) || has(bundle) || has(backup) || !has(testTable) {
+		t.Error("the policy of a deleted view, bundle or backup is there, or that of its table is not")
 	}
 	wantCode(t, e.deleteTable(), codes.OK)
 	e.createTable("t", "f")

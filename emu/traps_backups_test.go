@@ -643,8 +643,7 @@ func TestBackupLimits(t *testing.T) {
 	e.backup("b2", nil) // the other has expired
 }
 
-// TestBackupOfAKeyedCluster: the version of the key that was in use.
-func TestBackupOfAKeyedCluster(t *testing.T) {
+func TestTrap168_BackupUnderAKey(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	c := nodes("us-east1-b", 1)
@@ -655,8 +654,12 @@ func TestBackupOfAKeyedCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	info := e.getBackup(testInstance + "/clusters/c1/backups/b").GetEncryptionInfo()
-	if info.GetEncryptionStatus().GetCode() != 2 || !strings.HasPrefix(info.GetKmsKeyVersion(), c.GetEncryptionConfig().GetKmsKeyName()+"/") {
+	if s := info.GetEncryptionStatus(); s.GetCode() != 2 || s.GetMessage() != "Status of the associated key version is not tracked." || info.GetEncryptionType() != btapb.EncryptionInfo_CUSTOMER_MANAGED_ENCRYPTION {
 		t.Errorf("%v", info)
+	}
+	table, err := e.admin.GetTable(e.ctx(), &btapb.GetTableRequest{Name: testTable, View: btapb.Table_ENCRYPTION_VIEW})
+	if err != nil || info.GetKmsKeyVersion() == "" || table.GetClusterStates()["c1"].GetEncryptionInfo()[0].GetKmsKeyVersion() != info.GetKmsKeyVersion() {
+		t.Errorf("%v, the backup has %v, %v", table, info, err)
 	}
 }
 

@@ -1,0 +1,117 @@
+package automated
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
+)
+
+var start = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+const day = 24 * time.Hour
+
+func daily() *Policy {
+	return &Policy{RetentionPeriod: durationpb.New(3 * day), Frequency: durationpb.New(day)}
+}
+
+// The plan of a policy lives as long as one is in force.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	planned := daily()
+	Settle(planned, nil, start)
+	if at := Next(planned); !at.Equal(start.Add(day)) {
+		t.Errorf("the first are due at %v", at)
+	}
+	changed, off, again := daily(), &Policy{Disabled: true}, daily()
+	later.Set(changed, start.Add(-100*day)) // what a request can say
+	later.Set(off, start)
+	Settle(changed, planned, start.Add(day/2))
+	Settle(off, changed, start.Add(day/2))
+	Settle(again, off, start.Add(day/2))
+	Settle(nil, planned, start)
+	if !Next(changed).Equal(start.Add(day)) || !later.Of(off).IsZero() || !Next(again).Equal(start.Add(3*day/2)) {
+		t.Errorf("due at %v, %v and %v", Next(changed), later.Of(off), Next(again))
+	}
+	if InForce(off) || InForce(nil) || !InForce(again) {
+		t.Error("what is in force")
+	}
+}
+
+func TestDoneAndSkip(t *testing.T) {
+	t.Parallel()
+	p := daily()
+	if !Next(p).IsZero() {
+		t.Errorf("without a plan due at %v", Next(p))
+	}
+	Skip(p, start) // which is none of its business
+	Done(p, Next(p), start)
+	if !Next(p).Equal(start.Add(day)) {
+		t.Errorf("due at %v", Next(p))
+	}
+	Done(p, Next(p), start.Add(40*day))
+	if !Next(p).Equal(start.Add(2 * day)) {
+		t.Errorf("due at %v", Next(p))
+	}
+	for now, want := range map[time.Duration]time.Duration{0: 2 * day, 2*day - 1: 2 * day, 2 * day: 3 * day, 5*day + 1: 6 * day} {
+		q := daily()
+		later.Set(q, start.Add(day))
+		if Skip(q, start.Add(now)); !Next(q).Equal(start.Add(want)) {
+			t.Errorf("skipped to %v, due at %v", now, Next(q))
+		}
+	}
+	Skip(nil, start)
+	Skip(&Policy{Disabled: true}, start)
+}
+
+// Ids are at most 50 characters, are those of a backup, and those of two tables are
+// two, however they begin.
+func TestID(t *testing.T) {
+	t.Parallel()
+	if got, want := ID("t", start.In(time.FixedZone("", 3600))), "t-auto-20260501T120000Z"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	long := strings.Repeat("t", 49)
+	seen := map[string]string{}
+	for _, table := range []string{long + "1", long + "2", long, long[:28], long[:29], "_." + long[:40]} {
+		id := ID(table, start)
+		if other, ok := seen[id]; ok {
+			t.Errorf("%s and %s have %s", table, other, id)
+		}
+		seen[id] = table
+		if !regexp.MustCompile(`^[_a-zA-Z0-9][-_.a-zA-Z0-9]{0,49}$`).MatchString(id) || !strings.HasPrefix(id, table[:19]) {
+			t.Errorf("%s of %s", id, table)
+		}
+	}
+	if got := ID(long[:28], start); got != long[:28]+"-auto-20260501T120000Z" || len(got) != 50 {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	made := func(zone string, at time.Time) *btapb.Cluster {
+		c := &btapb.Cluster{Name: "c-" + zone, Location: zone}
+		later.Set(c, at)
+		return c
+	}
+	clusters := []*btapb.Cluster{made("a", time.Time{}), made("b", start), made("c", start.Add(time.Second))}
+	names := func(p *Policy) string {
+		var out []string
+		for _, c := range Places(p, clusters, start) {
+			out = append(out, c.GetName())
+		}
+		return strings.Join(out, " ")
+	}
+	if got := names(daily()); got != "c-a c-b" {
+		t.Errorf("everywhere: %s", got)
+	}
+	if got := names(&Policy{Locations: []string{"b", "c", "none"}}); got != "c-b" {
+		t.Errorf("somewhere: %s", got)
+	}
+}
