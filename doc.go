@@ -50,7 +50,8 @@
 //     emu/internal/refusal makes the statuses of answers, emu/internal/rowchunks
 //     writes what ReadRows answers, emu/internal/backup knows what
 //     a backup is at a time, emu/internal/automated when automated ones are due,
-//     emu/internal/clusterdef checks definitions of clusters,
+//     emu/internal/instancedef checks definitions of instances and
+//     clusters, emu/internal/locations describes a service of zones,
 //     emu/internal/fieldpath reads field masks,
 //     emu/internal/due does what is due at a time, emu/internal/later knows what is shown of
 //     what is not done yet,

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/clusterdef"
 	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -97,7 +97,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		if in.GetType() == btapb.Instance_DEVELOPMENT {
 			return refusal.Precondition("Instance %s is of type DEVELOPMENT, which has one cluster.", in.GetName())
 		}
-		c, err := clusterdef.New("cluster", req.GetParent(), req.GetClusterId(), req.GetCluster(), in, clusters)
+		c, err := instancedef.NewCluster("cluster", req.GetParent(), req.GetClusterId(), req.GetCluster(), in, clusters)
 		if err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, change 
 		if err := change(c); err != nil {
 			return err
 		}
-		if err := clusterdef.SettleNodes("cluster", c); err != nil {
+		if err := instancedef.SettleNodes("cluster", c); err != nil {
 			return err
 		}
 		if err := store(tx, kindCluster+c.GetName(), c); err != nil {

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
@@ -15,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/clusterdef"
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/emu/internal/schema"
@@ -156,7 +153,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	if in.GetEdition() == btapb.Instance_EDITION_UNSPECIFIED {
 		in.Edition = btapb.Instance_ENTERPRISE
 	}
-	if err := s.checkInstanceFields(in); err != nil {
+	if err := instancedef.Check(in, s.limit); err != nil {
 		return nil, err
 	}
 	ids := slices.Sorted(maps.Keys(req.GetClusters()))
@@ -168,7 +165,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	}
 	var clusters []*btapb.Cluster
 	for _, id := range ids {
-		c, err := clusterdef.New("clusters["+id+"]", name, id, req.GetClusters()[id], in, clusters)
+		c, err := instancedef.NewCluster("clusters["+id+"]", name, id, req.GetClusters()[id], in, clusters)
 		if err != nil {
 			return nil, err
 		}
@@ -330,7 +327,7 @@ func (s *Server) updateInstance(ctx context.Context, from *btapb.Instance, paths
 		if in.GetEdition() == btapb.Instance_EDITION_UNSPECIFIED {
 			in.Edition = btapb.Instance_ENTERPRISE
 		}
-		if err := s.checkInstanceFields(in); err != nil {
+		if err := instancedef.Check(in, s.limit); err != nil {
 			return err
 		}
 		if was == btapb.Instance_PRODUCTION && in.GetType() == btapb.Instance_DEVELOPMENT {
@@ -397,51 +394,4 @@ func (s *Server) checkInstanceID(id string) error {
 		return refusal.Invalid("instance_id", "%q is not an instance id; expected [a-z][-a-z0-9]*", id)
 	}
 	return s.limit(len(id), maxInstanceIDBytes, "instance_id", "characters")
-}
-
-// checkInstanceFields checks what an instance is to become.
-func (s *Server) checkInstanceFields(in *btapb.Instance) error {
-	if typ := in.GetType(); typ != btapb.Instance_PRODUCTION && typ != btapb.Instance_DEVELOPMENT {
-		return refusal.Invalid("instance.type", "%d is not a type", typ)
-	}
-	if _, ok := btapb.Instance_Edition_name[int32(in.GetEdition())]; !ok {
-		return refusal.Invalid("instance.edition", "%d is not an edition", in.GetEdition())
-	}
-	if in.GetDisplayName() == "" {
-		return refusal.Invalid("instance.display_name", "must be set")
-	}
-	return s.checkLabels(in.GetLabels())
-}
-
-// checkLabels checks labels by the rules of Instance.labels.
-func (s *Server) checkLabels(labels map[string]string) error {
-	const field = "instance.labels"
-	if err := s.limit(len(labels), maxLabels, field, "labels"); err != nil {
-		return err
-	}
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		value := labels[key]
-		first, _ := utf8.DecodeRuneInString(key)
-		if !unicode.Is(unicode.Ll, first) && !unicode.Is(unicode.Lo, first) || !isLabelText(key) {
-			return refusal.Invalid(field, `the key %q does not match [\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}`, key)
-		}
-		if !isLabelText(value) {
-			return refusal.Invalid(field, `the value %q does not match [\p{Ll}\p{Lo}\p{N}_-]{0,63}`, value)
-		}
-		for _, text := range []string{key, value} {
-			if err := s.limit(utf8.RuneCountInString(text), maxLabelRunes, field, "characters"); err != nil {
-				return err
-			}
-			if err := s.limit(len(text), maxLabelBytes, field, "bytes"); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func isLabelText(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool {
-		return r == utf8.RuneError || r != '_' && r != '-' && !unicode.In(r, unicode.Ll, unicode.Lo, unicode.N)
-	})
 }

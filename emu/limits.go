@@ -35,9 +35,6 @@ const (
 
 	maxInstanceIDBytes   = 33     // https://cloud.google.com/bigtable/docs/creating-instance
 	maxAppProfileIDBytes = 50     // https://cloud.google.com/bigtable/docs/configuring-app-profiles
-	maxLabels            = 64     // Instance.labels
-	maxLabelRunes        = 63     // Instance.labels: of a key, and of a value
-	maxLabelBytes        = 127    // Instance.labels: under 128
 	maxPolicyPrincipals  = 1_500  // google.iam.v1.Policy
 	maxOperations        = 10_000 // ours: the number of operations that are kept
 )

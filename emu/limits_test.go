@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -84,13 +85,17 @@ func TestLimits(t *testing.T) {
 		},
 		"labels": func(e *env) error {
 			labels := map[string]string{}
-			for i := range maxLabels + 1 {
+			for i := range instancedef.MaxLabels + 1 {
 				labels[fmt.Sprint("k", i)] = ""
 			}
-			return e.srv.checkLabels(labels)
+			return instancedef.CheckLabels(labels, e.srv.limit)
 		},
-		"label":          func(e *env) error { return e.srv.checkLabels(map[string]string{"k": long(maxLabelRunes)}) },
-		"bytes of label": func(e *env) error { return e.srv.checkLabels(map[string]string{"k": strings.Repeat("語", 43)}) },
+		"label": func(e *env) error {
+			return instancedef.CheckLabels(map[string]string{"k": long(instancedef.MaxLabelRunes)}, e.srv.limit)
+		},
+		"bytes of label": func(e *env) error {
+			return instancedef.CheckLabels(map[string]string{"k": strings.Repeat("語", 43)}, e.srv.limit)
+		},
 		"principals": func(e *env) error {
 			members := slices.Repeat([]string{"allUsers"}, maxPolicyPrincipals+1)
 			_, err := e.admin.SetIamPolicy(e.ctx(), &iampb.SetIamPolicyRequest{

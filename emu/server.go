@@ -27,6 +27,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/locations"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/support"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
@@ -155,7 +156,7 @@ func (s *Server) registerAdmin(to ...grpc.ServiceRegistrar) {
 		{&btapb.BigtableTableAdmin_ServiceDesc, tableAdminService{Server: s}},
 		{&btapb.BigtableInstanceAdmin_ServiceDesc, instanceAdminService{Server: s}},
 		{&longrunningpb.Operations_ServiceDesc, operationsService{Server: s}},
-		{&locationsServiceDesc, locationsService{Server: s}},
+		{&locations.ServiceDesc, locationsService{Server: s}},
 	} {
 		guarded := s.guard(service.desc)
 		for _, r := range to {

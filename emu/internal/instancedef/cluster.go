@@ -1,6 +1,4 @@
-// Package clusterdef checks and completes what requests say a cluster is to be: its
-// zone and key, its storage, and its nodes or their autoscaling.
-package clusterdef
+package instancedef
 
 import (
 	"strings"
@@ -12,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// The ranges of settings: outside them a setting means nothing.
+// The ranges of a cluster's settings: outside them a setting means nothing.
 const (
 	minAutoscalingCPUPercent = 10 // AutoscalingTargets
 	maxAutoscalingCPUPercent = 80
@@ -23,9 +21,9 @@ const (
 	maxAutoscalingRatio      = 10 // https://cloud.google.com/bigtable/docs/autoscaling: the most nodes to the fewest
 )
 
-// New completes and checks the definition of a cluster of in, which has the clusters
+// NewCluster completes and checks the definition of a cluster of in, which has the clusters
 // others. Errors: those of package refusal, about field.
-func New(field, instance, id string, from *btapb.Cluster, in *btapb.Instance, others []*btapb.Cluster) (*btapb.Cluster, error) {
+func NewCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Instance, others []*btapb.Cluster) (*btapb.Cluster, error) {
 	if !resname.IsLowerID(id) {
 		return nil, refusal.Invalid(field, "%q is not a cluster id; expected [a-z][-a-z0-9]*", id)
 	}

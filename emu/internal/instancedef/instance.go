@@ -1,0 +1,74 @@
+// Package instancedef checks and completes what requests say that instances and their
+// clusters are to be: types and labels, zones and keys, storage, and nodes or their
+// autoscaling.
+package instancedef
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+)
+
+// The limits of labels: Instance.labels.
+const (
+	MaxLabels     = 64  // of an instance
+	MaxLabelRunes = 63  // of a key, and of a value
+	maxLabelBytes = 127 // under 128
+)
+
+// Limit refuses a number above a limit, of a unit of a field, where limits are
+// enforced.
+type Limit func(n, limit int, field, unit string) error
+
+// Check checks what an instance is to become. Errors: those of package refusal.
+func Check(in *btapb.Instance, limit Limit) error {
+	if typ := in.GetType(); typ != btapb.Instance_PRODUCTION && typ != btapb.Instance_DEVELOPMENT {
+		return refusal.Invalid("instance.type", "%d is not a type", typ)
+	}
+	if _, ok := btapb.Instance_Edition_name[int32(in.GetEdition())]; !ok {
+		return refusal.Invalid("instance.edition", "%d is not an edition", in.GetEdition())
+	}
+	if in.GetDisplayName() == "" {
+		return refusal.Invalid("instance.display_name", "must be set")
+	}
+	return CheckLabels(in.GetLabels(), limit)
+}
+
+// CheckLabels checks labels by the rules of Instance.labels.
+func CheckLabels(labels map[string]string, limit Limit) error {
+	const field = "instance.labels"
+	if err := limit(len(labels), MaxLabels, field, "labels"); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		value := labels[key]
+		first, _ := utf8.DecodeRuneInString(key)
+		if !unicode.Is(unicode.Ll, first) && !unicode.Is(unicode.Lo, first) || !isLabelText(key) {
+			return refusal.Invalid(field, `the key %q does not match [\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{N}_-]{0,62}`, key)
+		}
+		if !isLabelText(value) {
+			return refusal.Invalid(field, `the value %q does not match [\p{Ll}\p{Lo}\p{N}_-]{0,63}`, value)
+		}
+		for _, text := range []string{key, value} {
+			if err := limit(utf8.RuneCountInString(text), MaxLabelRunes, field, "characters"); err != nil {
+				return err
+			}
+			if err := limit(len(text), maxLabelBytes, field, "bytes"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func isLabelText(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return r == utf8.RuneError || r != '_' && r != '-' && !unicode.In(r, unicode.Ll, unicode.Lo, unicode.N)
+	})
+}
