@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -171,48 +172,63 @@ func TestBackup_Errors(t *testing.T) {
 }
 
 // TestBackup_HoldsNoLock writes, changes the catalog, scans and collects while a
-// copy stands still in the middle of its files.
+// backup, a copy or a restore stands still in the middle of its files.
 func TestBackup_HoldsNoLock(t *testing.T) {
 	t.Parallel()
-	reached, proceed := make(chan struct{}), make(chan struct{})
-	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpCreate && strings.Contains(op.Path, "copy-") {
-			close(reached)
-			<-proceed
-		}
-		return nil
-	}))
-	d := openTest(t, Options{Dir: "data", FS: fs})
-	createTest(t, d, "f")
-	for i := range 50 {
-		mustMutate(t, d, fmt.Sprint(i), set("f", "q", 1000, "v"))
-	}
-	want := mustDump(t, d)
-	done := make(chan error)
-	go func() { done <- d.Backups().Create(t.Context(), "t", "b", noChange) }()
-	<-reached
-	for i := range 50 {
-		mustMutate(t, d, fmt.Sprint(i), set("f", "q", 1000, "later"))
-	}
-	if err := d.DropRows(t.Context(), "t", Span{Start: []byte("3")}); err != nil {
-		t.Fatal(err)
-	}
-	mustDump(t, d)
-	if _, err := modifyFamilies(t.Context(), d, "t", []FamilyChange{{Create: &Family{Name: "g"}}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := d.RunGC(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	close(proceed)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	proceed, reached = make(chan struct{}), make(chan struct{})
-	close(proceed)
-	mustRestoreBackup(t, d, "b", "again")
-	if got := mustDumpTable(t, d, "again"); got != want {
-		t.Errorf("the backup has\n%swant\n%s", got, want)
+	for name, do := range map[string]func(*testing.T, *DB) error{
+		"create": func(t *testing.T, d *DB) error { return d.Backups().Create(t.Context(), "t", "b", noChange) },
+		"copy":   func(t *testing.T, d *DB) error { return d.Backups().Copy(t.Context(), "first", "b", noChange) },
+		"restore": func(t *testing.T, d *DB) error {
+			return d.Backups().Restore(t.Context(), "first", "again", func(*CatalogTx) error { return nil })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var armed atomic.Bool
+			reached, proceed := make(chan struct{}), make(chan struct{})
+			fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+				if op.Kind == errorfs.OpCreate && strings.Contains(op.Path, "copy-") && armed.CompareAndSwap(true, false) {
+					close(reached)
+					<-proceed
+				}
+				return nil
+			}))
+			d := openTest(t, Options{Dir: "data", FS: fs})
+			createTest(t, d, "f")
+			for i := range 50 {
+				mustMutate(t, d, fmt.Sprint(i), set("f", "q", 1000, "v"))
+			}
+			want := mustDump(t, d)
+			mustBackup(t, d, "t", "first")
+			armed.Store(true)
+			done := make(chan error)
+			go func() { done <- do(t, d) }()
+			<-reached
+			for i := range 50 {
+				mustMutate(t, d, fmt.Sprint(i), set("f", "q", 1000, "later"))
+			}
+			if err := d.DropRows(t.Context(), "t", Span{Start: []byte("3")}); err != nil {
+				t.Fatal(err)
+			}
+			mustDump(t, d)
+			if _, err := modifyFamilies(t.Context(), d, "t", []FamilyChange{{Create: &Family{Name: "g"}}}); err != nil {
+				t.Fatal(err)
+			}
+			mustBackup(t, d, "t", "another")
+			if _, err := d.RunGC(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			close(proceed)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			if name != "restore" {
+				mustRestoreBackup(t, d, "b", "again")
+			}
+			if got := mustDumpTable(t, d, "again"); got != want {
+				t.Errorf("the copy has\n%swant\n%s", got, want)
+			}
+		})
 	}
 }
 
