@@ -98,6 +98,7 @@
 //
 //   - internal/extsort sorts and finds duplicates, on disk if memory is not
 //     enough; internal/phrase has the texts that reports and messages share.
+//   - internal/heat counts what requests do to which keys.
 //   - internal/clock is the time source, internal/days reads durations, internal/pull
 //     turns sequences into iterators, internal/nearest finds the name that somebody
 //     meant.

@@ -1,0 +1,428 @@
+package heat
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/race"
+)
+
+var (
+	start = time.Unix(1_700_000_040, 0) // a whole minute
+	place = Place{Cluster: "c", Table: "projects/p/instances/i/tables/t"}
+)
+
+func newStore(bytes int) (*Store, *clock.Clock) {
+	c := clock.NewFrozen(start)
+	return New(Options{Now: c.Now, Bytes: bytes}), c
+}
+
+func (s *Store) add(p Place, key string, c Counts) { s.Table(p.Cluster, p.Table).Add([]byte(key), c) }
+
+// sum adds up what is kept of a place.
+func sum(s *Store, p Place) (total Counts) {
+	s.Columns(p, time.Time{}, start.Add(1000*time.Hour), func(c Column) bool {
+		for _, b := range c.Buckets {
+			total.Add(b.Counts)
+		}
+		return true
+	})
+	return total
+}
+
+// TestSums: what is counted is what was added, whatever is grouped on the way.
+func TestSums(t *testing.T) {
+	t.Parallel()
+	for name, key := range map[string]func(r *rand.Rand, i int) string{
+		"sequential": func(_ *rand.Rand, i int) string { return fmt.Sprintf("row%09d", i) },
+		"one row":    func(*rand.Rand, int) string { return "row" },
+		"even":       func(r *rand.Rand, _ int) string { return fmt.Sprintf("%02d#%d", r.IntN(100), r.IntN(100_000)) },
+		"any bytes": func(r *rand.Rand, _ int) string {
+			b := make([]byte, r.IntN(400))
+			for i := range b {
+				b[i] = byte(r.Uint32())
+			}
+			return string(b)
+		},
+	} {
+		for _, bytes := range []int{0, liveBytes + 100_000, liveBytes + 2000} {
+			t.Run(fmt.Sprint(name, " in ", bytes), func(t *testing.T) {
+				t.Parallel()
+				s, c := newStore(bytes)
+				r := rand.New(rand.NewPCG(1, 2))
+				var want Counts
+				for i := range 20_000 {
+					add := Counts{Bytes: uint64(r.IntN(3000)), Reads: uint64(r.IntN(2))}
+					add.Writes = 1 - add.Reads
+					if r.IntN(10) == 0 {
+						add.Errors = 1
+					}
+					want.Add(add)
+					s.add(place, key(r, i), add)
+					if r.IntN(10) == 0 {
+						c.Advance(time.Duration(r.IntN(2000)) * time.Millisecond)
+					}
+					if i%1000 == 999 {
+						checkBytes(t, s, max(bytes, 0))
+					}
+				}
+				if got := sum(s, place); got != want {
+					t.Errorf("got %+v, want %+v", got, want)
+				}
+				m := s.Map(place, start.Add(-time.Hour), c.Now().Add(time.Hour), time.Minute, 100)
+				var keys, cells Counts
+				for _, k := range m.Keys {
+					keys.Add(k.Counts)
+				}
+				for _, column := range m.Columns {
+					for _, c := range column.Cells {
+						cells.Add(c)
+					}
+				}
+				if keys != want || cells != want || len(m.Keys) > 100 {
+					t.Errorf("the map has %+v and %+v in %d buckets, want %+v in at most 100", keys, cells, len(m.Keys), want)
+				}
+			})
+		}
+	}
+}
+
+// checkBytes holds a store to its bound: what it says it takes, and that this is
+// what it holds.
+func checkBytes(t *testing.T, s *Store, bound int) {
+	t.Helper()
+	if bound == 0 {
+		bound = defaultBytes
+	}
+	if got := s.Bytes(); got > bound {
+		t.Fatalf("the store takes %d bytes, want at most %d", got, bound)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := 0
+	for _, t := range s.tables {
+		held += 256 + len(t.place.Cluster) + len(t.place.Table)
+		for i := range t.columns {
+			held += t.columns[i].size()
+		}
+	}
+	if held != s.bytes {
+		t.Fatalf("the store says that columns take %d bytes, they take %d", s.bytes, held)
+	}
+}
+
+// TestMap: where load is can be seen on the axis: ascending writes are a diagonal,
+// a hot row is a bucket of its own, and even load is even.
+func TestMap(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(0)
+	r := rand.New(rand.NewPCG(1, 2))
+	sequential, hot, even := place, place, place
+	sequential.Table, hot.Table, even.Table = "sequential", "hot", "even"
+	n := 0
+	for range 600 { // seconds
+		for i := range 100 {
+			s.add(sequential, fmt.Sprintf("row%09d", n), Counts{Writes: 1})
+			key := fmt.Sprintf("k%05d", r.IntN(100_000))
+			s.add(even, key, Counts{Writes: 1})
+			if i < 30 {
+				key = "k5"
+			}
+			s.add(hot, key, Counts{Reads: 1})
+			n++
+		}
+		c.Advance(time.Second)
+	}
+	end := c.Now()
+
+	m := s.Map(sequential, start, end, time.Minute, 50)
+	if len(m.Columns) != 10 {
+		t.Fatalf("got %d columns", len(m.Columns))
+	}
+	for i, column := range m.Columns {
+		var inside uint64
+		for at, c := range column.Cells {
+			// A minute's rows are a tenth of the axis; buckets at its ends are shared.
+			if at >= i*len(m.Keys)/10-2 && at <= (i+1)*len(m.Keys)/10+2 {
+				inside += c.Writes
+			} else if c.Writes > 0 {
+				t.Errorf("minute %d has %d writes at %d of %d", i, c.Writes, at, len(m.Keys))
+			}
+		}
+		if inside != 6000 {
+			t.Errorf("minute %d has %d writes, want 6000", i, inside)
+		}
+	}
+
+	m = s.Map(hot, start, end, time.Minute, 50)
+	found := false
+	for at, k := range m.Keys {
+		if string(k.First) == "k5" && string(k.Last) == "k5" {
+			found = true
+			for _, column := range m.Columns {
+				if column.Cells[at].Reads != 1800 {
+					t.Errorf("the hot row has %d reads at %v, want 1800", column.Cells[at].Reads, column.Start)
+				}
+			}
+		} else if k.Reads > 60_000/10 {
+			t.Errorf("%q to %q has %d of 60,000 reads", k.First, k.Last, k.Reads)
+		}
+	}
+	if !found {
+		t.Error("the hot row has no bucket of its own")
+	}
+
+	m = s.Map(even, start, end, time.Minute, 50)
+	for _, column := range m.Columns {
+		for at, c := range column.Cells {
+			if c.Writes > 6000/10 {
+				t.Errorf("%q has %d of 6,000 writes at %v", m.Keys[at].First, c.Writes, column.Start)
+			}
+		}
+	}
+}
+
+// TestColumns: seconds become minutes after a quarter of an hour, and are gone
+// after a day. What has not begun in the span that is asked for is not in it.
+func TestColumns(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(0)
+	columns := func(from, to time.Time) (out []Column) {
+		s.Columns(place, from, to, func(c Column) bool { out = append(out, c); return true })
+		return out
+	}
+	for i := range 120 {
+		s.add(place, fmt.Sprint(i%7), Counts{Reads: 1})
+		c.Advance(time.Second)
+	}
+	for _, x := range []struct {
+		after   time.Duration
+		columns int
+		width   time.Duration
+	}{
+		{0, 120, time.Second},
+		{14 * time.Minute, 60 + 1, time.Second},
+		{time.Minute, 2, time.Minute},
+		{24*time.Hour - 16*time.Minute, 1, time.Minute},
+		{time.Minute, 0, 0},
+	} {
+		c.Advance(x.after)
+		got := columns(start, start.Add(time.Hour))
+		if len(got) != x.columns {
+			t.Fatalf("%v after the first: %d columns, want %d", c.Now().Sub(start), len(got), x.columns)
+		}
+		if n := len(got); n > 0 && got[n-1].Width != x.width {
+			t.Errorf("the last column is %v wide, want %v", got[n-1].Width, x.width)
+		}
+	}
+	if got := s.Places(); len(got) != 0 {
+		t.Errorf("the store still has %v", got)
+	}
+
+	s, c = newStore(0)
+	for range 3 {
+		s.add(place, "a", Counts{Reads: 1})
+		c.Advance(time.Second)
+	}
+	if got := columns(start.Add(time.Nanosecond), start.Add(2*time.Second)); len(got) != 1 || !got[0].Start.Equal(start.Add(time.Second)) {
+		t.Errorf("got %v", got)
+	}
+	if got := columns(start.Add(2*time.Second), start); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestResolution: a store that is full keeps what is new as it is.
+func TestResolution(t *testing.T) {
+	t.Parallel()
+	const bytes = liveBytes + 200_000
+	s, c := newStore(bytes)
+	for i := range 3600 {
+		for j := range 100 {
+			s.add(place, fmt.Sprintf("user%03d#%d", j, i), Counts{Writes: 1})
+		}
+		c.Advance(time.Second)
+	}
+	checkBytes(t, s, bytes)
+	var first, last Column
+	s.Columns(place, start, c.Now(), func(c Column) bool {
+		if first.Width == 0 {
+			first = c
+		}
+		last = c
+		return true
+	})
+	if len(last.Buckets) != 100 || last.Width != time.Second {
+		t.Errorf("the last second has %d buckets in %v, want 100", len(last.Buckets), last.Width)
+	}
+	if len(first.Buckets) >= 100 {
+		t.Errorf("the oldest column has %d buckets still", len(first.Buckets))
+	}
+	if got := sum(s, place); got.Writes != 360_000 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestManyTables: of more places than are kept the quiet ones are forgotten, and
+// come back when they are used again.
+func TestManyTables(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(0)
+	name := func(i int) Place { return Place{Table: fmt.Sprint("table", i)} }
+	quiet := s.Table("", name(0).Table)
+	quiet.Add([]byte("k"), Counts{Reads: 1})
+	for i := range maxTables + 100 {
+		if i%500 == 0 {
+			c.Advance(time.Second)
+		}
+		s.add(name(i+1), "k", Counts{Reads: 1})
+	}
+	if got := len(s.Places()); got != maxTables {
+		t.Errorf("%d places are kept, want %d", got, maxTables)
+	}
+	if got := sum(s, name(0)); got.Reads != 0 {
+		t.Errorf("the quiet one has %+v", got)
+	}
+	quiet.Add([]byte("k"), Counts{Reads: 1}) // by who has it since before
+	if got := sum(s, name(0)); got.Reads != 1 {
+		t.Errorf("the one that came back has %+v", got)
+	}
+	checkBytes(t, s, 0)
+	small, _ := newStore(liveBytes + 1000) // not even for the names
+	for i := range 1000 {
+		small.add(name(i), "k", Counts{Reads: 1})
+	}
+	checkBytes(t, small, liveBytes+1000)
+}
+
+// TestConcurrentCounts: nothing is lost while seconds end and somebody reads.
+func TestConcurrentCounts(t *testing.T) {
+	t.Parallel()
+	s, c := newStore(0)
+	const each = 5000
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range each {
+				s.add(place, fmt.Sprint(g, i), Counts{Writes: 1})
+				if i%100 == 0 {
+					c.Advance(time.Second)
+					s.Map(place, start, c.Now(), time.Minute, 10)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := sum(s, place); got.Writes != 4*each {
+		t.Errorf("got %+v, want %d writes", got, 4*each)
+	}
+}
+
+// TestPack: what is packed comes out as it was.
+func TestPack(t *testing.T) {
+	t.Parallel()
+	in := []Bucket{
+		{First: []byte(""), Last: []byte(""), Counts: Counts{Reads: 1}},
+		{First: []byte("a"), Last: []byte("ab\x00"), Counts: Counts{Writes: 1 << 63, Bytes: 300}},
+		{First: []byte("abc"), Last: []byte("abc"), Counts: Counts{Errors: 7}},
+		{First: []byte("b"), Last: bytes.Repeat([]byte{0xff}, 256)},
+	}
+	c := pack(60, 60, in)
+	got := c.unpack(nil)
+	if len(got) != len(in) {
+		t.Fatal(got)
+	}
+	for i := range in {
+		if !bytes.Equal(got[i].First, in[i].First) || !bytes.Equal(got[i].Last, in[i].Last) || got[i].Counts != in[i].Counts {
+			t.Errorf("bucket %d: %+v, want %+v", i, got[i], in[i])
+		}
+	}
+}
+
+// TestSqueeze: at most as many as allowed, the same sums, and the heavy alone.
+func TestSqueeze(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		in := make([]Bucket, 1+r.IntN(200))
+		var want Counts
+		for i := range in {
+			key := fmt.Appendf(nil, "%05d", i)
+			in[i] = Bucket{First: key, Last: key, Counts: Counts{Reads: uint64(r.IntN(5)), Bytes: uint64(r.IntN(1 << r.IntN(20)))}}
+			want.Add(in[i].Counts)
+		}
+		limit := 1 + r.IntN(60)
+		out := squeeze(in, limit)
+		var got Counts
+		for i, b := range out {
+			got.Add(b.Counts)
+			if i > 0 && bytes.Compare(out[i-1].Last, b.First) >= 0 {
+				t.Fatalf("%q does not come after %q", b.First, out[i-1].Last)
+			}
+		}
+		if len(out) > limit || got != want {
+			t.Fatalf("%d buckets of at most %d: %+v, want %+v", len(out), limit, got, want)
+		}
+	}
+}
+
+// TestAllocations: counting allocates nothing once a store has grown.
+func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts allocations
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	s, _ := newStore(0)
+	key := []byte("row")
+	if got := testing.AllocsPerRun(1000, func() { s.Table(place.Cluster, place.Table).Add(key, Counts{Writes: 1, Bytes: 10}) }); got != 0 {
+		t.Errorf("a count takes %v allocations", got)
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	c := clock.New()
+	for name, key := range map[string]func(dst []byte, i int) []byte{
+		"one row":    func(dst []byte, _ int) []byte { return append(dst, "user#0000000001"...) },
+		"1000 rows":  func(dst []byte, i int) []byte { return fmt.Appendf(dst, "user#%010d", i*7919%1000) },
+		"sequential": func(dst []byte, i int) []byte { return fmt.Appendf(dst, "user#%010d", i) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := New(Options{Now: c.Now})
+			b.ReportAllocs()
+			var buf []byte
+			i := 0
+			for b.Loop() {
+				buf = key(buf[:0], i)
+				s.Table(place.Cluster, place.Table).Add(buf, Counts{Writes: 1, Bytes: 100})
+				i++
+			}
+		})
+	}
+	b.Run("format alone", func(b *testing.B) {
+		var buf []byte
+		i := 0
+		for b.Loop() {
+			buf = fmt.Appendf(buf[:0], "user#%010d", i)
+			i++
+		}
+	})
+}
+
+// BenchmarkDay is a map of a day of 1,000 keys a minute.
+func BenchmarkDay(b *testing.B) {
+	s, c := newStore(0)
+	for range 24 * 60 {
+		for j := range 1000 {
+			s.add(place, fmt.Sprintf("user#%08d", j), Counts{Writes: 1, Bytes: 100})
+		}
+		c.Advance(time.Minute)
+	}
+	b.ReportMetric(float64(s.Bytes()), "B/store")
+	for b.Loop() {
+		s.Map(place, start, c.Now(), time.Minute, 256)
+	}
+}

@@ -1,0 +1,172 @@
+package heat
+
+// What is kept of the past: columns, the oldest first. All here is called with
+// Store.mu held.
+
+// commit adds the buckets of a second to a table.
+func (s *Store) commit(t *Table, second int64, buckets []Bucket) {
+	s.tablesMu.Lock()
+	if s.tables[t.place] != t { // forgotten, and in use again
+		if other := s.tables[t.place]; other != nil {
+			t = other
+		} else {
+			s.keepLocked(t)
+		}
+	}
+	s.tablesMu.Unlock()
+	t.active = second
+	width := int32(1)
+	if n := len(t.columns) - 1; n >= 0 && t.columns[n].end() > second {
+		last := t.columns[n]
+		second, width = last.start, last.width
+		buckets = merge(nil, buckets, last.unpack(nil))
+		s.drop(t, n)
+	}
+	limit := secondBuckets
+	if width >= minute {
+		limit = minuteBuckets
+	}
+	s.append(t, pack(second, width, squeeze(buckets, limit)))
+	s.fit()
+}
+
+// append adds a column to a table.
+func (s *Store) append(t *Table, c column) {
+	t.columns = append(t.columns, c)
+	t.bytes += c.size()
+	s.bytes += c.size()
+}
+
+// drop takes the columns of a table from the n-th on away.
+func (s *Store) drop(t *Table, n int) {
+	for i := n; i < len(t.columns); i++ {
+		t.bytes -= t.columns[i].size()
+		s.bytes -= t.columns[i].size()
+	}
+	clear(t.columns[n:])
+	t.columns = t.columns[:n]
+}
+
+// tidy forgets what is a day old, and makes columns of a minute.
+func (s *Store) tidy(now int64) {
+	s.tablesMu.Lock()
+	defer s.tablesMu.Unlock()
+	for _, t := range s.tables {
+		s.regroup(t, minuteBuckets, func(old []column) int {
+			first := &old[0]
+			switch {
+			case first.end() <= now-keptSeconds:
+				return 0
+			case first.width >= minute || (first.start/minute+1)*minute > now-fineSeconds:
+				return 1
+			}
+			n := 1
+			for n < len(old) && old[n].width < minute && old[n].start/minute == first.start/minute {
+				n++
+			}
+			return -n
+		})
+		if len(t.columns) == 0 && t.active <= now-keptSeconds {
+			s.forgetLocked(t)
+		}
+	}
+}
+
+// regroup walks over the columns of a table. next says what is to become of the first
+// of those that are left: 0 drops it, a positive number keeps so many, a negative
+// one joins so many, to a column of whole minutes with at most so many buckets.
+func (s *Store) regroup(t *Table, most int, next func(old []column) int) {
+	old := t.columns
+	kept, joined := old[:0:0], false
+	for len(old) > 0 {
+		n := next(old)
+		switch {
+		case n == 0:
+			n, joined = 1, true
+		case n > 0:
+			kept = append(kept, old[:n]...)
+		default:
+			n, joined = -n, true
+			start, end := old[0].start/minute*minute, int64(0)
+			var buckets, unpacked, free []Bucket
+			for i := range old[:n] {
+				unpacked = old[i].unpack(unpacked[:0])
+				buckets, free = merge(free[:0], buckets, unpacked), buckets
+				end = max(end, (old[i].end()+minute-1)/minute*minute)
+			}
+			kept = append(kept, pack(start, int32(end-start), squeeze(buckets, most)))
+		}
+		old = old[n:]
+	}
+	if !joined {
+		return
+	}
+	s.drop(t, 0)
+	t.columns = nil
+	for _, c := range kept {
+		s.append(t, c)
+	}
+}
+
+// fit halves the resolution of what is oldest until the store is not too large.
+func (s *Store) fit() {
+	for s.bytes > s.budget {
+		s.tablesMu.RLock()
+		var largest *Table
+		for _, t := range s.tables {
+			if largest == nil || t.bytes > largest.bytes {
+				largest = t
+			}
+		}
+		s.tablesMu.RUnlock()
+		if largest == nil || !s.coarsen(largest, s.bytes-s.budget+s.budget/8) {
+			// Names alone: that of the largest table goes.
+			s.tablesMu.Lock()
+			if largest != nil {
+				s.forgetLocked(largest)
+			}
+			s.tablesMu.Unlock()
+			if largest == nil {
+				return
+			}
+		}
+	}
+}
+
+// coarsen frees so many bytes of a table, if it can, of the older half first: it
+// halves the number of buckets in its columns, then joins columns, then halves
+// again. It reports whether it has freed any.
+func (s *Store) coarsen(t *Table, want int) bool {
+	before := t.bytes
+	done := func() bool { return before-t.bytes >= want }
+	halve := func(columns, from, to int) {
+		for limit := from; limit >= to; limit /= 2 {
+			for i := 0; i < columns && !done(); i++ {
+				if c := t.columns[i]; int(c.n) > limit {
+					t.columns[i] = pack(c.start, c.width, squeeze(c.unpack(nil), limit))
+					freed := c.size() - t.columns[i].size()
+					t.bytes -= freed
+					s.bytes -= freed
+				}
+			}
+		}
+	}
+	for _, columns := range []int{len(t.columns) / 2, len(t.columns)} {
+		columns = min(columns, len(t.columns))
+		halve(columns, minuteBuckets/2, fewBuckets-1)
+		for columns > 1 && !done() {
+			at, joined := 0, 0
+			s.regroup(t, fewBuckets, func(old []column) int {
+				n := min(2, columns-at)
+				if at += 2; n < 2 {
+					return len(old)
+				}
+				joined++
+				return -n
+			})
+			columns -= joined
+		}
+		halve(columns, fewBuckets/2, 1)
+	}
+	return t.bytes < before
+}

@@ -1,0 +1,141 @@
+package heat
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// What has been counted since the last time that it was moved into columns is
+// in hash tables, by place and key.
+const (
+	shardCount  = 4
+	liveEntries = 1024
+	liveSlots   = 2 * liveEntries
+	liveKeys    = 64 << 10 // bytes of keys
+
+	entryBytes = 72
+	// liveBytes bounds what shards and the spare take, with the lists that sort them.
+	liveBytes = (shardCount+1)*(2*liveSlots+liveEntries*entryBytes+liveKeys) + liveEntries*(2+bucketBytes)
+)
+
+// shard has the counts of some keys.
+type shard struct {
+	mu   sync.Mutex
+	live *live // guarded by mu; nil before the first count
+	_    [48]byte
+}
+
+// live is a hash table of at most liveEntries keys.
+type live struct {
+	slots   [liveSlots]uint16 // 1 + the index of an entry; 0 is free
+	entries []entry
+	keys    []byte
+}
+
+type entry struct {
+	hash   uint64
+	table  *Table
+	at, n  int32 // of the key, in keys
+	counts Counts
+}
+
+func (l *live) key(e *entry) []byte { return l.keys[e.at : e.at+e.n] }
+
+// add counts, or reports that there is no room.
+func (l *live) add(hash uint64, t *Table, key []byte, c Counts) bool {
+	at := hash % liveSlots
+	for ; l.slots[at] != 0; at = (at + 1) % liveSlots {
+		e := &l.entries[l.slots[at]-1]
+		if e.hash == hash && e.table == t && bytes.Equal(l.key(e), key) {
+			e.counts.Add(c)
+			return true
+		}
+	}
+	if len(l.entries) == liveEntries || len(l.keys)+len(key) > liveKeys {
+		return false
+	}
+	l.entries = append(l.entries, entry{hash: hash, table: t, at: int32(len(l.keys)), n: int32(len(key)), counts: c})
+	l.keys = append(l.keys, key...)
+	l.slots[at] = uint16(len(l.entries))
+	return true
+}
+
+func (l *live) reset() {
+	clear(l.slots[:])
+	clear(l.entries) // the tables
+	l.entries, l.keys = l.entries[:0], l.keys[:0]
+}
+
+func (l *live) size() int {
+	if l == nil {
+		return 0
+	}
+	return 2*liveSlots + entryBytes*cap(l.entries) + cap(l.keys)
+}
+
+// turn begins a second: what was counted before is moved into columns.
+func (s *Store) turn(second int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	if second > s.second.Load() {
+		s.second.Store(second)
+	}
+	if m := second / minute; m != s.minute {
+		s.minute = m
+		s.tidy(second)
+	}
+}
+
+// settle moves all counts into columns. mu is held.
+func (s *Store) settle() {
+	for i := range s.shards {
+		s.drain(&s.shards[i])
+	}
+}
+
+// spill makes room in a shard.
+func (s *Store) spill(sh *shard) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drain(sh)
+}
+
+// drain moves the counts of a shard into columns. mu is held; the shard goes on
+// counting meanwhile.
+func (s *Store) drain(sh *shard) {
+	sh.mu.Lock()
+	full := sh.live
+	if full == nil || len(full.entries) == 0 {
+		sh.mu.Unlock()
+		return
+	}
+	sh.live, s.spare = s.spare, nil
+	sh.mu.Unlock()
+
+	s.order = s.order[:0]
+	for i := range full.entries {
+		s.order = append(s.order, uint16(i))
+	}
+	slices.SortFunc(s.order, func(a, b uint16) int {
+		x, y := &full.entries[a], &full.entries[b]
+		if x.table != y.table {
+			return cmp.Or(cmp.Compare(x.table.salt, y.table.salt), cmp.Compare(x.table.place.Table, y.table.place.Table))
+		}
+		return bytes.Compare(full.key(x), full.key(y))
+	})
+	for first := 0; first < len(s.order); {
+		t := full.entries[s.order[first]].table
+		s.gathered = s.gathered[:0]
+		for ; first < len(s.order) && full.entries[s.order[first]].table == t; first++ {
+			e := &full.entries[s.order[first]]
+			s.gathered = append(s.gathered, Bucket{First: full.key(e), Last: full.key(e), Counts: e.counts})
+		}
+		s.commit(t, s.second.Load(), s.gathered)
+	}
+	full.reset()
+	clear(s.gathered[:cap(s.gathered)]) // the keys
+	s.spare = full
+}

@@ -1,0 +1,116 @@
+package heat
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"sort"
+	"time"
+)
+
+// Column is what was counted in a span of time.
+type Column struct {
+	Start   time.Time
+	Width   time.Duration
+	Buckets []Bucket // owned by the caller
+}
+
+// Places returns the places that have been counted, sorted by table and cluster.
+func (s *Store) Places() []Place {
+	s.tablesMu.RLock()
+	defer s.tablesMu.RUnlock()
+	out := make([]Place, 0, len(s.tables))
+	for p := range s.tables {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b Place) int {
+		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Cluster, b.Cluster))
+	})
+	return out
+}
+
+// Columns calls yield for the columns of a place that begin in [from, to), the
+// oldest first, until it returns false.
+func (s *Store) Columns(p Place, from, to time.Time, yield func(Column) bool) {
+	for _, c := range s.packed(p, from, to) {
+		if !yield(Column{Start: time.Unix(c.start, 0), Width: time.Duration(c.width) * time.Second, Buckets: c.unpack(nil)}) {
+			return
+		}
+	}
+}
+
+// packed returns the columns of a place in [from, to). What is packed is never
+// changed: nobody needs to wait while they are read.
+func (s *Store) packed(p Place, from, to time.Time) []column {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settle()
+	s.tidy(s.now().Unix())
+	s.tablesMu.RLock()
+	t := s.tables[p]
+	s.tablesMu.RUnlock()
+	if t == nil {
+		return nil
+	}
+	// The first second at or after a time: columns begin with whole ones.
+	begin := func(at time.Time) int {
+		second := at.Unix()
+		if at.Nanosecond() > 0 {
+			second++
+		}
+		return sort.Search(len(t.columns), func(i int) bool { return t.columns[i].start >= second })
+	}
+	first := begin(from)
+	return slices.Clone(t.columns[first:max(first, begin(to))])
+}
+
+// Map is the columns of a place on one axis of keys.
+type Map struct {
+	// Keys is the axis: buckets of about equal load, each with its sum.
+	Keys []Bucket
+	// Columns are those in which there was something, the oldest first.
+	Columns []MapColumn
+}
+
+// MapColumn is a column of a Map.
+type MapColumn struct {
+	Start time.Time
+	Cells []Counts // by the places of Map.Keys
+}
+
+// Map returns what was counted at a place in columns that begin in [from, to), in
+// columns of at least step, which is whole seconds, and with at most so many
+// buckets. A column that is wider than step is the one in which it begins. A bucket of a
+// column that reaches over several of the axis counts in that of its first key.
+func (s *Store) Map(p Place, from, to time.Time, step time.Duration, buckets int) Map {
+	const drawn = 2048 // while the axis is made
+	columns := s.packed(p, from, to)
+	var m Map
+	var unpacked, free []Bucket
+	for i := range columns {
+		unpacked = columns[i].unpack(unpacked[:0])
+		m.Keys, free = merge(free[:0], m.Keys, unpacked), m.Keys
+		m.Keys = squeeze(m.Keys, max(drawn, buckets))
+	}
+	m.Keys = squeeze(m.Keys, max(buckets, 1))
+	for i := range m.Keys {
+		m.Keys[i].Counts = Counts{}
+	}
+	for i := range columns {
+		start := time.Unix(columns[i].start, 0).Truncate(max(step, time.Second))
+		if n := len(m.Columns); n == 0 || m.Columns[n-1].Start.Before(start) {
+			m.Columns = append(m.Columns, MapColumn{Start: start, Cells: make([]Counts, len(m.Keys))})
+		}
+		cells := m.Columns[len(m.Columns)-1].Cells
+		unpacked = columns[i].unpack(unpacked[:0])
+		at := 0
+		for _, b := range unpacked {
+			for at+1 < len(m.Keys) && bytes.Compare(m.Keys[at+1].First, b.First) <= 0 {
+				at++
+			}
+			cells[at].Add(b.Counts)
+			m.Keys[at].Add(b.Counts)
+		}
+	}
+	return m
+}
