@@ -129,9 +129,6 @@ func checkAppProfile(r catalogReader, p *btapb.AppProfile, ignoreWarnings bool) 
 		if _, ok := btapb.AppProfile_Priority_name[int32(priority)]; !ok {
 			return refusal.Invalid("app_profile.standard_isolation.priority", "%d is not a priority", priority)
 		}
-		if iso.StandardIsolation.GetMemoryConfig() != nil {
-			return refusal.NotBuilt("Field app_profile.standard_isolation.memory_config")
-		}
 	case *btapb.AppProfile_DataBoostIsolationReadOnly_:
 		if iso.DataBoostIsolationReadOnly.GetComputeBillingOwner() != btapb.AppProfile_DataBoostIsolationReadOnly_HOST_PAYS {
 			return refusal.Invalid("app_profile.data_boost_isolation_read_only.compute_billing_owner", "must be HOST_PAYS")

@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/memorylayer"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -291,6 +292,9 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 			}
 		}
 		if err := s.checkNoBackups(tx, "Cluster", c.GetName(), c.GetName()+"/"); err != nil {
+			return err
+		}
+		if err := remove(tx, kindMemoryLayer+memorylayer.NameOf(c.GetName())); err != nil {
 			return err
 		}
 		return tx.DeleteResource(kindCluster + c.GetName())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
 // ListBackups returns the backups of a cluster, or of all clusters of an instance,
@@ -30,6 +31,19 @@ func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackups
 		return nil, refusal.Invalid(field, "%v", err)
 	}
 	return resp, nil
+}
+
+// clustersUnder returns the clusters that the parent of a list means: one, or with
+// the cluster "-" all of an instance.
+func clustersUnder(r catalogReader, parent string) ([]*btapb.Cluster, error) {
+	if in, all := strings.CutSuffix(parent, "/clusters/-"); all && resname.HasShape(in, "projects", "instances") {
+		return clustersOf(r, in)
+	}
+	c, err := cluster(r, parent)
+	if err != nil {
+		return nil, err
+	}
+	return []*btapb.Cluster{c}, nil
 }
 
 // listPrefix returns what the names of the resources of a collection begin with in

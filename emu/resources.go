@@ -28,6 +28,7 @@ const (
 	kindProject        = "project/"          // a project in which an instance was created: nothing
 	kindInstance       = "instance/"         // btapb.Instance
 	kindCluster        = "cluster/"          // btapb.Cluster
+	kindMemoryLayer    = "memoryLayer/"      // btapb.MemoryLayer, once it was set
 	kindAppProfile     = "appProfile/"       // btapb.AppProfile
 	kindAuthorizedView = "authorizedView/"   // btapb.AuthorizedView
 	kindSchemaBundle   = "schemaBundle/"     // btapb.SchemaBundle
@@ -181,7 +182,7 @@ func checkEtag(name, given, is string) error {
 // its policy, and everything of a table that UndeleteTable would bring back with
 // it, or of an instance but its tables.
 func removeAll(tx *engine.CatalogTx, name string) error {
-	for _, kind := range []string{kindCluster, kindAppProfile, kindAuthorizedView, kindSchemaBundle, kindPartitions, kindPolicy} {
+	for _, kind := range []string{kindCluster, kindMemoryLayer, kindAppProfile, kindAuthorizedView, kindSchemaBundle, kindPartitions, kindPolicy} {
 		under, err := tx.Resources(kind + name + "/")
 		if err != nil {
 			return err

@@ -28,6 +28,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/locations"
+	"github.com/tabletop-emu/tabletop/emu/internal/metered"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/support"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
@@ -60,6 +61,7 @@ type Server struct {
 	adminDelay      time.Duration
 	operationsEnded later.Broadcast // by a request, ahead of their time
 	due             *due.Queue      // see NextDue
+	meter           *metered.Meter
 
 	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
 
@@ -114,7 +116,7 @@ func New(o Options) (*Server, error) {
 		inproc: inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
 		health: health.NewServer(),
 	}
-	s.due = due.NewQueue(s.now, expiries{s}, purges{s}, automatedBackups{s})
+	s.due, s.meter = due.NewQueue(s.now, expiries{s}, purges{s}, automatedBackups{s}), s.newMeter(o.CountLoad)
 	options := []grpc.ServerOption{
 		grpc.UnaryInterceptor(o.UnaryInterceptor), // nil for none, as in gRPC
 		grpc.StreamInterceptor(o.StreamInterceptor),
@@ -136,8 +138,8 @@ func New(o Options) (*Server, error) {
 	}
 	s.grpc = grpc.NewServer(options...)
 	data := s.guard(&btpb.Bigtable_ServiceDesc)
-	s.grpc.RegisterService(s.withResponseParams(data), dataService{Server: s, sendCopies: o.StreamInterceptor == nil})
-	s.inproc.RegisterService(data, dataService{Server: s})
+	s.grpc.RegisterService(s.withResponseParams(data), metered.Service{BigtableServer: dataService{Server: s, sendCopies: o.StreamInterceptor == nil}, Meter: s.meter})
+	s.inproc.RegisterService(data, metered.Service{BigtableServer: dataService{Server: s}, Meter: s.meter})
 	s.registerAdmin(s.grpc, s.inproc)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
@@ -269,12 +271,12 @@ func (s *Server) RunDue(ctx context.Context) error {
 
 // Resource is something that was created in addition to tables.
 type Resource struct {
-	Kind    string        // "instance", "cluster", "app profile", "authorized view", "schema bundle", "backup", "snapshot", or "policy"
+	Kind    string        // "instance", "cluster", "memory layer", "app profile", "authorized view", "schema bundle", "backup", "snapshot", or "policy"
 	Name    string        // its resource name; for a policy, that of the resource it governs
 	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
-// Resources returns the instances, clusters, app profiles, authorized views,
+// Resources returns the instances, clusters, memory layers, app profiles, authorized views,
 // schema bundles, backups and snapshots that were created, and the policies that
 // were set, by kind and name. What exists implicitly is not among them, nor are
 // operations, nor what a deleted table had, which waits for UndeleteTable.
@@ -286,6 +288,7 @@ func (s *Server) Resources() ([]Resource, error) {
 	}{
 		{kindInstance, "instance", &btapb.Instance{}},
 		{kindCluster, "cluster", &btapb.Cluster{}},
+		{kindMemoryLayer, "memory layer", &btapb.MemoryLayer{}},
 		{kindAppProfile, "app profile", &btapb.AppProfile{}},
 		{kindAuthorizedView, "authorized view", &btapb.AuthorizedView{}},
 		{kindSchemaBundle, "schema bundle", &btapb.SchemaBundle{}},
@@ -314,6 +317,8 @@ func (s *Server) Resources() ([]Resource, error) {
 				m = backup.At(x, s.now())
 			case *btapb.Snapshot:
 				shownSnapshot(x, s.now())
+			case *btapb.MemoryLayer:
+				later.Take(x)
 			}
 			out = append(out, Resource{Kind: kind.kind, Name: strings.TrimPrefix(r.Name, kind.prefix), Message: m})
 		}

@@ -220,6 +220,7 @@ func (s dataService) openSession(kind *sessionKind, stream sessionStream) error 
 		return err
 	}
 	ss.where = s.answeredBy(first)
+	ss.cluster, ss.counted = s.meter.Cluster(first)
 	if open.GetFlags().GetPeerInfo() {
 		info, err := proto.Marshal(&btpb.PeerInfo{TransportType: btpb.PeerInfo_TRANSPORT_TYPE_SESSION_CLOUD_PATH})
 		if err != nil {
@@ -258,6 +259,8 @@ type session struct {
 	name              string               // of the resource
 	where             *btpb.ResponseParams // who answers
 	mayRead, mayWrite bool
+	cluster           string // in which it is counted, if it is
+	counted           bool
 	lastRPC           int64
 
 	mu     sync.Mutex // serializes sending
@@ -353,6 +356,9 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 			return nil, refusal.SessionPermission("read_row", "READ")
 		}
 		row, stats, err := ss.s.readRow(ctx, t, read.GetKey(), read.GetFilter())
+		if ss.counted {
+			ss.s.meter.SessionRead(ss.cluster, t.Name, read.GetKey(), row, err)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -365,7 +371,11 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 			return nil, refusal.SessionPermission("mutate_row", "WRITE")
 		}
 		write := writer.GetMutateRow()
-		if err := ss.s.mutateRow(ctx, t, write.GetKey(), write.GetMutations(), nil); err != nil {
+		err := ss.s.mutateRow(ctx, t, write.GetKey(), write.GetMutations(), nil)
+		if ss.counted {
+			ss.s.meter.SessionWrite(ss.cluster, t.Name, write.GetKey(), write.GetMutations(), err)
+		}
+		if err != nil {
 			return nil, err
 		}
 		return proto.Marshal(ss.kind.mutated(&btpb.SessionMutateRowResponse{}))

@@ -1,0 +1,93 @@
+package emu
+
+import (
+	"context"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/memorylayer"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// memoryLayer returns the stored memory layer of a cluster, empty if it was never set.
+func memoryLayer(r catalogReader, c *btapb.Cluster) (*btapb.MemoryLayer, error) {
+	m := &btapb.MemoryLayer{}
+	_, err := load(r, kindMemoryLayer+memorylayer.NameOf(c.GetName()), m)
+	return m, refusal.Of(err)
+}
+
+// GetMemoryLayer returns the memory layer of a cluster: it has one, if a disabled one.
+func (s instanceAdminService) GetMemoryLayer(ctx context.Context, req *btapb.GetMemoryLayerRequest) (*btapb.MemoryLayer, error) {
+	name, err := memorylayer.ClusterOf("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	resp, err := s.ListMemoryLayers(ctx, &btapb.ListMemoryLayersRequest{Parent: name})
+	if err != nil {
+		return nil, err
+	}
+	return resp.GetMemoryLayers()[0], nil
+}
+
+// UpdateMemoryLayer enables or disables the memory layer of a cluster.
+func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.UpdateMemoryLayerRequest) (*longrunningpb.Operation, error) {
+	if err := memorylayer.Check(req); err != nil {
+		return nil, err
+	}
+	name, err := memorylayer.ClusterOf("memory_layer.name", req.GetMemoryLayer().GetName())
+	if err != nil {
+		return nil, err
+	}
+	now := s.now()
+	var op *longrunningpb.Operation
+	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+		c, err := cluster(tx, name)
+		if err != nil {
+			return err
+		}
+		m, err := memoryLayer(tx, c)
+		if err != nil {
+			return err
+		}
+		if err := checkEtag(memorylayer.NameOf(name), req.GetMemoryLayer().GetEtag(), memorylayer.At(m, c, now).GetEtag()); err != nil {
+			return err
+		}
+		etag, err := newEtag(tx)
+		if err != nil {
+			return err
+		}
+		doneAt := memorylayer.Enable(m, req.GetMemoryLayer(), etag, now, now.Add(s.adminDelay))
+		if err := store(tx, kindMemoryLayer+m.GetName(), m); err != nil {
+			return err
+		}
+		metadata := &btapb.UpdateMemoryLayerMetadata{OriginalRequest: req, RequestTime: timestamppb.New(now), FinishTime: timestamppb.New(doneAt)}
+		op, err = s.start(tx, segments(name, 4), metadata, memorylayer.At(m, c, doneAt), doneAt)
+		return err
+	})
+	return op, err
+}
+
+// ListMemoryLayers returns the memory layer of a cluster, or with the cluster "-"
+// those of all of an instance, sorted by name, in pages.
+func (s instanceAdminService) ListMemoryLayers(ctx context.Context, req *btapb.ListMemoryLayersRequest) (*btapb.ListMemoryLayersResponse, error) {
+	resp, now := &btapb.ListMemoryLayersResponse{}, s.now()
+	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+		clusters, err := clustersUnder(tx, req.GetParent())
+		for _, c := range clusters {
+			m, err := memoryLayer(tx, c)
+			if err != nil {
+				return err
+			}
+			resp.MemoryLayers = append(resp.MemoryLayers, memorylayer.At(m, c, now))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	resp.MemoryLayers, resp.NextPageToken, err = page(resp.GetMemoryLayers(), req.GetPageSize(), req.GetPageToken(), (*btapb.MemoryLayer).GetName)
+	return resp, err
+}

@@ -1,0 +1,295 @@
+// Package metered counts what requests for data do, in a heat.Store: reads and writes
+// at the first key of a request, errors there and at the entries of bulk writes
+// that fail, and bytes at each row. What is counted are ReadRows, MutateRow, MutateRows,
+// CheckAndMutateRow, ReadModifyWriteRow, and the same in sessions; a request that
+// both reads and writes is a write.
+package metered
+
+import (
+	"context"
+	"sync"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/tabletop-emu/tabletop/internal/heat"
+)
+
+// Meter says which requests are counted, and where.
+type Meter struct {
+	Heat *heat.Store
+	// Cluster returns the id of the cluster that answers a request, and false for
+	// one that is not counted. It allocates nothing for the latter.
+	Cluster func(req any) (string, bool)
+	// Exists reports whether there is a table. Requests that fail because there is
+	// none are not counted.
+	Exists func(table string) bool
+}
+
+// Service is a server of data whose requests are counted.
+type Service struct {
+	btpb.BigtableServer
+	*Meter
+}
+
+// named is a request to a table or to a view of one.
+type named interface {
+	GetTableName() string
+	GetAuthorizedViewName() string
+}
+
+// place returns where a request is counted that ended with err; nil if it is not.
+func (m *Meter) place(cluster string, req named, err error) *heat.Table {
+	table := req.GetTableName()
+	if table == "" {
+		table = tableOf(req.GetAuthorizedViewName())
+	}
+	if err != nil && !m.Exists(table) {
+		return nil
+	}
+	return m.Heat.Table(cluster, table)
+}
+
+// tableOf returns the table of a view.
+func tableOf(view string) string {
+	const segments = 6 // projects/P/instances/I/tables/T
+	slashes := 0
+	for i := range len(view) {
+		if view[i] == '/' {
+			if slashes++; slashes == segments {
+				return view[:i]
+			}
+		}
+	}
+	return view
+}
+
+// read adds a request that reads, at its first key.
+func read(t *heat.Table, key []byte, err error) {
+	t.Add(key, heat.Counts{Reads: 1, Errors: failed(err)})
+}
+
+// write adds a request that writes one row; bytes are counted if it succeeded.
+func write(t *heat.Table, key []byte, bytes int, err error) {
+	c := heat.Counts{Writes: 1, Errors: failed(err)}
+	if err == nil {
+		c.Bytes = uint64(len(key) + bytes)
+	}
+	t.Add(key, c)
+}
+
+func failed(err error) uint64 {
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+// mutated is how many bytes mutations bring.
+func mutated(muts []*btpb.Mutation) int {
+	n := 0
+	for _, m := range muts {
+		switch m := m.GetMutation().(type) {
+		case *btpb.Mutation_SetCell_:
+			n += len(m.SetCell.GetColumnQualifier()) + len(m.SetCell.GetValue())
+		case *btpb.Mutation_AddToCell_:
+			n += len(m.AddToCell.GetColumnQualifier().GetRawValue()) + 8
+		case *btpb.Mutation_MergeToCell_:
+			n += len(m.MergeToCell.GetColumnQualifier().GetRawValue()) + len(m.MergeToCell.GetInput().GetBytesValue())
+		}
+	}
+	return n
+}
+
+// MutateRow implements btpb.BigtableServer.
+func (s Service) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) (*btpb.MutateRowResponse, error) {
+	cluster, ok := s.Cluster(req)
+	resp, err := s.BigtableServer.MutateRow(ctx, req)
+	if ok {
+		if t := s.place(cluster, req, err); t != nil {
+			write(t, req.GetRowKey(), mutated(req.GetMutations()), err)
+		}
+	}
+	return resp, err
+}
+
+// CheckAndMutateRow implements btpb.BigtableServer.
+func (s Service) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRowRequest) (*btpb.CheckAndMutateRowResponse, error) {
+	cluster, ok := s.Cluster(req)
+	resp, err := s.BigtableServer.CheckAndMutateRow(ctx, req)
+	if ok {
+		if t := s.place(cluster, req, err); t != nil {
+			applied := req.GetFalseMutations()
+			if resp.GetPredicateMatched() {
+				applied = req.GetTrueMutations()
+			}
+			write(t, req.GetRowKey(), mutated(applied), err)
+		}
+	}
+	return resp, err
+}
+
+// ReadModifyWriteRow implements btpb.BigtableServer.
+func (s Service) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModifyWriteRowRequest) (*btpb.ReadModifyWriteRowResponse, error) {
+	cluster, ok := s.Cluster(req)
+	resp, err := s.BigtableServer.ReadModifyWriteRow(ctx, req)
+	if ok {
+		if t := s.place(cluster, req, err); t != nil {
+			bytes := 0
+			for _, r := range req.GetRules() {
+				if bytes += len(r.GetColumnQualifier()); r.GetAppendValue() != nil {
+					bytes += len(r.GetAppendValue())
+				} else {
+					bytes += 8
+				}
+			}
+			write(t, req.GetRowKey(), bytes, err)
+		}
+	}
+	return resp, err
+}
+
+// entries is the stream of a MutateRows request that is counted.
+type entries struct {
+	grpc.ServerStreamingServer[btpb.MutateRowsResponse]
+	*Meter
+	cluster string
+	req     *btpb.MutateRowsRequest
+}
+
+var entriesPool = sync.Pool{New: func() any { return new(entries) }}
+
+// Send counts the entries that a message is about.
+func (e *entries) Send(resp *btpb.MutateRowsResponse) error {
+	if t := e.place(e.cluster, e.req, nil); t != nil {
+		for _, r := range resp.GetEntries() {
+			i := r.GetIndex()
+			if i < 0 || i >= int64(len(e.req.GetEntries())) {
+				continue
+			}
+			entry := e.req.GetEntries()[i]
+			if codes.Code(r.GetStatus().GetCode()) != codes.OK {
+				t.Add(entry.GetRowKey(), heat.Counts{Errors: 1})
+				continue
+			}
+			t.Add(entry.GetRowKey(), heat.Counts{Bytes: uint64(len(entry.GetRowKey()) + mutated(entry.GetMutations()))})
+		}
+	}
+	return e.ServerStreamingServer.Send(resp)
+}
+
+// MutateRows implements btpb.BigtableServer.
+func (s Service) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_MutateRowsServer) error {
+	cluster, ok := s.Cluster(req)
+	if !ok {
+		return s.BigtableServer.MutateRows(req, stream)
+	}
+	e := entriesPool.Get().(*entries) //nolint:errcheck // nothing else is in it
+	*e = entries{ServerStreamingServer: stream, Meter: s.Meter, cluster: cluster, req: req}
+	err := s.BigtableServer.MutateRows(req, e)
+	*e = entries{}
+	entriesPool.Put(e)
+	if t := s.place(cluster, req, err); t != nil {
+		var key []byte
+		if len(req.GetEntries()) > 0 {
+			key = req.GetEntries()[0].GetRowKey()
+		}
+		t.Add(key, heat.Counts{Writes: 1, Errors: failed(err)})
+	}
+	return err
+}
+
+// rows is the stream of a ReadRows request that is counted.
+type rows struct {
+	grpc.ServerStreamingServer[btpb.ReadRowsResponse]
+	*Meter
+	cluster string
+	req     *btpb.ReadRowsRequest
+	key     []byte // of the row that is on its way; its memory is used again
+}
+
+var rowsPool = sync.Pool{New: func() any { return new(rows) }}
+
+// Send counts the rows of a message. A row that goes on in the next one counts there
+// too, with what is there of it.
+func (r *rows) Send(resp *btpb.ReadRowsResponse) error {
+	if len(resp.GetChunks()) > 0 {
+		if t := r.place(r.cluster, r.req, nil); t != nil {
+			r.count(t, resp.GetChunks())
+		}
+	}
+	return r.ServerStreamingServer.Send(resp)
+}
+
+func (r *rows) count(t *heat.Table, chunks []*btpb.ReadRowsResponse_CellChunk) {
+	key, bytes := r.key, 0
+	for _, c := range chunks {
+		if len(c.GetRowKey()) > 0 {
+			if bytes > 0 {
+				t.Add(key, heat.Counts{Bytes: uint64(bytes)})
+			}
+			key, bytes = c.GetRowKey(), len(c.GetRowKey())
+		}
+		bytes += len(c.GetQualifier().GetValue()) + len(c.GetValue())
+	}
+	if bytes > 0 {
+		t.Add(key, heat.Counts{Bytes: uint64(bytes)})
+	}
+	r.key = append(r.key[:0], key...)
+}
+
+// ReadRows implements btpb.BigtableServer.
+func (s Service) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) error {
+	cluster, ok := s.Cluster(req)
+	if !ok {
+		return s.BigtableServer.ReadRows(req, stream)
+	}
+	r := rowsPool.Get().(*rows) //nolint:errcheck // nothing else is in it
+	*r = rows{ServerStreamingServer: stream, Meter: s.Meter, cluster: cluster, req: req, key: r.key[:0]}
+	err := s.BigtableServer.ReadRows(req, r)
+	*r = rows{key: r.key}
+	rowsPool.Put(r)
+	if t := s.place(cluster, req, err); t != nil {
+		read(t, firstKey(req.GetRows()), err)
+	}
+	return err
+}
+
+// firstKey is the first key that a set names, or the first beginning of a range.
+func firstKey(set *btpb.RowSet) []byte {
+	if keys := set.GetRowKeys(); len(keys) > 0 {
+		return keys[0]
+	}
+	if ranges := set.GetRowRanges(); len(ranges) > 0 {
+		if key := ranges[0].GetStartKeyClosed(); key != nil {
+			return key
+		}
+		return ranges[0].GetStartKeyOpen()
+	}
+	return nil
+}
+
+// SessionRead counts a read of a row in a session on a table, whose answer is row.
+func (m *Meter) SessionRead(cluster, table string, key []byte, row *btpb.Row, err error) {
+	t := m.Heat.Table(cluster, table)
+	read(t, key, err)
+	if row == nil {
+		return
+	}
+	bytes := len(key)
+	for _, f := range row.GetFamilies() {
+		for _, c := range f.GetColumns() {
+			bytes += len(c.GetQualifier())
+			for _, cell := range c.GetCells() {
+				bytes += len(cell.GetValue())
+			}
+		}
+	}
+	t.Add(key, heat.Counts{Bytes: uint64(bytes)})
+}
+
+// SessionWrite counts a write of a row in a session on a table.
+func (m *Meter) SessionWrite(cluster, table string, key []byte, muts []*btpb.Mutation, err error) {
+	write(m.Heat.Table(cluster, table), key, mutated(muts), err)
+}
