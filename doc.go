@@ -53,6 +53,9 @@
 //     emu/internal/instancedef checks definitions of instances and
 //     clusters, emu/internal/locations describes a service of zones,
 //     emu/internal/fieldpath reads field masks,
+//     emu/internal/metered counts what requests do, emu/internal/hottablets says where that
+//     was much, emu/internal/memorylayer knows what a memory layer is at a time,
+//     emu/internal/policy has the rules of IAM policies,
 //     emu/internal/due does what is due at a time, emu/internal/later knows what is shown of
 //     what is not done yet,
 //     emu/internal/listfilter reads what a list is filtered and ordered by,

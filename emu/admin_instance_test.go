@@ -287,7 +287,7 @@ func TestCreateInstance_Fresh(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantProto(t, got, &iampb.Policy{Etag: unsetPolicyEtag})
+			wantProto(t, got, &iampb.Policy{Etag: []byte{0x00, 0x20, 0x01}})
 			kept, err := e.db.Resources(kindPolicy)
 			if err != nil || len(kept) > 0 {
 				t.Errorf("policies %v, error %v", kept, err)

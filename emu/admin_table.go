@@ -76,6 +76,9 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		if err := checkBackupPlaces(tx, req.GetParent(), settings); err != nil {
 			return err
 		}
+		if err := checkTier(tx, req.GetParent(), settings); err != nil {
+			return err
+		}
 		if t, err = tx.CreateTable(def); err != nil {
 			return err
 		}
@@ -204,6 +207,11 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 	began := timestamppb.New(s.now())
 	var op *longrunningpb.Operation
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+		if fieldpath.Under(paths, "tiered_storage_config") {
+			if err := checkTier(tx, segments(req.GetTable().GetName(), 4), req.GetTable()); err != nil {
+				return err
+			}
+		}
 		t, err := tx.UpdateTable(req.GetTable().GetName(), func(t *engine.Table) error {
 			return s.updateSettings(tx, t, req.GetTable(), paths, req.GetIgnoreWarnings())
 		})
@@ -216,6 +224,15 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 		return err
 	})
 	return op, err
+}
+
+// checkTier refuses a tier of storage in an instance that cannot have one.
+func checkTier(r catalogReader, instance string, settings *btapb.Table) error {
+	clusters, err := clustersOf(r, instance)
+	if err != nil {
+		return err
+	}
+	return schema.CheckTier(settings.GetTieredStorageConfig(), clusters)
 }
 
 // updateSettings replaces the settings of t at paths.

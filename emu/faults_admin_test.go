@@ -160,7 +160,6 @@ func TestFaultB10_NodesUnderAutoscaling(t *testing.T) {
 func TestFaultB12_KeyOfAnotherRegion(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	e.mustCreateInstance("i", nodes("europe-west1-b", 1))
 	keyed := func(zone, key string) *btapb.Cluster {
 		c := nodes(zone, 1)
 		c.EncryptionConfig = &btapb.Cluster_EncryptionConfig{KmsKeyName: key}
@@ -169,6 +168,7 @@ func TestFaultB12_KeyOfAnotherRegion(t *testing.T) {
 	key := func(location string) string {
 		return "projects/q/locations/" + location + "/keyRings/r/cryptoKeys/k"
 	}
+	e.mustCreateInstance("i", keyed("europe-west1-b", key("europe-west1")))
 	create := func(c *btapb.Cluster) error {
 		_, err := e.instances().CreateCluster(e.ctx(), &btapb.CreateClusterRequest{Parent: testInstance, ClusterId: "c2", Cluster: c})
 		return err

@@ -107,6 +107,13 @@ var rpcSeeds = map[string][]string{
 	"BigtableInstanceAdmin.UpdateCluster":        {`name: "projects/p/instances/made/clusters/c1" serve_nodes: 3`},
 	"BigtableInstanceAdmin.PartialUpdateCluster": {`cluster {name: "projects/p/instances/made/clusters/c1" serve_nodes: 2} update_mask {paths: "serve_nodes"}`},
 	"BigtableInstanceAdmin.DeleteCluster":        {`name: "projects/p/instances/made/clusters/c1"`},
+	"BigtableInstanceAdmin.GetMemoryLayer":       {`name: "projects/p/instances/made/clusters/c1/memoryLayer"`},
+	"BigtableInstanceAdmin.UpdateMemoryLayer":    {`memory_layer {name: "projects/p/instances/made/clusters/c1/memoryLayer" memory_config {}} update_mask {paths: "memory_config"}`},
+	"BigtableInstanceAdmin.ListMemoryLayers":     {`parent: "projects/p/instances/made/clusters/-" page_size: 1`},
+	"BigtableInstanceAdmin.ListHotTablets": {
+		`parent: "projects/p/instances/made/clusters/c1" start_time {seconds: 1699990000} end_time {seconds: 1700000000} page_size: 1`,
+		`parent: "projects/p/instances/made/clusters/c1" page_token: "AAAAAAAAAAAAAAAAAAAAAQAAAAEAAAAA"`,
+	},
 	"BigtableInstanceAdmin.CreateAppProfile": {
 		`parent: "projects/p/instances/made" app_profile_id: "new" ignore_warnings: true app_profile {description: "d" multi_cluster_routing_use_any {cluster_ids: "c1"} standard_isolation {priority: PRIORITY_LOW}}`,
 	},

@@ -260,10 +260,15 @@ func TestTrap58_Settings(t *testing.T) {
 func TestTrap60_ClusterStates(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	key := nodes("l-2", 1)
+	key, other := nodes("l-2", 1), nodes("m-1", 1)
 	key.EncryptionConfig = &btapb.Cluster_EncryptionConfig{KmsKeyName: "projects/p/locations/l/keyRings/r/cryptoKeys/k"}
-	e.mustCreateInstance("i", nodes("z1", 1), key)
+	other.EncryptionConfig = &btapb.Cluster_EncryptionConfig{KmsKeyName: "projects/p/locations/m/keyRings/r/cryptoKeys/k"}
+	e.mustCreateInstance("i", other, key)
+	e.mustCreateInstance("plain", nodes("z1", 1))
 	e.createTable("t")
+	if _, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: "projects/p/instances/plain", TableId: "t"}); err != nil {
+		t.Fatal(err)
+	}
 	ready := btapb.Table_ClusterState_READY
 	google := []*btapb.EncryptionInfo{{EncryptionType: btapb.EncryptionInfo_GOOGLE_DEFAULT_ENCRYPTION}}
 	got, err := e.admin.GetTable(e.ctx(), &btapb.GetTableRequest{Name: testTable, View: btapb.Table_REPLICATION_VIEW})
@@ -281,7 +286,11 @@ func TestTrap60_ClusterStates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c1, c2 := got.GetClusterStates()["c1"], got.GetClusterStates()["c2"]
+		plain, err := e.admin.GetTable(e.ctx(), &btapb.GetTableRequest{Name: "projects/p/instances/plain/tables/t", View: view})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c1, c2 := plain.GetClusterStates()["c1"], got.GetClusterStates()["c2"]
 		wantProto(t, &btapb.Table_ClusterState{EncryptionInfo: c1.GetEncryptionInfo()}, &btapb.Table_ClusterState{EncryptionInfo: google})
 		if len(c2.GetEncryptionInfo()) != 1 || c2.GetEncryptionInfo()[0].GetEncryptionType() != btapb.EncryptionInfo_CUSTOMER_MANAGED_ENCRYPTION ||
 			!strings.HasPrefix(c2.GetEncryptionInfo()[0].GetKmsKeyVersion(), key.GetEncryptionConfig().GetKmsKeyName()+"/") {

@@ -124,7 +124,7 @@ func squeeze(buckets []Bucket, limit int) []Bucket {
 	for i := range buckets {
 		total += buckets[i].Load() + 1
 	}
-	// Two neighbours are more than most together, so that there are no more than limit.
+	// Two neighbors are more than most together, so that there are no more than limit.
 	most := 2*total/uint64(limit) + 1
 	out := buckets[:1]
 	load := buckets[0].Load() + 1

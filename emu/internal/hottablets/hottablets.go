@@ -94,6 +94,9 @@ func start(req *btapb.ListHotTabletsRequest, now time.Time) (cursor, error) {
 	case to.Sub(from) > maxSpan:
 		return cursor{}, refusal.Invalid("start_time", "%v to end_time is more than %v", to.Sub(from), maxSpan)
 	}
+	if req.GetEndTime() == nil {
+		to = to.Add(time.Second) // the one that is going on is in it
+	}
 	at := cursor{From: from.UnixMicro(), To: to.UnixMicro(), Size: req.GetPageSize()}
 	if at.Size == 0 || at.Size > maxPageSize {
 		at.Size = maxPageSize
@@ -104,7 +107,7 @@ func start(req *btapb.ListHotTabletsRequest, now time.Time) (cursor, error) {
 	var token cursor
 	raw, err := base64.RawURLEncoding.DecodeString(req.GetPageToken())
 	if n, decodeErr := binary.Decode(raw, binary.BigEndian, &token); err != nil || decodeErr != nil || n != len(raw) ||
-		token.Size <= 0 || token.Size > maxPageSize || token.Skip < 0 || token.To-token.From > maxSpan.Microseconds() {
+		token.Size <= 0 || token.Size > maxPageSize || token.Skip < 0 || token.To-token.From > (maxSpan+time.Second).Microseconds() {
 		return cursor{}, refusal.Invalid("page_token", "%q is not a token of this server", req.GetPageToken())
 	}
 	if req.GetPageSize() != 0 && at.Size != token.Size {
@@ -180,7 +183,7 @@ func hot(store *heat.Store, cluster string, from, to time.Time, exists func(tabl
 
 func nameOf(table string, keys heat.Bucket, start time.Time) uint64 {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%q %q %q %d", table, keys.First, keys.Last, start.Unix())
+	_, _ = fmt.Fprintf(h, "%q %q %q %d", table, keys.First, keys.Last, start.Unix()) // a hash takes all
 	return h.Sum64()
 }
 

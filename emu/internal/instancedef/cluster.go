@@ -49,6 +49,9 @@ func NewCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Insta
 		}
 		c.EncryptionConfig = &btapb.Cluster_EncryptionConfig{KmsKeyName: key}
 	}
+	if len(others) > 0 && (others[0].GetEncryptionConfig() == nil) != (c.GetEncryptionConfig() == nil) {
+		return nil, refusal.Precondition("All clusters of an instance have a key of their own, or none; %s differs from %s.", id, others[0].GetName())
+	}
 	if a := from.GetClusterConfig().GetClusterAutoscalingConfig(); a != nil {
 		if from.GetServeNodes() != 0 {
 			return nil, refusal.Invalid(field, "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")

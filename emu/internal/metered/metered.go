@@ -185,7 +185,7 @@ func (s Service) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_Mu
 	if !ok {
 		return s.BigtableServer.MutateRows(req, stream)
 	}
-	e := entriesPool.Get().(*entries) //nolint:errcheck // nothing else is in it
+	e := entriesPool.Get().(*entries)
 	*e = entries{ServerStreamingServer: stream, Meter: s.Meter, cluster: cluster, req: req}
 	err := s.BigtableServer.MutateRows(req, e)
 	*e = entries{}
@@ -245,7 +245,7 @@ func (s Service) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRo
 	if !ok {
 		return s.BigtableServer.ReadRows(req, stream)
 	}
-	r := rowsPool.Get().(*rows) //nolint:errcheck // nothing else is in it
+	r := rowsPool.Get().(*rows)
 	*r = rows{ServerStreamingServer: stream, Meter: s.Meter, cluster: cluster, req: req, key: r.key[:0]}
 	err := s.BigtableServer.ReadRows(req, r)
 	*r = rows{key: r.key}

@@ -101,6 +101,16 @@ func Settle(t *btapb.Table, hasFamily func(string) bool, was *automated.Policy, 
 	return nil
 }
 
+// CheckTier refuses a tier beside SSDs where a cluster has none. The code is a belief.
+func CheckTier(c *btapb.TieredStorageConfig, clusters []*btapb.Cluster) error {
+	for _, in := range clusters {
+		if c != nil && in.GetDefaultStorageType() == btapb.StorageType_HDD {
+			return refusal.Precondition("tiered_storage_config needs clusters on SSD; %s is on HDD.", in.GetName())
+		}
+	}
+	return nil
+}
+
 // settleBackupPolicy checks Table.automated_backup_policy.
 func settleBackupPolicy(p *btapb.Table_AutomatedBackupPolicy) error {
 	const field = "table.automated_backup_policy"
