@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
@@ -290,7 +291,9 @@ func (e *Env) connect() (*grpc.ClientConn, error) {
 // dial returns a connection for one client. The official clients close what they
 // are given, which is why they cannot have that of Conn; but its calls go over
 // that: a second handshake would cost half as much as opening the store.
-func (e *Env) dial(tb testing.TB) *grpc.ClientConn {
+//
+// Its calls carry the pairs of header.
+func (e *Env) dial(tb testing.TB, header ...string) *grpc.ClientConn {
 	tb.Helper()
 	shared, err := e.connect()
 	if err != nil {
@@ -298,8 +301,8 @@ func (e *Env) dial(tb testing.TB) *grpc.ClientConn {
 	}
 	conn, err := grpc.NewClient(target,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithUnaryInterceptor(over{shared}.unary),
-		grpc.WithStreamInterceptor(over{shared}.stream))
+		grpc.WithUnaryInterceptor(over{shared, header}.unary),
+		grpc.WithStreamInterceptor(over{shared, header}.stream))
 	if err != nil {
 		tb.Fatalf("testkit: %v", err)
 	}
@@ -308,20 +311,31 @@ func (e *Env) dial(tb testing.TB) *grpc.ClientConn {
 
 // over makes the calls of a connection go over another, as long as it is open. It
 // never connects by itself.
-type over struct{ shared *grpc.ClientConn }
+type over struct {
+	shared *grpc.ClientConn
+	header []string
+}
+
+// carrying adds the pairs of the header, if there are any.
+func (o over) carrying(ctx context.Context) context.Context {
+	if len(o.header) == 0 {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, o.header...)
+}
 
 func (o over) unary(ctx context.Context, method string, req, resp any, conn *grpc.ClientConn, _ grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if conn.GetState() == connectivity.Shutdown {
 		return errClientClosed
 	}
-	return o.shared.Invoke(ctx, method, req, resp, opts...)
+	return o.shared.Invoke(o.carrying(ctx), method, req, resp, opts...)
 }
 
 func (o over) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, _ grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if conn.GetState() == connectivity.Shutdown {
 		return nil, errClientClosed
 	}
-	return o.shared.NewStream(ctx, desc, method, opts...)
+	return o.shared.NewStream(o.carrying(ctx), desc, method, opts...)
 }
 
 // errClientClosed is what gRPC answers to a call over a closed connection.
@@ -351,9 +365,10 @@ func (e *Env) openStore() error {
 		return err
 	}
 	c := e.config
+	unary, stream := e.interceptors()
 	srv, err := emu.New(emu.Options{
 		DB: db, Clock: c.clock, Logger: c.logger, CloneInProcess: c.clone, Seed: c.seed, StreamWorkers: streamWorkers,
-		AdminDelay: c.adminDelay, UnaryInterceptor: e.faults.unary, StreamInterceptor: e.faults.stream,
+		AdminDelay: c.adminDelay, CountLoad: c.countLoad, UnaryInterceptor: unary, StreamInterceptor: stream,
 	})
 	if err == nil && c.gc == GCBackground {
 		_, err = db.StartGC(engine.GCSchedule{Interval: gcInterval}) // it ends with db

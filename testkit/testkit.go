@@ -43,6 +43,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/testkit/internal/iam"
 )
 
 // Option changes how Start sets up an Env.
@@ -62,7 +63,9 @@ type config struct {
 	update            *migrate.UpdateMode // nil without UpdateFlag
 	backupBytes       int64
 	adminDelay        time.Duration
-	restarts          bool // see Env.restart
+	countLoad         bool
+	iam               *iam.Roles // nil without WithIAM
+	restarts          bool       // see Env.restart
 }
 
 // GC says when the garbage-collection rules of families are applied.
@@ -130,6 +133,11 @@ func WithDynamoDBOptions(o facade.Options) Option { return func(c *config) { c.d
 // in the service, where they take a while: what they make is CREATING until
 // [Env.Advance] passes it. Default: they are done when their call returns.
 func WithAdminDelay(d time.Duration) Option { return func(c *config) { c.adminDelay = d } }
+
+// WithLoadCounts counts what requests do to which keys, for ListHotTablets, also in the
+// environment's own instance: it shows which keys of a design are hot. Default: counted are
+// requests to instances that the test creates.
+func WithLoadCounts() Option { return func(c *config) { c.countLoad = true } }
 
 // WithClonedMessages copies every message between the DynamoDB door and the
 // Bigtable behind it, as a wire would. For tests of Tabletop itself: the

@@ -1,0 +1,153 @@
+package testkit_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"cloud.google.com/go/bigtable"
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/iam"
+	"cloud.google.com/go/iam/apiv1/iampb"
+	"google.golang.org/genproto/googleapis/type/expr"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/testkit"
+)
+
+// TestWithIAM: an account that may use a view may not use its table.
+func TestWithIAM(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t, testkit.WithIAM())
+	ctx := t.Context()
+	admin := env.BigtableAdmin(t)
+	if err := admin.CreateTableFromConf(ctx, &bigtable.TableConf{TableID: "t", Families: map[string]bigtable.GCPolicy{"f": bigtable.NoGcPolicy()}}); err != nil {
+		t.Fatal(err)
+	}
+	subset := &bigtable.SubsetViewConf{}
+	subset.AddRowPrefix([]byte("tenant1#"))
+	subset.AddFamilySubsetQualifierPrefix("f", []byte(""))
+	if err := admin.CreateAuthorizedView(ctx, &bigtable.AuthorizedViewConf{TableID: "t", AuthorizedViewID: "v", AuthorizedView: subset, DeletionProtection: bigtable.Unprotected}); err != nil {
+		t.Fatal(err)
+	}
+	write := func(tbl bigtable.TableAPI) error {
+		m := bigtable.NewMutation()
+		m.Set("f", "q", 0, []byte("v"))
+		return tbl.Apply(ctx, "tenant1#a", m)
+	}
+	if err := write(env.Bigtable(t).OpenTable("t")); err != nil { // the owner
+		t.Fatal(err)
+	}
+	const tenant = "serviceAccount:tenant1@p.iam.gserviceaccount.com"
+	client := env.BigtableAs(t, tenant)
+	table, view := client.OpenTable("t"), client.OpenAuthorizedView("t", "v")
+	denied := func(what string, err error, permission string) {
+		t.Helper()
+		if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), permission) || !strings.Contains(err.Error(), tenant) {
+			t.Errorf("%s: %v, want a denial that names %s", what, err, permission)
+		}
+	}
+	read := func(tbl bigtable.TableAPI) (bigtable.Row, error) { return tbl.ReadRow(ctx, "tenant1#a") }
+	_, err := read(view)
+	denied("no policy", err, "bigtable.authorizedViews.readRows")
+
+	bind := func(handle *iam.Handle, role iam.RoleName, member string) {
+		t.Helper()
+		p, err := handle.Policy(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Add(member, role)
+		if err := handle.SetPolicy(ctx, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bind(admin.AuthorizedViewIAM("t", "v"), "roles/bigtable.reader", tenant)
+	if row, err := read(view); err != nil || len(row) != 1 {
+		t.Errorf("got %v, %v", row, err)
+	}
+	denied("a reader writes", write(view), "bigtable.authorizedViews.mutateRows")
+	_, err = read(table)
+	denied("the table", err, "bigtable.tables.readRows")
+	_, err = table.SampleRowKeys(ctx)
+	denied("samples of the table", err, "bigtable.tables.sampleRowKeys")
+
+	// A role of one's own, on the table: it holds for the view below too.
+	env.DefineRole("roles/writer", "bigtable.tables.mutateRows", "bigtable.authorizedViews.mutateRows")
+	bind(admin.TableIAM("t"), "roles/writer", "allUsers")
+	if err := write(table); err != nil {
+		t.Error(err)
+	}
+	if err := write(view); err != nil {
+		t.Error(err)
+	}
+	_, err = read(table)
+	denied("a writer reads", err, "bigtable.tables.readRows")
+	rmw := bigtable.NewReadModifyWrite()
+	rmw.AppendValue("f", "q", []byte("x"))
+	_, err = table.ApplyReadModifyWrite(ctx, "tenant1#a", rmw)
+	denied("a change that reads", err, "bigtable.tables.readRows")
+
+	// Administration, and what is asked about it.
+	adminAs := env.BigtableAdminAs(t, tenant)
+	denied("DeleteTable", adminAs.DeleteTable(ctx, "t"), "bigtable.tables.delete")
+	permissions := []string{"bigtable.tables.readRows", "bigtable.tables.mutateRows"}
+	if got, err := adminAs.TableIAM("t").TestPermissions(ctx, permissions); err != nil || !slices.Equal(got, permissions[1:]) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got, err := admin.TableIAM("t").TestPermissions(ctx, permissions); err != nil || !slices.Equal(got, permissions) {
+		t.Errorf("the owner: got %v, %v", got, err)
+	}
+	// On the instance: it holds for all below.
+	instance := "projects/" + env.Project() + "/instances/" + env.Instance()
+	instances := btapb.NewBigtableInstanceAdminClient(env.Conn())
+	policy := &iampb.Policy{Version: 3, Bindings: []*iampb.Binding{{Role: "roles/bigtable.admin", Members: []string{"domain:p.iam.gserviceaccount.com"}, Condition: &expr.Expr{Expression: "true"}}}}
+	if _, err := instances.SetIamPolicy(ctx, &iampb.SetIamPolicyRequest{Resource: instance, Policy: policy}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("a condition: %v", err)
+	}
+	policy.Bindings[0].Condition = nil
+	if _, err := instances.SetIamPolicy(ctx, &iampb.SetIamPolicyRequest{Resource: instance, Policy: policy}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read(table); err != nil {
+		t.Error(err)
+	}
+	if err := adminAs.DeleteTable(ctx, "t"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWithoutIAM: policies are stored, and a client on behalf of somebody would
+// pretend that they are enforced.
+func TestWithoutIAM(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	got := failure(t, func(tb testing.TB) { env.BigtableAs(tb, "user:a@example.com") })
+	if !strings.Contains(got, "WithIAM") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestWithLoadCounts: the hot keys of a design show in an instance that nobody created.
+func TestWithLoadCounts(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t, testkit.WithLoadCounts())
+	ctx := t.Context()
+	if err := env.BigtableAdmin(t).CreateTableFromConf(ctx, &bigtable.TableConf{TableID: "t", Families: map[string]bigtable.GCPolicy{"f": bigtable.NoGcPolicy()}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := env.Bigtable(t).Open("t").ReadRow(ctx, "hot"); err != nil {
+		t.Fatal(err)
+	}
+	instances := btapb.NewBigtableInstanceAdminClient(env.Conn())
+	parent := "projects/" + env.Project() + "/instances/" + env.Instance()
+	clusters, err := instances.ListClusters(ctx, &btapb.ListClustersRequest{Parent: parent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := instances.ListHotTablets(ctx, &btapb.ListHotTabletsRequest{Parent: clusters.GetClusters()[0].GetName()})
+	if err != nil || len(got.GetHotTablets()) != 1 || got.GetHotTablets()[0].GetStartKey() != "hot" {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
