@@ -55,7 +55,7 @@
 //     emu/internal/fieldpath reads field masks,
 //     emu/internal/metered counts what requests do, emu/internal/hottablets says where that
 //     was much, emu/internal/memorylayer knows what a memory layer is at a time,
-//     emu/internal/policy has the rules of IAM policies, testkit/internal/iam says what they
+//     emu/internal/tokengate keeps out who has no token, emu/internal/policy has the rules of IAM policies, testkit/internal/iam says what they
 //     allow,
 //     emu/internal/due does what is due at a time, emu/internal/later knows what is shown of
 //     what is not done yet,

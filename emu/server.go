@@ -31,6 +31,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/metered"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/support"
+	"github.com/tabletop-emu/tabletop/emu/internal/tokengate"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/inproc"
@@ -134,7 +135,7 @@ func New(o Options) (*Server, error) {
 		}),
 	}
 	if o.Token != "" {
-		options = append(options, grpc.InTapHandle(tokenGate(o.Token)))
+		options = append(options, grpc.InTapHandle(tokengate.New(o.Token)))
 	}
 	s.grpc = grpc.NewServer(options...)
 	data := s.guard(&btpb.Bigtable_ServiceDesc)

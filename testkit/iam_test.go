@@ -123,7 +123,7 @@ func TestWithIAM(t *testing.T) {
 func TestWithoutIAM(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
-	got := failure(t, func(tb testing.TB) { env.BigtableAs(tb, "user:a@example.com") })
+	got := failure(t, func(tb testing.TB) { tb.Helper(); env.BigtableAs(tb, "user:a@example.com") })
 	if !strings.Contains(got, "WithIAM") {
 		t.Errorf("got %q", got)
 	}
