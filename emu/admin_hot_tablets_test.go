@@ -1,6 +1,7 @@
 package emu
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -298,6 +299,30 @@ func TestCounts(t *testing.T) {
 			e.put("n") // 1 + 1 + 1
 			_, _ = over.MutateRow(ctx, &btpb.MutateRowRequest{TableName: testTable, RowKey: []byte("n"), Mutations: []*btpb.Mutation{deleteRow()}})
 		}, heat.Counts{Writes: 3, Bytes: 10 + 3 + 1})
+	}
+}
+
+// TestCountsOfSessions: what a session carries counts as what it is.
+func TestCountsOfSessions(t *testing.T) {
+	t.Parallel()
+	e := newCounted(t)
+	ctx, cancel := context.WithCancel(e.ctx())
+	defer cancel()
+	ss := e.openSession(ctx, btpb.NewBigtableClient(e.dial()), testTable, btpb.OpenTableRequest_PERMISSION_READ_WRITE, nil)
+	ss.opened()
+	for i, req := range []*btpb.TableRequest{
+		{Payload: &btpb.TableRequest_MutateRow{MutateRow: &btpb.SessionMutateRowRequest{Key: []byte("abc"), Mutations: []*btpb.Mutation{set("f", "qq", 0, "vvvv")}}}},
+		{Payload: &btpb.TableRequest_MutateRow{MutateRow: &btpb.SessionMutateRowRequest{Key: []byte("abc"), Mutations: []*btpb.Mutation{set("none", "q", 0, "v")}}}},
+		{Payload: &btpb.TableRequest_ReadRow{ReadRow: &btpb.SessionReadRowRequest{Key: []byte("abc")}}},
+		{Payload: &btpb.TableRequest_ReadRow{ReadRow: &btpb.SessionReadRowRequest{Key: []byte("x")}}},
+	} {
+		ss.sendRPC(int64(i+1), req)
+		if _, err := ss.Recv(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := e.counted("c1"), (heat.Counts{Reads: 2, Writes: 2, Bytes: 9 + 9, Errors: 1}); got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
 	}
 }
 

@@ -6,6 +6,7 @@
 package metered
 
 import (
+	"bytes"
 	"context"
 	"sync"
 
@@ -65,16 +66,11 @@ func tableOf(view string) string {
 	return view
 }
 
-// read adds a request that reads, at its first key.
-func read(t *heat.Table, key []byte, err error) {
-	t.Add(key, heat.Counts{Reads: 1, Errors: failed(err)})
-}
-
 // write adds a request that writes one row; bytes are counted if it succeeded.
-func write(t *heat.Table, key []byte, bytes int, err error) {
+func write(t *heat.Table, key []byte, content int, err error) {
 	c := heat.Counts{Writes: 1, Errors: failed(err)}
 	if err == nil {
-		c.Bytes = uint64(len(key) + bytes)
+		c.Bytes = uint64(len(key) + content)
 	}
 	t.Add(key, c)
 }
@@ -136,15 +132,15 @@ func (s Service) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModifyWri
 	resp, err := s.BigtableServer.ReadModifyWriteRow(ctx, req)
 	if ok {
 		if t := s.place(cluster, req, err); t != nil {
-			bytes := 0
+			content := 0
 			for _, r := range req.GetRules() {
-				if bytes += len(r.GetColumnQualifier()); r.GetAppendValue() != nil {
-					bytes += len(r.GetAppendValue())
+				if content += len(r.GetColumnQualifier()); r.GetAppendValue() != nil {
+					content += len(r.GetAppendValue())
 				} else {
-					bytes += 8
+					content += 8
 				}
 			}
-			write(t, req.GetRowKey(), bytes, err)
+			write(t, req.GetRowKey(), content, err)
 		}
 	}
 	return resp, err
@@ -206,37 +202,31 @@ type rows struct {
 	*Meter
 	cluster string
 	req     *btpb.ReadRowsRequest
-	key     []byte // of the row that is on its way; its memory is used again
+	// The row that is on its way, which may go on in the next message, and how many
+	// bytes of it there were. The memory of the key is used again.
+	key   []byte
+	bytes int
 }
 
 var rowsPool = sync.Pool{New: func() any { return new(rows) }}
 
-// Send counts the rows of a message. A row that goes on in the next one counts there
-// too, with what is there of it.
+// Send counts the rows that a message ends, but for the last: a read of one row is
+// counted as a whole.
 func (r *rows) Send(resp *btpb.ReadRowsResponse) error {
-	if len(resp.GetChunks()) > 0 {
-		if t := r.place(r.cluster, r.req, nil); t != nil {
-			r.count(t, resp.GetChunks())
+	var t *heat.Table
+	for _, c := range resp.GetChunks() {
+		if len(c.GetRowKey()) > 0 {
+			if r.bytes > 0 {
+				if t == nil {
+					t = r.place(r.cluster, r.req, nil)
+				}
+				t.Add(r.key, heat.Counts{Bytes: uint64(r.bytes)})
+			}
+			r.key, r.bytes = append(r.key[:0], c.GetRowKey()...), len(c.GetRowKey())
 		}
+		r.bytes += len(c.GetQualifier().GetValue()) + len(c.GetValue())
 	}
 	return r.ServerStreamingServer.Send(resp)
-}
-
-func (r *rows) count(t *heat.Table, chunks []*btpb.ReadRowsResponse_CellChunk) {
-	key, bytes := r.key, 0
-	for _, c := range chunks {
-		if len(c.GetRowKey()) > 0 {
-			if bytes > 0 {
-				t.Add(key, heat.Counts{Bytes: uint64(bytes)})
-			}
-			key, bytes = c.GetRowKey(), len(c.GetRowKey())
-		}
-		bytes += len(c.GetQualifier().GetValue()) + len(c.GetValue())
-	}
-	if bytes > 0 {
-		t.Add(key, heat.Counts{Bytes: uint64(bytes)})
-	}
-	r.key = append(r.key[:0], key...)
 }
 
 // ReadRows implements btpb.BigtableServer.
@@ -248,11 +238,18 @@ func (s Service) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRo
 	r := rowsPool.Get().(*rows)
 	*r = rows{ServerStreamingServer: stream, Meter: s.Meter, cluster: cluster, req: req, key: r.key[:0]}
 	err := s.BigtableServer.ReadRows(req, r)
+	if t := s.place(cluster, req, err); t != nil {
+		first, c := firstKey(req.GetRows()), heat.Counts{Reads: 1, Errors: failed(err)}
+		switch {
+		case bytes.Equal(r.key, first):
+			c.Bytes = uint64(r.bytes)
+		case r.bytes > 0:
+			t.Add(r.key, heat.Counts{Bytes: uint64(r.bytes)})
+		}
+		t.Add(first, c)
+	}
 	*r = rows{key: r.key}
 	rowsPool.Put(r)
-	if t := s.place(cluster, req, err); t != nil {
-		read(t, firstKey(req.GetRows()), err)
-	}
 	return err
 }
 
@@ -272,21 +269,19 @@ func firstKey(set *btpb.RowSet) []byte {
 
 // SessionRead counts a read of a row in a session on a table, whose answer is row.
 func (m *Meter) SessionRead(cluster, table string, key []byte, row *btpb.Row, err error) {
-	t := m.Heat.Table(cluster, table)
-	read(t, key, err)
-	if row == nil {
-		return
+	c := heat.Counts{Reads: 1, Errors: failed(err)}
+	if row != nil {
+		c.Bytes = uint64(len(key))
 	}
-	bytes := len(key)
 	for _, f := range row.GetFamilies() {
-		for _, c := range f.GetColumns() {
-			bytes += len(c.GetQualifier())
-			for _, cell := range c.GetCells() {
-				bytes += len(cell.GetValue())
+		for _, column := range f.GetColumns() {
+			c.Bytes += uint64(len(column.GetQualifier()))
+			for _, cell := range column.GetCells() {
+				c.Bytes += uint64(len(cell.GetValue()))
 			}
 		}
 	}
-	t.Add(key, heat.Counts{Bytes: uint64(bytes)})
+	m.Heat.Table(cluster, table).Add(key, c)
 }
 
 // SessionWrite counts a write of a row in a session on a table.
