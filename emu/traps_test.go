@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// The tests named TestTrapNN hold the server to behavior that emulators are
+// The tests named TestTrapNN, or TestFaultN_TrapNN, hold the server to behavior that emulators are
 // known to get wrong: row NN of testdata/traps.tsv. Where that row names a
 // belief about the service, the test accepts a set of outcomes and says so: see
 // wantBelief.
@@ -63,7 +63,7 @@ func TestTraps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name, belief := regexp.MustCompile(`^TestTrap([0-9]{2,3})_`), regexp.MustCompile(`(?i)\bbelief\b|\bwantBelief\(`)
+	name, belief := regexp.MustCompile(`^Test(?:Fault[A-Z][0-9]+_)?Trap([0-9]{2,3})_`), regexp.MustCompile(`(?i)\bbelief\b|\bwantBelief\(`)
 	tested, believes := map[string]bool{}, map[string]bool{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
