@@ -54,7 +54,8 @@ func readTraps(t *testing.T) map[string]trap {
 	return traps
 }
 
-// Every row of testdata/traps.tsv has its TestTrapNN or says why it has none,
+// Every row of testdata/traps.tsv has its TestTrapNN, maybe behind the name of a fault,
+// or says why it has none,
 // every TestTrapNN its row, and what is a belief is called one in both.
 func TestTraps(t *testing.T) {
 	t.Parallel()

@@ -175,11 +175,11 @@ func TestBackup_Errors(t *testing.T) {
 // backup, a copy or a restore stands still in the middle of its files.
 func TestBackup_HoldsNoLock(t *testing.T) {
 	t.Parallel()
-	for name, do := range map[string]func(*testing.T, *DB) error{
-		"create": func(t *testing.T, d *DB) error { return d.Backups().Create(t.Context(), "t", "b", noChange) },
-		"copy":   func(t *testing.T, d *DB) error { return d.Backups().Copy(t.Context(), "first", "b", noChange) },
-		"restore": func(t *testing.T, d *DB) error {
-			return d.Backups().Restore(t.Context(), "first", "again", func(*CatalogTx) error { return nil })
+	for name, do := range map[string]func(context.Context, *DB) error{
+		"create": func(ctx context.Context, d *DB) error { return d.Backups().Create(ctx, "t", "b", noChange) },
+		"copy":   func(ctx context.Context, d *DB) error { return d.Backups().Copy(ctx, "first", "b", noChange) },
+		"restore": func(ctx context.Context, d *DB) error {
+			return d.Backups().Restore(ctx, "first", "again", func(*CatalogTx) error { return nil })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestBackup_HoldsNoLock(t *testing.T) {
 			mustBackup(t, d, "t", "first")
 			armed.Store(true)
 			done := make(chan error)
-			go func() { done <- do(t, d) }()
+			go func() { done <- do(t.Context(), d) }()
 			<-reached
 			for i := range 50 {
 				mustMutate(t, d, fmt.Sprint(i), set("f", "q", 1000, "later"))
