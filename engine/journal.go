@@ -133,6 +133,14 @@ func (j *journal) take(table uint32, row []byte, now func() time.Time) (number u
 	return j.number, j.micros
 }
 
+// JournalLast returns the number and the commit time of the last record of any
+// table; both are less than those of records to come.
+func (d *DB) JournalLast() (number uint64, micros int64) {
+	d.journal.mu.Lock()
+	defer d.journal.mu.Unlock()
+	return d.journal.number, d.journal.micros
+}
+
 // settle tells that the numbers are durable, with what they were taken for, or,
 // if they are not kept, that this will never be there. What is to be kept can be
 // told again.
