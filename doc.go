@@ -58,7 +58,8 @@
 //     emu/internal/tokengate keeps out who has no token, emu/internal/policy has the rules of IAM policies, testkit/internal/iam says what they
 //     allow,
 //     emu/internal/due does what is due at a time, emu/internal/later knows what is shown of
-//     what is not done yet,
+//     what is not done yet, emu/internal/replica what clusters see of each other and which
+//     of them answers, emu/internal/request what requests are to,
 //     emu/internal/listfilter reads what a list is filtered and ordered by,
 //     emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.

@@ -302,5 +302,6 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 	if err != nil {
 		return nil, err
 	}
+	s.replication.Forget(segments(req.GetName(), 4), resname.Last(req.GetName()))
 	return &emptypb.Empty{}, nil
 }

@@ -3,6 +3,7 @@ package emu
 import (
 	"context"
 	"slices"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
@@ -24,9 +25,14 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 		if t, err = findTable(tx, "name", req.GetName()); err != nil {
 			return err
 		}
+		clusters, err := clustersOf(tx, segments(t.Name, 4))
+		if err != nil {
+			return err
+		}
+		relax := schema.Relaxation(len(clusters), req.GetIgnoreWarnings())
 		changes := make([]engine.FamilyChange, 0, len(req.GetModifications()))
 		for i, m := range req.GetModifications() {
-			change, err := s.familyChange(t, changes, refusal.Element("modifications", i), m)
+			change, err := s.familyChange(t, changes, refusal.Element("modifications", i), m, relax)
 			if err != nil {
 				return err
 			}
@@ -42,7 +48,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 }
 
 // familyChange converts a modification of t that follows others.
-func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, field string, m *btapb.ModifyColumnFamiliesRequest_Modification) (*engine.FamilyChange, error) {
+func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, field string, m *btapb.ModifyColumnFamiliesRequest_Modification, relax time.Duration) (*engine.FamilyChange, error) {
 	switch k := m.GetMod().(type) {
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Create:
 		f, err := s.newFamily(field+".create", m.GetId(), k.Create)
@@ -63,7 +69,7 @@ func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, fie
 		if err != nil {
 			return nil, err
 		}
-		return s.familyUpdate(is, field, k.Update, m.GetUpdateMask())
+		return s.familyUpdate(is, field, k.Update, m.GetUpdateMask(), relax)
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Drop:
 		if !k.Drop {
 			return nil, refusal.Invalid(field+".drop", "must be true")
@@ -97,8 +103,8 @@ func familyAfter(t *engine.Table, changes []engine.FamilyChange, name string) (*
 
 // familyUpdate converts an update of the family is. "If unset or empty, we treat
 // it as updating gc_rule": Modification.update_mask; what else the message says
-// is not looked at then.
-func (s *Server) familyUpdate(is *engine.Family, field string, to *btapb.ColumnFamily, mask *fieldmaskpb.FieldMask) (*engine.FamilyChange, error) {
+// is not looked at then. Cells may be kept for relax longer.
+func (s *Server) familyUpdate(is *engine.Family, field string, to *btapb.ColumnFamily, mask *fieldmaskpb.FieldMask, relax time.Duration) (*engine.FamilyChange, error) {
 	f := engine.Family{Name: is.Name, GC: is.GC, Aggregate: is.Aggregate, Meta: is.Meta}
 	paths := mask.GetPaths()
 	if len(paths) == 0 {
@@ -108,7 +114,9 @@ func (s *Server) familyUpdate(is *engine.Family, field string, to *btapb.ColumnF
 		var err error
 		switch path {
 		case "gc_rule":
-			f.GC, err = s.gcRule(field+".update.gc_rule", to.GetGcRule())
+			if f.GC, err = s.gcRule(field+".update.gc_rule", to.GetGcRule()); err == nil {
+				err = schema.CheckRelaxed(f.Name, is.GC, f.GC, relax)
+			}
 		case "value_type":
 			err = schema.ChangeValueType(&f, is, field+".update", to.GetValueType())
 		default:

@@ -38,14 +38,15 @@ func (s *Server) newMeter(all bool) *metered.Meter {
 			if err != nil || len(routes.instances) == 0 && !all {
 				return "", false
 			}
-			name, _ := targetOf(req)
+			name, _ := request.Target(req)
 			switch clusters := routes.instances[segments(name, 4)].clusters; len(clusters) {
 			case 0:
 				return implicitCluster, all
 			case 1:
 				return resname.Last(clusters[0].GetName()), true
 			}
-			return s.answeredBy(req).GetClusterId(), true
+			id := s.answeredBy(req).GetClusterId() // "": none is up
+			return id, id != ""
 		},
 	}
 }

@@ -383,6 +383,7 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 	if err != nil {
 		return nil, err
 	}
+	s.replication.Forget(req.GetName(), "")
 	return &emptypb.Empty{}, nil
 }
 

@@ -138,6 +138,7 @@ func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableReques
 	if err != nil {
 		return nil, err
 	}
+	s.replication.View(segments(t.Name, 4)).Show(clusters)
 	return schema.ToTable(t, view, clusters, s.now()), nil
 }
 
@@ -156,6 +157,7 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		var err error
 		clusters, err = shownClusters(tx, req.GetParent(), s.now())
+		s.replication.View(req.GetParent()).Show(clusters)
 		tables = tx.Tables(instancePrefix(req.GetParent()))
 		return err
 	})

@@ -9,11 +9,11 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/changes"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -22,7 +22,7 @@ import (
 // stream, in key order: those of its initial splits, until they are split or
 // merged.
 func (s dataService) GenerateInitialChangeStreamPartitions(req *btpb.GenerateInitialChangeStreamPartitionsRequest, stream btpb.Bigtable_GenerateInitialChangeStreamPartitionsServer) error {
-	table, err := s.streamTarget(req.GetTableName(), req.GetAppProfileId())
+	table, _, err := s.streamTarget(req.GetTableName(), req.GetAppProfileId())
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (s dataService) GenerateInitialChangeStreamPartitions(req *btpb.GenerateIni
 		return refusal.Of(err)
 	}
 	for _, p := range state.partitions() {
-		if err := stream.Send(&btpb.GenerateInitialChangeStreamPartitionsResponse{Partition: toPartition(p)}); err != nil {
+		if err := stream.Send(&btpb.GenerateInitialChangeStreamPartitionsResponse{Partition: changes.ToPartition(p)}); err != nil {
 			return err
 		}
 	}
@@ -39,24 +39,27 @@ func (s dataService) GenerateInitialChangeStreamPartitions(req *btpb.GenerateIni
 }
 
 // streamTarget resolves a table whose change stream is read, which must be
-// enabled, through a profile that routes to a single cluster.
-func (s *Server) streamTarget(name, profile string) (*engine.Table, error) {
+// enabled, through a profile that routes to a single cluster, and that cluster.
+func (s *Server) streamTarget(name, profile string) (*engine.Table, replica.At, error) {
 	table, err := findTable(s.db, "table_name", name)
 	if err != nil {
-		return nil, err
+		return nil, replica.At{}, err
 	}
-	p, err := s.profile(segments(name, 4), profile)
+	r, p, err := s.profile(segments(name, 4), profile)
 	switch {
 	case err != nil:
-		return nil, err
 	case p.GetDataBoostIsolationReadOnly() != nil:
-		return nil, refusal.DataBoost(p.GetName(), "change streams")
+		err = refusal.DataBoost(p.GetName(), "change streams")
 	case p != nil && p.GetSingleClusterRouting() == nil:
-		return nil, refusal.Precondition("App profile %s does not route to a single cluster, as change streams need.", p.GetName())
+		err = refusal.Precondition("App profile %s does not route to a single cluster, as change streams need.", p.GetName())
 	case table.Journal[engine.JournalStream].Keep == 0:
-		return nil, refusal.Precondition("Change stream is not enabled on table %s.", name)
+		err = refusal.Precondition("Change stream is not enabled on table %s.", name)
 	}
-	return table, nil
+	if err != nil {
+		return nil, replica.At{}, err
+	}
+	c, err := s.place(segments(name, 4), r, p, nil)
+	return table, s.at(name, c), err
 }
 
 // ReadChangeStream streams the changes of rows in a partition, from a time or from
@@ -82,7 +85,7 @@ type changeStream struct {
 	table     *engine.Table
 	partition changes.Partition
 	position  changes.Position
-	reader    *engine.JournalReader
+	reader    *replica.Reader
 	origin    string // the cluster of records that do not name theirs
 
 	end       int64 // end_time in microseconds; 0 is none
@@ -94,12 +97,12 @@ type changeStream struct {
 
 // openChangeStream validates a request and finds the position that it begins at.
 func (s *Server) openChangeStream(req *btpb.ReadChangeStreamRequest) (*changeStream, error) {
-	table, err := s.streamTarget(req.GetTableName(), req.GetAppProfileId())
+	table, at, err := s.streamTarget(req.GetTableName(), req.GetAppProfileId())
 	if err != nil {
 		return nil, err
 	}
-	c := &changeStream{s: s, table: table, heartbeat: defaultHeartbeat, origin: s.answeredBy(req).GetClusterId()}
-	if c.partition, err = parsePartition("partition", req.GetPartition()); err != nil {
+	c := &changeStream{s: s, table: table, heartbeat: defaultHeartbeat, origin: at.Cluster}
+	if c.partition, err = changes.ParsePartition("partition", req.GetPartition()); err != nil {
 		return nil, err
 	}
 	if d := req.GetHeartbeatDuration(); d != nil {
@@ -117,9 +120,12 @@ func (s *Server) openChangeStream(req *btpb.ReadChangeStreamRequest) (*changeStr
 	if err := c.begin(req); err != nil {
 		return nil, err
 	}
-	c.reader, err = s.db.ReadJournal(table.Name, engine.JournalOptions{
-		Reason: engine.JournalStream, Since: table.Journal[engine.JournalStream].Since,
-		Span: engine.Span{Start: c.partition.Start, End: c.partition.End}, After: c.position.Number,
+	c.reader, err = replica.NewReader(replica.ReaderOptions{
+		DB: s.db, Table: table.Name, Journal: engine.JournalOptions{
+			Reason: engine.JournalStream, Since: table.Journal[engine.JournalStream].Since,
+			Span: engine.Span{Start: c.partition.Start, End: c.partition.End}, After: c.position.Number,
+		},
+		At: at,
 	})
 	if err != nil {
 		return nil, refusal.Of(err)
@@ -178,7 +184,7 @@ func (c *changeStream) token(field string, t *btpb.StreamContinuationToken) (cha
 	if err != nil {
 		return token, refusal.Invalid(field+".token", "%v", err)
 	}
-	part, err := parsePartition(field+".partition", t.GetPartition())
+	part, err := changes.ParsePartition(field+".partition", t.GetPartition())
 	if err != nil {
 		return token, err
 	}
@@ -211,7 +217,11 @@ func (c *changeStream) run() error {
 		if err == nil {
 			err = c.deliver(changed)
 		}
-		if err == nil && changed == nil {
+		switch {
+		case err != nil:
+		case changed != nil: // what is on its way goes with the tokens
+			err = c.leave(changed)
+		default:
 			err = c.wait()
 		}
 	}
@@ -249,14 +259,15 @@ func (c *changeStream) deliver(changed *partitionState) error {
 				return err
 			}
 		}
-		if c.end != 0 && r.Micros > c.end {
+		if c.end != 0 && c.reader.Position().Micros > c.end {
 			return c.close()
 		}
 		if changed != nil && r.Number > changed.Changed {
 			return c.leave(changed)
 		}
-		wanted := r.Kind != engine.JournalFamilyDropped && c.position.Wants(r.Row, r.Number)
-		c.position.Advance(r.Number)
+		wanted := r.Kind != engine.JournalFamilyDropped && c.position.Wants(r.Row, r.Origin, r.Number) && (c.end == 0 || r.Micros <= c.end)
+		c.position.Advance(c.reader.Position().Number)
+		c.position.AdvanceOf(c.partition, r.Origin, r.Number)
 		if wanted {
 			if err := c.sendRecord(r); err != nil {
 				return err
@@ -286,12 +297,20 @@ func (c *changeStream) deliver(changed *partitionState) error {
 // wait waits for what may be next, holding nothing of the store.
 func (c *changeStream) wait() error {
 	due := c.next
-	if end := time.UnixMicro(c.end + 1); c.end != 0 && end.Before(due) {
+	if end, ok := c.reader.Passes(c.end); c.end != 0 && ok && end.Before(due) {
 		due = end
+	}
+	if at, ok := c.reader.Due(); ok && at.Before(due) {
+		due = at
+	}
+	changed := c.s.replication.Changed()
+	if c.reader.Stale() {
+		return nil
 	}
 	reached, stop := c.s.clock.At(due)
 	defer stop()
 	select {
+	case <-changed:
 	case <-c.reader.Signal():
 	case <-reached:
 		if !c.s.now().Before(c.next) {
@@ -334,7 +353,7 @@ func (c *changeStream) sendRecord(r *engine.JournalRecord) error {
 	}
 	muts := make([]*btpb.Mutation, len(r.Mutations))
 	for i := range r.Mutations {
-		muts[i] = toMutation(&r.Mutations[i])
+		muts[i] = changes.ToMutation(&r.Mutations[i])
 	}
 	return changes.Send(first, muts, func(last *btpb.ReadChangeStreamResponse_DataChange) {
 		last.Token, last.EstimatedLowWatermark = c.tokenOf(c.partition), c.watermark()
@@ -346,7 +365,7 @@ func (c *changeStream) sendHeartbeat() error {
 	c.next = c.s.now().Add(c.heartbeat)
 	return c.send(&btpb.ReadChangeStreamResponse{StreamRecord: &btpb.ReadChangeStreamResponse_Heartbeat_{
 		Heartbeat: &btpb.ReadChangeStreamResponse_Heartbeat{
-			ContinuationToken:     &btpb.StreamContinuationToken{Partition: toPartition(c.partition), Token: c.tokenOf(c.partition)},
+			ContinuationToken:     &btpb.StreamContinuationToken{Partition: changes.ToPartition(c.partition), Token: c.tokenOf(c.partition)},
 			EstimatedLowWatermark: c.watermark(),
 		},
 	}})
@@ -366,8 +385,8 @@ func (c *changeStream) leave(now *partitionState) error {
 	}
 	parts, next := changes.Leave(c.partition, now.partitions())
 	for i := range parts {
-		out.ContinuationTokens = append(out.ContinuationTokens, &btpb.StreamContinuationToken{Partition: toPartition(parts[i]), Token: c.tokenOf(parts[i])})
-		out.NewPartitions = append(out.NewPartitions, toPartition(next[i]))
+		out.ContinuationTokens = append(out.ContinuationTokens, &btpb.StreamContinuationToken{Partition: changes.ToPartition(parts[i]), Token: c.tokenOf(parts[i])})
+		out.NewPartitions = append(out.NewPartitions, changes.ToPartition(next[i]))
 	}
 	return c.sendClose(out)
 }
@@ -378,70 +397,6 @@ func (c *changeStream) sendClose(m *btpb.ReadChangeStreamResponse_CloseStream) e
 		return err
 	}
 	return errStreamDone
-}
-
-// parsePartition reads a partition, all keys if there is none.
-func parsePartition(field string, p *btpb.StreamPartition) (changes.Partition, error) {
-	out := changes.Partition{Start: []byte{}, End: []byte{}}
-	switch k := p.GetRowRange().GetStartKey().(type) {
-	case nil:
-	case *btpb.RowRange_StartKeyClosed:
-		out.Start = k.StartKeyClosed
-	default:
-		return out, refusal.Invalid(field+".row_range", "the start key must be start_key_closed")
-	}
-	switch k := p.GetRowRange().GetEndKey().(type) {
-	case nil:
-	case *btpb.RowRange_EndKeyOpen:
-		out.End = k.EndKeyOpen
-	default:
-		return out, refusal.Invalid(field+".row_range", "the end key must be end_key_open")
-	}
-	if out.Empty() {
-		return out, refusal.Invalid(field+".row_range", "start_key must be less than end_key")
-	}
-	return out, nil
-}
-
-// toPartition is the inverse of parsePartition. Both bounds are set, also to "":
-// clients read them.
-func toPartition(p changes.Partition) *btpb.StreamPartition {
-	return &btpb.StreamPartition{RowRange: &btpb.RowRange{
-		StartKey: &btpb.RowRange_StartKeyClosed{StartKeyClosed: p.Start}, EndKey: &btpb.RowRange_EndKeyOpen{EndKeyOpen: p.End},
-	}}
-}
-
-// toMutation converts a mutation as it was recorded. Values are those kinds that
-// Java's reader takes.
-func toMutation(m *engine.Mutation) *btpb.Mutation {
-	value := func(b []byte) *btpb.Value { return &btpb.Value{Kind: &btpb.Value_RawValue{RawValue: b}} }
-	at := &btpb.Value{Kind: &btpb.Value_RawTimestampMicros{RawTimestampMicros: m.Timestamp}}
-	switch m.Kind {
-	case engine.SetCell:
-		return &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
-			FamilyName: m.Family, ColumnQualifier: m.Qualifier, TimestampMicros: m.Timestamp, Value: m.Value,
-		}}}
-	case engine.DeleteFromColumn:
-		d := &btpb.Mutation_DeleteFromColumn{FamilyName: m.Family, ColumnQualifier: m.Qualifier}
-		if m.Start != 0 || m.End != 0 {
-			d.TimeRange = &btpb.TimestampRange{StartTimestampMicros: m.Start, EndTimestampMicros: m.End}
-		}
-		return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromColumn_{DeleteFromColumn: d}}
-	case engine.AddToCell:
-		in := value(m.Value)
-		if m.Value == nil {
-			in = &btpb.Value{Kind: &btpb.Value_IntValue{IntValue: m.Input}}
-		}
-		return &btpb.Mutation{Mutation: &btpb.Mutation_AddToCell_{AddToCell: &btpb.Mutation_AddToCell{
-			FamilyName: m.Family, ColumnQualifier: value(m.Qualifier), Timestamp: at, Input: in,
-		}}}
-	case engine.MergeToCell:
-		return &btpb.Mutation{Mutation: &btpb.Mutation_MergeToCell_{MergeToCell: &btpb.Mutation_MergeToCell{
-			FamilyName: m.Family, ColumnQualifier: value(m.Qualifier), Timestamp: at, Input: value(m.Value),
-		}}}
-	case engine.DeleteFromFamily, engine.DeleteFromRow: // the latter is never recorded
-	}
-	return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromFamily_{DeleteFromFamily: &btpb.Mutation_DeleteFromFamily{FamilyName: m.Family}}}
 }
 
 // setStream makes the engine record what the settings of a table ask for.
@@ -455,13 +410,4 @@ func checkNoStream(t *engine.Table, what string) error {
 		return refusal.Precondition("Table %s has a change stream; disable it before %s.", t.Name, what)
 	}
 	return nil
-}
-
-// fromCluster returns a context in which writes to a table with a change stream
-// are recorded as taken by the cluster that answers req.
-func (s *Server) fromCluster(ctx context.Context, t *engine.Table, req proto.Message) context.Context {
-	if t.Journal[engine.JournalStream].Keep == 0 {
-		return ctx
-	}
-	return engine.WithOrigin(ctx, s.answeredBy(req).GetClusterId())
 }

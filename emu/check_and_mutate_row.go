@@ -20,7 +20,7 @@ func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMu
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkProfile(t.Name, req.GetAppProfileId(), transacts); err != nil {
+	if ctx, err = s.admitWrite(ctx, req, t.Table, req.GetAppProfileId(), transacts); err != nil {
 		return nil, err
 	}
 	key := req.GetRowKey()
@@ -54,7 +54,7 @@ func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMu
 	rows := program.Rows()
 	canMatch := rows.All() || len(rows.Intersect(filter.OneRow(key)).Spans) > 0
 	var matched bool
-	err = s.db.Update(s.fromCluster(ctx, t.Table, req), t.Name, key, func(tx *engine.RowTx) error {
+	err = s.db.Update(ctx, t.Name, key, func(tx *engine.RowTx) error {
 		matched = false
 		if canMatch {
 			scan := tx.Scan()

@@ -19,10 +19,10 @@ func (s dataService) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkProfile(t.Name, req.GetAppProfileId(), writes); err != nil {
+	if ctx, err = s.admitWrite(ctx, req, t.Table, req.GetAppProfileId(), writes); err != nil {
 		return nil, err
 	}
-	if err := s.mutateRow(s.fromCluster(ctx, t.Table, req), t, req.GetRowKey(), req.GetMutations(), req.GetIdempotency()); err != nil {
+	if err := s.mutateRow(ctx, t, req.GetRowKey(), req.GetMutations(), req.GetIdempotency()); err != nil {
 		return nil, err
 	}
 	return &btpb.MutateRowResponse{}, nil
@@ -77,7 +77,8 @@ func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtabl
 	if err != nil {
 		return err
 	}
-	if err := s.checkProfile(t.Name, req.GetAppProfileId(), writes); err != nil {
+	ctx, err := s.admitWrite(stream.Context(), req, t.Table, req.GetAppProfileId(), writes)
+	if err != nil {
 		return err
 	}
 	entries := req.GetEntries()
@@ -93,11 +94,10 @@ func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtabl
 	if err := s.checkMutationCount(total); err != nil {
 		return err
 	}
-	ctx := stream.Context()
 	rate := s.rateLimit(ctx)
 	for first := 0; first < len(entries); first += maxEntriesPerMessage {
 		part := entries[first:min(first+maxEntriesPerMessage, len(entries))]
-		errs := s.mutateEntries(s.fromCluster(ctx, t.Table, req), t, part)
+		errs := s.mutateEntries(ctx, t, part)
 		if err := ctx.Err(); err != nil {
 			return refusal.Of(err)
 		}

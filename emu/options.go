@@ -51,6 +51,13 @@ type Options struct {
 	// under way, by Clock, where the service takes its time: what it makes is
 	// CREATING until then. Default: 0, operations are done when their call returns.
 	AdminDelay time.Duration
+	// ReplicationLag is how long what a cluster takes is on its way to the others of
+	// its instance, up to MaxReplicationLag, by Clock, until Server.Replication says something else. Default: 0,
+	// all see it at once.
+	ReplicationLag time.Duration
+	// RandomRouting makes app profiles that route to any cluster draw one, with Seed,
+	// for each call. Default: the first that is up, by the profile's order and then by name.
+	RandomRouting bool
 	// Logger receives panics of handlers and other faults of the server. Default:
 	// nothing is logged.
 	Logger *slog.Logger

@@ -17,7 +17,7 @@ func (s dataService) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModif
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkProfile(t.Name, req.GetAppProfileId(), transacts); err != nil {
+	if ctx, err = s.admitWrite(ctx, req, t.Table, req.GetAppProfileId(), transacts); err != nil {
 		return nil, err
 	}
 	if err := s.checkRowKey("row_key", req.GetRowKey()); err != nil {
@@ -33,7 +33,7 @@ func (s dataService) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModif
 	if err != nil {
 		return nil, err
 	}
-	cells, err := s.db.ReadModifyWrite(s.fromCluster(ctx, t.Table, req), t.Name, req.GetRowKey(), rules)
+	cells, err := s.db.ReadModifyWrite(ctx, t.Name, req.GetRowKey(), rules)
 	if err != nil {
 		return nil, refusal.Of(err)
 	}

@@ -3,16 +3,15 @@ package emu
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
-	"strings"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/replica"
+	"github.com/tabletop-emu/tabletop/emu/internal/request"
 	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -33,7 +32,8 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	if req.GetReversed() {
 		does = readsReversed
 	}
-	if err := s.checkProfile(t.Name, req.GetAppProfileId(), does); err != nil {
+	by, err := s.admit(ctx, req, t.Name, req.GetAppProfileId(), does)
+	if err != nil {
 		return err
 	}
 	rows, err := s.rowSet(req.GetRows())
@@ -53,9 +53,10 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	r := &rowReader{
 		program: program,
 		out: &rowchunks.Writer{
-			Send: stream.Send, SendCopies: s.sendCopies, WholeRows: func() bool { return wantsWholeRows(ctx) }, RowLimitBytes: s.rowLimitBytes(),
+			Send: stream.Send, SendCopies: s.sendCopies, WholeRows: func() bool { return request.WantsWholeRows(ctx) }, RowLimitBytes: s.rowLimitBytes(),
 		},
 		limit:        req.GetRowsLimit(),
+		at:           s.at(t.Name, by),
 		tellsScanned: func() bool { return s.clientFeatures(ctx).GetLastScannedRowResponses() },
 	}
 	if spans, ok := engineSpans(t.rows(rows).Intersect(program.Rows())); ok {
@@ -108,6 +109,7 @@ type rowReader struct {
 	program *filter.Program
 	out     *rowchunks.Writer
 	limit   int64 // rows; 0 is none
+	at      replica.At
 	// tellsScanned says that the client understands last_scanned_row_key. Few
 	// reads ask.
 	tellsScanned func() bool
@@ -149,6 +151,12 @@ func (r *rowReader) read(ctx context.Context, t target, scan *engine.Scan) error
 		if r.limit > 0 && r.rowsReturned == r.limit {
 			break
 		}
+		if down := r.at.Check(); down != nil {
+			if err := r.out.Flush(); err != nil {
+				return err
+			}
+			return down
+		}
 	}
 	return scan.Err()
 }
@@ -172,19 +180,13 @@ func (r *rowReader) tellScanned(row []byte, work int64) error {
 }
 
 // clientFeatures decodes the header in which a client says what it can do:
-// FeatureFlags in URL-safe base64, with padding or, from some clients, without.
-// A header that cannot be read says nothing. The answer is shared.
+// see request.Features. A header that cannot be read says nothing. The answer is shared.
 func (s *Server) clientFeatures(ctx context.Context) *btpb.FeatureFlags {
 	for _, v := range metadata.ValueFromIncomingContext(ctx, "bigtable-features") {
 		if last := s.features.Load(); last != nil && last.header == v {
 			return last.flags
 		}
-		raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(v, "="))
-		if err != nil {
-			continue
-		}
-		flags := &btpb.FeatureFlags{}
-		if proto.Unmarshal(raw, flags) == nil {
+		if flags := request.Features(v); flags != nil {
 			s.features.Store(&toldFeatures{header: v, flags: flags})
 			return flags
 		}
@@ -199,19 +201,3 @@ type toldFeatures struct {
 }
 
 var noFeatures = &btpb.FeatureFlags{}
-
-// wantsWholeRows recognizes the official Go client, which refuses a message
-// that ends within a row: it checks after every message that none is open
-// (google-cloud-go, bigtable.go, where its reader of chunks is closed). The protocol allows such
-// messages, and other clients read them.
-func wantsWholeRows(ctx context.Context) bool {
-	if len(metadata.ValueFromIncomingContext(ctx, "google-cloud-resource-prefix")) == 0 {
-		return false // a caller of the stubs
-	}
-	for _, agent := range metadata.ValueFromIncomingContext(ctx, "user-agent") {
-		if strings.Contains(agent, "grpc-go/") {
-			return true
-		}
-	}
-	return false
-}

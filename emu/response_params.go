@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/request"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
@@ -46,25 +47,32 @@ func serverTimingValues(millis int64) []string {
 // responseParams are the header and the trailer of a call that began so long
 // ago and has no error yet, or ended with err; neither is to be written to.
 // Clients take a latency of 0 for none: it is at least a millisecond.
-func (s *Server) responseParams(req any, began time.Time, err error) (header, trailer metadata.MD) {
+func (s *Server) responseParams(ctx context.Context, req any, began time.Time, err error) (header, trailer metadata.MD) {
 	millis := s.now().Sub(began).Milliseconds()
 	if err != nil && !s.exists(req) {
 		return metadata.MD{serverTimingHeader: serverTimingValues(max(millis, 1))}, nil
 	}
 	header, trailer = usualHeaders()
-	where := s.answeredBy(req)
-	if where == implicitLocation && millis <= 1 {
-		return header, trailer
+	var where *btpb.ResponseParams
+	if told, ok := ctx.Value(placeKey{}).(*place); ok && told.known {
+		where = told.where
+	} else {
+		where = s.answeredBy(req)
 	}
-	if where != implicitLocation {
+	switch {
+	case where == nil:
+		return metadata.MD{serverTimingHeader: serverTimingValues(max(millis, 1))}, nil
+	case where != implicitLocation:
 		trailer = metadata.MD{locationHeader: locationValues(where)}
+	case millis <= 1:
+		return header, trailer
 	}
 	return metadata.MD{locationHeader: trailer[locationHeader], serverTimingHeader: serverTimingValues(max(millis, 1))}, trailer
 }
 
 // exists reports whether there is the table, view or instance that a request is to.
 func (s *Server) exists(req any) bool {
-	name, _ := targetOf(req)
+	name, _ := request.Target(req)
 	switch {
 	case resname.HasShape(name, "projects", "instances", "tables"):
 		_, err := s.db.Table(name)
@@ -88,12 +96,13 @@ func (s *Server) withResponseParams(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 		handler := m.Handler
 		m.Handler = func(impl any, ctx context.Context, decode func(any) error, ic grpc.UnaryServerInterceptor) (any, error) {
 			began := s.now()
+			ctx = s.drawing(ctx)
 			var req any
 			resp, err := handler(impl, ctx, func(m any) error {
 				req = m
 				return decode(m)
 			}, ic)
-			header, trailer := s.responseParams(req, began, err)
+			header, trailer := s.responseParams(ctx, req, began, err)
 			// These fail only if the client is gone.
 			_ = grpc.SetHeader(ctx, header)
 			_ = grpc.SetTrailer(ctx, trailer)
@@ -105,7 +114,7 @@ func (s *Server) withResponseParams(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	for i, st := range desc.Streams {
 		handler := st.Handler
 		st.Handler = func(impl any, stream grpc.ServerStream) error {
-			timed := &timedStream{ServerStream: stream, s: s, began: s.now()}
+			timed := &timedStream{ServerStream: stream, ctx: s.drawing(stream.Context()), s: s, began: s.now()}
 			err := handler(impl, timed)
 			timed.describe(err)
 			return err
@@ -119,16 +128,20 @@ func (s *Server) withResponseParams(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 // stream that has none, and the trailer.
 type timedStream struct {
 	grpc.ServerStream
+	ctx       context.Context
 	s         *Server
 	began     time.Time
 	req       any // the first message
 	described bool
 }
 
+// Context implements grpc.ServerStream.
+func (t *timedStream) Context() context.Context { return t.ctx }
+
 func (t *timedStream) describe(err error) {
 	if !t.described {
 		t.described = true
-		header, trailer := t.s.responseParams(t.req, t.began, err)
+		header, trailer := t.s.responseParams(t.Context(), t.req, t.began, err)
 		_ = t.SetHeader(header)
 		t.SetTrailer(trailer)
 	}

@@ -2,6 +2,7 @@ package emu
 
 import (
 	"cmp"
+	"context"
 	"strings"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
@@ -9,6 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/replica"
+	"github.com/tabletop-emu/tabletop/emu/internal/request"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
@@ -27,47 +30,90 @@ const (
 	transacts            // CheckAndMutateRow, ReadModifyWriteRow: only where the profile allows it
 )
 
-// checkProfile refuses a request through an app profile that does not exist or
+// admit refuses a request through an app profile that does not exist or
 // does not allow it: single-row transactions where it routes to any cluster, or
 // to a single one without allow_transactional_writes, and writes and reversed
-// reads where it uses Data Boost. resource is or lies in an instance; id is
-// what the request names.
+// reads where it uses Data Boost; and one for which no cluster is up. resource is
+// or lies in an instance; id is what the request names. It returns the cluster
+// that answers.
 //
 // https://cloud.google.com/bigtable/docs/app-profiles,
 // https://cloud.google.com/bigtable/docs/data-boost-overview
-func (s *Server) checkProfile(resource, id string, a access) error {
-	p, err := s.profile(segments(resource, 4), id)
+func (s *Server) admit(ctx context.Context, req any, resource, id string, a access) (*btapb.Cluster, error) {
+	instance := segments(resource, 4)
+	r, p, err := s.profile(instance, id)
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case p == nil || a == reads:
-		return nil
 	case p.GetDataBoostIsolationReadOnly() != nil && a == readsReversed:
-		return refusal.DataBoost(p.GetName(), "reversed reads")
+		return nil, refusal.DataBoost(p.GetName(), "reversed reads")
 	case p.GetDataBoostIsolationReadOnly() != nil:
-		return refusal.DataBoost(p.GetName(), "writes")
+		return nil, refusal.DataBoost(p.GetName(), "writes")
 	case a == transacts && !p.GetSingleClusterRouting().GetAllowTransactionalWrites():
-		return refusal.NoTransactions(p.GetName())
+		return nil, refusal.NoTransactions(p.GetName())
 	}
-	return nil
+	c, err := s.place(instance, r, p, req)
+	if told, ok := ctx.Value(placeKey{}).(*place); ok && s.draw != nil {
+		if told.known = true; err == nil {
+			told.where = locationOf(c)
+		}
+	}
+	return c, err
 }
 
 // profile returns the app profile of an instance through which a request that
-// names id comes, or nil if the instance exists implicitly.
-func (s *Server) profile(instance, id string) (*btapb.AppProfile, error) {
+// names id comes, or nil if the instance exists implicitly, and what routes it.
+func (s *Server) profile(instance, id string) (route, *btapb.AppProfile, error) {
 	routes, err := s.currentRoutes()
 	if err != nil {
-		return nil, refusal.Of(err)
+		return route{}, nil, refusal.Of(err)
 	}
 	r, ok := routes.instances[instance]
 	if !ok {
-		return nil, nil
+		return r, nil, nil
 	}
 	p, ok := r.profiles[cmp.Or(id, defaultAppProfile)]
 	if !ok {
-		return nil, refusal.NoAppProfile(instance, cmp.Or(id, defaultAppProfile))
+		return r, nil, refusal.NoAppProfile(instance, cmp.Or(id, defaultAppProfile))
 	}
-	return p, nil
+	return r, p, nil
+}
+
+// place returns the cluster that answers a request through a profile, nil for the
+// implicit one: that of an instance that nobody created.
+func (s *Server) place(instance string, r route, p *btapb.AppProfile, req any) (*btapb.Cluster, error) {
+	view := s.replication.View(instance)
+	if len(r.clusters) == 0 {
+		return nil, view.Check(implicitCluster)
+	}
+	var row []byte
+	if p.GetMultiClusterRoutingUseAny().GetRowAffinity() != nil {
+		row = request.Row(req)
+	}
+	c, err := replica.Routing{View: view, Now: s.now, Draw: s.draw}.Cluster(p, r.clusters, row)
+	if c == nil && err == nil {
+		c = r.clusters[0]
+	}
+	return c, err
+}
+
+// place is where a call was admitted, for who describes its answer.
+type place struct {
+	where *btpb.ResponseParams
+	known bool
+}
+
+// placeKey is the key of a call's place in its context; see drawing.
+type placeKey struct{}
+
+// drawing returns the context of a call whose cluster is drawn once, where clusters
+// are drawn.
+func (s *Server) drawing(ctx context.Context) context.Context {
+	if s.draw == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, placeKey{}, &place{})
 }
 
 // implicitLocation is where requests to an instance are answered that nobody
@@ -75,25 +121,18 @@ func (s *Server) profile(instance, id string) (*btapb.AppProfile, error) {
 var implicitLocation = &btpb.ResponseParams{ZoneId: proto.String(implicitZone), ClusterId: proto.String(implicitCluster)}
 
 // answeredBy says where a request is answered, as far as a client can tell: the
-// cluster that its profile routes to; the first one where there are more, or
-// where the profile does not exist; and the implicit one in an instance that
-// nobody created. The answer is shared.
+// cluster that its profile routes to; the first one where the profile does not
+// exist; the implicit one in an instance that nobody created; nil where none is up.
+// The answer is shared.
 func (s *Server) answeredBy(req any) *btpb.ResponseParams {
-	name, id := targetOf(req)
+	name, id := request.Target(req)
 	instance := segments(name, 4)
-	routes, err := s.currentRoutes()
-	if err != nil || len(routes.instances[instance].clusters) == 0 {
-		return implicitLocation
+	r, p, _ := s.profile(instance, id)
+	c, err := s.place(instance, r, p, req)
+	if err != nil {
+		return nil
 	}
-	r := routes.instances[instance]
-	for _, to := range routesTo(r.profiles[cmp.Or(id, defaultAppProfile)]) {
-		for _, c := range r.clusters {
-			if resname.Last(c.GetName()) == to {
-				return locationOf(c)
-			}
-		}
-	}
-	return locationOf(r.clusters[0])
+	return locationOf(c)
 }
 
 // routes is where the requests to recorded instances go, as of a version of the
@@ -149,35 +188,10 @@ func (s *Server) currentRoutes() (*routes, error) {
 	return now, nil
 }
 
+// locationOf says where a cluster is, nil for the implicit one.
 func locationOf(c *btapb.Cluster) *btpb.ResponseParams {
+	if c == nil {
+		return implicitLocation
+	}
 	return &btpb.ResponseParams{ZoneId: proto.String(resname.Last(c.GetLocation())), ClusterId: proto.String(resname.Last(c.GetName()))}
-}
-
-// targetOf returns the name of the table, view or instance that a request is to
-// and the app profile that it names. A session is opened by a request inside a
-// request.
-func targetOf(req any) (name, profile string) {
-	if r, ok := req.(*btpb.SessionRequest); ok {
-		open := &btpb.OpenTableRequest{} // the same on the wire as the requests of other kinds of sessions
-		if proto.Unmarshal(r.GetOpenSession().GetPayload(), open) != nil {
-			return "", ""
-		}
-		req = open
-	}
-	if r, ok := req.(interface{ GetAppProfileId() string }); ok {
-		profile = r.GetAppProfileId()
-	}
-	if r, ok := req.(interface{ GetTableName() string }); ok {
-		name = r.GetTableName()
-	}
-	if r, ok := req.(interface{ GetAuthorizedViewName() string }); ok && name == "" {
-		name = r.GetAuthorizedViewName()
-	}
-	if r, ok := req.(interface{ GetInstanceName() string }); ok {
-		name = r.GetInstanceName()
-	}
-	if r, ok := req.(*btpb.PingAndWarmRequest); ok {
-		name = r.GetName()
-	}
-	return name, profile
 }

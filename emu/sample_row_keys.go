@@ -19,7 +19,7 @@ func (s dataService) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.B
 	if err != nil {
 		return err
 	}
-	if err := s.checkProfile(t.Name, req.GetAppProfileId(), reads); err != nil {
+	if _, err := s.admit(stream.Context(), req, t.Name, req.GetAppProfileId(), reads); err != nil {
 		return err
 	}
 	var span filter.Span

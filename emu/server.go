@@ -30,6 +30,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/locations"
 	"github.com/tabletop-emu/tabletop/emu/internal/metered"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/support"
 	"github.com/tabletop-emu/tabletop/emu/internal/tokengate"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
@@ -54,6 +55,9 @@ type Server struct {
 
 	randMu sync.Mutex
 	rand   *rand.Rand // guarded by randMu
+
+	replication *replica.Control
+	draw        func(n int) int // nil unless clusters are drawn
 
 	routes   atomic.Pointer[routes]       // the last that were gathered; see currentRoutes
 	views    atomic.Pointer[views]        // those that were compiled; see viewTarget
@@ -118,6 +122,13 @@ func New(o Options) (*Server, error) {
 		health: health.NewServer(),
 	}
 	s.due, s.meter = due.NewQueue(s.now, expiries{s}, purges{s}, automatedBackups{s}), s.newMeter(o.CountLoad)
+	var err error
+	if s.replication, err = s.newReplication(o.ReplicationLag); err != nil {
+		return nil, fmt.Errorf("emu: Options.ReplicationLag: %w", err)
+	}
+	if o.RandomRouting {
+		s.draw = replica.Draw(o.Seed)
+	}
 	options := []grpc.ServerOption{
 		grpc.UnaryInterceptor(o.UnaryInterceptor), // nil for none, as in gRPC
 		grpc.StreamInterceptor(o.StreamInterceptor),

@@ -19,20 +19,21 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
 // PingAndWarm answers at once: there is nothing to warm. The instance must
 // exist.
-func (s dataService) PingAndWarm(_ context.Context, req *btpb.PingAndWarmRequest) (*btpb.PingAndWarmResponse, error) {
+func (s dataService) PingAndWarm(ctx context.Context, req *btpb.PingAndWarmRequest) (*btpb.PingAndWarmResponse, error) {
 	if err := parseInstance("name", req.GetName()); err != nil {
 		return nil, err
 	}
 	if err := checkInstance(s.db, req.GetName()); err != nil {
 		return nil, err
 	}
-	if err := s.checkProfile(req.GetName(), req.GetAppProfileId(), reads); err != nil {
+	if _, err := s.admit(ctx, req, req.GetName(), req.GetAppProfileId(), reads); err != nil {
 		return nil, err
 	}
 	return &btpb.PingAndWarmResponse{}, nil
@@ -41,11 +42,11 @@ func (s dataService) PingAndWarm(_ context.Context, req *btpb.PingAndWarmRequest
 // GetClientConfiguration tells a client to send no requests through sessions,
 // and not to ask again: in one process a session saves nothing. Sessions that
 // a client opens all the same are served.
-func (s dataService) GetClientConfiguration(_ context.Context, req *btpb.GetClientConfigurationRequest) (*btpb.ClientConfiguration, error) {
+func (s dataService) GetClientConfiguration(ctx context.Context, req *btpb.GetClientConfigurationRequest) (*btpb.ClientConfiguration, error) {
 	if err := parseInstance("instance_name", req.GetInstanceName()); err != nil {
 		return nil, err
 	}
-	if err := s.checkProfile(req.GetInstanceName(), req.GetAppProfileId(), reads); err != nil {
+	if _, err := s.admit(ctx, req, req.GetInstanceName(), req.GetAppProfileId(), reads); err != nil {
 		return nil, err
 	}
 	return &btpb.ClientConfiguration{
@@ -216,10 +217,11 @@ func (s dataService) openSession(kind *sessionKind, stream sessionStream) error 
 	if ss.mayWrite {
 		does = writes
 	}
-	if err := s.checkProfile(ss.name, how.profile, does); err != nil {
+	by, err := s.admit(stream.Context(), first, ss.name, how.profile, does)
+	if err != nil {
 		return err
 	}
-	ss.where = s.answeredBy(first)
+	ss.where, ss.at = locationOf(by), s.at(ss.name, by)
 	ss.cluster, ss.counted = s.meter.Cluster(first)
 	if open.GetFlags().GetPeerInfo() {
 		info, err := proto.Marshal(&btpb.PeerInfo{TransportType: btpb.PeerInfo_TRANSPORT_TYPE_SESSION_CLOUD_PATH})
@@ -258,6 +260,7 @@ type session struct {
 	kind              *sessionKind
 	name              string               // of the resource
 	where             *btpb.ResponseParams // who answers
+	at                replica.At           // the same
 	mayRead, mayWrite bool
 	cluster           string // in which it is counted, if it is
 	counted           bool
@@ -348,6 +351,9 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 		return nil, refusal.Invalid("virtual_rpc.payload", "is no %s: %v", req.ProtoReflect().Descriptor().Name(), err)
 	}
 	t, err := ss.kind.target(ss.s, ss.name)
+	if err == nil {
+		err = ss.at.Check()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -371,6 +377,9 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 			return nil, refusal.SessionPermission("mutate_row", "WRITE")
 		}
 		write := writer.GetMutateRow()
+		if ctx, err = ss.s.takenBy(ctx, t.Table, ss.at.Cluster); err != nil {
+			return nil, err
+		}
 		err := ss.s.mutateRow(ctx, t, write.GetKey(), write.GetMutations(), nil)
 		if ss.counted {
 			ss.s.meter.SessionWrite(ss.cluster, t.Name, write.GetKey(), write.GetMutations(), err)

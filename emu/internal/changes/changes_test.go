@@ -30,7 +30,7 @@ func TestTrap110_AnyCut(t *testing.T) {
 				if rec.number <= r.Position.Number || n == 0 {
 					continue
 				}
-				wants := r.Partition.Contains([]byte(rec.row)) && r.Position.Wants([]byte(rec.row), rec.number)
+				wants := r.Partition.Contains([]byte(rec.row)) && r.Position.Wants([]byte(rec.row), "", rec.number)
 				r.Position.Advance(rec.number)
 				if wants {
 					n--
@@ -95,7 +95,9 @@ func TestTrap110_AnyCut(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	token := Token{Table: 7, Since: 3, Partition: Partition{Start: []byte("a"), End: []byte{}}, Position: Position{Number: 300}}
 	f.Add(token.Encode())
-	token.Position.Ahead = []Ahead{{Partition{Start: []byte("b"), End: []byte("c")}, 500}}
+	token.Position.Ahead = []Ahead{{Partition{Start: []byte("b"), End: []byte("c")}, 500, ""}}
+	f.Add(token.Encode())
+	token.Position.Ahead[0].Origin = "c1"
 	f.Add(token.Encode())
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -1,9 +1,10 @@
 // Package changes is what a change stream is made of: partitions, positions and
-// the tokens that hold them, and the messages of a record. It knows no storage.
+// the tokens that hold them, and the messages of a record. It reads and writes no storage.
 package changes
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 )
 
@@ -58,26 +59,32 @@ func Split(splits [][]byte) []Partition {
 }
 
 // Ahead is a part of a partition of which more was read than of the rest: the
-// records up to Number.
+// records up to Number, those of an origin or, if it is "", all.
 type Ahead struct {
 	Partition
 	Number uint64
+	Origin string
 }
 
+// Origin returns how an Ahead names the cluster that took a write, or nobody.
+func Origin(cluster string) string { return cmp.Or(cluster, "-") }
+
 // Position says what was read of a partition: the records up to Number, and of
-// the parts in Ahead more. It comes from partitions that were merged.
+// the parts in Ahead more. It comes from partitions that were merged, and from
+// clusters that see some writes later than others.
 type Position struct {
 	Number uint64
 	Ahead  []Ahead
 }
 
-// Wants tells whether the record with the number, of the row, is still to be read.
-func (p *Position) Wants(row []byte, number uint64) bool {
+// Wants tells whether the record with the number, of the row and the origin, is still
+// to be read.
+func (p *Position) Wants(row []byte, origin string, number uint64) bool {
 	if number <= p.Number {
 		return false
 	}
 	for _, a := range p.Ahead {
-		if number <= a.Number && a.Contains(row) {
+		if number <= a.Number && (a.Origin == "" || a.Origin == Origin(origin)) && a.Contains(row) {
 			return false
 		}
 	}
@@ -93,12 +100,24 @@ func (p *Position) Advance(number uint64) {
 	}
 }
 
+// AdvanceOf notes that in a partition the records of an origin up to number were read.
+func (p *Position) AdvanceOf(partition Partition, origin string, number uint64) {
+	if number <= p.Number {
+		return
+	}
+	now := Ahead{partition, number, Origin(origin)}
+	// What was handed out keeps its own.
+	p.Ahead = append(slices.DeleteFunc(slices.Clone(p.Ahead), func(a Ahead) bool {
+		return a.Number <= number && a.Origin == now.Origin && partition.Covers(a.Partition)
+	}), now)
+}
+
 // Within returns the position as that of a part of the partition.
 func (p Position) Within(part Partition) Position {
 	out := Position{Number: p.Number}
 	for _, a := range p.Ahead {
 		if both, some := a.Intersect(part); some {
-			out.Ahead = append(out.Ahead, Ahead{both, a.Number})
+			out.Ahead = append(out.Ahead, Ahead{both, a.Number, a.Origin})
 		}
 	}
 	return out

@@ -18,8 +18,11 @@ type Token struct {
 	Position  Position
 }
 
-// tokenVersion is that of the format of tokens.
-const tokenVersion = 1
+// The versions of the format of tokens: the second has origins, where there are any.
+const (
+	tokenVersion        = 1
+	tokenVersionOrigins = 2
+)
 
 // ErrToken is the error of Decode.
 var ErrToken = errors.New("not a continuation token")
@@ -27,12 +30,18 @@ var ErrToken = errors.New("not a continuation token")
 // Encode returns the token as text.
 func (t *Token) Encode() string {
 	b := []byte{tokenVersion}
+	if slices.ContainsFunc(t.Position.Ahead, func(a Ahead) bool { return a.Origin != "" }) {
+		b[0] = tokenVersionOrigins
+	}
 	b = binary.BigEndian.AppendUint32(b, t.Table)
 	b = binary.AppendUvarint(b, t.Since)
 	b = appendPartition(b, t.Partition)
 	b = binary.AppendUvarint(b, t.Position.Number)
 	for _, a := range t.Position.Ahead {
 		b = binary.AppendUvarint(appendPartition(b, a.Partition), a.Number)
+		if b[0] == tokenVersionOrigins {
+			b = append(binary.AppendUvarint(b, uint64(len(a.Origin))), a.Origin...)
+		}
 	}
 	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 	return base64.RawURLEncoding.EncodeToString(b)
@@ -51,7 +60,7 @@ func Decode(text string) (Token, error) {
 		return t, ErrToken
 	}
 	body := b[:len(b)-4]
-	if body[0] != tokenVersion || crc32.ChecksumIEEE(body) != binary.BigEndian.Uint32(b[len(body):]) {
+	if body[0] != tokenVersion && body[0] != tokenVersionOrigins || crc32.ChecksumIEEE(body) != binary.BigEndian.Uint32(b[len(body):]) {
 		return t, ErrToken
 	}
 	r := tokenReader{rest: body[5:]}
@@ -60,7 +69,11 @@ func Decode(text string) (Token, error) {
 	t.Partition = r.partition()
 	t.Position.Number = r.uvarint()
 	for len(r.rest) > 0 && !r.bad {
-		t.Position.Ahead = append(t.Position.Ahead, Ahead{r.partition(), r.uvarint()})
+		a := Ahead{Partition: r.partition(), Number: r.uvarint()}
+		if body[0] == tokenVersionOrigins {
+			a.Origin = string(r.bytes())
+		}
+		t.Position.Ahead = append(t.Position.Ahead, a)
 	}
 	if r.bad || t.Partition.Empty() {
 		return Token{}, ErrToken
@@ -119,7 +132,7 @@ func Join(partition Partition, tokens []Token) (Position, error) {
 	}
 	for _, t := range sorted {
 		if t.Position.Number > p.Number {
-			p.Ahead = append(p.Ahead, Ahead{t.Partition, t.Position.Number})
+			p.Ahead = append(p.Ahead, Ahead{Partition: t.Partition, Number: t.Position.Number})
 		}
 		p.Ahead = append(p.Ahead, t.Position.Within(t.Partition).Ahead...)
 	}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"math"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -86,4 +87,79 @@ func toGCRules(rules []engine.GCRule) []*btapb.GcRule {
 		out[i] = ToGCRule(r)
 	}
 	return out
+}
+
+// never is the age at which a cell is collected that is not.
+const never = time.Duration(math.MaxInt64)
+
+// maxRelaxation is by how much longer than before a rule may keep cells with
+// ignore_warnings: Terraform, google_bigtable_gc_policy.ignore_warnings.
+const maxRelaxation = 90 * 24 * time.Hour
+
+// Relaxation returns by how much longer than before a new rule may keep cells in an
+// instance with so many clusters. Where there are several, some may have collected
+// them.
+func Relaxation(clusters int, ignoreWarnings bool) time.Duration {
+	switch {
+	case clusters < 2:
+		return never
+	case ignoreWarnings:
+		return maxRelaxation
+	}
+	return 0
+}
+
+// CheckRelaxed refuses a new rule of a family that keeps cells by more than most
+// longer than the one before, which collects them by their age. What is collected by
+// the number of cells alone is not looked at.
+func CheckRelaxed(family string, from, to engine.GCRule, most time.Duration) error {
+	for _, newer := range append(countsOf(from, countsOf(to, nil)), 0) {
+		was, is := collectedAt(from, newer), collectedAt(to, newer)
+		if was == 0 || was == never || is <= was || most == never {
+			continue
+		}
+		if is == never || is-was > most {
+			return refusal.RelaxedGC(family, maxRelaxation)
+		}
+	}
+	return nil
+}
+
+// countsOf appends the numbers of cells that a rule names: between two of them it
+// says the same of all cells of an age.
+func countsOf(r engine.GCRule, to []int) []int {
+	if r.Kind == engine.MaxVersions {
+		to = append(to, r.Versions)
+	}
+	for _, n := range r.Rules {
+		to = countsOf(n, to)
+	}
+	return to
+}
+
+// collectedAt returns from which age on a rule collects a cell that follows so many
+// newer ones of its column.
+func collectedAt(r engine.GCRule, newer int) time.Duration {
+	switch r.Kind {
+	case engine.MaxAge:
+		return r.Age
+	case engine.MaxVersions:
+		if newer >= r.Versions {
+			return 0
+		}
+	case engine.Union:
+		age := never
+		for _, n := range r.Rules {
+			age = min(age, collectedAt(n, newer))
+		}
+		return age
+	case engine.Intersection:
+		age := time.Duration(0)
+		for _, n := range r.Rules {
+			age = max(age, collectedAt(n, newer))
+		}
+		return age
+	case engine.NoGC:
+	}
+	return never
 }

@@ -228,6 +228,8 @@ func ToTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, 
 		if view != btapb.Table_ENCRYPTION_VIEW {
 			state.ReplicationState = btapb.Table_ClusterState_READY
 			switch {
+			case c.GetState() == btapb.Cluster_STATE_NOT_KNOWN:
+				state.ReplicationState = btapb.Table_ClusterState_STATE_NOT_KNOWN
 			case c.GetState() == btapb.Cluster_CREATING || readyAt.After(now):
 				state.ReplicationState = btapb.Table_ClusterState_INITIALIZING
 			case optimizedAt.After(now) && c.GetDefaultStorageType() == btapb.StorageType_SSD:

@@ -1,0 +1,147 @@
+package replica
+
+import (
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// model replicates as simply as can be said: each record waits for each cluster in
+// a queue, which is looked at as the clock goes on.
+type model struct {
+	w       *world
+	pairs   []pair
+	lag     map[pair]time.Duration
+	paused  map[pair]bool
+	failed  map[string]bool
+	records []*modelRecord // in the order of commits
+}
+
+var modelClusters = []string{"a", "b", "c"}
+
+// modelRecord is a record, and when it is due in the clusters to which it is on its
+// way.
+type modelRecord struct {
+	number uint64
+	micros int64
+	origin string
+	due    map[string]int64
+}
+
+func (r *modelRecord) pending(cluster string) bool {
+	_, pending := r.due[cluster]
+	return pending
+}
+
+func newModel(w *world) *model {
+	m := &model{w: w, lag: map[pair]time.Duration{}, paused: map[pair]bool{}, failed: map[string]bool{}}
+	for _, from := range modelClusters {
+		for _, to := range modelClusters {
+			if from != to {
+				m.pairs = append(m.pairs, pair{from, to})
+			}
+		}
+	}
+	return m
+}
+
+func (m *model) shut(p pair) bool { return m.paused[p] || m.failed[p.from] || m.failed[p.to] }
+
+// deliver delivers what is due.
+func (m *model) deliver() {
+	for _, p := range m.pairs {
+		if m.shut(p) {
+			continue
+		}
+		for _, r := range m.records {
+			if r.origin != p.from {
+				continue
+			}
+			if r.pending(p.to) && r.due[p.to] > m.w.now {
+				break // and all that follow
+			}
+			delete(r.due, p.to)
+		}
+	}
+}
+
+// step does something at random. commit writes a record of an origin.
+func (m *model) step(t *rapid.T, commit func(origin string) (uint64, int64)) {
+	cluster, some := rapid.SampledFrom(modelClusters), rapid.SampledFrom(m.pairs)
+	lags := rapid.SampledFrom([]time.Duration{0, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond})
+	in := m.w.c.Instance("i")
+	var err error
+	switch rapid.IntRange(0, 12).Draw(t, "what") {
+	case 0, 1, 2, 3:
+		r := &modelRecord{origin: cluster.Draw(t, "origin"), due: map[string]int64{}}
+		r.number, r.micros = commit(r.origin)
+		for _, p := range m.pairs {
+			if p.from != r.origin {
+				continue
+			}
+			r.due[p.to] = 0
+			if m.lag[p] > 0 {
+				r.due[p.to] = r.micros/1000*1000 + m.lag[p].Microseconds()
+			}
+		}
+		m.records = append(m.records, r)
+	case 4, 5, 6:
+		for range rapid.IntRange(0, 120).Draw(t, "quarters of a millisecond") {
+			m.w.now += 250
+			m.deliver()
+		}
+	case 7:
+		d := lags.Draw(t, "lag")
+		for _, p := range m.pairs {
+			m.lag[p] = d
+		}
+		err = in.Lag(d)
+	case 8:
+		p, d := some.Draw(t, "pair"), lags.Draw(t, "lag")
+		m.lag[p] = d
+		err = in.LagBetween(p.from, p.to, d)
+	case 9:
+		p := some.Draw(t, "pair")
+		if m.paused[p] = !m.paused[p]; m.paused[p] {
+			err = in.Pause(p.from, p.to)
+		} else {
+			err = in.Resume(p.from, p.to)
+		}
+	case 10, 11:
+		id := cluster.Draw(t, "cluster")
+		if m.failed[id] = !m.failed[id]; m.failed[id] {
+			err = in.Fail(id)
+		} else {
+			err = in.Recover(id)
+		}
+	case 12:
+		for _, r := range m.records {
+			for _, p := range m.pairs {
+				if r.origin == p.from && !m.failed[p.from] && !m.failed[p.to] {
+					delete(r.due, p.to)
+				}
+			}
+		}
+		err = in.DeliverAll()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.deliver()
+}
+
+// consistent tells whether all clusters are up and see what was committed up to a
+// time.
+func (m *model) consistent(micros int64) bool {
+	for _, down := range m.failed {
+		if down {
+			return false
+		}
+	}
+	for _, r := range m.records {
+		if r.micros <= micros && len(r.due) > 0 {
+			return false
+		}
+	}
+	return true
+}

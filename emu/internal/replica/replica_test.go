@@ -1,0 +1,321 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"pgregory.net/rapid"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
+)
+
+// world is a store of which only commits matter, whose clock stands still.
+type world struct {
+	now    int64
+	number uint64
+	micros int64
+	c      *Control
+	kept   time.Duration
+}
+
+func newWorld(t rapid.TB, lag time.Duration, clusters ...string) *world {
+	t.Helper()
+	w := &world{now: 1_700_000_000_000_000}
+	var err error
+	w.c, err = NewControl(Options{
+		Now: w.time, Last: func() (uint64, int64) { return w.number, w.micros }, Lag: lag,
+		Clusters: func(string) ([]string, error) { return clusters, nil },
+		Keep:     func(_ string, keep time.Duration) error { w.kept = keep; return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) time() time.Time { return time.UnixMicro(w.now) }
+
+// commit returns the next record's number and commit time, as package engine gives
+// them out.
+func (w *world) commit() (uint64, int64) {
+	w.number, w.micros = w.number+1, max(w.now, w.micros+1)
+	return w.number, w.micros
+}
+
+// TestVisibility: property (d) of replication, without rows. Whatever is written,
+// delayed, paused, failed and delivered, what is visible where is what a model says
+// that delivers record by record as the clock goes on, and nothing to come was
+// committed before the time that is told to be clear.
+func TestVisibility(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(newWorld(t, 0, modelClusters...))
+		low := map[pair]int64{}
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			m.step(t, func(string) (uint64, int64) { return m.w.commit() })
+			view, now := m.w.c.View("i"), m.w.now
+			busy := false
+			for _, p := range m.pairs {
+				l := &link{terms: []term{{}}}
+				if view != nil {
+					l = view.of(p)
+				}
+				clear := l.clear(now)
+				if clear < low[p] {
+					t.Fatalf("%v: clear up to %d, and up to %d before", p, clear, low[p])
+				}
+				low[p] = clear
+				stopped := false
+				for _, r := range m.records {
+					if r.origin != p.from {
+						continue
+					}
+					at, known := l.due(r.number, r.micros)
+					stopped = stopped || !known || at > now
+					if pending := r.pending(p.to); pending != stopped {
+						t.Fatalf("at %d: record %d, committed at %d by %s, is pending in %s: %v, want %v (due %d, %v)", now, r.number, r.micros, p.from, p.to, stopped, pending, at, known)
+					} else if pending && r.micros < clear {
+						t.Fatalf("%v: clear up to %d, and %d is on its way", p, clear, r.micros)
+					}
+					busy = busy || stopped
+				}
+				if at, ok := l.clearAt(clear); ok && l.clear(at) <= clear {
+					t.Fatalf("%v: clear up to %d, and at %d not more", p, clear, at)
+				}
+			}
+			if busy && view.Keep(m.w.time()) == 0 {
+				t.Fatal("records are on their way and need not be kept")
+			}
+			for id, down := range m.failed {
+				if view.Failed(id) != down {
+					t.Fatalf("%s has failed: %v, want %v", id, view.Failed(id), down)
+				}
+			}
+		}
+	})
+}
+
+func TestControl_Errors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0, "a", "b")
+	in := w.c.Instance("i")
+	for name, err := range map[string]error{
+		"Fail": in.Fail("z"), "Recover": in.Recover(""), "Pause": in.Pause("a", "z"), "Resume": in.Resume("z", "b"),
+		"LagBetween": in.LagBetween("z", "a", 0), "to itself": in.Pause("a", "a"),
+	} {
+		if !errors.Is(err, ErrUnknownCluster) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, d := range []time.Duration{-1, MaxLag + 1} {
+		for name, err := range map[string]error{"Lag": in.Lag(d), "LagBetween": in.LagBetween("a", "b", d), "DataBoostLag": in.DataBoostLag(d)} {
+			if !errors.Is(err, ErrLag) {
+				t.Errorf("%s of %v: %v", name, d, err)
+			}
+		}
+		if _, err := NewControl(Options{Lag: d}); !errors.Is(err, ErrLag) {
+			t.Errorf("NewControl with %v: %v", d, err)
+		}
+	}
+	if got, want := in.Fail("z").Error(), `unknown cluster: instance i has no cluster "z"; it has a, b`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if w.c.View("i") != nil {
+		t.Error("what is refused leaves something")
+	}
+}
+
+// Of an instance of which nothing is said any more there is no state.
+func TestControl_Forgets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0, "a", "b")
+	in := w.c.Instance("i")
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	changed := w.c.Changed()
+	do(in.Lag(time.Minute))
+	<-changed
+	w.commit()
+	w.now += time.Second.Microseconds()
+	do(in.Lag(0))
+	if w.c.View("i").Keep(w.time()) != time.Minute+spare || w.kept != time.Minute+spare {
+		t.Errorf("kept for %v", w.kept)
+	}
+	w.now += time.Minute.Microseconds()
+	if w.c.View("i").Keep(w.time()) != 0 {
+		t.Error("what has arrived is kept")
+	}
+	do(in.Lag(0))
+	if w.c.View("i") != nil || w.c.View("other") != nil {
+		t.Error("nothing is said, and remembered")
+	}
+	do(in.Fail("a"))
+	w.c.Forget("i", "a")
+	if w.c.View("i").Failed("a") {
+		t.Error("a cluster that was deleted has failed")
+	}
+	do(in.Fail("a"))
+	w.c.Forget("i", "")
+	if w.c.View("i") != nil {
+		t.Error("an instance that was deleted is known")
+	}
+	// Each change keeps what is recent, not all there ever was.
+	for range 1000 {
+		do(in.Fail("a"))
+		do(in.Recover("a"))
+		do(in.Lag(time.Minute))
+		do(in.Lag(time.Second))
+		w.now += (12 * time.Hour).Microseconds()
+		w.commit()
+	}
+	if l := w.c.View("i").of(pair{"a", "b"}); len(l.gaps) > 30 || len(l.terms) > 60 {
+		t.Errorf("%d pauses and %d lags are remembered", len(l.gaps), len(l.terms))
+	}
+	w.c.Reset()
+	if w.c.View("i") != nil {
+		t.Error("Reset leaves something")
+	}
+
+	w = newWorld(t, time.Minute, "a", "b")
+	if w.c.View("any").of(pair{"a", "b"}).clear(w.now) != w.now-time.Minute.Microseconds() {
+		t.Error("the lag of all instances is not that of one of which nothing was said")
+	}
+	w.commit()
+	if err := w.c.Instance("i").Lag(0); err != nil || w.c.View("i").Keep(w.time()) == 0 {
+		t.Errorf("what is on its way is not: %v", err)
+	}
+}
+
+func clustersNamed(ids ...string) (out []*btapb.Cluster) {
+	for _, id := range ids {
+		out = append(out, &btapb.Cluster{Name: "projects/p/instances/i/clusters/" + id})
+	}
+	return out
+}
+
+func multi(affine bool, ids ...string) *btapb.AppProfile {
+	use := &btapb.AppProfile_MultiClusterRoutingUseAny{ClusterIds: ids}
+	if affine {
+		use.Affinity = &btapb.AppProfile_MultiClusterRoutingUseAny_RowAffinity_{RowAffinity: &btapb.AppProfile_MultiClusterRoutingUseAny_RowAffinity{}}
+	}
+	return &btapb.AppProfile{RoutingPolicy: &btapb.AppProfile_MultiClusterRoutingUseAny_{MultiClusterRoutingUseAny: use}}
+}
+
+// Rows are spread over clusters, and only those of one that is gone move, to all of
+// the others.
+func TestRouting_RowAffinity(t *testing.T) {
+	t.Parallel()
+	const rows = 3000
+	place := func(clusters []*btapb.Cluster) (of []string) {
+		for i := range rows {
+			c, err := Routing{}.Cluster(multi(true), clusters, fmt.Appendf(nil, "row%05d", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			of = append(of, c.GetName())
+		}
+		return of
+	}
+	all := clustersNamed("a", "b", "c")
+	was, is := place(all), place(slices.Concat(all[:1], all[2:]))
+	count := map[string]int{}
+	for i := range was {
+		count[was[i]]++
+		switch {
+		case was[i] == all[1].GetName():
+			count["to "+is[i]]++
+		case was[i] != is[i]:
+			t.Fatalf("row %d moves from %s to %s", i, was[i], is[i])
+		}
+	}
+	for _, c := range all {
+		if n := count[c.GetName()]; n < rows/4 || n > rows/2 {
+			t.Errorf("%s has %d of %d rows", c.GetName(), n, rows)
+		}
+	}
+	for _, c := range []*btapb.Cluster{all[0], all[2]} {
+		if n := count["to "+c.GetName()]; n < rows/10 {
+			t.Errorf("%s gets %d rows", c.GetName(), n)
+		}
+	}
+}
+
+func TestRouting_Allocations(t *testing.T) { //nolint:paralleltest // allocations are counted in the whole process
+	all := clustersNamed("a", "b")
+	single := &btapb.AppProfile{RoutingPolicy: &btapb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{ClusterId: "b"}}}
+	c := &Control{}
+	if n := testing.AllocsPerRun(100, func() {
+		r := Routing{View: c.View("i"), Now: time.Now}
+		for _, p := range []*btapb.AppProfile{single, multi0} {
+			if c, err := r.Cluster(p, all, nil); err != nil || c == nil {
+				t.Fatal(c, err)
+			}
+		}
+		if (At{Control: c, Instance: "i", Cluster: "a"}).Check() != nil {
+			t.Fatal("nothing was said")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+var multi0 = multi(false)
+
+func TestRouting_Up(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0, "a", "b", "c")
+	all := clustersNamed("a", "b", "c")
+	later.Set(all[1], w.time().Add(time.Second))
+	where := func(p *btapb.AppProfile, draw func(int) int) string {
+		c, err := Routing{View: w.c.View("i"), Now: w.time, Draw: draw}.Cluster(p, all, nil)
+		if err != nil {
+			return err.Error()
+		}
+		return c.GetName()[len("projects/p/instances/i/clusters/"):]
+	}
+	last := func(n int) int { return n - 1 }
+	for _, want := range []string{"a a c", "c c c", "none none none"} {
+		got := where(multi(false), nil) + " " + where(multi(false, "b", "a", "c"), nil) + " " + where(multi(false), last)
+		if want == "none none none" {
+			none := "rpc error: code = Unavailable desc = None of the clusters to which app profile  routes is available."
+			want = none + " " + none + " " + none
+		}
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		for _, id := range []string{"a", "c"} {
+			if !w.c.View("i").Failed(id) {
+				if err := w.c.Instance("i").Fail(id); err != nil {
+					t.Fatal(err)
+				}
+				break
+			}
+		}
+	}
+	w.now += time.Second.Microseconds()
+	if got := where(multi(false), nil); got != "b" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestToken(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	for _, last := range []int64{0, now.UnixMicro() - 1, now.UnixMicro() + 7} {
+		is := NewToken(5, last, now)
+		if got, err := DecodeToken(is.Encode()); err != nil || got != is || got.Micros < last {
+			t.Errorf("%v comes back as %v, %v", is, got, err)
+		}
+	}
+	if got := NewToken(5, 0, now).Made(); !got.Equal(now) {
+		t.Errorf("made at %v", got)
+	}
+}

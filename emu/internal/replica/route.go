@@ -1,0 +1,159 @@
+package replica
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/grpc/codes"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+)
+
+// Routing is what a request is routed by.
+type Routing struct {
+	View *View
+	Now  func() time.Time
+	// Draw returns a number from 0 to n-1, for a profile that routes to any of n
+	// clusters. Nil: the first one that is up, by the profile's order and then by
+	// name.
+	Draw func(n int) int
+}
+
+// Draw returns a Draw with a seed, safe for concurrent use.
+func Draw(seed uint64) func(n int) int {
+	var mu sync.Mutex
+	numbers := rand.New(rand.NewPCG(seed, 1))
+	return func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return numbers.IntN(n)
+	}
+}
+
+// Cluster returns which of an instance's clusters, sorted by name and as they are
+// stored, answers a request through a profile. row is the key of a request for one
+// row, else nil. Errors: UNAVAILABLE, where the cluster of a profile for a single
+// one is not up, or none is. A cluster is up that has not failed and is no longer
+// being created. https://cloud.google.com/bigtable/docs/routing
+func (r Routing) Cluster(p *btapb.AppProfile, clusters []*btapb.Cluster, row []byte) (*btapb.Cluster, error) {
+	if single := p.GetSingleClusterRouting(); single != nil {
+		c := find(clusters, single.GetClusterId())
+		if c != nil && !r.up(c) {
+			return nil, unavailable(single.GetClusterId())
+		}
+		return c, nil
+	}
+	use := p.GetMultiClusterRoutingUseAny()
+	order := clusters
+	if ids := use.GetClusterIds(); len(ids) > 0 {
+		order = make([]*btapb.Cluster, 0, len(ids))
+		for _, id := range ids {
+			if c := find(clusters, id); c != nil {
+				order = append(order, c)
+			}
+		}
+	}
+	affine := use.GetRowAffinity() != nil && row != nil
+	if !affine && r.Draw == nil {
+		for _, c := range order {
+			if r.up(c) {
+				return c, nil
+			}
+		}
+		return nil, noneUp(p)
+	}
+	order = slices.DeleteFunc(slices.Clone(order), func(c *btapb.Cluster) bool { return !r.up(c) })
+	switch {
+	case len(order) == 0:
+		return nil, noneUp(p)
+	case affine:
+		return slices.MaxFunc(order, func(a, b *btapb.Cluster) int { return compareWeight(row, a.GetName(), b.GetName()) }), nil
+	}
+	return order[r.Draw(len(order))], nil
+}
+
+// Show makes the states of clusters that have failed what cluster_states of a table
+// says of them: "the replication state of the table is unknown in this cluster", as
+// when a zone is unavailable.
+func (v *View) Show(clusters []*btapb.Cluster) {
+	for _, c := range clusters {
+		if v.Failed(resname.Last(c.GetName())) {
+			c.State = btapb.Cluster_STATE_NOT_KNOWN
+		}
+	}
+}
+
+// Check refuses a request to a cluster that has failed.
+func (v *View) Check(cluster string) error {
+	if v.Failed(cluster) {
+		return unavailable(cluster)
+	}
+	return nil
+}
+
+// At is a cluster, where something is under way.
+type At struct {
+	Control           *Control
+	Instance, Cluster string
+}
+
+// Check is Check of the View as it is now.
+func (a At) Check() error { return a.Control.View(a.Instance).Check(a.Cluster) }
+
+// unavailable is what a cluster that is not up answers. Ours.
+func unavailable(cluster string) error {
+	return refusal.New(codes.Unavailable, "Cluster %s is unavailable.", cluster)
+}
+
+// noneUp is the answer where no cluster is up. Ours.
+func noneUp(p *btapb.AppProfile) error {
+	return refusal.New(codes.Unavailable, "None of the clusters to which app profile %s routes is available.", p.GetName())
+}
+
+// up tells whether a cluster answers requests.
+func (r Routing) up(c *btapb.Cluster) bool {
+	if done := later.Of(c); !done.IsZero() && done.After(r.Now()) {
+		return false
+	}
+	return !r.View.Failed(resname.Last(c.GetName()))
+}
+
+func find(clusters []*btapb.Cluster, id string) *btapb.Cluster {
+	for _, c := range clusters {
+		if resname.Last(c.GetName()) == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// compareWeight orders clusters for a row: by hash, so that each of them has the
+// rows that it would have if there were no others but those behind it, and only
+// those of one that is gone move.
+func compareWeight(row []byte, a, b string) int {
+	weight := func(name string) uint64 {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(resname.Last(name)))
+		_, _ = h.Write([]byte{0})
+		_, _ = h.Write(row)
+		// The last bytes of a key hardly reach the upper bits of the hash.
+		x := h.Sum64()
+		x = (x ^ x>>33) * 0xff51afd7ed558ccd
+		x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+		return x ^ x>>33
+	}
+	if wa, wb := weight(a), weight(b); wa != wb {
+		if wa < wb {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(a, b)
+}

@@ -1,0 +1,53 @@
+package replica
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"time"
+)
+
+// Token is a consistency token: a table's id, which no other table ever gets, and
+// the last commit time of the store when it was made, or just before that moment if
+// there was none for a while. Nothing is kept of it: what it is about is in the
+// journal.
+type Token struct {
+	Table  uint32
+	Micros int64
+}
+
+// ErrToken is the error of DecodeToken.
+var ErrToken = errors.New("not a consistency token")
+
+// NewToken returns a token of a table, made now. Commits that began to be written
+// after that are not before it, also where the clock stands still.
+func NewToken(table uint32, lastMicros int64, now time.Time) Token {
+	return Token{Table: table, Micros: max(lastMicros, now.UnixMicro()-1)}
+}
+
+// Made returns when the token was made, or shortly before that.
+func (t Token) Made() time.Time { return time.UnixMicro(t.Micros + 1) }
+
+// Encode returns the token as text:
+//
+//	table id, 4 bytes | time in microseconds, 8 bytes | CRC-32 of these, 4 bytes
+func (t Token) Encode() string {
+	b := binary.BigEndian.AppendUint32(nil, t.Table)
+	b = binary.BigEndian.AppendUint64(b, uint64(t.Micros))
+	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b)))
+}
+
+// DecodeToken is the inverse of Encode. Errors: ErrToken.
+func DecodeToken(text string) (Token, error) {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(b) != 16 || crc32.ChecksumIEEE(b[:12]) != binary.BigEndian.Uint32(b[12:]) {
+		return Token{}, ErrToken
+	}
+	return Token{Table: binary.BigEndian.Uint32(b), Micros: int64(binary.BigEndian.Uint64(b[4:]))}, nil
+}
+
+// Boosted tells whether Data Boost sees what was written before a token was made.
+func (v *View) Boosted(t Token, now time.Time) bool {
+	return v == nil || v.boost == 0 || now.UnixMicro() >= wholeMillis(t.Made().UnixMicro())+v.boost.Microseconds()
+}

@@ -1,0 +1,105 @@
+package emu
+
+import (
+	"context"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/replica"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// Replication says how the clusters of an instance replicate, and which have failed.
+type Replication = replica.Instance
+
+// MaxReplicationLag is the longest lag.
+const MaxReplicationLag = replica.MaxLag
+
+// Replication returns the controls of an instance, by its name. They are in memory;
+// Options.ReplicationLag is where they begin.
+func (s *Server) Replication(instance string) *Replication { return s.replication.Instance(instance) }
+
+// ResetReplication makes all instances replicate as in the beginning.
+func (s *Server) ResetReplication() { s.replication.Reset() }
+
+// newReplication connects the controls with the store.
+func (s *Server) newReplication(lag time.Duration) (*replica.Control, error) {
+	return replica.NewControl(replica.Options{
+		Now: s.now, Last: s.db.JournalLast, Lag: lag,
+		Clusters: func(instance string) ([]string, error) { return clusterIDs(s.db, instance) },
+		Keep: func(instance string, keep time.Duration) error {
+			return s.keepRecords(context.Background(), instancePrefix(instance), keep)
+		},
+	})
+}
+
+// clusterIDs returns the ids of an instance's clusters, sorted.
+func clusterIDs(r catalogReader, instance string) ([]string, error) {
+	if err := parseInstance("instance", instance); err != nil {
+		return nil, err
+	}
+	clusters, err := clustersOf(r, instance)
+	ids := make([]string, len(clusters))
+	for i, c := range clusters {
+		ids[i] = resname.Last(c.GetName())
+	}
+	return ids, err
+}
+
+// keepRecords makes tables record their changes for replication, or no longer.
+func (s *Server) keepRecords(ctx context.Context, tables string, keep time.Duration) error {
+	return s.change(ctx, func(tx *engine.CatalogTx) error {
+		for _, t := range tx.Tables(tables) {
+			if _, err := tx.UpdateTable(t.Name, func(t *engine.Table) error {
+				t.Journal[engine.JournalReplication].Keep = keep
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// admitWrite is admit for a write to a table, whose changes are recorded as taken by
+// the cluster that answers where they are recorded. The context is that to write with.
+func (s *Server) admitWrite(ctx context.Context, req any, t *engine.Table, id string, a access) (context.Context, error) {
+	c, err := s.admit(ctx, req, t.Name, id, a)
+	if err != nil {
+		return ctx, err
+	}
+	return s.takenBy(ctx, t, s.at(t.Name, c).Cluster)
+}
+
+// at is where something in an instance, or below it, is under way: in a cluster, or the
+// implicit one, which is nil.
+func (s *Server) at(resource string, c *btapb.Cluster) replica.At {
+	id := implicitCluster
+	if c != nil {
+		id = resname.Last(c.GetName())
+	}
+	return replica.At{Control: s.replication, Instance: segments(resource, 4), Cluster: id}
+}
+
+// takenBy returns the context for writes to a table that a cluster takes.
+func (s *Server) takenBy(ctx context.Context, t *engine.Table, cluster string) (context.Context, error) {
+	instance := segments(t.Name, 4)
+	view := s.replication.View(instance)
+	if view == nil && t.Journal == (engine.Journal{}) {
+		return ctx, nil
+	}
+	keep, kept := view.Keep(s.now()), t.Journal[engine.JournalReplication].Keep
+	if keep > kept || keep == 0 && kept > 0 { // of a table that is new, or as it was once
+		routes, err := s.currentRoutes()
+		if err == nil && (keep == 0 || len(routes.instances[instance].clusters) > 1) {
+			err = s.keepRecords(ctx, t.Name, keep)
+		}
+		if err != nil {
+			return ctx, refusal.Of(err)
+		}
+	}
+	return engine.WithOrigin(ctx, cluster), nil
+}
