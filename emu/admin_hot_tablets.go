@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/hottablets"
 	"github.com/tabletop-emu/tabletop/emu/internal/metered"
+	"github.com/tabletop-emu/tabletop/emu/internal/request"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/internal/heat"
 )

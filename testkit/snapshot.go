@@ -24,7 +24,7 @@ func (e *Env) Snapshot() *Snapshot {
 
 // Restore makes the environment hold what a snapshot holds, its own or that of another
 // environment that has not ended. What is costly to build can be built once and
-// restored into the environment of each test. Clients, ports and faults stay as they
+// restored into the environment of each test. Clients, ports, faults and lags stay as they
 // are, and so does the time, which never runs backwards. Bigtable calls under way
 // happen before it or after it; it waits for DynamoDB calls under way, and later ones
 // begin after it.
@@ -37,11 +37,12 @@ func (e *Env) Restore(s *Snapshot) {
 }
 
 // Reset returns the environment to its initial state: it is empty and has no
-// faults. Time, clients and ports stay as they are, as with [Env.Restore].
+// faults, nor lags or failures of clusters. Time, clients and ports stay as they are, as with [Env.Restore].
 func (e *Env) Reset() {
 	e.tb.Helper()
 	e.faults.removeAll()
 	e.dynamo.faults.removeAll()
+	e.emu.ResetReplication()
 	empty, err := engine.Open(engine.Options{Now: e.config.clock.Now, Logger: e.config.logger})
 	if err != nil {
 		e.tb.Fatalf("testkit: Reset: %v", err)

@@ -65,6 +65,7 @@ type config struct {
 	adminDelay        time.Duration
 	countLoad         bool
 	iam               *iam.Roles // nil without WithIAM
+	randomRouting     bool
 	restarts          bool       // see Env.restart
 }
 

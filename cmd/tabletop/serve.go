@@ -97,6 +97,7 @@ type serveCommand struct {
 	KeepTables  *int           `name:"keep-deleted-tables" help:"How many deleted tables are kept for UndeleteTable; the oldest go first. Default: 100 in memory, all with --data." placeholder:"N"`
 	BackupBytes *int64         `name:"backup-bytes" help:"How many MiB backups may take together; one that would take more is refused. Default: 4096 in memory, any with --data." placeholder:"MIB"`
 	AdminDelay  time.Duration  `name:"admin-delay" help:"How long operations of Bigtable's administration are under way, and what they make CREATING. Default: no time." placeholder:"DURATION"`
+	Lag         time.Duration  `name:"replication-lag" help:"How long what a cluster takes is on its way to the others of its instance: consistency tokens and change streams follow. Default: no time." placeholder:"DURATION"`
 	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
 	Dynamo      dynamoDBFlags  `embed:""`
 	Doors       doorFlags      `embed:""`
@@ -140,8 +141,8 @@ func (c *serveCommand) Validate() error {
 			return errors.New("--target and --bigtable exclude each other: the target is the Bigtable door")
 		case c.DynamoDB == off:
 			return errors.New("--target serves the DynamoDB door, which --dynamodb turns off")
-		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.KeepTables != nil || c.BackupBytes != nil || c.Limits != "" || c.AdminDelay != 0:
-			return errors.New("--target excludes --gc, --gc-interval, --keep-deleted, --keep-deleted-tables, --backup-bytes, --admin-delay and --limits: those are matters of the target")
+		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.KeepTables != nil || c.BackupBytes != nil || c.Limits != "" || c.AdminDelay != 0 || c.Lag != 0:
+			return errors.New("--target excludes --gc, --gc-interval, --keep-deleted, --keep-deleted-tables, --backup-bytes, --admin-delay, --replication-lag and --limits: those are matters of the target")
 		}
 	}
 	if c.KeepDeleted != nil && (*c.KeepDeleted < 0 || *c.KeepDeleted > math.MaxInt64>>20) {
@@ -176,6 +177,9 @@ func (c *serveCommand) Validate() error {
 	}
 	if c.AdminDelay < 0 {
 		return fmt.Errorf("--admin-delay: %v is not a time to wait", c.AdminDelay)
+	}
+	if c.Lag < 0 || c.Lag > emu.MaxReplicationLag {
+		return fmt.Errorf("--replication-lag: %v is not between 0 and %v", c.Lag, emu.MaxReplicationLag)
 	}
 	if c.Grace < 0 {
 		return fmt.Errorf("--grace: %v is not a time to wait", c.Grace)
@@ -323,7 +327,7 @@ func (s *serving) openBigtable(ctx context.Context) (grpc.ClientConnInterface, e
 			return nil, fmt.Errorf("--gc: %w", err)
 		}
 	}
-	o := emu.Options{DB: db, Clock: s.clock, Logger: s.logger, Token: s.token, AdminDelay: c.AdminDelay}
+	o := emu.Options{DB: db, Clock: s.clock, Logger: s.logger, Token: s.token, AdminDelay: c.AdminDelay, ReplicationLag: c.Lag}
 	if c.Limits == limitsOff {
 		o.Limits = emu.NoLimits
 	}
