@@ -52,6 +52,8 @@ const (
 // be called from several goroutines; those that take a testing.TB fail that
 // test, the others the one that Start was given.
 type Env struct {
+	Clusters
+
 	tb     testing.TB
 	config config
 	ctx    context.Context // ends after the test, for work that outlives a call

@@ -172,6 +172,7 @@ func Start(tb testing.TB, opts ...Option) *Env {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	e := &Env{tb: tb, config: c, ctx: ctx, cancel: cancel, faults: &faults{clock: c.clock, seed: c.seed}, swept: c.clock.Now()}
+	e.Clusters = Clusters{e}
 	e.dynamo.env, e.dynamo.faults = e, &faults{clock: c.clock, seed: c.seed}
 	e.store = engine.Options{Dir: c.dir, Now: c.clock.Now, Logger: c.logger, EagerGC: c.gc == GCEager, BackupBytes: c.backupBytes}
 	if c.restarts && c.dir == "" {
