@@ -272,6 +272,9 @@ func (c *changeStream) deliver(changed *partitionState) error {
 			if err := c.sendRecord(r); err != nil {
 				return err
 			}
+			if err := c.churnPartitions(r.Row); err != nil {
+				return err
+			}
 		}
 		if !c.s.now().Before(c.next) {
 			if err := c.sendHeartbeat(); err != nil {

@@ -107,3 +107,22 @@ func (s *Server) changePartitions(ctx context.Context, table string, key []byte,
 		return tx.PutResource(kindPartitions+table, raw)
 	})
 }
+
+// mostPartitions is how many partitions churnPartitions makes of a table.
+const mostPartitions = 16
+
+// churnPartitions splits a partition of the stream's table at a row, or merges two,
+// as often as Options.PartitionChurn says.
+func (c *changeStream) churnPartitions(row []byte) error {
+	if c.s.churn == 0 || c.s.random() >= c.s.churn {
+		return nil
+	}
+	draw := c.s.random()
+	return c.s.changePartitions(c.ctx, c.table.Name, row, func(splits [][]byte, at int, found bool) ([][]byte, error) {
+		if n := len(splits); found || n+1 >= mostPartitions || n > 0 && draw < 0.5 {
+			at = int(draw*2*float64(n)) % n
+			return slices.Delete(splits, at, at+1), nil
+		}
+		return slices.Insert(splits, at, bytes.Clone(row)), nil
+	})
+}

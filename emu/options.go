@@ -63,9 +63,9 @@ type Options struct {
 	Logger *slog.Logger
 	// Limits says whether documented limits are enforced. Default: they are.
 	Limits Limits
-	// Seed starts the random sequence of the row sample filter: with the same
-	// seed the same requests see the same samples. Default: 0, a sequence like
-	// any other.
+	// Seed starts the random sequence of the row sample filter and of PartitionChurn:
+	// with the same seed the same requests see the same samples. Default: 0, a
+	// sequence like any other.
 	Seed uint64
 	// Token is what every RPC on a listener must carry, as the header
 	// `authorization: Bearer TOKEN`; one that does not is answered with
@@ -91,6 +91,10 @@ type Options struct {
 	// too that nobody created. It costs a request about a tenth of a microsecond, and the server at
 	// most 32 MiB. Default: counted are requests to instances that were created.
 	CountLoad bool
+	// PartitionChurn is how probable it is, 0 to 1, that a partition of a table's
+	// change stream is split, or two are merged, after a record that a stream of it
+	// was sent: consumers meet both. Default: 0, partitions change when told.
+	PartitionChurn float64
 	// CloneInProcess copies every message on the channel that Conn returns, as
 	// a wire would. It is for tests that look for a message changed after it was
 	// handed over. Default: messages are shared.
@@ -109,6 +113,9 @@ func (o Options) validate() error {
 	}
 	if o.Limits > NoLimits {
 		return errors.New("emu: Options.Limits is neither StrictLimits nor NoLimits")
+	}
+	if !(o.PartitionChurn >= 0 && o.PartitionChurn <= 1) {
+		return fmt.Errorf("emu: Options.PartitionChurn is %v, want 0 to 1", o.PartitionChurn)
 	}
 	if o.AdminDelay < 0 {
 		return fmt.Errorf("emu: Options.AdminDelay is %v, want 0 or more", o.AdminDelay)

@@ -46,6 +46,7 @@ type Server struct {
 	after func(time.Duration) <-chan time.Time
 
 	anyPartition bool
+	churn        float64 // see churnPartitions
 	// stopping is closed when the server stops: streams without end end.
 	stopping chan struct{}
 	stopOnce sync.Once
@@ -113,6 +114,7 @@ func New(o Options) (*Server, error) {
 
 		adminDelay:   o.AdminDelay,
 		anyPartition: o.AnyPartition,
+		churn:        o.PartitionChurn,
 		stopping:     make(chan struct{}),
 
 		logger: o.Logger,

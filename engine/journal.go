@@ -188,7 +188,7 @@ const flightRoom = 256
 func (j *journal) end(now func() time.Time) (end JournalPosition, restores uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	end = JournalPosition{Number: j.kept, Micros: now().UnixMicro()}
+	end = JournalPosition{Number: j.kept, Micros: max(now().UnixMicro(), j.micros+1)}
 	if j.head < len(j.flight) {
 		end.Micros = j.flight[j.head].micros
 	}

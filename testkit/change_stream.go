@@ -1,5 +1,11 @@
 package testkit
 
+// WithPartitionChurn splits partitions of change streams and merges them while they are
+// read, as the service does when it likes: after each record that a stream is sent, with
+// the probability p, of 0 to 1. Consumers must follow. The choices follow [WithSeed]. Default:
+// 0, partitions change only by [Env.SplitPartition] and [Env.MergePartitions].
+func WithPartitionChurn(p float64) Option { return func(c *config) { c.churn = p } }
+
 // SplitPartition splits the partition of a table's change stream that holds key at
 // key, as the service does when it likes: streams that read it are closed with
 // tokens for both parts. table is the id of a table of the environment's instance,

@@ -1,6 +1,8 @@
 package testkit_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,24 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
+// partitions returns where the partitions of the change stream of table t begin.
+func partitions(t *testing.T, env *testkit.Env) (starts []string) {
+	t.Helper()
+	stream, err := btpb.NewBigtableClient(env.Conn()).GenerateInitialChangeStreamPartitions(t.Context(), &btpb.GenerateInitialChangeStreamPartitionsRequest{
+		TableName: "projects/" + env.Project() + "/instances/" + env.Instance() + "/tables/t",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		resp, err := stream.Recv()
+		if err != nil {
+			return starts
+		}
+		starts = append(starts, string(resp.GetPartition().GetRowRange().GetStartKeyClosed()))
+	}
+}
+
 func TestEnv_SplitPartition(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
@@ -17,26 +37,36 @@ func TestEnv_SplitPartition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	partitions := func() (n int) {
-		stream, err := btpb.NewBigtableClient(env.Conn()).GenerateInitialChangeStreamPartitions(t.Context(), &btpb.GenerateInitialChangeStreamPartitionsRequest{
-			TableName: "projects/" + env.Project() + "/instances/" + env.Instance() + "/tables/t",
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for {
-			if _, err := stream.Recv(); err != nil {
-				return n
-			}
-			n++
-		}
-	}
 	env.SplitPartition("t", []byte("m"))
-	if n := partitions(); n != 2 {
+	if n := len(partitions(t, env)); n != 2 {
 		t.Errorf("%d partitions after a split", n)
 	}
 	env.MergePartitions("t", []byte("m"))
-	if n := partitions(); n != 1 {
+	if n := len(partitions(t, env)); n != 1 {
 		t.Errorf("%d partitions after a merge", n)
+	}
+}
+
+// Partitions are split and merged, by the seed, and no more often than asked for.
+func TestWithPartitionChurn(t *testing.T) {
+	t.Parallel()
+	churned := func(p float64, seed uint64) string {
+		env := testkit.Start(t, testkit.WithPartitionChurn(p), testkit.WithSeed(seed))
+		table := withStream(t, env, "t")
+		for i := range 30 {
+			apply(t, table, fmt.Sprint("row", i+10), setF("1"))
+		}
+		if got := env.Changes(t, "t"); len(got) != 30 {
+			t.Errorf("%d records", len(got))
+		}
+		return fmt.Sprintf("%q", partitions(t, env))
+	}
+	if got := churned(0, 1); got != `[""]` {
+		t.Errorf("without churn the partitions begin at %s", got)
+	}
+	one, two := churned(1, 1), churned(1, 2)
+	// After 30 changes there are 30 bounds if none was a merge.
+	if n := strings.Count(one, "row"); n == 0 || n > 15 || one == two || one != churned(1, 1) {
+		t.Errorf("the partitions begin at %s, and with another seed at %s", one, two)
 	}
 }

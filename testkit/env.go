@@ -370,7 +370,8 @@ func (e *Env) openStore() error {
 	unary, stream := e.interceptors()
 	srv, err := emu.New(emu.Options{
 		DB: db, Clock: c.clock, Logger: c.logger, CloneInProcess: c.clone, Seed: c.seed, StreamWorkers: streamWorkers,
-		AdminDelay: c.adminDelay, CountLoad: c.countLoad, RandomRouting: c.randomRouting, UnaryInterceptor: unary, StreamInterceptor: stream,
+		AdminDelay: c.adminDelay, PartitionChurn: c.churn, CountLoad: c.countLoad, RandomRouting: c.randomRouting,
+		UnaryInterceptor: unary, StreamInterceptor: stream,
 	})
 	if err == nil && c.gc == GCBackground {
 		_, err = db.StartGC(engine.GCSchedule{Interval: gcInterval}) // it ends with db

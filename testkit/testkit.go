@@ -67,6 +67,7 @@ type config struct {
 	iam               *iam.Roles // nil without WithIAM
 	randomRouting     bool
 	restarts          bool       // see Env.restart
+	churn             float64
 }
 
 // GC says when the garbage-collection rules of families are applied.
@@ -88,7 +89,7 @@ const (
 func WithGC(mode GC) Option { return func(c *config) { c.gc = mode } }
 
 // WithSeed seeds the random sequences of the environment: those of
-// [WithProbability] and of the row sample filter. Default: 0, a seed like any
+// [WithProbability], [WithPartitionChurn] and of the row sample filter. Default: 0, a seed like any
 // other: each run of a test sees the same sequences.
 func WithSeed(seed uint64) Option { return func(c *config) { c.seed = seed } }
 

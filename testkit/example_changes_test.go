@@ -1,0 +1,67 @@
+package testkit_test
+
+import (
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+
+	"github.com/tabletop-emu/tabletop/testkit"
+)
+
+// What a program wrote, as consumers of the table's change stream get it.
+func ExampleEnv_Changes() {
+	t := newExampleTB() // in a test: its *testing.T
+	defer t.end()
+	ctx := t.Context()
+	env := testkit.Start(t)
+
+	must(env.BigtableAdmin(t).CreateTableFromConf(ctx, &bigtable.TableConf{
+		TableID: "orders", ChangeStreamRetention: 24 * time.Hour,
+		ColumnFamilies: map[string]bigtable.Family{"o": {}},
+	}))
+	orders := env.Bigtable(t).Open("orders")
+	paid := bigtable.NewMutation()
+	paid.Set("o", "total", 1000, []byte("42"))
+	paid.DeleteCellsInColumn("o", "open")
+	must(orders.Apply(ctx, "customer7#0001", paid))
+	gone := bigtable.NewMutation()
+	gone.DeleteRow()
+	must(orders.Apply(ctx, "customer7#0002", gone))
+
+	for _, c := range env.Changes(t, "orders") {
+		fmt.Println(c)
+	}
+	// Output:
+	// customer7#0001: o:total @1000 = "42"; delete o:open
+	// customer7#0002: delete o
+}
+
+// A consumer under test, and a test that waits for what it wrote.
+func ExampleEnv_ReadChanges() {
+	t := newExampleTB() // in a test: its *testing.T
+	defer t.end()
+	ctx := t.Context()
+	// Partitions are split and merged while they are read: consumers must follow.
+	env := testkit.Start(t, testkit.WithPartitionChurn(0.1))
+
+	must(env.BigtableAdmin(t).CreateTableFromConf(ctx, &bigtable.TableConf{
+		TableID: "orders", ChangeStreamRetention: 24 * time.Hour,
+		ColumnFamilies: map[string]bigtable.Family{"o": {}},
+	}))
+	orders, changes := env.Bigtable(t).Open("orders"), env.ReadChanges(t, "orders")
+	done := make(chan struct{})
+	go func() { // the program that is tested
+		defer close(done)
+		paid := bigtable.NewMutation()
+		paid.Set("o", "state", 1000, []byte("paid"))
+		must(orders.Apply(ctx, "customer7#0001", paid))
+	}()
+
+	fmt.Println(changes.Next()) // waits
+	<-done
+	fmt.Println(len(changes.Rest()))
+	// Output:
+	// customer7#0001: o:state @1000 = "paid"
+	// 0
+}
