@@ -9,6 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade"
@@ -32,6 +35,22 @@ var (
 	_ http.Handler      = (*dynamoDBDoor)(nil)
 	_ http.RoundTripper = (*dynamoDBDoor)(nil)
 )
+
+// clientConfig is that of the clients of the server: they call it in this process, and
+// try again without delay.
+func (d *dynamoDBDoor) clientConfig() aws.Config {
+	return aws.Config{
+		Region:       "us-east-1",
+		BaseEndpoint: aws.String("http://tabletop.invalid"), // the transport looks at no host
+		Credentials:  credentials.NewStaticCredentialsProvider("tabletop", "tabletop", ""),
+		HTTPClient:   &http.Client{Transport: d},
+		Retryer: func() aws.Retryer {
+			return retry.NewStandard(func(o *retry.StandardOptions) {
+				o.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) { return 0, nil })
+			})
+		},
+	}
+}
 
 // open starts the server if it is not there.
 func (d *dynamoDBDoor) open() error {

@@ -11,9 +11,6 @@ import (
 	"time"
 
 	"cloud.google.com/go/bigtable"
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
@@ -154,15 +151,7 @@ func (e *Env) DynamoDB(tb testing.TB) *dynamodb.Client {
 	if err := e.dynamo.open(); err != nil {
 		tb.Fatalf("testkit: DynamoDB server: %v", err)
 	}
-	return dynamodb.New(dynamodb.Options{
-		Region:       "us-east-1",
-		BaseEndpoint: aws.String("http://tabletop.invalid"), // the transport looks at no host
-		Credentials:  credentials.NewStaticCredentialsProvider("tabletop", "tabletop", ""),
-		HTTPClient:   &http.Client{Transport: &e.dynamo},
-		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
-			o.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) { return 0, nil })
-		}),
-	})
+	return dynamodb.NewFromConfig(e.dynamo.clientConfig())
 }
 
 // DynamoDBURL returns the loopback URL of the DynamoDB server, for clients

@@ -1,13 +1,9 @@
 package testkit
 
 import (
-	"net/http"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
@@ -20,15 +16,7 @@ func (e *Env) DynamoDBStreams(tb testing.TB) *dynamodbstreams.Client {
 	if err := e.dynamo.open(); err != nil {
 		tb.Fatalf("testkit: DynamoDB server: %v", err)
 	}
-	return dynamodbstreams.New(dynamodbstreams.Options{
-		Region:       "us-east-1",
-		BaseEndpoint: aws.String("http://tabletop.invalid"), // the transport looks at no host
-		Credentials:  credentials.NewStaticCredentialsProvider("tabletop", "tabletop", ""),
-		HTTPClient:   &http.Client{Transport: &e.dynamo},
-		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
-			o.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) { return 0, nil })
-		}),
-	})
+	return dynamodbstreams.NewFromConfig(e.dynamo.clientConfig())
 }
 
 // StreamRecords returns all records so far of the latest stream of a table, those of one
