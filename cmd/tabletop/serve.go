@@ -98,6 +98,7 @@ type serveCommand struct {
 	BackupBytes *int64         `name:"backup-bytes" help:"How many MiB backups may take together; one that would take more is refused. Default: 4096 in memory, any with --data." placeholder:"MIB"`
 	AdminDelay  time.Duration  `name:"admin-delay" help:"How long operations of Bigtable's administration are under way, and what they make CREATING. Default: no time." placeholder:"DURATION"`
 	Lag         time.Duration  `name:"replication-lag" help:"How long what a cluster takes is on its way to the others of its instance: consistency tokens and change streams follow. Default: no time." placeholder:"DURATION"`
+	Churn       float64        `name:"partition-churn" help:"How probable it is, 0 to 1, that partitions of a Bigtable change stream are split or merged after a record of it was read. Default: 0, they never change." placeholder:"P"`
 	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
 	Dynamo      dynamoDBFlags  `embed:""`
 	Doors       doorFlags      `embed:""`
@@ -141,8 +142,8 @@ func (c *serveCommand) Validate() error {
 			return errors.New("--target and --bigtable exclude each other: the target is the Bigtable door")
 		case c.DynamoDB == off:
 			return errors.New("--target serves the DynamoDB door, which --dynamodb turns off")
-		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.KeepTables != nil || c.BackupBytes != nil || c.Limits != "" || c.AdminDelay != 0 || c.Lag != 0:
-			return errors.New("--target excludes --gc, --gc-interval, --keep-deleted, --keep-deleted-tables, --backup-bytes, --admin-delay, --replication-lag and --limits: those are matters of the target")
+		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.KeepTables != nil || c.BackupBytes != nil || c.Limits != "" || c.AdminDelay != 0 || c.Lag != 0 || c.Churn != 0:
+			return errors.New("--target excludes --gc, --gc-interval, --keep-deleted, --keep-deleted-tables, --backup-bytes, --admin-delay, --replication-lag, --partition-churn and --limits: those are matters of the target")
 		}
 	}
 	if c.KeepDeleted != nil && (*c.KeepDeleted < 0 || *c.KeepDeleted > math.MaxInt64>>20) {
@@ -153,6 +154,9 @@ func (c *serveCommand) Validate() error {
 	}
 	if c.BackupBytes != nil && (*c.BackupBytes < 0 || *c.BackupBytes > math.MaxInt64>>20) {
 		return fmt.Errorf("--backup-bytes: %d is not a number of MiB", *c.BackupBytes)
+	}
+	if !(c.Churn >= 0 && c.Churn <= 1) {
+		return fmt.Errorf("--partition-churn: %v is not a probability, 0 to 1", c.Churn)
 	}
 	if c.Bigtable == off && c.DynamoDB == off {
 		return errors.New("--bigtable and --dynamodb are both off: nothing to serve")
@@ -327,7 +331,7 @@ func (s *serving) openBigtable(ctx context.Context) (grpc.ClientConnInterface, e
 			return nil, fmt.Errorf("--gc: %w", err)
 		}
 	}
-	o := emu.Options{DB: db, Clock: s.clock, Logger: s.logger, Token: s.token, AdminDelay: c.AdminDelay, ReplicationLag: c.Lag}
+	o := emu.Options{DB: db, Clock: s.clock, Logger: s.logger, Token: s.token, AdminDelay: c.AdminDelay, ReplicationLag: c.Lag, PartitionChurn: c.Churn}
 	if c.Limits == limitsOff {
 		o.Limits = emu.NoLimits
 	}
