@@ -103,6 +103,11 @@ conformance-js: build ## the AWS SDK for JavaScript against a running server
 	npm --prefix conformance/js ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	node conformance/js/run.mjs bin/tabletop
 
+.PHONY: conformance-java
+conformance-java: build ## the Java client's change-stream reader against a running server (needs a JDK, 17 or later, and Maven)
+	mvn -q -B -f conformance/java/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-classpath
+	java -Dslf4j.internal.verbosity=ERROR -cp "$$(cat bin/java-classpath)" conformance/java/Changes.java bin/tabletop
+
 .PHONY: conformance-suites
 conformance-suites: build ## public DynamoDB suites, fetched; or of a checkout: NUBO=dir ONETABLE=dir
 	node conformance/dynamodb-suites/run.mjs bin/tabletop $(if $(NUBO),--nubo $(NUBO)) $(if $(ONETABLE),--onetable $(ONETABLE))
