@@ -2,18 +2,25 @@ package emu
 
 import (
 	"fmt"
+	"maps"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/changes"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 func (e *env) wantChanges(want ...string) []*changeRecord {
@@ -157,6 +164,60 @@ func TestTrap105_DropRowRange(t *testing.T) {
 	}
 	if got := textsOf(e.until()[4:]); got != "p1 delete a delete b\np2 delete a delete b\np3 delete a delete b\n" {
 		t.Error(got)
+	}
+}
+
+// While writers run: what the last record of a row says is what is left of it.
+func TestTrap105_DropRowRangeWhileWritersRun(t *testing.T) {
+	t.Parallel()
+	e := newStream(t, "a")
+	const writers, writes, rows = 4, 100, 5
+	for i := range rows {
+		e.mustMutate(fmt.Sprintf("p%d", i), set("a", "q", 1000, "first"))
+	}
+	var working sync.WaitGroup
+	for w := range writers {
+		working.Go(func() {
+			for i := range writes {
+				if err := e.mutate(fmt.Sprintf("p%d", (i+w)%rows), set("a", "q", 1000, fmt.Sprintf("%d of %d", i, w))); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		working.Wait()
+	}()
+	for running := true; running; {
+		if _, err := e.admin.DropRowRange(e.ctx(), &btapb.DropRowRangeRequest{Name: testTable, Target: &btapb.DropRowRangeRequest_RowKeyPrefix{RowKeyPrefix: []byte("p")}}); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+	}
+	left, dropped := map[string]string{}, 0
+	for _, r := range e.until() {
+		if set := r.muts[0].GetSetCell(); set != nil {
+			left[r.row] = string(set.GetValue())
+		} else {
+			delete(left, r.row)
+			dropped++
+		}
+	}
+	var want []string
+	for _, row := range slices.Sorted(maps.Keys(left)) {
+		want = append(want, row+" a:q@1000="+left[row])
+	}
+	if got := e.cells(nil); !slices.Equal(got, want) {
+		t.Errorf("the table holds %q, its last records %q", got, want)
+	}
+	if dropped < rows {
+		t.Errorf("%d rows were dropped", dropped)
 	}
 }
 
@@ -418,6 +479,33 @@ func TestTrap121_WhatCannotBeRead(t *testing.T) {
 	e := newTable(t, "a")
 	e.changes(&btpb.ReadChangeStreamRequest{}).wantError("FailedPrecondition", "InvalidArgument")
 	e.changes(&btpb.ReadChangeStreamRequest{TableName: testTable + "x"}).wantError("NotFound")
+	// A stream is read through a profile of a single cluster, which the implicit
+	// instance has.
+	e.setRetention(24 * time.Hour)
+	for id, profile := range map[string]*btapb.AppProfile{
+		"one": singleCluster(implicitCluster, false), "multi": anyCluster(),
+		"boost": dataBoost(singleCluster(implicitCluster, false), btapb.AppProfile_DataBoostIsolationReadOnly_HOST_PAYS),
+	} {
+		if err := e.createAppProfile(testInstance, id, profile); err != nil {
+			t.Fatal(err)
+		}
+		req := &btpb.ReadChangeStreamRequest{AppProfileId: id, Partition: partition("", ""), StartFrom: fromTime(start)}
+		partitions, err := e.data.GenerateInitialChangeStreamPartitions(e.ctx(), &btpb.GenerateInitialChangeStreamPartitionsRequest{TableName: testTable, AppProfileId: id})
+		if err == nil {
+			_, err = partitions.Recv()
+		}
+		if id == "one" {
+			e.mustMutate("r", set("a", "q", 1000, "v"))
+			if got := textsOf(e.changes(req).take(1)); err != nil || got != "r set a:q@1000=v\n" {
+				t.Errorf("%v, %s", err, got)
+			}
+			continue
+		}
+		if c := status.Code(err); c != codes.FailedPrecondition && c != codes.InvalidArgument {
+			t.Errorf("partitions through %s: %v", id, err)
+		}
+		e.changes(req).wantError("FailedPrecondition", "InvalidArgument")
+	}
 }
 
 func TestTrap122_InitialPartitions(t *testing.T) {
@@ -556,6 +644,72 @@ func TestReadChangeStream_GracefulStop(t *testing.T) {
 	r.take(1)
 	e.srv.GracefulStop()
 	r.wantError("Unavailable")
+}
+
+// TestTrap123_SlowReader: what is behind a reader that does not read is in the store
+// and not in memory, and the goroutine of one that goes away ends. It is not parallel:
+// memory is counted in the whole process.
+func TestTrap123_SlowReader(t *testing.T) { //nolint:paralleltest // see above
+	if race.Enabled {
+		t.Skip("the race detector allocates too")
+	}
+	const records, most = 4_000, 6 << 20 // 40 MB, and what flow control and a batch of the journal let be ahead
+	ended := make(chan struct{}, 1)
+	e := newEnvWith(t, Options{StreamInterceptor: func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		err := handler(srv, ss)
+		if strings.HasSuffix(info.FullMethod, "/ReadChangeStream") {
+			ended <- struct{}{}
+		}
+		return err
+	}}, engine.Options{Dir: t.TempDir(), NoSync: true})
+	e.createTable("t", "a")
+	e.setRetention(24 * time.Hour)
+	value := big(10_000)
+	for i := range records {
+		e.mustMutate(fmt.Sprint(i%10), set("a", "q", 1000, value))
+	}
+	e.data = btpb.NewBigtableClient(e.dial())
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	r := e.changes(&btpb.ReadChangeStreamRequest{Partition: partition("", ""), StartFrom: fromTime(start)})
+	for i := range 20 {
+		r.take(1)
+		if held := heap() - before; held > most {
+			t.Errorf("after %d of %d records %d KiB are held", i+1, records, held>>10)
+		}
+	}
+	r.cancel()
+	<-ended
+}
+
+func TestTrap124_Restore(t *testing.T) {
+	t.Parallel()
+	e := newStream(t, "a")
+	e.mustMutate("r", set("a", "q", 1000, "1"))
+	before := e.until()[0].token
+	snapshot, err := e.db.Snapshot(e.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.mustMutate("r", set("a", "q", 1000, "2"))
+	after := e.until()[1].token
+	r := e.changes(&btpb.ReadChangeStreamRequest{Partition: partition("", ""), StartFrom: fromTime(start)})
+	r.take(2)
+	if err := e.db.Restore(e.ctx(), snapshot); err != nil {
+		t.Fatal(err)
+	}
+	r.wantError("Unavailable")
+	e.mustMutate("r", set("a", "q", 1000, "3"))
+	e.changes(&btpb.ReadChangeStreamRequest{Partition: partition("", ""), StartFrom: fromToken("", "", after)}).wantError("InvalidArgument")
+	got := e.changes(&btpb.ReadChangeStreamRequest{Partition: partition("", ""), StartFrom: fromToken("", "", before)}).take(1)
+	if textsOf(got) != "r set a:q@1000=3\n" {
+		t.Error(textsOf(got))
+	}
 }
 
 // TestTrap70_TokensSurviveARestart; what a split's tokens cover is trap 111, and

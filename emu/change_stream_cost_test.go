@@ -1,0 +1,160 @@
+package emu
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tabletop-emu/tabletop/internal/race"
+)
+
+// waitingClock counts how often somebody waits, which a change stream does once each
+// time that it was woken and has found nothing more.
+type waitingClock struct {
+	Clock
+	waits atomic.Int64
+	asked chan struct{} // is sent a value at each
+}
+
+func (c *waitingClock) At(t time.Time) (reached <-chan struct{}, stop func()) {
+	reached, stop = c.Clock.At(t)
+	c.waits.Add(1)
+	c.asked <- struct{}{}
+	return reached, stop
+}
+
+// splitStream makes a table t with a change stream of n partitions, of rows that begin
+// with 0000, 0001, ..., and returns these.
+func splitStream(t *testing.T, e *env, n int) []*btpb.StreamPartition {
+	t.Helper()
+	req := &btapb.CreateTableRequest{Parent: testInstance, TableId: "t", Table: &btapb.Table{
+		ColumnFamilies:     map[string]*btapb.ColumnFamily{"a": {}},
+		ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(24 * time.Hour)},
+	}}
+	var out []*btpb.StreamPartition
+	key := func(i int) string {
+		if i == 0 || i == n {
+			return ""
+		}
+		return fmt.Sprintf("%04d", i)
+	}
+	for i := range n {
+		if i > 0 {
+			req.InitialSplits = append(req.InitialSplits, &btapb.CreateTableRequest_Split{Key: []byte(key(i))})
+		}
+		out = append(out, partition(key(i), key(i+1)))
+	}
+	if _, err := e.admin.CreateTable(e.ctx(), req); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestMemoryOfIdleStreams: a thousand streams that wait hold less than 32 KB each,
+// client and server, run only when their heartbeat is due, and are woken by writes to
+// their own partition. It is not parallel: memory is counted in the whole process.
+func TestMemoryOfIdleStreams(t *testing.T) { //nolint:paralleltest // see above
+	const streams, most = 1000, 32 << 10
+	e := newEnv(t)
+	clock := &waitingClock{Clock: e.clock, asked: make(chan struct{}, 2*streams)}
+	e.srv.clock = clock
+	partitions := splitStream(t, e, streams)
+	e.createTable("other", "a")
+	used := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc + m.StackInuse)
+	}
+	wire := btpb.NewBigtableClient(e.dial())
+	if _, err := wire.ReadModifyWriteRow(e.ctx(), &btpb.ReadModifyWriteRowRequest{}); err == nil { // connects
+		t.Error("an empty request was served")
+	}
+	before := used()
+	ctx, cancel := context.WithCancel(e.ctx())
+	defer cancel()
+	open := make([]btpb.Bigtable_ReadChangeStreamClient, streams)
+	for i, p := range partitions {
+		var err error
+		open[i], err = wire.ReadChangeStream(ctx, &btpb.ReadChangeStreamRequest{TableName: testTable, Partition: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range streams {
+		<-clock.asked
+	}
+	if each := (used() - before) / streams; each > most && !race.Enabled {
+		t.Errorf("an idle stream holds %d bytes, at most %d are wanted", each, most)
+	} else {
+		t.Logf("an idle stream holds %d bytes", each)
+	}
+
+	// Writes to other tables, and to one partition.
+	for range 100 {
+		if _, err := e.data.MutateRow(ctx, &btpb.MutateRowRequest{TableName: testInstance + "/tables/other", RowKey: []byte("0007"), Mutations: []*btpb.Mutation{set("a", "q", 1000, "v")}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.mustMutate("0007", set("a", "q", 1000, "v"))
+	if resp, err := open[7].Recv(); err != nil || string(resp.GetDataChange().GetRowKey()) != "0007" {
+		t.Errorf("%v, %v", resp, err)
+	}
+	<-clock.asked
+	if n := clock.waits.Load(); n != streams+1 {
+		t.Errorf("%d streams have waited %d times, one of which was woken", streams, n)
+	}
+
+	// A heartbeat each.
+	e.clock.Advance(defaultHeartbeat)
+	for _, s := range open {
+		if resp, err := s.Recv(); err != nil || resp.GetHeartbeat() == nil {
+			t.Fatalf("%v, %v", resp, err)
+		}
+	}
+	for range streams {
+		<-clock.asked
+	}
+	if n := clock.waits.Load(); n != 2*streams+1 {
+		t.Errorf("after a heartbeat each, %d streams have waited %d times", streams, n)
+	}
+}
+
+// A stream that is busy is woken once for any number of writes.
+func TestCostOfWakes(t *testing.T) {
+	t.Parallel()
+	const writes = 100
+	e := newEnv(t)
+	partitions := splitStream(t, e, 2)
+	clock := &waitingClock{Clock: e.clock, asked: make(chan struct{})} // who waits is held
+	e.srv.clock = clock
+	e.data = btpb.NewBigtableClient(e.dial())
+	r := e.changes(&btpb.ReadChangeStreamRequest{Partition: partitions[1]})
+	write := func() { e.mustMutate("0001", set("a", "q", 1000, "v")) }
+	for clock.waits.Load() == 0 {
+		runtime.Gosched()
+	}
+	for range writes {
+		write()
+	}
+	<-clock.asked
+	r.take(writes)
+	<-clock.asked
+	// A wake that is left over would come before one of these.
+	for range writes {
+		write()
+		r.take(1)
+		<-clock.asked
+	}
+	r.cancel()
+	if n := clock.waits.Load(); n > 2+writes {
+		t.Errorf("%d writes while it was busy, and %d one by one, have woken the stream %d times", writes, writes, n-1)
+	}
+}
