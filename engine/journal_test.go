@@ -679,3 +679,39 @@ func FuzzJournalRecord(f *testing.F) {
 		_, _ = decodeRecord(1, value) // it does not panic
 	})
 }
+
+// What has no journal takes no number and writes no record, whatever is done to it, also
+// beside a table that has one.
+func TestJournal_NoneCostsNothing(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, Options{})
+	createTest(t, d, "f", "g")
+	setJournal(t, d, JournalStream, time.Hour)
+	other := Table{Name: "other", Families: []Family{{Name: "f", GC: GCRule{Kind: MaxVersions, Versions: 1}}, {Name: "g"}}}
+	if _, err := createTable(t.Context(), d, other); err != nil {
+		t.Fatal(err)
+	}
+	before := d.journal.number
+	row := []byte("r")
+	muts := []Mutation{set("f", "q", 1000, "1"), set("f", "q", 2000, "2"), set("g", "q", ServerTimestamp, "v"), {Kind: DeleteFromFamily, Family: "g"}}
+	err := d.Mutate(t.Context(), "other", row, muts)
+	err = errors.Join(err, errors.Join(d.UpdateRows(t.Context(), "other", [][]byte{row, []byte("s")}, func(_ int, tx *RowTx) error { return tx.Mutate(muts) })...))
+	_, addErr := d.ReadModifyWrite(t.Context(), "other", row, []RuleReadModifyWrite{{Family: "f", Qualifier: []byte("n"), Append: []byte("x")}})
+	_, gcErr := d.RunGC(t.Context())
+	if err := errors.Join(err, addErr, gcErr, d.DropRows(t.Context(), "other", Span{Start: row})); err != nil {
+		t.Fatal(err)
+	}
+	if n := d.journal.number; n != before {
+		t.Errorf("%d numbers were taken", n-before)
+	}
+	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceJournal}, UpperBound: []byte{spaceJournal + 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for valid := it.First(); valid; valid = it.Next() {
+		t.Errorf("key %x", it.Key())
+	}
+	if err := it.Close(); err != nil {
+		t.Error(err)
+	}
+}
