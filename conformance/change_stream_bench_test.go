@@ -117,6 +117,9 @@ func BenchmarkChangeStream(b *testing.B) {
 				}
 			}
 		}
+		if records < 4*rounds*writes {
+			b.Fatalf("%d records were read of %d, four times", records, rounds*writes)
+		}
 		b.ReportMetric(float64(records)/(p.cpu(b)-before).Seconds(), "records/s-cpu")
 	}
 	b.ReportMetric(0, "ns/op")

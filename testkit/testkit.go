@@ -23,7 +23,8 @@
 // take long, arrive twice or break off ([Env.Fail], [Env.Latency],
 // [Env.Duplicate], [Env.CutReadRows]), scripted or at random with a seed. The
 // whole store can be saved and restored ([Env.Snapshot], [Env.Restore]),
-// shown ([Env.Dump], [Env.DumpAll]) and checked ([Env.CheckRow]).
+// shown ([Env.Dump], [Env.DumpAll]) and checked ([Env.CheckRow]). What was changed
+// is read from the streams of either door ([Env.Changes], [Env.StreamRecords]).
 //
 // What it does not do: nothing here is for production. The package imports
 // testing and two SDKs; the binary and the other packages of this module do
