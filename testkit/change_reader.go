@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -50,6 +51,7 @@ type ChangeReader struct {
 // environment's instance, for the test tb. It begins with the first record that is
 // kept; see [Env.Changes] for what it returns.
 func (e *Env) ReadChanges(tb testing.TB, table string, opts ...ChangesOption) *ChangeReader {
+	tb.Helper()
 	r := &ChangeReader{env: e, tb: tb, table: table}
 	for _, o := range opts {
 		o(r)
@@ -113,13 +115,9 @@ func (r *ChangeReader) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	at, err := r.env.db.JournalEnd(r.env.tableName(r.table), engine.JournalStream)
+	until, err := r.present(ctx)
 	if err != nil {
 		return err
-	}
-	until := at.Latest // all that was begun, as long as something is under way
-	if until == at.Micros {
-		until--
 	}
 	if until < from.UnixMicro() {
 		return nil
@@ -132,6 +130,29 @@ func (r *ChangeReader) fill(ctx context.Context) error {
 	r.read = append(r.read, got...)
 	r.since = time.UnixMicro(until + 1)
 	return nil
+}
+
+// present returns a commit time that no write is later than which was acknowledged by
+// now. All writes up to it are done, so that a stream until then ends at once.
+func (r *ChangeReader) present(ctx context.Context) (micros int64, err error) {
+	for first := true; err == nil; first = false {
+		at, endErr := r.env.db.JournalEnd(r.env.tableName(r.table), engine.JournalStream)
+		if endErr != nil {
+			return 0, endErr
+		}
+		if first {
+			micros = at.Latest
+			if micros == at.Micros { // nothing is under way
+				micros--
+			}
+		}
+		if at.Micros > micros {
+			return micros, nil
+		}
+		runtime.Gosched() // a commit is under way
+		err = ctx.Err()
+	}
+	return 0, err
 }
 
 // changePiece is a part of the keys, and how far it was read.

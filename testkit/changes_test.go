@@ -2,6 +2,7 @@ package testkit_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -164,34 +165,41 @@ func TestEnv_ReadChanges(t *testing.T) {
 	}
 }
 
-// With a clock that runs nothing that was acknowledged is missing either, also while
-// others write.
+// Nothing that was acknowledged is missing while others write, whether the clock runs or
+// stands still.
 func TestEnv_Changes_WhileWritersRun(t *testing.T) {
 	t.Parallel()
-	env := testkit.Start(t, testkit.WithPartitionChurn(0.05))
-	table := withStream(t, env, "t")
-	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-				apply(t, table, fmt.Sprint("other", i%7), setF("x"))
+	for name, option := range map[string]testkit.Option{
+		"the clock runs": testkit.WithDir(t.TempDir()), "the clock stands still": testkit.WithFrozenClock(changesBegan),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := testkit.Start(t, option, testkit.WithPartitionChurn(0.05))
+			table := withStream(t, env, "t")
+			stop, done := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(done)
+				for i := 0; ; i++ {
+					select {
+					case <-stop:
+						return
+					default:
+						apply(t, table, fmt.Sprint("other", i%7), setF("x"))
+					}
+				}
+			}()
+			reader := env.ReadChanges(t, "t")
+			for i := range 30 {
+				want := fmt.Sprint(i)
+				apply(t, table, "mine", setF(want))
+				if !slices.ContainsFunc(reader.Rest(), func(c testkit.Change) bool { return c.Row == "mine" && string(c.Entries[0].Value) == want }) {
+					t.Errorf("write %d was acknowledged and is not there", i)
+				}
 			}
-		}
-	}()
-	reader := env.ReadChanges(t, "t")
-	for i := range 30 {
-		want := fmt.Sprint(i)
-		apply(t, table, "mine", setF(want))
-		if !slices.ContainsFunc(reader.Rest(), func(c testkit.Change) bool { return c.Row == "mine" && string(c.Entries[0].Value) == want }) {
-			t.Errorf("write %d was acknowledged and is not there", i)
-		}
+			close(stop)
+			<-done
+		})
 	}
-	close(stop)
-	<-done
 }
 
 func TestEnv_Changes_Bookkeeping(t *testing.T) {
@@ -330,74 +338,83 @@ func replay(tb testing.TB, to *bigtable.Table, changes []testkit.Change) {
 // and a store that is closed and opened again.
 func TestEnv_Changes_Replay(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		dir, ended := t.TempDir(), false
-		var tb *fakeTB
-		var env *testkit.Env
-		var table *bigtable.Table
-		end := func() {
-			if tb.end(); tb.failed != "" {
-				ended = true
-				rt.Fatal(tb.failed)
-			}
+	for seed := range uint64(8) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			testReplay(t, seed)
+		})
+	}
+}
+
+func testReplay(t *testing.T, seed uint64) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 0))
+	dir, ended := t.TempDir(), false
+	var tb *fakeTB
+	var env *testkit.Env
+	var table *bigtable.Table
+	end := func() {
+		if tb.end(); tb.failed != "" {
+			ended = true
+			t.Fatal(tb.failed)
 		}
-		now := changesBegan
-		reopen := func() {
-			if env != nil {
-				now = env.Now()
-				end()
-			}
-			tb = newExampleTB()
-			env = testkit.Start(tb, testkit.WithFrozenClock(now), testkit.WithDir(dir), testkit.WithPartitionChurn(0.2))
+	}
+	now := changesBegan
+	reopen := func() {
+		if env != nil {
+			now = env.Now()
+			end()
 		}
-		reopen()
-		defer func() {
-			if !ended {
-				end()
-			}
-		}()
-		table = withStream(tb, env, "t", "b")
-		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-			row := rapid.StringMatching("[a-c][ab]?").Draw(rt, "row")
-			at := bigtable.Timestamp(rapid.IntRange(1, 4).Draw(rt, "at") * 1000)
-			switch rapid.IntRange(0, 9).Draw(rt, "step") {
-			case 0, 1, 2:
-				apply(tb, table, row, func(m *bigtable.Mutation) {
-					m.Set("f", "q", bigtable.ServerTime, []byte(row))
-					m.Set("g", "q", at, []byte("a"))
-					m.Set("g", "q", at+5000, []byte("b"))
-					m.AddIntToCell("s", "n", at, int64(at))
-				})
-			case 3:
-				apply(tb, table, row, func(m *bigtable.Mutation) {
-					m.Set("f", "p", at, []byte("x"))
-					m.DeleteTimestampRange("g", "q", at, at+3000)
-					m.DeleteCellsInColumn("f", "q")
-				})
-			case 4:
-				apply(tb, table, row, func(m *bigtable.Mutation) { m.DeleteRow() })
-			case 5:
-				m := bigtable.NewReadModifyWrite()
-				m.AppendValue("f", "q", []byte("+"))
-				if _, err := table.ApplyReadModifyWrite(tb.Context(), row, m); err != nil {
-					rt.Fatal(err)
-				}
-			case 6:
-				env.RunGC()
-			case 7:
-				if err := env.BigtableAdmin(tb).DropRowRange(tb.Context(), "t", row); err != nil {
-					rt.Fatal(err)
-				}
-			case 8:
-				env.Advance(time.Second)
-			case 9:
-				reopen()
-				table = env.Bigtable(tb).Open("t")
-			}
+		tb = newExampleTB()
+		env = testkit.Start(tb, testkit.WithFrozenClock(now), testkit.WithDir(dir), testkit.WithPartitionChurn(0.2))
+	}
+	reopen()
+	defer func() {
+		if !ended {
+			end()
 		}
-		replay(tb, withStream(tb, env, "again"), env.Changes(tb, "t"))
-		if want, got := env.Dump("t"), env.Dump("again"); got != want {
-			rt.Fatalf("the records make\n%sof\n%s%s", got, want, changeTexts(env.Changes(tb, "t")))
+	}()
+	table = withStream(tb, env, "t", "b")
+	for range 100 {
+		row := []string{"a", "aa", "ab", "b", "ba", "bb", "c"}[rng.IntN(7)]
+		at := bigtable.Timestamp(rng.IntN(4)+1) * 1000
+		switch rng.IntN(10) {
+		case 0, 1, 2:
+			apply(tb, table, row, func(m *bigtable.Mutation) {
+				m.Set("f", "q", bigtable.ServerTime, []byte(row))
+				m.Set("g", "q", at, []byte("a"))
+				m.Set("g", "q", at+5000, []byte("b"))
+				m.AddIntToCell("s", "n", at, int64(at))
+			})
+		case 3:
+			apply(tb, table, row, func(m *bigtable.Mutation) {
+				m.Set("f", "p", at, []byte("x"))
+				m.DeleteTimestampRange("g", "q", at, at+3000)
+				m.DeleteCellsInColumn("f", "q")
+			})
+		case 4:
+			apply(tb, table, row, func(m *bigtable.Mutation) { m.DeleteRow() })
+		case 5:
+			m := bigtable.NewReadModifyWrite()
+			m.AppendValue("f", "q", []byte("+"))
+			if _, err := table.ApplyReadModifyWrite(tb.Context(), row, m); err != nil {
+				t.Fatal(err)
+			}
+		case 6:
+			env.RunGC()
+		case 7:
+			if err := env.BigtableAdmin(tb).DropRowRange(tb.Context(), "t", row); err != nil {
+				t.Fatal(err)
+			}
+		case 8:
+			env.Advance(time.Second)
+		case 9:
+			reopen()
+			table = env.Bigtable(tb).Open("t")
 		}
-	})
+	}
+	replay(tb, withStream(tb, env, "again"), env.Changes(tb, "t"))
+	if want, got := env.Dump("t"), env.Dump("again"); got != want {
+		t.Fatalf("the records make\n%sof\n%s%s", got, want, changeTexts(env.Changes(tb, "t")))
+	}
 }

@@ -33,6 +33,7 @@ import com.google.cloud.bigtable.data.v2.models.Range.ByteStringRange;
 import com.google.cloud.bigtable.data.v2.models.ReadChangeStreamQuery;
 import com.google.cloud.bigtable.data.v2.models.RowMutation;
 import com.google.cloud.bigtable.data.v2.models.SetCell;
+import com.google.cloud.bigtable.data.v2.models.TableId;
 import com.google.protobuf.ByteString;
 import java.net.URI;
 import java.nio.file.Files;
@@ -193,7 +194,7 @@ public class Changes {
   static void write(BigtableDataClient client, String row) {
     int n = numbers.computeIfAbsent(row, r -> new AtomicInteger()).incrementAndGet();
     try {
-      client.mutateRow(RowMutation.create(TABLE, row).setCell("f", "n", String.valueOf(n)).deleteCells("f", "old"));
+      client.mutateRow(RowMutation.create(TableId.of(TABLE), row).setCell("f", "n", String.valueOf(n)).deleteCells("f", "old"));
       acknowledged.add(row + "/" + n);
     } catch (RuntimeException e) {
       // There may be a record.
@@ -203,10 +204,10 @@ public class Changes {
   // forms writes records of the forms that the client knows.
   static void forms(BigtableDataClient client) throws Exception {
     long now = Instant.now().getEpochSecond() * 1_000_000;
-    client.mutateRow(RowMutation.create(TABLE, "x-large").setCell("f", "before", "b").setCell("f", "large", "v".repeat(LARGE)).setCell("f", "after", "a"));
-    client.mutateRow(RowMutation.create(TABLE, "x-sum").addToCell("s", "n", now, 5).addToCell("s", "n", now, 7));
-    client.mutateRow(RowMutation.create(TABLE, "x-gone").deleteRow());
-    client.mutateRow(RowMutation.create(TABLE, "x-garbage").setCell("g", "q", now, "new").setCell("g", "q", now - 1000, "old"));
+    client.mutateRow(RowMutation.create(TableId.of(TABLE), "x-large").setCell("f", "before", "b").setCell("f", "large", "v".repeat(LARGE)).setCell("f", "after", "a"));
+    client.mutateRow(RowMutation.create(TableId.of(TABLE), "x-sum").addToCell("s", "n", now, 5).addToCell("s", "n", now, 7));
+    client.mutateRow(RowMutation.create(TableId.of(TABLE), "x-gone").deleteRow());
+    client.mutateRow(RowMutation.create(TableId.of(TABLE), "x-garbage").setCell("g", "q", now, "new").setCell("g", "q", now - 1000, "old"));
     for (String form : List.of("x-large 3", "x-sum 2", "x-gone 3", "x-garbage 2", "x-garbage gc 1")) {
       await("the record " + form, () -> forms.contains(form));
     }
