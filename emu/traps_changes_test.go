@@ -3,6 +3,7 @@ package emu
 import (
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -610,6 +611,16 @@ func TestTrap115_LowWatermark(t *testing.T) {
 		}
 		if i%5 == 0 {
 			e.clock.Advance(time.Second)
+		}
+	}
+}
+
+func TestOptions_PartitionChurn(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for _, p := range []float64{-0.1, 1.1, math.NaN()} {
+		if _, err := New(Options{DB: e.db, PartitionChurn: p}); err == nil {
+			t.Errorf("a probability of %v is taken", p)
 		}
 	}
 }
