@@ -67,7 +67,7 @@ type config struct {
 	countLoad         bool
 	iam               *iam.Roles // nil without WithIAM
 	randomRouting     bool
-	restarts          bool       // see Env.restart
+	restarts          bool // see Env.restart
 	churn             float64
 }
 
