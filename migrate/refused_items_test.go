@@ -96,3 +96,41 @@ func TestFaultM11_AllThatIsRefused(t *testing.T) {
 	_, err = Load(t.Context(), newBigtableServer(t), open(t, refusedItems), LoadOptions{Common: o})
 	WantDamage(t, err, source.MappingRefused, "items.jsonl:2: ")
 }
+
+// A number that an accepted loss of precision would round beyond what a number may be is
+// refused by plan, verify and load, and is a dead letter where they are asked for:
+// nothing could read its row.
+func TestFaultM4_RoundedBeyondNumbersIsRefused(t *testing.T) {
+	t.Parallel()
+	const items = `{"id":{"S":"1"},"n":{"N":"0.1"}}` + "\n" + `{"id":{"S":"2"},"n":{"N":"9.9999999999999999999999999999999999999E+125"}}` + "\n"
+	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, `apiVersion: migration/v1
+source: {table: items, key: {hash: {name: id, type: S}}, schema: {n: N}}
+target: {table: items, joiner: oc, families: {a: {gc: {versions: 1}}}}
+accept_loss: [{what: precision, why: a measurement}]
+rules: [{name: item, row: ["{id}"], put: [{attr: n, cell: "a:n", codec: f64be}]}]
+`)}}
+	plan, err := MakePlan(t.Context(), open(t, items), PlanOptions{Common: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Verify(t.Context(), newBigtableServer(t), OfSource(open(t, items)), VerifyOptions{Common: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for verb, refused := range map[string][]report.RefusedItems{"plan": plan.Tables[0].Refused, "verify": r.Tables[0].Refused} {
+		if len(refused) != 1 || refused[0].Error != "E-DOMAIN" || refused[0].Attribute != "n" || refused[0].Items != 1 {
+			t.Errorf("%s refuses %+v, want one item for its n", verb, refused)
+		}
+	}
+	conn := newBigtableServer(t)
+	_, err = Load(t.Context(), conn, open(t, items), LoadOptions{Common: o})
+	WantDamage(t, err, source.MappingRefused, "items.jsonl:2: ")
+	var dead strings.Builder
+	r, err = Load(t.Context(), conn, open(t, items), LoadOptions{Common: o, DeadLetter: &dead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Items != 1 || strings.Count(dead.String(), "\n") != 1 || !strings.Contains(dead.String(), `"item":{"id":{"S":"2"}`) {
+		t.Errorf("%d items loaded, dead letters\n%s", r.Items, dead.String())
+	}
+}

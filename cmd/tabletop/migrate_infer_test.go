@@ -90,3 +90,39 @@ func TestFaultM9_FlagsInDays(t *testing.T) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 }
+
+// What a mapping refuses, and two items of one key, are findings of plan and verify: exit
+// code 1, with all of them and with the rest.
+func TestFaultM11_RefusedItemsAreFindings(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const good = `{"id":{"S":"a"},"n":{"N":"1"}}` + "\n"
+	mapping := writeFile(t, dir, "m.yaml", `apiVersion: migration/v1
+source: {table: T, key: {hash: {name: id, type: S}}, schema: {n: N}}
+target: {table: t, joiner: oc, families: {a: {gc: {versions: 1}}}}
+rules: [{name: item, row: ["{id}"], put: [{attr: n, cell: "a:n", codec: i64be}]}]
+`)
+	for name, c := range map[string]struct {
+		items string
+		code  int
+		want  []string
+	}{
+		"none":    {good, exitEqual, nil},
+		"refused": {good + `{"id":{"S":"b"},"n":{"N":"0.5"},"x":{"S":"y"}}` + "\n", exitDifferences, []string{"E-DOMAIN", "E-UNKNOWN-ATTRIBUTE"}},
+		"one key": {good + good, exitDifferences, []string{"DuplicateItem"}},
+		"both":    {good + good + `{"id":{"S":"b"},"x":{"S":"y"}}` + "\n", exitDifferences, []string{"E-UNKNOWN-ATTRIBUTE", "DuplicateItem"}},
+	} {
+		items := writeFile(t, dir, name+".jsonl", c.items)
+		for _, verb := range []string{"plan", "verify"} {
+			out, code := tabletop(t, "migrate", verb, items, "--mapping", mapping)
+			if code != c.code {
+				t.Errorf("%s, %s: exit %d, want %d\n%s", verb, name, code, c.code, out)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("%s, %s: no %s in\n%s", verb, name, want, out)
+				}
+			}
+		}
+	}
+}
