@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -112,4 +113,21 @@ func TestFaultB8_MutationCounts(t *testing.T) {
 	wantStatus(t, e.firstEntry(entry("r", many...), entry("s", many...)), codes.InvalidArgument, tooMany)
 	wantStatus(t, check(slices.Concat(many, many), nil), codes.InvalidArgument, tooMany)
 	wantStatus(t, check(nil, slices.Concat(many, many)), codes.InvalidArgument, tooMany)
+}
+
+// Where the service's answer is not known, nothing may change unseen: bttest takes
+// the first two, and the third matches what has an empty qualifier.
+func TestFaultB_Undecided(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	e.mustMutate("r", set("f", "", 1000, "v"), set("f", "q", 1000, "v"))
+	_, err := e.data.CheckAndMutateRow(e.ctx(), &btpb.CheckAndMutateRowRequest{
+		TableName: testTable, RowKey: []byte("r"), TrueMutations: []*btpb.Mutation{set("f", "q", 2000, "w")}, FalseMutations: []*btpb.Mutation{set("nope", "q", 2000, "w")},
+	})
+	wantCode(t, err, codes.NotFound)
+	_, err = e.admin.ModifyColumnFamilies(e.ctx(), &btapb.ModifyColumnFamiliesRequest{Name: testTable, Modifications: []*btapb.ModifyColumnFamiliesRequest_Modification{{
+		Id: "sum", Mod: &btapb.ModifyColumnFamiliesRequest_Modification_Create{Create: aggregateOf("sum", &btapb.Type{Kind: &btapb.Type_Int64Type{Int64Type: &btapb.Type_Int64{}}})},
+	}}})
+	wantCode(t, err, codes.InvalidArgument)
+	e.wantCells(qualifierRegexOf(""), "r f:@1000=v")
 }
