@@ -33,6 +33,24 @@ rules:
 m.yaml:9:5: source.gsis[2]: E-INVERSE: the view would not sort "c" by its value, which is N; expected codec nord for numbers, none for others, or as: table
 m.yaml:10:5: source.gsis[3]: index attribute "x" has no key type; expected {name: …, type: S|N|B}, or a type in source.schema
 m.yaml:11:44: source.gsis[4].row[0]: E-INVERSE: "zz" is a key attribute neither of the index nor of the table; expected one of them`},
+		{"keys and values", `apiVersion: migration/v1
+source: {table: T, key: {hash: {name: id, type: S}}, shape: flat, schema: {n: Q, s: S, m: {N: S}}}
+target: {tabel: t, families: {a: {gc: {version: 1}}, b: {gc: {maxAge: soon}}}}
+rules:
+- {name: one, when: {id: 1, x: 2}, row: ["{id}"], putt: [{attr: n, cell: "a:n"}]}
+- {row: id, put: [{attr: s}]}
+`, `m.yaml:2:54: source.shape: unknown key; expected gsis, key, schema, table, ttl
+m.yaml:2:79: source.schema.n: "Q"; expected S, N, B, BOOL, NULL, SS, NS, BS, L, M, {L: type}, {M: type} or {M: {key: type}, else: type}
+m.yaml:2:92: source.schema.m.N: unknown key; expected L, M, else
+m.yaml:3:10: target.tabel: unknown key, nearest to table; expected families, joiner, max_families, names, prefixes, shared, table
+m.yaml:3:40: target.families.a.gc.version: unknown key, nearest to versions; expected maxAge, versions
+m.yaml:3:71: target.families.b.gc.maxAge: "soon"; expected a duration of at least 1ms, such as 720h or 30d
+m.yaml:5:26: rules[0].when.id: this is "1"; expected a template
+m.yaml:5:32: rules[0].when.x: this is "2"; expected a template
+m.yaml:5:51: rules[0].putt: unknown key, nearest to put; expected latest, name, put, row, schema, tag, when
+m.yaml:6:3: rules[1]: "name" is missing
+m.yaml:6:9: rules[1].row: this is "id"; expected a list ([…])
+m.yaml:6:19: rules[1].put[0]: "cell" is missing`},
 		{"rules", `apiVersion: migration/v1
 source:
   table: T

@@ -16,6 +16,8 @@ type Options struct {
 	// Loose takes a number or a truth value where a text is expected, a number in
 	// quotes, and null for what is not given.
 	Loose bool
+	// All says to go on after a fault, so that errors tell of all: see [Faults].
+	All bool
 	// Positions, where it is not nil, is given the places of what is read.
 	Positions Positions
 }
@@ -42,7 +44,7 @@ func (v Value) With(o Options) Value {
 }
 
 // Decode reads the value into what a pointer leads to. The zero Value leaves it as
-// it is. An error is an [Error].
+// it is. An error is an [Error], or with Options.All several, joined.
 //
 // A field of a struct has a tag `yaml:"key,option"`: required, filled (a text that
 // is not empty), null (as nothing, Loose or not), and inline, of a struct whose
@@ -198,14 +200,15 @@ func (v Value) decodeMap(into reflect.Value, f field) error {
 		return err
 	}
 	into.Set(reflect.MakeMapWithSize(into.Type(), len(entries)))
+	faults := faults{all: v.o.All}
 	for _, e := range entries {
 		value := reflect.New(into.Type().Elem()).Elem()
-		if err := e.Value.decode(value, f.inner()); err != nil {
-			return err
+		if faults.add(e.Value.decode(value, f.inner())) {
+			break
 		}
 		into.SetMapIndex(reflect.ValueOf(e.Name), value)
 	}
-	return nil
+	return faults.err()
 }
 
 func (v Value) decodeSlice(into reflect.Value, f field) error {
@@ -214,12 +217,13 @@ func (v Value) decodeSlice(into reflect.Value, f field) error {
 		return err
 	}
 	into.Set(reflect.MakeSlice(into.Type(), len(items), len(items)))
+	faults := faults{all: v.o.All}
 	for i, item := range items {
-		if err := item.decode(into.Index(i), f.inner()); err != nil {
-			return err
+		if faults.add(item.decode(into.Index(i), f.inner())) {
+			break
 		}
 	}
-	return nil
+	return faults.err()
 }
 
 // inner is what a field says of the elements of a list, or the values of a mapping.

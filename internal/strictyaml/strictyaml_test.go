@@ -380,3 +380,40 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// With Options.All every fault is told, at any depth, and without it the first; a
+// misspelled key is not missing besides.
+func TestDecode_AllFaults(t *testing.T) {
+	t.Parallel()
+	type inner struct {
+		N    int    `yaml:"n,required"`
+		Name string `yaml:"name,required"`
+	}
+	root, err := strictyaml.Parse("f.yaml", []byte("list: [{n: x, nam: a}, 3]\nmap: {a: {name: b}}\nother: 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`f.yaml:1:12: list[0].n: this is "x"; expected an integer`,
+		`f.yaml:1:15: list[0].nam: unknown key, nearest to name; expected n, name`,
+		`f.yaml:1:24: list[1]: this is "3"; expected a mapping (key: value)`,
+		`f.yaml:2:10: map.a: "n" is missing`,
+		`f.yaml:3:1: other: unknown key; expected list, map`,
+	}
+	for _, all := range []bool{true, false} {
+		var into struct {
+			List []inner          `yaml:"list"`
+			Map  map[string]inner `yaml:"map"`
+		}
+		var got []string
+		for _, fault := range strictyaml.Faults(root.With(strictyaml.Options{All: all}).Decode(&into)) {
+			got = append(got, fault.Error())
+		}
+		if !all {
+			want = want[:1]
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("all %v (-want +got):\n%s", all, diff)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package strictyaml
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -221,28 +222,69 @@ func (v Value) note(path string, at Position) {
 }
 
 // Fields reads a mapping that has the given keys alone, in the order of the file;
-// required are those that must be there.
+// required are those that must be there. One that an unknown key is near to is not
+// missing beside it.
 func (v Value) Fields(fields map[string]func(Value) error, required ...string) error {
 	entries, err := v.Entries()
 	if err != nil {
 		return err
 	}
+	faults := faults{all: v.o.All}
 	seen := make(map[string]bool, len(entries))
 	for _, e := range entries {
 		read, ok := fields[e.Name]
-		if !ok {
+		var err error
+		if seen[e.Name] = true; ok {
+			err = read(e.Value)
+		} else {
 			known := slices.Sorted(maps.Keys(fields))
-			return e.Unknown(known, strings.Join(known, ", "))
+			seen[nearest.To(e.Name, known)] = true
+			err = e.Unknown(known, strings.Join(known, ", "))
 		}
-		if err := read(e.Value); err != nil {
-			return err
+		if faults.add(err) {
+			return faults.err()
 		}
-		seen[e.Name] = true
 	}
 	for _, key := range required {
-		if !seen[key] {
-			return v.Fail(fmt.Sprintf("%q is missing", key), "")
+		if !seen[key] && faults.add(v.Fail(fmt.Sprintf("%q is missing", key), "")) {
+			break
 		}
 	}
-	return nil
+	return faults.err()
+}
+
+// faults are those of what a list or a mapping holds: all of them, or the first.
+type faults struct {
+	all  bool
+	list []error
+}
+
+// add reports whether what follows is not to be read.
+func (f *faults) add(err error) (stop bool) {
+	if err == nil {
+		return false
+	}
+	f.list = append(f.list, err)
+	return !f.all
+}
+
+func (f *faults) err() error {
+	if len(f.list) == 1 {
+		return f.list[0]
+	}
+	return errors.Join(f.list...)
+}
+
+// Faults are the faults that an error of Decode tells of, in the order in which they
+// were found: several only with [Options.All].
+func Faults(err error) (all []*Error) {
+	switch err := err.(type) { //nolint:errorlint // each is looked into
+	case *Error:
+		return []*Error{err}
+	case interface{ Unwrap() []error }:
+		for _, e := range err.Unwrap() {
+			all = append(all, Faults(e)...)
+		}
+	}
+	return all
 }

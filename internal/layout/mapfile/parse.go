@@ -17,7 +17,7 @@ import (
 )
 
 // Parse reads a mapping file strictly: unknown keys are errors. Errors are
-// *SpecError.
+// *SpecError, or of several faults SpecErrors.
 func Parse(file string, src []byte) (*Spec, error) {
 	root, err := strictyaml.Parse(file, src)
 	if err == nil && root.IsZero() {
@@ -26,10 +26,18 @@ func Parse(file string, src []byte) (*Spec, error) {
 	s := &Spec{file: file, pos: strictyaml.Positions{}}
 	f := mappingFile{Spec: s}
 	if err == nil {
-		err = root.With(strictyaml.Options{Hooks: hooks, Positions: s.pos}).Decode(&f)
+		err = root.With(strictyaml.Options{Hooks: hooks, Positions: s.pos, All: true}).Decode(&f)
 	}
-	if fault, ok := errors.AsType[*strictyaml.Error](err); ok {
-		return nil, &SpecError{Code: lens.CodeSyntax, File: file, Line: fault.At.Line, Column: fault.At.Column, Path: fault.Path, What: fault.What, Expected: fault.Expected}
+	var faults []*SpecError
+	for _, fault := range strictyaml.Faults(err) {
+		faults = append(faults, &SpecError{Code: lens.CodeSyntax, File: file, Line: fault.At.Line, Column: fault.At.Column, Path: fault.Path, What: fault.What, Expected: fault.Expected})
+		if fault.Path == "apiVersion" { // of another version the rest may be right
+			faults = faults[len(faults)-1:]
+			break
+		}
+	}
+	if err := Joined(faults); err != nil {
+		return nil, err
 	}
 	s.lint = f.Lint
 	return s, nil
@@ -212,10 +220,7 @@ func readFamilies(v strictyaml.Value, families *[]cells.Family) error {
 	for _, e := range entries {
 		var f familyFile
 		if e.Value.Kind() != strictyaml.Null {
-			err = e.Value.Decode(&f)
-		}
-		if err != nil {
-			break
+			err = errors.Join(err, e.Value.Decode(&f))
 		}
 		*families = append(*families, cells.Family{Name: e.Name, GC: cells.GC{Versions: f.GC.Versions, MaxAge: f.GC.MaxAge}})
 	}
@@ -235,16 +240,14 @@ func readWhen(v strictyaml.Value, r *Rule) error {
 		// A list tells the equality of key attributes from the template of a
 		// key attribute that is called same.
 		if e.Name == "same" && e.Value.Kind() == strictyaml.List {
-			err = e.Value.Decode(&r.Same)
-		} else {
-			if r.When == nil {
-				r.When = map[string]string{}
-			}
-			r.When[e.Name], err = e.Value.Text("a template")
+			err = errors.Join(err, e.Value.Decode(&r.Same))
+			continue
 		}
-		if err != nil {
-			break
+		text, fault := e.Value.Text("a template")
+		if r.When == nil {
+			r.When = map[string]string{}
 		}
+		r.When[e.Name], err = text, errors.Join(err, fault)
 	}
 	return err
 }
