@@ -96,11 +96,14 @@ type journal struct {
 	// kept is the last number up to frontier that is in the store. Those after it
 	// were for nothing: once the store is opened again others get them, so they are
 	// no position.
-	kept    uint64
-	flight  []flight
-	head    int
-	trimmed map[uint32]uint64 // by table id: the last number that was trimmed
-	gaps    []journalGap
+	kept uint64
+	// keptMicros is a commit time that no number up to kept is after, and that a
+	// store which is opened again knows too: none to come is at it.
+	keptMicros int64
+	flight     []flight
+	head       int
+	trimmed    map[uint32]uint64 // by table id: the last number that was trimmed
+	gaps       []journalGap
 	// restores counts what Restore did: readers end with it.
 	restores uint64
 	watchers map[uint32]*watch.Set // by table id
@@ -165,7 +168,7 @@ func (j *journal) settle(kept bool, numbers ...uint64) {
 		}
 		j.frontier++
 		if f.kept {
-			j.kept = j.frontier
+			j.kept, j.keptMicros = j.frontier, f.micros
 		}
 		*f = flight{}
 	}
@@ -188,9 +191,9 @@ const flightRoom = 256
 func (j *journal) end(now func() time.Time) (end JournalPosition, restores uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	end = JournalPosition{Number: j.kept, Micros: max(now().UnixMicro(), j.micros+1)}
+	end = JournalPosition{Number: j.kept, Micros: max(now().UnixMicro(), j.keptMicros+1)}
 	if j.head < len(j.flight) {
-		end.Micros = j.flight[j.head].micros
+		end.Micros = min(end.Micros, j.flight[j.head].micros)
 	}
 	j.told = max(j.told, end.Micros)
 	return end, j.restores

@@ -92,7 +92,7 @@ func (j *journal) load(c *catalog) error {
 		state.Number = j.number + 1
 	}
 	j.number, j.micros, j.frontier, j.kept = state.Number, max(j.micros, state.Micros), state.Number, state.Number
-	j.flight, j.head, j.trimmed, j.gaps = nil, 0, trimmed, state.Gaps
+	j.keptMicros, j.flight, j.head, j.trimmed, j.gaps = j.micros, nil, 0, trimmed, state.Gaps
 	if !took {
 		return nil
 	}

@@ -411,8 +411,12 @@ func TestJournal_Refused(t *testing.T) {
 				t.Errorf("%d records after the end", len(got))
 			}
 			mustMutate(t, d, "later", set("f", "q", 0, "v"))
-			if got := records(t, d, JournalOptions{After: at.Number}); len(got) != 1 {
-				t.Errorf("%d records after the end and a write, want 1", len(got))
+			got := records(t, d, JournalOptions{After: at.Number})
+			if len(got) != 1 {
+				t.Fatalf("%d records after the end and a write, want 1", len(got))
+			}
+			if told := max(at.Micros, end.Micros); got[0].Micros < told {
+				t.Errorf("a record of %d, after readers were told that none is to come before %d", got[0].Micros, told)
 			}
 		})
 	}
