@@ -54,7 +54,7 @@ func (s *Server) responseParams(ctx context.Context, req any, began time.Time, e
 	}
 	header, trailer = usualHeaders()
 	var where *btpb.ResponseParams
-	if told, ok := ctx.Value(placeKey{}).(*place); ok && told.known {
+	if told := s.drawn(ctx); told != nil && told.known {
 		where = told.where
 	} else {
 		where = s.answeredBy(req)

@@ -54,7 +54,7 @@ func (s *Server) admit(ctx context.Context, req any, resource, id string, a acce
 		return nil, refusal.NoTransactions(p.GetName())
 	}
 	c, err := s.place(instance, r, p, req)
-	if told, ok := ctx.Value(placeKey{}).(*place); ok && s.draw != nil {
+	if told := s.drawn(ctx); told != nil {
 		if told.known = true; err == nil {
 			told.where = locationOf(c)
 		}
@@ -114,6 +114,16 @@ func (s *Server) drawing(ctx context.Context) context.Context {
 		return ctx
 	}
 	return context.WithValue(ctx, placeKey{}, &place{})
+}
+
+// drawn returns the place of a call, nil where clusters are not drawn: a look into
+// the context is not for nothing.
+func (s *Server) drawn(ctx context.Context) *place {
+	if s.draw == nil {
+		return nil
+	}
+	told, _ := ctx.Value(placeKey{}).(*place)
+	return told
 }
 
 // implicitLocation is where requests to an instance are answered that nobody
