@@ -313,6 +313,50 @@ func TestFaultM2_CatchUpResumes(t *testing.T) {
 	})
 }
 
+// A value becomes one of the schema's type, and another is one no more: what marked the
+// one goes with its old value, and a load that is killed between its writes leaves both
+// items as they can be read.
+func TestFaultM2_CatchUpResumesTypes(t *testing.T) {
+	t.Parallel()
+	const key, other = `"PK":{"S":"a"},"SK":{"S":"x"}`, `"PK":{"S":"b"},"SK":{"S":"x"}`
+	states := []itemsAt{
+		{"{" + key + "}": "{" + key + `,"n":{"L":[{"S":"x"}]},"G":{"S":"g"}}`, "{" + other + "}": "{" + other + `,"n":{"N":"7"}}`},
+		{"{" + key + "}": "{" + key + `,"n":{"N":"7"},"G":{"S":"g"}}`, "{" + other + "}": "{" + other + `,"n":{"L":[{"S":"x"}]}}`},
+	}
+	m, err := mapping.Load("m.yaml", []byte(caughtUpItems))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}}
+	o.knobs = run.Knobs{Batch: 1}
+	killed := errors.New("killed")
+	for at := 1; ; at++ {
+		conn := &failing{ClientConnInterface: newBigtableServer(t)}
+		if _, err := Load(t.Context(), conn, exports(t, false, states[0]), o); err != nil {
+			t.Fatal(err)
+		}
+		conn.calls = 0
+		conn.fail = func(call int, _ *btpb.MutateRowsRequest) error {
+			if call >= at {
+				return killed
+			}
+			return nil
+		}
+		_, err := Load(t.Context(), conn, exports(t, false, states...), o)
+		if err == nil {
+			if at < 5 {
+				t.Errorf("killed %d times, want more", at-1)
+			}
+			return
+		}
+		conn.fail = nil
+		r, err := Load(t.Context(), conn, exports(t, false, states...), o)
+		if err != nil || len(r.Failures) > 0 {
+			t.Errorf("killed at write %d: %v, %v", at, r, err)
+		}
+	}
+}
+
 // An entry of an index goes although garbage collection has taken its item, of which
 // the old image tells.
 func TestFaultM2_EntryWithoutItem(t *testing.T) {

@@ -192,7 +192,7 @@ func (b *Bigtable) countColumns(ctx context.Context, table, family string) (n in
 // catchUp takes away what the source's incremental exports deleted. Changes that cannot
 // be made are failures in r.
 func (j *Job) catchUp(ctx context.Context, b *Bigtable, r *report.Report) error {
-	j.Report.CellsDeleted, j.Report.ChangesLeft, j.changesLeft = 0, 0, nil
+	j.Report.CellsDeleted, j.Report.ChangesLeft, j.caughtUp, j.changesLeft = 0, 0, 0, nil
 	if j.Source.FullTime.IsZero() {
 		return nil
 	}
@@ -297,7 +297,8 @@ func (c *catchUp) apply(ctx context.Context) error {
 		}
 	}
 	c.changes, c.bytes = c.changes[:0], 0
-	for deleted := c.j.Report.CellsDeleted; ; c.j.Report.CellsDeleted = deleted {
+	deleted, written := c.j.Report.CellsDeleted, c.j.caughtUp
+	for ; ; c.j.Report.CellsDeleted, c.j.caughtUp = deleted, written {
 		gone, err := c.look(ctx, all, places)
 		if err != nil {
 			return err
@@ -593,19 +594,32 @@ func (c *catchUp) each(ctx context.Context, table string, keys []string, yield f
 	return nil
 }
 
-// surplus deletes the cells of a row that are in own and not wanted.
+// surplus deletes the cells of a row that are in own and not wanted. Where there are
+// some, it writes those that are wanted along with that: a load that is cut off leaves
+// the items of the row as they were or as they are to be, and both can be read.
 func (c *catchUp) surplus(row layout.Row, own []lens.Extent, wanted []layout.Cell) (entries []writeEntry) {
 	stay := map[column]bool{}
 	for _, w := range wanted {
 		stay[column{w.Family, string(w.Qualifier), w.Timestamp}] = true
 	}
+	there := map[column][]byte{}
 	var gone []*btpb.Mutation
 	for _, cell := range row.Cells {
-		if !stay[column{cell.Family, string(cell.Qualifier), cell.Timestamp}] && covers(own, cell) {
+		at := column{cell.Family, string(cell.Qualifier), cell.Timestamp}
+		if there[at] = cell.Value; !stay[at] && covers(own, cell) {
 			gone = append(gone, btclient.DeleteColumn(cell.Family, cell.Qualifier, cell.Timestamp, cell.Timestamp+1000))
 		}
 	}
+	if len(gone) == 0 {
+		return nil
+	}
 	c.j.Report.CellsDeleted += int64(len(gone))
+	for _, w := range wanted {
+		if value, ok := there[column{w.Family, string(w.Qualifier), w.Timestamp}]; !ok || !bytes.Equal(value, w.Value) {
+			gone = append(gone, btclient.SetCell(w.Family, w.Qualifier, w.Timestamp, w.Value))
+			c.j.caughtUp++
+		}
+	}
 	for some := range slices.Chunk(gone, maxBatchMutations) {
 		entries = append(entries, deletes(row, some...))
 	}

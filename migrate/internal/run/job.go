@@ -35,6 +35,7 @@ type Job struct {
 	failures    *report.Report
 	refused     []int64 // the numbers of the items that are left out, ascending
 	changesLeft changesLeft
+	caughtUp    int64 // cells that the catch-up wrote beside those that it deleted
 
 	attributes map[ruleAttribute]int64 // how many items have which, known after the checking pass
 

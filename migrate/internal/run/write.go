@@ -25,7 +25,7 @@ const (
 // load writes all items of the job that the checkpoint does not know as
 // written. It creates the tables.
 func (j *Job) load(ctx context.Context, b *Bigtable, c *checkpoint, table int) error {
-	j.Report.IndexRows, j.Report.CellsUnchanged, j.Report.CellsWritten = 0, 0, 0
+	j.Report.IndexRows, j.Report.CellsUnchanged, j.Report.CellsWritten, j.caughtUp = 0, 0, j.caughtUp, 0
 	w := &writer{B: b, J: j}
 	if err := w.addTable(ctx, j.Mapping.TargetTable(), j.Mapping.Families()); err != nil {
 		return err
