@@ -234,29 +234,41 @@ func TestFaultM2_TimesStay(t *testing.T) {
 	}
 }
 
-// A later full export does not tell what is gone since the one that was loaded: the
-// report warns, and tells the times of both.
+// A later full export does not tell what is gone since the one that was loaded: it is
+// refused, unless the two are to mix, of which the report warns with the times of both.
 func TestFaultM2_AnotherExport(t *testing.T) {
 	t.Parallel()
-	conn := newBigtableServer(t)
-	for _, c := range []struct {
-		lines string
-		at    time.Time
-		want  string
-	}{
-		{`{"id":{"S":"a"}}` + "\n" + `{"id":{"S":"b"}}`, exporttest.Time, ""},
-		{`{"id":{"S":"a"}}` + "\n" + `{"id":{"S":"b"}}`, exporttest.Time, ""},
-		{`{"id":{"S":"a"}}`, exporttest.Time.Add(time.Hour), "Bigtable table items was loaded at another time, 2024-05-27T06:11:47.109Z: what was deleted since stays, and every cell that has no time of its own is written again, at 2024-05-27T07:11:47.109Z"},
+	for name, o := range map[string]Common{
+		"by the time of exports": {},
+		"by the mapping's":       {Mappings: []*mapping.Mapping{mustLoad(t, nullsMapping)}},
 	} {
-		src := open(t, c.lines)
-		src.Tables[0].ExportTime = c.at
-		r, err := Load(t.Context(), conn, src, LoadOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(r.Warnings, "\n"); strings.Contains(got, "another time") != (c.want != "") || !strings.Contains(got, c.want) {
-			t.Errorf("of %s: warnings %q, want %q", c.at, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := newBigtableServer(t)
+			for i, c := range []struct {
+				at   time.Time
+				mix  bool
+				want string // "": it is loaded
+			}{
+				{at: exporttest.Time}, {at: exporttest.Time},
+				{at: exporttest.Time.Add(time.Hour), want: "was loaded from another source, with cells at "},
+				{at: exporttest.Time.Add(time.Hour), mix: true},
+			} {
+				src := open(t, nullItems)
+				src.Tables[0].ExportTime = c.at
+				r, err := Load(t.Context(), conn, src, LoadOptions{Common: o, Mix: c.mix})
+				if c.want != "" {
+					WantDamage(t, err, source.TargetNewer, c.want)
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Join(r.Warnings, "\n"); strings.Contains(got, "another source") != c.mix {
+					t.Errorf("load %d: warnings %q", i, got)
+				}
+			}
+		})
 	}
 }
 

@@ -101,6 +101,13 @@ type LoadOptions struct {
 	// nothing is written.
 	Remap bool
 
+	// Mix lets the load write to a table that was loaded from another source: a later
+	// full export, or one that tells no time over an export. Items of both are there
+	// then, and in an item that both have, attributes that only the one has; a later
+	// load of the first takes its own values back. The report warns of it. Default:
+	// that is a [source.Error] (TargetNewer), and nothing is written.
+	Mix bool
+
 	// Lint, if it is set, has the items and their rows judged by the rules of package
 	// lint as they are loaded.
 	Lint *LintRules
@@ -216,7 +223,7 @@ func (c Common) options() run.Options {
 
 func (o LoadOptions) options() run.Options {
 	x := o.Common.options()
-	x.Target, x.Checkpoint, x.DeadLetter, x.Remap, x.Warn = o.Target, o.Checkpoint, o.DeadLetter, o.Remap, true
+	x.Target, x.Checkpoint, x.DeadLetter, x.Remap, x.Mix, x.Warn = o.Target, o.Checkpoint, o.DeadLetter, o.Remap, o.Mix, true
 	return x
 }
 

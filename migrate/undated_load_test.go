@@ -41,8 +41,19 @@ func timedMapping(t *testing.T, at string) Common {
 // they were.
 func loaded(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, o Common) (warnings string, err error) {
 	t.Helper()
+	return loadedBy(t, conn, src, LoadOptions{Common: o})
+}
+
+// mixed is loaded where what others loaded may stay beside it.
+func mixed(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, o Common) (warnings string, err error) {
+	t.Helper()
+	return loadedBy(t, conn, src, LoadOptions{Common: o, Mix: true})
+}
+
+func loadedBy(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, o LoadOptions) (warnings string, err error) {
+	t.Helper()
 	there := allTables(t, conn)
-	r, err := Load(t.Context(), conn, src, LoadOptions{Common: o})
+	r, err := Load(t.Context(), conn, src, o)
 	if err == nil {
 		return strings.Join(r.Warnings, "\n"), nil
 	}
@@ -123,8 +134,10 @@ func TestFaultM2_UndatedKeepsTheExportTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			until := notedMoment(t, conn, loadnote.Until)
+			_, err := loaded(t, conn, undated(t, changed), timed)
+			WantDamage(t, err, source.TargetNewer, "Bigtable table t was loaded from another source, with cells at ")
 			for range 2 {
-				if _, err := loaded(t, conn, undated(t, changed), timed); err != nil {
+				if _, err := mixed(t, conn, undated(t, changed), timed); err != nil {
 					t.Fatal(err)
 				}
 				if at := notedMoment(t, conn, loadnote.Until); at != until {
@@ -173,13 +186,13 @@ func TestFaultM2_UndatedFinishesNoCatchUp(t *testing.T) {
 	}
 	conn.fail = nil
 	unfinished := notedMoment(t, conn, loadnote.Unfinished)
-	if _, err := loaded(t, conn, undated(t, before), o); err != nil {
+	if _, err := mixed(t, conn, undated(t, before), o); err != nil {
 		t.Fatal(err)
 	}
 	if at := notedMoment(t, conn, loadnote.Unfinished); at != unfinished {
 		t.Errorf("noted as unfinished are exports up to %s, want %s", at, unfinished)
 	}
-	_, err := loaded(t, conn, exports(t, true, before), o)
+	_, err := mixed(t, conn, exports(t, true, before), o)
 	WantDamage(t, err, source.TargetNewer, "is loaded in part with exports up to ")
 }
 

@@ -23,6 +23,7 @@ type loadCommand struct {
 	Data       string `help:"Write to the data folder of a server that is not running." placeholder:"DIR"`
 	DeadLetter string `help:"If items cannot be loaded, load the rest, and write them here: their place in the source, why they were refused, and their contents. Default: the first one refuses the whole load." placeholder:"FILE"`
 	Remap      bool   `help:"Load into a table in which another mapping left cells of the same items, and leave those there: reads may find both. Default: refused."`
+	Mix        bool   `help:"Load over what another source was loaded into the table from: a later full export, or one that tells no time. What only the one has of an item stays beside what the other has. Default: refused."`
 	Checkpoint string `help:"Record the progress of the load here; a load that finds the file continues from there. A complete load removes it." placeholder:"FILE"`
 }
 
@@ -97,7 +98,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 		return err
 	}
 	o := migrate.LoadOptions{Common: common(mappings)}
-	o.Project, o.Instance, o.Checkpoint, o.Target, o.Remap = c.Project, c.Instance, c.Checkpoint, c.place(), c.Remap
+	o.Project, o.Instance, o.Checkpoint, o.Target, o.Remap, o.Mix = c.Project, c.Instance, c.Checkpoint, c.place(), c.Remap, c.Mix
 	if m := cloudInstance.FindStringSubmatch(c.Target); m != nil {
 		o.Project, o.Instance = m[1], m[2]
 	}

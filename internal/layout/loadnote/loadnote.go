@@ -108,6 +108,13 @@ func Until(rows []layout.Row, table string) time.Time {
 	return At(rows, table)
 }
 
+// Dated reports whether the moment until which the exports tell is noted apart from the
+// time of the cells, as the mapping may say another.
+func Dated(rows []layout.Row, table string) bool {
+	_, dated := momentOf(rows, table, UntilColumn)
+	return dated
+}
+
 // Unfinished is the moment up to which the exports tell of which a load has begun and
 // not come to its end; zero where there is none.
 func Unfinished(rows []layout.Row, table string) time.Time {

@@ -146,7 +146,13 @@ func (j *Job) OtherTime(ctx context.Context, b *Bigtable) (warning string, err e
 		until, how = begun, "is loaded in part with exports up to"
 	}
 	older := !ends.IsZero() && micros(ends) < micros(until)
-	if at.IsZero() || micros(at) == j.Micros && !older {
+	begins := j.Source.FullTime
+	if begins.IsZero() {
+		begins = ends
+	}
+	later := !ends.IsZero() && micros(begins) > micros(until) // nothing tells what was deleted in between
+	undated := ends.IsZero() && loadnote.Dated(noted, table)
+	if at.IsZero() || micros(at) == j.Micros && !older && !later && !undated {
 		return "", nil
 	}
 	own := time.UnixMicro(j.Micros).UTC().Format(time.RFC3339Nano)
@@ -164,8 +170,11 @@ func (j *Job) OtherTime(ctx context.Context, b *Bigtable) (warning string, err e
 		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s was loaded with cells at %s, and those of the source%s would lie below them, at %s, where no read finds them: let the mapping say a time that is not before (timestamps.default), or load into another table",
 			table, at.Format(time.RFC3339Nano), untold, own)
 	}
-	return fmt.Sprintf("Bigtable table %s was loaded at another time, %s: what was deleted since stays, and every cell that has no time of its own is written again, at %s, beside the one that is there; load the full export of that time with the incremental ones since, or into another table",
-		table, at.Format(time.RFC3339Nano), own), nil
+	what := fmt.Sprintf("Bigtable table %s was loaded from another source, with cells at %s: those of this one, at %s, would come beside them, and what is no longer in an item or an index would stay", table, at.Format(time.RFC3339Nano), own)
+	if !j.Options.Mix {
+		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "%s: load the full export of that time with the incremental ones since, load into another table, or let them mix (--mix)", what)
+	}
+	return what, nil
 }
 
 // countColumns counts the bookkeeping of items in one family of a table, and names a

@@ -45,6 +45,7 @@ type Options struct {
 	DeadLetter io.Writer
 	Checkpoint string
 	Remap      bool
+	Mix        bool // load over what another source was loaded from
 	RunGC      func(context.Context) error
 	Restart    func(context.Context) (grpc.ClientConnInterface, error)
 
