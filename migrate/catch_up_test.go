@@ -250,7 +250,8 @@ func TestFaultM2_AnotherExport(t *testing.T) {
 				mix  bool
 				want string // "": it is loaded
 			}{
-				{at: exporttest.Time}, {at: exporttest.Time},
+				{at: exporttest.Time},
+				{at: exporttest.Time},
 				{at: exporttest.Time.Add(time.Hour), want: "was loaded from another source, with cells at "},
 				{at: exporttest.Time.Add(time.Hour), mix: true},
 			} {
