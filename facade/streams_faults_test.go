@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
@@ -152,6 +153,64 @@ func TestStreams_TwoServers(t *testing.T) {
 	for i, r := range records {
 		if n := r.Dynamodb.NewImage["n"]["N"]; n != fmt.Sprint(i+1) {
 			t.Fatalf("record %d has %v", i, n)
+		}
+	}
+}
+
+// Where another process may number below a record, the newest record cell of each item
+// stays, and no more: a busy item does not swell, and what stays goes with the time.
+func TestStreams_RecordCellsOfBusyItems(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFrozen(testTime)
+	a, b := newTwoTestServers(t, func(o *Options) { o.Now = now.Now })
+	createStreamed(t, a, "NEW_AND_OLD_IMAGES")
+	must(t, b, "PutItem", put("other", "")) // now there are two that write
+	for range 500 {
+		must(t, a, "UpdateItem", keyOf("hot", `, "UpdateExpression": "ADD n :one", "ExpressionAttributeValues": {":one": {"N": "1"}}`))
+	}
+	if n := recordCells(t, a); n > 2*64+2 {
+		t.Errorf("%d record cells after 500 writes of one item", n)
+	}
+	for _, want := range []int{2, 0} { // one an item, and none once the clock has passed them
+		for _, s := range []*Server{a, b} {
+			if _, err := s.ReapExpired(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := recordCells(t, a); n != want {
+			t.Errorf("%d record cells are left, want %d", n, want)
+		}
+		now.Advance(time.Minute)
+	}
+}
+
+// recordCells counts the record cells in the rows of the table "streamed".
+func recordCells(t *testing.T, s *Server) int {
+	t.Helper()
+	def, err := s.store.TableNow(t.Context(), "streamed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := btpb.NewBigtableClient(s.opts.Conn).ReadRows(t.Context(), &btpb.ReadRowsRequest{
+		TableName: "projects/" + s.opts.Project + "/instances/" + s.opts.Instance + "/tables/" + def.BigtableTable,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return n
+		}
+		var qualifier []byte
+		for _, c := range m.GetChunks() {
+			if c.GetQualifier() != nil {
+				qualifier = c.GetQualifier().GetValue()
+			}
+			if _, ok := changelog.CellPosition(qualifier, nil); ok {
+				n++
+			}
 		}
 	}
 }

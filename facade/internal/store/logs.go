@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -59,13 +60,18 @@ type logs struct {
 	recover  func(ctx context.Context, table string, row []byte, before int64) (int64, error)
 
 	mu    sync.Mutex
-	trail []*logWrite // appended; their record cells are still there
-	kept  int         // of trail, when it was last gone through
-	late  []*logWrite // whose record may not be appended: they hold the floor
+	trail []*logWrite // appended; their record cells are not needed any more
+	// newest are those of each item whose record cell is still needed, until every
+	// process numbers above it; queue has them in the order they were appended, and
+	// some that others have replaced since.
+	newest map[trailKey]*logWrite
+	queue  []*logWrite
+	kept   int         // how many newest there were when they were last gone through
+	late   []*logWrite // whose record may not be appended: they hold the floor
 }
 
 func newLogs(in *instance, cat *catalog, m *marks) *logs {
-	lg := &logs{instance: in, cat: cat, marks: m}
+	lg := &logs{instance: in, cat: cat, marks: m, newest: map[trailKey]*logWrite{}}
 	lg.sequence = changelog.NewSequencer(in.o.Now, lg)
 	return lg
 }
@@ -173,10 +179,10 @@ func (lg *logs) append(ctx context.Context, all []*logWrite) {
 			lg.o.Logger.WarnContext(ctx, "records of changes are appended later", "table", all[from].p.l.name, "records", to-from, "error", err)
 			lg.late = append(lg.late, all[from:to]...)
 		} else {
-			lg.trail = append(lg.trail, all[from:to]...)
 			for _, w := range all[from:to] {
 				w.hold.Release()
 				w.value = nil
+				lg.appended(w)
 			}
 		}
 		lg.mu.Unlock()
@@ -208,12 +214,29 @@ func (lg *logs) mutateAll(ctx context.Context, table string, entries []*btpb.Mut
 	return err
 }
 
+// appended remembers that the record of a write is in the log. lg.mu is held.
+func (lg *logs) appended(w *logWrite) {
+	key := w.item()
+	before := lg.newest[key]
+	if before != nil && w.at.Compare(before.at) < 0 {
+		lg.trail = append(lg.trail, w)
+		return
+	}
+	if before != nil {
+		lg.trail = append(lg.trail, before)
+	}
+	lg.newest[key] = w
+	if lg.queue = append(lg.queue, w); len(lg.queue) > 2*len(lg.newest)+maxRecordCells {
+		lg.queue = slices.DeleteFunc(lg.queue, func(w *logWrite) bool { return lg.newest[w.item()] != w })
+	}
+}
+
 // clearRecords deletes the record cells that are not needed any more, if there are
 // more than keep. The newest of an item stays until every process numbers above it:
 // the next writer of the item goes by it.
 func (lg *logs) clearRecords(ctx context.Context, keep int) error {
 	lg.mu.Lock()
-	enough := keep == 0 && len(lg.trail) > 0 || len(lg.trail) > lg.kept+keep
+	enough := keep == 0 && len(lg.newest) > 0 || len(lg.trail) > keep || len(lg.newest) > lg.kept+keep
 	lg.mu.Unlock()
 	if !enough {
 		return nil
@@ -223,22 +246,20 @@ func (lg *logs) clearRecords(ctx context.Context, keep int) error {
 		return err
 	}
 	lg.mu.Lock()
-	var trail, stay []*logWrite
-	newest := map[trailKey]changelog.Position{}
-	for _, w := range lg.trail {
-		if key := w.item(); newest[key].Compare(w.at) < 0 {
-			newest[key] = w.at
+	for len(lg.queue) > 0 {
+		w := lg.queue[0]
+		key := w.item()
+		if is := lg.newest[key] == w; is && w.at.Sequence >= passed && len(lg.newest) <= maxTrail {
+			break
+		} else if is {
+			delete(lg.newest, key)
+			lg.trail = append(lg.trail, w)
 		}
+		lg.queue[0] = nil
+		lg.queue = lg.queue[1:]
 	}
-	tooMany := len(lg.trail) - maxTrail
-	for i, w := range lg.trail {
-		if i < tooMany || w.at.Sequence < passed || newest[w.item()] != w.at {
-			trail = append(trail, w)
-		} else {
-			stay = append(stay, w)
-		}
-	}
-	lg.trail, lg.kept = stay, len(stay)
+	trail := lg.trail
+	lg.trail, lg.kept = nil, len(lg.newest)
 	lg.mu.Unlock()
 	byTable := map[string][]*btpb.MutateRowsRequest_Entry{}
 	for _, w := range trail {
