@@ -31,6 +31,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
 )
 
 // MaxLag is the longest lag: that of the longest retention of a change stream.
@@ -77,7 +79,7 @@ type Control struct {
 
 	mu      sync.Mutex            // serializes changes
 	views   atomic.Pointer[views] // nil: nothing was said of any instance
-	waiting chan struct{}         // closed with the next change; nil: nobody waits. Guarded by mu
+	changed later.Broadcast
 }
 
 // views are those of instances, by name; "" is that of the others, if any.
@@ -116,14 +118,7 @@ func (c *Control) View(instance string) *View {
 }
 
 // Changed returns a channel that is closed with the next change of any instance.
-func (c *Control) Changed() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.waiting == nil {
-		c.waiting = make(chan struct{})
-	}
-	return c.waiting
-}
+func (c *Control) Changed() <-chan struct{} { return c.changed.Next() }
 
 // Forget makes a cluster that is deleted, or all of an instance if cluster is "",
 // what one is of which nothing was said.
@@ -164,10 +159,7 @@ func (c *Control) store(next views) {
 	} else {
 		c.views.Store(&next)
 	}
-	if c.waiting != nil {
-		close(c.waiting)
-		c.waiting = nil
-	}
+	c.changed.Tell()
 }
 
 // Instance returns the controls of an instance, by its name.
