@@ -82,11 +82,9 @@ func (s *Server) streamOf(ctx context.Context, table, id, label string) (o openS
 	}
 	now := s.opts.Now()
 	for _, t := range defs {
-		for i := range t.Streams {
-			if st := &t.Streams[i]; t.Log != nil && st.Label == label && !st.IsGone(now) && (id == "" || id == t.ID) {
-				floor, err := s.store.LogFloor(ctx)
-				return openStream{t, streams.At(st, floor, now)}, err
-			}
+		if st := t.Stream(label, now); st != nil && t.Log != nil && (id == "" || id == t.ID) {
+			floor, err := s.store.LogFloor(ctx)
+			return openStream{t, streams.At(st, floor, now)}, err
 		}
 	}
 	return o, nil

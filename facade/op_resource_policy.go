@@ -52,13 +52,7 @@ func (s *Server) policyOf(v *validator, arn *string) (of policy.Resource, slot s
 
 // checkPolicySlot refuses the policy of a stream that the table does not have.
 func (s *Server) checkPolicySlot(t *tabledef.Table, of policy.Resource, slot string) error {
-	now := s.opts.Now()
-	for i := range t.Streams {
-		if t.Streams[i].Label == slot && !t.Streams[i].IsGone(now) {
-			return nil
-		}
-	}
-	if slot == "" {
+	if slot == "" || t.Stream(slot, s.opts.Now()) != nil {
 		return nil
 	}
 	return resourceNotFoundError(fmt.Sprintf(msgStreamNotFound, of.ARN))

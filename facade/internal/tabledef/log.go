@@ -56,6 +56,16 @@ type Stream struct {
 	Ended time.Time `json:"ended,omitzero"`
 }
 
+// Stream returns the stream of a label, or nil if there is none that is known at a time.
+func (t *Table) Stream(label string, now time.Time) *Stream {
+	for i := range t.Streams {
+		if s := &t.Streams[i]; s.Label == label && !s.IsGone(now) {
+			return s
+		}
+	}
+	return nil
+}
+
 // IsGone reports whether a stream has ended so long ago that nobody knows it any more.
 func (s *Stream) IsGone(now time.Time) bool {
 	return s.Until != 0 && !now.Before(s.Ended.Add(StreamRetention))
