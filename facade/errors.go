@@ -135,9 +135,9 @@ func foreignError(err error) *Error {
 	var busy *tabledef.TableInUseError
 	switch {
 	case errors.Is(err, store.ErrOutsideMapping):
-		return validationError(msgInvalidParameterPrefix + err.Error())
+		return validationError(wire.MsgInvalidParameterPrefix + err.Error())
 	case errors.Is(err, store.ErrSchemaConflict):
-		return validationError(msgInvalidParameterPrefix + err.Error())
+		return validationError(wire.MsgInvalidParameterPrefix + err.Error())
 	case errors.Is(err, store.ErrIntent):
 		return badRequest(wire.CodeTransactionConflict, msgTransactionOngoing)
 	case errors.Is(err, store.ErrTokenMismatch):

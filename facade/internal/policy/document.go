@@ -19,17 +19,17 @@ import (
 
 // The texts; the number behind one is its row in facade/testdata/messages.tsv.
 const (
-	msgTooLarge     = "One or more parameter values were invalid: Maximum policy size of 20480 bytes exceeded"                                                                                              // 280
-	msgDocument     = "One or more parameter values were invalid: Invalid policy document: %s"                                                                                                              // part of 281-287
-	msgJSON         = "This policy contains invalid Json"                                                                                                                                                   // part of 281
-	msgSyntax       = "Syntax error at position (%d,%d)"                                                                                                                                                    // part of 282
-	msgNoPolicy     = "This text appears not to be a policy"                                                                                                                                                // part of 283
-	msgMissingField = "Missing required field %s"                                                                                                                                                           // part of 284
-	msgNoStatement  = "Could not parse the policy: Statement is empty!"                                                                                                                                     // part of 285
-	msgSameIDs      = "The Statement Ids in the policy are not unique"                                                                                                                                      // part of 286
-	msgActions      = "The following action names are invalid: %s"                                                                                                                                          // part of 287
-	msgPrincipal    = "One or more parameter values were invalid: Invalid principal in policy document."                                                                                                    // 288
-	msgUnbounded    = "One or more parameter values were invalid: Resource-based policy grants unbounded access in one or more elements. Please revise the policy to ensure least-privilege form of access" // 289
+	msgTooLarge     = wire.MsgInvalidParameterPrefix + "Maximum policy size of 20480 bytes exceeded"                                                                                              // 280
+	msgDocument     = wire.MsgInvalidParameterPrefix + "Invalid policy document: %s"                                                                                                              // part of 281-287
+	msgJSON         = "This policy contains invalid Json"                                                                                                                                         // part of 281
+	msgSyntax       = "Syntax error at position (%d,%d)"                                                                                                                                          // part of 282
+	msgNoPolicy     = "This text appears not to be a policy"                                                                                                                                      // part of 283
+	msgMissingField = "Missing required field %s"                                                                                                                                                 // part of 284
+	msgNoStatement  = "Could not parse the policy: Statement is empty!"                                                                                                                           // part of 285
+	msgSameIDs      = "The Statement Ids in the policy are not unique"                                                                                                                            // part of 286
+	msgActions      = "The following action names are invalid: %s"                                                                                                                                // part of 287
+	msgPrincipal    = wire.MsgInvalidParameterPrefix + "Invalid principal in policy document."                                                                                                    // 288
+	msgUnbounded    = wire.MsgInvalidParameterPrefix + "Resource-based policy grants unbounded access in one or more elements. Please revise the policy to ensure least-privilege form of access" // 289
 )
 
 // maxBytes bounds a document.

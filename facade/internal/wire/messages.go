@@ -3,6 +3,9 @@ package wire
 // The texts about requests that are no calls, or not signed as they should be.
 // The number behind a text is its row in facade/testdata/messages.tsv.
 const (
+	// MsgInvalidParameterPrefix begins what is wrong with a parameter.
+	MsgInvalidParameterPrefix = "One or more parameter values were invalid: " // part of 17
+
 	msgUnexpectedToken     = "Unexpected token received from parser"                                                                                                                                              // 245
 	msgStartOfStructure    = "Start of structure or map found where not expected"                                                                                                                                 // 246
 	msgUnexpectedFieldType = "Unexpected field type"                                                                                                                                                              // 247
