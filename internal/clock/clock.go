@@ -80,6 +80,25 @@ func (c *Clock) Freeze() time.Time {
 	return c.last
 }
 
+// Run lets a clock that stands still go on from where it is, and returns that time.
+func (c *Clock) Run() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.frozen {
+		c.frozen = false
+		c.offset = time.Until(c.last) //nolint:forbidigo // as below
+		c.wake()
+	}
+	return c.nowLocked()
+}
+
+// Frozen reports whether the clock stands still.
+func (c *Clock) Frozen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.frozen
+}
+
 // At returns a channel that is closed once Now is t or later, never before, and
 // a function that ends the wait: then the channel stays as it is and nothing is
 // left of it. That function may be called at any time, also twice. A wait costs
@@ -153,7 +172,7 @@ func (c *Clock) nowLocked() time.Time {
 	if c.frozen {
 		return c.last
 	}
-	// The only place of the module that reads the wall clock.
+	// With Run, the only places of the module that read the wall clock for what time it is.
 	if now := time.Now().Add(c.offset); now.After(c.last) { //nolint:forbidigo // this is the injected clock itself
 		c.last = now
 	}

@@ -209,3 +209,21 @@ func BenchmarkAt(b *testing.B) {
 		stop()
 	}
 }
+
+// TestRun: a clock that stood still goes on from where it was, also in the past.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_000_000, 0)
+	c := NewFrozen(at)
+	if !c.Frozen() || !c.Now().Equal(at) {
+		t.Fatalf("it is %v", c.Now())
+	}
+	if got := c.Run(); c.Frozen() || got.Before(at) || got.After(at.Add(time.Minute)) {
+		t.Errorf("it goes on at %v", got)
+	}
+	reached, _ := c.At(c.Now().Add(time.Millisecond))
+	<-reached // nobody advances it
+	if before := c.Now(); c.Run().Before(before) {
+		t.Error("a clock that goes went back")
+	}
+}

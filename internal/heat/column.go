@@ -36,9 +36,16 @@ func (c *column) end() int64 { return c.start + int64(c.width) }
 // pack makes a column of buckets. A key is what it shares with the one before,
 // and the rest.
 func pack(start int64, width int32, buckets []Bucket) column {
+	c, _ := packIn(make([]byte, 0, 16*len(buckets)), start, width, buckets)
+	return c
+}
+
+// packIn is pack in the memory of raw, which it returns as it has grown. The column
+// shares none of it.
+func packIn(raw []byte, start int64, width int32, buckets []Bucket) (column, []byte) {
 	c := column{start: start, width: width, n: int32(len(buckets))}
 	var previous []byte
-	raw := make([]byte, 0, 16*len(buckets))
+	raw = raw[:0]
 	for i := range buckets {
 		b := &buckets[i]
 		raw = appendKey(raw, previous, b.First)
@@ -50,7 +57,7 @@ func pack(start int64, width int32, buckets []Bucket) column {
 		previous = b.First
 	}
 	c.data = slices.Clone(raw)
-	return c
+	return c, raw
 }
 
 func appendKey(dst, previous, key []byte) []byte {
@@ -65,7 +72,12 @@ func appendKey(dst, previous, key []byte) []byte {
 
 // unpack appends the buckets of a column. Their keys have memory of their own.
 func (c *column) unpack(dst []Bucket) []Bucket {
-	raw, keys := c.data, make([]byte, 0, c.keyBytes)
+	return c.unpackIn(dst, make([]byte, 0, c.keyBytes))
+}
+
+// unpackIn is unpack with the memory of keys, of at least keyBytes, for the keys.
+func (c *column) unpackIn(dst []Bucket, keys []byte) []Bucket {
+	raw := c.data
 	number := func() uint64 {
 		v, n := binary.Uvarint(raw)
 		raw = raw[n:]

@@ -92,6 +92,7 @@ type Store struct {
 	spare    *live
 	order    []uint16
 	gathered []Bucket
+	joining  joining
 }
 
 // New returns an empty store.
@@ -209,5 +210,5 @@ func (s *Store) Bytes() int {
 		n += sh.live.size()
 		sh.mu.Unlock()
 	}
-	return n + s.spare.size()
+	return n + s.spare.size() + s.joining.size()
 }

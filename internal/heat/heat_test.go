@@ -377,39 +377,49 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts allocati
 		t.Skip("the race detector allocates")
 	}
 	s, _ := newStore(0)
-	key := []byte("row")
-	if got := testing.AllocsPerRun(1000, func() { s.Table(place.Cluster, place.Table).Add(key, Counts{Writes: 1, Bytes: 10}) }); got != 0 {
-		t.Errorf("a count takes %v allocations", got)
+	key := []byte("user#0000000000")
+	i := 0
+	for name, next := range map[string]func(){
+		"the same key": func() {},
+		"a new key":    func() { i++; number(key, i) },
+	} {
+		count := func() { next(); s.Table(place.Cluster, place.Table).Add(key, Counts{Writes: 1, Bytes: 10}) }
+		for range 5 * shardCount * liveEntries {
+			count()
+		}
+		if got := testing.AllocsPerRun(2*shardCount*liveEntries, count); got != 0 {
+			t.Errorf("%s: a count takes %v allocations", name, got)
+		}
 	}
 }
 
 func BenchmarkAdd(b *testing.B) {
-	c := clock.New()
-	for name, key := range map[string]func(dst []byte, i int) []byte{
-		"one row":    func(dst []byte, _ int) []byte { return append(dst, "user#0000000001"...) },
-		"1000 rows":  func(dst []byte, i int) []byte { return fmt.Appendf(dst, "user#%010d", i*7919%1000) },
-		"sequential": func(dst []byte, i int) []byte { return fmt.Appendf(dst, "user#%010d", i) },
+	for name, key := range map[string]func(i int) int{
+		"one row":    func(int) int { return 1 },
+		"1000 rows":  func(i int) int { return i * 7919 % 1000 },
+		"sequential": func(i int) int { return i },
+		"new rows":   func(i int) int { return int(uint32(i) * 2654435761) },
 	} {
 		b.Run(name, func(b *testing.B) {
-			s := New(Options{Now: c.Now})
+			s := New(Options{Now: clock.New().Now})
 			b.ReportAllocs()
-			var buf []byte
+			buf := []byte("user#0000000000")
 			i := 0
 			for b.Loop() {
-				buf = key(buf[:0], i)
+				number(buf, key(i))
 				s.Table(place.Cluster, place.Table).Add(buf, Counts{Writes: 1, Bytes: 100})
 				i++
 			}
 		})
 	}
-	b.Run("format alone", func(b *testing.B) {
-		var buf []byte
-		i := 0
-		for b.Loop() {
-			buf = fmt.Appendf(buf[:0], "user#%010d", i)
-			i++
-		}
-	})
+}
+
+// number writes a number into the last ten bytes of a key.
+func number(key []byte, n int) {
+	for i := range 10 {
+		key[len(key)-1-i] = byte('0' + n%10)
+		n /= 10
+	}
 }
 
 // BenchmarkDay is a map of a day of 1,000 keys a minute.

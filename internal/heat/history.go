@@ -19,15 +19,57 @@ func (s *Store) commit(t *Table, second int64, buckets []Bucket) {
 	if n := len(t.columns) - 1; n >= 0 && t.columns[n].end() > second {
 		last := t.columns[n]
 		second, width = last.start, last.width
-		buckets = merge(nil, buckets, last.unpack(nil))
+		buckets = s.joining.add(buckets, &last)
 		s.drop(t, n)
 	}
 	limit := secondBuckets
 	if width >= minute {
 		limit = minuteBuckets
 	}
-	s.append(t, pack(second, width, squeeze(buckets, limit)))
+	s.append(t, s.joining.pack(second, width, squeeze(buckets, limit)))
 	s.fit()
+}
+
+// joining is the memory in which counts are added to a column: that of the second is
+// made anew each time that a shard is full.
+type joining struct {
+	unpacked, joined []Bucket
+	keys, raw        []byte
+}
+
+// joiningBytes bounds what a joining keeps.
+const joiningBytes = (minuteBuckets+(liveEntries+minuteBuckets))*bucketBytes + 2*joiningKeys
+
+// joiningKeys is the memory for keys that is kept: of columns of long keys there is
+// more for the moment.
+const joiningKeys = 64 << 10
+
+// add returns buckets and those of a column, until pack.
+func (j *joining) add(buckets []Bucket, c *column) []Bucket {
+	if cap(j.keys) < int(c.keyBytes) {
+		j.keys = make([]byte, 0, c.keyBytes)
+	}
+	j.unpacked = c.unpackIn(j.unpacked[:0], j.keys[:0])
+	j.joined = merge(j.joined[:0], buckets, j.unpacked)
+	return j.joined
+}
+
+// pack is the column of buckets; what add returned is gone.
+func (j *joining) pack(start int64, width int32, buckets []Bucket) (c column) {
+	c, j.raw = packIn(j.raw, start, width, buckets)
+	clear(j.unpacked) // the keys
+	clear(j.joined[:cap(j.joined)])
+	if cap(j.keys) > joiningKeys {
+		j.keys = nil
+	}
+	if cap(j.raw) > joiningKeys {
+		j.raw = nil
+	}
+	return c
+}
+
+func (j *joining) size() int {
+	return bucketBytes*(cap(j.unpacked)+cap(j.joined)) + cap(j.keys) + cap(j.raw)
 }
 
 // append adds a column to a table.

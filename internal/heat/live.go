@@ -16,8 +16,9 @@ const (
 	liveKeys    = 64 << 10 // bytes of keys
 
 	entryBytes = 72
-	// liveBytes bounds what shards and the spare take, with the lists that sort them.
-	liveBytes = (shardCount+1)*(2*liveSlots+liveEntries*entryBytes+liveKeys) + liveEntries*(2+bucketBytes)
+	// liveBytes bounds what shards and the spare take, with the lists that sort them
+	// and the memory in which they become columns.
+	liveBytes = (shardCount+1)*(2*liveSlots+liveEntries*entryBytes+liveKeys) + liveEntries*(2+bucketBytes) + joiningBytes
 )
 
 // shard has the counts of some keys.

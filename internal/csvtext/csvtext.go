@@ -1,0 +1,108 @@
+// Package csvtext reads the records of CSV files by RFC 4180. Unlike Go's own reader it
+// leaves line ends inside quotes as they are, tells a quoted cell without text from an
+// empty one, and bounds the size of a record.
+package csvtext
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Cell is a cell of a record.
+type Cell struct {
+	Text   []byte
+	Quoted bool
+}
+
+// ErrTooLong is the error of a record that has more than Reader.MaxBytes, or of as many
+// blank lines before one.
+var ErrTooLong = errors.New("the record is too long")
+
+// SyntaxError says what is no CSV, and in which line.
+type SyntaxError struct {
+	Line int
+	What string
+}
+
+// Error says the line and what is wrong.
+func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.What) }
+
+// Reader reads records. All fields but line are to be set.
+type Reader struct {
+	Text      *bufio.Reader
+	Delimiter byte // of cells
+	MaxBytes  int  // of a record
+	line      int  // of the next character, less one
+}
+
+// Line is the line that the next character is in, from 1.
+func (r *Reader) Line() int { return r.line + 1 }
+
+// Record reads the next record that is not a blank line, and the line that it
+// begins on; io.EOF after the last. An unquoted cell is kept as it stands. Errors:
+// ErrTooLong, a *SyntaxError, those of Text.
+func (r *Reader) Record() (cells []Cell, line int, err error) {
+	size, line := 0, r.Line()
+	var cell Cell
+	const (
+		begin  = iota // of a cell
+		plain         // in an unquoted cell
+		quoted        // in a quoted cell
+		closed        // behind the closing quote
+	)
+	state := begin
+	fail := func(what string) ([]Cell, int, error) { return nil, line, &SyntaxError{r.Line(), what} }
+	for {
+		c, err := r.Text.ReadByte()
+		end := errors.Is(err, io.EOF)
+		switch {
+		case end && state == quoted:
+			return fail("a quoted cell is not closed: the text ends early")
+		case end && len(cells) == 0 && state == begin:
+			return nil, line, io.EOF
+		case err != nil && !end:
+			return nil, line, err
+		}
+		if size++; size > r.MaxBytes {
+			return nil, line, ErrTooLong
+		}
+		if !end && c == '\r' && state != quoted {
+			next, _ := r.Text.Peek(1)
+			if len(next) == 1 && next[0] == '\n' {
+				continue // the line end follows
+			}
+		}
+		switch {
+		case end, c == '\n' && state != quoted:
+			if !end {
+				r.line++
+			}
+			if len(cells) == 0 && state == begin { // a blank line
+				line = r.Line()
+				continue
+			}
+			return append(cells, cell), line, nil
+		case state == quoted && c == '"':
+			state = closed
+		case state == closed && c == '"': // two quotes are one
+			cell.Text, state = append(cell.Text, '"'), quoted
+		case c == r.Delimiter && state != quoted:
+			cells, cell, state = append(cells, cell), Cell{}, begin
+		case state == closed:
+			return fail("text follows a closing quote; a quote inside a quoted cell is written twice")
+		case state == begin && c == '"':
+			cell.Quoted, state = true, quoted
+		case state == plain && c == '"':
+			return fail("a quote stands inside an unquoted cell")
+		default:
+			if c == '\n' {
+				r.line++
+			}
+			if cell.Text = append(cell.Text, c); state == begin {
+				state = plain
+			}
+		}
+	}
+}

@@ -1,0 +1,44 @@
+// Package hosts says by which names a server on this machine may be asked. A web page
+// anywhere can make a browser send requests to a name of its own that leads here: what
+// tells them from others is that name.
+package hosts
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Allowed reports whether a request names this machine, or one of the names that are
+// allowed beside it, in the form of Name. A request that came to another address than a loopback one may
+// name any host, unless some are allowed.
+func Allowed(r *http.Request, allowed []string) bool {
+	if Local(r.Host) || slices.Contains(allowed, Name(r.Host)) {
+		return true
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok || Local(local.String()) {
+		return false
+	}
+	return len(allowed) == 0 || Name(r.Host) == Name(local.String())
+}
+
+// Local reports whether a HOST or HOST:PORT is a name or an address that only this machine has.
+func Local(host string) bool {
+	name := Name(host)
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// Name returns the name in a HOST or HOST:PORT, in lower case.
+func Name(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}

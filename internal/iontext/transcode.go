@@ -1,0 +1,375 @@
+package iontext
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// ErrSyntax is the error of a text that is no line of items in Ion, or has what no item
+// can have. It comes wrapped, with the byte.
+var ErrSyntax = errors.New("not the Ion text of an item")
+
+// AppendJSON appends the line of a file in DynamoDB JSON that says the same as a line in
+// Ion: a structure whose members are items. What it appends is JSON; whether it is an
+// item is not looked at: numbers are as they stand, sets may be empty. Floats are taken
+// for numbers (belief).
+func AppendJSON(dst, line []byte) ([]byte, error) {
+	r := &reader{text: line, dst: dst}
+	r.space()
+	if bytes.HasPrefix(r.rest(), []byte(version)) {
+		r.at += len(version)
+		r.space()
+	}
+	err := r.structure(func() error { return r.structure(func() error { return r.value(1) }) })
+	if err == nil {
+		if r.space(); r.at < len(r.text) {
+			err = r.unexpected("the end of the line")
+		}
+	}
+	if err != nil {
+		return dst, err
+	}
+	return r.dst, nil
+}
+
+// reader transcodes one line.
+type reader struct {
+	text []byte
+	at   int
+	dst  []byte
+}
+
+func (r *reader) rest() []byte { return r.text[r.at:] }
+
+func (r *reader) space() {
+	for r.at < len(r.text) && strings.IndexByte(" \t\r\n\v\f", r.text[r.at]) >= 0 {
+		r.at++
+	}
+}
+
+// peek is the next byte, 0 at the end.
+func (r *reader) peek() byte {
+	if r.at == len(r.text) {
+		return 0
+	}
+	return r.text[r.at]
+}
+
+// take passes over a byte, with the space before it, if it comes next.
+func (r *reader) take(c byte) bool {
+	r.space()
+	if r.at == len(r.text) || r.text[r.at] != c {
+		return false
+	}
+	r.at++
+	return true
+}
+
+func (r *reader) fault(format string, args ...any) error {
+	return fmt.Errorf("%w: byte %d: %s", ErrSyntax, r.at+1, fmt.Sprintf(format, args...))
+}
+
+func (r *reader) unexpected(want string) error {
+	const shown = 20
+	if r.at == len(r.text) {
+		return r.fault("the text ends, want %s", want)
+	}
+	return r.fault("found %.*q, want %s", shown, r.rest(), want)
+}
+
+// structure reads a structure, value each of its values.
+func (r *reader) structure(value func() error) error {
+	if !r.take('{') {
+		return r.unexpected("a structure")
+	}
+	r.dst = append(r.dst, '{')
+	return r.members('}', func() error {
+		name, err := r.name()
+		if err != nil {
+			return err
+		}
+		if !r.take(':') || r.peek() == ':' {
+			return r.unexpected("a colon and a value")
+		}
+		if err := r.quote(name); err != nil {
+			return err
+		}
+		r.dst = append(r.dst, ':')
+		return value()
+	})
+}
+
+// members reads what is separated by commas, up to an end, behind which a comma may
+// stand.
+func (r *reader) members(end byte, one func() error) error {
+	for first := true; !r.take(end); first = false {
+		if !first {
+			r.dst = append(r.dst, ',')
+		}
+		if err := one(); err != nil {
+			return err
+		}
+		if r.take(',') {
+			continue
+		}
+		if !r.take(end) {
+			return r.unexpected(fmt.Sprintf("a comma or %q", end))
+		}
+		break
+	}
+	r.dst = append(r.dst, end)
+	return nil
+}
+
+func (r *reader) quote(text string) error {
+	dst, err := jsontext.AppendQuote(r.dst, text)
+	if err != nil {
+		return r.fault("%v", err)
+	}
+	r.dst = dst
+	return nil
+}
+
+// name reads the name of a field.
+func (r *reader) name() (string, error) {
+	r.space()
+	switch c := r.peek(); {
+	case c == '"' || c == '\'':
+		return r.quoted(c)
+	case isSymbolByte(c, true):
+		return r.symbol()
+	}
+	return "", r.unexpected("the name of a field")
+}
+
+// symbol reads a symbol without quotes.
+func (r *reader) symbol() (string, error) {
+	start := r.at
+	for r.at < len(r.text) && isSymbolByte(r.text[r.at], r.at == start) {
+		r.at++
+	}
+	name := string(r.text[start:r.at])
+	if len(name) > 1 && name[0] == '$' && strings.Trim(name[1:], "0123456789") == "" {
+		r.at = start
+		return "", r.fault("%s is of a symbol table, which are not read", name)
+	}
+	return name, nil
+}
+
+// quoted reads a string or a symbol in quotes.
+func (r *reader) quoted(quote byte) (string, error) {
+	if quote == '\'' && bytes.HasPrefix(r.rest(), []byte("'''")) {
+		return "", r.fault("strings in three quotes are not read")
+	}
+	r.at++
+	var b []byte
+	for {
+		i := bytes.IndexAny(r.rest(), string(quote)+"\\\n")
+		if i < 0 {
+			r.at = len(r.text)
+			return "", r.unexpected(fmt.Sprintf("%q", quote))
+		}
+		b = append(b, r.text[r.at:r.at+i]...)
+		r.at += i
+		switch r.text[r.at] {
+		case quote:
+			r.at++
+			if !utf8.Valid(b) {
+				return "", r.fault("the text before is not UTF-8")
+			}
+			return string(b), nil
+		case '\\':
+			char, err := r.escape()
+			if err != nil {
+				return "", err
+			}
+			b = utf8.AppendRune(b, char)
+		default:
+			return "", r.unexpected(fmt.Sprintf("%q", quote))
+		}
+	}
+}
+
+// escapes are the characters that one letter behind a backslash stands for.
+var escapes = map[byte]rune{
+	'0': 0, 'a': '\a', 'b': '\b', 't': '\t', 'n': '\n', 'f': '\f', 'r': '\r', 'v': '\v', '"': '"', '\'': '\'', '?': '?', '/': '/', '\\': '\\',
+}
+
+// escapeDigits are how many digits those have that are followed by the number of a
+// character.
+var escapeDigits = map[byte]int{'x': 2, 'u': 4, 'U': 8}
+
+func (r *reader) escape() (rune, error) {
+	r.at++ // the backslash
+	c := r.peek()
+	if char, ok := escapes[c]; ok && r.at < len(r.text) {
+		r.at++
+		return char, nil
+	}
+	char, ok := r.number(escapeDigits[c])
+	if ok && utf16.IsSurrogate(char) && c == 'u' && bytes.HasPrefix(r.rest(), []byte(`\u`)) {
+		r.at++
+		low, second := r.number(escapeDigits['u'])
+		char, ok = utf16.DecodeRune(char, low), second
+		ok = ok && char != utf8.RuneError
+	}
+	if !ok || !utf8.ValidRune(char) {
+		return 0, r.unexpected("a character behind a backslash")
+	}
+	return char, nil
+}
+
+// number reads the number of a character behind its letter.
+func (r *reader) number(digits int) (char rune, ok bool) {
+	if digits == 0 || r.at+1+digits > len(r.text) {
+		return 0, false
+	}
+	for _, c := range r.text[r.at+1 : r.at+1+digits] {
+		d := strings.IndexByte("0123456789abcdef", c|0x20)
+		if d < 0 || char > utf8.MaxRune>>4 {
+			return 0, false
+		}
+		char = char<<4 | rune(d)
+	}
+	r.at += 1 + digits
+	return char, true
+}
+
+// value reads an attribute value at a depth of lists and structures.
+func (r *reader) value(depth int) error {
+	if depth > attr.MaxDepth+1 { // one more than there can be: who reads the JSON says so
+		return r.fault("lists and structures are nested deeper than %d levels", attr.MaxDepth)
+	}
+	r.space()
+	switch c := r.peek(); {
+	case bytes.HasPrefix(r.rest(), []byte("{{")):
+		return r.typed(attr.B, r.blob)
+	case c == '{':
+		return r.typed(attr.M, func() error { return r.structure(func() error { return r.value(depth + 1) }) })
+	case c == '[':
+		return r.typed(attr.L, func() error { return r.list(func() error { return r.value(depth + 1) }) })
+	case c == '"':
+		return r.typed(attr.S, r.string)
+	case c == '-', '0' <= c && c <= '9':
+		return r.typed(attr.N, r.decimal)
+	case c == '\'', isSymbolByte(c, true):
+		return r.word()
+	}
+	return r.unexpected("a value")
+}
+
+// typed reads the content of a value of a type.
+func (r *reader) typed(t attr.Type, content func() error) error {
+	r.dst = append(append(append(r.dst, `{"`...), t.String()...), `":`...)
+	if err := content(); err != nil {
+		return err
+	}
+	r.dst = append(r.dst, '}')
+	return nil
+}
+
+func (r *reader) list(one func() error) error {
+	if !r.take('[') {
+		return r.unexpected("a list")
+	}
+	r.dst = append(r.dst, '[')
+	return r.members(']', one)
+}
+
+func (r *reader) string() error {
+	r.space()
+	if r.peek() != '"' {
+		return r.unexpected("a string")
+	}
+	text, err := r.quoted('"')
+	if err != nil {
+		return err
+	}
+	return r.quote(text)
+}
+
+// blob reads the base64 of a blob, in which space means nothing.
+func (r *reader) blob() error {
+	r.space()
+	text, ok := bytes.CutPrefix(r.rest(), []byte("{{"))
+	end := bytes.Index(text, []byte("}}"))
+	if !ok || end < 0 {
+		return r.unexpected("a blob")
+	}
+	content := bytes.Join(bytes.Fields(text[:end]), nil)
+	if i := bytes.IndexFunc(content, func(c rune) bool {
+		return c != '+' && c != '/' && c != '=' && (c >= utf8.RuneSelf || !isSymbolByte(byte(c), false) || c == '_' || c == '$')
+	}); i >= 0 {
+		return r.fault("the blob has %q, which is not base64", content[i])
+	}
+	r.at += len("{{") + end + len("}}")
+	return r.quote(string(content))
+}
+
+// decimal reads a number: of the exponents, d is a decimal's, e a float's.
+func (r *reader) decimal() error {
+	r.space()
+	start := r.at
+	for r.at < len(r.text) && strings.IndexByte("+-.0123456789dDeE", r.text[r.at]) >= 0 {
+		r.at++
+	}
+	text := bytes.Map(func(c rune) rune {
+		if c == 'd' || c == 'D' {
+			return 'e'
+		}
+		return c
+	}, r.text[start:r.at])
+	if len(text) == 0 || r.at < len(r.text) && isSymbolByte(r.text[r.at], false) {
+		return r.unexpected("a decimal number")
+	}
+	if _, err := attr.ParseNumber(string(text)); err != nil {
+		var bad *attr.Error
+		if errors.As(err, &bad) && bad.Problem == attr.NotNumber {
+			r.at = start
+			return r.unexpected("a decimal number")
+		}
+	}
+	return r.quote(string(text))
+}
+
+// word reads what begins with a symbol: a constant, or an annotation with its set.
+func (r *reader) word() error {
+	start := r.at
+	word, err := r.name()
+	if err != nil {
+		return err
+	}
+	if r.take(':') {
+		if r.peek() != ':' {
+			return r.unexpected("an annotation")
+		}
+		r.at++
+		switch word {
+		case stringSet:
+			return r.typed(attr.SS, func() error { return r.list(r.string) })
+		case numberSet:
+			return r.typed(attr.NS, func() error { return r.list(r.decimal) })
+		case binarySet:
+			return r.typed(attr.BS, func() error { return r.list(r.blob) })
+		}
+		r.at = start
+		return r.fault("the annotation %.40q is none of sets", word)
+	}
+	bare := r.text[start] != '\''
+	switch {
+	case bare && word == "null":
+		return r.typed(attr.NULL, func() error { r.dst = append(r.dst, "true"...); return nil })
+	case bare && (word == "true" || word == "false"):
+		return r.typed(attr.BOOL, func() error { r.dst = append(r.dst, word...); return nil })
+	}
+	r.at = start
+	return r.fault("the symbol %.40q is no value of an item", word)
+}
