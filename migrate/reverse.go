@@ -130,7 +130,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s: %s of no rule of the mapping left out, e.g. %q", m.TargetTable(), phrase.Counted(left.rows, "row"), left.example))
 	}
 	options.Progress(source.Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: r.Items})
-	if err := w.Finish(); err != nil {
+	if err := w.Finish(o.ExportTime); err != nil {
 		return nil, fmt.Errorf("writing an export in %s: %w", dir, err)
 	}
 	r.Files = w.Files()

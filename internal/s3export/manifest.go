@@ -43,15 +43,20 @@ type Summary struct {
 	StartTime          string  `json:"startTime"`
 	EndTime            string  `json:"endTime"`
 	TableArn           string  `json:"tableArn"`
+	TableID            string  `json:"tableId,omitzero"`
 	ExportTime         string  `json:"exportTime,omitzero"`
 	ExportFromTime     string  `json:"exportFromTime,omitzero"`
 	ExportToTime       string  `json:"exportToTime,omitzero"`
+	S3Bucket           string  `json:"s3Bucket,omitzero"`
 	S3Prefix           *string `json:"s3Prefix"`
+	S3SseAlgorithm     string  `json:"s3SseAlgorithm,omitzero"`
+	S3SseKmsKeyID      *string `json:"s3SseKmsKeyId,omitzero"`
 	ManifestFilesS3Key string  `json:"manifestFilesS3Key"`
 	BilledSizeBytes    int64   `json:"billedSizeBytes"`
 	ItemCount          *int64  `json:"itemCount"` // nil where a manifest has none
 	OutputFormat       string  `json:"outputFormat"`
 	ExportType         string  `json:"exportType"`
+	OutputView         string  `json:"outputView,omitzero"` // of an incremental export
 }
 
 // File is one line of manifest-files.json: a data file, by its key in the bucket.

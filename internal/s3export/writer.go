@@ -2,6 +2,7 @@ package s3export
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/md5" //nolint:gosec // the checksum that the format uses
 	"encoding/hex"
 	"fmt"
@@ -17,28 +18,47 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/iontext"
 )
 
 // DataFileBytes is the size of a data file, as text, where no other is asked for:
 // imports read files side by side.
 const DataFileBytes = 128 << 20
 
-// Export says what a Writer writes.
+// minIncrementalBytes is what the smallest incremental export is billed for.
+const minIncrementalBytes = 10_000_000
+
+// Export says what a Writer writes. ID, TableArn and Time are to be set.
 type Export struct {
-	ID        string // names the folder; see NewID
-	TableArn  string
-	Time      time.Time // that the items are of
-	FileBytes int       // of a data file, as text. Default: DataFileBytes
+	ID       string // names the folder; see NewID
+	TableArn string
+	TableID  string
+	Time     time.Time // that the items are of; the changes are before it
+
+	// From makes the export an incremental one: its changes are not before it. View says
+	// which images they have.
+	From time.Time
+	View string
+
+	Bucket, Prefix string // of the folder; the prefix is a valid path, or ""
+	Format         string // Default: FormatDynamoDBJSON
+	SSEAlgorithm   string
+	KMSKeyID       string
+	Started        time.Time // Default: Time
+	FileBytes      int       // of a data file, as text. Default: DataFileBytes
 }
+
+// incremental reports whether the export is of changes.
+func (e Export) incremental() bool { return !e.From.IsZero() }
 
 // NewID is the id of an export of a time; salt tells those of one time apart.
 func NewID(t time.Time, salt uint32) string { return fmt.Sprintf("%014d-%08x", t.UnixMilli(), salt) }
 
 // Path is the folder of the export below the root of its bucket.
-func (e Export) Path() string { return path.Join(Folder, e.ID) }
+func (e Export) Path() string { return path.Join(e.Prefix, Folder, e.ID) }
 
-// Writer writes a full export in DynamoDB JSON, as gzip data files. Its folder has
-// another name, that of something hidden, until Finish.
+// Writer writes an export as gzip data files. Its folder has another name, that of
+// something hidden, until Finish.
 type Writer struct {
 	root *os.Root
 	dir  string // until Finish
@@ -65,36 +85,76 @@ type dataFile struct {
 // killed left of the same export is removed. Errors: fs.ErrExist where the export is
 // there already; those of the file system. The caller ends with Finish or Abandon.
 func Create(root *os.Root, e Export) (*Writer, error) {
-	if e.FileBytes == 0 {
-		e.FileBytes = DataFileBytes
+	e.FileBytes, e.Format = cmp.Or(e.FileBytes, DataFileBytes), cmp.Or(e.Format, FormatDynamoDBJSON)
+	if e.Started.IsZero() {
+		e.Started = e.Time
 	}
 	if _, err := root.Stat(e.Path()); err == nil {
 		return nil, &fs.PathError{Op: "create", Path: e.Path(), Err: fs.ErrExist}
 	}
-	w := &Writer{root: root, dir: path.Join(Folder, "."+e.ID), of: e}
+	w := &Writer{root: root, dir: path.Join(e.Prefix, Folder, "."+e.ID), of: e}
 	if err := root.RemoveAll(w.dir); err != nil {
 		return nil, err
 	}
 	return w, root.MkdirAll(path.Join(w.dir, DataFolder), 0o777)
 }
 
-// Add writes one item.
+// Add writes an item of a full export.
 func (w *Writer) Add(item attr.Item) error {
+	if w.of.Format == FormatIon {
+		w.line = append(iontext.AppendLine(w.line[:0], iontext.Member{Name: "Item", Item: item}), '\n')
+	} else {
+		w.line = AppendItem(w.line[:0], item)
+	}
+	return w.add(item.Size())
+}
+
+// AddText writes an item of a full export in DynamoDB JSON, by its text as
+// attr.AppendItemJSON has it, and its size.
+func (w *Writer) AddText(item []byte, size int) error {
+	w.line = append(append(append(w.line[:0], itemBegin...), item...), itemEnd...)
+	return w.add(size)
+}
+
+// AddChange writes a change of an incremental export.
+func (w *Writer) AddChange(c Change) error {
+	if w.of.Format == FormatIon {
+		w.line = appendIonChange(w.line[:0], c)
+	} else {
+		w.line = AppendChange(w.line[:0], c)
+	}
+	return w.add(c.Keys.Size() + c.Old.Size() + c.New.Size())
+}
+
+// add writes the line.
+func (w *Writer) add(size int) error {
 	if w.open == nil {
 		if err := w.begin(); err != nil {
 			return err
 		}
 	}
-	w.line = AppendItem(w.line[:0], item)
 	if _, err := w.open.zip.Write(w.line); err != nil {
 		return err
 	}
 	w.open.n++
-	w.bytes += int64(item.Size())
+	w.bytes += int64(size)
 	if w.open.size += len(w.line); w.open.size < w.of.FileBytes {
 		return nil
 	}
 	return w.end()
+}
+
+// Items is how many lines are in the data files that are finished, which after Finish
+// are all.
+func (w *Writer) Items() int64 { return w.items }
+
+// BilledBytes is what the export is billed for: the size of what it holds, by DynamoDB's
+// count.
+func (w *Writer) BilledBytes() int64 {
+	if w.of.incremental() {
+		return max(w.bytes, minIncrementalBytes)
+	}
+	return w.bytes
 }
 
 // Files is how many data files there are.
@@ -103,7 +163,7 @@ func (w *Writer) Files() int { return len(w.files) }
 // begin opens the next data file.
 func (w *Writer) begin() error {
 	h := extsort.HashOf([]byte(w.of.ID), fmt.Append(nil, len(w.files)))
-	d := &dataFile{name: fmt.Sprintf("%05d-%016x.json.gz", len(w.files), h.Hi), sum: md5.New()} //nolint:gosec // see the import
+	d := &dataFile{name: fmt.Sprintf("%05d-%016x.%s.gz", len(w.files), h.Hi, w.suffix()), sum: md5.New()} //nolint:gosec // see the import
 	var err error
 	if d.file, err = w.root.Create(path.Join(w.dir, DataFolder, d.name)); err != nil {
 		return err
@@ -111,6 +171,14 @@ func (w *Writer) begin() error {
 	d.zip = gzip.NewWriter(io.MultiWriter(d.file, d.sum))
 	w.open = d
 	return nil
+}
+
+// suffix is that of data files before they are packed.
+func (w *Writer) suffix() string {
+	if w.of.Format == FormatIon {
+		return "ion"
+	}
+	return "json"
 }
 
 // end closes the data file.
@@ -132,8 +200,9 @@ func (w *Writer) end() error {
 	return err
 }
 
-// Finish writes the manifests and gives the folder its name.
-func (w *Writer) Finish() error {
+// Finish writes the manifests, those of an export that ended at a time, and gives the
+// folder its name.
+func (w *Writer) Finish(ended time.Time) error {
 	if len(w.files) == 0 && w.open == nil { // an empty partition has an empty file
 		if err := w.begin(); err != nil {
 			return err
@@ -150,11 +219,7 @@ func (w *Writer) Finish() error {
 		}
 		list.Write(append(line, '\n'))
 	}
-	moment := Stamp(w.of.Time)
-	summary, err := json.Marshal(Summary{
-		Version: VersionFull, ExportArn: w.of.TableArn + "/export/" + w.of.ID, StartTime: moment, EndTime: moment, TableArn: w.of.TableArn, ExportTime: moment,
-		ManifestFilesS3Key: path.Join(w.of.Path(), FilesName), BilledSizeBytes: w.bytes, ItemCount: &w.items, OutputFormat: FormatDynamoDBJSON, ExportType: TypeFull,
-	})
+	summary, err := json.Marshal(w.summary(ended))
 	if err != nil {
 		return err
 	}
@@ -174,6 +239,29 @@ func (w *Writer) Finish() error {
 	return w.root.Rename(w.dir, w.of.Path())
 }
 
+// summary is manifest-summary.json.
+func (w *Writer) summary(ended time.Time) Summary {
+	e := w.of
+	s := Summary{
+		Version: VersionFull, ExportArn: e.TableArn + "/export/" + e.ID, StartTime: Stamp(e.Started), EndTime: Stamp(ended), TableArn: e.TableArn, TableID: e.TableID,
+		S3Bucket: e.Bucket, S3SseAlgorithm: e.SSEAlgorithm, ManifestFilesS3Key: path.Join(e.Path(), FilesName), BilledSizeBytes: w.BilledBytes(), ItemCount: &w.items,
+		OutputFormat: e.Format, ExportType: TypeFull,
+	}
+	if e.Prefix != "" {
+		s.S3Prefix = &e.Prefix
+	}
+	if e.KMSKeyID != "" {
+		s.S3SseKmsKeyID = &e.KMSKeyID
+	}
+	if e.incremental() {
+		s.Version, s.ExportType, s.OutputView = VersionIncremental, TypeIncremental, e.View
+		s.ExportFromTime, s.ExportToTime = Stamp(e.From), Stamp(e.Time)
+	} else {
+		s.ExportTime = Stamp(e.Time)
+	}
+	return s
+}
+
 // put writes a file of the export's folder.
 func (w *Writer) put(name string, text []byte) error {
 	return w.root.WriteFile(path.Join(w.dir, name), text, 0o666)
@@ -186,5 +274,9 @@ func (w *Writer) Abandon() {
 		w.open = nil
 	}
 	_ = w.root.RemoveAll(w.dir)
-	_ = w.root.Remove(Folder) // if nothing else is there
+	for folder := path.Dir(w.dir); folder != "."; folder = path.Dir(folder) {
+		if w.root.Remove(folder) != nil { // something else is there
+			return
+		}
+	}
 }

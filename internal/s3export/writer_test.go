@@ -87,7 +87,7 @@ func TestWriter(t *testing.T) {
 	if _, err := root.Stat(e.Path()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("before Finish: error %v, want that the export is not there", err)
 	}
-	if err := w.Finish(); err != nil {
+	if err := w.Finish(export.Time); err != nil {
 		t.Fatal(err)
 	}
 	w.Abandon() // changes nothing
@@ -123,7 +123,7 @@ func TestWriter(t *testing.T) {
 func TestWriter_Empty(t *testing.T) {
 	t.Parallel()
 	root := bucket(t)
-	if err := write(t, root, export, 0).Finish(); err != nil {
+	if err := write(t, root, export, 0).Finish(export.Time); err != nil {
 		t.Fatal(err)
 	}
 	if got := filesOf(t, root); len(got) != 6 || !strings.Contains(got[export.Path()+"/"+SummaryName], `"itemCount":0,`) {
@@ -172,5 +172,75 @@ func TestSummary_DataPath(t *testing.T) {
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%s of manifest %q: %q, error %v; want %q", c.key, c.manifest, got, err, c.want)
 		}
+	}
+}
+
+// The manifests of an incremental export, in a folder of a bucket.
+func TestWriter_Incremental(t *testing.T) {
+	t.Parallel()
+	item := func(id string) attr.Item { return attr.Item{"id": attr.Value{Type: attr.S, Str: id}} }
+	for format, want := range map[string]string{
+		FormatDynamoDBJSON: `{"Metadata":{"WriteTimestampMicros":{"N":"7"}},"Keys":{"id":{"S":"k"}},"OldImage":{"id":{"S":"o"}}}` + "\n" +
+			`{"Metadata":{"WriteTimestampMicros":{"N":"8"}},"Keys":{"id":{"S":"l"}},"NewImage":{"id":{"S":"n"}}}` + "\n",
+		FormatIon: `$ion_1_0 {Metadata:{WriteTimestampMicros:7.},Keys:{id:"k"},OldImage:{id:"o"}}` + "\n" +
+			`$ion_1_0 {Metadata:{WriteTimestampMicros:8.},Keys:{id:"l"},NewImage:{id:"n"}}` + "\n",
+	} {
+		root := bucket(t)
+		e := export
+		e.From, e.View, e.Bucket, e.Prefix, e.Format = e.Time.Add(-time.Hour), "NEW_AND_OLD_IMAGES", "b", "x/y", format
+		e.SSEAlgorithm, e.KMSKeyID, e.TableID, e.Started = "KMS", "key", "id", e.Time.Add(time.Second)
+		w, err := Create(root, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []Change{{WriteMicros: 7, Keys: item("k"), Old: item("o")}, {WriteMicros: 8, Keys: item("l"), New: item("n")}} {
+			if err := w.AddChange(c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Finish(e.Time.Add(2 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if w.Items() != 2 || w.BilledBytes() != 10_000_000 {
+			t.Errorf("%d items, %d bytes", w.Items(), w.BilledBytes())
+		}
+		const id = "01716790307109-5f9d6aaa"
+		files := filesOf(t, root)
+		summary := `{"version":"2023-08-01","exportArn":"arn:aws:dynamodb:us-east-1:000000000000:table/T/export/` + id + `","startTime":"2024-05-27T06:11:48.109Z","endTime":"2024-05-27T06:11:49.109Z",` +
+			`"tableArn":"arn:aws:dynamodb:us-east-1:000000000000:table/T","tableId":"id","exportFromTime":"2024-05-27T05:11:47.109Z","exportToTime":"2024-05-27T06:11:47.109Z",` +
+			`"s3Bucket":"b","s3Prefix":"x/y","s3SseAlgorithm":"KMS","s3SseKmsKeyId":"key","manifestFilesS3Key":"x/y/AWSDynamoDB/` + id + `/manifest-files.json",` +
+			`"billedSizeBytes":10000000,"itemCount":2,"outputFormat":"` + format + `","exportType":"INCREMENTAL_EXPORT","outputView":"NEW_AND_OLD_IMAGES"}` + "\n"
+		if got := files["x/y/AWSDynamoDB/"+id+"/"+SummaryName]; got != summary {
+			t.Errorf("got  %swant %s", got, summary)
+		}
+		for name, text := range files {
+			if path.Ext(name) != ".gz" {
+				continue
+			}
+			if text != want || strings.HasSuffix(name, ".ion.gz") != (format == FormatIon) {
+				t.Errorf("%s:\n%s", name, text)
+			}
+		}
+	}
+}
+
+// The folders that were made for an export that is given up go with it, others stay.
+func TestWriter_AbandonPrefix(t *testing.T) {
+	t.Parallel()
+	root := bucket(t)
+	if err := root.MkdirAll("x", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := root.WriteFile("x/other", nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	e := export
+	e.Prefix = "x/y/z"
+	write(t, root, e, 2).Abandon()
+	if got := filesOf(t, root); len(got) != 1 {
+		t.Errorf("%v is left", got)
+	}
+	if _, err := root.Stat("x/y"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder is left, error %v", err)
 	}
 }

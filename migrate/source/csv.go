@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/csvtext"
 )
 
 // CSVOptions are what a CSV file does not say itself. The zero value reads
@@ -75,7 +76,7 @@ func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		r := &csvReader{in: in, delimiter: delimiter, line: 1}
+		r := &csvReader{in, csvtext.Reader{Text: in.text, Delimiter: delimiter, MaxBytes: MaxItemBytes}}
 		columns, err := r.header(o.Header)
 		if err != nil {
 			in.close()
@@ -132,18 +133,10 @@ type csvColumn struct {
 	typ  attr.Type // Absent where the header does not say
 }
 
-type csvCell struct {
-	text   []byte
-	quoted bool
-}
-
-// csvReader reads records. Go's own reader changes line ends inside quotes and
-// does not tell "" from nothing.
+// csvReader reads records of a file.
 type csvReader struct {
-	in        *input
-	delimiter byte
-	line      int // of the next character
-	size      int // bytes since the last record
+	in      *input
+	records csvtext.Reader
 }
 
 // header reads the names of the columns.
@@ -159,7 +152,7 @@ func (r *csvReader) header(given []string) ([]csvColumn, error) {
 		}
 		at.Line = line
 		for _, c := range record {
-			names = append(names, string(c.text))
+			names = append(names, string(c.Text))
 		}
 	}
 	seen := map[string]bool{}
@@ -198,13 +191,13 @@ func (r *csvReader) entry(columns []csvColumn, quotedAbsent bool) (Entry, error)
 	text := []byte{'{'}
 	for i, c := range columns {
 		cell := record[i]
-		if len(cell.text) == 0 && (!cell.quoted || quotedAbsent) {
+		if len(cell.Text) == 0 && (!cell.Quoted || quotedAbsent) {
 			continue
 		}
 		if len(text) > 1 {
 			text = append(text, ',')
 		}
-		if text, err = appendCSVCell(text, c, cell.text); err != nil {
+		if text, err = appendCSVCell(text, c, cell.Text); err != nil {
 			return Entry{Position: at, Text: csvText(record)}, Damaged(ValueInvalid, at, err, "column %q, of type %s", c.name, c.typ)
 		}
 	}
@@ -212,14 +205,14 @@ func (r *csvReader) entry(columns []csvColumn, quotedAbsent bool) (Entry, error)
 }
 
 // csvText is a record as a dead letter shows it.
-func csvText(record []csvCell) []byte {
+func csvText(record []csvtext.Cell) []byte {
 	var b []byte
 	for i, c := range record {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, '"')
-		b = append(b, bytes.ReplaceAll(c.text, []byte{'"'}, []byte(`""`))...)
+		b = append(b, bytes.ReplaceAll(c.Text, []byte{'"'}, []byte(`""`))...)
 		b = append(b, '"')
 	}
 	return b
@@ -287,69 +280,17 @@ func appendNumbers(dst []byte, v jsontext.Value) ([]byte, error) {
 }
 
 // record reads the next record that is not a blank line, and the line that it
-// begins on; io.EOF after the last. An unquoted cell is kept as it stands.
-func (r *csvReader) record() (cells []csvCell, line int, err error) {
-	r.size, line = 0, r.line
-	var cell csvCell
-	const (
-		begin  = iota // of a cell
-		plain         // in an unquoted cell
-		quoted        // in a quoted cell
-		closed        // behind the closing quote
-	)
-	state := begin
-	fail := func(what string) ([]csvCell, int, error) {
-		return nil, line, Damaged(NotCSV, Position{r.in.label, r.line}, nil, "%s", what)
+// begins on; io.EOF after the last.
+func (r *csvReader) record() (cells []csvtext.Cell, line int, err error) {
+	cells, line, err = r.records.Record()
+	if invalid, ok := errors.AsType[*csvtext.SyntaxError](err); ok {
+		return nil, line, Damaged(NotCSV, Position{r.in.label, invalid.Line}, nil, "%s", invalid.What)
 	}
-	for {
-		c, err := r.in.text.ReadByte()
-		end := errors.Is(err, io.EOF)
-		switch {
-		case end && state == quoted:
-			return fail("a quoted cell is not closed: the text ends early")
-		case end && len(cells) == 0 && state == begin:
-			return nil, line, io.EOF
-		case err != nil && !end:
-			return nil, line, r.in.failed(err, r.line)
-		}
-		if r.size++; r.size > MaxItemBytes {
-			return nil, line, r.in.failed(errTooLong, line)
-		}
-		if !end && c == '\r' && state != quoted {
-			next, _ := r.in.text.Peek(1)
-			if len(next) == 1 && next[0] == '\n' {
-				continue // the line end follows
-			}
-		}
-		switch {
-		case end, c == '\n' && state != quoted:
-			if !end {
-				r.line++
-			}
-			if len(cells) == 0 && state == begin { // a blank line
-				line = r.line
-				continue
-			}
-			return append(cells, cell), line, nil
-		case state == quoted && c == '"':
-			state = closed
-		case state == closed && c == '"': // two quotes are one
-			cell.text, state = append(cell.text, '"'), quoted
-		case c == r.delimiter && state != quoted:
-			cells, cell, state = append(cells, cell), csvCell{}, begin
-		case state == closed:
-			return fail("text follows a closing quote; a quote inside a quoted cell is written twice")
-		case state == begin && c == '"':
-			cell.quoted, state = true, quoted
-		case state == plain && c == '"':
-			return fail("a quote stands inside an unquoted cell")
-		default:
-			if c == '\n' {
-				r.line++
-			}
-			if cell.text = append(cell.text, c); state == begin {
-				state = plain
-			}
-		}
+	switch {
+	case errors.Is(err, csvtext.ErrTooLong):
+		return nil, line, r.in.failed(errTooLong, line)
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, line, r.in.failed(err, r.records.Line())
 	}
+	return cells, line, err
 }
