@@ -66,6 +66,21 @@ func (s *aggregateState) apply(m *Mutation) error {
 	return nil
 }
 
+// Accumulate returns what an AddToCell or a MergeToCell makes of the state of a
+// cell, nil for none, in a family of that kind. Errors: ErrAggregate, ErrInvalid.
+func Accumulate(kind Aggregate, state []byte, m *Mutation) ([]byte, error) {
+	s := &aggregateState{kind: kind}
+	if state != nil {
+		if err := s.merge(state); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.apply(m); err != nil {
+		return nil, err
+	}
+	return s.value(), nil
+}
+
 // merge accumulates a state as it is stored.
 func (s *aggregateState) merge(state []byte) error {
 	if s.kind != AggregateHLL {

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/tabletop-emu/tabletop/internal/cputime"
 )
 
 // The benchmarks named after what a caller does have two parts: "engine", and
@@ -101,17 +102,6 @@ func readPebble(b *testing.B, d *DB, span Span) int {
 
 func rowSpan(key []byte) Span { return Span{Start: key, End: append(bytes.Clone(key), 0)} }
 
-// cpuTime is the processor time of the process so far, which says more than the
-// clock on a machine that does other things.
-func cpuTime(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // benchBoth runs the two parts of a benchmark.
 func benchBoth(b *testing.B, engine, store func(b *testing.B, i int)) {
 	b.Helper()
@@ -120,12 +110,7 @@ func benchBoth(b *testing.B, engine, store func(b *testing.B, i int)) {
 		run  func(b *testing.B, i int)
 	}{{"engine", engine}, {"pebble", store}} {
 		b.Run(part.name, func(b *testing.B) {
-			b.ReportAllocs()
-			began := cpuTime(b)
-			for i := 0; b.Loop(); i++ {
-				part.run(b, i)
-			}
-			b.ReportMetric(float64(cpuTime(b)-began)/float64(b.N), "cpu-ns/op")
+			cputime.Loop(b, func(i int) { part.run(b, i) })
 		})
 	}
 }

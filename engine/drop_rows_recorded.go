@@ -109,7 +109,7 @@ func (x *rowDrop) begin(upper []byte) (done bool, err error) {
 		return false, errors.Join(err, b.Close())
 	}
 	if x.next == nil {
-		return true, commitDrop(d, b, lower, upper)
+		return true, x.commit(b, lower, upper)
 	}
 	if err := setJSON(b, catalogKey(catalogDrop, ""), dropRecord{Table: x.t.def.ID, First: x.first}); err != nil {
 		return false, errors.Join(err, b.Close())
@@ -160,7 +160,19 @@ func (x *rowDrop) recordRest(upper []byte) error {
 	if err := b.Delete(catalogKey(catalogDrop, ""), nil); err != nil {
 		return errors.Join(err, b.Close())
 	}
-	return commitDrop(d, b, lower, upper)
+	return x.commit(b, lower, upper)
+}
+
+// commit is commitDrop, of which the recorder is told.
+func (x *rowDrop) commit(b *pebble.Batch, lower, upper []byte) error {
+	r := originOf(x.ctx).recorder
+	if r == nil {
+		return commitDrop(x.d, b, lower, upper)
+	}
+	done := r.Dropping(x.span)
+	err := commitDrop(x.d, b, lower, upper)
+	done(err == nil)
+	return err
 }
 
 // barrier returns the last number, all up to which are in the store or will never
@@ -243,7 +255,7 @@ func (x *rowDrop) skipRow(it *pebble.Iterator) (row []byte, valid bool) {
 // record adds to b the record of a row that is dropped.
 func (x *rowDrop) record(b *pebble.Batch, row []byte) error {
 	p := pendingRecord{kind: JournalUser, drop: x.first, row: row, muts: x.t.deletedWhole(), t: x.t}
-	p.origin, _ = x.ctx.Value(originKey{}).(string)
+	p.origin = originOf(x.ctx).name
 	if len(p.muts) == 0 {
 		return nil
 	}

@@ -47,9 +47,9 @@ const (
 	gcViewBatches = 256
 )
 
-// collects tells whether the rule collects the version-th newest cell of a
+// Collects tells whether the rule collects the version-th newest cell of a
 // column, counted from 0, with that timestamp.
-func (r *GCRule) collects(version int, micros int64, now time.Time) bool {
+func (r *GCRule) Collects(version int, micros int64, now time.Time) bool {
 	switch r.Kind {
 	case NoGC:
 		return false
@@ -58,10 +58,10 @@ func (r *GCRule) collects(version int, micros int64, now time.Time) bool {
 	case MaxAge:
 		return micros < now.Add(-r.Age).UnixMicro()
 	case Union:
-		return slices.ContainsFunc(r.Rules, func(s GCRule) bool { return s.collects(version, micros, now) })
+		return slices.ContainsFunc(r.Rules, func(s GCRule) bool { return s.Collects(version, micros, now) })
 	case Intersection:
 		return len(r.Rules) > 0 &&
-			!slices.ContainsFunc(r.Rules, func(s GCRule) bool { return !s.collects(version, micros, now) })
+			!slices.ContainsFunc(r.Rules, func(s GCRule) bool { return !s.Collects(version, micros, now) })
 	}
 	return false
 }
@@ -275,7 +275,7 @@ func (c *columnRule) collects(rest []byte) bool {
 		c.column, c.version = append(c.column[:0], column...), 0
 	}
 	f := c.t.live(binary.BigEndian.Uint16(column))
-	return f == nil || f.GC.collects(c.version, keyTimestamp(rest), c.now)
+	return f == nil || f.GC.Collects(c.version, keyTimestamp(rest), c.now)
 }
 
 // collect deletes the garbage found so far. It returns false, having deleted

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -71,15 +70,6 @@ func (j *journal) settleTerms(table string, from, to Journal) (Journal, error) {
 		}
 	}
 	return to, nil
-}
-
-// originKey is the key of WithOrigin.
-type originKey struct{}
-
-// WithOrigin returns a context in which changes of rows are recorded as made by
-// origin: the id of the cluster that took them, for the layer above.
-func WithOrigin(ctx context.Context, origin string) context.Context {
-	return context.WithValue(ctx, originKey{}, origin)
 }
 
 // journal is what a DB knows of its tables' journals.

@@ -256,10 +256,10 @@ func (w *rowBatch) record(muts []Mutation) error {
 	}
 	tx := w.tx
 	p := pendingRecord{kind: JournalUser, row: tx.row, muts: muts, t: tx.t, server: serverMicros(tx.t, tx.now)}
-	p.origin, _ = tx.ctx.Value(originKey{}).(string)
-	var micros int64
-	w.number, micros = tx.d.journal.take(tx.t.def.ID, tx.row, tx.d.now)
-	return p.add(w.b, w.number, micros)
+	p.origin = originOf(tx.ctx).name
+	w.number, w.micros = tx.d.journal.take(tx.t.def.ID, tx.row, tx.d.now)
+	w.recorded = muts
+	return p.add(w.b, w.number, w.micros)
 }
 
 // recordCells adds to w the record of cells that it sets.
@@ -274,10 +274,14 @@ func (w *rowBatch) recordCells(cells []Cell) error {
 
 // settle tells the journal that what w recorded is durable, or will never be.
 func (w *rowBatch) settle(kept bool) {
-	if w.number != 0 {
-		w.tx.d.journal.settle(kept, w.number)
-		w.number = 0
+	if w.number == 0 {
+		return
 	}
+	if w.told != nil && !kept {
+		w.told.Undone(w.tx.row, w.number)
+	}
+	w.tx.d.journal.settle(kept, w.number)
+	w.number = 0
 }
 
 // keepInFlight is for a commit that failed. If it may be in the store, who knows

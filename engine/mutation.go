@@ -66,7 +66,10 @@ type rowBatch struct {
 	dead    int  // deleted cells that deletes stepped over, or who found that there is no row
 	work    int  // keys looked at, for tests
 
-	number uint64 // of the record of what was collected, in flight; 0 is none
+	number   uint64 // of the record of what was collected, in flight; 0 is none
+	micros   int64  // its commit time
+	recorded []Mutation
+	told     Recorder // was told of it
 }
 
 // begin makes w, which may have collected changes of another row, collect those
@@ -80,6 +83,7 @@ func (w *rowBatch) begin(tx *RowTx) {
 	}
 	w.tx, w.prefix = tx, appendRowPrefix(w.prefix[:0], tx.t.def.ID, tx.row)
 	w.deletes, w.flush, w.dead, w.work = false, false, 0, 0
+	w.recorded, w.told = nil, nil
 }
 
 // take returns the batch of what w collected; the caller closes it.

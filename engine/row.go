@@ -144,6 +144,9 @@ var errScanEnded = fmt.Errorf("%w: scan of a row used after its Update", ErrInva
 // before it is truncated to the table's granularity.
 func (tx *RowTx) Now() time.Time { return tx.now }
 
+// Key returns the key of the row, the caller's.
+func (tx *RowTx) Key() []byte { return tx.row }
+
 // Table returns the table as it is while the row is locked.
 func (tx *RowTx) Table() *Table { return &tx.t.def }
 
@@ -231,7 +234,7 @@ func (tx *RowTx) Mutate(muts []Mutation) error {
 		return err
 	}
 	tx.w = tx.batch
-	return nil
+	return tx.tell()
 }
 
 // ReadModifyWrite applies rules to the newest cells of their columns, in
@@ -276,9 +279,16 @@ func (tx *RowTx) onlyColumn(rules []RuleReadModifyWrite) []byte {
 
 // modify works out what rules do, and collects it.
 func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
-	s, err := tx.open(tx.onlyColumn(rules))
-	if err != nil {
-		return nil, err
+	var s RowCells
+	if r := tx.Recorder(); r != nil {
+		s = r.Row(tx)
+	}
+	if s == nil {
+		stored, err := tx.open(tx.onlyColumn(rules))
+		if err != nil {
+			return nil, err
+		}
+		s = stored
 	}
 	var cells []Cell
 	type column struct {
@@ -353,5 +363,5 @@ func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
 			return nil, fmt.Errorf("engine: read-modify-write: %w", err)
 		}
 	}
-	return cells, nil
+	return cells, tx.tell()
 }

@@ -89,6 +89,20 @@ func (s *Snapshot) Close() error {
 	return nil
 }
 
+// Bytes is what the files of the snapshot take.
+func (s *Snapshot) Bytes() (total int64, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, path := range s.files {
+		info, err := s.d.fs.Stat(path)
+		if err != nil {
+			return 0, fmt.Errorf("engine: snapshot: %w", err)
+		}
+		total += info.Size()
+	}
+	return total, nil
+}
+
 // Restore makes the store hold what s does, in one step that even a crash
 // cannot split: calls are answered as if they came before it or after it, and
 // scans under way keep the view that they have; it waits for backups that are

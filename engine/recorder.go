@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Recorder is told of the changes of rows that are recorded in a journal, and says
+// what transactions see of rows: for a layer above in which not all see the same.
+// Its methods are called with locks of the store held: they use the store by tx
+// alone.
+type Recorder interface {
+	// Recorded is told of a change of the row of tx before it is committed; what
+	// PutResource adds is committed with it. The record is only read during the call.
+	// With an error nothing is committed.
+	Recorded(tx *RowTx, r *JournalRecord) error
+	// Undone is told that a change which Recorded was told of will not be.
+	Undone(row []byte, number uint64)
+	// Row returns what is to be seen of the row of tx; nil is what is stored.
+	Row(tx *RowTx) RowCells
+	// Dropping is called before the commit that drops the rows of a span, and what it
+	// returns after it.
+	Dropping(span Span) (done func(dropped bool))
+}
+
+// RowCells are the cells of a row, as those of a Scan.
+type RowCells interface {
+	NextCell() bool
+	Cell() *Cell
+	SkipColumn()
+	SkipFamily()
+	SeekColumn(family string, qualifier []byte)
+	Rewind()
+	Err() error
+}
+
+// origin is who changes rows in a context.
+type origin struct {
+	name     string
+	recorder Recorder // nil: nobody is told
+}
+
+// originKey is the key of WithOrigin.
+type originKey struct{}
+
+// WithOrigin returns a context in which changes of rows are recorded as made by
+// origin: the id of the cluster that took them, for the layer above.
+func WithOrigin(ctx context.Context, name string) context.Context {
+	return WithRecorder(ctx, name, nil)
+}
+
+// WithRecorder is WithOrigin, with a recorder that is told of the changes of tables
+// with a journal.
+func WithRecorder(ctx context.Context, name string, r Recorder) context.Context {
+	return context.WithValue(ctx, originKey{}, origin{name, r})
+}
+
+// originOf returns who changes rows in a context.
+func originOf(ctx context.Context) origin {
+	o, _ := ctx.Value(originKey{}).(origin)
+	return o
+}
+
+// Recorder returns who is told of what tx changes, nil if nobody is.
+func (tx *RowTx) Recorder() Recorder {
+	if !tx.t.journaled {
+		return nil
+	}
+	return originOf(tx.ctx).recorder
+}
+
+// tell tells the recorder of what was collected, if that was recorded.
+func (tx *RowTx) tell() error {
+	w, r := tx.w, tx.Recorder()
+	if r == nil || w.number == 0 {
+		return nil
+	}
+	rec := JournalRecord{Number: w.number, Kind: JournalUser, Row: tx.row, Micros: w.micros, Origin: originOf(tx.ctx).name, Mutations: slices.Clone(w.recorded)}
+	for i := range rec.Mutations {
+		if m := &rec.Mutations[i]; m.Timestamp == ServerTimestamp {
+			m.Timestamp = serverMicros(tx.t, tx.now)
+		}
+	}
+	if err := r.Recorded(tx, &rec); err != nil {
+		tx.w = nil
+		return err
+	}
+	w.told = r
+	return nil
+}
+
+// Replace collects cells, in place of all of the row, and takes records of it out
+// of the journal, without recording that: they never were. It is instead of Mutate.
+// Cells of families that the table does not have are left out.
+func (tx *RowTx) Replace(cells []Cell, records ...uint64) error {
+	if tx.done || tx.w != nil {
+		return fmt.Errorf("%w: a row is mutated once in its Update", ErrInvalid)
+	}
+	w := tx.batch
+	w.begin(tx)
+	if err := w.addOrdered([]Mutation{{Kind: DeleteFromRow}}); err != nil {
+		return err
+	}
+	var err error
+	for i := range cells {
+		c := &cells[i]
+		if tx.t.live(c.Ordinal) == nil {
+			continue
+		}
+		w.key = appendEscaped(appendOrdinal(append(w.key[:0], w.prefix...), c.Ordinal), c.Qualifier)
+		err = errors.Join(err, w.b.Set(appendTimestamp(w.key, c.Timestamp), c.Value, nil))
+	}
+	for _, number := range records {
+		err = errors.Join(err, w.b.Delete(appendJournalKey(nil, tx.t.def.ID, number), nil))
+	}
+	tx.w = w
+	return err
+}
+
+// DeleteResource removes a resource that PutResource has stored with the row, if it
+// is there. It is instead of Mutate, or after it.
+func (tx *RowTx) DeleteResource(name string) error {
+	if tx.done {
+		return fmt.Errorf("%w: row used after its Update", ErrInvalid)
+	}
+	if tx.w == nil {
+		tx.batch.begin(tx)
+		tx.w = tx.batch
+	}
+	return tx.w.b.Delete(catalogKey(catalogResource, name), nil)
+}
+
+// Restores returns how often the store was restored since it was opened.
+func (d *DB) Restores() uint64 {
+	d.journal.mu.Lock()
+	defer d.journal.mu.Unlock()
+	return d.journal.restores
+}
+
+// EagerGC tells whether the transaction hides what Options.EagerGC says.
+func (tx *RowTx) EagerGC() bool { return tx.d.eagerGC }
+
+// EagerGC tells whether the scan hides what Options.EagerGC says.
+func (s *Scan) EagerGC() bool { return s.d.eagerGC }
