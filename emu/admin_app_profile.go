@@ -268,7 +268,7 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 		if err := store(tx, kindAppProfile+p.GetName(), p); err != nil {
 			return err
 		}
-		op, err = finish(tx, segments(p.GetName(), 4), &btapb.UpdateAppProfileMetadata{}, p)
+		op, err = s.start(tx, segments(p.GetName(), 4), &btapb.UpdateAppProfileMetadata{}, p, s.now().Add(s.adminDelay))
 		return err
 	})
 	return op, err

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/emu/internal/schema"
@@ -172,7 +172,7 @@ func (s *Server) keepBackup(ctx context.Context, b *btapb.Backup, check checkBac
 		if err != nil {
 			return err
 		}
-		if later.Take(c).After(s.now()) {
+		if instancedef.Creating(c, s.now()) {
 			return refusal.Precondition("Cluster %s is not ready.", parent)
 		}
 		in, _, err := instance(r, segments(parent, 4))

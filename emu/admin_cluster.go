@@ -10,11 +10,9 @@ import (
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/memorylayer"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -50,7 +48,7 @@ func clustersOf(r catalogReader, name string) ([]*btapb.Cluster, error) {
 	return clusters, refusal.Of(err)
 }
 
-// cluster returns the cluster of a name, as it is stored; see shownCluster.
+// cluster returns the cluster of a name, as it is stored; see instancedef.ClusterAt.
 func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
 	if err := parseCluster("name", name); err != nil {
 		return nil, err
@@ -75,8 +73,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 	if req.GetCluster() == nil {
 		return nil, refusal.Invalid("cluster", "must be set")
 	}
-	now := s.now()
-	doneAt := now.Add(s.adminDelay)
+	began, doneAt := s.span()
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := record(tx, req.GetParent()); err != nil {
@@ -102,24 +99,20 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		if err != nil {
 			return err
 		}
-		metadata := &btapb.CreateClusterMetadata{OriginalRequest: req, RequestTime: timestamppb.New(now), FinishTime: timestamppb.New(doneAt)}
+		metadata := &btapb.CreateClusterMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt}
 		for _, t := range tx.Tables(instancePrefix(req.GetParent())) {
 			if metadata.GetTables() == nil {
 				metadata.Tables = map[string]*btapb.CreateClusterMetadata_TableProgress{}
 			}
 			metadata.Tables[t.Name] = &btapb.CreateClusterMetadata_TableProgress{State: btapb.CreateClusterMetadata_TableProgress_COMPLETED}
 		}
-		if s.adminDelay > 0 {
-			later.Set(c, doneAt)
-		}
-		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
+		if err := s.storeUntil(tx, kindCluster+c.GetName(), c, doneAt.AsTime()); err != nil {
 			return err
 		}
-		later.Take(c)
 		if c.GetClusterConfig() != nil {
 			c.ServeNodes = 0 // the operation knows of none
 		}
-		op, err = s.start(tx, req.GetParent(), metadata, c, doneAt)
+		op, err = s.start(tx, req.GetParent(), metadata, c, doneAt.AsTime())
 		return err
 	})
 	return op, err
@@ -131,15 +124,7 @@ func (s instanceAdminService) GetCluster(_ context.Context, req *btapb.GetCluste
 	if err != nil {
 		return nil, err
 	}
-	return shownCluster(c, s.now()), nil
-}
-
-// shownCluster makes a stored cluster what it is at a time.
-func shownCluster(c *btapb.Cluster, now time.Time) *btapb.Cluster {
-	if later.Take(c).After(now) {
-		c.State = btapb.Cluster_CREATING
-	}
-	return c
+	return instancedef.ClusterAt(c, s.now()), nil
 }
 
 // shownClusters returns the clusters of an instance as they are at a time, sorted
@@ -147,7 +132,7 @@ func shownCluster(c *btapb.Cluster, now time.Time) *btapb.Cluster {
 func shownClusters(r catalogReader, instance string, now time.Time) ([]*btapb.Cluster, error) {
 	clusters, err := clustersOf(r, instance)
 	for _, c := range clusters {
-		shownCluster(c, now)
+		instancedef.ClusterAt(c, now)
 	}
 	return clusters, err
 }
@@ -192,8 +177,8 @@ func parents(r catalogReader, parent string) ([]string, error) {
 // UpdateCluster replaces the number of nodes of a cluster. Where autoscaling
 // is on, which only PartialUpdateCluster can change, the number is ignored.
 func (s instanceAdminService) UpdateCluster(ctx context.Context, req *btapb.Cluster) (*longrunningpb.Operation, error) {
-	now := timestamppb.New(s.now())
-	return s.updateCluster(ctx, req, func(c *btapb.Cluster) error {
+	began, doneAt := s.span()
+	return s.updateCluster(ctx, req, doneAt.AsTime(), func(c *btapb.Cluster) error {
 		if given := req.GetClusterConfig(); given != nil && !proto.Equal(given, c.GetClusterConfig()) {
 			return refusal.Invalid("cluster.cluster_config", "cannot be changed by UpdateCluster; use PartialUpdateCluster")
 		}
@@ -201,7 +186,7 @@ func (s instanceAdminService) UpdateCluster(ctx context.Context, req *btapb.Clus
 			c.ServeNodes = req.GetServeNodes()
 		}
 		return nil
-	}, &btapb.UpdateClusterMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now})
+	}, &btapb.UpdateClusterMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt})
 }
 
 // PartialUpdateCluster replaces the fields of a cluster that the mask names:
@@ -217,8 +202,8 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 	if slices.Contains(paths, "serve_nodes") && scaling && given.GetServeNodes() != 0 && given.GetClusterConfig().GetClusterAutoscalingConfig() != nil {
 		return nil, refusal.Invalid("cluster", "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
 	}
-	now := timestamppb.New(s.now())
-	return s.updateCluster(ctx, given, func(c *btapb.Cluster) error {
+	began, doneAt := s.span()
+	return s.updateCluster(ctx, given, doneAt.AsTime(), func(c *btapb.Cluster) error {
 		nodes, scaled := c.GetServeNodes(), c.GetClusterConfig() != nil
 		if err := applyMask(c, proto.Clone(given), paths); err != nil {
 			return err
@@ -232,11 +217,12 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 		}
 		c.ServeNodes = nodes
 		return nil
-	}, &btapb.PartialUpdateClusterMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now})
+	}, &btapb.PartialUpdateClusterMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt})
 }
 
-// updateCluster lets change alter the cluster that from names.
-func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, change func(*btapb.Cluster) error, metadata proto.Message) (*longrunningpb.Operation, error) {
+// updateCluster lets change alter the cluster that from names. One that gets another
+// number of nodes is RESIZING until doneAt.
+func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt time.Time, change func(*btapb.Cluster) error, metadata proto.Message) (*longrunningpb.Operation, error) {
 	if err := parseCluster("cluster.name", from.GetName()); err != nil {
 		return nil, err
 	}
@@ -250,16 +236,20 @@ func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, change 
 		if err := record(tx, parent); err != nil {
 			return err
 		}
+		nodes := c.GetServeNodes()
 		if err := change(c); err != nil {
 			return err
 		}
 		if err := instancedef.SettleNodes("cluster", c); err != nil {
 			return err
 		}
+		if c.GetServeNodes() != nodes {
+			instancedef.Resize(c, s.now(), doneAt)
+		}
 		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
 			return err
 		}
-		op, err = finish(tx, parent, metadata, shownCluster(c, s.now()))
+		op, err = s.start(tx, parent, metadata, instancedef.ClusterAt(c, doneAt), doneAt)
 		return err
 	})
 	return op, err
@@ -268,6 +258,7 @@ func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, change 
 // DeleteCluster removes a cluster from an instance, unless it is the last one,
 // an app profile routes to it or it holds a backup.
 func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.DeleteClusterRequest) (*emptypb.Empty, error) {
+	left := s.rows.Leaving(segments(req.GetName(), 4), resname.Last(req.GetName()))
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		c, err := cluster(tx, req.GetName())
 		if err != nil {
@@ -299,6 +290,9 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 		}
 		return tx.DeleteResource(kindCluster + c.GetName())
 	})
+	if lost := left(ctx, err == nil); err == nil {
+		err = refusal.Of(lost)
+	}
 	if err != nil {
 		return nil, err
 	}

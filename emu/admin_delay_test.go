@@ -249,8 +249,8 @@ func TestAdminDelay_RestoreTable(t *testing.T) {
 	wantCode(t, e.tryBackup("of-it", func(req *btapb.CreateBackupRequest) { req.Backup.SourceTable = testInstance + "/tables/t2" }), codes.FailedPrecondition)
 	// Its settings can be changed meanwhile.
 	update, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{Table: &btapb.Table{Name: testInstance + "/tables/t2", DeletionProtection: true}, UpdateMask: mask("deletion_protection")})
-	if response[*btapb.Table](e, update, err); len(update.GetResponse().GetValue()) == 0 {
-		t.Errorf("%v", update)
+	if m := under[*btapb.UpdateTableMetadata](e, update, err); m.GetEndTime() != nil {
+		t.Errorf("%v", m)
 	}
 	e.clock.Advance(time.Minute - time.Microsecond)
 	check(false, false, 0, btapb.Table_ClusterState_INITIALIZING)
@@ -352,7 +352,98 @@ func TestAdminDelay_Snapshots(t *testing.T) {
 	}
 }
 
-// Schema bundles and instances are what they become at once, and their operations
+// An instance and its clusters are CREATING until the operation is done, and answer
+// nobody; also after a restart. What changes it meanwhile leaves it so.
+func TestAdminDelay_CreateInstance(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := newEnvWith(t, Options{AdminDelay: time.Minute}, engine.Options{Dir: dir})
+	op, err := e.instances().CreateInstance(e.ctx(), &btapb.CreateInstanceRequest{
+		Parent: "projects/p", InstanceId: "i", Instance: &btapb.Instance{}, Clusters: map[string]*btapb.Cluster{"c1": nodes("z1", 1)},
+	})
+	if m := under[*btapb.CreateInstanceMetadata](e, op, err); m.GetFinishTime() != nil || m.GetRequestTime() == nil {
+		t.Errorf("%v", m)
+	}
+	e.createTable("t", "f")
+	check := func(in btapb.Instance_State, c btapb.Cluster_State, code codes.Code) {
+		t.Helper()
+		got, err := e.instances().GetInstance(e.ctx(), &btapb.GetInstanceRequest{Name: testInstance})
+		list, listErr := e.instances().ListInstances(e.ctx(), &btapb.ListInstancesRequest{Parent: "projects/p"})
+		if err != nil || listErr != nil || got.GetState() != in || len(list.GetInstances()) != 1 || !proto.Equal(got, list.GetInstances()[0]) || len(got.ProtoReflect().GetUnknown()) != 0 {
+			t.Errorf("%v, %v, listed %v, %v; want %v", got, err, list, listErr, in)
+		}
+		if got := e.cluster(testInstance + "/clusters/c1"); got.GetState() != c {
+			t.Errorf("%v, want %v", got, c)
+		}
+		wantCode(t, e.mutate("r", set("f", "q", 1000, "v")), code)
+		found, err := e.srv.Resources()
+		if err != nil || !slices.ContainsFunc(found, func(r Resource) bool { return proto.Equal(r.Message, got) }) {
+			t.Errorf("no resource is %v, %v", got, err)
+		}
+	}
+	check(btapb.Instance_CREATING, btapb.Cluster_CREATING, codes.Unavailable)
+	renamed, err := e.instances().UpdateInstance(e.ctx(), &btapb.Instance{Name: testInstance, DisplayName: "new", Type: btapb.Instance_PRODUCTION})
+	if err != nil || renamed.GetState() != btapb.Instance_CREATING {
+		t.Errorf("%v, %v", renamed, err)
+	}
+	e.cancel(op.GetName()) // nothing says that it can be
+	e.clock.Advance(time.Minute - time.Microsecond)
+	now := e.clock.Now()
+	e = e.restart(dir)
+	e.clock.AdvanceTo(now)
+	e.wantDone(op.GetName(), false)
+	check(btapb.Instance_CREATING, btapb.Cluster_CREATING, codes.Unavailable)
+	e.clock.Advance(time.Microsecond)
+	check(btapb.Instance_READY, btapb.Cluster_READY, codes.OK)
+	if in := response[*btapb.Instance](e, e.wantDone(op.GetName(), true), nil); in.GetState() != btapb.Instance_READY || in.GetDisplayName() != "i" {
+		t.Errorf("%v", in)
+	}
+}
+
+// A cluster that gets other nodes is RESIZING until the operation is done, which
+// cannot be canceled: it has them at once, and serves.
+func TestAdminDelay_UpdateCluster(t *testing.T) {
+	t.Parallel()
+	e := newDelayed(t, "")
+	c := e.cluster(testCluster)
+	check := func(state btapb.Cluster_State, nodes int32) {
+		t.Helper()
+		if got := e.cluster(testCluster); got.GetState() != state || got.GetServeNodes() != nodes || len(got.ProtoReflect().GetUnknown()) != 0 {
+			t.Errorf("%v, want %v with %d nodes", got, state, nodes)
+		}
+		e.mustMutate("r", set("f", "q", 1000, "v"))
+	}
+	c.ServeNodes = 3
+	first, err := e.instances().UpdateCluster(e.ctx(), c)
+	if m := under[*btapb.UpdateClusterMetadata](e, first, err); m.GetFinishTime() != nil {
+		t.Errorf("%v", m)
+	}
+	check(btapb.Cluster_RESIZING, 3)
+	e.createBackup("b")
+	e.clock.Advance(30 * time.Second)
+	second, err := e.instances().PartialUpdateCluster(e.ctx(), &btapb.PartialUpdateClusterRequest{
+		Cluster: &btapb.Cluster{Name: testCluster, ServeNodes: 5}, UpdateMask: mask("serve_nodes"),
+	})
+	if m := under[*btapb.PartialUpdateClusterMetadata](e, second, err); m.GetFinishTime() != nil {
+		t.Errorf("%v", m)
+	}
+	e.cancel(second.GetName())
+	e.clock.Advance(time.Minute - time.Microsecond)
+	e.wantDone(first.GetName(), true)
+	e.wantDone(second.GetName(), false)
+	check(btapb.Cluster_RESIZING, 5)
+	// What changes no number leaves the cluster as it is.
+	if _, err := e.instances().UpdateCluster(e.ctx(), e.cluster(testCluster)); err != nil {
+		t.Fatal(err)
+	}
+	e.clock.Advance(time.Microsecond)
+	check(btapb.Cluster_READY, 5)
+	if got := response[*btapb.Cluster](e, e.wantDone(second.GetName(), true), nil); got.GetState() != btapb.Cluster_READY || got.GetServeNodes() != 5 {
+		t.Errorf("%v", got)
+	}
+}
+
+// Schema bundles, app profiles, tables and instances are what they become at once, and their operations
 // under way for the delay; views are done at once, for the Go client does not wait.
 func TestAdminDelay_OperationsAlone(t *testing.T) {
 	t.Parallel()
@@ -377,8 +468,17 @@ func TestAdminDelay_OperationsAlone(t *testing.T) {
 	if m := under[*btapb.UpdateInstanceMetadata](e, partial, err); m.GetFinishTime() != nil {
 		t.Errorf("%v", m)
 	}
+	profile, err := e.instances().UpdateAppProfile(e.ctx(), &btapb.UpdateAppProfileRequest{
+		AppProfile: &btapb.AppProfile{Name: testInstance + "/appProfiles/default", Description: "new"}, UpdateMask: mask("description"), IgnoreWarnings: true,
+	})
+	under[*btapb.UpdateAppProfileMetadata](e, profile, err)
+	e.mustDeleteTable("t")
+	undeleted, err := e.admin.UndeleteTable(e.ctx(), &btapb.UndeleteTableRequest{Name: testTable})
+	if m := under[*btapb.UndeleteTableMetadata](e, undeleted, err); m.GetEndTime() != nil || e.rowsOf("t") == "" {
+		t.Errorf("%v", m)
+	}
 	e.clock.Advance(time.Minute)
-	for _, op := range []*longrunningpb.Operation{created, updated, partial} {
+	for _, op := range []*longrunningpb.Operation{created, updated, partial, profile, undeleted} {
 		e.wantDone(op.GetName(), true)
 	}
 	if in := response[*btapb.Instance](e, e.operation(partial.GetName()), nil); in.GetDisplayName() != "new" {

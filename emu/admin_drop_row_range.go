@@ -32,7 +32,10 @@ func (s tableAdminService) DropRowRange(ctx context.Context, req *btapb.DropRowR
 	default:
 		return nil, refusal.Invalid("target", "neither row_key_prefix nor delete_all_data_from_table is set")
 	}
-	if err := s.db.DropRows(ctx, t.Name, span); err != nil {
+	if ctx, err = s.rows.Dropping(ctx, t, segments(t.Name, 4)); err == nil {
+		err = s.db.DropRows(ctx, t.Name, span)
+	}
+	if err != nil {
 		return nil, refusal.Of(err)
 	}
 	return &emptypb.Empty{}, nil

@@ -396,32 +396,3 @@ func TestAllocationsOfCounts(t *testing.T) { //nolint:paralleltest // it counts 
 		t.Errorf("allocations without and with counts: %v and %v", takes[0], takes[1])
 	}
 }
-
-// BenchmarkCounts is a small write, counted and not.
-func BenchmarkCounts(b *testing.B) {
-	for _, all := range []bool{false, true} {
-		b.Run(fmt.Sprint("counted=", all), func(b *testing.B) {
-			db, err := engine.Open(engine.Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
-			srv, err := New(Options{DB: db, CountLoad: all})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Cleanup(func() { _, _ = srv.Close(), db.Close() })
-			admin, data := btapb.NewBigtableTableAdminClient(srv.Conn()), btpb.NewBigtableClient(srv.Conn())
-			table := &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"f": {}}}
-			if _, err := admin.CreateTable(b.Context(), &btapb.CreateTableRequest{Parent: testInstance, TableId: "t", Table: table}); err != nil {
-				b.Fatal(err)
-			}
-			req := &btpb.ReadRowsRequest{TableName: testTable, Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte("k")}}}
-			for b.Loop() {
-				stream, err := data.ReadRows(b.Context(), req)
-				for err == nil {
-					_, err = stream.Recv()
-				}
-			}
-		})
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
@@ -132,7 +133,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	if req.GetInstance() == nil {
 		return nil, refusal.Invalid("instance", "must be set")
 	}
-	now := timestamppb.New(s.now())
+	began, doneAt := s.span()
 	name := req.GetParent() + "/instances/" + req.GetInstanceId()
 	in := &btapb.Instance{
 		Name:        name,
@@ -141,7 +142,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		Type:        req.GetInstance().GetType(),
 		Edition:     req.GetInstance().GetEdition(),
 		Labels:      maps.Clone(req.GetInstance().GetLabels()),
-		CreateTime:  now,
+		CreateTime:  began,
 		// Tags are input only.
 	}
 	if in.GetDisplayName() == "" {
@@ -192,18 +193,18 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		}
 		// What was under the name while the instance existed implicitly is not
 		// the new one's.
-		if err := errors.Join(forget(tx, name), store(tx, kindInstance+name, in)); err != nil {
+		if err := errors.Join(forget(tx, name), s.storeUntil(tx, kindInstance+name, in, doneAt.AsTime())); err != nil {
 			return err
 		}
 		for _, c := range clusters {
-			if err := store(tx, kindCluster+c.GetName(), c); err != nil {
+			if err := s.storeUntil(tx, kindCluster+c.GetName(), c, doneAt.AsTime()); err != nil {
 				return err
 			}
 		}
 		if err := store(tx, kindAppProfile+name+"/appProfiles/"+defaultAppProfile, implicitAppProfile(name, clusters)); err != nil {
 			return err
 		}
-		op, err = finish(tx, name, &btapb.CreateInstanceMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, in)
+		op, err = s.start(tx, name, &btapb.CreateInstanceMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt}, in, doneAt.AsTime())
 		return err
 	})
 	if err != nil {
@@ -227,7 +228,10 @@ func (s instanceAdminService) GetInstance(_ context.Context, req *btapb.GetInsta
 		return nil, err
 	}
 	in, _, err := instance(s.db, req.GetName())
-	return in, err
+	if err != nil {
+		return nil, err
+	}
+	return instancedef.InstanceAt(in, s.now()), nil
 }
 
 // ListInstances returns the instances of a project, sorted by name: those that
@@ -250,7 +254,7 @@ func (s instanceAdminService) ListInstances(ctx context.Context, req *btapb.List
 				return err
 			}
 			if how == recorded || s.checkInstanceID(resname.Last(name)) == nil {
-				resp.Instances = append(resp.Instances, in)
+				resp.Instances = append(resp.Instances, instancedef.InstanceAt(in, s.now()))
 			}
 		}
 		return nil
@@ -281,7 +285,7 @@ func instanceNames(r catalogReader, project string) ([]string, error) {
 
 // UpdateInstance replaces the display name and the type of an instance.
 func (s instanceAdminService) UpdateInstance(ctx context.Context, req *btapb.Instance) (*btapb.Instance, error) {
-	return s.updateInstance(ctx, req, []string{"display_name", "type"}, func(*engine.CatalogTx, *btapb.Instance) error { return nil })
+	return s.updateInstance(ctx, req, s.now(), []string{"display_name", "type"}, func(*engine.CatalogTx, *btapb.Instance) error { return nil })
 }
 
 // PartialUpdateInstance replaces the fields of an instance that the mask names:
@@ -291,20 +295,19 @@ func (s instanceAdminService) PartialUpdateInstance(ctx context.Context, req *bt
 	if err != nil {
 		return nil, err
 	}
-	now := s.now()
-	doneAt := now.Add(s.adminDelay)
+	began, doneAt := s.span()
 	var op *longrunningpb.Operation
-	_, err = s.updateInstance(ctx, req.GetInstance(), paths, func(tx *engine.CatalogTx, in *btapb.Instance) error {
+	_, err = s.updateInstance(ctx, req.GetInstance(), doneAt.AsTime(), paths, func(tx *engine.CatalogTx, in *btapb.Instance) error {
 		var err error
-		op, err = s.start(tx, in.GetName(), &btapb.UpdateInstanceMetadata{OriginalRequest: req, RequestTime: timestamppb.New(now), FinishTime: timestamppb.New(doneAt)}, in, doneAt)
+		op, err = s.start(tx, in.GetName(), &btapb.UpdateInstanceMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt}, in, doneAt.AsTime())
 		return err
 	})
 	return op, err
 }
 
 // updateInstance replaces the fields of an instance at paths and calls done
-// inside the change.
-func (s *Server) updateInstance(ctx context.Context, from *btapb.Instance, paths []string, done func(*engine.CatalogTx, *btapb.Instance) error) (*btapb.Instance, error) {
+// inside the change, with what the instance is at a time.
+func (s *Server) updateInstance(ctx context.Context, from *btapb.Instance, at time.Time, paths []string, done func(*engine.CatalogTx, *btapb.Instance) error) (*btapb.Instance, error) {
 	if err := parseInstance("name", from.GetName()); err != nil {
 		return nil, err
 	}
@@ -336,7 +339,7 @@ func (s *Server) updateInstance(ctx context.Context, from *btapb.Instance, paths
 		if err := store(tx, kindInstance+in.GetName(), in); err != nil {
 			return err
 		}
-		return done(tx, in)
+		return done(tx, instancedef.InstanceAt(in, at))
 	})
 	if err != nil {
 		return nil, err

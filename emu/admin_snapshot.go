@@ -99,10 +99,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 		if op, err = s.start(tx, segments(parent, 4), metadata, x, doneAt); err != nil {
 			return err
 		}
-		if s.adminDelay > 0 {
-			later.Set(x, doneAt)
-		}
-		return store(tx, kindSnapshot+x.GetName(), x)
+		return s.storeUntil(tx, kindSnapshot+x.GetName(), x, doneAt)
 	})
 	if err != nil {
 		return nil, refusal.Of(err)

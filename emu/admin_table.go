@@ -11,7 +11,6 @@ import (
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/automated"
 	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
@@ -206,7 +205,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 	if _, err := findTable(s.db, "table.name", req.GetTable().GetName()); err != nil {
 		return nil, err
 	}
-	began := timestamppb.New(s.now())
+	began, doneAt := s.span()
 	var op *longrunningpb.Operation
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		if fieldpath.Under(paths, "tiered_storage_config") {
@@ -220,9 +219,8 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 		if err != nil {
 			return err
 		}
-		op, err = finish(tx, segments(t.Name, 4),
-			&btapb.UpdateTableMetadata{Name: t.Name, StartTime: began, EndTime: timestamppb.New(s.now())},
-			schema.Shown(t))
+		metadata := &btapb.UpdateTableMetadata{Name: t.Name, StartTime: began, EndTime: doneAt}
+		op, err = s.start(tx, segments(t.Name, 4), metadata, schema.Shown(t), doneAt.AsTime())
 		return err
 	})
 	return op, err
@@ -318,7 +316,7 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 		return nil, err
 	}
 	parent := segments(req.GetName(), 4)
-	began := timestamppb.New(s.now())
+	began, doneAt := s.span()
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := checkInstance(tx, parent); err != nil {
@@ -336,9 +334,8 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 		if err != nil {
 			return err
 		}
-		op, err = finish(tx, parent,
-			&btapb.UndeleteTableMetadata{Name: t.Name, StartTime: began, EndTime: timestamppb.New(s.now())},
-			schema.Shown(t))
+		metadata := &btapb.UndeleteTableMetadata{Name: t.Name, StartTime: began, EndTime: doneAt}
+		op, err = s.start(tx, parent, metadata, schema.Shown(t), doneAt.AsTime())
 		return err
 	})
 	return op, err

@@ -47,12 +47,12 @@ func benchServer(b *testing.B) btpb.BigtableClient {
 		if err != nil {
 			b.Fatal(err)
 		}
-		drain(b, stream.Recv)
+		readToEnd(b, stream.Recv)
 	}
 	return c
 }
 
-func drain[M any](tb testing.TB, recv func() (M, error)) {
+func readToEnd[M any](tb testing.TB, recv func() (M, error)) {
 	tb.Helper()
 	for {
 		if _, err := recv(); errors.Is(err, io.EOF) {
@@ -74,7 +74,7 @@ func BenchmarkInProcess(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			drain(b, stream.Recv)
+			readToEnd(b, stream.Recv)
 		}
 	}
 	row := &btpb.RowSet{RowKeys: [][]byte{[]byte("005000")}}
@@ -128,7 +128,7 @@ func BenchmarkInProcess(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			drain(b, stream.Recv)
+			readToEnd(b, stream.Recv)
 		}
 	})
 	b.Run("ReadModifyWriteRow", func(b *testing.B) {
@@ -146,7 +146,7 @@ func BenchmarkInProcess(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			drain(b, stream.Recv)
+			readToEnd(b, stream.Recv)
 		}
 	})
 }

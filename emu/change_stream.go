@@ -73,6 +73,8 @@ func (s dataService) ReadChangeStream(req *btpb.ReadChangeStreamRequest, stream 
 		return err
 	}
 	defer c.reader.Close()
+	s.calls.Endless()
+	defer s.calls.Ended()
 	c.ctx, c.send = stream.Context(), stream.Send
 	return refusal.Of(c.run())
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -57,7 +58,7 @@ func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMu
 	err = s.db.Update(ctx, t.Name, key, func(tx *engine.RowTx) error {
 		matched = false
 		if canMatch {
-			scan := tx.Scan()
+			scan := replica.Cells(tx)
 			if cells, _, ok := t.cells(scan); ok {
 				_, err := program.Run(ctx, key, cells, func(*filter.Cell) error {
 					matched = true

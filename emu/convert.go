@@ -258,25 +258,6 @@ func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter)
 	return p, nil
 }
 
-// source gives a filter the cells of a scan's current row.
-type source struct {
-	*engine.Scan
-	cell filter.Cell
-}
-
-// Cell returns the current cell.
-func (s *source) Cell() *filter.Cell {
-	c := s.Scan.Cell()
-	s.cell = filter.Cell{
-		Family:          c.Family,
-		Ordinal:         c.Ordinal,
-		Qualifier:       c.Qualifier,
-		TimestampMicros: c.Timestamp,
-		Value:           c.Value,
-	}
-	return &s.cell
-}
-
 // gcRule validates a rule and converts it. A nil rule, and one with no member
 // set, keeps everything.
 func (s *Server) gcRule(field string, r *btapb.GcRule) (engine.GCRule, error) {

@@ -49,7 +49,7 @@ func TestMemoryOfScans(t *testing.T) { //nolint:paralleltest // see above
 		if err != nil {
 			t.Fatal(err)
 		}
-		drain(t, func() (*btpb.ReadRowsResponse, error) {
+		readToEnd(t, func() (*btpb.ReadRowsResponse, error) {
 			resp, err := stream.Recv()
 			if look {
 				held = max(held, heap()-before)
@@ -127,7 +127,7 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 		if err != nil {
 			t.Fatal(err)
 		}
-		drain(t, stream.Recv)
+		readToEnd(t, stream.Recv)
 	}
 	for _, tc := range []struct {
 		name string
@@ -154,7 +154,7 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 			if err != nil {
 				t.Fatal(err)
 			}
-			drain(t, stream.Recv)
+			readToEnd(t, stream.Recv)
 		}},
 		{"ReadRows of a row", 60, func() { read(&btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowKeys: [][]byte{row}}}) }},
 		{"ReadRows of a row through a view", 70, func() {
@@ -162,7 +162,7 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 			if err != nil {
 				t.Fatal(err)
 			}
-			drain(t, stream.Recv)
+			readToEnd(t, stream.Recv)
 		}},
 		// One a row, and as many again.
 		{"ReadRows of 100 rows", 60 + 100*2, func() { read(&btpb.ReadRowsRequest{}) }},

@@ -107,7 +107,7 @@ func backupPolicy(t *engine.Table) *automated.Policy {
 	return schema.SettingsOf(t).GetAutomatedBackupPolicy()
 }
 
-// Run implements due.Work: it makes a backup in each cluster. One that is there was
+// Run implements due.Work: it makes a backup in each cluster that has not failed. One that is there was
 // made before a crash. One that would take too much is left out, and the logger told.
 func (w automatedBackups) Run(ctx context.Context, i due.Item) error {
 	s := w.s
@@ -123,10 +123,11 @@ func (w automatedBackups) Run(ctx context.Context, i due.Item) error {
 	if err != nil {
 		return err
 	}
+	view := s.replication.View(segments(t.Name, 4))
 	for _, c := range automated.Places(p, clusters, i.At) {
 		b := automated.Backup(p, t.Name, c, i.At)
-		if i.At.IsZero() || !b.GetExpireTime().AsTime().After(s.now()) || schema.ReadyAt(t).After(i.At) {
-			continue // it is planned from now on; it would be gone; there was nothing to copy
+		if view.Failed(resname.Last(c.GetName())) || i.At.IsZero() || !b.GetExpireTime().AsTime().After(s.now()) || schema.ReadyAt(t).After(i.At) {
+			continue // it is down; it is planned from now on; it would be gone; there was nothing to copy
 		}
 		err := s.automatedBackup(ctx, b)
 		if code := status.Code(err); code == codes.ResourceExhausted {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
@@ -33,30 +34,11 @@ import (
 // has the time of that end, see package later; what it is until then follows from
 // its record and the clock.
 
-// finish records an operation on an instance that is done, as part of a change,
-// and returns it. What becomes visible with the change is its response.
-func finish(tx *engine.CatalogTx, instance string, metadata, response proto.Message) (*longrunningpb.Operation, error) {
-	return recordOperation(tx, instance, metadata, response, time.Time{})
-}
-
-// start is finish for an operation that is done at a time: at once if that has
-// come. metadata and response are those of the end, so that the end of what took
-// the time, and of its progress, are doneAt; see package later for what is shown of them
-// until then.
+// start records an operation on an instance that is done at a time, at once if that
+// has come, as part of a change, and returns it. metadata and response are those of
+// the end, so that the end of what took the time, and of its progress, are doneAt;
+// see package later for what is shown of them until then.
 func (s *Server) start(tx *engine.CatalogTx, instance string, metadata, response proto.Message, doneAt time.Time) (*longrunningpb.Operation, error) {
-	if !doneAt.After(s.now()) {
-		return finish(tx, instance, metadata, response)
-	}
-	op, err := recordOperation(tx, instance, metadata, response, doneAt)
-	if err != nil {
-		return nil, err
-	}
-	return shownOperation(op, s.now())
-}
-
-// recordOperation records an operation that is done at a time, the zero time for
-// at once, and returns the record.
-func recordOperation(tx *engine.CatalogTx, instance string, metadata, response proto.Message, doneAt time.Time) (*longrunningpb.Operation, error) {
 	number, err := count(tx, operationCount)
 	if err != nil {
 		return nil, err
@@ -70,13 +52,24 @@ func recordOperation(tx *engine.CatalogTx, instance string, metadata, response p
 		return nil, err
 	}
 	op.Result = &longrunningpb.Operation_Response{Response: result}
-	later.Set(op, doneAt)
+	if doneAt.After(s.now()) {
+		later.Set(op, doneAt)
+	}
 	if number > maxOperations {
 		if err := remove(tx, operationKey(number-maxOperations)); err != nil {
 			return nil, err
 		}
 	}
-	return op, store(tx, operationKey(number), op)
+	if err := store(tx, operationKey(number), op); err != nil {
+		return nil, err
+	}
+	return shownOperation(op, s.now())
+}
+
+// span returns when an operation begins that is called now, and when it is done.
+func (s *Server) span() (began, doneAt *timestamppb.Timestamp) {
+	now := s.now()
+	return timestamppb.New(now), timestamppb.New(now.Add(s.adminDelay))
 }
 
 // shownOperation returns what an operation is at a time.
@@ -204,6 +197,9 @@ func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, don
 	}
 	switch made := m.(type) {
 	case *btapb.Cluster:
+		if _, ok := metadata.(*btapb.CreateClusterMetadata); !ok {
+			return false, nil
+		}
 		c := &btapb.Cluster{}
 		found, err := load(tx, kindCluster+made.GetName(), c)
 		if err != nil || !found || !later.Of(c).Equal(doneAt) {

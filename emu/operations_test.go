@@ -22,6 +22,7 @@ func newCreating(t *testing.T, dir string) (*env, *longrunningpb.Operation) {
 	t.Helper()
 	e := newEnvWith(t, Options{AdminDelay: time.Minute}, engine.Options{Dir: dir})
 	e.mustCreateInstance("i", nodes("z1", 1))
+	e.clock.Advance(time.Minute)
 	e.createTable("t", "f")
 	op, err := e.instances().CreateCluster(e.ctx(), &btapb.CreateClusterRequest{Parent: testInstance, ClusterId: "c2", Cluster: nodes("z2", 1)})
 	if err != nil {
@@ -90,9 +91,10 @@ func TestAdminDelay_CreateCluster(t *testing.T) {
 	c := e.cluster(name)
 	c.ServeNodes = 3
 	updated, err := e.instances().UpdateCluster(e.ctx(), c)
-	if got := response[*btapb.Cluster](e, updated, err); got.GetServeNodes() != 3 || got.GetState() != btapb.Cluster_CREATING {
-		t.Errorf("updated: %v", got)
+	if m := under[*btapb.UpdateClusterMetadata](e, updated, err); m.GetFinishTime() != nil {
+		t.Errorf("updated: %v", m)
 	}
+	e.cancel(updated.GetName()) // which cannot be canceled
 	if got := e.cluster(name); got.GetState() != btapb.Cluster_CREATING {
 		t.Errorf("an update made the cluster %v", got)
 	}
@@ -118,6 +120,11 @@ func TestAdminDelay_CreateCluster(t *testing.T) {
 	}
 	if got := e.cluster(name); got.GetState() != btapb.Cluster_READY || got.GetServeNodes() != 3 {
 		t.Errorf("in the end: %v", got)
+	}
+	e.wantDone(updated.GetName(), false)
+	e.clock.Advance(time.Minute)
+	if m := response[*btapb.Cluster](e, e.wantDone(updated.GetName(), true), nil); m.GetServeNodes() != 3 || m.GetState() != btapb.Cluster_READY {
+		t.Errorf("updated: %v", m)
 	}
 	wantProto(t, response[*btapb.Cluster](e, got, nil), func() proto.Message {
 		c := nodes("z2", 1)

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/hooks"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
@@ -36,6 +37,13 @@ type Clock interface {
 	// be called at any time, also twice.
 	At(t time.Time) (reached <-chan struct{}, stop func())
 }
+
+// Faults are what goes wrong with calls that reach a server. They need not keep out of the way of what does not
+// fail: a call takes the way that it takes without them unless they are armed.
+type Faults = hooks.Faults
+
+// Call is a call that has ended, as Options.Observe is told of it.
+type Call = hooks.Call
 
 // Options configure New. Only DB is required.
 type Options struct {
@@ -99,9 +107,15 @@ type Options struct {
 	// a wire would. It is for tests that look for a message changed after it was
 	// handed over. Default: messages are shared.
 	CloneInProcess bool
+	// Faults strike calls, on every listener and on the channel of Conn. Default: none.
+	Faults Faults
+	// Observe is told of each call that has ended, before its answer is sent if it is
+	// unary, from as many goroutines as there are calls; they wait for it. Default: nobody is told.
+	Observe func(*Call)
 	// UnaryInterceptor and StreamInterceptor run around every handler, on every
-	// listener and on the channel of Conn. They are for tests that inject faults
-	// between a client and the server. Methods that Support lists as Refused do
+	// listener and on the channel of Conn. They are for tests that stand
+	// between a client and the server. The unary one runs around each request in a
+	// session too, as around a ReadRows or MutateRow. Methods that Support lists as Refused do
 	// not reach them. Default: none.
 	UnaryInterceptor  grpc.UnaryServerInterceptor
 	StreamInterceptor grpc.StreamServerInterceptor

@@ -60,7 +60,7 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 		tellsScanned: func() bool { return s.clientFeatures(ctx).GetLastScannedRowResponses() },
 	}
 	if spans, ok := engineSpans(t.rows(rows).Intersect(program.Rows())); ok {
-		scan, err := s.db.Scan(ctx, t.Name, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
+		scan, err := s.rows.Scan(ctx, t.Table, r.at, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
 		if err != nil {
 			return refusal.Of(err)
 		}
@@ -120,7 +120,7 @@ type rowReader struct {
 	rowsSeen, rowsReturned, cellsSeen, cellsReturned int64
 }
 
-func (r *rowReader) read(ctx context.Context, t target, scan *engine.Scan) error {
+func (r *rowReader) read(ctx context.Context, t target, scan replica.Scan) error {
 	src, gate, ok := t.cells(scan)
 	for ok && scan.NextRow() {
 		if gate != nil {

@@ -2,6 +2,7 @@ package emu
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
@@ -27,13 +28,21 @@ func (s *Server) ResetReplication() { s.replication.Reset() }
 
 // newReplication connects the controls with the store.
 func (s *Server) newReplication(lag time.Duration) (*replica.Control, error) {
-	return replica.NewControl(replica.Options{
+	control, err := replica.NewControl(replica.Options{
 		Now: s.now, Last: s.db.JournalLast, Lag: lag,
 		Clusters: func(instance string) ([]string, error) { return clusterIDs(s.db, instance) },
 		Keep: func(instance string, keep time.Duration) error {
 			return s.keepRecords(context.Background(), instancePrefix(instance), keep)
 		},
 	})
+	if err != nil {
+		return nil, fmt.Errorf("emu: Options.ReplicationLag: %w", err)
+	}
+	s.rows = replica.NewRows(replica.RowsOptions{DB: s.db, Control: control})
+	if lag == 0 {
+		err = s.rows.Clear(context.Background())
+	}
+	return control, err
 }
 
 // clusterIDs returns the ids of an instance's clusters, sorted.
@@ -101,5 +110,6 @@ func (s *Server) takenBy(ctx context.Context, t *engine.Table, cluster string) (
 			return ctx, refusal.Of(err)
 		}
 	}
-	return engine.WithOrigin(ctx, cluster), nil
+	ctx, err := s.rows.Taken(ctx, t, replica.At{Control: s.replication, Instance: instance, Cluster: cluster})
+	return ctx, refusal.Of(err)
 }

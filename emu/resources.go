@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/proto"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -110,6 +112,15 @@ func store(tx *engine.CatalogTx, key string, m proto.Message) error {
 		return err
 	}
 	return tx.PutResource(key, raw)
+}
+
+// storeUntil writes m, which is as it says from doneAt on alone; see package later.
+func (s *Server) storeUntil(tx *engine.CatalogTx, key string, m proto.Message, doneAt time.Time) error {
+	if doneAt.After(s.now()) {
+		later.Set(m, doneAt)
+	}
+	defer later.Take(m)
+	return store(tx, key, m)
 }
 
 // storeUnder writes m, which lies under a table, with a new etag, and records the

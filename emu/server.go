@@ -25,7 +25,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/drain"
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
+	"github.com/tabletop-emu/tabletop/emu/internal/hooks"
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/locations"
 	"github.com/tabletop-emu/tabletop/emu/internal/metered"
@@ -49,6 +52,7 @@ type Server struct {
 	churn        float64 // see churnPartitions
 	// stopping is closed when the server stops: streams without end end.
 	stopping chan struct{}
+	calls    drain.Calls
 	stopOnce sync.Once
 
 	logger *slog.Logger
@@ -58,6 +62,7 @@ type Server struct {
 	rand   *rand.Rand // guarded by randMu
 
 	replication *replica.Control
+	rows        *replica.Rows   // as clusters see them
 	draw        func(n int) int // nil unless clusters are drawn
 
 	routes   atomic.Pointer[routes]       // the last that were gathered; see currentRoutes
@@ -71,9 +76,10 @@ type Server struct {
 
 	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
 
-	grpc   *grpc.Server
-	inproc *inproc.Channel
-	health *health.Server
+	grpc      *grpc.Server
+	inproc    *inproc.Channel
+	intercept grpc.UnaryServerInterceptor // of requests in sessions; nil for none
+	health    *health.Server
 }
 
 // The services. Each embeds the generated Unimplemented server by value, so
@@ -107,6 +113,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
+	around := hooks.Hooks{Faults: o.Faults, Observe: o.Observe, Now: o.Clock.Now}
 	s := &Server{
 		db:    o.DB,
 		clock: o.Clock,
@@ -117,17 +124,18 @@ func New(o Options) (*Server, error) {
 		churn:        o.PartitionChurn,
 		stopping:     make(chan struct{}),
 
-		logger: o.Logger,
-		limits: o.Limits,
-		rand:   rand.New(rand.NewPCG(o.Seed, 0)),
-		inproc: inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
-		health: health.NewServer(),
+		logger:    o.Logger,
+		limits:    o.Limits,
+		rand:      rand.New(rand.NewPCG(o.Seed, 0)),
+		intercept: around.Session(o.UnaryInterceptor),
+		inproc:    inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
+		health:    health.NewServer(),
 	}
-	s.due, s.meter = due.NewQueue(s.now, expiries{s}, purges{s}, automatedBackups{s}), s.newMeter(o.CountLoad)
 	var err error
 	if s.replication, err = s.newReplication(o.ReplicationLag); err != nil {
-		return nil, fmt.Errorf("emu: Options.ReplicationLag: %w", err)
+		return nil, err
 	}
+	s.due, s.meter = due.NewQueue(s.now, expiries{s}, purges{s}, automatedBackups{s}, s.rows), s.newMeter(o.CountLoad)
 	if o.RandomRouting {
 		s.draw = replica.Draw(o.Seed)
 	}
@@ -152,9 +160,9 @@ func New(o Options) (*Server, error) {
 	}
 	s.grpc = grpc.NewServer(options...)
 	data := s.guard(&btpb.Bigtable_ServiceDesc)
-	s.grpc.RegisterService(s.withResponseParams(data), metered.Service{BigtableServer: dataService{Server: s, sendCopies: o.StreamInterceptor == nil}, Meter: s.meter})
-	s.inproc.RegisterService(data, metered.Service{BigtableServer: dataService{Server: s}, Meter: s.meter})
-	s.registerAdmin(s.grpc, s.inproc)
+	s.grpc.RegisterService(around.Wrap(s.withResponseParams(data)), metered.Service{BigtableServer: dataService{Server: s, sendCopies: o.StreamInterceptor == nil}, Meter: s.meter})
+	s.inproc.RegisterService(around.Wrap(data), metered.Service{BigtableServer: dataService{Server: s}, Meter: s.meter})
+	s.registerAdmin(around, s.grpc, s.inproc)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	for service := range s.grpc.GetServiceInfo() {
@@ -164,7 +172,7 @@ func New(o Options) (*Server, error) {
 }
 
 // registerAdmin adds all services but that of the data, each method guarded.
-func (s *Server) registerAdmin(to ...grpc.ServiceRegistrar) {
+func (s *Server) registerAdmin(around hooks.Hooks, to ...grpc.ServiceRegistrar) {
 	for _, service := range []struct {
 		desc *grpc.ServiceDesc
 		impl any
@@ -174,7 +182,7 @@ func (s *Server) registerAdmin(to ...grpc.ServiceRegistrar) {
 		{&longrunningpb.Operations_ServiceDesc, operationsService{Server: s}},
 		{&locations.ServiceDesc, locationsService{Server: s}},
 	} {
-		guarded := s.guard(service.desc)
+		guarded := around.Wrap(s.guard(service.desc))
 		for _, r := range to {
 			r.RegisterService(guarded, service.impl)
 		}
@@ -194,6 +202,8 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 		out.Methods[i] = grpc.MethodDesc{
 			MethodName: m.MethodName,
 			Handler: func(impl any, ctx context.Context, decode func(any) error, ic grpc.UnaryServerInterceptor) (resp any, err error) {
+				s.calls.Begin()
+				defer s.calls.End()
 				defer s.recoverPanic(fullMethod, &err)
 				if !served {
 					return nil, refusal.NotBuilt(fmt.Sprintf("RPC %s/%s", desc.ServiceName, m.MethodName))
@@ -208,6 +218,8 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 		handler := st.Handler
 		fullMethod := desc.ServiceName + "/" + st.StreamName
 		st.Handler = func(impl any, stream grpc.ServerStream) (err error) {
+			s.calls.Begin()
+			defer s.calls.End()
 			defer s.recoverPanic(fullMethod, &err)
 			if !served {
 				return refusal.NotBuilt(fmt.Sprintf("RPC %s/%s", desc.ServiceName, st.StreamName))
@@ -241,12 +253,13 @@ func (s *Server) Serve(l net.Listener) error {
 // works without Serve and until Close. Streams from the client are refused.
 func (s *Server) Conn() grpc.ClientConnInterface { return s.inproc }
 
-// GracefulStop stops accepting connections, ends change streams and waits for the
-// other RPCs in flight to end. The channel of Conn stays open until Close.
+// GracefulStop stops accepting connections, ends change streams and sessions and waits
+// for the other RPCs in flight to end: clients that take no last message are cut off.
+// The channel of Conn stays open until Close.
 func (s *Server) GracefulStop() {
 	s.stopOnce.Do(func() { close(s.stopping) })
 	s.health.Shutdown()
-	s.grpc.GracefulStop()
+	s.calls.Stop(s.grpc.GracefulStop, s.grpc.Stop, s.after)
 }
 
 // Close ends all RPCs and connections at once. It does not close the DB.
@@ -264,7 +277,8 @@ func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 	if err := s.change(ctx, s.sweepBackups); err != nil {
 		return engine.GCStats{}, err
 	}
-	return s.db.RunGC(ctx)
+	stats, err := s.db.RunGC(ctx)
+	return stats, errors.Join(err, s.rows.Collected(s.now()))
 }
 
 // NextDue returns when RunDue has something to do next, a time that may have
@@ -326,7 +340,9 @@ func (s *Server) Resources() ([]Resource, error) {
 			}
 			switch x := m.(type) {
 			case *btapb.Cluster:
-				shownCluster(x, s.now())
+				instancedef.ClusterAt(x, s.now())
+			case *btapb.Instance:
+				instancedef.InstanceAt(x, s.now())
 			case *btapb.Backup:
 				m = backup.At(x, s.now())
 			case *btapb.Snapshot:

@@ -12,7 +12,6 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -21,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+	"github.com/tabletop-emu/tabletop/emu/internal/virtual"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -71,7 +71,7 @@ type sessionKind struct {
 	// opened answers it.
 	opened proto.Message
 	// request returns an empty virtual RPC. It may be one that cannot mutate.
-	request func() virtualRequest
+	request func() virtual.Request
 	// read and mutated are the answers to virtual RPCs. Without mutated there are
 	// no permissions to write.
 	read    func(*btpb.SessionReadRowResponse) proto.Message
@@ -89,12 +89,6 @@ type opening struct {
 	}
 }
 
-// virtualRequest is a virtual RPC.
-type virtualRequest interface {
-	proto.Message
-	GetReadRow() *btpb.SessionReadRowRequest
-}
-
 // The numbers of permissions, which are the same in all kinds of sessions.
 const (
 	mayRead      = protoreflect.EnumNumber(btpb.OpenTableRequest_PERMISSION_READ)
@@ -110,7 +104,7 @@ var tableSessions = sessionKind{
 		return opening{m.GetTableName(), m.GetAppProfileId(), m.GetPermission()}, err
 	},
 	opened:  &btpb.OpenTableResponse{},
-	request: func() virtualRequest { return &btpb.TableRequest{} },
+	request: func() virtual.Request { return &btpb.TableRequest{} },
 	read: func(r *btpb.SessionReadRowResponse) proto.Message {
 		return &btpb.TableResponse{Payload: &btpb.TableResponse_ReadRow{ReadRow: r}}
 	},
@@ -128,7 +122,7 @@ var authorizedViewSessions = sessionKind{
 		return opening{m.GetAuthorizedViewName(), m.GetAppProfileId(), m.GetPermission()}, err
 	},
 	opened:  &btpb.OpenAuthorizedViewResponse{},
-	request: func() virtualRequest { return &btpb.AuthorizedViewRequest{} },
+	request: func() virtual.Request { return &btpb.AuthorizedViewRequest{} },
 	read: func(r *btpb.SessionReadRowResponse) proto.Message {
 		return &btpb.AuthorizedViewResponse{Payload: &btpb.AuthorizedViewResponse_ReadRow{ReadRow: r}}
 	},
@@ -146,7 +140,7 @@ var materializedViewSessions = sessionKind{
 		return opening{m.GetMaterializedViewName(), m.GetAppProfileId(), m.GetPermission()}, err
 	},
 	opened:  &btpb.OpenMaterializedViewResponse{},
-	request: func() virtualRequest { return &btpb.MaterializedViewRequest{} },
+	request: func() virtual.Request { return &btpb.MaterializedViewRequest{} },
 	read: func(r *btpb.SessionReadRowResponse) proto.Message {
 		return &btpb.MaterializedViewResponse{Payload: &btpb.MaterializedViewResponse_ReadRow{ReadRow: r}}
 	},
@@ -197,7 +191,7 @@ func (s dataService) openSession(kind *sessionKind, stream sessionStream) error 
 	if err != nil {
 		return refusal.Invalid("open_session.payload", "is no %sRequest: %v", kind.method, err)
 	}
-	ss := &session{s: s.Server, kind: kind, stream: stream, name: how.name}
+	ss := &session{s: s.Server, kind: kind, stream: stream, name: how.name, profile: how.profile}
 	switch p := how.permission.Number(); {
 	case p == mayRead:
 		ss.mayRead = true
@@ -246,6 +240,8 @@ func (s dataService) openSession(kind *sessionKind, stream sessionStream) error 
 	if err != nil {
 		return err
 	}
+	s.calls.Endless()
+	defer s.calls.Ended()
 	stop := make(chan struct{})
 	var beating sync.WaitGroup
 	beating.Go(func() { ss.heartbeats(stop) })
@@ -258,7 +254,7 @@ func (s dataService) openSession(kind *sessionKind, stream sessionStream) error 
 type session struct {
 	s                 *Server
 	kind              *sessionKind
-	name              string               // of the resource
+	name, profile     string               // of the resource, and what was named to route by
 	where             *btpb.ResponseParams // who answers
 	at                replica.At           // the same
 	mayRead, mayWrite bool
@@ -333,9 +329,7 @@ func (ss *session) virtualRPC(req *btpb.VirtualRpcRequest) *btpb.SessionResponse
 	where := &btpb.ClusterInformation{ClusterId: ss.where.GetClusterId(), ZoneId: ss.where.GetZoneId()}
 	payload, err := ss.run(ctx, req.GetPayload())
 	if err != nil {
-		return &btpb.SessionResponse{Payload: &btpb.SessionResponse_Error{Error: &btpb.ErrorResponse{
-			RpcId: req.GetRpcId(), ClusterInfo: where, Status: status.Convert(refusal.Of(err)).Proto(),
-		}}}
+		return virtual.Error(req.GetRpcId(), where, refusal.Of(err))
 	}
 	return &btpb.SessionResponse{Payload: &btpb.SessionResponse_VirtualRpc{VirtualRpc: &btpb.VirtualRpcResponse{
 		RpcId: req.GetRpcId(), ClusterInfo: where, Payload: payload,
@@ -350,6 +344,11 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 	if err := proto.Unmarshal(payload, req); err != nil {
 		return nil, refusal.Invalid("virtual_rpc.payload", "is no %s: %v", req.ProtoReflect().Descriptor().Name(), err)
 	}
+	return virtual.Call(ctx, ss.s.intercept, ss.name, ss.profile, req, func(ctx context.Context) ([]byte, error) { return ss.answer(ctx, req) })
+}
+
+// answer is run for a request that was let through.
+func (ss *session) answer(ctx context.Context, req virtual.Request) ([]byte, error) {
 	t, err := ss.kind.target(ss.s, ss.name)
 	if err == nil {
 		err = ss.at.Check()
@@ -361,7 +360,7 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 		if !ss.mayRead {
 			return nil, refusal.SessionPermission("read_row", "READ")
 		}
-		row, stats, err := ss.s.readRow(ctx, t, read.GetKey(), read.GetFilter())
+		row, stats, err := ss.s.readRow(ctx, t, ss.at, read.GetKey(), read.GetFilter())
 		if ss.counted {
 			ss.s.meter.SessionRead(ss.cluster, t.Name, read.GetKey(), row, err)
 		}
@@ -394,7 +393,7 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 
 // readRow reads one row whole through a filter. The row is nil if nothing is
 // left of it.
-func (s *Server) readRow(ctx context.Context, t target, key []byte, f *btpb.RowFilter) (*btpb.Row, *btpb.RequestStats, error) {
+func (s *Server) readRow(ctx context.Context, t target, at replica.At, key []byte, f *btpb.RowFilter) (*btpb.Row, *btpb.RequestStats, error) {
 	if err := s.checkRowKey("key", key); err != nil {
 		return nil, nil, err
 	}
@@ -406,7 +405,7 @@ func (s *Server) readRow(ctx context.Context, t target, key []byte, f *btpb.RowF
 	out := &wholeRow{key: key, limitBytes: s.rowLimitBytes()}
 	stats := &btpb.ReadIterationStats{}
 	if spans, ok := engineSpans(t.rows(filter.OneRow(key)).Intersect(program.Rows())); ok {
-		scan, err := s.db.Scan(ctx, t.Name, engine.ScanOptions{Spans: spans})
+		scan, err := s.rows.Scan(ctx, t.Table, at, engine.ScanOptions{Spans: spans})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -6,15 +6,20 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tabletop-emu/tabletop/engine"
 )
 
 func TestGetClientConfiguration(t *testing.T) {
@@ -256,5 +261,71 @@ func TestOpenTable_Refusals(t *testing.T) {
 	_, err = e.data.OpenTable(e.ctx())
 	if st := status.Convert(err); st.Code() != codes.Unimplemented || !strings.Contains(st.Message(), "OpenTable") {
 		t.Errorf("over Conn: %v", err)
+	}
+}
+
+func TestTrap170_RetryInfo(t *testing.T) {
+	t.Parallel()
+	again := func(c codes.Code, after time.Duration) error {
+		st := status.New(c, "scripted")
+		if after > 0 {
+			var err error
+			if st, err = st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(after)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return st.Err()
+	}
+	var fault atomic.Pointer[error]
+	methods := make(chan string, 8)
+	e := newEnvWith(t, Options{UnaryInterceptor: func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		name := ""
+		switch r := req.(type) {
+		case *btpb.ReadRowsRequest:
+			name = r.GetTableName() + " " + string(r.GetRows().GetRowKeys()[0])
+		case *btpb.MutateRowRequest:
+			name = r.GetTableName() + " " + string(r.GetRowKey())
+		}
+		if err := fault.Load(); err != nil && name != "" {
+			methods <- info.FullMethod + " " + name
+			return nil, *err
+		}
+		return handler(ctx, req)
+	}}, engine.Options{})
+	e.createTable("t", "f")
+	ss := e.openSession(t.Context(), btpb.NewBigtableClient(e.dial()), testTable, btpb.OpenTableRequest_PERMISSION_READ_WRITE, nil)
+	ss.opened()
+	read := &btpb.TableRequest{Payload: &btpb.TableRequest_ReadRow{ReadRow: &btpb.SessionReadRowRequest{Key: []byte("r")}}}
+	write := &btpb.TableRequest{Payload: &btpb.TableRequest_MutateRow{MutateRow: &btpb.SessionMutateRowRequest{Key: []byte("r"), Mutations: []*btpb.Mutation{set("f", "q", 0, "v")}}}}
+	for i, c := range []struct {
+		req    *btpb.TableRequest
+		err    error
+		method string
+		retry  time.Duration
+	}{
+		{write, again(codes.FailedPrecondition, time.Second), "MutateRow", time.Second},
+		{read, again(codes.FailedPrecondition, time.Minute), "ReadRows", time.Minute},
+		{read, again(codes.Unavailable, 0), "ReadRows", 0},
+	} {
+		fault.Store(&c.err)
+		ss.sendRPC(int64(i+1), c.req)
+		resp, err := ss.Recv()
+		got := resp.GetError()
+		if err != nil || got.GetRpcId() != int64(i+1) || got.GetClusterInfo().GetClusterId() == "" || !proto.Equal(got.GetStatus(), status.Convert(c.err).Proto()) {
+			t.Errorf("%v, %v; want an error %v", resp, err, c.err)
+		}
+		if (got.GetRetryInfo() != nil) != (c.retry > 0) || got.GetRetryInfo().GetRetryDelay().AsDuration() != c.retry {
+			t.Errorf("retry_info %v, want %v", got.GetRetryInfo(), c.retry)
+		}
+		if got, want := <-methods, "/google.bigtable.v2.Bigtable/"+c.method+" "+testTable+" r"; got != want {
+			t.Errorf("intercepted %s, want %s", got, want)
+		}
+	}
+	fault.Store(nil)
+	if _, err := ss.rpc(8, write); err != nil { // what failed was not done, and the session goes on
+		t.Error(err)
+	}
+	if out, err := ss.rpc(9, read); err != nil || len(out.GetReadRow().GetRow().GetFamilies()) != 1 {
+		t.Errorf("%v, %v", out, err)
 	}
 }

@@ -89,8 +89,7 @@ func (t target) rows(set filter.RowSet) filter.RowSet {
 
 // cells gives a filter what the target has of a scan's current row. The gate is
 // nil without a view. The last result is false if the target has no column.
-func (t target) cells(scan *engine.Scan) (filter.Source, *view.Gate, bool) {
-	src := &source{Scan: scan}
+func (t target) cells(src filter.Source) (filter.Source, *view.Gate, bool) {
 	if t.view == nil {
 		return src, nil, true
 	}

@@ -109,6 +109,21 @@ func (c *Client) EnsureTable(ctx context.Context, table string, families []Famil
 	return false, nil
 }
 
+// SetGC gives a family of a table another rule.
+func (c *Client) SetGC(ctx context.Context, table string, f Family) error {
+	path := c.TablePath(table)
+	_, err := administer(ctx, c, "ModifyColumnFamilies", "name", path, btapb.BigtableTableAdminClient.ModifyColumnFamilies, &btapb.ModifyColumnFamiliesRequest{
+		Name: path, Modifications: []*btapb.ModifyColumnFamiliesRequest_Modification{{
+			Id: f.Name, Mod: &btapb.ModifyColumnFamiliesRequest_Modification_Update{Update: &btapb.ColumnFamily{GcRule: GCRule(f.GC)}},
+		}},
+		IgnoreWarnings: true, // a longer age is one, where tables are replicated
+	})
+	if err != nil {
+		return fmt.Errorf("setting the garbage collection of family %s of table %s: %w", f.Name, table, err)
+	}
+	return nil
+}
+
 // DropTable deletes a table that may be gone already.
 func (c *Client) DropTable(ctx context.Context, table string) error {
 	path := c.TablePath(table)

@@ -113,6 +113,19 @@ type answer struct {
 	err   error
 }
 
+// DeleteRows deletes rows by key.
+func (c *Client) DeleteRows(ctx context.Context, table string, keys [][]byte) error {
+	entries := make([]*btpb.MutateRowsRequest_Entry, len(keys))
+	for i, key := range keys {
+		entries[i] = &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{DeleteRow()}}
+	}
+	refused, err := c.MutateRows(ctx, table, entries)
+	if err == nil && len(refused) > 0 {
+		err = fmt.Errorf("deleting %d rows of table %s: %w", len(refused), table, refused[0].Err)
+	}
+	return err
+}
+
 // mutateRowsOnce is one MutateRows call. Where all entries were answered there is no
 // error.
 func (c *Client) mutateRowsOnce(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) ([]answer, error) {

@@ -87,7 +87,7 @@ func (m *model) step(t *rapid.T, commit func(origin string) (uint64, int64)) {
 		m.records = append(m.records, r)
 	case 4, 5, 6:
 		for range rapid.IntRange(0, 120).Draw(t, "quarters of a millisecond") {
-			m.w.now += 250
+			m.w.advance(250)
 			m.deliver()
 		}
 	case 7:

@@ -192,7 +192,7 @@ func TestReader_Order(t *testing.T) {
 			}
 		}
 		write(t, db, origin, "r")
-		w.now += 2 * time.Second.Microseconds()
+		w.advance(2 * time.Second.Microseconds())
 	}
 	if err := in.Resume("a", "b"); err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestReader_Order(t *testing.T) {
 			t.Errorf("got %s, %v; want %s", got, r.Err(), want)
 		}
 		r.Close()
-		w.now += time.Hour.Microseconds()
+		w.advance(time.Hour.Microseconds())
 	}
 }
 

@@ -17,9 +17,8 @@
 // has no state, which [Control.View] tells by a nil.
 //
 // [Reader] reads a table's journal as a cluster sees it, in the order in which
-// records become visible there. Change streams are read with it. Reads of rows do not
-// diverge yet: whoever makes them applies what a Reader of the reason
-// [engine.JournalReplication] returns to the rows of its cluster.
+// records become visible there: change streams are read with it. [Rows] is what a
+// cluster sees of rows.
 package replica
 
 import (
@@ -139,6 +138,22 @@ func (c *Control) Forget(instance, cluster string) {
 		next[instance] = v
 	}
 	c.store(next)
+}
+
+// tidy forgets what was said of instances where all of it is over by now: requests
+// to them cost again what they did before.
+func (c *Control) tidy() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.views.Load()
+	if all == nil || (*all)[""] != nil {
+		return
+	}
+	next := maps.Clone(*all)
+	maps.DeleteFunc(next, func(_ string, v *View) bool { return v.trivial(c.o.Now()) })
+	if len(next) < len(*all) {
+		c.store(next)
+	}
 }
 
 // Reset makes everything what it was at the beginning.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 // world is a store of which only commits matter, whose clock stands still.
 type world struct {
+	mu     sync.Mutex // of a change of now, and of others reading it
 	now    int64
 	number uint64
 	micros int64
@@ -37,7 +39,18 @@ func newWorld(t rapid.TB, lag time.Duration, clusters ...string) *world {
 	return w
 }
 
-func (w *world) time() time.Time { return time.UnixMicro(w.now) }
+func (w *world) time() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.UnixMicro(w.now)
+}
+
+// advance moves the clock on, by microseconds.
+func (w *world) advance(micros int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now += micros
+}
 
 // commit returns the next record's number and commit time, as package engine gives
 // them out.
@@ -144,12 +157,12 @@ func TestControl_Forgets(t *testing.T) {
 	do(in.Lag(time.Minute))
 	<-changed
 	w.commit()
-	w.now += time.Second.Microseconds()
+	w.advance(time.Second.Microseconds())
 	do(in.Lag(0))
 	if w.c.View("i").Keep(w.time()) != time.Minute+spare || w.kept != time.Minute+spare {
 		t.Errorf("kept for %v", w.kept)
 	}
-	w.now += time.Minute.Microseconds()
+	w.advance(time.Minute.Microseconds())
 	if w.c.View("i").Keep(w.time()) != 0 {
 		t.Error("what has arrived is kept")
 	}
@@ -173,7 +186,7 @@ func TestControl_Forgets(t *testing.T) {
 		do(in.Recover("a"))
 		do(in.Lag(time.Minute))
 		do(in.Lag(time.Second))
-		w.now += (12 * time.Hour).Microseconds()
+		w.advance((12 * time.Hour).Microseconds())
 		w.commit()
 	}
 	if l := w.c.View("i").of(pair{"a", "b"}); len(l.gaps) > 30 || len(l.terms) > 60 {
@@ -300,7 +313,7 @@ func TestRouting_Up(t *testing.T) {
 			}
 		}
 	}
-	w.now += time.Second.Microseconds()
+	w.advance(time.Second.Microseconds())
 	if got := where(multi(false), nil); got != "b" {
 		t.Errorf("got %s", got)
 	}

@@ -11,6 +11,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/grpc/codes"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -119,7 +120,7 @@ func noneUp(p *btapb.AppProfile) error {
 
 // up tells whether a cluster answers requests.
 func (r Routing) up(c *btapb.Cluster) bool {
-	if done := later.Of(c); !done.IsZero() && done.After(r.Now()) {
+	if done := later.Of(c); !done.IsZero() && instancedef.Creating(c, r.Now()) {
 		return false
 	}
 	return !r.View.Failed(resname.Last(c.GetName()))

@@ -1,0 +1,47 @@
+package instancedef
+
+import (
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
+)
+
+// InstanceAt makes a stored instance what it is at a time: CREATING until the time
+// that package later keeps of it.
+func InstanceAt(in *btapb.Instance, now time.Time) *btapb.Instance {
+	if later.Take(in).After(now) {
+		in.State = btapb.Instance_CREATING
+	}
+	return in
+}
+
+// ClusterAt makes a stored cluster what it is at a time: CREATING until the time that
+// package later keeps of it, or RESIZING if that is how it is stored.
+func ClusterAt(c *btapb.Cluster, now time.Time) *btapb.Cluster {
+	creating := Creating(c, now)
+	switch under := later.Take(c).After(now); {
+	case creating:
+		c.State = btapb.Cluster_CREATING
+	case !under:
+		c.State = btapb.Cluster_READY
+	}
+	return c
+}
+
+// Creating tells whether a stored cluster is being created at a time, and serves
+// nothing yet.
+func Creating(c *btapb.Cluster, now time.Time) bool {
+	return c.GetState() != btapb.Cluster_RESIZING && later.Of(c).After(now)
+}
+
+// Resize makes a cluster that is to be stored RESIZING until doneAt: "a cluster is
+// still capable of serving requests while being resized" (Cluster.State). One that is being
+// created stays so, and doneAt may have come already.
+func Resize(c *btapb.Cluster, now, doneAt time.Time) {
+	if doneAt.After(now) && !Creating(c, now) {
+		c.State = btapb.Cluster_RESIZING
+		later.Set(c, doneAt)
+	}
+}

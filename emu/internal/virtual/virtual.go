@@ -1,0 +1,82 @@
+// Package virtual is about virtual RPCs, which sessions carry: they pass what
+// stands in front of the calls of the API that do the same, and their errors say
+// when to try again.
+package virtual
+
+import (
+	"context"
+	"strings"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+)
+
+// Request is a virtual RPC: a TableRequest or one of another kind of session. It may
+// have a GetMutateRow too.
+type Request interface {
+	proto.Message
+	GetReadRow() *btpb.SessionReadRowRequest
+}
+
+// Call runs do, which answers a virtual RPC on a resource, through an interceptor: as
+// a ReadRows or a MutateRow of the row. Without an interceptor, nil, and for a request of
+// neither, it only runs do.
+func Call(ctx context.Context, ic grpc.UnaryServerInterceptor, resource, profile string, req Request, do func(context.Context) ([]byte, error)) ([]byte, error) {
+	if ic == nil {
+		return do(ctx)
+	}
+	method, like := request(resource, profile, req)
+	if like == nil {
+		return do(ctx)
+	}
+	info := &grpc.UnaryServerInfo{FullMethod: "/" + btpb.Bigtable_ServiceDesc.ServiceName + "/" + method}
+	answer, err := ic(ctx, like, info, func(ctx context.Context, _ any) (any, error) { return do(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	out, _ := answer.([]byte)
+	return out, nil
+}
+
+// request returns the request of the API that is like a virtual one, nil if none is.
+func request(resource, profile string, req Request) (string, proto.Message) {
+	table, view, materialized := resource, "", ""
+	switch {
+	case strings.Contains(resource, "/authorizedViews/"):
+		table, view = "", resource
+	case strings.Contains(resource, "/materializedViews/"):
+		table, materialized = "", resource
+	}
+	if read := req.GetReadRow(); read != nil {
+		return "ReadRows", &btpb.ReadRowsRequest{
+			TableName: table, AuthorizedViewName: view, MaterializedViewName: materialized, AppProfileId: profile,
+			Rows: &btpb.RowSet{RowKeys: [][]byte{read.GetKey()}}, Filter: read.GetFilter(), RowsLimit: 1,
+		}
+	}
+	if writer, ok := req.(interface {
+		GetMutateRow() *btpb.SessionMutateRowRequest
+	}); ok && writer.GetMutateRow() != nil {
+		return "MutateRow", &btpb.MutateRowRequest{
+			TableName: table, AuthorizedViewName: view, AppProfileId: profile,
+			RowKey: writer.GetMutateRow().GetKey(), Mutations: writer.GetMutateRow().GetMutations(),
+		}
+	}
+	return "", nil
+}
+
+// Error is the answer to a virtual RPC that failed with a status. When to try again, a
+// RetryInfo among its details, is said in the answer too: clients of sessions look
+// there alone.
+func Error(id int64, where *btpb.ClusterInformation, err error) *btpb.SessionResponse {
+	st := status.Convert(err)
+	out := &btpb.ErrorResponse{RpcId: id, ClusterInfo: where, Status: st.Proto()}
+	for _, detail := range st.Details() {
+		if retry, ok := detail.(*errdetails.RetryInfo); ok {
+			out.RetryInfo = retry
+		}
+	}
+	return &btpb.SessionResponse{Payload: &btpb.SessionResponse_Error{Error: out}}
+}
