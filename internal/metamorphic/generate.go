@@ -9,12 +9,13 @@ import (
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/hllpp"
+	"github.com/tabletop-emu/tabletop/internal/model"
 )
 
 // What operations are made of: few names, so that they meet, and bytes that
 // codecs get wrong.
 var (
-	tables     = []string{"t", "t2", "restored"}
+	tables     = []string{tablePrefix + "t", tablePrefix + "t2", tablePrefix + "restored"}
 	families   = []string{"a", "b", "c", "sum", "min", "max", "hll"}
 	aggregates = map[string]engine.Aggregate{
 		"sum": engine.AggregateSum, "min": engine.AggregateMin, "max": engine.AggregateMax, "hll": engine.AggregateHLL,
@@ -22,6 +23,7 @@ var (
 	rows       = []string{"", "\x00", "\x00\x01", "a", "a\x00", "a\x00\xff", "ab", "b", "b\xff", "\xff", "\xff\xff"}
 	qualifiers = []string{"", "\x00", "q", "q\x00", "q\x01", "r", "\xff"}
 	timestamps = []int64{engine.ServerTimestamp, 0, 1000, 2000, 3000, 1_700_000_000_000_000, 1_700_003_600_000_000}
+	views      = []string{"v1", "v2"}
 	backups    = []string{"b1", "b2", "b3"}
 	reasons    = []engine.JournalReason{engine.JournalStream, engine.JournalViews}
 	keeps      = []time.Duration{0, time.Minute, time.Hour, time.Hour, 1000 * time.Hour}
@@ -43,6 +45,9 @@ var (
 		}},
 	}
 )
+
+// tablePrefix begins the names of tables, so that a server can have views of them.
+const tablePrefix = "projects/p/instances/i/tables/"
 
 // positions is how many positions of a table's journal are remembered, with the
 // beginning.
@@ -98,16 +103,9 @@ func (g *generator) op() op {
 	case n < 500:
 		o.kind = readCatalog
 	case n < 580:
-		o.kind = readModifyWrite
-		for range 1 + g.rng.IntN(3) {
-			r := engine.RuleReadModifyWrite{Family: g.ordinaryFamily(), Qualifier: []byte(pick(g, qualifiers))}
-			if g.rng.IntN(2) == 0 {
-				r.Append = bytes.Repeat([]byte{byte(g.rng.IntN(256))}, pick(g, []int{0, 1, 8}))
-			} else {
-				r.Increment = g.rng.Int64() >> g.rng.IntN(64)
-			}
-			o.rules = append(o.rules, r)
-		}
+		o.kind, o.rules = readModifyWrite, g.rules()
+	case n < 680:
+		g.ofView(&o)
 	case n < 880:
 		o.kind, o.reverse, o.mode = scan, g.rng.IntN(3) == 0, scanMode(g.rng.IntN(int(scanModesEnd)))
 		if g.rng.IntN(2) == 0 {
@@ -133,6 +131,105 @@ func (g *generator) op() op {
 		return g.interrupted(reopen)
 	}
 	return o
+}
+
+func (g *generator) rules() []engine.RuleReadModifyWrite {
+	var rules []engine.RuleReadModifyWrite
+	for range 1 + g.rng.IntN(3) {
+		r := engine.RuleReadModifyWrite{Family: g.ordinaryFamily(), Qualifier: []byte(pick(g, qualifiers))}
+		if g.rng.IntN(2) == 0 {
+			r.Append = bytes.Repeat([]byte{byte(g.rng.IntN(256))}, pick(g, []int{0, 1, 8}))
+		} else {
+			r.Increment = g.rng.Int64() >> g.rng.IntN(64)
+		}
+		rules = append(rules, r)
+	}
+	return rules
+}
+
+// ofView makes o an operation of a view.
+func (g *generator) ofView(o *op) {
+	o.view = pick(g, views)
+	switch n := g.rng.IntN(100); {
+	case n < 12:
+		o.kind, o.subset = createView, g.subset()
+	case n < 20:
+		o.kind, o.subset = updateView, g.subset()
+	case n < 24:
+		o.kind = deleteView
+	case n < 29:
+		o.kind = getView
+	case n < 60:
+		o.kind, o.reverse, o.spans = scanView, g.rng.IntN(3) == 0, []engine.Span{{}}
+		if g.rng.IntN(2) == 0 {
+			o.spans = g.spans()
+		}
+		// The API has no row without a key.
+		if first := &o.spans[0]; len(first.Start) == 0 {
+			first.Start = []byte("\x00")
+		}
+		o.spans = slices.DeleteFunc(o.spans, func(s engine.Span) bool { return bytes.Equal(s.Start, s.End) })
+		if len(o.spans) == 0 {
+			o.spans = []engine.Span{{Start: []byte("\x00")}}
+		}
+	case n < 78:
+		o.kind, o.muts = mutateView, g.viewMutations(1+g.rng.IntN(2))
+	case n < 90:
+		o.kind, o.muts, o.otherwise = checkView, g.viewMutations(1+g.rng.IntN(2)), g.viewMutations(g.rng.IntN(2))
+	default:
+		o.kind, o.rules = readModifyWriteView, g.rules()[:1]
+	}
+}
+
+// subset draws a definition: mostly of much, so that not all is outside.
+func (g *generator) subset() model.View {
+	some := func(from []string, most int) []string {
+		var out []string
+		for range g.rng.IntN(most + 1) {
+			out = append(out, pick(g, from))
+		}
+		return out
+	}
+	v := model.View{Rows: some(rows, 4), Families: map[string]model.Columns{}}
+	if g.rng.IntN(2) == 0 {
+		v.Rows = []string{""}
+	}
+	for _, family := range families[:4] { // all but three that accumulate
+		if g.rng.IntN(4) > 0 {
+			c := model.Columns{Qualifiers: some(qualifiers, 3), Prefixes: some(qualifiers, 2)}
+			if g.rng.IntN(3) == 0 {
+				c.Prefixes = append(c.Prefixes, "")
+			}
+			v.Families[family] = c
+		}
+	}
+	if g.rng.IntN(100) == 0 {
+		v.Families[g.family()] = model.Columns{Prefixes: []string{""}}
+	}
+	return v
+}
+
+// viewMutations draws n mutations that the API takes.
+func (g *generator) viewMutations(n int) []engine.Mutation {
+	var muts []engine.Mutation
+	for range n {
+		m := engine.Mutation{
+			Kind: engine.SetCell, Family: g.ordinaryFamily(), Qualifier: []byte(pick(g, qualifiers)),
+			Timestamp: pick(g, timestamps), Value: bytes.Repeat([]byte{byte('a' + g.rng.IntN(26))}, pick(g, []int{0, 1, 8, 100})),
+		}
+		switch g.rng.IntN(12) {
+		case 0:
+			m = engine.Mutation{Kind: engine.DeleteFromRow}
+		case 1:
+			m = engine.Mutation{Kind: engine.DeleteFromFamily, Family: m.Family}
+		case 2, 3: // of no range that is one version
+			m = engine.Mutation{Kind: engine.DeleteFromColumn, Family: m.Family, Qualifier: m.Qualifier, Start: pick(g, []int64{0, 1000}), End: pick(g, []int64{0, 3000})}
+		case 4, 5:
+			m = engine.Mutation{Kind: engine.AddToCell, Family: "sum", Qualifier: m.Qualifier, Timestamp: pick(g, timestamps[1:]), Input: g.rng.Int64() >> g.rng.IntN(64)}
+		}
+		muts = append(muts, m)
+	}
+	return muts
 }
 
 // interrupted draws what comes around the end of a store: numbers that are taken
@@ -216,6 +313,9 @@ func (g *generator) definition(name string) *engine.Family {
 	f := &engine.Family{Name: name, Aggregate: aggregates[name], GC: pick(g, gcRules)}
 	if g.rng.IntN(100) == 0 {
 		f.Aggregate = engine.Aggregate(g.rng.IntN(5))
+	}
+	if f.Aggregate != engine.NoAggregate {
+		f.Meta = takesNumbers
 	}
 	return f
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/model"
 )
 
 // kind tells which operation an op is.
@@ -43,9 +44,17 @@ const (
 	readSince   // from a time ago
 	readEnd     // remembers the position
 	foldJournal // collects garbage, and compares what the records come to with the rows
-	reopen      // snapshots are gone
-	crash       // is reopen of what a crash leaves
-	kindsEnd    // one more than the last kind
+	createView
+	updateView
+	deleteView
+	getView
+	scanView
+	mutateView
+	checkView // mutates in one of two ways, if the view has a cell of the row or not
+	readModifyWriteView
+	reopen   // snapshots are gone
+	crash    // is reopen of what a crash leaves
+	kindsEnd // one more than the last kind
 )
 
 // scanMode says what a scan calls between cells.
@@ -83,8 +92,11 @@ type op struct {
 	backup    string
 	from      string // copyBackup
 	reason    engine.JournalReason
-	after, to int // readJournal, readEnd: places of positions; 0 is the beginning, and none
-	limit     int // readJournal: records that are not of collections; 0 reads all
+	after, to int    // readJournal, readEnd: places of positions; 0 is the beginning, and none
+	view      string // the id of one of the table
+	subset    model.View
+	otherwise []engine.Mutation // checkView
+	limit     int               // readJournal: records that are not of collections; 0 reads all
 }
 
 // String returns the operation as text for a reader.
@@ -101,6 +113,16 @@ func (o op) String() string {
 	}
 	muts := func() {
 		list(len(o.muts), func(i int) { b.WriteString(mutationText(o.muts[i])) })
+	}
+	rules := func() {
+		list(len(o.rules), func(i int) {
+			r := o.rules[i]
+			if r.Append != nil {
+				fmt.Fprintf(&b, "append %s:%q %q", r.Family, r.Qualifier, r.Append)
+			} else {
+				fmt.Fprintf(&b, "increment %s:%q %d", r.Family, r.Qualifier, r.Increment)
+			}
+		})
 	}
 	switch o.kind {
 	case createTable:
@@ -131,14 +153,7 @@ func (o op) String() string {
 		muts()
 	case readModifyWrite:
 		fmt.Fprintf(&b, "read-modify-write %s %q", o.table, o.row)
-		list(len(o.rules), func(i int) {
-			r := o.rules[i]
-			if r.Append != nil {
-				fmt.Fprintf(&b, "append %s:%q %q", r.Family, r.Qualifier, r.Append)
-			} else {
-				fmt.Fprintf(&b, "increment %s:%q %d", r.Family, r.Qualifier, r.Increment)
-			}
-		})
+		rules()
 	case scan:
 		fmt.Fprintf(&b, "scan %s reverse=%v mode=%d column=%s:%q", o.table, o.reverse, o.mode, o.family, o.qualifier)
 		spans()
@@ -186,6 +201,28 @@ func (o op) String() string {
 		fmt.Fprintf(&b, "read-end %s reason=%d to=%d", o.table, o.reason, o.to)
 	case foldJournal:
 		fmt.Fprintf(&b, "fold-journal %s", o.table)
+	case createView:
+		fmt.Fprintf(&b, "create-view %s of %s: %s", o.view, o.table, viewText(o.subset))
+	case updateView:
+		fmt.Fprintf(&b, "update-view %s of %s: %s", o.view, o.table, viewText(o.subset))
+	case deleteView:
+		fmt.Fprintf(&b, "delete-view %s of %s", o.view, o.table)
+	case getView:
+		fmt.Fprintf(&b, "get-view %s of %s", o.view, o.table)
+	case scanView:
+		fmt.Fprintf(&b, "scan-view %s of %s reverse=%v", o.view, o.table, o.reverse)
+		spans()
+	case mutateView:
+		fmt.Fprintf(&b, "mutate-view %s of %s %q", o.view, o.table, o.row)
+		muts()
+	case checkView:
+		fmt.Fprintf(&b, "check-view %s of %s %q", o.view, o.table, o.row)
+		muts()
+		b.WriteString("\n    else")
+		list(len(o.otherwise), func(i int) { b.WriteString(mutationText(o.otherwise[i])) })
+	case readModifyWriteView:
+		fmt.Fprintf(&b, "read-modify-write-view %s of %s %q", o.view, o.table, o.row)
+		rules()
 	case reopen:
 		b.WriteString("reopen")
 	case crash:

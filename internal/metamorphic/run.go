@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/model"
@@ -183,6 +184,8 @@ func (s *modelStore) run(_ context.Context, o op) string {
 		s.db.RunGC()
 		_, err := s.db.Scan(o.table, nil, false)
 		return outcome(err)
+	case createView, updateView, deleteView, getView, scanView, mutateView, checkView, readModifyWriteView:
+		return s.runView(o)
 	case compact:
 		return outcome(nil)
 	case reopen, crash:
@@ -287,6 +290,7 @@ func (s *modelStore) visited(o op, cells []engine.Cell) []engine.Cell {
 // directory.
 type engineStore struct {
 	db       *engine.DB
+	server   *emu.Server      // over db, for views
 	snapshot *engine.Snapshot // nil if there is none
 	options  engine.Options
 	clock    *clock.Clock
@@ -299,16 +303,24 @@ type engineStore struct {
 
 func newEngineStore(o engine.Options, c *clock.Clock) (*engineStore, error) {
 	o.Now = c.Now
-	db, err := engine.Open(o)
-	if err != nil {
-		return nil, err
-	}
-	return &engineStore{
-		db: db, options: o, clock: c, positions: map[place]engine.JournalPosition{}, whole: map[uint64]bool{},
-	}, nil
+	s := &engineStore{options: o, clock: c, positions: map[place]engine.JournalPosition{}, whole: map[uint64]bool{}}
+	return s, s.open()
 }
 
-func (s *engineStore) close() error { return s.db.Close() }
+func (s *engineStore) open() error {
+	db, err := engine.Open(s.options)
+	if err != nil {
+		return err
+	}
+	server, err := emu.New(emu.Options{DB: db, Clock: s.clock, CloneInProcess: true})
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	s.db, s.server = db, server
+	return nil
+}
+
+func (s *engineStore) close() error { return errors.Join(s.server.Close(), s.db.Close()) }
 
 func (s *engineStore) run(ctx context.Context, o op) string {
 	switch o.kind {
@@ -364,7 +376,9 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 		}
 		all, err := s.db.Resources("")
 		for _, r := range all {
-			fmt.Fprintf(&b, "resource %q %q\n", r.Name, r.Value)
+			if !ofServer(r.Name) {
+				fmt.Fprintf(&b, "resource %q %q\n", r.Name, r.Value)
+			}
 		}
 		return b.String() + outcome(err)
 	case dropRows:
@@ -404,6 +418,8 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 	case advance:
 		s.clock.Advance(o.by)
 		return outcome(nil)
+	case createView, updateView, deleteView, getView, scanView, mutateView, checkView, readModifyWriteView:
+		return s.runView(ctx, o)
 	case compact:
 		return outcome(s.db.Compact(ctx))
 	case takeSnapshot:
@@ -432,14 +448,10 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 		if disk, ok := s.options.FS.(*vfs.MemFS); ok && o.kind == crash {
 			s.options.FS = disk.CrashClone(vfs.CrashCloneCfg{})
 		}
-		if err := s.db.Close(); err != nil {
+		if err := s.close(); err != nil {
 			return outcome(err)
 		}
-		db, err := engine.Open(s.options)
-		if err == nil {
-			s.db = db
-		}
-		return outcome(err)
+		return outcome(s.open())
 	case kindsEnd:
 	}
 	return "unknown operation\n"

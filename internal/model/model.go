@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/hllpp"
 )
 
-// DB is a store of tables, backups and resources. Its methods do what those of engine.DB
+// DB is a store of tables, backups, views and resources. Its methods do what those of engine.DB
 // and of its transactions do and return the same errors, bare.
 type DB struct {
 	o         Options
@@ -25,6 +25,7 @@ type DB struct {
 	deleted   []deletedTable // in order of deletion
 	resources map[string]string
 	backups   map[string]*table
+	views     map[viewName]View
 	tableIDs  int // how many there have been
 
 	last   uint64 // number of a record
@@ -75,14 +76,14 @@ func compareKeys(a, b key) int {
 
 // New returns an empty store.
 func New(o Options) *DB {
-	return &DB{o: o, tables: map[string]*table{}, resources: map[string]string{}, backups: map[string]*table{}}
+	return &DB{o: o, tables: map[string]*table{}, resources: map[string]string{}, backups: map[string]*table{}, views: map[viewName]View{}}
 }
 
 // Snapshot returns a copy of the store.
 func (d *DB) Snapshot() *DB {
 	n := *d
 	n.tables, n.deleted, n.resources, n.backups = map[string]*table{}, nil, maps.Clone(d.resources), maps.Clone(d.backups)
-	n.gaps = slices.Clone(d.gaps)
+	n.gaps, n.views = slices.Clone(d.gaps), maps.Clone(d.views)
 	for name, t := range d.tables {
 		n.tables[name] = t.clone()
 	}

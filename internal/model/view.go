@@ -1,0 +1,183 @@
+package model
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// View is the definition of an authorized view: what begins with one of the prefixes is in
+// it, and the qualifiers that are named.
+type View struct {
+	Rows     []string // prefixes
+	Families map[string]Columns
+}
+
+// Columns are the columns of a family that are in a view.
+type Columns struct{ Qualifiers, Prefixes []string }
+
+// Errors of views, which are not the engine's.
+var (
+	ErrViewExists   = errors.New("view exists")
+	ErrViewNotFound = errors.New("view not found")
+	ErrOutside      = errors.New("outside of the view")
+)
+
+func (v View) holdsRow(row string) bool {
+	return slices.ContainsFunc(v.Rows, func(p string) bool { return strings.HasPrefix(row, p) })
+}
+
+func (v View) holdsColumn(family string, qualifier []byte) bool {
+	c := v.Families[family]
+	return slices.Contains(c.Qualifiers, string(qualifier)) ||
+		slices.ContainsFunc(c.Prefixes, func(p string) bool { return strings.HasPrefix(string(qualifier), p) })
+}
+
+// allows tells whether all that a mutation can reach is in the view.
+func (v View) allows(m engine.Mutation) bool {
+	switch m.Kind {
+	case engine.DeleteFromRow:
+		return false
+	case engine.DeleteFromFamily:
+		return slices.Contains(v.Families[m.Family].Prefixes, "")
+	case engine.SetCell, engine.DeleteFromColumn, engine.AddToCell, engine.MergeToCell:
+	}
+	return v.holdsColumn(m.Family, m.Qualifier)
+}
+
+// viewName is the name of a view of a table.
+type viewName struct{ table, id string }
+
+// view returns a view of a table that there is.
+func (d *DB) view(name, id string) (View, error) {
+	if _, err := d.table(name); err != nil {
+		return View{}, err
+	}
+	v, ok := d.views[viewName{name, id}]
+	if !ok {
+		return View{}, ErrViewNotFound
+	}
+	return v, nil
+}
+
+// CreateView makes a view of a table. What there was of a table of the name is there
+// again: views go only where the API deletes a table.
+func (d *DB) CreateView(name, id string, v View) error {
+	t, err := d.table(name)
+	if err != nil {
+		return err
+	}
+	if _, ok := d.views[viewName{name, id}]; ok {
+		return ErrViewExists
+	}
+	return d.setView(t, id, View{}, v)
+}
+
+// UpdateView replaces the definition of a view.
+func (d *DB) UpdateView(name, id string, v View) error {
+	was, err := d.view(name, id)
+	if err != nil {
+		return err
+	}
+	return d.setView(d.tables[name], id, was, v)
+}
+
+// setView refuses families that the table does not have, unless the view had them.
+func (d *DB) setView(t *table, id string, was, v View) error {
+	for family := range v.Families {
+		if _, err := t.family(family); err != nil {
+			if _, had := was.Families[family]; !had {
+				return engine.ErrInvalid
+			}
+		}
+	}
+	d.views[viewName{t.name, id}] = v
+	return nil
+}
+
+// DeleteView removes a view.
+func (d *DB) DeleteView(name, id string) error {
+	if _, err := d.view(name, id); err != nil {
+		return err
+	}
+	delete(d.views, viewName{name, id})
+	return nil
+}
+
+// GetView returns a view.
+func (d *DB) GetView(name, id string) (View, error) { return d.view(name, id) }
+
+// ScanView is Scan of what is in a view.
+func (d *DB) ScanView(name, id string, spans []engine.Span, reverse bool) ([]Row, error) {
+	v, err := d.view(name, id)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := d.Scan(name, spans, reverse)
+	for i := range rows {
+		rows[i].Cells = slices.DeleteFunc(rows[i].Cells, func(c engine.Cell) bool { return !v.holdsColumn(c.Family, c.Qualifier) })
+	}
+	return slices.DeleteFunc(rows, func(r Row) bool { return !v.holdsRow(r.Key) || len(r.Cells) == 0 }), err
+}
+
+// MutateView is Mutate of what is in a view.
+func (d *DB) MutateView(name, id, row string, muts []engine.Mutation) error {
+	if err := d.checkWrite(name, id, row, muts); err != nil {
+		return err
+	}
+	return d.Mutate(name, row, muts)
+}
+
+func (d *DB) checkWrite(name, id, row string, muts []engine.Mutation) error {
+	v, err := d.view(name, id)
+	switch {
+	case err != nil:
+		return err
+	case row == "":
+		return engine.ErrInvalid
+	case !v.holdsRow(row) || slices.ContainsFunc(muts, func(m engine.Mutation) bool { return !v.allows(m) }):
+		return ErrOutside
+	}
+	return nil
+}
+
+// CheckView applies onTrue if the view holds a cell of a row, else onFalse, and reports
+// which. Both are checked.
+func (d *DB) CheckView(name, id, row string, onTrue, onFalse []engine.Mutation) (matched bool, err error) {
+	if err := d.checkWrite(name, id, row, slices.Concat(onTrue, onFalse)); err != nil {
+		return false, err
+	}
+	for _, muts := range [][]engine.Mutation{onTrue, onFalse} {
+		if err := d.Snapshot().Mutate(name, row, muts); err != nil {
+			return false, err
+		}
+	}
+	rows, err := d.ScanView(name, id, []engine.Span{{Start: []byte(row), End: []byte(row + "\x00")}}, false)
+	if err != nil {
+		return false, err
+	}
+	chosen := onFalse
+	if matched = len(rows) > 0; matched {
+		chosen = onTrue
+	}
+	if len(chosen) == 0 {
+		return matched, nil
+	}
+	return matched, d.Mutate(name, row, chosen)
+}
+
+// ReadModifyWriteView is ReadModifyWrite of what is in a view.
+func (d *DB) ReadModifyWriteView(name, id, row string, rules []engine.RuleReadModifyWrite) ([]engine.Cell, error) {
+	v, err := d.view(name, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case row == "":
+		return nil, engine.ErrInvalid
+	case !v.holdsRow(row) || slices.ContainsFunc(rules, func(r engine.RuleReadModifyWrite) bool { return !v.holdsColumn(r.Family, r.Qualifier) }):
+		return nil, ErrOutside
+	}
+	return d.ReadModifyWrite(name, row, rules)
+}
