@@ -17,7 +17,7 @@
 // several items happens wholly or not at all; if the process ends in the middle
 // of one, the next process that meets it settles it. TransactGetItems sees all of
 // a transaction or nothing; Query, Scan, BatchGetItem and native reads may see
-// some of its items before and others after it. Capacity is counted but never
-// throttled. Signatures are checked for their form, and verified when Options
+// some of its items before and others after it. Capacity is counted, and
+// throttled if Options say so. Signatures are checked for their form, and verified when Options
 // names the keys: see [Options].
 package facade

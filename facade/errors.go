@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -31,6 +32,14 @@ type Error struct {
 	// Reasons are those of a TransactionCanceledException, one for each action of
 	// the request, in the request's order; otherwise nil.
 	Reasons []CancellationReason
+	// Throttling says which limits a throttled request on items exceeded.
+	Throttling []ThrottlingReason
+}
+
+// ThrottlingReason says which limit a request exceeded.
+type ThrottlingReason struct {
+	Reason   string // such as "TableWriteProvisionedThroughputExceeded"
+	Resource string // the ARN of the table or index
 }
 
 // CancellationReason says what one action contributed to the cancellation of
@@ -84,6 +93,8 @@ const (
 	reasonConditionFailed = "ConditionalCheckFailed"
 	reasonConflict        = "TransactionConflict"
 	reasonDuplicate       = "DuplicateItem"
+	reasonProvisioned     = "ProvisionedThroughputExceeded"
+	reasonThrottling      = "ThrottlingError"
 	reasonValidation      = "ValidationError"
 )
 
@@ -117,6 +128,14 @@ func asError(err error) (*Error, bool) {
 	if errors.As(err, &r) {
 		return &Error{Code: r.Code, HTTPStatus: r.HTTPStatus, Message: r.Message}, true
 	}
+	var throttled *throttle.Error
+	if errors.As(err, &throttled) {
+		e := badRequest(throttled.Code, throttled.Message)
+		for _, r := range throttled.Reasons {
+			e.Throttling = append(e.Throttling, ThrottlingReason(r))
+		}
+		return e, true
+	}
 	return nil, false
 }
 
@@ -126,7 +145,11 @@ func (e *Error) body() []byte {
 	for _, r := range e.Reasons {
 		reasons = append(reasons, wire.Reason(r))
 	}
-	return wire.EncodeError(e.Code, e.Message, e.Item, reasons)
+	var throttling []wire.ThrottlingReason
+	for _, r := range e.Throttling {
+		throttling = append(throttling, wire.ThrottlingReason(r))
+	}
+	return wire.EncodeError(e.Code, e.Message, e.Item, reasons, throttling)
 }
 
 // foreignError turns an error of the store, or of the Bigtable behind it,
@@ -146,6 +169,8 @@ func foreignError(err error) *Error {
 		return badRequest(wire.CodeTransactionInProgress, msgTokenRunning)
 	case errors.Is(err, store.ErrTableNotFound):
 		return resourceNotFoundError(msgResourceNotFound)
+	case errors.As(err, &busy) && busy.Stream != "":
+		return resourceInUseError(fmt.Sprintf(msgStreamChanging, busy.Table, busy.Label, busy.Stream))
 	case errors.As(err, &busy):
 		return resourceInUseError(fmt.Sprintf(msgTableInUse, inUseWord(busy.Status), busy.Table))
 	case errors.Is(err, store.ErrContended):

@@ -8,7 +8,10 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
@@ -39,6 +43,7 @@ func newTestServer(tb testing.TB, change ...func(*Options)) *Server {
 	opts := Options{
 		Conn: testBigtable(tb, now), Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
 		Logger: slog.New(slog.NewTextHandler(tb.Output(), nil)),
+		wall:   clock.NewFrozen(testTime),
 	}
 	for _, c := range change {
 		c(&opts)
@@ -90,15 +95,20 @@ func must(tb testing.TB, s *Server, operation, body string) string {
 //	          the text is only believed: one source alone has it
 //	repeat=N  in the input, «pad» stands for N letters a
 //	quiet     print "ok" instead of an answer without error
+//	keep=NAME the members of this name are shown as «NAME», which stands for the last
+//	          of them in later inputs
 //	meanwhile the input is that of a TransactWriteItems, a line "meanwhile",
 //	          and the request, which comes before the transaction is committed
 //
 // Each file has a server of its own. Other directives:
 //
 //	options   at the beginning of a file: durations of Options.StatusDelays,
-//	          as create=10s, and index-lag=10s
+//	          as create=10s, and index-lag=10s; throttle=tables or partitions
 //	advance   moves the clock by the durations in the input
-//	filled    waits until indexes are filled
+//	filled    waits until indexes are filled, and backups and restores are done
+//	object    writes the input into key=BUCKET/NAME; nothing makes the bucket
+//	recovery  switches point-in-time recovery of the table in the input on
+//	jobs      waits until exports and imports are done
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "operations", "*", "*"))
@@ -123,6 +133,39 @@ type operationFile struct {
 	conn    *meanwhileConn
 	server  *Server
 	classic *Server // over the same store
+	kept    map[string]string
+	buckets *os.Root
+}
+
+// openBuckets opens a folder of buckets.
+func openBuckets(tb testing.TB, dir string) *os.Root {
+	tb.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = root.Close() })
+	return root
+}
+
+// writeObject writes an object into a bucket, which it makes.
+func writeObject(tb testing.TB, buckets *os.Root, key, text string) {
+	tb.Helper()
+	if err := buckets.MkdirAll(path.Dir(key), 0o777); err != nil {
+		tb.Fatal(err)
+	}
+	if err := buckets.WriteFile(key, []byte(text), 0o666); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// waitForJobs waits until a server has done its exports and imports.
+func waitForJobs(tb testing.TB, s *Server) {
+	tb.Helper()
+	b, _ := s.opts.bucketJobs(s.store)
+	if err := b.Wait(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // meanwhileConn calls hook before a transaction is committed.
@@ -151,9 +194,11 @@ func (f *operationFile) open(t *testing.T, change func(*Options)) {
 	f.now = clock.NewFrozen(testTime)
 	f.server = newTestServer(t, change, func(o *Options) {
 		f.conn = &meanwhileConn{ClientConnInterface: o.Conn}
+		f.buckets = openBuckets(t, t.TempDir())
+		o.Buckets = f.buckets
 		o.Conn, o.Now = f.conn, f.now.Now
 	})
-	f.classic = &Server{opts: f.server.opts, store: f.server.store, pages: f.server.pages}
+	f.classic = &Server{opts: f.server.opts, store: f.server.store, pages: f.server.pages, throttle: f.server.throttle}
 	f.classic.opts.Messages = MessagesClassic
 }
 
@@ -165,9 +210,13 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 			delays := map[string]*time.Duration{
 				"create": &o.StatusDelays.Create, "update": &o.StatusDelays.Update, "delete": &o.StatusDelays.Delete,
 				"index-create": &o.StatusDelays.IndexCreate, "index-fill": &o.StatusDelays.IndexFill, "index-delete": &o.StatusDelays.IndexDelete,
-				"time-to-live": &o.StatusDelays.TimeToLive, "index-lag": &o.IndexLag,
+				"time-to-live": &o.StatusDelays.TimeToLive, "backup": &o.StatusDelays.Backup, "index-lag": &o.IndexLag,
 			}
 			for _, arg := range d.CmdArgs {
+				if arg.Key == "throttle" {
+					o.Throttle = map[string]Throttle{"tables": ThrottleTables, "partitions": ThrottlePartitions}[arg.Vals[0]]
+					continue
+				}
 				*delays[arg.Key] = parseDuration(t, d, arg.Vals[0])
 			}
 		})
@@ -182,10 +231,35 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 		return ""
 	case "filled":
 		f.server.store.Wait()
+		awaitJobs(t, f.server)
+		return ""
+	case "recovery":
+		recover := func(t *tabledef.Table) error {
+			t.Recovery = &tabledef.Recovery{Since: f.now.Now(), Days: 35}
+			return nil
+		}
+		if _, err := f.server.store.ChangeLog(t.Context(), d.Input, recover); err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		return ""
+	case "jobs":
+		waitForJobs(t, f.server)
+		return ""
+	case "object":
+		var key string
+		d.ScanArgs(t, "key", &key)
+		if d.Input == "" {
+			key += "/.empty"
+		}
+		writeObject(t, f.buckets, key, d.Input)
 		return ""
 	}
 	target := f.server
 	input := d.Input
+	for name, value := range f.kept {
+		input = strings.ReplaceAll(input, "«"+name+"»", value)
+	}
+	var keep []string
 	quiet, both, meanwhile := false, false, false
 	for _, arg := range d.CmdArgs {
 		switch {
@@ -203,6 +277,8 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 			input = strings.ReplaceAll(input, "«pad»", strings.Repeat("a", n))
 		case arg.Key == "quiet":
 			quiet = true
+		case arg.Key == "keep":
+			keep = append(keep, arg.Vals...)
 		case arg.Key == "meanwhile":
 			meanwhile = true
 		default:
@@ -212,6 +288,9 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 	var shown string
 	show := func() {
 		answer, err := target.Call(t.Context(), d.Cmd, []byte(input))
+		for _, name := range keep {
+			answer = f.keep(name, answer)
+		}
 		if shown = showAnswer(answer, err); quiet && err == nil {
 			shown = "ok\n"
 		}
@@ -233,6 +312,19 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 	f.conn.mu.Unlock()
 	must(t, f.server, "TransactWriteItems", transaction)
 	return shown
+}
+
+// keep notes the last member of this name in an answer, which is a string, and returns
+// the answer with «name» for each.
+func (f *operationFile) keep(name string, answer []byte) []byte {
+	member := regexp.MustCompile(`("` + name + `":)"((?:[^"\\]|\\.)*)"`)
+	for _, found := range member.FindAllSubmatch(answer, -1) {
+		if f.kept == nil {
+			f.kept = map[string]string{}
+		}
+		f.kept[name] = string(found[2])
+	}
+	return member.ReplaceAll(answer, []byte(`$1"«`+name+`»"`))
 }
 
 func parseDuration(t *testing.T, d *datadriven.TestData, text string) time.Duration {

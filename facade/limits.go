@@ -12,10 +12,6 @@ import (
 // developer guide.
 const (
 	// Names.
-	minTableNameChars = 3
-	maxTableNameChars = 255
-	maxTableARNChars  = 1024
-	maxKeyNameChars   = 255 // key, index key and projected attribute names
 
 	// Keys and items.
 	maxHashKeyBytes  = lens.MaxHashBytes
@@ -41,7 +37,6 @@ const (
 	maxTables                  = 2500 // of an account in a region
 	maxNamespaces              = 1000 // accounts and regions of one server, Options.Namespaced
 	maxKeySchemaElements       = 2    // of a table or a local index
-	maxNonKeyAttributes        = 20   // of one index
 	maxTTLAttributeChars       = 255
 	maxRevisionChars           = 255 // of a resource policy
 	accountMaxCapacityUnits    = 80_000

@@ -26,18 +26,7 @@ const (
 
 // A. Member constraints.
 const (
-	msgMemberNotNull         = "Member must not be null"                                                                                             // part of 1
-	msgParameterRequired     = "The parameter '%s' is required but was not present in the request"                                                   // 2
-	msgMemberMinLength       = "Member must have length greater than or equal to %d"                                                                 // part of 3, 151
-	msgTableNameLength       = "TableName must be at least 3 characters long and at most 255 characters long"                                        // 4
-	msgMemberPattern         = "Member must satisfy regular expression pattern: %s"                                                                  // part of 5
-	msgMemberMaxLength       = "Member must have length less than or equal to %d"                                                                    // part of 6
-	msgMemberElements        = "Member must satisfy constraint: [%s, %s]"                                                                            // part of 244
-	msgMemberEnum            = "Member must satisfy enum value set: [%s]"                                                                            // part of 7-9, 12, 13
-	msgReturnValuesEnum      = "Failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, UPDATED_OLD, ALL_NEW, UPDATE_NEW, NONE]" // 10, sic
-	msgReturnValuesOldOrNone = "ReturnValues can only be ALL_OLD or NONE"                                                                            // 11
-	msgMemberMinValue        = "Member must have value greater than or equal to %d"                                                                  // part of 15
-	msgMemberMaxValue        = "Member must have value less than or equal to %d"                                                                     // part of 221
+	msgReturnValuesOldOrNone = "ReturnValues can only be ALL_OLD or NONE" // 11
 )
 
 // B. CreateTable, UpdateTable, DeleteTable.
@@ -83,12 +72,8 @@ const (
 
 // E, F, G. Expressions, placeholders, legacy parameters.
 const (
-	msgConditionFailed       = "The conditional request failed"                                                                                                             // 97
-	msgNamesWithoutExpr      = "ExpressionAttributeNames can only be specified when using expressions"                                                                      // 98
-	msgValuesWithoutExpr     = "ExpressionAttributeValues can only be specified when using expressions"                                                                     // 99
-	msgValuesWithoutExprNull = "ExpressionAttributeValues can only be specified when using expressions: %s %s null"                                                         // 99, classic
-	msgMixedStyles           = "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {%s} Expression parameters: {%s}" // 105
-	msgUpdateStoredType      = "Type mismatch for attribute to update"                                                                                                      // 96
+	msgConditionFailed  = "The conditional request failed"        // 97
+	msgUpdateStoredType = "Type mismatch for attribute to update" // 96
 )
 
 // H. Query and Scan.
@@ -105,8 +90,6 @@ const (
 	msgOnlyTheCount        = "only the Count"                                                                                                                                    // part of 138, current
 	msgNotProjected        = wire.MsgInvalidParameterPrefix + "Global secondary index %s does not project [%s]"                                                                  // 233
 	msgIndexBackfilling    = "Cannot read from backfilling global secondary index: %s"                                                                                           // 234
-	msgStartKeyInvalid     = "The provided starting key is invalid: %s"                                                                                                          // 139
-	msgStartKeyShape       = "The provided starting key is invalid"                                                                                                              // 139b
 	msgStartKeyOutside     = "The provided starting key is outside query boundaries based on provided conditions"                                                                // 140
 	msgStartKeyPredicate   = "The provided starting key does not match the range key predicate"                                                                                  // 141
 	msgStartKeyOfOne       = "The provided exclusive start key is invalid: ExclusiveStartKey: {%s=%s}"                                                                           // 142b
@@ -119,29 +102,28 @@ const (
 
 // I. Batches, transactions, expiry and tags.
 const (
-	msgBatchGetEmpty       = "The requestItems parameter is required for BatchGetItem"                                                                                                                                                            // 146
-	msgBatchWriteEmpty     = "The requestItems parameter is required for BatchWriteItem"                                                                                                                                                          // 147
-	msgBatchGetTooMany     = "Too many items requested for the BatchGetItem call"                                                                                                                                                                 // 148
-	msgMapKeys             = "Map keys must satisfy constraint: [Member must have length less than or equal to 255, Member must have length greater than or equal to 3, Member must satisfy regular expression pattern: " + namePatternText + "]" // 236
-	msgBatchWriteTooMany   = "Map value must satisfy constraint: [Member must have length less than or equal to 25, Member must have length greater than or equal to 1]"                                                                          // part of 149
-	msgBatchWriteSum       = "Too many items requested for the BatchWriteItem call"                                                                                                                                                               // 237
-	msgDuplicateKeys       = "Provided list of item keys contains duplicates"                                                                                                                                                                     // 150
-	msgTransactionOngoing  = "Transaction is ongoing for the item"                                                                                                                                                                                // 155
-	msgTransactTwice       = "Transaction request cannot include multiple operations on one item"                                                                                                                                                 // 152
-	msgTransactAction      = "TransactItems can only contain one of Check, Put, Update or Delete"                                                                                                                                                 // 153
-	msgTransactionCanceled = "Transaction cancelled, please refer cancellation reasons for specific reasons [%s]"                                                                                                                                 //nolint:misspell // 154, sic
-	msgTransactTooLarge    = "Transaction payload size cannot exceed 4MB."                                                                                                                                                                        // 152b
-	msgTransactReadTooMuch = "The aggregate size of the items in the transaction exceeds 4 MB"                                                                                                                                                    // ours
-	msgTokenMismatch       = "The request with this ClientRequestToken had other parameters"                                                                                                                                                      // ours
-	msgTokenRunning        = "The transaction with the given request token is already in progress."                                                                                                                                               // 238
-	msgTTLEnabled          = "TimeToLive is already enabled"                                                                                                                                                                                      // 158
-	msgTTLDisabled         = "TimeToLive is already disabled"                                                                                                                                                                                     // 239
-	msgTTLOtherAttribute   = "TimeToLive is active on a different AttributeName: current AttributeName is %s"                                                                                                                                     // 240
-	msgTTLTooSoon          = "Time to live has been modified multiple times within a fixed interval"                                                                                                                                              // 159
-	msgTagsEmpty           = "Atleast one Tag needs to be provided as Input."                                                                                                                                                                     // 160, sic
-	msgTagsARN             = "Invalid TableArn: Invalid ResourceArn provided as input %s"                                                                                                                                                         // 161
-	msgTagsNotFound        = "Requested resource not found: ResourcArn: %s not found"                                                                                                                                                             // 242, sic
-	msgAccessDenied        = "User: arn:aws:iam::%s:root is not authorized to perform: dynamodb:%s on resource: %s because no resource-based policy allows the dynamodb:%[2]s action"                                                             // 243
+	msgBatchGetEmpty       = "The requestItems parameter is required for BatchGetItem"                                                                                                // 146
+	msgBatchWriteEmpty     = "The requestItems parameter is required for BatchWriteItem"                                                                                              // 147
+	msgBatchGetTooMany     = "Too many items requested for the BatchGetItem call"                                                                                                     // 148
+	msgBatchWriteTooMany   = "Map value must satisfy constraint: [Member must have length less than or equal to 25, Member must have length greater than or equal to 1]"              // part of 149
+	msgBatchWriteSum       = "Too many items requested for the BatchWriteItem call"                                                                                                   // 237
+	msgDuplicateKeys       = "Provided list of item keys contains duplicates"                                                                                                         // 150
+	msgTransactionOngoing  = "Transaction is ongoing for the item"                                                                                                                    // 155
+	msgTransactTwice       = "Transaction request cannot include multiple operations on one item"                                                                                     // 152
+	msgTransactAction      = "TransactItems can only contain one of Check, Put, Update or Delete"                                                                                     // 153
+	msgTransactionCanceled = "Transaction cancelled, please refer cancellation reasons for specific reasons [%s]"                                                                     //nolint:misspell // 154, sic
+	msgTransactTooLarge    = "Transaction payload size cannot exceed 4MB."                                                                                                            // 152b
+	msgTransactReadTooMuch = "The aggregate size of the items in the transaction exceeds 4 MB"                                                                                        // ours
+	msgTokenMismatch       = "The request with this ClientRequestToken had other parameters"                                                                                          // ours
+	msgTokenRunning        = "The transaction with the given request token is already in progress."                                                                                   // 238
+	msgTTLEnabled          = "TimeToLive is already enabled"                                                                                                                          // 158
+	msgTTLDisabled         = "TimeToLive is already disabled"                                                                                                                         // 239
+	msgTTLOtherAttribute   = "TimeToLive is active on a different AttributeName: current AttributeName is %s"                                                                         // 240
+	msgTTLTooSoon          = "Time to live has been modified multiple times within a fixed interval"                                                                                  // 159
+	msgTagsEmpty           = "Atleast one Tag needs to be provided as Input."                                                                                                         // 160, sic
+	msgTagsARN             = "Invalid TableArn: Invalid ResourceArn provided as input %s"                                                                                             // 161
+	msgTagsNotFound        = "Requested resource not found: ResourcArn: %s not found"                                                                                                 // 242, sic
+	msgAccessDenied        = "User: arn:aws:iam::%s:root is not authorized to perform: dynamodb:%s on resource: %s because no resource-based policy allows the dynamodb:%[2]s action" // 243
 )
 
 // J. Tables and tags, as recorded since 2026-10.
@@ -161,10 +143,12 @@ const (
 
 	msgStreamEnabled         = "Table already has an enabled stream: TableName: %s"                                                                                                                                                                                                                                                       // 206
 	msgStreamDisabled        = "Table has no stream to disable: TableName: %s"                                                                                                                                                                                                                                                            // 207
+	msgStreamChanging        = "Attempt to change a resource which is still in use: A stream status change is currently in progress. Table: %s Stream: %s Operation: %s"                                                                                                                                                                  // 390
+	msgStreamHoldsTable      = "Attempt to change a resource which is still in use: Cannot delete table while stream is being %s."                                                                                                                                                                                                        // 391
+	msgStreamWithThroughput  = wire.MsgInvalidParameterPrefix + "You cannot modify stream status while updating table IOPS"                                                                                                                                                                                                               // 392
 	msgStreamWithoutView     = wire.MsgInvalidParameterPrefix + "Table is being created with a stream enabled, UpdateViewType is required"                                                                                                                                                                                                // 208
 	msgStreamViewNotEnabled  = wire.MsgInvalidParameterPrefix + "If stream is being enabled then UpdateViewType is required"                                                                                                                                                                                                              // 208
 	msgStreamViewNotDisabled = wire.MsgInvalidParameterPrefix + "If stream is being disabled, then UpdateViewType must not be specified"                                                                                                                                                                                                  // 209
-	msgBackupsTableNotFound  = "Table not found: %s"                                                                                                                                                                                                                                                                                      // 211
 	msgARNPrefix             = wire.MsgInvalidParameterPrefix + "ARNs must start with 'arn:': %s"                                                                                                                                                                                                                                         // 217
 	msgARNOfNothing          = wire.MsgInvalidParameterPrefix + "Provided Arn is not a DynamoDB resource arn: %s"                                                                                                                                                                                                                         // 218
 	msgARNOfIndex            = wire.MsgInvalidParameterPrefix + "Invalid resource arn provided, only table or stream is accepted. Provided resource arn: %s"                                                                                                                                                                              // 219
@@ -190,3 +174,6 @@ const (
 	msgStatementConsistent    = "Strongly consistent read is not supported on Global Secondary Indexes"                                         // 279
 	msgTransactReadsAndWrites = "ExecuteTransaction API does not support both read and write operations in the same request."                   // 277
 )
+
+// Exports and imports. What else is wrong with their requests comes from package bucketjobs.
+const msgImportOnDemand = wire.MsgInvalidParameterPrefix + "%s for OnDemandThroughput cannot be specified when table BillingMode is PROVISIONED." // 429

@@ -158,7 +158,11 @@ func TestMessages_NumbersExist(t *testing.T) {
 	messages := readMessages(t)
 	source := regexp.MustCompile(`^(?:nolint:\S+ // )?(?:ours|(?:part of )?([0-9]+b?(?:-[0-9]+)?(?:, [0-9]+b?(?:-[0-9]+)?)*)(?:, (?:sic|current|classic))?)$`)
 	number := regexp.MustCompile(`([0-9]+)(b?)(?:-([0-9]+))?`)
-	for _, path := range []string{"messages.go", filepath.Join("internal", "wire", "messages.go"), filepath.Join("internal", "legacy", "messages.go"), filepath.Join("internal", "keyrules", "messages.go"), filepath.Join("internal", "tableschema", "messages.go")} {
+	paths, err := filepath.Glob(filepath.Join("internal", "*", "messages.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(paths, "messages.go") {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
@@ -190,8 +194,8 @@ func TestMessages_NumbersExist(t *testing.T) {
 			}
 			return true
 		})
-		if texts < 10 {
-			t.Errorf("%s has %d texts", path, texts)
+		if texts == 0 {
+			t.Errorf("%s has no text", path)
 		}
 	}
 	row := regexp.MustCompile(`\brow-([0-9]+b?)\b`)

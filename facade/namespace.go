@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -15,9 +16,7 @@ import (
 // openNamespaces opens the namespaces that are there, so that what was under
 // way in them goes on.
 func (s *Server) openNamespaces(ctx context.Context) error {
-	s.namespaces = namespaces.New(s.opts.maxNamespaces, func(ctx context.Context, catalog string) (*store.Store, error) {
-		return store.Open(ctx, s.opts.store(catalog))
-	})
+	s.namespaces = namespaces.New(s.opts.maxNamespaces, s.opts.open)
 	ids, err := s.store.BigtableTables(ctx)
 	if err != nil {
 		return fmt.Errorf("listing the namespaces: %w", err)
@@ -43,7 +42,9 @@ func (s *Server) forCaller(ctx context.Context, c wire.Caller) (*Server, error) 
 	if c.Region != "" {
 		opts.Region = c.Region
 	}
-	return &Server{opts: opts, store: st, pages: s.pages}, nil
+	server := &Server{opts: opts, store: st, pages: s.pages}
+	server.throttle = s.throttle.For(server.tableARN)
+	return server, nil
 }
 
 // noteCaller tells once of callers with other keys or regions than the first:
@@ -66,8 +67,8 @@ func (s *Server) stores() []*store.Store {
 }
 
 // ReapExpired deletes the items that have expired by Options.Now, in all tables
-// with a time to live, ends the transactions that timed out, and removes what
-// is left of tables that were DELETING. It returns how many items it deleted,
+// with a time to live, ends the transactions that timed out, removes what
+// is left of tables that were DELETING, and goes on with jobs of servers that are gone. It returns how many items it deleted,
 // even with an error. Only the owner of the Server calls it: on a timer, or
 // after moving the clock.
 //
@@ -77,7 +78,10 @@ func (s *Server) stores() []*store.Store {
 func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 	for _, st := range s.stores() {
 		n, err := st.Tidy(ctx)
-		if deleted += n; err != nil {
+		if deleted += n; err == nil {
+			err = st.Jobs.Tidy(ctx)
+		}
+		if err != nil {
 			return deleted, fmt.Errorf("facade: %w", err)
 		}
 	}
@@ -106,6 +110,9 @@ func (s *Server) Close() error {
 	var errs []error
 	for _, st := range s.stores() {
 		errs = append(errs, st.Close())
+	}
+	if sink, ok := s.opts.sink.(io.Closer); ok {
+		errs = append(errs, sink.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -54,12 +53,12 @@ type batchSlot struct {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
 func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStatementInput) (*batchExecuteStatementOutput, error) {
 	v := s.validator("BatchExecuteStatement")
-	v.returnOptions(in.ReturnConsumedCapacity, nil)
-	v.count("Statements", in.Statements == nil, len(in.Statements), maxBatchStatements, "statements")
+	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
+	v.Count("Statements", in.Statements == nil, len(in.Statements), maxBatchStatements, "statements")
 	for i := range in.Statements {
 		in.Statements[i].constraints(v, "Statements."+strconv.Itoa(i+1)+".member.")
 	}
-	if err := v.constrained(); err != nil {
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	for i := range in.Statements {
@@ -76,10 +75,10 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 		if slot.statement, slot.err = v.parseStatement(&in.Statements[i].statementInput); slot.err != nil {
 			continue
 		}
-		writes, reads = writes || slot.writes(), reads || !slot.writes()
-		if slot.err = s.aimSlot(ctx, v, slot); slot.err != nil {
+		if slot.err = v.statementError(s.aimSlot(ctx, slot)); slot.err != nil {
 			continue
 		}
+		writes, reads = writes || slot.writes(), reads || !slot.writes()
 		if isSeen(seen, slot.table.ID, slot.key) {
 			return nil, validationError(msgDuplicateKeys)
 		}
@@ -117,7 +116,7 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 }
 
 // aimSlot finds the table and the item of a statement of a batch.
-func (s *Server) aimSlot(ctx context.Context, v *validator, slot *batchSlot) error {
+func (s *Server) aimSlot(ctx context.Context, slot *batchSlot) error {
 	if slot.Kind == partiql.Exists {
 		return validationError(msgExistsOutside)
 	}
@@ -125,14 +124,12 @@ func (s *Server) aimSlot(ctx context.Context, v *validator, slot *batchSlot) err
 		return err
 	}
 	if slot.writes() {
-		return slot.aim(v)
+		return slot.aim()
 	}
-	key, _, ok := slot.Single(slot.statementKey())
-	if !ok || slot.index != nil {
+	if slot.index != nil {
 		return validationError(msgBatchSelectKey)
 	}
-	slot.key = key
-	return keyrules.CheckKey(slot.table.Key, key)
+	return slot.aimRead(msgBatchSelectKey)
 }
 
 // doSlot does a statement of a batch and returns what its response shows.
@@ -140,7 +137,7 @@ func (s *Server) doSlot(ctx context.Context, v *validator, slot *batchSlot, coun
 	if slot.writes() {
 		return s.write(ctx, v, slot.statement, counted)
 	}
-	item, shown, _, err := s.read(ctx, slot.statement, false)
+	item, shown, _, err := s.read(ctx, slot.statement, slot.consistent, false)
 	return shown, capacity.Tally{Table: capacity.ReadUnits(item.Size(), slot.consistent)}, err
 }
 

@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -42,6 +44,7 @@ type batchGetTable struct {
 	request    keysAndAttributes
 	table      *tabledef.Table
 	projection *expr.Projection
+	refusal    error // why not all keys were read; nil: for their size, or all were
 }
 
 // batchGetItem reads items of several tables by key. What would not fit into
@@ -70,17 +73,23 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 		}
 	}
 	out := &batchGetItemOutput{Responses: map[string][]wire.Item{}, UnprocessedKeys: map[string]keysAndAttributes{}}
-	roomBytes := maxBatchGetBytes
+	roomBytes, processed := maxBatchGetBytes, 0
+	var refusal error
 	for i := range tables {
 		bt := &tables[i]
 		units, err := s.batchGetOne(ctx, bt, out, &roomBytes)
 		if err != nil {
 			return nil, err
 		}
+		processed += len(bt.request.Keys) - len(out.UnprocessedKeys[bt.member].Keys)
+		refusal = cmp.Or(refusal, bt.refusal)
 		if capacity.Wanted(in.ReturnConsumedCapacity) {
 			tally := capacity.Tally{Table: units}
 			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.Report(bt.member, bt.table, in.ReturnConsumedCapacity))
 		}
+	}
+	if processed == 0 && refusal != nil {
+		return nil, refusal
 	}
 	return out, nil
 }
@@ -88,29 +97,29 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 // batchGetTables checks the request and returns its tables by name.
 func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, error) {
 	if len(in.RequestItems) == 0 {
-		if v.current {
-			v.fail("RequestItems", "'{}'", fmt.Sprintf(msgMemberMinLength, 1))
-			return nil, v.constrained()
+		if v.Current {
+			v.Fail("RequestItems", "'{}'", fmt.Sprintf(validation.MsgMemberMinLength, 1))
+			return nil, v.Constrained()
 		}
 		return nil, validationError(msgBatchGetEmpty)
 	}
-	v.returnOptions(in.ReturnConsumedCapacity, nil)
+	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
 	keys := 0
 	var tables []batchGetTable
 	for _, member := range sortedKeys(in.RequestItems) {
 		request := in.RequestItems[member]
-		tables = append(tables, batchGetTable{member: member, name: v.batchTable(member, fmt.Sprintf("[%d keys]", len(request.Keys))), request: request})
+		tables = append(tables, batchGetTable{member: member, name: v.BatchTable(member, fmt.Sprintf("[%d keys]", len(request.Keys))), request: request})
 		path := "RequestItems." + member + ".member."
-		if v.required(path+"Keys", request.Keys != nil); request.Keys != nil && len(request.Keys) == 0 {
-			v.fail(path+"Keys", "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
+		if v.Required(path+"Keys", request.Keys != nil); request.Keys != nil && len(request.Keys) == 0 {
+			v.Fail(path+"Keys", "'[]'", fmt.Sprintf(validation.MsgMemberMinLength, 1))
 		}
 		if n := len(request.Keys); n > maxBatchGetKeys {
-			v.fail(path+"Keys", fmt.Sprintf("'[%d keys]'", n), fmt.Sprintf(msgMemberMaxLength, maxBatchGetKeys))
+			v.Fail(path+"Keys", fmt.Sprintf("'[%d keys]'", n), fmt.Sprintf(validation.MsgMemberMaxLength, maxBatchGetKeys))
 		}
 		v.attributesToGet(request.AttributesToGet)
 		keys += len(request.Keys)
 	}
-	if err := v.constrained(); err != nil {
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	if keys > maxBatchGetKeys {
@@ -129,14 +138,14 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 // depends on it. seen are the keys of the request so far.
 func (v *validator) batchGetTable(bt *batchGetTable, seen map[string]bool) error {
 	request := &bt.request
-	err := v.expressionStyle(request.ExpressionAttributeNames, nil,
-		[]expressionParameter{{"ProjectionExpression", request.ProjectionExpression}},
-		legacyGiven(legacyMember{name: "AttributesToGet", given: request.AttributesToGet != nil}))
+	err := v.ExpressionStyle(request.ExpressionAttributeNames, nil,
+		[]validation.ExpressionParameter{{Name: "ProjectionExpression", Text: request.ProjectionExpression}},
+		validation.Given(validation.LegacyMember{Name: "AttributesToGet", Given: request.AttributesToGet != nil}))
 	if err != nil {
 		return err
 	}
 	for _, key := range request.Keys {
-		if err := v.value(key.Err); err != nil {
+		if err := v.Value(key.Err); err != nil {
 			return err
 		}
 	}
@@ -151,45 +160,45 @@ func (v *validator) batchGetTable(bt *batchGetTable, seen map[string]bool) error
 	return nil
 }
 
-// batchGetChunkKeys bounds the items that are in memory beside the answer.
-const batchGetChunkKeys = 25
-
 // batchGetOne reads the keys of one table into out while there is room, and
 // returns the read units of what it read.
 func (s *Server) batchGetOne(ctx context.Context, bt *batchGetTable, out *batchGetItemOutput, roomBytes *int) (float64, error) {
 	var units float64
-	found := []wire.Item{}
-	rest := bt.request.Keys
-	for len(rest) > 0 && *roomBytes > 0 {
-		chunk := rest[:min(len(rest), batchGetChunkKeys)]
-		keys := make([]attr.Item, len(chunk))
-		for i, key := range chunk {
-			keys[i] = key.Item
+	admitted, refused := s.admitKeys(bt)
+	keys := make([]attr.Item, len(admitted))
+	for i, key := range admitted {
+		keys[i] = key.Item
+	}
+	items, read := make([]attr.Item, len(keys)), make([]bool, len(keys))
+	err := s.store.GetItems(ctx, bt.table, keys, func(i int, item attr.Item) bool {
+		size := item.Size()
+		if size > *roomBytes {
+			*roomBytes = 0
+			return false
 		}
-		items, err := s.store.GetItems(ctx, bt.table, keys)
-		if err != nil {
-			return 0, err
+		*roomBytes -= size
+		units += capacity.ReadUnits(size, bt.request.ConsistentRead.IsTrue())
+		if read[i] = true; item != nil && bt.projection != nil {
+			item = bt.projection.Apply(item)
 		}
-		for _, item := range items {
-			size := item.Size()
-			if size > *roomBytes {
-				*roomBytes = 0
-				break
-			}
-			*roomBytes -= size
-			rest = rest[1:]
-			units += capacity.ReadUnits(size, bt.request.ConsistentRead.IsTrue())
-			if item == nil {
-				continue
-			}
-			if bt.projection != nil {
-				item = bt.projection.Apply(item)
-			}
-			found = append(found, wire.Item{Item: item})
+		items[i] = item
+		return true
+	})
+	if err != nil {
+		return 0, err
+	}
+	found, rest := []wire.Item{}, []wire.Item(nil)
+	for i, key := range admitted {
+		switch {
+		case !read[i]:
+			rest = append(rest, key)
+		case items[i] != nil:
+			found = append(found, wire.Item{Item: items[i]})
 		}
 	}
+	s.spendOnKeys(bt, len(admitted), units)
 	out.Responses[bt.member] = found
-	if len(rest) > 0 {
+	if rest = slices.Concat(rest, refused); len(rest) > 0 {
 		request := bt.request
 		request.Keys = rest
 		out.UnprocessedKeys[bt.member] = request

@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -43,6 +44,8 @@ type batchWriteTable struct {
 	name   string
 	writes []writeRequest
 	table  *tabledef.Table
+	// refusal is why not all writes were done; nil: for other writers, or all were.
+	refusal error
 }
 
 // batchWriteItem puts and deletes items of several tables. Each write alone
@@ -67,18 +70,28 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 		}
 	}
 	out := &batchWriteItemOutput{UnprocessedItems: map[string][]writeRequest{}}
+	var refusal error
+	processed := 0
 	for i := range tables {
 		bt := &tables[i]
 		var tally capacity.Tally
-		replacements := make([]store.Replacement, len(bt.writes))
-		for i, w := range bt.writes {
+		writes, refused, err := s.admitWrites(ctx, bt)
+		if err != nil {
+			return nil, err
+		}
+		if len(refused) > 0 {
+			out.UnprocessedItems[bt.member] = refused
+		}
+		refusal, processed = cmp.Or(refusal, bt.refusal), processed+len(writes)
+		replacements := make([]store.Replacement, len(writes))
+		for i, w := range writes {
 			key, item := w.target(bt.table)
 			replacements[i] = store.Replacement{Key: key, Item: item, Blind: !capacity.Wanted(in.ReturnConsumedCapacity)}
 		}
 		if err := s.store.WriteItems(ctx, bt.table, replacements); err != nil {
 			return nil, err
 		}
-		for i, w := range bt.writes {
+		for i, w := range writes {
 			r := &replacements[i]
 			if r.Err != nil {
 				out.UnprocessedItems[bt.member] = append(out.UnprocessedItems[bt.member], w)
@@ -92,6 +105,9 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 		if capacity.Wanted(in.ReturnConsumedCapacity) {
 			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.Report(bt.member, bt.table, in.ReturnConsumedCapacity))
 		}
+	}
+	if processed == 0 && refusal != nil {
+		return nil, refusal
 	}
 	return out, nil
 }
@@ -110,18 +126,18 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 	if len(in.RequestItems) == 0 {
 		return nil, validationError(msgBatchWriteEmpty)
 	}
-	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
+	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 	requests := 0
 	var tables []batchWriteTable
 	for _, member := range sortedKeys(in.RequestItems) {
 		writes := in.RequestItems[member]
-		tables = append(tables, batchWriteTable{member: member, name: v.batchTable(member, fmt.Sprintf("[%d requests]", len(writes))), writes: writes})
+		tables = append(tables, batchWriteTable{member: member, name: v.BatchTable(member, fmt.Sprintf("[%d requests]", len(writes))), writes: writes})
 		if len(writes) == 0 || len(writes) > maxBatchWriteRequests {
-			v.fail("RequestItems", fmt.Sprintf("'{%s=[%d requests]}'", member, len(writes)), msgBatchWriteTooMany)
+			v.Fail("RequestItems", fmt.Sprintf("'{%s=[%d requests]}'", member, len(writes)), msgBatchWriteTooMany)
 		}
 		requests += len(writes)
 	}
-	if err := v.constrained(); err != nil {
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	if requests > maxBatchWriteRequests {
@@ -140,7 +156,7 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 // writeRequest checks what does not depend on the table.
 func (v *validator) writeRequest(w writeRequest) error {
 	if (w.PutRequest == nil) == (w.DeleteRequest == nil) {
-		return v.value(&attr.Error{Problem: attr.ManyTypes}) // AWS takes the element for a value
+		return v.Value(&attr.Error{Problem: attr.ManyTypes}) // AWS takes the element for a value
 	}
 	given, member := (*wire.Item)(nil), "Key"
 	if w.PutRequest != nil {
@@ -148,11 +164,11 @@ func (v *validator) writeRequest(w writeRequest) error {
 	} else {
 		given = w.DeleteRequest.Key
 	}
-	v.required(member, given != nil)
-	if err := v.constrained(); err != nil {
+	v.Required(member, given != nil)
+	if err := v.Constrained(); err != nil {
 		return err
 	}
-	if err := v.value(given.Err); err != nil {
+	if err := v.Value(given.Err); err != nil {
 		return err
 	}
 	if w.PutRequest != nil && given.Item.Size() > maxItemBytes {

@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/insights"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -53,17 +54,17 @@ func watched(t *tabledef.Table, index *string) (string, error) {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateContributorInsights.html
 func (s *Server) updateContributorInsights(ctx context.Context, in *updateContributorInsightsInput) (*contributorInsights, error) {
 	v := s.validator("UpdateContributorInsights")
-	name, err := v.changedTableName(in.TableName)
+	name, err := v.ChangedTableName(in.TableName)
 	if err != nil {
 		return nil, err
 	}
 	if in.IndexName != nil {
-		v.name("IndexName", *in.IndexName)
+		v.Name("IndexName", *in.IndexName)
 	}
-	v.required("ContributorInsightsAction", in.ContributorInsightsAction != nil)
-	v.enum("ContributorInsightsAction", in.ContributorInsightsAction, insights.Enable, insights.Disable)
-	v.enum("ContributorInsightsMode", in.ContributorInsightsMode, insights.AllKeys, insights.ThrottledKeys)
-	if err := v.constrained(); err != nil {
+	v.Required("ContributorInsightsAction", in.ContributorInsightsAction != nil)
+	v.Enum("ContributorInsightsAction", in.ContributorInsightsAction, insights.Enable, insights.Disable)
+	v.Enum("ContributorInsightsMode", in.ContributorInsightsMode, insights.AllKeys, insights.ThrottledKeys)
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	now := s.opts.Now()
@@ -152,14 +153,14 @@ type listContributorInsightsOutput struct {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListContributorInsights.html
 func (s *Server) listContributorInsights(ctx context.Context, in *listContributorInsightsInput) (*listContributorInsightsOutput, error) {
 	v := s.validator("ListContributorInsights")
-	v.atMost("MaxResults", in.MaxResults, maxInsightsPage)
-	v.atLeast("MaxResults", in.MaxResults, 1)
+	v.AtMost("MaxResults", in.MaxResults, maxInsightsPage)
+	v.AtLeast("MaxResults", in.MaxResults, 1)
 	only := ""
 	if in.TableName != nil {
-		only = tableOfARN(*in.TableName)
-		v.name("TableName", only)
+		only = validation.TableOfARN(*in.TableName)
+		v.Name("TableName", only)
 	}
-	if err := v.constrained(); err != nil {
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	from, after, ok := watchedOfToken(in.NextToken)

@@ -26,7 +26,7 @@ type createTableInput struct {
 	BillingMode               *string
 	ProvisionedThroughput     *tableschema.ProvisionedThroughput
 	StreamSpecification       *streamSpecification
-	SSESpecification          *sseSpecification
+	SSESpecification          *tableschema.SSESpecification
 	Tags                      []tags.Tag
 	TableClass                *string
 	DeletionProtectionEnabled *wire.Flag
@@ -44,52 +44,72 @@ type streamSpecification struct {
 	StreamViewType *string `json:",omitzero"`
 }
 
-// sseSpecification is how a table is to be encrypted.
-type sseSpecification struct {
-	Enabled        *wire.Flag `json:",omitzero"`
-	SSEType        *string    `json:",omitzero"`
-	KMSMasterKeyID *string    `json:"KMSMasterKeyId,omitzero"`
-}
-
 // tableOutput is the answer of CreateTable, DeleteTable and UpdateTable.
 type tableOutput struct {
 	TableDescription *tableDescription
 }
 
-// extraSSE is the name of a member that the catalog keeps as JSON text.
-const extraSSE = "SSESpecification"
-
 // createTable creates a table with its indexes, ready for use.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateTable.html
 func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableOutput, error) {
 	v := s.validator("CreateTable")
-	name, err := v.changedTableName(in.TableName)
+	name, err := v.ChangedTableName(in.TableName)
 	if err != nil {
 		return nil, err
 	}
-	v.required("AttributeDefinitions", in.AttributeDefinitions != nil)
-	v.attributeDefinitions(in.AttributeDefinitions)
-	v.keySchema("KeySchema", in.KeySchema, maxKeySchemaElements)
-	v.enum("BillingMode", in.BillingMode, tableschema.BillingProvisioned, tableschema.BillingOnDemand)
-	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
-	throughput := tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}
-	v.throughputSettings("", throughput)
-	v.enum("TableClass", in.TableClass, tableClasses...)
-	in.StreamSpecification.constraints(v)
-	in.SSESpecification.constraints(v)
-	for i, ix := range in.LocalSecondaryIndexes {
-		v.index(fmt.Sprintf("LocalSecondaryIndexes.%d.member", i+1), ix.IndexName, ix.KeySchema, maxKeySchemaElements, ix.Projection)
-	}
-	for i, ix := range in.GlobalSecondaryIndexes {
-		path := fmt.Sprintf("GlobalSecondaryIndexes.%d.member", i+1)
-		v.index(path, ix.IndexName, ix.KeySchema, 0, ix.Projection)
-		v.throughput(path+".ProvisionedThroughput", ix.ProvisionedThroughput)
-		v.throughputSettings(path+".", tabledef.Throughput{OnDemand: ix.OnDemandThroughput, Warm: ix.WarmThroughput})
-	}
-	if err := v.constrained(); err != nil {
+	in.constraints(v, "")
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	if err := refuseMembers("CreateTable", map[string]jsontext.Value{
+	t, err := s.tableOf("CreateTable", name, in)
+	if err != nil {
+		return nil, err
+	}
+	t.Transition = tabledef.TransitionAfter(s.opts.Now(), tabledef.StatusCreating, s.opts.StatusDelays.Create)
+	created, err := s.store.CreateTable(ctx, t)
+	switch {
+	case errors.Is(err, store.ErrTableExists):
+		if there, err := s.store.Table(ctx, name); err == nil && there.Restoring() {
+			return nil, resourceInUseError(fmt.Sprintf(msgTableInUse, "used", name))
+		}
+		return nil, resourceInUseError(fmt.Sprintf(msgTableExists, name))
+	case errors.Is(err, store.ErrTooManyTables):
+		return nil, limitExceededError(fmt.Sprintf(msgTooManyTables, s.opts.maxTables))
+	case err != nil:
+		return nil, err
+	}
+	return &tableOutput{s.describe(created, sizes.Counts{})}, nil
+}
+
+// constraints checks the members against the model; path is where they are.
+func (in *createTableInput) constraints(v *validator, path string) {
+	v.Required(path+"AttributeDefinitions", in.AttributeDefinitions != nil)
+	v.tables().Definitions(path, in.AttributeDefinitions)
+	v.tables().KeySchema(path+"KeySchema", in.KeySchema, maxKeySchemaElements)
+	v.Enum(path+"BillingMode", in.BillingMode, tableschema.BillingProvisioned, tableschema.BillingOnDemand)
+	v.tables().Throughput(path+"ProvisionedThroughput", in.ProvisionedThroughput)
+	v.throughputSettings(path, in.throughput())
+	v.Enum(path+"TableClass", in.TableClass, tableClasses...)
+	in.StreamSpecification.constraints(v)
+	in.SSESpecification.Constraints(&v.Validator, path+"SSESpecification")
+	for i, ix := range in.LocalSecondaryIndexes {
+		v.index(fmt.Sprintf("%sLocalSecondaryIndexes.%d.member", path, i+1), ix.IndexName, ix.KeySchema, maxKeySchemaElements, ix.Projection)
+	}
+	for i, ix := range in.GlobalSecondaryIndexes {
+		path := fmt.Sprintf("%sGlobalSecondaryIndexes.%d.member", path, i+1)
+		v.index(path, ix.IndexName, ix.KeySchema, 0, ix.Projection)
+		v.tables().Throughput(path+".ProvisionedThroughput", ix.ProvisionedThroughput)
+		v.throughputSettings(path+".", tabledef.Throughput{OnDemand: ix.OnDemandThroughput, Warm: ix.WarmThroughput})
+	}
+}
+
+func (in *createTableInput) throughput() tabledef.Throughput {
+	return tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}
+}
+
+// tableOf is the table that a request of an operation asks for.
+func (s *Server) tableOf(operation, name string, in *createTableInput) (*tabledef.Table, error) {
+	if err := refuseMembers(operation, map[string]jsontext.Value{
 		"GlobalTableSourceArn":               in.GlobalTableSourceArn,
 		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode, "VectorIndexes": in.VectorIndexes,
 	}); err != nil {
@@ -99,7 +119,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	if err := in.billing(t); err != nil {
 		return nil, err
 	}
-	if err := tableschema.SetThroughput(&t.Throughput, throughput, t.BillingMode); err != nil {
+	if err := tableschema.SetThroughput(&t.Throughput, in.throughput(), t.BillingMode); err != nil {
 		return nil, err
 	}
 	if err := in.schema().Resolve(t); err != nil {
@@ -112,10 +132,11 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	if in.TableClass != nil {
 		t.Class = *in.TableClass
 	}
+	var err error
 	if t.Tags, err = tags.Merge(nil, in.Tags); err != nil {
 		return nil, err
 	}
-	if err := setSSE(t, in.SSESpecification); err != nil {
+	if err := in.SSESpecification.Set(t); err != nil {
 		return nil, err
 	}
 	if in.ResourcePolicy != nil {
@@ -125,17 +146,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 		}
 		t.Policies = map[string]tabledef.Policy{"": p}
 	}
-	t.Transition = tabledef.TransitionAfter(s.opts.Now(), tabledef.StatusCreating, s.opts.StatusDelays.Create)
-	created, err := s.store.CreateTable(ctx, t)
-	switch {
-	case errors.Is(err, store.ErrTableExists):
-		return nil, resourceInUseError(fmt.Sprintf(msgTableExists, name))
-	case errors.Is(err, store.ErrTooManyTables):
-		return nil, limitExceededError(fmt.Sprintf(msgTooManyTables, s.opts.maxTables))
-	case err != nil:
-		return nil, err
-	}
-	return &tableOutput{s.describe(created, sizes.Counts{})}, nil
+	return t, nil
 }
 
 // tableClasses in the order of the model.
@@ -149,29 +160,22 @@ func (given *streamSpecification) constraints(v *validator) {
 	if given == nil {
 		return
 	}
-	v.required("StreamSpecification.StreamEnabled", given.StreamEnabled != nil)
-	v.enum("StreamSpecification.StreamViewType", given.StreamViewType, streamViews...)
-}
-
-// constraints checks the members against the model.
-func (given *sseSpecification) constraints(v *validator) {
-	if given != nil {
-		v.enum("SSESpecification.SSEType", given.SSEType, "AES256", "KMS")
-	}
+	v.Required("StreamSpecification.StreamEnabled", given.StreamEnabled != nil)
+	v.Enum("StreamSpecification.StreamViewType", given.StreamViewType, streamViews...)
 }
 
 func (v *validator) index(member string, name *string, schema []tableschema.KeySchemaElement, mostKeys int, p *tableschema.Projection) {
 	v.indexName(member+".IndexName", name)
-	v.keySchema(member+".KeySchema", schema, mostKeys)
-	v.indexProjection(member+".Projection", p)
+	v.tables().KeySchema(member+".KeySchema", schema, mostKeys)
+	v.tables().Projection(member+".Projection", p)
 }
 
 func (v *validator) indexName(member string, name *string) {
 	if name == nil {
-		v.required(member, false)
+		v.Required(member, false)
 		return
 	}
-	v.name(member, *name)
+	v.Name(member, *name)
 }
 
 // refuseMembers refuses members that would be wrong to overlook.
@@ -235,22 +239,6 @@ func setStream(t *tabledef.Table, in *streamSpecification) {
 		return
 	}
 	t.StreamEnabled, t.StreamView = true, *in.StreamViewType
-}
-
-// setSSE records encryption settings, which are kept and described.
-func setSSE(t *tabledef.Table, in *sseSpecification) error {
-	if in == nil {
-		return nil
-	}
-	text, err := wire.Encode(in)
-	if err != nil {
-		return err
-	}
-	if t.Extra == nil {
-		t.Extra = map[string]string{}
-	}
-	t.Extra[extraSSE] = string(text)
-	return nil
 }
 
 // isGiven reports whether a member that is kept as JSON is there.

@@ -22,24 +22,24 @@ type deleteItemInput struct {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteItem.html
 func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeItemOutput, error) {
 	v := s.validator("DeleteItem")
-	name := v.tableName(in.TableName)
-	v.required("Key", in.Key != nil)
+	name := v.TableName(in.TableName)
+	v.Required("Key", in.Key != nil)
 	in.constraints(v)
-	v.returnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
-	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
-	if err := v.constrained(); err != nil {
+	v.ReturnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
+	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	if err := v.conditionStyle(&in.conditionInput); err != nil {
 		return nil, err
 	}
-	if err := v.value(in.Key.Err); err != nil {
+	if err := v.Value(in.Key.Err); err != nil {
 		return nil, err
 	}
 	if err := v.oldOrNone(in.ReturnValues); err != nil {
 		return nil, err
 	}
-	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	placeholders, err := v.Placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeIte
 	if !is(in.ReturnValues, "ALL_OLD") && !capacity.Wanted(in.ReturnConsumedCapacity) {
 		hint = g.hint(t, nil)
 	}
-	old, _, err := s.store.WriteItem(ctx, t, key, remove, hint)
+	old, _, err := s.writeItem(ctx, t, key, remove, hint)
 	if err != nil {
 		return nil, err
 	}

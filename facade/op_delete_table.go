@@ -1,6 +1,13 @@
 package facade
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+)
 
 // deleteTable deletes a table, its indexes and its items. What its description
 // leaves out is what AWS leaves out; how many items there were is as last counted.
@@ -18,6 +25,10 @@ func (s *Server) deleteTable(ctx context.Context, in *tableInput) (*tableOutput,
 		return nil, controlError(err, t.Name)
 	}
 	deleted, err := s.store.DeleteTable(ctx, t.Name)
+	var busy *tabledef.TableInUseError
+	if errors.As(err, &busy) && busy.Stream != "" {
+		return nil, resourceInUseError(fmt.Sprintf(msgStreamHoldsTable, strings.ToLower(busy.Stream)+"d"))
+	}
 	if err != nil {
 		return nil, controlError(err, t.Name)
 	}

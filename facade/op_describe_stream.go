@@ -3,13 +3,9 @@ package facade
 import (
 	"context"
 	"fmt"
-	"regexp"
 
-	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/streams"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // Limits of the streams.
@@ -27,21 +23,9 @@ const (
 	maxShardIterator = 2048
 )
 
-var streamARNPattern = regexp.MustCompile(`^arn:[^:]*:dynamodb:[^:]*:[0-9]{12}:table/([a-zA-Z0-9_.-]+)/stream/([^/]+)$`)
-
-// splitStreamARN returns the table and the label of a stream's ARN. The length of the
-// name is no matter of the pattern, which would be 100 KB of every process.
-func splitStreamARN(arn string) (table, label string, ok bool) {
-	parts := streamARNPattern.FindStringSubmatch(arn)
-	if parts == nil || len(parts[1]) < 3 || len(parts[1]) > 255 {
-		return "", "", false
-	}
-	return parts[1], parts[2], true
-}
-
 func (v *validator) page(limit *int32, most int32) int {
-	v.atLeast("Limit", limit, 1)
-	v.atMost("Limit", limit, most)
+	v.AtLeast("Limit", limit, 1)
+	v.AtMost("Limit", limit, most)
 	if limit == nil {
 		return int(most)
 	}
@@ -60,7 +44,7 @@ func (s *Server) streamARN(t *tabledef.Table, label string) string {
 
 // stream returns the stream of an ARN.
 func (s *Server) stream(ctx context.Context, arn string) (openStream, error) {
-	table, label, ok := splitStreamARN(arn)
+	table, label, ok := streams.SplitARN(arn)
 	if !ok {
 		return openStream{}, validationError(msgInvalidStreamARN)
 	}
@@ -100,35 +84,23 @@ type describeStreamInput struct {
 	}
 }
 
-type describeStreamOutput struct{ StreamDescription streamDescription }
-
-type streamDescription struct {
-	CreationRequestDateTime wire.EpochSeconds
-	KeySchema               []tableschema.KeySchemaElement
-	LastEvaluatedShardID    string `json:"LastEvaluatedShardId,omitzero"`
-	Shards                  []streams.ShardDescription
-	StreamARN               string `json:"StreamArn"`
-	StreamLabel             string
-	StreamStatus            string
-	StreamViewType          string
-	TableName               string
-}
+type describeStreamOutput struct{ StreamDescription streams.Description }
 
 // describeStream describes a stream and a page of its shards.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_DescribeStream.html
 func (s *Server) describeStream(ctx context.Context, in *describeStreamInput) (*describeStreamOutput, error) {
 	v := s.validator("DescribeStream")
-	v.required("StreamArn", in.StreamARN != nil)
-	v.length("StreamArn", in.StreamARN, minStreamARN, maxStreamARN)
-	v.length("ExclusiveStartShardId", in.ExclusiveStartShardID, minShardID, maxShardID)
+	v.Required("StreamArn", in.StreamARN != nil)
+	v.Length("StreamArn", in.StreamARN, minStreamARN, maxStreamARN)
+	v.Length("ExclusiveStartShardId", in.ExclusiveStartShardID, minShardID, maxShardID)
 	limit := v.page(in.Limit, maxStreamPage)
 	if f := in.ShardFilter; f != nil {
-		v.required("ShardFilter.Type", f.Type != nil)
-		v.enum("ShardFilter.Type", f.Type, "CHILD_SHARDS")
-		v.required("ShardFilter.ShardId", f.ShardID != nil)
-		v.length("ShardFilter.ShardId", f.ShardID, minShardID, maxShardID)
+		v.Required("ShardFilter.Type", f.Type != nil)
+		v.Enum("ShardFilter.Type", f.Type, "CHILD_SHARDS")
+		v.Required("ShardFilter.ShardId", f.ShardID != nil)
+		v.Length("ShardFilter.ShardId", f.ShardID, minShardID, maxShardID)
 	}
-	if err := v.constrained(); err != nil {
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	o, err := s.stream(ctx, *in.StreamARN)
@@ -146,16 +118,7 @@ func (s *Server) describeStream(ctx context.Context, in *describeStreamInput) (*
 	} else if of, ok := o.Find(*in.ShardFilter.ShardID); ok {
 		shards = o.Children(of)
 	}
-	d := streamDescription{
-		CreationRequestDateTime: wire.EpochSeconds(changelog.Position{Sequence: o.Stream.Shards.Since}.Time().UnixMilli()),
-		KeySchema:               tableschema.KeySchemaElements(tabledef.IndexKeyOf(o.t.Key)),
-		Shards:                  []streams.ShardDescription{},
-		StreamARN:               *in.StreamARN,
-		StreamLabel:             o.Stream.Label,
-		StreamStatus:            o.Status(o.t),
-		StreamViewType:          o.Stream.View,
-		TableName:               o.t.Name,
-	}
+	d := o.Description(o.t, *in.StreamARN)
 	for _, sh := range shards {
 		d.Shards = append(d.Shards, o.Describe(sh))
 	}

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
+	"github.com/tabletop-emu/tabletop/facade/internal/backups"
 	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -41,8 +39,9 @@ type tableDescription struct {
 	LocalSecondaryIndexes     []indexDescription             `json:",omitzero"`
 	OnDemandThroughput        *tabledef.OnDemandThroughput   `json:",omitzero"`
 	ProvisionedThroughput     throughputDescription
-	SSEDescription            *sseDescription      `json:",omitzero"`
-	StreamSpecification       *streamSpecification `json:",omitzero"`
+	RestoreSummary            *backups.RestoreSummary     `json:",omitzero"`
+	SSEDescription            *tableschema.SSEDescription `json:",omitzero"`
+	StreamSpecification       *streamSpecification        `json:",omitzero"`
 	TableArn                  string
 	TableClassSummary         *tableClassSummary `json:",omitzero"`
 	TableID                   string             `json:"TableId"`
@@ -66,12 +65,6 @@ type throughputDescription struct {
 }
 
 type tableClassSummary struct{ TableClass string }
-
-type sseDescription struct {
-	Status          string
-	SSEType         string
-	KMSMasterKeyARN string `json:"KMSMasterKeyArn,omitzero"`
-}
 
 type indexDescription struct {
 	Backfilling           *bool `json:",omitzero"`
@@ -103,7 +96,7 @@ func (s *Server) describeTable(ctx context.Context, in *tableInput) (*describeTa
 
 // controlTable returns the table that an operation on tables names.
 func (s *Server) controlTable(ctx context.Context, operation string, given *string) (*tabledef.Table, error) {
-	name, err := s.validator(operation).controlTableName(given)
+	name, err := s.validator(operation).ControlTableName(given)
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +131,7 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 		KeySchema:                 tableschema.KeySchemaElements(tabledef.IndexKeyOf(t.Key)),
 		OnDemandThroughput:        t.Throughput.OnDemand,
 		ProvisionedThroughput:     describeUnits(t.Provisioned, now),
+		RestoreSummary:            backups.RestoreOf(t),
 		TableArn:                  arn,
 		TableID:                   t.ID,
 		TableName:                 t.Name,
@@ -159,7 +153,7 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 	if d.LatestStreamLabel = t.StreamLabel; t.StreamLabel != "" {
 		d.LatestStreamArn = arn + "/stream/" + t.StreamLabel
 	}
-	d.SSEDescription = s.describeSSE(t.Extra[extraSSE])
+	d.SSEDescription = tableschema.DescribeSSE(t, s.opts.Region, s.opts.AccountID)
 	for _, ix := range slices.Concat(t.Indexes, t.Leaving) {
 		described := describeIndex(arn, &ix, counts.Indexes[ix.Name], now)
 		if ix.Global {
@@ -193,32 +187,4 @@ func describeIndex(tableARN string, ix *tabledef.Index, count sizes.Count, now t
 		d.Backfilling = &ix.Backfilling
 	}
 	return d
-}
-
-// describeSSE describes encryption settings, nil for the default ones.
-func (s *Server) describeSSE(specification string) *sseDescription {
-	var given sseSpecification
-	if json.Unmarshal([]byte(specification), &given) != nil || !given.Enabled.IsTrue() {
-		return nil
-	}
-	d := &sseDescription{Status: "ENABLED", SSEType: "KMS"}
-	if given.SSEType != nil {
-		d.SSEType = *given.SSEType
-	}
-	if given.KMSMasterKeyID != nil {
-		d.KMSMasterKeyARN = s.kmsKeyARN(*given.KMSMasterKeyID)
-	}
-	return d
-}
-
-// kmsKeyARN returns the ARN of an encryption key that a request names by its
-// ARN, its id or an alias.
-func (s *Server) kmsKeyARN(key string) string {
-	switch {
-	case strings.HasPrefix(key, "arn:"):
-		return key
-	case !strings.HasPrefix(key, "alias/"):
-		key = "key/" + key
-	}
-	return "arn:aws:kms:" + s.opts.Region + ":" + s.opts.AccountID + ":" + key
 }

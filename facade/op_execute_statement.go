@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -12,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
+	"github.com/tabletop-emu/tabletop/facade/internal/readsource"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -62,13 +64,13 @@ func (out *executeStatementOutput) items(item attr.Item) error {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExecuteStatement.html
 func (s *Server) executeStatement(ctx context.Context, in *executeStatementInput) (*executeStatementOutput, error) {
 	v := s.validator("ExecuteStatement")
-	v.enum("ReturnValuesOnConditionCheckFailure", in.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
-	v.atLeast("Limit", in.Limit, 1)
+	v.Enum("ReturnValuesOnConditionCheckFailure", in.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
+	v.AtLeast("Limit", in.Limit, 1)
 	in.textConstraints(v, "")
-	v.returnOptions(in.ReturnConsumedCapacity, nil)
+	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
 	in.parameterConstraints(v, "")
-	v.length("NextToken", in.NextToken, 1, maxNextTokenChars)
-	if err := v.constrained(); err != nil {
+	v.Length("NextToken", in.NextToken, 1, maxNextTokenChars)
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	if err := in.checkParameters(v); err != nil {
@@ -93,8 +95,8 @@ func (s *Server) executeStatement(ctx context.Context, in *executeStatementInput
 }
 
 func (s *Server) executeWrite(ctx context.Context, v *validator, st *statement, in *executeStatementInput) (*executeStatementOutput, error) {
-	if err := st.aim(v); err != nil {
-		return nil, err
+	if err := st.aim(); err != nil {
+		return nil, v.statementError(err)
 	}
 	returned, tally, err := s.write(ctx, v, st, capacity.Wanted(in.ReturnConsumedCapacity))
 	if e, ok := asError(err); ok && e.Code == wire.CodeDuplicateItem {
@@ -125,7 +127,7 @@ func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement,
 		}
 	}
 	r := &selectRead{statement: st, in: in, plan: plan, page: &readPlan{
-		v: v, table: st.table, index: st.index, filter: plan.Filter, in: &readInput{ConsistentRead: in.ConsistentRead},
+		v: v, Source: readsource.Source{Table: st.table, Index: st.index}, filter: plan.Filter, in: &readInput{ConsistentRead: in.ConsistentRead},
 	}}
 	if err := st.checkPaths(); err != nil {
 		return nil, err
@@ -145,9 +147,14 @@ func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement,
 	out := &executeStatementOutput{}
 	out.begun.Begin(s.pages.Take())
 	out.begun.BeginList("Items")
+	reading, err := s.throttle.Read(r.table, r.index, nil, in.ConsistentRead.IsTrue(), 1)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.selectPage(ctx, r, out); err != nil {
 		return nil, err
 	}
+	reading.Consumed(r.tally)
 	out.begun.EndList()
 	out.ConsumedCapacity = r.tally.Report(st.Table, st.table, in.ReturnConsumedCapacity)
 	return out, nil
@@ -155,7 +162,7 @@ func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement,
 
 // selectOne answers a SELECT of one item, nil for any other; see read.
 func (s *Server) selectOne(ctx context.Context, st *statement, in *executeStatementInput, only bool) (*executeStatementOutput, error) {
-	item, shown, ok, err := s.read(ctx, st, only)
+	item, shown, ok, err := s.read(ctx, st, in.ConsistentRead.IsTrue(), only)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -188,9 +195,13 @@ func (r *selectRead) checkProjected() error {
 	for i, c := range r.Columns {
 		columns[i] = c.Path
 	}
-	missing := r.page.unprojected(columns)
+	missing := r.page.Unprojected(columns)
 	if len(r.plan.Partitions) > 0 && r.index.Global {
-		missing = append(missing, r.page.unprojected(r.plan.Loose)...)
+		for _, name := range r.page.Unprojected(r.plan.Loose) {
+			if !slices.Contains(missing, name) {
+				missing = append(missing, name)
+			}
+		}
 	}
 	switch {
 	case len(missing) > 0 && r.index.Global:
@@ -199,7 +210,7 @@ func (r *selectRead) checkProjected() error {
 		r.page.fetch = true
 		all := "ALL_ATTRIBUTES"
 		r.page.in.Select = &all
-	case !r.index.Global && r.plan.Filter != nil && len(r.page.unprojected(r.plan.Filter.Paths())) > 0:
+	case !r.index.Global && r.plan.Filter != nil && len(r.page.Unprojected(r.plan.Filter.Paths())) > 0:
 		r.page.fetch = true
 	}
 	return nil
@@ -217,7 +228,7 @@ func (r *selectRead) startsInside() bool {
 	if keyrules.CheckKey(r.table.Key, r.table.Key.KeyOf(r.next.Last)) != nil {
 		return false
 	}
-	for _, a := range r.page.key().Attributes() {
+	for _, a := range r.page.Key().Attributes() {
 		if r.next.Last[a.Name].Type != a.Type {
 			return false
 		}
@@ -276,7 +287,7 @@ func (s *Server) selectItems(ctx context.Context, r *selectRead, items iter.Seq2
 		r.scanned++
 		bytes += sizes.Item
 		r.bytes += sizes.Item
-		r.counted += r.page.bytesOnPage(entry, sizes)
+		r.counted += r.page.BytesOnPage(entry, sizes)
 		if r.in.Limit != nil && r.scanned >= int(*r.in.Limit) || max(r.bytes, r.counted) >= maxPageBytes {
 			full = true
 			r.endPage(entry, out)
@@ -295,7 +306,7 @@ func (s *Server) selectItems(ctx context.Context, r *selectRead, items iter.Seq2
 // endPage says where the next page begins, unless there is none: partitions of one
 // item end with it.
 func (r *selectRead) endPage(entry layout.Stored, out *executeStatementOutput) {
-	next := partiql.Next{Partition: r.next.Partition, Last: r.page.lastKey(entry)}
+	next := partiql.Next{Partition: r.next.Partition, Last: r.page.LastKey(entry)}
 	out.LastEvaluatedKey = &wire.Item{Item: next.Last}
 	if len(r.plan.Partitions) > 0 && r.page.returnsOne() {
 		next = partiql.Next{Partition: r.next.Partition + 1}
@@ -319,6 +330,8 @@ func statementCode(err error) (code string, e *Error) {
 	switch e.Code {
 	case wire.CodeValidation:
 		return reasonValidation, e
+	case wire.CodeThrottling:
+		return reasonThrottling, e
 	case wire.CodeInternalServerError, wire.CodeServiceUnavailable:
 		return "InternalServerError", e
 	}

@@ -3,6 +3,7 @@ package facade
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -37,25 +38,29 @@ func (s *Server) executeTransaction(ctx context.Context, in *executeTransactionI
 	if err != nil {
 		return nil, err
 	}
+	reasons := make([]CancellationReason, len(statements))
+	canceled := false
+	for i, st := range statements {
+		reasons[i].Code = reasonNone
+		if err := s.aimInTransaction(ctx, st); err != nil {
+			reason, ok := reasonOfStatement(err)
+			if !ok {
+				return nil, inTransactStatement(i, v.statementError(err))
+			}
+			reasons[i], canceled = reason, true
+		}
+	}
 	writes := statements[0].writes()
 	for _, st := range statements {
 		if st.writes() != writes {
 			return nil, validationError(msgTransactReadsAndWrites)
 		}
 	}
+	if canceled {
+		return nil, transactionCanceledError(reasons)
+	}
 	seen := map[string]bool{}
-	for i, st := range statements {
-		if err := s.aimInTransaction(ctx, v, st); err != nil {
-			if e, ok := asError(err); ok && e.Code == wire.CodeResourceNotFound {
-				reasons := make([]CancellationReason, len(statements))
-				for j := range reasons {
-					reasons[j].Code = reasonNone
-				}
-				reasons[i] = CancellationReason{Code: "ResourceNotFound", Message: e.Message}
-				return nil, transactionCanceledError(reasons)
-			}
-			return nil, inTransactStatement(i, err)
-		}
+	for _, st := range statements {
 		if err := checkOnce(seen, st.table, st.key); err != nil {
 			return nil, err
 		}
@@ -64,6 +69,21 @@ func (s *Server) executeTransaction(ctx context.Context, in *executeTransactionI
 		return s.transactStatementWrites(ctx, v, in, statements)
 	}
 	return s.transactStatementReads(ctx, v, in, statements)
+}
+
+// reasonOfStatement returns the reason that a statement gives to cancel its transaction:
+// there is no such table, or no such key can be. Other errors are of the request.
+func reasonOfStatement(err error) (reason CancellationReason, ok bool) {
+	e, isError := asError(err)
+	var wrong *partiql.Error
+	switch {
+	case errors.As(err, &wrong) && wrong.Problem == partiql.WrongKey:
+		return CancellationReason{Code: reasonValidation, Message: keyrules.MsgKeyMismatch}, true
+	case !isError:
+	case e.Code == wire.CodeResourceNotFound:
+		return CancellationReason{Code: "ResourceNotFound", Message: e.Message}, true
+	}
+	return CancellationReason{}, false
 }
 
 // inTransactStatement says which statement an error is of.
@@ -76,13 +96,13 @@ func inTransactStatement(i int, err error) error {
 
 // transactStatements checks what does not depend on the tables.
 func (v *validator) transactStatements(in *executeTransactionInput) ([]*statement, error) {
-	v.length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
-	v.count("TransactStatements", in.TransactStatements == nil, len(in.TransactStatements), maxTransactItems, "statements")
+	v.Length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
+	v.Count("TransactStatements", in.TransactStatements == nil, len(in.TransactStatements), maxTransactItems, "statements")
 	for i := range in.TransactStatements {
 		in.TransactStatements[i].constraints(v, "TransactStatements."+strconv.Itoa(i+1)+".member.")
 	}
-	v.returnOptions(in.ReturnConsumedCapacity, nil)
-	if err := v.constrained(); err != nil {
+	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	for i := range in.TransactStatements {
@@ -111,26 +131,22 @@ func (v *validator) transactStatements(in *executeTransactionInput) ([]*statemen
 }
 
 // aimInTransaction finds the table and the item of a statement.
-func (s *Server) aimInTransaction(ctx context.Context, v *validator, st *statement) error {
+func (s *Server) aimInTransaction(ctx context.Context, st *statement) error {
 	if err := s.resolve(ctx, st, true); err != nil {
 		return err
 	}
 	if st.Kind != partiql.Select {
-		err := st.aim(v)
-		if st.Kind == partiql.Exists && (st.key == nil || err == nil && st.condition == nil) {
+		err := st.aim()
+		var e *partiql.Error
+		if st.Kind == partiql.Exists && (errors.As(err, &e) && e.Problem == partiql.NoKey || err == nil && st.condition == nil) {
 			return validationError(msgExistsAlone)
 		}
 		return err
 	}
-	key, _, ok := st.Single(st.statementKey())
-	if !ok {
-		return validationError(msgTransactSelectKey)
-	}
-	st.key = key
-	if err := st.checkPaths(); err != nil {
+	if err := st.aimRead(msgTransactSelectKey); err != nil {
 		return err
 	}
-	return keyrules.CheckKey(st.table.Key, key)
+	return st.checkPaths()
 }
 
 func (s *Server) transactStatementWrites(ctx context.Context, v *validator, in *executeTransactionInput, statements []*statement) (*executeTransactionOutput, error) {
@@ -189,7 +205,7 @@ func (s *Server) transactStatementReads(ctx context.Context, v *validator, in *e
 	var tallies capacity.Tallies
 	for i, r := range reads {
 		st := statements[i]
-		tallies.Of(st.Table, st.Table, r.Table).Table += 2 * capacity.ReadUnits(r.Item.Size(), true)
+		tallies.Of(st.Table, st.Table, r.Table).Table += transactWeight * capacity.ReadUnits(r.Item.Size(), true)
 		if r.Item != nil && st.Where().Eval(r.Item) {
 			out.Responses[i].Item = wire.OptionalItem(st.show(r.Item))
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -41,19 +42,19 @@ func (out *getItemOutput) WriteJSON(w *wire.Writer) {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_GetItem.html
 func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput, error) {
 	v := s.validator("GetItem")
-	name := v.tableName(in.TableName)
-	v.required("Key", in.Key != nil)
-	v.returnOptions(in.ReturnConsumedCapacity, nil)
+	name := v.TableName(in.TableName)
+	v.Required("Key", in.Key != nil)
+	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
 	v.attributesToGet(in.AttributesToGet)
-	if err := v.constrained(); err != nil {
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	if err := v.expressionStyle(in.ExpressionAttributeNames, nil,
-		[]expressionParameter{{"ProjectionExpression", in.ProjectionExpression}},
-		legacyGiven(legacyMember{name: "AttributesToGet", given: in.AttributesToGet != nil})); err != nil {
+	if err := v.ExpressionStyle(in.ExpressionAttributeNames, nil,
+		[]validation.ExpressionParameter{{Name: "ProjectionExpression", Text: in.ProjectionExpression}},
+		validation.Given(validation.LegacyMember{Name: "AttributesToGet", Given: in.AttributesToGet != nil})); err != nil {
 		return nil, err
 	}
-	if err := v.value(in.Key.Err); err != nil {
+	if err := v.Value(in.Key.Err); err != nil {
 		return nil, err
 	}
 	projection, err := v.projection(in.ProjectionExpression, in.AttributesToGet, in.ExpressionAttributeNames)
@@ -72,7 +73,7 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 			return nil, err
 		}
 	}
-	item, err := s.store.GetItem(ctx, t, in.Key.Item)
+	item, err := s.readItem(ctx, t, in.Key.Item, in.ConsistentRead.IsTrue())
 	if err != nil {
 		return nil, err
 	}
@@ -91,18 +92,18 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 // attributesToGet checks the constraint of the model: not empty.
 func (v *validator) attributesToGet(names []string) {
 	if names != nil && len(names) == 0 {
-		v.fail("AttributesToGet", "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
+		v.Fail("AttributesToGet", "'[]'", fmt.Sprintf(validation.MsgMemberMinLength, 1))
 	}
 }
 
 // projection returns what a read that has no other expression returns of an
 // item: nil is all of it. names are those of the expression.
 func (v *validator) projection(text *string, attributes []string, names map[string]string) (*expr.Projection, error) {
-	listed, err := v.legacy().Projection(attributes)
+	listed, err := v.Legacy().Projection(attributes)
 	if err != nil {
 		return nil, err
 	}
-	p, err := v.placeholders(names, nil)
+	p, err := v.Placeholders(names, nil)
 	if err != nil || text == nil {
 		return listed, err
 	}
@@ -110,5 +111,5 @@ func (v *validator) projection(text *string, attributes []string, names map[stri
 	if err == nil {
 		err = p.CheckUsed()
 	}
-	return projection, v.expression(err)
+	return projection, v.Expression(err)
 }

@@ -17,10 +17,10 @@ type getRecordsInput struct {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetRecords.html
 func (s *Server) getRecords(ctx context.Context, in *getRecordsInput) (*streams.Records, error) {
 	v := s.validator("GetRecords")
-	v.required("ShardIterator", in.ShardIterator != nil)
-	v.length("ShardIterator", in.ShardIterator, 1, maxShardIterator)
+	v.Required("ShardIterator", in.ShardIterator != nil)
+	v.Length("ShardIterator", in.ShardIterator, 1, maxShardIterator)
 	limit := v.page(in.Limit, maxRecords)
-	if err := v.constrained(); err != nil {
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	it, ok := streams.ParseIterator(*in.ShardIterator)
@@ -54,6 +54,7 @@ func (s *Server) getRecords(ctx context.Context, in *getRecordsInput) (*streams.
 		if err != nil {
 			return nil, err
 		}
+		r.Record = r.Seen(of.Stream.View)
 		size += r.Key.Size + r.Old.Size + r.New.Size
 		if len(out.Records) == limit || size > maxRecordsBytes && len(out.Records) > 0 {
 			next = r.At

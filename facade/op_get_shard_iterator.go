@@ -21,14 +21,14 @@ type shardIteratorOutput struct{ ShardIterator string }
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetShardIterator.html
 func (s *Server) getShardIterator(ctx context.Context, in *shardIteratorInput) (*shardIteratorOutput, error) {
 	v := s.validator("GetShardIterator")
-	v.required("StreamArn", in.StreamARN != nil)
-	v.length("StreamArn", in.StreamARN, minStreamARN, maxStreamARN)
-	v.required("ShardId", in.ShardID != nil)
-	v.length("ShardId", in.ShardID, minShardID, maxShardID)
-	v.required("ShardIteratorType", in.ShardIteratorType != nil)
-	v.enum("ShardIteratorType", in.ShardIteratorType, "AFTER_SEQUENCE_NUMBER", "LATEST", "AT_SEQUENCE_NUMBER", "TRIM_HORIZON")
-	v.length("SequenceNumber", in.SequenceNumber, minSequence, maxSequence)
-	if err := v.constrained(); err != nil {
+	v.Required("StreamArn", in.StreamARN != nil)
+	v.Length("StreamArn", in.StreamARN, minStreamARN, maxStreamARN)
+	v.Required("ShardId", in.ShardID != nil)
+	v.Length("ShardId", in.ShardID, minShardID, maxShardID)
+	v.Required("ShardIteratorType", in.ShardIteratorType != nil)
+	v.Enum("ShardIteratorType", in.ShardIteratorType, "AFTER_SEQUENCE_NUMBER", "LATEST", "AT_SEQUENCE_NUMBER", "TRIM_HORIZON")
+	v.Length("SequenceNumber", in.SequenceNumber, minSequence, maxSequence)
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	kind := *in.ShardIteratorType

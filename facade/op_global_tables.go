@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -40,21 +41,21 @@ type listGlobalTablesOutput struct{ GlobalTables []struct{} }
 
 // globalTableName checks the name of a global table.
 func (v *validator) globalTableName(name *string) error {
-	v.required("GlobalTableName", name != nil)
+	v.Required("GlobalTableName", name != nil)
 	if name != nil {
-		if n := utf8.RuneCountInString(*name); n < minTableNameChars || n > maxTableNameChars {
-			return validationError(msgTableNameLength)
+		if n := utf8.RuneCountInString(*name); n < validation.MinTableNameChars || n > validation.MaxTableNameChars {
+			return validationError(validation.MsgTableNameLength)
 		}
-		v.name("GlobalTableName", *name)
+		v.Name("GlobalTableName", *name)
 	}
-	return v.constrained()
+	return v.Constrained()
 }
 
 // createGlobalTable refuses, once the request has the right shape.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateGlobalTable.html
 func (s *Server) createGlobalTable(_ context.Context, in *createGlobalTableInput) (*noOutput, error) {
 	v := s.validator("CreateGlobalTable")
-	v.required("ReplicationGroup", in.ReplicationGroup != nil)
+	v.Required("ReplicationGroup", in.ReplicationGroup != nil)
 	if err := v.globalTableName(in.GlobalTableName); err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func (s *Server) describeGlobalTableSettings(_ context.Context, in *globalTableI
 
 func (s *Server) updateGlobalTable(_ context.Context, in *updateGlobalTableInput) (*noOutput, error) {
 	v := s.validator("UpdateGlobalTable")
-	v.required("ReplicaUpdates", in.ReplicaUpdates != nil)
+	v.Required("ReplicaUpdates", in.ReplicaUpdates != nil)
 	return s.noGlobalTable(v, in.GlobalTableName)
 }
 
@@ -89,11 +90,11 @@ func (s *Server) updateGlobalTableSettings(_ context.Context, in *globalTableInp
 
 func (s *Server) listGlobalTables(_ context.Context, in *listGlobalTablesInput) (*listGlobalTablesOutput, error) {
 	v := s.validator("ListGlobalTables")
-	v.atLeast("Limit", in.Limit, 1)
+	v.AtLeast("Limit", in.Limit, 1)
 	if in.ExclusiveStartGlobalTableName != nil {
-		v.name("ExclusiveStartGlobalTableName", *in.ExclusiveStartGlobalTableName)
+		v.Name("ExclusiveStartGlobalTableName", *in.ExclusiveStartGlobalTableName)
 	}
-	if err := v.constrained(); err != nil {
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	return &listGlobalTablesOutput{[]struct{}{}}, nil
@@ -101,7 +102,7 @@ func (s *Server) listGlobalTables(_ context.Context, in *listGlobalTablesInput) 
 
 // noReplicas answers, of a table that is there or not, that it is no global table.
 func (s *Server) noReplicas(operation string, in *tableInput) (*noOutput, error) {
-	name, err := s.validator(operation).controlTableName(in.TableName)
+	name, err := s.validator(operation).ControlTableName(in.TableName)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package facade
 import (
 	"context"
 	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/streams"
 )
 
 type listStreamsInput struct {
@@ -27,20 +29,20 @@ type streamSummary struct {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_ListStreams.html
 func (s *Server) listStreams(ctx context.Context, in *listStreamsInput) (*listStreamsOutput, error) {
 	v := s.validator("ListStreams")
-	v.length("ExclusiveStartStreamArn", in.ExclusiveStartStreamARN, minStreamARN, maxStreamARN)
+	v.Length("ExclusiveStartStreamArn", in.ExclusiveStartStreamARN, minStreamARN, maxStreamARN)
 	limit := v.page(in.Limit, maxStreamPage)
 	table := ""
 	if in.TableName != nil {
 		table = (*in.TableName)[strings.LastIndexByte(*in.TableName, '/')+1:]
-		v.name("TableName", table)
+		v.Name("TableName", table)
 	}
-	if err := v.constrained(); err != nil {
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	after := ""
 	if in.ExclusiveStartStreamARN != nil {
 		after = *in.ExclusiveStartStreamARN
-		if _, _, ok := splitStreamARN(after); !ok {
+		if _, _, ok := streams.SplitARN(after); !ok {
 			return nil, validationError(msgInvalidStreamARN)
 		}
 	}

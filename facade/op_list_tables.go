@@ -21,11 +21,11 @@ func (s *Server) listTables(ctx context.Context, in *listTablesInput) (*listTabl
 	after, limit := "", maxListTablesLimit
 	if in.ExclusiveStartTableName != nil {
 		after = *in.ExclusiveStartTableName
-		v.name("ExclusiveStartTableName", after)
+		v.Name("ExclusiveStartTableName", after)
 	}
-	v.atLeast("Limit", in.Limit, 1)
-	v.atMost("Limit", in.Limit, maxListTablesLimit)
-	if err := v.constrained(); err != nil {
+	v.AtLeast("Limit", in.Limit, 1)
+	v.AtMost("Limit", in.Limit, maxListTablesLimit)
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	if in.Limit != nil {

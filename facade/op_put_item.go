@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -39,17 +40,17 @@ type conditionInput struct {
 	ConditionalOperator       *string
 }
 
-func (in *conditionInput) legacy() []legacyMember {
-	return []legacyMember{
-		{"Expected", in.Expected != nil},
-		{"ConditionalOperator", in.ConditionalOperator != nil},
+func (in *conditionInput) legacy() []validation.LegacyMember {
+	return []validation.LegacyMember{
+		{Name: "Expected", Given: in.Expected != nil},
+		{Name: "ConditionalOperator", Given: in.ConditionalOperator != nil},
 	}
 }
 
 // constraints checks the members against the model.
 func (in *conditionInput) constraints(v *validator) {
-	v.legacy().CheckExpected(in.Expected)
-	v.joiningOperator(in.ConditionalOperator)
+	v.Legacy().CheckExpected(in.Expected)
+	v.JoiningOperator(in.ConditionalOperator)
 }
 
 // writeItemOutput is the answer of PutItem, UpdateItem and DeleteItem.
@@ -69,18 +70,18 @@ func (out *writeItemOutput) WriteJSON(w *wire.Writer) {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PutItem.html
 func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutput, error) {
 	v := s.validator("PutItem")
-	name := v.tableName(in.TableName)
-	v.required("Item", in.Item != nil)
+	name := v.TableName(in.TableName)
+	v.Required("Item", in.Item != nil)
 	in.constraints(v)
-	v.returnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
-	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
-	if err := v.constrained(); err != nil {
+	v.ReturnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
+	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	if err := v.conditionStyle(&in.conditionInput); err != nil {
 		return nil, err
 	}
-	if err := v.value(in.Item.Err); err != nil {
+	if err := v.Value(in.Item.Err); err != nil {
 		return nil, err
 	}
 	if err := v.oldOrNone(in.ReturnValues); err != nil {
@@ -90,7 +91,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	if item.Size() > maxItemBytes {
 		return nil, validationError(msgItemTooLarge)
 	}
-	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	placeholders, err := v.Placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 		hint = g.hint(t, item)
 	}
 	key := t.Key.KeyOf(item)
-	old, updated, err := s.store.WriteItem(ctx, t, key, replace, hint)
+	old, updated, err := s.writeItem(ctx, t, key, replace, hint)
 	if err != nil {
 		return nil, err
 	}
@@ -153,8 +154,8 @@ func (s *Server) itemTable(ctx context.Context, name string) (*tabledef.Table, e
 
 // conditionStyle checks how a Put or Delete uses expressions.
 func (v *validator) conditionStyle(in *conditionInput) error {
-	expressions := []expressionParameter{{"ConditionExpression", in.ConditionExpression}}
-	return v.expressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, expressions, legacyGiven(in.legacy()...))
+	expressions := []validation.ExpressionParameter{{Name: "ConditionExpression", Text: in.ConditionExpression}}
+	return v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, expressions, validation.Given(in.legacy()...))
 }
 
 // oldOrNone checks the ReturnValues of a Put or Delete.
@@ -162,7 +163,7 @@ func (v *validator) oldOrNone(returnValues *string) error {
 	if returnValues == nil || *returnValues == "ALL_OLD" || *returnValues == "NONE" {
 		return nil
 	}
-	return v.reject(msgReturnValuesOldOrNone)
+	return v.Reject(msgReturnValuesOldOrNone)
 }
 
 // guard is the condition of a write.
@@ -177,14 +178,14 @@ func (v *validator) guard(in *conditionInput, p *expr.Placeholders, onFailure *s
 	g := guard{returnOld: is(onFailure, "ALL_OLD")}
 	var err error
 	if in.ConditionExpression == nil {
-		g.condition, err = v.legacy().Condition(in.Expected, in.ConditionalOperator)
+		g.condition, err = v.Legacy().Condition(in.Expected, in.ConditionalOperator)
 	} else {
 		g.condition, err = expr.ParseCondition(expr.ConditionExpression, *in.ConditionExpression, p)
 	}
 	if err != nil {
-		return g, v.expression(err)
+		return g, v.Expression(err)
 	}
-	return g, v.expression(p.CheckUsed())
+	return g, v.Expression(p.CheckUsed())
 }
 
 func (g guard) checkPaths(t *tabledef.Table) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -26,9 +27,9 @@ type queryInput struct {
 // legacy are the members that came before expressions. KeyConditions is none of
 // them where it alone is the key condition: it can stand beside the others'
 // expressions.
-func (in *queryInput) legacy() []legacyMember {
-	return append(in.readInput.legacy(legacyMember{"QueryFilter", in.QueryFilter != nil}),
-		legacyMember{"KeyConditions", in.KeyConditions != nil && in.KeyConditionExpression != nil})
+func (in *queryInput) legacy() []validation.LegacyMember {
+	return append(in.readInput.legacy(validation.LegacyMember{Name: "QueryFilter", Given: in.QueryFilter != nil}),
+		validation.LegacyMember{Name: "KeyConditions", Given: in.KeyConditions != nil && in.KeyConditionExpression != nil})
 }
 
 // query reads the items of one partition of a table or an index, in the order
@@ -37,17 +38,17 @@ func (in *queryInput) legacy() []legacyMember {
 func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error) {
 	v := s.validator("Query")
 	name := in.constraints(v)
-	parameters := v.legacy()
+	parameters := v.Legacy()
 	parameters.CheckConditions("KeyConditions", in.KeyConditions)
 	parameters.CheckConditions("QueryFilter", in.QueryFilter)
-	if err := v.constrained(); err != nil {
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	err := v.expressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []expressionParameter{
-		{"ProjectionExpression", in.ProjectionExpression},
-		{"FilterExpression", in.FilterExpression},
-		{"KeyConditionExpression", in.KeyConditionExpression},
-	}, legacyGiven(in.legacy()...))
+	err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []validation.ExpressionParameter{
+		{Name: "ProjectionExpression", Text: in.ProjectionExpression},
+		{Name: "FilterExpression", Text: in.FilterExpression},
+		{Name: "KeyConditionExpression", Text: in.KeyConditionExpression},
+	}, validation.Given(in.legacy()...))
 	if err != nil {
 		return nil, err
 	}
@@ -68,13 +69,13 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	if err := s.resolveRead(ctx, p, name); err != nil {
 		return nil, err
 	}
-	key := p.key()
+	key := p.Key()
 	bound, err := keyCondition.Resolve(exprKeys(key.Hash), exprKeys(key.Range))
 	if failed := p.checkStartKey(err != nil && bound.Hash == nil); failed != nil {
 		return nil, failed
 	}
 	if err != nil {
-		return nil, v.expression(err)
+		return nil, v.Expression(err)
 	}
 	if err := checkBoundValues(key, bound); err != nil {
 		return nil, err
@@ -90,8 +91,14 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 			return nil, err
 		}
 	}
+	if s.throttle != nil {
+		p.partition = attr.Item{}
+		for i, a := range key.Hash {
+			p.partition[a.Name] = bound.Hash[i]
+		}
+	}
 	forward := in.ScanIndexForward == nil || bool(*in.ScanIndexForward)
-	items := s.store.Query(ctx, p.table, p.index, tabledef.Condition{
+	items := s.store.Query(ctx, p.Table, p.Index, tabledef.Condition{
 		KeyCondition: lens.KeyCondition{Hash: bound.Hash[0], Op: rangeOp(bound.Op), A: bound.A, B: bound.B},
 		MoreHash:     bound.Hash[1:], Equal: bound.Equal,
 	}, forward, p.startKey)
@@ -104,7 +111,7 @@ func (p *readPlan) parseQuery(in *queryInput) (*expr.KeyCondition, error) {
 	if in.KeyConditionExpression == nil && in.KeyConditions == nil {
 		return nil, validationError(msgNoKeyCondition)
 	}
-	placeholders, err := p.v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	placeholders, err := p.v.Placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	if err != nil {
 		return nil, err
 	}
@@ -112,16 +119,16 @@ func (p *readPlan) parseQuery(in *queryInput) (*expr.KeyCondition, error) {
 		if err := p.parseExpressions(placeholders); err != nil {
 			return nil, err
 		}
-		return p.v.legacy().KeyConditions(in.KeyConditions)
+		return p.v.Legacy().KeyConditions(in.KeyConditions)
 	}
 	keyCondition, err := expr.ParseKeyCondition(*in.KeyConditionExpression, placeholders)
 	if err != nil {
-		return nil, p.v.expression(err)
+		return nil, p.v.Expression(err)
 	}
 	if err := p.parseExpressions(placeholders); err != nil {
 		return nil, err
 	}
-	return keyCondition, p.v.expression(keyCondition.Check())
+	return keyCondition, p.v.Expression(keyCondition.Check())
 }
 
 // checkFilterOutsideKey refuses a filter of a query that speaks of the key that
@@ -135,7 +142,7 @@ func (p *readPlan) checkFilterOutsideKey() error {
 		text = msgLegacyFilterOnKey
 	}
 	paths := p.filter.Paths()
-	for _, a := range p.key().Attributes() {
+	for _, a := range p.Key().Attributes() {
 		if slices.ContainsFunc(paths, func(path expr.Path) bool { return path.Attribute() == a.Name }) {
 			return validationError(fmt.Sprintf(text, a.Name))
 		}
@@ -183,7 +190,7 @@ func checkBoundValues(key tabledef.IndexKey, bound expr.KeyRange) error {
 
 // returnsOne reports whether the query names at most one item: the partition
 // of a table without sort key.
-func (p *readPlan) returnsOne() bool { return p.index == nil && p.table.Key.Range.Name == "" }
+func (p *readPlan) returnsOne() bool { return p.Index == nil && p.Table.Key.Range.Name == "" }
 
 // checkQueryStart checks that the query could have returned an item with
 // ExclusiveStartKey.
@@ -191,7 +198,7 @@ func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
 	if p.startKey == nil {
 		return nil
 	}
-	key := p.key()
+	key := p.Key()
 	sort := make([]attr.Value, len(key.Range))
 	for i, a := range key.Range {
 		sort[i] = p.startKey[a.Name]
@@ -211,7 +218,7 @@ func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
 	if !p.returnsOne() {
 		return nil
 	}
-	if p.v.current {
+	if p.v.Current {
 		hash := key.Hash[0].Name
 		return validationError(fmt.Sprintf(msgStartKeyOfOne, hash, expr.ValueText(p.startKey[hash])))
 	}

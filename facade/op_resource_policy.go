@@ -40,14 +40,14 @@ func (s *Server) policyOf(v *validator, arn *string) (of policy.Resource, slot s
 	if err != nil {
 		return of, "", err
 	}
-	slot, isStream := strings.CutPrefix(r.rest, "/stream/")
+	slot, isStream := strings.CutPrefix(r.Rest, "/stream/")
 	switch {
-	case r.account != s.opts.AccountID:
+	case r.Account != s.opts.AccountID:
 		return of, "", validationError(msgPolicyOfOtherAccount)
-	case r.region != s.opts.Region, r.rest != "" && !isStream:
+	case r.Region != s.opts.Region, r.Rest != "" && !isStream:
 		return of, "", validationError(fmt.Sprintf(msgPolicyARN, *arn))
 	}
-	return policy.Resource{ARN: *arn, Table: r.table}, slot, nil
+	return policy.Resource{ARN: *arn, Table: r.Table}, slot, nil
 }
 
 // checkPolicySlot refuses the policy of a stream that the table does not have.
@@ -94,8 +94,8 @@ func (s *Server) changePolicy(ctx context.Context, of policy.Resource, slot stri
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PutResourcePolicy.html
 func (s *Server) putResourcePolicy(ctx context.Context, in *putResourcePolicyInput) (*resourcePolicyOutput, error) {
 	v := s.validator("PutResourcePolicy")
-	v.required("Policy", in.Policy != nil)
-	v.length("ExpectedRevisionId", in.ExpectedRevisionID, 1, maxRevisionChars)
+	v.Required("Policy", in.Policy != nil)
+	v.Length("ExpectedRevisionId", in.ExpectedRevisionID, 1, maxRevisionChars)
 	of, slot, err := s.policyOf(v, in.ResourceArn)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (s *Server) getResourcePolicy(ctx context.Context, in *getResourcePolicyInp
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteResourcePolicy.html
 func (s *Server) deleteResourcePolicy(ctx context.Context, in *deleteResourcePolicyInput) (*resourcePolicyOutput, error) {
 	v := s.validator("DeleteResourcePolicy")
-	v.length("ExpectedRevisionId", in.ExpectedRevisionID, 1, maxRevisionChars)
+	v.Length("ExpectedRevisionId", in.ExpectedRevisionID, 1, maxRevisionChars)
 	of, slot, err := s.policyOf(v, in.ResourceArn)
 	if err != nil {
 		return nil, err

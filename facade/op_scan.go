@@ -8,6 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 )
 
 // scanInput is the request of Scan.
@@ -23,19 +24,19 @@ type scanInput struct {
 func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	v := s.validator("Scan")
 	name := in.constraints(v)
-	parameters := v.legacy()
+	parameters := v.Legacy()
 	parameters.CheckConditions("ScanFilter", in.ScanFilter)
-	v.atLeast("Segment", in.Segment, 0)
-	v.atMost("Segment", in.Segment, maxTotalSegments-1)
-	v.atLeast("TotalSegments", in.TotalSegments, 1)
-	v.atMost("TotalSegments", in.TotalSegments, maxTotalSegments)
-	if err := v.constrained(); err != nil {
+	v.AtLeast("Segment", in.Segment, 0)
+	v.AtMost("Segment", in.Segment, maxTotalSegments-1)
+	v.AtLeast("TotalSegments", in.TotalSegments, 1)
+	v.AtMost("TotalSegments", in.TotalSegments, maxTotalSegments)
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	err := v.expressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []expressionParameter{
-		{"ProjectionExpression", in.ProjectionExpression},
-		{"FilterExpression", in.FilterExpression},
-	}, legacyGiven(in.legacy(legacyMember{"ScanFilter", in.ScanFilter != nil})...))
+	err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []validation.ExpressionParameter{
+		{Name: "ProjectionExpression", Text: in.ProjectionExpression},
+		{Name: "FilterExpression", Text: in.FilterExpression},
+	}, validation.Given(in.legacy(validation.LegacyMember{Name: "ScanFilter", Given: in.ScanFilter != nil})...))
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 			return nil, validationError(fmt.Sprintf(msgSegmentRange, segment, total))
 		}
 	}
-	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	placeholders, err := v.Placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 			return nil, err
 		}
 	}
-	items := s.store.Scan(ctx, p.table, p.index, segment, total, p.startKey)
+	items := s.store.Scan(ctx, p.Table, p.Index, segment, total, p.startKey)
 	var out *readOutput
 	if err = cmp.Or(p.checkProjectionPaths(), p.checkFilterPaths()); err == nil {
 		out, err = s.page(ctx, p, items, true)

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/tags"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -48,42 +47,35 @@ func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case of.rest != "":
+	case of.Rest != "":
 		return "", validationError(fmt.Sprintf(msgTagsARN, *arn))
-	case of.account != s.opts.AccountID:
-		return "", badRequest(wire.CodeAccessDenied, fmt.Sprintf(msgAccessDenied, s.opts.AccountID, v.operation, *arn))
+	case of.Account != s.opts.AccountID:
+		return "", badRequest(wire.CodeAccessDenied, fmt.Sprintf(msgAccessDenied, s.opts.AccountID, v.Operation, *arn))
 	}
-	return of.table, nil
+	return of.Table, nil
 }
 
-// resource is what an ARN stands for: a table, or what belongs to it by the rest.
-type resource struct{ region, account, table, rest string }
-
 // resource takes apart the ARN of a table or of a stream.
-func (v *validator) resource(arn *string) (of resource, err error) {
-	v.required("ResourceArn", arn != nil)
-	if err := v.constrained(); err != nil {
+func (v *validator) resource(arn *string) (of validation.ARN, err error) {
+	v.Required("ResourceArn", arn != nil)
+	if err := v.Constrained(); err != nil {
 		return of, err
 	}
 	if !strings.HasPrefix(*arn, "arn:") {
 		return of, validationError(fmt.Sprintf(msgARNPrefix, *arn))
 	}
-	m := resourceARNPattern.FindStringSubmatch(*arn)
+	of, ok := validation.ParseARN(*arn)
 	switch {
-	case m == nil, strings.HasPrefix(m[4], "/backup/"), strings.HasPrefix(m[4], "/export/"), strings.HasPrefix(m[4], "/import/"):
+	case !ok, strings.HasPrefix(of.Rest, "/backup/"), strings.HasPrefix(of.Rest, "/export/"), strings.HasPrefix(of.Rest, "/import/"):
 		return of, validationError(fmt.Sprintf(msgARNOfNothing, *arn))
-	case strings.HasPrefix(m[4], "/index/"):
+	case strings.HasPrefix(of.Rest, "/index/"):
 		return of, validationError(fmt.Sprintf(msgARNOfIndex, *arn))
 	}
-	if n := utf8.RuneCountInString(m[3]); n < minTableNameChars || n > maxTableNameChars || !namePattern.MatchString(m[3]) {
+	if !validation.IsTableName(of.Table) {
 		return of, validationError(fmt.Sprintf(msgTagsARN, *arn))
 	}
-	return resource{region: m[1], account: m[2], table: m[3], rest: m[4]}, nil
+	return of, nil
 }
-
-// resourceARNPattern takes apart the ARN of a table or of what belongs to one:
-// region, account, name of the table, the rest.
-var resourceARNPattern = regexp.MustCompile(`^arn:[a-z-]+:dynamodb:([a-z0-9-]*):([0-9]*):table/([^/]*)(/.*)?$`)
 
 // tagError gives the store's errors the texts of operations on tags.
 func tagError(err error, arn string) error {
@@ -96,7 +88,7 @@ func tagError(err error, arn string) error {
 // tagResource adds or replaces tags of a table.
 func (s *Server) tagResource(ctx context.Context, in *tagResourceInput) (*noOutput, error) {
 	v := s.validator("TagResource")
-	v.required("Tags", in.Tags != nil)
+	v.Required("Tags", in.Tags != nil)
 	name, err := s.taggedTable(v, in.ResourceArn)
 	if err != nil {
 		return nil, err
@@ -118,7 +110,7 @@ func (s *Server) tagResource(ctx context.Context, in *tagResourceInput) (*noOutp
 // untagResource removes tags of a table; those it does not have are no error.
 func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*noOutput, error) {
 	v := s.validator("UntagResource")
-	v.required("TagKeys", in.TagKeys != nil)
+	v.Required("TagKeys", in.TagKeys != nil)
 	name, err := s.taggedTable(v, in.ResourceArn)
 	if err != nil {
 		return nil, err

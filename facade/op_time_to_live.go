@@ -36,17 +36,17 @@ const ttlChangeInterval = time.Hour
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTimeToLive.html
 func (s *Server) updateTimeToLive(ctx context.Context, in *updateTimeToLiveInput) (*updateTimeToLiveOutput, error) {
 	v := s.validator("UpdateTimeToLive")
-	name, err := v.controlTableName(in.TableName)
+	name, err := v.ControlTableName(in.TableName)
 	if err != nil {
 		return nil, err
 	}
 	spec := in.TimeToLiveSpecification
-	v.required("TimeToLiveSpecification", spec != nil)
+	v.Required("TimeToLiveSpecification", spec != nil)
 	if spec != nil {
-		v.required("TimeToLiveSpecification.Enabled", spec.Enabled != nil)
+		v.Required("TimeToLiveSpecification.Enabled", spec.Enabled != nil)
 		v.ttlAttribute(spec.AttributeName)
 	}
-	if err := v.constrained(); err != nil {
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	out := &updateTimeToLiveOutput{}
@@ -80,8 +80,8 @@ func (s *Server) updateTimeToLive(ctx context.Context, in *updateTimeToLiveInput
 // ttlAttribute checks the member AttributeName.
 func (v *validator) ttlAttribute(name *string) {
 	const member = "TimeToLiveSpecification.AttributeName"
-	v.required(member, name != nil)
-	v.length(member, name, 1, maxTTLAttributeChars)
+	v.Required(member, name != nil)
+	v.Length(member, name, 1, maxTTLAttributeChars)
 }
 
 // checkTTLChange refuses a change that changes nothing, that goes from one

@@ -8,6 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -46,28 +47,28 @@ type itemResponse struct {
 func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput) (*transactGetItemsOutput, error) {
 	v := s.validator("TransactGetItems")
 	v.transactCount(in.TransactItems == nil, len(in.TransactItems))
-	v.returnOptions(in.ReturnConsumedCapacity, nil)
+	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
 	names := make([]string, len(in.TransactItems))
 	for i, element := range in.TransactItems {
 		path := "TransactItems." + strconv.Itoa(i+1) + ".member.Get"
-		v.required(path, element.Get != nil)
+		v.Required(path, element.Get != nil)
 		if get := element.Get; get != nil {
 			names[i] = v.tableNameAt(path+".TableName", get.TableName)
-			v.required(path+".Key", get.Key != nil)
+			v.Required(path+".Key", get.Key != nil)
 		}
 	}
-	if err := v.constrained(); err != nil {
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	projections := make([]*expr.Projection, len(names))
 	for i, element := range in.TransactItems {
 		get := element.Get
-		err := v.expressionStyle(get.ExpressionAttributeNames, nil,
-			[]expressionParameter{{"ProjectionExpression", get.ProjectionExpression}}, nil)
+		err := v.ExpressionStyle(get.ExpressionAttributeNames, nil,
+			[]validation.ExpressionParameter{{Name: "ProjectionExpression", Text: get.ProjectionExpression}}, nil)
 		if err != nil {
 			return nil, err
 		}
-		if err := v.value(get.Key.Err); err != nil {
+		if err := v.Value(get.Key.Err); err != nil {
 			return nil, err
 		}
 		if projections[i], err = v.projection(get.ProjectionExpression, nil, get.ExpressionAttributeNames); err != nil {
@@ -85,7 +86,7 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 	var tallies capacity.Tallies
 	for i, r := range reads {
 		tally := tallies.Of(r.Table.Name, *in.TransactItems[i].Get.TableName, r.Table)
-		tally.Table += 2 * capacity.ReadUnits(r.Item.Size(), true)
+		tally.Table += transactWeight * capacity.ReadUnits(r.Item.Size(), true)
 		item := r.Item
 		if projections[i] != nil {
 			item = projections[i].Apply(item)
@@ -99,6 +100,10 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 // snapshot reads items as they all were at one moment, or says which of them cancel
 // the transaction.
 func (s *Server) snapshot(ctx context.Context, v *validator, reads []*store.ItemRead) error {
+	readings, errs := s.admitReads(reads)
+	if errs != nil {
+		return v.canceled(errs)
+	}
 	ok, err := s.store.Snapshot(ctx, reads)
 	if err != nil {
 		return err
@@ -111,8 +116,12 @@ func (s *Server) snapshot(ctx context.Context, v *validator, reads []*store.Item
 		return v.canceled(errs)
 	}
 	totalBytes := 0
-	for _, r := range reads {
-		totalBytes += r.Item.Size()
+	for i, r := range reads {
+		size := r.Item.Size()
+		totalBytes += size
+		if readings != nil {
+			readings[i].Consumed(capacity.Tally{Table: transactWeight * capacity.ReadUnits(size, true)})
+		}
 	}
 	if totalBytes > maxTransactBytes {
 		return validationError(msgTransactReadTooMuch)

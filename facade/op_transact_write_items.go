@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -126,6 +127,9 @@ func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsI
 // transact makes changes, all or none, or says which of them cancel the transaction.
 // replayed tells that a request of the token made them before.
 func (s *Server) transact(ctx context.Context, v *validator, req store.RequestToken, changes []*store.Change) (replayed bool, err error) {
+	for _, ch := range changes {
+		ch.Fn = s.throttle.Write(ch.Table, transactWeight, ch.Key, ch.Fn)
+	}
 	committed, replayed, err := s.store.Transact(ctx, req, changes)
 	if err != nil || committed {
 		return replayed, err
@@ -140,8 +144,8 @@ func (s *Server) transact(ctx context.Context, v *validator, req store.RequestTo
 // transactActions checks what does not depend on the tables.
 func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedAction, error) {
 	v.transactCount(in.TransactItems == nil, len(in.TransactItems))
-	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
-	v.length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
+	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
+	v.Length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
 	actions := make([]checkedAction, len(in.TransactItems))
 	surplus := false
 	for i, element := range in.TransactItems {
@@ -161,7 +165,7 @@ func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedActio
 		}
 		surplus = surplus || given != 1
 	}
-	if err := v.constrained(); err != nil {
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	if surplus {
@@ -183,7 +187,7 @@ func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedActio
 
 // transactCount checks how many elements a transaction has.
 func (v *validator) transactCount(absent bool, n int) {
-	v.count("TransactItems", absent, n, maxTransactItems, "actions")
+	v.Count("TransactItems", absent, n, maxTransactItems, "actions")
 }
 
 // members checks the constraints of the model; i is the action's place.
@@ -191,30 +195,27 @@ func (a *checkedAction) members(v *validator, i int) {
 	path := "TransactItems." + strconv.Itoa(i+1) + ".member." + a.kind + "."
 	a.name = v.tableNameAt(path+"TableName", a.TableName)
 	if a.kind == actionPut {
-		v.required(path+"Item", a.Item != nil)
+		v.Required(path+"Item", a.Item != nil)
 	} else {
-		v.required(path+"Key", a.Key != nil)
+		v.Required(path+"Key", a.Key != nil)
 	}
 	if a.kind == actionCheck {
-		v.required(path+"ConditionExpression", a.ConditionExpression != nil)
+		v.Required(path+"ConditionExpression", a.ConditionExpression != nil)
 	}
 	if a.kind == actionUpdate {
-		v.required(path+"UpdateExpression", a.UpdateExpression != nil)
+		v.Required(path+"UpdateExpression", a.UpdateExpression != nil)
 	}
-	v.enum(path+"ReturnValuesOnConditionCheckFailure", a.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
+	v.Enum(path+"ReturnValuesOnConditionCheckFailure", a.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
 }
 
-// tableNameAt is tableName for a member inside a list.
+// tableNameAt is TableName for a member inside a list.
 func (v *validator) tableNameAt(member string, value *string) string {
-	v.required(member, value != nil)
+	v.Required(member, value != nil)
 	if value == nil {
 		return ""
 	}
-	name := *value
-	if m := tableARNPattern.FindStringSubmatch(name); m != nil && len(name) <= maxTableARNChars {
-		name = m[1]
-	}
-	v.name(member, name)
+	name := validation.TableOfARN(*value)
+	v.Name(member, name)
 	return name
 }
 
@@ -237,21 +238,21 @@ func (a *checkedAction) key() attr.Item {
 // parse checks values and expressions. It returns what the action counts
 // against the limit of a transaction.
 func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
-	expressions := []expressionParameter{{"ConditionExpression", a.ConditionExpression}}
+	expressions := []validation.ExpressionParameter{{Name: "ConditionExpression", Text: a.ConditionExpression}}
 	if a.kind == actionUpdate {
-		expressions = append([]expressionParameter{{"UpdateExpression", a.UpdateExpression}}, expressions...)
+		expressions = append([]validation.ExpressionParameter{{Name: "UpdateExpression", Text: a.UpdateExpression}}, expressions...)
 	}
-	if err := v.expressionStyle(a.ExpressionAttributeNames, a.ExpressionAttributeValues, expressions, nil); err != nil {
+	if err := v.ExpressionStyle(a.ExpressionAttributeNames, a.ExpressionAttributeValues, expressions, nil); err != nil {
 		return 0, err
 	}
-	if err := v.value(a.given().Err); err != nil {
+	if err := v.Value(a.given().Err); err != nil {
 		return 0, err
 	}
 	sizeBytes = a.given().Item.Size()
 	if a.kind == actionPut && sizeBytes > maxItemBytes {
 		return 0, validationError(msgItemTooLarge)
 	}
-	placeholders, err := v.placeholders(a.ExpressionAttributeNames, a.ExpressionAttributeValues)
+	placeholders, err := v.Placeholders(a.ExpressionAttributeNames, a.ExpressionAttributeValues)
 	if err != nil {
 		return 0, err
 	}
@@ -260,7 +261,7 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 	}
 	if a.kind == actionUpdate {
 		if a.update, err = expr.ParseUpdate(*a.UpdateExpression, placeholders); err != nil {
-			return 0, v.expression(err)
+			return 0, v.Expression(err)
 		}
 	}
 	a.guard, err = v.guard(&conditionInput{ConditionExpression: a.ConditionExpression}, placeholders, a.ReturnValuesOnConditionCheckFailure)
@@ -398,6 +399,10 @@ func (v *validator) canceled(errs []error) error {
 			reasons[i] = CancellationReason{Code: reasonConditionFailed, Message: e.Message, Item: e.Item}
 		case e.Code == wire.CodeDuplicateItem:
 			reasons[i] = CancellationReason{Code: reasonDuplicate, Message: e.Message, Item: e.Item}
+		case e.Code == wire.CodeProvisionedThroughput:
+			reasons[i] = CancellationReason{Code: reasonProvisioned, Message: e.Message}
+		case e.Code == wire.CodeThrottling, e.Code == wire.CodeRequestLimit:
+			reasons[i] = CancellationReason{Code: reasonThrottling, Message: e.Message}
 		case e.Code == wire.CodeValidation:
 			reasons[i] = CancellationReason{Code: reasonValidation, Message: e.Message}
 			invalid = true
@@ -432,12 +437,12 @@ func (s *Server) transactCapacity(ctx context.Context, actions []checkedAction, 
 			if err != nil {
 				return nil, err
 			}
-			tally.Table = 2 * capacity.ReadUnits(item.Size(), true)
+			tally.Table = transactWeight * capacity.ReadUnits(item.Size(), true)
 		case a.kind == actionCheck:
-			tally.Table = 2 * capacity.WriteUnits(a.change.Old, nil)
+			tally.Table = transactWeight * capacity.WriteUnits(a.change.Old, nil)
 		default:
 			tally = capacity.WriteTally(a.table, a.change.Old, a.change.Updated)
-			tally.Table *= 2
+			tally.Table *= transactWeight
 		}
 		tallies.Of(a.table.Name, *a.TableName, a.table).Add(tally)
 	}

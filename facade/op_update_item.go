@@ -11,7 +11,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/facade/internal/wording"
 )
 
 // updateItemInput is the request of UpdateItem.
@@ -23,8 +25,8 @@ type updateItemInput struct {
 	writeInput
 }
 
-func (in *updateItemInput) legacy() []legacyMember {
-	return append([]legacyMember{{"AttributeUpdates", in.AttributeUpdates != nil}},
+func (in *updateItemInput) legacy() []validation.LegacyMember {
+	return append([]validation.LegacyMember{{Name: "AttributeUpdates", Given: in.AttributeUpdates != nil}},
 		in.conditionInput.legacy()...)
 }
 
@@ -35,35 +37,35 @@ func (in *updateItemInput) legacy() []legacyMember {
 // wording, also that of what the update writes with the cost of its actions.
 func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeItemOutput, error) {
 	v := s.validator("UpdateItem")
-	name := v.tableName(in.TableName)
-	v.required("Key", in.Key != nil)
-	v.legacy().CheckUpdates(in.AttributeUpdates)
+	name := v.TableName(in.TableName)
+	v.Required("Key", in.Key != nil)
+	v.Legacy().CheckUpdates(in.AttributeUpdates)
 	in.constraints(v)
-	v.returnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
-	v.returnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
-	if err := v.constrained(); err != nil {
+	v.ReturnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
+	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	if err := v.expressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues,
-		[]expressionParameter{{"UpdateExpression", in.UpdateExpression}, {"ConditionExpression", in.ConditionExpression}},
-		legacyGiven(in.legacy()...)); err != nil {
+	if err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues,
+		[]validation.ExpressionParameter{{Name: "UpdateExpression", Text: in.UpdateExpression}, {Name: "ConditionExpression", Text: in.ConditionExpression}},
+		validation.Given(in.legacy()...)); err != nil {
 		return nil, err
 	}
-	if err := v.value(in.Key.Err); err != nil {
+	if err := v.Value(in.Key.Err); err != nil {
 		return nil, err
 	}
-	placeholders, err := v.placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	placeholders, err := v.Placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	if err != nil {
 		return nil, err
 	}
 	var update *expr.Update
 	if in.UpdateExpression == nil {
-		update, err = v.legacy().Update(in.AttributeUpdates)
+		update, err = v.Legacy().Update(in.AttributeUpdates)
 	} else {
 		update, err = expr.ParseUpdate(*in.UpdateExpression, placeholders)
 	}
 	if err != nil {
-		return nil, v.expression(err)
+		return nil, v.Expression(err)
 	}
 	g, err := v.guard(&in.conditionInput, placeholders, in.ReturnValuesOnConditionCheckFailure)
 	if err != nil {
@@ -83,10 +85,10 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	if err := g.checkPaths(t); err != nil {
 		return nil, err
 	}
-	if v.current && update != nil && update.Size() > maxItemBytes {
+	if v.Current && update != nil && update.Size() > maxItemBytes {
 		return nil, validationError(itemupdate.MsgTooLarge)
 	}
-	old, updated, err := s.store.WriteItem(ctx, t, key, func(old attr.Item) (attr.Item, error) {
+	old, updated, err := s.writeItem(ctx, t, key, func(old attr.Item) (attr.Item, error) {
 		if err := g.check(old); err != nil {
 			return nil, err
 		}
@@ -112,6 +114,6 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 // expressionAtRunTime is expression for errors that only the item showed:
 // these never carry the newer prefix.
 func (v *validator) expressionAtRunTime(err error) error {
-	bare := validator{operation: v.operation}
-	return bare.expression(err)
+	bare := wording.Request{Operation: v.Operation}
+	return bare.Expression(err)
 }

@@ -26,7 +26,7 @@ type updateTableInput struct {
 	ProvisionedThroughput       *tableschema.ProvisionedThroughput
 	GlobalSecondaryIndexUpdates []globalSecondaryIndexUpdate
 	StreamSpecification         *streamSpecification
-	SSESpecification            *sseSpecification
+	SSESpecification            *tableschema.SSESpecification
 	TableClass                  *string
 	DeletionProtectionEnabled   *wire.Flag
 	OnDemandThroughput          *tabledef.OnDemandThroughput
@@ -71,21 +71,21 @@ func (u globalSecondaryIndexUpdate) indexName() *string {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTable.html
 func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableOutput, error) {
 	v := s.validator("UpdateTable")
-	name, err := v.changedTableName(in.TableName)
+	name, err := v.ChangedTableName(in.TableName)
 	if err != nil {
 		return nil, err
 	}
-	v.attributeDefinitions(in.AttributeDefinitions)
-	v.enum("BillingMode", in.BillingMode, tableschema.BillingProvisioned, tableschema.BillingOnDemand)
-	v.throughput("ProvisionedThroughput", in.ProvisionedThroughput)
+	v.tables().Definitions("", in.AttributeDefinitions)
+	v.Enum("BillingMode", in.BillingMode, tableschema.BillingProvisioned, tableschema.BillingOnDemand)
+	v.tables().Throughput("ProvisionedThroughput", in.ProvisionedThroughput)
 	v.throughputSettings("", tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput})
-	v.enum("TableClass", in.TableClass, tableClasses...)
+	v.Enum("TableClass", in.TableClass, tableClasses...)
 	in.StreamSpecification.constraints(v)
-	in.SSESpecification.constraints(v)
+	in.SSESpecification.Constraints(&v.Validator, "SSESpecification")
 	for i, u := range in.GlobalSecondaryIndexUpdates {
 		v.indexUpdate(fmt.Sprintf("GlobalSecondaryIndexUpdates.%d.member", i+1), u)
 	}
-	if err := v.constrained(); err != nil {
+	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	if err := refuseMembers("UpdateTable", map[string]jsontext.Value{
@@ -101,7 +101,12 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	}
 	updated, err := s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
 		t.Transition = tabledef.TransitionAfter(s.opts.Now(), tabledef.StatusUpdating, s.opts.StatusDelays.Update)
-		return in.apply(t, s.opts.Now())
+		before := *t
+		before.Indexes = slices.Clone(t.Indexes)
+		if err := in.apply(t, s.opts.Now()); err != nil || s.throttle == nil {
+			return err
+		}
+		return tableschema.CheckDecreases(&before, t, s.opts.Now())
 	})
 	if err != nil {
 		return nil, controlError(err, name)
@@ -117,11 +122,11 @@ func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
 	switch {
 	case u.Create != nil:
 		v.index(member+".Create", u.Create.IndexName, u.Create.KeySchema, 0, u.Create.Projection)
-		v.throughput(member+".Create.ProvisionedThroughput", u.Create.ProvisionedThroughput)
+		v.tables().Throughput(member+".Create.ProvisionedThroughput", u.Create.ProvisionedThroughput)
 		v.throughputSettings(member+".Create.", tabledef.Throughput{OnDemand: u.Create.OnDemandThroughput, Warm: u.Create.WarmThroughput})
 	case u.Update != nil:
 		v.indexName(member+".Update.IndexName", u.Update.IndexName)
-		v.throughput(member+".Update.ProvisionedThroughput", u.Update.ProvisionedThroughput)
+		v.tables().Throughput(member+".Update.ProvisionedThroughput", u.Update.ProvisionedThroughput)
 		v.throughputSettings(member+".Update.", tabledef.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput})
 	case u.Delete != nil:
 		v.indexName(member+".Delete.IndexName", u.Delete.IndexName)
@@ -139,7 +144,7 @@ func (in *updateTableInput) check(v *validator) error {
 	if in.BillingMode == nil && in.ProvisionedThroughput == nil && len(in.GlobalSecondaryIndexUpdates) == 0 &&
 		in.StreamSpecification == nil && in.SSESpecification == nil && in.TableClass == nil &&
 		in.DeletionProtectionEnabled == nil && in.OnDemandThroughput == nil && in.WarmThroughput == nil {
-		if v.current {
+		if v.Current {
 			return validationError(msgUpdateTableNothing)
 		}
 		return validationError(msgUpdateTableNothingOld)
@@ -148,6 +153,9 @@ func (in *updateTableInput) check(v *validator) error {
 		return validationError(msgUpdateThroughputMissing)
 	}
 	if in.ProvisionedThroughput != nil {
+		if in.StreamSpecification != nil {
+			return validationError(msgStreamWithThroughput)
+		}
 		if is(in.BillingMode, tableschema.BillingOnDemand) {
 			return validationError(msgThroughputOnDemand)
 		}
@@ -217,9 +225,15 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 		}
 		return validationError(fmt.Sprintf(msgStreamDisabled, t.Name))
 	}
+	if in.StreamSpecification != nil && t.Transition.Until.After(now) {
+		t.Transition.Stream = tabledef.StreamDisable
+		if in.StreamSpecification.StreamEnabled.IsTrue() {
+			t.Transition.Stream = tabledef.StreamEnable
+		}
+	}
 	setStream(t, in.StreamSpecification)
 	t.Extra = maps.Clone(t.Extra)
-	if err := setSSE(t, in.SSESpecification); err != nil {
+	if err := in.SSESpecification.Set(t); err != nil {
 		return err
 	}
 	for _, u := range in.GlobalSecondaryIndexUpdates {

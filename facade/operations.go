@@ -131,16 +131,15 @@ func serveStreams[In, Out any](name string, fn func(*Server, context.Context, *I
 
 // Notes that several operations share.
 const (
-	noteBackup           = "backups are not kept"
+	noteBuckets          = "with --buckets DIR, whose folders stand for buckets; else refused"
 	noteBulk             = "bulk operations read from S3"
-	noteExport           = "exports are read by `tabletop migrate`, not written"
 	noteGlobalTables2017 = "there are none of version 2017.11.29, as on the service"
-	noteImport           = "use `tabletop migrate load`"
 	noteInsights         = "the state is kept and described; keys are not counted"
-	noteKinesis          = "no Kinesis streams"
+	noteKinesis          = "changes are delivered to `--kinesis-endpoint` or `--kinesis-dir`; without either they stay in the log for 24 hours"
 	noteNoReplicas       = "there is one region: no table has replicas"
 	notePages            = "a page of 1 MB counts an overhead for each item, by recordings of items near 43 KB and 87 KB"
 	notePartiQL          = "statements of up to 400 levels; for a NextToken, 0 and 0.0 are the same parameter"
+	noteRecovery         = "what others wrote natively is no part of the log: a restore has it as it is now"
 	notePolicy           = "policies are checked and kept in their stored form, not enforced"
 )
 
@@ -150,48 +149,48 @@ var operations = []*operation{
 	serveItems("BatchGetItem", (*Server).batchGetItem, ""),
 	serveItems("BatchWriteItem", (*Server).batchWriteItem, ""),
 	refuse("CancelBulkOperation", noteBulk),
-	refuse("CreateBackup", noteBackup),
+	serve("CreateBackup", (*Server).createBackup, ""),
 	serve("CreateGlobalTable", (*Server).createGlobalTable, noteGlobalTables2017),
-	serve("CreateTable", (*Server).createTable, "throughput, class and encryption settings are kept and described, without effect; no vector indexes"),
-	refuse("DeleteBackup", noteBackup),
+	serve("CreateTable", (*Server).createTable, "class and encryption settings are kept and described, without effect, and so is throughput without --throttle; no vector indexes"),
+	serve("DeleteBackup", (*Server).deleteBackup, ""),
 	serveItems("DeleteItem", (*Server).deleteItem, ""),
 	serve("DeleteResourcePolicy", (*Server).deleteResourcePolicy, notePolicy),
 	serve("DeleteTable", (*Server).deleteTable, ""),
-	refuse("DescribeBackup", noteBackup),
+	serve("DescribeBackup", (*Server).describeBackup, ""),
 	refuse("DescribeBulkOperation", noteBulk),
-	serve("DescribeContinuousBackups", (*Server).describeContinuousBackups, "always DISABLED"),
+	serve("DescribeContinuousBackups", (*Server).describeContinuousBackups, ""),
 	serve("DescribeContributorInsights", (*Server).describeContributorInsights, noteInsights),
 	serve("DescribeEndpoints", (*Server).describeEndpoints, ""),
-	refuse("DescribeExport", noteExport),
+	serve("DescribeExport", (*Server).describeExport, noteBuckets),
 	serve("DescribeGlobalTable", (*Server).describeGlobalTable, noteGlobalTables2017),
 	serve("DescribeGlobalTableSettings", (*Server).describeGlobalTableSettings, noteGlobalTables2017),
-	refuse("DescribeImport", noteImport),
-	serve("DescribeKinesisStreamingDestination", (*Server).describeKinesisStreamingDestination, "always without streams"),
+	serve("DescribeImport", (*Server).describeImport, noteBuckets),
+	serve("DescribeKinesisStreamingDestination", (*Server).describeKinesisStreamingDestination, ""),
 	serve("DescribeLimits", (*Server).describeLimits, "the default limits of an account"),
 	serve("DescribeTable", (*Server).describeTable, "items are counted when it is called, more than 10,000 in the background at most once a minute: until the first such count it answers 10,001, and 0 for indexes; sizes above 4 MB are estimated"),
 	serve("DescribeTableReplicaAutoScaling", (*Server).describeTableReplicaAutoScaling, noteNoReplicas),
 	serve("DescribeTimeToLive", (*Server).describeTimeToLive, ""),
-	refuse("DisableKinesisStreamingDestination", noteKinesis),
-	refuse("EnableKinesisStreamingDestination", noteKinesis),
+	serve("DisableKinesisStreamingDestination", (*Server).disableKinesisStreamingDestination, noteKinesis),
+	serve("EnableKinesisStreamingDestination", (*Server).enableKinesisStreamingDestination, noteKinesis),
 	serveItems("ExecuteStatement", (*Server).executeStatement, notePartiQL),
 	serveItems("ExecuteTransaction", (*Server).executeTransaction, notePartiQL),
-	refuse("ExportTableToPointInTime", noteExport),
+	serve("ExportTableToPointInTime", (*Server).exportTableToPointInTime, noteBuckets),
 	serveItems("GetItem", (*Server).getItem, ""),
 	serve("GetResourcePolicy", (*Server).getResourcePolicy, notePolicy),
-	refuse("ImportTable", noteImport),
-	refuse("ListBackups", noteBackup),
+	serve("ImportTable", (*Server).importTable, noteBuckets),
+	serve("ListBackups", (*Server).listBackups, ""),
 	refuse("ListBulkOperations", noteBulk),
 	serve("ListContributorInsights", (*Server).listContributorInsights, noteInsights),
-	refuse("ListExports", noteExport),
+	serve("ListExports", (*Server).listExports, noteBuckets),
 	serve("ListGlobalTables", (*Server).listGlobalTables, noteGlobalTables2017),
-	refuse("ListImports", noteImport),
+	serve("ListImports", (*Server).listImports, noteBuckets),
 	serve("ListTables", (*Server).listTables, ""),
 	serve("ListTagsOfResource", (*Server).listTagsOfResource, ""),
 	serveItems("PutItem", (*Server).putItem, ""),
 	serve("PutResourcePolicy", (*Server).putResourcePolicy, notePolicy),
 	serveItems("Query", (*Server).query, notePages),
-	refuse("RestoreTableFromBackup", noteBackup),
-	refuse("RestoreTableToPointInTime", noteBackup),
+	serve("RestoreTableFromBackup", (*Server).restoreTableFromBackup, "the region of the backup does not matter"),
+	serve("RestoreTableToPointInTime", (*Server).restoreTableToPointInTime, noteRecovery),
 	serveItems("Scan", (*Server).scan, notePages),
 	refuse("SearchVectors", "no vector indexes"),
 	refuse("StartBulkPutItems", noteBulk),
@@ -199,12 +198,12 @@ var operations = []*operation{
 	serveItems("TransactGetItems", (*Server).transactGetItems, ""),
 	serveItems("TransactWriteItems", (*Server).transactWriteItems, ""),
 	serve("UntagResource", (*Server).untagResource, ""),
-	refuse("UpdateContinuousBackups", noteBackup),
+	serve("UpdateContinuousBackups", (*Server).updateContinuousBackups, noteRecovery),
 	serve("UpdateContributorInsights", (*Server).updateContributorInsights, noteInsights),
 	serve("UpdateGlobalTable", (*Server).updateGlobalTable, noteGlobalTables2017),
 	serve("UpdateGlobalTableSettings", (*Server).updateGlobalTableSettings, noteGlobalTables2017),
 	serveItems("UpdateItem", (*Server).updateItem, ""),
-	refuse("UpdateKinesisStreamingDestination", noteKinesis),
+	serve("UpdateKinesisStreamingDestination", (*Server).updateKinesisStreamingDestination, noteKinesis),
 	serve("UpdateTable", (*Server).updateTable, "no replicas, no vector indexes"),
 	serve("UpdateTableReplicaAutoScaling", (*Server).updateTableReplicaAutoScaling, noteNoReplicas),
 	serve("UpdateTimeToLive", (*Server).updateTimeToLive, ""),

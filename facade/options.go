@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"regexp"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/backups"
+	"github.com/tabletop-emu/tabletop/facade/internal/kinesis"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -93,11 +96,22 @@ type Options struct {
 	// it takes, since one in the same process always answers.
 	Deadline time.Duration
 
+	// Concurrency is how many calls on Conn one operation has under way at a time,
+	// where they do not depend on each other; all operations together have at most 16
+	// times as many beside one each. It is for a Bigtable that is behind a wire: what an
+	// operation waits for is then a number of round trips that does not grow with its
+	// items. Default: 1, one call after the other, the shorter way within a process.
+	Concurrency int
+
 	// Progress is called at the begin, now and then, and at the end of work that goes
 	// over all items of a table: while New fills the indexes of rows that a loader
 	// wrote, or compares these with a mapping that has changed, and later when an
 	// index is added. It is called from several goroutines. Default: nobody is told.
 	Progress func(Progress)
+
+	// Observe is told of each request over HTTP that was answered, after its answer, from as many
+	// goroutines as there are requests. Default: nobody is told.
+	Observe func(*Call)
 
 	// StreamShards is how many shards a stream has in each generation, the last for all
 	// that follow; each a multiple of the one before, so that shards split. Default: 1.
@@ -107,8 +121,36 @@ type Options struct {
 	// children do: whole milliseconds. Default: 4 hours.
 	StreamShardRotation time.Duration
 
+	// KinesisEndpoint is the URL of a server that speaks the API of Kinesis Data Streams,
+	// to which the Kinesis destinations of tables deliver; KinesisDir is a folder with a
+	// file for each stream instead, of a record a line. Default: neither, what is to be
+	// delivered stays in the tables' logs for 24 hours.
+	KinesisEndpoint, KinesisDir string
+
+	// Throttle says what is throttled, as ReturnConsumedCapacity counts it. Default:
+	// nothing.
+	Throttle Throttle
+	// Buckets is the folder whose folders stand for buckets of S3: exports write into
+	// them, imports read them, and the logs of imports are below ".tabletop" beside them.
+	// The caller owns it and closes it after the Server. Default: none, exports and
+	// imports are refused.
+	Buckets *os.Root
+
+	// StreamRetention is how long a change can be read from a stream that begins, and a
+	// stream that has ended, on the clock Now. Default: 24 hours.
+	StreamRetention time.Duration
+
+	// Seat names what can hold one Server at a time, such as the program that has a data
+	// folder open: a Server finishes at once what an earlier one of its seat left when it
+	// was killed. By default others that read streams wait until the one that was
+	// killed has given no sign of life for 30 seconds of the machine's clock.
+	Seat string
+
 	maxTables, maxNamespaces int   // limits, which tests lower
 	countedItems             int64 // likewise; 0: the store's
+
+	wall *clock.Clock // of the leases of jobs, and of processes that share logs; nil: the wall's
+	sink kinesis.Sink // of the Kinesis destinations; nil: none
 }
 
 // store returns the options of the store over a catalog. o is normalized.
@@ -119,10 +161,13 @@ func (o Options) store(catalog string) store.Options {
 	}
 	return store.Options{
 		Conn: o.Conn, Project: o.Project, Instance: o.Instance, Catalog: catalog, Mappings: o.layouts(),
-		Now: o.Now, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
+		Now: o.Now, Wall: o.wall, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
 		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables, CountedItems: o.countedItems,
-		Deadline: o.Deadline, Progress: told,
-		Shards: tabledef.Shards{Slots: o.StreamShards, Rotation: o.StreamShardRotation},
+		Deadline: o.Deadline, Concurrency: o.Concurrency, Progress: told,
+		Shards:          tabledef.Shards{Slots: o.StreamShards, Rotation: o.StreamShardRotation},
+		Seat:            o.Seat,
+		StreamRetention: o.StreamRetention,
+		Kinds:           o.jobKinds, KeepDeleted: backups.KeepDeleted,
 	}
 }
 
@@ -159,10 +204,29 @@ type StatusDelays struct {
 	// IndexDelete: an index that UpdateTable deleted is DELETING, and the table
 	// UPDATING.
 	IndexDelete time.Duration
+	// Backup: a backup is CREATING; and so long after a table was created backups of it
+	// are being enabled, so that none can be made, nor a time be recovered.
+	Backup time.Duration
 	// TimeToLive: a table's time to live is ENABLING, while nothing expires, or
 	// DISABLING.
 	TimeToLive time.Duration
 }
+
+// Throttle says what is throttled.
+type Throttle uint8
+
+// What is throttled.
+const (
+	// ThrottleNothing: capacity is counted alone.
+	ThrottleNothing Throttle = iota
+	// ThrottleTables: tables and global indexes, by what is provisioned or by the
+	// limits of those on demand; decreases of what is provisioned; and some operations
+	// on tables that the service does not let anyone call often.
+	ThrottleTables
+	// ThrottlePartitions: these, and the items of one partition key: 3,000 read and
+	// 1,000 write units a second.
+	ThrottlePartitions
+)
 
 // MessageProfile selects between the two wordings of validation errors that
 // the regions of AWS have used since 2026-06 (they differ in prefix and in the
@@ -208,6 +272,9 @@ func (o Options) normalized() (Options, error) {
 	if o.Now == nil {
 		o.Now = clock.New().Now
 	}
+	if o.wall == nil {
+		o.wall = clock.New()
+	}
 	if o.Rand == nil {
 		o.Rand = rand.Reader
 	}
@@ -243,6 +310,9 @@ func (o Options) normalized() (Options, error) {
 	if o.Messages > MessagesClassic {
 		return o, fmt.Errorf("facade: Options.Messages is %d, want MessagesCurrent or MessagesClassic", o.Messages)
 	}
+	if o.Throttle > ThrottlePartitions {
+		return o, fmt.Errorf("facade: Options.Throttle is %d, want ThrottleNothing, ThrottleTables or ThrottlePartitions", o.Throttle)
+	}
 	for i, m := range o.Mappings {
 		if m == nil {
 			return o, fmt.Errorf("facade: Options.Mappings[%d] is nil", i)
@@ -255,6 +325,9 @@ func (o Options) normalized() (Options, error) {
 const maxStreamShards = 1024
 
 func (o Options) checkStreams() error {
+	if o.StreamRetention < 0 {
+		return fmt.Errorf("facade: Options.StreamRetention is %v, want a time that is not negative", o.StreamRetention)
+	}
 	if d := o.StreamShardRotation; d != 0 && (d < time.Millisecond || d%time.Millisecond != 0) {
 		return fmt.Errorf("facade: Options.StreamShardRotation is %v, want whole milliseconds", d)
 	}

@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
+	"github.com/tabletop-emu/tabletop/facade/internal/readsource"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -54,13 +54,13 @@ func (out *readOutput) WriteJSON(w *wire.Writer) {
 
 // readPlan is a Query or Scan after validation.
 type readPlan struct {
-	v          *validator
-	in         *readInput
-	table      *tabledef.Table
-	index      *tabledef.Index // nil: the table itself
+	v  *validator
+	in *readInput
+	readsource.Source
 	filter     *expr.Condition
 	projection *expr.Projection
 	startKey   attr.Item
+	partition  attr.Item // that is read, as far as it is asked for; nil: none or all
 	// fetch says that the request needs attributes that a local index does
 	// not hold: each entry's item is read from the table.
 	fetch bool
@@ -68,15 +68,15 @@ type readPlan struct {
 
 // constraints checks the members against the model.
 func (in *readInput) constraints(v *validator) (tableName string) {
-	tableName = v.tableName(in.TableName)
+	tableName = v.TableName(in.TableName)
 	if in.IndexName != nil {
-		v.name("IndexName", *in.IndexName)
+		v.Name("IndexName", *in.IndexName)
 	}
-	v.enum("Select", in.Select, "SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES")
+	v.Enum("Select", in.Select, "SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES")
 	v.attributesToGet(in.AttributesToGet)
-	v.joiningOperator(in.ConditionalOperator)
-	v.atLeast("Limit", in.Limit, 1)
-	v.returnOptions(in.ReturnConsumedCapacity, nil)
+	v.JoiningOperator(in.ConditionalOperator)
+	v.AtLeast("Limit", in.Limit, 1)
+	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
 	return tableName
 }
 
@@ -86,21 +86,21 @@ func (in *readInput) startKeyValues(v *validator) error {
 		return nil
 	}
 	err := in.ExclusiveStartKey.Err
-	text := v.attributeErrorText(err)
+	text := v.AttributeErrorText(err)
 	var e *attr.Error
 	if errors.As(err, &e) && (e.IsNumber() || e.Problem == attr.DuplicateMember || e.Problem == attr.EmptySet && e.Type == attr.NS) {
-		return v.reject(text) // AWS does not say where
+		return v.Reject(text) // AWS does not say where
 	}
-	return v.reject(fmt.Sprintf(msgStartKeyInvalid, text))
+	return v.Reject(fmt.Sprintf(readsource.MsgStartKeyInvalid, text))
 }
 
 // legacy are the members of both operations that came before expressions, and
 // the filter of that kind.
-func (in *readInput) legacy(filter legacyMember) []legacyMember {
-	return []legacyMember{
-		{"AttributesToGet", in.AttributesToGet != nil},
+func (in *readInput) legacy(filter validation.LegacyMember) []validation.LegacyMember {
+	return []validation.LegacyMember{
+		{Name: "AttributesToGet", Given: in.AttributesToGet != nil},
 		filter,
-		{"ConditionalOperator", in.ConditionalOperator != nil},
+		{Name: "ConditionalOperator", Given: in.ConditionalOperator != nil},
 	}
 }
 
@@ -109,15 +109,15 @@ func (in *readInput) legacy(filter legacyMember) []legacyMember {
 func (p *readPlan) parseExpressions(placeholders *expr.Placeholders) (err error) {
 	if text := p.in.FilterExpression; text != nil {
 		if p.filter, err = expr.ParseCondition(expr.FilterExpression, *text, placeholders); err != nil {
-			return p.v.expression(err)
+			return p.v.Expression(err)
 		}
 	}
 	if text := p.in.ProjectionExpression; text != nil {
 		if p.projection, err = expr.ParseProjection(*text, placeholders); err != nil {
-			return p.v.expression(err)
+			return p.v.Expression(err)
 		}
 	}
-	return p.v.expression(placeholders.CheckUsed())
+	return p.v.Expression(placeholders.CheckUsed())
 }
 
 // resolveRead finds the table and the index and checks what decides how they
@@ -128,22 +128,22 @@ func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string)
 	if err != nil {
 		return err
 	}
-	p.table = t
+	p.Table = t
 	if in.IndexName != nil {
-		if p.index = t.Index(*in.IndexName); p.index == nil || p.index.Status != tabledef.StatusActive {
+		if p.Index = t.Index(*in.IndexName); p.Index == nil || p.Index.Status != tabledef.StatusActive {
 			// Another process may have made it, or filled it.
 			if t, err = s.store.TableNow(ctx, tableName); err != nil {
 				return err
 			}
-			p.table, p.index = t, t.Index(*in.IndexName)
+			p.Table, p.Index = t, t.Index(*in.IndexName)
 		}
-		if p.index == nil {
+		if p.Index == nil {
 			return validationError(fmt.Sprintf(msgIndexUnknown, *in.IndexName))
 		}
-		if p.index.Global && in.ConsistentRead.IsTrue() {
+		if p.Index.Global && in.ConsistentRead.IsTrue() {
 			return validationError(msgConsistentOnGlobal)
 		}
-		if p.index.Status == tabledef.StatusCreating {
+		if p.Index.Status == tabledef.StatusCreating {
 			return validationError(fmt.Sprintf(msgIndexBackfilling, *in.IndexName))
 		}
 	}
@@ -154,22 +154,14 @@ func (p *readPlan) checkProjectionPaths() error {
 	if p.projection == nil {
 		return nil
 	}
-	return keyrules.CheckPathsOutsideKeys(p.table, p.projection.Paths())
+	return keyrules.CheckPathsOutsideKeys(p.Table, p.projection.Paths())
 }
 
 func (p *readPlan) checkFilterPaths() error {
 	if p.filter == nil {
 		return nil
 	}
-	return keyrules.CheckPathsOutsideKeys(p.table, p.filter.Paths())
-}
-
-// key is the key schema that the read goes by.
-func (p *readPlan) key() tabledef.IndexKey {
-	if p.index != nil {
-		return p.index.Key
-	}
-	return tabledef.IndexKeyOf(p.table.Key)
+	return keyrules.CheckPathsOutsideKeys(p.Table, p.filter.Paths())
 }
 
 // checkSelect checks that Select, the index and the list of attributes go
@@ -184,14 +176,14 @@ func (p *readPlan) checkSelect() error {
 		list = "AttributesToGet"
 	}
 	switch {
-	case is(in.Select, "ALL_PROJECTED_ATTRIBUTES") && p.index == nil:
-		return p.v.rejectSelect(msgProjectedNoIndex)
+	case is(in.Select, "ALL_PROJECTED_ATTRIBUTES") && p.Index == nil:
+		return p.v.RejectSelect(msgProjectedNoIndex)
 	case is(in.Select, "SPECIFIC_ATTRIBUTES") && list == "":
-		return p.v.rejectSelect(msgSpecificWithoutList)
-	case is(in.Select, "COUNT") && list != "" && p.v.current:
-		return p.v.rejectSelect(fmt.Sprintf(msgListWithSelect, list, msgOnlyTheCount))
+		return p.v.RejectSelect(msgSpecificWithoutList)
+	case is(in.Select, "COUNT") && list != "" && p.v.Current:
+		return p.v.RejectSelect(fmt.Sprintf(msgListWithSelect, list, msgOnlyTheCount))
 	case in.Select != nil && *in.Select != "SPECIFIC_ATTRIBUTES" && list != "":
-		return p.v.rejectSelect(fmt.Sprintf(msgListWithSelect, list, *in.Select))
+		return p.v.RejectSelect(fmt.Sprintf(msgListWithSelect, list, *in.Select))
 	}
 	return nil
 }
@@ -199,12 +191,12 @@ func (p *readPlan) checkSelect() error {
 // checkProjected checks that an index has what the request wants of it, and
 // decides whether a local one must fetch.
 func (p *readPlan) checkProjected() error {
-	if p.index == nil || p.index.Projection == tabledef.ProjectAll {
+	if p.Index == nil || p.Index.Projection == tabledef.ProjectAll {
 		return nil
 	}
 	if is(p.in.Select, "ALL_ATTRIBUTES") {
-		if p.index.Global {
-			return validationError(fmt.Sprintf(msgAllOnPartialGlobal, p.index.Name))
+		if p.Index.Global {
+			return validationError(fmt.Sprintf(msgAllOnPartialGlobal, p.Index.Name))
 		}
 		p.fetch = true
 		return nil
@@ -213,70 +205,24 @@ func (p *readPlan) checkProjected() error {
 	if p.projection != nil {
 		paths = p.projection.Paths()
 	}
-	if missing := p.unprojected(paths); len(missing) > 0 {
-		if p.index.Global {
-			return validationError(fmt.Sprintf(msgNotProjected, p.index.Name, strings.Join(missing, ", ")))
+	if missing := p.Unprojected(paths); len(missing) > 0 {
+		if p.Index.Global {
+			return validationError(fmt.Sprintf(msgNotProjected, p.Index.Name, strings.Join(missing, ", ")))
 		}
 		p.fetch = true
 	}
-	if p.filter != nil && !p.index.Global && len(p.unprojected(p.filter.Paths())) > 0 {
+	if p.filter != nil && !p.Index.Global && len(p.Unprojected(p.filter.Paths())) > 0 {
 		p.fetch = true
 	}
 	return nil
 }
 
-// unprojected returns the attributes of paths that the index does not hold.
-func (p *readPlan) unprojected(paths []expr.Path) []string {
-	var missing []string
-	for _, path := range paths {
-		if !capacity.Projects(p.table, p.index, path.Attribute()) {
-			missing = append(missing, path.Attribute())
-		}
-	}
-	return missing
-}
-
-// checkStartKey checks the shape of ExclusiveStartKey: it has the key of the
-// table and, for an index, the index's key attributes. The types are those of
-// the key that the read goes by, unless that is a scan of the table. onlyHash leaves
-// the sort key out: what the request asks of the partition key is wrong, which is
-// told before it.
+// checkStartKey checks the shape of ExclusiveStartKey. onlyHash leaves the sort key out.
 func (p *readPlan) checkStartKey(onlyHash bool) error {
 	if p.in.ExclusiveStartKey == nil {
 		return nil
 	}
-	given := p.in.ExclusiveStartKey.Item
-	names := map[string]bool{}
-	for _, a := range p.table.Key.Attrs() {
-		names[a.Name] = true
-	}
-	for _, a := range p.key().Attributes() {
-		names[a.Name] = true
-	}
-	scansTable := p.index == nil && p.v.operation == "Scan"
-	shape := msgStartKeyShape
-	if scansTable {
-		shape = fmt.Sprintf(msgStartKeyInvalid, msgKeyMismatch)
-	}
-	if len(given) != len(names) {
-		return validationError(shape)
-	}
-	if scansTable {
-		return nil
-	}
-	attributes := p.key().Attributes()
-	if onlyHash {
-		attributes = p.key().Hash
-	}
-	for _, a := range attributes {
-		switch value, ok := given[a.Name]; {
-		case !ok:
-			return validationError(shape)
-		case value.Type != a.Type:
-			return validationError(msgKeyMismatch)
-		}
-	}
-	return nil
+	return p.CheckStartKey(p.in.ExclusiveStartKey.Item, p.v.Operation == "Scan", onlyHash)
 }
 
 // checkStartKeyOfTable checks what ExclusiveStartKey has of the table's key, and
@@ -285,37 +231,8 @@ func (p *readPlan) checkStartKeyOfTable() error {
 	if p.in.ExclusiveStartKey == nil {
 		return nil
 	}
-	given := p.in.ExclusiveStartKey.Item
-	if err := keyrules.CheckKey(p.table.Key, p.table.Key.KeyOf(given)); err != nil {
-		if e, ok := asError(err); ok {
-			return validationError(fmt.Sprintf(msgStartKeyInvalid, e.Message))
-		}
-		return err
-	}
-	p.startKey = given
-	return nil
-}
-
-// lastKey is the LastEvaluatedKey after an item.
-func (p *readPlan) lastKey(item layout.Stored) attr.Item {
-	key := tabledef.IndexKeyOf(p.table.Key).Of(item)
-	if p.index != nil {
-		maps.Copy(key, p.index.Key.Of(item))
-	}
-	return key
-}
-
-// bytesOnPage returns what an entry of so many bytes counts for of a page. Of an
-// index it is its own sort key that counts (belief).
-func (p *readPlan) bytesOnPage(entry layout.Stored, sizes attr.Sizes) int {
-	if p.index == nil {
-		return sizes.OnPage(entry.Get(p.table.Key.Range.Name))
-	}
-	sortKey := make([]attr.Value, 0, tableschema.MaxKeyAttributesOfKind)
-	for _, a := range p.index.Key.Range {
-		sortKey = append(sortKey, entry.Get(a.Name))
-	}
-	return sizes.OnPage(sortKey...)
+	p.startKey = p.in.ExclusiveStartKey.Item
+	return p.CheckStartKeyOfTable(p.startKey)
 }
 
 // page reads one page of items: until the limit of items or of bytes, both
@@ -325,6 +242,10 @@ func (p *readPlan) bytesOnPage(entry layout.Stored, sizes attr.Sizes) int {
 // the page. restartable says that a next page can be asked for.
 func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.Stored, error], restartable bool) (*readOutput, error) {
 	in := p.in
+	reading, err := s.throttle.Read(p.Table, p.Index, p.partition, in.ConsistentRead.IsTrue(), 1)
+	if err != nil {
+		return nil, err
+	}
 	count := is(in.Select, "COUNT")
 	out := &readOutput{}
 	if !count {
@@ -364,10 +285,10 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 		out.ScannedCount++
 		entryBytes += sizes.Item
 		pageBytes += sizes.Item
-		countedBytes += p.bytesOnPage(entry, sizes)
+		countedBytes += p.BytesOnPage(entry, sizes)
 		if in.Limit != nil && out.ScannedCount >= int(*in.Limit) || max(pageBytes, countedBytes) >= maxPageBytes {
 			if restartable {
-				out.LastEvaluatedKey = &wire.Item{Item: p.lastKey(entry)}
+				out.LastEvaluatedKey = &wire.Item{Item: p.LastKey(entry)}
 			}
 			break
 		}
@@ -375,14 +296,15 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 	if !count {
 		out.begun.EndList()
 	}
-	if capacity.Wanted(in.ReturnConsumedCapacity) {
+	if capacity.Wanted(in.ReturnConsumedCapacity) || reading != nil {
 		units := capacity.ReadUnits(entryBytes, in.ConsistentRead.IsTrue())
-		if p.index != nil {
-			tally.AddIndex(p.index.Name, units)
+		if p.Index != nil {
+			tally.AddIndex(p.Index.Name, units)
 		} else {
 			tally.Table += units
 		}
-		out.ConsumedCapacity = tally.Report(*in.TableName, p.table, in.ReturnConsumedCapacity)
+		reading.Consumed(tally)
+		out.ConsumedCapacity = tally.Report(*in.TableName, p.Table, in.ReturnConsumedCapacity)
 	}
 	return out, nil
 }
@@ -403,7 +325,7 @@ func (s *Server) selectOf(ctx context.Context, p *readPlan, stored layout.Stored
 	out := selection{entry: entry.Sizes()}
 	item := entry
 	if p.fetch {
-		if item, err = s.store.GetItem(ctx, p.table, p.table.Key.KeyOf(entry)); err != nil {
+		if item, err = s.store.GetItem(ctx, p.Table, p.Table.Key.KeyOf(entry)); err != nil {
 			return out, err
 		}
 		out.fetchedBytes = item.Size()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/internal/namespaces"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -22,11 +23,14 @@ type Server struct {
 	opts  Options
 	store *store.Store
 	pages *wire.PageMemory
+	dates wire.Dates
 
 	namespaces *namespaces.Set // nil: all callers share the tables of store
 
 	firstCaller  atomic.Pointer[wire.Caller]
 	otherCallers atomic.Bool // one was told of
+
+	throttle *throttle.Limiter // nil: nothing is throttled
 }
 
 // New returns a Server over opts.Conn. It reads the facade's catalog of
@@ -37,8 +41,12 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := opts.openSink(); err != nil {
+		return nil, fmt.Errorf("facade: %w", err)
+	}
 	s := &Server{opts: opts, pages: &wire.PageMemory{}}
-	s.store, err = store.Open(ctx, opts.store(store.CatalogTable))
+	s.throttle = s.newLimiter()
+	s.store, err = opts.open(ctx, store.CatalogTable)
 	if err != nil {
 		return nil, fmt.Errorf("facade: %w", err)
 	}
@@ -54,25 +62,30 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 // GET /, CORS preflights at OPTIONS. The order of its checks is AWS's: headers,
 // method and content type, size, JSON, target, signature, then the operation.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a := s.serve(r)
+	if s.opts.Observe != nil {
+		s.serveObserved(w, r)
+		return
+	}
+	a := s.serve(r, nil)
 	a.Write(w, r)
 	s.pages.GiveBack(a.Body)
 }
 
-func (s *Server) serve(r *http.Request) wire.Response {
-	id := wire.RequestID(s.random(wire.RequestIDBytes))
+func (s *Server) serve(r *http.Request, told *Call) wire.Response {
+	id := wire.RequestID(s.opts.random(wire.RequestIDBytes))
+	r = told.observing(r, id)
 	a, ok := wire.OutsideProtocol(r)
 	if !ok {
-		a = s.answer(r, id)
+		a = s.answer(r, id, told)
 	}
-	a.RequestID = id
+	a.RequestID, a.Date = id, s.dates.At(s.opts.Now())
 	return a
 }
 
 // answer makes the call that r is.
-func (s *Server) answer(r *http.Request, requestID string) wire.Response {
+func (s *Server) answer(r *http.Request, requestID string, told *Call) wire.Response {
 	var watermark string
-	body, err := s.call(r, &watermark)
+	body, err := s.call(r, &watermark, told)
 	if err != nil {
 		e := s.answerableError(r.Context(), err, requestID)
 		return wire.NewResponse(r, e.HTTPStatus, e.body())
@@ -112,11 +125,12 @@ func (s *Server) readRequest(ctx context.Context, op *operation, host string, bo
 
 // call runs the operation that r asks for and returns the JSON of its answer, and up to
 // where a stream was delivered.
-func (s *Server) call(r *http.Request, watermark *string) ([]byte, error) {
+func (s *Server) call(r *http.Request, watermark *string, told *Call) ([]byte, error) {
 	sent, body, err := wire.ReadBody(r)
 	if err != nil {
 		return nil, err
 	}
+	told.asks(body)
 	op, noOperation := operationOfTarget(r.Header.Get("X-Amz-Target"))
 	var req request
 	if len(body) > 0 {
@@ -201,6 +215,9 @@ func (s *Server) answerPanic(ctx context.Context, op *operation, err *error) {
 // run calls the operation.
 func (s *Server) run(ctx context.Context, op *operation, r request) (response []byte, err error) {
 	defer s.answerPanic(ctx, op, &err)
+	if err := s.throttle.Call(op.name); err != nil {
+		return nil, err
+	}
 	response, err = op.handle(ctx, s, op, r)
 	if s.store.Outdated(err) {
 		response, err = op.handle(ctx, s, op, request{body: r.body, host: r.host, watermark: r.watermark})
@@ -223,10 +240,10 @@ func (s *Server) answerableError(ctx context.Context, err error, requestID strin
 
 // random returns n bytes of Options.Rand; zeros when it fails, since ids need
 // no secrecy and a request must not fail for one.
-func (s *Server) random(n int) []byte {
+func (o Options) random(n int) []byte {
 	b := make([]byte, n)
-	if _, err := io.ReadFull(s.opts.Rand, b); err != nil {
-		s.opts.Logger.Error("random source failed", slog.Any("error", err))
+	if _, err := io.ReadFull(o.Rand, b); err != nil {
+		o.Logger.Error("random source failed", slog.Any("error", err))
 	}
 	return b
 }

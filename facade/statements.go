@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -27,19 +28,19 @@ type statementInput struct {
 
 // constraints checks the members of a statement inside a list.
 func (in *statementInput) constraints(v *validator, path string) {
-	v.enum(path+"ReturnValuesOnConditionCheckFailure", in.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
+	v.Enum(path+"ReturnValuesOnConditionCheckFailure", in.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
 	in.textConstraints(v, path)
 	in.parameterConstraints(v, path)
 }
 
 func (in *statementInput) textConstraints(v *validator, path string) {
-	v.required(path+"Statement", in.Statement != nil)
-	v.length(path+"Statement", in.Statement, 1, maxStatementChars)
+	v.Required(path+"Statement", in.Statement != nil)
+	v.Length(path+"Statement", in.Statement, 1, maxStatementChars)
 }
 
 func (in *statementInput) parameterConstraints(v *validator, path string) {
 	if in.Parameters != nil && len(in.Parameters) == 0 {
-		v.fail(path+"Parameters", "'[]'", fmt.Sprintf(msgMemberMinLength, 1))
+		v.Fail(path+"Parameters", "'[]'", fmt.Sprintf(validation.MsgMemberMinLength, 1))
 	}
 }
 
@@ -49,8 +50,12 @@ func (in *statementInput) checkParameters(v *validator) error {
 	first := func(at func(e *attr.Error, ok bool) bool) error {
 		for _, p := range in.Parameters {
 			var e *attr.Error
-			if ok := errors.As(p.Err, &e); p.Err != nil && at(e, ok) {
-				return v.value(p.Err)
+			switch ok := errors.As(p.Err, &e); {
+			case p.Err == nil || !at(e, ok):
+			case ok && e.Problem == attr.TooDeep && e.Type != attr.L && e.Type != attr.M: // by one level
+				return v.statementError(partiql.NestedParameter())
+			default:
+				return v.Value(p.Err)
 			}
 		}
 		return nil
@@ -103,14 +108,14 @@ func (v *validator) statementError(err error) error {
 	if errors.As(err, &e) {
 		return validationError(e.Message)
 	}
-	return v.expression(err)
+	return v.Expression(err)
 }
 
 func (st *statement) writes() bool { return st.Kind != partiql.Select }
 
 // resolve finds the table and the index of a statement.
 func (s *Server) resolve(ctx context.Context, st *statement, consistent bool) (err error) {
-	name := tableOfARN(st.Table)
+	name := validation.TableOfARN(st.Table)
 	if st.writes() && st.Index != "" {
 		return validationError(msgStatementIndex)
 	}
@@ -151,9 +156,23 @@ func (st *statement) statementKey() partiql.Key {
 	return out
 }
 
+// aimRead finds the item that a SELECT names by its key, and says without where it names
+// none. Errors are as those of aim.
+func (st *statement) aimRead(without string) (err error) {
+	var e *partiql.Error
+	st.key, _, err = st.Target(st.statementKey())
+	switch {
+	case errors.As(err, &e) && e.Problem == partiql.NoKey:
+		return validationError(without)
+	case err != nil:
+		return err
+	}
+	return keyrules.CheckKey(st.table.Key, st.key)
+}
+
 // aim finds the item that a statement other than a SELECT is about, and checks what
-// it says against the table.
-func (st *statement) aim(v *validator) (err error) {
+// it says against the table. Errors are those of an answer, or for statementError.
+func (st *statement) aim() (err error) {
 	if st.Kind == partiql.Insert {
 		if st.Item.Size() > maxItemBytes {
 			return validationError(msgItemTooLarge)
@@ -162,7 +181,7 @@ func (st *statement) aim(v *validator) (err error) {
 		return keyrules.CheckItem(st.table, st.Item)
 	}
 	if st.key, st.condition, err = st.Target(st.statementKey()); err != nil {
-		return v.statementError(err)
+		return err
 	}
 	if err := keyrules.CheckKey(st.table.Key, st.key); err != nil {
 		return err
@@ -215,7 +234,7 @@ func (s *Server) write(ctx context.Context, v *validator, st *statement, counted
 	if st.Kind == partiql.Insert && !counted && !st.returnOld {
 		hint = store.Hint{Blind: true, Replacement: st.Item, Require: store.MustNotExist}
 	}
-	old, updated, err := s.store.WriteItem(ctx, st.table, st.key, st.apply, hint)
+	old, updated, err := s.writeItem(ctx, st.table, st.key, st.apply, hint)
 	if err != nil {
 		return nil, tally, v.expressionAtRunTime(err)
 	}
@@ -233,7 +252,7 @@ func (s *Server) write(ctx context.Context, v *validator, st *statement, counted
 // read reads the one item that a SELECT names by its key, nil for none, whole and as
 // the SELECT shows it. It reports false where the SELECT names none or, if only is
 // set, says more than the key.
-func (s *Server) read(ctx context.Context, st *statement, only bool) (item, shown attr.Item, ok bool, err error) {
+func (s *Server) read(ctx context.Context, st *statement, consistent, only bool) (item, shown attr.Item, ok bool, err error) {
 	if st.index != nil {
 		return nil, nil, false, nil
 	}
@@ -247,7 +266,7 @@ func (s *Server) read(ctx context.Context, st *statement, only bool) (item, show
 	if err := st.checkPaths(); err != nil {
 		return nil, nil, true, err
 	}
-	if item, err = s.store.GetItem(ctx, st.table, key); err != nil || item == nil {
+	if item, err = s.readItem(ctx, st.table, key, consistent); err != nil || item == nil {
 		return nil, nil, true, err
 	}
 	if !alone && !st.Where().Eval(item) {

@@ -194,23 +194,3 @@ func TestExecuteStatement_Capacity_Point6(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkStatementGet is GetItem as a statement, for comparison with
-// BenchmarkCompareGet.
-func BenchmarkStatementGet(b *testing.B) {
-	for _, c := range []struct{ name, operation, body string }{
-		{"plain", "GetItem", `{"TableName":"bench","Key":{"PK":{"S":"p"}}}`},
-		{"statement", "ExecuteStatement", `{"Statement":"SELECT * FROM \"bench\" WHERE PK = ?","Parameters":[{"S":"p"}]}`},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			s := newSharingServer(b)
-			benchTable(b, sdkClient("http://dynamodb.invalid", s.RoundTripper()))
-			b.ReportAllocs()
-			for b.Loop() {
-				if w := post(s, c.operation, c.body); w.Code != 200 {
-					b.Fatal(w.Body)
-				}
-			}
-		})
-	}
-}

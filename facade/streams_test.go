@@ -1,13 +1,17 @@
 package facade
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/internal/clock"
@@ -410,19 +414,93 @@ func TestStreams_Point13_Rotation(t *testing.T) {
 	}
 }
 
-// Calls of a table with a log: what a write waits for, and what it costs in bulk.
+// Calls of a table with a log: what a write waits for, one after the other.
 func TestRequest_CallsWithLog(t *testing.T) {
 	t.Parallel()
 	conn := &everyCallConn{}
-	s := newTestServer(t, func(o *Options) { conn.ClientConnInterface, o.Conn = o.Conn, conn })
+	s := newTestServer(t, func(o *Options) { conn.ClientConnInterface, o.Conn, o.Concurrency = o.Conn, conn, 100 })
 	createStreamed(t, s, "NEW_AND_OLD_IMAGES")
 	must(t, s, "PutItem", put("a", ""))
-	if got := conn.callsOf(t, s, "PutItem", put("a", `, "n": {"N": "1"}`)); got != 3 {
-		t.Errorf("a put makes %d calls, want 3: read, write, append", got)
+	for _, c := range []struct {
+		name, operation, request string
+		want                     int64
+	}{
+		{"a put", "PutItem", put("a", `, "n": {"N": "1"}`), 3}, // read, write, append
+		{"a put of what is there", "PutItem", put("a", `, "n": {"N": "1"}`), 2},
+		{"an update", "UpdateItem", `{"TableName": "streamed", "Key": {"id": {"S": "a"}}, "UpdateExpression": "ADD n :n", "ExpressionAttributeValues": {":n": {"N": "1"}}}`, 3},
+		{"a statement", "ExecuteStatement", `{"Statement": "UPDATE streamed SET n = 7 WHERE id = 'a'"}`, 3},
+		{"a delete", "DeleteItem", `{"TableName": "streamed", "Key": {"id": {"S": "a"}}}`, 3},
+		{"a delete of nothing", "DeleteItem", `{"TableName": "streamed", "Key": {"id": {"S": "a"}}}`, 1},
+	} {
+		if got := conn.callsOf(t, s, c.operation, c.request); got != c.want {
+			t.Errorf("%s makes %d calls, want %d", c.name, got, c.want)
+		}
 	}
-	if got := conn.callsOf(t, s, "PutItem", put("a", `, "n": {"N": "1"}`)); got != 2 {
-		t.Errorf("a put that changes nothing makes %d calls, want 2", got)
+}
+
+// pairConn lets the first call after it is armed go on when the second has begun.
+type pairConn struct {
+	grpc.ClientConnInterface
+	calls  atomic.Int64
+	second chan struct{}
+}
+
+func (c *pairConn) begin(ctx context.Context) error {
+	switch c.calls.Add(1) {
+	case 1:
+		select {
+		case <-c.second:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	case 2:
+		close(c.second)
 	}
+	return nil
+}
+
+func (c *pairConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	if err := c.begin(ctx); err != nil {
+		return err
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+}
+
+func (c *pairConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	if err := c.begin(ctx); err != nil {
+		return nil, err
+	}
+	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+}
+
+// A row that is written for the first time is marked before, which it does not wait for
+// alone: the mark and the read of the item are one round trip of three.
+func TestRequest_FirstWriteWithLog(t *testing.T) {
+	t.Parallel()
+	conn := &pairConn{}
+	conn.calls.Store(2) // not armed
+	s := newTestServer(t, func(o *Options) { conn.ClientConnInterface, o.Conn, o.Concurrency = o.Conn, conn, 100 })
+	createStreamed(t, s, "KEYS_ONLY")
+	must(t, s, "PutItem", put("a", ""))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, c := range []struct{ operation, request string }{
+		{"PutItem", put("b", "")},
+		{"UpdateItem", `{"TableName": "streamed", "Key": {"id": {"S": "c"}}, "UpdateExpression": "SET n = :n", "ExpressionAttributeValues": {":n": {"N": "1"}}}`},
+		{"ExecuteStatement", `{"Statement": "INSERT INTO streamed VALUE {'id': 'd'}"}`},
+	} {
+		conn.second = make(chan struct{})
+		conn.calls.Store(0)
+		_, err := s.Call(ctx, c.operation, []byte(c.request))
+		if n := conn.calls.Load(); err != nil || n != 4 {
+			t.Errorf("%s: %v, and %d calls, want 4, the first two together", c.operation, err, n)
+		}
+	}
+	// What is refused leaves the row as it is: a mark that was for nothing stands in no way.
+	if _, err := s.Call(ctx, "PutItem", []byte(strings.TrimSuffix(put("e", ""), "}")+`, "ConditionExpression": "attribute_exists(id)"}`)); err == nil {
+		t.Error("a condition that fails lets an item in")
+	}
+	must(t, s, "PutItem", put("e", ""))
 }
 
 // The watermark stands in a header: below it all was delivered.

@@ -6,11 +6,12 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// Settings of throughput are checked, kept and described. Nothing is throttled
-// by them.
+// Settings of throughput are checked, kept and described. With Options.Throttle,
+// package throttle goes by them.
 
 type warmThroughputDescription struct {
 	ReadUnitsPerSecond  *int64 `json:",omitzero"`
@@ -31,7 +32,7 @@ func (v *validator) throughputSettings(member string, given tabledef.Throughput)
 
 func (v *validator) unitsAtLeast(member string, units *int64, least int64) {
 	if units != nil && *units < least {
-		v.fail(member, fmt.Sprintf("'%d'", *units), fmt.Sprintf(msgMemberMinValue, least))
+		v.Fail(member, fmt.Sprintf("'%d'", *units), fmt.Sprintf(validation.MsgMemberMinValue, least))
 	}
 }
 

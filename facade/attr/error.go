@@ -45,7 +45,8 @@ const (
 	Underflow
 	// TooPrecise: a number of more than 38 significant digits. Text is it.
 	TooPrecise
-	// TooDeep: lists and maps nested deeper than MaxDepth.
+	// TooDeep: lists and maps nested deeper than MaxDepth. Type is that of the first
+	// value beyond.
 	TooDeep
 	// LongName: the name of an attribute or of a map's member is longer than
 	// MaxNameBytes. Text is the name.

@@ -194,7 +194,7 @@ func decodeMembers(d *jsontext.Decoder, t Type, m map[string]Value, depth int) e
 
 func decodeValue(d *jsontext.Decoder, depth int) (Value, error) {
 	if depth > MaxDepth {
-		return Value{}, problemAt(d, TooDeep, Absent, "")
+		return Value{}, tooDeep(d)
 	}
 	if d.PeekKind() == jsontext.KindNull {
 		return Value{}, problemAt(d, NoType, Absent, "")
@@ -225,6 +225,18 @@ func decodeValue(d *jsontext.Decoder, depth int) (Value, error) {
 		return v, nil
 	}
 	return Value{}, manyTypes(d, t, tok.String(), depth)
+}
+
+// tooDeep is the error of the value that comes next.
+func tooDeep(d *jsontext.Decoder) error {
+	e := problemAt(d, TooDeep, Absent, "")
+	if d.PeekKind() == jsontext.KindBeginObject {
+		_, _ = d.ReadToken() // what is no JSON has no type
+		if tag, err := d.ReadToken(); err == nil {
+			e.Type, _ = ParseType(tag.String())
+		}
+	}
+	return e
 }
 
 // manyTypes reads on behind a second type tag and returns what is wrong with a

@@ -70,6 +70,18 @@ func doItems(s items, input any) (items, any) {
 
 func TestDynamoDB(t *testing.T) {
 	t.Parallel()
+	t.Run("without a stream", func(t *testing.T) {
+		t.Parallel()
+		testDynamoDB(t, nil)
+	})
+	t.Run("with a stream", func(t *testing.T) {
+		t.Parallel()
+		testDynamoDB(t, &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages})
+	})
+}
+
+func testDynamoDB(t *testing.T, stream *types.StreamSpecification) {
+	t.Helper()
 	env := testkit.Start(t, testkit.WithSeed(*seed))
 	c := env.DynamoDB(t)
 	if _, err := c.CreateTable(t.Context(), &dynamodb.CreateTableInput{
@@ -77,6 +89,7 @@ func TestDynamoDB(t *testing.T) {
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
 		BillingMode:          types.BillingModePayPerRequest,
+		StreamSpecification:  stream,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -50,6 +50,17 @@ func (c *Tally) Add(other Tally) {
 	}
 }
 
+// Sub takes away what another tally has.
+func (c *Tally) Sub(other Tally) {
+	c.Table -= other.Table
+	for name, units := range other.indexes {
+		c.AddIndex(name, -units)
+	}
+}
+
+// Index returns the units of an index.
+func (c *Tally) Index(name string) float64 { return c.indexes[name] }
+
 // AddIndex adds units of an index.
 func (c *Tally) AddIndex(name string, units float64) {
 	if units == 0 {

@@ -3,6 +3,7 @@ package changelog
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -81,119 +82,270 @@ func FuzzParsePosition(f *testing.F) {
 	})
 }
 
-// memoryCeilings are those of a catalog.
-type memoryCeilings struct {
+// memoryRegistry is that of a catalog.
+type memoryRegistry struct {
 	mu     sync.Mutex
-	at     uint64
+	rows   map[uint64]Registration
+	past   uint64
 	stored int
-	others func() uint64 // nil: there are none
+	listed func() // before a list is made
 }
 
-func (m *memoryCeilings) Others(context.Context) (uint64, int, error) {
-	if m.others == nil {
-		return 0, 0, nil
+func (m *memoryRegistry) Put(_ context.Context, own Registration, create bool) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.rows[own.Epoch]; !ok && !create {
+		return false, nil
 	}
-	return m.others(), 1, nil
+	if m.rows == nil {
+		m.rows = map[uint64]Registration{}
+	}
+	back, err := ParseRegistration(own.Append(nil))
+	m.rows[own.Epoch] = back
+	m.stored++
+	return true, err
+}
+
+func (m *memoryRegistry) List(context.Context) (all []Registration, past uint64, err error) {
+	if m.listed != nil {
+		m.listed()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.rows)), m.past, nil
+}
+
+func (m *memoryRegistry) remove(epoch uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.past = max(m.past, m.rows[epoch].Ceiling)
+	delete(m.rows, epoch)
 }
 
 // A process that begins gives out nothing below what another reserved before it could
 // see this one.
 func TestSequencer_Joins(t *testing.T) {
 	t.Parallel()
-	ctx, now, kept := t.Context(), time.Unix(1000, 0), &memoryCeilings{}
-	other := SequenceAt(now.Add(time.Hour))
-	kept.others = func() uint64 {
-		if kept.stored == 0 {
+	ctx, now, kept := t.Context(), time.Unix(1000, 0), &memoryRegistry{}
+	other := Registration{Epoch: 7, Ceiling: SequenceAt(now.Add(time.Hour)), Floor: 5}
+	kept.listed = func() {
+		if _, there := kept.rows[1]; !there {
 			t.Error("it looked for others before they could see it")
 		}
-		return other
+		kept.rows[7] = other
 	}
-	h, err := NewSequencer(func() time.Time { return now }, kept).Hold(ctx)
+	s := NewSequencer(func() time.Time { return now }, func() time.Duration { return 0 }, kept)
+	s.Start(1, "")
+	h, err := s.Hold(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p, err := h.Next(ctx, 0)
-	if err != nil || p.Sequence <= other || kept.at <= p.Sequence {
-		t.Errorf("%d with the ceiling %d, %v; another process had %d", p.Sequence, kept.at, err, other)
+	if own := kept.rows[1]; err != nil || p.Sequence <= other.Ceiling || own.Ceiling <= p.Sequence || own.Floor <= other.Ceiling {
+		t.Errorf("%d with the registration %+v, %v; another process had %d", p.Sequence, own, err, other.Ceiling)
+	}
+	if f, err := s.Floor(ctx); f != other.Floor || err != nil {
+		t.Errorf("the floor is %d, %v, want that of the other, %d", f, err, other.Floor)
 	}
 }
 
-func (m *memoryCeilings) Load(context.Context) (uint64, error) { return m.at, nil }
-func (m *memoryCeilings) Store(_ context.Context, at uint64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.at = max(m.at, at)
-	m.stored++
-	return nil
+// A process that is alone says nothing but its ceiling, once in a second of its clock,
+// whoever asks for the floor.
+func TestSequencer_Alone(t *testing.T) {
+	t.Parallel()
+	ctx, now, kept := t.Context(), time.Unix(1000, 0), &memoryRegistry{}
+	s := NewSequencer(func() time.Time { return now }, func() time.Duration { return 0 }, kept)
+	s.Start(1, "")
+	for range 100 {
+		if _, err := s.Floor(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Renew(ctx, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept.stored != 1 {
+		t.Errorf("it stored its registration %d times", kept.stored)
+	}
 }
 
-// Who reads below floors sees every number once and in order, whatever the clock
-// does and however often the process starts anew.
+// Processes whose clocks differ by 20 seconds, that are killed and begin anew: who reads
+// below floors sees every number once and in order, those of an item in the order of its
+// writes, and once nobody writes all of them.
 func TestSequencer_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		ctx, now, kept := context.Background(), time.Unix(1000, 0), &memoryCeilings{}
-		s := NewSequencer(func() time.Time { return now }, kept)
+		ctx, wall, elapsed, kept := context.Background(), time.Unix(1000, 0), time.Duration(0), &memoryRegistry{}
 		type write struct {
 			hold *Hold
 			p    Position
 		}
-		var open []write
-		var log, read []uint64
-		var floor uint64
+		type process struct {
+			*Sequencer
+			open  []write
+			floor uint64            // that a reader of it was given
+			read  map[Position]bool // by its reader
+		}
+		var all []*process
+		var log []Position
+		var item, cell Position // the last record of one item, and its record cell in the row
+		epoch := uint64(0)
+		begin := func() {
+			epoch++
+			skew := time.Duration(rapid.IntRange(-10, 10).Draw(t, "skew")) * time.Second
+			s := NewSequencer(func() time.Time { return wall.Add(skew) }, func() time.Duration { return elapsed }, kept)
+			s.Start(epoch, "")
+			all = append(all, &process{Sequencer: s, read: map[Position]bool{}})
+		}
+		begin()
+		one := func() *process { return all[rapid.IntRange(0, len(all)-1).Draw(t, "process")] }
+		settle := func(p *process) {
+			for _, w := range p.open { // who takes over appends them
+				log = append(log, w.p)
+				w.hold.Release()
+			}
+			p.open = nil
+		}
+		gone := map[uint64]*process{} // killed, and not known to be
+		bury := func(p *process) {
+			for _, r := range p.Dead() {
+				of := gone[r.Epoch]
+				if of == nil { // it takes itself for alone, and does nothing
+					of = all[slices.IndexFunc(all, func(p *process) bool { return p.own.Epoch == r.Epoch })]
+					if _, alone := of.stands(); !alone {
+						t.Fatalf("process %d is taken for dead and is alive", r.Epoch)
+					}
+				}
+				settle(of)
+				delete(gone, r.Epoch)
+				kept.remove(r.Epoch)
+				p.Buried(r)
+			}
+		}
+		beat := func() {
+			elapsed += Beat
+			for _, p := range all {
+				if _, err := p.Renew(ctx, false); err != nil {
+					t.Fatal(err)
+				}
+				bury(p)
+			}
+		}
+		read := func(p *process) {
+			f, err := p.Floor(ctx)
+			if err != nil || f < p.floor {
+				t.Fatalf("the floor is %d after %d, %v", f, p.floor, err)
+			}
+			for _, at := range log {
+				if at.Sequence >= p.floor && at.Sequence < f {
+					p.read[at] = true
+				}
+			}
+			p.floor = f
+		}
 		t.Repeat(map[string]func(*rapid.T){
 			"begin": func(t *rapid.T) {
-				h, err := s.Hold(ctx)
+				p := one()
+				h, err := p.Hold(ctx)
 				if err != nil {
 					t.Fatal(err)
 				}
-				p, err := h.Next(ctx, uint64(rapid.IntRange(0, 3000).Draw(t, "above"))*uint64(time.Second))
+				at, err := h.Next(ctx, uint64(rapid.IntRange(0, 1500).Draw(t, "above"))*uint64(time.Second))
 				if err != nil {
 					t.Fatal(err)
 				}
-				open = append(open, write{h, p})
+				p.open = append(p.open, write{h, at})
 			},
 			"append": func(t *rapid.T) {
-				if len(open) == 0 {
+				p := one()
+				if len(p.open) == 0 {
 					t.Skip("nothing is open")
 				}
-				i := rapid.IntRange(0, len(open)-1).Draw(t, "write")
-				log = append(log, open[i].p.Sequence)
-				open[i].hold.Release()
-				open = slices.Delete(open, i, i+1)
+				i := rapid.IntRange(0, len(p.open)-1).Draw(t, "write")
+				log = append(log, p.open[i].p)
+				p.open[i].hold.Release()
+				p.open = slices.Delete(p.open, i, i+1)
+			},
+			"item": func(t *rapid.T) { // a whole write of the one item
+				p := one()
+				h, err := p.Hold(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				at, err := h.Next(ctx, cell.Sequence)
+				if err != nil || at.Compare(item) <= 0 {
+					t.Fatalf("a write of the item has %v after %v, %v", at, item, err)
+				}
+				log = append(log, at)
+				h.Release()
+				item, cell = at, at
+			},
+			"clear": func(t *rapid.T) { // its record cell goes
+				p := one()
+				if uint64(cell.Writer) != p.own.Epoch {
+					t.Skip("another process has written it")
+				}
+				if passed, alone := p.Passed(); alone || cell.Sequence < passed {
+					cell = Position{}
+				}
 			},
 			"advance": func(t *rapid.T) {
-				now = now.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "ms")) * time.Millisecond)
+				wall = wall.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "ms")) * time.Millisecond)
 			},
-			"restart": func(*rapid.T) {
-				for _, w := range open { // recovery appends them
-					log = append(log, w.p.Sequence)
+			"beat": func(*rapid.T) { beat() },
+			"start": func(t *rapid.T) {
+				if len(all) == 3 {
+					t.Skip("there are enough")
 				}
-				open, s = nil, NewSequencer(func() time.Time { return now }, kept)
+				begin()
 			},
-			"read": func(t *rapid.T) {
-				f, err := s.Floor(ctx)
-				if err != nil || f < floor {
-					t.Fatalf("the floor is %d after %d, %v", f, floor, err)
+			"kill": func(t *rapid.T) {
+				i := rapid.IntRange(0, len(all)-1).Draw(t, "process")
+				p := all[i]
+				all = slices.Delete(all, i, i+1)
+				if _, there := kept.rows[p.own.Epoch]; there {
+					gone[p.own.Epoch] = p
 				}
-				slices.Sort(log)
-				for _, n := range log {
-					if n >= floor && n < f {
-						read = append(read, n)
-					}
+				if len(all) == 0 {
+					begin()
 				}
-				floor = f
 			},
+			"leave": func(t *rapid.T) {
+				i := rapid.IntRange(0, len(all)-1).Draw(t, "process")
+				p := all[i]
+				settle(p)
+				kept.remove(p.own.Epoch)
+				if all = slices.Delete(all, i, i+1); len(all) == 0 {
+					begin()
+				}
+			},
+			"read": func(*rapid.T) { read(one()) },
 			"": func(t *rapid.T) {
-				for _, n := range log {
-					if n < floor && !slices.Contains(read, n) {
-						t.Fatalf("%d was added below the floor %d", n, floor)
+				for _, p := range all {
+					for _, at := range log {
+						if at.Sequence < p.floor && !p.read[at] {
+							t.Fatalf("%d was added below the floor %d", at.Sequence, p.floor)
+						}
 					}
-				}
-				if len(log) != len(slices.Compact(slices.Sorted(slices.Values(log)))) {
-					t.Fatal("a number was given out twice")
 				}
 			},
 		})
+		// Nobody writes any more: after a while all that is in the log can be read, and a
+		// process that was killed holds nobody up.
+		for _, p := range all {
+			settle(p)
+		}
+		for range 40 {
+			beat()
+			for _, p := range all {
+				read(p)
+				bury(p)
+			}
+		}
+		for _, p := range all {
+			if read(p); len(p.read) != len(log) {
+				t.Fatalf("%d of %d records can be read below %d", len(p.read), len(log), p.floor)
+			}
+		}
 	})
 }

@@ -23,8 +23,14 @@
 // takes one, it holds the floor down, and lets go of it once its record is appended:
 // readers read below the floor.
 //
-// So that a process that starts anew goes on above what was given out and read before,
-// a ceiling ahead of the clock is kept in the catalog. Several processes over one
-// Bigtable write records of their own that all read; but a floor is that of one
-// process: a reader in another may pass a record that is still to be appended.
+// Several processes over one Bigtable write to one log. Each that does has a
+// registration in the catalog: a ceiling ahead of its numbers, and where there are others,
+// the floor below which all of its records are in the log (Registration). Readers read
+// below the least of all floors. The clocks of the processes are not compared: who is
+// behind goes on above the others, and one that has not renewed its registration for half a
+// minute of the reader's own monotonic time is taken for dead. What its marks tell of is
+// finished, then its registration goes; until then the log stands still.
+//
+// A record cell stays in its row until every process numbers above it, so that the next
+// writer of the item does, whichever it is.
 package changelog

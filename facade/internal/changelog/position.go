@@ -107,10 +107,18 @@ func CellQualifier(item []byte, p Position) []byte {
 	return p.append(append(q, item...))
 }
 
+// idBytes is the size of an item's id.
+const idBytes = 16
+
+// CellItem returns the id of the item of a record cell.
+func CellItem(qualifier []byte) (id [idBytes]byte) {
+	copy(id[:], qualifier[1:])
+	return id
+}
+
 // CellPosition returns the position of a record cell of an item; of any item, if item
 // is nil. ok is false for another column.
 func CellPosition(qualifier, item []byte) (p Position, ok bool) {
-	const idBytes = 16
 	if len(qualifier) != 1+idBytes+positionBytes || qualifier[0] != CellQualifierByte || !bytes.HasPrefix(qualifier[1:], item) {
 		return p, false
 	}

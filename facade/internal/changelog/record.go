@@ -179,10 +179,10 @@ type Entry struct {
 // nil stands for no item.
 func NewRecord(view string, key, old, updated attr.Item) Record {
 	r := Record{Kind: Modify, Key: ImageOf(key)}
-	if view == "NEW_IMAGE" || view == "NEW_AND_OLD_IMAGES" {
+	if viewsNew(view) {
 		r.New = ImageOf(updated)
 	}
-	if view == "OLD_IMAGE" || view == "NEW_AND_OLD_IMAGES" {
+	if viewsOld(view) {
 		r.Old = ImageOf(old)
 	}
 	switch {
@@ -190,6 +190,22 @@ func NewRecord(view string, key, old, updated attr.Item) Record {
 		r.Kind = Insert
 	case updated == nil:
 		r.Kind = Remove
+	}
+	return r
+}
+
+func viewsNew(view string) bool { return view == "NEW_IMAGE" || view == "NEW_AND_OLD_IMAGES" }
+
+func viewsOld(view string) bool { return view == "OLD_IMAGE" || view == "NEW_AND_OLD_IMAGES" }
+
+// Seen returns the record with those images alone that a stream's view shows: a log may
+// keep more.
+func (r Record) Seen(view string) Record {
+	if !viewsNew(view) {
+		r.New = Image{}
+	}
+	if !viewsOld(view) {
+		r.Old = Image{}
 	}
 	return r
 }

@@ -2,6 +2,7 @@ package partiql
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -89,7 +90,7 @@ func (st *Statement) Bind(parameters []attr.Value) (*Bound, error) {
 		return nil, err
 	}
 	if st.Kind == Insert {
-		v, err := b.literal(st.inserted)
+		v, err := b.literalAt(st.inserted, nil, 0) // levels count from the attributes on
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +152,7 @@ func (n *node) kindName() string {
 		return n.text
 	case formCall, formOperator:
 		return "NAry" // believed
-	case formString, formNumber, formSelect, formOther:
+	case formString, formNumber, formIon, formSelect, formOther:
 	}
 	return "Lit"
 }
@@ -279,6 +280,8 @@ func (b *binder) values(n *node, where bool) error {
 	case formName, formPath:
 		_, err := pathOf(n)
 		return err
+	case formIon:
+		return refuse(msgIon, n.text, n.pos)
 	case formIs:
 	}
 	for _, arg := range n.args {
@@ -299,16 +302,36 @@ func (b *binder) values(n *node, where bool) error {
 
 // literal returns the value of a literal or parameter, and notes it at the node.
 func (b *binder) literal(n *node) (attr.Value, error) {
-	v, err := b.literalAt(n, "root", 1)
+	v, err := b.literalAt(n, nil, 1)
 	n.value, n.known = v, err == nil
 	return v, err
 }
 
-// literalAt is literal for a value inside of another; place is where it stands:
-// root, root.name, root[0].
-func (b *binder) literalAt(n *node, place string, depth int) (attr.Value, error) {
+// place is where a value stands inside of another: root, root.name, root[0]. It is put
+// into words for messages alone.
+type place struct {
+	in    *place // nil: the root
+	name  string
+	index int // without a name
+}
+
+func (p *place) String() string {
+	var steps []string
+	for ; p != nil; p = p.in {
+		if p.name != "" {
+			steps = append(steps, "."+p.name)
+		} else {
+			steps = append(steps, "["+strconv.Itoa(p.index)+"]")
+		}
+	}
+	slices.Reverse(steps)
+	return "root" + strings.Join(steps, "")
+}
+
+// literalAt is literal for a value inside of another.
+func (b *binder) literalAt(n *node, at *place, depth int) (attr.Value, error) {
 	if depth > attr.MaxDepth {
-		return attr.Value{}, refuse(msgNested)
+		return attr.Value{}, refuse(msgNested, at)
 	}
 	switch n.form {
 	case formString:
@@ -318,7 +341,7 @@ func (b *binder) literalAt(n *node, place string, depth int) (attr.Value, error)
 		var e *attr.Error
 		if errors.As(err, &e) {
 			text, _ := e.AWSMessage()
-			return v, refuse("%s under %s", text, place)
+			return v, refuse("%s under %s", text, at)
 		}
 		return v, err
 	case formWord:
@@ -329,21 +352,28 @@ func (b *binder) literalAt(n *node, place string, depth int) (attr.Value, error)
 			return attr.Null(), nil
 		}
 	case formParam:
-		if n.index < len(b.parameters) {
-			return b.parameters[n.index], nil
+		if n.index >= len(b.parameters) {
+			return attr.Value{}, nil // refused later
 		}
-		return attr.Value{}, nil // refused later
+		v := b.parameters[n.index]
+		if depth > 1 && depth-1+v.Depth() > attr.MaxDepth {
+			return attr.Value{}, refuse(msgNested, at)
+		}
+		return v, nil
 	case formList:
 		list := make([]attr.Value, len(n.args))
+		step := &place{in: at}
 		for i, arg := range n.args {
+			step.index = i
 			var err error
-			if list[i], err = b.literalAt(arg, place+"["+strconv.Itoa(i)+"]", depth+1); err != nil {
+			if list[i], err = b.literalAt(arg, step, depth+1); err != nil {
 				return attr.Value{}, err
 			}
 		}
 		return attr.ListOf(list...), nil
 	case formMap:
 		m := make(map[string]attr.Value, len(n.args)/2)
+		step := &place{in: at}
 		for i := 0; i < len(n.args); i += 2 {
 			name := n.args[i]
 			if name.form != formString {
@@ -352,7 +382,8 @@ func (b *binder) literalAt(n *node, place string, depth int) (attr.Value, error)
 			if name.text == "" {
 				return attr.Value{}, refuse("Empty attribute name")
 			}
-			v, err := b.literalAt(n.args[i+1], place+"."+name.text, depth+1)
+			step.name = name.text
+			v, err := b.literalAt(n.args[i+1], step, depth+1)
 			if err != nil {
 				return attr.Value{}, err
 			}
@@ -360,29 +391,33 @@ func (b *binder) literalAt(n *node, place string, depth int) (attr.Value, error)
 		}
 		return attr.MapOf(m), nil
 	case formBag:
-		return b.bag(n, place)
+		return b.bag(n, at)
 	case formCall:
 		return attr.Value{}, refuse(msgUnderKey, n.text, n.pos)
+	case formIon:
+		return attr.Value{}, refuse(msgIon, n.text, n.pos)
 	case formName, formPath, formOperator, formIs, formCase, formSelect, formOther:
 	}
 	return attr.Value{}, refuse(msgUnderKey, n.kindName(), n.pos)
 }
 
 // bag returns the set that a bag of strings or numbers is.
-func (b *binder) bag(n *node, place string) (attr.Value, error) {
+func (b *binder) bag(n *node, at *place) (attr.Value, error) {
 	if len(n.args) == 0 {
 		return attr.Value{}, refuse(msgEmptyBag)
 	}
 	members := make([]string, len(n.args))
 	t := attr.SS
+	step := &place{in: at}
 	for i, arg := range n.args {
 		if arg.form == formParam {
-			return attr.Value{}, refuse(msgUnderKey, "Parameter", arg.pos)
+			return attr.Value{}, refuse(msgParameterIn, at, arg.pos)
 		}
 		if arg.form != formString && arg.form != formNumber || i > 0 && arg.form != n.args[0].form {
 			return attr.Value{}, refuse(msgBagType, arg.pos)
 		}
-		v, err := b.literalAt(arg, place+"["+strconv.Itoa(i)+"]", 1)
+		step.index = i
+		v, err := b.literalAt(arg, step, 1)
 		if err != nil {
 			return attr.Value{}, err
 		}
@@ -428,7 +463,7 @@ func (b *binder) test(n *node) (expr.Test, error) {
 		}
 		return expr.Holds(call), err
 	case formOperator:
-	case formName, formPath, formString, formNumber, formWord, formList, formMap, formBag, formParam, formCase, formSelect, formOther:
+	case formName, formPath, formString, formNumber, formWord, formIon, formList, formMap, formBag, formParam, formCase, formSelect, formOther:
 		return expr.Test{}, refuse(msgNoBoolean)
 	}
 	switch n.text {
@@ -490,7 +525,7 @@ func (b *binder) term(n *node) (expr.Term, error) {
 		return expr.Term{}, refuse(msgOperatorIn, strings.ToUpper(n.text))
 	case formIs, formCase, formSelect, formOther:
 		return expr.Term{}, refuse(msgExpression, n.kindName())
-	case formString, formNumber, formWord, formList, formMap, formBag, formParam:
+	case formString, formNumber, formWord, formIon, formList, formMap, formBag, formParam:
 	}
 	if n.form == formParam && n.index >= len(b.parameters) {
 		return expr.PathTerm(expr.AttributePath("?")), nil // refused when all else is right

@@ -4,15 +4,38 @@ import "fmt"
 
 // Error is a statement that DynamoDB refuses with a ValidationException. Message
 // is DynamoDB's whole text.
-type Error struct{ Message string }
+type Error struct {
+	Message string
+	Problem Problem
+}
+
+// Problem is what of errors is answered in other ways by some operations.
+type Problem uint8
+
+// The problems.
+const (
+	_        Problem = iota // any other
+	NoKey                   // the WHERE does not name one item
+	WrongKey                // a value is not of its key attribute's type
+)
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
+func refuse(format string, args ...any) error {
+	return &Error{Message: fmt.Sprintf(format, args...)}
+}
+
+func refuseKey(problem Problem, format string, args ...any) error {
+	return &Error{Message: fmt.Sprintf(format, args...), Problem: problem}
+}
 
 // malformed is the error of a statement that cannot be parsed.
 func malformed(detail string) error { return refuse(msgMalformed, detail) }
+
+// NestedParameter is the error of a parameter that is nested one level too deep; deeper
+// ones have the text that all values have.
+func NestedParameter() error { return refuse(msgNestedValue) }
 
 // The texts of DynamoDB for statements, as seen in captures of the service; those
 // behind which "believed" stands are in none.
@@ -33,6 +56,7 @@ const (
 	msgExpected      = "Expected %s"
 	msgDotComponent  = "Invalid path dot component"
 	msgTooDeep       = "Nesting Levels have exceeded supported limits under root"
+	msgParameterIn   = "Unsupported data type: Parameter under key %s at %s"
 	msgAliasing      = "Aliasing is not supported"
 	msgComponent     = "Unexpected path component at %s"
 	msgFunction      = "Unrecognized function: %s at %s"
@@ -46,6 +70,7 @@ const (
 	msgEmptyBag      = "Empty bags are not supported"
 	msgBagType       = "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags at %s"
 	msgUnderKey      = "Unsupported data type: %s under key root at %s"
+	msgIon           = "Ion Literals are not supported: %s under key root at %s"
 	msgEmptyName     = "Path component cannot be an empty string"
 	msgLongSource    = "A path may contain at most 2 components in the FROM clause"
 	msgInsertIndex   = "FROM clause may only contain a single table name in data manipulation statements at %s"
@@ -70,7 +95,8 @@ const (
 	msgParameters    = "Number of parameters in request and statement don't match."
 	msgInsertMap     = "Unsupported data type: %s" // believed
 	msgDuplicates    = "One or more parameter values were invalid: Input collection [%s] contains duplicates."
-	msgNested        = "Nesting Levels have exceeded supported limits under root"
+	msgNestedValue   = "Nesting Levels have exceeded supported limits"
+	msgNested        = "Nesting Levels have exceeded supported limits under %s"
 )
 
 // The texts about page tokens.

@@ -17,6 +17,7 @@ const (
 	tokKeyword // text in small letters; two words that belong together are one: "order by"
 	tokString
 	tokNumber
+	tokIon
 	tokMark // an operator or other mark
 )
 
@@ -28,7 +29,7 @@ func (p pos) String() string { return fmt.Sprintf("%d:%d:%d", p.line, p.column, 
 // token is one token; that of the end is the last.
 type token struct {
 	kind tokenKind
-	text string // of a string or a quoted name what is between the quotes
+	text string // of a string, a quoted name or an Ion literal what is between the quotes
 	pos  pos
 }
 
@@ -127,13 +128,18 @@ func (l *lexer) token() bool {
 			return false
 		}
 		t.kind, t.text = tokNumber, rest[:n]
-	case c == '\'', c == '"':
+	case c == '\'', c == '"', c == '`':
 		var ok bool
 		if t.text, n, ok = quotedText(rest); !ok {
 			return false
 		}
-		if t.kind = tokString; c == '"' {
+		switch c {
+		case '\'':
+			t.kind = tokString
+		case '"':
 			t.kind = tokQuoted
+		default:
+			t.kind = tokIon
 		}
 	default:
 		if n = markEnd(rest); n == 0 {

@@ -277,6 +277,10 @@ func (p *parser) term() (*node, error) {
 		p.next++
 		n.form = formNumber
 		return n, nil
+	case tokIon:
+		p.next++
+		n.form, n.text = formIon, ionKind(t.text)
+		return n, nil
 	case tokName, tokQuoted:
 		p.next++
 		if t.kind == tokName && p.peek().is("(") {

@@ -2,6 +2,9 @@ package partiql
 
 import (
 	"errors"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -99,6 +102,66 @@ func TestParse_Deep_Point4(t *testing.T) {
 			} else {
 				checkError(t, err)
 			}
+		}
+	}
+}
+
+// What a statement takes grows as it does: twice the length, twice the memory, and so
+// the steps that made it. The texts are such as what looks at pairs, or copies what it
+// has, would not end soon with.
+func TestParse_Linear_Point4(t *testing.T) { //nolint:paralleltest // what the process allocates is counted
+	repeat := func(begin, piece, end string) func(n int) string {
+		return func(n int) string {
+			var list []string
+			for i := range n {
+				list = append(list, strings.ReplaceAll(piece, "$", strconv.Itoa(i)))
+			}
+			return begin + strings.Join(list, ", ") + end
+		}
+	}
+	chain := func(word string) func(n int) string {
+		return func(n int) string {
+			return "SELECT * FROM t WHERE " + strings.Join(slices.Repeat([]string{"a = 1"}, n), word)
+		}
+	}
+	for name, text := range map[string]func(n int) string{
+		"columns":      repeat("SELECT ", "a$", " FROM t"),
+		"same columns": repeat("SELECT ", "a.b", " FROM t"),
+		"items":        repeat("SELECT * FROM t WHERE a IN [", "$", "]"),
+		"assignments":  repeat("UPDATE t SET ", "a$ = $", " WHERE k = 1"),
+		"overlaps":     repeat("UPDATE t SET ", "a[$] = a[$]", " WHERE k = 1"),
+		"members":      repeat("INSERT INTO t VALUE {", "'a$': $", "}"),
+		"list":         repeat("INSERT INTO t VALUE {'k': [", "'x'", "]}"),
+		"list under a long name": func(n int) string {
+			return repeat("INSERT INTO t VALUE {'"+strings.Repeat("k", n)+"': [", "1", "]}")(n)
+		},
+		"bag":         repeat("INSERT INTO t VALUE {'k': <<", "$", ">>}"),
+		"same in bag": repeat("INSERT INTO t VALUE {'k': <<", "1", ">>}"),
+		"ands":        chain(" AND "),
+		"ors":         chain(" OR "),
+		"both":        func(n int) string { return chain(" AND a = 2 OR ")(n) },
+		"brackets":    func(n int) string { return "SELECT * FROM t WHERE " + strings.Repeat("(", n) },
+		"paths":       func(n int) string { return "SELECT " + strings.Repeat("a.", n) + "a FROM t" },
+		"comments":    func(n int) string { return strings.Repeat("/*x*/", n) + "SELECT * FROM t" },
+		"quotes":      func(n int) string { return "SELECT * FROM t WHERE a = '" + strings.Repeat("''", n) + "'" },
+		"terms":       repeat("SELECT * FROM t WHERE k = 1 ORDER BY ", "a$", ""),
+		"parameters":  repeat("SELECT * FROM t WHERE a IN [", "?", "]"),
+	} {
+		bytes := func(n int) uint64 {
+			statement := text(n)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			if st, err := Parse(statement); err == nil {
+				if bound, err := st.Bind(nil); err == nil {
+					_, _ = bound.Plan(Key{Hash: expr.KeyAttribute{Name: "k", Type: attr.N}})
+				}
+			}
+			runtime.ReadMemStats(&after)
+			return after.TotalAlloc - before.TotalAlloc
+		}
+		bytes(100)
+		if few, many := bytes(2000), bytes(8000); many > 6*few+64<<10 {
+			t.Errorf("%s: 2,000 of them take %d bytes, 8,000 %d", name, few, many)
 		}
 	}
 }

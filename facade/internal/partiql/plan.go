@@ -220,9 +220,9 @@ func checkKeyValues(key expr.KeyAttribute, values []attr.Value) error {
 		switch {
 		case v.Type == key.Type:
 		case v.Type == attr.S, v.Type == attr.N, v.Type == attr.B:
-			return refuse(msgKeyType, key.Name)
+			return refuseKey(WrongKey, msgKeyType, key.Name)
 		default:
-			return refuse(msgKeyKind, key.Name, v.Type)
+			return refuseKey(WrongKey, msgKeyKind, key.Name, v.Type)
 		}
 	}
 	return nil
@@ -328,7 +328,7 @@ type single struct {
 func (b *Bound) planOne(key Key) (single, error) {
 	s := single{key: attr.Item{}}
 	if b.root == nil {
-		return s, refuse(msgNoKey)
+		return s, refuseKey(NoKey, msgNoKey)
 	}
 	want := []expr.KeyAttribute{key.Hash}
 	if key.Sort.Name != "" {
@@ -347,7 +347,7 @@ func (b *Bound) planOne(key Key) (single, error) {
 		s.key[name] = values[0]
 	}
 	if len(s.key) < len(want) {
-		return s, refuse(msgNoKey)
+		return s, refuseKey(NoKey, msgNoKey)
 	}
 	for _, k := range want {
 		if err := checkKeyValues(k, []attr.Value{s.key[k.Name]}); err != nil {
@@ -360,7 +360,7 @@ func (b *Bound) planOne(key Key) (single, error) {
 	return s, nil
 }
 
-// Target returns the key of the item that an UPDATE, a DELETE or an EXISTS is
+// Target returns the key of the item that a statement other than INSERT is
 // about, and the rest of its WHERE as a condition, nil for none. Errors are of type
 // *Error.
 func (b *Bound) Target(key Key) (attr.Item, *expr.Condition, error) {

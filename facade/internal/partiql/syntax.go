@@ -16,6 +16,7 @@ const (
 	formString             // text
 	formNumber             // text
 	formWord               // true, false, null, missing: text
+	formIon                // text: its kind
 	formList
 	formMap   // args: names and values by turns
 	formBag   //

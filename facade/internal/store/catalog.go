@@ -27,8 +27,10 @@ import (
 //	x/<id>                                  a transaction
 //	k/<token>                               a request that is not to be done twice
 //	s/<Bigtable table>                      where parallel scans cut a table
-//	l/<epoch>                               up to where a process wrote logs
+//	l/<epoch>                               a process that writes logs; l/past: those that are gone
 //	g/<table name>/<table id>               streams of a table that is gone
+//	j/<kind>/<id>                           a job: see package jobs
+//	jk/<kind>/<hash of a token>             what a client token gave
 //	epoch                                   how many stores were opened
 //
 // A definition is two cells: the JSON text, and a version that changes with
@@ -39,6 +41,7 @@ const (
 	catalogFamily    = "d"
 	tableRowPrefix   = "t/"
 	pendingRowPrefix = "w/"
+	logRowPrefix     = "l/"
 	epochRow         = "epoch"
 
 	// reservedPrefix begins the ids of all Bigtable tables that the store

@@ -11,8 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-
+	"github.com/tabletop-emu/tabletop/facade/internal/store/lanes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
@@ -20,8 +19,9 @@ import (
 // instance is the Bigtable instance behind a store, with what else all owners work
 // with.
 type instance struct {
-	o  Options
-	bt *btclient.Client
+	o     Options
+	bt    *btclient.Client
+	lanes *lanes.Lanes // of calls that do not depend on each other
 
 	randMu sync.Mutex
 	rand   *rand.ChaCha8 // seeded from Options.Rand and epoch; under randMu
@@ -35,12 +35,16 @@ type instance struct {
 
 func newInstance(ctx context.Context, o Options) *instance {
 	in := &instance{
-		o:  o,
-		bt: btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{Retry: btclient.Retry{Reads: maxReadResumes}, Deadline: o.Deadline}),
+		o:     o,
+		bt:    btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{Retry: btclient.Retry{Reads: maxReadResumes}, Deadline: o.Deadline}),
+		lanes: lanes.New(o.Concurrency, lanesOfProcess*o.Concurrency),
 	}
 	in.life, in.end = context.WithCancel(context.WithoutCancel(ctx))
 	return in
 }
+
+// lanesOfProcess is how many operations may have all their calls under way at once.
+const lanesOfProcess = 16
 
 // BigtableTables returns the ids of all tables of the Bigtable instance.
 func (in *instance) BigtableTables(ctx context.Context) ([]string, error) { return in.bt.Tables(ctx) }
@@ -68,19 +72,6 @@ func (in *instance) beginEpoch(ctx context.Context) error {
 	// starts anew, while rows of a mapped table may still hold old tokens.
 	in.tokens.Store(in.rand.Uint64())
 	return nil
-}
-
-// deleteRows deletes rows by key.
-func (in *instance) deleteRows(ctx context.Context, table string, keys [][]byte) error {
-	entries := make([]*btpb.MutateRowsRequest_Entry, len(keys))
-	for i, key := range keys {
-		entries[i] = &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{btclient.DeleteRow()}}
-	}
-	refused, err := in.bt.MutateRows(ctx, table, entries)
-	if err == nil && len(refused) > 0 {
-		err = fmt.Errorf("deleting %d rows of table %s: %w", len(refused), table, refused[0].Err)
-	}
-	return err
 }
 
 // nowMicros is the clock's time in the granularity of cell timestamps.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync/atomic"
 )
 
 // itemLatches keep this process's writers of one item in line, so that they
@@ -14,7 +15,7 @@ import (
 type itemLatches struct {
 	stripes [512]struct {
 		held chan struct{}
-		last int64 // under held
+		last atomic.Int64 // under held, by writes side by side of items that share it
 	}
 }
 
@@ -69,7 +70,11 @@ func (l *itemLatches) unlock(id itemID) { <-l.stripes[l.stripe(id)].held }
 // order returns the order of the next write of an item. The latch is held.
 func (l *itemLatches) order(id itemID, nowMicros, previous int64) int64 {
 	last := &l.stripes[l.stripe(id)].last
-	order := max(nowMicros, previous+microsPerMilli, *last+microsPerMilli)
-	*last = order
-	return order
+	for {
+		was := last.Load()
+		order := max(nowMicros, previous+microsPerMilli, was+microsPerMilli)
+		if last.CompareAndSwap(was, order) {
+			return order
+		}
+	}
 }

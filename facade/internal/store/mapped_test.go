@@ -170,7 +170,7 @@ func TestStore_MappedRows(t *testing.T) {
 			if got, err := s.GetItem(ctx, def, keyAttrs(def, outside)); got != nil || err != nil {
 				t.Errorf("get outside the layout: %v, %v", got, err)
 			}
-			if got, err := s.GetItems(ctx, def, []attr.Item{keyAttrs(def, outside), keyAttrs(def, bare)}); err != nil || got[0] != nil || !attr.EqualItems(got[1], bare) {
+			if got, err := getItems(ctx, s, def, []attr.Item{keyAttrs(def, outside), keyAttrs(def, bare)}); err != nil || got[0] != nil || !attr.EqualItems(got[1], bare) {
 				t.Errorf("get in and outside the layout: %v, %v", got, err)
 			}
 			if err := remove(ctx, s, def, keyAttrs(def, outside)); err != nil {

@@ -14,10 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
-	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/internal/cells"
-	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
@@ -27,9 +26,9 @@ import (
 type outbox struct {
 	*instance
 	cat   *catalog
-	marks *marks
+	marks *marks.Marks
 	rows  *rows
-	logs  *logs
+	logs  *logs.Logs
 }
 
 // An index is a Bigtable table with one row an entry. What a write of an item
@@ -76,28 +75,43 @@ func (ob *outbox) apply(ctx context.Context, p *slot, order int64, change indexC
 // that carries a later write stays as it is: ahead is the latest of their
 // orders.
 func (ob *outbox) enter(ctx context.Context, l *tableLayout, order int64, change indexChange) (ahead int64, err error) {
-	for _, put := range change.puts {
-		done, err := ob.putEntry(ctx, put, order)
-		if ob.indexGone(ctx, l, put.index.table, err) {
-			continue
-		}
-		if err != nil {
-			return 0, err
-		}
-		if !done {
-			at, err := ob.entryOrder(ctx, put)
+	n := len(change.puts) + len(change.stale)
+	if !ob.lanes.Wide() || n < 2 {
+		for i := range n {
+			at, err := ob.enterRow(ctx, l, order, change, i)
 			if err != nil {
 				return 0, err
 			}
 			ahead = max(ahead, at)
 		}
+		return ahead, nil
 	}
-	for _, r := range change.stale {
+	orders := make([]int64, n)
+	failed := ob.lanes.Each(n, func(i int) (err error) {
+		orders[i], err = ob.enterRow(ctx, l, order, change, i)
+		return err
+	})
+	return slices.Max(orders), failed
+}
+
+// enterRow is enter of one row: the puts come first, then those that the item leaves.
+func (ob *outbox) enterRow(ctx context.Context, l *tableLayout, order int64, change indexChange, i int) (ahead int64, err error) {
+	if i >= len(change.puts) {
+		r := change.stale[i-len(change.puts)]
 		if err := ob.leaveEntry(ctx, l, r, order); err != nil && !ob.indexGone(ctx, l, r.table, err) {
 			return 0, err
 		}
+		return 0, nil
 	}
-	return ahead, nil
+	put := change.puts[i]
+	done, err := ob.putEntry(ctx, put, order)
+	if done || ob.indexGone(ctx, l, put.index.table, err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return ob.entryOrder(ctx, put)
 }
 
 // indexGone reports whether err is that of an index which another process has
@@ -195,7 +209,9 @@ func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, or
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
 		x = l.indexes[i].x
 	}
-	muts := []*btpb.Mutation{btclient.DeleteRow(), btclient.SetCell(lens.FamilyTombstone, tombstoneQualifier, order, nil)}
+	// Its time is that of the next order: of a write of another process that has the
+	// same order, which can be but one that made the item again, it is the earlier.
+	muts := []*btpb.Mutation{btclient.DeleteRow(), btclient.SetCell(lens.FamilyTombstone, tombstoneQualifier, order+microsPerMilli, nil)}
 	_, err := ob.bt.CheckAndMutate(ctx, r.table, r.row, newer(x, order), nil, muts)
 	if x == nil && status.Code(err) == codes.NotFound {
 		return nil
@@ -230,18 +246,7 @@ const everything = math.MaxInt64
 // with an order below the given one, but are not in the indexes: they could not
 // be brought there, or were not to be yet.
 func (ob *outbox) settle(ctx context.Context, table string, before int64) error {
-	w := ob.marks
-	w.mu.Lock()
-	var marks []*pendingMark
-	if w.dirty > 0 {
-		for _, m := range w.byRow {
-			if m.dirty && m.table == table && m.due < before {
-				marks = append(marks, m)
-			}
-		}
-	}
-	w.mu.Unlock()
-	for _, m := range marks {
+	for _, m := range ob.marks.Due(table, before) {
 		if err := ob.settleRow(ctx, m, before); err != nil {
 			return err
 		}
@@ -249,68 +254,26 @@ func (ob *outbox) settle(ctx context.Context, table string, before int64) error 
 	return nil
 }
 
-// settleRow is settle for one row. The row stays dirty while it works, so that
-// another reader does not go on without it, and after it if a write has left
-// something there meanwhile.
-func (ob *outbox) settleRow(ctx context.Context, m *pendingMark, before int64) error {
-	w := ob.marks
-	w.mu.Lock()
-	soiled := m.soiled
-	w.mu.Unlock()
-	left, err := ob.recoverRow(ctx, m.table, m.row, before)
-	if err != nil {
-		return err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.byRow[m.id] != m: // its table is gone, and the mark is no longer counted
-	case !m.dirty || m.soiled != soiled:
-	case left != everything:
-		m.due = left
-	default:
-		m.dirty = false
-		w.dirty--
-		if m.isIdle() {
-			w.idle++
-		}
-	}
-	return nil
+// settleRow is settle for one row.
+func (ob *outbox) settleRow(ctx context.Context, m *marks.Mark, before int64) error {
+	return ob.marks.Settle(m, func() (left int64, ok bool, err error) {
+		left, err = ob.recoverRow(ctx, m.Table, m.Row, before)
+		return left, left != everything, err
+	})
 }
 
 // recoverPending finishes what the marks of earlier processes tell of.
 func (ob *outbox) recoverPending(ctx context.Context) error {
-	var done [][]byte
-	expired := ob.o.Now().Add(-markLease).UnixMicro()
-	prefix := []byte(pendingRowPrefix)
-	spans := []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}
-	for row, err := range ob.bt.Read(ctx, btclient.Read{Table: ob.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
-		if err != nil {
-			return err
-		}
-		for _, c := range row.Cells {
-			table, rest, ok := tabledef.CutBytes(c.Value)
-			for ok && len(rest) > 0 {
-				var marked []byte
-				if marked, rest, ok = tabledef.CutBytes(rest); !ok {
-					break
-				}
-				if _, err := ob.recoverRow(ctx, string(table), marked, everything); err != nil {
-					return err
-				}
-			}
-			if !ok {
-				return fmt.Errorf("row %q of table %s does not name the rows that it marks", row.Key, ob.o.Catalog)
-			}
-			if c.Timestamp < expired {
-				done = append(done, row.Key)
-			}
-		}
+	if err := ob.marks.Recover(ctx, ob.recoverAll, ob.logs.Registered); err != nil {
+		return err
 	}
-	if len(done) == 0 {
-		return nil
-	}
-	return ob.deleteRows(ctx, ob.o.Catalog, done)
+	return ob.logs.Inherit(ctx)
+}
+
+// recoverAll finishes all that is left to do in a row.
+func (ob *outbox) recoverAll(ctx context.Context, table string, row []byte) error {
+	_, err := ob.recoverRow(ctx, table, row, everything)
+	return err
 }
 
 // recoverRow finishes the writes of which a row holds outbox cells of an order
@@ -333,7 +296,7 @@ func (ob *outbox) recoverRow(ctx context.Context, table string, key []byte, befo
 	if err != nil {
 		return left, err
 	}
-	if row.Cells, err = ob.logs.recoverRecords(ctx, l, row); err != nil {
+	if row.Cells, err = ob.logs.RecoverRow(ctx, l.name, l.table, l.log, row); err != nil {
 		return left, err
 	}
 	entering := false

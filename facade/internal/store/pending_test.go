@@ -12,18 +12,18 @@ func TestStore_SettleForgotten(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := openStore(t, testOptions(testBigtable(t, clock.New())))
-	m, err := s.mark(ctx, "Gone", []byte("row"))
+	m, err := s.marks.Mark(ctx, "Gone", []byte("row"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.unmark(m, false, nil)
-	if err := s.forgetMarks(ctx, "Gone"); err != nil {
+	s.marks.Unmark(m, false, nil)
+	if err := s.marks.Forget(ctx, "Gone"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.settleRow(ctx, m, everything); err != nil {
 		t.Fatal(err)
 	}
-	if w := s.marks; w.dirty != 0 || w.idle != 0 || len(w.byRow) != 0 {
-		t.Errorf("%d dirty and %d idle of %d marks, want none", w.dirty, w.idle, len(w.byRow))
+	if all, idle, dirty := s.marks.Counts(); dirty != 0 || idle != 0 || all != 0 {
+		t.Errorf("%d dirty and %d idle of %d marks, want none", dirty, idle, all)
 	}
 }

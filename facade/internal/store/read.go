@@ -50,12 +50,13 @@ func (rd *reader) GetItem(ctx context.Context, t *tabledef.Table, key attr.Item)
 	return st.item, err
 }
 
-// GetItems returns the items with the given keys, nil where there is none, in
-// the order of keys, by one read.
-func (rd *reader) GetItems(ctx context.Context, t *tabledef.Table, keys []attr.Item) ([]attr.Item, error) {
+// GetItems calls take with the items that have the given keys, by their numbers in
+// keys, nil where there is none, in some order: each as it is read, by one read of all.
+// If take reports false no more come.
+func (rd *reader) GetItems(ctx context.Context, t *tabledef.Table, keys []attr.Item, take func(i int, item attr.Item) bool) error {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	l := c.layout
 	wanted := map[string][]int{} // row to indexes of keys
@@ -64,10 +65,13 @@ func (rd *reader) GetItems(ctx context.Context, t *tabledef.Table, keys []attr.I
 	for i, key := range keys {
 		p, err := l.slot(key)
 		if errors.Is(err, ErrOutsideMapping) {
+			if !take(i, nil) {
+				return nil
+			}
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if wanted[string(p.row)] == nil {
 			read.Keys = append(read.Keys, p.row)
@@ -77,25 +81,42 @@ func (rd *reader) GetItems(ctx context.Context, t *tabledef.Table, keys []attr.I
 	}
 	slices.SortFunc(read.Keys, bytes.Compare)
 	read.Filter = extentsFilter(extent.Distinct(extents))
-	items := make([]attr.Item, len(keys))
+	// The rows come in the order of their keys: what is skipped is not there.
+	next := 0
 	for row, err := range rd.bt.Read(ctx, read) {
 		if err != nil {
-			return nil, err
+			return err
 		}
+		for ; next < len(read.Keys) && bytes.Compare(read.Keys[next], row.Key) < 0; next++ {
+			if !takeNone(wanted[string(read.Keys[next])], take) {
+				return nil
+			}
+		}
+		next++
 		if row, err = rd.tx.freeRow(ctx, l, row, read.Filter); err != nil {
-			return nil, err
+			return err
 		}
 		for _, i := range wanted[string(row.Key)] {
 			item, err := rd.rows.itemOf(l, row, keys[i])
 			if err != nil {
-				return nil, fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err)
+				return fmt.Errorf("row %q of table %s: %w", row.Key, l.table, err)
 			}
-			if item != nil {
-				items[i] = item
+			if !take(i, item) {
+				return nil
 			}
 		}
 	}
-	return items, nil
+	for ; next < len(read.Keys); next++ {
+		if !takeNone(wanted[string(read.Keys[next])], take) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// takeNone calls take for items that are not there, and reports whether more may come.
+func takeNone(numbers []int, take func(i int, item attr.Item) bool) bool {
+	return !slices.ContainsFunc(numbers, func(i int) bool { return !take(i, nil) })
 }
 
 // extentsFilter passes the cells of the extents, one of the intents, and perhaps
@@ -470,6 +491,24 @@ func (rd *reader) scanBase(ctx context.Context, l *tableLayout, plan lens.Plan, 
 // compareKeys orders items of the table by partition and sort key.
 func (l *tableLayout) compareKeys(a, b layout.Stored) int {
 	return cmp.Or(compareAttr(a, b, l.key.Hash.Name), compareAttr(a, b, l.key.Range.Name))
+}
+
+// comparePlaces orders keys as Scan does their items; an item that the layout cannot
+// hold comes last.
+func (rd *reader) comparePlaces(ctx context.Context, t *tabledef.Table, a, b attr.Item) (int, error) {
+	c, err := rd.cat.current(ctx, t)
+	if err != nil {
+		return 0, err
+	}
+	at, err := c.layout.rowOf(nil, a)
+	if errors.Is(err, ErrOutsideMapping) {
+		return 1, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	other, err := c.layout.rowOf(nil, b)
+	return cmp.Or(bytes.Compare(at, other), c.layout.compareKeys(layout.Decoded(a), layout.Decoded(b))), err
 }
 
 // compareAttr orders items by a key attribute; name "" orders nothing.

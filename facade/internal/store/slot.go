@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -120,6 +121,11 @@ func (st *itemState) live() []byte {
 // entering reports whether the item's entries follow from it and may not all be
 // in the indexes.
 func (st *itemState) entering() bool { return bytes.HasPrefix(st.live(), []byte{stateEntering}) }
+
+// entered reports whether an item that is entering is known to be in the indexes.
+func (st *itemState) entered(m *marks.Marks) bool {
+	return m.Entered(st.slot.l.name, st.slot.row, st.live())
+}
 
 // behind reports whether there may be something left to do in the indexes.
 func (st *itemState) behind() bool { return st.outbox != nil || st.entering() }

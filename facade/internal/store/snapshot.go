@@ -142,7 +142,12 @@ func (ta *transactor) readHolding(ctx context.Context, absent, present []*ItemRe
 		// If it can still be aborted nobody has done so: all was held until now.
 		ok, err = ta.tx.decide(ctx, &r, transactionAborted)
 	}
-	ta.tx.abandon(ctx, &r)
+	if ta.lanes.Wide() {
+		// Whoever meets the intents takes them away: the answer need not wait for that.
+		ta.background.Go(func() { ta.tx.abandon(ctx, &r) })
+	} else {
+		ta.tx.abandon(ctx, &r)
+	}
 	return ok && err == nil, err
 }
 
@@ -154,7 +159,7 @@ func checkAbsent(wr *writer, r *ItemRead) *Change {
 		}
 		return nil, nil
 	}}
-	ch.write = &itemWrite{slot: r.slot, wr: wr}
+	ch.write, ch.st = &itemWrite{slot: r.slot, wr: wr}, new(r.st)
 	return ch
 }
 

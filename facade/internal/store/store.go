@@ -20,10 +20,10 @@
 //
 //	instance      the Bigtable, the clock, tokens; work in the background
 //	catalog       definitions of tables, cached; the latch of each table
-//	marks         which rows may hold items that are behind in their indexes
+//	marks         (package marks) which rows may hold items that are behind in their indexes
 //	rows          items with their bookkeeping, read from rows
 //	outbox        brings writes to the indexes
-//	logs          records what was changed in tables with a log
+//	logs          (package logs) records what was changed in tables with a log
 //	transactions  records, intents, their outcome; request tokens
 //	writer        writes of single items; the latches of items
 //	transactor    TransactWriteItems and TransactGetItems
@@ -33,6 +33,8 @@
 //	tables        CreateTable, UpdateTable, DeleteTable
 //	reaper        deletes expired items
 //	counter       counts the items of tables
+//	keeper        items of backups and of tables that are restored
+//	history       reads tables as they were, by their logs
 //
 // Locks are taken in this order: the catalog's ddl, the latch of a table, the latch
 // of an item; then the mutexes of single owners, never two of them at once.
@@ -40,17 +42,25 @@ package store
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/history"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -105,28 +115,41 @@ type Hint struct {
 }
 
 // Options are what a store works with. There are no defaults but for Mappings,
-// IndexLag, StatusDelays, CountedItems, Deadline and Progress.
+// IndexLag, StatusDelays, Seat, StreamRetention, CountedItems, Deadline,
+// Progress, Kinds and KeepDeleted.
 type Options struct {
 	Conn              grpc.ClientConnInterface
 	Project, Instance string            // where the tables live
 	Catalog           string            // id of the table that holds the definitions
 	Mappings          []*layout.Mapping // one a table
 	Now               func() time.Time
-	Rand              io.Reader // safe for concurrent use
+	Wall              *clock.Clock // of the leases of jobs, and of processes that share logs
+	Rand              io.Reader    // safe for concurrent use
 	Logger            *slog.Logger
 	IndexLag          time.Duration // how long a write takes to the global indexes
 	StatusDelays      StatusDelays
 	MaxTables         int
 	Deadline          time.Duration           // of a call of the Bigtable; 0: none
+	Concurrency       int                     // calls of one operation side by side; 0, 1: in sequence
 	Progress          func(progress.Progress) // nil: nobody is told
 	Shards            tabledef.Shards         // of streams that begin: rotation and slots; 0: defaults
-	CountedItems      int64                   // up to which a table is counted when it is described; 0: countedItems
+	// Seat is what no two processes have at a time: who has it takes over at once what an
+	// earlier one left; "": none.
+	Seat            string
+	StreamRetention time.Duration // of streams that begin; 0: tabledef.StreamRetention
+	CountedItems    int64         // up to which a table is counted when it is described; 0: countedItems
+
+	// Kinds are those of the jobs over a store. nil: there are none.
+	Kinds func(*Store) []jobs.Kind
+	// KeepDeleted is called with a table that was deleted, before its rows are; they stay
+	// if it says so. It may be called again with the same. nil: nothing is kept.
+	KeepDeleted func(ctx context.Context, s *Store, t *tabledef.Table) (keep bool, err error)
 }
 
 // StatusDelays are how long tables and their parts look like they are being
 // changed; 0: not at all.
 type StatusDelays struct {
-	Create, Update, Delete, IndexCreate, IndexFill, IndexDelete, TimeToLive time.Duration
+	Create, Update, Delete, IndexCreate, IndexFill, IndexDelete, Backup, TimeToLive time.Duration
 }
 
 // Store holds items in Bigtable. It is safe for concurrent use. Its parts are those
@@ -134,7 +157,6 @@ type StatusDelays struct {
 type Store struct {
 	*instance
 	*catalog
-	*marks
 	*rows
 	*outbox
 	*transactions
@@ -146,7 +168,14 @@ type Store struct {
 	*tables
 	*reaper
 	*counter
-	*logs
+	*keeper
+	marks *marks.Marks
+	logs  *logs.Logs
+
+	// Jobs are those of the catalog, of Options.Kinds.
+	Jobs *jobs.Runner
+	// History reads tables as they were.
+	History *history.Reader
 }
 
 // Open opens the catalog, creating it in an empty instance; defines the
@@ -159,21 +188,47 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	in := newInstance(ctx, o)
 	cat := newCatalog(in, mappings)
-	m := newMarks(in)
+	m := marks.New(marks.Options{
+		Bigtable: in.bt, Catalog: o.Catalog, Family: catalogFamily, Prefix: pendingRowPrefix,
+		Now: o.Now, NewToken: in.newToken, Logger: o.Logger, Life: in.life,
+	})
 	rs := &rows{in}
-	lg := newLogs(in, cat, m)
-	ob := &outbox{in, cat, m, rs, lg}
-	lg.recover = ob.recoverRow
+	began := o.Wall.Now()
+	elapsed := func() time.Duration { return o.Wall.Now().Sub(began) }
+	ob := &outbox{in, cat, m, rs, nil}
+	lg := logs.New(logs.Options{
+		Bigtable: in.bt, Catalog: o.Catalog, Family: catalogFamily, Prefix: logRowPrefix,
+		Now: o.Now, Logger: o.Logger, Marks: m,
+		Recover: func(ctx context.Context, table string, row []byte) error {
+			_, err := ob.recoverRow(ctx, table, row, adoptedOrder)
+			return err
+		},
+		RecoverAll: ob.recoverAll, Elapsed: elapsed, Seat: o.Seat, Life: in.life,
+	})
+	ob.logs = lg
 	tx := newTransactions(in, cat, m, rs, ob, lg)
 	w := newWriter(in, cat, m, rs, ob, tx, lg)
 	sg := newSegments(in)
 	rd := &reader{in, cat, rs, ob, tx, sg}
 	f := &filler{in, cat, rs, ob, w, rd}
-	ts := &tables{in, cat, m, f, lg}
+	ts := &tables{in, cat, m, f, lg, nil}
 	cat.fillAgain = f.fillAgain
 	s := &Store{
-		in, cat, m, rs, ob, tx, w, &transactor{in, cat, rs, tx, w}, sg, rd, f, ts,
-		&reaper{in, cat, tx, w, rd, ts}, &counter{in, cat, tx, rd}, lg,
+		in, cat, rs, ob, tx, w, &transactor{in, cat, rs, tx, w}, sg, rd, f, ts,
+		&reaper{in, cat, tx, w, rd, ts}, &counter{in, cat, tx, rd}, &keeper{in, cat, rd, f, ts}, m, lg, nil, nil,
+	}
+	s.History = history.New(s.historyOptions())
+	s.Jobs = jobs.New(ctx, jobs.Options{
+		Client: in.bt, Table: o.Catalog, Family: catalogFamily, TokenFamily: requestFamily,
+		Owner: func() string { return strconv.FormatInt(in.epoch, 10) }, Now: o.Now, Wall: o.Wall, NewToken: in.newToken, Logger: o.Logger,
+	})
+	if o.Kinds != nil {
+		for _, k := range o.Kinds(s) {
+			s.Jobs.Handle(k)
+		}
+	}
+	if o.KeepDeleted != nil {
+		ts.keepDeleted = func(ctx context.Context, t *tabledef.Table) (bool, error) { return o.KeepDeleted(ctx, s, t) }
 	}
 	err = s.openCatalog(ctx)
 	if err == nil {
@@ -182,12 +237,26 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err == nil {
 		err = s.recoverTransactions(ctx, true)
 	}
+	if err == nil {
+		err = s.Jobs.Start(ctx)
+	}
 	if err != nil {
+		s.Jobs.Close()
 		s.end()
 		s.Wait()
 		return nil, fmt.Errorf("opening the catalog: %w", err)
 	}
 	return s, nil
+}
+
+func (s *Store) historyOptions() history.Options {
+	return history.Options{
+		Bigtable: s.bt, Wall: s.o.Wall, Log: s.logs, Order: s.comparePlaces,
+		NewScratch: func() string { return reservedPrefix + "h." + hex.EncodeToString(s.newToken()) },
+		Scan: func(ctx context.Context, t *tabledef.Table) iter.Seq2[layout.Stored, error] {
+			return s.Scan(ctx, t, nil, 0, 1, nil)
+		},
+	}
 }
 
 // mappingsOf returns the mappings by DynamoDB table.
@@ -212,13 +281,14 @@ func mappingsOf(given []*layout.Mapping) (map[string]*layout.Mapping, error) {
 	return mappings, nil
 }
 
-// Close stops background work (index backfill), which resumes at the next
+// Close stops background work (index backfill, jobs), which resumes at the next
 // Open.
 func (s *Store) Close() error {
+	s.Jobs.Close()
 	s.end()
 	s.Wait()
 	ctx := context.WithoutCancel(s.life)
-	return errors.Join(s.settleLogs(ctx), s.clearRecords(ctx, 0), s.flushMarks(ctx, 0))
+	return errors.Join(s.logs.Close(ctx), s.marks.Flush(ctx, 0))
 }
 
 // Wait waits until no work is under way in the background.

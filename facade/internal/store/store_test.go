@@ -115,6 +115,7 @@ func testOptions(conn grpc.ClientConnInterface, mappings ...*layout.Mapping) Opt
 	return Options{
 		Conn: conn, Project: "tabletop", Instance: "tabletop", Catalog: CatalogTable, Mappings: mappings,
 		Now:    clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)).Now,
+		Wall:   clock.New(),
 		Rand:   rand.NewChaCha8([32]byte{1}),
 		Logger: slog.New(slog.DiscardHandler), MaxTables: 2500,
 	}
@@ -409,7 +410,7 @@ func TestStore_Items(t *testing.T) {
 						}
 					}
 				}
-				got, err := s.GetItems(t.Context(), def, keys)
+				got, err := getItems(t.Context(), s, def, keys)
 				if err != nil {
 					r.Fatal(err)
 				}
@@ -585,4 +586,14 @@ func TestStore_Query(t *testing.T) {
 			})
 		})
 	}
+}
+
+// getItems collects what GetItems finds, in the order of keys.
+func getItems(ctx context.Context, s *Store, def *tabledef.Table, keys []attr.Item) ([]attr.Item, error) {
+	items := make([]attr.Item, len(keys))
+	err := s.GetItems(ctx, def, keys, func(i int, item attr.Item) bool {
+		items[i] = item
+		return true
+	})
+	return items, err
 }

@@ -3,17 +3,24 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 const (
@@ -28,49 +35,112 @@ const (
 	shardRotation = 4 * time.Hour
 )
 
-// placeLog gives a definition whose stream begins a log, and the stream.
+// placeLog gives a definition the log that it has reasons for, and the stream that
+// begins.
 func (ts *tables) placeLog(ctx context.Context, was, def *tabledef.Table) error {
-	if !def.StreamEnabled || was.StreamEnabled {
+	reasons, view := def.LogReasons()
+	begins := def.StreamEnabled && !was.StreamEnabled
+	if len(reasons) == 0 || !begins && was.Log.On() && slices.Equal(reasons, was.Log.Reasons) {
 		return nil
 	}
-	log := &tabledef.Log{Table: newTableID(reservedPrefix+"l.", def.Name, def.ID), Reasons: []string{tabledef.ReasonStream}, View: def.StreamView}
-	log.Shards = tabledef.Shards{Rotation: cmp.Or(ts.o.Shards.Rotation, shardRotation), Slots: ts.o.Shards.Slots}
-	if len(log.Shards.Slots) == 0 {
-		log.Shards.Slots = []int{1}
+	log := tabledef.Log{Table: newTableID(reservedPrefix+"l.", def.Name, def.ID)}
+	if was.Log != nil {
+		log = *was.Log
 	}
-	at := uint64(ts.o.Now().Truncate(time.Millisecond).UnixNano())
-	def.Streams = slices.DeleteFunc(def.Streams, func(s tabledef.Stream) bool { return s.IsGone(ts.o.Now()) })
-	// Two streams of one name differ in their labels.
-	gone, err := ts.streamsGone(ctx, def.Name)
-	if err != nil {
-		return err
+	log.Reasons, log.View = reasons, view
+	if begins || !was.Log.On() {
+		log.Shards = tabledef.Shards{Rotation: cmp.Or(ts.o.Shards.Rotation, shardRotation), Slots: ts.o.Shards.Slots}
+		if len(log.Shards.Slots) == 0 {
+			log.Shards.Slots = []int{1}
+		}
+		log.MostSlots = log.MaxSlots()
+		now := ts.o.Now()
+		at := uint64(now.Truncate(time.Millisecond).UnixNano())
+		def.Streams = slices.DeleteFunc(def.Streams, func(s tabledef.Stream) bool { return s.IsGone(now) })
+		// Two streams of one name differ in their labels.
+		gone, err := ts.streamsGone(ctx, def.Name)
+		if err != nil {
+			return err
+		}
+		log.Shards.Since = tabledef.AfterStreams(at, append(gone, def))
+		if was.Log != nil { // what it holds for others is none of the stream's
+			above, err := ts.logs.Above(ctx)
+			if err != nil {
+				return err
+			}
+			log.Shards.Since = tabledef.WholeMilli(max(log.Shards.Since, above))
+		}
 	}
-	at = tabledef.AfterStreams(at, append(gone, def))
-	log.Shards.Since = at
-	def.StreamLabel = tabledef.StreamLabel(at)
-	def.Log = log
-	def.Streams = append(def.Streams, tabledef.Stream{Label: def.StreamLabel, View: def.StreamView, Shards: log.Shards})
-	_, err = ts.bt.EnsureTable(ctx, log.Table, []layout.Family{{Name: logFamily, GC: layout.GC{MaxAge: tabledef.StreamRetention + logMargin}}}, nil)
+	if begins {
+		def.StreamLabel = tabledef.StreamLabel(log.Shards.Since)
+		def.Streams = append(def.Streams, tabledef.Stream{Label: def.StreamLabel, View: def.StreamView, Shards: log.Shards, Retention: ts.o.StreamRetention})
+	}
+	def.Log = &log
+	return ts.retain(ctx, was.Log, def)
+}
+
+// retain makes the table of a log, whose cells are kept for as long as its reasons say.
+// All its streams can be read for as long as they began for.
+func (ts *tables) retain(ctx context.Context, was *tabledef.Log, def *tabledef.Table) error {
+	log, keep := def.Log, tabledef.StreamRetention
+	for _, s := range def.Streams {
+		keep = max(keep, s.Kept())
+	}
+	if slices.Contains(log.Reasons, tabledef.ReasonRecovery) {
+		keep = max(keep, tabledef.MaxRecoveryDays*24*time.Hour)
+	}
+	keep += logMargin
+	if was.On() && was.Retention == keep {
+		return nil
+	}
+	family := layout.Family{Name: logs.Family, GC: layout.GC{MaxAge: keep}}
+	made, err := ts.bt.EnsureTable(ctx, log.Table, []layout.Family{family}, nil)
+	if err == nil && !made && log.Retention != keep {
+		err = ts.bt.SetGC(ctx, log.Table, family)
+	}
+	log.Retention = keep
 	return err
 }
 
-// endStream ends the stream of a definition that had one and is not to have it any
-// more. No write of the table is under way.
-func (ts *tables) endStream(ctx context.Context, was, def *tabledef.Table) error {
-	if def.StreamEnabled || !was.StreamEnabled || def.Log == nil {
+// turnLog ends the stream of a definition that had one and is not to have it any more,
+// begins or ends what its Kinesis destination gets, and the log that has no reason, and notes from where on records have both images. No
+// write of the table is under way.
+func (ts *tables) turnLog(ctx context.Context, was, def *tabledef.Table) error {
+	if def.Log == nil {
 		return nil
 	}
-	if err := ts.logs.settleLogs(ctx); err != nil {
+	log := *def.Log
+	reasons, _ := def.LogReasons()
+	ends := was.StreamEnabled && !def.StreamEnabled
+	images := slices.ContainsFunc(reasons, func(r string) bool { return r != tabledef.ReasonStream })
+	if !ends && slices.Equal(reasons, was.Log.KnownReasons()) {
+		return nil
+	}
+	if err := ts.logs.Settle(ctx); err != nil {
 		return err
 	}
-	at, err := ts.logs.sequence.Above(ctx)
+	at, err := ts.logs.Above(ctx)
 	if err != nil {
 		return err
 	}
-	s := &def.Streams[len(def.Streams)-1]
-	s.Until, s.Ended = max(at, s.Shards.Since+1), ts.o.Now()
-	log := *def.Log
-	log.Reasons = slices.DeleteFunc(slices.Clone(log.Reasons), func(r string) bool { return r == tabledef.ReasonStream })
+	if ends {
+		s := &def.Streams[len(def.Streams)-1]
+		s.Until, s.Ended = max(at, s.Shards.Since+1), ts.o.Now()
+	}
+	for i := range def.Kinesis {
+		switch d := &def.Kinesis[i]; {
+		case d.Live() && d.From == 0:
+			d.From = max(at, log.Shards.Since)
+		case !d.Live() && d.From != 0 && d.Until == 0:
+			d.Until, d.Ended = max(at, d.From), ts.o.Now()
+		}
+	}
+	switch log.Reasons = reasons; {
+	case !images:
+		log.Images = 0
+	case log.Images == 0:
+		log.Images = at
+	}
 	def.Log = &log
 	return nil
 }
@@ -81,10 +151,10 @@ func (ts *tables) keepStreams(ctx context.Context, def *tabledef.Table) error {
 	if def.Log == nil {
 		return nil
 	}
-	if err := ts.logs.settleLogs(ctx); err != nil {
+	if err := ts.logs.Settle(ctx); err != nil {
 		return err
 	}
-	if err := ts.logs.clearRecords(ctx, 0); err != nil {
+	if err := ts.logs.Clear(ctx, 0); err != nil {
 		return err
 	}
 	text, err := tabledef.Encode(def)
@@ -152,10 +222,13 @@ func (ts *tables) TablesWithStreams(ctx context.Context, name string) ([]*tabled
 // tidyLogs removes what is left of writes and of streams that nobody can read any
 // more.
 func (ts *tables) tidyLogs(ctx context.Context) error {
-	if err := ts.logs.settleLogs(ctx); err != nil {
+	if err := ts.logs.Settle(ctx); err != nil {
 		return err
 	}
-	if err := ts.logs.clearRecords(ctx, 0); err != nil {
+	if err := ts.logs.Renew(ctx, true); err != nil {
+		return err
+	}
+	if err := ts.logs.Clear(ctx, 0); err != nil {
 		return err
 	}
 	defs, err := ts.streamsGone(ctx, "")
@@ -163,17 +236,134 @@ func (ts *tables) tidyLogs(ctx context.Context) error {
 		return err
 	}
 	for _, def := range defs {
-		if slices.ContainsFunc(def.Streams, func(s tabledef.Stream) bool { return !s.IsGone(ts.o.Now()) }) {
+		if def.HasLog(ts.o.Now()) {
 			continue
 		}
 		if err := ts.bt.DropTable(ctx, def.Log.Table); err != nil {
 			return err
 		}
-		if err := ts.deleteRows(ctx, ts.o.Catalog, [][]byte{goneRow(def.Name, def.ID)}); err != nil {
+		if err := ts.bt.DeleteRows(ctx, ts.o.Catalog, [][]byte{goneRow(def.Name, def.ID)}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-var _ changelog.Ceilings = (*logs)(nil)
+// ChangeLog changes what a table has a log for: fn changes Recovery and Copies of the
+// copy it is given, or returns an error that aborts. Unlike UpdateTable it takes a table
+// that is being updated, and does not show. Errors: ErrTableNotFound, also for a table that
+// is being created or deleted; fn's.
+func (ts *tables) ChangeLog(ctx context.Context, name string, fn func(*tabledef.Table) error) (*tabledef.Table, error) {
+	ts.cat.ddl.Lock()
+	defer ts.cat.ddl.Unlock()
+	c, err := ts.cat.refresh(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	now := ts.o.Now()
+	if status := c.def.At(now).Status; status == tabledef.StatusCreating || status == tabledef.StatusDeleting {
+		return nil, fmt.Errorf("%w: %s is %s", ErrTableNotFound, name, status)
+	}
+	next, err := c.def.Clone()
+	if err != nil {
+		return nil, err
+	}
+	if err := fn(next); err != nil {
+		return nil, err
+	}
+	return ts.replaceLogged(ctx, c, next)
+}
+
+// errUnchanged: there is nothing to change.
+var errUnchanged = errors.New("nothing is to be changed")
+
+// HoldLog gives a table a log with both images until ReleaseLog is called with the same
+// id, and returns it with a number that all changes are below whose calls have
+// returned. Errors: ErrTableNotFound.
+func (ts *tables) HoldLog(ctx context.Context, t *tabledef.Table, id string) (*tabledef.Table, uint64, error) {
+	held, err := ts.ChangeLog(ctx, t.Name, func(d *tabledef.Table) error {
+		if d.ID != t.ID {
+			return fmt.Errorf("%w: %s was deleted and created again", ErrTableNotFound, t.Name)
+		}
+		d.Copies = append(d.Copies, id)
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	above, err := ts.logs.Beyond(ctx)
+	if err != nil {
+		return nil, 0, errors.Join(err, ts.ReleaseLog(context.WithoutCancel(ctx), t.Name, id))
+	}
+	return held, above, nil
+}
+
+// ReleaseLog ends what HoldLog began; the table may be gone.
+func (ts *tables) ReleaseLog(ctx context.Context, name, id string) error {
+	_, err := ts.ChangeLog(ctx, name, func(d *tabledef.Table) error {
+		n := len(d.Copies)
+		if d.Copies = slices.DeleteFunc(d.Copies, func(c string) bool { return c == id }); len(d.Copies) == n {
+			return errUnchanged
+		}
+		return nil
+	})
+	if errors.Is(err, ErrTableNotFound) || errors.Is(err, errUnchanged) {
+		return nil
+	}
+	return err
+}
+
+// replaceLogged writes a changed definition whose log may begin or end.
+func (ts *tables) replaceLogged(ctx context.Context, was *cachedTable, next *tabledef.Table) (*tabledef.Table, error) {
+	if err := ts.placeLog(ctx, was.def, next); err != nil {
+		return nil, err
+	}
+	latch := ts.cat.latchOf(next.Name)
+	latch.Lock()
+	defer latch.Unlock()
+	if err := ts.turnLog(ctx, was.def, next); err != nil {
+		return nil, err
+	}
+	c, err := ts.cat.replaceTable(ctx, next, was.version)
+	if err != nil {
+		return nil, err
+	}
+	return c.def.At(ts.o.Now()), nil
+}
+
+// LogFloor returns a sequence number below which no record will be added to any log.
+func (ts *tables) LogFloor(ctx context.Context) (uint64, error) { return ts.logs.Floor(ctx) }
+
+// LogGrown returns a channel that is closed when this process has appended records to a
+// log again.
+func (ts *tables) LogGrown() <-chan struct{} { return ts.logs.Grown() }
+
+// ReadLog yields the records of a slot from a position on and before a sequence
+// number. Their images share memory with a message.
+func (ts *tables) ReadLog(ctx context.Context, log *tabledef.Log, slot uint16, from changelog.Position, before uint64, limit int) iter.Seq2[changelog.Entry, error] {
+	return ts.logs.Read(ctx, log, slot, from, before, limit)
+}
+
+// records reports whether a write from one state of an item to another is recorded.
+func (l *tableLayout) records(old, updated attr.Item) bool {
+	if !l.log.On() || old == nil && updated == nil {
+		return false
+	}
+	return old == nil || updated == nil || !attr.EqualItems(old, updated)
+}
+
+// recordsAfter passes the record cells of the item behind a position.
+func (p *slot) recordsAfter(at changelog.Position) *btpb.RowFilter {
+	from := changelog.CellQualifier(p.id[:], changelog.Position{})
+	if at != (changelog.Position{}) {
+		from = changelog.CellQualifier(p.id[:], at.Next())
+	}
+	return btclient.OfColumns(lens.FamilyState, from, cells.PrefixEnd(append([]byte{changelog.CellQualifierByte}, p.id[:]...)))
+}
+
+// logged is a write of the item that is to be recorded.
+func (st *itemState) logged(updated attr.Item, mark *marks.Mark) logs.Change {
+	p := st.slot
+	at := logs.Item{Table: p.l.table, Row: p.row, ID: p.id, Log: p.l.log, Hash: p.l.key.Hash, Key: p.key}
+	return logs.Change{Item: at, Old: st.item, Updated: updated, After: st.recorded, Mark: mark}
+}

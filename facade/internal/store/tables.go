@@ -13,6 +13,8 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -24,13 +26,15 @@ import (
 type tables struct {
 	*instance
 	cat    *catalog
-	marks  *marks
+	marks  *marks.Marks
 	filler *filler
-	logs   *logs
+	logs   *logs.Logs
+	// keepDeleted is Options.KeepDeleted.
+	keepDeleted func(ctx context.Context, t *tabledef.Table) (bool, error)
 }
 
 // CreateTable creates a table, indexes included, from a definition without
-// the fields that the store sets. It returns once the table is usable, as it
+// the fields that the store sets, but for an ID that was told before. It returns once the table is usable, as it
 // looks then: ACTIVE, or CREATING for a while. Errors: ErrTableExists,
 // ErrTooManyTables, ErrSchemaConflict.
 func (ts *tables) CreateTable(ctx context.Context, spec *tabledef.Table) (*tabledef.Table, error) {
@@ -52,7 +56,9 @@ func (ts *tables) CreateTable(ctx context.Context, spec *tabledef.Table) (*table
 	if err != nil {
 		return nil, err
 	}
-	def.ID = ts.newUUID()
+	if def.ID == "" {
+		def.ID = ts.newUUID()
+	}
 	def.Created, def.Status = ts.o.Now(), tabledef.StatusCreating
 	def.BigtableTable = newTableID("ddb.", def.Name, def.ID)
 	if m := ts.cat.mappings[def.Name]; m != nil {
@@ -122,30 +128,60 @@ func (ts *tables) finishCreate(ctx context.Context, def *tabledef.Table, version
 			return nil, err
 		}
 	}
+	restored := def.Restore != nil && def.Restore.Job != "" // the items are still to come
 	for i := range def.Indexes {
 		if _, err := ts.bt.EnsureTable(ctx, def.Indexes[i].BigtableTable, l.indexes[i].families(), nil); err != nil {
 			return nil, err
 		}
-		if !created {
+		if !created && !restored {
 			if err := ts.filler.backfill(ctx, l, l.indexes[i]); err != nil {
 				return nil, err
 			}
 		}
 	}
+	if restored {
+		return ts.cat.remember(def, version, ts.o.Now())
+	}
 	next, err := def.Clone()
 	if err != nil {
 		return nil, err
 	}
+	c, err := ts.activate(ctx, next, version)
+	if err == nil && !created && c.layout.written != nil {
+		c.layout.written.looked.Store(0) // who made the table may be a load that has come since
+	}
+	return c, err
+}
+
+// activate makes a table ACTIVE.
+func (ts *tables) activate(ctx context.Context, next *tabledef.Table, version []byte) (*cachedTable, error) {
 	next.Status = tabledef.StatusActive
 	for i := range next.Indexes {
 		ix := &next.Indexes[i]
 		ix.Status, ix.Backfilling, ix.Transition = tabledef.StatusActive, false, next.Transition
 	}
-	c, err := ts.cat.replaceTable(ctx, next, version)
-	if err == nil && !created && c.layout.written != nil {
-		c.layout.written.looked.Store(0) // who made the table may be a load that has come since
+	return ts.cat.replaceTable(ctx, next, version)
+}
+
+// EndCreating makes a table ACTIVE, not before a time, which was made with a
+// Transition to CREATING that has no end. Errors: ErrTableNotFound.
+func (ts *tables) EndCreating(ctx context.Context, name string, at time.Time) error {
+	ts.cat.ddl.Lock()
+	defer ts.cat.ddl.Unlock()
+	c, err := ts.cat.refresh(ctx, name)
+	if err != nil {
+		return err
 	}
-	return c, err
+	next, err := c.def.Clone()
+	if err != nil {
+		return err
+	}
+	next.Transition.Until = at
+	for i := range next.Indexes {
+		next.Indexes[i].Transition.Until = at
+	}
+	_, err = ts.cat.replaceTable(ctx, next, c.version)
+	return err
 }
 
 // DeleteTable deletes a table with its indexes and rows. It returns the
@@ -172,10 +208,16 @@ func (ts *tables) DeleteTable(ctx context.Context, name string) (*tabledef.Table
 	}
 	def.Status, def.Transition = tabledef.StatusDeleting, tabledef.TransitionAfter(now, tabledef.StatusDeleting, ts.o.StatusDelays.Delete)
 	was := *def
-	def.StreamEnabled = false
+	def.StreamEnabled, def.Deleted = false, now
+	def.Kinesis = slices.Clone(def.Kinesis)
+	for i := range def.Kinesis {
+		if d := &def.Kinesis[i]; d.Live() {
+			d.State, d.Transition = tabledef.KinesisDisabled, tabledef.Transition{Status: tabledef.StatusUpdating, Until: def.Transition.Until}
+		}
+	}
 	latch := ts.cat.latchOf(name)
 	latch.Lock()
-	if err = ts.endStream(ctx, &was, def); err == nil {
+	if err = ts.turnLog(ctx, &was, def); err == nil {
 		c, err = ts.cat.replaceTable(ctx, def, c.version)
 	}
 	latch.Unlock()
@@ -204,10 +246,19 @@ func (ts *tables) finishDelete(ctx context.Context, def *tabledef.Table) error {
 			return err
 		}
 	}
-	if err := ts.bt.DropTable(ctx, def.BigtableTable); err != nil {
-		return err
+	keep := false
+	if ts.keepDeleted != nil {
+		var err error
+		if keep, err = ts.keepDeleted(ctx, def); err != nil {
+			return fmt.Errorf("keeping what table %s held: %w", def.Name, err)
+		}
 	}
-	if err := ts.marks.forgetMarks(ctx, def.Name); err != nil {
+	if !keep {
+		if err := ts.bt.DropTable(ctx, def.BigtableTable); err != nil {
+			return err
+		}
+	}
+	if err := ts.marks.Forget(ctx, def.Name); err != nil {
 		return err
 	}
 	err := ts.bt.MutateRow(ctx, ts.o.Catalog, tableRow(def.Name), []*btpb.Mutation{btclient.DeleteRow()})
@@ -292,7 +343,7 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tablede
 	}
 	latch := ts.cat.latchOf(name)
 	latch.Lock()
-	if err = ts.endStream(ctx, c.def, next); err == nil {
+	if err = ts.turnLog(ctx, c.def, next); err == nil {
 		c, err = ts.cat.replaceTable(ctx, next, c.version)
 	}
 	latch.Unlock()
@@ -329,7 +380,7 @@ func (ts *tables) openCatalog(ctx context.Context) error {
 	if err := ts.beginEpoch(ctx); err != nil {
 		return err
 	}
-	ts.logs.sequence.Start(uint16(ts.epoch))
+	ts.logs.Start(uint64(ts.epoch))
 	names, _, err := ts.cat.ListTables(ctx, "", maxCatalogTables)
 	if err != nil {
 		return err

@@ -11,6 +11,8 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -40,7 +42,8 @@ type Change struct {
 
 	write  *itemWrite
 	st     *itemState // as read by evaluate
-	held   *itemState // as placeIntent left it
+	met    *heldError // who held it when an intent was tried
+	held   *itemState // as placeIntents left it
 	intent intent     // of held
 }
 
@@ -52,14 +55,9 @@ type Change struct {
 // replayed is true and nothing is done. Errors: ErrTokenMismatch,
 // ErrTokenRunning, ErrTableNotFound, ErrContended.
 func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []*Change) (committed, replayed bool, err error) {
-	var known []byte // of the token, expired
-	if req.Token != "" {
-		if known, replayed, err = ta.tx.findRequest(ctx, req); replayed || err != nil {
-			return replayed, replayed, err
-		}
-	}
-	if err := ta.evaluate(ctx, changes); err != nil {
-		return false, false, err
+	known, replayed, err := ta.findAndEvaluate(ctx, req, changes)
+	if replayed || err != nil {
+		return replayed, replayed, err
 	}
 	ta.refuseCollisions(changes)
 	if slices.ContainsFunc(changes, func(ch *Change) bool { return ch.Err != nil }) {
@@ -72,13 +70,7 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 		ta.tx.abandon(ctx, &r)
 		return false, false, err
 	}
-	if req.Token != "" {
-		if ok, err := ta.tx.claimRequest(ctx, req, &r, known); err != nil || !ok {
-			ta.tx.abandon(ctx, &r)
-			return false, false, cmp.Or(err, ErrTokenRunning)
-		}
-	}
-	ok, err := ta.placeIntents(ctx, &r, ordered)
+	ok, err := ta.claimAndPlace(ctx, req, &r, known, ordered)
 	if ok && err == nil {
 		if ok, err = ta.tx.decide(ctx, &r, transactionCommitted); err != nil {
 			// It may have been decided all the same.
@@ -104,6 +96,45 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 		return true, false, fmt.Errorf("the transaction is committed, not all its items are written yet: %w", err)
 	}
 	return true, false, nil
+}
+
+// findAndEvaluate looks for an earlier request with the token, and reads the items
+// and asks what is to become of each, side by side where calls go so. known is the
+// value of a token that is long over, or nil.
+func (ta *transactor) findAndEvaluate(ctx context.Context, req RequestToken, changes []*Change) (known []byte, replayed bool, err error) {
+	if req.Token == "" {
+		return nil, false, ta.evaluate(ctx, changes)
+	}
+	find := func() (err error) {
+		known, replayed, err = ta.tx.findRequest(ctx, req)
+		return err
+	}
+	evaluate := func() error { return ta.evaluate(ctx, changes) }
+	if ta.lanes.Wide() {
+		err = ta.lanes.Both(find, evaluate)
+	} else if err = find(); err == nil && !replayed {
+		err = evaluate()
+	}
+	return known, replayed, err
+}
+
+// claimAndPlace claims the request's token and puts the intents into the items. It
+// reports false when an item refused, with its err. Errors: ErrTokenRunning.
+func (ta *transactor) claimAndPlace(ctx context.Context, req RequestToken, r *transactionRecord, known []byte, ordered []*Change) (placed bool, err error) {
+	if req.Token == "" {
+		return ta.placeIntents(ctx, r, ordered)
+	}
+	err = ta.lanes.Both(func() error {
+		ok, err := ta.tx.claimRequest(ctx, req, r, known)
+		if err == nil && !ok {
+			err = ErrTokenRunning
+		}
+		return err
+	}, func() (err error) {
+		placed, err = ta.placeIntents(ctx, r, ordered)
+		return err
+	})
+	return placed, err
 }
 
 // evaluate reads the items and asks what is to become of each. What speaks
@@ -176,73 +207,112 @@ func (ta *transactor) refuseCollisions(changes []*Change) {
 	}
 }
 
-// inKeyOrder sorts changes, so that of two transactions that meet one gets all.
+// inKeyOrder sorts changes: those of a table are together, and latches of tables are
+// taken in one order.
 func inKeyOrder(changes []*Change) {
 	slices.SortFunc(changes, func(a, b *Change) int {
 		return cmp.Or(cmp.Compare(a.Table.Name, b.Table.Name), bytes.Compare(a.write.id[:], b.write.id[:]))
 	})
 }
 
+// maxElderAttempts bounds how often a transaction tries again that has met one which
+// is younger. That withdraws, or is done, within a few round trips.
+const maxElderAttempts = 16
+
 // placeIntents puts the transaction's intents into its items. It reports
 // false when an item refused, with its err.
 func (ta *transactor) placeIntents(ctx context.Context, r *transactionRecord, ordered []*Change) (bool, error) {
-	for _, ch := range ordered {
-		if ok, err := ta.placeIntent(ctx, r, ch); err != nil || !ok {
+	open := slices.Clone(ordered)
+	refused := func(ch *Change) bool { return ch.Err != nil }
+	for attempt := range maxWriteAttempts {
+		if err := ta.tryIntents(ctx, r, open); err != nil {
+			return false, err
+		}
+		open = slices.DeleteFunc(open, func(ch *Change) bool { return ch.held != nil })
+		if len(open) == 0 || slices.ContainsFunc(open, refused) {
+			return len(open) == 0, nil
+		}
+		err := ta.lanes.Each(len(open), func(i int) error { return ta.meet(ctx, r, open[i], attempt) })
+		if err != nil || slices.ContainsFunc(open, refused) {
 			return false, err
 		}
 	}
-	return true, nil
-}
-
-func (ta *transactor) placeIntent(ctx context.Context, r *transactionRecord, ch *Change) (bool, error) {
-	for range maxWriteAttempts {
-		done, err := ta.tryIntent(ctx, r, ch)
-		var held *heldError
-		if errors.As(err, &held) {
-			alive, err := ta.tx.resolve(ctx, ch.Table.Name, held.key, held.id)
-			if err != nil {
-				return false, err
-			}
-			if alive {
-				ch.Err = held
-				return false, nil
-			}
-			continue
-		}
-		if err != nil || ch.Err != nil {
-			return false, err
-		}
-		if done {
-			return true, nil
-		}
+	for _, ch := range open {
+		ch.Err = ErrIntent
 	}
-	ch.Err = ErrIntent
 	return false, nil
 }
 
-// tryIntent is one attempt to place an intent.
-func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) (bool, error) {
-	schema := ta.cat.latchOf(ch.Table.Name)
-	schema.RLock()
-	defer schema.RUnlock()
-	c, err := ta.cat.current(ctx, ch.Table)
-	if err != nil {
-		return false, err
-	}
-	if c.def.Status == tabledef.StatusDeleting {
-		return false, fmt.Errorf("%w: %s is being deleted", ErrTableNotFound, ch.Table.Name)
-	}
-	w := ch.write
-	if w.tx = r.id; w.l != c.layout {
-		if w.slot, err = c.layout.slot(ch.Key); err != nil {
-			return false, err
+// tryIntents is one attempt to place intents. What keeps one from its item is left in
+// the change.
+func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open []*Change) error {
+	for i, ch := range open { // in the order of tables
+		if i > 0 && ch.Table.Name == open[i-1].Table.Name {
+			continue
 		}
+		schema := ta.cat.latchOf(ch.Table.Name)
+		schema.RLock()
+		defer schema.RUnlock()
 	}
-	if err := ta.writer.latches.lock(ctx, w.id); err != nil {
-		return false, err
+	slots := make([]*slot, len(open))
+	for i, ch := range open {
+		c, err := ta.cat.current(ctx, ch.Table)
+		if err != nil {
+			return err
+		}
+		if c.def.Status == tabledef.StatusDeleting {
+			return fmt.Errorf("%w: %s is being deleted", ErrTableNotFound, ch.Table.Name)
+		}
+		w := ch.write
+		if w.tx = r.id; w.l != c.layout {
+			if w.slot, err = c.layout.slot(ch.Key); err != nil {
+				return err
+			}
+		}
+		slots[i] = w.slot
 	}
-	defer ta.writer.latches.unlock(w.id)
-	st := ch.st
+	unlock, err := ta.writer.latches.lockAll(ctx, slots)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	err = ta.lanes.Each(len(open), func(i int) error {
+		if err := ta.tryIntent(ctx, r, open[i]); err != nil || open[i].held != nil {
+			return err
+		}
+		return errNotPlaced
+	})
+	if errors.Is(err, errNotPlaced) {
+		return nil
+	}
+	return err
+}
+
+// errNotPlaced: an item did not get its intent, for now or for good; no further one is
+// to be tried.
+var errNotPlaced = errors.New("an intent was not placed")
+
+// meet looks after the transaction that keeps one from its item, if one does. If
+// the one is to withdraw the change has its err.
+func (ta *transactor) meet(ctx context.Context, r *transactionRecord, ch *Change, attempt int) error {
+	met := ch.met
+	if ch.met = nil; met == nil {
+		return nil
+	}
+	holder, err := ta.tx.resolve(ctx, ch.Table.Name, met.key, met.id)
+	if err != nil || holder == nil {
+		return err
+	}
+	if r.state == transactionReading || attempt >= maxElderAttempts || !r.elder(holder) {
+		ch.Err = met
+	}
+	return nil
+}
+
+// tryIntent is one attempt to place an intent. The latches of the table and of the
+// item are held.
+func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) error {
+	w, st := ch.write, ch.st
 	ch.st = nil // what evaluate read is good for one attempt
 	// fn's errors speak of the item, all others of the Bigtable.
 	var refused error
@@ -252,12 +322,14 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 		return updated, err
 	}
 	pw, ready, err := w.plan(ctx, st)
-	if refused != nil || errors.Is(err, ErrOutsideMapping) {
+	switch {
+	case refused != nil, errors.Is(err, ErrOutsideMapping):
 		ch.Err = err
-		return false, nil
-	}
-	if err != nil || !ready {
-		return false, err
+		return nil //nolint:nilerr // it speaks of the item
+	case errors.As(err, &ch.met):
+		return nil
+	case err != nil || !ready:
+		return err
 	}
 	ch.Old, ch.Updated = pw.old, pw.updated
 	in := intent{kind: intentPut, item: pw.updated, order: ta.writer.latches.order(w.id, ta.nowMicros(), pw.st.order())}
@@ -274,7 +346,7 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 		if errors.Is(err, ErrOutsideMapping) {
 			ch.Err, err = err, nil
 		}
-		return false, err
+		return err
 	}
 	p := w.slot
 	state := append([]byte{stateIntent}, r.id...)
@@ -295,7 +367,7 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	if done {
 		ch.held, ch.intent = &held, in
 	}
-	return done, err
+	return err
 }
 
 // settleHeld carries out the intents of a committed transaction on the items as
@@ -310,23 +382,21 @@ func (ta *transactor) settleHeld(ctx context.Context, r *transactionRecord, orde
 		return
 	}
 	defer unmark()
-	var changed []*logWrite
-	defer func() { ta.writer.logs.append(ctx, changed) }()
-	for i, ch := range ordered {
-		var err error
-		if r.items[i].settled, err = ta.settleHeldItem(ctx, ch, &changed); err != nil {
-			return
-		}
-	}
+	changed := make([][]*logs.Write, len(ordered))
+	_ = ta.lanes.Each(len(ordered), func(i int) (err error) {
+		r.items[i].settled, err = ta.settleHeldItem(ctx, ordered[i], &changed[i])
+		return err
+	})
+	ta.writer.logs.Append(ctx, slices.Concat(changed...))
 }
 
 // markRecorded marks the rows whose changes are going to be recorded, by one write a
 // table; unmark ends that.
 func (ta *transactor) markRecorded(ctx context.Context, ordered []*Change) (unmark func(), err error) {
-	var marked []*pendingMark
+	var marked []*marks.Mark
 	unmark = func() {
 		for _, m := range marked {
-			ta.writer.marks.unmark(m, true, nil)
+			ta.writer.marks.Unmark(m, true, nil)
 		}
 	}
 	for from := 0; from < len(ordered) && err == nil; { // in the order of tables
@@ -337,9 +407,9 @@ func (ta *transactor) markRecorded(ctx context.Context, ordered []*Change) (unma
 				rows = append(rows, ch.write.row)
 			}
 		}
-		var marks []*pendingMark
-		marks, err = ta.writer.marks.markRows(ctx, ordered[from].Table.Name, rows)
-		marked, from = append(marked, marks...), to
+		var more []*marks.Mark
+		more, err = ta.writer.logs.MarkRows(ctx, ordered[from].write.l.log, ordered[from].Table.Name, rows)
+		marked, from = append(marked, more...), to
 	}
 	if err != nil {
 		unmark()
@@ -347,7 +417,7 @@ func (ta *transactor) markRecorded(ctx context.Context, ordered []*Change) (unma
 	return unmark, err
 }
 
-func (ta *transactor) settleHeldItem(ctx context.Context, ch *Change, changed *[]*logWrite) (bool, error) {
+func (ta *transactor) settleHeldItem(ctx context.Context, ch *Change, changed *[]*logs.Write) (bool, error) {
 	schema := ta.cat.latchOf(ch.Table.Name)
 	schema.RLock()
 	defer schema.RUnlock()

@@ -11,6 +11,8 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -21,15 +23,26 @@ import (
 // a row of the catalog, that names its items and says how it stands: pending,
 // committed or aborted. It goes
 //
-//	1. read the items, ask what is to become of them: a refusal ends it here
+//	1. look whether the request's token was used; read the items, ask what is to
+//	   become of them: a refusal ends it here
 //	2. write the record, pending until a time
-//	3. in key order, put an intent into the place of each item's state cell,
+//	3. claim the token; put an intent into the place of each item's state cell,
 //	   guarded by that cell as it was read: what the item is to become lies
 //	   beside it. The item's cells stay as they were
 //	4. make the record committed, if it still is pending: this is the moment
 //	   in which all writes happen
-//	5. settle each item: replace its cells, apply its indexes; then remove the
-//	   record, and answer
+//	5. bring what each item becomes to its indexes
+//	6. settle each item: replace its cells. Then end the token's claim, then
+//	   remove the record, and answer
+//
+// What a step does goes side by side where calls wait for a wire (see package
+// lanes), so that a transaction waits for as many round trips whatever its items
+// are. A claim follows its record, and its end precedes that of the record: else
+// a request that is sent again could run twice.
+//
+// Intents are put in no order, so that of two transactions which meet each may hold
+// what the other wants. The elder, by its time and then by its id, tries again; the
+// younger withdraws. So one of them gets all, and both end.
 //
 // Whoever meets an intent looks at the record. Committed: the intent is
 // carried out first. Aborted, or no record: it is taken away. Pending: the
@@ -72,16 +85,16 @@ func (e *heldError) Unwrap() error { return ErrIntent }
 type transactions struct {
 	*instance
 	cat    *catalog
-	marks  *marks
+	marks  *marks.Marks
 	rows   *rows
 	outbox *outbox
-	logs   *logs
+	logs   *logs.Logs
 
 	mu         sync.Mutex
 	unfinished map[string]bool // by id
 }
 
-func newTransactions(in *instance, cat *catalog, m *marks, rs *rows, ob *outbox, lg *logs) *transactions {
+func newTransactions(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *outbox, lg *logs.Logs) *transactions {
 	return &transactions{instance: in, cat: cat, marks: m, rows: rs, outbox: ob, logs: lg, unfinished: map[string]bool{}}
 }
 
@@ -143,27 +156,27 @@ func (tx *transactions) isCommitted(ctx context.Context, r *transactionRecord) (
 // expired reports whether others may abort the transaction.
 func (tx *transactions) expired(r *transactionRecord) bool { return tx.nowMicros() >= r.deadline }
 
-// resolve looks after an item that a transaction holds. alive says that it
-// goes on to be held; else the item is as the transaction left it. No latch
+// resolve looks after an item that a transaction holds. If it goes on to be held,
+// holder is the transaction; else, with nil, the item is as that left it. No latch
 // of the item or its table is held by the caller.
-func (tx *transactions) resolve(ctx context.Context, table string, key attr.Item, id string) (alive bool, err error) {
+func (tx *transactions) resolve(ctx context.Context, table string, key attr.Item, id string) (holder *transactionRecord, err error) {
 	for range maxWriteAttempts {
 		r, err := tx.readTransaction(ctx, id)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		if r.state == transactionPending && !tx.expired(&r) {
-			return true, nil
+			return &r, nil
 		}
 		if r.undecided() {
 			if _, err := tx.decide(ctx, &r, transactionAborted); err != nil {
-				return false, err
+				return nil, err
 			}
 			continue
 		}
-		return false, tx.settleItem(ctx, table, "", key, id, r.state == transactionCommitted)
+		return nil, tx.settleItem(ctx, table, "", key, id, r.state == transactionCommitted)
 	}
-	return false, fmt.Errorf("%w: transaction %x", ErrContended, id)
+	return nil, fmt.Errorf("%w: transaction %x", ErrContended, id)
 }
 
 // freeItem reads an item, unless that was done already (read), as all
@@ -180,8 +193,8 @@ func (tx *transactions) freeItem(ctx context.Context, p *slot, read *itemState) 
 		if !ok {
 			return st, false, nil
 		}
-		if alive, err := tx.resolve(ctx, p.l.name, p.key, id); alive || err != nil {
-			return st, alive, err
+		if holder, err := tx.resolve(ctx, p.l.name, p.key, id); holder != nil || err != nil {
+			return st, holder != nil, err
 		}
 	}
 	return st, false, fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, p.key), p.l.name)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -57,6 +58,11 @@ type transactionRecord struct {
 	// claim is what this process wrote in the token's row; not part of the
 	// record. Who took the record over reads it there.
 	claim []byte
+}
+
+// elder reports whether of two transactions that meet this is the one that goes on.
+func (r *transactionRecord) elder(other *transactionRecord) bool {
+	return cmp.Or(cmp.Compare(r.deadline, other.deadline), cmp.Compare(r.id, other.id)) < 0
 }
 
 func transactionRow(id string) []byte {

@@ -8,6 +8,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -59,15 +60,15 @@ func (tx *transactions) settleItem(ctx context.Context, table, tableID string, k
 
 // settleOne is settleIntent with the record appended.
 func (tx *transactions) settleOne(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
-	var changed []*logWrite
+	var changed []*logs.Write
 	done, err := tx.settleIntent(ctx, st, in, commit, &changed)
-	tx.logs.append(ctx, changed)
+	tx.logs.Append(ctx, changed)
 	return done, err
 }
 
 // settleIntent is settleItem for an item as it was read, with its intent. It
 // reports false when the item has changed since. The table's schema latch is held.
-func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool, changed *[]*logWrite) (settled bool, err error) {
+func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool, changed *[]*logs.Write) (settled bool, err error) {
 	p, l := st.slot, st.slot.l
 	defer l.sizes.Wrote()
 	defer func() {
@@ -80,7 +81,7 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 	if p.shared {
 		release = append(release, btclient.DeleteColumn(lens.FamilyState, p.claim(), in.order, in.order+microsPerMilli))
 	}
-	unsure := st.entering() && !tx.marks.entered(&st)
+	unsure := st.entering() && !st.entered(tx.marks)
 	if !commit || in.kind == intentCheck {
 		before := st.live()
 		muts := append(release, tx.rows.setState(p, st.state, before, st.state.Timestamp)...)
@@ -118,22 +119,20 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 		return tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
 	}
 	if l.records(st.item, in.item) {
-		mark, err := tx.marks.mark(ctx, l.name, p.row)
+		mark, err := tx.logs.Mark(ctx, l.log, l.name, p.row)
 		if err != nil {
 			return false, err
 		}
-		defer tx.marks.unmark(mark, true, nil)
-		logged, err := tx.logs.begin(ctx, &st, in.item, false, mark)
+		defer tx.marks.Unmark(mark, true, nil)
+		logged, err := tx.logs.Begin(ctx, st.logged(in.item, mark))
 		if err != nil {
 			return false, err
 		}
-		muts = append(muts, logged.cell())
+		muts = append(muts, logged.Cell())
 		write = func(muts []*btpb.Mutation) (bool, error) {
-			done, err := tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
-			if tx.logs.committed(logged, done, err) {
-				*changed = append(*changed, logged)
-			}
-			return done, err
+			return tx.logs.Commit(ctx, logged, changed, func(ctx context.Context) (bool, error) {
+				return tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
+			})
 		}
 	}
 	if change.empty() || l.lag == 0 && ahead <= in.order {
@@ -145,12 +144,12 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 	}
 	if l.lag > 0 {
 		// Until here the transaction's own record told of the row.
-		mark, err := tx.marks.mark(ctx, l.name, p.row)
+		mark, err := tx.marks.Mark(ctx, l.name, p.row)
 		if err != nil {
 			return true, err
 		}
-		defer tx.marks.unmark(mark, true, nil)
-		if tx.marks.postpone(mark, in.order, l.lag) {
+		defer tx.marks.Unmark(mark, true, nil)
+		if tx.marks.Postpone(mark, in.order, l.lag) {
 			return true, nil
 		}
 	}
@@ -175,30 +174,30 @@ func (tx *transactions) removeRecord(ctx context.Context, r *transactionRecord) 
 
 // settleItems settles all items and the token of a transaction.
 func (tx *transactions) settleItems(ctx context.Context, r *transactionRecord) error {
-	for _, it := range r.items {
-		if it.settled {
-			continue
+	err := tx.lanes.Each(len(r.items), func(i int) error {
+		if r.items[i].settled {
+			return nil
 		}
-		c, err := tx.cat.lookup(ctx, it.table)
-		if errors.Is(err, ErrTableNotFound) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if c.def.ID != it.tableID {
-			continue
-		}
-		key, _, ok := tabledef.CutKey(c.def.Key, it.key)
-		if !ok {
-			return fmt.Errorf("the record of transaction %x names an item that table %s cannot have", r.id, it.table)
-		}
-		if err := tx.settleItem(ctx, it.table, it.tableID, key, r.id, r.state == transactionCommitted); err != nil {
-			return err
-		}
-	}
-	if r.token == "" {
-		return nil
+		return tx.settleNamed(ctx, r, r.items[i])
+	})
+	if err != nil || r.token == "" {
+		return err
 	}
 	return tx.endRequest(ctx, r)
+}
+
+// settleNamed is settleItem of an item that a record names.
+func (tx *transactions) settleNamed(ctx context.Context, r *transactionRecord, it transactionItem) error {
+	c, err := tx.cat.lookup(ctx, it.table)
+	if errors.Is(err, ErrTableNotFound) {
+		return nil
+	}
+	if err != nil || c.def.ID != it.tableID {
+		return err
+	}
+	key, _, ok := tabledef.CutKey(c.def.Key, it.key)
+	if !ok {
+		return fmt.Errorf("the record of transaction %x names an item that table %s cannot have", r.id, it.table)
+	}
+	return tx.settleItem(ctx, it.table, it.tableID, key, r.id, r.state == transactionCommitted)
 }

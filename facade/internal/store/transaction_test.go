@@ -97,11 +97,13 @@ func checkNoIntents(tb testing.TB, s *Store, tables ...string) {
 // and one whose items share rows.
 func TestTransact_Model(t *testing.T) {
 	t.Parallel()
-	for name, start := range backends {
+	for name, start := range backendsAbreast {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
-			s := openStore(t, testOptions(start(t), loadMapping(t, videoMapping)))
+			o := testOptions(start(t), loadMapping(t, videoMapping))
+			o.Concurrency = lanesOf[name]
+			s := openStore(t, o)
 			videos, err := s.Table(ctx, "Videos")
 			if err != nil {
 				t.Fatal(err)
@@ -285,7 +287,8 @@ func TestTransact_Crash(t *testing.T) {
 					for _, last := range []fate{fateNever, fateDone, fateLater, fateAgain} {
 						t.Run(fmt.Sprintf("%s/%d/%s", next, step, last), func(t *testing.T) {
 							t.Parallel()
-							crashTransaction(t, conn, next, step, last)
+							lost := &lostConn{ClientConnInterface: conn, left: -1, fate: last}
+							crashTransaction(t, conn, lost, next, fmt.Sprintf("%s-%d-%s", next, step, last), step, step == crashSteps-1)
 						})
 					}
 				}
@@ -294,15 +297,34 @@ func TestTransact_Crash(t *testing.T) {
 	}
 }
 
-func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, next string, step int, last fate) {
+// endingConn is the connection of a process that ends.
+type endingConn interface {
+	grpc.ClientConnInterface
+	end(step int)                  // the process ends at that step from now
+	arrive(context.Context)        // what was on its way then happens, with nobody to be told
+	change(o Options) (of Options) // the options of its process
+}
+
+func (c *lostConn) change(o Options) Options { return o }
+
+func (c *lostConn) end(step int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = step
+}
+
+func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, lost endingConn, next, instance string, step int, whole bool) {
 	t.Helper()
 	ctx := t.Context()
-	lost := &lostConn{ClientConnInterface: conn, left: -1, fate: last}
 	now := clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
-	o := testOptions(lost)
+	o := lost.change(testOptions(lost))
 	o.Now = now.Now
-	o.Instance = fmt.Sprintf("%s-%d-%s", next, step, last)
-	s := openStore(t, o)
+	o.Instance = instance
+	s, err := Open(ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // its process has ended
 	spec := indexedTable("crash")
 	spec.Indexes = spec.Indexes[:1]
 	def := newTable(t, s, spec)
@@ -321,11 +343,9 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, next string, 
 		replaceBy(def, keyAttrs(def, account("new", 0)), account("new", 7)),
 		checkOnly(def, keyAttrs(def, account("none", 0)), func(attr.Item) error { return nil }))
 	req := RequestToken{Token: "token", Hash: [32]byte{1}}
-	lost.mu.Lock()
-	lost.left = step
-	lost.mu.Unlock()
+	lost.end(step)
 	committed, _, err := s.Transact(ctx, req, changes)
-	if step == crashSteps-1 && (err != nil || !committed) {
+	if whole && (err != nil || !committed) {
 		t.Errorf("the transaction has more than %d steps: %v", step, err)
 	}
 
@@ -639,7 +659,7 @@ func TestTransact_Conflicts(t *testing.T) {
 					if items, err := collect(st.Query(ctx, def, nil, tabledef.Condition{KeyCondition: cond}, true, nil)); err != nil || len(items) != 1 || sumOf(items[0]) != 50 {
 						t.Errorf("query: %v, %v", texts(items), err)
 					}
-					if items, err := st.GetItems(ctx, def, []attr.Item{keyA, keyC}); err != nil || sumOf(items[0]) != 50 || items[1] != nil {
+					if items, err := getItems(ctx, st, def, []attr.Item{keyA, keyC}); err != nil || sumOf(items[0]) != 50 || items[1] != nil {
 						t.Errorf("get of several: %v, %v", texts(items), err)
 					}
 					for _, err := range []error{
@@ -707,14 +727,15 @@ func TestTransact_Conflicts(t *testing.T) {
 // indexes are what the items give.
 func TestTransact_Transfers(t *testing.T) {
 	t.Parallel()
-	for name, start := range backends {
+	for name, start := range backendsAbreast {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
-			conn := start(t)
-			a := openStore(t, testOptions(conn))
+			o := testOptions(start(t))
+			o.Concurrency = lanesOf[name]
+			a := openStore(t, o)
 			def := newTable(t, a, indexedTable("bank"))
-			b := openStore(t, testOptions(conn))
+			b := openStore(t, o)
 			ids := []string{"0", "1", "2", "3", "4", "5", "6", "7"}
 			var total int64
 			for _, id := range ids {
@@ -813,6 +834,8 @@ func TestTransact_Transfers(t *testing.T) {
 			if sum != total {
 				t.Errorf("the accounts add up to %d, want %d", sum, total)
 			}
+			a.Wait()
+			b.Wait()
 			checkNoIntents(t, a, def.BigtableTable)
 			if err := checkIndexes(ctx, b, def, m); err != nil {
 				t.Error(err)

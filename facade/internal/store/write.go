@@ -13,6 +13,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -23,15 +25,15 @@ import (
 type writer struct {
 	*instance
 	cat     *catalog
-	marks   *marks
+	marks   *marks.Marks
 	rows    *rows
 	outbox  *outbox
 	tx      *transactions
-	logs    *logs
+	logs    *logs.Logs
 	latches itemLatches
 }
 
-func newWriter(in *instance, cat *catalog, m *marks, rs *rows, ob *outbox, tx *transactions, lg *logs) *writer {
+func newWriter(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *outbox, tx *transactions, lg *logs.Logs) *writer {
 	w := &writer{instance: in, cat: cat, marks: m, rows: rs, outbox: ob, tx: tx, logs: lg}
 	w.latches.init()
 	return w
@@ -56,7 +58,7 @@ func (wr *writer) WriteItem(ctx context.Context, t *tabledef.Table, key attr.Ite
 		if old, updated, err = wr.writeFreeItem(ctx, t, key, fn, hint); !errors.As(err, &held) {
 			return old, updated, err
 		}
-		if alive, err := wr.tx.resolve(ctx, t.Name, held.key, held.id); alive || err != nil {
+		if holder, err := wr.tx.resolve(ctx, t.Name, held.key, held.id); holder != nil || err != nil {
 			return nil, nil, cmp.Or(err, error(held))
 		}
 	}
@@ -124,9 +126,12 @@ type Replacement struct {
 // one item alone ends them.
 func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Replacement) error {
 	done, err := wr.writeTogether(ctx, t, all)
-	for i := 0; i < len(all) && err == nil; i++ {
+	if err != nil {
+		return err
+	}
+	return wr.lanes.Each(len(all), func(i int) (err error) {
 		if done[i] {
-			continue
+			return nil
 		}
 		r := &all[i]
 		fn := func(attr.Item) (attr.Item, error) { return r.Item, nil }
@@ -134,8 +139,8 @@ func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Repla
 		if errors.Is(err, ErrContended) || errors.Is(err, ErrIntent) {
 			r.Err, err = err, nil
 		}
-	}
-	return err
+		return err
+	})
 }
 
 // writeTogether makes those of the writes that can be made after one read of the
@@ -164,7 +169,12 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 		return done, err
 	}
 	defer unlock()
-	states, err := wr.rows.readStates(ctx, slots)
+	var states []*itemState
+	early, err := wr.beside(ctx, c.layout, slots, func() (err error) {
+		states, err = wr.rows.readStates(ctx, slots)
+		return err
+	})
+	defer early.end()
 	if err != nil {
 		return done, err
 	}
@@ -183,29 +193,67 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 			}
 		}
 	}
-	marks, err := wr.marks.markRows(ctx, t.Name, rows)
+	marked, err := wr.logs.MarkRows(ctx, c.layout.log, t.Name, rows)
 	if err != nil {
 		return done, err
 	}
-	var changed []*logWrite
-	defer func() { wr.logs.append(ctx, changed) }()
+	ofWrite := make([]*marks.Mark, len(all)) // until it is used
 	for i, g := range prepared {
-		if g == nil {
-			continue
+		if g != nil && g.marks() {
+			ofWrite[i], marked = marked[0], marked[1:]
 		}
-		var mark *pendingMark
-		if g.marks() {
-			mark, marks = marks[0], marks[1:]
-		}
-		switch {
-		case err == nil:
-			done[i], err = g.write(ctx, mark, &changed)
-		case mark != nil:
-			wr.marks.unmark(mark, true, nil)
-		}
-		all[i].Old, all[i].Updated = g.old, g.updated
 	}
+	changed := make([][]*logs.Write, len(all))
+	err = wr.lanes.Each(len(all), func(i int) (err error) {
+		g, mark := prepared[i], ofWrite[i]
+		if g == nil {
+			return nil
+		}
+		ofWrite[i] = nil
+		done[i], err = g.write(ctx, mark, &changed[i])
+		all[i].Old, all[i].Updated = g.old, g.updated
+		return err
+	})
+	for _, mark := range ofWrite {
+		if mark != nil {
+			wr.marks.Unmark(mark, true, nil)
+		}
+	}
+	wr.logs.Append(ctx, slices.Concat(changed...))
 	return done, err
+}
+
+// earlyMarks are marks of rows that may be written.
+type earlyMarks struct {
+	*marks.Marks
+	kept []*marks.Mark
+}
+
+// end ends their use.
+func (e earlyMarks) end() {
+	for _, m := range e.kept {
+		e.Unmark(m, true, nil)
+	}
+}
+
+// beside calls read. Where calls go side by side it marks the rows of the slots,
+// which may be nil, beside it, if writes of their table can need that: the marks are
+// there then when the write comes that takes them.
+func (wr *writer) beside(ctx context.Context, l *tableLayout, slots []*slot, read func() error) (early earlyMarks, err error) {
+	if !wr.lanes.Wide() || len(l.indexes) == 0 && !l.log.On() {
+		return early, read()
+	}
+	early.Marks = wr.marks
+	rows := make([][]byte, 0, len(slots))
+	for _, p := range slots {
+		if p != nil {
+			rows = append(rows, p.row)
+		}
+	}
+	return early, wr.lanes.Both(read, func() (err error) {
+		early.kept, err = wr.logs.MarkRows(ctx, l.log, l.name, rows)
+		return err
+	})
 }
 
 // itemWrite is one write of an item. Its latch is held.
@@ -416,20 +464,39 @@ func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb
 // guarded reads the item, asks fn, and writes if the item is still as it was
 // read. done is false when it was not.
 func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done bool, err error) {
-	g, ready, err := w.prepare(ctx, nil)
+	g, ready, early, err := w.prepareMarking(ctx)
+	defer early.end()
 	if err != nil || !ready {
 		return g.old, nil, false, err
 	}
-	var mark *pendingMark
+	var mark *marks.Mark
 	if g.marks() {
-		if mark, err = w.wr.marks.mark(ctx, w.l.name, w.row); err != nil {
+		if mark, err = w.wr.logs.Mark(ctx, w.l.log, w.l.name, w.row); err != nil {
 			return g.old, nil, false, err
 		}
 	}
-	var changed []*logWrite
+	var changed []*logs.Write
 	done, err = g.write(ctx, mark, &changed)
-	w.wr.logs.append(ctx, changed)
+	w.wr.logs.Append(ctx, changed)
 	return g.old, g.updated, done, err
+}
+
+// prepareMarking is prepare, beside which the row is marked where calls go side by
+// side.
+func (w *itemWrite) prepareMarking(ctx context.Context) (g plannedWrite, ready bool, early earlyMarks, err error) {
+	if !w.wr.lanes.Wide() {
+		g, ready, err = w.prepare(ctx, nil)
+		return g, ready, early, err
+	}
+	return w.prepareBesideMark(ctx)
+}
+
+func (w *itemWrite) prepareBesideMark(ctx context.Context) (g plannedWrite, ready bool, early earlyMarks, err error) {
+	early, err = w.wr.beside(ctx, w.l, []*slot{w.slot}, func() (err error) {
+		g, ready, err = w.prepare(ctx, nil)
+		return err
+	})
+	return g, ready, early, err
 }
 
 // prepare is plan with the mutations of the write.
@@ -471,7 +538,7 @@ func (g *plannedWrite) marks() bool { return len(g.muts) > 0 && (!g.change.empty
 // write writes if the item is still as it was read, and ends the use of the mark
 // that its row has if it changes indexes or is recorded. Its record, which is still
 // to be appended to the log, is added to changed.
-func (g *plannedWrite) write(ctx context.Context, mark *pendingMark, changed *[]*logWrite) (done bool, err error) {
+func (g *plannedWrite) write(ctx context.Context, mark *marks.Mark, changed *[]*logs.Write) (done bool, err error) {
 	if len(g.muts) == 0 {
 		return true, nil
 	}
@@ -481,18 +548,17 @@ func (g *plannedWrite) write(ctx context.Context, mark *pendingMark, changed *[]
 	}
 	clean := true
 	var entered []byte
-	defer func() { w.wr.marks.unmark(mark, clean, entered) }()
-	var logged *logWrite
+	defer func() { w.wr.marks.Unmark(mark, clean, entered) }()
+	var logged *logs.Write
 	if g.records() {
-		if logged, err = w.wr.logs.begin(ctx, &g.st, g.updated, w.expired, mark); err != nil {
+		change := g.st.logged(g.updated, mark)
+		change.Expired = w.expired
+		if logged, err = w.wr.logs.Begin(ctx, change); err != nil {
 			return false, err
 		}
-		g.muts = append(g.muts, logged.cell())
+		g.muts = append(g.muts, logged.Cell())
 	}
-	done, err = g.commit(ctx, g.muts)
-	if logged != nil && w.wr.logs.committed(logged, done, err) {
-		*changed = append(*changed, logged)
-	}
+	done, err = w.wr.logs.Commit(ctx, logged, changed, func(ctx context.Context) (bool, error) { return g.commit(ctx, g.muts) })
 	if err != nil || !done {
 		// After an error the write may still have happened.
 		clean = err == nil
@@ -501,7 +567,7 @@ func (g *plannedWrite) write(ctx context.Context, mark *pendingMark, changed *[]
 	if g.change.empty() {
 		return true, nil
 	}
-	if w.wr.marks.postpone(mark, g.order, w.l.lag) {
+	if w.wr.marks.Postpone(mark, g.order, w.l.lag) {
 		return true, nil
 	}
 	if err := w.wr.outbox.apply(ctx, w.slot, g.order, g.change, g.outbox); err != nil {
@@ -518,7 +584,7 @@ func (g *plannedWrite) write(ctx context.Context, mark *pendingMark, changed *[]
 // item: it is entering them, as far as this process knows. A write that changes
 // no entry brings it there first, so that the next is sure.
 func (g *plannedWrite) unsure(ctx context.Context) (bool, error) {
-	if !g.st.entering() || g.w.wr.marks.entered(&g.st) {
+	if !g.st.entering() || g.st.entered(g.w.wr.marks) {
 		return false, nil
 	}
 	l, order := g.w.l, g.st.order()

@@ -24,7 +24,7 @@ type View struct {
 
 // At returns a stream as of a time, read up to floor.
 func At(s *tabledef.Stream, floor uint64, now time.Time) View {
-	return View{s, floor, changelog.SequenceAt(now.Add(-tabledef.StreamRetention))}
+	return View{s, floor, changelog.SequenceAt(now.Add(-s.Kept()))}
 }
 
 // Shard is the part of a stream that a slot has in a generation.

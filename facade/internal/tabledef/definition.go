@@ -58,6 +58,17 @@ type Table struct {
 	Log *Log `json:"log,omitempty"`
 	// Streams are those that there were, the newest last; set by the store.
 	Streams []Stream `json:"streams,omitempty"`
+	// Kinesis are the Kinesis data streams that get the changes, or got them: one at most
+	// does.
+	Kinesis []KinesisDestination `json:"kinesis,omitempty"`
+	// Recovery is on while the table can be restored to a time.
+	Recovery *Recovery `json:"recovery,omitempty"`
+	// Copies are the jobs that make copies of the table as it was at a time.
+	Copies []string `json:"copies,omitempty"`
+	// Restore is where the items of a table come from, or came from, that is CREATING.
+	Restore *Restore `json:"restore,omitempty"`
+	// Deleted is when the table was deleted; set by the store.
+	Deleted time.Time `json:"deleted,omitzero"`
 	// OnDemandSince is when the billing mode last became on demand; the zero
 	// time: it has always been what it is.
 	OnDemandSince time.Time  `json:"onDemandSince,omitzero"`
@@ -86,6 +97,17 @@ type Table struct {
 	// name, as JSON text.
 	Extra map[string]string `json:"extra,omitempty"`
 }
+
+// Restore is what a table is restored from.
+type Restore struct {
+	Job       string    `json:"job,omitempty"`       // its id; "" when they are all there
+	BackupARN string    `json:"backupArn,omitempty"` // "" for a time of a table
+	TableARN  string    `json:"tableArn"`
+	Time      time.Time `json:"time"`
+}
+
+// Restoring reports whether the table is still being restored.
+func (t *Table) Restoring() bool { return t.Restore != nil && t.Status == StatusCreating }
 
 // OnDemandThroughput bounds what is used of an on-demand table or index. In a
 // request -1 takes a bound away.

@@ -1,12 +1,62 @@
 package tabledef
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
-// ReasonStream is the reason of a log that a stream is read from.
-const ReasonStream = "stream"
+// The reasons of a log.
+const (
+	ReasonStream   = "stream"   // a stream is read from it
+	ReasonKinesis  = "kinesis"  // a Kinesis data stream gets the changes
+	ReasonRecovery = "recovery" // the table can be restored to any time of a period
+	ReasonCopy     = "copy"     // jobs make copies of the table as it was at a time
+)
+
+// bothImages is the view of a log that is not for a stream alone.
+const bothImages = "NEW_AND_OLD_IMAGES"
+
+// LogReasons returns what the table is to have a log for, and the images that its records
+// are to have, as a stream's view.
+func (t *Table) LogReasons() (reasons []string, view string) {
+	if t.StreamEnabled {
+		reasons, view = append(reasons, ReasonStream), t.StreamView
+	}
+	if slices.ContainsFunc(t.Kinesis, KinesisDestination.Live) {
+		reasons, view = append(reasons, ReasonKinesis), bothImages
+	}
+	if t.Recovery.On() {
+		reasons, view = append(reasons, ReasonRecovery), bothImages
+	}
+	if len(t.Copies) > 0 {
+		reasons, view = append(reasons, ReasonCopy), bothImages
+	}
+	return reasons, view
+}
+
+// Recovery says from when on a table can be restored to any time; nil: it cannot.
+type Recovery struct {
+	Since time.Time `json:"since"`
+	Days  int       `json:"days"` // how far back from now
+}
+
+// MaxRecoveryDays is the longest period of a recovery.
+const MaxRecoveryDays = 35
+
+// On reports whether a table can be restored.
+func (r *Recovery) On() bool { return r != nil }
+
+// Earliest returns the first time that a table can be restored to.
+func (r *Recovery) Earliest(now time.Time) time.Time {
+	if at := now.AddDate(0, 0, -r.Days); at.After(r.Since) {
+		return at
+	}
+	return r.Since
+}
 
 // StreamRetention is how long a record of a stream can be read, and a stream that
-// has ended.
+// has ended, where the stream says nothing else.
 const StreamRetention = 24 * time.Hour
 
 // Log is the change log of a table. It is on while there is a reason for it.
@@ -14,8 +64,29 @@ type Log struct {
 	Table   string   `json:"table"` // Bigtable table
 	Reasons []string `json:"reasons,omitempty"`
 	Shards  Shards   `json:"shards"`
-	// View is that of the stream: what is kept of items.
+	// View is what is kept of items, as a stream's view.
 	View string `json:"view,omitempty"`
+	// Images is the sequence number from which on all records have both images; 0:
+	// they have not.
+	Images uint64 `json:"images,omitempty"`
+	// MostSlots is the largest number of slots that there ever was.
+	MostSlots int `json:"mostSlots,omitempty"`
+	// Retention is how long its cells are kept.
+	Retention time.Duration `json:"retention,omitempty"`
+}
+
+// HasImages reports whether records have both images.
+func (l *Log) HasImages() bool { return l != nil && l.Images != 0 }
+
+// MaxSlots returns how many slots may have records.
+func (l *Log) MaxSlots() int { return max(l.MostSlots, 1, slices.Max(l.Shards.Slots)) }
+
+// KnownReasons returns the reasons of a log that there may not be.
+func (l *Log) KnownReasons() []string {
+	if l == nil {
+		return nil
+	}
+	return l.Reasons
 }
 
 // On reports whether writes are recorded.
@@ -50,6 +121,9 @@ type Stream struct {
 	Label  string `json:"label"`
 	View   string `json:"view"` // StreamViewType
 	Shards Shards `json:"shards"`
+	// Retention is how long a record can be read, and the stream once it has ended; 0:
+	// StreamRetention.
+	Retention time.Duration `json:"retention,omitzero"`
 	// Until is the sequence number that the stream ends before, and Ended when that
 	// was; 0 for one that goes on.
 	Until uint64    `json:"until,omitempty"`
@@ -68,8 +142,11 @@ func (t *Table) Stream(label string, now time.Time) *Stream {
 
 // IsGone reports whether a stream has ended so long ago that nobody knows it any more.
 func (s *Stream) IsGone(now time.Time) bool {
-	return s.Until != 0 && !now.Before(s.Ended.Add(StreamRetention))
+	return s.Until != 0 && !now.Before(s.Ended.Add(s.Kept()))
 }
+
+// Kept is how long a record of the stream can be read.
+func (s *Stream) Kept() time.Duration { return cmp.Or(s.Retention, StreamRetention) }
 
 // StreamLabel is the time of a stream's beginning as its label.
 func StreamLabel(since uint64) string {
@@ -81,9 +158,14 @@ func StreamLabel(since uint64) string {
 func AfterStreams(at uint64, tables []*Table) uint64 {
 	for _, t := range tables {
 		for _, s := range t.Streams {
-			const milli = uint64(time.Millisecond)
-			at = max(at, (s.Until+milli-1)/milli*milli)
+			at = max(at, WholeMilli(s.Until))
 		}
 	}
 	return at
+}
+
+// WholeMilli is a sequence number, or the next whole millisecond.
+func WholeMilli(at uint64) uint64 {
+	const milli = uint64(time.Millisecond)
+	return (at + milli - 1) / milli * milli
 }

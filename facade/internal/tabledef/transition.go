@@ -14,7 +14,16 @@ import (
 type Transition struct {
 	Status string    `json:"status"`
 	Until  time.Time `json:"until"`
+	// Stream is what becomes of the stream of the table meanwhile: StreamEnable,
+	// StreamDisable, or "".
+	Stream string `json:"stream,omitzero"`
 }
+
+// What becomes of a stream.
+const (
+	StreamEnable  = "ENABLE"
+	StreamDisable = "DISABLE"
+)
 
 // Lasts reports whether it is not over.
 func (tr Transition) Lasts(now time.Time) bool { return now.Before(tr.Until) }
@@ -32,7 +41,7 @@ func UpdatingUntil(tr Transition, until time.Time) Transition {
 	if tr.Until.After(until) {
 		until = tr.Until
 	}
-	return Transition{Status: StatusUpdating, Until: until}
+	return Transition{Status: StatusUpdating, Until: until, Stream: tr.Stream}
 }
 
 // inTransition reports whether the table looks other than it is.
@@ -75,6 +84,8 @@ func (t *Table) IsGone(now time.Time) bool {
 type TableInUseError struct {
 	Table  string
 	Status string // StatusCreating, StatusUpdating or StatusDeleting
+	// Stream and Label are what becomes of the table's stream, if that is why.
+	Stream, Label string
 }
 
 // Error implements error.
@@ -83,7 +94,11 @@ func (e *TableInUseError) Error() string { return "table " + e.Table + " is " + 
 // CheckUnused refuses to change a table that is being changed.
 func (t *Table) CheckUnused(now time.Time) error {
 	if status := t.At(now).Status; status != StatusActive {
-		return &TableInUseError{t.Name, status}
+		e := &TableInUseError{Table: t.Name, Status: status}
+		if t.Transition.Lasts(now) && status == StatusUpdating && t.Transition.Stream != "" {
+			e.Stream, e.Label = t.Transition.Stream, t.StreamLabel
+		}
+		return e
 	}
 	return nil
 }

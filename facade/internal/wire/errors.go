@@ -14,39 +14,50 @@ import (
 
 // The namespaces of __type.
 const (
-	namespaceService  = "com.amazon.coral.service#"
-	namespaceValidate = "com.amazon.coral.validate#"
-	namespaceDynamoDB = "com.amazonaws.dynamodb.v20120810#"
+	namespaceService      = "com.amazon.coral.service#"
+	namespaceValidate     = "com.amazon.coral.validate#"
+	namespaceDynamoDB     = "com.amazonaws.dynamodb.v20120810#"
+	namespaceAvailability = "com.amazon.coral.availability#"
 )
 
 // The codes of errors, those of operations among them: AWS puts different
 // namespaces before them.
 const (
-	CodeAccessDenied           = "AccessDeniedException"
-	CodeConditionalCheckFailed = "ConditionalCheckFailedException"
-	CodeDuplicateItem          = "DuplicateItemException"
-	CodeExpiredIterator        = "ExpiredIteratorException"
-	CodeTrimmedData            = "TrimmedDataAccessException"
-	CodeGlobalTableNotFound    = "GlobalTableNotFoundException"
-	CodeIdempotentMismatch     = "IdempotentParameterMismatchException"
-	codeIncompleteSignature    = "IncompleteSignatureException"
-	CodeInternalServerError    = "InternalServerError"
-	codeInvalidSignature       = "InvalidSignatureException"
-	CodeLimitExceeded          = "LimitExceededException"
-	codeMissingAuthentication  = "MissingAuthenticationTokenException"
-	CodePolicyNotFound         = "PolicyNotFoundException"
-	codeRequestTooLarge        = "RequestEntityTooLargeException"
-	CodeResourceInUse          = "ResourceInUseException"
-	CodeResourceNotFound       = "ResourceNotFoundException"
-	codeSerialization          = "SerializationException"
-	CodeServiceUnavailable     = "ServiceUnavailable"
-	CodeTableNotFound          = "TableNotFoundException"
-	CodeTransactionCanceled    = "TransactionCanceledException"
-	CodeTransactionConflict    = "TransactionConflictException"
-	CodeTransactionInProgress  = "TransactionInProgressException"
-	CodeUnknownOperation       = "UnknownOperationException"
-	codeUnrecognizedClient     = "UnrecognizedClientException"
-	CodeValidation             = "ValidationException"
+	CodeAccessDenied                   = "AccessDeniedException"
+	CodeConditionalCheckFailed         = "ConditionalCheckFailedException"
+	CodeDuplicateItem                  = "DuplicateItemException"
+	CodeExpiredIterator                = "ExpiredIteratorException"
+	CodeTrimmedData                    = "TrimmedDataAccessException"
+	CodeGlobalTableNotFound            = "GlobalTableNotFoundException"
+	CodeIdempotentMismatch             = "IdempotentParameterMismatchException"
+	codeIncompleteSignature            = "IncompleteSignatureException"
+	CodeInternalServerError            = "InternalServerError"
+	codeInvalidSignature               = "InvalidSignatureException"
+	CodeLimitExceeded                  = "LimitExceededException"
+	codeMissingAuthentication          = "MissingAuthenticationTokenException"
+	CodePolicyNotFound                 = "PolicyNotFoundException"
+	CodeProvisionedThroughput          = "ProvisionedThroughputExceededException"
+	CodeRequestLimit                   = "RequestLimitExceeded"
+	codeRequestTooLarge                = "RequestEntityTooLargeException"
+	CodeResourceInUse                  = "ResourceInUseException"
+	CodeResourceNotFound               = "ResourceNotFoundException"
+	codeSerialization                  = "SerializationException"
+	CodeServiceUnavailable             = "ServiceUnavailable"
+	CodeBackupInUse                    = "BackupInUseException"
+	CodeBackupNotFound                 = "BackupNotFoundException"
+	CodeContinuousBackupsUnavailable   = "ContinuousBackupsUnavailableException"
+	CodeInvalidRestoreTime             = "InvalidRestoreTimeException"
+	CodePointInTimeRecoveryUnavailable = "PointInTimeRecoveryUnavailableException"
+	CodeTableAlreadyExists             = "TableAlreadyExistsException"
+	CodeTableInUse                     = "TableInUseException"
+	CodeTableNotFound                  = "TableNotFoundException"
+	CodeThrottling                     = "ThrottlingException"
+	CodeTransactionCanceled            = "TransactionCanceledException"
+	CodeTransactionConflict            = "TransactionConflictException"
+	CodeTransactionInProgress          = "TransactionInProgressException"
+	CodeUnknownOperation               = "UnknownOperationException"
+	codeUnrecognizedClient             = "UnrecognizedClientException"
+	CodeValidation                     = "ValidationException"
 )
 
 // namespaceOf returns the namespace that AWS puts before an error code.
@@ -57,6 +68,8 @@ func namespaceOf(code string) string {
 		return namespaceService
 	case CodeValidation:
 		return namespaceValidate
+	case CodeThrottling:
+		return namespaceAvailability
 	default:
 		return namespaceDynamoDB
 	}
@@ -96,6 +109,9 @@ func badRequest(code, message string) *Refusal {
 // ValidationError refuses what a request says.
 func ValidationError(message string) error { return badRequest(CodeValidation, message) }
 
+// LimitExceededError refuses what an account may not have.
+func LimitExceededError(message string) error { return badRequest(CodeLimitExceeded, message) }
+
 func serializationError(message string) *Refusal { return badRequest(codeSerialization, message) }
 
 func requestTooLargeError(bytes int64) *Refusal {
@@ -121,9 +137,15 @@ func (r Reason) MarshalJSONTo(enc *jsontext.Encoder) error {
 	}{r.Code, strings.ToValidUTF8(r.Message, "\uFFFD"), OptionalItem(r.Item)}, answerOptions)
 }
 
+// ThrottlingReason says which limit a throttled request exceeded.
+type ThrottlingReason struct {
+	Reason   string `json:"reason"`   // "TableReadProvisionedThroughputExceeded"
+	Resource string `json:"resource"` // ARN of the table or index
+}
+
 // EncodeError returns the body of an error answer. An empty message, a nil item
 // and nil reasons are left out.
-func EncodeError(code, message string, item attr.Item, reasons []Reason) []byte {
+func EncodeError(code, message string, item attr.Item, reasons []Reason, throttling []ThrottlingReason) []byte {
 	var buf bytes.Buffer
 	enc := jsontext.NewEncoder(&buf, answerOptions)
 	tokens := []jsontext.Token{jsontext.BeginObject, jsontext.String("__type"), jsontext.String(namespaceOf(code) + code)}
@@ -142,6 +164,14 @@ func EncodeError(code, message string, item attr.Item, reasons []Reason) []byte 
 	if reasons != nil {
 		_ = enc.WriteToken(jsontext.String("CancellationReasons"))
 		_ = json.MarshalEncode(enc, reasons, answerOptions)
+	}
+	if throttling != nil {
+		member := "ThrottlingReasons"
+		if code == CodeThrottling {
+			member = "throttlingReasons"
+		}
+		_ = enc.WriteToken(jsontext.String(member))
+		_ = json.MarshalEncode(enc, throttling, answerOptions)
 	}
 	_ = enc.WriteToken(jsontext.EndObject)
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/httpbody"
 )
@@ -38,13 +40,33 @@ const (
 // serverHeader is what AWS says of itself in every answer.
 var serverHeader = []string{"Server"}
 
+// Dates makes the headers Date of answers. It keeps the last one, as most answers are of
+// the second of the one before.
+type Dates struct{ last atomic.Pointer[datedHeader] }
+
+type datedHeader struct {
+	second int64
+	header []string
+}
+
+// At returns the values of the header at a time.
+func (d *Dates) At(t time.Time) []string {
+	last := d.last.Load()
+	if last == nil || last.second != t.Unix() {
+		last = &datedHeader{t.Unix(), []string{t.UTC().Format(http.TimeFormat)}}
+		d.last.Store(last)
+	}
+	return last.header
+}
+
 // Response is an answer before compression.
 type Response struct {
 	Status      int
 	ContentType string // "" leaves the header out
 	Body        []byte
-	RequestID   string // see RequestID
-	Watermark   string // up to where a stream was delivered; "" leaves the header out
+	RequestID   string   // see RequestID
+	Date        []string // see Dates; nil leaves it to the server of the connection
+	Watermark   string   // up to where a stream was delivered; "" leaves the header out
 }
 
 // NewResponse returns the answer to the call r, with the HTTP status and the JSON body.
@@ -157,6 +179,9 @@ func (a Response) Write(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	h["Server"] = serverHeader
+	if a.Date != nil {
+		h["Date"] = a.Date
+	}
 	h["x-amzn-RequestId"] = []string{a.RequestID} // AWS's own spelling
 	// The checksum covers the bytes as sent, after compression; the SDK for Go
 	// fails the call when it does not match.

@@ -186,6 +186,20 @@ func (sig signature) verify(r *http.Request, body []byte, now time.Time, secrets
 	return nil
 }
 
+// Credential is what a request to another service is signed with.
+type Credential struct{ AccessKey, Secret, Region, Service string }
+
+// Sign signs a request that has its headers, whose body is to be sent.
+func Sign(r *http.Request, body []byte, now time.Time, c Credential) {
+	date := now.UTC().Format(signatureTime)
+	r.Header.Set("X-Amz-Date", date)
+	headers := []string{"content-type", "host", "x-amz-date", "x-amz-target"}
+	scope := []string{c.AccessKey, date[:len(signatureDate)], c.Region, c.Service, signatureTerminator}
+	sig := signature{algorithm: signatureAlgorithm, date: date, signedHeaders: strings.Join(headers, ";")}
+	r.Header.Set("Authorization", fmt.Sprintf("%s Credential=%s, SignedHeaders=%s, Signature=%s", sig.algorithm, strings.Join(scope, "/"),
+		sig.signedHeaders, sig.sign(sig.canonicalRequest(r, headers, body), c.Secret, scope)))
+}
+
 // checkTime refuses a signature that is too old or from the future.
 func (sig signature) checkTime(signed, now time.Time) error {
 	now = now.UTC().Truncate(time.Second)

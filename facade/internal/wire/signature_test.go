@@ -162,7 +162,7 @@ func answerOf(tb testing.TB, err error) string {
 	if !errors.As(err, &r) {
 		tb.Fatalf("%v is no answer", err)
 	}
-	return string(EncodeError(r.Code, r.Message, nil, nil))
+	return string(EncodeError(r.Code, r.Message, nil, nil, nil))
 }
 
 func readCloser(text string) *bodyReader { return &bodyReader{strings.NewReader(text)} }

@@ -2,8 +2,10 @@ package wire
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -51,6 +53,27 @@ type EpochSeconds int64 // milliseconds
 func (t EpochSeconds) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(jsontext.Value(strconv.FormatFloat(float64(t)/1000, 'f', -1, 64)))
 }
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom; parts of milliseconds are rounded.
+func (t *EpochSeconds) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	value, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	if value.Kind() != '0' {
+		return serializationError(scalarMismatchText(value.Kind(), value, "Date"))
+	}
+	seconds, err := strconv.ParseFloat(string(value), 64)
+	const most = 1 << 52 / 1000 // beyond it milliseconds are not exact
+	if err != nil || math.Abs(seconds) > most {
+		return serializationError(scalarMismatchText(value.Kind(), value, "Date"))
+	}
+	*t = EpochSeconds(math.Round(seconds * 1000))
+	return nil
+}
+
+// Time is the time.
+func (t EpochSeconds) Time() time.Time { return time.UnixMilli(int64(t)) }
 
 // Double is a number with a fraction as the protocol writes it: always with a
 // decimal point, by which clients tell it from a whole number.

@@ -1,0 +1,30 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/bucketjobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+)
+
+// bucketJobs is what makes the exports and imports of a store; false where there are no
+// buckets.
+func (o Options) bucketJobs(st *store.Store) (*bucketjobs.Service, bool) {
+	return bucketjobs.New(bucketjobs.Options{
+		Store: st, Buckets: o.Buckets, Region: o.Region, Account: o.AccountID, Now: o.Now, Random: o.random, Wording: o.wording,
+		Delay: o.StatusDelays.Create,
+	}), o.Buckets != nil
+}
+
+// throughBuckets calls an operation of exports and imports, if there are buckets.
+func throughBuckets[In, Out any](
+	ctx context.Context, s *Server, operation string, in *In, do func(*bucketjobs.Service, context.Context, *validation.Validator, *In) (*Out, error),
+) (*Out, error) {
+	b, ok := s.opts.bucketJobs(s.store)
+	if !ok {
+		return nil, unknownOperationError(fmt.Sprintf(msgOperationRefused, operation, noteBuckets))
+	}
+	return do(b, ctx, &s.validator(operation).Validator, in)
+}

@@ -1,0 +1,147 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// farConn is a Bigtable a millisecond away: each call begins that much later, and a
+// stream brings its first message that much later.
+type farConn struct{ grpc.ClientConnInterface }
+
+const roundTrip = time.Millisecond
+
+func (c farConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	time.Sleep(roundTrip) // in the time of a bubble
+	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+}
+
+func (c farConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	time.Sleep(roundTrip)
+	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+}
+
+// depthCase is a request and how many round trips to the Bigtable it waits for, one
+// after the other, on a table without an index and on one with an index.
+type depthCase struct {
+	name, operation string
+	body            func(table string) string
+	plain, indexed  int
+}
+
+var depthCases = []depthCase{
+	{"GetItem", "GetItem", onKey(`"Key":` + costKey(1)), 1, 1},
+	{"Query", "Query", onKey(`"KeyConditionExpression":"PK = :p","ExpressionAttributeValues":{":p":{"S":"p00000000"}}`), 1, 1},
+	{"Scan of a page", "Scan", onKey(`"Limit":50`), 1, 1},
+	{"PutItem", "PutItem", onKey(`"Item":` + costItem(2, 1)), 1, 3},
+	{"PutItem of a new item", "PutItem", onKey(`"Item":` + costItem(402, 1)), 1, 3},
+	{"PutItem, key exists", "PutItem", onKey(`"Item":` + costItem(3, 1) + `,"ConditionExpression":"attribute_exists(PK)"`), 1, 3},
+	{"PutItem, key does not exist", "PutItem", onKey(`"Item":` + costItem(403, 1) + `,"ConditionExpression":"attribute_not_exists(PK)"`), 1, 3},
+	{"PutItem, entry moves", "PutItem", onKey(`"Item":` + strings.Replace(costItem(4, 1), `"GPK":{"S":"g`, `"GPK":{"S":"h`, 1)), 1, 4},
+	{"PutItem, condition", "PutItem", onKey(`"Item":` + costItem(5, 1) + `,"ConditionExpression":"N = :n","ExpressionAttributeValues":{":n":{"N":"5"}}`), 2, 3},
+	{"UpdateItem", "UpdateItem", onKey(`"Key":` + costKey(6) + `,"UpdateExpression":"ADD Cnt :one","ExpressionAttributeValues":{":one":{"N":"1"}}`), 2, 3},
+	{"DeleteItem", "DeleteItem", onKey(`"Key":` + costKey(7)), 1, 4},
+	{"BatchGetItem of 100", "BatchGetItem", depthBatchGet(100), 1, 1},
+	{"TransactGetItems of 10", "TransactGetItems", depthTransactGet(20, 10), 2, 2},
+	{"TransactGetItems of 100", "TransactGetItems", depthTransactGet(20, 100), 2, 2},
+	{"TransactGetItems of 10, 5 absent", "TransactGetItems", depthTransactGet(295, 10), 5, 5},
+	{"BatchWriteItem of 25", "BatchWriteItem", func(table string) string { return costBatch(table, 25, 1) }, 1, 3},
+	{"BatchWriteItem of 25, capacity", "BatchWriteItem", func(table string) string {
+		return strings.TrimSuffix(costBatch(table, 25, 2), "}") + `,"ReturnConsumedCapacity":"TOTAL"}`
+	}, 2, 3},
+	{"TransactWriteItems of 1", "TransactWriteItems", depthTransactPut(1, ""), 6, 7},
+	{"TransactWriteItems of 10", "TransactWriteItems", depthTransactPut(10, ""), 6, 7},
+	{"TransactWriteItems of 100", "TransactWriteItems", depthTransactPut(100, ""), 6, 7},
+	{"TransactWriteItems of 1, token", "TransactWriteItems", depthTransactPut(1, "a"), 7, 8},
+	{"TransactWriteItems of 10, token", "TransactWriteItems", depthTransactPut(10, "b"), 7, 8},
+	{"TransactWriteItems of 100, token", "TransactWriteItems", depthTransactPut(100, "c"), 7, 8},
+}
+
+func onKey(rest string) func(string) string {
+	return func(table string) string { return `{"TableName":"` + table + `",` + rest + `}` }
+}
+
+// list writes n elements.
+func list(n int, element func(i int) string) string {
+	elements := make([]string, n)
+	for i := range elements {
+		elements[i] = element(i)
+	}
+	return strings.Join(elements, ",")
+}
+
+func depthBatchGet(n int) func(string) string {
+	return func(table string) string {
+		return `{"RequestItems":{"` + table + `":{"Keys":[` + list(n, costKey) + `]}}}`
+	}
+}
+
+func depthTransactGet(from, n int) func(string) string {
+	return func(table string) string {
+		return `{"TransactItems":[` + list(n, func(i int) string {
+			return `{"Get":{"TableName":"` + table + `","Key":` + costKey(from+i) + `}}`
+		}) + `]}`
+	}
+}
+
+func depthTransactPut(n int, token string) func(string) string {
+	return func(table string) string {
+		puts := `{"TransactItems":[` + list(n, func(i int) string {
+			return `{"Put":{"TableName":"` + table + `","Item":` + costItem(100+i, n+len(token)) + `}}`
+		}) + `]`
+		if token != "" {
+			puts += `,"ClientRequestToken":"` + token + table + `"`
+		}
+		return puts + "}"
+	}
+}
+
+// TestDepth counts the round trips that a request waits for, without a clock that
+// runs: every call takes a millisecond of a time that passes only while all wait.
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db, err := engine.Open(engine.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := clock.NewFrozen(testTime)
+		srv, err := emu.New(emu.Options{DB: db, Clock: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := New(t.Context(), Options{Conn: farConn{srv.Conn()}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Concurrency: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := errors.Join(s.Close(), srv.Close(), db.Close()); err != nil {
+				t.Error(err)
+			}
+		}()
+		loadCostTables(t, s, 300)
+		for _, c := range depthCases {
+			for _, on := range []struct {
+				table string
+				want  int
+			}{{costPlain, c.plain}, {costIndexed, c.indexed}} {
+				begin := time.Now()
+				must(t, s, c.operation, c.body(on.table))
+				if got := int(time.Since(begin) / roundTrip); got != on.want {
+					t.Errorf("%s on %s: waits for %d round trips, want %d", c.name, on.table, got, on.want)
+				}
+			}
+		}
+	})
+}

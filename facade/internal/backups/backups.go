@@ -1,0 +1,429 @@
+// Package backups is the recovery of tables: continuous backups, by which a table can be
+// restored to any second of a period; backups, that stay when their table goes; and
+// restores from both. It checks requests, keeps what is known of each backup, and does the
+// work in jobs: package history reads tables as they were.
+package backups
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// Options are what a Service works with.
+type Options struct {
+	Store           *store.Store
+	Now             func() time.Time
+	Region, Account string
+	Random          func(n int) []byte
+	Delays          Delays
+}
+
+// Delays are how long changes show; 0: not at all.
+type Delays struct {
+	Backup time.Duration // a backup is CREATING, and the backups of a new table are being enabled
+	Create time.Duration // a table is CREATING
+}
+
+// Service answers the operations. V is of the request.
+type Service struct {
+	Options
+	V validation.Validator
+}
+
+// The kinds of jobs.
+const (
+	KindBackup  = "backup"
+	KindRestore = "restore"
+)
+
+// The statuses and types, in DynamoDB's words.
+const (
+	statusCreating  = "CREATING"
+	statusAvailable = "AVAILABLE"
+	statusDeleted   = "DELETED"
+
+	typeUser   = "USER"
+	typeSystem = "SYSTEM"
+)
+
+// systemAge is how long the backup of a table that was deleted is kept.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html
+const systemAge = tabledef.MaxRecoveryDays * 24 * time.Hour
+
+// maxRestores is how many restores there are at once.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
+const maxRestores = 50
+
+// record is what a job of a backup was asked for.
+type record struct {
+	Name  string          `json:"name"`
+	Type  string          `json:"type"`
+	Table json.RawMessage `json:"table"` // the definition
+	// Before is the sequence number that what is kept is below.
+	Before uint64 `json:"before,omitempty"`
+	// Rows is the Bigtable table that has the items, if that is not KeptTable of the id.
+	Rows string `json:"rows,omitempty"`
+}
+
+// progress is how far a copy is.
+type progress struct {
+	Scratch string `json:"scratch,omitempty"` // table of package history
+	Items   int64  `json:"items"`
+	Bytes   int64  `json:"bytes"`
+}
+
+// backup is a backup as it is known.
+type backup struct {
+	jobs.Job
+	record
+	progress
+	def *tabledef.Table
+}
+
+func decode(j jobs.Job) (b backup, err error) {
+	b.Job = j
+	if err = json.Unmarshal(j.Request, &b.record); err == nil && j.Progress != nil {
+		err = json.Unmarshal(j.Progress, &b.progress)
+	}
+	if err == nil {
+		b.def, err = tabledef.Decode(b.Table)
+	}
+	if err != nil {
+		return b, fmt.Errorf("backup %s: %w", j.ID, err)
+	}
+	return b, nil
+}
+
+// rows is where the items are.
+func (b *backup) rows(st *store.Store) string {
+	if b.Rows != "" {
+		return b.Rows
+	}
+	return st.KeptTable(b.ID)
+}
+
+func (s *Service) status(b *backup) string {
+	if b.State == jobs.Running || b.Type == typeUser && s.Now().Before(b.Created.Add(s.Delays.Backup)) {
+		return statusCreating
+	}
+	return statusAvailable
+}
+
+// expires returns when a backup goes by itself; zero: never.
+func (b *backup) expires() wire.EpochSeconds {
+	if b.Type != typeSystem {
+		return 0
+	}
+	return wire.EpochSeconds(b.Created.Add(systemAge).UnixMilli())
+}
+
+// A job's id is the last part of the ARN and the name of the table, so that jobs are in
+// the order of their times.
+const systemSuffix = "-00000000"
+
+func newID(at time.Time, suffix, table string) string {
+	return fmt.Sprintf("%014d%s/%s", at.UnixMilli(), suffix, table)
+}
+
+func (s *Service) tableARN(name string) string {
+	return "arn:aws:dynamodb:" + s.Region + ":" + s.Account + ":table/" + name
+}
+
+func (s *Service) backupARN(id string) string {
+	part, table, _ := strings.Cut(id, "/")
+	return s.tableARN(table) + "/backup/" + part
+}
+
+var (
+	backupARN = regexp.MustCompile(`^arn:([^:]+):([^:]+):([^:]*):([^:]*):table/([^/]+)/backup/([0-9]{14}-[0-9a-f]{8})$`)
+	region    = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`)
+)
+
+// parseARN returns the id of the backup that an ARN names. Its region does not matter, but
+// there has to be one.
+func (s *Service) parseARN(arn string) (id string, err error) {
+	m := backupARN.FindStringSubmatch(arn)
+	switch {
+	case m == nil:
+		return "", wire.ValidationError(msgInvalidARN)
+	case m[1] != "aws" && m[1] != "aws-cn" && m[1] != "aws-us-gov", m[2] != "dynamodb", m[3] != s.Region && !region.MatchString(m[3]):
+		return "", wire.ValidationError(msgARNNotValid)
+	case m[4] != s.Account:
+		return "", refuse(wire.CodeAccessDenied, msgAccessDenied)
+	}
+	return m[6] + "/" + m[5], nil
+}
+
+func refuse(code, message string) error {
+	return &wire.Refusal{Code: code, HTTPStatus: http.StatusBadRequest, Message: message}
+}
+
+// backup returns the backup of an ARN.
+func (s *Service) backup(ctx context.Context, arn string) (backup, error) {
+	id, err := s.parseARN(arn)
+	if err != nil {
+		return backup{}, err
+	}
+	j, err := s.Store.Jobs.Get(ctx, KindBackup, id)
+	if errors.Is(err, jobs.ErrNotFound) || err == nil && j.State == jobs.Failed {
+		return backup{}, refuse(wire.CodeBackupNotFound, fmt.Sprintf(msgBackupNotFound, arn))
+	}
+	if err != nil {
+		return backup{}, err
+	}
+	return decode(j)
+}
+
+// table returns a table that exists for the operations on backups.
+func (s *Service) table(ctx context.Context, name string) (*tabledef.Table, error) {
+	t, err := s.Store.TableNow(ctx, name)
+	if errors.Is(err, store.ErrTableNotFound) || err == nil && t.Status == tabledef.StatusCreating {
+		return nil, refuse(wire.CodeTableNotFound, fmt.Sprintf(msgTableNotFound, name))
+	}
+	return t, err
+}
+
+// young reports whether the backups of a table are still being enabled.
+func (s *Service) young(t *tabledef.Table) bool {
+	return s.Now().Before(t.Created.Add(s.Delays.Create + s.Delays.Backup))
+}
+
+// CreateInput is the request of CreateBackup.
+type CreateInput struct{ TableName, BackupName *string }
+
+// CreateOutput is the answer of CreateBackup.
+type CreateOutput struct{ BackupDetails Details }
+
+// Create makes a backup of a table as it is now.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateBackup.html
+func (s *Service) Create(ctx context.Context, in *CreateInput) (*CreateOutput, error) {
+	name, err := s.V.ChangedTableName(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	s.V.Required("BackupName", in.BackupName != nil)
+	if in.BackupName != nil {
+		s.V.Name("BackupName", *in.BackupName)
+	}
+	if err := s.V.Constrained(); err != nil {
+		return nil, err
+	}
+	t, err := s.table(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if s.young(t) {
+		return nil, refuse(wire.CodeContinuousBackupsUnavailable, fmt.Sprintf(msgBackupsUnavailable, name))
+	}
+	id := newID(s.Now(), "-"+hex.EncodeToString(s.Random(4)), name)
+	r := record{Name: *in.BackupName, Type: typeUser}
+	if t, r.Before, err = s.Store.HoldLog(ctx, t, id); err != nil {
+		return nil, s.tableError(err, name)
+	}
+	j, err := s.create(ctx, id, r, t)
+	if err != nil {
+		return nil, errors.Join(err, s.Store.ReleaseLog(context.WithoutCancel(ctx), name, id))
+	}
+	b, err := decode(j)
+	if err != nil {
+		return nil, err
+	}
+	b.State = jobs.Running // as which the service answers, however fast it was
+	return &CreateOutput{s.details(&b, s.backupARN(id))}, nil
+}
+
+func (s *Service) tableError(err error, name string) error {
+	if errors.Is(err, store.ErrTableNotFound) {
+		return refuse(wire.CodeTableNotFound, fmt.Sprintf(msgTableNotFound, name))
+	}
+	return err
+}
+
+func (s *Service) create(ctx context.Context, id string, r record, t *tabledef.Table) (jobs.Job, error) {
+	var err error
+	if r.Table, err = tabledef.Encode(t); err != nil {
+		return jobs.Job{}, err
+	}
+	request, err := json.Marshal(r)
+	if err != nil {
+		return jobs.Job{}, err
+	}
+	j, err := s.Store.Jobs.Create(ctx, jobs.Spec{Kind: KindBackup, ID: id, Request: request})
+	if errors.Is(err, jobs.ErrTooMany) {
+		err = refuse(wire.CodeLimitExceeded, fmt.Sprintf(msgTooManyBackups, jobs.DefaultMost))
+	}
+	return j, err
+}
+
+// ARNInput is the request of DescribeBackup and DeleteBackup.
+type ARNInput struct{ BackupArn *string }
+
+// DescribeOutput is the answer of DescribeBackup and DeleteBackup.
+type DescribeOutput struct{ BackupDescription Description }
+
+func (s *Service) arn(in *ARNInput) (string, error) {
+	s.V.Required("BackupArn", in.BackupArn != nil)
+	s.V.Length("BackupArn", in.BackupArn, minARNChars, maxARNChars)
+	if err := s.V.Constrained(); err != nil {
+		return "", err
+	}
+	return *in.BackupArn, nil
+}
+
+// The limits of BackupArn in the API model.
+const (
+	minARNChars = 37
+	maxARNChars = 1024
+)
+
+// Describe describes a backup.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeBackup.html
+func (s *Service) Describe(ctx context.Context, in *ARNInput) (*DescribeOutput, error) {
+	arn, err := s.arn(in)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.backup(ctx, arn)
+	if err != nil {
+		return nil, err
+	}
+	return &DescribeOutput{s.describe(&b, arn)}, nil
+}
+
+// Delete deletes a backup.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteBackup.html
+func (s *Service) Delete(ctx context.Context, in *ARNInput) (*DescribeOutput, error) {
+	arn, err := s.arn(in)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.backup(ctx, arn)
+	if err != nil {
+		return nil, err
+	}
+	if b.Type == typeSystem {
+		return nil, wire.ValidationError(fmt.Sprintf(msgSystemBackup, arn, b.Created.Add(systemAge).UTC().Format(time.RFC3339)))
+	}
+	if s.status(&b) == statusCreating {
+		return nil, refuse(wire.CodeBackupInUse, fmt.Sprintf(msgBackupCreating, arn))
+	}
+	if restores, err := s.restores(ctx); err != nil {
+		return nil, err
+	} else if restores.of[b.ID] != "" {
+		return nil, refuse(wire.CodeBackupInUse, fmt.Sprintf(msgBackupRestoring, arn))
+	}
+	err = s.Store.Jobs.Delete(ctx, KindBackup, b.ID, func(jobs.Job) error { return nil })
+	if errors.Is(err, jobs.ErrNotFound) {
+		return nil, refuse(wire.CodeBackupNotFound, fmt.Sprintf(msgBackupNotFound, arn))
+	}
+	if err == nil {
+		err = s.Store.DropKept(ctx, b.rows(s.Store))
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := s.describe(&b, arn)
+	d.BackupDetails.BackupStatus = statusDeleted
+	return &DescribeOutput{d}, nil
+}
+
+// ListInput is the request of ListBackups.
+type ListInput struct {
+	TableName               *string
+	Limit                   *int32
+	TimeRangeLowerBound     *float64
+	TimeRangeUpperBound     *float64
+	ExclusiveStartBackupArn *string
+	BackupType              *string
+}
+
+// ListOutput is the answer of ListBackups.
+type ListOutput struct {
+	BackupSummaries        []Summary
+	LastEvaluatedBackupArn string `json:",omitzero"`
+}
+
+// maxList is the most and the usual number of backups of an answer.
+const maxList = 100
+
+// millis is a time of a request, seconds since 1970.
+func millis(seconds float64) int64 {
+	n, _ := strconv.ParseFloat(strconv.FormatFloat(seconds*1000, 'f', 0, 64), 64)
+	return int64(n)
+}
+
+// List lists the backups of a table, or all, by their times.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListBackups.html
+func (s *Service) List(ctx context.Context, in *ListInput) (*ListOutput, error) {
+	name := ""
+	if in.TableName != nil {
+		name = validation.TableOfARN(*in.TableName)
+		s.V.Name("TableName", name)
+	}
+	s.V.AtMost("Limit", in.Limit, maxList)
+	s.V.AtLeast("Limit", in.Limit, 1)
+	s.V.Length("ExclusiveStartBackupArn", in.ExclusiveStartBackupArn, minARNChars, maxARNChars)
+	s.V.Enum("BackupType", in.BackupType, typeUser, typeSystem, "AWS_BACKUP", "ALL")
+	if err := s.V.Constrained(); err != nil {
+		return nil, err
+	}
+	if lower, upper := in.TimeRangeLowerBound, in.TimeRangeUpperBound; lower != nil && upper != nil && millis(*lower) > millis(*upper) {
+		return nil, wire.ValidationError(msgTimeRange)
+	}
+	after := ""
+	if arn := in.ExclusiveStartBackupArn; arn != nil {
+		if m := backupARN.FindStringSubmatch(*arn); m != nil && m[3] != s.Region {
+			return nil, wire.ValidationError(msgStartOfRegion)
+		}
+		var err error
+		if after, err = s.parseARN(*arn); err != nil {
+			return nil, err
+		}
+	}
+	wanted, limit := typeUser, maxList
+	if in.BackupType != nil {
+		wanted = *in.BackupType
+	}
+	if in.Limit != nil {
+		limit = int(*in.Limit)
+	}
+	out := &ListOutput{BackupSummaries: []Summary{}}
+	for j, err := range s.Store.Jobs.All(ctx, KindBackup, after) {
+		if err != nil {
+			return nil, err
+		}
+		_, table, _ := strings.Cut(j.ID, "/")
+		at := j.Created.UnixMilli()
+		if name != "" && table != name || j.State == jobs.Failed ||
+			in.TimeRangeLowerBound != nil && at < millis(*in.TimeRangeLowerBound) || in.TimeRangeUpperBound != nil && at >= millis(*in.TimeRangeUpperBound) {
+			continue
+		}
+		b, err := decode(j)
+		if err != nil {
+			return nil, err
+		}
+		if wanted != "ALL" && b.Type != wanted {
+			continue
+		}
+		if len(out.BackupSummaries) == limit {
+			out.LastEvaluatedBackupArn = out.BackupSummaries[limit-1].BackupArn
+			break
+		}
+		out.BackupSummaries = append(out.BackupSummaries, s.summary(&b))
+	}
+	return out, nil
+}

@@ -1,0 +1,135 @@
+package backups
+
+import (
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// Details are those of a backup itself.
+type Details struct {
+	BackupArn              string
+	BackupCreationDateTime wire.EpochSeconds
+	BackupExpiryDateTime   wire.EpochSeconds `json:",omitzero"`
+	BackupName             string
+	BackupSizeBytes        int64
+	BackupStatus           string
+	BackupType             string
+}
+
+// Description describes a backup.
+type Description struct {
+	BackupDetails             Details
+	SourceTableDetails        sourceTable
+	SourceTableFeatureDetails features
+}
+
+// Summary is an element of a list.
+type Summary struct {
+	Details
+	TableArn  string
+	TableID   string `json:"TableId"`
+	TableName string
+}
+
+type units struct{ ReadCapacityUnits, WriteCapacityUnits int64 }
+
+// sourceTable is what the table was.
+type sourceTable struct {
+	BillingMode           string
+	ItemCount             int64
+	KeySchema             []tableschema.KeySchemaElement
+	OnDemandThroughput    *tabledef.OnDemandThroughput `json:",omitzero"`
+	ProvisionedThroughput units
+	TableArn              string
+	TableCreationDateTime wire.EpochSeconds
+	TableID               string `json:"TableId"`
+	TableName             string
+	TableSizeBytes        int64
+}
+
+// features are what of the table was on.
+type features struct {
+	GlobalSecondaryIndexes []index                     `json:",omitzero"`
+	LocalSecondaryIndexes  []index                     `json:",omitzero"`
+	SSEDescription         *tableschema.SSEDescription `json:",omitzero"`
+	StreamDescription      *stream                     `json:",omitzero"`
+	TimeToLiveDescription  *timeToLive                 `json:",omitzero"`
+}
+
+type index struct {
+	IndexName             string
+	KeySchema             []tableschema.KeySchemaElement
+	Projection            tableschema.Projection
+	OnDemandThroughput    *tabledef.OnDemandThroughput `json:",omitzero"`
+	ProvisionedThroughput *units                       `json:",omitzero"`
+}
+
+type stream struct {
+	StreamEnabled  bool
+	StreamViewType string
+}
+
+type timeToLive struct{ AttributeName, TimeToLiveStatus string }
+
+// RestoreSummary says what a table is being restored from.
+type RestoreSummary struct {
+	RestoreDateTime   wire.EpochSeconds
+	RestoreInProgress bool
+	SourceBackupArn   string `json:",omitzero"`
+	SourceTableArn    string
+}
+
+// RestoreOf returns the summary of a table, nil for one that is not being restored.
+func RestoreOf(t *tabledef.Table) *RestoreSummary {
+	if !t.Restoring() {
+		return nil
+	}
+	r := t.Restore
+	return &RestoreSummary{wire.EpochSeconds(r.Time.UnixMilli()), true, r.BackupARN, r.TableARN}
+}
+
+func (s *Service) details(b *backup, arn string) Details {
+	return Details{
+		BackupArn: arn, BackupCreationDateTime: wire.EpochSeconds(b.Created.UnixMilli()), BackupExpiryDateTime: b.expires(),
+		BackupName: b.Name, BackupSizeBytes: b.Bytes, BackupStatus: s.status(b), BackupType: b.Type,
+	}
+}
+
+func (s *Service) summary(b *backup) Summary {
+	return Summary{Details: s.details(b, s.backupARN(b.ID)), TableArn: s.tableARN(b.def.Name), TableID: b.def.ID, TableName: b.def.Name}
+}
+
+func (s *Service) describe(b *backup, arn string) Description {
+	t := b.def
+	d := Description{BackupDetails: s.details(b, arn), SourceTableDetails: sourceTable{
+		BillingMode: t.BillingMode, ItemCount: b.Items, KeySchema: tableschema.KeySchemaElements(tabledef.IndexKeyOf(t.Key)),
+		OnDemandThroughput: t.Throughput.OnDemand, ProvisionedThroughput: units{t.ReadUnits, t.WriteUnits}, TableArn: s.tableARN(t.Name),
+		TableCreationDateTime: wire.EpochSeconds(t.Created.UnixMilli()), TableID: t.ID, TableName: t.Name, TableSizeBytes: b.Bytes,
+	}}
+	if d.SourceTableDetails.BillingMode == "" {
+		d.SourceTableDetails.BillingMode = tableschema.BillingProvisioned
+	}
+	if b.Type == typeSystem {
+		return d
+	}
+	f := &d.SourceTableFeatureDetails
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		described := index{IndexName: ix.Name, KeySchema: tableschema.KeySchemaElements(ix.Key), Projection: tableschema.Projection{ProjectionType: &ix.Projection, NonKeyAttributes: ix.NonKey}}
+		if !ix.Global {
+			f.LocalSecondaryIndexes = append(f.LocalSecondaryIndexes, described)
+			continue
+		}
+		described.ProvisionedThroughput, described.OnDemandThroughput = &units{ix.ReadUnits, ix.WriteUnits}, ix.Throughput.OnDemand
+		f.GlobalSecondaryIndexes = append(f.GlobalSecondaryIndexes, described)
+	}
+	if t.StreamEnabled {
+		f.StreamDescription = &stream{true, t.StreamView}
+	}
+	if t.TTLAttribute != "" {
+		f.TimeToLiveDescription = &timeToLive{t.TTLAttribute, "ENABLED"}
+	}
+	f.SSEDescription = tableschema.DescribeSSE(t, s.Region, s.Account)
+	return d
+}

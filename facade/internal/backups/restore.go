@@ -1,0 +1,423 @@
+package backups
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/history"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+// Overrides are what a restored table is to have instead of what its source has.
+type Overrides struct {
+	BillingModeOverride           *string
+	GlobalSecondaryIndexOverride  []tableschema.GlobalSecondaryIndex
+	LocalSecondaryIndexOverride   []tableschema.LocalSecondaryIndex
+	OnDemandThroughputOverride    *tabledef.OnDemandThroughput
+	ProvisionedThroughputOverride *tableschema.ProvisionedThroughput
+	SSESpecificationOverride      *tableschema.SSESpecification
+	VectorIndexOverride           jsontext.Value
+}
+
+// FromBackupInput is the request of RestoreTableFromBackup.
+type FromBackupInput struct {
+	TargetTableName *string
+	BackupArn       *string
+	Overrides
+}
+
+// ToTimeInput is the request of RestoreTableToPointInTime.
+type ToTimeInput struct {
+	SourceTableArn          *string
+	SourceTableName         *string
+	TargetTableName         *string
+	UseLatestRestorableTime *wire.Flag
+	RestoreDateTime         *float64
+	Overrides
+}
+
+// restore is what a job of a restore was asked for.
+type restore struct {
+	Target string          `json:"target"`
+	Backup string          `json:"backup,omitempty"` // id; "": from a table
+	Source json.RawMessage `json:"source"`           // definition of the table
+	Rows   string          `json:"rows,omitempty"`   // where the items of the backup are
+	Before uint64          `json:"before,omitempty"` // sequence number
+}
+
+// constraints checks the overrides against the model.
+func (s *Service) constraints(o *Overrides) {
+	v := &s.V
+	v.Enum("BillingModeOverride", o.BillingModeOverride, tableschema.BillingProvisioned, tableschema.BillingOnDemand)
+	for i, ix := range o.GlobalSecondaryIndexOverride {
+		path := fmt.Sprintf("GlobalSecondaryIndexOverride.%d.member", i+1)
+		s.indexConstraints(path, ix.IndexName, ix.KeySchema, ix.Projection)
+		s.units(path+".ProvisionedThroughput", ix.ProvisionedThroughput)
+	}
+	for i, ix := range o.LocalSecondaryIndexOverride {
+		s.indexConstraints(fmt.Sprintf("LocalSecondaryIndexOverride.%d.member", i+1), ix.IndexName, ix.KeySchema, ix.Projection)
+	}
+	s.units("ProvisionedThroughputOverride", o.ProvisionedThroughputOverride)
+	o.SSESpecificationOverride.Constraints(v, "SSESpecificationOverride")
+}
+
+func (s *Service) indexConstraints(path string, name *string, schema []tableschema.KeySchemaElement, p *tableschema.Projection) {
+	v := &s.V
+	v.Required(path+".IndexName", name != nil)
+	if name != nil {
+		v.Name(path+".IndexName", *name)
+	}
+	v.Required(path+".KeySchema", schema != nil)
+	for i, e := range schema {
+		at := fmt.Sprintf("%s.KeySchema.%d.member.", path, i+1)
+		v.Required(at+"AttributeName", e.AttributeName != nil)
+		v.Required(at+"KeyType", e.KeyType != nil)
+		v.Enum(at+"KeyType", e.KeyType, "HASH", "RANGE")
+	}
+	v.Required(path+".Projection", p != nil)
+	if p != nil {
+		v.Enum(path+".Projection.ProjectionType", p.ProjectionType, tabledef.ProjectAll, tabledef.ProjectInclude, tabledef.ProjectKeysOnly)
+	}
+}
+
+func (s *Service) units(path string, given *tableschema.ProvisionedThroughput) {
+	if given == nil {
+		return
+	}
+	s.V.Required(path+".WriteCapacityUnits", given.WriteCapacityUnits != nil)
+	atLeast64(&s.V, path+".WriteCapacityUnits", given.WriteCapacityUnits, 1)
+	s.V.Required(path+".ReadCapacityUnits", given.ReadCapacityUnits != nil)
+	atLeast64(&s.V, path+".ReadCapacityUnits", given.ReadCapacityUnits, 1)
+}
+
+// FromBackup makes a table of a backup.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_RestoreTableFromBackup.html
+func (s *Service) FromBackup(ctx context.Context, in *FromBackupInput) (*tabledef.Table, error) {
+	s.target(in.TargetTableName)
+	s.V.Required("BackupArn", in.BackupArn != nil)
+	s.V.Length("BackupArn", in.BackupArn, minARNChars, maxARNChars)
+	s.constraints(&in.Overrides)
+	if err := s.V.Constrained(); err != nil {
+		return nil, err
+	}
+	b, err := s.backup(ctx, *in.BackupArn)
+	if err != nil {
+		return nil, err
+	}
+	if s.status(&b) == statusCreating {
+		return nil, refuse(wire.CodeBackupInUse, fmt.Sprintf(msgBackupCreating, *in.BackupArn))
+	}
+	t, err := s.restored(*in.TargetTableName, b.def, &in.Overrides)
+	if err != nil {
+		return nil, err
+	}
+	t.Restore = &tabledef.Restore{BackupARN: *in.BackupArn, TableARN: s.tableARN(b.def.Name), Time: b.Created}
+	r := restore{Target: t.Name, Backup: b.ID, Source: b.Table, Rows: b.rows(s.Store)}
+	return s.begin(ctx, t, r, nil)
+}
+
+// ToTime makes a table as another one was at a time.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_RestoreTableToPointInTime.html
+func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table, error) {
+	s.target(in.TargetTableName)
+	source := in.SourceTableName
+	if source != nil {
+		s.V.Name("SourceTableName", *source)
+	}
+	s.V.Length("SourceTableArn", in.SourceTableArn, 1, validation.MaxTableARNChars)
+	s.constraints(&in.Overrides)
+	if err := s.V.Constrained(); err != nil {
+		return nil, err
+	}
+	switch newest := in.UseLatestRestorableTime.IsTrue(); {
+	case newest && in.RestoreDateTime != nil:
+		return nil, wire.ValidationError(msgTimesBoth)
+	case !newest && in.RestoreDateTime == nil:
+		return nil, wire.ValidationError(msgTimesNone)
+	case source != nil && in.SourceTableArn != nil:
+		return nil, wire.ValidationError(msgSourceBoth)
+	case source == nil && in.SourceTableArn == nil:
+		return nil, wire.ValidationError(msgSourceNone)
+	case source == nil:
+		name := validation.TableOfARN(*in.SourceTableArn)
+		source = &name
+	}
+	src, err := s.table(ctx, *source)
+	if err != nil {
+		return nil, err
+	}
+	r := src.Recovery
+	if !r.On() {
+		return nil, refuse(wire.CodePointInTimeRecoveryUnavailable, fmt.Sprintf(msgNoRecovery, src.Name))
+	}
+	now := s.Now()
+	at := latest(r, now)
+	if in.RestoreDateTime != nil {
+		at = time.UnixMilli(millis(*in.RestoreDateTime))
+		if earliest := r.Earliest(now); at.Before(earliest.Truncate(time.Millisecond)) || at.After(now) {
+			return nil, refuse(wire.CodeInvalidRestoreTime, fmt.Sprintf(msgRestoreTime, isoTime(at), isoTime(earliest), isoTime(latest(r, now))))
+		}
+	}
+	t, err := s.restored(*in.TargetTableName, src, &in.Overrides)
+	if err != nil {
+		return nil, err
+	}
+	t.Restore = &tabledef.Restore{TableARN: s.tableARN(src.Name), Time: at}
+	return s.begin(ctx, t, restore{Target: t.Name, Before: history.Before(at)}, src)
+}
+
+func isoTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func (s *Service) target(name *string) {
+	s.V.Required("TargetTableName", name != nil)
+	if name != nil {
+		s.V.Name("TargetTableName", *name)
+	}
+}
+
+// running are the restores under way.
+type running struct {
+	n  int
+	of map[string]string // target by id of the backup
+}
+
+func (s *Service) restores(ctx context.Context) (r running, err error) {
+	r.of = map[string]string{}
+	for j, err := range s.Store.Jobs.All(ctx, KindRestore, "") {
+		if err != nil {
+			return r, err
+		}
+		if j.State != jobs.Running {
+			continue
+		}
+		var of restore
+		if err := json.Unmarshal(j.Request, &of); err != nil {
+			return r, fmt.Errorf("restore %s: %w", j.ID, err)
+		}
+		r.n++
+		if of.Backup != "" {
+			r.of[of.Backup] = of.Target
+		}
+	}
+	return r, nil
+}
+
+// begin makes the table, without items, and the job that restores them: from src, if
+// that is not nil.
+func (s *Service) begin(ctx context.Context, t *tabledef.Table, r restore, src *tabledef.Table) (*tabledef.Table, error) {
+	switch there, err := s.Store.TableNow(ctx, t.Name); {
+	case err == nil && there.Restoring():
+		from := there.Restore.BackupARN
+		if from == "" {
+			from = there.Restore.TableARN
+		}
+		return nil, refuse(wire.CodeTableInUse, fmt.Sprintf(msgTargetRestoring, t.Name, from))
+	case err == nil:
+		return nil, refuse(wire.CodeTableAlreadyExists, fmt.Sprintf(msgTargetExists, t.Name))
+	case !errors.Is(err, store.ErrTableNotFound):
+		return nil, err
+	}
+	others, err := s.restores(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.Backup != "" && others.of[r.Backup] != "" {
+		return nil, refuse(wire.CodeBackupInUse, fmt.Sprintf(msgBackupElsewhere, t.Restore.BackupARN))
+	}
+	if others.n >= maxRestores {
+		return nil, refuse(wire.CodeLimitExceeded, fmt.Sprintf(msgTooManyRestores, maxRestores))
+	}
+	id := newID(s.Now(), "-"+hex.EncodeToString(s.Random(4)), t.Name)
+	t.Restore.Job = id
+	t.Transition = tabledef.TransitionAfter(s.Now(), tabledef.StatusCreating, s.Delays.Create)
+	release := func() error { return nil }
+	if src != nil {
+		var above uint64
+		if src, above, err = s.Store.HoldLog(ctx, src, id); err != nil {
+			return nil, s.tableError(err, src.Name)
+		}
+		release = func() error { return s.Store.ReleaseLog(context.WithoutCancel(ctx), src.Name, id) }
+		if !t.Restore.Time.Before(s.Now().Truncate(time.Millisecond)) {
+			r.Before = max(r.Before, above) // up to now: all that was acknowledged
+		}
+		if r.Source, err = tabledef.Encode(src); err != nil {
+			return nil, errors.Join(err, release())
+		}
+	}
+	created, err := s.Store.CreateTable(ctx, t)
+	if errors.Is(err, store.ErrTableExists) {
+		err = refuse(wire.CodeTableAlreadyExists, fmt.Sprintf(msgTargetExists, t.Name))
+	}
+	if err != nil {
+		return nil, errors.Join(err, release())
+	}
+	request, err := json.Marshal(r)
+	if err == nil {
+		_, err = s.Store.Jobs.Create(ctx, jobs.Spec{Kind: KindRestore, ID: id, Request: request})
+	}
+	if err != nil {
+		ctx := context.WithoutCancel(ctx)
+		return nil, errors.Join(err, release(), s.Store.AbandonRestore(ctx, t.Name, id))
+	}
+	return created, nil
+}
+
+// restored returns the definition of a table that is restored: the key, the indexes,
+// billing and encryption of its source, as far as they are not overridden.
+func (s *Service) restored(name string, src *tabledef.Table, o *Overrides) (*tabledef.Table, error) {
+	if len(o.VectorIndexOverride) > 0 && o.VectorIndexOverride.Kind() != 'n' {
+		return nil, wire.ValidationError(fmt.Sprintf(msgVectorOverride, s.V.Operation))
+	}
+	src, err := src.Clone()
+	if err != nil {
+		return nil, err
+	}
+	t := &tabledef.Table{
+		Name: name, Key: src.Key, Attributes: src.Attributes, Indexes: src.Indexes, BillingMode: src.BillingMode,
+		Throughput: tabledef.Throughput{OnDemand: src.Throughput.OnDemand}, Extra: map[string]string{},
+	}
+	t.ReadUnits, t.WriteUnits = src.ReadUnits, src.WriteUnits
+	if given := src.Extra[tableschema.ExtraSSE]; given != "" {
+		t.Extra[tableschema.ExtraSSE] = given
+	}
+	if err := o.SSESpecificationOverride.Set(t); err != nil {
+		return nil, err
+	}
+	if err := o.billing(t); err != nil {
+		return nil, err
+	}
+	if err := o.indexes(t); err != nil {
+		return nil, err
+	}
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		kept := tabledef.Index{Name: ix.Name, Global: ix.Global, Key: ix.Key, Projection: ix.Projection, NonKey: ix.NonKey}
+		kept.Throughput.OnDemand = ix.Throughput.OnDemand
+		if kept.ReadUnits, kept.WriteUnits = ix.ReadUnits, ix.WriteUnits; t.BillingMode == tableschema.BillingOnDemand {
+			kept.ReadUnits, kept.WriteUnits = 0, 0
+		} else if kept.ReadUnits == 0 && ix.Global {
+			kept.ReadUnits, kept.WriteUnits = t.ReadUnits, t.WriteUnits
+		}
+		*ix = kept
+	}
+	used := tableschema.UsedKeys(t)
+	t.Attributes = slices.DeleteFunc(slices.Clone(t.Attributes), func(a lens.KeyAttr) bool { return !slices.Contains(used, a.Name) })
+	return t, nil
+}
+
+// billing checks and applies the overrides of billing.
+func (o *Overrides) billing(t *tabledef.Table) error {
+	mode, units, bounds := "", o.ProvisionedThroughputOverride, o.OnDemandThroughputOverride
+	if o.BillingModeOverride != nil {
+		mode = *o.BillingModeOverride
+	}
+	onDemand := t.BillingMode == tableschema.BillingOnDemand
+	switch {
+	case mode == "" && units != nil && onDemand:
+		return wire.ValidationError(msgUnitsUnlessMode)
+	case mode == tableschema.BillingProvisioned && units == nil:
+		return wire.ValidationError(msgUnitsNeeded)
+	case mode == tableschema.BillingOnDemand && units != nil:
+		return wire.ValidationError(msgUnitsOnDemand)
+	case bounds != nil && mode != tableschema.BillingOnDemand:
+		return wire.ValidationError(msgBoundsUnlessMode)
+	case bounds != nil && !inRange(bounds):
+		return wire.ValidationError(msgBoundsRange)
+	}
+	if mode != "" {
+		t.BillingMode = mode
+	}
+	if units != nil {
+		t.ReadUnits, t.WriteUnits = *units.ReadCapacityUnits, *units.WriteCapacityUnits
+	}
+	if t.BillingMode == tableschema.BillingOnDemand {
+		t.ReadUnits, t.WriteUnits = 0, 0
+	} else {
+		t.Throughput.OnDemand = nil
+	}
+	if bounds != nil {
+		return tableschema.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: bounds}, t.BillingMode)
+	}
+	return nil
+}
+
+func inRange(o *tabledef.OnDemandThroughput) bool {
+	if o.MaxReadRequestUnits == nil && o.MaxWriteRequestUnits == nil {
+		return false
+	}
+	ok := func(n *int64) bool { return n == nil || *n == tableschema.NoUnitsBound || *n >= 1 }
+	return ok(o.MaxReadRequestUnits) && ok(o.MaxWriteRequestUnits)
+}
+
+// indexes applies the overrides of indexes: a list takes the place of those that there
+// were, of which each has to be one.
+func (o *Overrides) indexes(t *tabledef.Table) error {
+	var kept []tabledef.Index
+	for _, global := range []bool{false, true} {
+		var wanted []tableschema.GlobalSecondaryIndex
+		all := o.GlobalSecondaryIndexOverride == nil
+		if wanted = o.GlobalSecondaryIndexOverride; !global {
+			all, wanted = o.LocalSecondaryIndexOverride == nil, nil
+			for _, ix := range o.LocalSecondaryIndexOverride {
+				wanted = append(wanted, tableschema.GlobalSecondaryIndex{IndexName: ix.IndexName, KeySchema: ix.KeySchema, Projection: ix.Projection})
+			}
+		}
+		if all {
+			for _, ix := range t.Indexes {
+				if ix.Global == global {
+					kept = append(kept, ix)
+				}
+			}
+			continue
+		}
+		for _, w := range wanted {
+			i := slices.IndexFunc(t.Indexes, func(ix tabledef.Index) bool { return ix.Global == global && matches(&ix, &w) })
+			if i < 0 {
+				return wire.ValidationError(fmt.Sprintf(msgIndexUnknown, *w.IndexName))
+			}
+			ix := t.Indexes[i]
+			ix.Name = *w.IndexName
+			if p := w.ProvisionedThroughput; p != nil {
+				ix.ReadUnits, ix.WriteUnits = *p.ReadCapacityUnits, *p.WriteCapacityUnits
+			}
+			if err := tableschema.SetThroughput(&ix.Throughput, tabledef.Throughput{OnDemand: w.OnDemandThroughput}, t.BillingMode); err != nil {
+				return err
+			}
+			kept = append(kept, ix)
+		}
+	}
+	t.Indexes = kept
+	return nil
+}
+
+// matches reports whether an index that is wanted is one that there was, under whatever
+// name.
+func matches(ix *tabledef.Index, w *tableschema.GlobalSecondaryIndex) bool {
+	projection := ""
+	if w.Projection.ProjectionType != nil {
+		projection = *w.Projection.ProjectionType
+	}
+	given, had := slices.Sorted(slices.Values(w.Projection.NonKeyAttributes)), slices.Sorted(slices.Values(ix.NonKey))
+	return projection == ix.Projection && slices.Equal(given, had) && reflect.DeepEqual(texts(w.KeySchema), texts(tableschema.KeySchemaElements(ix.Key)))
+}
+
+func texts(schema []tableschema.KeySchemaElement) (all []string) {
+	for _, e := range schema {
+		all = append(all, e.Kind()+" "+e.Name())
+	}
+	return all
+}

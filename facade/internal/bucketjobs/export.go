@@ -1,0 +1,416 @@
+package bucketjobs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
+	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/history"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/internal/s3export"
+)
+
+// The views of incremental exports.
+const (
+	viewNew       = "NEW_IMAGE"
+	viewNewAndOld = "NEW_AND_OLD_IMAGES"
+)
+
+// The algorithms of encryption.
+const (
+	sseAES = "AES256"
+	sseKMS = "KMS"
+)
+
+// ExportRequest is the request of ExportTableToPointInTime.
+type ExportRequest struct {
+	TableARN                       *string            `json:"TableArn"`
+	ExportTime                     *wire.EpochSeconds `json:",omitzero"`
+	ClientToken                    *string            `json:",omitzero"`
+	S3Bucket                       *string
+	S3BucketOwner                  *string `json:",omitzero"`
+	S3Prefix                       *string `json:",omitzero"`
+	S3SseAlgorithm                 *string `json:",omitzero"`
+	S3SseKmsKeyID                  *string `json:"S3SseKmsKeyId,omitzero"`
+	ExportFormat                   *string `json:",omitzero"`
+	ExportType                     *string `json:",omitzero"`
+	IncrementalExportSpecification *Period `json:",omitzero"`
+	// FilterSpecification is described as it was given.
+	FilterSpecification jsontext.Value `json:",omitzero"`
+}
+
+// Period is what an incremental export is of.
+type Period struct {
+	ExportFromTime *wire.EpochSeconds `json:",omitzero"`
+	ExportToTime   *wire.EpochSeconds `json:",omitzero"`
+	ExportViewType *string            `json:",omitzero"`
+}
+
+// Constraints checks the members of a request against the model.
+func (in *ExportRequest) Constraints(v *validation.Validator) {
+	v.Required("TableArn", in.TableARN != nil)
+	v.Length("TableArn", in.TableARN, 0, maxARN)
+	v.Pattern("ClientToken", in.ClientToken, clientToken)
+	v.Required("S3Bucket", in.S3Bucket != nil)
+	v.Pattern("S3Bucket", in.S3Bucket, bucketName)
+	v.Length("S3Bucket", in.S3Bucket, 0, maxBucketChars)
+	v.Pattern("S3BucketOwner", in.S3BucketOwner, bucketOwner)
+	v.Length("S3Prefix", in.S3Prefix, 0, maxPrefixChars)
+	v.Enum("S3SseAlgorithm", in.S3SseAlgorithm, sseAES, sseKMS)
+	v.Length("S3SseKmsKeyId", in.S3SseKmsKeyID, 1, maxKMSKeyChars)
+	v.Enum("ExportFormat", in.ExportFormat, s3export.FormatDynamoDBJSON, s3export.FormatIon)
+	v.Enum("ExportType", in.ExportType, s3export.TypeFull, s3export.TypeIncremental)
+	if p := in.IncrementalExportSpecification; p != nil {
+		v.Enum("IncrementalExportSpecification.ExportViewType", p.ExportViewType, viewNew, viewNewAndOld)
+	}
+}
+
+// incremental reports whether changes are asked for.
+func (in *ExportRequest) incremental() bool { return is(in.ExportType, s3export.TypeIncremental) }
+
+func is(member *string, want string) bool { return member != nil && *member == want }
+
+// couplings checks what members say together.
+func (in *ExportRequest) couplings() error {
+	p := in.IncrementalExportSpecification
+	switch {
+	case p != nil && in.ExportType == nil:
+		return wire.ValidationError(msgSpecNoType)
+	case p != nil && !in.incremental():
+		return wire.ValidationError(msgSpecOfFull)
+	case p == nil && in.incremental():
+		return wire.ValidationError(msgSpecMissing)
+	case p != nil && p.ExportFromTime == nil:
+		return wire.ValidationError(msgFromMissing)
+	case in.S3SseKmsKeyID != nil && !is(in.S3SseAlgorithm, sseKMS):
+		return wire.ValidationError(msgKeyWithoutKMS)
+	}
+	return nil
+}
+
+// exportJob is what the row of an export has of its request, its times filled in.
+type exportJob struct {
+	Table    string // name
+	TableARN string
+	TableID  string
+	Request  ExportRequest
+	Token    string
+}
+
+// exportProgress is what an export has come to.
+type exportProgress struct {
+	Items, Billed int64
+	Scratch       string // table that was made for it
+}
+
+// ExportDescription describes an export.
+type ExportDescription struct {
+	ExportARN       string `json:"ExportArn"`
+	ExportStatus    string
+	StartTime       wire.EpochSeconds
+	EndTime         wire.EpochSeconds  `json:",omitzero"`
+	ExportManifest  string             `json:",omitzero"`
+	TableARN        string             `json:"TableArn"`
+	TableID         string             `json:"TableId"`
+	ExportTime      *wire.EpochSeconds `json:",omitzero"`
+	ClientToken     string
+	S3Bucket        *string
+	S3BucketOwner   *string `json:",omitzero"`
+	S3Prefix        *string `json:",omitzero"`
+	S3SseAlgorithm  string
+	S3SseKmsKeyID   *string `json:"S3SseKmsKeyId,omitzero"`
+	FailureCode     string  `json:",omitzero"`
+	FailureMessage  string  `json:",omitzero"`
+	ExportFormat    string
+	BilledSizeBytes *int64  `json:",omitzero"`
+	ItemCount       *int64  `json:",omitzero"`
+	ExportType      *string `json:",omitzero"`
+
+	IncrementalExportSpecification *Period        `json:",omitzero"`
+	FilterSpecification            jsontext.Value `json:",omitzero"`
+}
+
+// ExportOutput is the answer of ExportTableToPointInTime and DescribeExport.
+type ExportOutput struct{ ExportDescription *ExportDescription }
+
+// Export begins an export; the order of its checks is AWS's.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExportTableToPointInTime.html
+func (s *Service) Export(ctx context.Context, v *validation.Validator, in *ExportRequest) (*ExportOutput, error) {
+	in.Constraints(v)
+	if err := v.Constrained(); err != nil {
+		return nil, err
+	}
+	name, err := s.table(*in.TableARN)
+	if err == nil {
+		err = in.couplings()
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := parseFilter(v, in.FilterSpecification)
+	if err != nil {
+		return nil, err
+	}
+	t, err := token(in.ClientToken, in)
+	if err != nil {
+		return nil, err
+	}
+	if t.Text != "" {
+		j, found, err := s.o.Store.Jobs.Find(ctx, kindExport, t)
+		if found {
+			return s.describeExport(&j)
+		}
+		if err != nil {
+			return nil, exportError(err)
+		}
+	}
+	def, err := s.o.Store.TableNow(ctx, name)
+	switch {
+	case errors.Is(err, store.ErrTableNotFound), err == nil && def.Status == tabledef.StatusCreating:
+		return nil, refusal(wire.CodeTableNotFound, fmt.Sprintf(msgTableNotFound, *in.TableARN))
+	case err != nil:
+		return nil, err
+	}
+	now := s.o.Now()
+	asked := *in
+	if err := s.checkTimes(ctx, def, &asked, now); err != nil {
+		return nil, err
+	}
+	if err := f.check(v, def.Key); err != nil {
+		return nil, err
+	}
+	job := exportJob{Table: name, TableARN: s.tableARN(name), TableID: def.ID, Request: asked, Token: cmp.Or(t.Text, s.newToken())}
+	request, err := json.Marshal(job)
+	if err != nil {
+		return nil, err
+	}
+	j, err := s.o.Store.Jobs.Create(ctx, jobs.Spec{Kind: kindExport, ID: rowID(s.newID(now)), Request: []byte(request), Token: t})
+	if err != nil {
+		return nil, exportError(err)
+	}
+	return s.describeExport(&j)
+}
+
+// exportError gives the errors of jobs the texts of exports.
+func exportError(err error) error {
+	switch {
+	case errors.Is(err, jobs.ErrTokenMismatch):
+		return refusal(codeExportConflict, msgExportConflict)
+	case errors.Is(err, jobs.ErrTooMany):
+		return refusal(wire.CodeLimitExceeded, fmt.Sprintf(msgTooMany, jobs.DefaultMost))
+	}
+	return err
+}
+
+// checkTimes checks the times that an export is of, and fills in those that were not
+// given.
+func (s *Service) checkTimes(ctx context.Context, t *tabledef.Table, in *ExportRequest, now time.Time) error {
+	given := in.IncrementalExportSpecification
+	if given != nil {
+		p := *given
+		if p.ExportToTime == nil { // what is written in this millisecond is of the next period
+			p.ExportToTime = new(wire.EpochSeconds(now.UnixMilli() - 1))
+		}
+		if p.ExportViewType == nil {
+			p.ExportViewType = new(viewNewAndOld)
+		}
+		in.IncrementalExportSpecification = &p
+		from, until := p.ExportFromTime.Time(), p.ExportToTime.Time()
+		switch {
+		case from.Before(t.Created.Truncate(time.Millisecond)):
+			return refusal(codeInvalidExportTime, fmt.Sprintf(msgFromTooEarly, isoTime(t.Created)))
+		case until.After(now):
+			return refusal(codeInvalidExportTime, fmt.Sprintf(msgToTooLate, isoTime(now)))
+		case until.Sub(from) < minPeriod:
+			return refusal(codeInvalidExportTime, msgPeriodTooShort)
+		case until.Sub(from) > maxPeriod:
+			return refusal(codeInvalidExportTime, msgPeriodTooLong)
+		}
+	}
+	if !t.Recovery.On() {
+		return refusal(codeNoRecovery, fmt.Sprintf(msgNoRecovery, t.Name))
+	}
+	earliest, latest := t.Recovery.Earliest(now).Truncate(time.Millisecond), now.Add(-recoveryLag)
+	if latest.Before(t.Recovery.Since) {
+		latest = t.Recovery.Since
+	}
+	switch {
+	case given != nil && given.ExportFromTime.Time().Before(earliest):
+		return refusal(codeInvalidExportTime, msgExportTime)
+	case given != nil:
+	case in.ExportTime == nil:
+		at, err := s.reached(ctx, now)
+		if err != nil {
+			return err
+		}
+		in.ExportTime = new(wire.EpochSeconds(at.UnixMilli()))
+	case in.ExportTime.Time().After(now), in.ExportTime.Time().Before(earliest):
+		return refusal(codeInvalidExportTime, msgExportTime)
+	case in.ExportTime.Time().After(latest):
+		return refusal(codeInvalidExportTime, msgExportTimeLast)
+	}
+	return nil
+}
+
+// reached is the time now, or the later one that what was written has: after a restart
+// the numbers of changes are ahead of the clock for a moment.
+func (s *Service) reached(ctx context.Context, now time.Time) (time.Time, error) {
+	above, err := s.o.Store.History.Now(ctx)
+	if err != nil || history.Before(now) >= above {
+		return now, err
+	}
+	return changelog.Position{Sequence: above - 1}.Time(), nil
+}
+
+// isoTime is a time as texts have it.
+func isoTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
+
+func (s *Service) describeExport(j *jobs.Job) (*ExportOutput, error) {
+	var of exportJob
+	var came exportProgress
+	if err := readJob(j, &of, &came); err != nil {
+		return nil, err
+	}
+	in := of.Request
+	d := &ExportDescription{
+		ExportARN: arn(j, of.TableARN), StartTime: wire.EpochSeconds(j.Created.UnixMilli()), TableARN: of.TableARN, TableID: of.TableID,
+		ClientToken: of.Token, S3Bucket: in.S3Bucket, S3BucketOwner: in.S3BucketOwner, S3Prefix: in.S3Prefix, S3SseAlgorithm: sseAES, S3SseKmsKeyID: in.S3SseKmsKeyID,
+		ExportFormat: s3export.FormatDynamoDBJSON, ExportType: in.ExportType, IncrementalExportSpecification: in.IncrementalExportSpecification,
+		FilterSpecification: in.FilterSpecification,
+	}
+	if in.S3SseAlgorithm != nil {
+		d.S3SseAlgorithm = *in.S3SseAlgorithm
+	}
+	if in.ExportFormat != nil {
+		d.ExportFormat = *in.ExportFormat
+	}
+	if !in.incremental() {
+		d.ExportTime = in.ExportTime
+	}
+	status, ended := s.status(j)
+	switch d.ExportStatus = status; status {
+	case statusCompleted:
+		d.BilledSizeBytes, d.ItemCount = &came.Billed, &came.Items
+		d.ExportManifest = exportOf(j, &of).Path() + "/" + s3export.SummaryName
+		d.EndTime = wire.EpochSeconds(ended.UnixMilli())
+	case statusFailed:
+		d.FailureCode, d.FailureMessage = j.Failure.Code, j.Failure.Message
+		d.EndTime = wire.EpochSeconds(ended.UnixMilli())
+	}
+	return &ExportOutput{d}, nil
+}
+
+var exportWords = words{msgExportARN, codeExportNotFound, msgExportNotFound, msgExportRegion}
+
+// DescribeExportRequest is the request of DescribeExport.
+type DescribeExportRequest struct {
+	ExportARN *string `json:"ExportArn"`
+}
+
+// DescribeExport describes an export.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeExport.html
+func (s *Service) DescribeExport(ctx context.Context, v *validation.Validator, in *DescribeExportRequest) (*ExportOutput, error) {
+	v.Required("ExportArn", in.ExportARN != nil)
+	v.Length("ExportArn", in.ExportARN, minJobARN, maxARN)
+	if err := v.Constrained(); err != nil {
+		return nil, err
+	}
+	j, err := s.find(ctx, kindExport, *in.ExportARN, exportWords)
+	if err != nil {
+		return nil, err
+	}
+	return s.describeExport(&j)
+}
+
+// ListExportsRequest is the request of ListExports.
+type ListExportsRequest struct {
+	TableARN   *string `json:"TableArn"`
+	MaxResults *int32
+	NextToken  *string
+}
+
+// ListExportsOutput is the answer of ListExports.
+type ListExportsOutput struct {
+	ExportSummaries []ExportSummary
+	NextToken       string `json:",omitzero"`
+}
+
+// ExportSummary is an export in a list.
+type ExportSummary struct {
+	ExportARN    string `json:"ExportArn"`
+	ExportStatus string
+	ExportType   string
+}
+
+// ListExports lists the exports of tables that are there, the newest first.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListExports.html
+func (s *Service) ListExports(ctx context.Context, v *validation.Validator, in *ListExportsRequest) (*ListExportsOutput, error) {
+	only, limit, err := s.listed(v, in.TableARN, "MaxResults", in.MaxResults)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.page(ctx, kindExport, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListExportsOutput{ExportSummaries: []ExportSummary{}}
+	ids := map[string]string{} // of the tables that are there
+	var last jobs.Job
+	for j, err := range all {
+		if err != nil {
+			return nil, err
+		}
+		var of exportJob
+		if err := readJob(&j, &of, &exportProgress{}); err != nil {
+			return nil, err
+		}
+		if only != "" && of.Table != only {
+			continue
+		}
+		if id, err := s.idOf(ctx, ids, of.Table); err != nil {
+			return nil, err
+		} else if id != of.TableID {
+			continue
+		}
+		if len(out.ExportSummaries) == limit {
+			out.NextToken = pageToken(&last)
+			break
+		}
+		status, _ := s.status(&j)
+		kind := s3export.TypeFull
+		if of.Request.incremental() {
+			kind = s3export.TypeIncremental
+		}
+		out.ExportSummaries = append(out.ExportSummaries, ExportSummary{arn(&j, of.TableARN), status, kind})
+		last = j
+	}
+	return out, nil
+}
+
+// idOf returns the id of a table, "" where it is gone; known are those that were looked
+// up before.
+func (s *Service) idOf(ctx context.Context, known map[string]string, name string) (string, error) {
+	if id, ok := known[name]; ok {
+		return id, nil
+	}
+	t, err := s.o.Store.TableNow(ctx, name)
+	switch {
+	case err == nil:
+		known[name] = t.ID
+	case errors.Is(err, store.ErrTableNotFound):
+		known[name] = ""
+	default:
+		return "", err
+	}
+	return known[name], nil
+}

@@ -1,0 +1,116 @@
+package bucketjobs
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+// filterSpecification says which items of a table are exported, and what of them.
+type filterSpecification struct {
+	KeyConditionExpression    *string
+	FilterExpression          *string
+	ProjectionExpression      *string
+	ExpressionAttributeNames  map[string]string
+	ExpressionAttributeValues map[string]wire.Value
+}
+
+// filter decides what is exported; the zero value takes all.
+type filter struct {
+	key        *expr.KeyCondition
+	partition  *expr.Condition // key as a condition on items
+	condition  *expr.Condition
+	projection *expr.Projection
+}
+
+// parseFilter parses the filter of a request; nothing is none.
+func parseFilter(v *validation.Validator, text jsontext.Value) (f filter, err error) {
+	if len(text) == 0 || text.Kind() == 'n' {
+		return f, nil
+	}
+	var in filterSpecification
+	if err := wire.Decode(text, &in); err != nil {
+		return f, err
+	}
+	if in.KeyConditionExpression == nil && in.FilterExpression == nil && in.ProjectionExpression == nil && in.ExpressionAttributeNames == nil && in.ExpressionAttributeValues == nil {
+		return f, wire.ValidationError(msgFilterEmpty)
+	}
+	if err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []validation.ExpressionParameter{
+		{Name: "ProjectionExpression", Text: in.ProjectionExpression},
+		{Name: "FilterExpression", Text: in.FilterExpression},
+		{Name: "KeyConditionExpression", Text: in.KeyConditionExpression},
+	}, nil); err != nil {
+		return f, err
+	}
+	placeholders, err := v.Placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	if err != nil {
+		return f, err
+	}
+	if text := in.KeyConditionExpression; text != nil {
+		if f.key, err = expr.ParseKeyCondition(*text, placeholders); err == nil {
+			err = f.key.Check()
+		}
+		if err != nil {
+			return f, v.Expression(err)
+		}
+		// What a key condition says is a condition too, of items.
+		if f.partition, err = expr.ParseCondition(expr.FilterExpression, *text, placeholders); err != nil {
+			return f, v.Expression(err)
+		}
+	}
+	if text := in.FilterExpression; text != nil {
+		if f.condition, err = expr.ParseCondition(expr.FilterExpression, *text, placeholders); err != nil {
+			return f, v.Expression(err)
+		}
+	}
+	if text := in.ProjectionExpression; text != nil {
+		if f.projection, err = expr.ParseProjection(*text, placeholders); err != nil {
+			return f, v.Expression(err)
+		}
+	}
+	return f, v.Expression(placeholders.CheckUsed())
+}
+
+// check checks a filter against the key of its table.
+func (f filter) check(v *validation.Validator, key lens.KeySchema) error {
+	if f.key == nil {
+		return nil
+	}
+	var sort []expr.KeyAttribute
+	if key.Range.Name != "" {
+		sort = []expr.KeyAttribute{{Name: key.Range.Name, Type: key.Range.Type}}
+	}
+	if _, err := f.key.Resolve([]expr.KeyAttribute{{Name: key.Hash.Name, Type: key.Hash.Type}}, sort); err != nil {
+		return v.Expression(err)
+	}
+	if f.condition == nil {
+		return nil
+	}
+	paths := f.condition.Paths()
+	for _, a := range key.Attrs() {
+		if slices.ContainsFunc(paths, func(p expr.Path) bool { return p.Attribute() == a.Name }) {
+			return wire.ValidationError(fmt.Sprintf(msgFilterOnKey, a.Name))
+		}
+	}
+	return nil
+}
+
+// takes reports whether an item is exported.
+func (f filter) takes(item attr.Item) bool {
+	return (f.partition == nil || f.partition.Eval(item)) && (f.condition == nil || f.condition.Eval(item))
+}
+
+// of is what is exported of an item, nil for none.
+func (f filter) of(item attr.Item) attr.Item {
+	if f.projection == nil {
+		return item
+	}
+	return f.projection.Apply(item)
+}

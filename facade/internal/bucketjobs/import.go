@@ -1,0 +1,342 @@
+package bucketjobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/importfile"
+	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// ImportRequest is the request of ImportTable.
+type ImportRequest struct {
+	ClientToken          *string `json:",omitzero"`
+	S3BucketSource       *BucketSource
+	InputFormat          *string
+	InputFormatOptions   *FormatOptions `json:",omitzero"`
+	InputCompressionType *string        `json:",omitzero"`
+	// TableCreationParameters are described as they were given.
+	TableCreationParameters jsontext.Value
+}
+
+// BucketSource is where the files of an import are.
+type BucketSource struct {
+	S3BucketOwner *string `json:",omitzero"`
+	S3Bucket      *string
+	S3KeyPrefix   *string `json:",omitzero"`
+}
+
+// FormatOptions say what files are like.
+type FormatOptions struct {
+	CSV *CSVOptions `json:"Csv,omitzero"`
+}
+
+// CSVOptions say what CSV files are like.
+type CSVOptions struct {
+	Delimiter  *string  `json:",omitzero"`
+	HeaderList []string `json:",omitzero"`
+}
+
+// Constraints checks the members of a request against the model, but for those of the
+// table.
+func (in *ImportRequest) Constraints(v *validation.Validator) {
+	v.Pattern("ClientToken", in.ClientToken, clientToken)
+	v.Required("S3BucketSource", in.S3BucketSource != nil)
+	if from := in.S3BucketSource; from != nil {
+		v.Pattern("S3BucketSource.S3BucketOwner", from.S3BucketOwner, bucketOwner)
+		v.Required("S3BucketSource.S3Bucket", from.S3Bucket != nil)
+		v.Pattern("S3BucketSource.S3Bucket", from.S3Bucket, bucketName)
+		v.Length("S3BucketSource.S3Bucket", from.S3Bucket, 0, maxBucketChars)
+		v.Length("S3BucketSource.S3KeyPrefix", from.S3KeyPrefix, 0, maxPrefixChars)
+	}
+	v.Required("InputFormat", in.InputFormat != nil)
+	v.Enum("InputFormat", in.InputFormat, importfile.FormatJSON, importfile.FormatIon, importfile.FormatCSV)
+	if csv := in.csv(); csv != nil {
+		v.Pattern("InputFormatOptions.Csv.Delimiter", csv.Delimiter, csvDelimiter)
+		v.Length("InputFormatOptions.Csv.Delimiter", csv.Delimiter, 1, 1)
+		if csv.HeaderList != nil {
+			v.Count("InputFormatOptions.Csv.HeaderList", false, len(csv.HeaderList), maxCSVHeaders, "columns")
+		}
+	}
+	v.Enum("InputCompressionType", in.InputCompressionType, importfile.Zstd, importfile.None, importfile.Gzip)
+	v.Required("TableCreationParameters", len(in.TableCreationParameters) > 0 && in.TableCreationParameters.Kind() != 'n')
+}
+
+func (in *ImportRequest) csv() *CSVOptions {
+	if in.InputFormatOptions == nil {
+		return nil
+	}
+	return in.InputFormatOptions.CSV
+}
+
+// importJob is what the row of an import has of its request.
+type importJob struct {
+	Table    string // name
+	TableARN string
+	Request  ImportRequest
+	Def      *tabledef.Table
+	Token    string
+}
+
+// importProgress is what an import has come to.
+type importProgress struct {
+	Bytes, Processed, Imported, Errors int64
+}
+
+// ImportDescription describes an import.
+type ImportDescription struct {
+	ImportARN               string `json:"ImportArn"`
+	ImportStatus            string
+	TableARN                string `json:"TableArn"`
+	TableID                 string `json:"TableId"`
+	ClientToken             string
+	S3BucketSource          *BucketSource
+	ErrorCount              int64
+	CloudWatchLogGroupARN   string `json:"CloudWatchLogGroupArn"`
+	InputFormat             *string
+	InputFormatOptions      *FormatOptions `json:",omitzero"`
+	InputCompressionType    string
+	TableCreationParameters jsontext.Value
+	StartTime               wire.EpochSeconds
+	EndTime                 wire.EpochSeconds `json:",omitzero"`
+	ProcessedSizeBytes      int64
+	ProcessedItemCount      int64
+	ImportedItemCount       int64
+	FailureCode             string `json:",omitzero"`
+	FailureMessage          string `json:",omitzero"`
+}
+
+// ImportOutput is the answer of ImportTable and DescribeImport.
+type ImportOutput struct{ ImportTableDescription *ImportDescription }
+
+// Import begins an import into a table that is to be; the members of in were checked.
+// Sources: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ImportTable.html
+func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.Table) (*ImportOutput, error) {
+	if format := *in.InputFormat; in.InputFormatOptions != nil && format != importfile.FormatCSV {
+		return nil, wire.ValidationError(fmt.Sprintf(msgImportOptions, format))
+	}
+	t, err := token(in.ClientToken, in)
+	if err != nil {
+		return nil, err
+	}
+	if t.Text != "" {
+		j, found, err := s.o.Store.Jobs.Find(ctx, kindImport, t)
+		if found {
+			return s.describeImport(&j)
+		}
+		if err != nil {
+			return nil, importError(err)
+		}
+	}
+	if _, err := s.o.Store.TableNow(ctx, def.Name); err == nil {
+		return nil, refusal(wire.CodeResourceInUse, fmt.Sprintf(msgTableExists, def.Name))
+	} else if !errors.Is(err, store.ErrTableNotFound) {
+		return nil, err
+	}
+	now := s.o.Now()
+	def.ID = s.newToken()
+	job := importJob{Table: def.Name, TableARN: s.tableARN(def.Name), Request: *in, Def: def, Token: t.Text}
+	if job.Token == "" {
+		job.Token = s.newToken()
+	}
+	request, err := json.Marshal(job)
+	if err != nil {
+		return nil, err
+	}
+	j, err := s.o.Store.Jobs.Create(ctx, jobs.Spec{Kind: kindImport, ID: rowID(s.newID(now)), Request: []byte(request), Token: t})
+	if err != nil {
+		return nil, importError(err)
+	}
+	return s.describeImport(&j)
+}
+
+// importError gives the errors of jobs the texts of imports.
+func importError(err error) error {
+	switch {
+	case errors.Is(err, jobs.ErrTokenMismatch):
+		return refusal(codeImportConflict, msgImportConflict)
+	case errors.Is(err, jobs.ErrTooMany):
+		return refusal(wire.CodeLimitExceeded, fmt.Sprintf(msgTooMany, jobs.DefaultMost))
+	}
+	return err
+}
+
+// arn is the ARN of a job for a table.
+func arn(j *jobs.Job, tableARN string) string { return tableARN + "/" + j.Kind + "/" + rowID(j.ID) }
+
+func (s *Service) logGroupARN() string {
+	return "arn:aws:logs:" + s.o.Region + ":" + s.o.Account + ":log-group:/aws-dynamodb/imports:*"
+}
+
+func (s *Service) describeImport(j *jobs.Job) (*ImportOutput, error) {
+	var of importJob
+	var came importProgress
+	if err := readJob(j, &of, &came); err != nil {
+		return nil, err
+	}
+	d := &ImportDescription{
+		ImportARN: arn(j, of.TableARN), TableARN: of.TableARN, TableID: of.Def.ID, ClientToken: of.Token,
+		S3BucketSource: of.Request.S3BucketSource, ErrorCount: came.Errors, CloudWatchLogGroupARN: s.logGroupARN(),
+		InputFormat: of.Request.InputFormat, InputFormatOptions: of.Request.InputFormatOptions, InputCompressionType: importfile.None,
+		TableCreationParameters: of.Request.TableCreationParameters, StartTime: wire.EpochSeconds(j.Created.UnixMilli()),
+		ProcessedSizeBytes: came.Bytes, ProcessedItemCount: came.Processed, ImportedItemCount: came.Imported,
+	}
+	if c := of.Request.InputCompressionType; c != nil {
+		d.InputCompressionType = *c
+	}
+	if d.S3BucketSource.S3BucketOwner == nil {
+		from := *d.S3BucketSource
+		from.S3BucketOwner = &s.o.Account
+		d.S3BucketSource = &from
+	}
+	status, ended := s.status(j)
+	if d.ImportStatus = status; status != statusInProgress {
+		d.EndTime = wire.EpochSeconds(ended.UnixMilli())
+	}
+	if status == statusFailed {
+		d.FailureCode, d.FailureMessage = j.Failure.Code, j.Failure.Message
+	}
+	return &ImportOutput{d}, nil
+}
+
+// readJob reads what the row of a job has.
+func readJob(j *jobs.Job, request, progress any) error {
+	if err := json.Unmarshal([]byte(j.Request), request); err != nil {
+		return fmt.Errorf("reading %s %s: %w", j.Kind, j.ID, err)
+	}
+	if len(j.Progress) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(j.Progress), progress); err != nil {
+		return fmt.Errorf("reading the progress of %s %s: %w", j.Kind, j.ID, err)
+	}
+	return nil
+}
+
+var importWords = words{msgImportARN, codeImportNotFound, msgImportNotFound, msgImportRegion}
+
+// DescribeImportRequest is the request of DescribeImport.
+type DescribeImportRequest struct {
+	ImportARN *string `json:"ImportArn"`
+}
+
+// DescribeImport describes an import.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeImport.html
+func (s *Service) DescribeImport(ctx context.Context, v *validation.Validator, in *DescribeImportRequest) (*ImportOutput, error) {
+	v.Required("ImportArn", in.ImportARN != nil)
+	v.Length("ImportArn", in.ImportARN, minJobARN, maxARN)
+	if err := v.Constrained(); err != nil {
+		return nil, err
+	}
+	j, err := s.find(ctx, kindImport, *in.ImportARN, importWords)
+	if err != nil {
+		return nil, err
+	}
+	return s.describeImport(&j)
+}
+
+// ListImportsRequest is the request of ListImports.
+type ListImportsRequest struct {
+	TableARN  *string `json:"TableArn"`
+	PageSize  *int32
+	NextToken *string
+}
+
+// ListImportsOutput is the answer of ListImports.
+type ListImportsOutput struct {
+	ImportSummaryList []ImportSummary
+	NextToken         string `json:",omitzero"`
+}
+
+// ImportSummary is an import in a list.
+type ImportSummary struct {
+	ImportARN             string `json:"ImportArn"`
+	ImportStatus          string
+	TableARN              string `json:"TableArn"`
+	S3BucketSource        *BucketSource
+	CloudWatchLogGroupARN string `json:"CloudWatchLogGroupArn"`
+	InputFormat           *string
+	StartTime             wire.EpochSeconds
+	EndTime               wire.EpochSeconds `json:",omitzero"`
+}
+
+// ListImports lists imports, the newest first, those of tables that are gone too.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListImports.html
+func (s *Service) ListImports(ctx context.Context, v *validation.Validator, in *ListImportsRequest) (*ListImportsOutput, error) {
+	only, limit, err := s.listed(v, in.TableARN, "PageSize", in.PageSize)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.page(ctx, kindImport, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListImportsOutput{ImportSummaryList: []ImportSummary{}}
+	var last jobs.Job
+	for j, err := range all {
+		if err != nil {
+			return nil, err
+		}
+		if only != "" && tableOf(j) != only {
+			continue
+		}
+		if len(out.ImportSummaryList) == limit {
+			out.NextToken = pageToken(&last)
+			break
+		}
+		described, err := s.describeImport(&j)
+		if err != nil {
+			return nil, err
+		}
+		d := described.ImportTableDescription
+		out.ImportSummaryList = append(out.ImportSummaryList, ImportSummary{
+			d.ImportARN, d.ImportStatus, d.TableARN, d.S3BucketSource, d.CloudWatchLogGroupARN, d.InputFormat, d.StartTime, d.EndTime,
+		})
+		last = j
+	}
+	return out, nil
+}
+
+// listed checks what lists of jobs share: the table that alone is wanted, "" for all, and
+// the size of a page.
+func (s *Service) listed(v *validation.Validator, tableARN *string, sizeMember string, size *int32) (only string, limit int, err error) {
+	v.Length("TableArn", tableARN, 0, maxARN)
+	v.AtLeast(sizeMember, size, 1)
+	v.AtMost(sizeMember, size, maxPage)
+	if err := v.Constrained(); err != nil {
+		return "", 0, err
+	}
+	limit = defaultPage
+	if size != nil {
+		limit = int(*size)
+	}
+	if tableARN == nil {
+		return "", limit, nil
+	}
+	only, err = s.table(*tableARN)
+	return only, limit, err
+}
+
+// table returns the table of an ARN.
+func (s *Service) table(arn string) (string, error) {
+	r, ok := resourceOf(arn)
+	switch {
+	case arn == "":
+		return "", wire.ValidationError(msgARNEmpty)
+	case !ok:
+		return "", wire.ValidationError(msgARN)
+	case r.Rest != "":
+		return "", wire.ValidationError(msgARNOfPart)
+	case r.Account != s.o.Account:
+		return "", refusal(wire.CodeAccessDenied, msgAccessDenied)
+	}
+	return r.Table, nil
+}

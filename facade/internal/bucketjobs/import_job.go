@@ -1,0 +1,297 @@
+package bucketjobs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/importfile"
+	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+)
+
+const (
+	// putItems and putBytes bound the items that are put at once.
+	putItems = 256
+	putBytes = 4 << 20
+
+	// saveEvery is how many items come between two notes of how far an import is.
+	saveEvery = 20_000
+
+	// logFolder has the logs of imports; no bucket can be called so.
+	logFolder = ".tabletop/imports"
+)
+
+// importRun is an import that is done.
+type importRun struct {
+	s     *Service
+	claim *jobs.Claim
+	job   importJob
+	id    string // as the ARN has it
+	table *tabledef.Table
+	importProgress
+
+	batch  []attr.Item
+	places []place         // of batch
+	keys   map[string]bool // of batch
+	size   int
+	saved  int64
+	log    *bufio.Writer
+	logged int64
+}
+
+// place is where an item stands: the file, and which of it it is, from 0.
+type place struct {
+	key   string
+	index int64
+}
+
+// runImport creates the table and puts the items of all files into it. It begins anew
+// when it is run again.
+func (s *Service) runImport(ctx context.Context, c *jobs.Claim) error {
+	j := c.Job()
+	r := &importRun{s: s, claim: c, id: rowID(j.ID), keys: map[string]bool{}}
+	if err := readJob(&j, &r.job, &importProgress{}); err != nil {
+		return &jobs.Failure{Code: jobs.CodeInternal, Message: err.Error()}
+	}
+	from := r.job.Request.S3BucketSource
+	bucket, err := s.bucket(*from.S3Bucket, from.S3BucketOwner)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = bucket.Close() }() // it was only read
+	if err := r.create(ctx); err != nil {
+		return err
+	}
+	err = r.files(ctx, bucket)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	// Whatever came of it, the table is there with the items that could be imported.
+	if end := s.o.Store.EndCreating(ctx, r.table.Name, c.Job().Created.Add(s.o.Delay)); end != nil {
+		return errors.Join(err, end)
+	}
+	if err := errors.Join(err, c.Save(ctx, r.importProgress)); err != nil {
+		return err
+	}
+	if r.Errors > 0 {
+		return &jobs.Failure{Code: codeItems, Message: msgItems}
+	}
+	return nil
+}
+
+// create creates the table, unless this import has done so before.
+func (r *importRun) create(ctx context.Context) (err error) {
+	r.table, err = r.s.createTable(ctx, r.job.Def)
+	if errors.Is(err, store.ErrTableExists) {
+		there, found := r.s.o.Store.TableNow(ctx, r.job.Table)
+		if found == nil && there.ID == r.job.Def.ID {
+			r.table = there
+			return nil
+		}
+		return &jobs.Failure{Code: codeTableExists, Message: fmt.Sprintf(msgTableExists, r.job.Table)}
+	}
+	return err
+}
+
+// files imports all files of the prefix, with a log of what is refused.
+func (r *importRun) files(ctx context.Context, bucket *os.Root) (err error) {
+	if err := r.s.o.Buckets.MkdirAll(logFolder, 0o777); err != nil {
+		return fmt.Errorf("making the folder of the logs of imports: %w", err)
+	}
+	log, err := r.s.o.Buckets.Create(path.Join(logFolder, r.id+".log"))
+	if err != nil {
+		return fmt.Errorf("making the log of an import: %w", err)
+	}
+	r.log = bufio.NewWriter(log)
+	defer func() { err = errors.Join(err, r.log.Flush(), log.Close()) }()
+	prefix := ""
+	if p := r.job.Request.S3BucketSource.S3KeyPrefix; p != nil {
+		prefix = *p
+	}
+	for key, err := range objects(bucket, prefix) {
+		if err == nil {
+			err = r.file(ctx, bucket, key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.put(ctx)
+}
+
+// objects yields the files of a bucket whose names begin with a prefix, whatever comes
+// behind it. What is called with a dot before it, or is in a folder that is, is none: so
+// are the exports that are being written.
+func objects(bucket *os.Root, prefix string) func(yield func(string, error) bool) {
+	return func(yield func(string, error) bool) {
+		start := path.Dir(prefix + "x") // "." where the prefix has no folder
+		if !fs.ValidPath(start) {
+			return // no file is called so
+		}
+		err := fs.WalkDir(bucket.FS(), start, func(name string, d fs.DirEntry, err error) error {
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return nil
+			case err != nil:
+				return err
+			case name != "." && strings.HasPrefix(d.Name(), "."):
+				if d.IsDir() {
+					return fs.SkipDir
+				}
+				return nil
+			case !d.Type().IsRegular() || !strings.HasPrefix(name, prefix):
+				return nil
+			}
+			if !yield(name, nil) {
+				return fs.SkipAll
+			}
+			return nil
+		})
+		if err != nil {
+			yield("", fmt.Errorf("listing the objects of a bucket: %w", err))
+		}
+	}
+}
+
+// file imports the items of a file.
+func (r *importRun) file(ctx context.Context, bucket *os.Root, key string) error {
+	f, err := bucket.Open(key)
+	if err != nil {
+		return r.refuse(place{key, 0}, err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	in := r.job.Request
+	o := importfile.Options{Format: *in.InputFormat, Compression: importfile.None, Delimiter: ',', Types: map[string]attr.Type{}}
+	if c := in.InputCompressionType; c != nil {
+		o.Compression = *c
+	}
+	if csv := in.csv(); csv != nil {
+		if o.Header = csv.HeaderList; csv.Delimiter != nil {
+			o.Delimiter = (*csv.Delimiter)[0]
+		}
+	}
+	for _, a := range r.table.Attributes {
+		o.Types[a.Name] = a.Type
+	}
+	items, err := importfile.Open(f, o)
+	if err != nil {
+		r.Processed++
+		return r.refuse(place{key, 0}, err)
+	}
+	defer items.Close()
+	before := r.Bytes
+	for n := int64(0); ; n++ {
+		item, err := items.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.Processed++
+		r.Bytes = before + items.Bytes()
+		if err == nil {
+			err = r.add(ctx, item, place{key, n})
+		} else {
+			_, goesOn := errors.AsType[*importfile.ItemError](err)
+			if err := r.refuse(place{key, n}, err); err != nil || !goesOn {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// add lets an item wait to be put, or refuses it.
+func (r *importRun) add(ctx context.Context, item attr.Item, at place) error {
+	err := keyrules.CheckItem(r.table, item)
+	if size := item.Size(); err == nil && size > keyrules.MaxItemBytes {
+		err = fmt.Errorf("the item has %d bytes, more than %d", size, keyrules.MaxItemBytes)
+	}
+	if err != nil {
+		return r.refuse(at, err)
+	}
+	key := string(tabledef.AppendKey(nil, r.table.Key, item))
+	if r.keys[key] || len(r.batch) == putItems || r.size >= putBytes {
+		if err := r.put(ctx); err != nil {
+			return err
+		}
+	}
+	r.keys[key] = true
+	r.batch, r.places = append(r.batch, item), append(r.places, at)
+	r.size += item.Size()
+	return nil
+}
+
+// put puts the items that wait.
+func (r *importRun) put(ctx context.Context) error {
+	if len(r.batch) == 0 {
+		return nil
+	}
+	refused, err := r.s.put(ctx, r.table, r.batch)
+	if err != nil {
+		return err
+	}
+	for i, err := range refused {
+		if err == nil {
+			r.Imported++
+			continue
+		}
+		if err := r.refuse(r.places[i], err); err != nil {
+			return err
+		}
+	}
+	clear(r.keys)
+	clear(r.batch)
+	r.batch, r.places, r.size = r.batch[:0], r.places[:0], 0
+	if r.Processed < r.saved+saveEvery {
+		return nil
+	}
+	r.saved = r.Processed
+	return r.claim.Save(ctx, r.importProgress)
+}
+
+// refusedItem is a line of the log of an import.
+type refusedItem struct {
+	ItemS3Pointer struct {
+		Bucket    string `json:"bucket"`
+		Key       string `json:"key"`
+		ItemIndex int64  `json:"itemIndex"`
+	} `json:"itemS3Pointer"`
+	ImportARN     string   `json:"importArn"`
+	ErrorMessages []string `json:"errorMessages"`
+}
+
+// refuse counts an item that is not imported, and logs it if not many were.
+func (r *importRun) refuse(at place, cause error) error {
+	r.Errors++
+	if r.logged++; r.logged > maxLogged {
+		return nil
+	}
+	line := refusedItem{ImportARN: r.job.TableARN + "/" + kindImport + "/" + r.id, ErrorMessages: []string{cause.Error()}}
+	line.ItemS3Pointer.Bucket, line.ItemS3Pointer.Key, line.ItemS3Pointer.ItemIndex = *r.job.Request.S3BucketSource.S3Bucket, at.key, at.index
+	if r.logged == maxLogged {
+		line.ErrorMessages = append(line.ErrorMessages, "more are counted, and not logged")
+	}
+	text, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	_, err = r.log.Write(append(text, '\n'))
+	return err
+}

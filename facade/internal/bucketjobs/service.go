@@ -1,0 +1,199 @@
+package bucketjobs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/facade/internal/wording"
+	"github.com/tabletop-emu/tabletop/internal/s3export"
+)
+
+// The kinds of jobs, which are in their ARNs too.
+const (
+	kindExport = "export"
+	kindImport = "import"
+)
+
+// keepJobs is how long a job that has ended is listed (belief: as on the service).
+const keepJobs = 90 * 24 * time.Hour
+
+// Options are what a Service works with. There are no defaults but for Delay.
+type Options struct {
+	Store   *store.Store
+	Buckets *os.Root // whose folders stand for buckets
+	Region  string
+	Account string
+	Now     func() time.Time
+	Random  func(n int) []byte
+	Wording func(operation string) wording.Request
+	Delay   time.Duration // how long jobs are IN_PROGRESS at least
+}
+
+// Service makes and describes exports and imports. It is safe for concurrent use.
+type Service struct{ o Options }
+
+// New returns a Service.
+func New(o Options) *Service { return &Service{o} }
+
+// Kinds are the kinds of jobs that it makes and does.
+func (s *Service) Kinds() []jobs.Kind {
+	return []jobs.Kind{{Name: kindExport, Run: s.runExport, Keep: keepJobs}, {Name: kindImport, Run: s.runImport, Keep: keepJobs}}
+}
+
+// Wait waits until this process has no work on exports and imports.
+func (s *Service) Wait(ctx context.Context) error {
+	if err := s.o.Store.Jobs.Wait(ctx, kindExport); err != nil {
+		return err
+	}
+	return s.o.Store.Jobs.Wait(ctx, kindImport)
+}
+
+// The statuses, in DynamoDB's words.
+const (
+	statusInProgress = "IN_PROGRESS"
+	statusCompleted  = "COMPLETED"
+	statusFailed     = "FAILED"
+)
+
+// status is what a job looks like now, and since when it has ended.
+func (s *Service) status(j *jobs.Job) (status string, ended time.Time) {
+	ended = j.Ended
+	if least := j.Created.Add(s.o.Delay); ended.Before(least) {
+		ended = least
+	}
+	switch {
+	case j.State == jobs.Running, s.o.Now().Before(ended):
+		return statusInProgress, time.Time{}
+	case j.State == jobs.Failed:
+		return statusFailed, ended
+	default:
+		return statusCompleted, ended
+	}
+}
+
+// newID is the id of a job that begins now, as its ARN has it.
+func (s *Service) newID(now time.Time) string {
+	return s3export.NewID(now, binary.BigEndian.Uint32(s.o.Random(4)))
+}
+
+// rowID is the id of a job as its row has it: later ones come first. It is its own inverse.
+func rowID(id string) string {
+	const digits = 14
+	stamp, salt, _ := strings.Cut(id, "-")
+	n, _ := strconv.ParseInt(stamp, 10, 64)
+	return fmt.Sprintf("%0*d-%s", digits, int64(99_999_999_999_999)-n, salt)
+}
+
+// token is what recognizes a request that is made again.
+func token(text *string, request any) (jobs.Token, error) {
+	if text == nil {
+		return jobs.Token{}, nil
+	}
+	asked, err := json.Marshal(request, json.Deterministic(true))
+	return jobs.Token{Text: *text, Hash: sha256.Sum256(asked)}, err
+}
+
+// newToken is a client token for a request that has none.
+func (s *Service) newToken() string {
+	b := s.o.Random(16)
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	h := hex.EncodeToString(b)
+	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
+}
+
+// tableARN is the ARN of a table.
+func (s *Service) tableARN(table string) string {
+	return "arn:aws:dynamodb:" + s.o.Region + ":" + s.o.Account + ":table/" + table
+}
+
+// resourceOf takes apart the ARN of a table that there can be, or of what belongs to it.
+func resourceOf(arn string) (r validation.ARN, ok bool) {
+	r, ok = validation.ParseARN(arn)
+	return r, ok && validation.IsTableName(r.Table)
+}
+
+// Compiled for the first that asks: a start waits for none.
+var jobIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{14}-[0-9a-f]{8}$`) })
+
+// find returns the job of an ARN.
+func (s *Service) find(ctx context.Context, kind string, arn string, w words) (jobs.Job, error) {
+	r, ok := resourceOf(arn)
+	id, isKind := strings.CutPrefix(r.Rest, "/"+kind+"/")
+	switch {
+	case !ok || !isKind || !jobIDPattern().MatchString(id):
+		return jobs.Job{}, wire.ValidationError(w.invalidARN)
+	case r.Account != s.o.Account:
+		return jobs.Job{}, refusal(wire.CodeAccessDenied, msgAccessDenied)
+	case r.Region != s.o.Region:
+		return jobs.Job{}, refusal(w.notFoundCode, w.otherRegion)
+	}
+	j, err := s.o.Store.Jobs.Get(ctx, kind, rowID(id))
+	if errors.Is(err, jobs.ErrNotFound) || err == nil && tableOf(j) != r.Table {
+		return jobs.Job{}, refusal(w.notFoundCode, fmt.Sprintf(w.notFound, arn))
+	}
+	return j, err
+}
+
+// tableOf is the table of a job.
+func tableOf(j jobs.Job) string {
+	var of struct{ Table string }
+	_ = json.Unmarshal([]byte(j.Request), &of) // what is unreadable is of none
+	return of.Table
+}
+
+// page yields the jobs of a kind that follow a token, the newest first.
+func (s *Service) page(ctx context.Context, kind string, after *string) (iter.Seq2[jobs.Job, error], error) {
+	from := ""
+	if after != nil {
+		id, err := base64.RawURLEncoding.DecodeString(*after)
+		if err != nil || !jobIDPattern().Match(id) {
+			return nil, wire.ValidationError(fmt.Sprintf(msgNextToken, *after))
+		}
+		from = rowID(string(id))
+	}
+	return s.o.Store.Jobs.All(ctx, kind, from), nil
+}
+
+// pageToken is the token of a page that ends with a job.
+func pageToken(j *jobs.Job) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(rowID(j.ID)))
+}
+
+// bucket opens a bucket for a job.
+func (s *Service) bucket(name string, owner *string) (*os.Root, error) {
+	root, err := s.o.Buckets.OpenRoot(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err != nil && !isFolder(s.o.Buckets, name):
+		return nil, &jobs.Failure{Code: codeNoSuchBucket, Message: msgNoSuchBucket}
+	case err != nil:
+		return nil, &jobs.Failure{Code: codeAccessDenied, Message: fmt.Sprintf(msgBucketRefused, err)}
+	case owner != nil && *owner != s.o.Account:
+		return nil, errors.Join(&jobs.Failure{Code: codeAccessDenied, Message: msgBucketOwner}, root.Close())
+	}
+	return root, nil
+}
+
+// isFolder reports whether there is a folder.
+func isFolder(root *os.Root, name string) bool {
+	info, err := root.Stat(name)
+	return err == nil && info.IsDir()
+}

@@ -1,0 +1,255 @@
+// Package importfile reads the files that ImportTable takes: DynamoDB JSON and Ion text,
+// one item a line, and CSV; plain, gzip or zstd.
+// Source: developer guide, "DynamoDB data import from Amazon S3: how it works" and "S3 import
+// formats for DynamoDB".
+//
+// What it promises: items are streamed, in memory bounded by the longest item and by what
+// the decompression looks back on, however far a packed file would swell; every text ends
+// in items, in an [*ItemError], after which the file goes on, or in another error, after
+// which it does not.
+//
+// What it does not do: whether an item fits into a table is not its matter.
+package importfile
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/csvtext"
+	"github.com/tabletop-emu/tabletop/internal/iontext"
+)
+
+// The formats and the compressions, in the words of the API.
+const (
+	FormatJSON = "DYNAMODB_JSON"
+	FormatIon  = "ION"
+	FormatCSV  = "CSV"
+
+	Gzip = "GZIP"
+	Zstd = "ZSTD"
+	None = "NONE"
+)
+
+const (
+	// MaxTextBytes is the longest text of an item, more than any of 400 KB needs.
+	MaxTextBytes = 4 << 20
+
+	// maxZstdWindow is how far back a zstd file may refer, and about what reading one
+	// holds: the zstd tool goes beyond it with --ultra and --long alone.
+	maxZstdWindow = 16 << 20
+)
+
+// Options say what a file is like.
+type Options struct {
+	Format      string
+	Compression string
+	// Delimiter and Header are of CSV: without a header the first record is it.
+	Delimiter byte
+	Header    []string
+	// Types are those of the columns of CSV that are no strings, such as keys.
+	Types map[string]attr.Type
+}
+
+// ItemError says why an item is not one; the file goes on behind it.
+type ItemError struct{ Err error }
+
+// Error says what is wrong with the item.
+func (e *ItemError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong.
+func (e *ItemError) Unwrap() error { return e.Err }
+
+var (
+	errTooLong = fmt.Errorf("the text of an item is longer than %d bytes", MaxTextBytes)
+	errNotItem = errors.New(`the line is not {"Item": {…}}`)
+)
+
+// Reader reads the items of a file. It is not safe for concurrent use.
+type Reader struct {
+	o       Options
+	text    *bufio.Reader
+	read    counter
+	zstd    *zstd.Decoder // nil: of another compression
+	line    []byte
+	json    []byte          // what a line in Ion says
+	records *csvtext.Reader // nil: of another format
+	header  []string
+}
+
+// counter counts the bytes that are read.
+type counter struct {
+	io.Reader
+	n int64
+}
+
+// Read implements io.Reader.
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// Open begins to read a file. Its errors are of the decompression, and of file. The caller
+// closes the Reader, and file.
+func Open(file io.Reader, o Options) (*Reader, error) {
+	r := &Reader{o: o, header: o.Header}
+	r.read.Reader = file
+	switch o.Compression {
+	case Gzip:
+		z, err := gzip.NewReader(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading gzip: %w", err)
+		}
+		r.read.Reader = z
+	case Zstd:
+		z, err := zstd.NewReader(file, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxZstdWindow))
+		if err != nil {
+			return nil, fmt.Errorf("reading zstd: %w", err)
+		}
+		r.zstd, r.read.Reader = z, z
+	}
+	const buffered = 64 << 10
+	r.text = bufio.NewReaderSize(&r.read, buffered)
+	if o.Format == FormatCSV {
+		r.records = &csvtext.Reader{Text: r.text, Delimiter: o.Delimiter, MaxBytes: MaxTextBytes}
+	}
+	return r, nil
+}
+
+// Close lets go of what the decompression holds.
+func (r *Reader) Close() {
+	if r.zstd != nil {
+		r.zstd.Close()
+	}
+}
+
+// Bytes is how long the text was that has been looked at, unpacked.
+func (r *Reader) Bytes() int64 { return r.read.n - int64(r.text.Buffered()) }
+
+// Next returns the next item; io.EOF behind the last.
+func (r *Reader) Next() (attr.Item, error) {
+	if r.records != nil {
+		return r.record()
+	}
+	line, err := r.nextLine()
+	if err != nil {
+		return nil, err
+	}
+	if r.o.Format == FormatIon {
+		if r.json, err = iontext.AppendJSON(r.json[:0], line); err != nil {
+			return nil, err
+		}
+		line = r.json
+	}
+	return parse(line)
+}
+
+// nextLine returns the next line that is not blank; it is good until the next call.
+func (r *Reader) nextLine() ([]byte, error) {
+	r.line = r.line[:0]
+	for blank := 0; blank <= MaxTextBytes; blank++ {
+		part, err := r.text.ReadSlice('\n')
+		r.line = append(r.line, part...)
+		switch {
+		case len(r.line) > MaxTextBytes:
+			return nil, errTooLong
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil && !errors.Is(err, io.EOF):
+			return nil, err
+		}
+		if text := bytes.TrimSpace(r.line); len(text) > 0 {
+			return text, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		blank += len(r.line)
+		r.line = r.line[:0]
+	}
+	return nil, errTooLong
+}
+
+// parse reads a line of DynamoDB JSON.
+func parse(line []byte) (attr.Item, error) {
+	const begin, end = `{"Item":`, "}"
+	if body, ok := bytes.CutPrefix(line, []byte(begin)); ok {
+		if item, err := attr.UnmarshalItem(bytes.TrimSuffix(body, []byte(end))); err == nil && bytes.HasSuffix(body, []byte(end)) {
+			return item, nil
+		}
+	}
+	if !jsontext.Value(line).IsValid(jsontext.AllowDuplicateNames(true)) {
+		return nil, errors.New("the line is not JSON")
+	}
+	d := jsontext.NewDecoder(bytes.NewBuffer(line))
+	for _, want := range []string{"{", "Item"} {
+		if token, err := d.ReadToken(); err != nil || token.String() != want {
+			return nil, &ItemError{errNotItem}
+		}
+	}
+	item, err := attr.DecodeItem(d)
+	if err != nil {
+		return nil, &ItemError{err}
+	}
+	if token, err := d.ReadToken(); err != nil || token.Kind() != '}' {
+		return nil, &ItemError{errNotItem}
+	}
+	return item, nil
+}
+
+// record reads a record of CSV.
+func (r *Reader) record() (attr.Item, error) {
+	if r.header == nil {
+		cells, _, err := r.records.Record()
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range cells {
+			r.header = append(r.header, string(c.Text))
+		}
+	}
+	cells, _, err := r.records.Record()
+	switch {
+	case err != nil:
+		return nil, err
+	case len(cells) != len(r.header):
+		return nil, &ItemError{fmt.Errorf("the record has %d cells, the header %d", len(cells), len(r.header))}
+	}
+	item := make(attr.Item, len(cells))
+	for i, c := range cells {
+		name := r.header[i]
+		if _, twice := item[name]; twice || name == "" {
+			return nil, fmt.Errorf("the header has the column %q twice, or without a name", name)
+		}
+		if len(c.Text) == 0 {
+			continue
+		}
+		if item[name], err = r.cell(name, string(c.Text)); err != nil {
+			return nil, &ItemError{fmt.Errorf("column %q: %w", name, err)}
+		}
+	}
+	return item, nil
+}
+
+// cell returns the value that a cell stands for.
+func (r *Reader) cell(name, text string) (attr.Value, error) {
+	switch r.o.Types[name] {
+	case attr.N:
+		n, err := attr.ParseNumber(text)
+		return attr.Value{Type: attr.N, Str: n}, err
+	case attr.B:
+		raw, err := base64.StdEncoding.Strict().DecodeString(text)
+		return attr.Binary(raw), err
+	case attr.Absent, attr.S, attr.BOOL, attr.NULL, attr.SS, attr.NS, attr.BS, attr.L, attr.M: // no others are keys
+	}
+	return attr.String(text), nil
+}

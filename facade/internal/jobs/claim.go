@@ -1,0 +1,324 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Claim is the hold of this process on a job that it works on. It is safe for
+// concurrent use.
+type Claim struct {
+	r       *Runner
+	key     [2]string
+	cancel  context.CancelCauseFunc // ends the work
+	changed chan struct{}
+
+	mu      sync.Mutex // held while the row is written
+	job     Job
+	version []byte
+	renewed time.Time // Wall: when the last write began that got there
+}
+
+// Job returns the job as it was when it was last read or written here.
+func (c *Claim) Job() Job {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.job
+}
+
+// LastAttempt reports whether the job fails for good if this attempt ends with an
+// error.
+func (c *Claim) LastAttempt() bool { return c.Job().Attempts >= maxAttempts-1 }
+
+// Changed gets a value after others have changed the job: Job is the new one. Changes
+// that come together are told once.
+func (c *Claim) Changed() <-chan struct{} { return c.changed }
+
+// Save keeps the progress of the work, as JSON. Errors: ErrLost.
+func (c *Claim) Save(ctx context.Context, progress any) error {
+	text, err := json.Marshal(progress)
+	if err != nil {
+		return err
+	}
+	return c.Update(ctx, func(j *Job) error { j.Progress = text; return nil })
+}
+
+// Update changes the job by fn, which may be called several times and whose error it
+// returns. Errors: ErrLost.
+func (c *Claim) Update(ctx context.Context, fn func(*Job) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.write(ctx, fn)
+}
+
+// write is Update with c.mu held.
+func (c *Claim) write(ctx context.Context, fn func(*Job) error) error {
+	for range maxChanges {
+		begun := c.r.o.Wall.Now()
+		next := c.job
+		next.Beat++
+		if err := fn(&next); err != nil {
+			return err
+		}
+		version, ok, err := c.r.writeJob(ctx, &next, c.version)
+		if ok {
+			c.job, c.version, c.renewed = next, version, begun
+			return nil
+		}
+		if err == nil {
+			err = c.reread(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %s of kind %s", errContended, c.key[1], c.key[0])
+}
+
+// reread takes up what others wrote, and ends the work if the job is not this
+// process's any more. c.mu is held.
+func (c *Claim) reread(ctx context.Context) error {
+	j, version, err := c.r.readJob(ctx, c.key[0], c.key[1])
+	if errors.Is(err, ErrNotFound) || err == nil && (j.Owner != c.r.o.Owner() || j.State != Running) {
+		err = fmt.Errorf("%w: %s of kind %s", ErrLost, c.key[1], c.key[0])
+		c.cancel(err)
+	}
+	if err != nil {
+		return err
+	}
+	c.job, c.version = j, version
+	select {
+	case c.changed <- struct{}{}:
+	default: // it was told and has not looked yet
+	}
+	return nil
+}
+
+// tell takes up what another goroutine wrote.
+func (c *Claim) tell() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.reread(c.r.life); err != nil && !errors.Is(err, ErrLost) && c.r.life.Err() == nil {
+		c.r.o.Logger.Warn("a job that was changed is not read", "kind", c.key[0], "job", c.key[1], "error", err)
+	}
+}
+
+// renew shows other processes that this one lives, until ctx ends. Where that does not
+// get through, it gives up before they may take the job over.
+func (c *Claim) renew(ctx context.Context) {
+	every := c.r.o.Lease / 4
+	for c.r.pause(ctx, every) == nil {
+		call, end := context.WithCancel(ctx)
+		// A call that hangs is not to hold the job past its lease.
+		reached, stop := c.r.o.Wall.At(c.since().Add(3 * every))
+		c.r.background.Go(func() {
+			select {
+			case <-reached:
+				end()
+			case <-call.Done():
+			}
+		})
+		err := c.Update(call, func(*Job) error { return nil })
+		end()
+		stop()
+		if err != nil && ctx.Err() == nil && c.r.o.Wall.Now().Sub(c.since()) >= 3*every {
+			c.cancel(fmt.Errorf("%w: it cannot be renewed: %w", ErrLost, err))
+			return
+		}
+	}
+}
+
+func (c *Claim) since() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.renewed
+}
+
+// attempt claims a job and works on it until it has ended. It returns the job if
+// another process holds it, or may.
+func (r *Runner) attempt(k *Kind, id string) (held *Job, err error) {
+	c := &Claim{r: r, key: [2]string{k.Name, id}, changed: make(chan struct{}, 1), renewed: r.o.Wall.Now()}
+	errHeld := errors.New("another process holds the job")
+	c.job, c.version, err = r.change(r.life, k.Name, id, func(j *Job) error {
+		switch {
+		case j.State != Running:
+			return ErrLost
+		case j.Owner != "" && j.Owner != r.o.Owner() && !r.standsStill(j):
+			return errHeld
+		}
+		j.Owner = r.o.Owner()
+		j.Beat++
+		return nil
+	})
+	switch {
+	case errors.Is(err, errHeld):
+		return &c.job, nil
+	case errors.Is(err, ErrLost), errors.Is(err, ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(r.life)
+	c.cancel = cancel
+	defer cancel(nil)
+	r.mu.Lock()
+	r.claims[c.key] = c
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		delete(r.claims, c.key)
+		r.mu.Unlock()
+	}()
+	if err := c.work(ctx, k); !errors.Is(err, ErrLost) {
+		return nil, err
+	}
+	return &c.job, nil
+}
+
+// work works on a claimed job until it has ended, is lost, or the Runner is closed.
+// Errors: ErrLost, and those of writing what it came to.
+func (c *Claim) work(ctx context.Context, k *Kind) error {
+	r := c.r
+	var renewing sync.WaitGroup
+	renewing.Go(func() { c.renew(ctx) })
+	var end error
+	for n := 1; ; n++ {
+		err := c.run(ctx, k)
+		if ctx.Err() != nil {
+			break
+		}
+		if ended, saveErr := c.ended(ctx, err); ended || saveErr != nil {
+			end = saveErr
+			break
+		}
+		r.o.Logger.Warn("a job is tried again", "kind", k.Name, "job", c.key[1], "error", err)
+		if r.pause(ctx, attemptPause<<(n-1)) != nil {
+			break
+		}
+	}
+	c.cancel(nil)
+	renewing.Wait()
+	if lost := cmp.Or(end, context.Cause(ctx)); errors.Is(lost, ErrLost) {
+		return lost
+	}
+	c.release()
+	return end
+}
+
+// run calls the kind's function. No panic of it ends the process.
+func (c *Claim) run(ctx context.Context, k *Kind) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.r.o.Logger.Error("panic in a job", "kind", k.Name, "job", c.key[1], "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return k.Run(ctx, c)
+}
+
+// ended writes what an attempt came to, and reports whether it was the last.
+func (c *Claim) ended(ctx context.Context, attempt error) (ended bool, err error) {
+	err = c.Update(ctx, func(j *Job) error {
+		var failure *Failure
+		switch {
+		case attempt == nil:
+			j.State = Done
+		case errors.As(attempt, &failure):
+			j.State, j.Failure = Failed, failure
+		default:
+			if j.Attempts++; j.Attempts >= maxAttempts {
+				j.State, j.Failure = Failed, &Failure{Code: CodeInternal, Message: attempt.Error()}
+			}
+		}
+		if ended = j.State != Running; ended {
+			j.Ended, j.Owner = c.r.o.Now(), ""
+		}
+		return nil
+	})
+	return ended, err
+}
+
+// release leaves a job that has not ended to whoever wants it.
+func (c *Claim) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.job.State != Running {
+		return
+	}
+	ctx := context.WithoutCancel(c.r.life)
+	err := c.write(ctx, func(j *Job) error { j.Owner = ""; return nil })
+	if err != nil && !errors.Is(err, ErrLost) {
+		c.r.o.Logger.Warn("a job stays with a process that leaves it until its lease is over", "kind", c.key[0], "job", c.key[1], "error", err)
+	}
+}
+
+// seen is how a job of another process looked, and since when.
+type seen struct {
+	owner string
+	beat  uint64
+	at    time.Time // Wall
+	// queued says that it is to be claimed.
+	queued bool
+}
+
+// standsStill reports whether the owner of a job has shown no life for a lease.
+func (r *Runner) standsStill(j *Job) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was, ok := r.watched[[2]string{j.Kind, j.ID}]
+	return ok && was.owner == j.Owner && was.beat == j.Beat && r.o.Wall.Now().Sub(was.at) >= r.o.Lease
+}
+
+// watch looks at the jobs of other processes, and takes over those that stand still.
+func (r *Runner) watch() {
+	for {
+		if r.pause(r.life, r.o.Lease/2) != nil {
+			return
+		}
+		r.mu.Lock()
+		var keys [][2]string
+		for key := range r.watched {
+			keys = append(keys, key)
+		}
+		if r.watcher = len(keys) > 0; !r.watcher {
+			r.mu.Unlock()
+			return
+		}
+		r.mu.Unlock()
+		for _, key := range keys {
+			r.look(key)
+		}
+	}
+}
+
+// look looks at a job of another process.
+func (r *Runner) look(key [2]string) {
+	j, _, err := r.readJob(r.life, key[0], key[1])
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		if r.life.Err() == nil {
+			r.o.Logger.Warn("a job of another process is not read", "kind", key[0], "job", key[1], "error", err)
+		}
+		return
+	}
+	free := j.Owner == "" || j.Owner == r.o.Owner() || r.standsStill(&j)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch was, ok := r.watched[key]; {
+	case !ok || was.queued || r.life.Err() != nil:
+	case err != nil || j.State != Running:
+		delete(r.watched, key)
+		delete(r.known, key)
+	case free:
+		was.queued = true
+		r.watched[key] = was // until it is claimed
+		r.queue(key[0], key[1])
+	case was.owner != j.Owner || was.beat != j.Beat:
+		r.watched[key] = seen{owner: j.Owner, beat: j.Beat, at: r.o.Wall.Now()}
+	}
+}

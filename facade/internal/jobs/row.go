@@ -1,0 +1,207 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+const (
+	// RowPrefix begins the catalog's rows of jobs; the kind, "/" and the id follow.
+	RowPrefix = "j/"
+	// maxChanges bounds the attempts to change a row that others keep changing.
+	maxChanges = 64
+	// microsPerMilli is the step of cell timestamps.
+	microsPerMilli = 1000
+)
+
+// The columns of a row: a text, the version that guards it, and of a job its state for
+// who looks for those that are to be done.
+var (
+	textQualifier    = []byte("text")
+	versionQualifier = []byte("version")
+	stateQualifier   = []byte("state")
+)
+
+func jobRow(kind, id string) []byte { return []byte(RowPrefix + kind + "/" + id) }
+
+// kindOf is the inverse of jobRow.
+func kindOf(row []byte) (kind, id string, ok bool) {
+	rest, ok := strings.CutPrefix(string(row), RowPrefix)
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, "/")
+}
+
+// row is a row as it was read: nil texts where there is none.
+type row struct{ text, version []byte }
+
+func textOf(cells []layout.Cell) (r row) {
+	for _, c := range cells {
+		switch {
+		case bytes.Equal(c.Qualifier, textQualifier):
+			r.text = c.Value
+		case bytes.Equal(c.Qualifier, versionQualifier):
+			r.version = c.Value
+		}
+	}
+	return r
+}
+
+func (r *Runner) read(ctx context.Context, family string, key []byte) (row, error) {
+	found, err := r.o.Client.ReadRow(ctx, r.o.Table, key, btclient.Chain(btclient.OfFamily(family), btclient.Newest(1)))
+	return textOf(found.Cells), err
+}
+
+// write replaces the text of a row that has a version (nil: that is not there), or, with
+// a nil text, deletes it. It returns the new version and whether it was written.
+func (r *Runner) write(ctx context.Context, family string, key, version, text []byte, state State) (next []byte, ok bool, err error) {
+	muts := []*btpb.Mutation{btclient.DeleteRow()}
+	if text != nil {
+		next = r.o.NewToken()
+		micros := r.o.Now().UnixMilli() * microsPerMilli
+		muts = append(muts, btclient.SetCell(family, textQualifier, micros, text), btclient.SetCell(family, versionQualifier, micros, next))
+		if state != "" {
+			muts = append(muts, btclient.SetCell(family, stateQualifier, micros, []byte(state)))
+		}
+	}
+	guard := btclient.OfColumn(family, versionQualifier)
+	if version == nil {
+		ok, err = r.o.Client.CheckAndMutate(ctx, r.o.Table, key, guard, nil, muts)
+		ok = !ok && err == nil
+	} else {
+		ok, err = r.o.Client.CheckAndMutate(ctx, r.o.Table, key, btclient.Chain(guard, btclient.Newest(1), btclient.OfValue(version)), muts, nil)
+	}
+	if ok || err != nil || text == nil {
+		return next, ok, err
+	}
+	// What is there may be this very write, delivered twice.
+	there, err := r.read(ctx, family, key)
+	return next, err == nil && bytes.Equal(there.version, next), err
+}
+
+func (r *Runner) writeJob(ctx context.Context, j *Job, version []byte) (next []byte, ok bool, err error) {
+	text, err := json.Marshal(j)
+	if err != nil {
+		return nil, false, err
+	}
+	return r.write(ctx, r.o.Family, jobRow(j.Kind, j.ID), version, text, j.State)
+}
+
+// readJob returns a job and the version of its row; ErrNotFound.
+func (r *Runner) readJob(ctx context.Context, kind, id string) (Job, []byte, error) {
+	there, err := r.read(ctx, r.o.Family, jobRow(kind, id))
+	if err != nil {
+		return Job{}, nil, err
+	}
+	if there.text == nil {
+		return Job{}, nil, fmt.Errorf("%w: %s of kind %s", ErrNotFound, id, kind)
+	}
+	j, err := decodeJob(kind, id, there.text)
+	return j, there.version, err
+}
+
+// change changes a job by fn, which may be called several times and whose error ends it.
+// It returns the job as it is then, and its version.
+func (r *Runner) change(ctx context.Context, kind, id string, fn func(*Job) error) (Job, []byte, error) {
+	for range maxChanges {
+		j, version, err := r.readJob(ctx, kind, id)
+		if err == nil {
+			err = fn(&j)
+		}
+		if err != nil {
+			return j, nil, err
+		}
+		next, ok, err := r.writeJob(ctx, &j, version)
+		if ok || err != nil {
+			return j, next, err
+		}
+	}
+	return Job{}, nil, fmt.Errorf("%w: %s of kind %s", errContended, id, kind)
+}
+
+// Get returns a job; ErrNotFound.
+func (r *Runner) Get(ctx context.Context, kind, id string) (Job, error) {
+	j, _, err := r.readJob(ctx, kind, id)
+	return j, err
+}
+
+// All yields the jobs of a kind whose ids follow after, ascending. An error ends it.
+func (r *Runner) All(ctx context.Context, kind, after string) iter.Seq2[Job, error] {
+	return func(yield func(Job, error) bool) {
+		start := jobRow(kind, after)
+		if after != "" {
+			start = append(start, 0)
+		}
+		read := btclient.Read{
+			Table: r.o.Table, Filter: btclient.Chain(btclient.OfColumn(r.o.Family, textQualifier), btclient.Newest(1)),
+			Spans: []layout.Span{{Start: start, End: cells.PrefixEnd(jobRow(kind, ""))}},
+		}
+		for found, err := range r.o.Client.Read(ctx, read) {
+			var j Job
+			if err == nil {
+				_, id, _ := kindOf(found.Key)
+				j, err = decodeJob(kind, id, textOf(found.Cells).text)
+			}
+			if !yield(j, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// stateOfJob is how far a job is, and since when.
+type stateOfJob struct {
+	kind, id string
+	state    State
+	since    time.Time
+}
+
+// states yields those of all jobs. An error ends it.
+func (r *Runner) states(ctx context.Context) iter.Seq2[stateOfJob, error] {
+	return func(yield func(stateOfJob, error) bool) {
+		prefix := []byte(RowPrefix)
+		read := btclient.Read{
+			Table: r.o.Table, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}},
+			Filter: btclient.Chain(btclient.OfColumn(r.o.Family, stateQualifier), btclient.Newest(1)),
+		}
+		for found, err := range r.o.Client.Read(ctx, read) {
+			if err != nil {
+				yield(stateOfJob{}, err)
+				return
+			}
+			kind, id, ok := kindOf(found.Key)
+			for _, c := range found.Cells {
+				if ok && !yield(stateOfJob{kind, id, State(c.Value), time.UnixMicro(c.Timestamp)}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// count returns how many jobs of a kind there are, up to some number.
+func (r *Runner) count(ctx context.Context, kind string, most int) (n int, err error) {
+	read := btclient.Read{
+		Table: r.o.Table, Limit: int64(most), Spans: []layout.Span{{Start: jobRow(kind, ""), End: cells.PrefixEnd(jobRow(kind, ""))}},
+		Filter: btclient.Chain(btclient.OfColumn(r.o.Family, stateQualifier), btclient.Newest(1)),
+	}
+	for _, err := range r.o.Client.Read(ctx, read) {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}

@@ -1,0 +1,349 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// Options are what a Runner works with. There are no defaults but for Lease.
+type Options struct {
+	Client      *btclient.Client
+	Table       string // the catalog
+	Family      string // of jobs: keeps the newest cell
+	TokenFamily string // of tokens: its cells go after a day, or later
+	// Owner returns what differs from that of any other process, and of earlier ones.
+	Owner    func() string
+	Now      func() time.Time
+	Wall     *clock.Clock  // of leases
+	NewToken func() []byte // short, and never the same
+	Logger   *slog.Logger
+	// Lease is how long a job stays with a process that does not show that it lives.
+	// Default: 10 s.
+	Lease time.Duration
+}
+
+const defaultLease = 10 * time.Second
+
+// The bounds of a kind that sets none, and of attempts.
+const (
+	// DefaultAtOnce is how many jobs of a kind a process works on at once.
+	DefaultAtOnce = 4
+	// DefaultMost is how many jobs of a kind there are.
+	DefaultMost = 10_000
+
+	// maxAttempts is how often a job is tried.
+	maxAttempts = 5
+	// attemptPause comes before the second attempt, twice that before the third.
+	attemptPause = time.Second
+)
+
+// Kind is a kind of jobs.
+type Kind struct {
+	Name string // without "/"
+	// Run does the work of a job: see the package.
+	Run func(ctx context.Context, c *Claim) error
+	// AtOnce is how many jobs a process works on at once. Default: DefaultAtOnce.
+	AtOnce int
+	// Most is how many jobs there may be, those that have ended included. Default:
+	// DefaultMost.
+	Most int
+	// Keep is how long a job that has ended is kept, on the clock Now, and KeepOf, if it
+	// is set, how long that of an id is. Default: until it is deleted.
+	Keep   time.Duration
+	KeepOf func(id string) time.Duration
+	// Forget is called before a job is deleted since its time is over. Default: nothing
+	// is to be done.
+	Forget func(ctx context.Context, j Job) error
+}
+
+func (k *Kind) keep(id string) time.Duration {
+	if k.KeepOf != nil {
+		return k.KeepOf(id)
+	}
+	return k.Keep
+}
+
+// Runner makes jobs and works on them. It is safe for concurrent use; Handle comes
+// before all else, then Start.
+type Runner struct {
+	o     Options
+	kinds map[string]*Kind
+
+	life       context.Context
+	end        context.CancelFunc
+	background sync.WaitGroup
+
+	mu      sync.Mutex
+	changed chan struct{}       // closed, and made anew, when busy shrinks
+	busy    map[string]int      // jobs of a kind that wait here, or are worked on
+	waiting map[string][]string // ids that wait for their turn, by kind
+	working map[string]int      // by kind
+	known   map[[2]string]bool  // those that wait, are worked on or watched
+	claims  map[[2]string]*Claim
+	watched map[[2]string]seen // jobs of other processes
+	watcher bool               // a goroutine looks at them
+}
+
+// New returns a Runner, which does nothing yet.
+func New(ctx context.Context, o Options) *Runner {
+	o.Lease = cmp.Or(o.Lease, defaultLease)
+	r := &Runner{
+		o: o, kinds: map[string]*Kind{}, changed: make(chan struct{}), busy: map[string]int{}, waiting: map[string][]string{},
+		working: map[string]int{}, known: map[[2]string]bool{}, claims: map[[2]string]*Claim{}, watched: map[[2]string]seen{},
+	}
+	r.life, r.end = context.WithCancel(context.WithoutCancel(ctx))
+	return r
+}
+
+// Handle adds a kind of jobs.
+func (r *Runner) Handle(k Kind) {
+	k.AtOnce, k.Most = cmp.Or(k.AtOnce, DefaultAtOnce), cmp.Or(k.Most, DefaultMost)
+	r.kinds[k.Name] = &k
+}
+
+// Start goes on with the jobs that earlier processes left.
+func (r *Runner) Start(ctx context.Context) error { return r.Tidy(ctx) }
+
+// Tidy goes on with jobs that other processes left, and deletes those that have ended
+// long ago. Without kinds it does nothing.
+func (r *Runner) Tidy(ctx context.Context) error {
+	if len(r.kinds) == 0 {
+		return nil
+	}
+	var old [][2]string
+	for s, err := range r.states(ctx) {
+		if err != nil {
+			return fmt.Errorf("looking for jobs that are to be done: %w", err)
+		}
+		k := r.kinds[s.kind]
+		switch {
+		case k == nil:
+		case s.state == Running:
+			r.enqueue(s.kind, s.id)
+		default:
+			if keep := k.keep(s.id); keep > 0 && !r.o.Now().Before(s.since.Add(keep)) {
+				old = append(old, [2]string{s.kind, s.id})
+			}
+		}
+	}
+	for _, key := range old {
+		if forget := r.kinds[key[0]].Forget; forget != nil {
+			j, err := r.Get(ctx, key[0], key[1])
+			if err == nil {
+				err = forget(ctx, j)
+			}
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				return fmt.Errorf("forgetting jobs: %w", err)
+			}
+		}
+		if err := r.Delete(ctx, key[0], key[1], func(Job) error { return nil }); err != nil && !errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("forgetting jobs: %w", err)
+		}
+	}
+	return nil
+}
+
+// Spec is a job that is to be made.
+type Spec struct {
+	Kind, ID string
+	Request  json.RawMessage
+	Token    Token
+	Done     bool // there is no work: the job has only to be known
+}
+
+// Create makes a job, whose work begins at once if there is room. With a token that was
+// used before it returns the job that it gave. Errors: ErrExists, ErrTooMany,
+// ErrTokenMismatch.
+func (r *Runner) Create(ctx context.Context, s Spec) (Job, error) {
+	k := r.kinds[s.Kind]
+	if k == nil {
+		return Job{}, fmt.Errorf("no jobs of kind %s are handled", s.Kind)
+	}
+	if s.Token.Text != "" {
+		if j, found, err := r.Find(ctx, s.Kind, s.Token); found || err != nil {
+			return j, err
+		}
+	}
+	n, err := r.count(ctx, k.Name, k.Most)
+	if err != nil {
+		return Job{}, err
+	}
+	if n >= k.Most {
+		return Job{}, fmt.Errorf("%w: %d of kind %s", ErrTooMany, n, k.Name)
+	}
+	if s.Token.Text != "" {
+		known, err := r.remember(ctx, &s)
+		if err != nil {
+			return Job{}, err
+		}
+		s.ID, s.Request = known.ID, known.Request
+	}
+	j := Job{Kind: s.Kind, ID: s.ID, Request: s.Request, State: Running, Created: r.o.Now()}
+	if s.Done {
+		j.State, j.Ended = Done, j.Created
+	}
+	_, ok, err := r.writeJob(ctx, &j, nil)
+	switch {
+	case err != nil:
+		return j, err
+	case !ok && s.Token.Text != "": // another request with the token came first
+		return r.Get(ctx, s.Kind, s.ID)
+	case !ok:
+		return j, fmt.Errorf("%w: %s of kind %s", ErrExists, s.ID, s.Kind)
+	}
+	if j.State == Running {
+		r.enqueue(s.Kind, s.ID)
+	}
+	return j, nil
+}
+
+// Update changes a job by fn, which may be called several times and whose error it
+// returns. Who works on it here is told. Errors: ErrNotFound.
+func (r *Runner) Update(ctx context.Context, kind, id string, fn func(*Job) error) (Job, error) {
+	j, _, err := r.change(ctx, kind, id, fn)
+	if err != nil {
+		return j, err
+	}
+	if c := r.claimOf(kind, id); c != nil {
+		c.tell()
+	}
+	return j, nil
+}
+
+// Delete deletes a job if may, which may be called several times, returns no error;
+// else it returns that. Work on it ends. Errors: ErrNotFound.
+func (r *Runner) Delete(ctx context.Context, kind, id string, may func(Job) error) error {
+	for range maxChanges {
+		j, version, err := r.readJob(ctx, kind, id)
+		if err == nil {
+			err = may(j)
+		}
+		if err != nil {
+			return err
+		}
+		if _, ok, err := r.write(ctx, r.o.Family, jobRow(kind, id), version, nil, ""); err != nil {
+			return err
+		} else if ok {
+			if c := r.claimOf(kind, id); c != nil {
+				c.cancel(ErrLost)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s of kind %s", errContended, id, kind)
+}
+
+func (r *Runner) claimOf(kind, id string) *Claim {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.claims[[2]string{kind, id}]
+}
+
+// enqueue makes a job be worked on here, if it is not yet.
+func (r *Runner) enqueue(kind, id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.life.Err() != nil || r.known[[2]string{kind, id}] {
+		return
+	}
+	r.known[[2]string{kind, id}] = true
+	r.queue(kind, id)
+}
+
+// queue lets a job wait for its turn. r.mu is held.
+func (r *Runner) queue(kind, id string) {
+	r.busy[kind]++
+	r.waiting[kind] = append(r.waiting[kind], id)
+	if r.working[kind] < r.kinds[kind].AtOnce {
+		r.working[kind]++
+		r.background.Go(func() { r.workOn(r.kinds[kind]) })
+	}
+}
+
+// workOn works on the jobs of a kind, one after the other, until none waits.
+func (r *Runner) workOn(k *Kind) {
+	for {
+		r.mu.Lock()
+		if len(r.waiting[k.Name]) == 0 || r.life.Err() != nil {
+			r.working[k.Name]--
+			r.mu.Unlock()
+			return
+		}
+		id := r.waiting[k.Name][0]
+		r.waiting[k.Name] = r.waiting[k.Name][1:]
+		r.mu.Unlock()
+		held, err := r.attempt(k, id)
+		if err != nil && r.life.Err() == nil {
+			r.o.Logger.Error("a job is left for a while", "kind", k.Name, "job", id, "error", err)
+		}
+		r.mu.Lock()
+		key := [2]string{k.Name, id}
+		delete(r.watched, key)
+		if held != nil || err != nil {
+			s := seen{at: r.o.Wall.Now()}
+			if held != nil {
+				s.owner, s.beat = held.Owner, held.Beat
+			}
+			r.watched[key] = s
+			if !r.watcher {
+				r.watcher = true
+				r.background.Go(r.watch)
+			}
+		} else {
+			delete(r.known, key)
+		}
+		r.busy[k.Name]--
+		close(r.changed)
+		r.changed = make(chan struct{})
+		r.mu.Unlock()
+	}
+}
+
+// Wait waits until this process has no work on jobs of a kind; those of other
+// processes do not count.
+func (r *Runner) Wait(ctx context.Context, kind string) error {
+	for {
+		r.mu.Lock()
+		n, changed := r.busy[kind], r.changed
+		r.mu.Unlock()
+		if n == 0 {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-r.life.Done():
+			return r.life.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Close ends all work, which other processes, or the next, go on with.
+func (r *Runner) Close() {
+	r.mu.Lock()
+	r.end()
+	r.mu.Unlock()
+	r.background.Wait()
+}
+
+// pause waits on the clock of leases.
+func (r *Runner) pause(ctx context.Context, d time.Duration) error {
+	reached, stop := r.o.Wall.At(r.o.Wall.Now().Add(d))
+	defer stop()
+	select {
+	case <-reached:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

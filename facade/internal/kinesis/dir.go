@@ -1,0 +1,97 @@
+package kinesis
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// Dir is a folder with a file for each stream, <stream>.jsonl, of a record a line. There
+// is any stream.
+type Dir struct {
+	root *os.Root
+	mu   sync.Mutex
+	ends map[string]bool // files that were looked at: they end with a whole line
+}
+
+// OpenDir opens a folder, creating it if it is not there.
+func OpenDir(path string) (*Dir, error) {
+	const private = 0o750
+	if err := os.MkdirAll(path, private); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Dir{root: root, ends: map[string]bool{}}, nil
+}
+
+// Close closes the folder.
+func (d *Dir) Close() error { return d.root.Close() }
+
+// Has implements Sink.
+func (*Dir) Has(context.Context, string) (bool, error) { return true, nil }
+
+// Put implements Sink. The lines are on disk when it returns.
+func (d *Dir) Put(_ context.Context, stream string, records []Record) (taken []bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	const private = 0o640
+	f, err := d.root.OpenFile(stream+".jsonl", os.O_RDWR|os.O_CREATE, private)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if !d.ends[stream] {
+		if err := cutLine(f); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name(), err)
+		}
+	}
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+		return nil, err
+	}
+	taken = make([]bool, len(records))
+	var text []byte
+	for i, r := range records {
+		text = append(append(text, r.Data...), '\n')
+		taken[i] = true
+	}
+	d.ends[stream] = false // until all of it is there
+	if _, err := f.Write(text); err != nil {
+		return nil, err
+	}
+	if err := f.Sync(); err != nil {
+		return nil, err
+	}
+	d.ends[stream] = true
+	return taken, nil
+}
+
+// cutLine takes away what a process that was killed has written of a line.
+func cutLine(f *os.File) error {
+	end, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	const block = 64 << 10
+	buf := make([]byte, block)
+	for at := end; at > 0; {
+		n := min(at, block)
+		at -= n
+		if _, err := f.ReadAt(buf[:n], at); err != nil {
+			return err
+		}
+		if i := bytes.LastIndexByte(buf[:n], '\n'); i >= 0 {
+			if whole := at + int64(i) + 1; whole < end {
+				return f.Truncate(whole)
+			}
+			return nil
+		}
+	}
+	return f.Truncate(0)
+}

@@ -1,0 +1,177 @@
+package kinesis
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// Endpoint is a server that speaks the API of Kinesis Data Streams. Requests are signed
+// with the access key "tabletop" and the secret "tabletop".
+type Endpoint struct {
+	url    string
+	region string
+	client *http.Client
+	wall   *clock.Clock
+}
+
+// callTimeout is how long a call may go without an answer.
+const callTimeout = 10 * time.Second
+
+// NewEndpoint returns the server at a URL of http or https.
+func NewEndpoint(rawURL, region string, wall *clock.Clock) (*Endpoint, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%q is no URL of http or https", rawURL)
+	}
+	// A transport of its own, so that its connections end with it.
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}
+	return &Endpoint{strings.TrimSuffix(u.String(), "/") + "/", region, client, wall}, nil
+}
+
+// limited returns a context that ends after callTimeout on the wall clock.
+func (e *Endpoint) limited(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	over, stop := e.wall.At(e.wall.Now().Add(callTimeout))
+	go func() {
+		select {
+		case <-over:
+			cancel(fmt.Errorf("no answer for %v", callTimeout))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil); stop() }
+}
+
+// Close closes connections that nobody uses.
+func (e *Endpoint) Close() error {
+	e.client.CloseIdleConnections()
+	return nil
+}
+
+// Codes of errors of Kinesis.
+const (
+	codeNotFound        = "ResourceNotFoundException"
+	codeInvalidArgument = "InvalidArgumentException"
+)
+
+// apiError is an error that Kinesis answers.
+type apiError struct {
+	status        int
+	Type, Message string
+}
+
+// Error returns the status, the code and the text.
+func (e *apiError) Error() string {
+	return fmt.Sprintf("Kinesis answers %d %s: %s", e.status, e.Type, e.Message)
+}
+
+// Has implements Sink.
+func (e *Endpoint) Has(ctx context.Context, stream string) (bool, error) {
+	err := e.call(ctx, "DescribeStreamSummary", struct{ StreamName string }{stream}, &struct{}{})
+	var refused *apiError
+	if errors.As(err, &refused) && strings.HasSuffix(refused.Type, codeNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+type putRecord struct {
+	Data         []byte
+	PartitionKey string
+}
+
+type putRecordsInput struct {
+	StreamName string
+	Records    []putRecord
+}
+
+type putRecordsOutput struct {
+	FailedRecordCount int
+	Records           []struct{ ErrorCode string }
+}
+
+// Put implements Sink.
+func (e *Endpoint) Put(ctx context.Context, stream string, records []Record) ([]bool, error) {
+	in := putRecordsInput{StreamName: stream, Records: make([]putRecord, len(records))}
+	for i, r := range records {
+		in.Records[i] = putRecord{r.Data, r.PartitionKey}
+	}
+	var out putRecordsOutput
+	err := e.call(ctx, "PutRecords", in, &out)
+	var refused *apiError
+	if errors.As(err, &refused) && (strings.HasSuffix(refused.Type, wire.CodeValidation) || strings.HasSuffix(refused.Type, codeInvalidArgument)) {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(out.Records) != len(records) {
+		return nil, fmt.Errorf("%d of %d records are answered", len(out.Records), len(records))
+	}
+	taken := make([]bool, len(records))
+	for i := range taken {
+		taken[i] = out.Records[i].ErrorCode == ""
+	}
+	return taken, nil
+}
+
+// maxAnswerBytes bounds what is read of an answer.
+const maxAnswerBytes = 1 << 20
+
+// call makes a call of the API.
+func (e *Endpoint) call(ctx context.Context, operation string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	ctx, end := e.limited(ctx)
+	defer end()
+	fail := func(err error) error {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return fmt.Errorf("%s at %s: %w", operation, e.url, err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
+	if err != nil {
+		return fail(err)
+	}
+	r.Header.Set("Content-Type", "application/x-amz-json-1.1")
+	r.Header.Set("X-Amz-Target", "Kinesis_20131202."+operation)
+	wire.Sign(r, body, e.wall.Now(), wire.Credential{AccessKey: "tabletop", Secret: "tabletop", Region: e.region, Service: "kinesis"})
+	answer, err := e.client.Do(r)
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes))
+	if err != nil {
+		return fail(err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		refused := struct {
+			Type    string `json:"__type"`
+			Message string `json:"message"`
+		}{}
+		_ = json.Unmarshal(text, &refused) // what is none says nothing more
+		return fail(&apiError{answer.StatusCode, refused.Type, refused.Message})
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fail(err)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package kinesis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// The statuses of destinations, in DynamoDB's words; those that last are in tabledef.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_KinesisDataStreamDestination.html
+const (
+	Enabling  = "ENABLING"
+	Disabling = "DISABLING"
+	Updating  = "UPDATING"
+)
+
+// The precisions of records' times. One that was never set is Millisecond.
+const (
+	Millisecond = "MILLISECOND"
+	Microsecond = "MICROSECOND"
+)
+
+// MinARNChars and MaxARNChars bound a StreamArn.
+const (
+	MinARNChars = 37
+	MaxARNChars = 1024
+)
+
+// Changes are what all changes of destinations go by.
+type Changes struct {
+	Now    time.Time
+	Delay  time.Duration // of what they look like meanwhile
+	Region string        // of the tables: that of their streams
+	// Sought says that a stream is looked for before its destination is ACTIVE.
+	Sought bool
+}
+
+// Status returns what a destination looks like at a time.
+func Status(d *tabledef.KinesisDestination, now time.Time) string {
+	switch {
+	case d.Transition.Lasts(now):
+		return d.Transition.Status
+	case d.Live() && d.Unseen:
+		return Enabling
+	}
+	return d.State
+}
+
+// Description returns what is said of a status, "" for nothing.
+func Description(status string) string {
+	if status == tabledef.KinesisFailed {
+		return msgNoPermission
+	}
+	return ""
+}
+
+// Enable makes a table give its changes to a stream. Whether there is one is not looked
+// at here: what cannot be one fails later.
+func (c Changes) Enable(t *tabledef.Table, arn string, precision *string) error {
+	settled := func(d tabledef.KinesisDestination) bool {
+		status := Status(&d, c.Now)
+		return status == tabledef.KinesisDisabled || status == tabledef.KinesisFailed
+	}
+	for _, d := range t.Kinesis {
+		if !settled(d) {
+			return wire.ValidationError(msgNotEnabled)
+		}
+	}
+	t.Kinesis = slices.DeleteFunc(slices.Clone(t.Kinesis), func(d tabledef.KinesisDestination) bool { return d.StreamARN == arn })
+	d := tabledef.KinesisDestination{StreamARN: arn, State: tabledef.KinesisActive, Transition: tabledef.TransitionAfter(c.Now, Enabling, c.Delay)}
+	if precision != nil {
+		d.Precision = *precision
+	}
+	if _, ok := StreamName(arn, c.Region); !ok {
+		d.State = tabledef.KinesisFailed
+	} else {
+		d.Unseen = c.Sought
+	}
+	t.Kinesis = append(t.Kinesis, d)
+	return nil
+}
+
+// Disable ends that. It may be asked for again while it is under way.
+func (c Changes) Disable(t *tabledef.Table, arn string) error {
+	d := t.KinesisDestination(arn)
+	if d == nil {
+		return wire.ValidationError(msgNotDisabled)
+	}
+	switch Status(d, c.Now) {
+	case Disabling:
+		return nil
+	case tabledef.KinesisActive:
+		d.State, d.Transition = tabledef.KinesisDisabled, tabledef.TransitionAfter(c.Now, Disabling, c.Delay)
+		return nil
+	}
+	return wire.ValidationError(msgNotDisabled)
+}
+
+// Update changes the precision of records' times.
+func (c Changes) Update(t *tabledef.Table, arn, precision string) error {
+	d := t.KinesisDestination(arn)
+	switch {
+	case d == nil:
+		return wire.ValidationError(fmt.Sprintf(msgUnknown, arn, t.Name))
+	case Status(d, c.Now) != tabledef.KinesisActive:
+		return wire.ValidationError(fmt.Sprintf(msgNotActive, t.Name, arn))
+	case d.Precision == precision, d.Precision == "" && precision == Millisecond:
+		return wire.ValidationError(fmt.Sprintf(msgSamePrecision, precision, t.ID, arn))
+	}
+	d.Precision, d.Transition = precision, tabledef.TransitionAfter(c.Now, Updating, c.Delay)
+	return nil
+}
+
+// Found says whether there is the stream of a destination that was enabled at a
+// sequence number; false where that is not asked any more.
+func Found(t *tabledef.Table, arn string, from uint64, there bool) bool {
+	d := t.KinesisDestination(arn)
+	if d == nil || d.From != from || !d.Unseen || !d.Live() {
+		return false
+	}
+	if d.Unseen = false; !there {
+		d.State = tabledef.KinesisFailed
+	}
+	return true
+}
+
+// CheckDisable refuses to disable with settings.
+func CheckDisable(configured bool) error {
+	if configured {
+		return wire.ValidationError(msgDisableWith)
+	}
+	return nil
+}
+
+// CheckUpdate refuses to update nothing.
+func CheckUpdate(precision *string) error {
+	if precision == nil {
+		return wire.ValidationError(msgUpdateWithout)
+	}
+	return nil
+}
+
+// maxNameChars bounds the name of a stream.
+const maxNameChars = 128
+
+// StreamName returns the name in the ARN of a stream; false for one that is of another
+// region, or of no stream.
+func StreamName(arn, region string) (name string, ok bool) {
+	parts := strings.SplitN(arn, ":", 6)
+	if len(parts) != 6 || parts[0] != "arn" || parts[2] != "kinesis" || parts[3] != region {
+		return "", false
+	}
+	name, ok = strings.CutPrefix(parts[5], "stream/")
+	for _, c := range name {
+		if c != '_' && c != '-' && c != '.' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return "", false
+		}
+	}
+	return name, ok && name != "" && strings.Trim(name, ".") != "" && len(name) <= maxNameChars
+}

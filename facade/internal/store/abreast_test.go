@@ -1,0 +1,198 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// backendsAbreast are the backends, and one on which calls go side by side.
+var (
+	backendsAbreast = func() map[string]func(testing.TB) grpc.ClientConnInterface {
+		all := maps.Clone(backends)
+		all["abreast"] = backends["emu"]
+		return all
+	}()
+	lanesOf = map[string]int{"abreast": 100}
+)
+
+// roundTrip is how long a call takes, in the time of a bubble.
+const roundTrip = time.Millisecond
+
+// cutConn is the connection, a millisecond long, of a process that ends at a time: of
+// the calls that are under way then some arrive, as the coin falls, and none answers.
+type cutConn struct {
+	grpc.ClientConnInterface
+	mu   sync.Mutex
+	cut  time.Time // zero: never
+	coin *rand.Rand
+}
+
+func (c *cutConn) end(step int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = time.Now().Add(time.Duration(step)*roundTrip + roundTrip/2)
+}
+
+func (c *cutConn) arrive(context.Context) {}
+
+func (c *cutConn) change(o Options) Options {
+	o.Concurrency = 100
+	return o
+}
+
+// ended reports whether the process has ended, and if so whether a call that was
+// under way arrives.
+func (c *cutConn) ended() (ended, arrives bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ended = !c.cut.IsZero() && time.Now().After(c.cut)
+	return ended, ended && c.coin.IntN(2) == 0
+}
+
+var errEnded = status.Error(codes.Unavailable, "the process has ended")
+
+func (c *cutConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	if ended, _ := c.ended(); ended {
+		return errEnded
+	}
+	time.Sleep(roundTrip)
+	ended, arrives := c.ended()
+	if ended && !arrives {
+		return errEnded
+	}
+	if err := c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...); err != nil || !ended {
+		return err
+	}
+	return errEnded
+}
+
+func (c *cutConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	time.Sleep(roundTrip)
+	if ended, _ := c.ended(); ended {
+		return nil, errEnded
+	}
+	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+}
+
+// bubbleBigtable is a Bigtable within a bubble, which ends with what end returns.
+func bubbleBigtable(t *testing.T) (conn grpc.ClientConnInterface, end func()) {
+	t.Helper()
+	db, err := engine.Open(engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := emu.New(emu.Options{DB: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return srv.Conn(), func() {
+		if err := errors.Join(srv.Close(), db.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTransact_CrashAbreast: a process ends at any round trip of a transaction, of
+// whose calls then any may arrive: all of it happens or none, whoever comes next.
+func TestTransact_CrashAbreast(t *testing.T) {
+	t.Parallel()
+	const steps, seeds = 13, 6 // of the answer the last few wait for no more
+	for _, next := range []string{"start", "read", "write", "timer", "snapshot"} {
+		for step := range steps {
+			for seed := range seeds {
+				t.Run(fmt.Sprintf("%s/%d/%d", next, step, seed), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						conn, end := bubbleBigtable(t)
+						t.Cleanup(end) // after the stores
+						cut := &cutConn{ClientConnInterface: conn, coin: rand.New(rand.NewPCG(uint64(step), uint64(seed)))}
+						crashTransaction(t, conn, cut, next, "crash", step, step == steps-1)
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestTransact_Fair: 64 clients of two processes want two of five items each, and try
+// again when they are refused. All get them, none of them much later than the others.
+func TestTransact_Fair(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		conn, end := bubbleBigtable(t)
+		t.Cleanup(end)
+		far := &cutConn{ClientConnInterface: conn}
+		o := far.change(testOptions(far))
+		o.Now = clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)).Now
+		a := openStore(t, o)
+		def := newTable(t, a, indexedTable("bank"))
+		b := openStore(t, o)
+		for i := range 5 {
+			if err := put(t.Context(), a, def, account(fmt.Sprint(i), 1000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const clients, rounds = 64, 3
+		tries := make([]int, clients)
+		begin := time.Now()
+		var wg sync.WaitGroup
+		for i := range clients {
+			s, rng := a, rand.New(rand.NewPCG(3, uint64(i)))
+			if i%2 == 1 {
+				s = b
+			}
+			wg.Go(func() {
+				for range rounds {
+					from := rng.IntN(5)
+					to := (from + 1 + rng.IntN(4)) % 5
+					for ok := false; !ok; tries[i]++ {
+						var err error
+						if ok, _, err = s.Transact(t.Context(), RequestToken{}, transfer(def, fmt.Sprint(from), fmt.Sprint(to), 1)); err != nil {
+							t.Error(err)
+							return
+						}
+						if !ok {
+							time.Sleep(time.Duration(rng.Int64N(int64(50 * roundTrip)))) // as SDKs wait
+						}
+					}
+				}
+			})
+		}
+		wg.Wait()
+		total, most := 0, 0
+		for _, n := range tries {
+			total, most = total+n, max(most, n)
+		}
+		if most > 4*total/clients {
+			t.Errorf("one client tried %d times, all together %d times", most, total)
+		}
+		t.Logf("%d transactions after %d tries, at most %d of a client, in %v", clients*rounds, total, most, time.Since(begin))
+		var sum int64
+		for i := range 5 {
+			item, err := a.GetItem(t.Context(), def, keyAttrs(def, account(fmt.Sprint(i), 0)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += sumOf(item)
+		}
+		if sum != 5000 {
+			t.Errorf("the accounts add up to %d", sum)
+		}
+		checkNoIntents(t, a, def.BigtableTable)
+	})
+}

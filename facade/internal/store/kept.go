@@ -1,0 +1,156 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// keeper has items that no request reads or writes: those of backups, of tables that
+// were deleted, of tables that are being restored.
+type keeper struct {
+	*instance
+	cat    *catalog
+	reader *reader
+	filler *filler
+	tables *tables
+}
+
+// KeptTable returns the id of a Bigtable table for items to be kept in under a name.
+func (k *keeper) KeptTable(name string) string {
+	return newTableID(reservedPrefix+"b.", strings.ReplaceAll(name, "/", "."))
+}
+
+// DropKept drops such a table, which may be gone.
+func (k *keeper) DropKept(ctx context.Context, table string) error {
+	return k.bt.DropTable(ctx, table)
+}
+
+// keptLayout is how the items of a definition lie in another table; in its own for "".
+func (k *keeper) keptLayout(def *tabledef.Table, table string) (*tableLayout, error) {
+	if table == "" {
+		return k.cat.newLayout(def)
+	}
+	return k.cat.newLayout(&tabledef.Table{Name: def.Name, ID: def.ID, BigtableTable: table, Key: def.Key})
+}
+
+// Kept yields the items of a table as they are kept in another one, which is not
+// written meanwhile.
+func (k *keeper) Kept(ctx context.Context, def *tabledef.Table, table string) iter.Seq2[layout.Stored, error] {
+	return func(yield func(layout.Stored, error) bool) {
+		l, err := k.keptLayout(def, table)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		everyone := func(layout.Stored) bool { return true }
+		k.reader.scanBase(ctx, l, l.base.PlanScan(), everyone, nil, nil, yield)
+	}
+}
+
+// keptBytes bounds what is written at once.
+const keptBytes = 4 << 20
+
+// Keep writes items into a table that only the caller knows: one of KeptTable, or, for "",
+// that of a definition that is being restored. What is there is replaced.
+func (k *keeper) Keep(ctx context.Context, def *tabledef.Table, table string, items iter.Seq2[attr.Item, error]) error {
+	l, err := k.keptLayout(def, table)
+	if err != nil {
+		return err
+	}
+	if _, err := k.bt.EnsureTable(ctx, l.table, l.families(), nil); err != nil {
+		return err
+	}
+	var entries []*btpb.MutateRowsRequest_Entry
+	size, muts := 0, 0
+	flush := func() error {
+		if len(entries) == 0 {
+			return nil
+		}
+		refused, err := k.bt.MutateRows(ctx, l.table, entries)
+		if err == nil && len(refused) > 0 {
+			err = fmt.Errorf("writing %d items of table %s: %w", len(refused), def.Name, refused[0].Err)
+		}
+		entries, size, muts = entries[:0], 0, 0
+		return err
+	}
+	for item, err := range items {
+		if err != nil {
+			return err
+		}
+		placed, err := l.base.Place(item, k.nowMicros())
+		if err != nil {
+			return outsideMapping(err)
+		}
+		sets := btclient.AppendSets(nil, placed.Cells)
+		entries = append(entries, &btpb.MutateRowsRequest_Entry{RowKey: placed.Row, Mutations: sets})
+		muts += len(sets)
+		for _, c := range placed.Cells {
+			size += len(c.Qualifier) + len(c.Value)
+		}
+		if len(entries) >= fillBatch || size >= keptBytes || muts >= maxKeptMutations {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
+// maxKeptMutations is below what Bigtable takes in one request.
+// https://cloud.google.com/bigtable/quotas
+const maxKeptMutations = 50_000
+
+// FinishRestore makes a table ACTIVE whose items are there by now, if it is still what a
+// job restores. Errors: ErrTableNotFound.
+func (k *keeper) FinishRestore(ctx context.Context, name, id string) error {
+	c, err := k.restored(ctx, name, id)
+	if err != nil {
+		return err
+	}
+	for _, x := range c.layout.indexes {
+		if err := k.filler.backfill(ctx, c.layout, x); err != nil {
+			return err
+		}
+	}
+	k.cat.ddl.Lock()
+	defer k.cat.ddl.Unlock()
+	if c, err = k.restored(ctx, name, id); err != nil {
+		return err
+	}
+	next, err := c.def.Clone()
+	if err != nil {
+		return err
+	}
+	next.Restore.Job = ""
+	_, err = k.tables.activate(ctx, next, c.version)
+	return err
+}
+
+// AbandonRestore removes a table that cannot be restored.
+func (k *keeper) AbandonRestore(ctx context.Context, name, id string) error {
+	k.cat.ddl.Lock()
+	defer k.cat.ddl.Unlock()
+	c, err := k.restored(ctx, name, id)
+	if err != nil {
+		return err
+	}
+	return k.tables.finishDelete(ctx, c.def)
+}
+
+// restored returns the table that a job restores.
+func (k *keeper) restored(ctx context.Context, name, id string) (*cachedTable, error) {
+	c, err := k.cat.refresh(ctx, name)
+	if err == nil && (c.def.Restore == nil || c.def.Restore.Job != id) {
+		err = fmt.Errorf("%w: %s is not restored by job %s any more", ErrTableNotFound, name, id)
+	}
+	return c, err
+}

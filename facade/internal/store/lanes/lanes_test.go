@@ -1,0 +1,103 @@
+package lanes
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestEach_Depth: calls of a lane wait for each other, those of several do not; and
+// lanes within lanes end, though all places are taken.
+func TestEach_Depth(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		most, all, n int
+		want         time.Duration
+	}{
+		{1, 100, 10, 10}, {0, 0, 10, 10}, {100, 100, 10, 1}, {5, 100, 10, 2}, {100, 0, 10, 10}, {100, 4, 10, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begin, calls := time.Now(), atomic.Int64{}
+			err := New(c.most, c.all).Each(c.n, func(int) error {
+				time.Sleep(time.Nanosecond) // of the bubble
+				calls.Add(1)
+				return nil
+			})
+			if took := time.Since(begin); err != nil || took != c.want || calls.Load() != int64(c.n) {
+				t.Errorf("%+v: %v, %d calls in %d steps", c, err, calls.Load(), took)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l, begin, calls := New(100, 8), time.Now(), atomic.Int64{}
+		err := l.Each(10, func(int) error {
+			return l.Each(10, func(int) error {
+				time.Sleep(time.Nanosecond) // of the bubble
+				calls.Add(1)
+				return nil
+			})
+		})
+		if took := time.Since(begin); err != nil || calls.Load() != 100 || took >= 100 {
+			t.Errorf("lanes within lanes: %v, %d calls in %d steps", err, calls.Load(), took)
+		}
+	})
+}
+
+// TestEach_Errors: the error of the lowest number is told, and after it nothing
+// begins.
+func TestEach_Errors(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int{1, 3, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := atomic.Int64{}
+			err := New(most, 100).Each(50, func(i int) error {
+				calls.Add(1)
+				time.Sleep(time.Duration(100 - i)) // the last that begin end first
+				if i >= 2 {
+					return fmt.Errorf("call %d", i)
+				}
+				return nil
+			})
+			if err == nil || err.Error() != "call 2" || calls.Load() > int64(max(3, most)) {
+				t.Errorf("%d lanes: %v after %d calls", most, err, calls.Load())
+			}
+		})
+	}
+	l := New(2, 2)
+	one, two := errors.New("one"), errors.New("two")
+	if err := l.Both(func() error { return one }, func() error { return two }); !errors.Is(err, one) {
+		t.Errorf("both fail: %v", err)
+	}
+	if err := l.Both(func() error { return nil }, func() error { return two }); !errors.Is(err, two) {
+		t.Errorf("the second fails: %v", err)
+	}
+}
+
+// TestEach_Panics: a panic comes out where the calls are waited for.
+func TestEach_Panics(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if cause := recover(); cause != "here" {
+			t.Errorf("the panic is %v", cause)
+		}
+	}()
+	_ = New(100, 100).Each(50, func(i int) error {
+		if i == 49 {
+			panic("here")
+		}
+		return nil
+	})
+}
+
+// TestEach_Alloc: one lane costs nothing.
+func TestEach_Alloc(t *testing.T) {
+	var l *Lanes
+	n := 0
+	do := func(int) error { n++; return nil }
+	if got := testing.AllocsPerRun(100, func() { _ = l.Each(100, do) }); got != 0 {
+		t.Errorf("%v allocations", got)
+	}
+}

@@ -1,0 +1,447 @@
+// Package marks says, durably, which rows may hold what a write has left to do.
+package marks
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// A mark says in the catalog: this row of that table may hold an item that is
+// behind in its indexes, by an outbox cell or its state, or a record that is still
+// to be appended to the table's log. It is written before the
+// first such write, and removed some time after the last was applied, with
+// others: so a start after a crash reads a short list, not the tables, and a row
+// that is written often is marked once. Marks that are made together are one row
+// of the catalog, a note.
+const (
+	// maxIdle is how many marks without a write under way are kept: a row
+	// that is written again needs no other, and a start after a crash looks at
+	// so many rows. Beyond that they go, batch at a time.
+	maxIdle = 4096
+	batch   = 64
+
+	// lease is how long a mark belongs to the process that wrote it: a
+	// start in that time works it off and leaves it.
+	lease = 10 * time.Minute
+
+	// MaxLagging is how many rows may hold an outbox cell that the lag of the
+	// indexes keeps there.
+	MaxLagging = 4096
+)
+
+// noteQualifier is the column of a note: the table, and the rows.
+var noteQualifier = []byte("rows")
+
+// Options are what marks are kept with.
+type Options struct {
+	Bigtable *btclient.Client
+	Catalog  string // table of the notes
+	Family   string // of their cells, which keeps the newest
+	Prefix   string // begins the rows of notes; a token follows
+	Now      func() time.Time
+	NewToken func() []byte // that no other note has; it begins with the start on the catalog, 8 bytes
+	Logger   *slog.Logger
+	Life     context.Context //nolint:containedctx // ends with the store: idle marks are removed while it goes on
+}
+
+// Marks are this process's marks. It is safe for concurrent use.
+type Marks struct {
+	o     Options
+	mu    sync.Mutex
+	byRow map[string]*Mark // by markID
+	idle  int              // marks without users that are not dirty
+	dirty int              // marks whose row may hold an item that is behind and that no write works on
+}
+
+// New returns the marks of a process that has none yet.
+func New(o Options) *Marks { return &Marks{o: o, byRow: map[string]*Mark{}} }
+
+// Mark is one mark. The fields below ready are under Marks.mu.
+type Mark struct {
+	Table string // DynamoDB table
+	Row   []byte
+
+	id    string // key of Marks.byRow
+	note  *note
+	ready chan struct{} // closed once the mark is written, or err is set
+	err   error
+
+	users int
+	dirty bool
+	// due is the order of the earliest write that left an outbox cell for later;
+	// 0: it was left by a failure, and is to be worked off as soon as can be.
+	due    int64
+	soiled int // how often it became dirty, or more so
+
+	// entered is the state of an item that is in the indexes, though its state
+	// says that it is entering them.
+	entered []byte
+}
+
+// note is several marks of a table that were made together.
+type note struct {
+	key   []byte // row of the catalog
+	marks []*Mark
+	kept  int // of marks; under Marks.mu, as its change goes with theirs
+}
+
+// isIdle reports whether a mark may go.
+func (m *Mark) isIdle() bool { return m.users == 0 && !m.dirty }
+
+// drop forgets a mark, and reports whether it was the last of its note.
+func (ms *Marks) drop(m *Mark) bool {
+	delete(ms.byRow, m.id)
+	if m.isIdle() {
+		ms.idle--
+	} else if m.dirty {
+		ms.dirty--
+	}
+	m.note.kept--
+	return m.note.kept == 0
+}
+
+func markID(table string, row []byte) string { return table + "\x00" + string(row) }
+
+// Mark says, durably, that an item of a row is about to be behind in its
+// indexes, or that a record of the row is about to be due. Unmark ends it.
+func (ms *Marks) Mark(ctx context.Context, table string, row []byte) (*Mark, error) {
+	marks, err := ms.MarkRows(ctx, table, [][]byte{row})
+	if err != nil {
+		return nil, err
+	}
+	return marks[0], nil
+}
+
+// MarkRows is Mark for several rows of a table, by one write.
+func (ms *Marks) MarkRows(ctx context.Context, table string, rows [][]byte) (marks []*Mark, err error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	marks = make([]*Mark, len(rows))
+	added := &note{}
+	ms.mu.Lock()
+	for i, row := range rows {
+		id := markID(table, row)
+		m := ms.byRow[id]
+		if m == nil {
+			m = &Mark{Table: table, Row: row, id: id, note: added, ready: make(chan struct{})}
+			ms.byRow[id] = m
+			added.marks = append(added.marks, m)
+			added.kept++
+		} else if m.isIdle() {
+			ms.idle--
+		}
+		m.users++
+		marks[i] = m
+	}
+	ms.mu.Unlock()
+	ms.writeNote(ctx, added)
+	for _, m := range marks {
+		if err = awaitMark(ctx, m); err == nil {
+			continue
+		}
+		for _, m := range marks {
+			ms.Unmark(m, true, nil)
+		}
+		if code := status.Code(err); ctx.Err() == nil && (code == codes.Canceled || code == codes.DeadlineExceeded) {
+			return ms.MarkRows(ctx, table, rows) // a caller that was first gave up; this one has not
+		}
+		return nil, err
+	}
+	return marks, nil
+}
+
+// Use adds a use of a mark that has one.
+func (ms *Marks) Use(m *Mark) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	m.users++
+}
+
+// awaitMark waits until a mark is written. Errors: that of its writing.
+func awaitMark(ctx context.Context, m *Mark) error {
+	select {
+	case <-m.ready:
+		return m.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// writeNote writes the marks of a note; if they could not be they are forgotten.
+func (ms *Marks) writeNote(ctx context.Context, n *note) {
+	if len(n.marks) == 0 {
+		return
+	}
+	n.key = append([]byte(ms.o.Prefix), hex.EncodeToString(ms.o.NewToken())...)
+	value := tabledef.AppendBytes(nil, []byte(n.marks[0].Table))
+	for _, m := range n.marks {
+		value = tabledef.AppendBytes(value, m.Row)
+	}
+	err := ms.o.Bigtable.MutateRow(ctx, ms.o.Catalog, n.key, []*btpb.Mutation{
+		btclient.SetCell(ms.o.Family, noteQualifier, ms.o.Now().UnixMilli()*1000, value), // Bigtable keeps milliseconds
+	})
+	for _, m := range n.marks {
+		if m.err = err; err != nil {
+			ms.mu.Lock()
+			delete(ms.byRow, m.id)
+			ms.mu.Unlock()
+		}
+		close(m.ready)
+	}
+}
+
+// Unmark ends a use of a mark. clean is false when an item of the row may be left
+// behind; entered, if it is not nil, is the state of one that was entering and
+// has.
+func (ms *Marks) Unmark(m *Mark, clean bool, entered []byte) {
+	ms.mu.Lock()
+	m.users--
+	if ms.byRow[m.id] != m {
+		ms.mu.Unlock() // it was never written
+		return
+	}
+	if entered != nil {
+		m.entered = entered
+	}
+	if !clean {
+		ms.soil(m, 0)
+	}
+	if m.isIdle() {
+		ms.idle++
+	}
+	full := ms.idle > maxIdle
+	ms.mu.Unlock()
+	if full {
+		if err := ms.Flush(ms.o.Life, maxIdle-batch); err != nil {
+			ms.o.Logger.Warn("removing marks of finished writes", "error", err)
+		}
+	}
+}
+
+// Entered reports whether an item of a row that is entering its indexes is known to
+// be there, by the value of its state.
+func (ms *Marks) Entered(table string, row, state []byte) bool {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	m := ms.byRow[markID(table, row)]
+	return m != nil && bytes.Equal(m.entered, state)
+}
+
+// soil notes that a row may hold an outbox cell of a write of the given order.
+func (ms *Marks) soil(m *Mark, order int64) {
+	m.soiled++
+	if !m.dirty {
+		m.dirty, m.due = true, order
+		ms.dirty++
+		return
+	}
+	m.due = min(m.due, order)
+}
+
+// Postpone leaves a committed write of an item to who asks for Due, which brings it to
+// the indexes once their lag has gone by. It reports false where it is to
+// be done at once: there is no lag, or too much is left already.
+func (ms *Marks) Postpone(m *Mark, order int64, lag time.Duration) bool {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if lag == 0 || !m.dirty && ms.dirty >= MaxLagging {
+		return false
+	}
+	ms.soil(m, order)
+	return true
+}
+
+// Flush removes idle marks, those of a note together, until there are no
+// more than keep. A note that is not removed does no harm: the next start finds
+// nothing to do there.
+func (ms *Marks) Flush(ctx context.Context, keep int) error {
+	ms.mu.Lock()
+	if ms.idle <= keep {
+		ms.mu.Unlock()
+		return nil
+	}
+	var keys [][]byte
+	for _, idle := range ms.byRow {
+		if ms.idle <= keep {
+			break
+		}
+		if !idle.isIdle() {
+			continue
+		}
+		for _, m := range idle.note.marks {
+			if ms.byRow[m.id] == m && m.isIdle() && ms.drop(m) {
+				keys = append(keys, m.note.key)
+			}
+		}
+	}
+	ms.mu.Unlock()
+	if len(keys) == 0 {
+		return nil
+	}
+	return ms.o.Bigtable.DeleteRows(ctx, ms.o.Catalog, keys)
+}
+
+// Forget removes the marks of a table that is gone, with what its rows
+// still waited for.
+func (ms *Marks) Forget(ctx context.Context, table string) error {
+	ms.mu.Lock()
+	var keys [][]byte
+	for _, m := range ms.byRow {
+		if m.Table == table && m.users == 0 && ms.drop(m) {
+			keys = append(keys, m.note.key)
+		}
+	}
+	ms.mu.Unlock()
+	if len(keys) == 0 {
+		return nil
+	}
+	return ms.o.Bigtable.DeleteRows(ctx, ms.o.Catalog, keys)
+}
+
+// Counts returns how many marks there are, how many of them are idle, and how many
+// dirty: nothing works on what their rows may hold.
+func (ms *Marks) Counts() (all, idle, dirty int) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	return len(ms.byRow), ms.idle, ms.dirty
+}
+
+// Due returns the dirty marks of a table whose rows hold something of an order below
+// the given one.
+func (ms *Marks) Due(table string, before int64) (due []*Mark) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if ms.dirty == 0 {
+		return nil
+	}
+	for _, m := range ms.byRow {
+		if m.dirty && m.Table == table && m.due < before {
+			due = append(due, m)
+		}
+	}
+	return due
+}
+
+// Settle has a dirty row worked off by work, which returns the least order of what it
+// left; ok is false if it left nothing. The row stays dirty while work goes on, so that
+// another reader does not go on without it, and after it if a write has left something
+// there meanwhile.
+func (ms *Marks) Settle(m *Mark, work func() (left int64, ok bool, err error)) error {
+	ms.mu.Lock()
+	soiled := m.soiled
+	ms.mu.Unlock()
+	left, ok, err := work()
+	if err != nil {
+		return err
+	}
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	switch {
+	case ms.byRow[m.id] != m: // its table is gone, and the mark is no longer counted
+	case !m.dirty || m.soiled != soiled:
+	case ok:
+		m.due = left
+	default:
+		m.dirty = false
+		ms.dirty--
+		if m.isIdle() {
+			ms.idle++
+		}
+	}
+	return nil
+}
+
+// Recover works off the marks of earlier processes, and removes those whose process
+// will not come back: what they tell of is old, and it is not registered.
+func (ms *Marks) Recover(ctx context.Context, work Work, registered func(context.Context) (map[uint64]bool, error)) error {
+	var old [][]byte
+	expired := ms.o.Now().Add(-lease).UnixMicro()
+	err := ms.recoverNotes(ctx, ms.o.Prefix, work, func(key []byte, micros int64) {
+		if micros < expired {
+			old = append(old, key)
+		}
+	})
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	there, err := registered(ctx)
+	if err != nil {
+		return err
+	}
+	var done [][]byte
+	for _, key := range old {
+		if !there[ms.epochOf(key)] {
+			done = append(done, key)
+		}
+	}
+	if len(done) == 0 {
+		return nil
+	}
+	return ms.o.Bigtable.DeleteRows(ctx, ms.o.Catalog, done)
+}
+
+// epochBytes is how much of a token, which begins a note's, says which start on the
+// catalog made it.
+const epochBytes = 8
+
+// epochOf returns which start on the catalog wrote a note.
+func (ms *Marks) epochOf(key []byte) uint64 {
+	token, err := hex.DecodeString(string(key[len(ms.o.Prefix):]))
+	if err != nil || len(token) < epochBytes {
+		return 0
+	}
+	return binary.BigEndian.Uint64(token)
+}
+
+// RecoverOf works off the marks of one process. They stay: it may only have been slow.
+func (ms *Marks) RecoverOf(ctx context.Context, epoch uint64, work Work) error {
+	prefix := ms.o.Prefix + hex.EncodeToString(binary.BigEndian.AppendUint64(nil, epoch))
+	return ms.recoverNotes(ctx, prefix, work, func([]byte, int64) {})
+}
+
+// Work finishes what is left to do in a row of a DynamoDB table.
+type Work func(ctx context.Context, table string, row []byte) error
+
+// recoverNotes works off the notes whose keys have a prefix, and tells of each note.
+func (ms *Marks) recoverNotes(ctx context.Context, keys string, work Work, tell func(key []byte, micros int64)) error {
+	prefix := []byte(keys)
+	read := btclient.Read{Table: ms.o.Catalog, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1)}
+	for row, err := range ms.o.Bigtable.Read(ctx, read) {
+		if err != nil {
+			return err
+		}
+		for _, c := range row.Cells {
+			table, rest, ok := tabledef.CutBytes(c.Value)
+			for ok && len(rest) > 0 {
+				var marked []byte
+				if marked, rest, ok = tabledef.CutBytes(rest); !ok {
+					break
+				}
+				if err := work(ctx, string(table), marked); err != nil {
+					return err
+				}
+			}
+			if !ok {
+				return fmt.Errorf("row %q of table %s does not name the rows that it marks", row.Key, ms.o.Catalog)
+			}
+			tell(row.Key, c.Timestamp)
+		}
+	}
+	return nil
+}

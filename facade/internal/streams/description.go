@@ -1,0 +1,52 @@
+package streams
+
+import (
+	"regexp"
+	"sync"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+var arnPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^arn:[^:]*:dynamodb:[^:]*:[0-9]{12}:table/([a-zA-Z0-9_.-]+)/stream/([^/]+)$`)
+})
+
+// SplitARN returns the table and the label of a stream's ARN. The length of the
+// name is no matter of the pattern, which would be 100 KB of every process.
+func SplitARN(arn string) (table, label string, ok bool) {
+	parts := arnPattern().FindStringSubmatch(arn)
+	if parts == nil || len(parts[1]) < 3 || len(parts[1]) > 255 {
+		return "", "", false
+	}
+	return parts[1], parts[2], true
+}
+
+// Description is how an answer describes a stream, with a page of its shards.
+type Description struct {
+	CreationRequestDateTime wire.EpochSeconds
+	KeySchema               []tableschema.KeySchemaElement
+	LastEvaluatedShardID    string `json:"LastEvaluatedShardId,omitzero"`
+	Shards                  []ShardDescription
+	StreamARN               string `json:"StreamArn"`
+	StreamLabel             string
+	StreamStatus            string
+	StreamViewType          string
+	TableName               string
+}
+
+// Description describes the stream of a table, without shards.
+func (v View) Description(t *tabledef.Table, arn string) Description {
+	return Description{
+		CreationRequestDateTime: wire.EpochSeconds(changelog.Position{Sequence: v.Stream.Shards.Since}.Time().UnixMilli()),
+		KeySchema:               tableschema.KeySchemaElements(tabledef.IndexKeyOf(t.Key)),
+		Shards:                  []ShardDescription{},
+		StreamARN:               arn,
+		StreamLabel:             v.Stream.Label,
+		StreamStatus:            v.Status(t),
+		StreamViewType:          v.Stream.View,
+		TableName:               t.Name,
+	}
+}

@@ -1,0 +1,94 @@
+package throttle
+
+import (
+	"time"
+)
+
+// Levels are in billionths of a unit: what a whole number of units a second makes of a
+// whole number of nanoseconds is exact in them.
+const nano = int64(time.Second)
+
+// maxRate bounds the units a second of a bucket, so that no level overflows. It is far
+// above what a table can be given.
+const maxRate = 10_000_000
+
+// bucket is a level and the time that it is of.
+type bucket struct {
+	level int64
+	at    time.Time
+	peak  *peak // of what adapts to its use; nil: it does not
+}
+
+// fill brings the bucket to a time: rate units a second, up to burst seconds of them.
+func (b *bucket) fill(now time.Time, rate int64, burst time.Duration) {
+	most := rate * int64(burst)
+	if elapsed := int64(now.Sub(b.at)); elapsed > 0 && rate > 0 && b.level < most {
+		if missing := most - b.level; elapsed >= missing/rate+1 {
+			b.level = most
+		} else {
+			b.level += rate * elapsed
+		}
+	}
+	b.level, b.at = min(b.level, most), now
+}
+
+// take takes units, which may leave less than nothing.
+func (b *bucket) take(units float64, now time.Time) {
+	b.level -= int64(units * float64(nano))
+	if b.peak != nil {
+		b.peak.use(units, now)
+	}
+}
+
+// newBucket is a bucket that was filled since a time and never used.
+func newBucket(since, now time.Time, rate int64, burst time.Duration) *bucket {
+	b := &bucket{level: rate * nano, at: since}
+	b.fill(now, rate, burst)
+	return b
+}
+
+// peakMinutes is how far back a peak is remembered: 30 minutes, of the first of which
+// only a part may count.
+const peakMinutes = 31
+
+// peak remembers the most units that were used in a second of each of the last minutes.
+type peak struct {
+	second  int64 // since 1970
+	used    float64
+	minutes [peakMinutes]float64 // by minute since 1970
+	minute  int64                // the newest of them
+}
+
+func (p *peak) use(units float64, now time.Time) {
+	p.move(now)
+	p.used += units
+	i := p.minute % peakMinutes
+	p.minutes[i] = max(p.minutes[i], p.used)
+}
+
+// move forgets what is too long ago.
+func (p *peak) move(now time.Time) {
+	const minuteSeconds = 60
+	second := now.Unix()
+	if second == p.second {
+		return
+	}
+	p.second, p.used = second, 0
+	minute := second / minuteSeconds
+	if minute-p.minute >= peakMinutes {
+		p.minutes, p.minute = [peakMinutes]float64{}, minute
+	}
+	for p.minute < minute {
+		p.minute++
+		p.minutes[p.minute%peakMinutes] = 0
+	}
+}
+
+func (p *peak) most(now time.Time) float64 {
+	p.move(now)
+	most := 0.0
+	for _, used := range p.minutes {
+		most = max(most, used)
+	}
+	return most
+}

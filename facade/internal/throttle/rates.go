@@ -1,0 +1,59 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// rate is how often an operation can be called: so often at once, and so often a second.
+type rate struct{ burst, perSecond int64 }
+
+// rates are those of operations that are known to have one. Those that say "up to so
+// many times per second" are of the API reference, the bursts recordings of the
+// service; how fast these come back is a belief where the reference says nothing.
+var rates = map[string]rate{
+	"CreateBackup":              {50, 50},
+	"DeleteBackup":              {13, 10},
+	"DescribeBackup":            {13, 10},
+	"DescribeContinuousBackups": {10, 10},
+	"DescribeStream":            {10, 10},
+	"DescribeTimeToLive":        {4, 4},
+	"ExportTableToPointInTime":  {20, 10},
+	"ListBackups":               {5, 5},
+	"ListTagsOfResource":        {10, 10},
+	"RestoreTableFromBackup":    {10, 10},
+	"RestoreTableToPointInTime": {10, 10},
+	"TagResource":               {5, 5},
+	"UntagResource":             {5, 5},
+	"UpdateContinuousBackups":   {10, 10},
+}
+
+type rateKey struct{ scope, operation string }
+
+// Call admits a call of an operation, or returns an *Error: calls that are refused
+// afterwards count, too.
+func (l *Limiter) Call(operation string) error {
+	if l == nil {
+		return nil
+	}
+	r, ok := rates[operation]
+	if !ok {
+		return nil
+	}
+	now := l.o.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := rateKey{l.scope, operation}
+	b := l.rates[key]
+	if b == nil {
+		b = &bucket{level: r.burst * nano, at: now}
+		l.rates[key] = b
+	}
+	b.fill(now, r.perSecond, time.Duration(r.burst*nano/r.perSecond))
+	if b.level < nano {
+		return &Error{Code: wire.CodeThrottling, Message: msgRate}
+	}
+	b.take(1, now)
+	return nil
+}

@@ -1,0 +1,54 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/backups"
+	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/kinesis"
+	"github.com/tabletop-emu/tabletop/facade/internal/kinesis/worker"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+)
+
+// open opens the store over a catalog, and goes on with its jobs.
+func (o Options) open(ctx context.Context, catalog string) (*store.Store, error) {
+	st, err := store.Open(ctx, o.store(catalog))
+	if err != nil {
+		return nil, err
+	}
+	if w := o.deliveries(st); w != nil {
+		if err := w.Resume(ctx, o.Region); err != nil {
+			return nil, errors.Join(err, st.Close())
+		}
+	}
+	return st, nil
+}
+
+// jobKinds are the kinds of jobs over a store.
+func (o Options) jobKinds(st *store.Store) (kinds []jobs.Kind) {
+	if b, ok := o.bucketJobs(st); ok {
+		kinds = append(kinds, b.Kinds()...)
+	}
+	if w := o.deliveries(st); w != nil {
+		kinds = append(kinds, w.Kind())
+	}
+	return append(kinds, backups.Kinds(st)...)
+}
+
+// deliveries gives the changes of a store's tables to Kinesis, nil where there is none.
+func (o Options) deliveries(st *store.Store) *worker.Worker {
+	if o.sink == nil {
+		return nil
+	}
+	return &worker.Worker{Store: st, Sink: o.sink, Now: o.Now, Wall: o.wall, Logger: o.Logger, Most: o.maxTables}
+}
+
+// openSink opens what Kinesis destinations deliver to.
+func (o *Options) openSink() (err error) {
+	if o.sink, err = kinesis.OpenSink(o.KinesisEndpoint, o.KinesisDir, o.Region, o.wall); err != nil {
+		return fmt.Errorf("Options.%w", err)
+	}
+	return nil
+}

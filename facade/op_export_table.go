@@ -1,0 +1,23 @@
+package facade
+
+import (
+	"context"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/bucketjobs"
+)
+
+// exportTableToPointInTime begins to write a table, or what was changed of it, into a
+// bucket.
+func (s *Server) exportTableToPointInTime(ctx context.Context, in *bucketjobs.ExportRequest) (*bucketjobs.ExportOutput, error) {
+	return throughBuckets(ctx, s, "ExportTableToPointInTime", in, (*bucketjobs.Service).Export)
+}
+
+// describeExport describes an export.
+func (s *Server) describeExport(ctx context.Context, in *bucketjobs.DescribeExportRequest) (*bucketjobs.ExportOutput, error) {
+	return throughBuckets(ctx, s, "DescribeExport", in, (*bucketjobs.Service).DescribeExport)
+}
+
+// listExports lists exports.
+func (s *Server) listExports(ctx context.Context, in *bucketjobs.ListExportsRequest) (*bucketjobs.ListExportsOutput, error) {
+	return throughBuckets(ctx, s, "ListExports", in, (*bucketjobs.Service).ListExports)
+}

@@ -1,0 +1,86 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/bucketjobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// tableCreationParameters say what the table of an import is to be.
+type tableCreationParameters struct {
+	TableName              *string
+	AttributeDefinitions   []tableschema.AttributeDefinition
+	KeySchema              []tableschema.KeySchemaElement
+	BillingMode            *string
+	ProvisionedThroughput  *tableschema.ProvisionedThroughput
+	OnDemandThroughput     *tabledef.OnDemandThroughput
+	SSESpecification       *tableschema.SSESpecification
+	GlobalSecondaryIndexes []tableschema.GlobalSecondaryIndex
+	VectorIndexes          jsontext.Value
+}
+
+// create is the request that creates such a table.
+func (p *tableCreationParameters) create() *createTableInput {
+	return &createTableInput{
+		TableName: p.TableName, AttributeDefinitions: p.AttributeDefinitions, KeySchema: p.KeySchema, BillingMode: p.BillingMode,
+		ProvisionedThroughput: p.ProvisionedThroughput, OnDemandThroughput: p.OnDemandThroughput, SSESpecification: p.SSESpecification,
+		GlobalSecondaryIndexes: p.GlobalSecondaryIndexes, VectorIndexes: p.VectorIndexes,
+	}
+}
+
+// importTable begins to import the files of a bucket into a new table.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ImportTable.html
+func (s *Server) importTable(ctx context.Context, in *bucketjobs.ImportRequest) (*bucketjobs.ImportOutput, error) {
+	return throughBuckets(ctx, s, "ImportTable", in, func(b *bucketjobs.Service, ctx context.Context, v *validation.Validator, in *bucketjobs.ImportRequest) (*bucketjobs.ImportOutput, error) {
+		return s.importInto(ctx, b, v, in)
+	})
+}
+
+// importInto checks what the table of an import is to be, and begins the import.
+func (s *Server) importInto(ctx context.Context, b *bucketjobs.Service, checks *validation.Validator, in *bucketjobs.ImportRequest) (*bucketjobs.ImportOutput, error) {
+	v := &validator{*checks}
+	in.Constraints(&v.Validator)
+	var given tableCreationParameters
+	if isGiven(in.TableCreationParameters) {
+		const path = "TableCreationParameters."
+		if err := wire.Decode(in.TableCreationParameters, &given); err != nil {
+			return nil, err
+		}
+		if v.Required(path+"TableName", given.TableName != nil); given.TableName != nil {
+			v.Name(path+"TableName", *given.TableName)
+		}
+		given.create().constraints(v, path)
+	}
+	if err := v.Constrained(); err != nil {
+		return nil, err
+	}
+	if o := given.OnDemandThroughput; o != nil && given.ProvisionedThroughput != nil && !is(given.BillingMode, tableschema.BillingOnDemand) {
+		member := "MaxWriteRequestUnits"
+		if o.MaxWriteRequestUnits == nil {
+			member = "MaxReadRequestUnits"
+		}
+		return nil, validationError(fmt.Sprintf(msgImportOnDemand, member))
+	}
+	def, err := s.tableOf("ImportTable", *given.TableName, given.create())
+	if err != nil {
+		return nil, err
+	}
+	return b.Import(ctx, in, def)
+}
+
+// describeImport describes an import.
+func (s *Server) describeImport(ctx context.Context, in *bucketjobs.DescribeImportRequest) (*bucketjobs.ImportOutput, error) {
+	return throughBuckets(ctx, s, "DescribeImport", in, (*bucketjobs.Service).DescribeImport)
+}
+
+// listImports lists imports.
+func (s *Server) listImports(ctx context.Context, in *bucketjobs.ListImportsRequest) (*bucketjobs.ListImportsOutput, error) {
+	return throughBuckets(ctx, s, "ListImports", in, (*bucketjobs.Service).ListImports)
+}

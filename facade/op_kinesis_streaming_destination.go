@@ -1,0 +1,56 @@
+package facade
+
+import (
+	"context"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/kinesis/worker"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+)
+
+// destinations does operations that change the Kinesis destinations of a table.
+func (s *Server) destinations(operation string) worker.Operations {
+	return worker.Operations{
+		Store: s.store, Worker: s.opts.deliveries(s.store), Validator: s.validator(operation).Validator,
+		Now: s.opts.Now(), Delay: s.opts.StatusDelays.Update, Region: s.opts.Region,
+	}
+}
+
+// kinesisAnswer gives an error of the store its text.
+func kinesisAnswer(in *worker.Input, out *worker.Output, err error) (*worker.Output, error) {
+	if err != nil && in.TableName != nil {
+		err = controlError(err, validation.TableOfARN(*in.TableName))
+	}
+	return out, err
+}
+
+// enableKinesisStreamingDestination makes a stream get the changes of a table.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_EnableKinesisStreamingDestination.html
+func (s *Server) enableKinesisStreamingDestination(ctx context.Context, in *worker.Input) (*worker.Output, error) {
+	out, err := s.destinations("EnableKinesisStreamingDestination").Enable(ctx, in)
+	return kinesisAnswer(in, out, err)
+}
+
+// disableKinesisStreamingDestination ends that.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DisableKinesisStreamingDestination.html
+func (s *Server) disableKinesisStreamingDestination(ctx context.Context, in *worker.Input) (*worker.Output, error) {
+	out, err := s.destinations("DisableKinesisStreamingDestination").Disable(ctx, in)
+	return kinesisAnswer(in, out, err)
+}
+
+// updateKinesisStreamingDestination changes the precision of the times in records.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateKinesisStreamingDestination.html
+func (s *Server) updateKinesisStreamingDestination(ctx context.Context, in *worker.Input) (*worker.Output, error) {
+	out, err := s.destinations("UpdateKinesisStreamingDestination").Update(ctx, in)
+	return kinesisAnswer(in, out, err)
+}
+
+// describeKinesisStreamingDestination answers which streams get the changes of a table,
+// or got them.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeKinesisStreamingDestination.html
+func (s *Server) describeKinesisStreamingDestination(ctx context.Context, in *tableInput) (*worker.Description, error) {
+	t, err := s.controlTable(ctx, "DescribeKinesisStreamingDestination", in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	return worker.Describe(t, s.opts.Now()), nil
+}

@@ -1,0 +1,125 @@
+package facade
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// A stream keeps its records, and is there once it has ended, as long as it was begun for.
+func TestStreams_Retention(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFrozen(testTime)
+	var shared Options
+	s := newTestServer(t, func(o *Options) { o.Now, o.StreamRetention = now.Now, time.Hour; shared = *o })
+	arn := createStreamed(t, s, "KEYS_ONLY")
+	must(t, s, "PutItem", put("first", ""))
+	now.Advance(50 * time.Minute)
+	must(t, s, "PutItem", put("second", ""))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	shared.StreamRetention = 0 // for others that begin
+	s, err := New(t.Context(), shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	now.Advance(20 * time.Minute)
+	expectRecords(t, newStreamReader(arn).read(t, s), `INSERT {"id":{"S":"second"}} new null old null`)
+	must(t, s, "UpdateTable", `{"TableName": "streamed", "StreamSpecification": {"StreamEnabled": false}}`)
+	now.Advance(59 * time.Minute)
+	must(t, s, "DescribeStream", `{"StreamArn": "`+arn+`"}`)
+	now.Advance(time.Minute)
+	streamError(t, s, "DescribeStream", `{"StreamArn": "`+arn+`"}`, "ResourceNotFoundException")
+	if _, err := New(t.Context(), Options{Conn: shared.Conn, StreamRetention: -1}); err == nil || !strings.Contains(err.Error(), "StreamRetention is -1ns") {
+		t.Errorf("a negative retention: %v", err)
+	}
+}
+
+// Answers have the time of the server's clock, also in this process: a reader of a stream
+// tells from it how far it is behind.
+func TestServer_Date(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFrozen(testTime)
+	s := newTestServer(t, func(o *Options) { o.Now = now.Now })
+	client := http.Client{Transport: s.RoundTripper()}
+	for range 2 {
+		now.Advance(90 * time.Minute)
+		for _, body := range []string{"{}", "nonsense"} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://door/", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("X-Amz-Target", targetDynamoDB+"ListTables")
+			r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+			answer, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = answer.Body.Close()
+			if got, err := http.ParseTime(answer.Header.Get("Date")); err != nil || !got.Equal(now.Now()) {
+				t.Errorf("%s: dated %v, %v, want %v", body, got, err, now.Now())
+			}
+		}
+	}
+}
+
+// Tables with a mapping have streams too, with the items as they are: also of rows that
+// were written natively before.
+func TestStreams_Mapped(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t, func(o *Options) { o.Mappings = []*mapping.Mapping{mappingOf(t, catalogYAML)} })
+	const item = `{"PK": {"S": "hats"}, "SK": {"S": "1"}, "Description": {"S": "felt"}, "Price": {"N": "3"}}`
+	must(t, s, "PutItem", `{"TableName": "Products", "Item": `+item+`}`)
+	arn := answerOf[struct {
+		TableDescription struct{ LatestStreamArn string }
+	}](t, s, "UpdateTable", `{"TableName": "Products", "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES"}}`).TableDescription.LatestStreamArn
+	must(t, s, "PutItem", `{"TableName": "Products", "Item": `+item+`}`) // no change
+	must(t, s, "UpdateItem", `{"TableName": "Products", "Key": {"PK": {"S": "hats"}, "SK": {"S": "1"}}, "UpdateExpression": "SET Price = :p", "ExpressionAttributeValues": {":p": {"N": "4"}}}`)
+	must(t, s, "TransactWriteItems", `{"TransactItems": [{"Put": {"TableName": "Products", "Item": `+strings.Replace(item, `"1"`, `"2"`, 1)+`}}]}`)
+	must(t, s, "DeleteItem", `{"TableName": "Products", "Key": {"PK": {"S": "hats"}, "SK": {"S": "1"}}}`)
+	const (
+		one    = ` {"PK":{"S":"hats"},"SK":{"S":"1"}} new `
+		before = `{"Description":{"S":"felt"},"PK":{"S":"hats"},"Price":{"N":"3"},"SK":{"S":"1"}}`
+		after  = `{"Description":{"S":"felt"},"PK":{"S":"hats"},"Price":{"N":"4"},"SK":{"S":"1"}}`
+		two    = `{"Description":{"S":"felt"},"PK":{"S":"hats"},"Price":{"N":"3"},"SK":{"S":"2"}}`
+	)
+	expectRecords(t, newStreamReader(arn).read(t, s), "MODIFY"+one+after+" old "+before,
+		`INSERT {"PK":{"S":"hats"},"SK":{"S":"2"}} new `+two+" old null", "REMOVE"+one+"null old "+after)
+}
+
+// The largest records: two images whose texts have seven times the bytes that an item
+// counts. They are written by ones and by batches, and each is read alone.
+func TestStreams_LargestRecords(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	reader := newStreamReader(createStreamed(t, s, "NEW_AND_OLD_IMAGES"))
+	nulls := strings.Repeat(`{"NULL":true},`, 200_000)
+	item := func(id, n string) string {
+		return `{"id": {"S": "` + id + `"}, "n": {"N": "` + n + `"}, "l": {"L": [` + strings.TrimSuffix(nulls, ",") + `]}}`
+	}
+	for _, n := range []string{"1", "2"} {
+		must(t, s, "BatchWriteItem", `{"RequestItems": {"streamed": [{"PutRequest": {"Item": `+item("a", n)+`}}, {"PutRequest": {"Item": `+item("b", n)+`}}, {"PutRequest": {"Item": `+item("c", n)+`}}]}}`)
+	}
+	must(t, s, "DeleteItem", keyOf("a", ""))
+	records := reader.read(t, s)
+	if len(records) != 7 {
+		t.Fatalf("%d records", len(records))
+	}
+	for i, r := range records {
+		size := 0
+		for _, image := range []map[string]map[string]any{r.Dynamodb.NewImage, r.Dynamodb.OldImage} {
+			if image != nil {
+				size += 400_000
+			}
+		}
+		if got := r.Dynamodb.SizeBytes; got < size || got > size+100 {
+			t.Errorf("record %d, %s, counts %d bytes, want about %d", i, r.EventName, got, size)
+		}
+	}
+}

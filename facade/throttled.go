@@ -1,0 +1,124 @@
+package facade
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// transactWeight is what a unit of a table counts for in a transaction.
+const transactWeight = 2
+
+// newLimiter returns what throttles requests, nil for nothing.
+func (s *Server) newLimiter() *throttle.Limiter {
+	if s.opts.Throttle == ThrottleNothing {
+		return nil
+	}
+	return throttle.New(throttle.Options{
+		Now: s.opts.Now, Partitions: s.opts.Throttle == ThrottlePartitions, ARN: s.tableARN,
+		TableReadUnits: tableMaxCapacityUnits, TableWriteUnits: tableMaxCapacityUnits,
+	})
+}
+
+// writeItem writes an item as the throughput of its table allows.
+func (s *Server) writeItem(ctx context.Context, t *tabledef.Table, key attr.Item, fn throttle.Writing, hint store.Hint) (old, updated attr.Item, err error) {
+	if s.throttle != nil {
+		fn, hint = s.throttle.Write(t, 1, key, fn), store.Hint{}
+	}
+	return s.store.WriteItem(ctx, t, key, fn, hint)
+}
+
+// readItem reads an item, nil for none, as the throughput of its table allows.
+func (s *Server) readItem(ctx context.Context, t *tabledef.Table, key attr.Item, consistent bool) (attr.Item, error) {
+	reading, err := s.throttle.Read(t, nil, key, consistent, 1)
+	if err != nil {
+		return nil, err
+	}
+	item, err := s.store.GetItem(ctx, t, key)
+	if err == nil && reading != nil {
+		reading.Consumed(capacity.Tally{Table: capacity.ReadUnits(item.Size(), consistent)})
+	}
+	return item, err
+}
+
+// admitReads admits the reads of a transaction, or says why it does not: of each read,
+// nil for one that is not at fault.
+func (s *Server) admitReads(reads []*store.ItemRead) (admitted []*throttle.Reading, errs []error) {
+	if s.throttle == nil {
+		return nil, nil
+	}
+	admitted = make([]*throttle.Reading, len(reads))
+	for i, r := range reads {
+		reading, err := s.throttle.Read(r.Table, nil, r.Key, true, transactWeight)
+		if admitted[i] = reading; err == nil {
+			continue
+		}
+		if errs == nil {
+			errs = make([]error, len(reads))
+		}
+		errs[i] = err
+	}
+	return admitted, errs
+}
+
+// admitKeys returns the keys of a batch that may be read now, and those that may not.
+func (s *Server) admitKeys(bt *batchGetTable) (admitted, refused []wire.Item) {
+	if s.throttle == nil {
+		return bt.request.Keys, nil
+	}
+	for _, key := range bt.request.Keys {
+		if _, err := s.throttle.Read(bt.table, nil, key.Item, bt.request.ConsistentRead.IsTrue(), 1); err != nil {
+			refused = append(refused, key)
+			bt.refusal = cmp.Or(bt.refusal, err)
+			continue
+		}
+		admitted = append(admitted, key)
+	}
+	return admitted, refused
+}
+
+// spendOnKeys takes what the keys of a batch consumed beyond what they were admitted
+// with.
+func (s *Server) spendOnKeys(bt *batchGetTable, admitted int, units float64) {
+	if s.throttle != nil {
+		units -= float64(admitted) * capacity.ReadUnits(0, bt.request.ConsistentRead.IsTrue())
+		s.throttle.Spend(bt.table, throttle.Read, nil, capacity.Tally{Table: units})
+	}
+}
+
+// admitWrites returns the writes of a batch that may be done now, and those that may
+// not. What they consume shows in the items as they are.
+func (s *Server) admitWrites(ctx context.Context, bt *batchWriteTable) (admitted, refused []writeRequest, err error) {
+	if s.throttle == nil {
+		return bt.writes, nil, nil
+	}
+	keys := make([]attr.Item, len(bt.writes))
+	for i, w := range bt.writes {
+		keys[i], _ = w.target(bt.table)
+	}
+	items := make([]attr.Item, len(keys)) // at most 25
+	err = s.store.GetItems(ctx, bt.table, keys, func(i int, item attr.Item) bool {
+		items[i] = item
+		return true
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, w := range bt.writes {
+		_, item := w.target(bt.table)
+		take := s.throttle.Write(bt.table, 1, keys[i], func(attr.Item) (attr.Item, error) { return item, nil })
+		if _, err := take(items[i]); err != nil {
+			refused = append(refused, w)
+			bt.refusal = cmp.Or(bt.refusal, err)
+			continue
+		}
+		admitted = append(admitted, w)
+	}
+	return admitted, refused, nil
+}
