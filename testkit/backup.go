@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tabletop-emu/tabletop/control/lab"
 )
 
 // backupLife is how long a backup of Env.Backup is kept, on the environment's
@@ -26,12 +28,12 @@ func WithBackupBytes(n int64) Option { return func(c *config) { c.backupBytes = 
 // days on the environment's clock.
 func (e *Env) Backup(tb testing.TB, table string) (backup string) {
 	tb.Helper()
-	ctx := probe(tb.Context())
+	ctx := lab.Probe(tb.Context())
 	parent, err := e.firstCluster(ctx)
 	for n := 1; err == nil; n++ {
 		id := fmt.Sprintf("%.40s-%d", table, n)
 		req := &btapb.CreateBackupRequest{Parent: parent, BackupId: id, Backup: &btapb.Backup{
-			SourceTable: e.tableName(table), ExpireTime: timestamppb.New(e.Now().Add(backupLife - time.Minute)),
+			SourceTable: e.lab.TableName(table), ExpireTime: timestamppb.New(e.Now().Add(backupLife - time.Minute)),
 		}}
 		_, err = btapb.NewBigtableTableAdminClient(e.Conn()).CreateBackup(ctx, req)
 		if err == nil {
@@ -49,7 +51,7 @@ func (e *Env) Backup(tb testing.TB, table string) (backup string) {
 // a resource name names.
 func (e *Env) RestoreBackup(tb testing.TB, backup, table string) {
 	tb.Helper()
-	_, err := btapb.NewBigtableTableAdminClient(e.Conn()).RestoreTable(probe(tb.Context()), &btapb.RestoreTableRequest{
+	_, err := btapb.NewBigtableTableAdminClient(e.Conn()).RestoreTable(lab.Probe(tb.Context()), &btapb.RestoreTableRequest{
 		Parent: e.instanceName(), TableId: table, Source: &btapb.RestoreTableRequest_Backup{Backup: backup},
 	})
 	if err != nil {

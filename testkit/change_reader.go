@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -63,7 +64,7 @@ func (e *Env) ReadChanges(tb testing.TB, table string, opts ...ChangesOption) *C
 // acknowledged before the call, by commit time. It waits for none.
 func (r *ChangeReader) Rest() []Change {
 	r.tb.Helper()
-	ctx, cancel := context.WithTimeout(probe(r.tb.Context()), changesDeadline)
+	ctx, cancel := context.WithTimeout(lab.Probe(r.tb.Context()), changesDeadline)
 	defer cancel()
 	if err := r.fill(ctx); err != nil {
 		r.tb.Fatalf("testkit: changes of table %s: %v", r.table, err)
@@ -77,7 +78,7 @@ func (r *ChangeReader) Rest() []Change {
 // After a minute without one it fails the test.
 func (r *ChangeReader) Next() Change {
 	r.tb.Helper()
-	ctx, cancel := context.WithTimeout(probe(r.tb.Context()), changesDeadline)
+	ctx, cancel := context.WithTimeout(lab.Probe(r.tb.Context()), changesDeadline)
 	defer cancel()
 	var err error
 	for len(r.read) == 0 && err == nil {
@@ -95,7 +96,7 @@ func (r *ChangeReader) Next() Change {
 
 // begin returns the time from which records are asked for.
 func (r *ChangeReader) begin(ctx context.Context) (time.Time, error) {
-	table, err := btapb.NewBigtableTableAdminClient(r.env.Conn()).GetTable(ctx, &btapb.GetTableRequest{Name: r.env.tableName(r.table), View: btapb.Table_FULL})
+	table, err := btapb.NewBigtableTableAdminClient(r.env.Conn()).GetTable(ctx, &btapb.GetTableRequest{Name: r.env.lab.TableName(r.table), View: btapb.Table_FULL})
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -136,7 +137,7 @@ func (r *ChangeReader) fill(ctx context.Context) error {
 // now. All writes up to it are done, so that a stream until then ends at once.
 func (r *ChangeReader) present(ctx context.Context) (micros int64, err error) {
 	for first := true; err == nil; first = false {
-		at, endErr := r.env.db.JournalEnd(r.env.tableName(r.table), engine.JournalStream)
+		at, endErr := r.env.lab.DB().JournalEnd(r.env.lab.TableName(r.table), engine.JournalStream)
 		if endErr != nil {
 			return 0, endErr
 		}
@@ -232,7 +233,7 @@ func (r *ChangeReader) readUntil(ctx context.Context, from, until time.Time) ([]
 // partitions returns the partitions of the stream.
 func (r *ChangeReader) partitions(ctx context.Context) ([]ChangePartition, error) {
 	stream, err := btpb.NewBigtableClient(r.env.Conn()).GenerateInitialChangeStreamPartitions(ctx,
-		&btpb.GenerateInitialChangeStreamPartitionsRequest{TableName: r.env.tableName(r.table)})
+		&btpb.GenerateInitialChangeStreamPartitionsRequest{TableName: r.env.lab.TableName(r.table)})
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +263,7 @@ func (p ChangePartition) proto() *btpb.StreamPartition {
 // readPartition reads a partition, of which pieces were read, and returns what is read of
 // it then.
 func (r *ChangeReader) readPartition(ctx context.Context, of ChangePartition, pieces []changePiece, from, until time.Time) ([]Change, []changePiece, error) {
-	req := &btpb.ReadChangeStreamRequest{TableName: r.env.tableName(r.table), Partition: of.proto(), EndTime: timestamppb.New(until)}
+	req := &btpb.ReadChangeStreamRequest{TableName: r.env.lab.TableName(r.table), Partition: of.proto(), EndTime: timestamppb.New(until)}
 	if pieces[0].token == "" {
 		req.StartFrom = &btpb.ReadChangeStreamRequest_StartTime{StartTime: timestamppb.New(from)}
 	} else {
@@ -378,7 +379,7 @@ func (r *ChangeReader) wait(ctx context.Context) error {
 // waitIn waits for anything but a heartbeat in a partition.
 func (r *ChangeReader) waitIn(ctx context.Context, p ChangePartition, from time.Time) error {
 	stream, err := btpb.NewBigtableClient(r.env.Conn()).ReadChangeStream(ctx, &btpb.ReadChangeStreamRequest{
-		TableName: r.env.tableName(r.table), Partition: p.proto(), StartFrom: &btpb.ReadChangeStreamRequest_StartTime{StartTime: timestamppb.New(from)},
+		TableName: r.env.lab.TableName(r.table), Partition: p.proto(), StartFrom: &btpb.ReadChangeStreamRequest_StartTime{StartTime: timestamppb.New(from)},
 	})
 	for beat := true; beat && err == nil; {
 		var resp *btpb.ReadChangeStreamResponse

@@ -12,7 +12,7 @@ func WithPartitionChurn(p float64) Option { return func(c *config) { c.churn = p
 // with a change stream.
 func (e *Env) SplitPartition(table string, key []byte) {
 	e.tb.Helper()
-	if err := e.emu.SplitPartition(e.ctx, e.tableName(table), key); err != nil {
+	if err := e.lab.Bigtable().SplitPartition(e.ctx, e.lab.TableName(table), key); err != nil {
 		e.tb.Fatalf("testkit: SplitPartition: %v", err)
 	}
 }
@@ -21,7 +21,7 @@ func (e *Env) SplitPartition(table string, key []byte) {
 // meet at key; see [Env.SplitPartition].
 func (e *Env) MergePartitions(table string, key []byte) {
 	e.tb.Helper()
-	if err := e.emu.MergePartitions(e.ctx, e.tableName(table), key); err != nil {
+	if err := e.lab.Bigtable().MergePartitions(e.ctx, e.lab.TableName(table), key); err != nil {
 		e.tb.Fatalf("testkit: MergePartitions: %v", err)
 	}
 }

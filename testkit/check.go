@@ -29,7 +29,7 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 		}
 	}
 	var got []string
-	err := e.readRows(e.tableName(table), []byte(key), func(row layout.Row) {
+	err := e.lab.ReadRows(e.ctx, e.lab.TableName(table), []byte(key), func(row layout.Row) {
 		timeless := map[string]string{}
 		for _, c := range row.Cells {
 			full := cellLine(c)

@@ -1,27 +1,5 @@
 package testkit
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
-	"time"
-
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
-
-	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
-)
-
-// ownTables begins the ids of the tables that the DynamoDB door keeps for
-// itself: its catalog, and the indexes of the default layout.
-const ownTables = "_tabletop."
-
 // Dump returns all rows of a Bigtable table of the environment's instance as
 // the canonical text of fixtures' golden files: rows by key, cells in storage
 // order, one per line. The DynamoDB door's bookkeeping is left out, and so are
@@ -31,12 +9,11 @@ const ownTables = "_tabletop."
 // mapping the id is not its name.
 func (e *Env) Dump(table string) string {
 	e.tb.Helper()
-	var out []byte
-	err := e.readRows(e.tableName(table), nil, func(row layout.Row) { out = rowtext.FormatRow(out, row) })
+	text, err := e.lab.Dump(e.ctx, table)
 	if err != nil {
-		e.tb.Fatalf("testkit: dump of %s: %v", table, err)
+		e.tb.Fatalf("testkit: %v", err)
 	}
-	return string(out)
+	return text
 }
 
 // DumpAll returns all tables of all instances as one text that is a valid
@@ -49,98 +26,9 @@ func (e *Env) Dump(table string) string {
 // exists implicitly is not shown.
 func (e *Env) DumpAll() string {
 	e.tb.Helper()
-	var out []byte
-	resources, err := e.emu.Resources()
+	text, err := e.lab.DumpAll(e.ctx)
 	if err != nil {
-		e.tb.Fatalf("testkit: dump: %v", err)
+		e.tb.Fatalf("testkit: %v", err)
 	}
-	for _, r := range resources {
-		text, err := canonicalJSON(r.Message)
-		if err != nil {
-			e.tb.Fatalf("testkit: dump of %s: %v", r.Name, err)
-		}
-		out = fmt.Appendf(out, "# %s %s %s\n", r.Kind, r.Name, text)
-	}
-	own := e.tableName("")
-	for _, t := range e.db.Tables("") {
-		if _, id, _ := strings.Cut(t.Name, "/tables/"); strings.HasPrefix(id, ownTables) {
-			continue
-		}
-		out = fmt.Appendf(out, "table %s\n", strings.TrimPrefix(t.Name, own))
-		for _, f := range t.Families { // in order of creation
-			if f.Name != lens.FamilyState {
-				out = fmt.Appendf(out, "# family %s, gc %s\n", f.Name, ruleText(&f.GC))
-			}
-		}
-		if err := e.readRows(t.Name, nil, func(row layout.Row) { out = rowtext.FormatRow(out, row) }); err != nil {
-			e.tb.Fatalf("testkit: dump of %s: %v", t.Name, err)
-		}
-	}
-	return string(out)
-}
-
-// canonicalJSON is the JSON of a message, without the spaces that protojson
-// puts in at random.
-func canonicalJSON(m proto.Message) ([]byte, error) {
-	loose, err := protojson.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	err = json.Compact(&out, loose)
-	return out.Bytes(), err
-}
-
-// ruleText writes a rule as the cbt tool takes it.
-func ruleText(r *engine.GCRule) string {
-	joiner := " or "
-	switch r.Kind {
-	case engine.NoGC:
-		return "never"
-	case engine.MaxVersions:
-		return fmt.Sprintf("maxversions=%d", r.Versions)
-	case engine.MaxAge:
-		return "maxage=" + r.Age.String()
-	case engine.Intersection:
-		joiner = " and "
-	case engine.Union:
-	}
-	parts := make([]string, len(r.Rules))
-	for i := range r.Rules {
-		parts[i] = ruleText(&r.Rules[i])
-		if len(r.Rules[i].Rules) > 1 {
-			parts[i] = "(" + parts[i] + ")"
-		}
-	}
-	return strings.Join(parts, joiner)
-}
-
-func (e *Env) tableName(id string) string {
-	return "projects/" + e.Project() + "/instances/" + e.Instance() + "/tables/" + id
-}
-
-// dumpDeadline is how long a dump waits for the next row: an environment that hangs
-// fails its test, with the reason.
-const dumpDeadline = time.Minute
-
-// readRows hands the rows of a table, which is given by its full name, to visit, or
-// the row of that key, without the DynamoDB door's bookkeeping and without rows that
-// hold nothing else.
-func (e *Env) readRows(table string, key []byte, visit func(layout.Row)) error {
-	parent, id, _ := strings.Cut(table, "/tables/")
-	project, instance, _ := strings.Cut(strings.TrimPrefix(parent, "projects/"), "/instances/")
-	read := btclient.Read{Table: id, Spans: []btclient.Span{{}}}
-	if key != nil {
-		read = btclient.Read{Table: id, Keys: [][]byte{key}}
-	}
-	for row, err := range btclient.New(e.emu.Conn(), project, instance, btclient.Options{Deadline: dumpDeadline}).Read(probe(e.ctx), read) {
-		if err != nil {
-			return err
-		}
-		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool { return c.Family == lens.FamilyState })
-		if len(row.Cells) > 0 {
-			visit(row)
-		}
-	}
-	return nil
+	return text
 }

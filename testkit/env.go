@@ -21,8 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
-	"github.com/tabletop-emu/tabletop/emu"
-	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/control/lab"
 )
 
 const (
@@ -55,14 +54,7 @@ type Env struct {
 	config config
 	ctx    context.Context // ends after the test, for work that outlives a call
 	cancel context.CancelFunc
-	store  engine.Options
-	db     *engine.DB
-	emu    *emu.Server
-	faults *faults
-	dynamo dynamoDBDoor
-
-	advanceMu sync.Mutex // held by Advance
-	swept     time.Time  // when GCBackground last collected in Advance; guarded by advanceMu
+	lab    *lab.Lab
 
 	mu      sync.Mutex // guards all below: each is started when first asked for
 	conn    *grpc.ClientConn
@@ -137,10 +129,10 @@ func (e *Env) Addr() string {
 // this process.
 func (e *Env) RoundTripper() http.RoundTripper {
 	e.tb.Helper()
-	if err := e.dynamo.open(); err != nil {
+	if err := e.lab.Door().Open(); err != nil {
 		e.tb.Fatalf("testkit: DynamoDB server: %v", err)
 	}
-	return &e.dynamo
+	return e.lab.Door()
 }
 
 // DynamoDB returns a client for the test tb. It calls the server in this
@@ -148,10 +140,10 @@ func (e *Env) RoundTripper() http.RoundTripper {
 // delay.
 func (e *Env) DynamoDB(tb testing.TB) *dynamodb.Client {
 	tb.Helper()
-	if err := e.dynamo.open(); err != nil {
+	if err := e.lab.Door().Open(); err != nil {
 		tb.Fatalf("testkit: DynamoDB server: %v", err)
 	}
-	return dynamodb.NewFromConfig(e.dynamo.clientConfig())
+	return dynamodb.NewFromConfig(e.clientConfig())
 }
 
 // DynamoDBURL returns the loopback URL of the DynamoDB server, for clients
@@ -162,12 +154,12 @@ func (e *Env) DynamoDBURL() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.http == nil {
-		if err := e.dynamo.open(); err != nil {
+		if err := e.lab.Door().Open(); err != nil {
 			e.tb.Fatalf("testkit: DynamoDB server: %v", err)
 		}
 		lis := e.listen()
 		e.httpURL = "http://" + lis.Addr().String()
-		e.http = &http.Server{Handler: &e.dynamo, ReadHeaderTimeout: time.Minute}
+		e.http = &http.Server{Handler: e.lab.Door(), ReadHeaderTimeout: time.Minute}
 		e.serving.Go(func() {
 			if err := e.http.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
 				e.tb.Errorf("testkit: DynamoDB server: %v", err)
@@ -188,73 +180,20 @@ func (e *Env) Now() time.Time { return e.config.clock.Now() }
 // other with nothing else in between, are one.
 func (e *Env) Advance(d time.Duration) time.Time {
 	e.tb.Helper()
-	if d < 0 {
-		e.tb.Fatalf("testkit: Advance(%v): time moves forward", d)
+	now, err := e.lab.Advance(d)
+	if err != nil {
+		e.tb.Fatalf("testkit: %v", err)
 	}
-	e.advanceMu.Lock()
-	defer e.advanceMu.Unlock()
-	clock := e.config.clock
-	for end := clock.Now().Add(d); ; {
-		now, err := e.nextDue(clock.Now(), end)
-		if err == nil {
-			clock.AdvanceTo(now)
-			err = e.doDue(now)
-		}
-		if err != nil {
-			e.tb.Fatalf("testkit: Advance: %v", err)
-		}
-		if !now.Before(end) {
-			return clock.Now()
-		}
-	}
-}
-
-// nextDue returns the first time after a time at which something is due; end, if
-// nothing is due before. advanceMu is held.
-func (e *Env) nextDue(after, end time.Time) (time.Time, error) {
-	next := end
-	// No fault is meant for what the environment does by itself.
-	if at, ok, err := e.dynamo.nextDue(probe(e.ctx), after, end); err != nil {
-		return end, err
-	} else if ok {
-		next = at
-	}
-	if at, ok, err := e.emu.NextDue(); err != nil {
-		return end, err
-	} else if ok && at.After(after) && at.Before(next) {
-		next = at
-	}
-	if e.config.gc == GCBackground {
-		// The last one before anything else: it does the work of those before it.
-		if at := e.swept.Add(next.Sub(e.swept).Truncate(gcInterval)); at.After(after) && at.Before(next) {
-			next = at
-		}
-	}
-	return next, nil
-}
-
-// doDue does what is due at a time, which it is now. advanceMu is held.
-func (e *Env) doDue(now time.Time) error {
-	err := e.dynamo.reap(probe(e.ctx))
-	if err == nil && e.config.gc == GCBackground && now.Sub(e.swept) >= gcInterval {
-		e.swept = now
-		_, err = e.emu.RunGC(e.ctx)
-	}
-	if err == nil {
-		err = e.emu.RunDue(e.ctx)
-	}
-	return err
+	return now
 }
 
 // RunGC applies the garbage-collection rules of all families once, at the
 // environment's time, and returns how many cells it deleted.
 func (e *Env) RunGC() (cellsDeleted int64) {
 	e.tb.Helper()
-	stats, err := e.emu.RunGC(e.ctx)
-	if err != nil {
-		e.tb.Fatalf("testkit: RunGC: %v", err)
-	}
-	return stats.CellsDeleted
+	cellsDeleted, err := e.lab.RunGC(e.ctx)
+	e.must("RunGC", err)
+	return cellsDeleted
 }
 
 // connect returns the connection of Conn.
@@ -343,56 +282,23 @@ func (e *Env) listen() net.Listener {
 
 func (e *Env) serveLocked(lis net.Listener) {
 	e.serving.Go(func() {
-		if err := e.emu.Serve(lis); err != nil {
+		if err := e.lab.Bigtable().Serve(lis); err != nil {
 			e.tb.Errorf("testkit: Bigtable server: %v", err)
 		}
 	})
 }
 
-// openStore opens the store, and the Bigtable server over it.
-func (e *Env) openStore() error {
-	db, err := engine.Open(e.store)
-	if err != nil {
-		return err
-	}
-	c := e.config
-	unary, stream := e.interceptors()
-	srv, err := emu.New(emu.Options{
-		DB: db, Clock: c.clock, Logger: c.logger, CloneInProcess: c.clone, Seed: c.seed, StreamWorkers: streamWorkers,
-		AdminDelay: c.adminDelay, PartitionChurn: c.churn, CountLoad: c.countLoad, RandomRouting: c.randomRouting,
-		UnaryInterceptor: unary, StreamInterceptor: stream,
-	})
-	if err == nil && c.gc == GCBackground {
-		_, err = db.StartGC(engine.GCSchedule{Interval: gcInterval}) // it ends with db
-	}
-	if err != nil {
-		return errors.Join(err, db.Close())
-	}
-	e.db, e.emu = db, srv
-	return nil
-}
-
-// closeStore closes what openStore opened, if it is open, with the connection and
-// the listeners in this process. mu is held.
+// closeStore closes the store, if it is open, with the connection and the listeners in
+// this process. mu is held.
 func (e *Env) closeStore() error {
-	if e.db == nil {
-		return nil
-	}
-	closing := func(what string, err error) error {
-		if err != nil {
-			return fmt.Errorf("closing %s: %w", what, err)
-		}
-		return nil
-	}
-	var all error
+	var err error
 	if e.conn != nil {
-		all = closing("the connection", e.conn.Close())
+		if err = e.conn.Close(); err != nil {
+			err = fmt.Errorf("closing the connection: %w", err)
+		}
+		e.conn = nil
 	}
-	all = errors.Join(all, closing("the Bigtable server", e.emu.Close()))
-	e.serving.Wait()
-	all = errors.Join(all, closing("the store", e.db.Close()))
-	e.db, e.emu, e.conn = nil, nil, nil
-	return all
+	return errors.Join(err, e.lab.CloseStore(e.serving.Wait))
 }
 
 // restart closes the store and opens it again. The environment must have been
@@ -400,13 +306,13 @@ func (e *Env) closeStore() error {
 // Its clients and ports have lost their server then, and none of its methods may be
 // called meanwhile: it is for environments that nobody else has.
 func (e *Env) restart() error {
-	return e.dynamo.restart(func() error {
+	return e.lab.Door().Restart(func() error {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if err := e.closeStore(); err != nil {
 			return err
 		}
-		return e.openStore()
+		return e.lab.Open()
 	})
 }
 
@@ -422,7 +328,8 @@ func (e *Env) close() {
 	if e.http != nil {
 		report("closing the DynamoDB port", e.http.Close())
 	}
-	report("closing the DynamoDB server", e.dynamo.close())
+	report("closing the DynamoDB server", e.lab.Door().Close())
 	e.cancel()
+	e.lab.End()
 	report("ending", e.closeStore())
 }

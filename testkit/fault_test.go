@@ -18,10 +18,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/testkit"
 )
@@ -516,10 +519,10 @@ func TestFaults_Misuse(t *testing.T) {
 		"negative":                           func(e *testkit.Env) { e.Latency("MutateRow", -1) },
 		"time moves forward":                 func(e *testkit.Env) { e.Advance(-1) },
 		"want a number of rows and an error": func(e *testkit.Env) { e.CutReadRows(-1, unavailable) },
-		"Applied is an option of Fail":       func(e *testkit.Env) { e.Duplicate("MutateRow", testkit.Applied()) },
-		"WithProbability(10)":                func(e *testkit.Env) { e.Fail("*", unavailable, testkit.WithProbability(10)) },
-		"WithProbability(-0.1)":              func(e *testkit.Env) { e.Unprocessed("BatchGetItem", testkit.WithProbability(-0.1)) },
-		"WithProbability(NaN)":               func(e *testkit.Env) { e.Duplicate("*", testkit.WithProbability(math.NaN())) },
+		"applied says how a call fails":      func(e *testkit.Env) { e.Duplicate("MutateRow", testkit.Applied()) },
+		"a probability of 10:":               func(e *testkit.Env) { e.Fail("*", unavailable, testkit.WithProbability(10)) },
+		"a probability of -0.1:":             func(e *testkit.Env) { e.Unprocessed("BatchGetItem", testkit.WithProbability(-0.1)) },
+		"a probability of NaN:":              func(e *testkit.Env) { e.Duplicate("*", testkit.WithProbability(math.NaN())) },
 		`no DynamoDB operation is named "Put"`: func(e *testkit.Env) {
 			e.FailDynamoDB("Put", testkit.TransactionConflict)
 		},
@@ -532,5 +535,76 @@ func TestFaults_Misuse(t *testing.T) {
 		if !strings.Contains(got, name) {
 			t.Errorf("failed with %q, want %q", got, name)
 		}
+	}
+}
+
+// TestFaults_Session: requests in a session meet the faults of the calls that do the
+// same, with the RetryInfo by which clients try again.
+func TestFaults_Session(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	createTable(t, env, "t", 1, "f")
+	client, table := rawClient(env)
+	stream, err := client.OpenTable(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(m *btpb.SessionRequest) {
+		t.Helper()
+		if err := stream.Send(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	payload := func(m proto.Message) []byte {
+		t.Helper()
+		b, err := proto.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	send(&btpb.SessionRequest{Payload: &btpb.SessionRequest_OpenSession{OpenSession: &btpb.OpenSessionRequest{
+		Payload: payload(&btpb.OpenTableRequest{TableName: table, Permission: btpb.OpenTableRequest_PERMISSION_READ_WRITE}),
+	}}})
+	id := int64(0)
+	write := func(row string) *btpb.SessionResponse {
+		t.Helper()
+		id++
+		send(&btpb.SessionRequest{Payload: &btpb.SessionRequest_VirtualRpc{VirtualRpc: &btpb.VirtualRpcRequest{
+			RpcId: id, Payload: payload(&btpb.TableRequest{Payload: &btpb.TableRequest_MutateRow{
+				MutateRow: &btpb.SessionMutateRowRequest{Key: []byte(row), Mutations: setCell(row)},
+			}}),
+		}}})
+		for {
+			resp, err := stream.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.GetError() != nil || resp.GetVirtualRpc() != nil {
+				return resp
+			}
+		}
+	}
+	again, err := status.New(codes.FailedPrecondition, "scripted").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Second)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := env.Fail("MutateRow", again.Err(), testkit.OnRow("a"), testkit.OnTable("t"), testkit.Times(1))
+	lost := env.Fail("MutateRow", status.Error(codes.Unavailable, "scripted"), testkit.OnRow("b"), testkit.Applied())
+	if got := write("a").GetError(); got.GetStatus().GetCode() != int32(codes.FailedPrecondition) || got.GetRetryInfo().GetRetryDelay().AsDuration() != time.Second {
+		t.Errorf("refused: %v", got)
+	}
+	if got := write("b").GetError(); got.GetStatus().GetCode() != int32(codes.Unavailable) || got.GetRetryInfo() != nil {
+		t.Errorf("lost: %v", got)
+	}
+	if got := write("c"); got.GetVirtualRpc().GetRpcId() != id {
+		t.Errorf("got %v", got)
+	}
+	if refused.Hits() != 1 || lost.Hits() != 1 {
+		t.Errorf("%d and %d hits", refused.Hits(), lost.Hits())
+	}
+	env.Fail("MutateRow", status.Error(codes.Internal, "of nobody"), testkit.BehindDynamoDB())
+	if rows, err := readRows(t.Context(), env, nil); err != nil || !slices.Equal(rows, []string{"b", "c"}) {
+		t.Errorf("%v, %v", rows, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"cloud.google.com/go/bigtable"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/testkit/internal/iam"
 )
 
@@ -24,7 +26,8 @@ const principalHeader = "x-tabletop-testkit-principal"
 
 // WithIAM enforces IAM policies for the clients of [Env.BigtableAs] and
 // [Env.BigtableAdminAs]: a call is PERMISSION_DENIED unless a policy of its
-// resource, or of one above it (view, table, instance), gives their principal the
+// resource, or of one above it (view, table, instance, and the project by
+// [Env.GrantProject]), gives their principal the
 // permission by a role: roles/bigtable.admin, user, reader and viewer, or one of
 // [Env.DefineRole]. All other clients, and the DynamoDB door, own everything, as
 // without it. Conditions of bindings are refused. Default: policies are
@@ -60,10 +63,25 @@ func (e *Env) BigtableAdminAs(tb testing.TB, principal string) *bigtable.AdminCl
 // the policies that [WithIAM] enforces; again, it replaces it.
 func (e *Env) DefineRole(name string, permissions ...string) {
 	e.tb.Helper()
+	e.enforced("DefineRole", name).Define(name, permissions...)
+}
+
+// GrantProject gives members, such as "user:a@example.com", a role on the environment's
+// project, whose policy Bigtable's API does not have: it holds for all that is in the project,
+// and for what is asked of the project itself, such as CreateInstance and ListInstances.
+// It needs [WithIAM].
+func (e *Env) GrantProject(role string, members ...string) {
+	e.tb.Helper()
+	e.enforced("GrantProject", role).Bind(role, members...)
+}
+
+// enforced returns the roles of policies that are enforced, and ends the test where none are.
+func (e *Env) enforced(caller, arg string) *iam.Roles {
+	e.tb.Helper()
 	if e.config.iam == nil {
-		e.tb.Fatalf("testkit: DefineRole(%q): policies are not enforced; start with testkit.WithIAM()", name)
+		e.tb.Fatalf("testkit: %s(%q): policies are not enforced; start with testkit.WithIAM()", caller, arg)
 	}
-	e.config.iam.Define(name, permissions...)
+	return e.config.iam
 }
 
 func (e *Env) dialAs(tb testing.TB, principal string) *grpc.ClientConn {
@@ -74,19 +92,15 @@ func (e *Env) dialAs(tb testing.TB, principal string) *grpc.ClientConn {
 	return e.dial(tb, principalHeader, principal)
 }
 
-// guard enforces policies in front of other interceptors.
+// guard enforces policies in front of the server's handlers.
 type guard struct {
 	env   *Env
 	roles *iam.Roles
-	next  *faults
 }
 
-// interceptors returns what stands in front of the server's handlers.
-func (e *Env) interceptors() (grpc.UnaryServerInterceptor, grpc.StreamServerInterceptor) {
-	if e.config.iam == nil {
-		return e.faults.unary, e.faults.stream
-	}
-	g := &guard{env: e, roles: e.config.iam, next: e.faults}
+// enforce returns the interceptors that do what [WithIAM] says.
+func (e *Env) enforce() (grpc.UnaryServerInterceptor, grpc.StreamServerInterceptor) {
+	g := &guard{env: e, roles: e.config.iam}
 	return g.unary, g.stream
 }
 
@@ -96,12 +110,12 @@ func (g *guard) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 	}
 	principal := principalOf(ctx)
 	if principal == "" {
-		return g.next.unary(ctx, req, info, handler)
+		return handler(ctx, req)
 	}
 	if err := g.check(ctx, principal, info.FullMethod, req); err != nil {
 		return nil, err
 	}
-	resp, err := g.next.unary(ctx, req, info, handler)
+	resp, err := handler(ctx, req)
 	if asked, ok := resp.(*iampb.TestIamPermissionsResponse); ok && err == nil {
 		resource := req.(*iampb.TestIamPermissionsRequest).GetResource()
 		granted := slices.DeleteFunc(slices.Clone(asked.GetPermissions()), func(p string) bool {
@@ -116,7 +130,7 @@ func (g *guard) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInf
 	if principal := principalOf(ss.Context()); principal != "" {
 		ss = &guardedStream{ServerStream: ss, guard: g, principal: principal, method: info.FullMethod}
 	}
-	return g.next.stream(srv, ss, info, handler)
+	return handler(srv, ss)
 }
 
 // guardedStream checks the first message that the handler receives.
@@ -159,12 +173,15 @@ func (g *guard) check(ctx context.Context, principal, method string, req any) er
 
 // allows refuses a permission that no policy gives.
 func (g *guard) allows(ctx context.Context, principal string, need iam.Need) error {
-	conn := g.env.emu.Conn()
+	if project := "projects/" + g.env.Project(); strings.HasPrefix(need.Resource+"/", project+"/") && g.roles.Grants(g.roles.Project(), principal, need.Permission) {
+		return nil
+	}
+	conn := g.env.lab.Bigtable().Conn()
 	for _, resource := range iam.Above(need.Resource) {
 		req := &iampb.GetIamPolicyRequest{Resource: resource}
-		p, err := btapb.NewBigtableTableAdminClient(conn).GetIamPolicy(probe(ctx), req)
+		p, err := btapb.NewBigtableTableAdminClient(conn).GetIamPolicy(lab.Probe(ctx), req)
 		if status.Code(err) == codes.InvalidArgument {
-			p, err = btapb.NewBigtableInstanceAdminClient(conn).GetIamPolicy(probe(ctx), req)
+			p, err = btapb.NewBigtableInstanceAdminClient(conn).GetIamPolicy(lab.Probe(ctx), req)
 		}
 		switch {
 		case err == nil && g.roles.Grants(p, principal, need.Permission):

@@ -9,8 +9,11 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/iam"
 	"cloud.google.com/go/iam/apiv1/iampb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	locationpb "google.golang.org/genproto/googleapis/cloud/location"
 	"google.golang.org/genproto/googleapis/type/expr"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/testkit"
@@ -115,6 +118,70 @@ func TestWithIAM(t *testing.T) {
 	}
 	if err := adminAs.DeleteTable(ctx, "t"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWithIAM_Project: what is asked of a project, and of what has no policy of its own,
+// follows the roles on the project and the instance.
+func TestWithIAM_Project(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t, testkit.WithIAM())
+	ctx := t.Context()
+	project := "projects/" + env.Project()
+	instances, tables := btapb.NewBigtableInstanceAdminClient(env.Conn()), btapb.NewBigtableTableAdminClient(env.Conn())
+	op, err := instances.CreateInstance(ctx, &btapb.CreateInstanceRequest{
+		Parent: project, InstanceId: "made", Instance: &btapb.Instance{}, Clusters: map[string]*btapb.Cluster{"c": {Location: project + "/locations/us-east1-b", ServeNodes: 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := project + "/instances/made"
+	const who = "user:a@example.com"
+	as := metadata.AppendToOutgoingContext(ctx, testkit.PrincipalHeader, who)
+	calls := map[string]func() error{
+		"bigtable.instances.list": func() error {
+			_, err := instances.ListInstances(as, &btapb.ListInstancesRequest{Parent: project})
+			return err
+		},
+		"bigtable.instances.get": func() error {
+			_, err := longrunningpb.NewOperationsClient(env.Conn()).GetOperation(as, &longrunningpb.GetOperationRequest{Name: op.GetName()})
+			return err
+		},
+		"bigtable.clusters.get": func() error {
+			_, err := instances.GetMemoryLayer(as, &btapb.GetMemoryLayerRequest{Name: made + "/clusters/c/memoryLayer"})
+			return err
+		},
+		"bigtable.backups.list": func() error {
+			_, err := tables.ListSnapshots(as, &btapb.ListSnapshotsRequest{Parent: made + "/clusters/c"})
+			return err
+		},
+		"bigtable.locations.list": func() error {
+			_, err := locationpb.NewLocationsClient(env.Conn()).ListLocations(as, &locationpb.ListLocationsRequest{Name: project})
+			return err
+		},
+	}
+	check := func(granted func(permission string) bool) {
+		t.Helper()
+		for permission, call := range calls {
+			err := call()
+			if granted(permission) && err != nil || !granted(permission) && (status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), permission)) {
+				t.Errorf("%s, granted: %v: %v", permission, granted(permission), err)
+			}
+		}
+	}
+	check(func(string) bool { return false })
+	if _, err := instances.SetIamPolicy(ctx, &iampb.SetIamPolicyRequest{Resource: made, Policy: &iampb.Policy{Bindings: []*iampb.Binding{{Role: "roles/bigtable.viewer", Members: []string{who}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	check(func(p string) bool { return p != "bigtable.instances.list" && p != "bigtable.locations.list" })
+	env.GrantProject("roles/bigtable.viewer", "user:b@example.com", who)
+	check(func(string) bool { return true })
+	_, err = instances.CreateInstance(as, &btapb.CreateInstanceRequest{Parent: project, InstanceId: "more"})
+	if status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), "bigtable.instances.create") {
+		t.Errorf("a viewer makes an instance: %v", err)
+	}
+	if _, err := instances.ListInstances(as, &btapb.ListInstancesRequest{Parent: "projects/other"}); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("another project: %v", err)
 	}
 }
 

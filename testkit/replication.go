@@ -78,7 +78,7 @@ func (c Clusters) DataBoostLag(d time.Duration) {
 }
 
 func (c Clusters) replication() *emu.Replication {
-	return c.env.emu.Replication("projects/" + c.env.Project() + "/instances/" + c.env.Instance())
+	return c.env.lab.Bigtable().Replication("projects/" + c.env.Project() + "/instances/" + c.env.Instance())
 }
 
 // must fails the environment's test if a call has failed.

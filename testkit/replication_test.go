@@ -1,6 +1,8 @@
 package testkit_test
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -170,5 +172,47 @@ func TestWithRandomRouting(t *testing.T) {
 	one, again, other := draws(1), draws(1), draws(2)
 	if strings.Join(one, "") != strings.Join(again, "") || strings.Join(one, "") == strings.Join(other, "") {
 		t.Errorf("drawn: %q, %q, %q", one, again, other)
+	}
+}
+
+// A reader through a profile to any cluster does not always read what was written
+// through it, as in production; all do when it has arrived.
+func TestReplication_Reads(t *testing.T) {
+	t.Parallel()
+	env := replicated(t, testkit.WithRandomRouting())
+	env.ReplicationLag(time.Minute)
+	data := btpb.NewBigtableClient(env.Conn())
+	table := instanceOf(env) + "/tables/t"
+	found := func() (n int) {
+		t.Helper()
+		for range 40 {
+			stream, err := data.ReadRows(t.Context(), &btpb.ReadRowsRequest{TableName: table, AppProfileId: "any"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch resp, err := stream.Recv(); {
+			case err == nil && len(resp.GetChunks()) > 0:
+				n++
+				_, _ = stream.Recv() // the end
+			case !errors.Is(err, io.EOF):
+				t.Fatal(err)
+			}
+		}
+		return n
+	}
+	_, err := data.MutateRow(t.Context(), &btpb.MutateRowRequest{
+		TableName: table, AppProfileId: "any", RowKey: []byte("r"), Mutations: []*btpb.Mutation{{
+			Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{FamilyName: "f", TimestampMicros: 1000, Value: []byte("v")}},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := found(); n == 0 || n == 40 {
+		t.Errorf("%d of 40 reads find what is in one of two clusters", n)
+	}
+	env.Advance(time.Minute)
+	if n := found(); n != 40 {
+		t.Errorf("%d of 40 reads find what has arrived", n)
 	}
 }

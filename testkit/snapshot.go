@@ -1,24 +1,18 @@
 package testkit
 
-import (
-	"errors"
-
-	"github.com/tabletop-emu/tabletop/engine"
-)
+import "github.com/tabletop-emu/tabletop/control/lab"
 
 // Snapshot is everything that an environment held at one moment: instances,
 // tables, families, rows, and therefore the DynamoDB tables and items too. It
 // costs no more than its bytes, can be restored any number of times, even
 // concurrently, and ends with the environment.
-type Snapshot struct{ store *engine.Snapshot }
+type Snapshot struct{ taken *lab.Snapshot }
 
 // Snapshot saves what the environment holds now, as one consistent view.
 func (e *Env) Snapshot() *Snapshot {
 	e.tb.Helper()
-	s, err := e.db.Snapshot(e.ctx)
-	if err != nil {
-		e.tb.Fatalf("testkit: Snapshot: %v", err)
-	}
+	s, err := e.lab.Snapshot(e.ctx)
+	e.must("Snapshot", err)
 	return &Snapshot{s}
 }
 
@@ -30,28 +24,12 @@ func (e *Env) Snapshot() *Snapshot {
 // begin after it.
 func (e *Env) Restore(s *Snapshot) {
 	e.tb.Helper()
-	err := e.dynamo.restart(func() error { return e.db.Restore(e.ctx, s.store) })
-	if err != nil {
-		e.tb.Fatalf("testkit: Restore: %v", err)
-	}
+	e.must("Restore", e.lab.Restore(e.ctx, s.taken))
 }
 
 // Reset returns the environment to its initial state: it is empty and has no
 // faults, nor lags or failures of clusters. Time, clients and ports stay as they are, as with [Env.Restore].
 func (e *Env) Reset() {
 	e.tb.Helper()
-	e.faults.removeAll()
-	e.dynamo.faults.removeAll()
-	e.emu.ResetReplication()
-	empty, err := engine.Open(engine.Options{Now: e.config.clock.Now, Logger: e.config.logger})
-	if err != nil {
-		e.tb.Fatalf("testkit: Reset: %v", err)
-	}
-	s, err := empty.Snapshot(e.ctx)
-	if err == nil {
-		err = e.dynamo.restart(func() error { return e.db.Restore(e.ctx, s) })
-	}
-	if err := errors.Join(err, empty.Close()); err != nil {
-		e.tb.Fatalf("testkit: Reset: %v", err)
-	}
+	e.must("Reset", e.lab.Reset(e.ctx))
 }

@@ -13,10 +13,10 @@ import (
 // [Env.DynamoDB]: it calls the server in this process and retries without delay.
 func (e *Env) DynamoDBStreams(tb testing.TB) *dynamodbstreams.Client {
 	tb.Helper()
-	if err := e.dynamo.open(); err != nil {
+	if err := e.lab.Door().Open(); err != nil {
 		tb.Fatalf("testkit: DynamoDB server: %v", err)
 	}
-	return dynamodbstreams.NewFromConfig(e.dynamo.clientConfig())
+	return dynamodbstreams.NewFromConfig(e.clientConfig())
 }
 
 // StreamRecords returns all records so far of the latest stream of a table, those of one

@@ -39,6 +39,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
@@ -69,6 +71,7 @@ type config struct {
 	randomRouting     bool
 	restarts          bool // see Env.restart
 	churn             float64
+	buckets           string // "" without WithBuckets
 }
 
 // GC says when the garbage-collection rules of families are applied.
@@ -172,18 +175,47 @@ func Start(tb testing.TB, opts ...Option) *Env {
 		}
 		c.mappings = append(c.mappings, m)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
-	e := &Env{tb: tb, config: c, ctx: ctx, cancel: cancel, faults: &faults{clock: c.clock, seed: c.seed}, swept: c.clock.Now()}
-	e.Clusters = Clusters{e}
-	e.dynamo.env, e.dynamo.faults = e, &faults{clock: c.clock, seed: c.seed}
-	e.store = engine.Options{Dir: c.dir, Now: c.clock.Now, Logger: c.logger, EagerGC: c.gc == GCEager, BackupBytes: c.backupBytes}
-	if c.restarts && c.dir == "" {
-		e.store.Dir, e.store.FS, e.store.NoSync = "/store", engine.NewMemFS(), true // nobody reads it after a crash
+	if c.buckets != "" {
+		root, err := os.OpenRoot(c.buckets)
+		if err != nil {
+			tb.Fatalf("testkit: buckets: %v", err)
+		}
+		tb.Cleanup(func() { _ = root.Close() })
+		c.dynamoDB.Buckets = root
 	}
-	if err := e.openStore(); err != nil {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	e := &Env{tb: tb, config: c, ctx: ctx, cancel: cancel}
+	e.Clusters = Clusters{e}
+	e.lab = lab.New(e.labOptions())
+	if err := e.lab.Open(); err != nil {
 		cancel()
 		tb.Fatalf("testkit: %v", err)
 	}
 	tb.Cleanup(e.close)
 	return e
+}
+
+// labOptions are those of the server that the configuration asks for.
+func (e *Env) labOptions() lab.Options {
+	c := e.config
+	o := lab.Options{
+		Clock: c.clock, Logger: c.logger, Project: c.project, Instance: c.instance, Seed: c.seed,
+		Store: engine.Options{Dir: c.dir, EagerGC: c.gc == GCEager, BackupBytes: c.backupBytes},
+		Bigtable: emu.Options{
+			CloneInProcess: c.clone, Seed: c.seed, StreamWorkers: streamWorkers,
+			AdminDelay: c.adminDelay, PartitionChurn: c.churn, CountLoad: c.countLoad, RandomRouting: c.randomRouting,
+		},
+		DynamoDB: c.dynamoDB,
+	}
+	o.DynamoDB.Mappings = c.mappings
+	if c.gc == GCBackground {
+		o.GCInterval = gcInterval
+	}
+	if c.iam != nil {
+		o.Bigtable.UnaryInterceptor, o.Bigtable.StreamInterceptor = e.enforce()
+	}
+	if c.restarts && c.dir == "" {
+		o.Store.Dir, o.Store.FS, o.Store.NoSync = "/store", engine.NewMemFS(), true // nobody reads it after a crash
+	}
+	return o
 }

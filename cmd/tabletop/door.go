@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -105,6 +106,11 @@ func doorConnOf(c net.Conn) *doorConn {
 type arrivals struct{ http.Handler }
 
 type arrivalsKey struct{}
+
+// withDoorConn is a server's ConnContext.
+func withDoorConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, arrivalsKey{}, doorConnOf(c))
+}
 
 // idle is a server's ConnState: an answered request is none.
 func (arrivals) idle(c net.Conn, state http.ConnState) {

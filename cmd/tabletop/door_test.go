@@ -47,14 +47,14 @@ func TestServe_StopUnasked(t *testing.T) {
 		say(t, s.env["BIGTABLE_EMULATOR_HOST"], ""),
 		say(t, s.env["BIGTABLE_EMULATOR_HOST"], "PRI * HTTP/2.0\r\n\r\nSM\r\n"),
 		say(t, web.Host, ""),
-		say(t, web.Host, "POST / HTTP/1.1\r\nHost: x\r\nX-Amz-Target: Dyn"),
+		say(t, web.Host, "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: Dyn"),
 	}
-	half := say(t, web.Host, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n")
+	half := say(t, web.Host, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n")
 	if line, err := bufio.NewReader(half).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") { // its body is being read
 		t.Fatalf("%q, error %v", line, err)
 	}
 	// One that was answered, and may ask again.
-	again := say(t, web.Host, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	again := say(t, web.Host, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	if _, err := bufio.NewReader(again).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/tabletop-emu/tabletop/facade"
 )
 
@@ -20,6 +22,11 @@ type dynamoDBFlags struct {
 	IndexLag            time.Duration `name:"index-lag" help:"How long a write takes to reach the global indexes. Default: no time." placeholder:"DURATION"`
 	StreamShards        []int         `name:"stream-shards" help:"How many shards a stream has in each generation, the last for all that follow: 1,2,4 splits twice. Default: 1." placeholder:"N,..."`
 	StreamShardRotation time.Duration `name:"stream-shard-rotation" help:"How long a shard of a stream takes changes until its children do. Default: 4h." placeholder:"DURATION"`
+	KinesisEndpoint     string        `name:"kinesis-endpoint" help:"Deliver the changes of tables with a Kinesis destination to this server, which speaks the API of Kinesis." placeholder:"URL"`
+	KinesisDir          string        `name:"kinesis-dir" help:"Deliver them to files in this folder, one for each stream, of a record a line." placeholder:"DIR"`
+	Throttle            throttle      `help:"Throttle tables and global indexes by their throughput, as the service does; with =partitions also those who use one partition key too much." placeholder:"tables|partitions"`
+	StreamRetention     time.Duration `name:"stream-retention" help:"How long a change can be read from a stream, and a stream that has ended. Default: 24h." placeholder:"DURATION"`
+	Buckets             string        `help:"The folder whose folders stand for buckets of S3: exports write into them, imports read them. Default: none, exports and imports are refused." placeholder:"DIR"`
 	TableDelay          time.Duration `name:"table-delay" help:"How long tables and indexes are CREATING, UPDATING or DELETING. Default: no time." placeholder:"DURATION"`
 }
 
@@ -39,6 +46,35 @@ const (
 	authNone   auth = "none"
 	authStrict auth = "strict"
 )
+
+// throttle is "", throttleTables or throttlePartitions.
+type throttle string
+
+const (
+	throttleTables     throttle = "tables"
+	throttlePartitions throttle = "partitions"
+)
+
+// IsBool implements kong.BoolMapperValue: --throttle alone is throttleTables.
+func (*throttle) IsBool() bool { return true }
+
+// Decode implements kong.MapperValue.
+func (t *throttle) Decode(ctx *kong.DecodeContext) error {
+	*t = throttleTables
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		return nil
+	}
+	switch value := ctx.Scan.Pop().String(); value {
+	case "true", string(throttleTables):
+	case "false":
+		*t = ""
+	case string(throttlePartitions):
+		*t = throttlePartitions
+	default:
+		return fmt.Errorf("%q is neither tables nor partitions", value)
+	}
+	return nil
+}
 
 // check finds what the flags cannot say alone or together.
 func (d *dynamoDBFlags) check(doors doorFlags, mappings int) error {
@@ -64,6 +100,8 @@ func (d *dynamoDBFlags) check(doors doorFlags, mappings int) error {
 	switch {
 	case d.Namespaced && mappings > 0:
 		return errors.New("--namespaced and --mapping exclude each other: the rows of a mapping are there once")
+	case d.KinesisEndpoint != "" && d.KinesisDir != "":
+		return errors.New("--kinesis-endpoint and --kinesis-dir exclude each other: changes are delivered once")
 	case d.IndexLag < 0:
 		return fmt.Errorf("--index-lag: %v is not a time to wait", d.IndexLag)
 	case d.TableDelay < 0:
@@ -87,10 +125,12 @@ func (d *dynamoDBFlags) apply(o *facade.Options, token string) error {
 		o.Messages = facade.MessagesClassic
 	}
 	o.NoAuth, o.Namespaced, o.IndexLag = d.Auth == authNone, d.Namespaced, d.IndexLag
-	o.StreamShards, o.StreamShardRotation = d.StreamShards, d.StreamShardRotation
+	o.KinesisEndpoint, o.KinesisDir = d.KinesisEndpoint, d.KinesisDir
+	o.Throttle = map[throttle]facade.Throttle{throttleTables: facade.ThrottleTables, throttlePartitions: facade.ThrottlePartitions}[d.Throttle]
+	o.StreamShards, o.StreamShardRotation, o.StreamRetention = d.StreamShards, d.StreamShardRotation, d.StreamRetention
 	t := d.TableDelay
 	o.StatusDelays = facade.StatusDelays{
-		Create: t, Update: t, Delete: t, IndexCreate: t, IndexFill: t, IndexDelete: t, TimeToLive: t,
+		Create: t, Update: t, Delete: t, IndexCreate: t, IndexFill: t, IndexDelete: t, TimeToLive: t, Backup: t,
 	}
 	var err error
 	if d.AccessKeys != "" {

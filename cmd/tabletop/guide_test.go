@@ -59,8 +59,26 @@ esac
 	if err := os.Chmod(filepath.Join(dir, "aws"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	g := &guide{t: t, dir: dir, counts: map[string]int{}}
-	for _, block := range fenced.FindAllStringSubmatch(string(text), -1) {
+	(&guide{t: t, dir: dir, counts: map[string]int{}}).follow(string(text), "sh", "text", "yaml")
+}
+
+// TestControlDocs does the same with docs/control.md.
+func TestControlDocs(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skipf("the commands are those of a shell: %v", err)
+	}
+	text, err := os.ReadFile("../../docs/control.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	(&guide{t: t, dir: t.TempDir(), counts: map[string]int{}}).follow(string(text), "sh", "text")
+}
+
+// follow runs the blocks of a text, which has some of the given kinds.
+func (g *guide) follow(text string, kinds ...string) {
+	g.t.Helper()
+	for _, block := range fenced.FindAllStringSubmatch(text, -1) {
 		g.counts[block[1]]++
 		switch block[1] {
 		case "sh":
@@ -73,13 +91,13 @@ esac
 			g.write(block[2])
 		case "go":
 		default:
-			t.Errorf("a block is marked %s, which is none of sh, text, yaml and go", block[1])
+			g.t.Errorf("a block is marked %s, which is none of sh, text, yaml and go", block[1])
 		}
 	}
 	g.stop()
-	for _, kind := range []string{"sh", "text", "yaml"} {
+	for _, kind := range kinds {
 		if g.counts[kind] == 0 {
-			t.Errorf("the guide has no block marked %s", kind)
+			g.t.Errorf("the guide has no block marked %s", kind)
 		}
 	}
 }

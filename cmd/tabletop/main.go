@@ -3,6 +3,7 @@
 // the result.
 //
 //	tabletop serve            both doors, for any language
+//	tabletop ctl              control such a server: snapshots, clock, faults
 //	tabletop demo             the shipped fixtures, end to end
 //	tabletop migrate infer    find a mapping for an export
 //	tabletop migrate plan     show what a load would create, and what survives
@@ -95,6 +96,7 @@ type command struct {
 	commonFlags
 
 	Serve   serveCommand `cmd:"" help:"Serve a Bigtable and a DynamoDB over the same rows."`
+	Ctl     ctlCommand   `cmd:"" help:"Control a server that runs with --console: snapshots, clock, faults, requests."`
 	Demo    demoCommand  `cmd:"" help:"Run the shipped fixtures end to end and show what was proved."`
 	Migrate struct {
 		Infer   inferCommand   `cmd:"" help:"Find a mapping for a DynamoDB export that loses nothing."`

@@ -11,10 +11,13 @@ import (
 
 // ports is the content of a port file: where clients find the doors, in the
 // forms that BIGTABLE_EMULATOR_HOST and AWS_ENDPOINT_URL_DYNAMODB take. A door
-// that is shut is null. With --target, the target is the Bigtable door.
+// that is shut is null. With --target, the target is the Bigtable door. Who can read the
+// token of the control API can do with the server what they like: a file that has it is the owner's alone.
 type ports struct {
 	Bigtable *string `json:"bigtable"`
 	DynamoDB *string `json:"dynamodb"`
+	Console  string  `json:"console,omitempty"` // the URL of the control API; "" without it
+	Token    string  `json:"token,omitempty"`   // its token, unless that is in --token-file
 }
 
 // writePortFile writes the port file, whole at once: who sees it can connect.
@@ -35,12 +38,16 @@ func (s *serving) writePortFile() error {
 		url := s.dynamoDBURL()
 		p.DynamoDB = &url
 	}
+	write := replaceFile
+	if s.consoleAddr != nil {
+		p.Console, p.Token, write = s.consoleURL(), s.consoleToken, replacePrivateFile
+	}
 	text, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
 	text = append(text, '\n')
-	if err := replaceFile(file, text); err != nil {
+	if err := write(file, text); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, func() error {

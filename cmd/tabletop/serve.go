@@ -21,6 +21,8 @@ import (
 	"github.com/alecthomas/kong"
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/control"
+	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
@@ -37,6 +39,8 @@ const (
 	maxDynamoDBHeaderBytes = 16 << 10
 	// targetDeadline is how long a --target may go without an answer.
 	targetDeadline = time.Minute
+	// targetConcurrency is how many calls on a --target an operation has under way.
+	targetConcurrency = 100
 	// stopNotice is after how long a stop that waits says so.
 	stopNotice = time.Second
 )
@@ -97,11 +101,13 @@ type serveCommand struct {
 	KeepTables  *int           `name:"keep-deleted-tables" help:"How many deleted tables are kept for UndeleteTable; the oldest go first. Default: 100 in memory, all with --data." placeholder:"N"`
 	BackupBytes *int64         `name:"backup-bytes" help:"How many MiB backups may take together; one that would take more is refused. Default: 4096 in memory, any with --data." placeholder:"MIB"`
 	AdminDelay  time.Duration  `name:"admin-delay" help:"How long operations of Bigtable's administration are under way, and what they make CREATING. Default: no time." placeholder:"DURATION"`
-	Lag         time.Duration  `name:"replication-lag" help:"How long what a cluster takes is on its way to the others of its instance: consistency tokens and change streams follow. Default: no time." placeholder:"DURATION"`
+	Lag         time.Duration  `name:"replication-lag" help:"How long what a cluster takes is on its way to the others of its instance: reads, consistency tokens and change streams follow. Default: no time." placeholder:"DURATION"`
 	Churn       float64        `name:"partition-churn" help:"How probable it is, 0 to 1, that partitions of a Bigtable change stream are split or merged after a record of it was read. Default: 0, they never change." placeholder:"P"`
 	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
 	Dynamo      dynamoDBFlags  `embed:""`
 	Doors       doorFlags      `embed:""`
+	Web         webFlags       `embed:""`
+	Control     consoleFlags   `embed:""`
 	PortFile    string         `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for a door that is off. Removed at the end." placeholder:"FILE"`
 	CPUProfile  string         `name:"cpu-profile" help:"Write a CPU profile to this file at the end, for go tool pprof." placeholder:"FILE"`
 }
@@ -161,7 +167,7 @@ func (c *serveCommand) Validate() error {
 	if c.Bigtable == off && c.DynamoDB == off {
 		return errors.New("--bigtable and --dynamodb are both off: nothing to serve")
 	}
-	if err := c.Doors.check(c.Bigtable, c.DynamoDB); err != nil {
+	if err := errors.Join(c.Doors.check(c.Bigtable, c.DynamoDB), c.Web.check(), c.Control.check(c.Doors, c.Target)); err != nil {
 		return err
 	}
 	switch c.GC {
@@ -235,15 +241,34 @@ func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
 		program: p,
 		clock:   clock.New(),
 		logger:  slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		failed:  make(chan error, 2),
+		failed:  make(chan error, 3),
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
 
-	conn, err := s.openBigtable(ctx)
+	if c.DynamoDB != off {
+		warnOfLeftOut(p.stderr, mappings)
+	}
+	dynamoDB, err := s.dynamoDBOptions(mappings)
 	if err != nil {
 		return err
 	}
-	if err := s.openDynamoDB(ctx, conn, mappings); err != nil {
+	var observed *control.Requests // nil: nobody is told of requests
+	if c.Control.on() {
+		observed = control.NewRequests()
+		dynamoDB.Observe = observed.ObserveDynamoDB
+	}
+	if c.Target != "" {
+		dynamoDB.Conn, err = s.connect(ctx)
+	} else {
+		err = s.openBigtable(dynamoDB, observed)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.openDynamoDB(ctx, dynamoDB); err != nil {
+		return err
+	}
+	if err := s.openConsole(observed); err != nil {
 		return err
 	}
 	if err := s.writePortFile(); err != nil {
@@ -289,25 +314,30 @@ type serving struct {
 	token   string      // "": nobody is asked for one
 	failed  chan error  // a door that ended by itself
 
-	bigtableAddr, dynamoDBAddr net.Addr // nil: the door is shut
-	closers                    []func() error
-	deadline                   time.Time // of the stop
-	background                 sync.WaitGroup
+	lab *lab.Lab // nil with --target
+
+	bigtableAddr, dynamoDBAddr, consoleAddr net.Addr // nil: the door is shut
+	consoleToken                            string   // "": as token
+	closers                                 []func() error
+	deadline                                time.Time // of the stop
+	background                              sync.WaitGroup
 }
 
-// openBigtable opens the store and its door, or connects to the target, and
-// returns the connection for the DynamoDB door.
-func (s *serving) openBigtable(ctx context.Context) (grpc.ClientConnInterface, error) {
-	c := s.command
-	if c.Target != "" {
-		t, err := (&connectFlags{CA: c.CA}).connect(ctx, c.Target)
-		if err != nil {
-			return nil, fmt.Errorf("--target: %w", err)
-		}
-		s.closers = append(s.closers, t.close)
-		return t.conn, nil
+// connect connects to the target.
+func (s *serving) connect(ctx context.Context) (grpc.ClientConnInterface, error) {
+	t, err := (&connectFlags{CA: s.command.CA}).connect(ctx, s.command.Target)
+	if err != nil {
+		return nil, fmt.Errorf("--target: %w", err)
 	}
-	options := engine.Options{Dir: c.Data, Now: s.clock.Now, Logger: s.logger, EagerGC: c.GC == gcEager}
+	s.closers = append(s.closers, t.close)
+	return t.conn, nil
+}
+
+// openBigtable opens the store and its door. The DynamoDB door is to be opened with the
+// given options.
+func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Requests) error {
+	c := s.command
+	options := engine.Options{Dir: c.Data, EagerGC: c.GC == gcEager}
 	if c.KeepDeleted != nil {
 		options.KeepDeletedBytes = max(1, *c.KeepDeleted<<20) // 0 is the default
 	}
@@ -317,29 +347,30 @@ func (s *serving) openBigtable(ctx context.Context) (grpc.ClientConnInterface, e
 	if c.BackupBytes != nil {
 		options.BackupBytes = max(1, *c.BackupBytes<<20) // 0 is the default
 	}
-	db, err := engine.Open(options)
-	if err != nil {
-		return nil, dataError(err)
+	o := emu.Options{Token: s.token, AdminDelay: c.AdminDelay, ReplicationLag: c.Lag, PartitionChurn: c.Churn}
+	if observed != nil {
+		o.Observe, o.CountLoad = observed.Observe, true
 	}
-	s.closers = append(s.closers, db.Close)
-	if c.GC != gcManual {
-		schedule := engine.GCSchedule{Interval: defaultGCInterval}
-		if c.GCInterval != nil {
-			schedule.Interval = *c.GCInterval
-		}
-		if _, err := db.StartGC(schedule); err != nil { // it ends with db
-			return nil, fmt.Errorf("--gc: %w", err)
-		}
-	}
-	o := emu.Options{DB: db, Clock: s.clock, Logger: s.logger, Token: s.token, AdminDelay: c.AdminDelay, ReplicationLag: c.Lag, PartitionChurn: c.Churn}
 	if c.Limits == limitsOff {
 		o.Limits = emu.NoLimits
 	}
-	srv, err := emu.New(o)
-	if err != nil {
-		return nil, err
+	setup := lab.Options{
+		Clock: s.clock, Logger: s.logger, Project: c.Project, Instance: c.Instance,
+		Faultless: observed == nil, Store: options, Bigtable: o, DynamoDB: dynamoDB,
 	}
-	s.closers = append(s.closers, srv.Close)
+	switch {
+	case c.GC == gcManual:
+	case c.GCInterval != nil:
+		setup.GCInterval = *c.GCInterval
+	default:
+		setup.GCInterval = defaultGCInterval
+	}
+	s.lab = lab.New(setup)
+	if err := s.lab.Open(); err != nil {
+		return dataError(err)
+	}
+	s.closers = append(s.closers, s.lab.Close)
+	srv := s.lab.Bigtable()
 	s.every(dueInterval, func(ctx context.Context) {
 		if err := srv.RunDue(ctx); err != nil && ctx.Err() == nil {
 			s.logger.Error("what is due failed, and is tried again", "error", err)
@@ -348,13 +379,13 @@ func (s *serving) openBigtable(ctx context.Context) (grpc.ClientConnInterface, e
 	addr := c.Bigtable
 	switch addr {
 	case off:
-		return srv.Conn(), nil
+		return nil
 	case "":
 		addr = "127.0.0.1:8086"
 	}
 	lis, door, err := s.listen("--bigtable", addr, "h2", http2Greeting)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.closers = append(s.closers, func() error {
 		s.wait(door, func(ctx context.Context) {
@@ -373,7 +404,7 @@ func (s *serving) openBigtable(ctx context.Context) (grpc.ClientConnInterface, e
 			s.failed <- fmt.Errorf("--bigtable: %w", err)
 		}
 	})
-	return srv.Conn(), nil
+	return nil
 }
 
 // The heap of a server is collected when it has grown by heapGrowthBytes, which
@@ -420,23 +451,48 @@ func gcPercent(live, roots uint64) int {
 	return int(max(percent, 1)) // 0 would collect always
 }
 
-func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterface, mappings []*mapping.Mapping) error {
+// dynamoDBOptions are those of the DynamoDB door, but for what it is over.
+func (s *serving) dynamoDBOptions(mappings []*mapping.Mapping) (facade.Options, error) {
+	c := s.command
+	o := facade.Options{
+		Project: c.Project, Instance: c.Instance, Mappings: mappings, Now: s.clock.Now, Logger: s.logger,
+		Progress: (&worker{w: s.program.stderr}).tell,
+	}
+	if c.Target != "" {
+		o.Deadline, o.Concurrency = targetDeadline, targetConcurrency
+	} else {
+		o.Seat = "serve" // the store that is behind has one process
+	}
+	if dir := c.Dynamo.Buckets; dir != "" {
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return o, badInput("--buckets: %w", err)
+		}
+		s.closers = append(s.closers, root.Close)
+		o.Buckets = root
+	}
+	return o, c.Dynamo.apply(&o, s.token)
+}
+
+// startDynamoDB starts what answers at the DynamoDB door, and returns it and what deletes expired items.
+func (s *serving) startDynamoDB(ctx context.Context, o facade.Options) (http.Handler, func(context.Context) (int, error), error) {
+	if s.lab != nil {
+		return s.lab.Door(), s.lab.ReapExpired, s.lab.Door().Open()
+	}
+	f, err := facade.New(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.closers = append(s.closers, f.Close)
+	return f, f.ReapExpired, nil
+}
+
+func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
 	c := s.command
 	if c.DynamoDB == off {
 		return nil
 	}
-	o := facade.Options{
-		Conn: conn, Project: c.Project, Instance: c.Instance, Mappings: mappings, Now: s.clock.Now, Logger: s.logger,
-		Progress: (&worker{w: s.program.stderr}).tell,
-	}
-	if c.Target != "" {
-		o.Deadline = targetDeadline
-	}
-	warnOfLeftOut(s.program.stderr, mappings)
-	if err := c.Dynamo.apply(&o, s.token); err != nil {
-		return err
-	}
-	f, err := facade.New(ctx, o)
+	handler, reap, err := s.startDynamoDB(ctx, o)
 	if errors.Is(err, facade.ErrOtherMapping) {
 		return badInput("--mapping: %w", err)
 	}
@@ -446,9 +502,8 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 		}
 		return err
 	}
-	s.closers = append(s.closers, f.Close)
 	s.every(c.TTLInterval, func(ctx context.Context) {
-		deleted, err := f.ReapExpired(ctx)
+		deleted, err := reap(ctx)
 		if deleted > 0 { // data that goes without anybody's request
 			s.logger.Warn("deleted items whose time to live is over", "items", deleted)
 		}
@@ -461,17 +516,7 @@ func (s *serving) openDynamoDB(ctx context.Context, conn grpc.ClientConnInterfac
 		return err
 	}
 	s.dynamoDBAddr = lis.Addr()
-	handler := arrivals{f}
-	web := &http.Server{
-		Handler:   handler,
-		ConnState: handler.idle,
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, arrivalsKey{}, doorConnOf(c))
-		},
-		ReadHeaderTimeout: time.Minute,
-		MaxHeaderBytes:    maxDynamoDBHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
-	}
+	web := s.webServer(c.Web.door(handler))
 	s.closers = append(s.closers, func() (err error) {
 		s.wait(door, func(ctx context.Context) {
 			if web.Shutdown(ctx) != nil { // time is up
@@ -569,6 +614,15 @@ func (s *serving) announce() {
 			export("AWS_ACCESS_KEY_ID", "tabletop")
 			export("AWS_SECRET_ACCESS_KEY", "tabletop")
 		}
+	}
+	if s.consoleAddr != nil {
+		export("TABLETOP_CONSOLE_URL", s.consoleURL())
+		if s.consoleToken != "" {
+			export("TABLETOP_CONSOLE_TOKEN", s.consoleToken)
+		}
+	}
+	if c.Web.Like == likeDynamoDBLocal {
+		_, _ = fmt.Fprintln(w, "# Initializing DynamoDB Local with the following configuration:")
 	}
 	_, _ = fmt.Fprintf(w, "# ready: project %s, instance %s, data %s\n", c.Project, c.Instance, where)
 }

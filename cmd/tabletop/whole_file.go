@@ -11,7 +11,8 @@ import (
 // replaced, is written to at once.
 type wholeFile struct {
 	*os.File
-	name string // its place; "" if it is written to at once
+	name    string // its place; "" if it is written to at once
+	private bool   // the owner alone can read it
 }
 
 func createWhole(name string) (*wholeFile, error) {
@@ -20,7 +21,7 @@ func createWhole(name string) (*wholeFile, error) {
 		return &wholeFile{File: f}, err
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
-	return &wholeFile{f, name}, err
+	return &wholeFile{File: f, name: name}, err
 }
 
 // keep puts the file in its place.
@@ -28,7 +29,11 @@ func (w *wholeFile) keep() error {
 	if w.name == "" {
 		return w.Close()
 	}
-	err := errors.Join(w.Chmod(0o644), w.Close()) // temporary files are the owner's alone
+	var err error
+	if !w.private {
+		err = w.Chmod(0o644) // temporary files are the owner's alone
+	}
+	err = errors.Join(err, w.Close())
 	if err == nil {
 		err = os.Rename(w.Name(), w.name)
 	}
@@ -47,11 +52,17 @@ func (w *wholeFile) drop() {
 }
 
 // replaceFile writes a file, whole at once.
-func replaceFile(name string, text []byte) error {
+func replaceFile(name string, text []byte) error { return replace(name, text, false) }
+
+// replacePrivateFile is replaceFile of what its owner alone may read.
+func replacePrivateFile(name string, text []byte) error { return replace(name, text, true) }
+
+func replace(name string, text []byte, private bool) error {
 	w, err := createWhole(name)
 	if err != nil {
 		return err
 	}
+	w.private = private
 	if _, err := w.Write(text); err != nil {
 		w.drop()
 		return err

@@ -20,9 +20,11 @@ type Need struct {
 	Resource   string // its name
 }
 
-// needs are the permissions of an RPC, by service and method: "field permission",
-// where field is the path of the name of the resource in the request and the permission goes
-// without "bigtable.".
+// needs are the permissions of an RPC, by service and method: "field permission …; …",
+// where field is the path of the name of the resource in the request and permissions go
+// without "bigtable.". A field is also data, the table or view of a request for data;
+// session, that which is opened; operation, the instance or project of an operation; project,
+// that of a location. Nothing is needed by what is empty.
 var needs = map[string]string{
 	"BigtableTableAdmin/CreateTable":              "parent tables.create",
 	"BigtableTableAdmin/ListTables":               "parent tables.list",
@@ -45,35 +47,57 @@ var needs = map[string]string{
 	"BigtableTableAdmin/UpdateSchemaBundle":       "schema_bundle.name schemaBundles.update",
 	"BigtableTableAdmin/DeleteSchemaBundle":       "name schemaBundles.delete",
 	"BigtableTableAdmin/CreateBackup":             "parent backups.create",
-	"BigtableTableAdmin/CopyBackup":               "parent backups.create",
+	"BigtableTableAdmin/CopyBackup":               "parent backups.create; source_backup backups.read",
 	"BigtableTableAdmin/ListBackups":              "parent backups.list",
 	"BigtableTableAdmin/GetBackup":                "name backups.get",
 	"BigtableTableAdmin/UpdateBackup":             "backup.name backups.update",
 	"BigtableTableAdmin/DeleteBackup":             "name backups.delete",
-	"BigtableTableAdmin/RestoreTable":             "backup backups.restore",
+	"BigtableTableAdmin/RestoreTable":             "parent tables.create; backup backups.restore",
 	"BigtableTableAdmin/GetIamPolicy":             "resource getIamPolicy",
 	"BigtableTableAdmin/SetIamPolicy":             "resource setIamPolicy",
-	"BigtableTableAdmin/TestIamPermissions":       "resource",
+	"BigtableTableAdmin/TestIamPermissions":       "",
+	// No permissions of snapshots are listed: they are the backups of their time.
+	"BigtableTableAdmin/SnapshotTable":           "cluster backups.create",
+	"BigtableTableAdmin/ListSnapshots":           "parent backups.list",
+	"BigtableTableAdmin/GetSnapshot":             "name backups.get",
+	"BigtableTableAdmin/DeleteSnapshot":          "name backups.delete",
+	"BigtableTableAdmin/CreateTableFromSnapshot": "parent tables.create; source_snapshot backups.restore",
 
-	"BigtableInstanceAdmin/GetInstance":           "name instances.get",
-	"BigtableInstanceAdmin/UpdateInstance":        "name instances.update",
-	"BigtableInstanceAdmin/PartialUpdateInstance": "instance.name instances.update",
-	"BigtableInstanceAdmin/DeleteInstance":        "name instances.delete",
-	"BigtableInstanceAdmin/CreateCluster":         "parent clusters.create",
-	"BigtableInstanceAdmin/GetCluster":            "name clusters.get",
-	"BigtableInstanceAdmin/ListClusters":          "parent clusters.list",
-	"BigtableInstanceAdmin/UpdateCluster":         "name clusters.update",
-	"BigtableInstanceAdmin/PartialUpdateCluster":  "cluster.name clusters.update",
-	"BigtableInstanceAdmin/DeleteCluster":         "name clusters.delete",
-	"BigtableInstanceAdmin/CreateAppProfile":      "parent appProfiles.create",
-	"BigtableInstanceAdmin/GetAppProfile":         "name appProfiles.get",
-	"BigtableInstanceAdmin/ListAppProfiles":       "parent appProfiles.list",
-	"BigtableInstanceAdmin/UpdateAppProfile":      "app_profile.name appProfiles.update",
-	"BigtableInstanceAdmin/DeleteAppProfile":      "name appProfiles.delete",
-	"BigtableInstanceAdmin/ListHotTablets":        "parent hotTablets.list",
-	"BigtableInstanceAdmin/GetIamPolicy":          "resource getIamPolicy",
-	"BigtableInstanceAdmin/SetIamPolicy":          "resource setIamPolicy",
-	"BigtableInstanceAdmin/TestIamPermissions":    "resource",
+	"BigtableInstanceAdmin/CreateInstance":         "parent instances.create",
+	"BigtableInstanceAdmin/ListInstances":          "parent instances.list",
+	"BigtableInstanceAdmin/GetInstance":            "name instances.get",
+	"BigtableInstanceAdmin/UpdateInstance":         "name instances.update",
+	"BigtableInstanceAdmin/PartialUpdateInstance":  "instance.name instances.update",
+	"BigtableInstanceAdmin/DeleteInstance":         "name instances.delete",
+	"BigtableInstanceAdmin/CreateCluster":          "parent clusters.create",
+	"BigtableInstanceAdmin/GetCluster":             "name clusters.get",
+	"BigtableInstanceAdmin/ListClusters":           "parent clusters.list",
+	"BigtableInstanceAdmin/UpdateCluster":          "name clusters.update",
+	"BigtableInstanceAdmin/PartialUpdateCluster":   "cluster.name clusters.update",
+	"BigtableInstanceAdmin/DeleteCluster":          "name clusters.delete",
+	"BigtableInstanceAdmin/CreateAppProfile":       "parent appProfiles.create",
+	"BigtableInstanceAdmin/GetAppProfile":          "name appProfiles.get",
+	"BigtableInstanceAdmin/ListAppProfiles":        "parent appProfiles.list",
+	"BigtableInstanceAdmin/UpdateAppProfile":       "app_profile.name appProfiles.update",
+	"BigtableInstanceAdmin/DeleteAppProfile":       "name appProfiles.delete",
+	"BigtableInstanceAdmin/ListHotTablets":         "parent hotTablets.list",
+	"BigtableInstanceAdmin/CreateLogicalView":      "parent logicalViews.create",
+	"BigtableInstanceAdmin/GetLogicalView":         "name logicalViews.get",
+	"BigtableInstanceAdmin/ListLogicalViews":       "parent logicalViews.list",
+	"BigtableInstanceAdmin/UpdateLogicalView":      "logical_view.name logicalViews.update",
+	"BigtableInstanceAdmin/DeleteLogicalView":      "name logicalViews.delete",
+	"BigtableInstanceAdmin/CreateMaterializedView": "parent materializedViews.create",
+	"BigtableInstanceAdmin/GetMaterializedView":    "name materializedViews.get",
+	"BigtableInstanceAdmin/ListMaterializedViews":  "parent materializedViews.list",
+	"BigtableInstanceAdmin/UpdateMaterializedView": "materialized_view.name materializedViews.update",
+	"BigtableInstanceAdmin/DeleteMaterializedView": "name materializedViews.delete",
+	"BigtableInstanceAdmin/GetIamPolicy":           "resource getIamPolicy",
+	"BigtableInstanceAdmin/SetIamPolicy":           "resource setIamPolicy",
+	"BigtableInstanceAdmin/TestIamPermissions":     "",
+	// No permissions of memory layers are listed: they are settings of clusters.
+	"BigtableInstanceAdmin/GetMemoryLayer":    "name clusters.get",
+	"BigtableInstanceAdmin/ListMemoryLayers":  "parent clusters.list",
+	"BigtableInstanceAdmin/UpdateMemoryLayer": "memory_layer.name clusters.update",
 
 	"Bigtable/ReadRows":           "data readRows",
 	"Bigtable/SampleRowKeys":      "data sampleRowKeys",
@@ -82,16 +106,35 @@ var needs = map[string]string{
 	"Bigtable/CheckAndMutateRow":  "data readRows mutateRows",
 	"Bigtable/ReadModifyWriteRow": "data readRows mutateRows",
 	"Bigtable/ReadChangeStream":   "data readRows",
+	"Bigtable/PrepareQuery":       "instance_name instances.executeQuery",
+	"Bigtable/ExecuteQuery":       "instance_name instances.executeQuery",
 	// Not in the audit logs: what they prepare.
 	"Bigtable/GenerateInitialChangeStreamPartitions": "data readRows",
 	"Bigtable/PingAndWarm":                           "name instances.ping",
 	"Bigtable/GetClientConfiguration":                "instance_name instances.ping",
 	"Bigtable/OpenTable":                             "session",
 	"Bigtable/OpenAuthorizedView":                    "session",
+	"Bigtable/OpenMaterializedView":                  "session",
+
+	// No permissions of operations are listed: they are of instances.
+	"Operations/GetOperation":    "operation instances.get",
+	"Operations/WaitOperation":   "operation instances.get",
+	"Operations/ListOperations":  "operation instances.get",
+	"Operations/CancelOperation": "operation instances.update",
+	"Operations/DeleteOperation": "operation instances.update",
+
+	"Locations/ListLocations": "project locations.list",
+	"Locations/GetLocation":   "project locations.list",
+
+	// What there is of a server without a resource.
+	"Health/Check":                          "",
+	"Health/List":                           "",
+	"Health/Watch":                          "",
+	"ServerReflection/ServerReflectionInfo": "",
 }
 
 // NeedsOf returns what a request of an RPC, by its full method name, needs; false
-// for an RPC that nobody but the owner may call.
+// for an RPC that nobody but the owner may call: one that there is not.
 func NeedsOf(fullMethod string, req any) ([]Need, bool) {
 	method := fullMethod[strings.LastIndexByte(fullMethod, '.')+1:]
 	spec, known := needs[method]
@@ -99,27 +142,31 @@ func NeedsOf(fullMethod string, req any) ([]Need, bool) {
 	if !known || !ok {
 		return nil, false
 	}
-	field, permissions, _ := strings.Cut(spec, " ")
 	var out []Need
-	switch field {
-	case "data":
-		out = needsData(m, strings.Fields(permissions))
-	case "session":
-		s, _ := m.(*btpb.SessionRequest)
-		open := &btpb.OpenTableRequest{} // the same on the wire as that of a view
-		if proto.Unmarshal(s.GetOpenSession().GetPayload(), open) != nil {
-			return nil, false
+	for part := range strings.SplitSeq(spec, ";") {
+		words := strings.Fields(part)
+		if len(words) == 0 {
+			continue
 		}
-		verbs := map[btpb.OpenTableRequest_Permission][]string{
-			btpb.OpenTableRequest_PERMISSION_READ: {"readRows"}, btpb.OpenTableRequest_PERMISSION_WRITE: {"mutateRows"},
-		}[open.GetPermission()]
-		if verbs == nil {
-			verbs = []string{"readRows", "mutateRows"}
+		resource, permissions := "", words[1:]
+		switch field := words[0]; field {
+		case "data":
+			resource = dataOf(m)
+		case "session":
+			s, _ := m.(*btpb.SessionRequest)
+			open := &btpb.OpenTableRequest{} // the same on the wire as that of a view
+			if proto.Unmarshal(s.GetOpenSession().GetPayload(), open) != nil {
+				return nil, false
+			}
+			resource, permissions = dataOf(open), verbsOf(open.GetPermission())
+		case "operation":
+			resource, _, _ = strings.Cut(strings.TrimPrefix(text(m, "name"), "operations/"), "/operations")
+		case "project":
+			resource, _, _ = strings.Cut(text(m, "name"), "/locations")
+		default:
+			resource = text(m, field)
 		}
-		out = needsData(open, verbs)
-	default:
-		resource := text(m, field)
-		for _, p := range strings.Fields(permissions) {
+		for _, p := range permissions {
 			if !strings.Contains(p, ".") { // of what the resource is
 				p = kindOf(resource) + "." + p
 			}
@@ -129,17 +176,25 @@ func NeedsOf(fullMethod string, req any) ([]Need, bool) {
 	return out, true
 }
 
-// needsData returns what verbs need on the table or the view of a request.
-func needsData(m proto.Message, verbs []string) []Need {
-	resource := text(m, "authorized_view_name")
-	if resource == "" {
-		resource = text(m, "table_name")
+// verbsOf returns what a session does.
+func verbsOf(p btpb.OpenTableRequest_Permission) []string {
+	if p == btpb.OpenTableRequest_PERMISSION_READ {
+		return []string{"readRows"}
 	}
-	var out []Need
-	for _, verb := range verbs {
-		out = append(out, Need{Permission: "bigtable." + kindOf(resource) + "." + verb, Resource: resource})
+	if p == btpb.OpenTableRequest_PERMISSION_WRITE {
+		return []string{"mutateRows"}
 	}
-	return out
+	return []string{"readRows", "mutateRows"}
+}
+
+// dataOf returns the view or the table of a request.
+func dataOf(m proto.Message) string {
+	for _, field := range []string{"authorized_view_name", "materialized_view_name", "table_name"} {
+		if name := text(m, field); name != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // kindOf returns the collection that a resource lies in: "tables".
@@ -182,10 +237,26 @@ func Above(resource string) []string {
 	return out
 }
 
-// Roles are the roles that there are. It is safe for concurrent use.
+// Roles are the roles that there are, and who has them on a project, whose policy is
+// not of this API. It is safe for concurrent use.
 type Roles struct {
 	mu      sync.Mutex
 	defined map[string][]string
+	project iampb.Policy
+}
+
+// Bind gives members a role on the project.
+func (r *Roles) Bind(role string, members ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.project.Bindings = append(r.project.GetBindings(), &iampb.Binding{Role: role, Members: slices.Clone(members)})
+}
+
+// Project returns the policy of the project. It is a copy.
+func (r *Roles) Project() *iampb.Policy {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return proto.CloneOf(&r.project)
 }
 
 // Define defines a role, or defines it anew.

@@ -1,4 +1,4 @@
-package testkit
+package lab
 
 import (
 	"context"
@@ -12,21 +12,19 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// probeHeader marks the calls that the environment makes to look at the rows:
+// ProbeHeader marks the calls that a lab makes to look at the rows:
 // no fault strikes them.
-const probeHeader = "x-tabletop-testkit"
+const ProbeHeader = "x-tabletop-testkit"
 
-func probe(ctx context.Context) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, probeHeader, "probe")
+// Probe returns a context whose calls meet no faults.
+func Probe(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, ProbeHeader, "probe")
 }
 
 // caller returns the faults that a call may meet. The DynamoDB door alone uses
 // the server's channel without a wire, but for probes.
 func (s *faults) caller(ctx context.Context, fullMethod string) []*Fault {
-	if len(s.all()) == 0 {
-		return nil
-	}
-	if md, ok := metadata.FromIncomingContext(ctx); ok && len(md.Get(probeHeader)) > 0 {
+	if md, ok := metadata.FromIncomingContext(ctx); ok && len(md.Get(ProbeHeader)) > 0 {
 		return nil
 	}
 	p, ok := peer.FromContext(ctx)
@@ -48,32 +46,35 @@ func (s *faults) judge(ctx context.Context, candidates []*Fault, req any) verdic
 		if !f.matches(req) {
 			continue
 		}
-		if f.effect == cutRows {
+		if f.spec.Effect == CutRows {
 			v.cuts = append(v.cuts, f) // strikes when the rows are out
 			continue
 		}
 		if !f.strike() {
 			continue
 		}
-		switch f.effect {
-		case failCall:
-			v.err, v.failed, v.lost = f.err, f, f.applied
+		switch f.spec.Effect {
+		case FailCall:
+			v.err, v.failed, v.lost = f.spec.Err, f, f.spec.Applied
 			return v
-		case delayCall:
-			if err := s.wait(ctx, f.delay); err != nil {
+		case DelayCall:
+			if err := s.wait(ctx, f.spec.Delay); err != nil {
 				v.err = err
 				return v
 			}
-		case duplicateCall:
+		case DuplicateCall:
 			v.duplicate = true
-		case cutRows, leaveEntries, readOld:
+		case CutRows, LeaveEntries, ReadOld:
 		}
 	}
 	return v
 }
 
-// unary is the interceptor of unary calls.
-func (s *faults) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+// Armed implements emu.Faults.
+func (s *faults) Armed() bool { return len(s.all()) > 0 }
+
+// Unary implements emu.Faults.
+func (s *faults) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	candidates := s.caller(ctx, info.FullMethod)
 	if len(candidates) == 0 {
 		return handler(ctx, req)
@@ -94,8 +95,8 @@ func (s *faults) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	return resp, err
 }
 
-// stream is the interceptor of streams.
-func (s *faults) stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+// Stream implements emu.Faults.
+func (s *faults) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	candidates := s.caller(ss.Context(), info.FullMethod)
 	if len(candidates) == 0 {
 		return handler(srv, ss)
@@ -158,7 +159,7 @@ func (c *faultyStream) RecvMsg(m any) error {
 		return err
 	}
 	c.verdict = c.faults.judge(c.Context(), c.candidates, m)
-	if bulk, ok := m.(*btpb.MutateRowsRequest); ok && c.verdict.failed != nil && c.verdict.failed.row != nil {
+	if bulk, ok := m.(*btpb.MutateRowsRequest); ok && c.verdict.failed != nil && c.verdict.failed.spec.Row != nil {
 		c.failEntries(bulk)
 		if c.entries.answered {
 			return c.verdict.err
@@ -178,7 +179,7 @@ func (c *faultyStream) failEntries(m *btpb.MutateRowsRequest) {
 	c.entries = &entryFailures{}
 	var serve []*btpb.MutateRowsRequest_Entry
 	for i, e := range m.GetEntries() {
-		fails := c.verdict.failed.row(e.GetRowKey())
+		fails := c.verdict.failed.holds(e.GetRowKey())
 		if fails {
 			c.entries.failed = append(c.entries.failed, int64(i))
 		}
@@ -238,7 +239,7 @@ func (c *faultyStream) sendRows(m *btpb.ReadRowsResponse) error {
 	for i, chunk := range m.GetChunks() {
 		if !c.inRow { // another row begins
 			if f := c.cutHere(); f != nil {
-				c.cut = f.err
+				c.cut = f.spec.Err
 				if i == 0 {
 					return c.cut
 				}
@@ -257,7 +258,7 @@ func (c *faultyStream) sendRows(m *btpb.ReadRowsResponse) error {
 // with another about to follow.
 func (c *faultyStream) cutHere() *Fault {
 	for i, f := range c.verdict.cuts {
-		if f.rows != c.rows {
+		if f.spec.Rows != c.rows {
 			continue
 		}
 		// One decision a call: it is not asked again at the same row.

@@ -1,4 +1,4 @@
-package testkit
+package lab
 
 import (
 	"bytes"
@@ -73,7 +73,7 @@ func tableOf(name string) string { return name[strings.LastIndex(name, "/")+1:] 
 
 // names tells whether an entry of a request is on the fault's table and item.
 func (f *Fault) names(table string, items ...map[string]json.RawMessage) bool {
-	if f.table != "" && f.table != tableOf(table) {
+	if f.spec.Table != "" && f.spec.Table != tableOf(table) {
 		return false
 	}
 	return f.item == nil || slices.ContainsFunc(items, func(item map[string]json.RawMessage) bool {
@@ -147,16 +147,16 @@ func (f *Fault) conflicts(req *dynamoDBRequest) []int {
 
 // fits tells whether the fault may strike a request.
 func (f *Fault) fits(req *dynamoDBRequest) bool {
-	if f.method != "*" && f.method != req.operation {
+	if f.spec.Method != "*" && f.spec.Method != req.operation {
 		return false
 	}
 	c := &req.content
 	switch {
-	case f.effect == leaveEntries:
+	case f.spec.Effect == LeaveEntries:
 		return true // entry by entry
-	case f.effect == readOld && (!slices.Contains(stale, req.operation) || c.ConsistentRead):
+	case f.spec.Effect == ReadOld && (!slices.Contains(stale, req.operation) || c.ConsistentRead):
 		return false
-	case f.effect == failCall && !f.failure.meets(req.operation):
+	case f.spec.Effect == FailCall && !f.spec.Failure.meets(req.operation):
 		return false
 	case c.TransactItems != nil:
 		return len(f.conflicts(req)) > 0
@@ -164,7 +164,7 @@ func (f *Fault) fits(req *dynamoDBRequest) bool {
 		return f.names(c.TableName, c.Key, c.Item)
 	}
 	for _, b := range req.batch() {
-		if f.effect == readOld && string(b.rest["ConsistentRead"]) == "true" {
+		if f.spec.Effect == ReadOld && string(b.rest["ConsistentRead"]) == "true" {
 			return false
 		}
 		if slices.ContainsFunc(b.entries, func(entry json.RawMessage) bool { return f.namesEntry(b.table, entry) }) {
@@ -176,11 +176,11 @@ func (f *Fault) fits(req *dynamoDBRequest) bool {
 
 // errorFor is the error that the fault answers a request with.
 func (f *Fault) errorFor(req *dynamoDBRequest, tableARN func(name string) string) dynamoDBError {
-	if cancellations[f.failure] != "" && req.content.TransactItems != nil {
-		return f.failure.canceled(len(req.content.TransactItems), f.conflicts(req))
+	if cancellations[f.spec.Failure] != "" && req.content.TransactItems != nil {
+		return f.spec.Failure.canceled(len(req.content.TransactItems), f.conflicts(req))
 	}
-	e := failureAnswers[f.failure]
-	how, use := throttled[f.failure], uses[req.operation]
+	e := failureAnswers[f.spec.Failure]
+	how, use := throttled[f.spec.Failure], uses[req.operation]
 	if how.member == "" || use == "" {
 		return e
 	}
@@ -290,7 +290,7 @@ func replaceMember(object []byte, name string, value any) ([]byte, error) {
 
 // faulty answers a request as the faults have it. The answer is nil if none
 // strikes it: then next is the request, to be served.
-func (d *dynamoDBDoor) faulty(r *http.Request) (resp *http.Response, next *http.Request, err error) {
+func (d *Door) faulty(r *http.Request) (resp *http.Response, next *http.Request, err error) {
 	if len(d.faults.all()) == 0 {
 		return nil, r, nil
 	}
@@ -302,18 +302,35 @@ func (d *dynamoDBDoor) faulty(r *http.Request) (resp *http.Response, next *http.
 		return nil, r, err
 	}
 	resp, err = d.struck(r, &req)
+	if observe := d.lab.opts.DynamoDB.Observe; resp != nil && observe != nil {
+		err = d.tell(observe, r, &req, resp)
+	}
 	return resp, r, err
 }
 
+// tell tells of a request that a fault has answered.
+func (d *Door) tell(observe func(*facade.Call), r *http.Request, req *dynamoDBRequest, resp *http.Response) error {
+	body, err := io.ReadAll(resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		return err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	observe(&facade.Call{
+		ID: resp.Header.Get("X-Amzn-Requestid"), Operation: req.operation, HTTP: r, Request: req.body,
+		Status: resp.StatusCode, Response: body, Start: d.lab.opts.Clock.Now(),
+	})
+	return nil
+}
+
 // struck is the answer of the first fault that has one.
-func (d *dynamoDBDoor) struck(r *http.Request, req *dynamoDBRequest) (*http.Response, error) {
+func (d *Door) struck(r *http.Request, req *dynamoDBRequest) (*http.Response, error) {
 	left := map[string]json.RawMessage{}
 	for _, f := range d.faults.all() {
 		if !f.fits(req) {
 			continue
 		}
-		if f.effect == leaveEntries {
-			throttled := (&Fault{failure: ProvisionedThroughputExceeded}).errorFor(req, d.tableARN)
+		if f.spec.Effect == LeaveEntries {
+			throttled := (&Fault{spec: Spec{Failure: ProvisionedThroughputExceeded}}).errorFor(req, d.tableARN)
 			remaining, err := f.unprocessed(req, left)
 			if err != nil {
 				return nil, err
@@ -326,13 +343,13 @@ func (d *dynamoDBDoor) struck(r *http.Request, req *dynamoDBRequest) (*http.Resp
 		if !f.strike() {
 			continue
 		}
-		if f.effect == readOld {
-			if resp, err := d.readOld(f.old, again(r, req.sent)); err != nil || resp != nil {
+		if f.spec.Effect == ReadOld {
+			if resp, err := d.readOld(f.spec.As, again(r, req.sent)); err != nil || resp != nil {
 				return resp, err
 			}
 			continue
 		}
-		if f.applied {
+		if f.spec.Applied {
 			resp, err := d.server.RoundTripper().RoundTrip(again(r, req.sent))
 			if err != nil || resp.StatusCode != http.StatusOK {
 				return resp, err
@@ -347,13 +364,13 @@ func (d *dynamoDBDoor) struck(r *http.Request, req *dynamoDBRequest) (*http.Resp
 }
 
 // tableARN is the name of a table in the reasons of a throttled request.
-func (d *dynamoDBDoor) tableARN(name string) string {
-	o := d.env.config.dynamoDB
+func (d *Door) tableARN(name string) string {
+	o := d.lab.opts.DynamoDB
 	return "arn:aws:dynamodb:" + cmp.Or(o.Region, facade.DefaultRegion) + ":" + cmp.Or(o.AccountID, facade.DefaultAccountID) + ":table/" + name
 }
 
 // servePart answers a batch of which some entries are left out.
-func (d *dynamoDBDoor) servePart(r *http.Request, req *dynamoDBRequest, left map[string]json.RawMessage) (*http.Response, error) {
+func (d *Door) servePart(r *http.Request, req *dynamoDBRequest, left map[string]json.RawMessage) (*http.Response, error) {
 	// The signature is that of the whole batch.
 	body, err := d.server.CallAs(r, req.sent, req.operation, req.body)
 	var refused *facade.Error
@@ -438,7 +455,7 @@ func (p *pastServer) close() error {
 
 // readOld reads what a snapshot holds. The answer is nil if that is an error:
 // then what is there now is to be read.
-func (d *dynamoDBDoor) readOld(as *Snapshot, r *http.Request) (*http.Response, error) {
+func (d *Door) readOld(as *Snapshot, r *http.Request) (*http.Response, error) {
 	past, err := d.pastOf(as)
 	if err != nil {
 		return nil, err
@@ -450,22 +467,22 @@ func (d *dynamoDBDoor) readOld(as *Snapshot, r *http.Request) (*http.Response, e
 	return resp, nil
 }
 
-// pastOf returns the server of a snapshot, which ends with the environment.
-func (d *dynamoDBDoor) pastOf(as *Snapshot) (*pastServer, error) {
+// pastOf returns the server of a snapshot, which ends with the door.
+func (d *Door) pastOf(as *Snapshot) (*pastServer, error) {
 	d.pastMu.Lock()
 	defer d.pastMu.Unlock()
 	if p := d.past[as]; p != nil {
 		return p, nil
 	}
-	clock := d.env.config.clock
-	db, err := engine.Open(engine.Options{Now: clock.Now, Logger: d.env.config.logger})
+	clock := d.lab.opts.Clock
+	db, err := engine.Open(engine.Options{Now: clock.Now, Logger: d.lab.opts.Logger})
 	if err != nil {
 		return nil, err
 	}
 	p := &pastServer{db: db}
-	if err = db.Restore(d.env.ctx, as.store); err == nil {
-		if p.bigtable, err = emu.New(emu.Options{DB: db, Clock: clock, Logger: d.env.config.logger}); err == nil {
-			p.server, err = facade.New(d.env.ctx, d.options(p.bigtable.Conn()))
+	if err = db.Restore(d.lab.ctx, as.store); err == nil {
+		if p.bigtable, err = emu.New(emu.Options{DB: db, Clock: clock, Logger: d.lab.opts.Logger}); err == nil {
+			p.server, err = facade.New(d.lab.ctx, d.options(p.bigtable.Conn()))
 		}
 	}
 	if err != nil {

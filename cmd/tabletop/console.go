@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/control"
+)
+
+// consoleFlags are those of the control API.
+type consoleFlags struct {
+	Console     listenAddress `help:"Where the control API listens: snapshots, clock, faults, requests, for any language and for tabletop ctl. See docs/control.md. Default: off." placeholder:"HOST:PORT"`
+	ConsoleFile string        `name:"console-token-file" help:"Write the token of the control API to this file, which the owner alone can read. Removed at the end." placeholder:"FILE"`
+	Fixtures    string        `help:"The folder of fixture folders that the control API may plan, verify and lint." placeholder:"DIR"`
+}
+
+// on says whether the control API is asked for.
+func (c *consoleFlags) on() bool { return c.Console != "" && c.Console != off }
+
+func (c *consoleFlags) check(doors doorFlags, target string) error {
+	if !c.on() {
+		if c.ConsoleFile != "" || c.Fixtures != "" {
+			return errors.New("--console-token-file and --fixtures are of --console, which is off")
+		}
+		return nil
+	}
+	if target != "" {
+		return errors.New("--console and --target exclude each other: the API controls a store of this process")
+	}
+	if !isLoopback(string(c.Console)) && (!doors.Public || doors.TokenFile == "") {
+		return fmt.Errorf("--console %s could be reached from other machines: say --public and --token-file if that is meant, or listen on 127.0.0.1", c.Console)
+	}
+	return nil
+}
+
+// openConsole opens the control API.
+func (s *serving) openConsole(observed *control.Requests) error {
+	c := &s.command.Control
+	if !c.on() {
+		return nil
+	}
+	o := control.Options{Lab: s.lab, Requests: observed, AllowHosts: s.command.Web.AllowHost, Version: version(), Token: s.token}
+	if s.bigtableAddr != nil {
+		o.Bigtable = clientAddr(s.bigtableAddr)
+	}
+	if s.dynamoDBAddr != nil {
+		o.DynamoDB = s.dynamoDBURL()
+	}
+	if o.Token == "" {
+		secret := make([]byte, 24)
+		if _, err := rand.Read(secret); err != nil {
+			return err
+		}
+		o.Token = base64.RawURLEncoding.EncodeToString(secret)
+		s.consoleToken = o.Token
+	}
+	if c.Fixtures != "" {
+		root, err := os.OpenRoot(c.Fixtures)
+		if err != nil {
+			return badInput("--fixtures: %w", err)
+		}
+		s.closers = append(s.closers, root.Close)
+		o.Fixtures = root.FS()
+	}
+	lis, door, err := s.listen("--console", c.Console, "http/1.1", 0)
+	if err != nil {
+		return err
+	}
+	s.consoleAddr = lis.Addr()
+	api := control.New(o)
+	web := s.webServer(api)
+	web.ReadHeaderTimeout, web.IdleTimeout = 10*time.Second, 2*time.Minute
+	s.closers = append(s.closers, func() error {
+		err := api.Close() // ends what has no end
+		s.wait(door, func(ctx context.Context) {
+			if web.Shutdown(ctx) != nil { // time is up
+				err = errors.Join(err, web.Close())
+			}
+		})
+		return err
+	})
+	s.background.Go(func() {
+		if err := web.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- fmt.Errorf("--console: %w", err)
+		}
+	})
+	if c.ConsoleFile == "" {
+		return nil
+	}
+	if err := replacePrivateFile(c.ConsoleFile, []byte(o.Token+"\n")); err != nil {
+		return fmt.Errorf("--console-token-file: %w", err)
+	}
+	s.closers = append(s.closers, func() error { return os.Remove(c.ConsoleFile) })
+	return nil
+}
+
+// webServer is a server of HTTP for a door that listen has opened.
+func (s *serving) webServer(h http.Handler) *http.Server {
+	handler := arrivals{h}
+	return &http.Server{
+		Handler:           handler,
+		ConnState:         handler.idle,
+		ConnContext:       withDoorConn,
+		ReadHeaderTimeout: time.Minute,
+		MaxHeaderBytes:    maxDynamoDBHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+	}
+}
+
+// consoleURL is where the control API is found.
+func (s *serving) consoleURL() string {
+	scheme := "http"
+	if s.tls != nil {
+		scheme = "https"
+	}
+	return scheme + "://" + clientAddr(s.consoleAddr)
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// ctl runs a verb against a server.
+func ctl(t *testing.T, s *server, want int, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "tabletop", append([]string{"ctl"}, args...)...)
+	cmd.Env = append(os.Environ(), "TABLETOP_CONSOLE_URL="+s.env["TABLETOP_CONSOLE_URL"], "TABLETOP_CONSOLE_TOKEN="+s.env["TABLETOP_CONSOLE_TOKEN"])
+	out, _ := cmd.CombinedOutput() // the code is what is asked for
+	if code := cmd.ProcessState.ExitCode(); code != want {
+		t.Fatalf("ctl %q exits %d: %s", args, code, out)
+	}
+	return string(out)
+}
+
+// TestConsole: a fault that ctl arms strikes clients of the port, who try again, and is
+// counted; the files that have the token are the owner's alone, and go with the server.
+func TestConsole(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	portFile, tokenFile := filepath.Join(dir, "ports.json"), filepath.Join(dir, "token")
+	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port-file", portFile, "--console-token-file", tokenFile)
+	for _, file := range []string{portFile, tokenFile} {
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", file, info, err)
+		}
+	}
+	var found ports
+	text, err := os.ReadFile(portFile)
+	if err == nil {
+		err = json.Unmarshal(text, &found)
+	}
+	if token, readErr := os.ReadFile(tokenFile); err != nil || readErr != nil || found.Console != s.env["TABLETOP_CONSOLE_URL"] || found.Token != strings.TrimSpace(string(token)) {
+		t.Errorf("%s: %v, %v", text, err, readErr)
+	}
+	conn := s.dial(t)
+	createTable(t, conn, "t")
+	ctl(t, s, exitEqual, "fault", `{"door":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":2}`)
+	write := &btpb.MutateRowRequest{TableName: parent + "/tables/t", RowKey: []byte("k"), Mutations: []*btpb.Mutation{
+		{Mutation: &btpb.Mutation_DeleteFromRow_{DeleteFromRow: &btpb.Mutation_DeleteFromRow{}}},
+	}}
+	for i, want := range []codes.Code{codes.Unavailable, codes.Unavailable, codes.OK} {
+		if _, err := btpb.NewBigtableClient(conn).MutateRow(t.Context(), write); status.Code(err) != want {
+			t.Errorf("attempt %d: %v, want %v", i, err, want)
+		}
+	}
+	if out := ctl(t, s, exitEqual, "faults"); !strings.Contains(out, `"hits": 2`) {
+		t.Error(out)
+	}
+	if out := ctl(t, s, exitBadInput, "restore", "none"); !strings.Contains(out, `no snapshot "none": GET /api/v1/snapshots lists them`) {
+		t.Error(out)
+	}
+	if out := ctl(t, s, exitBadInput, "snapshot"); !strings.Contains(out, "ctl snapshot takes NAME") {
+		t.Error(out)
+	}
+	ctl(t, s, exitBadInput, "explode")
+	if code := s.end(t, syscall.SIGTERM); code != exitEqual || s.stderr.Len() > 0 {
+		t.Errorf("the server ends with %d: %s", code, s.stderr)
+	}
+	for _, file := range []string{portFile, tokenFile} {
+		if _, err := os.Stat(file); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", file, err)
+		}
+	}
+}
+
+// TestConsole_Refused: who other machines could reach is asked for a token.
+func TestConsole_Refused(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--console 0.0.0.0:0":                        "--console 0.0.0.0:0 could be reached from other machines",
+		"--console 0.0.0.0:0 --public":               "--token-file",
+		"--console 127.0.0.1:0 --target 127.0.0.1:1": "--console and --target exclude each other",
+		"--fixtures x":                               "--console, which is off",
+		"--cors localhost":                           "neither an origin",
+		"--like dynalite":                            "dynamodb-local",
+	} {
+		cmd := exec.CommandContext(t.Context(), "tabletop", append([]string{"serve"}, strings.Fields(args)...)...)
+		out, _ := cmd.CombinedOutput() // the code is what is asked for
+		if code := cmd.ProcessState.ExitCode(); code != exitBadInput || !strings.Contains(string(out), want) {
+			t.Errorf("serve %s exits %d: %s", args, code, out)
+		}
+	}
+}
+
+// TestDoors_WebPages: what a web page of another origin asks, or by another name, does not
+// reach the door; what this machine asks does.
+func TestDoors_WebPages(t *testing.T) {
+	t.Parallel()
+	ask := func(s *server, method, host, origin string) (status int, allowed, text string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, s.env["AWS_ENDPOINT_URL_DYNAMODB"], http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if host != "" {
+			r.Host = host
+		}
+		if origin != "" {
+			r.Header.Set("Origin", origin)
+			r.Header.Set("Access-Control-Request-Method", "POST")
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, resp.Header.Get("Access-Control-Allow-Origin"), string(body)
+	}
+	plain := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")
+	open := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--cors", "*", "--allow-host", "Desk.example")
+	one := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--cors", "http://app.example:3000", "--like", "dynamodb-local")
+	for _, c := range []struct {
+		s                    *server
+		method, host, origin string
+		status               int
+		allowed              bool // by CORS
+	}{
+		{plain, "GET", "", "", 200, false},
+		{plain, "GET", "localhost", "", 200, false},
+		{plain, "GET", "evil.example", "", 403, false},
+		{plain, "GET", "localhost.evil.example", "", 403, false},
+		{plain, "OPTIONS", "", "http://evil.example", 403, false},
+		{plain, "OPTIONS", "", "null", 403, false},
+		{plain, "OPTIONS", "", "http://localhost:5173", 200, true},
+		{plain, "OPTIONS", "", "http://[::1]:5173", 200, true},
+		{plain, "POST", "", "http://evil.example", 403, false},
+		{open, "OPTIONS", "", "http://evil.example", 200, true},
+		{open, "GET", "desk.example:8000", "", 200, false},
+		{open, "GET", "evil.example", "", 403, false},
+		{one, "OPTIONS", "", "http://app.example:3000", 200, true},
+		{one, "OPTIONS", "", "http://localhost:5173", 403, false},
+		{one, "GET", "", "", 400, false}, // as tools wait for
+	} {
+		status, allowed, text := ask(c.s, c.method, c.host, c.origin)
+		if status != c.status || (allowed != "") != c.allowed {
+			t.Errorf("%s of host %q, origin %q: %d %q %s", c.method, c.host, c.origin, status, allowed, text)
+		}
+	}
+}

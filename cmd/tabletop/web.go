@@ -1,0 +1,74 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/internal/hosts"
+)
+
+// webFlags say what browsers may do with the doors that speak HTTP.
+type webFlags struct {
+	AllowHost []string `name:"allow-host" help:"A name by which the doors may be asked over HTTP, beside localhost and loopback addresses. May be repeated." placeholder:"NAME"`
+	CORS      []string `name:"cors" help:"An origin whose pages may use the DynamoDB door, such as http://app.example:3000, or * for all. May be repeated. Default: those of this machine." placeholder:"ORIGIN"`
+	Like      string   `help:"Answer as another server where tools wait for it: dynamodb-local says 400 to GET /." placeholder:"dynamodb-local"`
+}
+
+const likeDynamoDBLocal = "dynamodb-local"
+
+func (w *webFlags) check() error {
+	for i, name := range w.AllowHost {
+		if w.AllowHost[i] = hosts.Name(name); w.AllowHost[i] == "" {
+			return fmt.Errorf("--allow-host: %q is no name of a host", name)
+		}
+	}
+	for _, origin := range w.CORS {
+		if u, err := url.Parse(origin); origin != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Path != "") {
+			return fmt.Errorf("--cors: %q is neither an origin, such as http://localhost:3000, nor *", origin)
+		}
+	}
+	if w.Like != "" && w.Like != likeDynamoDBLocal {
+		return fmt.Errorf("--like: %q is not %s", w.Like, likeDynamoDBLocal)
+	}
+	return nil
+}
+
+// allows reports whether pages of an origin may use the DynamoDB door.
+func (w *webFlags) allows(origin string) bool {
+	if len(w.CORS) > 0 {
+		return slices.Contains(w.CORS, "*") || slices.Contains(w.CORS, origin)
+	}
+	u, err := url.Parse(origin)
+	return err == nil && hosts.Local(u.Host)
+}
+
+// door is the DynamoDB door with its shutters: what web pages of others ask does not reach it.
+func (w *webFlags) door(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		origin := r.Header.Get("Origin")
+		switch {
+		case !hosts.Allowed(r, w.AllowHost):
+			refuse(rw, http.StatusForbidden, "AccessDeniedException", fmt.Sprintf("The host %q is not one of this server: ask it as localhost, or start it with --allow-host.", r.Host))
+		case origin != "" && !w.allows(origin):
+			refuse(rw, http.StatusForbidden, "AccessDeniedException", fmt.Sprintf("Pages of the origin %q may not use this server: start it with --cors to let them.", origin))
+		case w.Like == likeDynamoDBLocal && r.Method == http.MethodGet:
+			refuse(rw, http.StatusBadRequest, "MissingAuthenticationToken", "Request must contain either a valid (registered) AWS access key ID or X.509 certificate.")
+		default:
+			next.ServeHTTP(rw, r)
+		}
+	})
+}
+
+// refuse answers in the form of DynamoDB's errors, without a word to browsers.
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	text, err := json.Marshal(map[string]string{"__type": "com.amazonaws.dynamodb.v20120810#" + code, "message": message})
+	if err != nil {
+		status = http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // the client may have gone
+}

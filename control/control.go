@@ -1,0 +1,277 @@
+// Package control is the HTTP API by which a running server is looked at and
+// experimented with: what package testkit does for tests in Go, for every language. It
+// is described in docs/control.md and, for programs, in openapi.yaml.
+//
+// What it promises: a request needs a token, and one that a web page of another origin
+// made, or that names another host, is refused; every error is JSON that says
+// what is wrong and what to do; every body, list and stream has a bound; what it
+// reads for itself meets no faults.
+package control
+
+import (
+	"context"
+	"crypto/subtle"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/control/internal/requests"
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/internal/hosts"
+)
+
+const (
+	// maxBodyBytes bounds the body of a request.
+	maxBodyBytes = 16 << 20
+	// maxStreams bounds the streams of events at a time.
+	maxStreams = 8
+	// Prefix begins the paths of the API.
+	Prefix = "/api/v1/"
+	// cookie carries the token of a page.
+	cookie = "tabletop_console"
+)
+
+// Requests keeps the last requests of both doors, at most 5,000 and 16 MiB of them.
+type Requests struct{ log *requests.Log }
+
+// NewRequests returns what has kept none yet.
+func NewRequests() *Requests { return &Requests{requests.New()} }
+
+// Observe is for emu.Options.Observe.
+func (r *Requests) Observe(c *emu.Call) { r.log.Bigtable(c) }
+
+// ObserveDynamoDB is for facade.Options.Observe.
+func (r *Requests) ObserveDynamoDB(c *facade.Call) { r.log.DynamoDB(c) }
+
+// Options configure New.
+type Options struct {
+	// Lab is what is controlled, open. Required.
+	Lab *lab.Lab
+	// Requests are those that the lab's options observe. Required.
+	Requests *Requests
+	// Token is what every request of the API must show. Required.
+	Token string
+	// AllowHosts are names by which the server may be asked, beside those of this machine.
+	AllowHosts []string
+	// Version is that of the program.
+	Version string
+	// Bigtable and DynamoDB are where clients find the doors; "" for one that is shut.
+	Bigtable, DynamoDB string
+	// Fixtures are the folders for migrate. Default: there are none.
+	Fixtures fs.FS
+}
+
+// Server is the API. It is safe for concurrent use.
+type Server struct {
+	opts      Options
+	log       *requests.Log
+	handler   http.Handler
+	streams   atomic.Int32
+	queries   atomic.Uint64
+	stopping  chan struct{}
+	stop      sync.Once
+	snapshots snapshots
+}
+
+// New returns the API of o.Lab.
+func New(o Options) *Server {
+	s := &Server{opts: o, log: o.Requests.log, stopping: make(chan struct{})}
+	api := http.NewServeMux()
+	for pattern, do := range s.routes() {
+		api.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
+			answer, err := do(r)
+			if err != nil {
+				fail(w, err)
+				return
+			}
+			reply(w, http.StatusOK, answer)
+		})
+	}
+	api.HandleFunc("GET "+Prefix+"events", s.events)
+	api.HandleFunc("GET "+Prefix+"openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/yaml")
+		_, _ = w.Write(openAPI) // the client may have gone
+	})
+	api.HandleFunc("POST "+Prefix+"session", s.session)
+	api.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { fail(w, s.unknown(r)) })
+
+	all := http.NewServeMux()
+	all.Handle(Prefix, s.authorized(api))
+	all.HandleFunc("GET /{$}", home)
+	all.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { fail(w, s.unknown(r)) })
+	crossing := http.NewCrossOriginProtection()
+	crossing.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fail(w, errCrossOrigin) }))
+	s.handler = secured(crossing.Handler(all))
+	return s
+}
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// Close ends the streams of events.
+func (s *Server) Close() error {
+	s.stop.Do(func() { close(s.stopping) })
+	return s.snapshots.close()
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !hosts.Allowed(r, s.opts.AllowHosts) {
+		fail(w, &Error{http.StatusForbidden, "host", fmt.Sprintf("the host %q is not one of this server", r.Host), "ask it as localhost, or start it with --allow-host"})
+		return
+	}
+	s.handler.ServeHTTP(w, r)
+}
+
+// Error is what the API answers when it does not do what was asked.
+type Error struct {
+	Status int    `json:"-"`
+	Code   string `json:"code"`   // for programs
+	Text   string `json:"text"`   // what is wrong
+	Remedy string `json:"remedy"` // what to do
+}
+
+// Error returns the text and the remedy.
+func (e *Error) Error() string { return e.Text + ": " + e.Remedy }
+
+var errCrossOrigin = &Error{http.StatusForbidden, "cross_origin", "a page of another origin asked", "ask from the server's own pages, or from a program"}
+
+func badRequest(format string, args ...any) *Error {
+	return &Error{http.StatusBadRequest, "bad_request", fmt.Sprintf(format, args...), "see GET " + Prefix + "openapi.yaml"}
+}
+
+func notFound(what, name, remedy string) *Error {
+	return &Error{http.StatusNotFound, "not_found", fmt.Sprintf("there is no %s %q", what, name), remedy}
+}
+
+func (s *Server) unknown(r *http.Request) *Error {
+	return &Error{http.StatusNotFound, "not_found", fmt.Sprintf("nothing answers %s %s", r.Method, r.URL.Path), "GET / lists what there is"}
+}
+
+// asError makes an answer of any error.
+func asError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	if e, ok := errors.AsType[*facade.Error](err); ok {
+		return &Error{e.HTTPStatus, e.Code[strings.LastIndex(e.Code, "#")+1:], e.Message, "this is DynamoDB's own answer: change the request"}
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &Error{http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body has more than %d MiB", maxBodyBytes>>20), "send less at a time"}
+	}
+	if errors.Is(err, lab.ErrClosed) {
+		return &Error{http.StatusConflict, "door_shut", err.Error(), "start the server with --dynamodb HOST:PORT"}
+	}
+	if st, ok := status.FromError(errors.Unwrap(err)); ok || status.Code(err) != codes.Unknown {
+		if !ok {
+			st = status.Convert(err)
+		}
+		e := &Error{http.StatusBadRequest, st.Code().String(), st.Message(), "this is Bigtable's own answer: change the request"}
+		if st.Code() == codes.NotFound {
+			e.Status = http.StatusNotFound
+		}
+		return e
+	}
+	return &Error{http.StatusInternalServerError, "internal", err.Error(), "the log of the server may say more"}
+}
+
+func fail(w http.ResponseWriter, err error) {
+	e := asError(err)
+	reply(w, e.Status, struct {
+		Error *Error `json:"error"`
+	}{e})
+}
+
+func reply(w http.ResponseWriter, code int, answer any) {
+	text, err := json.Marshal(answer)
+	if err != nil {
+		code, text = http.StatusInternalServerError, []byte(`{"error":{"code":"internal","text":"the answer cannot be written","remedy":"report it"}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(text, '\n')) // the client may have gone
+}
+
+// read decodes the body of a request, which may be empty.
+func read(r *http.Request, into any) error {
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return err
+	}
+	if err == nil && d.More() {
+		err = errors.New("more than one value")
+	}
+	if err != nil {
+		return badRequest("the body is not what is expected: %v", err)
+	}
+	return nil
+}
+
+// secured sets what every answer says to browsers.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// authorized lets requests pass that show the token and are none of another page's.
+func (s *Server) authorized(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("Sec-Fetch-Site") {
+		case "", "none", "same-origin":
+		default:
+			fail(w, errCrossOrigin)
+			return
+		}
+		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if c, err := r.Cookie(cookie); err == nil && token == "" {
+			token = c.Value
+		}
+		if subtle.ConstantTimeCompare([]byte(token), []byte(s.opts.Token)) != 1 {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			fail(w, &Error{http.StatusUnauthorized, "token", "the request shows no token, or another one", "send \"Authorization: Bearer TOKEN\" with the token that the server printed, or that is in its port file"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// session gives a page a cookie for the token that it has shown.
+func (s *Server) session(w http.ResponseWriter, _ *http.Request) {
+	http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.opts.Token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	reply(w, http.StatusOK, struct{}{})
+}
+
+// home lists the API.
+func home(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, homeText) // the client may have gone
+}
+
+// context of what the API reads for itself: no fault strikes it, and it is not kept among the requests.
+func own(r *http.Request) context.Context { return lab.Probe(r.Context()) }

@@ -1,0 +1,554 @@
+package control_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/control"
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const token = "secret"
+
+// env is a lab with its control API, which a test asks over HTTP.
+type env struct {
+	t   *testing.T
+	lab *lab.Lab
+	url string
+}
+
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	seen := control.NewRequests()
+	l := lab.New(lab.Options{
+		Clock: clock.NewFrozen(time.Unix(1_700_000_000, 0).UTC()), Logger: slog.New(slog.DiscardHandler), Project: "p", Instance: "i",
+		Bigtable: emu.Options{Observe: seen.Observe, CountLoad: true},
+		DynamoDB: facade.Options{NoAuth: true, Observe: seen.ObserveDynamoDB},
+	})
+	if err := errors.Join(l.Open(), l.Door().Open()); err != nil {
+		t.Fatal(err)
+	}
+	api := control.New(control.Options{Lab: l, Requests: seen, Token: token, Version: "test", Fixtures: os.DirFS("../fixtures/subjects"), AllowHosts: []string{"desk.example"}})
+	srv := httptest.NewServer(api)
+	t.Cleanup(func() {
+		err := api.Close()
+		srv.Close()
+		if err := errors.Join(err, l.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return &env{t, l, srv.URL}
+}
+
+// ask makes a request of the API and decodes what is answered.
+func (e *env) ask(method, path, body string, into any, change ...func(*http.Request)) int {
+	e.t.Helper()
+	r, err := http.NewRequestWithContext(e.t.Context(), method, e.url+control.Prefix+path, strings.NewReader(body))
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	for _, c := range change {
+		c(r)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if into != nil {
+		if err := json.Unmarshal(text, into); err != nil {
+			e.t.Fatalf("%s %s: %s: %v", method, path, text, err)
+		}
+	}
+	return resp.StatusCode
+}
+
+// must is ask for what is to be done.
+func (e *env) must(method, path, body string, into any) {
+	e.t.Helper()
+	var raw json.RawMessage
+	if code := e.ask(method, path, body, &raw); code != http.StatusOK {
+		e.t.Fatalf("%s %s: %d %s", method, path, code, raw)
+	}
+	if into != nil {
+		if err := json.Unmarshal(raw, into); err != nil {
+			e.t.Fatalf("%s %s: %s: %v", method, path, raw, err)
+		}
+	}
+}
+
+type failed struct {
+	Error struct{ Code, Text, Remedy string }
+}
+
+const createTable = `{"TableName":"orders","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"k","KeyType":"HASH"}],
+	"AttributeDefinitions":[{"AttributeName":"k","AttributeType":"S"}]}`
+
+func (e *env) query(operation, request string) {
+	e.t.Helper()
+	e.must("POST", "query", fmt.Sprintf(`{"operation":%q,"request":%s}`, operation, request), nil)
+}
+
+func (e *env) createRows(table string, keys ...string) {
+	e.t.Helper()
+	conn := e.lab.Bigtable().Conn()
+	_, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(e.t.Context(), &btapb.CreateTableRequest{
+		Parent: "projects/p/instances/i", TableId: table, Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{
+			"f": {GcRule: &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: 1}}},
+		}},
+	})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	for _, key := range keys {
+		e.must("POST", "tables/i/"+table+"/rows", fmt.Sprintf(`{"rows":[{"key":{"base64":%q},"cells":[
+			{"family":"f","qualifier":{"text":"q"},"timestamp":1000,"value":{"text":"old"}},
+			{"family":"f","qualifier":{"text":"q"},"timestamp":2000,"value":{"base64":"/w=="}}]}]}`, base64.StdEncoding.EncodeToString([]byte(key))), nil)
+	}
+}
+
+// TestAcceptance is what a program of any language does by HTTP alone: items, a
+// snapshot, half of them deleted, restored, expired, and a fault that a client outlives.
+func TestAcceptance(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", createTable)
+	e.query("UpdateTimeToLive", `{"TableName":"orders","TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}}`)
+	const items = 1000
+	var body strings.Builder
+	for i := range items {
+		fmt.Fprintf(&body, `%s{"k":{"S":"k%04d"},"ttl":{"N":"%d"}}`, strings.Repeat(",", min(i, 1)), i, 1_700_000_000+24*3600)
+	}
+	e.must("POST", "items/orders", `{"items":[`+body.String()+`]}`, nil)
+	count := func() (n int) {
+		t.Helper()
+		for cursor := ""; ; {
+			var page struct {
+				Items  []json.RawMessage
+				Cursor string
+			}
+			e.must("GET", "items/orders?limit=300"+cursor, "", &page)
+			if n += len(page.Items); page.Cursor == "" {
+				return n
+			}
+			cursor = "&cursor=" + page.Cursor
+		}
+	}
+	if n := count(); n != items {
+		t.Fatalf("%d items", n)
+	}
+	var taken struct{ Bytes int64 }
+	e.must("POST", "snapshots", `{"name":"all"}`, &taken)
+	if taken.Bytes <= 0 {
+		t.Errorf("a snapshot of %d bytes", taken.Bytes)
+	}
+	for i := 0; i < items; i += 2 {
+		e.query("DeleteItem", fmt.Sprintf(`{"TableName":"orders","Key":{"k":{"S":"k%04d"}}}`, i))
+	}
+	if n := count(); n != items/2 {
+		t.Fatalf("%d items are left", n)
+	}
+	e.must("POST", "snapshots/all/restore", "", nil)
+	if n := count(); n != items {
+		t.Fatalf("%d items are back", n)
+	}
+
+	// A fault that a client outlives.
+	var fault struct {
+		ID   int
+		Hits int
+	}
+	e.must("POST", "faults", `{"door":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":2}`, &fault)
+	e.createRows("t")
+	data := btpb.NewBigtableClient(e.lab.Bigtable().Conn())
+	write := &btpb.MutateRowRequest{TableName: "projects/p/instances/i/tables/t", RowKey: []byte("k"), Mutations: []*btpb.Mutation{
+		{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{FamilyName: "f", Value: []byte("v")}}},
+	}}
+	// In this process only the DynamoDB door calls: what a client meets over a port is in cmd/tabletop.
+	if _, err := data.MutateRow(t.Context(), write); err != nil {
+		t.Errorf("behind the door: %v", err)
+	}
+	e.must("DELETE", "faults", "", nil)
+	e.must("POST", "faults", `{"door":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":2,"behindDynamoDB":true}`, nil)
+	for i, want := range []codes.Code{codes.Unavailable, codes.Unavailable, codes.OK} {
+		if _, err := data.MutateRow(t.Context(), write); status.Code(err) != want {
+			t.Errorf("attempt %d: %v, want %v", i, err, want)
+		}
+	}
+	var armed struct{ Faults []struct{ Hits, Times int } }
+	e.must("GET", "faults", "", &armed)
+	if len(armed.Faults) != 1 || armed.Faults[0].Hits != 2 || armed.Faults[0].Times != 2 {
+		t.Errorf("got %+v", armed)
+	}
+
+	var dump struct{ Text string }
+	e.must("GET", "dump", "", &dump)
+	before := strings.Count(dump.Text, "k0")
+	var now struct{ Now time.Time }
+	e.must("POST", "clock", `{"advance":"25h"}`, &now)
+	if want := time.Unix(1_700_000_000, 0).Add(25 * time.Hour); !now.Now.Equal(want) {
+		t.Errorf("it is %v, want %v", now.Now, want)
+	}
+	if n := count(); n != 0 {
+		t.Errorf("%d items did not expire", n)
+	}
+	e.must("GET", "dump", "", &dump)
+	if after := strings.Count(dump.Text, "k0"); before == 0 || after != 0 {
+		t.Errorf("the dump has %d rows of items, before %d", after, before)
+	}
+	e.must("POST", "reset", "", nil)
+	var tables struct {
+		Bigtable []struct{ Own bool }
+		DynamoDB []string
+	}
+	e.must("GET", "tables", "", &tables)
+	if slices.ContainsFunc(tables.Bigtable, func(t struct{ Own bool }) bool { return !t.Own }) || len(tables.DynamoDB) != 0 {
+		t.Errorf("after a reset there are %+v", tables)
+	}
+}
+
+func TestRows(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.createRows("t", "a", "b1", "b2", "c", "<b>\x00")
+	type key struct{ Text, Base64 string }
+	type page struct {
+		Rows []struct {
+			Key   key
+			Cells []struct {
+				Family    string
+				Timestamp int64
+				Value     struct {
+					Base64 string
+					Text   *string
+				}
+			}
+		}
+		Cursor string
+	}
+	for query, want := range map[string]string{
+		"": "<b>\x00 a b1 b2 c", "?prefix=b": "b1 b2", "?start=b1&end=c": "b1 b2", "?reverse=true": "c b2 b1 a <b>\x00",
+		"?prefix64=Yg==&start=b2": "b2", "?start=z": "", "?start=c&end=a": "",
+	} {
+		var got page
+		e.must("GET", "tables/i/t/rows"+query, "", &got)
+		var keys []string
+		for _, r := range got.Rows {
+			keys = append(keys, r.Key.Text)
+		}
+		if strings.Join(keys, " ") != want {
+			t.Errorf("%s: got %q, want %q", query, keys, want)
+		}
+	}
+	for _, reverse := range []string{"", "&reverse=true"} {
+		var keys []string
+		for cursor := ""; ; {
+			var got page
+			e.must("GET", "tables/i/t/rows?limit=2"+reverse+cursor, "", &got)
+			for _, r := range got.Rows {
+				keys = append(keys, r.Key.Text)
+			}
+			if got.Cursor == "" {
+				break
+			}
+			cursor = "&cursor=" + got.Cursor
+		}
+		if len(keys) != 5 || len(slices.Compact(slices.Sorted(slices.Values(keys)))) != 5 {
+			t.Errorf("pages of %q", keys)
+		}
+	}
+	var one struct {
+		Cells []struct {
+			Timestamp int64
+			Value     struct {
+				Base64 string
+				Text   *string
+			}
+		}
+	}
+	e.must("GET", "tables/i/t/row?key64=PGI%2BAA==", "", &one)
+	if len(one.Cells) != 2 || one.Cells[0].Timestamp != 2000 || one.Cells[0].Value.Text != nil || one.Cells[0].Value.Base64 != "/w==" || *one.Cells[1].Value.Text != "old" {
+		t.Errorf("got %+v", one)
+	}
+	var removed struct{ Cells int }
+	if e.must("POST", "gc", "", &removed); removed.Cells != 5 {
+		t.Errorf("%d cells were collected, want 5", removed.Cells)
+	}
+	e.must("POST", "tables/i/t/rows", `{"rows":[{"key":{"text":"a"},"delete":true}]}`, nil)
+	var missing failed
+	if code := e.ask("GET", "tables/i/t/row?key=a", "", &missing); code != http.StatusNotFound {
+		t.Errorf("%d %+v", code, missing)
+	}
+	// Sums of the map are the requests that were made: five writes of rows, and that of the deletion.
+	var heat struct {
+		Keys []struct{ Writes int }
+	}
+	e.must("GET", "heat/i/t", "", &heat)
+	writes := 0
+	for _, k := range heat.Keys {
+		writes += k.Writes
+	}
+	if writes != 6 {
+		t.Errorf("the heat map has %d writes, want 6", writes)
+	}
+}
+
+// TestRefusals: whatever is wrong with a request, the answer says what and what to do.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", createTable)
+	set := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	for _, c := range []struct {
+		name, method, path, body string
+		change                   func(*http.Request)
+		status                   int
+		code, text               string
+	}{
+		{"no token", "GET", "info", "", set("Authorization", ""), 401, "token", "no token"},
+		{"another token", "GET", "info", "", set("Authorization", "Bearer secret2"), 401, "token", "another"},
+		{"another host", "GET", "info", "", func(r *http.Request) { r.Host = "evil.example" }, 403, "host", "evil.example"},
+		{"a page of another origin", "POST", "reset", "", set("Origin", "http://evil.example"), 403, "cross_origin", "origin"},
+		{"another site reads", "GET", "info", "", set("Sec-Fetch-Site", "cross-site"), 403, "cross_origin", "origin"},
+		{"no such path", "GET", "nonsense", "", nil, 404, "not_found", "/api/v1/nonsense"},
+		{"no such method", "DELETE", "clock", "", nil, 404, "not_found", "DELETE /api/v1/clock"},
+		{"no JSON", "POST", "clock", "{", nil, 400, "bad_request", "unexpected EOF"},
+		{"an unknown member", "POST", "clock", `{"backwards":true}`, nil, 400, "bad_request", "backwards"},
+		{"two wishes", "POST", "clock", `{"freeze":true,"run":true}`, nil, 400, "bad_request", "one of"},
+		{"back in time", "POST", "clock", `{"set":"2001-01-01T00:00:00Z"}`, nil, 400, "bad_request", "time moves forward"},
+		{"back in time", "POST", "clock", `{"advance":"-1s"}`, nil, 400, "bad_request", "time moves forward"},
+		{"too much", "POST", "items/orders", `{"items":["` + strings.Repeat("x", 16<<20) + `"]}`, nil, 413, "too_large", "16 MiB"},
+		{"no such table", "GET", "tables/i/none/rows", "", nil, 404, "not_found", "tables/none"},
+		{"no such item table", "GET", "items/none", "", nil, 400, "ResourceNotFoundException", "not found"},
+		{"a bad item", "POST", "items/orders", `{"items":[{}]}`, nil, 400, "ValidationException", "k"},
+		{"a limit", "GET", "requests?limit=0", "", nil, 400, "bad_request", "1 to 1000"},
+		{"no base64", "GET", "tables/i/orders/row?key64=!", "", nil, 404, "not_found", ""},
+		{"no such request", "GET", "requests/999999", "", nil, 404, "not_found", "999999"},
+		{"no such snapshot", "POST", "snapshots/none/restore", "", nil, 404, "not_found", "none"},
+		{"a nameless snapshot", "POST", "snapshots", "{}", nil, 400, "bad_request", "name"},
+		{"no such RPC", "POST", "faults", `{"door":"bigtable","method":"Mutate","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", `"Mutate"`},
+		{"no such effect", "POST", "faults", `{"door":"bigtable","method":"*","effect":"explode"}`, nil, 400, "bad_request", "delay"},
+		{"no such code", "POST", "faults", `{"door":"bigtable","method":"*","effect":"fail","code":"OK"}`, nil, 400, "bad_request", "UNAVAILABLE"},
+		{"no such failure", "POST", "faults", `{"door":"dynamodb","method":"*","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", "Throttling"},
+		{"no such door", "POST", "faults", `{"method":"*","effect":"fail"}`, nil, 400, "bad_request", "dynamodb"},
+		{"no such fault", "DELETE", "faults/bigtable/7", "", nil, 404, "not_found", "bigtable/7"},
+		{"outside of the fixtures", "POST", "migrate/verify", `{"fixture":"../x"}`, nil, 400, "bad_request", "../x"},
+		{"no such verb", "POST", "migrate/load", `{"fixture":"s2-video"}`, nil, 404, "not_found", "load"},
+		{"no such operation", "POST", "query", `{"operation":"Get","request":{}}`, nil, 400, "UnknownOperationException", "Get"},
+		{"an event of nobody", "GET", "events?after=x", "", nil, 400, "bad_request", "after"},
+	} {
+		var got failed
+		change := c.change
+		if change == nil {
+			change = func(*http.Request) {}
+		}
+		code := e.ask(c.method, c.path, c.body, &got, change)
+		if code != c.status || got.Error.Code != c.code || !strings.Contains(got.Error.Text, c.text) || got.Error.Remedy == "" {
+			t.Errorf("%s: got %d %+v", c.name, code, got)
+		}
+	}
+	for name, change := range map[string]func(*http.Request){
+		"a page of its own":  set("Sec-Fetch-Site", "same-origin"),
+		"an allowed host":    func(r *http.Request) { r.Host = "Desk.example:1" },
+		"a name of loopback": func(r *http.Request) { r.Host = "tabletop.localhost" },
+		"an address of IPv6": func(r *http.Request) { r.Host = "[::1]:80" },
+		"the cookie of pages": func(r *http.Request) {
+			r.Header.Del("Authorization")
+			r.AddCookie(&http.Cookie{Name: "tabletop_console", Value: token})
+		},
+	} {
+		if code := e.ask("GET", "info", "", nil, change); code != http.StatusOK {
+			t.Errorf("%s: %d", name, code)
+		}
+	}
+}
+
+// TestSnapshots_Bounds: what has no room is refused, and what has a name is replaced.
+func TestSnapshots_Bounds(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for i := range 32 {
+		e.must("POST", "snapshots", fmt.Sprintf(`{"name":"s%d"}`, i), nil)
+	}
+	var full failed
+	if code := e.ask("POST", "snapshots", `{"name":"more"}`, &full); code != http.StatusConflict || full.Error.Code != "limit" {
+		t.Errorf("%d %+v", code, full)
+	}
+	e.must("POST", "snapshots", `{"name":"s1"}`, nil)
+	e.must("DELETE", "snapshots/s0", "", nil)
+	e.must("POST", "snapshots", `{"name":"more"}`, nil)
+	var all struct{ Snapshots []struct{ Name string } }
+	if e.must("GET", "snapshots", "", &all); len(all.Snapshots) != 32 {
+		t.Errorf("%d snapshots", len(all.Snapshots))
+	}
+}
+
+// TestRequests: both doors are seen, with what they asked each other, live and afterwards.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", createTable)
+	client := &http.Client{Transport: e.lab.Door()}
+	put := func(body string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://x/", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Amz-Target", "DynamoDB_20120810.PutItem")
+		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		r.Header.Set("X-Tabletop-Test", "TestRequests")
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", e.url+control.Prefix+"events?door=dynamodb", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	live, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = live.Body.Close() }()
+	put(`{"TableName":"orders","Item":{"k":{"S":"a"}}}`)
+	e.must("POST", "faults", `{"door":"dynamodb","method":"PutItem","effect":"fail","code":"Throttling","item":{"k":{"S":"b"}}}`, nil)
+	put(`{"TableName":"orders","Item":{"k":{"S":"b"}}}`)
+	var events []string
+	for lines := bufio.NewScanner(live.Body); len(events) < 2 && lines.Scan(); {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			events = append(events, data)
+		}
+	}
+	type record struct {
+		ID                                                     int
+		Door, Operation, Table, Status, RequestID, Cause, Test string
+		Request                                                json.RawMessage
+		Calls                                                  []record
+	}
+	var seen struct{ Requests []record }
+	e.must("GET", "requests?door=dynamodb&test=TestRequests", "", &seen)
+	if len(seen.Requests) != 2 || seen.Requests[0].Status != "ThrottlingException" || seen.Requests[1].Status != "OK" || seen.Requests[1].Table != "orders" {
+		t.Fatalf("got %+v", seen)
+	}
+	for i, data := range events {
+		var got record
+		if err := json.Unmarshal([]byte(data), &got); err != nil || got.ID != seen.Requests[1-i].ID {
+			t.Errorf("event %d: %s: %v", i, data, err)
+		}
+	}
+	var one record
+	e.must("GET", fmt.Sprintf("requests/%d", seen.Requests[1].ID), "", &one)
+	if len(one.Calls) == 0 || one.Calls[0].Door != "bigtable" || one.Calls[0].Cause != one.RequestID || !bytes.Contains(one.Request, []byte(`"orders"`)) || len(one.Calls[0].Request) == 0 {
+		t.Errorf("got %+v", one)
+	}
+	// As Bigtable: what a query became.
+	var query struct {
+		Response struct{ Count int }
+		Calls    []record
+	}
+	e.must("POST", "query", `{"operation":"Query","request":{"TableName":"orders","KeyConditionExpression":"k = :k","ExpressionAttributeValues":{":k":{"S":"a"}}}}`, &query)
+	if query.Response.Count != 1 || !slices.ContainsFunc(query.Calls, func(c record) bool {
+		return c.Operation == "ReadRows" && bytes.Contains(c.Request, []byte("rowRanges")) || bytes.Contains(c.Request, []byte("rowKeys"))
+	}) {
+		t.Errorf("got %+v", query)
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	var list struct{ Fixtures []string }
+	e.must("GET", "migrate", "", &list)
+	if !slices.Contains(list.Fixtures, "s2-video") {
+		t.Errorf("got %q", list.Fixtures)
+	}
+	var report struct {
+		Compared    bool
+		Differences int
+		Tables      []json.RawMessage
+	}
+	e.must("POST", "migrate/verify", `{"fixture":"s2-video"}`, &report)
+	if !report.Compared || report.Differences != 0 {
+		t.Errorf("got %+v", report)
+	}
+	for _, verb := range []string{"plan", "lint"} {
+		if e.must("POST", "migrate/"+verb, `{"fixture":"s2-video"}`, &report); len(report.Tables) == 0 {
+			t.Errorf("%s: got %+v", verb, report)
+		}
+	}
+}
+
+// TestOpenAPI: the description has exactly the paths that are answered.
+func TestOpenAPI(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := os.ReadFile("routes.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := map[string]bool{}
+	path := ""
+	for line := range strings.Lines(string(text)) {
+		if m := regexp.MustCompile(`^  /(\S*):`).FindStringSubmatch(line); m != nil {
+			path = m[1]
+		} else if m := regexp.MustCompile(`^    (get|post|delete):`).FindStringSubmatch(line); m != nil {
+			described[strings.ToUpper(m[1])+" "+path] = true
+		}
+	}
+	answered := map[string]bool{"GET events": true, "POST session": true, "GET openapi.yaml": true}
+	for _, m := range regexp.MustCompile(`"((?:GET|POST|DELETE) [^"]+)":`).FindAllStringSubmatch(string(home), -1) {
+		answered[m[1]] = true
+	}
+	for route := range answered {
+		if !described[route] {
+			t.Errorf("openapi.yaml does not describe %s", route)
+		}
+	}
+	for route := range described {
+		if !answered[route] {
+			t.Errorf("nothing answers %s", route)
+		}
+	}
+}

@@ -1,0 +1,413 @@
+package control
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+)
+
+const (
+	defaultRows = 100
+	// maxRows bounds the entries of a page, of any kind.
+	maxRows = 1000
+	// maxPageBytes ends a page of rows that has grown so large.
+	maxPageBytes = 4 << 20
+)
+
+// Bytes are bytes in JSON: as base64, and as text if they are UTF-8. Either may be given.
+type Bytes struct {
+	Base64 string  `json:"base64"`
+	Text   *string `json:"text,omitempty"`
+}
+
+func bytesOf(b []byte) Bytes {
+	out := Bytes{Base64: base64.StdEncoding.EncodeToString(b)}
+	if utf8.Valid(b) {
+		text := string(b)
+		out.Text = &text
+	}
+	return out
+}
+
+func (b Bytes) decode() ([]byte, error) {
+	if b.Text != nil && b.Base64 == "" {
+		return []byte(*b.Text), nil
+	}
+	out, err := base64.StdEncoding.DecodeString(b.Base64)
+	if err != nil {
+		return nil, badRequest("%q is not base64", b.Base64)
+	}
+	return out, nil
+}
+
+func (s *Server) info(*http.Request) (any, error) {
+	o := s.opts.Lab.Options()
+	return map[string]any{
+		"version": s.opts.Version, "project": o.Project, "instance": o.Instance,
+		"bigtable": s.opts.Bigtable, "dynamodb": s.opts.DynamoDB,
+		"clock": s.clockNow(), "faults": len(s.opts.Lab.Faults()), "snapshots": len(s.snapshots.list()),
+	}, nil
+}
+
+type family struct {
+	Name string `json:"name"`
+	GC   string `json:"gc"`
+}
+
+type table struct {
+	Name     string   `json:"name"`     // its resource name
+	Instance string   `json:"instance"` // its id
+	Table    string   `json:"table"`    // its id
+	Families []family `json:"families"`
+	Splits   []Bytes  `json:"splits,omitempty"`
+	Own      bool     `json:"own,omitempty"` // the DynamoDB door keeps it for itself
+}
+
+func tableOf(t *engine.Table) table {
+	instance, id := ids(t.Name)
+	out := table{Name: t.Name, Instance: instance, Table: id, Families: []family{}, Own: strings.HasPrefix(id, lab.OwnTables)}
+	for _, f := range t.Families {
+		out.Families = append(out.Families, family{f.Name, lab.RuleText(&f.GC)})
+	}
+	for _, split := range t.Splits {
+		out.Splits = append(out.Splits, bytesOf(split))
+	}
+	return out
+}
+
+// ids are the instance and the table in the resource name of a table.
+func ids(name string) (instance, table string) {
+	parent, table, _ := strings.Cut(name, "/tables/")
+	return parent[strings.LastIndex(parent, "/")+1:], table
+}
+
+func (s *Server) tables(r *http.Request) (any, error) {
+	out := struct {
+		Bigtable []table  `json:"bigtable"`
+		DynamoDB []string `json:"dynamodb"`
+	}{[]table{}, []string{}}
+	for _, t := range s.opts.Lab.DB().Tables("") {
+		out.Bigtable = append(out.Bigtable, tableOf(t))
+	}
+	for start := ""; ; {
+		request := []byte("{}")
+		if start != "" {
+			request, _ = json.Marshal(map[string]string{"ExclusiveStartTableName": start}) // a map of strings
+		}
+		answer, err := s.opts.Lab.Door().Call(own(r), "ListTables", request)
+		if errors.Is(err, lab.ErrClosed) {
+			return out, nil
+		}
+		var page struct {
+			TableNames             []string
+			LastEvaluatedTableName string
+		}
+		if err == nil {
+			err = json.Unmarshal(answer, &page)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out.DynamoDB = append(out.DynamoDB, page.TableNames...)
+		if start = page.LastEvaluatedTableName; start == "" {
+			return out, nil
+		}
+	}
+}
+
+// tableName is the resource name of the table in a path, which is one of the lab's project unless ?project= says another.
+func (s *Server) tableName(r *http.Request) string {
+	project := cmp.Or(r.URL.Query().Get("project"), s.opts.Lab.Options().Project)
+	return "projects/" + project + "/instances/" + r.PathValue("instance") + "/tables/" + r.PathValue("table")
+}
+
+func (s *Server) table(r *http.Request) (any, error) {
+	name := s.tableName(r)
+	t, err := s.opts.Lab.DB().Table(name)
+	if err != nil {
+		return nil, notFound("table", name, "GET "+Prefix+"tables lists them")
+	}
+	return tableOf(t), nil
+}
+
+type cell struct {
+	Family    string `json:"family"`
+	Qualifier Bytes  `json:"qualifier"`
+	Timestamp int64  `json:"timestamp"` // microseconds
+	Value     Bytes  `json:"value"`
+}
+
+type row struct {
+	Key   Bytes  `json:"key"`
+	Cells []cell `json:"cells"` // in storage order, all versions
+}
+
+func rowOf(r btclient.Row) row {
+	out := row{Key: bytesOf(r.Key), Cells: make([]cell, len(r.Cells))}
+	for i, c := range r.Cells {
+		out.Cells[i] = cell{Family: c.Family, Qualifier: bytesOf(c.Qualifier), Timestamp: c.Timestamp, Value: bytesOf(c.Value)}
+	}
+	return out
+}
+
+// client reads and writes the instance in a path.
+func (s *Server) client(r *http.Request) (*btclient.Client, string, error) {
+	name := s.tableName(r)
+	if _, err := s.opts.Lab.DB().Table(name); err != nil {
+		return nil, "", notFound("table", name, "GET "+Prefix+"tables lists them")
+	}
+	parent, id, _ := strings.Cut(name, "/tables/")
+	project, instance, _ := strings.Cut(strings.TrimPrefix(parent, "projects/"), "/instances/")
+	return btclient.New(s.opts.Lab.Bigtable().Conn(), project, instance, btclient.Options{}), id, nil
+}
+
+// param is a parameter that is given as text, or as base64 with "64" behind its name.
+func param(q url.Values, name string) ([]byte, error) {
+	if q.Has(name + "64") {
+		b, err := base64.StdEncoding.DecodeString(q.Get(name + "64"))
+		if err != nil {
+			return nil, badRequest("%s64 is not base64", name)
+		}
+		return b, nil
+	}
+	return []byte(q.Get(name)), nil
+}
+
+func limit(q url.Values, otherwise int) (int, error) {
+	if !q.Has("limit") {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(q.Get("limit"))
+	if err != nil || n < 1 || n > maxRows {
+		return 0, badRequest("limit is %q, want 1 to %d", q.Get("limit"), maxRows)
+	}
+	return n, nil
+}
+
+func (s *Server) rows(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	client, id, err := s.client(r)
+	if err != nil {
+		return nil, err
+	}
+	most, err := limit(q, defaultRows)
+	var bounds [3][]byte
+	for i, name := range []string{"start", "end", "prefix"} {
+		if err == nil {
+			bounds[i], err = param(q, name)
+		}
+	}
+	var cursor []byte
+	if err == nil {
+		if cursor, err = base64.RawURLEncoding.DecodeString(q.Get("cursor")); err != nil {
+			err = badRequest("cursor is not one that was given")
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	start, end := bounds[0], bounds[1]
+	if prefix := bounds[2]; len(prefix) > 0 {
+		if bytes.Compare(prefix, start) > 0 {
+			start = prefix
+		}
+		if past := after(prefix); past != nil && (len(end) == 0 || bytes.Compare(past, end) < 0) {
+			end = past
+		}
+	}
+	reverse := q.Get("reverse") == "true"
+	switch {
+	case len(cursor) == 0:
+	case reverse:
+		end = cursor
+	default:
+		start = append(cursor, 0)
+	}
+	out := struct {
+		Rows   []row  `json:"rows"`
+		Cursor string `json:"cursor,omitempty"` // of the next page
+	}{Rows: []row{}}
+	if len(end) > 0 && bytes.Compare(start, end) >= 0 {
+		return out, nil
+	}
+	size := 0
+	read := btclient.Read{Table: id, Spans: []btclient.Span{{Start: start, End: end}}, Reverse: reverse, Limit: int64(most) + 1}
+	for found, err := range client.Read(own(r), read) {
+		if err != nil {
+			return nil, err
+		}
+		if len(out.Rows) == most || size > maxPageBytes {
+			last, _ := out.Rows[len(out.Rows)-1].Key.decode() // of this page
+			out.Cursor = base64.RawURLEncoding.EncodeToString(last)
+			break
+		}
+		for _, c := range found.Cells {
+			size += len(c.Qualifier) + len(c.Value) + 64
+		}
+		out.Rows = append(out.Rows, rowOf(found))
+	}
+	return out, nil
+}
+
+// after is the first key behind all that begin with prefix; nil if there is none.
+func after(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] < 0xff {
+			return append(bytes.Clone(prefix[:i]), prefix[i]+1)
+		}
+	}
+	return nil
+}
+
+func (s *Server) row(r *http.Request) (any, error) {
+	client, id, err := s.client(r)
+	if err != nil {
+		return nil, err
+	}
+	key, err := param(r.URL.Query(), "key")
+	if err != nil {
+		return nil, err
+	}
+	if len(key) == 0 {
+		return nil, badRequest("key or key64 names the row")
+	}
+	for found, err := range client.Read(own(r), btclient.Read{Table: id, Keys: [][]byte{key}}) {
+		if err != nil {
+			return nil, err
+		}
+		return rowOf(found), nil
+	}
+	return nil, notFound("row", string(key), "GET "+Prefix+"tables/{instance}/{table}/rows lists them")
+}
+
+// putRow is a row to be written.
+type putRow struct {
+	Key    Bytes `json:"key"`
+	Delete bool  `json:"delete"` // the whole row, before cells are set
+	Cells  []struct {
+		Family    string `json:"family"`
+		Qualifier Bytes  `json:"qualifier"`
+		Timestamp *int64 `json:"timestamp"` // microseconds; default: the time of the server
+		Value     Bytes  `json:"value"`
+	} `json:"cells"`
+}
+
+func (s *Server) putRows(r *http.Request) (any, error) {
+	client, id, err := s.client(r)
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		Rows []putRow `json:"rows"`
+	}
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	for i, row := range in.Rows {
+		key, muts, err := row.mutations()
+		if err != nil {
+			return nil, err
+		}
+		if err := client.MutateRow(own(r), id, key, muts); err != nil {
+			return nil, fmt.Errorf("row %d: %w", i, err)
+		}
+	}
+	return map[string]int{"rows": len(in.Rows)}, nil
+}
+
+func (p putRow) mutations() (key []byte, muts []*btpb.Mutation, err error) {
+	if key, err = p.Key.decode(); err != nil {
+		return nil, nil, err
+	}
+	if p.Delete {
+		muts = append(muts, btclient.DeleteRow())
+	}
+	for _, c := range p.Cells {
+		qualifier, err := c.Qualifier.decode()
+		if err != nil {
+			return nil, nil, err
+		}
+		value, err := c.Value.decode()
+		if err != nil {
+			return nil, nil, err
+		}
+		at := int64(-1) // the time of the server
+		if c.Timestamp != nil {
+			at = *c.Timestamp
+		}
+		muts = append(muts, btclient.SetCell(c.Family, qualifier, at, value))
+	}
+	return key, muts, nil
+}
+
+func (s *Server) items(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	most, err := limit(q, defaultRows)
+	if err != nil {
+		return nil, err
+	}
+	scan := map[string]any{"TableName": r.PathValue("table"), "Limit": most}
+	if q.Has("cursor") {
+		key, err := base64.RawURLEncoding.DecodeString(q.Get("cursor"))
+		if err != nil || !json.Valid(key) {
+			return nil, badRequest("cursor is not one that was given")
+		}
+		scan["ExclusiveStartKey"] = json.RawMessage(key)
+	}
+	if q.Has("index") {
+		scan["IndexName"] = q.Get("index")
+	}
+	request, err := json.Marshal(scan)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.opts.Lab.Door().Call(own(r), "Scan", request)
+	if err != nil {
+		return nil, err
+	}
+	var page struct {
+		Items            []json.RawMessage
+		LastEvaluatedKey json.RawMessage
+	}
+	if err := json.Unmarshal(answer, &page); err != nil {
+		return nil, err
+	}
+	out := map[string]any{"items": page.Items}
+	if page.LastEvaluatedKey != nil {
+		out["cursor"] = base64.RawURLEncoding.EncodeToString(page.LastEvaluatedKey)
+	}
+	return out, nil
+}
+
+func (s *Server) putItems(r *http.Request) (any, error) {
+	var in struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	for i, item := range in.Items {
+		request, err := json.Marshal(map[string]any{"TableName": r.PathValue("table"), "Item": item})
+		if err != nil {
+			return nil, badRequest("item %d: %v", i, err)
+		}
+		if _, err := s.opts.Lab.Door().Call(own(r), "PutItem", request); err != nil {
+			return nil, err
+		}
+	}
+	return map[string]int{"items": len(in.Items)}, nil
+}

@@ -1,0 +1,307 @@
+package control
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/internal/days"
+)
+
+type nothing struct{}
+
+func (s *Server) reset(r *http.Request) (any, error) {
+	return nothing{}, s.opts.Lab.Reset(r.Context())
+}
+
+func (s *Server) listSnapshots(*http.Request) (any, error) {
+	return map[string]any{"snapshots": s.snapshots.list()}, nil
+}
+
+func (s *Server) takeSnapshot(r *http.Request) (any, error) {
+	var in struct {
+		Name string `json:"name"`
+	}
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	return s.snapshots.take(r, s.opts.Lab, in.Name)
+}
+
+func (s *Server) removeSnapshot(r *http.Request) (any, error) {
+	return nothing{}, s.snapshots.remove(r.PathValue("name"))
+}
+
+func (s *Server) restoreSnapshot(r *http.Request) (any, error) {
+	kept, err := s.snapshots.get(r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	return kept, s.opts.Lab.Restore(r.Context(), kept.kept)
+}
+
+type clockState struct {
+	Now    time.Time `json:"now"`
+	Frozen bool      `json:"frozen"`
+}
+
+func (s *Server) clockNow() clockState {
+	c := s.opts.Lab.Clock()
+	return clockState{c.Now(), c.Frozen()}
+}
+
+func (s *Server) clock(*http.Request) (any, error) { return s.clockNow(), nil }
+
+func (s *Server) setClock(r *http.Request) (any, error) {
+	var in struct {
+		Advance string     `json:"advance"` // a duration: "25h", "3d"
+		Set     *time.Time `json:"set"`     // RFC 3339, not before now
+		Freeze  bool       `json:"freeze"`
+		Run     bool       `json:"run"`
+	}
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	given := 0
+	for _, is := range []bool{in.Advance != "", in.Set != nil, in.Freeze, in.Run} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return nil, badRequest("want one of advance, set, freeze and run")
+	}
+	c := s.opts.Lab.Clock()
+	var by time.Duration
+	switch {
+	case in.Freeze:
+		c.Freeze()
+	case in.Run:
+		c.Run()
+	case in.Set != nil:
+		if by = in.Set.Sub(c.Now()); by < 0 {
+			return nil, badRequest("it is %v already: time moves forward", c.Now().Format(time.RFC3339Nano))
+		}
+	default:
+		var err error
+		if by, err = days.Parse(in.Advance); err != nil || by < 0 {
+			return nil, badRequest("advance is %q, want a duration such as 90s, 25h or 3d: time moves forward", in.Advance)
+		}
+	}
+	if by > 0 {
+		if _, err := s.opts.Lab.Advance(by); err != nil {
+			return nil, err
+		}
+	}
+	return s.clockNow(), nil
+}
+
+func (s *Server) gc(r *http.Request) (any, error) {
+	n, err := s.opts.Lab.RunGC(r.Context())
+	return map[string]int64{"cells": n}, err
+}
+
+func (s *Server) ttl(r *http.Request) (any, error) {
+	n, err := s.opts.Lab.ReapExpired(r.Context())
+	return map[string]int{"items": n}, err
+}
+
+func (s *Server) dump(r *http.Request) (any, error) {
+	var text string
+	var err error
+	if id := r.URL.Query().Get("table"); id != "" {
+		text, err = s.opts.Lab.Dump(r.Context(), id)
+	} else {
+		text, err = s.opts.Lab.DumpAll(r.Context())
+	}
+	return map[string]string{"text": text}, err
+}
+
+// fault is one as it is written.
+type fault struct {
+	ID   uint64 `json:"id,omitempty"`   // of a fault that is armed
+	Hits *int   `json:"hits,omitempty"` // likewise
+
+	Door           string                     `json:"door"`   // "bigtable" or "dynamodb"
+	Method         string                     `json:"method"` // an RPC or an operation; "*" for all
+	Effect         string                     `json:"effect"`
+	Code           string                     `json:"code,omitempty"` // "UNAVAILABLE", or of DynamoDB "Throttling"
+	Message        string                     `json:"message,omitempty"`
+	Applied        bool                       `json:"applied,omitempty"`
+	Delay          string                     `json:"delay,omitempty"`
+	Rows           int                        `json:"rows,omitempty"`
+	Snapshot       string                     `json:"snapshot,omitempty"`
+	BehindDynamoDB bool                       `json:"behindDynamoDB,omitempty"`
+	Table          string                     `json:"table,omitempty"`
+	Row            *Bytes                     `json:"row,omitempty"`
+	Item           map[string]json.RawMessage `json:"item,omitempty"`
+	Skip           int                        `json:"skip,omitempty"`
+	Times          *int                       `json:"times,omitempty"`
+	Probability    *float64                   `json:"probability,omitempty"`
+}
+
+// effects are the names of effects.
+var effects = []string{lab.FailCall: "fail", lab.DelayCall: "delay", lab.CutRows: "cut", lab.DuplicateCall: "duplicate", lab.LeaveEntries: "unprocessed", lab.ReadOld: "stale"}
+
+// statusCode returns the code with a name such as UNAVAILABLE.
+func statusCode(name string) (codes.Code, bool) {
+	var c codes.Code
+	err := c.UnmarshalJSON([]byte(strconv.Quote(name)))
+	return c, err == nil && c != codes.OK
+}
+
+func (s *Server) spec(f *fault) (lab.Spec, error) {
+	out := lab.Spec{
+		Method: f.Method, Applied: f.Applied, Rows: f.Rows, BehindDynamoDB: f.BehindDynamoDB,
+		Table: f.Table, Item: f.Item, Skip: f.Skip, Times: lab.Unlimited, Probability: 1,
+	}
+	effect := slices.Index(effects, f.Effect)
+	if effect < 0 {
+		return out, badRequest("effect is %q, want one of %s", f.Effect, strings.Join(effects, ", "))
+	}
+	out.Effect = lab.Effect(effect)
+	switch f.Door {
+	case "dynamodb":
+		out.DynamoDB = true
+	case "bigtable":
+	default:
+		return out, badRequest("door is %q, want bigtable or dynamodb", f.Door)
+	}
+	if f.Times != nil {
+		if out.Times = *f.Times; out.Times < 1 {
+			return out, badRequest("times is %d, want 1 or more", *f.Times)
+		}
+	}
+	if f.Skip < 0 {
+		return out, badRequest("skip is %d, want 0 or more", f.Skip)
+	}
+	if f.Probability != nil {
+		out.Probability = *f.Probability
+	}
+	if f.Row != nil {
+		key, err := f.Row.decode()
+		if err != nil {
+			return out, err
+		}
+		out.Row = key
+	}
+	var err error
+	if f.Delay != "" {
+		if out.Delay, err = days.Parse(f.Delay); err != nil {
+			return out, badRequest("delay is %q, want a duration such as 90s", f.Delay)
+		}
+	}
+	if f.Snapshot != "" {
+		kept, err := s.snapshots.get(f.Snapshot)
+		if err != nil {
+			return out, err
+		}
+		out.As = kept.kept
+	}
+	switch fails := out.Effect == lab.FailCall || out.Effect == lab.CutRows; {
+	case !fails:
+	case out.DynamoDB:
+		var ok bool
+		if out.Failure, ok = lab.ParseFailure(f.Code); !ok {
+			return out, badRequest("code is %q, want one of %s", f.Code, strings.Join(lab.FailureNames(), ", "))
+		}
+	default:
+		code, ok := statusCode(f.Code)
+		if !ok {
+			return out, badRequest("code is %q, want one of gRPC's, such as UNAVAILABLE", f.Code)
+		}
+		message := f.Message
+		if message == "" {
+			message = "fault of the control API"
+		}
+		out.Err = status.Error(code, message)
+	}
+	return out, nil
+}
+
+// armed is what a fault that is armed looks like: as it was given, with its number and hits.
+func armed(f *lab.Fault) fault {
+	spec, hits := f.Spec(), f.Hits()
+	out := fault{
+		ID: f.ID(), Hits: &hits, Door: "bigtable", Method: spec.Method, Effect: effects[spec.Effect], Applied: spec.Applied, Rows: spec.Rows,
+		BehindDynamoDB: spec.BehindDynamoDB, Table: spec.Table, Item: spec.Item, Skip: spec.Skip,
+	}
+	if spec.DynamoDB {
+		out.Door = "dynamodb"
+		if spec.Effect == lab.FailCall {
+			out.Code = spec.Failure.String()
+		}
+	}
+	if spec.Err != nil {
+		st := status.Convert(spec.Err)
+		out.Code, out.Message = st.Code().String(), st.Message()
+	}
+	if spec.Delay > 0 {
+		out.Delay = spec.Delay.String()
+	}
+	if spec.Row != nil {
+		key := bytesOf(spec.Row)
+		out.Row = &key
+	}
+	if spec.Times != lab.Unlimited {
+		out.Times = &spec.Times
+	}
+	if spec.Probability < 1 {
+		out.Probability = &spec.Probability
+	}
+	return out
+}
+
+func (s *Server) faults(*http.Request) (any, error) {
+	out := []fault{}
+	for _, f := range s.opts.Lab.Faults() {
+		out = append(out, armed(f))
+	}
+	return map[string]any{"faults": out}, nil
+}
+
+// maxFaults bounds those that are armed.
+const maxFaults = 256
+
+func (s *Server) addFault(r *http.Request) (any, error) {
+	var in fault
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	if len(s.opts.Lab.Faults()) >= maxFaults {
+		return nil, &Error{http.StatusConflict, "limit", "there are " + strconv.Itoa(maxFaults) + " faults", "DELETE " + Prefix + "faults removes all"}
+	}
+	spec, err := s.spec(&in)
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.opts.Lab.Arm(spec)
+	if err != nil {
+		return nil, badRequest("%v", err)
+	}
+	return armed(f), nil
+}
+
+func (s *Server) removeFaults(*http.Request) (any, error) {
+	for _, f := range s.opts.Lab.Faults() {
+		f.Remove()
+	}
+	return nothing{}, nil
+}
+
+func (s *Server) removeFault(r *http.Request) (any, error) {
+	for _, f := range s.opts.Lab.Faults() {
+		if is := armed(f); is.Door == r.PathValue("door") && strconv.FormatUint(f.ID(), 10) == r.PathValue("id") {
+			f.Remove()
+			return is, nil
+		}
+	}
+	return nil, notFound("fault", r.PathValue("door")+"/"+r.PathValue("id"), "GET "+Prefix+"faults lists them")
+}

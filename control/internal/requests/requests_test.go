@@ -1,0 +1,164 @@
+package requests
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/internal/race"
+)
+
+func call(key string) *emu.Call {
+	return &emu.Call{
+		Method: "/google.bigtable.v2.Bigtable/MutateRow", Context: context.Background(),
+		Request: &btpb.MutateRowRequest{TableName: "projects/p/instances/i/tables/t", RowKey: []byte(key)},
+	}
+}
+
+// TestBounds: of many requests from many clients the newest are kept, in the order in
+// which they ended, each once; large ones leave room for fewer.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	l := New()
+	const clients, each = 100, 100
+	var all sync.WaitGroup
+	for range clients {
+		all.Go(func() {
+			for range each {
+				l.Bigtable(call("k"))
+			}
+		})
+	}
+	all.Wait()
+	kept, newest := l.Since(0, maxRecords+1)
+	if newest != clients*each || len(kept) != maxRecords || l.Bytes() > maxBytes {
+		t.Fatalf("%d requests, %d kept in %d bytes", newest, len(kept), l.Bytes())
+	}
+	for i, r := range kept {
+		if r.ID != newest-maxRecords+1+uint64(i) {
+			t.Fatalf("place %d has %d", i, r.ID)
+		}
+	}
+	var large facade.Call
+	large.Operation, large.HTTP = "PutItem", httptest.NewRequest(http.MethodPost, "/", http.NoBody)
+	large.Request = []byte(`{"TableName":"orders","Item":"` + strings.Repeat("x", 1<<20) + `"}`)
+	for range 2 * maxBytes / maxBodyBytes {
+		l.DynamoDB(&large)
+	}
+	kept, newest = l.Since(0, maxRecords)
+	if l.Bytes() > maxBytes || l.Bytes() < maxBytes-2*maxBodyBytes || kept[len(kept)-1].ID != newest {
+		t.Errorf("%d requests in %d bytes", len(kept), l.Bytes())
+	}
+	last := kept[len(kept)-1]
+	if request, _, cut := last.Bodies(); request != nil || !cut || last.Table() != "orders" {
+		t.Errorf("%d bytes of a request to %q, cut %v", len(request), last.Table(), cut)
+	}
+	total := 0
+	for i := range kept {
+		total += kept[i].size()
+	}
+	if total != l.Bytes() {
+		t.Errorf("%d bytes are counted, there are %d", l.Bytes(), total)
+	}
+}
+
+// TestSince: who has seen some is given what came after, and woken by the next.
+func TestSince(t *testing.T) {
+	t.Parallel()
+	l := New()
+	for range 5 {
+		l.Bigtable(call("k"))
+	}
+	for after, want := range map[uint64]int{0: 5, 3: 2, 5: 0, 9: 0} {
+		if got, newest := l.Since(after, 10); len(got) != want || newest != 5 {
+			t.Errorf("after %d: %d of %d", after, len(got), newest)
+		}
+	}
+	if got, _ := l.Since(1, 2); len(got) != 2 || got[0].ID != 2 {
+		t.Errorf("got %+v", got)
+	}
+	woken := l.Changed(5)
+	select {
+	case <-woken:
+		t.Error("woken by nothing")
+	default:
+	}
+	l.Bigtable(call("k"))
+	<-woken
+	<-l.Changed(5)
+}
+
+// TestBodies: what strangers send is shown as it was, whatever it is.
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	l := New()
+	l.Bigtable(call("<b>\x00\xff"))
+	for _, body := range []string{"", "{", "\xff", `{"TableName":"arn:aws:dynamodb:us-east-1:000000000000:table/orders"}`} {
+		l.DynamoDB(&facade.Call{
+			Operation: "Get\xffItem", HTTP: httptest.NewRequest(http.MethodPost, "/", http.NoBody), Request: []byte(body),
+			Status: 400, Response: []byte(`{"__type":"com.amazonaws#X","message":"<script>"}`),
+		})
+	}
+	l.DynamoDB(&facade.Call{HTTP: httptest.NewRequest(http.MethodGet, "/", http.NoBody)}) // a question for health
+	kept, newest := l.Since(0, 10)
+	if newest != 5 || string(kept[0].Key()) != "<b>\x00\xff" || kept[0].Table() != "projects/p/instances/i/tables/t" {
+		t.Fatalf("got %+v", kept)
+	}
+	var request struct{ RowKey []byte }
+	if text, _, _ := kept[0].Bodies(); json.Unmarshal(text, &request) != nil || string(request.RowKey) != "<b>\x00\xff" {
+		t.Errorf("got %s", text)
+	}
+	if kept[4].Table() != "orders" || kept[4].Status != "X" || kept[4].Text != "<script>" {
+		t.Errorf("got %+v", kept[4])
+	}
+	for i := range kept[1:4] {
+		if text, _, _ := kept[1+i].Bodies(); text != nil {
+			t.Errorf("%q is JSON", text)
+		}
+	}
+}
+
+// TestMemory: what the heap holds of a full log is what it says, and not much more.
+func TestMemory(t *testing.T) { //nolint:paralleltest // memory is counted in the whole process
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	l := New()
+	c := call("k")
+	c.Request.(*btpb.MutateRowRequest).Mutations = []*btpb.Mutation{{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{Value: make([]byte, 10<<10)}}}}
+	for range 3 * maxRecords {
+		l.Bigtable(c)
+	}
+	held := heap() - before
+	t.Logf("%d MiB are held of %d", held>>20, l.Bytes()>>20)
+	if held > maxBytes+4<<20 {
+		t.Errorf("%d bytes are held, of %d that are counted", held, l.Bytes())
+	}
+	runtime.KeepAlive(l)
+}
+
+func BenchmarkBigtable(b *testing.B) {
+	l, c := New(), call("customer7")
+	c.Start = time.Unix(1, 0)
+	b.ReportAllocs()
+	for b.Loop() {
+		l.Bigtable(c)
+	}
+}

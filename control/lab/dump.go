@@ -1,0 +1,138 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
+)
+
+// OwnTables begins the ids of the tables that the DynamoDB door keeps for
+// itself: its catalog, and the indexes of the default layout.
+const OwnTables = "_tabletop."
+
+// Dump returns all rows of a Bigtable table of the lab's instance as
+// the canonical text of fixtures' golden files: rows by key, cells in storage
+// order, one per line. The DynamoDB door's bookkeeping is left out, and so are
+// rows that hold nothing else.
+//
+// table is the id of the Bigtable table. For a DynamoDB table without a
+// mapping the id is not its name.
+func (l *Lab) Dump(ctx context.Context, table string) (string, error) {
+	var out []byte
+	err := l.ReadRows(ctx, l.TableName(table), nil, func(row layout.Row) { out = rowtext.FormatRow(out, row) })
+	return string(out), wrap("dump of "+table, err)
+}
+
+// DumpAll returns all tables of all instances as one text that is a valid
+// golden file: for each table a line with its name, one comment per family
+// with its rule, and its rows as in Dump. Tables are sorted by name, those of
+// instances other than the lab's with their full name; the tables that
+// the DynamoDB door keeps for itself are left out. Before the tables come, as
+// comments with their JSON, the instances, clusters, app profiles, authorized
+// views and schema bundles that were created and the policies that were set; what
+// exists implicitly is not shown.
+func (l *Lab) DumpAll(ctx context.Context) (string, error) {
+	var out []byte
+	resources, err := l.emu.Resources()
+	if err != nil {
+		return "", wrap("dump", err)
+	}
+	for _, r := range resources {
+		text, err := canonicalJSON(r.Message)
+		if err != nil {
+			return "", wrap("dump of "+r.Name, err)
+		}
+		out = fmt.Appendf(out, "# %s %s %s\n", r.Kind, r.Name, text)
+	}
+	own := l.TableName("")
+	for _, t := range l.db.Tables("") {
+		if _, id, _ := strings.Cut(t.Name, "/tables/"); strings.HasPrefix(id, OwnTables) {
+			continue
+		}
+		out = fmt.Appendf(out, "table %s\n", strings.TrimPrefix(t.Name, own))
+		for _, f := range t.Families { // in order of creation
+			if f.Name != lens.FamilyState {
+				out = fmt.Appendf(out, "# family %s, gc %s\n", f.Name, RuleText(&f.GC))
+			}
+		}
+		if err := l.ReadRows(ctx, t.Name, nil, func(row layout.Row) { out = rowtext.FormatRow(out, row) }); err != nil {
+			return "", wrap("dump of "+t.Name, err)
+		}
+	}
+	return string(out), nil
+}
+
+// canonicalJSON is the JSON of a message, without the spaces that protojson
+// puts in at random.
+func canonicalJSON(m proto.Message) ([]byte, error) {
+	loose, err := protojson.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = json.Compact(&out, loose)
+	return out.Bytes(), err
+}
+
+// RuleText writes a rule as the cbt tool takes it.
+func RuleText(r *engine.GCRule) string {
+	joiner := " or "
+	switch r.Kind {
+	case engine.NoGC:
+		return "never"
+	case engine.MaxVersions:
+		return fmt.Sprintf("maxversions=%d", r.Versions)
+	case engine.MaxAge:
+		return "maxage=" + r.Age.String()
+	case engine.Intersection:
+		joiner = " and "
+	case engine.Union:
+	}
+	parts := make([]string, len(r.Rules))
+	for i := range r.Rules {
+		parts[i] = RuleText(&r.Rules[i])
+		if len(r.Rules[i].Rules) > 1 {
+			parts[i] = "(" + parts[i] + ")"
+		}
+	}
+	return strings.Join(parts, joiner)
+}
+
+// dumpDeadline is how long a dump waits for the next row: a lab that hangs
+// ends it, with the reason.
+const dumpDeadline = time.Minute
+
+// ReadRows hands the rows of a table, which is given by its full name, to visit, or
+// the row of that key, without the DynamoDB door's bookkeeping and without rows that
+// hold nothing else.
+func (l *Lab) ReadRows(ctx context.Context, table string, key []byte, visit func(layout.Row)) error {
+	parent, id, _ := strings.Cut(table, "/tables/")
+	project, instance, _ := strings.Cut(strings.TrimPrefix(parent, "projects/"), "/instances/")
+	read := btclient.Read{Table: id, Spans: []btclient.Span{{}}}
+	if key != nil {
+		read = btclient.Read{Table: id, Keys: [][]byte{key}}
+	}
+	for row, err := range btclient.New(l.emu.Conn(), project, instance, btclient.Options{Deadline: dumpDeadline}).Read(Probe(ctx), read) {
+		if err != nil {
+			return err
+		}
+		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool { return c.Family == lens.FamilyState })
+		if len(row.Cells) > 0 {
+			visit(row)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+package control
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/control/internal/requests"
+	"github.com/tabletop-emu/tabletop/internal/cause"
+	"github.com/tabletop-emu/tabletop/internal/days"
+	"github.com/tabletop-emu/tabletop/internal/heat"
+)
+
+// record is a request as it is shown.
+type record struct {
+	ID        uint64    `json:"id"`
+	Door      string    `json:"door"`
+	Operation string    `json:"operation"`
+	Table     string    `json:"table,omitempty"`
+	Key       *Bytes    `json:"key,omitempty"`
+	Status    string    `json:"status"`
+	Text      string    `json:"text,omitempty"`
+	Start     time.Time `json:"start"`
+	Millis    float64   `json:"millis"`
+	Rows      int       `json:"rows,omitempty"`
+	Bytes     int64     `json:"bytes,omitempty"`
+	RequestID string    `json:"requestID,omitempty"`
+	Cause     string    `json:"cause,omitempty"`
+	Test      string    `json:"test,omitempty"`
+
+	// Of one that is asked for.
+	Request  json.RawMessage `json:"request,omitempty"`
+	Response json.RawMessage `json:"response,omitempty"`
+	Cut      bool            `json:"cut,omitempty"` // the bodies were too large to be kept
+	Calls    []record        `json:"calls,omitempty"`
+}
+
+func recordOf(r *requests.Record, whole bool) record {
+	out := record{
+		ID: r.ID, Door: r.Door, Operation: r.Operation, Table: r.Table(), Status: r.Status, Text: r.Text, Start: r.Start,
+		Millis: float64(r.Duration.Microseconds()) / 1000, Rows: r.Rows, Bytes: r.Bytes, RequestID: r.RequestID, Cause: r.Cause, Test: r.Test,
+	}
+	if len(r.Key()) > 0 {
+		key := bytesOf(r.Key())
+		out.Key = &key
+	}
+	if whole {
+		out.Request, out.Response, out.Cut = r.Bodies()
+	}
+	return out
+}
+
+// wanted tells which records a query asks for.
+func wanted(r *http.Request) func(*requests.Record) bool {
+	q := r.URL.Query()
+	return func(rec *requests.Record) bool {
+		table := q.Get("table")
+		switch {
+		case q.Has("door") && rec.Door != q.Get("door"),
+			q.Has("operation") && rec.Operation != q.Get("operation"),
+			q.Has("status") && rec.Status != q.Get("status"),
+			q.Get("failed") == "true" && rec.Status == "OK",
+			q.Get("internal") == "false" && rec.Cause != "",
+			q.Has("test") && rec.Test != q.Get("test"),
+			table != "" && rec.Table() != table && !strings.HasSuffix(rec.Table(), "/tables/"+table):
+			return false
+		}
+		return true
+	}
+}
+
+func (s *Server) requests(r *http.Request) (any, error) {
+	most, err := limit(r.URL.Query(), defaultRows)
+	if err != nil {
+		return nil, err
+	}
+	var before uint64 = math.MaxUint64
+	if text := r.URL.Query().Get("before"); text != "" {
+		if before, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return nil, badRequest("before is %q, want the id of a request", text)
+		}
+	}
+	out, is := []record{}, wanted(r)
+	s.log.Newest(func(rec *requests.Record) bool {
+		if rec.ID < before && is(rec) {
+			out = append(out, recordOf(rec, false))
+		}
+		return len(out) < most
+	})
+	return map[string]any{"requests": out}, nil
+}
+
+func (s *Server) request(r *http.Request) (any, error) {
+	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
+	if err == nil && id > 0 {
+		if found, _ := s.log.Since(id-1, 1); len(found) == 1 && found[0].ID == id {
+			out := recordOf(&found[0], true)
+			out.Calls = s.calls(out.RequestID)
+			return out, nil
+		}
+	}
+	return nil, notFound("request", r.PathValue("id"), "the newest are kept: GET "+Prefix+"requests lists them")
+}
+
+// calls are those that were made for a DynamoDB request.
+func (s *Server) calls(requestID string) []record {
+	if requestID == "" {
+		return nil
+	}
+	out := []record{}
+	for _, c := range s.log.CausedBy(requestID) {
+		out = append(out, recordOf(&c, true))
+	}
+	return out
+}
+
+// query runs an operation of DynamoDB and shows the calls that it became.
+func (s *Server) query(r *http.Request) (any, error) {
+	var in struct {
+		Operation string          `json:"operation"`
+		Request   json.RawMessage `json:"request"`
+	}
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	id := fmt.Sprintf("query-%d", s.queries.Add(1))
+	answer, err := s.opts.Lab.Door().Call(cause.With(r.Context(), id), in.Operation, in.Request)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"response": json.RawMessage(answer), "calls": s.calls(id)}, nil
+}
+
+// maxEvents is how many are sent before it is looked for more.
+const maxEvents = 500
+
+// events streams what happens, until the client leaves. One that reads slowly misses what was
+// given up meanwhile: the ids tell.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	var last uint64
+	if text := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")); text != "" {
+		var err error
+		if last, err = strconv.ParseUint(text, 10, 64); err != nil {
+			fail(w, badRequest("after is %q, want the id of an event", text))
+			return
+		}
+	}
+	if s.streams.Add(1) > maxStreams {
+		s.streams.Add(-1)
+		fail(w, &Error{http.StatusTooManyRequests, "limit", fmt.Sprintf("%d streams of events are open", maxStreams), "close one"})
+		return
+	}
+	defer s.streams.Add(-1)
+	to := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	is := wanted(r)
+	for to.Flush() == nil {
+		found, newest := s.log.Since(last, maxEvents)
+		if last > newest { // of a server before this one
+			last = 0
+			continue
+		}
+		for i := range found {
+			last = found[i].ID
+			if !is(&found[i]) {
+				continue
+			}
+			text, err := json.Marshal(recordOf(&found[i], false))
+			if err != nil {
+				return
+			}
+			if _, err := fmt.Fprintf(w, "id: %d\nevent: request\ndata: %s\n\n", last, text); err != nil {
+				return
+			}
+		}
+		if len(found) > 0 {
+			continue
+		}
+		select {
+		case <-s.log.Changed(last):
+		case <-s.stopping:
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (s *Server) heatPlaces(*http.Request) (any, error) {
+	type place struct {
+		Cluster string `json:"cluster"`
+		Table   string `json:"table"`
+	}
+	out := []place{}
+	for _, p := range s.opts.Lab.Bigtable().Heat().Places() {
+		out = append(out, place{p.Cluster, p.Table})
+	}
+	return map[string]any{"places": out}, nil
+}
+
+// counts are heat.Counts as they are written.
+type counts struct {
+	Reads  uint64 `json:"reads"`
+	Writes uint64 `json:"writes"`
+	Bytes  uint64 `json:"bytes"`
+	Errors uint64 `json:"errors"`
+}
+
+type bucket struct {
+	First Bytes `json:"first"` // its first key that was seen
+	counts
+}
+
+type heatColumn struct {
+	Start time.Time `json:"start"`
+	Cells []counts  `json:"cells"` // by the places of the keys
+}
+
+// heatMap is what requests did to the keys of a table, of all clusters unless ?cluster= names one: columns of
+// at least ?step=, from ?last= ago on, with at most ?limit= buckets.
+func (s *Server) heatMap(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	buckets, err := limit(q, 256)
+	if err != nil {
+		return nil, err
+	}
+	step, last := time.Second, 15*time.Minute
+	for name, into := range map[string]*time.Duration{"step": &step, "last": &last} {
+		if q.Has(name) {
+			if *into, err = days.Parse(q.Get(name)); err != nil || *into < time.Second {
+				return nil, badRequest("%s is %q, want a duration from 1s", name, q.Get(name))
+			}
+		}
+	}
+	place := heat.Place{Cluster: q.Get("cluster"), Table: s.tableName(r)}
+	store := s.opts.Lab.Bigtable().Heat()
+	if place.Cluster == "" {
+		for _, p := range store.Places() {
+			if p.Table == place.Table {
+				place = p
+				break
+			}
+		}
+	}
+	now := s.opts.Lab.Clock().Now()
+	m := store.Map(place, now.Add(-last), now.Add(time.Second), step, buckets)
+	keys, columns := []bucket{}, []heatColumn{}
+	for _, k := range m.Keys {
+		keys = append(keys, bucket{bytesOf(k.First), counts(k.Counts)})
+	}
+	for _, c := range m.Columns {
+		cells := make([]counts, len(c.Cells))
+		for i, n := range c.Cells {
+			cells[i] = counts(n)
+		}
+		columns = append(columns, heatColumn{c.Start, cells})
+	}
+	return map[string]any{"cluster": place.Cluster, "keys": keys, "columns": columns}, nil
+}
