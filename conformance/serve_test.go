@@ -32,7 +32,11 @@ func run(m *testing.M) int {
 	if err := build.Run(); err != nil {
 		return failed("go build", err)
 	}
-	server, err := serve("--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0")
+	buckets := filepath.Join(dir, "buckets")
+	if err := writeBucket(buckets); err != nil {
+		return failed("bucket", err)
+	}
+	server, err := serve("--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--buckets", buckets)
 	if err != nil {
 		return failed("serve", err)
 	}
@@ -46,6 +50,15 @@ func run(m *testing.M) int {
 		return failed("stopping the server", err)
 	}
 	return code
+}
+
+// writeBucket makes a bucket with a file to import.
+func writeBucket(buckets string) error {
+	bucket := filepath.Join(buckets, "conformance")
+	if err := os.MkdirAll(bucket, 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(bucket, "items.csv"), []byte("pk,sk,text\na,1,one\na,2,two\n"), 0o666)
 }
 
 func failed(what string, err error) int {

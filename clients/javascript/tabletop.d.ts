@@ -1,0 +1,83 @@
+/** What the API answers when it does not do what was asked. */
+export class ControlError extends Error {
+	readonly status: number
+	readonly code: string
+	readonly text: string
+	readonly remedy: string
+}
+
+/** Bytes, as base64 and, if they are UTF-8, as text. */
+export interface Bytes { base64: string; text?: string }
+export interface Cell { family: string; qualifier: Bytes; timestamp: number; value: Bytes }
+export interface Row { key: Bytes; cells: Cell[] }
+export interface Snapshot { name: string; taken: string; bytes: number }
+export interface Clock { now: string; frozen: boolean }
+/** An item in DynamoDB's JSON. */
+export type Item = Record<string, unknown>
+
+export interface Fault {
+	door: 'bigtable' | 'dynamodb'
+	method: string
+	effect: 'fail' | 'delay' | 'cut' | 'duplicate' | 'unprocessed' | 'stale'
+	code?: string
+	message?: string
+	applied?: boolean
+	delay?: string
+	rows?: number
+	snapshot?: string
+	behindDynamoDB?: boolean
+	table?: string
+	row?: Partial<Bytes>
+	item?: Item
+	skip?: number
+	times?: number
+	probability?: number
+}
+
+export interface Request {
+	id: number
+	door: 'bigtable' | 'dynamodb'
+	operation: string
+	table?: string
+	key?: Bytes
+	status: string
+	text?: string
+	start: string
+	millis: number
+	rows?: number
+	bytes?: number
+	requestID?: string
+	cause?: string
+	test?: string
+	request?: unknown
+	response?: unknown
+	calls?: Request[]
+}
+
+type Query = Record<string, string | number | boolean | undefined>
+
+export class Control {
+	constructor(server?: { url?: string; token?: string })
+	static fromPortFile(path: string, options?: { token?: string }): Promise<Control>
+	call(method: string, path: string, options?: { body?: unknown; query?: Query }): Promise<any>
+	info(): Promise<{ version: string; project: string; instance: string; bigtable: string; dynamodb: string; clock: Clock; faults: number; snapshots: number }>
+	tables(): Promise<{ bigtable: { name: string; instance: string; table: string; families: { name: string; gc: string }[]; own?: boolean }[]; dynamodb: string[] }>
+	rows(table: string, query?: Query & { instance?: string }): AsyncGenerator<Row>
+	items(table: string, query?: Query): AsyncGenerator<Item>
+	putItems(table: string, items: Item[]): Promise<number>
+	query(operation: string, request: unknown): Promise<{ response: any; calls: Request[] }>
+	reset(): Promise<void>
+	snapshot(name: string): Promise<Snapshot>
+	restore(name: string): Promise<Snapshot>
+	forget(name: string): Promise<void>
+	advance(duration: string): Promise<Clock>
+	freeze(): Promise<Clock>
+	run(): Promise<Clock>
+	gc(): Promise<number>
+	ttl(): Promise<number>
+	fault(spec: Fault): Promise<Fault & { id: number; hits: number }>
+	faults(): Promise<(Fault & { id: number; hits: number })[]>
+	mend(): Promise<void>
+	dump(table?: string): Promise<string>
+	requests(query?: Query): Promise<Request[]>
+}

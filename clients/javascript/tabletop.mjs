@@ -1,0 +1,86 @@
+// The control API of a running Tabletop: snapshots, clock, faults, requests.
+//
+//	import { Control } from './tabletop.mjs'
+//	const control = await Control.fromPortFile('ports.json')
+//	await control.snapshot('base') // once
+//	await control.restore('base')  // before each test
+//
+// It needs nothing but Node 18 or later. docs/control.md describes the API, and
+// tabletop.d.ts has the types.
+import { readFile } from 'node:fs/promises'
+
+/** What the API answers when it does not do what was asked. */
+export class ControlError extends Error {
+	constructor(status, { code, text, remedy }) {
+		super(`${text}: ${remedy}`)
+		Object.assign(this, { name: 'ControlError', status, code, text, remedy })
+	}
+}
+
+/** A server that runs with --console. By default it is found in the environment, as serve prints it. */
+export class Control {
+	constructor({ url = process.env.TABLETOP_CONSOLE_URL, token = process.env.TABLETOP_CONSOLE_TOKEN } = {}) {
+		if (!url || !token) throw new Error('which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN')
+		this.url = url.replace(/\/$/, '')
+		this.token = token
+	}
+
+	/** The server that wrote a --port-file. */
+	static async fromPortFile(path, { token } = {}) {
+		const ports = JSON.parse(await readFile(path, 'utf8'))
+		return new Control({ url: ports.console, token: token ?? ports.token })
+	}
+
+	/** Makes any request of the API; path is what follows /api/v1/. */
+	async call(method, path, { body, query = {} } = {}) {
+		const given = Object.entries(query).filter(([, value]) => value !== undefined)
+		const url = `${this.url}/api/v1/${path}` + (given.length ? `?${new URLSearchParams(given)}` : '')
+		const answer = await fetch(url, {
+			method, headers: { Authorization: `Bearer ${this.token}` }, body: body === undefined ? undefined : JSON.stringify(body),
+		})
+		const said = await answer.json()
+		if (!answer.ok) throw new ControlError(answer.status, said.error)
+		return said
+	}
+
+	info() { return this.call('GET', 'info') }
+	tables() { return this.call('GET', 'tables') }
+	/** All rows of a Bigtable table, page by page. */
+	rows(table, { instance = 'tabletop', ...query } = {}) { return this.#pages('rows', `tables/${part(instance)}/${part(table)}/rows`, query) }
+	/** All items of a DynamoDB table, page by page. */
+	items(table, query = {}) { return this.#pages('items', `items/${part(table)}`, query) }
+
+	async *#pages(member, path, query) {
+		for (let cursor; ;) {
+			const page = await this.call('GET', path, { query: { ...query, cursor } })
+			yield* page[member]
+			cursor = page.cursor
+			if (cursor === undefined) return
+		}
+	}
+
+	/** Puts items, in DynamoDB's JSON. */
+	async putItems(table, items) { return (await this.call('POST', `items/${part(table)}`, { body: { items } })).items }
+	/** Runs an operation of DynamoDB: its response, and the calls of Bigtable that it became. */
+	query(operation, request) { return this.call('POST', 'query', { body: { operation, request } }) }
+	async reset() { await this.call('POST', 'reset') }
+	snapshot(name) { return this.call('POST', 'snapshots', { body: { name } }) }
+	restore(name) { return this.call('POST', `snapshots/${part(name)}/restore`) }
+	async forget(name) { await this.call('DELETE', `snapshots/${part(name)}`) }
+	/** Lets time pass, such as '25h', and does what is due meanwhile. */
+	advance(duration) { return this.call('POST', 'clock', { body: { advance: duration } }) }
+	freeze() { return this.call('POST', 'clock', { body: { freeze: true } }) }
+	run() { return this.call('POST', 'clock', { body: { run: true } }) }
+	/** Collects garbage: how many cells went. */
+	async gc() { return (await this.call('POST', 'gc')).cells }
+	/** Deletes items whose time to live is over: how many. */
+	async ttl() { return (await this.call('POST', 'ttl')).items }
+	/** Lets something go wrong: see docs/control.md for the members. */
+	fault(spec) { return this.call('POST', 'faults', { body: spec }) }
+	async faults() { return (await this.call('GET', 'faults')).faults }
+	async mend() { await this.call('DELETE', 'faults') }
+	async dump(table) { return (await this.call('GET', 'dump', { query: { table } })).text }
+	async requests(query = {}) { return (await this.call('GET', 'requests', { query })).requests }
+}
+
+const part = encodeURIComponent

@@ -1,0 +1,56 @@
+// Runs against the server of TABLETOP_CONSOLE_URL: node --test
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Control } from './tabletop.mjs'
+
+const table = {
+	TableName: 'orders_js', BillingMode: 'PAY_PER_REQUEST',
+	KeySchema: [{ AttributeName: 'k', KeyType: 'HASH' }],
+	AttributeDefinitions: [{ AttributeName: 'k', AttributeType: 'S' }],
+}
+
+async function getItem() {
+	const answer = await fetch(process.env.AWS_ENDPOINT_URL_DYNAMODB, {
+		method: 'POST', body: '{"TableName":"orders_js","Key":{"k":{"S":"k1"}}}',
+		headers: {
+			'X-Amz-Target': 'DynamoDB_20120810.GetItem', 'Content-Type': 'application/x-amz-json-1.0', 'X-Amz-Date': '20261120T000000Z',
+			Authorization: 'AWS4-HMAC-SHA256 Credential=tabletop/20261120/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00',
+		},
+	})
+	await answer.text()
+	return answer.status
+}
+
+test('acceptance', async () => {
+	const control = new Control()
+	const count = async () => {
+		let n = 0
+		for await (const _ of control.items('orders_js')) n++
+		return n
+	}
+	await control.reset()
+	await control.query('CreateTable', table)
+	await control.query('UpdateTimeToLive', { TableName: 'orders_js', TimeToLiveSpecification: { AttributeName: 'ttl', Enabled: true } })
+	const second = Math.floor(Date.parse((await control.info()).clock.now) / 1000)
+	const due = String(second + 24 * 3600)
+	await control.putItems('orders_js', Array.from({ length: 1000 }, (_, i) => ({ k: { S: `k${i}` }, ttl: { N: due } })))
+	assert.equal(await count(), 1000)
+	await control.snapshot('all')
+	for (let i = 0; i < 1000; i += 2) await control.query('DeleteItem', { TableName: 'orders_js', Key: { k: { S: `k${i}` } } })
+	assert.equal(await count(), 500)
+	await control.restore('all')
+	assert.equal(await count(), 1000)
+
+	await control.fault({ door: 'dynamodb', method: 'GetItem', effect: 'fail', code: 'InternalServerError', times: 2 })
+	assert.deepEqual([await getItem(), await getItem(), await getItem()], [500, 500, 200])
+	assert.deepEqual((await control.faults()).map(f => f.hits), [2])
+	await control.mend()
+
+	assert.match(await control.dump(), /k0/)
+	await control.advance('25h')
+	await control.ttl()
+	assert.equal(await count(), 0)
+	assert.doesNotMatch(await control.dump(), /k0/)
+	await assert.rejects(control.restore('none'), { name: 'ControlError', code: 'not_found' })
+	await control.forget('all')
+})

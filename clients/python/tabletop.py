@@ -1,0 +1,138 @@
+"""The control API of a running Tabletop: snapshots, clock, faults, requests.
+
+    from tabletop import Control
+
+    control = Control.from_port_file("ports.json")
+    control.snapshot("base")        # once
+    control.restore("base")         # before each test
+    control.advance("25h")
+    control.fault(door="bigtable", method="MutateRow", effect="fail", code="UNAVAILABLE", times=2)
+
+It needs nothing but Python's own library. docs/control.md describes the API.
+"""
+
+import json
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+
+
+class ControlError(Exception):
+    """What the API answers when it does not do what was asked."""
+
+    def __init__(self, status, code, text, remedy):
+        super().__init__(f"{text}: {remedy}")
+        self.status, self.code, self.text, self.remedy = status, code, text, remedy
+
+
+class Control:
+    """A server that runs with --console. By default it is found in the environment, as serve prints it."""
+
+    def __init__(self, url=None, token=None, timeout=60):
+        self.url = (url or os.environ["TABLETOP_CONSOLE_URL"]).rstrip("/")
+        self.token = token or os.environ["TABLETOP_CONSOLE_TOKEN"]
+        self.timeout = timeout
+
+    @classmethod
+    def from_port_file(cls, path, token=None, timeout=60):
+        """The server that wrote a --port-file."""
+        with open(path, encoding="utf-8") as f:
+            ports = json.load(f)
+        return cls(ports["console"], token or ports.get("token"), timeout)
+
+    def call(self, method, path, body=None, **query):
+        """Make any request of the API; path is what follows /api/v1/."""
+        given = {name: value for name, value in query.items() if value is not None}
+        url = f"{self.url}/api/v1/{path}" + ("?" + urllib.parse.urlencode(given) if given else "")
+        request = urllib.request.Request(
+            url, method=method, data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {self.token}"})
+        try:
+            with urllib.request.urlopen(request, timeout=self.timeout) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as e:
+            with e:
+                said = json.load(e)["error"]
+            raise ControlError(e.code, said["code"], said["text"], said["remedy"]) from None
+
+    def info(self):
+        return self.call("GET", "info")
+
+    def tables(self):
+        return self.call("GET", "tables")
+
+    def rows(self, table, instance="tabletop", **query):
+        """All rows of a Bigtable table, page by page."""
+        return self._pages("rows", f"tables/{_part(instance)}/{_part(table)}/rows", query)
+
+    def items(self, table, **query):
+        """All items of a DynamoDB table, page by page."""
+        return self._pages("items", f"items/{_part(table)}", query)
+
+    def _pages(self, member, path, query):
+        cursor = None
+        while True:
+            page = self.call("GET", path, cursor=cursor, **query)
+            yield from page[member]
+            cursor = page.get("cursor")
+            if cursor is None:
+                return
+
+    def put_items(self, table, items):
+        """Put items, in DynamoDB's JSON."""
+        return self.call("POST", f"items/{_part(table)}", {"items": list(items)})["items"]
+
+    def query(self, operation, request):
+        """Run an operation of DynamoDB: its response, and the calls of Bigtable that it became."""
+        return self.call("POST", "query", {"operation": operation, "request": request})
+
+    def reset(self):
+        self.call("POST", "reset")
+
+    def snapshot(self, name):
+        return self.call("POST", "snapshots", {"name": name})
+
+    def restore(self, name):
+        return self.call("POST", f"snapshots/{_part(name)}/restore")
+
+    def forget(self, name):
+        self.call("DELETE", f"snapshots/{_part(name)}")
+
+    def advance(self, duration):
+        """Let time pass, such as "25h", and do what is due meanwhile."""
+        return self.call("POST", "clock", {"advance": duration})
+
+    def freeze(self):
+        return self.call("POST", "clock", {"freeze": True})
+
+    def run(self):
+        return self.call("POST", "clock", {"run": True})
+
+    def gc(self):
+        """Collect garbage: how many cells went."""
+        return self.call("POST", "gc")["cells"]
+
+    def ttl(self):
+        """Delete items whose time to live is over: how many."""
+        return self.call("POST", "ttl")["items"]
+
+    def fault(self, **spec):
+        """Let something go wrong: see docs/control.md for the members."""
+        return self.call("POST", "faults", spec)
+
+    def faults(self):
+        return self.call("GET", "faults")["faults"]
+
+    def mend(self):
+        self.call("DELETE", "faults")
+
+    def dump(self, table=None):
+        return self.call("GET", "dump", table=table)["text"]
+
+    def requests(self, **query):
+        return self.call("GET", "requests", **query)["requests"]
+
+
+def _part(name):
+    return urllib.parse.quote(name, safe="")

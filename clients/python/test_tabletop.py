@@ -1,0 +1,74 @@
+"""Runs against the server of TABLETOP_CONSOLE_URL: python -m unittest test_tabletop"""
+
+import datetime
+import os
+import unittest
+import urllib.error
+import urllib.request
+
+from tabletop import Control, ControlError
+
+TABLE = {
+    "TableName": "orders_py", "BillingMode": "PAY_PER_REQUEST",
+    "KeySchema": [{"AttributeName": "k", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": "k", "AttributeType": "S"}],
+}
+
+
+class TestControl(unittest.TestCase):
+    def test_acceptance(self):
+        control = Control()
+        control.reset()
+        control.query("CreateTable", TABLE)
+        ttl = {"AttributeName": "ttl", "Enabled": True}
+        control.query("UpdateTimeToLive", {"TableName": "orders_py", "TimeToLiveSpecification": ttl})
+        now = control.info()["clock"]["now"]
+        second = int(datetime.datetime.fromisoformat(now[:19] + now[now.index("Z") if "Z" in now else -6:].replace("Z", "+00:00")).timestamp())
+        due = str(second + 24 * 3600)
+        control.put_items("orders_py", ({"k": {"S": f"k{i}"}, "ttl": {"N": due}} for i in range(1000)))
+        self.assertEqual(len(list(control.items("orders_py"))), 1000)
+        control.snapshot("all")
+        for i in range(0, 1000, 2):
+            control.query("DeleteItem", {"TableName": "orders_py", "Key": {"k": {"S": f"k{i}"}}})
+        self.assertEqual(len(list(control.items("orders_py"))), 500)
+        control.restore("all")
+        self.assertEqual(len(list(control.items("orders_py"))), 1000)
+
+        # Both doors: the DynamoDB door answers over its own port, twice not.
+        fault = dict(door="dynamodb", method="GetItem", effect="fail", code="InternalServerError", times=2)
+        control.fault(**fault)
+        statuses = [self.get_item() for _ in range(3)]
+        self.assertEqual(statuses, [500, 500, 200])
+        self.assertEqual([f["hits"] for f in control.faults()], [2])
+        control.mend()
+
+        self.assertIn("k0", control.dump())
+        control.advance("25h")
+        control.ttl()
+        self.assertEqual(len(list(control.items("orders_py"))), 0)
+        self.assertNotIn("k0", control.dump())
+        with self.assertRaises(ControlError) as caught:
+            control.restore("none")
+        self.assertEqual(caught.exception.code, "not_found")
+        self.assertTrue(caught.exception.remedy)
+        control.forget("all")
+
+    def get_item(self):
+        request = urllib.request.Request(
+            os.environ["AWS_ENDPOINT_URL_DYNAMODB"], method="POST",
+            data=b'{"TableName":"orders_py","Key":{"k":{"S":"k1"}}}',
+            headers={
+                "X-Amz-Target": "DynamoDB_20120810.GetItem", "Content-Type": "application/x-amz-json-1.0",
+                "X-Amz-Date": "20261120T000000Z",
+                "Authorization": "AWS4-HMAC-SHA256 Credential=tabletop/20261120/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00",
+            })
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status
+        except urllib.error.HTTPError as e:
+            with e:
+                return e.code
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,94 @@
+// Package clients runs the tests of the clients of the control API in clients/: those in Python,
+// JavaScript and Java, each against a server of its own.
+package clients
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestClients: what docs/control.md promises, by each client, in one run: items,
+// snapshots, faults, time.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	binary := filepath.Join(t.TempDir(), "tabletop")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../cmd/tabletop").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for _, c := range []struct {
+		name, dir string
+		needs     string   // a program
+		compile   []string // to the folder in its last word; nil: it need not be
+		run       []string
+	}{
+		{name: "python", dir: "python", needs: "python3", run: []string{"python3", "-B", "-m", "unittest", "-v", "test_tabletop"}},
+		{name: "javascript", dir: "javascript", needs: "node", run: []string{"node", "--test"}},
+		{
+			name: "java", dir: "java", needs: "javac", compile: []string{"javac", "Tabletop.java", "TabletopTest.java", "-d"},
+			run: []string{"java", "-cp", "CLASSES", "TabletopTest"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(c.needs); err != nil {
+				t.Skipf("the client in %s needs %s: %v", c.name, c.needs, err)
+			}
+			dir, err := filepath.Abs(filepath.Join("../../clients", c.dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			classes := t.TempDir()
+			run := func(env []string, args ...string) {
+				t.Helper()
+				cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+				cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+				if out, err := cmd.CombinedOutput(); err != nil {
+					t.Fatalf("%q: %v\n%s", args, err, out)
+				}
+			}
+			if c.compile != nil {
+				run(nil, append(c.compile, classes)...)
+			}
+			args := strings.Split(strings.ReplaceAll(strings.Join(c.run, "\x00"), "CLASSES", classes), "\x00")
+			run(serve(t, binary), args...)
+		})
+	}
+}
+
+// serve starts a server that ends with the test, and returns what it says to export.
+func serve(t *testing.T, binary string) (exports []string) {
+	t.Helper()
+	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0")
+	server.Stderr = os.Stderr
+	out, err := server.StdoutPipe()
+	if err == nil {
+		err = server.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := server.Wait(); err != nil {
+			t.Errorf("the server: %v", err)
+		}
+	})
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if assignment, ok := strings.CutPrefix(lines.Text(), "export "); ok {
+			exports = append(exports, assignment)
+		}
+		if strings.HasPrefix(lines.Text(), "# ready") {
+			return exports
+		}
+	}
+	t.Fatal("the server ended before it was ready")
+	return nil
+}
