@@ -138,6 +138,32 @@ func TestPoints(t *testing.T) {
 	}
 }
 
+// TestChanges: the client of the DynamoDB door makes its workloads, in turns of some
+// calls each.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "raw.jsonl")
+	var stderr strings.Builder
+	endpoint := strings.TrimPrefix(testkit.Start(t).DynamoDBURL(), "http://")
+	args := []string{changesCommand, "-addr", endpoint, "-target", ours, "-pid", strconv.Itoa(os.Getpid()), "-rows", "20", "-ops", "400", "-out", file}
+	if code := run(t.Context(), args, io.Discard, &stderr); code != exitHold {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	rs, err := readResults(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for w, ops := range map[string]int{
+		"getrecords1000": 8, "query1000": 8, "executestatement": 400, "get": 400, "put": 400, "put/off": 400,
+		"update": 400, "update/off": 400, "transactwrite10": 40, "transactwrite10/off": 40,
+	} {
+		runs := rs.runs[point{ours, "changes/" + w}]
+		if len(runs) != 1 || runs[0].Errors != 0 || runs[0].Ops != ops || runs[0].P50us <= 0 {
+			t.Errorf("%s: %+v", w, runs)
+		}
+	}
+}
+
 func TestParseGoBenchmarks(t *testing.T) {
 	t.Parallel()
 	got := parseGoBenchmarks(strings.Join([]string{

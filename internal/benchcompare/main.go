@@ -47,8 +47,8 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == pointsCommand {
-		return runPoints(ctx, args[1:], stderr)
+	if len(args) > 0 && clients[args[0]] != nil {
+		return runClient(ctx, args[0], args[1:], stderr)
 	}
 	b := &bench{stderr: stderr}
 	flags := flag.NewFlagSet("benchcompare", flag.ContinueOnError)

@@ -74,6 +74,7 @@ func parts() []part {
 			return b.bigtable(ctx, server, rep, "growth,gc", "5s", "-growth", b.growth)
 		}},
 		{"dynamodb", []string{ours, oursOnDisk, dynoxide, null}, 0, (*bench).dynamoDB},
+		{"changes", []string{ours}, 0, (*bench).changes},
 		{"startup", []string{ours, cbtemulator, dynoxide}, 0, (*bench).startup},
 		{"migrate", []string{ours}, growthReps, (*bench).migrate},
 		{"go", []string{ours}, 0, (*bench).goBenchmarks},
@@ -118,7 +119,7 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 	b.binaries = filepath.Join(scratch, "bin")
 	if needHarness(names) {
 		if _, err := os.Stat(filepath.Join(b.harness, "go.mod")); err != nil {
-			return nil, fmt.Errorf("there is no load harness in %s: it is a module of its own and no part of this project; say where it is with -harness DIR (make bench-compare HARNESS=DIR), or measure -parts points,go, which need none: %w", b.harness, err)
+			return nil, fmt.Errorf("there is no load harness in %s: it is a module of its own and no part of this project; say where it is with -harness DIR (make bench-compare HARNESS=DIR), or measure -parts points,changes,go, which need none: %w", b.harness, err)
 		}
 	}
 	if b.raw = raw; raw == "" {

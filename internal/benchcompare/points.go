@@ -4,18 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -31,49 +23,13 @@ const pointsCommand = "points"
 // points measures the calls on single rows that the harness makes at fewer
 // degrees of concurrency: at 1, 8 and 64 at once, those of the harness left out.
 func (b *bench) points(ctx context.Context, server string, rep int) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	return b.serve(ctx, server, false, func(addr string, pid int) error {
-		return b.client(ctx, self, pointsCommand, "-target", server, "-addr", addr, "-pid", strconv.Itoa(pid), "-run", strconv.Itoa(rep),
-			"-rows", strconv.Itoa(b.rows), "-maxtime", "2s", "-ops", "10000", "-out", b.raw)
-	})
-}
-
-// runPoints is the program with pointsCommand: it appends its results to a file.
-func runPoints(ctx context.Context, args []string, stderr io.Writer) int {
-	flags := flag.NewFlagSet(pointsCommand, flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	addr := flags.String("addr", "", "host:port of the server")
-	target := flags.String("target", "", "its name in the results")
-	rep := flags.Int("run", 1, "number of the repetition")
-	out := flags.String("out", "", "the file of the results")
-	l := pointLoad{}
-	flags.IntVar(&l.pid, "pid", 0, "the server's process, whose CPU time is counted; 0: none is")
-	flags.IntVar(&l.rows, "rows", 100_000, "rows of 1 KB in the table")
-	flags.IntVar(&l.ops, "ops", 10_000, "calls of a workload")
-	flags.DurationVar(&l.maxTime, "maxtime", 2*time.Second, "end of a workload with fewer")
-	if err := flags.Parse(args); err != nil {
-		return exitBadFlag
-	}
-	results, err := l.measure(ctx, *addr)
-	for i := range results {
-		results[i].Run, results[i].Target = *rep, *target
-	}
-	if err := errors.Join(err, appendResults(*out, results)); err != nil {
-		_, _ = fmt.Fprintf(stderr, "benchcompare points: %v\n", err)
-		return exitEnvironment
-	}
-	return exitHold
+	return b.own(ctx, server, rep, pointsCommand, "-rows", strconv.Itoa(b.rows), "-ops", "10000")
 }
 
 // pointLoad is work on a table of one server.
 type pointLoad struct {
-	rows, ops int
-	pid       int
-	maxTime   time.Duration
-	data      btpb.BigtableClient
+	load
+	data btpb.BigtableClient
 }
 
 // The table, whose rows are as the harness's: three cells, 1 KB.
@@ -85,14 +41,14 @@ const (
 	pointCounters = 10_000 // rows that have one
 )
 
-// measure fills a table and runs the workloads on it.
-func (l pointLoad) measure(ctx context.Context, addr string) ([]result, error) {
+// measurePoints fills a table and runs the workloads on it.
+func measurePoints(ctx context.Context, work load, addr string) ([]result, error) {
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	l.data = btpb.NewBigtableClient(conn)
+	l := pointLoad{work, btpb.NewBigtableClient(conn)}
 	if _, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(ctx, &btapb.CreateTableRequest{
 		Parent: pointParent, TableId: "points", Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"f1": {}, "f2": {}}},
 	}); err != nil {
@@ -167,64 +123,6 @@ func (l pointLoad) add(ctx context.Context, row string) error {
 		}},
 	})
 	return err
-}
-
-// run lets workers make calls until there are enough, the time is over or one
-// fails, which ends the workload and is its result.
-func (l pointLoad) run(ctx context.Context, workers int, call func(context.Context, *rand.Rand) error) result {
-	var begun, failed atomic.Int64
-	var mu sync.Mutex // guards note and times
-	var note string
-	var times []float64
-	var working sync.WaitGroup
-	idle := cpuTime(l.pid)
-	elapsed := stopwatch()
-	for w := range workers {
-		working.Go(func() {
-			rng := rand.New(rand.NewPCG(1, uint64(w))) // the same calls on each server
-			var mine []float64
-			for failed.Load() == 0 && begun.Add(1) <= int64(l.ops) && elapsed() < l.maxTime {
-				took := stopwatch()
-				if err := call(ctx, rng); err != nil {
-					failed.Add(1)
-					mu.Lock()
-					note = err.Error()
-					mu.Unlock()
-					break
-				}
-				mine = append(mine, float64(took().Nanoseconds())/1e3)
-			}
-			mu.Lock()
-			times = append(times, mine...)
-			mu.Unlock()
-		})
-	}
-	working.Wait()
-	r := result{Ops: len(times), Seconds: elapsed().Seconds(), Errors: int(failed.Load()), Note: note}
-	if len(times) > 0 {
-		r.ServerUs = float64((cpuTime(l.pid) - idle).Nanoseconds()) / 1e3 / float64(len(times))
-		slices.Sort(times)
-		r.OpsPerS = float64(len(times)) / r.Seconds
-		r.P50us, r.P99us, r.MaxUs = times[len(times)/2], times[len(times)*99/100], times[len(times)-1]
-	}
-	return r
-}
-
-// cpuTime is the CPU time of a process, of all its threads that live, 0 where the
-// system does not say.
-func cpuTime(pid int) time.Duration {
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	total := time.Duration(0)
-	for _, file := range files {
-		text, err := os.ReadFile(filepath.Clean(file))
-		if err != nil {
-			continue // the thread is gone
-		}
-		on, _, _ := strings.Cut(string(text), " ")
-		ns, _ := strconv.ParseInt(on, 10, 64)
-		total += time.Duration(ns)
-	}
-	return total
 }
 
 func (l pointLoad) fill(ctx context.Context) error {

@@ -69,6 +69,9 @@ func (b *bench) targets() []target {
 	itself(bt, rate, "hotrow/slice5", "hotrow/slice0", 0.95)
 	out[len(out)-1].atLeast = true
 	out = append(out, target{group: bt, metric: p50, ours: point{"last-slice", "go/Versions30k"}, peer: point{"first-slice", "go/Versions30k"}, limit: 1 / 0.95})
+	for _, w := range []string{"go/CountedWrite", "go/CountedRead"} {
+		out = append(out, target{group: bt, metric: cpu, ours: point{"counted", w}, peer: point{"plain", w}, limit: 1.1})
+	}
 	beside(bt, cbtemulator, p50, 0.1, "samplerowkeys", "droprowrange/1000")
 	beside(bt, cbtemulator, worst, 0.1, "gc/"+most+"/on")
 	itself(bt, p99, "gc/"+most+"/on", "gc/"+most+"/off", 3)
@@ -105,6 +108,16 @@ func (b *bench) targets() []target {
 	}
 	beside("Memory", dynoxide, memory, 2.0, "plain/put/conditional")
 	out = append(out, target{group: "Memory", metric: memory, ours: point{oursOnDisk, "plain/put/conditional"}, peer: point{dynoxide, "plain/put/conditional"}, limit: 1.5})
+
+	const recorded = "DynamoDB door: changes and statements"
+	itself(recorded, serverCPU, "changes/put", "changes/put/off", 1.5)
+	itself(recorded, serverCPU, "changes/update", "changes/update/off", 1.5)
+	itself(recorded, serverCPU, "changes/transactwrite10", "changes/transactwrite10/off", 2)
+	for _, view := range []string{"keys_only", "new_and_old_images"} {
+		out = append(out, target{group: recorded, metric: cpu, ours: point{view, "go/RecordedPut"}, peer: point{"plain", "go/RecordedPut"}, limit: 4})
+	}
+	itself(recorded, serverCPU, "changes/getrecords1000", "changes/query1000", 1.2)
+	itself(recorded, serverCPU, "changes/executestatement", "changes/get", 1.25)
 
 	exports := strings.Split(b.migration, ",")
 	few, many := "migrate/"+exports[0], "migrate/"+exports[len(exports)-1]
