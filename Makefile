@@ -103,6 +103,16 @@ conformance-js: build ## the AWS SDK for JavaScript against a running server
 	npm --prefix conformance/js ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	node conformance/js/run.mjs bin/tabletop
 
+# CHANGES is how many changes the consumers of a stream read.
+CHANGES ?= 100000
+.PHONY: conformance-streams
+conformance-streams: ## consumers with the SDKs of Go, Python and JavaScript follow a stream whose server is killed (CHANGES=n)
+	test -x .venv/bin/python || python3 -m venv .venv
+	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/python/requirements.txt
+	npm --prefix conformance/js ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	$(GO) test ./conformance -count=1 -run TestKill_Streams -v -timeout=60m -conformance.changes=$(CHANGES) \
+		-conformance.python=$(CURDIR)/.venv/bin/python -conformance.node=node
+
 .PHONY: conformance-java
 conformance-java: build ## the Java client's change-stream reader against a running server (needs a JDK, 17 or later, and Maven)
 	mvn -q -B -f conformance/java/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-classpath

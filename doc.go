@@ -57,10 +57,12 @@
 //     was much, emu/internal/memorylayer knows what a memory layer is at a time,
 //     emu/internal/tokengate keeps out who has no token, emu/internal/policy has the rules of IAM policies, testkit/internal/iam says what they
 //     allow,
-//     emu/internal/due does what is due at a time, emu/internal/later knows what is shown of
+//     emu/internal/due does what is due at a time, emu/internal/drain ends what has no end, emu/internal/later knows what is shown of
 //     what is not done yet, emu/internal/replica what clusters see of each other and which
 //     of them answers, emu/internal/request what requests are to,
 //     emu/internal/listfilter reads what a list is filtered and ordered by,
+//     emu/internal/virtual runs what sessions carry,
+//     emu/internal/hooks lets faults and observers stand around calls,
 //     emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.
 //
@@ -68,23 +70,31 @@
 //
 //   - facade/expr has DynamoDB's four expression languages, facade/internal/wire the frame of its requests and answers,
 //     facade/internal/legacy the parameters from before expressions,
+//     facade/internal/validation what a request may say, by the API model,
+//     facade/internal/readsource what a Query or a Scan goes by,
 //     facade/internal/wording what is wrong with requests, as AWS says it,
 //     facade/internal/hashorder the order of names in it, facade/internal/tags the tags of tables,
 //     facade/internal/policy their resource policies, facade/internal/insights the state of their
 //     contributor insights, facade/internal/tableschema what requests say of keys and indexes,
 //     facade/internal/partiql the statements of PartiQL,
-//     facade/internal/capacity counts what operations consume, facade/internal/keyrules
+//     facade/internal/capacity counts what operations consume, facade/internal/throttle refuses what is too much, facade/internal/keyrules
 //     checks keys and items, facade/internal/itemupdate applies updates.
 //   - facade/internal/store keeps items in rows: catalog, transactions, indexes;
 //     facade/internal/namespaces keeps the stores of callers apart,
+//     facade/internal/store/marks says which rows may hold what is left to do,
+//     facade/internal/store/logs keeps the logs of changes,
 //     facade/internal/store/extent makes filters of the places of items,
 //     facade/internal/store/progress tells how far work on all of them is,
+//     facade/internal/store/history reads tables as they were,
 //     facade/internal/store/inorder sorts items a page at a time,
-//     facade/internal/store/segment divides rows for parallel scans,
+//     facade/internal/store/lanes lets calls go side by side, facade/internal/store/segment divides rows for parallel scans,
 //     facade/internal/sizes says when they are counted, facade/internal/tabledef is
 //     what a table and its indexes are.
 //   - facade/internal/changelog is what the log of a table's changes holds, and its numbers;
-//     facade/internal/streams what DynamoDB Streams makes of it.
+//     facade/internal/streams what DynamoDB Streams makes of it, facade/internal/kinesis
+//     what Kinesis data streams get of it, facade/internal/kinesis/worker delivers that;
+//     facade/internal/jobs is work that outlives its request,
+//     facade/internal/backups the recovery of tables.
 //   - internal/layout is the machine of mappings; internal/layout/mapfile has the
 //     model of their files, internal/layout/lens the terms of keys, places and
 //     plans, internal/layout/rowkey the encoders and templates of row keys,
@@ -95,7 +105,10 @@
 //   - internal/btclient is the one client of a Bigtable, internal/cells the rows
 //     and cells that it reads and writes; internal/rowmerge joins the pieces in
 //     which rows arrive.
-//   - internal/s3export is the format of DynamoDB's exports to S3, and their writer.
+//   - internal/s3export is the format of DynamoDB's exports to S3, and their writer;
+//     internal/iontext the Ion text of items, internal/csvtext the records of CSV;
+//     facade/internal/importfile reads the files of imports, facade/internal/bucketjobs
+//     does exports and imports.
 //   - internal/ddbmodel is a naive DynamoDB, which tests and differential runs
 //     compare the facade with.
 //
@@ -103,7 +116,12 @@
 //
 //   - internal/extsort sorts and finds duplicates, on disk if memory is not
 //     enough; internal/phrase has the texts that reports and messages share.
-//   - internal/heat counts what requests do to which keys.
+//   - control is the HTTP API by which a running server is experimented with,
+//     control/lab a store with its doors to do so: time, faults, snapshots.
+//     control/internal/requests keeps the last requests, internal/hosts says by which
+//     names a server may be asked.
+//   - internal/heat counts what requests do to which keys, internal/cause says which request of
+//     the DynamoDB door a call of Bigtable was made for.
 //   - internal/clock is the time source, internal/days reads durations, internal/pull
 //     turns sequences into iterators, internal/nearest finds the name that somebody
 //     meant.
@@ -115,24 +133,28 @@
 //   - internal/lint holds the module's rules as tests.
 //   - conformance runs the official clients against a running server;
 //     conformance/bigtable-client runs the Go client's own suite, conformance/html
-//     opens reports in a browser.
+//     opens reports in a browser, conformance/clients runs the clients of the control API
+//     in clients/.
 //   - internal/model and internal/metamorphic compare the engine with a naive
 //     one; internal/linear checks that concurrent calls have a sequential order.
 //   - internal/bombs sends small inputs that would grow large, internal/soak runs
 //     many clients for a long time, internal/faultdisk makes disks fail,
 //     migrate/internal/exporttest builds exports, intact and damaged.
 //   - internal/peer is Google's bttest, internal/synthetic makes tables of items,
-//     internal/race reports whether the race detector is on.
+//     internal/race reports whether the race detector is on, internal/cputime counts
+//     the processor time of benchmarks.
 //   - internal/benchcompare measures the program against its peers.
 //
 // # Layers
 //
 // An arrow points at what a package may import; tests enforce it.
 //
+//	engine <- emu <- control/lab <- testkit
 //	engine <- emu <- testkit -> migrate -> facade -> facade/{attr,expr,mapping}
 //	                 testkit, migrate -> fixtures -> internal/layout
 //	                 facade/mapping -> internal/layout
-//	                 cmd/tabletop -> engine, emu, facade, migrate, fixtures
+//	                 control -> control/lab, migrate, fixtures
+//	                 cmd/tabletop -> engine, emu, facade, control, migrate, fixtures
 //
 // The facade never sees an engine: it uses only what any Bigtable can do, over any
 // connection. So nothing passes here thanks to a shortcut that production lacks.
@@ -146,7 +168,7 @@
 // facade/internal/wire, of values and expressions in facade/attr and facade/expr, of row
 // keys in internal/layout/lens. Error texts are in
 // emu/status.go on the Bigtable side; on the DynamoDB side in
-// facade/messages.go, facade/internal/{wire,legacy,keyrules}/messages.go, facade/internal/partiql/errors.go, facade/attr/error.go and
+// facade/messages.go, facade/internal/{wire,legacy,keyrules,bucketjobs}/messages.go, facade/internal/partiql/errors.go, facade/attr/error.go and
 // facade/expr/error.go; facade/testdata/messages.tsv and emu/testdata/traps.tsv are
 // the catalogs of texts and traps. In the engine, what expires is decided in
 // gc.go. How the store finishes what a crash left is in

@@ -20,7 +20,7 @@ type layerRule struct {
 var (
 	storage = []string{module + "/engine", module + "/emu", module + "/internal/inproc", "github.com/cockroachdb/pebble"}
 	network = []string{module + "/internal/btclient", "google.golang.org/grpc", "cloud.google.com/go"}
-	above   = []string{module + "/facade", module + "/fixtures", module + "/migrate", module + "/testkit", module + "/cmd"}
+	above   = []string{module + "/facade", module + "/fixtures", module + "/migrate", module + "/control", module + "/testkit", module + "/cmd"}
 	mapped  = []string{module + "/facade/mapping", module + "/internal/layout"}
 )
 
@@ -49,6 +49,10 @@ var layers = []layerRule{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
 	}), why: "what is consumed is counted from items, not from rows"},
+	{folder: "facade/internal/throttle", denied: slices.Concat(storage, network, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what is too much shows in what is counted and the time"},
 	{folder: "facade/internal/keyrules", denied: slices.Concat(storage, network, []string{
 		module + "/facade$", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
@@ -57,6 +61,14 @@ var layers = []layerRule{
 		module + "/facade$", module + "/facade/internal/store", module + "/facade/internal/tabledef", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
 	}), why: "what is wrong with a request shows without a table"},
+	{folder: "facade/internal/validation", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/internal/store", module + "/facade/internal/tabledef", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what a request may say shows without a table"},
+	{folder: "facade/internal/readsource", denied: slices.Concat(storage, network, []string{
+		module + "/facade$", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what is read by shows without a row"},
 	{folder: "facade/internal/itemupdate", denied: slices.Concat(storage, network, []string{
 		module + "/facade$", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
@@ -97,6 +109,28 @@ var layers = []layerRule{
 	{folder: "facade/internal/changelog", denied: slices.Concat(storage, network, mapped, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", module + "/fixtures", module + "/migrate", module + "/testkit",
 	}), why: "what a log holds, and its numbers: package store keeps it"},
+	{folder: "facade/internal/bucketjobs", denied: slices.Concat(storage, network, []string{
+		module + "/facade$", module + "/facade/mapping", module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "exports and imports see the items of a store, not its rows"},
+	{folder: "facade/internal/importfile", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "files hold items: which table they are for is not theirs"},
+	{folder: "facade/internal/backups", denied: slices.Concat(storage, network, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/mapping",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what recovery is shows without a row"},
+	{folder: "facade/internal/jobs", denied: slices.Concat(storage, []string{
+		module + "/facade$", module + "/facade/attr", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what a job does is its kind's"},
+	{folder: "facade/internal/kinesis/worker", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "deliveries are jobs over a store"},
+	{folder: "facade/internal/kinesis", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/mapping",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "what a stream gets is read from what it is given: package worker gives it a store"},
 	{folder: "facade/internal/streams", denied: slices.Concat(storage, network, mapped, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
@@ -105,6 +139,7 @@ var layers = []layerRule{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", module + "/internal/cells", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
 	}, storage, network), why: "the order of items is not that of rows"},
+	{folder: "facade/internal/store/lanes", denied: slices.Concat([]string{module}, network), why: "what goes side by side is nobody's call"},
 	{folder: "facade/internal/store/segment", denied: slices.Concat([]string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
@@ -115,7 +150,7 @@ var layers = []layerRule{
 	}), why: "the store never sees an expression or a request"},
 	{folder: "facade", denied: slices.Concat(storage, []string{
 		module + "/internal/btclient", module + "/internal/cells", module + "/internal/rowmerge", "cloud.google.com/go",
-		module + "/fixtures", module + "/migrate", module + "/testkit",
+		module + "/fixtures", module + "/migrate", module + "/control", module + "/testkit",
 	}), why: "operations never see a row: package store acts, through the Bigtable API of a connection"},
 
 	// The migration.
@@ -131,12 +166,18 @@ var layers = []layerRule{
 	}), why: "a run acts on the tables of Bigtable and opens no DynamoDB door"},
 	{folder: "migrate/internal/doors", denied: slices.Concat(storage, []string{module + "/migrate$", module + "/migrate/internal/differential", module + "/testkit"}), why: "doors are over a run"},
 	{folder: "migrate/internal/differential", denied: slices.Concat(storage, []string{module + "/migrate$", module + "/testkit"}), why: "trials are over runs and doors"},
-	{folder: "migrate", denied: slices.Concat(storage, []string{module + "/testkit"}), why: "migration takes a connection"},
+	{folder: "migrate", denied: slices.Concat(storage, []string{module + "/control", module + "/testkit"}), why: "migration takes a connection"},
+
+	// The control.
+	{folder: "control/lab", denied: []string{module + "/control", module + "/fixtures", module + "/migrate", module + "/testkit", module + "/cmd", "github.com/cockroachdb/pebble"}, why: "a lab is a store with its doors"},
+	{folder: "control", denied: []string{module + "/testkit", module + "/cmd", "github.com/cockroachdb/pebble"}, why: "what controls a server links no test code"},
 
 	// The rest.
 	{folder: "cmd", denied: []string{module + "/testkit", "github.com/cockroachdb/pebble"}, why: "a command links no test code"},
 	{folder: "internal/extsort", denied: slices.Concat(storage, network, []string{module + "/facade$", module + "/facade/expr", module + "/fixtures", module + "/migrate", module + "/testkit"}), why: "what is sorted are values and cells"},
 	{folder: "internal/s3export", denied: slices.Concat(storage, network, mapped, []string{module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/fixtures", module + "/migrate", module + "/testkit"}), why: "an export is items and files, which the door and the migration share"},
+	{folder: "internal/iontext", denied: slices.Concat(storage, network, mapped, []string{module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/fixtures", module + "/migrate", module + "/testkit"}), why: "a text of Ion is of items"},
+	{folder: "internal/csvtext", denied: []string{module, "github.com", "google.golang.org"}, why: "records are cells of text"},
 	{folder: "internal", denied: above, why: "what is internal serves the layers, not the other way round"},
 }
 
@@ -247,6 +288,11 @@ func TestLayers(t *testing.T) {
 		{"migrate/internal/doors", "~/engine", false, true},
 		{"migrate/internal/doors", "~/migrate/internal/run", false, false},
 		{"migrate", "~/facade", false, false},
+		{"control/lab", "~/migrate", false, true},
+		{"control/lab", "~/facade", false, false},
+		{"control", "~/testkit", false, true},
+		{"control/internal/requests", "~/control/lab", false, false},
+		{"facade", "~/control/lab", false, true},
 		{"cmd/tabletop", "~/testkit", false, true},
 		{"internal/extsort", "~/fixtures", false, true},
 		{"internal/s3export", "~/migrate/source", false, true},

@@ -146,10 +146,16 @@ var sharedOperationFiles = map[string]string{
 	"DescribeLimits": "op_account.go", "DescribeEndpoints": "op_account.go",
 	"DescribeTimeToLive": "op_time_to_live.go", "UpdateTimeToLive": "op_time_to_live.go",
 	"DeleteResourcePolicy": "op_resource_policy.go", "GetResourcePolicy": "op_resource_policy.go", "PutResourcePolicy": "op_resource_policy.go",
+	"DescribeKinesisStreamingDestination": "op_kinesis_streaming_destination.go", "DisableKinesisStreamingDestination": "op_kinesis_streaming_destination.go",
+	"EnableKinesisStreamingDestination": "op_kinesis_streaming_destination.go", "UpdateKinesisStreamingDestination": "op_kinesis_streaming_destination.go",
 	"DescribeContributorInsights": "op_contributor_insights.go", "ListContributorInsights": "op_contributor_insights.go", "UpdateContributorInsights": "op_contributor_insights.go",
+	"CreateBackup": "op_backups.go", "DeleteBackup": "op_backups.go", "DescribeBackup": "op_backups.go", "DescribeContinuousBackups": "op_backups.go",
+	"ListBackups": "op_backups.go", "RestoreTableFromBackup": "op_backups.go", "RestoreTableToPointInTime": "op_backups.go", "UpdateContinuousBackups": "op_backups.go",
 	"CreateGlobalTable": "op_global_tables.go", "DescribeGlobalTable": "op_global_tables.go", "DescribeGlobalTableSettings": "op_global_tables.go",
 	"DescribeTableReplicaAutoScaling": "op_global_tables.go", "ListGlobalTables": "op_global_tables.go", "UpdateGlobalTable": "op_global_tables.go",
 	"UpdateGlobalTableSettings": "op_global_tables.go", "UpdateTableReplicaAutoScaling": "op_global_tables.go",
+	"DescribeExport": "op_export_table.go", "ExportTableToPointInTime": "op_export_table.go", "ListExports": "op_export_table.go",
+	"DescribeImport": "op_import_table.go", "ListImports": "op_import_table.go",
 	"ListTagsOfResource": "op_tags.go", "TagResource": "op_tags.go", "UntagResource": "op_tags.go",
 }
 
