@@ -78,7 +78,7 @@ func must(tb testing.TB, s *Server, operation, body string) string {
 	tb.Helper()
 	answer, err := s.Call(tb.Context(), operation, []byte(body))
 	if err != nil {
-		tb.Fatalf("%s %s: %v", operation, body, err)
+		tb.Fatalf("%s %.2000s: %v", operation, body, err)
 	}
 	return string(answer)
 }

@@ -16,10 +16,13 @@ import (
 	"google.golang.org/grpc"
 )
 
+const maxReceiveBytes = 256 << 20 // gRPC's own bound is 4 MiB
+
 // ServerOptions returns the options of a server that serves one call at a time
 // and knows no rules of garbage collection. What a stream answers is held until
 // its handler has returned, so that no client waits for one that reads slowly;
-// its messages must not be changed once they are sent.
+// its messages must not be changed once they are sent. It takes messages as
+// large as the service does.
 func ServerOptions() []grpc.ServerOption {
 	var mu sync.Mutex
 	unary := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -38,7 +41,7 @@ func ServerOptions() []grpc.ServerOption {
 		}
 		return err
 	}
-	return []grpc.ServerOption{grpc.UnaryInterceptor(unary), grpc.StreamInterceptor(stream)}
+	return []grpc.ServerOption{grpc.UnaryInterceptor(unary), grpc.StreamInterceptor(stream), grpc.MaxRecvMsgSize(maxReceiveBytes)}
 }
 
 // forgetRules takes the rules of garbage collection out of a request.
