@@ -340,30 +340,6 @@ func TestServe_GC(t *testing.T) {
 	}
 }
 
-// dynamoDB calls an operation of a server's DynamoDB door.
-func dynamoDB(t *testing.T, s *server, operation, request string) string {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.env["AWS_ENDPOINT_URL_DYNAMODB"], strings.NewReader(request))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
-	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	req.Header.Set("X-Amz-Date", "20260101T000000Z")
-	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=tabletop/20260101/us-east-1/dynamodb/aws4_request, "+
-		"SignedHeaders=host;x-amz-date;x-amz-target, Signature="+strings.Repeat("0", 64))
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %d %s %v", operation, resp.StatusCode, body, err)
-	}
-	return string(body)
-}
-
 // TestServe_TTL: an item whose time to live is over goes by itself, and is told of.
 func TestServe_TTL(t *testing.T) {
 	t.Parallel()
