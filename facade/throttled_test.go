@@ -63,8 +63,8 @@ func TestThrottle_ExactCounts(t *testing.T) {
 				}
 			}
 			var e *Error
-			if n != c.want || !errors.As(err, &e) {
-				t.Errorf("%d calls are admitted, then %v; want %d", n, err, c.want)
+			if n != c.want || !errors.As(err, &e) || e.HTTPStatus != http.StatusBadRequest {
+				t.Errorf("%d calls are admitted, then %v; want %d, then a refusal", n, err, c.want)
 			}
 		})
 	}
@@ -214,5 +214,21 @@ func TestThrottle_Namespaces(t *testing.T) {
 		if got := call(region, "PutItem", put); !strings.Contains(got, `"ThrottlingReasons":[{"reason":"TableWriteProvisionedThroughputExceeded","resource":"arn:aws:dynamodb:`+region+`:000000000000:table/orders"}]`) {
 			t.Errorf("in %s: %s", region, got)
 		}
+	}
+}
+
+// A batch over a table that has nothing left and one that has is done in part.
+func TestThrottle_BatchOfTwoTables(t *testing.T) {
+	t.Parallel()
+	s, _ := throttledServer(t)
+	must(t, s, "CreateTable", strings.Replace(throttledTable, "orders", "others", 1))
+	for range 5 {
+		must(t, s, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "1"}}}`)
+	}
+	got := must(t, s, "BatchWriteItem", `{"RequestItems": {
+		"orders": [{"PutRequest": {"Item": {"id": {"S": "2"}}}}],
+		"others": [{"PutRequest": {"Item": {"id": {"S": "2"}}}}]}}`)
+	if want := `{"UnprocessedItems":{"orders":[{"PutRequest":{"Item":{"id":{"S":"2"}}}}]}}`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

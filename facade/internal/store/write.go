@@ -125,6 +125,9 @@ type Replacement struct {
 // be, they are read at once. Each write is on its own; an error that is not of
 // one item alone ends them.
 func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Replacement) error {
+	if len(all) == 0 { // all were throttled
+		return nil
+	}
 	done, err := wr.writeTogether(ctx, t, all)
 	if err != nil {
 		return err
