@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -1001,61 +1003,152 @@ func TestGoDynamoDB_Account(t *testing.T) {
 	}
 }
 
+// advanceable starts a server with a bucket, whose clock can be moved on, and returns its
+// address and what moves it.
+func advanceable(t *testing.T) (endpoint *string, advance func(by string)) {
+	t.Helper()
+	buckets := t.TempDir()
+	if err := writeBucket(buckets); err != nil {
+		t.Fatal(err)
+	}
+	p, err := serve("--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--buckets", buckets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return aws.String(p.exports["AWS_ENDPOINT_URL_DYNAMODB"]), func(by string) {
+		t.Helper()
+		ctl := exec.CommandContext(t.Context(), binary, "ctl", "advance", by)
+		for _, name := range []string{"TABLETOP_CONSOLE_URL", "TABLETOP_CONSOLE_TOKEN"} {
+			ctl.Env = append(ctl.Env, name+"="+p.exports[name])
+		}
+		if out, err := ctl.CombinedOutput(); err != nil {
+			t.Fatalf("ctl advance: %v: %s", err, out)
+		}
+	}
+}
+
 func TestGoDynamoDB_Exports(t *testing.T) {
 	t.Parallel()
 	ctx, db := t.Context(), dynamoDBCase(t, "exports")
-	table := describe(t, db, newItems(t, db, "go-exports")).TableArn
+	o := db.Options()
+	endpoint, advance := advanceable(t)
+	o.BaseEndpoint = endpoint
+	db = dynamodb.New(o)
+	name := newItems(t, db, "go-exports")
+	table := describe(t, db, name).TableArn
+	export := func(in dynamodb.ExportTableToPointInTimeInput) *types.ExportDescription {
+		t.Helper()
+		in.TableArn, in.S3Bucket = table, aws.String("conformance")
+		begun, err := db.ExportTableToPointInTime(ctx, &in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			out, err := db.DescribeExport(ctx, &dynamodb.DescribeExportInput{ExportArn: begun.ExportDescription.ExportArn})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := out.ExportDescription; d.ExportStatus != types.ExportStatusInProgress {
+				return d
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
 	_, err := db.ExportTableToPointInTime(ctx, &dynamodb.ExportTableToPointInTimeInput{TableArn: table, S3Bucket: aws.String("conformance")})
 	if code(err) != "PointInTimeRecoveryUnavailableException" {
 		t.Errorf("exported without recovery: %v", err)
+	}
+	if _, err := db.UpdateContinuousBackups(ctx, &dynamodb.UpdateContinuousBackupsInput{
+		TableName: name, PointInTimeRecoverySpecification: &types.PointInTimeRecoverySpecification{PointInTimeRecoveryEnabled: aws.Bool(true)},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	first := item{"pk": s("a"), "sk": n(1), "text": s("one")}
+	put(t, db, name, first)
+	full := export(dynamodb.ExportTableToPointInTimeInput{})
+	if full.ExportStatus != types.ExportStatusCompleted || aws.ToInt64(full.ItemCount) != 1 {
+		t.Errorf("full: %+v", full)
+	}
+	put(t, db, name, item{"pk": s("a"), "sk": n(1), "text": s("changed")}, item{"pk": s("a"), "sk": n(2)})
+	advance("1h")
+	increment := export(dynamodb.ExportTableToPointInTimeInput{
+		ExportType: types.ExportTypeIncrementalExport, IncrementalExportSpecification: &types.IncrementalExportSpecification{ExportFromTime: full.ExportTime},
+	})
+	if increment.ExportStatus != types.ExportStatusCompleted || aws.ToInt64(increment.ItemCount) != 2 {
+		t.Errorf("increment: %+v", increment)
+	}
+	list, err := db.ListExports(ctx, &dynamodb.ListExportsInput{TableArn: table})
+	if err != nil || len(list.ExportSummaries) != 2 || aws.ToString(list.ExportSummaries[0].ExportArn) != *increment.ExportArn {
+		t.Errorf("listed %+v, %v", list, err)
 	}
 	_, err = db.DescribeExport(ctx, &dynamodb.DescribeExportInput{ExportArn: aws.String(*table + "/export/01716790307109-5f9d6aaa")})
 	if code(err) != "ExportNotFoundException" {
 		t.Errorf("described: %v", err)
 	}
-	list, err := db.ListExports(ctx, &dynamodb.ListExportsInput{TableArn: table})
-	if err != nil || len(list.ExportSummaries) != 0 {
-		t.Errorf("listed %+v, %v", list, err)
+	imported := importDone(t, db, &dynamodb.ImportTableInput{
+		S3BucketSource: &types.S3BucketSource{S3Bucket: aws.String("conformance"), S3KeyPrefix: aws.String(path.Dir(*full.ExportManifest) + "/data/")},
+		InputFormat:    types.InputFormatDynamodbJson, InputCompressionType: types.InputCompressionTypeGzip,
+		TableCreationParameters: itemsCreation("go-exports-again"),
+	})
+	if imported.ImportStatus != types.ImportStatusCompleted {
+		t.Errorf("imported %+v", imported)
+	}
+	items, err := db.Scan(ctx, &dynamodb.ScanInput{TableName: aws.String("go-exports-again")})
+	if err != nil || cmp.Diff([]item{first}, items.Items, ignoreSDK) != "" {
+		t.Errorf("items %v, %v", items, err)
+	}
+}
+
+// itemsCreation is what an import creates a table by, like newItems.
+func itemsCreation(table string) *types.TableCreationParameters {
+	return &types.TableCreationParameters{
+		TableName: aws.String(table), KeySchema: keySchema("pk", "sk"), BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{attribute("pk", "S"), attribute("sk", "N")},
+	}
+}
+
+// importDone imports, and returns what came of it.
+func importDone(t *testing.T, db *dynamodb.Client, in *dynamodb.ImportTableInput) *types.ImportTableDescription {
+	t.Helper()
+	begun, err := db.ImportTable(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		out, err := db.DescribeImport(t.Context(), &dynamodb.DescribeImportInput{ImportArn: begun.ImportTableDescription.ImportArn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := out.ImportTableDescription; d.ImportStatus != types.ImportStatusInProgress {
+			return d
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
 func TestGoDynamoDB_Imports(t *testing.T) {
 	t.Parallel()
 	ctx, db := t.Context(), dynamoDBCase(t, "imports")
-	begin := func(bucket, table string) *string {
-		out, err := db.ImportTable(ctx, &dynamodb.ImportTableInput{
+	done := func(bucket, table string) *types.ImportTableDescription {
+		t.Helper()
+		return importDone(t, db, &dynamodb.ImportTableInput{
 			S3BucketSource: &types.S3BucketSource{S3Bucket: aws.String(bucket), S3KeyPrefix: aws.String("items")},
-			InputFormat:    types.InputFormatCsv,
-			TableCreationParameters: &types.TableCreationParameters{
-				TableName: aws.String(table), KeySchema: keySchema("pk", "sk"), BillingMode: types.BillingModePayPerRequest,
-				AttributeDefinitions: []types.AttributeDefinition{attribute("pk", "S"), attribute("sk", "N")},
-			},
+			InputFormat:    types.InputFormatCsv, TableCreationParameters: itemsCreation(table),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out.ImportTableDescription.ImportArn
 	}
-	done := func(arn *string) *types.ImportTableDescription {
-		for {
-			out, err := db.DescribeImport(ctx, &dynamodb.DescribeImportInput{ImportArn: arn})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := out.ImportTableDescription; d.ImportStatus != types.ImportStatusInProgress {
-				return d
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
-	if d := done(begin("conformance", "go-imports")); d.ImportStatus != types.ImportStatusCompleted || d.ImportedItemCount != 2 {
+	if d := done("conformance", "go-imports"); d.ImportStatus != types.ImportStatusCompleted || d.ImportedItemCount != 2 {
 		t.Errorf("imported %+v", d)
 	}
 	items, err := db.Scan(ctx, &dynamodb.ScanInput{TableName: aws.String("go-imports")})
 	if err != nil || len(items.Items) != 2 || cmp.Diff(item{"pk": s("a"), "sk": n("2"), "text": s("two")}, items.Items[1], ignoreSDK) != "" {
 		t.Errorf("items %v, %v", items.Items, err)
 	}
-	if d := done(begin("go-nowhere", "go-imports-failed")); d.ImportStatus != types.ImportStatusFailed || aws.ToString(d.FailureCode) != "S3NoSuchBucket" {
+	if d := done("go-nowhere", "go-imports-failed"); d.ImportStatus != types.ImportStatusFailed || aws.ToString(d.FailureCode) != "S3NoSuchBucket" {
 		t.Errorf("imported from nowhere: %+v", d)
 	}
 	list, err := db.ListImports(ctx, &dynamodb.ListImportsInput{TableArn: describe(t, db, aws.String("go-imports")).TableArn})

@@ -89,8 +89,9 @@ import {
   TransactWriteCommand,
   UpdateCommand,
 } from '@aws-sdk/lib-dynamodb'
+import { Control } from '../../clients/javascript/tabletop.mjs'
 
-const wanted = ['AWS_ENDPOINT_URL_DYNAMODB', 'AWS_REGION', 'AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']
+const wanted = ['AWS_ENDPOINT_URL_DYNAMODB', 'AWS_REGION', 'AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'TABLETOP_CONSOLE_URL', 'TABLETOP_CONSOLE_TOKEN']
 
 const cases = []
 const test = (name, run) => cases.push({ name, run })
@@ -521,45 +522,75 @@ test('account', async () => {
   await refused(client.send(new GetResourcePolicyCommand({ ResourceArn })), 'PolicyNotFoundException')
 })
 
+// finished is what describe returns when its job is not in progress any more.
+const finished = async (describe, status) => {
+  for (;;) {
+    const done = await describe()
+    if (done[status] !== 'IN_PROGRESS') return done
+    await sleep(10)
+  }
+}
+
+// imported imports a table like that of newTable, and returns what came of it.
+const imported = async (TableName, source) => {
+  const command = new ImportTableCommand({
+    ...source,
+    TableCreationParameters: {
+      TableName,
+      KeySchema: [
+        { AttributeName: 'pk', KeyType: 'HASH' },
+        { AttributeName: 'sk', KeyType: 'RANGE' },
+      ],
+      AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }, { AttributeName: 'sk', AttributeType: 'N' }],
+      BillingMode: 'PAY_PER_REQUEST',
+    },
+  })
+  const { ImportArn } = (await client.send(command)).ImportTableDescription
+  return finished(async () => (await client.send(new DescribeImportCommand({ ImportArn }))).ImportTableDescription, 'ImportStatus')
+}
+
 test('exports', async () => {
   const TableName = await newTable('js-exports')
   const { TableArn } = (await client.send(new DescribeTableCommand({ TableName }))).Table
-  await refused(
-    client.send(new ExportTableToPointInTimeCommand({ TableArn, S3Bucket: 'conformance' })),
-    'PointInTimeRecoveryUnavailableException',
-  )
+  const toBucket = (more) => client.send(new ExportTableToPointInTimeCommand({ TableArn, S3Bucket: 'conformance', ...more }))
+  const exported = async (more) => {
+    const { ExportArn } = (await toBucket(more)).ExportDescription
+    return finished(async () => (await client.send(new DescribeExportCommand({ ExportArn }))).ExportDescription, 'ExportStatus')
+  }
+  await refused(toBucket(), 'PointInTimeRecoveryUnavailableException')
+  await client.send(new UpdateContinuousBackupsCommand({ TableName, PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true } }))
+  const first = { pk: 'a', sk: 1, text: 'one' }
+  await items.send(new PutCommand({ TableName, Item: first }))
+  const full = await exported()
+  assert.deepEqual([full.ExportStatus, full.ItemCount], ['COMPLETED', 1])
+  for (const Item of [{ pk: 'a', sk: 1, text: 'changed' }, { pk: 'a', sk: 2 }]) await items.send(new PutCommand({ TableName, Item }))
+  await new Control().advance('1h')
+  const increment = await exported({
+    ExportType: 'INCREMENTAL_EXPORT',
+    IncrementalExportSpecification: { ExportFromTime: full.ExportTime },
+  })
+  assert.deepEqual([increment.ExportStatus, increment.ItemCount], ['COMPLETED', 2])
+  const { ExportSummaries } = await client.send(new ListExportsCommand({ TableArn }))
+  assert.deepEqual(ExportSummaries.map(({ ExportArn }) => ExportArn), [increment.ExportArn, full.ExportArn])
   const ExportArn = TableArn + '/export/01716790307109-5f9d6aaa'
   await refused(client.send(new DescribeExportCommand({ ExportArn })), 'ExportNotFoundException')
-  assert.deepEqual((await client.send(new ListExportsCommand({ TableArn }))).ExportSummaries, [])
+  const done = await imported('js-exports-again', {
+    S3BucketSource: { S3Bucket: 'conformance', S3KeyPrefix: full.ExportManifest.replace(/[^/]*$/, 'data/') },
+    InputFormat: 'DYNAMODB_JSON',
+    InputCompressionType: 'GZIP',
+  })
+  assert.equal(done.ImportStatus, 'COMPLETED')
+  const { Items } = await items.send(new ScanCommand({ TableName: 'js-exports-again' }))
+  assert.deepEqual(Items.map(plain), [first])
 })
 
 test('imports', async () => {
-  const imported = async (S3Bucket, TableName) => {
-    const command = new ImportTableCommand({
-      S3BucketSource: { S3Bucket, S3KeyPrefix: 'items' },
-      InputFormat: 'CSV',
-      TableCreationParameters: {
-        TableName,
-        KeySchema: [
-          { AttributeName: 'pk', KeyType: 'HASH' },
-          { AttributeName: 'sk', KeyType: 'RANGE' },
-        ],
-        AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }, { AttributeName: 'sk', AttributeType: 'N' }],
-        BillingMode: 'PAY_PER_REQUEST',
-      },
-    })
-    const { ImportArn } = (await client.send(command)).ImportTableDescription
-    for (;;) {
-      const { ImportTableDescription: done } = await client.send(new DescribeImportCommand({ ImportArn }))
-      if (done.ImportStatus !== 'IN_PROGRESS') return done
-      await sleep(10)
-    }
-  }
-  const done = await imported('conformance', 'js-imports')
+  const fromBucket = (S3Bucket, TableName) => imported(TableName, { S3BucketSource: { S3Bucket, S3KeyPrefix: 'items' }, InputFormat: 'CSV' })
+  const done = await fromBucket('conformance', 'js-imports')
   assert.deepEqual([done.ImportStatus, done.ImportedItemCount], ['COMPLETED', 2])
   const { Items } = await items.send(new ScanCommand({ TableName: 'js-imports' }))
   assert.deepEqual(Items.map(plain), [{ pk: 'a', sk: 1, text: 'one' }, { pk: 'a', sk: 2, text: 'two' }])
-  assert.equal((await imported('js-nowhere', 'js-imports-failed')).FailureCode, 'S3NoSuchBucket')
+  assert.equal((await fromBucket('js-nowhere', 'js-imports-failed')).FailureCode, 'S3NoSuchBucket')
   const { ImportSummaryList } = await client.send(new ListImportsCommand({ TableArn: done.TableArn }))
   assert.equal(ImportSummaryList.length, 1)
 })
@@ -577,7 +608,7 @@ async function start(binary) {
   process.on('exit', () => rmSync(buckets, { recursive: true }))
   mkdirSync(join(buckets, 'conformance'))
   writeFileSync(join(buckets, 'conformance', 'items.csv'), 'pk,sk,text\na,1,one\na,2,two\n')
-  const server = spawn(binary, ['serve', '--bigtable', 'off', '--dynamodb', '127.0.0.1:0', '--buckets', buckets], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const server = spawn(binary, ['serve', '--bigtable', 'off', '--dynamodb', '127.0.0.1:0', '--console', '127.0.0.1:0', '--buckets', buckets], { stdio: ['ignore', 'pipe', 'inherit'] })
   server.ended = new Promise((resolve, reject) => server.on('error', reject).on('exit', resolve))
   server.ended.catch(() => {})
   const missing = new Set(wanted)

@@ -22,6 +22,10 @@ import traceback
 from decimal import Decimal
 from pathlib import Path
 
+# The control API's own client.
+sys.path.append(str(Path(__file__).parents[2] / "clients" / "python"))
+from tabletop import Control
+
 EXPORT = re.compile(r"^export (\w+)=(\S+)$")
 WANTED = {
     "BIGTABLE_EMULATOR_HOST",
@@ -30,6 +34,8 @@ WANTED = {
     "AWS_DEFAULT_REGION",
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
+    "TABLETOP_CONSOLE_URL",
+    "TABLETOP_CONSOLE_TOKEN",
 }
 
 CASES = []
@@ -732,50 +738,90 @@ def dynamodb_account():
     )
 
 
+def finished(describe, status):
+    """What describe returns when its job is not in progress any more."""
+    while (done := describe())[status] == "IN_PROGRESS":
+        time.sleep(0.01)
+    return done
+
+
+def imported(table, **request):
+    """Import a table like that of new_dynamodb_table, and return what came of it."""
+    arn = client().import_table(
+        TableCreationParameters={
+            "TableName": table,
+            "KeySchema": [
+                {"AttributeName": "pk", "KeyType": "HASH"},
+                {"AttributeName": "sk", "KeyType": "RANGE"},
+            ],
+            "AttributeDefinitions": [
+                {"AttributeName": "pk", "AttributeType": "S"},
+                {"AttributeName": "sk", "AttributeType": "N"},
+            ],
+            "BillingMode": "PAY_PER_REQUEST",
+        },
+        **request,
+    )["ImportTableDescription"]["ImportArn"]
+    return finished(lambda: client().describe_import(ImportArn=arn)["ImportTableDescription"], "ImportStatus")
+
+
 @dynamodb_case
 def dynamodb_exports():
-    arn = new_dynamodb_table("py-exports").table_arn
+    table = new_dynamodb_table("py-exports")
+    arn = table.table_arn
+
+    def export(**request):
+        begun = client().export_table_to_point_in_time(TableArn=arn, S3Bucket="conformance", **request)
+        export_arn = begun["ExportDescription"]["ExportArn"]
+        return finished(lambda: client().describe_export(ExportArn=export_arn)["ExportDescription"], "ExportStatus")
+
     raises(
         client().exceptions.PointInTimeRecoveryUnavailableException,
         lambda: client().export_table_to_point_in_time(TableArn=arn, S3Bucket="conformance"),
     )
+    client().update_continuous_backups(
+        TableName=table.name, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+    )
+    first = {"pk": "a", "sk": 1, "text": "one"}
+    table.put_item(Item=first)
+    full = export()
+    equal((full["ExportStatus"], full["ItemCount"]), ("COMPLETED", 1))
+    table.put_item(Item={"pk": "a", "sk": 1, "text": "changed"})
+    table.put_item(Item={"pk": "a", "sk": 2})
+    Control().advance("1h")
+    increment = export(
+        ExportType="INCREMENTAL_EXPORT", IncrementalExportSpecification={"ExportFromTime": full["ExportTime"]}
+    )
+    equal((increment["ExportStatus"], increment["ItemCount"]), ("COMPLETED", 2))
+    listed = client().list_exports(TableArn=arn)["ExportSummaries"]
+    equal([e["ExportArn"] for e in listed], [increment["ExportArn"], full["ExportArn"]])
     raises(
         client().exceptions.ExportNotFoundException,
         lambda: client().describe_export(ExportArn=arn + "/export/01716790307109-5f9d6aaa"),
     )
-    equal(client().list_exports(TableArn=arn)["ExportSummaries"], [])
+    done = imported(
+        "py-exports-again",
+        S3BucketSource={
+            "S3Bucket": "conformance",
+            "S3KeyPrefix": full["ExportManifest"].rpartition("/")[0] + "/data/",
+        },
+        InputFormat="DYNAMODB_JSON",
+        InputCompressionType="GZIP",
+    )
+    equal(done["ImportStatus"], "COMPLETED")
+    equal(client().scan(TableName="py-exports-again")["Items"], [first])
 
 
 @dynamodb_case
 def dynamodb_imports():
-    def imported(bucket, table):
-        arn = client().import_table(
-            S3BucketSource={"S3Bucket": bucket, "S3KeyPrefix": "items"},
-            InputFormat="CSV",
-            TableCreationParameters={
-                "TableName": table,
-                "KeySchema": [
-                    {"AttributeName": "pk", "KeyType": "HASH"},
-                    {"AttributeName": "sk", "KeyType": "RANGE"},
-                ],
-                "AttributeDefinitions": [
-                    {"AttributeName": "pk", "AttributeType": "S"},
-                    {"AttributeName": "sk", "AttributeType": "N"},
-                ],
-                "BillingMode": "PAY_PER_REQUEST",
-            },
-        )["ImportTableDescription"]["ImportArn"]
-        while True:
-            done = client().describe_import(ImportArn=arn)["ImportTableDescription"]
-            if done["ImportStatus"] != "IN_PROGRESS":
-                return done
-            time.sleep(0.01)
+    def from_bucket(bucket, table):
+        return imported(table, S3BucketSource={"S3Bucket": bucket, "S3KeyPrefix": "items"}, InputFormat="CSV")
 
-    done = imported("conformance", "py-imports")
+    done = from_bucket("conformance", "py-imports")
     equal((done["ImportStatus"], done["ImportedItemCount"]), ("COMPLETED", 2))
     items = client().scan(TableName="py-imports")["Items"]
     equal(items, [{"pk": "a", "sk": 1, "text": "one"}, {"pk": "a", "sk": 2, "text": "two"}])
-    equal(imported("py-nowhere", "py-imports-failed")["FailureCode"], "S3NoSuchBucket")
+    equal(from_bucket("py-nowhere", "py-imports-failed")["FailureCode"], "S3NoSuchBucket")
     equal(len(client().list_imports(TableArn=done["TableArn"])["ImportSummaryList"]), 1)
 
 
@@ -801,7 +847,7 @@ def start(binary, buckets):
     os.mkdir(bucket)
     with open(os.path.join(bucket, "items.csv"), "w") as file:
         file.write("pk,sk,text\na,1,one\na,2,two\n")
-    doors = ["--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0"]
+    doors = ["--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0"]
     server = subprocess.Popen(
         [binary, "serve", *doors, "--buckets", buckets],
         stdout=subprocess.PIPE,
