@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
-
-	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
 // BenchmarkExport compares a full export with a Scan of the same items, and with what
@@ -25,12 +23,7 @@ func BenchmarkExport(b *testing.B) {
 	buckets := openBuckets(b, dir)
 	s := newTestServer(b, func(o *Options) { o.Buckets = buckets })
 	must(b, s, "CreateTable", createPair)
-	if _, err := s.store.ChangeLog(b.Context(), "pairs", func(t *tabledef.Table) error {
-		t.Recovery = &tabledef.Recovery{Since: testTime, Days: 35}
-		return nil
-	}); err != nil {
-		b.Fatal(err)
-	}
+	must(b, s, "UpdateContinuousBackups", `{"TableName": "pairs", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": true}}`)
 	line := func(i int) string {
 		return fmt.Sprintf(`{"pk": {"S": "p%d"}, "sk": {"N": "%d"}, "v": {"S": "%s"}, "l": {"L": [{"N": "1"}, {"BOOL": true}]}, "w": {"S": "%d"}}`, i%50, i, strings.Repeat("0123456789abcdef", 60), i*7919)
 	}

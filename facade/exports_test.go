@@ -17,7 +17,6 @@ import (
 	"github.com/go-json-experiment/json"
 	"google.golang.org/grpc"
 
-	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -39,20 +38,8 @@ func newExporting(t *testing.T, change ...func(*Options)) *exporting {
 	buckets := openBuckets(t, e.dir)
 	e.Server = newTestServer(t, append(change, func(o *Options) { o.Now, o.Buckets = e.now.Now, buckets })...)
 	must(t, e.Server, "CreateTable", createPair)
-	e.recover(t, "pairs")
+	must(t, e.Server, "UpdateContinuousBackups", `{"TableName": "pairs", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": true}}`)
 	return e
-}
-
-// recover switches point-in-time recovery on.
-func (e *exporting) recover(t *testing.T, table string) {
-	t.Helper()
-	_, err := e.store.ChangeLog(t.Context(), table, func(t *tabledef.Table) error {
-		t.Recovery = &tabledef.Recovery{Since: e.now.Now(), Days: 35}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // export exports with further members of the request, and returns the description.

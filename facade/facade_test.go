@@ -24,7 +24,6 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
-	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
@@ -107,7 +106,6 @@ func must(tb testing.TB, s *Server, operation, body string) string {
 //	advance   moves the clock by the durations in the input
 //	filled    waits until indexes are filled, and backups and restores are done
 //	object    writes the input into key=BUCKET/NAME; nothing makes the bucket
-//	recovery  switches point-in-time recovery of the table in the input on
 //	jobs      waits until exports and imports are done
 func TestOperations(t *testing.T) {
 	t.Parallel()
@@ -232,15 +230,6 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 	case "filled":
 		f.server.store.Wait()
 		awaitJobs(t, f.server)
-		return ""
-	case "recovery":
-		recover := func(t *tabledef.Table) error {
-			t.Recovery = &tabledef.Recovery{Since: f.now.Now(), Days: 35}
-			return nil
-		}
-		if _, err := f.server.store.ChangeLog(t.Context(), d.Input, recover); err != nil {
-			d.Fatalf(t, "%v", err)
-		}
 		return ""
 	case "jobs":
 		waitForJobs(t, f.server)
