@@ -471,7 +471,8 @@ func (s *serving) dynamoDBOptions(mappings []*mapping.Mapping) (facade.Options, 
 		s.closers = append(s.closers, root.Close)
 		o.Buckets = root
 	}
-	return o, c.Dynamo.apply(&o, s.token)
+	err := c.Dynamo.apply(&o, s.token)
+	return o, err
 }
 
 // startDynamoDB starts what answers at the DynamoDB door, and returns it and what deletes expired items.
