@@ -223,7 +223,10 @@ func live(cs cells, t *engine.Table, now time.Time, eagerGC bool) cells {
 // has, and will have what the others took.
 func (r *Rows) Collected(now time.Time) error {
 	for _, x := range r.known() {
-		t, err := r.o.DB.Table(x.name)
+		x.mu.Lock()
+		name := x.name
+		x.mu.Unlock()
+		t, err := r.o.DB.Table(name)
 		if err != nil || t.ID != x.id {
 			continue // deleted
 		}
