@@ -116,9 +116,9 @@ func (e *env) modifyFamilies(id string, mods ...*btapb.ModifyColumnFamiliesReque
 func (e *env) ctx() context.Context { return e.t.Context() }
 
 // dial serves on a loopback port and returns a connection to it.
-func (e *env) dial() *grpc.ClientConn {
+func (e *env) dial(opts ...grpc.DialOption) *grpc.ClientConn {
 	e.t.Helper()
-	conn, err := grpc.NewClient(e.listen(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(e.listen(), append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		e.t.Fatal(err)
 	}
