@@ -73,7 +73,8 @@ type record struct {
 	Name  string          `json:"name"`
 	Type  string          `json:"type"`
 	Table json.RawMessage `json:"table"` // the definition
-	// Before is the sequence number that what is kept is below.
+	// Before is the sequence number that what is kept is below; 0: the log of the table is
+	// not held yet.
 	Before uint64 `json:"before,omitempty"`
 	// Rows is the Bigtable table that has the items, if that is not KeptTable of the id.
 	Rows string `json:"rows,omitempty"`
@@ -82,6 +83,7 @@ type record struct {
 // progress is how far a copy is.
 type progress struct {
 	Scratch string `json:"scratch,omitempty"` // table of package history
+	Whole   bool   `json:"whole,omitempty"`   // all items are there
 	Items   int64  `json:"items"`
 	Bytes   int64  `json:"bytes"`
 }
@@ -230,13 +232,9 @@ func (s *Service) Create(ctx context.Context, in *CreateInput) (*CreateOutput, e
 		return nil, refuse(wire.CodeContinuousBackupsUnavailable, fmt.Sprintf(msgBackupsUnavailable, name))
 	}
 	id := newID(s.Now(), "-"+hex.EncodeToString(s.Random(4)), name)
-	r := record{Name: *in.BackupName, Type: typeUser}
-	if t, r.Before, err = s.Store.HoldLog(ctx, t, id); err != nil {
-		return nil, s.tableError(err, name)
-	}
-	j, err := s.create(ctx, id, r, t)
+	j, err := s.create(ctx, id, record{Name: *in.BackupName, Type: typeUser}, t)
 	if err != nil {
-		return nil, errors.Join(err, s.Store.ReleaseLog(context.WithoutCancel(ctx), name, id))
+		return nil, s.tableError(err, name)
 	}
 	b, err := decode(j)
 	if err != nil {
@@ -262,7 +260,8 @@ func (s *Service) create(ctx context.Context, id string, r record, t *tabledef.T
 	if err != nil {
 		return jobs.Job{}, err
 	}
-	j, err := s.Store.Jobs.Create(ctx, jobs.Spec{Kind: KindBackup, ID: id, Request: request})
+	prepare := func(ctx context.Context) (json.RawMessage, error) { return worker{s.Store}.hold(ctx, id, r) }
+	j, err := s.Store.Jobs.Create(ctx, jobs.Spec{Kind: KindBackup, ID: id, Request: request, Prepare: prepare})
 	if errors.Is(err, jobs.ErrTooMany) {
 		err = refuse(wire.CodeLimitExceeded, fmt.Sprintf(msgTooManyBackups, jobs.DefaultMost))
 	}

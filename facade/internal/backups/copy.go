@@ -1,6 +1,7 @@
 package backups
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,7 +68,8 @@ func counted(ctx context.Context, c *jobs.Claim, p *progress, items iter.Seq2[hi
 	}
 }
 
-// scratch gives a reading a table of its own, and drops that of an attempt before.
+// scratch gives a reading that is not done a table of its own, and drops that of an
+// attempt before.
 func (w worker) scratch(ctx context.Context, c *jobs.Claim) (p progress, err error) {
 	if text := c.Job().Progress; text != nil {
 		if err := json.Unmarshal(text, &p); err != nil {
@@ -79,8 +81,37 @@ func (w worker) scratch(ctx context.Context, c *jobs.Claim) (p progress, err err
 			return p, err
 		}
 	}
+	if p.Whole {
+		return p, nil
+	}
 	p = progress{Scratch: w.st.History.NewScratch()}
 	return p, c.Save(ctx, &p)
+}
+
+// hold keeps the log of the table of a backup from now on, and returns what its job is to
+// know then.
+func (w worker) hold(ctx context.Context, id string, r record) (json.RawMessage, error) {
+	def, err := tabledef.Decode(r.Table)
+	if err != nil {
+		return nil, err
+	}
+	if def, r.Before, err = w.st.HoldLog(ctx, def, id); err != nil {
+		return nil, err
+	}
+	if r.Table, err = tabledef.Encode(def); err != nil {
+		return nil, err
+	}
+	return json.Marshal(r)
+}
+
+// prepared does what the operation that made a job did not come to do, and keeps the
+// request that it gives.
+func prepared(ctx context.Context, c *jobs.Claim, prepare func(ctx context.Context) (json.RawMessage, error)) error {
+	request, err := prepare(ctx)
+	if err != nil {
+		return err
+	}
+	return c.Update(ctx, func(j *jobs.Job) error { j.Request = request; return nil })
 }
 
 // backUp copies a table.
@@ -89,9 +120,21 @@ func (w worker) backUp(ctx context.Context, c *jobs.Claim) error {
 	if err != nil {
 		return err
 	}
+	if b.Before == 0 {
+		err := prepared(ctx, c, func(ctx context.Context) (json.RawMessage, error) { return w.hold(ctx, b.ID, b.record) })
+		if err == nil {
+			b, err = decode(c.Job())
+		}
+		if err != nil {
+			return w.ended(ctx, c, b.def.Name, err)
+		}
+	}
 	p, err := w.scratch(ctx, c)
 	if err != nil {
 		return err
+	}
+	if p.Whole {
+		return w.ended(ctx, c, b.def.Name, nil)
 	}
 	def, err := w.source(ctx, b.def)
 	if err != nil {
@@ -99,7 +142,7 @@ func (w worker) backUp(ctx context.Context, c *jobs.Claim) error {
 	}
 	items := w.st.History.Items(ctx, def, p.Scratch, b.Before)
 	if err = w.st.Keep(ctx, b.def, b.rows(w.st), counted(ctx, c, &p, items)); err == nil {
-		p.Scratch = ""
+		p.Scratch, p.Whole = "", true
 		err = c.Save(ctx, &p)
 	}
 	if err = w.ended(ctx, c, b.def.Name, err); err == nil {
@@ -128,8 +171,8 @@ func (w worker) source(ctx context.Context, was *tabledef.Table) (*tabledef.Tabl
 // again.
 func (w worker) ended(ctx context.Context, c *jobs.Claim, table string, err error) error {
 	switch {
-	case errors.Is(err, store.ErrTableNotFound): // it was deleted meanwhile
-		return &jobs.Failure{Code: "TableNotFound", Message: err.Error()}
+	case errors.Is(err, store.ErrTableNotFound): // it was deleted meanwhile, or what is restored
+		err = &jobs.Failure{Code: "TableNotFound", Message: err.Error()}
 	case err != nil && ctx.Err() != nil:
 		return err
 	case errors.Is(err, store.ErrOutsideMapping), errors.Is(err, history.ErrNoLog), err != nil && c.LastAttempt():
@@ -138,7 +181,62 @@ func (w worker) ended(ctx context.Context, c *jobs.Claim, table string, err erro
 		return err
 	}
 	if releaseErr := w.st.ReleaseLog(ctx, table, c.Job().ID); releaseErr != nil {
+		if !c.LastAttempt() {
+			return releaseErr // a job that has ended releases nothing any more
+		}
 		return errors.Join(err, releaseErr)
+	}
+	return err
+}
+
+// begin makes the table that is restored into, without items, and holds the log of the
+// table that is read. It notes in r what the work is to know then.
+func (w worker) begin(ctx context.Context, id string, r *restore) (*tabledef.Table, error) {
+	t, err := tabledef.Decode(r.Table)
+	if err != nil {
+		return nil, err
+	}
+	src, err := tabledef.Decode(r.Source)
+	if err != nil {
+		return nil, err
+	}
+	if r.Backup == "" {
+		held, above, err := w.st.HoldLog(ctx, src, id)
+		if err != nil {
+			return nil, err
+		}
+		if r.UpToNow {
+			r.Before = max(r.Before, above)
+		}
+		if r.Source, err = tabledef.Encode(held); err != nil {
+			return nil, errors.Join(err, w.undo(ctx, src.Name, t.Name, id))
+		}
+	}
+	created, err := w.st.CreateTable(ctx, t)
+	if errors.Is(err, store.ErrTableExists) { // it may have been made for this very job
+		there, found := w.st.TableNow(ctx, t.Name)
+		if found == nil && there.Restore != nil && there.Restore.Job == id {
+			created, err = there, nil
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.undo(ctx, src.Name, t.Name, id))
+	}
+	r.Table = nil
+	return created, nil
+}
+
+// undo ends what begin has begun of a job.
+func (w worker) undo(ctx context.Context, source, target, id string) error {
+	ctx = context.WithoutCancel(ctx)
+	return errors.Join(w.st.ReleaseLog(ctx, source, id), w.abandon(ctx, target, id))
+}
+
+// abandon removes the table of a restore, which may not be there.
+func (w worker) abandon(ctx context.Context, target, id string) error {
+	err := w.st.AbandonRestore(ctx, target, id)
+	if errors.Is(err, store.ErrTableNotFound) {
+		return nil
 	}
 	return err
 }
@@ -149,6 +247,15 @@ func (w worker) restore(ctx context.Context, c *jobs.Claim) error {
 	if err := json.Unmarshal(c.Job().Request, &r); err != nil {
 		return err
 	}
+	var preparing error
+	if r.Table != nil {
+		preparing = prepared(ctx, c, func(ctx context.Context) (json.RawMessage, error) {
+			if _, err := w.begin(ctx, c.Job().ID, &r); err != nil {
+				return nil, err
+			}
+			return json.Marshal(r)
+		})
+	}
 	src, err := tabledef.Decode(r.Source)
 	if err != nil {
 		return err
@@ -158,6 +265,7 @@ func (w worker) restore(ctx context.Context, c *jobs.Claim) error {
 		return err
 	}
 	target, err := w.st.TableNow(ctx, r.Target)
+	err = cmp.Or(preparing, err)
 	if err == nil && (target.Restore == nil || target.Restore.Job != c.Job().ID) {
 		if target.Restore != nil && target.Restore.Job == "" { // done, but for the note of it
 			return w.ended(ctx, c, src.Name, nil)
@@ -182,8 +290,7 @@ func (w worker) restore(ctx context.Context, c *jobs.Claim) error {
 	}
 	var failed *jobs.Failure
 	if errors.Is(err, store.ErrTableNotFound) || errors.As(err, &failed) || err != nil && ctx.Err() == nil && c.LastAttempt() {
-		abandonErr := w.st.AbandonRestore(ctx, r.Target, c.Job().ID)
-		if abandonErr != nil && !errors.Is(abandonErr, store.ErrTableNotFound) {
+		if abandonErr := w.abandon(ctx, r.Target, c.Job().ID); abandonErr != nil {
 			return abandonErr
 		}
 		return &jobs.Failure{Code: jobs.CodeInternal, Message: err.Error()}

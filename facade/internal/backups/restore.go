@@ -57,6 +57,10 @@ type restore struct {
 	Source json.RawMessage `json:"source"`           // definition of the table
 	Rows   string          `json:"rows,omitempty"`   // where the items of the backup are
 	Before uint64          `json:"before,omitempty"` // sequence number
+	// UpToNow says that all is restored that was acknowledged when the restore begins.
+	UpToNow bool `json:"upToNow,omitempty"`
+	// Table is the definition of the target until it is made.
+	Table json.RawMessage `json:"table,omitempty"`
 }
 
 // constraints checks the overrides against the model.
@@ -244,34 +248,34 @@ func (s *Service) begin(ctx context.Context, t *tabledef.Table, r restore, src *
 	id := newID(s.Now(), "-"+hex.EncodeToString(s.Random(4)), t.Name)
 	t.Restore.Job = id
 	t.Transition = tabledef.TransitionAfter(s.Now(), tabledef.StatusCreating, s.Delays.Create)
-	release := func() error { return nil }
 	if src != nil {
-		var above uint64
-		if src, above, err = s.Store.HoldLog(ctx, src, id); err != nil {
-			return nil, s.tableError(err, src.Name)
-		}
-		release = func() error { return s.Store.ReleaseLog(context.WithoutCancel(ctx), src.Name, id) }
-		if !t.Restore.Time.Before(s.Now().Truncate(time.Millisecond)) {
-			r.Before = max(r.Before, above) // up to now: all that was acknowledged
-		}
+		r.UpToNow = !t.Restore.Time.Before(s.Now().Truncate(time.Millisecond))
 		if r.Source, err = tabledef.Encode(src); err != nil {
-			return nil, errors.Join(err, release())
+			return nil, err
 		}
 	}
-	created, err := s.Store.CreateTable(ctx, t)
-	if errors.Is(err, store.ErrTableExists) {
-		err = refuse(wire.CodeTableAlreadyExists, fmt.Sprintf(msgTargetExists, t.Name))
-	}
-	if err != nil {
-		return nil, errors.Join(err, release())
+	if r.Table, err = tabledef.Encode(t); err != nil {
+		return nil, err
 	}
 	request, err := json.Marshal(r)
-	if err == nil {
-		_, err = s.Store.Jobs.Create(ctx, jobs.Spec{Kind: KindRestore, ID: id, Request: request})
-	}
 	if err != nil {
-		ctx := context.WithoutCancel(ctx)
-		return nil, errors.Join(err, release(), s.Store.AbandonRestore(ctx, t.Name, id))
+		return nil, err
+	}
+	var created *tabledef.Table
+	prepare := func(ctx context.Context) (json.RawMessage, error) {
+		if created, err = (worker{s.Store}).begin(ctx, id, &r); err != nil {
+			return nil, err
+		}
+		return json.Marshal(r)
+	}
+	_, err = s.Store.Jobs.Create(ctx, jobs.Spec{Kind: KindRestore, ID: id, Request: request, Prepare: prepare})
+	switch {
+	case errors.Is(err, store.ErrTableExists):
+		return nil, refuse(wire.CodeTableAlreadyExists, fmt.Sprintf(msgTargetExists, t.Name))
+	case err != nil && src != nil:
+		return nil, s.tableError(err, src.Name)
+	case err != nil:
+		return nil, err
 	}
 	return created, nil
 }

@@ -89,6 +89,8 @@ type importJob struct {
 // importProgress is what an import has come to.
 type importProgress struct {
 	Bytes, Processed, Imported, Errors int64
+
+	Whole bool // there is nothing more to be imported
 }
 
 // ImportDescription describes an import.

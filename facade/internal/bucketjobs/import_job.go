@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -58,15 +59,33 @@ type place struct {
 }
 
 // runImport creates the table and puts the items of all files into it. It begins anew
-// when it is run again.
+// when it is run again, until what it has come to is noted: clients may write into the
+// table from then on.
 func (s *Service) runImport(ctx context.Context, c *jobs.Claim) error {
 	j := c.Job()
 	r := &importRun{s: s, claim: c, id: rowID(j.ID), keys: map[string]bool{}}
-	if err := readJob(&j, &r.job, &importProgress{}); err != nil {
+	var before importProgress
+	if err := readJob(&j, &r.job, &before); err != nil {
 		return &jobs.Failure{Code: jobs.CodeInternal, Message: err.Error()}
 	}
+	if before.Whole {
+		r.importProgress = before
+	} else if err := r.all(ctx); err != nil {
+		return err
+	}
+	if err := r.activate(ctx, j.Created.Add(s.o.Delay)); err != nil {
+		return err
+	}
+	if r.Errors > 0 {
+		return &jobs.Failure{Code: codeItems, Message: msgItems}
+	}
+	return nil
+}
+
+// all imports everything, and notes what it has come to.
+func (r *importRun) all(ctx context.Context) error {
 	from := r.job.Request.S3BucketSource
-	bucket, err := s.bucket(*from.S3Bucket, from.S3BucketOwner)
+	bucket, err := r.s.bucket(*from.S3Bucket, from.S3BucketOwner)
 	if err != nil {
 		return err
 	}
@@ -78,17 +97,26 @@ func (s *Service) runImport(ctx context.Context, c *jobs.Claim) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	// Whatever came of it, the table is there with the items that could be imported.
-	if end := s.o.Store.EndCreating(ctx, r.table.Name, c.Job().Created.Add(s.o.Delay)); end != nil {
-		return errors.Join(err, end)
-	}
-	if err := errors.Join(err, c.Save(ctx, r.importProgress)); err != nil {
+	if err != nil {
+		if r.claim.LastAttempt() { // the table is there with the items that could be imported
+			err = errors.Join(err, r.activate(ctx, r.claim.Job().Created))
+		}
 		return err
 	}
-	if r.Errors > 0 {
-		return &jobs.Failure{Code: codeItems, Message: msgItems}
+	r.Whole = true
+	return r.claim.Save(ctx, r.importProgress)
+}
+
+// activate makes the table ACTIVE at a time, unless it is or has gone since.
+func (r *importRun) activate(ctx context.Context, at time.Time) error {
+	t, err := r.s.o.Store.TableNow(ctx, r.job.Table)
+	if err == nil && t.ID == r.job.Def.ID && t.Status == tabledef.StatusCreating {
+		err = r.s.o.Store.EndCreating(ctx, t.Name, at)
 	}
-	return nil
+	if errors.Is(err, store.ErrTableNotFound) {
+		return nil
+	}
+	return err
 }
 
 // create creates the table, unless this import has done so before.

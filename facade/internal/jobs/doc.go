@@ -42,6 +42,8 @@
 // Run returns nil when the work is done and a *Failure when it never can be. After any
 // other error it is called again, a few times. When ctx ends, the work is to stop: it
 // goes on later, here or elsewhere. An operation looks for its token with Find before
-// it looks at any table, then makes the job with Create; it changes one with Update,
-// of which Run is told by Claim.Changed.
+// it looks at any table, then makes the job with Create; what it has to do to tables goes
+// into Spec.Prepare, so that a process that ends in the middle leaves a job that does it
+// again, and nothing that nobody knows of. It changes a job with Update, of which Run is
+// told by Claim.Changed.
 package jobs

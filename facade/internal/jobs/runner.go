@@ -158,11 +158,16 @@ type Spec struct {
 	Request  json.RawMessage
 	Token    Token
 	Done     bool // there is no work: the job has only to be known
+	// Prepare, if it is set, does what has to be done before Create returns, when the job
+	// is known already, and returns the request as the work is to find it. If it fails
+	// there is no job. A process that ends meanwhile leaves a job with Request, of which
+	// the work then has to do the same.
+	Prepare func(ctx context.Context) (json.RawMessage, error)
 }
 
 // Create makes a job, whose work begins at once if there is room. With a token that was
 // used before it returns the job that it gave. Errors: ErrExists, ErrTooMany,
-// ErrTokenMismatch.
+// ErrTokenMismatch, those of Prepare.
 func (r *Runner) Create(ctx context.Context, s Spec) (Job, error) {
 	k := r.kinds[s.Kind]
 	if k == nil {
@@ -191,7 +196,17 @@ func (r *Runner) Create(ctx context.Context, s Spec) (Job, error) {
 	if s.Done {
 		j.State, j.Ended = Done, j.Created
 	}
+	if s.Prepare != nil {
+		j.Owner = r.o.Owner()
+		r.know(s.Kind, s.ID)
+	}
 	_, ok, err := r.writeJob(ctx, &j, nil)
+	if s.Prepare != nil {
+		if ok {
+			j, err = r.prepare(ctx, j, s.Prepare)
+		}
+		r.forget(s.Kind, s.ID)
+	}
 	switch {
 	case err != nil:
 		return j, err
@@ -204,6 +219,25 @@ func (r *Runner) Create(ctx context.Context, s Spec) (Job, error) {
 		r.enqueue(s.Kind, s.ID)
 	}
 	return j, nil
+}
+
+// prepare completes a job that is known, or deletes it.
+func (r *Runner) prepare(ctx context.Context, j Job, prepare func(context.Context) (json.RawMessage, error)) (Job, error) {
+	request, err := prepare(ctx)
+	if err != nil {
+		gone := r.Delete(context.WithoutCancel(ctx), j.Kind, j.ID, func(Job) error { return nil })
+		if errors.Is(gone, ErrNotFound) {
+			gone = nil
+		}
+		return j, errors.Join(err, gone)
+	}
+	j, _, err = r.change(ctx, j.Kind, j.ID, func(j *Job) error {
+		if j.Owner == r.o.Owner() { // else another process has done the same
+			j.Request, j.Owner = request, ""
+		}
+		return nil
+	})
+	return j, err
 }
 
 // Update changes a job by fn, which may be called several times and whose error it
@@ -246,6 +280,19 @@ func (r *Runner) claimOf(kind, id string) *Claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.claims[[2]string{kind, id}]
+}
+
+// know keeps a job from being worked on here, until forget.
+func (r *Runner) know(kind, id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known[[2]string{kind, id}] = true
+}
+
+func (r *Runner) forget(kind, id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, [2]string{kind, id})
 }
 
 // enqueue makes a job be worked on here, if it is not yet.

@@ -285,7 +285,9 @@ func (ts *tables) HoldLog(ctx context.Context, t *tabledef.Table, id string) (*t
 		if d.ID != t.ID {
 			return fmt.Errorf("%w: %s was deleted and created again", ErrTableNotFound, t.Name)
 		}
-		d.Copies = append(d.Copies, id)
+		if !slices.Contains(d.Copies, id) {
+			d.Copies = append(d.Copies, id)
+		}
 		return nil
 	})
 	if err != nil {

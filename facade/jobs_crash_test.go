@@ -1,0 +1,645 @@
+package facade
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	gocmp "github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/s3export"
+)
+
+// cutConn is the connection of a process that is killed at a call.
+type cutConn struct {
+	grpc.ClientConnInterface
+	done bool          // the call at which it ends is carried out, and its answer is lost
+	cut  chan struct{} // closed when the process has ended
+
+	mu    sync.Mutex
+	armed bool
+	left  int // calls until the end
+	ended bool
+}
+
+// begin says whether a call is made, and whether it is answered.
+func (c *cutConn) begin() (made, answered bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.ended:
+		return false, false
+	case !c.armed || c.left > 0:
+		c.left--
+		return true, true
+	}
+	c.ended = true
+	close(c.cut)
+	return c.done, false
+}
+
+// arm lets the process end at a call from now on.
+func (c *cutConn) arm(left int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.armed, c.left = true, left
+}
+
+// revive lets a test read through the connection again.
+func (c *cutConn) revive() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.armed, c.ended = false, false
+}
+
+var errCut = status.Error(codes.Unavailable, "the process has ended")
+
+func (c *cutConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	made, answered := c.begin()
+	var err error
+	if made {
+		err = c.ClientConnInterface.Invoke(context.WithoutCancel(ctx), method, req, resp, opts...)
+	}
+	if !answered {
+		return errCut
+	}
+	return err
+}
+
+func (c *cutConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	made, answered := c.begin()
+	if !made {
+		return nil, errCut
+	}
+	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+	if err != nil || answered {
+		return stream, err
+	}
+	return cutStream{stream}, nil
+}
+
+// cutStream loses the answer to what is carried out.
+type cutStream struct{ grpc.ClientStream }
+
+func (s cutStream) RecvMsg(m any) error {
+	for {
+		if err := s.ClientStream.RecvMsg(m); err != nil {
+			return errCut
+		}
+	}
+}
+
+// crashed is a script of which a part is cut off, and what has to hold then.
+type crashed struct {
+	kind string // of the jobs
+	// prepare is done before; do gets what it returns, may end anywhere, and returns what
+	// was acknowledged.
+	prepare func(t *testing.T, s *Server) (given string)
+	do      func(t *testing.T, s *Server, given string) (acknowledged string, err error)
+	// resume, if it is set, is done at the server that comes next, before its jobs end.
+	resume func(t *testing.T, s *Server)
+	// check looks at the server that comes next, once its jobs have ended.
+	check func(t *testing.T, s *Server, acknowledged string)
+}
+
+// jobsOf are the jobs of a kind.
+func jobsOf(t *testing.T, s *Server, kind string) (all []jobs.Job) {
+	t.Helper()
+	for j, err := range s.store.Jobs.All(t.Context(), kind, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, j)
+	}
+	return all
+}
+
+// endJobs waits until no job of a kind runs, also those that a process has left which is
+// gone: their leases go by.
+func endJobs(t *testing.T, s *Server, kind string, dead map[string]bool) {
+	t.Helper()
+	for running := true; running; {
+		running = false
+		for _, j := range jobsOf(t, s, kind) {
+			if j.State == jobs.Running {
+				running = true
+				if dead[j.Owner] {
+					s.opts.wall.Advance(time.Second)
+				}
+			}
+		}
+		runtime.Gosched()
+	}
+}
+
+// crashAt runs a script up to a call, and reports whether it got to its end before.
+func crashAt(t *testing.T, c crashed, step int, done bool) (whole bool) {
+	t.Helper()
+	now := clock.NewFrozen(testTime)
+	cut := &cutConn{ClientConnInterface: testBigtable(t, now), cut: make(chan struct{}), done: done}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "bucket"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{
+		Conn: cut, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Seat: "test", wall: clock.New(),
+		Buckets: openBuckets(t, dir), KinesisDir: filepath.Join(dir, "streams"),
+	}
+	s, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := c.prepare(t, s)
+	cut.arm(step)
+	acknowledged, err := c.do(t, s, given)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		select {
+		case <-cut.cut:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	_ = s.store.Jobs.Wait(ctx, c.kind) // it may be waited for in vain
+	select {
+	case <-cut.cut:
+	default:
+		if whole = true; err != nil {
+			t.Errorf("nothing is cut off, and %v", err)
+		}
+	}
+	_ = s.Close() // its process has ended
+	cut.revive()
+	dead := map[string]bool{}
+	for _, j := range jobsOf(t, s, c.kind) {
+		dead[j.Owner] = j.Owner != ""
+	}
+	o.Conn, o.wall = cut.ClientConnInterface, clock.New()
+	next, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := next.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if c.resume != nil {
+		c.resume(t, next)
+	}
+	endJobs(t, next, c.kind, dead)
+	c.check(t, next, acknowledged)
+	return whole
+}
+
+// crashEverywhereIn runs a script up to each of its calls, which is carried out or not.
+func crashEverywhereIn(t *testing.T, c crashed) {
+	t.Helper()
+	const most = 1000 // calls of a script
+	for done, name := range map[bool]string{false: "not sent", true: "answer lost"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			step := 0
+			for whole := false; !whole && !t.Failed(); step++ {
+				if step == most {
+					t.Fatalf("the script has more than %d calls", most)
+				}
+				whole = crashAt(t, c, step, done)
+				if t.Failed() {
+					t.Errorf("this is what holds after an end at call %d", step)
+				}
+			}
+			t.Logf("%d calls", step-1)
+		})
+	}
+}
+
+// manyOrders puts items into orders, and returns them.
+func manyOrders(t *testing.T, s *Server, n int) map[string]string {
+	t.Helper()
+	model := map[string]string{}
+	for i := range n {
+		id, v := fmt.Sprint("id", i), fmt.Sprint(i%3)
+		must(t, s, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "`+id+`"}, "v": {"N": "`+v+`"}}}`)
+		model[id] = v
+	}
+	return model
+}
+
+// unlogged checks that a table makes no records, and that nothing lies about that jobs
+// have used: tables is how many Bigtable tables there are to be but for its log.
+func unlogged(t *testing.T, s *Server, table string, tables int) {
+	t.Helper()
+	def, err := s.store.TableNow(t.Context(), table)
+	if err != nil {
+		t.Error(err)
+	} else if def.Log.On() || len(def.Copies) > 0 {
+		t.Errorf("table %s has a log for nobody: %v, %v", table, def.Log.KnownReasons(), def.Copies)
+	}
+	ids, err := s.store.BigtableTables(t.Context())
+	ids = slices.DeleteFunc(ids, func(id string) bool { return strings.HasPrefix(id, "_tabletop.l.") })
+	if err != nil || len(ids) != tables {
+		t.Errorf("%d tables are left, want %d: %v, %v", len(ids), tables, ids, err)
+	}
+}
+
+const backUpOrders = `{"TableName": "orders", "BackupName": "one"}`
+
+// CreateBackup, killed at any call: what was acknowledged is there and holds what the
+// table held then; else it is there or not, and the table is as before.
+func TestKilled_Backup(t *testing.T) {
+	t.Parallel()
+	const items = 5
+	crashEverywhereIn(t, crashed{
+		kind: "backup",
+		prepare: func(t *testing.T, s *Server) string {
+			t.Helper()
+			must(t, s, "CreateTable", createOrders)
+			manyOrders(t, s, items)
+			return ""
+		},
+		do: func(t *testing.T, s *Server, given string) (string, error) {
+			t.Helper()
+			answer, err := s.Call(t.Context(), "CreateBackup", []byte(backUpOrders))
+			if err != nil {
+				return "", err
+			}
+			// What is written after the answer is not in it.
+			_, err = s.Call(t.Context(), "PutItem", []byte(`{"TableName": "orders", "Item": {"id": {"S": "id0"}, "v": {"N": "77"}}}`))
+			return between(string(answer), `"BackupArn":"`, `"`), err
+		},
+		check: func(t *testing.T, s *Server, acknowledged string) {
+			t.Helper()
+			arns := backupsOf(t, s)
+			if acknowledged != "" && (len(arns) != 1 || arns[0] != acknowledged) {
+				t.Errorf("there are the backups %v, want %s", arns, acknowledged)
+			}
+			tables := 3 // the catalog, the table, its index
+			for _, arn := range arns {
+				tables++
+				if got := must(t, s, "DescribeBackup", `{"BackupArn": "`+arn+`"}`); !strings.Contains(got, `"BackupStatus":"AVAILABLE"`) {
+					t.Errorf("the backup is %s", got)
+				}
+			}
+			unlogged(t, s, "orders", tables)
+			for _, arn := range arns {
+				must(t, s, "RestoreTableFromBackup", `{"TargetTableName": "again", "BackupArn": "`+arn+`"}`)
+				awaitJobs(t, s)
+				got := orders(t, s, "again")
+				if acknowledged == "" {
+					continue // it holds the table as it was at some time
+				}
+				if got["id0"] != "0" || len(got) != items {
+					t.Errorf("the backup holds %v", got)
+				}
+			}
+		},
+	})
+}
+
+func backupsOf(t *testing.T, s *Server) (arns []string) {
+	t.Helper()
+	var list struct{ BackupSummaries []struct{ BackupArn string } }
+	if err := json.Unmarshal([]byte(must(t, s, "ListBackups", `{"BackupType": "ALL"}`)), &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range list.BackupSummaries {
+		arns = append(arns, b.BackupArn)
+	}
+	return arns
+}
+
+// checkTarget checks that a table is there and holds what it is to, or, where that was
+// not acknowledged, that it may be missing and then can be made.
+func checkTarget(t *testing.T, s *Server, acknowledged bool, want map[string]string) {
+	t.Helper()
+	if _, err := s.Call(t.Context(), "DescribeTable", []byte(`{"TableName": "again"}`)); err != nil && !acknowledged {
+		must(t, s, "CreateTable", strings.Replace(createOrders, `"orders"`, `"again"`, 1))
+		return
+	}
+	if got := must(t, s, "DescribeTable", `{"TableName": "again"}`); !strings.Contains(got, `"TableStatus":"ACTIVE"`) {
+		t.Errorf("the table is %s", got)
+		return
+	}
+	if d := gocmp.Diff(want, orders(t, s, "again")); d != "" {
+		t.Errorf("the table holds (-want +got):\n%s", d)
+	}
+}
+
+// RestoreTableFromBackup, killed at any call: the table is there as a whole, or not at all.
+func TestKilled_RestoreFromBackup(t *testing.T) {
+	t.Parallel()
+	const items = 5
+	want := map[string]string{}
+	for i := range items {
+		want[fmt.Sprint("id", i)] = fmt.Sprint(i % 3)
+	}
+	crashEverywhereIn(t, crashed{
+		kind: "restore",
+		prepare: func(t *testing.T, s *Server) string {
+			t.Helper()
+			must(t, s, "CreateTable", createOrders)
+			manyOrders(t, s, items)
+			must(t, s, "CreateBackup", backUpOrders)
+			awaitJobs(t, s)
+			return backupsOf(t, s)[0]
+		},
+		do: func(t *testing.T, s *Server, given string) (string, error) {
+			t.Helper()
+			answer, err := s.Call(t.Context(), "RestoreTableFromBackup", []byte(`{"TargetTableName": "again", "BackupArn": "`+given+`"}`))
+			return string(answer), err
+		},
+		check: func(t *testing.T, s *Server, acknowledged string) {
+			t.Helper()
+			checkTarget(t, s, acknowledged != "", want)
+			must(t, s, "DeleteBackup", `{"BackupArn": "`+backupsOf(t, s)[0]+`"}`) // nothing uses it
+		},
+	})
+}
+
+// RestoreTableToPointInTime likewise.
+func TestKilled_RestoreToTime(t *testing.T) {
+	t.Parallel()
+	const items = 5
+	want := map[string]string{"id0": "77", "id1": "1", "id2": "2", "id3": "0", "id4": "1"}
+	crashEverywhereIn(t, crashed{
+		kind: "restore",
+		prepare: func(t *testing.T, s *Server) string {
+			t.Helper()
+			must(t, s, "CreateTable", createOrders)
+			must(t, s, "UpdateContinuousBackups", recover35)
+			manyOrders(t, s, items)
+			must(t, s, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "id0"}, "v": {"N": "77"}}}`)
+			return ""
+		},
+		do: func(t *testing.T, s *Server, given string) (string, error) {
+			t.Helper()
+			answer, err := s.Call(t.Context(), "RestoreTableToPointInTime", []byte(restoreTo(testTime, "again")))
+			return string(answer), err
+		},
+		check: func(t *testing.T, s *Server, acknowledged string) {
+			t.Helper()
+			checkTarget(t, s, acknowledged != "", want)
+			if def, err := s.store.TableNow(t.Context(), "orders"); err != nil || len(def.Copies) > 0 {
+				t.Errorf("the log is held for nobody: %+v, %v", def, err)
+			}
+		},
+	})
+}
+
+// ImportTable likewise; what is written once the table is ACTIVE stays.
+func TestKilled_Import(t *testing.T) {
+	t.Parallel()
+	definition := strings.Replace(createOrders, `"orders"`, `"again"`, 1)
+	crashEverywhereIn(t, crashed{
+		kind: "import",
+		prepare: func(t *testing.T, s *Server) string {
+			t.Helper()
+			writeObject(t, s.opts.Buckets, "bucket/in.csv", "id,v\na,1\nb,2\n")
+			s.store.Wait()
+			return ""
+		},
+		do: func(t *testing.T, s *Server, given string) (string, error) {
+			t.Helper()
+			answer, err := s.Call(t.Context(), "ImportTable", []byte(`{"S3BucketSource": {"S3Bucket": "bucket", "S3KeyPrefix": "in"}, "InputFormat": "CSV", "TableCreationParameters": `+definition+`}`))
+			if err != nil {
+				return "", err
+			}
+			acknowledged := between(string(answer), `"ImportArn":"`, `"`)
+			for { // until it is ACTIVE
+				answer, err := s.Call(t.Context(), "DescribeTable", []byte(`{"TableName": "again"}`))
+				if strings.Contains(string(answer), `"TableStatus":"ACTIVE"`) {
+					break
+				}
+				if err != nil && !strings.HasPrefix(err.Error(), "ResourceNotFoundException") {
+					return acknowledged, err
+				}
+				runtime.Gosched()
+			}
+			if _, err = s.Call(t.Context(), "PutItem", []byte(`{"TableName": "again", "Item": {"id": {"S": "a"}, "v": {"N": "99"}}}`)); err == nil {
+				acknowledged += " put"
+			}
+			return acknowledged, err
+		},
+		check: func(t *testing.T, s *Server, acknowledged string) {
+			t.Helper()
+			acknowledged, put := strings.CutSuffix(acknowledged, " put")
+			want := map[string]string{"a": "1", "b": "2"}
+			if _, err := s.Call(t.Context(), "DescribeTable", []byte(`{"TableName": "again"}`)); err == nil && (put || orders(t, s, "again")["a"] == "99") {
+				want["a"] = "99"
+			}
+			checkTarget(t, s, acknowledged != "", want)
+			if acknowledged == "" {
+				return
+			}
+			if got := must(t, s, "DescribeImport", `{"ImportArn": "`+acknowledged+`"}`); !strings.Contains(got, `"ImportStatus":"COMPLETED"`) || !strings.Contains(got, `"ImportedItemCount":2`) {
+				t.Errorf("the import is %s", got)
+			}
+		},
+	})
+}
+
+// ExportTableToPointInTime likewise: a folder that can be seen is whole.
+func TestKilled_Export(t *testing.T) {
+	t.Parallel()
+	const items = 5
+	crashEverywhereIn(t, crashed{
+		kind: "export",
+		prepare: func(t *testing.T, s *Server) string {
+			t.Helper()
+			must(t, s, "CreateTable", createOrders)
+			must(t, s, "UpdateContinuousBackups", recover35)
+			manyOrders(t, s, items)
+			return ""
+		},
+		do: func(t *testing.T, s *Server, given string) (string, error) {
+			t.Helper()
+			answer, err := s.Call(t.Context(), "ExportTableToPointInTime", []byte(`{"TableArn": "`+s.tableARN("orders")+`", "S3Bucket": "bucket"}`))
+			return between(string(answer), `"ExportArn":"`, `"`), err
+		},
+		check: func(t *testing.T, s *Server, acknowledged string) {
+			t.Helper()
+			listed := strings.Count(must(t, s, "ListExports", `{"TableArn": "`+s.tableARN("orders")+`"}`), `"ExportStatus":"COMPLETED"`)
+			if acknowledged != "" {
+				if got := must(t, s, "DescribeExport", `{"ExportArn": "`+acknowledged+`"}`); !strings.Contains(got, `"ExportStatus":"COMPLETED"`) || !strings.Contains(got, fmt.Sprintf(`"ItemCount":%d`, items)) {
+					t.Errorf("the export is %s", got)
+				}
+			}
+			exports, err := fs.Glob(s.opts.Buckets.FS(), "bucket/AWSDynamoDB/*")
+			if err != nil || len(exports) != listed || acknowledged != "" && listed != 1 {
+				t.Errorf("there are the folders %v, %v, and %d exports", exports, err, listed)
+			}
+			for _, e := range exports {
+				if _, err := s.opts.Buckets.Stat(e + "/" + s3export.SummaryName); err != nil {
+					t.Errorf("export %s: %v", e, err)
+				}
+				if got := exportedLines(t, filepath.Join(s.opts.Buckets.Name(), e)); len(got) != items {
+					t.Errorf("export %s has %q", e, got)
+				}
+			}
+		},
+	})
+}
+
+// A Kinesis destination, killed at any call while it is enabled, gets changes and is
+// disabled: each acknowledged change comes, in order, and none that was not made.
+func TestKilled_Kinesis(t *testing.T) {
+	t.Parallel()
+	const changes = 3
+	crashEverywhereIn(t, crashed{
+		kind: "kinesis",
+		prepare: func(t *testing.T, s *Server) string {
+			t.Helper()
+			must(t, s, "CreateTable", kinesisTable)
+			return ""
+		},
+		do: func(t *testing.T, s *Server, given string) (acknowledged string, err error) {
+			t.Helper()
+			calls := []string{"EnableKinesisStreamingDestination"}
+			bodies := []string{kinesisStream}
+			for n := range changes {
+				calls, bodies = append(calls, "PutItem"), append(bodies, fmt.Sprintf(`{"TableName": "music", "Item": {"id": {"S": "item0"}, "n": {"N": "%d"}}}`, n))
+			}
+			for i, call := range calls {
+				if _, err := s.Call(t.Context(), call, []byte(bodies[i])); err != nil {
+					return acknowledged, err
+				}
+				acknowledged = fmt.Sprint(i)
+			}
+			for { // until it is ACTIVE
+				answer, err := s.Call(t.Context(), "DescribeKinesisStreamingDestination", []byte(`{"TableName": "music"}`))
+				if err != nil {
+					return acknowledged, err
+				}
+				if strings.Contains(string(answer), `"DestinationStatus":"ACTIVE"`) {
+					break
+				}
+				runtime.Gosched()
+			}
+			_, err = s.Call(t.Context(), "DisableKinesisStreamingDestination", []byte(kinesisStream))
+			return acknowledged, err
+		},
+		resume: func(t *testing.T, s *Server) {
+			t.Helper()
+			for {
+				got := must(t, s, "DescribeKinesisStreamingDestination", `{"TableName": "music"}`)
+				if strings.Contains(got, `"DestinationStatus":"ACTIVE"`) {
+					must(t, s, "DisableKinesisStreamingDestination", kinesisStream)
+				}
+				if !strings.Contains(got, `"DestinationStatus":"ENABLING"`) {
+					return
+				}
+				s.opts.wall.Advance(time.Second) // the lease of the process that is gone goes by
+			}
+		},
+		check: checkDelivered,
+	})
+}
+
+func checkDelivered(t *testing.T, s *Server, acknowledged string) {
+	t.Helper()
+	if acknowledged == "" { // it may have been enabled or not
+		return
+	}
+	least := 0
+	if _, err := fmt.Sscan(acknowledged, &least); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(s.opts.KinesisDir, "changes.jsonl"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	item := must(t, s, "GetItem", `{"TableName": "music", "Key": {"id": {"S": "item0"}}}`)
+	made := 0
+	if item != "{}" {
+		if _, err := fmt.Sscan(between(item, `"n":{"N":"`, `"`), &made); err != nil {
+			t.Fatal(err)
+		}
+		made++
+	}
+	if made < least {
+		t.Errorf("%d changes were made of %d that were acknowledged", made, least)
+	}
+	var got []string
+	if len(text) > 0 {
+		got = strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	}
+	items := 0
+	if made > 0 {
+		items = 1
+	}
+	checkChanges(t, got, items, made)
+}
+
+// An import that is done again, since what it had come to was not noted, leaves what
+// clients have written into the table that was ACTIVE by then.
+func TestImport_AgainBehindClients(t *testing.T) {
+	t.Parallel()
+	active := 0
+	for n, whole := 0, false; !whole; n++ {
+		conn := &faultyConn{}
+		s := newTestServer(t, func(o *Options) {
+			conn.ClientConnInterface, o.Conn = o.Conn, conn
+			o.Buckets = openBuckets(t, t.TempDir())
+		})
+		writeObject(t, s.opts.Buckets, "bucket/in.csv", "id,v\na,1\n")
+		writes, failed := 0, make(chan struct{})
+		conn.set(false, func(req any) bool {
+			m, ok := req.(*btpb.CheckAndMutateRowRequest)
+			if !ok || !strings.HasPrefix(string(m.GetRowKey()), "j/import/") {
+				return false
+			}
+			if writes++; writes == n+2 { // the first is of the operation
+				close(failed)
+			}
+			return writes == n+2
+		})
+		must(t, s, "ImportTable", `{"S3BucketSource": {"S3Bucket": "bucket", "S3KeyPrefix": "in"}, "InputFormat": "CSV", "TableCreationParameters": `+createOrders+`}`)
+		for waiting := true; waiting && !whole; { // then the work waits for the clock
+			select {
+			case <-failed:
+				waiting = false
+			default:
+				whole = jobsOf(t, s, "import")[0].State != jobs.Running
+				runtime.Gosched()
+			}
+		}
+		want := "1"
+		if answer, err := s.Call(t.Context(), "DescribeTable", []byte(`{"TableName": "orders"}`)); err == nil && !whole && strings.Contains(string(answer), `"TableStatus":"ACTIVE"`) {
+			must(t, s, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "a"}, "v": {"N": "99"}}}`)
+			want = "99"
+			active++
+		}
+		for jobsOf(t, s, "import")[0].State == jobs.Running {
+			s.opts.wall.Advance(time.Second)
+			runtime.Gosched()
+		}
+		if got := orders(t, s, "orders")["a"]; got != want {
+			t.Errorf("after write %d of the job failed, the item is %s, want %s", n, got, want)
+		}
+		if got := must(t, s, "ListImports", "{}"); !strings.Contains(got, `"ImportStatus":"COMPLETED"`) {
+			t.Errorf("after write %d of the job failed, the imports are %s", n, got)
+		}
+	}
+	if active == 0 {
+		t.Error("no write failed behind the table's being ACTIVE")
+	}
+}
