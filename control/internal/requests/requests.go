@@ -4,14 +4,17 @@
 package requests
 
 import (
+	"bytes"
 	"encoding/json"
-	"path"
+	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -22,19 +25,20 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 )
 
-// Bounds of a Log.
+// Bounds of a record.
 const (
-	maxRecords = 5000
-	maxBytes   = 16 << 20
 	// maxBodyBytes is how much of a request, and of an answer, is kept.
 	maxBodyBytes = 64 << 10
-	// recordBytes is about what a record takes beside its bodies.
-	recordBytes = 320
-	maxKeyBytes = 256
+	maxKeyBytes  = 256
+	// maxTextBytes is how much of a name, or of any text of a stranger, is kept.
+	maxTextBytes = 1024
 )
 
 // TestHeader is the header, or metadata, by which a client says for which test it asks.
 const TestHeader = "x-tabletop-test"
+
+// testHeader is the same as HTTP has it: no other spelling is looked up without an allocation.
+const testHeader = "X-Tabletop-Test"
 
 // The doors.
 const (
@@ -64,17 +68,10 @@ type Record struct {
 	cut       bool                     // there was more
 }
 
-func (r *Record) size() int {
-	return recordBytes + len(r.Text) + len(r.key) + len(r.request) + len(r.response)
-}
-
 // Log keeps records. It is safe for concurrent use.
 type Log struct {
 	mu      sync.Mutex
-	records []Record // a ring; guarded by mu, like all below
-	first   int      // the place of the oldest
-	count   int
-	bytes   int
+	ring    ring          // guarded by mu, like all below
 	last    uint64        // the ID of the newest
 	changed chan struct{} // closed by the next record; nil if nobody waits
 }
@@ -82,25 +79,9 @@ type Log struct {
 // New returns an empty log.
 func New() *Log { return &Log{} }
 
-// add takes a record in, and gives up the oldest ones that it has no room beside.
-func (l *Log) add(r Record) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.records == nil {
-		l.records = make([]Record, maxRecords)
-	}
+// newer tells who waits that there is a record more. It is called with mu held.
+func (l *Log) newer() {
 	l.last++
-	r.ID = l.last
-	for l.count > 0 && (l.count == maxRecords || l.bytes+r.size() > maxBytes) {
-		oldest := &l.records[l.first]
-		l.bytes -= oldest.size()
-		*oldest = Record{}
-		l.first = (l.first + 1) % maxRecords
-		l.count--
-	}
-	l.records[(l.first+l.count)%maxRecords] = r
-	l.count++
-	l.bytes += r.size()
 	if l.changed != nil {
 		close(l.changed)
 		l.changed = nil
@@ -108,56 +89,114 @@ func (l *Log) add(r Record) {
 }
 
 // Bigtable is what emu.Options.Observe is to be. Calls that a lab makes for itself are left out.
+//
+// It is on the way of each answer: it allocates nothing, and writes what it keeps once, to where it stays.
 func (l *Log) Bigtable(c *emu.Call) {
 	if c.Header(lab.ProbeHeader) != "" {
 		return
 	}
-	r := Record{
-		Door: Bigtable, Operation: path.Base(c.Method), Cause: c.Cause(), Start: c.Start, Duration: c.Duration,
-		Status: "OK", Rows: c.Rows, Bytes: c.Bytes, Test: clipped(c.Header(TestHeader)), table: tableOf(c.Request), key: keyOf(c.Request),
-	}
+	e := entry{door: Bigtable, start: c.Start, duration: c.Duration, rows: c.Rows, bytes: c.Bytes}
+	var p [request]string
+	p[operation] = c.Method[strings.LastIndexByte(c.Method, '/')+1:]
+	p[causeID], p[testName], p[table] = c.Cause(), c.Header(TestHeader), tableOf(c.Request)
 	if c.Err != nil {
 		st := status.Convert(c.Err)
-		r.Status, r.Text = st.Code().String(), clipped(st.Message())
+		e.code, p[text] = st.Code(), st.Message()
 	}
+	key := keyOf(c.Request)
+	e.lengths[rowKey] = int32(len(key))
 	if c.Request != nil {
-		if r.kind = c.Request.ProtoReflect().Type(); proto.Size(c.Request) <= maxBodyBytes {
-			r.request, _ = proto.Marshal(c.Request) // what cannot be written was refused, and is not shown
-		} else {
-			r.cut = true
+		e.kind = c.Request.ProtoReflect().Type()
+		size := proto.Size(c.Request)
+		if e.cut = size > maxBodyBytes; !e.cut {
+			e.lengths[request] = int32(size)
 		}
 	}
-	l.add(r)
+	clip(&e, &p)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	to := appended(l.ring.add(e), &p)
+	to = append(to, key...)
+	if e.lengths[request] > 0 {
+		if _, err := (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(to, c.Request); err != nil {
+			l.ring.unwritten() // what cannot be written was refused, and is not shown
+		}
+	}
+	l.newer()
 }
 
-// DynamoDB is what facade.Options.Observe is to be.
+// DynamoDB is what facade.Options.Observe is to be. What it says of Bigtable is true of it.
 func (l *Log) DynamoDB(c *facade.Call) {
 	if c.Operation == "" { // no call of the protocol: a question for health, a preflight
 		return
 	}
-	r := Record{
-		Door: DynamoDB, Operation: clipped(c.Operation), RequestID: c.ID, Start: c.Start, Duration: c.Duration,
-		Status: "OK", Bytes: int64(len(c.Response)), Test: clipped(c.HTTP.Header.Get(TestHeader)),
-		request: beginning(c.Request), response: beginning(c.Response),
+	e := entry{
+		door: DynamoDB, start: c.Start, duration: c.Duration, status: c.Status, bytes: int64(len(c.Response)),
 		cut: len(c.Request) > maxBodyBytes || len(c.Response) > maxBodyBytes,
 	}
-	if c.Status >= 400 {
-		var e struct {
-			Type    string `json:"__type"`
-			Message string `json:"message"`
-		}
-		_ = json.Unmarshal(c.Response, &e) // an answer of the door
-		r.Status, r.Text = clipped(e.Type[strings.LastIndex(e.Type, "#")+1:]), clipped(e.Message)
-	}
-	l.add(r)
+	var p [request]string
+	p[operation], p[requestID], p[testName] = c.Operation, c.ID, c.HTTP.Header.Get(testHeader)
+	asked, answered := c.Request[:min(len(c.Request), maxBodyBytes)], c.Response[:min(len(c.Response), maxBodyBytes)]
+	e.lengths[request], e.lengths[response] = int32(len(asked)), int32(len(answered))
+	clip(&e, &p)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	to := append(appended(l.ring.add(e), &p), asked...)
+	_ = append(to, answered...) // there is room
+	l.newer()
 }
 
-func beginning(b []byte) []byte { return append([]byte(nil), b[:min(len(b), maxBodyBytes)]...) }
+// clip bounds texts, and puts their lengths down.
+func clip(e *entry, p *[request]string) {
+	for i, s := range p {
+		if s != "" {
+			p[i] = s[:min(len(s), maxTextBytes)]
+			e.lengths[i] = int32(len(p[i]))
+		}
+	}
+}
 
-// clipped is a text of a stranger, as much of it as is kept.
-func clipped(s string) string {
-	const most = 1024
-	return strings.ToValidUTF8(strings.Clone(s[:min(len(s), most)]), "\uFFFD")
+func appended(to []byte, p *[request]string) []byte {
+	for _, s := range p {
+		to = append(to, s...)
+	}
+	return to
+}
+
+// of returns the record that an entry and a copy of its parts are.
+func of(id uint64, e *entry, kept []byte) Record {
+	var p [parts][]byte
+	for i, n := range e.lengths {
+		p[i], kept = kept[:n:n], kept[n:]
+	}
+	r := Record{
+		ID: id, Door: e.door, Start: e.start, Duration: e.duration, Status: "OK", Rows: e.rows, Bytes: e.bytes,
+		Operation: valid(p[operation]), RequestID: valid(p[requestID]), Cause: valid(p[causeID]), Test: valid(p[testName]), Text: valid(p[text]),
+		table: valid(p[table]), key: p[rowKey], kind: e.kind, request: p[request], response: p[response], cut: e.cut,
+	}
+	switch {
+	case e.code != codes.OK:
+		r.Status = e.code.String()
+	case e.status >= 400:
+		var said struct {
+			Message string `json:"message"`
+		}
+		_ = json.Unmarshal(r.response, &said) // an answer of the door, unless it was cut
+		r.Status, r.Text = "", valid([]byte(said.Message))
+		if m := errorType.FindSubmatch(r.response); m != nil {
+			r.Status = valid(m[1][bytes.LastIndexByte(m[1], '#')+1:])
+		}
+	}
+	return r
+}
+
+var errorType = regexp.MustCompile(`"__type"\s*:\s*"([^"]*)"`)
+
+// valid is a text of a stranger, as much of it as is kept.
+func valid(b []byte) string {
+	return strings.ToValidUTF8(string(b[:min(len(b), maxTextBytes)]), "\uFFFD")
 }
 
 // tableOf returns the resource name of the table that an RPC is to, "" without one.
@@ -175,7 +214,7 @@ func tableOf(req proto.Message) string {
 	if !strings.Contains(name, "/tables/") {
 		return ""
 	}
-	return clipped(name)
+	return name
 }
 
 // keyOf returns the first row key that an RPC names.
@@ -199,7 +238,7 @@ func keyOf(req proto.Message) []byte {
 			key = r.GetEntries()[0].GetRowKey()
 		}
 	}
-	return append([]byte(nil), key[:min(len(key), maxKeyBytes)]...)
+	return key[:min(len(key), maxKeyBytes)]
 }
 
 var tableName = regexp.MustCompile(`"TableName"\s*:\s*"([^"]*)"`)
@@ -245,41 +284,72 @@ func (r *Record) Bodies() (request, response json.RawMessage, cut bool) {
 	return request, response, r.cut
 }
 
+// pageRecords is how many are copied at a time: the doors write meanwhile, and wait no longer than that.
+const pageRecords = 32
+
+// page returns the records that are kept with IDs above after and up to last, the oldest first, at most
+// pageRecords; that of the oldest is oldest.
+func (l *Log) page(after, last uint64) (found []Record, oldest, newest uint64) {
+	var entries [pageRecords]entry
+	var kept []byte
+	n := 0
+	l.mu.Lock()
+	oldest, newest = l.last-uint64(l.ring.count)+1, l.last
+	first := max(after+1, oldest)
+	for id := first; id <= min(last, newest) && n < pageRecords; id++ {
+		e := l.ring.nth(int(id - oldest))
+		entries[n] = *e
+		kept = append(kept, l.ring.memory[e.at:e.at+e.size()]...)
+		n++
+	}
+	l.mu.Unlock()
+	found = make([]Record, n)
+	for i := range found {
+		size := entries[i].size()
+		found[i], kept = of(first+uint64(i), &entries[i], kept[:size:size]), kept[size:]
+	}
+	return found, oldest, newest
+}
+
 // Since returns the records with an ID above after, the oldest first, at most limit, and the ID of the newest of all.
 func (l *Log) Since(after uint64, limit int) ([]Record, uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	oldest := l.last - uint64(l.count) + 1
-	skip := 0
-	if after >= oldest {
-		skip = int(min(after-oldest+1, uint64(l.count)))
+	var out []Record
+	for {
+		found, _, newest := l.page(after, math.MaxUint64)
+		found = found[:min(len(found), limit-len(out))]
+		if out = append(out, found...); len(found) < pageRecords {
+			return out, newest
+		}
+		after = out[len(out)-1].ID
 	}
-	out := make([]Record, 0, min(l.count-skip, limit))
-	for i := skip; i < l.count && len(out) < limit; i++ {
-		out = append(out, l.records[(l.first+i)%maxRecords])
-	}
-	return out, l.last
 }
 
 // Newest calls yield for the records that are kept, the newest first, until it returns false.
 func (l *Log) Newest(yield func(*Record) bool) {
-	all, _ := l.Since(0, maxRecords)
-	for i := len(all) - 1; i >= 0; i-- {
-		if !yield(&all[i]) {
-			return
+	_, oldest, last := l.page(math.MaxUint64-1, 0)
+	for last >= oldest && last > 0 {
+		after := max(last, pageRecords) - pageRecords
+		var found []Record
+		found, oldest, _ = l.page(after, last)
+		for i := len(found) - 1; i >= 0; i-- {
+			if !yield(&found[i]) {
+				return
+			}
 		}
+		last = after
 	}
 }
 
 // CausedBy returns the calls that were made for a DynamoDB request, the oldest first.
 func (l *Log) CausedBy(requestID string) []Record {
-	all, _ := l.Since(0, maxRecords)
 	var out []Record
-	for i := range all {
-		if all[i].Cause == requestID {
-			out = append(out, all[i])
+	l.Newest(func(r *Record) bool {
+		if r.Cause == requestID {
+			out = append(out, *r)
 		}
-	}
+		return true
+	})
+	slices.Reverse(out)
 	return out
 }
 
@@ -298,9 +368,9 @@ func (l *Log) Changed(after uint64) <-chan struct{} {
 	return l.changed
 }
 
-// Bytes is about what the records take.
+// Bytes is what the records take, with the entries that wait for some.
 func (l *Log) Bytes() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.bytes
+	return len(l.ring.entries)*entryBytes + l.ring.bytes
 }

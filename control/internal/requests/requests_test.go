@@ -1,17 +1,22 @@
 package requests
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
@@ -63,12 +68,102 @@ func TestBounds(t *testing.T) {
 	if request, _, cut := last.Bodies(); request != nil || !cut || last.Table() != "orders" {
 		t.Errorf("%d bytes of a request to %q, cut %v", len(request), last.Table(), cut)
 	}
-	total := 0
+	total := maxRecords * entryBytes
 	for i := range kept {
-		total += kept[i].size()
+		r := &kept[i]
+		total += len(r.Operation+r.RequestID+r.Cause+r.Test+r.Text+r.table) + len(r.key) + len(r.request) + len(r.response)
 	}
 	if total != l.Bytes() {
 		t.Errorf("%d bytes are counted, there are %d", l.Bytes(), total)
+	}
+}
+
+// TestRing: whatever sizes requests have, each that is kept is what it was, while the memory grows and is
+// written over again.
+func TestRing(t *testing.T) {
+	t.Parallel()
+	l, random := New(), rand.New(rand.NewPCG(1, 2))
+	var made [][]byte
+	for i := range 4 * maxRecords {
+		size := random.IntN(200)
+		switch {
+		case i%997 == 0:
+			size = maxBodyBytes
+		case i > maxRecords && i < 3*maxRecords:
+			size *= 60
+		}
+		body := bytes.Repeat([]byte{byte(i)}, size)
+		made = append(made, body)
+		l.DynamoDB(&facade.Call{
+			ID: strconv.Itoa(i), Operation: "PutItem", HTTP: httptest.NewRequest(http.MethodPost, "/", http.NoBody), Request: body, Response: body[:size/2],
+		})
+		if i%1999 != 0 {
+			continue
+		}
+		kept, newest := l.Since(0, maxRecords)
+		back := len(kept)
+		l.Newest(func(r *Record) bool {
+			back--
+			if r.ID != kept[back].ID || !bytes.Equal(r.request, kept[back].request) {
+				t.Fatalf("place %d has %d backwards, %d forwards", back, r.ID, kept[back].ID)
+			}
+			return true
+		})
+		if back != 0 || newest != uint64(i+1) || l.Bytes() > maxBytes {
+			t.Fatalf("%d of %d are not among the newest, in %d bytes", back, newest, l.Bytes())
+		}
+		for j := range kept {
+			r := &kept[j]
+			want := made[r.ID-1]
+			if r.RequestID != strconv.FormatUint(r.ID-1, 10) || !bytes.Equal(r.request, want) || !bytes.Equal(r.response, want[:len(want)/2]) {
+				t.Fatalf("%d is not what it was: %d and %d bytes", r.ID, len(r.request), len(r.response))
+			}
+		}
+	}
+}
+
+// TestUnwritten: a request that cannot be written leaves those before and after it as they are.
+func TestUnwritten(t *testing.T) {
+	t.Parallel()
+	l := New()
+	for _, name := range []string{"a", "\xff", "b"} {
+		c := call("k")
+		c.Request.(*btpb.MutateRowRequest).AppProfileId = name
+		l.Bigtable(c)
+	}
+	kept, _ := l.Since(0, 10)
+	for i, want := range []bool{true, false, true} {
+		if text, _, _ := kept[i].Bodies(); (len(kept[i].request) > 0) != want || want && !json.Valid(text) {
+			t.Errorf("request %d: %q", i, text)
+		}
+	}
+}
+
+// TestAllocations: a request of either door, of any outcome, is kept without an allocation.
+func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts allocations
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
+	l := New()
+	refused := call("k")
+	refused.Err = status.Error(codes.NotFound, "there is none")
+	answered := &facade.Call{
+		ID: "1", Operation: "GetItem", HTTP: httptest.NewRequest(http.MethodPost, "/", http.NoBody),
+		Request: []byte(`{"TableName":"orders"}`), Status: 200, Response: []byte("{}"),
+	}
+	failed := *answered
+	failed.Status, failed.Response = 400, []byte(`{"__type":"com.amazonaws#X","message":"y"}`)
+	made := call("k")
+	for name, keep := range map[string]func(){
+		"a call": func() { l.Bigtable(made) }, "one that fails": func() { l.Bigtable(refused) },
+		"a request": func() { l.DynamoDB(answered) }, "one that is refused": func() { l.DynamoDB(&failed) },
+	} {
+		for range maxRecords {
+			keep()
+		}
+		if n := testing.AllocsPerRun(1000, keep); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
 	}
 }
 
@@ -152,6 +247,18 @@ func TestMemory(t *testing.T) { //nolint:paralleltest // memory is counted in th
 		t.Errorf("%d bytes are held, of %d that are counted", held, l.Bytes())
 	}
 	runtime.KeepAlive(l)
+}
+
+func BenchmarkDynamoDB(b *testing.B) {
+	l := New()
+	c := &facade.Call{
+		ID: "1", Operation: "GetItem", HTTP: httptest.NewRequest(http.MethodPost, "/", http.NoBody),
+		Request: []byte(`{"TableName":"orders","Key":{"k":{"S":"customer7"}}}`), Status: 200, Response: []byte(`{"Item":{"k":{"S":"customer7"}}}`),
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		l.DynamoDB(c)
+	}
 }
 
 func BenchmarkBigtable(b *testing.B) {
