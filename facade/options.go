@@ -65,8 +65,8 @@ type Options struct {
 
 	// AccessKeys are the known access keys with their secrets. If set, a signature
 	// must be valid: made with the secret of a known key, over the request as
-	// sent, at most 15 minutes off the clock Now. Any region is accepted. Default:
-	// nil, signatures are not verified.
+	// sent, at most 15 minutes off the clock Now or that of the machine, by which clients
+	// sign. Any region is accepted. Default: nil, signatures are not verified.
 	AccessKeys map[string]string
 
 	// Namespaced keeps the tables of each access key and region apart, as accounts

@@ -195,7 +195,7 @@ func (s *Server) forSender(r *http.Request, sent []byte) (*Server, error) {
 	if s.opts.NoAuth {
 		return s.forCaller(r.Context(), wire.CallerOf(r))
 	}
-	who, err := wire.Authenticate(r, sent, s.opts.Now(), s.opts.AccessKeys)
+	who, err := wire.Authenticate(r, sent, s.opts.AccessKeys, s.opts.Now(), s.opts.wall.Now())
 	if err != nil {
 		return nil, err
 	}

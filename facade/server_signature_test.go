@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
@@ -58,5 +59,35 @@ func TestServer_SignedByClient(t *testing.T) {
 	})
 	if got := w.Body.String(); got != `{"TableNames":[]}` {
 		t.Errorf("a compressed body: %s", got)
+	}
+}
+
+// Clients sign by the clock of their machine, or by that of the answers' Date: whoever
+// moves the server's clock locks neither out.
+func TestServer_SignedWhileClockIsMoved(t *testing.T) {
+	t.Parallel()
+	wall, now := clock.NewFrozen(testTime), clock.NewFrozen(testTime)
+	s := newTestServer(t, func(o *Options) {
+		o.NoAuth, o.Now, o.wall, o.AccessKeys = false, now.Now, wall, map[string]string{testKey: testSecret}
+	})
+	now.Advance(25 * time.Hour)
+	for _, c := range []struct {
+		signed time.Time
+		want   string
+	}{
+		{wall.Now(), `{"TableNames":[]}`},
+		{now.Now(), `{"TableNames":[]}`},
+		{wall.Now().Add(time.Hour), "Signature expired: 20261120T130000Z is now earlier than 20261121T124500Z (20261121T130000Z - 15 min.)"},
+	} {
+		w := post(s, "ListTables", `{}`, func(r *http.Request) {
+			sum := sha256.Sum256([]byte(`{}`))
+			key := aws.Credentials{AccessKeyID: testKey, SecretAccessKey: testSecret}
+			if err := v4.NewSigner().SignHTTP(t.Context(), key, r, hex.EncodeToString(sum[:]), "dynamodb", "localhost", c.signed); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got := w.Body.String(); !strings.Contains(got, c.want) {
+			t.Errorf("signed at %v: %s", c.signed, got)
+		}
 	}
 }

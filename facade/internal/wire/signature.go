@@ -47,11 +47,12 @@ func CallerOf(r *http.Request) Caller {
 // Authenticate checks the signature of a request with the body as it was sent,
 // and returns who signed it. Without secrets, by access key, a well-formed one is
 // all that is asked for, whatever its key, region and secret; with them it has to be
-// right, for any region, and not older than 15 minutes. The error is a *Refusal.
-func Authenticate(r *http.Request, body []byte, now time.Time, secrets map[string]string) (Caller, error) {
+// right, for any region, and at most 15 minutes off one of the clocks, of which the
+// first is named where none fits. The error is a *Refusal.
+func Authenticate(r *http.Request, body []byte, secrets map[string]string, clocks ...time.Time) (Caller, error) {
 	sig, err := parseSignature(r)
 	if err == nil && secrets != nil {
-		err = sig.verify(r, body, now, secrets)
+		err = sig.verify(r, body, secrets, clocks)
 	}
 	if err != nil {
 		return Caller{}, err
@@ -140,7 +141,7 @@ func (sig signature) caller() Caller {
 
 // verify checks a signature against the secrets of the known access keys, in AWS's
 // order. Any region will do.
-func (sig signature) verify(r *http.Request, body []byte, now time.Time, secrets map[string]string) error {
+func (sig signature) verify(r *http.Request, body []byte, secrets map[string]string, clocks []time.Time) error {
 	incomplete := func(format string, args ...any) error {
 		return badRequest(codeIncompleteSignature, fmt.Sprintf(format, args...))
 	}
@@ -151,7 +152,7 @@ func (sig signature) verify(r *http.Request, body []byte, now time.Time, secrets
 	if err != nil {
 		return incomplete(msgAuthDateForm, sig.date)
 	}
-	if err := sig.checkTime(signed, now); err != nil {
+	if err := sig.checkTimes(signed, clocks); err != nil {
 		return err
 	}
 	headers := strings.Split(sig.signedHeaders, ";")
@@ -198,6 +199,18 @@ func Sign(r *http.Request, body []byte, now time.Time, c Credential) {
 	sig := signature{algorithm: signatureAlgorithm, date: date, signedHeaders: strings.Join(headers, ";")}
 	r.Header.Set("Authorization", fmt.Sprintf("%s Credential=%s, SignedHeaders=%s, Signature=%s", sig.algorithm, strings.Join(scope, "/"),
 		sig.signedHeaders, sig.sign(sig.canonicalRequest(r, headers, body), c.Secret, scope)))
+}
+
+// checkTimes refuses a signature that none of the clocks admits, as the first of them does.
+func (sig signature) checkTimes(signed time.Time, clocks []time.Time) (err error) {
+	for _, now := range clocks {
+		of := sig.checkTime(signed, now)
+		if of == nil {
+			return nil
+		}
+		err = cmp.Or(err, of)
+	}
+	return err
 }
 
 // checkTime refuses a signature that is too old or from the future.

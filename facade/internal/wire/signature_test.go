@@ -141,7 +141,7 @@ func TestSignature_Verified(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			who, err := Authenticate(r, sent, testTime, secrets)
+			who, err := Authenticate(r, sent, secrets, testTime)
 			if got := answerOf(t, err); got != c.want {
 				t.Errorf("answered\n%s, want\n%s", got, c.want)
 			}
@@ -199,7 +199,7 @@ func FuzzSignature(f *testing.F) {
 			return
 		}
 		sig.caller()
-		if err := sig.verify(r, []byte("{}"), testTime, secrets); err == nil {
+		if err := sig.verify(r, []byte("{}"), secrets, []time.Time{testTime}); err == nil {
 			// Only who knows the secret can do that.
 			signed := signedRequest(t, "{}", testTime, sig.inQuery)
 			if !strings.Contains(signed.Header.Get("Authorization")+signed.URL.RawQuery, sig.signature) {
