@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,11 +53,7 @@ func (s *serving) openConsole(observed *control.Requests) error {
 		o.DynamoDB = s.dynamoDBURL()
 	}
 	if o.Token == "" {
-		secret := make([]byte, 24)
-		if _, err := rand.Read(secret); err != nil {
-			return err
-		}
-		o.Token = base64.RawURLEncoding.EncodeToString(secret)
+		o.Token = rand.Text() // no sign at its begin that a shell or a flag takes for its own
 		s.consoleToken = o.Token
 	}
 	if c.Fixtures != "" {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,6 +48,9 @@ func TestConsole(t *testing.T) {
 	}
 	if token, readErr := os.ReadFile(tokenFile); err != nil || readErr != nil || found.Console != s.env["TABLETOP_CONSOLE_URL"] || found.Token != strings.TrimSpace(string(token)) {
 		t.Errorf("%s: %v, %v", text, err, readErr)
+	}
+	if !regexp.MustCompile(`^[A-Z0-9]+$`).MatchString(found.Token) {
+		t.Errorf("the token %q may not stand after --console-token", found.Token)
 	}
 	conn := s.dial(t)
 	createTable(t, conn, "t")
