@@ -3,7 +3,6 @@ package facade
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/backups"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
@@ -47,8 +46,12 @@ func (o Options) deliveries(st *store.Store) *worker.Worker {
 
 // openSink opens what Kinesis destinations deliver to.
 func (o *Options) openSink() (err error) {
-	if o.sink, err = kinesis.OpenSink(o.KinesisEndpoint, o.KinesisDir, o.Region, o.wall); err != nil {
-		return fmt.Errorf("Options.%w", err)
+	o.sink, err = kinesis.OpenSink(o.KinesisEndpoint, o.KinesisDir, o.Region, o.wall)
+	switch {
+	case err == nil:
+		return nil
+	case o.KinesisEndpoint != "":
+		return &OptionError{"KinesisEndpoint", err}
 	}
-	return nil
+	return &OptionError{"KinesisDir", err}
 }

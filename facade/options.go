@@ -258,6 +258,18 @@ const (
 
 var accountIDPattern = regexp.MustCompile(`^[0-9]{12}$`)
 
+// OptionError is the error of New with an option that cannot be used.
+type OptionError struct {
+	Option string // its name in Options
+	Err    error  // what is wrong with it
+}
+
+// Error implements error.
+func (e *OptionError) Error() string { return "facade: Options." + e.Option + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong with the option.
+func (e *OptionError) Unwrap() error { return e.Err }
+
 // normalized returns o with its defaults filled in, or what is wrong with it.
 func (o Options) normalized() (Options, error) {
 	if o.Conn == nil {
@@ -326,15 +338,15 @@ const maxStreamShards = 1024
 
 func (o Options) checkStreams() error {
 	if o.StreamRetention < 0 {
-		return fmt.Errorf("facade: Options.StreamRetention is %v, want a time that is not negative", o.StreamRetention)
+		return &OptionError{"StreamRetention", fmt.Errorf("%v is no time that a change can be read for", o.StreamRetention)}
 	}
 	if d := o.StreamShardRotation; d != 0 && (d < time.Millisecond || d%time.Millisecond != 0) {
-		return fmt.Errorf("facade: Options.StreamShardRotation is %v, want whole milliseconds", d)
+		return &OptionError{"StreamShardRotation", fmt.Errorf("%v, want whole milliseconds", d)}
 	}
 	before := 1
 	for _, n := range o.StreamShards {
 		if n < before || n%before != 0 || n > maxStreamShards {
-			return fmt.Errorf("facade: Options.StreamShards is %v, want numbers up to %d, each a multiple of the one before", o.StreamShards, maxStreamShards)
+			return &OptionError{"StreamShards", fmt.Errorf("%v, want numbers up to %d, each a multiple of the one before", o.StreamShards, maxStreamShards)}
 		}
 		before = n
 	}

@@ -42,7 +42,7 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 		return nil, err
 	}
 	if err := opts.openSink(); err != nil {
-		return nil, fmt.Errorf("facade: %w", err)
+		return nil, err
 	}
 	s := &Server{opts: opts, pages: &wire.PageMemory{}}
 	s.throttle = s.newLimiter()

@@ -36,7 +36,7 @@ func TestStreams_Retention(t *testing.T) {
 	must(t, s, "DescribeStream", `{"StreamArn": "`+arn+`"}`)
 	now.Advance(time.Minute)
 	streamError(t, s, "DescribeStream", `{"StreamArn": "`+arn+`"}`, "ResourceNotFoundException")
-	if _, err := New(t.Context(), Options{Conn: shared.Conn, StreamRetention: -1}); err == nil || !strings.Contains(err.Error(), "StreamRetention is -1ns") {
+	if _, err := New(t.Context(), Options{Conn: shared.Conn, StreamRetention: -1}); err == nil || !strings.Contains(err.Error(), "StreamRetention: -1ns") {
 		t.Errorf("a negative retention: %v", err)
 	}
 }

@@ -83,18 +83,34 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// TestConsole_Refused: who other machines could reach is asked for a token.
-func TestConsole_Refused(t *testing.T) {
+// TestServe_Refused: a flag that cannot be is named, and what was expected; so is who other
+// machines could reach, and is not asked for a token.
+func TestServe_Refused(t *testing.T) {
 	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for args, want := range map[string]string{
-		"--console 0.0.0.0:0":                        "--console 0.0.0.0:0 could be reached from other machines",
-		"--console 0.0.0.0:0 --public":               "--token-file",
-		"--console 127.0.0.1:0 --target 127.0.0.1:1": "--console and --target exclude each other",
-		"--fixtures x":                               "--console, which is off",
-		"--cors localhost":                           "neither an origin",
-		"--like dynalite":                            "dynamodb-local",
+		"--console 0.0.0.0:0":                                              "--console 0.0.0.0:0 could be reached from other machines",
+		"--console 0.0.0.0:0 --public":                                     "--token-file",
+		"--bigtable off --console 127.0.0.1:0 --target 127.0.0.1:1":        "--console and --target exclude each other",
+		"--fixtures x":                                                     "--console, which is off",
+		"--cors localhost":                                                 "neither an origin",
+		"--like dynalite":                                                  "dynamodb-local",
+		"--allow-host http://desk.example":                                 `--allow-host: "http://desk.example" is no name of a host`,
+		"--allow-host *":                                                   `--allow-host: "*" is no name of a host`,
+		"--bigtable 127.0.0.1:0 --kinesis-dir " + file:                     "--kinesis-dir: mkdir",
+		"--bigtable 127.0.0.1:0 --kinesis-endpoint x":                      `--kinesis-endpoint: "x" is no URL`,
+		"--bigtable 127.0.0.1:0 --stream-retention=-1h":                    "--stream-retention: -1h0m0s is no time",
+		"--bigtable 127.0.0.1:0 --stream-shard-rotation 1us":               "--stream-shard-rotation: 1µs, want whole milliseconds",
+		"--bigtable 127.0.0.1:0 --stream-shards 2,3":                       "--stream-shards: [2 3], want numbers",
+		"--bigtable 127.0.0.1:0 --stream-shards 2,3 --console 127.0.0.1:0": "--stream-shards: [2 3], want numbers",
+		"--bigtable 127.0.0.1:0 --buckets " + file:                         "--buckets: open",
+		"--throttle=off":                                                   `--throttle: "off" is none of`,
 	} {
-		cmd := exec.CommandContext(t.Context(), "tabletop", append([]string{"serve"}, strings.Fields(args)...)...)
+		doors := []string{"serve", "--dynamodb", "127.0.0.1:0"}
+		cmd := exec.CommandContext(t.Context(), "tabletop", append(doors, strings.Fields(args)...)...)
 		out, _ := cmd.CombinedOutput() // the code is what is asked for
 		if code := cmd.ProcessState.ExitCode(); code != exitBadInput || !strings.Contains(string(out), want) {
 			t.Errorf("serve %s exits %d: %s", args, code, out)

@@ -71,7 +71,7 @@ func (t *throttle) Decode(ctx *kong.DecodeContext) error {
 	case string(throttlePartitions):
 		*t = throttlePartitions
 	default:
-		return fmt.Errorf("%q is neither tables nor partitions", value)
+		return fmt.Errorf("%q is none of true, false, tables, partitions", value)
 	}
 	return nil
 }
@@ -117,6 +117,12 @@ func (d *dynamoDBFlags) secret(doors doorFlags) bool {
 
 // tokenKeyID is the access key whose secret is the token of --token-file.
 const tokenKeyID = "tabletop"
+
+// dynamoDBFlag is the flag that sets an option of the door.
+var dynamoDBFlag = map[string]string{
+	"KinesisEndpoint": "--kinesis-endpoint", "KinesisDir": "--kinesis-dir", "StreamShards": "--stream-shards",
+	"StreamShardRotation": "--stream-shard-rotation", "StreamRetention": "--stream-retention",
+}
 
 // apply puts the flags into the options of the door. token is that of
 // --token-file, or "".

@@ -497,6 +497,9 @@ func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
 	if errors.Is(err, facade.ErrOtherMapping) {
 		return badInput("--mapping: %w", err)
 	}
+	if bad, ok := errors.AsType[*facade.OptionError](err); ok {
+		return badInput("%s: %w", dynamoDBFlag[bad.Option], bad.Err)
+	}
 	if err != nil {
 		if c.Target != "" {
 			return fmt.Errorf("--target %s: %w", c.Target, err)

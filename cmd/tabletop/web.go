@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/tabletop-emu/tabletop/internal/hosts"
 )
@@ -21,8 +23,11 @@ const likeDynamoDBLocal = "dynamodb-local"
 
 func (w *webFlags) check() error {
 	for i, name := range w.AllowHost {
-		if w.AllowHost[i] = hosts.Name(name); w.AllowHost[i] == "" {
-			return fmt.Errorf("--allow-host: %q is no name of a host", name)
+		odd := strings.ContainsFunc(name, func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._:[]", r)
+		})
+		if w.AllowHost[i] = hosts.Name(name); odd || w.AllowHost[i] == "" {
+			return fmt.Errorf("--allow-host: %q is no name of a host, such as desk.example", name)
 		}
 	}
 	for _, origin := range w.CORS {

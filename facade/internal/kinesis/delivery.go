@@ -3,7 +3,6 @@ package kinesis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
@@ -28,17 +27,17 @@ type Sink interface {
 func OpenSink(endpoint, dir, region string, wall *clock.Clock) (Sink, error) {
 	switch {
 	case endpoint != "" && dir != "":
-		return nil, errors.New("KinesisEndpoint and KinesisDir exclude each other")
+		return nil, errors.New("an endpoint and a folder exclude each other")
 	case endpoint != "":
 		sink, err := NewEndpoint(endpoint, region, wall)
 		if err != nil {
-			return nil, fmt.Errorf("KinesisEndpoint: %w", err)
+			return nil, err
 		}
 		return sink, nil
 	case dir != "":
 		sink, err := OpenDir(dir)
 		if err != nil {
-			return nil, fmt.Errorf("KinesisDir: %w", err)
+			return nil, err
 		}
 		return sink, nil
 	}
