@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 // Server answers the DynamoDB API over a Bigtable. It is an http.Handler and
@@ -176,6 +177,13 @@ func (s *Server) callAt(ctx context.Context, host, operation string, request []b
 		return nil, s.answerableError(ctx, err, "")
 	}
 	return s.pages.Detached(response), nil
+}
+
+// Mapping returns how the items of a table lie in Bigtable: by the mapping of Options, or by
+// the layout of tables without one.
+func (s *Server) Mapping(ctx context.Context, table string) (*mapping.Mapping, error) {
+	m, err := s.store.Layout(ctx, table)
+	return (*mapping.Mapping)(m), err
 }
 
 // CallAs is Call for the sender of r, whose body was sent: unlike with Call,

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 // Door is the DynamoDB server of a lab, which a restore replaces by a new one:
@@ -84,6 +85,16 @@ func (d *Door) Call(ctx context.Context, operation string, request []byte) ([]by
 		return nil, ErrClosed
 	}
 	return d.server.Call(ctx, operation, request)
+}
+
+// Mapping returns how the items of a DynamoDB table lie in Bigtable.
+func (d *Door) Mapping(ctx context.Context, table string) (*mapping.Mapping, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.server == nil {
+		return nil, ErrClosed
+	}
+	return d.server.Mapping(ctx, table)
 }
 
 // ErrClosed is the error of a call through a door that is not open.

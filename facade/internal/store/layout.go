@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -49,6 +50,15 @@ type indexLayout struct {
 	// importMicros is the timestamp of the cells of entries whose item another
 	// writer loaded.
 	importMicros int64
+}
+
+// Layout returns how the items of a table lie in Bigtable, but for its indexes.
+func (cat *catalog) Layout(ctx context.Context, table string) (*layout.Mapping, error) {
+	c, err := cat.lookup(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	return c.layout.base, nil
 }
 
 // unknownImportTime stands for the time of an import that a mapping does not
