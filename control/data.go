@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -74,7 +75,8 @@ type table struct {
 	Table    string   `json:"table"`    // its id
 	Families []family `json:"families"`
 	Splits   []Bytes  `json:"splits,omitempty"`
-	Own      bool     `json:"own,omitempty"` // the DynamoDB door keeps it for itself
+	DynamoDB []string `json:"dynamodb,omitempty"` // the tables whose items its rows are; not of one that is asked for
+	Own      bool     `json:"own,omitempty"`      // the DynamoDB door keeps it for itself
 }
 
 func tableOf(t *engine.Table) table {
@@ -100,17 +102,38 @@ func (s *Server) tables(r *http.Request) (any, error) {
 		Bigtable []table  `json:"bigtable"`
 		DynamoDB []string `json:"dynamodb"`
 	}{[]table{}, []string{}}
-	for _, t := range s.opts.Lab.DB().Tables("") {
-		out.Bigtable = append(out.Bigtable, tableOf(t))
+	names, err := s.dynamoDBTables(own(r))
+	if err != nil {
+		return nil, err
 	}
+	over := map[string][]string{} // by the name of the Bigtable table
+	for _, name := range names {
+		out.DynamoDB = append(out.DynamoDB, name)
+		// A table whose mapping is not given has rows that nobody can read as items.
+		if m, err := s.opts.Lab.Door().Mapping(own(r), name); err == nil {
+			at := s.opts.Lab.TableName(m.TargetTable())
+			over[at] = append(over[at], name)
+		}
+	}
+	for _, t := range s.opts.Lab.DB().Tables("") {
+		shown := tableOf(t)
+		shown.DynamoDB = over[t.Name]
+		out.Bigtable = append(out.Bigtable, shown)
+	}
+	return out, nil
+}
+
+// dynamoDBTables are the names of the tables behind the DynamoDB door; none if it is shut.
+func (s *Server) dynamoDBTables(ctx context.Context) ([]string, error) {
+	var names []string
 	for start := ""; ; {
 		request := []byte("{}")
 		if start != "" {
 			request, _ = json.Marshal(map[string]string{"ExclusiveStartTableName": start}) // a map of strings
 		}
-		answer, err := s.opts.Lab.Door().Call(own(r), "ListTables", request)
+		answer, err := s.opts.Lab.Door().Call(ctx, "ListTables", request)
 		if errors.Is(err, lab.ErrClosed) {
-			return out, nil
+			return nil, nil
 		}
 		var page struct {
 			TableNames             []string
@@ -122,9 +145,9 @@ func (s *Server) tables(r *http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.DynamoDB = append(out.DynamoDB, page.TableNames...)
+		names = append(names, page.TableNames...)
 		if start = page.LastEvaluatedTableName; start == "" {
-			return out, nil
+			return names, nil
 		}
 	}
 }

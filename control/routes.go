@@ -16,6 +16,7 @@ func (s *Server) routes() map[string]func(*http.Request) (any, error) {
 		"GET tables/{instance}/{table}/rows":  s.rows,
 		"POST tables/{instance}/{table}/rows": s.putRows,
 		"GET tables/{instance}/{table}/row":   s.row,
+		"GET tables/{instance}/{table}/items": s.carried,
 		"GET items/{table}":                   s.items,
 		"POST items/{table}":                  s.putItems,
 		"POST query":                          s.query,
@@ -57,6 +58,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the one that the server pr
   GET  tables/{instance}/{table}/rows      rows with all cells    ?prefix= ?start= ?end= ?reverse= ?limit= ?cursor=
   POST tables/{instance}/{table}/rows      write rows
   GET  tables/{instance}/{table}/row       one row                ?key= or ?key64=
+  GET  tables/{instance}/{table}/items     the items of one row, and the cells of each attribute   ?key= or ?key64=
   GET  items/{table}                       items of DynamoDB      ?limit= ?cursor=
   POST items/{table}                       put items
   POST query                               run an operation of DynamoDB, and see the calls of Bigtable that it became

@@ -1,0 +1,198 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+)
+
+// maxCarried bounds the items of a row that are shown with their cells.
+const maxCarried = 100
+
+// carriedAttribute is where an attribute lies in the row.
+type carriedAttribute struct {
+	Name  string `json:"name"`
+	Key   bool   `json:"key,omitempty"` // it is in the key of the row
+	Cells []int  `json:"cells"`         // places among the cells of the row
+}
+
+type carriedItem struct {
+	Table      string             `json:"table"` // of DynamoDB
+	Item       json.RawMessage    `json:"item"`
+	Rule       string             `json:"rule,omitempty"` // of the mapping
+	Attributes []carriedAttribute `json:"attributes"`
+}
+
+// carried answers a row with the items that it carries, and the cells of each attribute.
+func (s *Server) carried(r *http.Request) (any, error) {
+	client, id, err := s.client(r)
+	if err != nil {
+		return nil, err
+	}
+	key, err := param(r.URL.Query(), "key")
+	if err != nil {
+		return nil, err
+	}
+	if len(key) == 0 {
+		return nil, badRequest("key or key64 names the row")
+	}
+	out := struct {
+		Row      row           `json:"row"`
+		Items    []carriedItem `json:"items"`
+		More     int           `json:"more,omitempty"` // items that are not shown
+		Problems []string      `json:"problems,omitempty"`
+	}{Items: []carriedItem{}}
+	var found *btclient.Row
+	for row, err := range client.Read(own(r), btclient.Read{Table: id, Keys: [][]byte{key}}) {
+		if err != nil {
+			return nil, err
+		}
+		found = &row
+	}
+	if found == nil {
+		return nil, notFound("row", string(key), "GET "+Prefix+"tables/{instance}/{table}/rows lists them")
+	}
+	out.Row = rowOf(*found)
+	if s.tableName(r) != s.opts.Lab.TableName(id) {
+		return out, nil // DynamoDB's tables are in one instance
+	}
+	names, err := s.dynamoDBTables(own(r))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		m, err := s.opts.Lab.Door().Mapping(own(r), name)
+		if err != nil || m.TargetTable() != id {
+			continue
+		}
+		items, err := m.Items(*found)
+		if err != nil {
+			out.Problems = append(out.Problems, err.Error())
+			continue
+		}
+		for _, item := range items {
+			if len(out.Items) == maxCarried {
+				out.More++
+				continue
+			}
+			carries := carry(m, *found, item)
+			carries.Table = name
+			out.Items = append(out.Items, carries)
+		}
+	}
+	return out, nil
+}
+
+// noTime is the time that placed cells get which have none of their own: one that no cell has.
+const noTime = math.MaxInt64 / 1000 * 1000
+
+// carry finds the cells of each attribute: those that are no more, or are others, when the
+// item is laid out without it.
+func carry(m *mapping.Mapping, row btclient.Row, item attr.Item) carriedItem {
+	out := carriedItem{Item: attr.AppendItemJSON(nil, item), Attributes: []carriedAttribute{}}
+	placed, err := m.Place(item, noTime)
+	if err != nil {
+		placed.Cells = nil // outside of the mapping by now: it is shown without its cells
+	}
+	out.Rule = placed.Rule
+	for _, name := range slices.Sorted(maps.Keys(item)) {
+		a := carriedAttribute{Name: name, Cells: []int{}}
+		for _, other := range otherwise(m, item, name, placed.Rule) {
+			a.Key = a.Key || !bytes.Equal(other.Key, placed.Key)
+			for _, c := range placed.Cells {
+				if slices.ContainsFunc(other.Cells, func(o mapping.Cell) bool { return o.Timestamp == c.Timestamp && sameButTime(o, c) }) {
+					continue
+				}
+				at := slices.IndexFunc(row.Cells, func(o mapping.Cell) bool {
+					return sameButTime(o, c) && (c.Timestamp == noTime || o.Timestamp == c.Timestamp)
+				})
+				if at >= 0 {
+					a.Cells = append(a.Cells, at)
+				}
+			}
+		}
+		slices.Sort(a.Cells)
+		a.Cells = slices.Compact(a.Cells)
+		out.Attributes = append(out.Attributes, a)
+	}
+	return out
+}
+
+// otherwise lays the item out without an attribute. Where that is none of the rule's items, it lays it out
+// without each entry of a map, or with another value.
+func otherwise(m *mapping.Mapping, item attr.Item, name, rule string) []mapping.Placed {
+	changed := maps.Clone(item)
+	place := func() (mapping.Placed, bool) {
+		p, err := m.Place(changed, noTime)
+		return p, err == nil && p.Rule == rule
+	}
+	delete(changed, name)
+	if p, ok := place(); ok {
+		return []mapping.Placed{p}
+	}
+	if v := item[name]; v.Type == attr.M {
+		var out []mapping.Placed
+		for entry := range v.Map {
+			rest := maps.Clone(v.Map)
+			delete(rest, entry)
+			changed[name] = attr.MapOf(rest)
+			p, ok := place()
+			for other := range others(v.Map[entry]) {
+				if ok {
+					break
+				}
+				rest[entry] = other
+				p, ok = place()
+			}
+			if ok {
+				out = append(out, p)
+			}
+		}
+		return out
+	}
+	for other := range others(item[name]) {
+		changed[name] = other
+		if p, ok := place(); ok {
+			return []mapping.Placed{p}
+		}
+	}
+	return nil
+}
+
+// others are values of a scalar with another character, the last ones first.
+func others(v attr.Value) iter.Seq[attr.Value] {
+	return func(yield func(attr.Value) bool) {
+		if v.Type != attr.S && v.Type != attr.N && v.Type != attr.B {
+			return
+		}
+		const most = 40 // characters that are tried
+		for i := len(v.Str) - 1; i >= max(0, len(v.Str)-most); i-- {
+			text := []byte(v.Str)
+			switch c := text[i]; {
+			case '0' <= c && c < '9', 'a' <= c && c < 'z', 'A' <= c && c < 'Z':
+				text[i]++
+			case c == '9', c == 'z', c == 'Z':
+				text[i]--
+			case v.Type == attr.B:
+				text[i] ^= 1
+			default:
+				continue
+			}
+			if !yield(attr.Value{Type: v.Type, Str: string(text)}) {
+				return
+			}
+		}
+	}
+}
+
+func sameButTime(a, b mapping.Cell) bool {
+	return a.Family == b.Family && bytes.Equal(a.Qualifier, b.Qualifier) && bytes.Equal(a.Value, b.Value)
+}
