@@ -118,7 +118,7 @@
 //     enough; internal/phrase has the texts that reports and messages share.
 //   - control is the HTTP API by which a running server is experimented with,
 //     control/lab a store with its doors to do so: time, faults, snapshots.
-//     control/internal/requests keeps the last requests, internal/hosts says by which
+//     control/console is its pages, control/internal/requests keeps the last requests, internal/hosts says by which
 //     names a server may be asked.
 //   - internal/heat counts what requests do to which keys, internal/cause says which request of
 //     the DynamoDB door a call of Bigtable was made for.
@@ -133,7 +133,7 @@
 //   - internal/lint holds the module's rules as tests.
 //   - conformance runs the official clients against a running server;
 //     conformance/bigtable-client runs the Go client's own suite, conformance/html
-//     opens reports in a browser, conformance/clients runs the clients of the control API
+//     opens reports in a browser and conformance/console the pages of a server, conformance/clients runs the clients of the control API
 //     in clients/.
 //   - internal/model and internal/metamorphic compare the engine with a naive
 //     one; internal/linear checks that concurrent calls have a sequential order.

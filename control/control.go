@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/control/console"
 	"github.com/tabletop-emu/tabletop/control/internal/requests"
 	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/emu"
@@ -39,8 +41,8 @@ const (
 	maxStreams = 8
 	// Prefix begins the paths of the API.
 	Prefix = "/api/v1/"
-	// cookie carries the token of a page.
-	cookie = "tabletop_console"
+	// cookies begins the name of what carries the token of a page.
+	cookies = "tabletop_console_"
 )
 
 // Requests keeps the last requests of both doors, at most 5,000 and 16 MiB of them.
@@ -110,6 +112,7 @@ func New(o Options) *Server {
 
 	all := http.NewServeMux()
 	all.Handle(Prefix, s.authorized(api))
+	console.Handle(all)
 	all.HandleFunc("GET /{$}", home)
 	all.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { fail(w, s.unknown(r)) })
 	crossing := http.NewCrossOriginProtection()
@@ -249,7 +252,7 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 			return
 		}
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		if c, err := r.Cookie(cookie); err == nil && token == "" {
+		if c, err := r.Cookie(cookieName(r)); err == nil && token == "" {
 			token = c.Value
 		}
 		if subtle.ConstantTimeCompare([]byte(token), []byte(s.opts.Token)) != 1 {
@@ -261,14 +264,28 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 	})
 }
 
+// cookieName has the port in it: to browsers a cookie is of all servers of a host.
+func cookieName(r *http.Request) string {
+	_, port, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		port = "default"
+	}
+	return cookies + port
+}
+
 // session gives a page a cookie for the token that it has shown.
-func (s *Server) session(w http.ResponseWriter, _ *http.Request) {
-	http.SetCookie(w, &http.Cookie{Name: cookie, Value: s.opts.Token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+func (s *Server) session(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: s.opts.Token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	reply(w, http.StatusOK, struct{}{})
 }
 
-// home lists the API.
-func home(w http.ResponseWriter, _ *http.Request) {
+// home is the first page for a browser, and lists the API for everyone else.
+func home(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Vary", "Accept")
+	if strings.Contains(r.Header.Get("Accept"), "text/html") {
+		console.Index(w, r)
+		return
+	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = io.WriteString(w, homeText) // the client may have gone
 }

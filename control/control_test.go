@@ -387,7 +387,7 @@ func TestRefusals(t *testing.T) {
 		"an address of IPv6": func(r *http.Request) { r.Host = "[::1]:80" },
 		"the cookie of pages": func(r *http.Request) {
 			r.Header.Del("Authorization")
-			r.AddCookie(&http.Cookie{Name: "tabletop_console", Value: token})
+			r.AddCookie(&http.Cookie{Name: "tabletop_console_" + e.url[strings.LastIndex(e.url, ":")+1:], Value: token})
 		},
 	} {
 		if code := e.ask("GET", "info", "", nil, change); code != http.StatusOK {

@@ -621,9 +621,12 @@ func (s *serving) announce() {
 	}
 	if s.consoleAddr != nil {
 		export("TABLETOP_CONSOLE_URL", s.consoleURL())
+		page := s.consoleURL() + "/"
 		if s.consoleToken != "" {
 			export("TABLETOP_CONSOLE_TOKEN", s.consoleToken)
+			page += "#token=" + s.consoleToken
 		}
+		_, _ = fmt.Fprintf(w, "# Console: %s\n", page)
 	}
 	if c.Web.Like == likeDynamoDBLocal {
 		_, _ = fmt.Fprintln(w, "# Initializing DynamoDB Local with the following configuration:")

@@ -170,6 +170,7 @@ var layers = []layerRule{
 
 	// The control.
 	{folder: "control/lab", denied: []string{module + "/control", module + "/fixtures", module + "/migrate", module + "/testkit", module + "/cmd", "github.com/cockroachdb/pebble"}, why: "a lab is a store with its doors"},
+	{folder: "control/console", denied: slices.Concat([]string{module}, network), why: "pages are files: what they show comes from the API"},
 	{folder: "control", denied: []string{module + "/testkit", module + "/cmd", "github.com/cockroachdb/pebble"}, why: "what controls a server links no test code"},
 
 	// The rest.
@@ -291,6 +292,7 @@ func TestLayers(t *testing.T) {
 		{"control/lab", "~/migrate", false, true},
 		{"control/lab", "~/facade", false, false},
 		{"control", "~/testkit", false, true},
+		{"control/console", "~/control/lab", false, true},
 		{"control/internal/requests", "~/control/lab", false, false},
 		{"facade", "~/control/lab", false, true},
 		{"cmd/tabletop", "~/testkit", false, true},

@@ -1,0 +1,38 @@
+package console
+
+import (
+	"embed"
+	"io/fs"
+	"net/http"
+)
+
+//go:embed static
+var embedded embed.FS
+
+// Files are the files of the pages, by their names below /static/.
+func Files() fs.FS {
+	sub, err := fs.Sub(embedded, "static")
+	if err != nil {
+		panic(err) // the folder is embedded
+	}
+	return sub
+}
+
+// pages are the paths that the scripts answer by themselves, each by the page of index.html.
+var pages = []string{
+	"/t/{instance}/{table}", "/t/{instance}/{table}/rows", "/d/{table}", "/requests", "/lab",
+	"/keys/{instance}/{table}", "/query", "/migration",
+}
+
+// Index answers with the page itself, whatever the path.
+func Index(w http.ResponseWriter, r *http.Request) {
+	http.ServeFileFS(w, r, Files(), "page.html")
+}
+
+// Handle makes mux answer the paths of the pages, but for the first one, and of their files.
+func Handle(mux *http.ServeMux) {
+	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(Files())))
+	for _, path := range pages {
+		mux.HandleFunc("GET "+path, Index)
+	}
+}

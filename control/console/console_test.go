@@ -1,0 +1,129 @@
+package console_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/control/console"
+)
+
+func files(t *testing.T) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	err := fs.WalkDir(console.Files(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		out[name], err = fs.ReadFile(console.Files(), name)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func gzipped(t *testing.T, text []byte) int {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Len()
+}
+
+var imports = regexp.MustCompile(`(?:from|import) '\./([^']+)'`)
+
+// reach adds a file and those that it imports.
+func reach(t *testing.T, all map[string][]byte, name string, into map[string]bool) {
+	t.Helper()
+	if into[name] {
+		return
+	}
+	into[name] = true
+	text, ok := all[name]
+	if !ok {
+		t.Errorf("%s is imported and not there", name)
+	}
+	for _, m := range imports.FindAllSubmatch(text, -1) {
+		reach(t, all, string(m[1]), into)
+	}
+}
+
+// TestSizes: the first page is at most 60 kB, and all files together at most 300 kB, as gzip makes them.
+func TestSizes(t *testing.T) {
+	t.Parallel()
+	all := files(t)
+	sum := 0
+	for _, text := range all {
+		sum += gzipped(t, text)
+	}
+	first := map[string]bool{"page.html": true, "style.css": true}
+	reach(t, all, "app.js", first)
+	reach(t, all, "home.js", first)
+	firstSum := 0
+	for name := range first {
+		firstSum += gzipped(t, all[name])
+	}
+	t.Logf("the first page %d bytes, all %d", firstSum, sum)
+	if firstSum > 60_000 || sum > 300_000 {
+		t.Errorf("the first page has %d bytes and all %d, want at most 60,000 and 300,000", firstSum, sum)
+	}
+}
+
+// TestFiles: what a page is made of is here, and no file has what would make HTML, or a script, of data.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	all := files(t)
+	reached := map[string]bool{"page.html": true, "style.css": true}
+	reach(t, all, "app.js", reached)
+	for _, m := range regexp.MustCompile(`'([a-z]+\.js)'`).FindAllSubmatch(all["app.js"], -1) {
+		reach(t, all, string(m[1]), reached)
+	}
+	denied := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|\beval\(|new Function|\bstyle:|https?://[^$'"\x60 ]*\.(com|org|net|io)`)
+	for name, text := range all {
+		if !reached[name] {
+			t.Errorf("%s: no page needs it", name)
+		}
+		if found := denied.Find(text); found != nil {
+			t.Errorf("%s: it has %q: data is text, and nothing comes from elsewhere", name, found)
+		}
+	}
+	if page := string(all["page.html"]); strings.Contains(page, "<style") || regexp.MustCompile(`<script[^>]*>[^<]`).MatchString(page) {
+		t.Error("page.html: scripts and styles are files of their own, as the policy demands")
+	}
+}
+
+// TestHandle: each path of a page is answered by the page, and files by their types.
+func TestHandle(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	console.Handle(mux)
+	for path, want := range map[string]string{
+		"/requests": "text/html", "/t/i/t/rows": "text/html", "/t/i/t": "text/html", "/d/a%2Fb": "text/html",
+		"/static/app.js": "text/javascript", "/static/style.css": "text/css",
+	} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if got := w.Header().Get("Content-Type"); w.Code != http.StatusOK || !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %d %s, want %s", path, w.Code, got, want)
+		}
+	}
+	for _, path := range []string{"/static/nothing.js", "/static/../console.go", "/elsewhere"} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if w.Code == http.StatusOK {
+			t.Errorf("%s: it is answered", path)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+// The control API.
+
+const prefix = '/api/v1/';
+
+/** APIError is what the API answers when it does not do what was asked. */
+export class APIError extends Error {
+  constructor(status, error) {
+    super(error.text);
+    this.status = status;
+    this.code = error.code;
+    this.remedy = error.remedy;
+  }
+}
+
+// Timestamps may be too large for a number of JavaScript: those are read as BigInt.
+function parse(text) {
+  if (!/"timestamp":-?\d{17}/.test(text)) return JSON.parse(text);
+  return JSON.parse(text, (name, value, context) =>
+    name === 'timestamp' && !Number.isSafeInteger(value) && context?.source ? BigInt(context.source) : value);
+}
+
+async function ask(method, path, body, headers = {}) {
+  let response;
+  try {
+    response = await fetch(prefix + path, {
+      method, credentials: 'same-origin',
+      headers: body === undefined ? headers : { 'Content-Type': 'application/json', ...headers },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch {
+    throw new APIError(0, { code: 'unreachable', text: 'the server does not answer', remedy: 'see whether it still runs' });
+  }
+  const text = await response.text();
+  let answer;
+  try { answer = parse(text); } catch { answer = { error: { code: 'internal', text: text.slice(0, 300), remedy: '' } }; }
+  if (!response.ok) throw new APIError(response.status, answer.error ?? { code: String(response.status), text });
+  return answer;
+}
+
+export const get = (path) => ask('GET', path);
+export const post = (path, body = {}) => ask('POST', path, body);
+export const remove = (path) => ask('DELETE', path);
+
+/** session shows a token, for a cookie that does so from then on. */
+export const session = (token) => ask('POST', 'session', {}, { Authorization: 'Bearer ' + token });
+
+/** dynamo runs an operation of DynamoDB: its answer is in response, the calls that it became in calls. */
+export const dynamo = (operation, request) => post('query', { operation, request });
+
+/** events calls each with the requests that come after one, until signal ends it. */
+export function events(after, signal, each, lost) {
+  const source = new EventSource(prefix + 'events?after=' + after);
+  source.addEventListener('request', (e) => each(JSON.parse(e.data)));
+  source.onerror = () => lost(source.readyState === EventSource.CLOSED);
+  source.onopen = () => lost(undefined);
+  signal.addEventListener('abort', () => source.close());
+}
+
+/** part is a piece of a path. */
+export const part = encodeURIComponent;
+
+/** query writes parameters, but for those that are empty. */
+export function query(params) {
+  const q = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) if (value !== undefined && value !== null && value !== '') q.set(name, value);
+  const text = q.toString();
+  return text && '?' + text;
+}
+
+/** projectOf is the project in the resource name of a table. */
+export const projectOf = (name) => name.split('/')[1];

@@ -1,0 +1,105 @@
+// The frame of all pages: who one is, where one is, and the page of that place.
+import { h, fill, errorBox } from './dom.js';
+import { get, session } from './api.js';
+
+const routes = [
+  [/^\/$/, 'home.js', 'Home'],
+  [/^\/t\/([^/]+)\/([^/]+)\/rows$/, 'rows.js', 'Rows'],
+  [/^\/t\/([^/]+)\/([^/]+)$/, 'table.js', 'Table'],
+  [/^\/d\/([^/]+)$/, 'item.js', 'Items'],
+  [/^\/keys\/([^/]+)\/([^/]+)$/, 'keys.js', 'Keys'],
+  [/^\/requests$/, 'requests.js', 'Requests'],
+  [/^\/query$/, 'query.js', 'Query'],
+  [/^\/lab$/, 'lab.js', 'Lab'],
+  [/^\/migration$/, 'migration.js', 'Migration'],
+];
+const places = [['/', 'Home'], ['/requests', 'Requests'], ['/query', 'Query'], ['/lab', 'Lab'], ['/migration', 'Migration']];
+
+const nav = h('nav', { 'aria-label': 'Pages' }, places.map(([href, label]) => h('a', { href }, label)));
+const state = h('span', { class: 'state' });
+const main = h('main', { id: 'main', tabindex: -1 });
+let leaving = new AbortController();
+
+async function signIn() {
+  const given = new URLSearchParams(location.hash.slice(1)).get('token');
+  if (given) {
+    history.replaceState(null, '', location.pathname + location.search);
+    await session(given);
+  }
+}
+
+/** askToken is the page of who shows no token, or one of another server. */
+function askToken() {
+  const input = h('input', { class: 'mono', size: 44, 'aria-label': 'Token', autocomplete: 'off', autofocus: true });
+  const said = h('div');
+  fill(main, h('h1', {}, 'Which token?'),
+    h('p', {}, 'Every start of a server makes a token, so that no other page can ask it. The address that the server printed behind “# Console:” has it in it; it is also printed as TABLETOP_CONSOLE_TOKEN and stands in the port file. With --token-file it is the one in that file.'),
+    h('form', { class: 'bar', onsubmit: async (e) => {
+      e.preventDefault();
+      try {
+        await session(input.value.trim());
+        show();
+      } catch (err) { fill(said, errorBox(err)); }
+    } }, input, h('button', { class: 'primary' }, 'Sign in')), said);
+  input.focus();
+}
+
+/** standing shows what is unlike a server that was just started. */
+export async function standing() {
+  const info = await get('info');
+  const now = new Date(info.clock.now);
+  const parts = [`clock ${info.clock.now.slice(0, 19)}Z`];
+  if (info.clock.frozen) parts.push('frozen');
+  else if (Math.abs(now - Date.now()) > 5000) parts.push('shifted');
+  if (info.faults) parts.push(`${info.faults} fault${info.faults > 1 ? 's' : ''} armed`);
+  fill(state, h('a', { href: '/lab' }, parts.join(' · ')));
+  return info;
+}
+
+async function show() {
+  leaving.abort();
+  leaving = new AbortController();
+  const { signal } = leaving;
+  delete document.documentElement.dataset.ready;
+  const route = routes.find(([pattern]) => pattern.test(location.pathname));
+  for (const a of nav.children) {
+    if (a.getAttribute('href') === location.pathname) a.setAttribute('aria-current', 'page');
+    else a.removeAttribute('aria-current');
+  }
+  main.className = '';
+  try {
+    if (!route) throw new Error('There is no such page.');
+    const [pattern, file, title] = route;
+    const args = location.pathname.match(pattern).slice(1).map(decodeURIComponent);
+    document.title = [...args, title, 'Tabletop'].join(' · ');
+    const [page, info] = await Promise.all([import('./' + file), standing()]);
+    if (signal.aborted) return;
+    fill(main);
+    await page.show(main, { args, info, params: new URLSearchParams(location.search), signal, again: show });
+  } catch (err) {
+    if (signal.aborted) return;
+    if (err.code === 'token') askToken();
+    else main.append(errorBox(err));
+  }
+  if (!signal.aborted) document.documentElement.dataset.ready = location.pathname;
+}
+
+/** go shows another page. */
+export function go(path) {
+  history.pushState(null, '', path);
+  show();
+  main.focus();
+}
+
+document.body.append(
+  h('a', { class: 'skip', href: '#main' }, 'To the content'),
+  h('header', {}, h('b', {}, 'Tabletop'), nav, state), main);
+document.addEventListener('click', (e) => {
+  const a = e.target.closest?.('a[href^="/"]');
+  if (!a || e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
+  e.preventDefault();
+  go(a.getAttribute('href'));
+});
+addEventListener('popstate', show);
+try { await signIn(); } catch { /* show tells who has no token */ }
+show();

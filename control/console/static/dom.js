@@ -1,0 +1,188 @@
+// Elements, and texts of strangers. Data gets into the document by text nodes alone.
+
+/** h makes an element. Of props, on... are listeners, "class" and attributes are set as they are. */
+export function h(tag, props, ...children) {
+  const el = document.createElement(tag);
+  for (const [name, value] of Object.entries(props ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith('on')) el.addEventListener(name.slice(2), value);
+    else if (name === 'value' || name === 'checked' || name === 'disabled') el[name] = value;
+    else el.setAttribute(name, value === true ? '' : value);
+  }
+  put(el, children);
+  return el;
+}
+
+function put(el, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === undefined || child === null || child === false) continue;
+    el.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+}
+
+/** fill gives an element other children. */
+export function fill(el, ...children) {
+  el.replaceChildren();
+  put(el, children);
+  return el;
+}
+
+// What would not be seen, or would move what stands beside it.
+const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+function escaped(c) {
+  const n = c.charCodeAt(0);
+  return n < 0x80 ? '\\x' + n.toString(16).padStart(2, '0') : '\\u{' + n.toString(16) + '}';
+}
+
+/** plain is a text on one line, with what cannot be seen written out. */
+export function plain(text) {
+  return text.replace(unseen, escaped).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
+}
+
+/** shown is an element with a text of a stranger, at most most characters of it. */
+export function shown(text, most = 400) {
+  const el = h('span', { class: 'data mono' });
+  const cut = text.length > most ? text.slice(0, most) : text;
+  let at = 0;
+  for (const m of cut.matchAll(unseen)) {
+    el.append(cut.slice(at, m.index), h('span', { class: 'esc' }, escaped(m[0])));
+    at = m.index + m[0].length;
+  }
+  el.append(cut.slice(at));
+  if (cut !== text) el.append(h('span', { class: 'soft' }, ` … ${number(text.length)} characters`));
+  return el;
+}
+
+/** number writes a number with marks between thousands. */
+export function number(n) { return Number(n).toLocaleString('en-US'); }
+
+/** size writes a number of bytes. */
+export function size(n) {
+  if (n < 1024) return `${n} B`;
+  if (n < 1 << 20) return `${(n / 1024).toFixed(1)} KiB`;
+  return `${(n / (1 << 20)).toFixed(1)} MiB`;
+}
+
+/** button is one that does something; its errors are told. */
+export function button(label, act, props = {}) {
+  const b = h('button', { type: 'button', ...props, onclick: async () => {
+    b.disabled = true;
+    try { await act(b); } catch (err) { tell(err); } finally { b.disabled = false; }
+  } }, label);
+  return b;
+}
+
+/** errorBox says what went wrong, and what to do. */
+export function errorBox(err) {
+  return h('div', { class: 'note error', role: 'alert' }, h('b', {}, err.code ? plain(err.code) + ': ' : ''), shown(err.message ?? String(err), 2000), err.remedy && h('p', { class: 'soft' }, plain(err.remedy)));
+}
+
+let toast;
+
+/** tell shows a text, or an error, for a while. */
+export function tell(what) {
+  toast?.remove();
+  const text = what instanceof Error ? what.message + (what.remedy ? ': ' + what.remedy : '') : what;
+  const mine = toast = h('div', { class: 'toast', role: 'status' }, plain(text.slice(0, 600)));
+  document.body.append(mine);
+  setTimeout(() => mine.remove(), 6000);
+}
+
+/** copier is a button that copies a text. */
+export function copier(label, text) {
+  return button(label, async () => {
+    const what = typeof text === 'function' ? await text() : text;
+    try {
+      await navigator.clipboard.writeText(what);
+      tell('Copied.');
+    } catch {
+      dialog('To copy', h('pre', {}, what));
+    }
+  });
+}
+
+/** save gives a text to the user as a file. */
+export function save(name, text) {
+  const url = URL.createObjectURL(new Blob([text], { type: 'application/octet-stream' }));
+  h('a', { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+/** dialog opens a modal dialog, and returns it. */
+export function dialog(title, ...children) {
+  const d = h('dialog', { 'aria-label': title }, h('h1', {}, title), children,
+    h('div', { class: 'bar' }, h('button', { type: 'button', onclick: () => d.close() }, 'Close')));
+  d.addEventListener('close', () => d.remove());
+  document.body.append(d);
+  d.showModal();
+  return d;
+}
+
+/** confirmed asks before something that cannot be taken back. */
+export function confirmed(question, label) {
+  return new Promise((resolve) => {
+    let yes = false;
+    const d = dialog(question, h('div', { class: 'bar' }, h('button', { type: 'button', class: 'danger', onclick: () => { yes = true; d.close(); } }, label)));
+    d.addEventListener('close', () => resolve(yes));
+  });
+}
+
+/**
+ * virtual is a list of which only the lines that are seen are elements. of.count() is how many there are,
+ * of.line(i) gives an element; of.end(), if there is one, is called when the last lines are seen,
+ * and of.pick(i) when one is chosen by a click, or by the arrow keys.
+ */
+export function virtual(of) {
+  const height = of.height ?? 26;
+  const space = h('div', { class: 'space' });
+  const list = h('div', { class: 'virtual', tabindex: 0, role: of.pick ? 'listbox' : 'list', 'aria-label': of.label }, space);
+  let chosen = -1, wanted = 0;
+  function draw() {
+    wanted = 0;
+    const count = of.count();
+    // A browser has no room for an element of more than some million pixels.
+    space.style.height = Math.min(count * height, 12e6) + 'px';
+    const scale = Math.max(1, count * height / 12e6);
+    const first = Math.max(0, Math.floor(list.scrollTop * scale / height) - 4);
+    const last = Math.min(count, first + Math.ceil(list.clientHeight / height) + 8);
+    const lines = [];
+    for (let i = first; i < last; i++) {
+      let line;
+      try { line = of.line(i); } catch (err) { line = h('div', { class: 'bad' }, 'cannot be shown: ' + plain(String(err))); }
+      line.classList.add('line');
+      line.setAttribute('role', of.pick ? 'option' : 'listitem');
+      line.setAttribute('aria-posinset', i + 1);
+      line.setAttribute('aria-setsize', count);
+      line.style.top = (scale === 1 ? i * height : list.scrollTop + (i - list.scrollTop * scale / height) * height) + 'px';
+      line.style.height = height + 'px';
+      if (of.pick) {
+        line.setAttribute('aria-selected', i === chosen);
+        line.addEventListener('click', () => choose(i));
+      }
+      lines.push(line);
+    }
+    space.replaceChildren(...lines);
+    if (last >= count - 20) of.end?.();
+  }
+  function redraw() { wanted ||= requestAnimationFrame(draw); }
+  function choose(i) {
+    if (i < 0 || i >= of.count()) return;
+    chosen = i;
+    redraw();
+    of.pick(i);
+  }
+  list.addEventListener('scroll', redraw, { passive: true });
+  new ResizeObserver(redraw).observe(list);
+  if (of.pick) {
+    list.addEventListener('keydown', (e) => {
+      const to = { ArrowDown: chosen + 1, ArrowUp: chosen - 1, Home: 0, End: of.count() - 1 }[e.key];
+      if (to === undefined) return;
+      e.preventDefault();
+      choose(to);
+      if (chosen * height < list.scrollTop) list.scrollTop = chosen * height;
+      if ((chosen + 1) * height > list.scrollTop + list.clientHeight) list.scrollTop = (chosen + 1) * height - list.clientHeight;
+    });
+  }
+  return { el: list, redraw, choose, get chosen() { return chosen; }, set chosen(i) { chosen = i; } };
+}

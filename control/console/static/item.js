@@ -1,0 +1,158 @@
+// Items of a DynamoDB table: scan, query and get, and changes with what they change.
+import { h, fill, shown, plain, errorBox, button, dialog, confirmed, save, tell, number } from './dom.js';
+import { dynamo, query } from './api.js';
+import { typeOf, valueShown, valueText } from './items.js';
+import { callShown } from './requests.js';
+
+const comparisons = ['=', '<>', '<', '<=', '>', '>=', 'between', 'begins_with', 'contains', 'exists', 'not exists'];
+const ofKeys = ['=', '<', '<=', '>', '>=', 'between', 'begins_with'];
+
+/** condition writes one comparison as an expression, with its names and values. */
+function condition(n, name, op, type, text, names, values) {
+  names['#' + n] = name;
+  const value = (x, i) => {
+    const v = ':' + n + i;
+    values[v] = type === 'BOOL' ? { BOOL: x === 'true' } : type === 'NULL' ? { NULL: true } : { [type]: x };
+    return v;
+  };
+  switch (op) {
+    case 'exists': return `attribute_exists(#${n})`;
+    case 'not exists': return `attribute_not_exists(#${n})`;
+    case 'between': {
+      const [a, b = ''] = text.split('..');
+      return `#${n} BETWEEN ${value(a, 0)} AND ${value(b, 1)}`;
+    }
+    case 'begins_with': case 'contains': return `${op}(#${n}, ${value(text, 0)})`;
+    default: return `#${n} ${op} ${value(text, 0)}`;
+  }
+}
+
+const select = (label, choices, value) => h('select', { 'aria-label': label }, choices.map((c) => h('option', { value: c, selected: c === value }, plain(c))));
+
+export async function show(main, { args: [name], signal }) {
+  const { response: { Table: t } } = await dynamo('DescribeTable', { TableName: name });
+  const types = Object.fromEntries(t.AttributeDefinitions.map((a) => [a.AttributeName, a.AttributeType]));
+  const indexes = [...(t.GlobalSecondaryIndexes ?? []), ...(t.LocalSecondaryIndexes ?? [])];
+  const keyOf = (item) => Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, item[k.AttributeName]]));
+
+  const index = h('select', { 'aria-label': 'Table or index' }, h('option', { value: '' }, 'the table'), indexes.map((i) => h('option', { value: i.IndexName }, plain(i.IndexName))));
+  const hash = h('input', { class: 'mono', 'aria-label': 'Partition key', size: 20 });
+  const sortOp = select('Comparison of the sort key', ofKeys, '=');
+  const sort = h('input', { class: 'mono', 'aria-label': 'Sort key', size: 20 });
+  const attribute = h('input', { class: 'mono', placeholder: 'attribute', 'aria-label': 'Attribute of the filter', size: 14 });
+  const filterOp = select('Comparison of the filter', comparisons, '=');
+  const filterType = select('Type of the filter', ['S', 'N', 'B', 'BOOL', 'NULL'], 'S');
+  const filterValue = h('input', { class: 'mono', placeholder: 'value, a..b for between', 'aria-label': 'Value of the filter', size: 20 });
+  const limit = h('input', { type: 'number', min: 1, max: 1000, value: 100, 'aria-label': 'Items a page' });
+  const backward = h('input', { type: 'checkbox' });
+  const said = h('small', { 'aria-live': 'polite' });
+  const results = h('div'), calls = h('div');
+  let items = [], starts = [], next, selected = new Set();
+
+  const schema = () => indexes.find((i) => i.IndexName === index.value)?.KeySchema ?? t.KeySchema;
+  const sortOps = h('span', { class: 'bar' }, sortOp, sort);
+  function keys() {
+    const [p, s] = schema();
+    hash.placeholder = `${p.AttributeName} (${types[p.AttributeName]}), empty: scan`;
+    sortOps.hidden = !s;
+    if (s) sort.placeholder = `${s.AttributeName} (${types[s.AttributeName]}), a..b for between`;
+  }
+  index.addEventListener('change', keys);
+  keys();
+
+  function request() {
+    const names = {}, values = {};
+    const r = { TableName: name, IndexName: index.value || undefined, Limit: Number(limit.value) || 100, ReturnConsumedCapacity: 'TOTAL', ExclusiveStartKey: starts.at(-1) };
+    if (hash.value) {
+      const [p, s] = schema();
+      r.KeyConditionExpression = condition('h', p.AttributeName, '=', types[p.AttributeName], hash.value, names, values);
+      if (s && sort.value) r.KeyConditionExpression += ' AND ' + condition('s', s.AttributeName, sortOp.value, types[s.AttributeName], sort.value, names, values);
+      if (backward.checked) r.ScanIndexForward = false;
+    }
+    if (attribute.value) r.FilterExpression = condition('f', attribute.value, filterOp.value, filterType.value, filterValue.value, names, values);
+    if (Object.keys(names).length) r.ExpressionAttributeNames = names;
+    if (Object.keys(values).length) r.ExpressionAttributeValues = values;
+    return r;
+  }
+
+  async function run() {
+    try {
+      const operation = hash.value ? 'Query' : 'Scan';
+      const answer = await dynamo(operation, request());
+      if (signal.aborted) return;
+      items = answer.response.Items;
+      next = answer.response.LastEvaluatedKey;
+      selected = new Set();
+      said.textContent = `${operation}: ${number(answer.response.Count)} items of ${number(answer.response.ScannedCount)} read, ${answer.response.ConsumedCapacity?.CapacityUnits ?? 0} RCU, page ${starts.length + 1}${next ? ', and more' : ''}`;
+      fill(calls, answer.calls?.length > 0 && h('details', {}, h('summary', {}, `As Bigtable: ${answer.calls.length} calls`), answer.calls.map(callShown)));
+      draw();
+    } catch (err) { fill(results, errorBox(err)); }
+  }
+
+  function draw() {
+    if (!items.length) {
+      fill(results, h('div', { class: 'note' }, starts.length || hash.value || attribute.value ? 'No item fits. A page of a scan with a filter may be empty although later ones are not.' : ['The table has no items. “New item…” puts one, or from a shell:',
+        h('pre', {}, `tabletop ctl put ${plain(name)} '${JSON.stringify(Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: types[k.AttributeName] === 'N' ? '1' : 'a' }])))}'`)]));
+      return;
+    }
+    // The columns are of all items of the page: the key first.
+    const keyNames = t.KeySchema.map((k) => k.AttributeName);
+    const seen = new Set(keyNames);
+    for (const item of items) for (const a of Object.keys(item)) seen.add(a);
+    const most = 60;
+    const columns = [...seen].slice(0, most);
+    const bulk = button('Delete the chosen…', async () => {
+      if (!await confirmed(`Delete ${selected.size} items?`, 'Delete them')) return;
+      for (const item of selected) await dynamo('DeleteItem', { TableName: name, Key: keyOf(item) });
+      tell(`${selected.size} items are deleted.`);
+      run();
+    }, { class: 'danger' });
+    bulk.disabled = true;
+    const box = (item) => h('input', { type: 'checkbox', 'aria-label': 'Choose this item', onclick: (e) => e.stopPropagation(), onchange: (e) => {
+      if (e.target.checked) selected.add(item); else selected.delete(item);
+      bulk.disabled = !selected.size;
+    } });
+    fill(results, h('div', { class: 'bar' }, bulk, button('Save as JSON lines', () => save(name + '.jsonl', items.map((i) => JSON.stringify({ Item: i })).join('\n') + '\n')),
+      seen.size > most && h('small', {}, `${number(seen.size)} attributes, of which ${most} are columns; an item that is opened has all`)),
+    h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {}, h('th'), columns.map((c) => h('th', { scope: 'col' }, plain(c))))), h('tbody', {}, items.map((item) =>
+      h('tr', { tabindex: 0, onclick: () => edit(item), onkeydown: (e) => { if (e.key === 'Enter' && e.target === e.currentTarget) edit(item); } }, h('td', {}, box(item)),
+        columns.map((c) => h('td', { class: 'data' }, item[c] && [h('span', { class: 'type' }, typeOf(item[c]) + ' '), shown(valueText(item[c]), 80)]))))))));
+  }
+
+  function edit(item) {
+    const area = h('textarea', { rows: 16, 'aria-label': 'The item in the JSON of DynamoDB', value: JSON.stringify(item ?? Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: '' }])), null, 2) });
+    const diff = h('div'), wrong = h('div');
+    function changes() {
+      let now;
+      try { now = JSON.parse(area.value); } catch (err) { fill(diff, h('span', { class: 'bad' }, plain(err.message))); return undefined; }
+      const was = item ?? {};
+      const lines = [];
+      for (const a of new Set([...Object.keys(was), ...Object.keys(now)])) {
+        const [x, y] = [JSON.stringify(was[a]), JSON.stringify(now[a])];
+        if (x === y) continue;
+        if (x) lines.push(h('div', { class: 'bad mono' }, '- ', plain(a), ': ', shown(x, 300)));
+        if (y) lines.push(h('div', { class: 'ok mono' }, '+ ', plain(a), ': ', shown(y, 300)));
+      }
+      fill(diff, lines.length ? lines : h('small', {}, 'Nothing is changed.'));
+      return now;
+    }
+    area.addEventListener('input', changes);
+    const act = async (what) => {
+      try { await what(); d.close(); run(); } catch (err) { fill(wrong, errorBox(err)); }
+    };
+    const d = dialog(item ? 'Item' : 'New item', item && h('table', {}, h('tbody', {}, Object.entries(item).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, plain(a)), h('td', {}, valueShown(v)))))),
+      h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), area, h('h2', {}, 'What will change'), diff, h('div', { class: 'bar' },
+        button('Put', () => { const now = changes(); return now && act(() => dynamo('PutItem', { TableName: name, Item: now })); }, { class: 'primary' }),
+        item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete it')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }))), wrong);
+    changes();
+  }
+
+  const first = () => { starts = []; return run(); };
+  main.append(h('h1', {}, plain(name), ' items'),
+    h('form', { class: 'bar', onsubmit: (e) => { e.preventDefault(); first(); } }, index, hash, sortOps, attribute, filterOp, filterType, filterValue,
+      h('label', {}, limit, 'a page'), h('label', {}, backward, 'backward'), h('button', { class: 'primary' }, 'Read')),
+    h('div', { class: 'bar' }, button('First page', first), button('Next page', async () => { if (next) { starts.push(next); await run(); } }),
+      button('New item…', () => edit()), h('a', { href: '/requests' + query({ f: 'table:' + name }) }, 'Its requests'), said),
+    calls, results);
+  await run();
+}

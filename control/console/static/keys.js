@@ -1,0 +1,131 @@
+// Keys: which keys were read and written when, from the counters of ListHotTablets.
+import { h, fill, plain, number, size, errorBox, button } from './dom.js';
+import { bytesShown, textOf } from './bytes.js';
+import { get, part, query } from './api.js';
+import { rowsPath } from './paths.js';
+
+const metrics = {
+  operations: (c) => c.reads + c.writes, reads: (c) => c.reads, writes: (c) => c.writes, bytes: (c) => c.bytes, errors: (c) => c.errors,
+};
+const spans = { '15 minutes': ['15m', '1s', 1], 'an hour': ['1h', '1m', 60], '24 hours': ['24h', '1m', 60] };
+
+/** findings are what stands out: [text, rule, bucket]. */
+export function findings(map) {
+  const out = [];
+  const sums = map.keys.map((k) => k.reads + k.writes);
+  const all = sums.reduce((a, b) => a + b, 0);
+  if (all < 100) return out;
+  const hot = sums.indexOf(Math.max(...sums));
+  if (map.keys.length > 1 && sums[hot] > 0.2 * all) {
+    out.push([`${Math.round(100 * sums[hot] / all)} % of the operations are at one place`, 'L26 hot-key-range', hot]);
+  }
+  // Writes ascend if those of each column begin where those before ended.
+  const peaks = map.columns.map((c) => {
+    let weight = 0, sum = 0;
+    c.cells.forEach((cell, i) => { weight += cell.writes * i; sum += cell.writes; });
+    return sum && weight / sum;
+  }).filter((p, i) => map.columns[i].cells.some((c) => c.writes));
+  const rises = peaks.filter((p, i) => i && p > peaks[i - 1]).length;
+  if (peaks.length >= 8 && rises >= 0.9 * (peaks.length - 1) && map.keys.length >= 8) {
+    out.push(['Writes go through the keys in order, each moment at one place', 'L03 key-starts-with-time or L04 sequential-ids', -1]);
+  }
+  return out;
+}
+
+export async function show(main, { args: [instance, id], info, params, signal }) {
+  const project = params.get('project');
+  const t = await get(`tables/${part(instance)}/${part(id)}` + query({ project }));
+  const choose = (label, choices, value, act) => h('select', { 'aria-label': label, onchange: act }, choices.map((c) => h('option', { selected: c === value }, c)));
+  const metric = choose('Metric', Object.keys(metrics), params.get('metric') ?? 'operations', () => draw());
+  const span = choose('Time', Object.keys(spans), params.get('span') ?? '15 minutes', () => load());
+  const bright = h('input', { type: 'range', min: 1, max: 100, value: 50, 'aria-label': 'Brightness', oninput: () => draw() });
+  const canvas = h('canvas', { height: 420, role: 'img', tabindex: 0, 'aria-label': 'Heat map: time from left to right, keys from top to bottom' });
+  const tip = h('p', { class: 'soft', 'aria-live': 'polite' }, 'Point at a place of the map, or drag over a range of keys to see only these.');
+  const marks = h('div'), sums = h('div');
+  let map, window_ = null, bounds = null, frozen = false;
+
+  async function load() {
+    try {
+      const [last, step] = spans[span.value];
+      map = await get(`heat/${part(instance)}/${part(id)}` + query({ project, last, step, limit: 256 }));
+      if (!signal.aborted) { window_ = null; draw(); }
+    } catch (err) { fill(marks, errorBox(err)); }
+  }
+
+  // The colour of a share of the maximum, dark to light: it is on its own ground in both schemes.
+  function colour(share) {
+    const x = Math.pow(share, 1.05 - bright.value / 100);
+    return [Math.round(255 * Math.min(1, x * 1.6)), Math.round(255 * Math.max(0, x * 1.5 - 0.4)), Math.round(60 + 120 * Math.sin(Math.PI * Math.min(1, x * 1.2)))];
+  }
+
+  function draw() {
+    const value = metrics[metric.value];
+    if (!map.keys.length) {
+      canvas.hidden = true;
+      fill(sums);
+      fill(marks, h('div', { class: 'note' }, 'Nothing was counted in this time. Each read and write of a client counts at its first key; write some rows and load again.'));
+      return;
+    }
+    canvas.hidden = false;
+    const [first, last] = window_ ?? [0, map.keys.length - 1];
+    const [, , seconds] = spans[span.value];
+    const start = new Date(map.columns[0].start) / 1000;
+    const end = new Date(map.columns.at(-1).start) / 1000;
+    // Columns are those with counts alone: the moments between them are empty.
+    const width = Math.max(1, Math.round((end - start) / seconds) + 1), height = last - first + 1;
+    bounds = { start, seconds, width, height, first };
+    canvas.width = width;
+    canvas.height = height;
+    canvas.style.height = '420px';
+    const g = canvas.getContext('2d');
+    const image = g.createImageData(width, height);
+    let most = 0;
+    for (const c of map.columns) for (let i = first; i <= last; i++) most = Math.max(most, value(c.cells[i]));
+    for (let i = 0; i < image.data.length; i += 4) image.data.set([12, 14, 30, 255], i);
+    for (const c of map.columns) {
+      const x = Math.min(width - 1, Math.round((new Date(c.start) / 1000 - start) / seconds));
+      for (let y = 0; y < height; y++) {
+        const n = value(c.cells[first + y]);
+        if (n) image.data.set([...colour(n / most), 255], 4 * (y * width + x));
+      }
+    }
+    g.putImageData(image, 0, 0);
+    const total = map.keys.reduce((sum, k) => sum + value(k), 0);
+    fill(marks, findings(map).map(([text, rule, at]) => h('div', { class: 'note warn' }, text, at >= 0 && [': ', bytesShown(map.keys[at].first, 80)], `. See rule ${rule} of tabletop migrate lint.`)));
+    const busiest = map.keys.map((k, i) => [k, i]).sort(([a], [b]) => value(b) - value(a)).slice(0, 12);
+    fill(sums, h('h2', {}, `${metric.value === 'bytes' ? size(total) : number(total)} ${metric.value === 'bytes' ? '' : metric.value} in ${number(map.keys.length)} ranges of keys; the busiest`), h('table', {}, h('tbody', {}, busiest.map(([k, i]) => h('tr', {},
+      h('td', {}, bytesShown(k.first, 80)), h('td', { class: 'num' }, number(value(k))), h('td', { class: 'num soft' }, total ? `${(100 * value(k) / total).toFixed(1)} %` : ''),
+      h('td', {}, h('a', { href: rowsAt(i) }, 'rows')))))));
+  }
+
+  const rowsAt = (i) => rowsPath(t, info) + (rowsPath(t, info).includes('?') ? '&' : '?') + query({ start: textOf(map.keys[i].first, 4096), end: map.keys[i + 1] && textOf(map.keys[i + 1].first, 4096) }).slice(1);
+
+  function at(e) {
+    const box = canvas.getBoundingClientRect();
+    const clamp = (n, most) => Math.max(0, Math.min(most, Math.floor(n)));
+    return { x: clamp((e.clientX - box.left) / box.width * bounds.width, bounds.width - 1), y: bounds.first + clamp((e.clientY - box.top) / box.height * bounds.height, bounds.height - 1) };
+  }
+  let from = null;
+  canvas.addEventListener('pointermove', (e) => {
+    if (!bounds) return;
+    const { x, y } = at(e);
+    const time = new Date((bounds.start + x * bounds.seconds) * 1000).toISOString();
+    const column = map.columns.find((c) => Math.round((new Date(c.start) / 1000 - bounds.start) / bounds.seconds) === x);
+    const c = column?.cells[y] ?? { reads: 0, writes: 0, bytes: 0, errors: 0 };
+    fill(tip, `${time.slice(11, 19)} · `, bytesShown(map.keys[y].first, 80), map.keys[y + 1] && [' to ', bytesShown(map.keys[y + 1].first, 80)], ` · ${c.reads} reads, ${c.writes} writes, ${size(c.bytes)}, ${c.errors} errors`);
+  });
+  canvas.addEventListener('pointerdown', (e) => { from = at(e).y; });
+  canvas.addEventListener('pointerup', (e) => {
+    const to = at(e).y;
+    if (from !== null && Math.abs(to - from) > 0) { window_ = [Math.min(from, to), Math.max(from, to)]; draw(); }
+    from = null;
+  });
+
+  const freeze = h('button', { type: 'button', 'aria-pressed': 'false', onclick: () => { frozen = !frozen; freeze.setAttribute('aria-pressed', String(frozen)); } }, 'Freeze');
+  main.append(h('h1', {}, 'Keys of ', plain(`${instance} / ${id}`)), h('div', { class: 'bar' }, h('label', {}, 'show', metric), h('label', {}, 'of the last', span), h('label', {}, 'brightness', bright),
+    button('All keys', () => { window_ = null; draw(); }), button('Load again', load), freeze,
+    button('Save as PNG', () => { h('a', { href: canvas.toDataURL('image/png'), download: `${id}-keys.png` }).click(); }), h('a', { href: rowsPath(t, info) }, 'Rows')), canvas, tip, marks, sums);
+  await load();
+  const every = setInterval(() => { if (!frozen && !window_ && !document.hidden) load(); }, 5000);
+  signal.addEventListener('abort', () => clearInterval(every));
+}

@@ -1,0 +1,129 @@
+// Lab: the clock, what is due, faults and snapshots, each also as code for testkit.
+import { h, fill, plain, shown, button, copier, confirmed, errorBox, tell, size } from './dom.js';
+import { get, post, remove, part } from './api.js';
+import { standing } from './app.js';
+
+const presets = [
+  ['10 % of writes UNAVAILABLE', { door: 'bigtable', method: 'MutateRow', effect: 'fail', code: 'UNAVAILABLE', probability: 0.1 }],
+  ['The answer of a write is lost, once', { door: 'bigtable', method: 'MutateRow', effect: 'fail', code: 'UNAVAILABLE', applied: true, times: 1 }],
+  ['ReadRows ends after 2 rows, once', { door: 'bigtable', method: 'ReadRows', effect: 'cut', code: 'UNAVAILABLE', rows: 2, times: 1 }],
+  ['Every call takes 90 s', { door: 'bigtable', method: '*', effect: 'delay', delay: '90s' }],
+  ['A write arrives twice, once', { door: 'bigtable', method: 'MutateRow', effect: 'duplicate', times: 1 }],
+  ['A transaction conflicts, once', { door: 'dynamodb', method: 'UpdateItem', effect: 'fail', code: 'TransactionConflict', times: 1 }],
+  ['Throttled 10 %', { door: 'dynamodb', method: '*', effect: 'fail', code: 'Throttling', probability: 0.1 }],
+  ['A batch leaves entries unprocessed, once', { door: 'dynamodb', method: 'BatchWriteItem', effect: 'unprocessed', times: 1 }],
+];
+
+const go = JSON.stringify; // a string of Go, too, for what is in faults
+
+/** faultCode is a fault as a test in Go arms it. */
+function faultCode(f) {
+  const options = [];
+  if (f.table) options.push(`testkit.OnTable(${go(f.table)})`);
+  if (f.row?.text !== undefined) options.push(`testkit.OnRow(${go(f.row.text)})`);
+  if (f.skip) options.push(`testkit.Skip(${f.skip})`);
+  if (f.times) options.push(`testkit.Times(${f.times})`);
+  if (f.probability !== undefined) options.push(`testkit.WithProbability(${f.probability})`);
+  if (f.applied) options.push('testkit.Applied()');
+  if (f.behindDynamoDB) options.push('testkit.BehindDynamoDB()');
+  const camel = (s) => /[a-z]/.test(s) ? s : s.toLowerCase().split('_').map((w) => w[0].toUpperCase() + w.slice(1)).join('');
+  const err = () => `status.Error(codes.${camel(f.code)}, ${go(f.message ?? 'down')})`;
+  const args = (...first) => [...first, ...options].join(', ');
+  if (f.door === 'dynamodb') {
+    switch (f.effect) {
+      case 'fail': return `env.FailDynamoDB(${args(go(f.method), 'testkit.' + f.code)})`;
+      case 'unprocessed': return `env.Unprocessed(${args(go(f.method))})`;
+      default: return `env.StaleReads(${args(go(f.method), 'snapshot')})`;
+    }
+  }
+  switch (f.effect) {
+    case 'fail': return `env.Fail(${args(go(f.method), err())})`;
+    case 'cut': return `env.CutReadRows(${args(f.rows ?? 0, err())})`;
+    case 'delay': return `env.Latency(${args(go(f.method), `${duration(f.delay)}`)})`;
+    default: return `env.Duplicate(${args(go(f.method))})`;
+  }
+}
+
+/** duration is a duration such as 1h30m as Go writes it. */
+function duration(text) {
+  const names = { d: '24*time.Hour', h: 'time.Hour', m: 'time.Minute', s: 'time.Second', ms: 'time.Millisecond' };
+  return [...text.matchAll(/([\d.]+)(ms|[dhms])/g)].filter(([, n]) => Number(n) !== 0).map(([, n, unit]) => `${n}*${names[unit]}`).join(' + ') || '0';
+}
+
+export async function show(main, { info, again }) {
+  const said = h('div', { 'aria-live': 'polite' });
+  const done = (text) => { fill(said, h('div', { class: 'note' }, text)); standing(); };
+  const guarded = (label, act, props) => button(label, act, props);
+
+  // The clock.
+  const now = h('span', { class: 'mono' });
+  async function clock(change) {
+    const state = change ? await post('clock', change) : info.clock;
+    info.clock = state;
+    fill(now, state.now.slice(0, 19).replace('T', ' '), ' UTC, ', state.frozen ? 'frozen' : 'running');
+    if (change) done('The time is ' + state.now.slice(0, 19).replace('T', ' ') + ' UTC. What was due on the way is done.');
+  }
+  await clock();
+  const by = h('input', { class: 'mono', size: 8, value: '25h', 'aria-label': 'Advance by' });
+  const to = h('input', { class: 'mono', size: 22, placeholder: '2030-01-01T00:00:00Z', 'aria-label': 'Set forward to' });
+  const clockCard = h('section', { class: 'card' }, h('h2', {}, 'Clock'), h('p', {}, now),
+    h('div', { class: 'bar' }, ['1m', '1h', '1d'].map((d) => guarded('+' + d, () => clock({ advance: d }))), by, guarded('Advance', () => clock({ advance: by.value }))),
+    h('div', { class: 'bar' }, to, guarded('Set forward', () => clock({ set: to.value })), guarded('Freeze', () => clock({ freeze: true })), guarded('Run', () => clock({ run: true }))),
+    h('p', { class: 'soft' }, 'Time moves forward only. Items whose time to live is over, backups and collections that are due on the way are done as at their time.'),
+    copier('Copy as testkit code', () => `env.Advance(${duration(by.value)})`));
+
+  const dueCard = h('section', { class: 'card' }, h('h2', {}, 'Garbage and time to live'),
+    h('div', { class: 'bar' },
+      guarded('Collect garbage now', async () => { const { cells } = await post('gc'); done(`Garbage collection deleted ${cells} cells.`); }),
+      guarded('Delete expired items now', async () => { const { items } = await post('ttl'); done(`${items} expired items are deleted.`); })),
+    h('p', { class: 'soft' }, 'Until then cells that a rule would take are still read, as in the service: the page of rows strikes them through.'),
+    copier('Copy as testkit code', 'env.RunGC()'));
+
+  // Snapshots.
+  const name = h('input', { size: 16, value: 'base', 'aria-label': 'Name of the snapshot' });
+  const kept = h('div');
+  async function snapshots() {
+    const list = (await get('snapshots')).snapshots;
+    fill(kept, list.length ? h('table', {}, h('tbody', {}, list.map((s) => h('tr', {}, h('td', {}, shown(s.name, 128)), h('td', { class: 'soft' }, s.taken.slice(0, 19).replace('T', ' ')), h('td', { class: 'num' }, size(s.bytes)),
+      h('td', {}, guarded('Restore', async () => { await post(`snapshots/${part(s.name)}/restore`); done(`All is as it was in “${plain(s.name)}”.`); }), ' ',
+        guarded('Remove', async () => { await remove('snapshots/' + part(s.name)); await snapshots(); }))))))
+      : h('p', { class: 'soft' }, 'None yet. A snapshot keeps both doors’ tables, and is come back to in milliseconds: take one before each of your experiments.'));
+  }
+  const snapshotCard = h('section', { class: 'card' }, h('h2', {}, 'Snapshots'), kept,
+    h('div', { class: 'bar' }, name, guarded('Take', async () => { await post('snapshots', { name: name.value }); await snapshots(); done(`“${plain(name.value)}” is taken.`); })),
+    copier('Copy as testkit code', () => { const v = name.value.replace(/\W/g, '') || 'base'; return `${v} := env.Snapshot()\n// …\nenv.Restore(${v})`; }));
+
+  // Faults.
+  const armed = h('div');
+  async function faults() {
+    const list = (await get('faults')).faults;
+    fill(armed, list.length ? [h('table', {}, h('thead', {}, h('tr', {}, ['door', 'method', 'effect', 'which', 'hits', ''].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, list.map((f) => h('tr', { 'data-fault': `${f.door}/${f.id}` },
+      h('td', {}, f.door), h('td', { class: 'mono' }, plain(f.method)), h('td', {}, plain([f.effect, f.code, f.delay, f.rows && `${f.rows} rows`, f.applied && 'applied'].filter(Boolean).join(' '))),
+      h('td', { class: 'soft' }, plain([f.table && 'table ' + f.table, f.row && 'row ' + (f.row.text ?? f.row.base64), f.item && JSON.stringify(f.item), f.skip && `skip ${f.skip}`, f.times && `${f.times} times`, f.probability !== undefined && `${f.probability * 100} %`].filter(Boolean).join(', '))),
+      h('td', { class: 'num' }, String(f.hits)), h('td', {}, copier('Code', faultCode(f)), ' ', guarded('End', async () => { await remove(`faults/${f.door}/${f.id}`); await faults(); standing(); })))))),
+    h('div', { class: 'bar' }, guarded('End all', async () => { await remove('faults'); await faults(); standing(); }), guarded('Count again', faults), copier('Copy all as testkit code', list.map(faultCode).join('\n')))]
+      : h('p', { class: 'soft' }, 'None is armed. A fault lets calls of clients fail, hang, be cut or arrive twice, so that you see what your program does then. Choose one below, change it, and arm it.'));
+  }
+  const spec = h('textarea', { rows: 9, 'aria-label': 'The fault, as JSON', value: JSON.stringify(presets[0][1], null, 2) });
+  const preset = h('select', { 'aria-label': 'Presets', onchange: () => { spec.value = JSON.stringify(presets[preset.selectedIndex][1], null, 2); } }, presets.map(([label]) => h('option', {}, label)));
+  const wrong = h('div');
+  const faultCard = h('section', { class: 'card' }, h('h2', {}, 'Faults'), armed, h('div', { class: 'bar' }, preset), spec,
+    h('div', { class: 'bar' }, guarded('Arm', async () => {
+      fill(wrong);
+      try { await post('faults', JSON.parse(spec.value)); } catch (err) { fill(wrong, errorBox(err)); return; }
+      await faults();
+      done('The fault is armed.');
+    }, { class: 'primary' }), copier('Copy as testkit code', () => faultCode(JSON.parse(spec.value)))), wrong);
+
+  await Promise.all([snapshots(), faults()]);
+  main.append(h('h1', {}, 'Lab'), said, h('div', { class: 'cards' }, clockCard, dueCard, snapshotCard, h('section', { class: 'card' }, h('h2', {}, 'All of it'),
+    h('div', { class: 'bar' }, guarded('Show as text', async () => {
+      const { text } = await get('dump');
+      fill(said, h('pre', {}, text ? shown(text, 200000) : 'The server holds nothing.'));
+    }), guarded('Reset…', async () => {
+      if (!await confirmed('Remove all tables of both doors, and all faults?', 'Remove everything')) return;
+      await post('reset');
+      tell('Everything is gone.');
+      again();
+    }, { class: 'danger' })), copier('Copy as testkit code', 'env.Reset()')), faultCard));
+}

@@ -1,0 +1,57 @@
+// Migration: the fixtures of --fixtures, and what plan, verify and lint say of them.
+import { h, fill, plain, shown, button, errorBox, number, save } from './dom.js';
+import { get, post, part, query } from './api.js';
+
+const row = (what, value, cls) => h('tr', {}, h('th', { scope: 'row' }, what), h('td', { class: cls }, value));
+
+function findingShown(f) {
+  return h('div', { class: 'note ' + (f.level === 'error' ? 'error' : f.level === 'warn' ? 'warn' : '') }, h('b', {}, plain([f.rule, f.name].filter(Boolean).join(' '))), ' ',
+    shown([f.message, f.file && `${f.file}:${f.line ?? ''}`, f.fix && 'fix: ' + f.fix].filter(Boolean).join(' · '), 2000));
+}
+
+/** rowLink is where the row of a difference is shown, if this server has the table: verify runs in a store of its own. */
+function rowLink(f, info, tables) {
+  if (!f.rowKeyHex || !tables.some((t) => t.table === f.table && t.instance === info.instance)) return null;
+  const escaped = f.rowKeyHex.replace(/../g, (n) => '\\x' + n);
+  return h('a', { href: `/t/${part(info.instance)}/${part(f.table)}/rows` + query({ prefix: escaped }) }, 'row');
+}
+
+function reportShown(r, info, tables) {
+  return [
+    h('table', {}, h('tbody', {}, row('items', number(r.items ?? 0)), row('rows', number(r.rows ?? 0)), r.differences !== undefined && row('differences', number(r.differences), r.differences ? 'bad' : 'ok'),
+      r.lint && row('lint', `${r.lint.errors ?? 0} errors, ${r.lint.warnings ?? 0} warnings`))),
+    r.failures?.length > 0 && [h('h2', {}, 'Differences'), r.failures.map((f) => h('div', { class: 'note error' }, h('b', {}, plain([f.kind, f.check].filter(Boolean).join(', '))), ' ', rowLink(f, info, tables),
+      h('table', {}, h('tbody', {}, Object.entries(f).filter(([name, v]) => typeof v === 'string' && name !== 'kind' && name !== 'check').map(([name, v]) => row(name, shown(v, 2000)))))))],
+    r.tables?.length > 0 && [h('h2', {}, 'Tables'), r.tables.map((t) => h('section', { class: 'card' }, h('h2', {}, plain(`${t.name} → ${t.target}`)), h('p', {}, `${number(t.items)} items in ${number(t.rows)} rows, ${number(t.cells)} cells`),
+      t.fidelity?.length > 0 && h('details', {}, h('summary', {}, 'Attributes: what is kept of them'), h('table', {}, h('tbody', {}, t.fidelity.map((f) => h('tr', {}, h('td', {}, plain(f.rule)), h('td', {}, plain(f.attribute)), h('td', { class: f.class === 'lossy' ? 'bad' : '' }, plain(f.class)), h('td', { class: 'soft' }, plain(f.why ?? ''))))))),
+      t.samples?.length > 0 && h('details', {}, h('summary', {}, 'Samples: items and their rows'), t.samples.map((s) => h('div', { class: 'split' }, h('pre', {}, shown(s.item, 4000)), h('pre', {}, shown(s.row, 4000)))))))],
+    r.patterns?.length > 0 && [h('h2', {}, 'Access patterns'), h('table', {}, h('tbody', {}, r.patterns.map((p) => h('tr', {}, h('td', { class: 'mono' }, plain(p.id)), h('td', {}, plain(p.title ?? '')), h('td', { class: p.differences ? 'bad' : 'ok' }, p.differences ? `${p.differences} differences` : 'equal'), h('td', { class: 'soft' }, plain((p.doors ?? []).join(' and ')))))))],
+    r.lint?.findings?.length > 0 && [h('h2', {}, 'Lint'), r.lint.findings.map(findingShown)],
+  ];
+}
+
+export async function show(main, { info, params }) {
+  main.append(h('h1', {}, 'Migration'));
+  let names;
+  try {
+    names = (await get('migrate')).fixtures;
+  } catch (err) {
+    if (err.code !== 'no_fixtures') throw err;
+    main.append(h('div', { class: 'note' }, h('p', {}, 'The server was given no folder of fixtures. A fixture is a folder with items of DynamoDB, a mapping, and what is to be asked; these write the shipped ones and serve with them:'),
+      h('pre', {}, 'tabletop demo --write fixtures\ntabletop serve --console 127.0.0.1:8088 --fixtures fixtures')));
+    return;
+  }
+  const which = h('select', { 'aria-label': 'Fixture' }, names.map((n) => h('option', { value: n, selected: n === params.get('fixture') }, plain(n))));
+  const out = h('div', { 'aria-live': 'polite' });
+  const run = (verb) => async () => {
+    fill(out, h('p', { class: 'soft' }, `${verb} runs…`));
+    try {
+      const r = await post('migrate/' + verb, { fixture: which.value });
+      fill(out, h('div', { class: 'bar' }, h('b', {}, plain(`${verb} of ${which.value}`)), button('Save as JSON', () => save(`${which.value}-${verb}.json`, JSON.stringify(r, null, 2)))),
+        verb === 'plan' ? h('pre', {}, shown(JSON.stringify(r, null, 2), 200000)) : reportShown(r, info, (await get('tables')).bigtable));
+    } catch (err) { fill(out, errorBox(err)); }
+  };
+  main.append(names.length ? h('div', { class: 'bar' }, which, button('Verify', run('verify'), { class: 'primary' }), button('Lint', run('lint')), button('Plan', run('plan')))
+    : h('div', { class: 'note' }, 'The folder has no fixtures: each is a folder of its own in it.'),
+  h('p', { class: 'soft' }, 'Verify lays the items out in a store of its own, reads them back, compares the rows with the golden ones, and asks every access pattern at both doors.'), out);
+}

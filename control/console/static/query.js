@@ -1,0 +1,119 @@
+// Query: requests of DynamoDB, and PartiQL, with the calls of Bigtable that they become; and ReadRows by its bounds.
+import { h, fill, plain, shown, button, copier, errorBox, number } from './dom.js';
+import { dynamo, get, part, query } from './api.js';
+import { bytesShown, base64Of, unescaped, timeOf } from './bytes.js';
+import { valueShown } from './items.js';
+import { callShown } from './requests.js';
+
+const operations = ['Query', 'Scan', 'GetItem', 'PutItem', 'UpdateItem', 'DeleteItem', 'BatchGetItem', 'BatchWriteItem', 'TransactGetItems', 'TransactWriteItems', 'CreateTable', 'UpdateTable', 'DeleteTable', 'DescribeTable', 'ListTables', 'UpdateTimeToLive', 'DescribeTimeToLive'];
+
+/** sample is a request to begin with, for a table. */
+function sample(operation, t) {
+  if (!t) return operation === 'ListTables' ? {} : { TableName: 'orders' };
+  const type = (name) => t.AttributeDefinitions.find((a) => a.AttributeName === name).AttributeType;
+  const value = (name) => ({ [type(name)]: type(name) === 'N' ? '1' : 'a' });
+  const key = Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, value(k.AttributeName)]));
+  switch (operation) {
+    case 'Query': return { TableName: t.TableName, KeyConditionExpression: '#k = :k', ExpressionAttributeNames: { '#k': t.KeySchema[0].AttributeName }, ExpressionAttributeValues: { ':k': value(t.KeySchema[0].AttributeName) }, ReturnConsumedCapacity: 'TOTAL' };
+    case 'Scan': return { TableName: t.TableName, Limit: 25, ReturnConsumedCapacity: 'TOTAL' };
+    case 'GetItem': case 'DeleteItem': return { TableName: t.TableName, Key: key };
+    case 'PutItem': return { TableName: t.TableName, Item: key };
+    case 'UpdateItem': return { TableName: t.TableName, Key: key, UpdateExpression: 'SET #n = :v', ExpressionAttributeNames: { '#n': 'note' }, ExpressionAttributeValues: { ':v': { S: 'x' } } };
+    case 'ListTables': return {};
+    default: return { TableName: t.TableName };
+  }
+}
+
+function answered(answer) {
+  const r = answer.response;
+  const items = r.Items ?? (r.Item && [r.Item]) ?? (r.Attributes && [r.Attributes]);
+  const capacity = [r.ConsumedCapacity ?? []].flat();
+  return [
+    capacity.length > 0 && h('p', { class: 'soft' }, capacity.map((c) => `${plain(c.TableName ?? '')} ${c.CapacityUnits} units`).join(', '), r.ScannedCount !== undefined && `, ${number(r.ScannedCount)} items read, ${number(r.Count)} returned`),
+    answer.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${answer.calls.length} calls`), answer.calls.map(callShown)],
+    items && [h('h2', {}, `${number(items.length)} items`), items.slice(0, 100).map((item) => h('table', { class: 'card' }, h('tbody', {}, Object.entries(item).map(([name, v]) => h('tr', {}, h('th', { scope: 'row' }, plain(name)), h('td', {}, valueShown(v)))))))],
+    h('details', { open: !items }, h('summary', {}, 'The whole answer'), h('pre', {}, shown(JSON.stringify(r, null, 2), 100000))),
+  ];
+}
+
+export async function show(main, { info, params }) {
+  const tables = await get('tables');
+  const result = h('div', { 'aria-live': 'polite' });
+  const option = (value, label = value) => h('option', { value }, plain(label));
+  const run = (act) => async () => {
+    fill(result, h('p', { class: 'soft' }, 'Asked…'));
+    const began = performance.now();
+    try {
+      const shownAs = await act();
+      fill(result, h('p', { class: 'soft' }, `${(performance.now() - began).toFixed(1)} ms, with the way through the browser`), shownAs);
+    } catch (err) { fill(result, errorBox(err)); }
+  };
+
+  // DynamoDB.
+  const table = h('select', { 'aria-label': 'Table' }, tables.dynamodb.map((t) => option(t)));
+  const operation = h('select', { 'aria-label': 'Operation' }, operations.map((o) => option(o)));
+  const request = h('textarea', { rows: 12, 'aria-label': 'The request, as JSON' });
+  const begin = async () => {
+    const t = table.value && await dynamo('DescribeTable', { TableName: table.value }).then((a) => a.response.Table, () => undefined);
+    request.value = JSON.stringify(sample(operation.value, t), null, 2);
+  };
+  table.addEventListener('change', begin);
+  operation.addEventListener('change', begin);
+  const quoted = (s) => "'" + s.replaceAll("'", "'\\''") + "'";
+  const dynamoTab = h('div', {}, !tables.dynamodb.length && h('div', { class: 'note' }, 'There are no DynamoDB tables yet: CreateTable makes one, here too.'),
+    h('div', { class: 'bar' }, operation, table), request,
+    h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value)))), { class: 'primary' }),
+      copier('Copy for tabletop ctl', () => `tabletop ctl query ${operation.value} ${quoted(JSON.stringify(JSON.parse(request.value)))}`)));
+
+  // PartiQL.
+  const statement = h('textarea', { rows: 5, 'aria-label': 'The statement', value: `SELECT * FROM "${tables.dynamodb[0] ?? 'orders'}"` });
+  const partiTab = h('div', {}, statement, h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo('ExecuteStatement', { Statement: statement.value, ReturnConsumedCapacity: 'TOTAL' }))), { class: 'primary' })));
+
+  // ReadRows.
+  const native = tables.bigtable.filter((t) => !t.own && t.name.startsWith(`projects/${info.project}/`));
+  const at = h('select', { 'aria-label': 'Bigtable table' }, native.map((t, i) => option(i, `${t.instance}/${t.table}`)));
+  const field = (name) => h('input', { class: 'mono', placeholder: name, 'aria-label': name, title: 'Bytes as text, with \\xNN for those that are none' });
+  const [prefix, start, end] = ['prefix', 'from', 'before'].map(field);
+  const most = h('input', { type: 'number', min: 1, max: 1000, value: 25, 'aria-label': 'Rows' });
+  const reverse = h('input', { type: 'checkbox' });
+  const bound = (el) => el.value ? base64Of(unescaped(el.value)) : '';
+  const rowsTab = h('div', {}, !native.length && h('div', { class: 'note' }, 'There are no Bigtable tables yet.'), h('div', { class: 'bar' }, at, prefix, start, end, h('label', {}, most, 'rows'), h('label', {}, reverse, 'reverse')),
+    h('div', { class: 'bar' }, button('Run', run(async () => {
+      const t = native[at.value];
+      if (!t) throw new Error('There is no table to read.');
+      const { rows } = await get(`tables/${part(t.instance)}/${part(t.table)}/rows` + query({ prefix64: bound(prefix), start64: bound(start), end64: bound(end), limit: most.value, reverse: reverse.checked ? 'true' : '' }));
+      return [h('h2', {}, `${number(rows.length)} rows`), rows.map((r) => h('details', { open: rows.length < 6 }, h('summary', {}, bytesShown(r.key), h('small', {}, ` ${number(r.cells.length)} cells`)),
+        h('table', {}, h('tbody', {}, r.cells.slice(0, 200).map((c) => h('tr', {}, h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80)), h('td', { class: 'soft mono' }, timeOf(c.timestamp)), h('td', {}, bytesShown(c.value))))))))];
+    }), { class: 'primary' }), copier('Copy as Go', () => {
+      const go = (el) => '"' + [...unescaped(el.value)].map((n) => n >= 0x20 && n < 0x7f && n !== 0x22 && n !== 0x5c ? String.fromCharCode(n) : '\\x' + n.toString(16).padStart(2, '0')).join('') + '"';
+      const range = prefix.value ? `bigtable.PrefixRange(${go(prefix)})` : `bigtable.NewRange(${go(start)}, ${go(end)})`;
+      return `err := client.Open("${native[at.value]?.table ?? ''}").ReadRows(ctx, ${range}, func(r bigtable.Row) bool {\n\treturn true\n}, bigtable.LimitRows(${most.value})${reverse.checked ? ', bigtable.ReverseScan()' : ''})`;
+    })));
+
+  const panels = { DynamoDB: dynamoTab, PartiQL: partiTab, ReadRows: rowsTab };
+  const tabs = h('div', { class: 'bar', role: 'tablist', 'aria-label': 'Language' });
+  const panel = h('div', { role: 'tabpanel' });
+  const open = (name) => {
+    for (const b of tabs.children) {
+      b.setAttribute('aria-selected', String(b.textContent === name));
+      b.tabIndex = b.textContent === name ? 0 : -1;
+    }
+    fill(panel, panels[name]);
+    fill(result);
+  };
+  tabs.append(...Object.keys(panels).map((name) => h('button', { type: 'button', role: 'tab', onclick: () => open(name) }, name)));
+  tabs.addEventListener('keydown', (e) => {
+    const all = [...tabs.children], i = all.indexOf(document.activeElement);
+    const to = all[i + { ArrowRight: 1, ArrowLeft: -1 }[e.key]];
+    if (to) { to.focus(); open(to.textContent); }
+  });
+  main.append(h('h1', {}, 'Query'), tabs, panel, result);
+  open('DynamoDB');
+  await begin();
+  if (params.get('op')) {
+    if (operations.includes(params.get('op'))) operation.value = params.get('op');
+    else operation.append(h('option', { value: params.get('op'), selected: true }, plain(params.get('op'))));
+    if (params.get('request')) request.value = JSON.stringify(JSON.parse(params.get('request')), null, 2);
+    else await begin();
+  }
+}

@@ -1,0 +1,173 @@
+// Rows: keys, the cells of one row with every version, and the DynamoDB items it carries.
+import { h, fill, shown, plain, errorBox, virtual, button, dialog, copier, size, number, confirmed, tell } from './dom.js';
+import { bytesShown, textOf, meanings, timeOf, lengthOf, unescaped, base64Of } from './bytes.js';
+import { get, post, part, query } from './api.js';
+import { collected } from './rules.js';
+import { valueShown } from './items.js';
+
+const books = (c) => c.family === '_x' || c.family === '_f' || c.family === '_tabletop' || c.family.startsWith('_tabletop.');
+
+export async function show(main, { args: [instance, id], info, params, signal }) {
+  main.classList.add('full');
+  const project = params.get('project');
+  const at = `tables/${part(instance)}/${part(id)}`;
+  const t = await get(at + query({ project }));
+  const gc = new Map(t.families.map((f) => [f.name, f.gc]));
+  const input = (name, label, width = 14) => h('input', { class: 'mono', name, size: width, 'aria-label': label, placeholder: label, value: params.get(name) ?? '', title: 'Bytes as text, with \\xNN for those that are none' });
+  const prefix = input('prefix', 'prefix'), start = input('start', 'from'), end = input('end', 'before');
+  const reverse = h('input', { type: 'checkbox', checked: params.get('reverse') === 'true' });
+  const count = h('small', { 'aria-live': 'polite' });
+  let rows = [], cursor, loading, done = false, generation = 0;
+
+  const list = virtual({
+    label: 'Row keys', count: () => rows.length,
+    line: (i) => h('div', {}, h('span', { class: 'grow' }, bytesShown(rows[i].key)), h('span', { class: 'soft' }, number(rows[i].cells))),
+    pick: (i) => open(rows[i].key), end: () => more(),
+  });
+  const cells = h('section', { class: 'wide' }, h('h2', {}, 'Cells'), h('div', { class: 'scroll soft' }, 'Choose a row.'));
+  const items = h('section', {}, h('h2', {}, 'Items that it carries'), h('div', { class: 'scroll' }));
+
+  async function more() {
+    if (loading || done) return;
+    const mine = generation;
+    loading = true;
+    try {
+      const bounds = {};
+      for (const el of [prefix, start, end]) if (el.value) bounds[el.name + '64'] = base64Of(unescaped(el.value));
+      const page = await get(at + '/rows' + query({ project, ...bounds, reverse: reverse.checked ? 'true' : '', limit: rows.length ? 1000 : 100, cursor }));
+      if (mine !== generation || signal.aborted) return;
+      // Cells are asked for again when a row is opened: a large table would not fit.
+      for (const r of page.rows) rows.push({ key: r.key, cells: r.cells.length });
+      cursor = page.cursor;
+      done = !cursor;
+      count.textContent = `${number(rows.length)} rows${done ? '' : ', and more'}`;
+      if (!rows.length) empty();
+      list.redraw();
+    } catch (err) {
+      done = true;
+      fill(cells.lastChild, errorBox(err));
+    } finally { if (mine === generation) loading = false; }
+  }
+  function empty() {
+    const bounded = prefix.value || start.value || end.value;
+    fill(cells.lastChild, h('div', { class: 'note' }, bounded ? 'No row is in these bounds. Keys are compared as bytes; \\x00 writes one that is no text.' : [
+      'The table has no rows. A row is there as soon as it has a cell, for example by:',
+      h('pre', {}, `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${plain(instance)} set ${plain(id)} row1 ${plain(t.families[0]?.name ?? 'family')}:column=value`)]));
+    fill(items.lastChild);
+  }
+  async function again() {
+    generation++;
+    rows = []; cursor = undefined; done = false; loading = false;
+    list.chosen = -1;
+    list.el.scrollTop = 0;
+    fill(cells.lastChild, h('span', { class: 'soft' }, 'Choose a row.'));
+    await more();
+    if (rows.length) list.choose(0);
+  }
+
+  let opened = 0;
+  async function open(key) {
+    const mine = ++opened;
+    try {
+      const found = await get(at + '/items' + query({ project, key64: key.base64 }));
+      if (mine === opened && !signal.aborted) drawRow(found, key);
+    } catch (err) {
+      if (mine !== opened || signal.aborted) return;
+      fill(cells, h('h2', {}, 'Cells'), h('div', { class: 'scroll' }, errorBox(err)));
+      fill(items.lastChild);
+    }
+  }
+
+  const hideBooks = h('input', { type: 'checkbox' });
+  let last;
+  hideBooks.addEventListener('change', () => last && drawRow(...last));
+
+  function drawRow(found, key) {
+    last = [found, key];
+    const now = new Date(info.clock.now) * 1000;
+    const versions = new Map();
+    const all = found.row.cells.map((c, i) => {
+      const column = c.family + ':' + c.qualifier.base64;
+      const version = versions.get(column) ?? 0;
+      versions.set(column, version + 1);
+      return { ...c, at: i, version, gone: collected(gc.get(c.family) ?? 'never', version, c.timestamp, now) };
+    });
+    const seen = all.filter((c) => hideBooks.checked || !books(c));
+    const lit = new Set();
+    const lines = virtual({
+      label: 'Cells', height: 28, count: () => seen.length,
+      line: (i) => {
+        const c = seen[i];
+        return h('div', {
+          class: (c.version ? 'old ' : '') + (lit.has(c.at) ? 'lit' : ''), 'data-cell': c.at, title: c.gone ? 'Garbage collection would take it: ' + c.gone : '',
+          onmouseenter: () => lightAttributes(c.at, true), onmouseleave: () => lightAttributes(c.at, false),
+        }, h('span', { class: 'w240 mono' }, c.version ? h('span', { class: 'soft' }, `  version ${c.version + 1}`) : [plain(c.family) + ':', bytesShown(c.qualifier, 80)]),
+        h('span', { class: 'w180 soft mono', title: String(c.timestamp) }, timeOf(c.timestamp)),
+        h('span', { class: 'grow' + (c.gone ? ' gone' : '') }, bytesShown(c.value, 160)), h('span', { class: 'soft' }, size(lengthOf(c.value))));
+      },
+      pick: (i) => cellDialog(seen[i], key),
+    });
+    fill(cells, h('h2', {}, h('span', {}, 'Cells of ', bytesShown(key, 120)), h('small', {}, `${number(all.length)} in ${number(versions.size)} columns`),
+      h('label', {}, hideBooks, 'books'), key.text !== undefined && copier('Copy as cbt', `cbt -project ${info.project} -instance ${instance} lookup ${id} '${key.text.replaceAll("'", "'\\''")}'`),
+      button('Delete…', async () => {
+        if (!await confirmed('Delete this row, all its cells?', 'Delete the row')) return;
+        await post(at + '/rows' + query({ project }), { rows: [{ key, delete: true }] });
+        tell('The row is deleted.');
+        again();
+      }, { class: 'danger' })), lines.el);
+    const attributes = []; // [cells, element]
+    function lightCells(places, on) {
+      for (const c of places) if (on) lit.add(c); else lit.delete(c);
+      if (on && places.length) {
+        const i = seen.findIndex((c) => c.at === places[0]);
+        const top = i * 28, view = lines.el;
+        if (i >= 0 && (top < view.scrollTop || top + 28 > view.scrollTop + view.clientHeight)) view.scrollTop = top;
+      }
+      lines.redraw();
+    }
+    function lightAttributes(cell, on) {
+      for (const [places, el] of attributes) el.classList.toggle('lit', on && places.includes(cell));
+    }
+    fill(items, h('h2', {}, 'Items that it carries'), h('div', { class: 'scroll' }, found.problems?.map((p) => h('div', { class: 'note error' }, shown(p))),
+      found.items.map((item) => h('div', { class: 'item' },
+        h('p', {}, h('a', { href: '/d/' + part(item.table) }, plain(item.table)), item.rule && h('small', {}, ' by the rule ', plain(item.rule))),
+        h('table', {}, h('tbody', {}, item.attributes.map((a) => {
+          const tr = h('tr', {
+            tabindex: 0, 'data-attribute': a.name, 'data-cells': a.cells.join(' '),
+            onmouseenter: () => lightCells(a.cells, true), onmouseleave: () => lightCells(a.cells, false),
+            onfocus: () => lightCells(a.cells, true), onblur: () => lightCells(a.cells, false),
+          }, h('th', { scope: 'row' }, plain(a.name), a.key && h('small', { title: 'It is part of the row key' }, ' key'), !a.key && !a.cells.length && h('small', { title: 'No cell of this row holds it: the rule of the mapping says it, or it is a copy' }, ' rule')), h('td', {}, valueShown(item.item[a.name])));
+          attributes.push([a.cells, tr]);
+          return tr;
+        }))))),
+      found.more > 0 && h('p', { class: 'soft' }, `and ${number(found.more)} more items`),
+      !found.items.length && !found.problems?.length && h('p', { class: 'soft' }, 'No DynamoDB item lies in this row. Serve a mapping over the table (tabletop serve --mapping FILE), and its items are shown here, each attribute beside the cells it became.')));
+  }
+
+  function cellDialog(c, key) {
+    const edit = h('textarea', { 'aria-label': 'New value', value: textOf(c.value, 64 << 10) });
+    const diff = h('pre');
+    const small = lengthOf(c.value) <= 64 << 10;
+    const draw = () => fill(diff, `- ${c.family}:${textOf(c.qualifier)} @${c.timestamp} = ${textOf(c.value, 2000)}\n+ ${c.family}:${textOf(c.qualifier)} @now = ${textOf({ base64: base64Of(unescaped(edit.value)) }, 2000)}`);
+    edit.addEventListener('input', draw);
+    draw();
+    const d = dialog('Cell', h('table', {}, h('tbody', {},
+      [['family', c.family], ['qualifier', textOf(c.qualifier, 16 << 10)], ['timestamp', `${c.timestamp} µs, ${timeOf(c.timestamp)}`], ['collected', c.gone || 'not yet'], ...meanings(c.value)].map(([what, text]) =>
+        h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, shown(text, 4000)))))),
+    small && h('details', {}, h('summary', {}, 'Write a new version'), edit, diff, button('Write it', async () => {
+      await post(at + '/rows' + query({ project }), { rows: [{ key, cells: [{ family: c.family, qualifier: c.qualifier, value: { base64: base64Of(unescaped(edit.value)) } }] }] });
+      d.close();
+      tell('The cell is written.');
+      open(key);
+    }, { class: 'primary' })));
+  }
+
+  main.append(h('h1', {}, h('a', { href: `/t/${part(instance)}/${part(id)}` + query({ project }) }, plain(`${instance} / ${id}`)), ' rows'),
+    h('form', { class: 'bar', onsubmit: (e) => {
+      e.preventDefault();
+      history.replaceState(null, '', location.pathname + query({ project, prefix: prefix.value, start: start.value, end: end.value, reverse: reverse.checked ? 'true' : '' }));
+      again();
+    } }, prefix, start, end, h('label', {}, reverse, 'reverse'), h('button', {}, 'Read'), count),
+    h('div', { class: 'split' }, h('section', {}, h('h2', {}, 'Keys'), list.el), cells, items));
+  await again();
+}

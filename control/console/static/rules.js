@@ -1,0 +1,44 @@
+// Rules of garbage collection, in words, and what they would take.
+
+/** inWords says what a rule, as cbt writes it, collects. */
+export function inWords(rule) {
+  if (rule === 'never') return 'All versions are kept.';
+  const said = rule
+    .replace(/maxversions=(\d+)/g, (_, n) => n === '1' ? 'all versions but the newest' : `versions beyond the newest ${n}`)
+    .replace(/maxage=([0-9a-z.µ]+)/g, (_, age) => `cells older than ${age}`);
+  return `Collected: ${said}.`;
+}
+
+const units = { h: 3600e6, m: 60e6, s: 1e6, ms: 1e3, µs: 1, us: 1, ns: 1e-3 };
+
+function micros(age) {
+  let n = 0;
+  for (const [, count, unit] of age.matchAll(/([\d.]+)(h|ms|m|s|µs|us|ns)/g)) n += Number(count) * units[unit];
+  return n;
+}
+
+/** collected tells whether a rule takes a cell: the version of its column (0 is the newest), and its time and the time of the server in microseconds. */
+export function collected(rule, version, at, now) {
+  const tokens = rule.match(/\(|\)|and|or|maxversions=\d+|maxage=[0-9a-z.µ]+|never/g) ?? [];
+  let i = 0;
+  function one() {
+    const t = tokens[i++];
+    if (t === '(') { const v = all(); i++; return v; }
+    if (t?.startsWith('maxversions=')) {
+      const n = Number(t.slice(12));
+      return version >= n ? `it is version ${version + 1}, and ${n} ${n === 1 ? 'is' : 'are'} kept` : '';
+    }
+    if (t?.startsWith('maxage=')) return now - Number(at) > micros(t.slice(7)) ? `it is older than ${t.slice(7)}` : '';
+    return '';
+  }
+  function all() {
+    let v = one();
+    while (tokens[i] === 'and' || tokens[i] === 'or') {
+      const and = tokens[i++] === 'and';
+      const w = one();
+      v = and ? v && w && `${v}, and ${w}` : v || w;
+    }
+    return v;
+  }
+  return all();
+}
