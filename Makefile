@@ -24,8 +24,8 @@ pgo: ## make the profile of both doors under load anew (some three minutes; noth
 	$(GO) run ./internal/benchcompare -reps 2 -parts bigtable,dynamodb -profile cmd/tabletop/serve.pgo
 
 .PHONY: report-check
-report-check: ## the HTML report in a real browser (needs Chromium)
-	REPORT_CHECK=1 $(GO) test ./conformance/html -count=1
+report-check: ## the HTML report and the console in a real browser (needs Chromium)
+	REPORT_CHECK=1 $(GO) test ./conformance/html ./conformance/console -count=1
 
 .PHONY: demo
 demo: ## carry the shipped fixtures through the whole path

@@ -1,0 +1,72 @@
+package console
+
+import (
+	"fmt"
+
+	"github.com/chromedp/chromedp"
+)
+
+// press sends a key to an element.
+func (p *tab) press(key, selector string) {
+	p.t.Helper()
+	ask[bool](p, fmt.Sprintf(`document.querySelector(%q).dispatchEvent(new KeyboardEvent('keydown', {key: %q, bubbles: true})), true`, selector, key))
+}
+
+func (p *tab) click(selector string) {
+	p.t.Helper()
+	ask[bool](p, fmt.Sprintf(`document.querySelector(%q).click(), true`, selector))
+}
+
+// pushButton clicks the first button with a label that can be seen.
+func (p *tab) pushButton(label string) {
+	p.t.Helper()
+	if !ask[bool](p, fmt.Sprintf(`((b) => { b?.click(); return !!b; })([...document.querySelectorAll('button')].find((b) => b.textContent === %q))`, label)) {
+		p.t.Fatalf("there is no button %q", label)
+	}
+}
+
+// resize makes the window smaller or larger.
+func (p *tab) resize(width, height int64) {
+	p.t.Helper()
+	p.do(chromedp.EmulateViewport(width, height))
+}
+
+// fill gives a field a value, as typing does.
+func (p *tab) fill(selector, value string) {
+	p.t.Helper()
+	ask[bool](p, fmt.Sprintf(`((e) => { e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})); return true; })(document.querySelector(%q))`, value, selector))
+}
+
+func (p *tab) scrollTo(selector string, top int) {
+	p.t.Helper()
+	ask[int](p, fmt.Sprintf(`document.querySelector(%q).scrollTop = %d`, selector, top))
+}
+
+// hoverAll points at each attribute of the row that is open, and at each cell that is seen, and returns what
+// is not lit as it should.
+const hoverAll = `(async () => {
+	const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+	const wrong = [];
+	const enter = (el) => el.dispatchEvent(new MouseEvent('mouseenter'));
+	const leave = (el) => el.dispatchEvent(new MouseEvent('mouseleave'));
+	const attributes = [...document.querySelectorAll('[data-attribute]')].slice(0, 40);
+	if (!attributes.length) wrong.push('no item is shown');
+	for (const a of attributes) {
+		enter(a);
+		await frame();
+		const want = new Set(a.dataset.cells.split(' ').filter(Boolean));
+		for (const cell of document.querySelectorAll('[data-cell]')) {
+			if (cell.classList.contains('lit') !== want.has(cell.dataset.cell)) wrong.push(a.dataset.attribute + ': cell ' + cell.dataset.cell);
+		}
+		leave(a);
+	}
+	await frame();
+	for (const cell of document.querySelectorAll('[data-cell]')) {
+		enter(cell);
+		for (const a of document.querySelectorAll('[data-attribute]')) {
+			if (a.classList.contains('lit') !== a.dataset.cells.split(' ').includes(cell.dataset.cell)) wrong.push('cell ' + cell.dataset.cell + ': ' + a.dataset.attribute);
+		}
+		leave(cell);
+	}
+	return wrong;
+})()`

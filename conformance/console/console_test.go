@@ -1,0 +1,226 @@
+// Package console opens the pages of the control API in a real browser.
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"github.com/tabletop-emu/tabletop/control"
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+const token = "secret"
+
+// browser starts Chromium. Without REPORT_CHECK in the environment, which make
+// report-check sets, the test is skipped. REPORT_SHOTS names a folder for pictures.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	if os.Getenv("REPORT_CHECK") == "" {
+		t.Skip("REPORT_CHECK is not set: make report-check runs this test")
+	}
+	var path string
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		t.Fatal("no Chromium is here: apt-get install chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 800),
+		chromedp.WSURLReadTimeout(2*time.Minute))
+	allocated, free := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(free)
+	ctx, end := chromedp.NewContext(allocated)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := chromedp.Cancel(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		end()
+	})
+	return ctx
+}
+
+// server is a lab with its pages.
+type server struct {
+	lab *lab.Lab
+	url string
+}
+
+func start(t *testing.T, mappings ...*mapping.Mapping) *server {
+	t.Helper()
+	seen := control.NewRequests()
+	l := lab.New(lab.Options{
+		Clock: clock.New(), Logger: slog.New(slog.DiscardHandler), Project: "tabletop", Instance: "tabletop",
+		Bigtable: emu.Options{Observe: seen.Observe, CountLoad: true},
+		DynamoDB: facade.Options{NoAuth: true, Observe: seen.ObserveDynamoDB, Mappings: mappings},
+	})
+	if err := l.Open(); err != nil {
+		t.Fatal(err)
+	}
+	api := control.New(control.Options{
+		Lab: l, Requests: seen, Token: token, Version: "test", Fixtures: os.DirFS("../../fixtures/subjects"),
+		Bigtable: "127.0.0.1:1", DynamoDB: "http://127.0.0.1:2",
+	})
+	srv := httptest.NewServer(api)
+	t.Cleanup(func() {
+		err := api.Close()
+		srv.CloseClientConnections()
+		srv.Close()
+		if err := errors.Join(err, l.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return &server{l, srv.URL}
+}
+
+// tab is a page of the browser, and what it complained of.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+	srv *server
+
+	mu   sync.Mutex
+	said []string // guarded by mu
+}
+
+// open makes a tab and signs it in.
+func open(t *testing.T, ctx context.Context, srv *server) *tab {
+	t.Helper()
+	ctx, end := chromedp.NewContext(ctx)
+	p := &tab{t: t, ctx: ctx, srv: srv}
+	messages := chromedp.Console(ctx)
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for m, err := range messages {
+			if err != nil {
+				return // the tab is closed
+			}
+			if m.Type == chromedp.ConsoleWarning || m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleException {
+				p.mu.Lock()
+				p.said = append(p.said, fmt.Sprintf("%s: %s", m.Type, m.Text))
+				p.mu.Unlock()
+			}
+		}
+	})
+	t.Cleanup(func() {
+		end()
+		reading.Wait()
+	})
+	p.do(chromedp.Navigate(srv.url + "/#token=" + token))
+	p.ready("/")
+	return p
+}
+
+func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	if err := chromedp.Do(p.ctx, steps...); err != nil {
+		p.t.Fatal(err, p.complaints())
+	}
+}
+
+// ready waits until the page of a path has all that it shows.
+func (p *tab) ready(path string) {
+	p.t.Helper()
+	path, _, _ = strings.Cut(path, "?")
+	p.until(fmt.Sprintf("decodeURIComponent(document.documentElement.dataset.ready ?? '') === decodeURIComponent(%q)", path))
+}
+
+// until waits until an expression is true.
+func (p *tab) until(expression string) {
+	p.t.Helper()
+	if !ask[bool](p, fmt.Sprintf(`new Promise((done) => {
+		const end = Date.now() + 60_000;
+		(function look() { if (%s) done(true); else if (Date.now() > end) done(false); else setTimeout(look, 15); })();
+	})`, expression)) {
+		p.t.Fatalf("it does not come to be: %s %v\n%s", expression, p.complaints(), ask[string](p, "document.body.innerText.slice(0, 2000)"))
+	}
+}
+
+func (p *tab) visit(path string) {
+	p.t.Helper()
+	p.do(chromedp.Navigate(p.srv.url + path))
+	p.ready(path)
+}
+
+// ask evaluates an expression in the page, or what it promises.
+func ask[T any](p *tab, expression string) T {
+	p.t.Helper()
+	out, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.t.Fatal(err, p.complaints())
+	}
+	return out
+}
+
+func (p *tab) complaints() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said
+}
+
+// sound fails the test if the page complained, or obeyed the data that it shows.
+func (p *tab) sound(what string) {
+	p.t.Helper()
+	if said := p.complaints(); len(said) > 0 {
+		p.t.Errorf("%s: the browser says:\n%s", what, strings.Join(said, "\n"))
+		p.mu.Lock()
+		p.said = nil
+		p.mu.Unlock()
+	}
+	if alien := ask[int](p, `document.querySelectorAll('img, iframe, object, embed, svg, body script, body style, [onerror], [onload], [style*=url]').length`); alien != 0 {
+		p.t.Errorf("%s: %d elements that no page makes", what, alien)
+	}
+	if title := ask[string](p, "document.title"); title == "owned" {
+		p.t.Errorf("%s: the data was obeyed", what)
+	}
+	if wrong := ask[string](p, "document.querySelector('.note.error')?.textContent ?? ''"); wrong != "" {
+		p.t.Errorf("%s: the page says %s", what, wrong)
+	}
+}
+
+// shoot makes pictures of the page, light and dark.
+func (p *tab) shoot(name string) {
+	p.t.Helper()
+	folder := os.Getenv("REPORT_SHOTS")
+	if folder == "" {
+		return
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, name+"-"+scheme+".png"), picture, 0o644)
+		}
+		if err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strings"
+	"testing"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// common are the pages that no table has.
+var common = map[string]string{"home": "/", "requests": "/requests", "query": "/query", "lab": "/lab", "migration": "/migration"}
+
+// see visits pages and looks for complaints.
+func (p *tab) see(prefix string, pages map[string]string) {
+	p.t.Helper()
+	for name, path := range pages {
+		p.visit(path)
+		p.sound(prefix + " " + path)
+		p.shoot(prefix + "-" + name)
+	}
+}
+
+func (s *server) call(t *testing.T, operation, request string) {
+	t.Helper()
+	if _, err := s.lab.Door().Call(t.Context(), operation, []byte(request)); err != nil {
+		t.Fatal(operation, err)
+	}
+}
+
+func (s *server) createTable(t *testing.T, table string, families ...string) {
+	t.Helper()
+	spec := &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{}}
+	for _, f := range families {
+		spec.ColumnFamilies[f] = &btapb.ColumnFamily{GcRule: &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: 1}}}
+	}
+	_, err := btapb.NewBigtableTableAdminClient(s.lab.Bigtable().Conn()).CreateTable(t.Context(), &btapb.CreateTableRequest{
+		Parent: "projects/tabletop/instances/tabletop", TableId: table, Table: spec,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *server) client() *btclient.Client {
+	return btclient.New(s.lab.Bigtable().Conn(), "tabletop", "tabletop", btclient.Options{})
+}
+
+// set writes cells of a column "f:name", one a time.
+func (s *server) set(t *testing.T, table, key string, cells ...btclient.Cell) {
+	t.Helper()
+	for len(cells) > 0 {
+		n := min(len(cells), 5000)
+		if err := s.client().MutateRow(t.Context(), table, []byte(key), btclient.AppendSets(nil, cells[:n])); err != nil {
+			t.Fatal(err)
+		}
+		cells = cells[n:]
+	}
+}
+
+const createThings = `{"TableName":"things","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],
+	"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}`
+
+func TestPages_Empty(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.lab.Door().Open(); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, ctx, srv)
+	p.sound("sign in")
+	if at := ask[string](p, "location.href"); strings.Contains(at, token) {
+		t.Errorf("the token stays in the address: %s", at)
+	}
+	p.see("empty", common)
+	srv.createTable(t, "bare")
+	srv.createTable(t, "rowless", "f")
+	srv.call(t, "CreateTable", createThings)
+	p.see("empty", map[string]string{
+		"table": "/t/tabletop/bare", "keys": "/keys/tabletop/bare", "rows": "/t/tabletop/rowless/rows", "items": "/d/things",
+	})
+}
+
+func TestPages_NoToken(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	p := open(t, ctx, srv)
+	p.visit("/requests")
+	if _, err := chromedp.Call(p.ctx, network.ClearBrowserCookies, cdp.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	p.do(chromedp.Reload())
+	p.until("!!document.querySelector('input[aria-label=Token]')")
+	p.shoot("token")
+	p.mu.Lock()
+	p.said = nil // a refusal is one
+	p.mu.Unlock()
+	p.fill("input[aria-label=Token]", token)
+	p.click("form button")
+	p.ready("/requests")
+	p.sound("signed in again")
+}
+
+// texts are what a page must show and never obey.
+var texts = []string{
+	`<script>document.title="owned"</script>`,
+	`"><img src=x onerror="document.title='owned'">`,
+	`<svg/onload=document.title='owned'>`,
+	"\u202egnitirw tfel-ot-thgir\u202c",
+	"a\x00b\x1b[31mc",
+	`javascript:document.title="owned"`,
+	`{{constructor.constructor('document.title="owned"')()}} ${document.title="owned"}`,
+	strings.Repeat("unbroken", 60),
+	strings.Repeat("é", 2048),
+}
+
+func quoted(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a string
+	}
+	return string(b)
+}
+
+func TestPages_Hostile(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.lab.Door().Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.createTable(t, "hostile", "f", "g")
+	cell := func(name, value string) btclient.Cell {
+		return btclient.Cell{Family: "f", Qualifier: []byte(name), Timestamp: 1000, Value: []byte(value)}
+	}
+	for _, text := range append(texts, "\xff\xfe\x00 not UTF-8 \xc3") {
+		srv.set(t, "hostile", text, cell(text, text), cell("", ""), btclient.Cell{Family: "g", Qualifier: []byte(text), Timestamp: 1 << 62 / 1000 * 1000, Value: []byte(text)})
+	}
+	srv.set(t, "hostile", "large", cell("ten megabytes", strings.Repeat("<b>x</b>", 10<<20/8)))
+	var wide []btclient.Cell
+	for i := range 10_000 {
+		wide = append(wide, cell(fmt.Sprintf("column-%05d<i>", i), "v"))
+	}
+	srv.set(t, "hostile", "wide", wide...)
+	srv.call(t, "CreateTable", createThings)
+	for _, text := range texts {
+		srv.call(t, "PutItem", fmt.Sprintf(`{"TableName":"things","Item":{"id":{"S":%s},%s:{"M":{%[2]s:{"SS":[%[1]s]}}},"l":{"L":[{"S":%[1]s}]}}}`,
+			quoted(text[:min(len(text), 1000)]), quoted("x"+text)))
+	}
+	p := open(t, ctx, srv)
+	p.see("hostile", common)
+	p.see("hostile", map[string]string{"table": "/t/tabletop/hostile", "keys": "/keys/tabletop/hostile", "rows": "/t/tabletop/hostile/rows", "items": "/d/things"})
+
+	p.visit("/t/tabletop/hostile/rows")
+	rows := len(texts) + 3
+	for i := range rows {
+		p.press("ArrowDown", "[aria-label='Row keys']")
+		p.until(fmt.Sprintf("document.querySelector(\"[aria-label='Row keys'] [aria-selected=true]\")?.ariaPosInSet === '%d'", min(i+2, rows)))
+		p.until("!!document.querySelector('[data-cell]')")
+		p.sound(fmt.Sprintf("row %d", i))
+	}
+	p.visit("/t/tabletop/hostile/rows?prefix=wide")
+	p.until("document.querySelector('[data-cell]')?.ariaSetSize === '10000'")
+	if n := ask[int](p, "document.querySelectorAll('[data-cell]').length"); n > 100 {
+		t.Errorf("%d cells are elements, which are not seen", n)
+	}
+	p.scrollTo("[aria-label='Cells']", 140_000)
+	p.until("[...document.querySelectorAll('[data-cell]')].some(e => e.dataset.cell === '5000')")
+	p.visit("/t/tabletop/hostile/rows?prefix=large")
+	p.until("!!document.querySelector('[data-cell]')")
+	p.click("[data-cell]")
+	p.until("!!document.querySelector('dialog[open]')")
+	p.sound("a cell of 10 MB")
+	p.shoot("hostile-large-cell")
+	p.visit("/d/things")
+	p.click("tbody tr")
+	p.until("!!document.querySelector('dialog[open]')")
+	p.sound("an item")
+	p.shoot("hostile-item")
+	// What a filter asks for comes back as text too.
+	p.visit("/requests?f=" + url.QueryEscape(texts[1]))
+	p.sound("a filter")
+}
+
+// TestPages_Fixtures visits the tables of all fixtures. In each row, pointing at an attribute lights the
+// cells that the API says it became, and pointing at a cell lights the attributes.
+func TestPages_Fixtures(t *testing.T) {
+	ctx := browser(t)
+	subjects, err := fixtures.Subjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range subjects {
+		t.Run(s.Name, func(t *testing.T) {
+			text, err := fs.ReadFile(s.Files, "mapping.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := mapping.Load("mapping.yaml", text, s.Files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv := start(t, m)
+			src, _, err := migrate.OpenFixture(s.Files, source.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := migrate.Load(t.Context(), srv.lab.Bigtable().Conn(), src, migrate.LoadOptions{Common: migrate.Common{Mappings: []*mapping.Mapping{m}}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := srv.lab.Door().Open(); err != nil {
+				t.Fatal(err)
+			}
+			p := open(t, ctx, srv)
+			table, items := url.PathEscape(m.TargetTable()), url.PathEscape(m.SourceTable())
+			p.see(s.Name, map[string]string{"home": "/", "table": "/t/tabletop/" + table, "items": "/d/" + items, "keys": "/keys/tabletop/" + table, "rows": "/t/tabletop/" + table + "/rows"})
+			p.visit("/t/tabletop/" + table + "/rows")
+			p.until("!!document.querySelector('[data-cell]')")
+			if wrong := ask[[]string](p, hoverAll); len(wrong) > 0 {
+				t.Errorf("%s", strings.Join(wrong, "\n"))
+			}
+			p.sound("hover")
+		})
+	}
+}
