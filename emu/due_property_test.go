@@ -50,7 +50,7 @@ func (m *dueModel) shown() []string {
 	return out
 }
 
-// Whatever time passes in whatever steps, while policies change, backups are made,
+// TestDue_Property: property (f). Whatever time passes in whatever steps, while policies change, backups are made,
 // moved and deleted, and their table goes and comes back: what is listed is what a
 // plain model has, and nothing more is kept.
 func TestDue_Property(t *testing.T) {

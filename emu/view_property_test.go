@@ -135,7 +135,7 @@ func (e *env) text(req *btpb.ReadRowsRequest) string {
 	return res.text()
 }
 
-// TestProperty_ReadThroughView: a read through a view is a read of a table that
+// TestProperty_ReadThroughView: property (c), of views. A read through a view is a read of a table that
 // has only what is in the view.
 func TestProperty_ReadThroughView(t *testing.T) {
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestProperty_ReadThroughView(t *testing.T) {
 	})
 }
 
-// TestProperty_WriteThroughView: a write through a view is allowed if all the
+// TestProperty_WriteThroughView: property (c), of views. A write through a view is allowed if all the
 // cells that it can reach are in the view, and then does what it does to the
 // table; else it does nothing. The predicate of CheckAndMutateRow sees what a
 // table has that has only what is in the view.

@@ -292,7 +292,7 @@ func TestBackup_Snapshot(t *testing.T) {
 	}
 }
 
-// TestBackup_Property: a restored table has the rows of its backup's time, after
+// TestBackup_Property: property (e), of backups. A restored table has the rows of its backup's time, after
 // any writes.
 func TestBackup_Property(t *testing.T) {
 	t.Parallel()
