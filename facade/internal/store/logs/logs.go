@@ -228,7 +228,10 @@ func (lg *Logs) Commit(ctx context.Context, w *Write, changed *[]*Write, do func
 	}
 	ctx, cancel := context.WithTimeout(ctx, changelog.CommitTimeout)
 	defer cancel()
-	switch done, err = do(ctx); {
+	if done, err = do(ctx); err == nil && !done {
+		done, err = lg.arrived(ctx, w)
+	}
+	switch {
 	case err != nil:
 		lg.o.Marks.Use(w.mark)
 		lg.mu.Lock()
@@ -241,6 +244,13 @@ func (lg *Logs) Commit(ctx context.Context, w *Write, changed *[]*Write, do func
 		*changed = append(*changed, w)
 	}
 	return done, err
+}
+
+// arrived reports whether a write that found its item changed has changed it itself: it
+// can be delivered twice, and nobody else writes its record cell.
+func (lg *Logs) arrived(ctx context.Context, w *Write) (bool, error) {
+	there, err := lg.bt.ReadRow(ctx, w.p.Table, w.p.Row, btclient.Chain(btclient.OfColumn(lens.FamilyState, w.qualifier()), btclient.KeysOnly()))
+	return len(there.Cells) > 0, err
 }
 
 // Append appends the records of writes that were committed. It goes on when ctx ends,
