@@ -2,9 +2,13 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +28,13 @@ func recordsOf(t *testing.T, s *Store, def *tabledef.Table) (all []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for r, err := range s.logs.ReadSlots(t.Context(), def.Log, 0, floor) {
+	return recordsBelow(t, s, def, floor)
+}
+
+// recordsBelow returns what is in the log of a table below a number.
+func recordsBelow(t *testing.T, s *Store, def *tabledef.Table, before uint64) (all []string) {
+	t.Helper()
+	for r, err := range s.logs.ReadSlots(t.Context(), def.Log, 0, before) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,5 +114,113 @@ func TestLog_ArrivesTwice(t *testing.T) {
 				t.Errorf("the log has %q", got)
 			}
 		})
+	}
+}
+
+// hookedConn calls before ahead of each call, whose error is what comes of it.
+type hookedConn struct {
+	grpc.ClientConnInterface
+	mu     sync.Mutex
+	before func(req any) error
+}
+
+func (c *hookedConn) hook(before func(req any) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.before = before
+}
+
+func (c *hookedConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	c.mu.Lock()
+	before := c.before
+	c.mu.Unlock()
+	if before != nil {
+		if err := before(req); err != nil {
+			return err
+		}
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+}
+
+// severalStores opens stores over one Bigtable, whose clocks differ from the first's, and
+// makes a table that has a log. All of them know of each other.
+func severalStores(t *testing.T, skews ...time.Duration) (stores []*Store, def *tabledef.Table, conns []*hookedConn, now, wall *clock.Clock) {
+	t.Helper()
+	now = clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	wall = clock.NewFrozen(now.Now())
+	shared := testBigtable(t, now)
+	for i, skew := range skews {
+		conns = append(conns, &hookedConn{ClientConnInterface: shared})
+		o := testOptions(conns[i])
+		o.Now, o.Wall, o.Rand = func() time.Time { return now.Now().Add(skew) }, wall, rand.NewChaCha8([32]byte{byte(i)})
+		stores = append(stores, openStore(t, o))
+	}
+	newTable(t, stores[0], tabledef.Table{Name: "tab", Key: testSchemas["SN"]})
+	def = recoverable(t, stores[0], "tab")
+	for range 2 {
+		for i, s := range stores {
+			if err := put(t.Context(), s, def, account(fmt.Sprint("first", i), 1)); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.logs.Renew(t.Context(), true); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return stores, def, conns, now, wall
+}
+
+// A process that is taken for dead and shows itself before its registration goes keeps it:
+// nobody reads past what it writes.
+func TestLog_SlowNotDead(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	stores, def, conns, now, wall := severalStores(t, 0, 10*time.Second)
+	slow, other := stores[0], stores[1]
+	hangs := errors.New("it is stopped")
+	conns[0].hook(func(any) error { return hangs })
+	now.Advance(5 * time.Second)
+	var back atomic.Bool
+	conns[1].hook(func(req any) error {
+		m, ok := req.(*btpb.CheckAndMutateRowRequest)
+		if !ok || !strings.HasPrefix(string(m.GetRowKey()), logRowPrefix+"0") || len(m.GetTrueMutations()) != 1 ||
+			m.GetTrueMutations()[0].GetDeleteFromRow() == nil || back.Swap(true) {
+			return nil
+		}
+		conns[0].hook(nil)
+		return slow.logs.Renew(ctx, true)
+	})
+	for range 60 {
+		wall.Advance(time.Second)
+		if _, err := other.LogFloor(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if back.Load() {
+			break
+		}
+	}
+	for i := range 5 {
+		if err := put(ctx, other, def, account(fmt.Sprint("others", i), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conns[0].hook(func(req any) error {
+		if m, ok := req.(*btpb.MutateRowRequest); ok && strings.HasSuffix(m.GetTableName(), "/"+def.Log.Table) {
+			return errors.New("it appends later")
+		}
+		return nil
+	})
+	if err := put(ctx, slow, def, account("late", 1)); err != nil {
+		t.Fatal(err)
+	}
+	floor, err := other.LogFloor(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns[0].hook(nil)
+	before := len(recordsBelow(t, other, def, floor))
+	recordsOf(t, slow, def)
+	if after := recordsBelow(t, other, def, floor); !back.Load() || len(after) != before {
+		t.Errorf("taken for dead: %v; %d of %d records below the floor were there: %q", back.Load(), before, len(after), after)
 	}
 }

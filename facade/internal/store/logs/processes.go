@@ -80,14 +80,15 @@ func (lg *Logs) Registered(ctx context.Context) (map[uint64]bool, error) {
 // maxRemoveAttempts bounds the attempts to note a ceiling that others keep raising.
 const maxRemoveAttempts = 64
 
-// remove takes a registration away, unless it was renewed, and keeps its ceiling.
-func (lg *Logs) remove(ctx context.Context, r changelog.Registration) error {
+// remove takes a registration away, unless it was renewed, and keeps its ceiling. It
+// reports whether it did.
+func (lg *Logs) remove(ctx context.Context, r changelog.Registration) (removed bool, err error) {
 	past := []byte(lg.o.Prefix + pastRow)
 	ofColumn := btclient.Chain(btclient.OfColumn(lg.o.Family, ceilingQualifier), btclient.Newest(1))
 	for range maxRemoveAttempts {
 		row, err := lg.bt.ReadRow(ctx, lg.o.Catalog, past, ofColumn)
 		if err != nil {
-			return err
+			return false, err
 		}
 		set := []*btpb.Mutation{
 			btclient.DeleteColumn(lg.o.Family, ceilingQualifier, 0, 0),
@@ -98,17 +99,16 @@ func (lg *Logs) remove(ctx context.Context, r changelog.Registration) error {
 			_, err = lg.bt.CheckAndMutate(ctx, lg.o.Catalog, past, ofColumn, nil, set)
 		case len(row.Cells[0].Value) == 8 && binary.BigEndian.Uint64(row.Cells[0].Value) >= r.Ceiling:
 			guard := btclient.Chain(btclient.OfColumn(lg.o.Family, processQualifier), btclient.Newest(1), btclient.OfValue(r.Append(nil)))
-			_, err = lg.bt.CheckAndMutate(ctx, lg.o.Catalog, lg.processRow(r.Epoch), guard, []*btpb.Mutation{btclient.DeleteRow()}, nil)
-			return err
+			return lg.bt.CheckAndMutate(ctx, lg.o.Catalog, lg.processRow(r.Epoch), guard, []*btpb.Mutation{btclient.DeleteRow()}, nil)
 		default:
 			guard := btclient.Chain(ofColumn, btclient.OfValue(row.Cells[0].Value))
 			_, err = lg.bt.CheckAndMutate(ctx, lg.o.Catalog, past, guard, set, nil)
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
-	return errors.New("the ceiling of writers of logs that are gone changes all the time")
+	return false, errors.New("the ceiling of writers of logs that are gone changes all the time")
 }
 
 // Inherit takes over what earlier processes of the same seat left. What their marks
@@ -120,7 +120,7 @@ func (lg *Logs) Inherit(ctx context.Context) error {
 	all, _, err := lg.List(ctx)
 	for _, r := range all {
 		if err == nil && r.Seat == lg.o.Seat && r.Epoch != lg.epoch {
-			err = lg.remove(ctx, r)
+			_, err = lg.remove(ctx, r)
 		}
 	}
 	return err
@@ -143,10 +143,11 @@ func (lg *Logs) company(ctx context.Context) error {
 	for _, r := range lg.sequence.Dead() {
 		lg.o.Logger.WarnContext(ctx, "a process that wrote changes is gone; what it left is finished", "start", r.Epoch)
 		err := lg.o.Marks.RecoverOf(ctx, r.Epoch, lg.o.RecoverAll)
+		var gone bool
 		if err == nil {
-			err = lg.remove(ctx, r)
+			gone, err = lg.remove(ctx, r)
 		}
-		if err == nil {
+		if gone { // else it lives, or another process was first, of which the next list tells
 			lg.sequence.Buried(r)
 		}
 		errs = append(errs, err)
@@ -185,5 +186,6 @@ func (lg *Logs) Close(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	return lg.remove(ctx, own)
+	_, err := lg.remove(ctx, own)
+	return err
 }
