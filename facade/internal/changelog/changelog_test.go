@@ -91,11 +91,14 @@ type memoryRegistry struct {
 	listed func() // before a list is made
 }
 
-func (m *memoryRegistry) Put(_ context.Context, own Registration, create bool) (bool, error) {
+func (m *memoryRegistry) Put(ctx context.Context, own Registration, create bool) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.rows[own.Epoch]; !ok && !create {
 		return false, nil
+	}
+	if ctx.Err() != nil {
+		return false, ctx.Err()
 	}
 	if m.rows == nil {
 		m.rows = map[uint64]Registration{}
@@ -166,6 +169,34 @@ func TestSequencer_Alone(t *testing.T) {
 	}
 	if kept.stored != 1 {
 		t.Errorf("it stored its registration %d times", kept.stored)
+	}
+}
+
+// A process that stored its registration again without knowing that it had got there is
+// followed, and taken for dead once it is.
+func TestSequencer_StoredTwice(t *testing.T) {
+	t.Parallel()
+	ctx, now, elapsed := t.Context(), time.Unix(1000, 0), time.Duration(0)
+	other := Registration{Epoch: 7, Renewed: 5, Floor: 5, Ceiling: 10}
+	kept := &memoryRegistry{rows: map[uint64]Registration{7: other}}
+	s := NewSequencer(func() time.Time { return now }, func() time.Duration { return elapsed }, kept)
+	s.Start(1, "")
+	if f, err := s.Floor(ctx); f != 5 || err != nil {
+		t.Fatalf("the floor is %d, %v", f, err)
+	}
+	other.Floor, other.Ceiling = 20, 30
+	kept.rows[7] = other
+	if f, err := s.Floor(ctx); f != 20 || err != nil {
+		t.Errorf("the floor is %d, %v, want 20", f, err)
+	}
+	for range 2 + deadAfter/Beat {
+		elapsed += Beat
+		if _, err := s.Renew(ctx, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if dead := s.Dead(); len(dead) != 1 || dead[0] != other {
+		t.Errorf("%+v are dead, want %+v", dead, other)
 	}
 }
 

@@ -270,9 +270,9 @@ func (s *Sequencer) note(all []Registration, past uint64, at time.Duration) {
 		switch o := s.others[r.Epoch]; {
 		case o == nil:
 			s.others[r.Epoch] = &other{Registration: r, seen: at}
-		case r.Renewed > o.Renewed:
+		case r != o.Registration: // the count may be the same: of one it does not know whether it got there
 			*o = other{Registration: r, seen: at}
-		case r == o.Registration && at > o.seen:
+		case at > o.seen:
 			// A time in which this process did not look either says less: both may have
 			// been stopped.
 			o.idle += min(at-o.seen, 2*Beat)
