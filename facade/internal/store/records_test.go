@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -222,5 +223,50 @@ func TestLog_SlowNotDead(t *testing.T) {
 	recordsOf(t, slow, def)
 	if after := recordsBelow(t, other, def, floor); !back.Load() || len(after) != before {
 		t.Errorf("taken for dead: %v; %d of %d records below the floor were there: %q", back.Load(), before, len(after), after)
+	}
+}
+
+// A record cell that others may still number below stays, however often its row is looked
+// after: the next writer of the item goes by it.
+func TestLog_CellStays(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	stores, def, _, _, _ := severalStores(t, 0, 10*time.Second)
+	behind, ahead := stores[0], stores[1]
+	for i := range 5 {
+		if err := put(ctx, ahead, def, account(fmt.Sprint("other", i), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := put(ctx, ahead, def, account("hot", 1)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := ahead.tables.cat.lookup(ctx, "tab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := c.layout.slot(keyAttrs(def, account("hot", 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := ahead.writer.outbox.recoverAll(ctx, "tab", p.row); err != nil {
+			t.Fatal(err)
+		}
+		if err := ahead.logs.Clear(ctx, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := put(ctx, behind, def, account("hot", 2)); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, r := range recordsBelow(t, ahead, def, math.MaxUint64) {
+		if kind, key, _ := strings.Cut(r, " "); strings.Contains(key, "hot") {
+			kinds = append(kinds, kind)
+		}
+	}
+	if got := strings.Join(kinds, ", "); got != "INSERT, MODIFY" {
+		t.Errorf("the changes of the item come as %s", got)
 	}
 }

@@ -446,8 +446,15 @@ func (lg *Logs) RecoverRow(ctx context.Context, name, table string, log *tablede
 			return nil, err
 		}
 		lg.mu.Lock()
-		lg.appended(w)
+		before := lg.newest[w.item()]
+		known := before != nil && before.at == w.at // the row was looked after before
+		if !known {
+			lg.appended(w)
+		}
 		lg.mu.Unlock()
+		if known {
+			lg.o.Marks.Unmark(w.mark, true, nil)
+		}
 	}
 	return rest, nil
 }
