@@ -200,6 +200,29 @@ func TestSequencer_StoredTwice(t *testing.T) {
 	}
 }
 
+// A process that was taken for dead says nothing of what others have written since.
+func TestSequencer_FloorOfTheDead(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	now, elapsed, kept := time.Unix(1000, 0), time.Duration(0), &memoryRegistry{}
+	s := NewSequencer(func() time.Time { return now }, func() time.Duration { return elapsed }, kept)
+	s.Start(1, "")
+	before, err := s.Floor(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept.remove(1)
+	now, elapsed = now.Add(time.Minute), elapsed+time.Minute
+	cancel() // it learns that it is gone, and no more
+	if _, err := s.Floor(ctx); err == nil {
+		t.Fatal("it went on without others")
+	}
+	// Another call was about to ask for the floor.
+	if f, _ := s.floors(); f > before+aheadNanos {
+		t.Errorf("the floor is %d, above the ceiling of %d", f, before+aheadNanos)
+	}
+}
+
 // Processes whose clocks differ by 20 seconds, that are killed and begin anew: who reads
 // below floors sees every number once and in order, those of an item in the order of its
 // writes, and once nobody writes all of them.

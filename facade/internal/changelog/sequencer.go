@@ -146,7 +146,7 @@ func (s *Sequencer) Floor(ctx context.Context) (uint64, error) {
 func (s *Sequencer) floors() (floor uint64, limited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = max(s.last, min(max(SequenceAt(s.now()), s.past), s.ceiling-1))
+	s.follow(max(SequenceAt(s.now()), s.past))
 	floor = s.ownFloor()
 	for _, o := range s.others {
 		if o.Floor < floor {
@@ -155,6 +155,14 @@ func (s *Sequencer) floors() (floor uint64, limited bool) {
 	}
 	s.served = max(s.served, floor)
 	return s.served, limited
+}
+
+// follow makes the numbers to come be above one, below the ceiling: without one, they stay
+// as they are. s.mu is held.
+func (s *Sequencer) follow(sequence uint64) {
+	if s.ceiling > 0 {
+		s.last = max(s.last, min(sequence, s.ceiling-1))
+	}
 }
 
 // ownFloor is the floor of this process. s.mu is held.
@@ -394,6 +402,6 @@ func (s *Sequencer) Above(ctx context.Context) (uint64, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = max(s.last, min(SequenceAt(s.now()), s.ceiling-1))
+	s.follow(SequenceAt(s.now()))
 	return s.last + 1, nil
 }
