@@ -270,3 +270,30 @@ func TestLog_CellStays(t *testing.T) {
 		t.Errorf("the changes of the item come as %s", got)
 	}
 }
+
+// Beyond is above the records of a process that is gone too.
+func TestLog_BeyondTheGone(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	stores, def, _, _, _ := severalStores(t, 0, 10*time.Second)
+	for i := range 5 {
+		if err := put(ctx, stores[1], def, account(fmt.Sprint("ahead", i), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stores[1].Close(); err != nil {
+		t.Fatal(err)
+	}
+	above, err := stores[0].logs.Beyond(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(recordsBelow(t, stores[0], def, above)); n != 7 {
+		t.Errorf("%d of 7 records are below", n)
+	}
+	for range 2 { // what is below can be read
+		if floor, err := stores[0].LogFloor(ctx); err != nil || floor < above {
+			t.Errorf("the floor is %d, %v; %d was promised", floor, err, above)
+		}
+	}
+}

@@ -543,11 +543,11 @@ func (lg *Logs) Beyond(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	all, _, err := lg.List(ctx)
+	all, past, err := lg.List(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("reading up to where others write the log: %w", err)
 	}
-	above := at
+	above := max(at, past)
 	for _, r := range all {
 		if r.Epoch != lg.epoch {
 			above = max(above, r.Ceiling)
