@@ -2,6 +2,7 @@ package control
 
 import (
 	"encoding/json"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/days"
 )
 
@@ -88,6 +90,9 @@ func (s *Server) setClock(r *http.Request) (any, error) {
 	case in.Set != nil:
 		if by = in.Set.Sub(c.Now()); by < 0 {
 			return nil, badRequest("it is %v already: time moves forward", c.Now().Format(time.RFC3339Nano))
+		}
+		if by == math.MaxInt64 { // Sub goes no further
+			return nil, badRequest("%v is more than 292 years ahead: go there in steps", in.Set.Format(time.RFC3339Nano))
 		}
 	default:
 		var err error
@@ -192,9 +197,14 @@ func (s *Server) spec(f *fault) (lab.Spec, error) {
 		}
 		out.Row = key
 	}
-	var err error
-	if f.Delay != "" {
-		if out.Delay, err = days.Parse(f.Delay); err != nil {
+	if f.Item != nil {
+		if err := checkItem(f.Item); err != nil {
+			return out, err
+		}
+	}
+	if out.Effect == lab.DelayCall || f.Delay != "" {
+		var err error
+		if out.Delay, err = days.Parse(f.Delay); err != nil || out.Delay <= 0 {
 			return out, badRequest("delay is %q, want a duration such as 90s", f.Delay)
 		}
 	}
@@ -224,6 +234,18 @@ func (s *Server) spec(f *fault) (lab.Spec, error) {
 		out.Err = status.Error(code, message)
 	}
 	return out, nil
+}
+
+// checkItem refuses what no request names: a fault for it would never strike.
+func checkItem(item map[string]json.RawMessage) error {
+	text, err := json.Marshal(item)
+	if err == nil {
+		_, err = attr.UnmarshalItem(text)
+	}
+	if err != nil {
+		return badRequest("item is %s, want the attributes of a key in DynamoDB's JSON, such as {\"id\":{\"S\":\"a\"}}: %v", text, err)
+	}
+	return nil
 }
 
 // armed is what a fault that is armed looks like: as it was given, with its number and hits.
