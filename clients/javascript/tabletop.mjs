@@ -28,6 +28,7 @@ export class Control {
 	/** The server that wrote a --port-file. */
 	static async fromPortFile(path, { token } = {}) {
 		const ports = JSON.parse(await readFile(path, 'utf8'))
+		if (!ports.console) throw new Error(`the server of ${path} was started without --console`)
 		return new Control({ url: ports.console, token: token ?? ports.token })
 	}
 

@@ -1,5 +1,8 @@
 // Runs against the server of TABLETOP_CONSOLE_URL: node --test
 import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { Control } from './tabletop.mjs'
 
@@ -53,4 +56,15 @@ test('acceptance', async () => {
 	assert.doesNotMatch(await control.dump(), /k0/)
 	await assert.rejects(control.restore('none'), { name: 'ControlError', code: 'not_found' })
 	await control.forget('all')
+})
+
+test('no console', async () => {
+	const folder = await mkdtemp(join(tmpdir(), 'tabletop'))
+	try {
+		const path = join(folder, 'ports.json')
+		await writeFile(path, '{"bigtable":"127.0.0.1:1","dynamodb":null}')
+		await assert.rejects(Control.fromPortFile(path), /without --console/)
+	} finally {
+		await rm(folder, { recursive: true })
+	}
 })

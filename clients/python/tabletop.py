@@ -30,8 +30,11 @@ class Control:
     """A server that runs with --console. By default it is found in the environment, as serve prints it."""
 
     def __init__(self, url=None, token=None, timeout=60):
-        self.url = (url or os.environ["TABLETOP_CONSOLE_URL"]).rstrip("/")
-        self.token = token or os.environ["TABLETOP_CONSOLE_TOKEN"]
+        url = url or os.environ.get("TABLETOP_CONSOLE_URL")
+        self.token = token or os.environ.get("TABLETOP_CONSOLE_TOKEN")
+        if not url or not self.token:
+            raise ValueError("which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN")
+        self.url = url.rstrip("/")
         self.timeout = timeout
 
     @classmethod
@@ -39,6 +42,8 @@ class Control:
         """The server that wrote a --port-file."""
         with open(path, encoding="utf-8") as f:
             ports = json.load(f)
+        if not ports.get("console"):
+            raise ValueError(f"the server of {path} was started without --console")
         return cls(ports["console"], token or ports.get("token"), timeout)
 
     def call(self, method, path, body=None, **query):

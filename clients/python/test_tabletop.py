@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import tempfile
 import unittest
 import urllib.error
 import urllib.request
@@ -52,6 +53,14 @@ class TestControl(unittest.TestCase):
         self.assertEqual(caught.exception.code, "not_found")
         self.assertTrue(caught.exception.remedy)
         control.forget("all")
+
+    def test_no_console(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ports.json")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write('{"bigtable":"127.0.0.1:1","dynamodb":null}')
+            with self.assertRaisesRegex(ValueError, "without --console"):
+                Control.from_port_file(path)
 
     def get_item(self):
         request = urllib.request.Request(
