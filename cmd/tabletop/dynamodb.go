@@ -118,6 +118,23 @@ func (d *dynamoDBFlags) secret(doors doorFlags) bool {
 // tokenKeyID is the access key whose secret is the token of --token-file.
 const tokenKeyID = "tabletop"
 
+// announced is what the ready line says of the door where it is not as by default: what
+// surprises who has forgotten the flag, or the file or environment it came from.
+func (d *dynamoDBFlags) announced() string {
+	text := ""
+	for _, on := range []struct{ value, does string }{
+		{string(d.Throttle), "throttling by "},
+		{d.Buckets, "buckets in "},
+		{d.KinesisDir, "Kinesis streams in "},
+		{d.KinesisEndpoint, "Kinesis streams at "},
+	} {
+		if on.value != "" {
+			text += "; " + on.does + on.value
+		}
+	}
+	return text
+}
+
 // dynamoDBFlag is the flag that sets an option of the door.
 var dynamoDBFlag = map[string]string{
 	"KinesisEndpoint": "--kinesis-endpoint", "KinesisDir": "--kinesis-dir", "StreamShards": "--stream-shards",

@@ -91,6 +91,26 @@ func TestServe_Throttle(t *testing.T) {
 	}
 }
 
+// TestServe_Ready: the last line says what of the door is not as by default.
+func TestServe_Ready(t *testing.T) {
+	t.Parallel()
+	const plain = "# ready: project tabletop, instance tabletop, data in memory, discarded on exit"
+	buckets, streams := t.TempDir(), t.TempDir()
+	for _, c := range []struct {
+		flags []string
+		want  string
+	}{
+		{nil, plain},
+		{[]string{"--throttle", "--buckets", buckets, "--kinesis-dir", streams}, plain + "; throttling by tables; buckets in " + buckets + "; Kinesis streams in " + streams},
+		{[]string{"--kinesis-endpoint", "http://127.0.0.1:1"}, plain + "; Kinesis streams at http://127.0.0.1:1"},
+	} {
+		s := serve(t, append(c.flags, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")...)
+		if s.ready != c.want {
+			t.Errorf("serve %q:\n got %s\nwant %s", c.flags, s.ready, c.want)
+		}
+	}
+}
+
 // TestServe_ThrottlePartitions: a table that has enough to give refuses those who use one
 // key too much, but only where partitions are throttled.
 func TestServe_ThrottlePartitions(t *testing.T) {

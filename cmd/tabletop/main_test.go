@@ -81,6 +81,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 type server struct {
 	cmd    *exec.Cmd
 	env    map[string]string // the lines to export
+	ready  string            // the last line
 	stderr *strings.Builder  // read it after the end
 	out    io.ReadCloser
 }
@@ -109,6 +110,7 @@ func serve(t *testing.T, args ...string) *server {
 			s.env[name] = value
 		}
 		if strings.HasPrefix(line, "# ready") {
+			s.ready = line
 			return s
 		}
 	}

@@ -631,7 +631,7 @@ func (s *serving) announce() {
 	if c.Web.Like == likeDynamoDBLocal {
 		_, _ = fmt.Fprintln(w, "# Initializing DynamoDB Local with the following configuration:")
 	}
-	_, _ = fmt.Fprintf(w, "# ready: project %s, instance %s, data %s\n", c.Project, c.Instance, where)
+	_, _ = fmt.Fprintf(w, "# ready: project %s, instance %s, data %s%s\n", c.Project, c.Instance, where, c.Dynamo.announced())
 }
 
 // dynamoDBURL is where clients find the DynamoDB door.
