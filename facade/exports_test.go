@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -303,5 +304,40 @@ func TestExports_Restart(t *testing.T) {
 	same(t, "exported", replayed(t, filepath.Join(e.dir, "bucket", "out")), want)
 	if answer := must(t, next, "Scan", `{"TableName": "copy", "Select": "COUNT"}`); !strings.Contains(answer, `"Count":2,`) {
 		t.Errorf("imported %s", answer)
+	}
+}
+
+// However large a table and its log are, exports of them hold no more than 64 MiB.
+func TestExports_Memory(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector counts in memory of its own")
+	}
+	const items, itemBytes, most = 200, 360 << 10, 64 << 20 // 72 MB, and three times as much in the log
+	conn := otherProcess(t)
+	e := newExporting(t, func(o *Options) { o.Conn, o.wall = conn, clock.New() })
+	fill := func(text string) {
+		body := strings.Repeat(text, itemBytes)
+		for i := range items {
+			must(t, e.Server, "PutItem", fmt.Sprintf(`{"TableName": "pairs", "Item": {"pk": {"S": "p"}, "sk": {"N": "%d"}, "text": {"S": %q}}}`, i, body))
+		}
+	}
+	fill("a")
+	written := e.now.Now()
+	e.now.Advance(time.Hour)
+	fill("b")
+	e.now.Advance(time.Hour)
+	for name, more := range map[string]string{
+		"full":        fmt.Sprintf(`, "ExportTime": %d`, written.Unix()),
+		"incremental": fmt.Sprintf(`, "ExportType": "INCREMENTAL_EXPORT", "IncrementalExportSpecification": {"ExportFromTime": %d}`, written.Unix()),
+	} {
+		peak := peakHeap(func() {
+			if d := e.export(t, more); d.ExportStatus != "COMPLETED" || d.ItemCount != items {
+				t.Errorf("%s: %+v", name, d)
+			}
+		})
+		t.Logf("%s: at most %d MiB", name, peak>>20)
+		if peak > most {
+			t.Errorf("%s: %d MiB were held, want at most %d", name, peak>>20, most>>20)
+		}
 	}
 }
