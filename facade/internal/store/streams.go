@@ -31,6 +31,10 @@ const (
 	// logMargin is how much longer than a stream's records cells of a log are kept.
 	logMargin = time.Hour
 
+	// deletedGrace is how long the recovery of a table that is being deleted can be
+	// switched, as recorded of the service: off, it leaves no backup.
+	deletedGrace = time.Second
+
 	// shardRotation is how long a shard takes records.
 	shardRotation = 4 * time.Hour
 )
@@ -251,8 +255,8 @@ func (ts *tables) tidyLogs(ctx context.Context) error {
 
 // ChangeLog changes what a table has a log for: fn changes Recovery and Copies of the
 // copy it is given, or returns an error that aborts. Unlike UpdateTable it takes a table
-// that is being updated, and does not show. Errors: ErrTableNotFound, also for a table that
-// is being created or deleted; fn's.
+// that is being updated, or was deleted within deletedGrace, and does not show. Errors:
+// ErrTableNotFound, also for a table that is being created or deleted otherwise; fn's.
 func (ts *tables) ChangeLog(ctx context.Context, name string, fn func(*tabledef.Table) error) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -261,7 +265,8 @@ func (ts *tables) ChangeLog(ctx context.Context, name string, fn func(*tabledef.
 		return nil, err
 	}
 	now := ts.o.Now()
-	if status := c.def.At(now).Status; status == tabledef.StatusCreating || status == tabledef.StatusDeleting {
+	status := c.def.At(now).Status
+	if status == tabledef.StatusCreating || status == tabledef.StatusDeleting && !now.Before(c.def.Deleted.Add(deletedGrace)) {
 		return nil, fmt.Errorf("%w: %s is %s", ErrTableNotFound, name, status)
 	}
 	next, err := c.def.Clone()
@@ -282,8 +287,11 @@ var errUnchanged = errors.New("nothing is to be changed")
 // returned. Errors: ErrTableNotFound.
 func (ts *tables) HoldLog(ctx context.Context, t *tabledef.Table, id string) (*tabledef.Table, uint64, error) {
 	held, err := ts.ChangeLog(ctx, t.Name, func(d *tabledef.Table) error {
-		if d.ID != t.ID {
+		switch {
+		case d.ID != t.ID:
 			return fmt.Errorf("%w: %s was deleted and created again", ErrTableNotFound, t.Name)
+		case d.Status == tabledef.StatusDeleting: // its rows may go before they are read
+			return fmt.Errorf("%w: %s is %s", ErrTableNotFound, t.Name, d.Status)
 		}
 		if !slices.Contains(d.Copies, id) {
 			d.Copies = append(d.Copies, id)
