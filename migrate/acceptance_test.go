@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/shownby"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
@@ -55,35 +55,11 @@ func TestAcceptance(t *testing.T) {
 	t.Run("facets", testFacets)
 	for _, a := range acceptance {
 		for _, name := range a.tests {
-			if !isTest(t, name) {
-				t.Errorf("%s: there is no test %s", a.line, name)
+			if err := shownby.Find("..", name); err != nil {
+				t.Errorf("%s: %v", a.line, err)
 			}
 		}
 	}
-}
-
-// isTest reports whether there is a test, and its subtest in the same file.
-func isTest(t *testing.T, name string) bool {
-	t.Helper()
-	dir := "."
-	if pkg, rest, ok := strings.Cut(name, ":"); ok {
-		dir, name = filepath.Join("..", filepath.FromSlash(pkg)), rest
-	}
-	test, sub, _ := strings.Cut(name, "/")
-	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), "\nfunc "+test+"(t *testing.T) {\n") {
-			return strings.Contains(string(text), `"`+sub)
-		}
-	}
-	return false
 }
 
 func testDistinctDamages(t *testing.T) {
