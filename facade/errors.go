@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -182,10 +181,16 @@ func foreignError(err error) *Error {
 		// the same, so that the answer says where it stands instead.
 		return validationError(fmt.Sprintf(msgUnreadableRow, err))
 	}
-	switch code := status.Code(err); {
-	case code == codes.NotFound: // the rows' table was dropped by another client
+	switch status.Code(err) { //nolint:exhaustive // the others are nobody's but this server's
+	case codes.NotFound: // the rows' table was dropped by another client
 		return resourceNotFoundError(fmt.Sprintf(msgRowsNotFound, err))
-	case slices.Contains(unavailableCodes, code):
+	// What a retry may get past; SDKs send all three kinds again.
+	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
+	case codes.ResourceExhausted: // which SDKs wait longer for
+		return badRequest(wire.CodeRequestLimit, fmt.Sprintf(msgBigtableLimit, err))
+	case codes.DeadlineExceeded: // of a write that failed so, it says, nobody knows whether it was done
+		return &Error{Code: wire.CodeInternalServerError, HTTPStatus: http.StatusInternalServerError, Message: fmt.Sprintf(msgBigtableSilent, err)}
+	case codes.Unavailable, codes.Aborted, codes.Canceled:
 		return serviceUnavailableError(err.Error())
 	}
 	return internalServerError()
@@ -201,9 +206,4 @@ func inUseWord(status string) string {
 	default:
 		return "updated"
 	}
-}
-
-// unavailableCodes are the failures of a Bigtable that a retry may get past.
-var unavailableCodes = []codes.Code{
-	codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.ResourceExhausted, codes.Aborted,
 }

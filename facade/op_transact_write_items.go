@@ -401,7 +401,7 @@ func (v *validator) canceled(errs []error) error {
 			reasons[i] = CancellationReason{Code: reasonDuplicate, Message: e.Message, Item: e.Item}
 		case e.Code == wire.CodeProvisionedThroughput:
 			reasons[i] = CancellationReason{Code: reasonProvisioned, Message: e.Message}
-		case e.Code == wire.CodeThrottling, e.Code == wire.CodeRequestLimit:
+		case e.Code == wire.CodeThrottling, ok && e.Code == wire.CodeRequestLimit: // not of the Bigtable: what came of all is not known
 			reasons[i] = CancellationReason{Code: reasonThrottling, Message: e.Message}
 		case e.Code == wire.CodeValidation:
 			reasons[i] = CancellationReason{Code: reasonValidation, Message: e.Message}

@@ -240,7 +240,7 @@ func (s *Server) answerableError(ctx context.Context, err error, requestID strin
 		return e
 	}
 	e := foreignError(err)
-	if e.HTTPStatus >= http.StatusInternalServerError && ctx.Err() == nil { // else whoever asked has gone
+	if (e.HTTPStatus >= http.StatusInternalServerError || e.Code == wire.CodeRequestLimit) && ctx.Err() == nil { // else whoever asked has gone
 		s.opts.Logger.ErrorContext(ctx, "DynamoDB operation failed", slog.String("requestID", requestID), slog.Any("error", err))
 	}
 	return e

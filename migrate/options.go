@@ -55,6 +55,10 @@ type Common struct {
 	// what it deletes would come back with incremental exports. Default: nothing waits.
 	Sleep func(context.Context, time.Duration) error
 
+	// Jitter returns a number from 0 up to 1, by half of which a wait before a call is
+	// sent again is shortened, so that many loads do not come again together. Default: 0.
+	Jitter func() float64
+
 	// Waiting is called before each Sleep, so that a person can be told. Default: it
 	// is not.
 	Waiting func(Wait)
@@ -213,7 +217,7 @@ type LintRules struct {
 func (c Common) options() run.Options {
 	o := run.Options{
 		Project: c.Project, Instance: c.Instance, Mappings: c.Mappings, Now: c.Now, MaxDifferences: c.MaxDifferences,
-		Stopwatch: c.Stopwatch, Progress: c.Progress, TempDir: c.TempDir, Deadline: c.Deadline, Sleep: c.Sleep, Knobs: c.knobs,
+		Stopwatch: c.Stopwatch, Progress: c.Progress, TempDir: c.TempDir, Deadline: c.Deadline, Sleep: c.Sleep, Jitter: c.Jitter, Knobs: c.knobs,
 	}
 	if c.Waiting != nil {
 		o.Waiting = func(w btclient.Wait) { c.Waiting(Wait(w)) }

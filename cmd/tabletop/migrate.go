@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -191,7 +192,7 @@ func relaxGC() {
 func common(mappings []*mapping.Mapping) migrate.Common {
 	start := time.Now()
 	return migrate.Common{
-		Mappings: mappings, Now: time.Now, Sleep: sleep,
+		Mappings: mappings, Now: time.Now, Sleep: sleep, Jitter: rand.Float64,
 		Stopwatch: func() time.Duration { return time.Since(start) },
 	}
 }

@@ -73,7 +73,7 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 		sides[i] = side
 	}
 	o := migrate.DiffOptions{Common: common(nil)}
-	o.MaxDifferences = c.MaxDiffs
+	o.MaxDifferences, o.Deadline = c.MaxDiffs, c.CallTimeout
 	done := p.showProgress(&o.Progress)
 	r, err := migrate.Diff(ctx, sides[0], sides[1], o)
 	done()

@@ -21,6 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
 // targetEmbedded names, for a load, the store of the command's own, in memory.
@@ -46,6 +47,25 @@ type connectFlags struct {
 	Endpoint  string `help:"Reach projects/P/instances/I here, over TLS, instead of at Google." placeholder:"HOST:PORT"`
 	CA        string `name:"ca" help:"Trust these certificates (PEM), and speak TLS to a HOST:PORT." placeholder:"FILE"`
 	TokenFile string `name:"token-file" help:"Send the token in this file. Default for projects/P/instances/I: application default credentials." placeholder:"FILE"`
+
+	CallTimeout time.Duration `name:"call-timeout" help:"How long a Bigtable that is reached over a wire may go without an answer to a call. Default: ${default}." default:"10s" placeholder:"DURATION"`
+}
+
+// AfterApply finds what a flag cannot say.
+func (f *connectFlags) AfterApply() error {
+	if f.CallTimeout <= 0 {
+		return fmt.Errorf("--call-timeout: %v is not a time to wait", f.CallTimeout)
+	}
+	return nil
+}
+
+// deadline is that of the calls on a Bigtable; one inside this process has none of
+// ours.
+func (f *connectFlags) deadline(text string) time.Duration {
+	if text == "" || text == targetEmbedded {
+		return 0
+	}
+	return f.CallTimeout
 }
 
 // environmentTarget is where clients of Bigtable look for an emulator.
@@ -94,7 +114,7 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	if err != nil {
 		return nil, err
 	}
-	options := []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes))}
+	options := []grpc.DialOption{btclient.TellUnsent(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes))}
 	options = append(options, grpc.WithTransportCredentials(secured))
 	data, admin := text, text
 	if m != nil {

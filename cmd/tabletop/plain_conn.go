@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
 // plainConn is a connection to a Bigtable that speaks plain gRPC, as emulators do. It
@@ -30,6 +32,7 @@ func dialBigtable(addr, advice string, options ...grpc.DialOption) (*plainConn, 
 	c := &plainConn{secured: &atomic.Bool{}, advice: advice}
 	options = append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		btclient.TellUnsent(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)

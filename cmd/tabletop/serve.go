@@ -37,8 +37,6 @@ const (
 	// maxDynamoDBHeaderBytes is the largest request line with its headers that
 	// DynamoDB takes. Package net/http lets up to 4 KB more pass.
 	maxDynamoDBHeaderBytes = 16 << 10
-	// targetDeadline is how long a --target may go without an answer.
-	targetDeadline = time.Minute
 	// targetConcurrency is how many calls on a --target an operation has under way.
 	targetConcurrency = 100
 	// stopNotice is after how long a stop that waits says so.
@@ -90,6 +88,7 @@ type serveCommand struct {
 	Mapping  []string      `help:"Lay out the DynamoDB table of this mapping as it describes. May be repeated." placeholder:"FILE" sep:"none"`
 	Target   string        `help:"Serve the DynamoDB door over the Bigtable at this address instead of one of its own." placeholder:"HOST:PORT"`
 	CA       string        `name:"ca" help:"Trust these certificates (PEM), and speak TLS to the target." placeholder:"FILE"`
+	Timeout  time.Duration `name:"call-timeout" help:"How long the target may go without an answer to a call. Default: ${default}." default:"10s" placeholder:"DURATION"`
 	Project  string        `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop"`
 	Instance string        `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop"`
 
@@ -184,6 +183,9 @@ func (c *serveCommand) Validate() error {
 	}
 	if c.TTLInterval <= 0 {
 		return fmt.Errorf("--ttl-interval: %v is not a time to wait", c.TTLInterval)
+	}
+	if c.Timeout <= 0 {
+		return fmt.Errorf("--call-timeout: %v is not a time to wait", c.Timeout)
 	}
 	if c.AdminDelay < 0 {
 		return fmt.Errorf("--admin-delay: %v is not a time to wait", c.AdminDelay)
@@ -459,7 +461,7 @@ func (s *serving) dynamoDBOptions(mappings []*mapping.Mapping) (facade.Options, 
 		Progress: (&worker{w: s.program.stderr}).tell,
 	}
 	if c.Target != "" {
-		o.Deadline, o.Concurrency = targetDeadline, targetConcurrency
+		o.Deadline, o.Concurrency = c.Timeout, targetConcurrency
 	} else {
 		o.Seat = "serve" // the store that is behind has one process
 	}

@@ -6,7 +6,9 @@
 //     once (see [Client.Read], and [Client.ReadParts] for rows that come in parts);
 //   - a call that may be sent twice is retried if that may help, as often and as
 //     patiently as [Retry] says; a call that may not (CheckAndMutateRow,
-//     ReadModifyWriteRow) is never retried;
+//     ReadModifyWriteRow, changes of tables) is only where it was surely never sent,
+//     which a connection made with [TellUnsent] tells;
+//   - nothing is sent twice at a time to see who answers first;
 //   - a server that hangs ends the call with a [*DeadlineError], if there is a
 //     deadline ([Options.Deadline]);
 //   - errors say what was done to which table, and keep the server's status for

@@ -89,13 +89,13 @@ func (c *Client) ReadRow(ctx context.Context, table string, key []byte, f *btpb.
 // read hands on the rows of a read until hand returns false. Those of more than most
 // bytes come in parts; 0 has no bound.
 func (c *Client) read(ctx context.Context, r Read, most int, hand func(Part) bool) error {
-	t := tries{r: &c.o.Retry, most: c.o.Retry.Reads, table: r.Table, call: "ReadRows"}
+	t := c.reading(r.Table, "ReadRows")
 	for !r.done() {
 		last, rows, err := c.readOnce(ctx, &r, most, hand)
 		if err == nil {
 			return nil
 		}
-		if last != nil && t.r.passes(err) {
+		if last != nil && t.passes(err) {
 			t.n = 0
 			if r.goOn(last, rows); r.done() {
 				continue
@@ -142,7 +142,7 @@ func (r *Read) goOn(last []byte, rows int64) {
 // readOnce is one ReadRows call. It returns the last key that the read has dealt with
 // and the number of rows that were handed on whole; no error where hand returned false.
 func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part) bool) (last []byte, rows int64, err error) {
-	w := c.watch(ctx, "ReadRows")
+	w := c.watch(ctx, "ReadRows", c.o.Deadline)
 	defer w.end() // of a stream that is not read to its end, too
 	target := c.target(r.Table)
 	req := &btpb.ReadRowsRequest{

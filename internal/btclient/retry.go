@@ -24,6 +24,9 @@ type Retry struct {
 	// First is the wait before the first time; each further one is twice as long.
 	// Default: there are none.
 	First time.Duration
+	// Jitter returns a number from 0 up to 1: a wait is shorter by half of that share
+	// of it, so that clients that met one fault do not come again together. Default: 0.
+	Jitter func() float64
 	// Sleep waits. Default: it does not.
 	Sleep func(context.Context, time.Duration) error
 	// Waiting is called before each Sleep, so that a person can be told. Default: it
@@ -64,18 +67,47 @@ func (r *Retry) passes(err error) bool {
 // tries counts the tries of a call.
 type tries struct {
 	r           *Retry
-	most        int // after the first
+	once        bool // it may not be sent twice
+	most        int  // after the first
 	table, call string
-	n           int // after the first, in a row
+	deadline    time.Duration // of a call with one answer; 0: none
+	n           int           // after the first, in a row
+}
+
+// reading are the tries of a call that only reads.
+func (c *Client) reading(table, call string) tries {
+	return tries{r: &c.o.Retry, most: c.o.Retry.Reads, table: table, call: call, deadline: c.o.Deadline}
+}
+
+// writing are the tries of a write that may be sent twice.
+func (c *Client) writing(table, call string) tries {
+	return tries{r: &c.o.Retry, most: c.o.Retry.Writes, table: table, call: call, deadline: c.o.Deadline}
+}
+
+// once are the tries of a call that may not be sent twice.
+func (c *Client) once(table, call string) tries {
+	return tries{r: &c.o.Retry, once: true, most: c.o.Retry.Writes, table: table, call: call, deadline: c.o.Deadline}
+}
+
+// passes reports whether a call that met err may be sent again, and that may help.
+func (t *tries) passes(err error) bool {
+	if t.once {
+		return neverSent(err)
+	}
+	return t.r.passes(err)
 }
 
 // again waits until a call that met err is to be sent again. It returns an error,
 // which is err or that of the wait, if it is not.
 func (t *tries) again(ctx context.Context, err error) error {
-	if t.n >= t.most || !t.r.passes(err) || ctx.Err() != nil {
+	if t.n >= t.most || !t.passes(err) || ctx.Err() != nil {
 		return err
 	}
-	wait := t.r.First << t.n
+	full := t.r.First << t.n
+	wait := full
+	if t.r.Jitter != nil {
+		wait -= time.Duration(t.r.Jitter() * float64(full) / 2)
+	}
 	t.n++
 	if t.r.Sleep == nil || wait <= 0 {
 		return nil
@@ -83,7 +115,7 @@ func (t *tries) again(ctx context.Context, err error) error {
 	if t.r.Waiting != nil {
 		t.r.Waiting(Wait{
 			Table: t.table, Call: t.call, Err: err,
-			Spent: wait - t.r.First, Next: wait, Left: t.r.First<<t.most - wait,
+			Spent: full - t.r.First, Next: wait, Left: t.r.First<<t.most - full,
 		})
 	}
 	return t.r.Sleep(ctx, wait)
@@ -118,13 +150,13 @@ type watch struct {
 
 // watch begins a call. It runs until heard is called, and again from hear on; end is
 // to follow.
-func (c *Client) watch(ctx context.Context, call string) watch {
+func (c *Client) watch(ctx context.Context, call string, deadline time.Duration) watch {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := watch{ctx: ctx, cancel: cancel}
-	if c.o.Deadline > 0 {
-		late := &DeadlineError{c.server, call, c.o.Deadline}
-		w.late, w.after = late, c.o.Deadline
-		w.timer = time.AfterFunc(c.o.Deadline, func() { cancel(late) })
+	if deadline > 0 {
+		late := &DeadlineError{c.server, call, deadline}
+		w.late, w.after = late, deadline
+		w.timer = time.AfterFunc(deadline, func() { cancel(late) })
 	}
 	return w
 }
@@ -156,15 +188,30 @@ func (w *watch) why(err error) error {
 	return err
 }
 
-// unary sends a request that has one answer.
+// unary sends a request that has one answer, as often as its tries say.
 func unary[S, Req, Resp any](
-	ctx context.Context, c *Client, call string,
+	ctx context.Context, c *Client, t tries,
 	send func(S, context.Context, *Req, ...grpc.CallOption) (*Resp, error), service S, req *Req,
 ) (*Resp, error) {
-	if c.o.Deadline <= 0 {
+	for {
+		resp, err := unaryOnce(ctx, c, t.call, t.deadline, send, service, req)
+		if err == nil {
+			return resp, nil
+		}
+		if err := t.again(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func unaryOnce[S, Req, Resp any](
+	ctx context.Context, c *Client, call string, deadline time.Duration,
+	send func(S, context.Context, *Req, ...grpc.CallOption) (*Resp, error), service S, req *Req,
+) (*Resp, error) {
+	if deadline <= 0 {
 		return send(service, ctx, req)
 	}
-	w := c.watch(ctx, call)
+	w := c.watch(ctx, call, deadline)
 	defer w.end()
 	resp, err := send(service, w.ctx, req)
 	return resp, w.why(err)

@@ -23,10 +23,10 @@ import (
 
 // administer sends a request of table administration, which is routed by a field.
 func administer[Req, Resp any](
-	ctx context.Context, c *Client, call, field, name string,
+	ctx context.Context, c *Client, t tries, field, name string,
 	send func(btapb.BigtableTableAdminClient, context.Context, *Req, ...grpc.CallOption) (*Resp, error), req *Req,
 ) (*Resp, error) {
-	return unary(metadata.AppendToOutgoingContext(ctx, routingHeader, route(field, name)), c, call, send, c.admin, req)
+	return unary(metadata.AppendToOutgoingContext(ctx, routingHeader, route(field, name)), c, t, send, c.admin, req)
 }
 
 // Tables returns the ids of the instance's tables, sorted.
@@ -34,7 +34,7 @@ func (c *Client) Tables(ctx context.Context) ([]string, error) {
 	var ids []string
 	req := &btapb.ListTablesRequest{Parent: c.instance, View: btapb.Table_NAME_ONLY}
 	for {
-		resp, err := administer(ctx, c, "ListTables", "parent", c.instance, btapb.BigtableTableAdminClient.ListTables, req)
+		resp, err := administer(ctx, c, c.reading("", "ListTables"), "parent", c.instance, btapb.BigtableTableAdminClient.ListTables, req)
 		if err != nil {
 			return nil, fmt.Errorf("listing the tables of %s: %w", c.instance, err)
 		}
@@ -52,7 +52,7 @@ func (c *Client) Tables(ctx context.Context) ([]string, error) {
 // for none.
 func (c *Client) Families(ctx context.Context, table string) (map[string]*btapb.GcRule, error) {
 	path := c.TablePath(table)
-	t, err := administer(ctx, c, "GetTable", "name", path, btapb.BigtableTableAdminClient.GetTable, &btapb.GetTableRequest{Name: path, View: btapb.Table_SCHEMA_VIEW})
+	t, err := administer(ctx, c, c.reading(table, "GetTable"), "name", path, btapb.BigtableTableAdminClient.GetTable, &btapb.GetTableRequest{Name: path, View: btapb.Table_SCHEMA_VIEW})
 	if err != nil {
 		return nil, fmt.Errorf("reading the families of table %s: %w", table, err)
 	}
@@ -73,7 +73,7 @@ func (c *Client) EnsureTable(ctx context.Context, table string, families []Famil
 	for _, f := range families {
 		want[f.Name] = &btapb.ColumnFamily{GcRule: GCRule(f.GC)}
 	}
-	_, err = administer(ctx, c, "CreateTable", "parent", c.instance, btapb.BigtableTableAdminClient.CreateTable,
+	_, err = administer(ctx, c, c.once(table, "CreateTable"), "parent", c.instance, btapb.BigtableTableAdminClient.CreateTable,
 		&btapb.CreateTableRequest{Parent: c.instance, TableId: table, Table: &btapb.Table{ColumnFamilies: want}})
 	if err == nil {
 		return true, nil
@@ -103,7 +103,7 @@ func (c *Client) EnsureTable(ctx context.Context, table string, families []Famil
 	if len(change.GetModifications()) == 0 {
 		return false, nil
 	}
-	if _, err := administer(ctx, c, "ModifyColumnFamilies", "name", path, btapb.BigtableTableAdminClient.ModifyColumnFamilies, change); err != nil {
+	if _, err := administer(ctx, c, c.once(table, "ModifyColumnFamilies"), "name", path, btapb.BigtableTableAdminClient.ModifyColumnFamilies, change); err != nil {
 		return false, fmt.Errorf("adding families to table %s: %w", table, err)
 	}
 	return false, nil
@@ -112,7 +112,7 @@ func (c *Client) EnsureTable(ctx context.Context, table string, families []Famil
 // SetGC gives a family of a table another rule.
 func (c *Client) SetGC(ctx context.Context, table string, f Family) error {
 	path := c.TablePath(table)
-	_, err := administer(ctx, c, "ModifyColumnFamilies", "name", path, btapb.BigtableTableAdminClient.ModifyColumnFamilies, &btapb.ModifyColumnFamiliesRequest{
+	_, err := administer(ctx, c, c.once(table, "ModifyColumnFamilies"), "name", path, btapb.BigtableTableAdminClient.ModifyColumnFamilies, &btapb.ModifyColumnFamiliesRequest{
 		Name: path, Modifications: []*btapb.ModifyColumnFamiliesRequest_Modification{{
 			Id: f.Name, Mod: &btapb.ModifyColumnFamiliesRequest_Modification_Update{Update: &btapb.ColumnFamily{GcRule: GCRule(f.GC)}},
 		}},
@@ -127,21 +127,21 @@ func (c *Client) SetGC(ctx context.Context, table string, f Family) error {
 // DropTable deletes a table that may be gone already.
 func (c *Client) DropTable(ctx context.Context, table string) error {
 	path := c.TablePath(table)
-	_, err := administer(ctx, c, "DeleteTable", "name", path, btapb.BigtableTableAdminClient.DeleteTable, &btapb.DeleteTableRequest{Name: path})
+	_, err := administer(ctx, c, c.once(table, "DeleteTable"), "name", path, btapb.BigtableTableAdminClient.DeleteTable, &btapb.DeleteTableRequest{Name: path})
 	if err != nil && status.Code(err) != codes.NotFound {
 		return fmt.Errorf("deleting table %s: %w", table, err)
 	}
 	return nil
 }
 
-// DropRows deletes the rows whose keys begin with prefix, which is not empty. Bigtable
-// may take an hour for it: no deadline holds but that of ctx.
+// dropPatience is how long Bigtable may take to drop rows.
 // https://cloud.google.com/bigtable/docs/deleting-data
+const dropPatience = time.Hour
+
+// DropRows deletes the rows whose keys begin with prefix, which is not empty. Bigtable
+// may take an hour for it, whatever Options.Deadline is.
 func (c *Client) DropRows(ctx context.Context, table string, prefix []byte) error {
-	path := c.TablePath(table)
-	_, err := c.admin.DropRowRange(metadata.AppendToOutgoingContext(ctx, routingHeader, route("name", path)), &btapb.DropRowRangeRequest{
-		Name: path, Target: &btapb.DropRowRangeRequest_RowKeyPrefix{RowKeyPrefix: prefix},
-	})
+	err := c.drop(ctx, table, &btapb.DropRowRangeRequest{Target: &btapb.DropRowRangeRequest_RowKeyPrefix{RowKeyPrefix: prefix}})
 	if err != nil {
 		return fmt.Errorf("dropping the rows of table %s that begin with %q: %w", table, prefix, err)
 	}
@@ -150,20 +150,38 @@ func (c *Client) DropRows(ctx context.Context, table string, prefix []byte) erro
 
 // EmptyTable deletes all rows of a table, and keeps its families. See [Client.DropRows].
 func (c *Client) EmptyTable(ctx context.Context, table string) error {
-	path := c.TablePath(table)
-	_, err := c.admin.DropRowRange(metadata.AppendToOutgoingContext(ctx, routingHeader, route("name", path)), &btapb.DropRowRangeRequest{
-		Name: path, Target: &btapb.DropRowRangeRequest_DeleteAllDataFromTable{DeleteAllDataFromTable: true},
-	})
+	err := c.drop(ctx, table, &btapb.DropRowRangeRequest{Target: &btapb.DropRowRangeRequest_DeleteAllDataFromTable{DeleteAllDataFromTable: true}})
 	if err != nil {
 		return fmt.Errorf("emptying table %s: %w", table, err)
 	}
 	return nil
 }
 
+func (c *Client) drop(ctx context.Context, table string, req *btapb.DropRowRangeRequest) error {
+	req.Name = c.TablePath(table)
+	t := c.once(table, "DropRowRange")
+	if t.deadline > 0 {
+		t.deadline = dropPatience
+	}
+	_, err := administer(ctx, c, t, "name", req.GetName(), btapb.BigtableTableAdminClient.DropRowRange, req)
+	return err
+}
+
 // SampleKeys returns the keys at which the Bigtable cuts a table, ascending, and about
 // how large it is.
 func (c *Client) SampleKeys(ctx context.Context, table string) (keys [][]byte, sizeBytes int64, err error) {
-	w := c.watch(ctx, "SampleRowKeys")
+	for again := c.reading(table, "SampleRowKeys"); ; {
+		if keys, sizeBytes, err = c.sampleOnce(ctx, table); err == nil {
+			return keys, sizeBytes, nil
+		}
+		if err := again.again(ctx, err); err != nil {
+			return nil, 0, fmt.Errorf("sampling table %s: %w", table, err)
+		}
+	}
+}
+
+func (c *Client) sampleOnce(ctx context.Context, table string) (keys [][]byte, sizeBytes int64, err error) {
+	w := c.watch(ctx, "SampleRowKeys", c.o.Deadline)
 	defer w.end()
 	t := c.target(table)
 	stream, err := c.data.SampleRowKeys(t.outgoing(w.ctx), &btpb.SampleRowKeysRequest{TableName: t.path})
@@ -180,7 +198,7 @@ func (c *Client) SampleKeys(ctx context.Context, table string) (keys [][]byte, s
 		}
 	}
 	if !errors.Is(err, io.EOF) {
-		return nil, 0, fmt.Errorf("sampling table %s: %w", table, w.why(err))
+		return nil, 0, w.why(err)
 	}
 	return keys, sizeBytes, nil
 }

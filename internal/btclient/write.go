@@ -12,11 +12,11 @@ import (
 )
 
 // CheckAndMutate applies one of the lists to a row: yes if the filter passes a cell
-// of it, else no. It reports which. It is never sent again: what came of it cannot be
-// known.
+// of it, else no. It reports which. It is not sent again, unless it was surely never
+// sent: what came of it cannot be known.
 func (c *Client) CheckAndMutate(ctx context.Context, table string, row []byte, f *btpb.RowFilter, yes, no []*btpb.Mutation) (matched bool, err error) {
 	t := c.target(table)
-	resp, err := unary(t.outgoing(ctx), c, "CheckAndMutateRow", btpb.BigtableClient.CheckAndMutateRow, c.data, &btpb.CheckAndMutateRowRequest{
+	resp, err := unary(t.outgoing(ctx), c, c.once(table, "CheckAndMutateRow"), btpb.BigtableClient.CheckAndMutateRow, c.data, &btpb.CheckAndMutateRowRequest{
 		TableName: t.path, RowKey: row, PredicateFilter: f, TrueMutations: yes, FalseMutations: no,
 	})
 	if err != nil {
@@ -26,10 +26,10 @@ func (c *Client) CheckAndMutate(ctx context.Context, table string, row []byte, f
 }
 
 // ReadModifyWrite applies rules to a row and returns the cells that they wrote. It is
-// never sent again.
+// sent again as CheckAndMutate is.
 func (c *Client) ReadModifyWrite(ctx context.Context, table string, row []byte, rules ...*btpb.ReadModifyWriteRule) (Row, error) {
 	t := c.target(table)
-	resp, err := unary(t.outgoing(ctx), c, "ReadModifyWriteRow", btpb.BigtableClient.ReadModifyWriteRow, c.data, &btpb.ReadModifyWriteRowRequest{
+	resp, err := unary(t.outgoing(ctx), c, c.once(table, "ReadModifyWriteRow"), btpb.BigtableClient.ReadModifyWriteRow, c.data, &btpb.ReadModifyWriteRowRequest{
 		TableName: t.path, RowKey: row, Rules: rules,
 	})
 	if err != nil {
@@ -50,17 +50,12 @@ func (c *Client) ReadModifyWrite(ctx context.Context, table string, row []byte, 
 // have to come to the same.
 func (c *Client) MutateRow(ctx context.Context, table string, row []byte, muts []*btpb.Mutation) error {
 	t := c.target(table)
-	req := &btpb.MutateRowRequest{TableName: t.path, RowKey: row, Mutations: muts}
-	again := tries{r: &c.o.Retry, most: c.o.Retry.Writes, table: table, call: "MutateRow"}
-	for {
-		_, err := unary(t.outgoing(ctx), c, "MutateRow", btpb.BigtableClient.MutateRow, c.data, req)
-		if err == nil {
-			return nil
-		}
-		if err := again.again(ctx, err); err != nil {
-			return fmt.Errorf("writing row %q of table %s: %w", row, table, err)
-		}
+	_, err := unary(t.outgoing(ctx), c, c.writing(table, "MutateRow"), btpb.BigtableClient.MutateRow, c.data,
+		&btpb.MutateRowRequest{TableName: t.path, RowKey: row, Mutations: muts})
+	if err != nil {
+		return fmt.Errorf("writing row %q of table %s: %w", row, table, err)
 	}
+	return nil
 }
 
 // Refusal is an entry of MutateRows that was not written.
@@ -74,7 +69,7 @@ type Refusal struct {
 // be sent twice. It returns the others that were not written, by the order in which
 // they were refused. With an error some of the rest may be written, too.
 func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) ([]Refusal, error) {
-	again := tries{r: &c.o.Retry, most: c.o.Retry.Writes, table: table, call: "MutateRows"}
+	again := c.writing(table, "MutateRows")
 	at := make([]int, len(entries)) // where those to be sent are among all of them
 	for i := range at {
 		at[i] = i
@@ -89,7 +84,7 @@ func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.M
 			switch {
 			case a.given && a.err == nil:
 				continue
-			case a.given && (again.n >= again.most || !again.r.passes(a.err)):
+			case a.given && (again.n >= again.most || !again.passes(a.err)):
 				refused = append(refused, Refusal{at[i], a.err})
 				continue
 			case why == nil:
@@ -129,7 +124,7 @@ func (c *Client) DeleteRows(ctx context.Context, table string, keys [][]byte) er
 // mutateRowsOnce is one MutateRows call. Where all entries were answered there is no
 // error.
 func (c *Client) mutateRowsOnce(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) ([]answer, error) {
-	w := c.watch(ctx, "MutateRows")
+	w := c.watch(ctx, "MutateRows", c.o.Deadline)
 	defer w.end()
 	t := c.target(table)
 	answers, left := make([]answer, len(entries)), len(entries)

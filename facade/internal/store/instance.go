@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store/lanes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
@@ -36,9 +37,13 @@ type instance struct {
 func newInstance(ctx context.Context, o Options) *instance {
 	in := &instance{
 		o:     o,
-		bt:    btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{Retry: btclient.Retry{Reads: maxReadResumes}, Deadline: o.Deadline}),
 		lanes: lanes.New(o.Concurrency, lanesOfProcess*o.Concurrency),
 	}
+	retry := btclient.Retry{Reads: maxReadResumes}
+	if o.Deadline > 0 { // it is far
+		retry.Writes, retry.First, retry.Jitter, retry.Sleep = maxWriteRetries, firstRetryWait, in.jitter, sleep
+	}
+	in.bt = btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{Retry: retry, Deadline: o.Deadline})
 	in.life, in.end = context.WithCancel(context.WithoutCancel(ctx))
 	return in
 }
@@ -77,9 +82,38 @@ func (in *instance) beginEpoch(ctx context.Context) error {
 // nowMicros is the clock's time in the granularity of cell timestamps.
 func (in *instance) nowMicros() int64 { return in.o.Now().UnixMilli() * microsPerMilli }
 
-// maxReadResumes bounds how often one read is taken up again after the
-// connection broke without a row in between.
-const maxReadResumes = 3
+// A call of a Bigtable that is far is sent again, if that may help and it may be, after
+// waits of firstRetryWait that double, with jitter. Within the process there are none:
+// reads alone are taken up again, at once.
+const (
+	// maxReadResumes bounds how often one read is taken up again after the
+	// connection broke without a row in between.
+	maxReadResumes  = 3
+	maxWriteRetries = 3
+	firstRetryWait  = 50 * time.Millisecond
+)
+
+// jitter is btclient.Retry's.
+func (in *instance) jitter() float64 {
+	if in.rand == nil {
+		return 0 // the starts are still being counted
+	}
+	var b [8]byte
+	in.random(b[:])
+	return float64(binary.BigEndian.Uint64(b[:])>>11) / (1 << 53)
+}
+
+// sleep waits, unless ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // microsPerMilli is the step of cell timestamps: Bigtable keeps milliseconds.
 const microsPerMilli = 1000

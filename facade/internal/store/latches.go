@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 )
 
 // itemLatches keep this process's writers of one item in line, so that they
@@ -13,13 +14,17 @@ import (
 // also remember the orders given out, so that they grow when the clock does
 // not.
 type itemLatches struct {
-	stripes [512]struct {
+	// patience is how long a write waits for others of its item: where these meet a
+	// Bigtable that hangs, each would wait for the deadlines of all before it. 0: any time.
+	patience time.Duration
+	stripes  [512]struct {
 		held chan struct{}
 		last atomic.Int64 // under held, by writes side by side of items that share it
 	}
 }
 
-func (l *itemLatches) init() {
+func (l *itemLatches) init(patience time.Duration) {
+	l.patience = patience
 	for i := range l.stripes {
 		l.stripes[i].held = make(chan struct{}, 1)
 	}
@@ -30,11 +35,28 @@ func (l *itemLatches) stripe(id itemID) int {
 }
 
 func (l *itemLatches) lock(ctx context.Context, id itemID) error {
+	if err := l.take(ctx, l.stripe(id)); err != nil {
+		return fmt.Errorf("waiting for another write of the item: %w", err)
+	}
+	return nil
+}
+
+func (l *itemLatches) take(ctx context.Context, stripe int) error {
 	select {
-	case l.stripes[l.stripe(id)].held <- struct{}{}:
+	case l.stripes[stripe].held <- struct{}{}:
+		return nil
+	default:
+	}
+	if l.patience > 0 {
+		patient, cancel := context.WithTimeoutCause(ctx, l.patience, fmt.Errorf("%w: not one of them has ended for %v", ErrContended, l.patience))
+		defer cancel()
+		ctx = patient
+	}
+	select {
+	case l.stripes[stripe].held <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("waiting for another write of the item: %w", ctx.Err())
+		return context.Cause(ctx)
 	}
 }
 
@@ -54,12 +76,10 @@ func (l *itemLatches) lockAll(ctx context.Context, slots []*slot) (unlock func()
 		}
 	}
 	for n, i := range stripes {
-		select {
-		case l.stripes[i].held <- struct{}{}:
-		case <-ctx.Done():
+		if err := l.take(ctx, i); err != nil {
 			stripes = stripes[:n]
 			unlock()
-			return nil, fmt.Errorf("waiting for another write of one of %d items: %w", len(slots), ctx.Err())
+			return nil, fmt.Errorf("waiting for another write of one of %d items: %w", len(slots), err)
 		}
 	}
 	return unlock, nil

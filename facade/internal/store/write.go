@@ -35,7 +35,7 @@ type writer struct {
 
 func newWriter(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *outbox, tx *transactions, lg *logs.Logs) *writer {
 	w := &writer{instance: in, cat: cat, marks: m, rows: rs, outbox: ob, tx: tx, logs: lg}
-	w.latches.init()
+	w.latches.init(in.o.Deadline)
 	return w
 }
 

@@ -43,7 +43,7 @@ type Bigtable struct {
 
 // NewBigtable is the client of the instance that the options name.
 func NewBigtable(conn grpc.ClientConnInterface, o Options) *Bigtable {
-	retry := btclient.Retry{Reads: maxReadRetries, Writes: maxWriteRetries, First: firstRetryWait, Sleep: o.Sleep}
+	retry := btclient.Retry{Reads: maxReadRetries, Writes: maxWriteRetries, First: firstRetryWait, Sleep: o.Sleep, Jitter: o.Jitter}
 	if o.Waiting != nil && o.Sleep != nil {
 		retry.Waiting = o.Waiting
 	}

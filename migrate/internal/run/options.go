@@ -40,6 +40,7 @@ type Options struct {
 	Stopwatch func() time.Duration
 	Deadline  time.Duration
 	Sleep     func(context.Context, time.Duration) error
+	Jitter    func() float64
 	Waiting   func(btclient.Wait)
 
 	DeadLetter io.Writer

@@ -158,8 +158,9 @@ func (ms *Marks) MarkRows(ctx context.Context, table string, rows [][]byte) (mar
 		for _, m := range marks {
 			ms.Unmark(m, true, nil)
 		}
-		if code := status.Code(err); ctx.Err() == nil && (code == codes.Canceled || code == codes.DeadlineExceeded) {
-			return ms.MarkRows(ctx, table, rows) // a caller that was first gave up; this one has not
+		// A caller that was first gave up; this one has not. Its own calls fail for others.
+		if code := status.Code(err); ctx.Err() == nil && m.note != added && (code == codes.Canceled || code == codes.DeadlineExceeded) {
+			return ms.MarkRows(ctx, table, rows)
 		}
 		return nil, err
 	}

@@ -1,0 +1,191 @@
+package btclient_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+)
+
+// TestRetry_Unsent: a call that may not be sent twice is, if it never was, and not
+// after any other error; what only reads and what comes to the same is after those too.
+func TestRetry_Unsent(t *testing.T) {
+	t.Parallel()
+	unsent := &btclient.UnsentError{Err: errBroken}
+	for _, c := range []struct {
+		call string
+		may  bool // be sent twice
+		do   func(context.Context, *btclient.Client) error
+	}{
+		{"CheckAndMutateRow", false, func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.CheckAndMutate(ctx, "t", []byte("a"), nil, nil, nil)
+			return err
+		}},
+		{"ReadModifyWriteRow", false, func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.ReadModifyWrite(ctx, "t", []byte("a"))
+			return err
+		}},
+		{"CreateTable", false, func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.EnsureTable(ctx, "t", nil, nil)
+			return err
+		}},
+		{"ModifyColumnFamilies", false, func(ctx context.Context, c *btclient.Client) error {
+			return c.SetGC(ctx, "t", btclient.Family{Name: "f"})
+		}},
+		{"DeleteTable", false, func(ctx context.Context, c *btclient.Client) error { return c.DropTable(ctx, "t") }},
+		{"DropRowRange", false, func(ctx context.Context, c *btclient.Client) error { return c.EmptyTable(ctx, "t") }},
+		{"MutateRow", true, func(ctx context.Context, c *btclient.Client) error {
+			return c.MutateRow(ctx, "t", []byte("a"), nil)
+		}},
+		{"ListTables", true, func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.Tables(ctx)
+			return err
+		}},
+		{"GetTable", true, func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.Families(ctx, "t")
+			return err
+		}},
+		{"SampleRowKeys", true, func(ctx context.Context, c *btclient.Client) error {
+			_, _, err := c.SampleKeys(ctx, "t")
+			return err
+		}},
+	} {
+		for _, answer := range []error{unsent, errBroken} {
+			f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) { return nil, answer }}
+			err := c.do(t.Context(), f.client(btclient.Options{Retry: btclient.Retry{Reads: 2, Writes: 2}}))
+			want := 1
+			if c.may || errors.Is(answer, unsent) {
+				want = 3
+			}
+			if f.calls() != want || status.Code(err) != codes.Unavailable {
+				t.Errorf("%s after %T: %d calls, want %d; %v", c.call, answer, f.calls(), want, err)
+			}
+		}
+	}
+}
+
+// TestRetry_Jitter: waits double, and each is shorter by up to a half.
+func TestRetry_Jitter(t *testing.T) {
+	t.Parallel()
+	for jitter, want := range map[float64][]time.Duration{0: {100, 200, 400}, 0.5: {75, 150, 300}, 1: {50, 100, 200}} {
+		var waits []time.Duration
+		f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) { return nil, errBroken }}
+		err := f.client(btclient.Options{Retry: btclient.Retry{
+			Writes: 3, First: 100, Jitter: func() float64 { return jitter },
+			Sleep: func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil },
+		}}).MutateRow(t.Context(), "t", []byte("a"), nil)
+		if !slices.Equal(waits, want) || err == nil {
+			t.Errorf("jitter %v: waits %v, want %v (%v)", jitter, waits, want, err)
+		}
+	}
+}
+
+// TestTellUnsent: what a connection tells is so. A call for which there is no connection
+// is unsent; one that the server took, and whose answer is lost with the connection, is
+// not.
+func TestTellUnsent(t *testing.T) {
+	t.Parallel()
+	for _, taken := range []bool{false, true} {
+		lis, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv := grpc.NewServer()
+		begun := make(chan struct{}, 10)
+		btpb.RegisterBigtableServer(srv, &cutting{begun: begun})
+		served := make(chan struct{})
+		if taken {
+			go func() {
+				defer close(served)
+				_ = srv.Serve(lis)
+			}()
+			go func() {
+				<-begun
+				srv.Stop()
+			}()
+		} else {
+			close(served)
+			if err := lis.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		conn, err := grpc.NewClient("passthrough:///"+lis.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), btclient.TellUnsent())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = btclient.New(conn, "p", "i", btclient.Options{}).CheckAndMutate(t.Context(), "t", []byte("a"), nil, nil, nil)
+		unsent := (*btclient.UnsentError)(nil)
+		if status.Code(err) != codes.Unavailable || errors.As(err, &unsent) == taken {
+			t.Errorf("taken %t: %v, unsent %t", taken, err, unsent != nil)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		srv.Stop()
+		<-served
+	}
+}
+
+// cutting is a Bigtable whose calls end with their connection.
+type cutting struct {
+	btpb.UnimplementedBigtableServer
+	begun chan<- struct{}
+}
+
+func (c *cutting) CheckAndMutateRow(ctx context.Context, _ *btpb.CheckAndMutateRowRequest) (*btpb.CheckAndMutateRowResponse, error) {
+	c.begun <- struct{}{}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestDropRows_Deadline: to drop rows may take an hour, and no longer.
+func TestDropRows_Deadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) { return nil, nil }}
+		begun := time.Now()
+		err := f.client(btclient.Options{Deadline: time.Second}).DropRows(t.Context(), "t", []byte("a"))
+		if late := (*btclient.DeadlineError)(nil); !errors.As(err, &late) || time.Since(begun) != time.Hour {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+	})
+}
+
+// TestRetry_Cost: where nothing is retried and there is no deadline, as within a process,
+// a call costs what its generated stub does.
+func TestRetry_Cost(t *testing.T) {
+	conn := constant{}
+	c, stub, ctx := btclient.New(conn, "p", "i", btclient.Options{Retry: btclient.Retry{Reads: 3}}), btpb.NewBigtableClient(conn), t.Context()
+	key, path := []byte("a"), c.TablePath("t")
+	header := metadata.Pairs("a", "b")
+	want := testing.AllocsPerRun(100, func() {
+		_, _ = stub.CheckAndMutateRow(metadata.NewOutgoingContext(ctx, header), &btpb.CheckAndMutateRowRequest{TableName: path, RowKey: key})
+	})
+	got := testing.AllocsPerRun(100, func() { _, _ = c.CheckAndMutate(ctx, "t", key, nil, nil, nil) })
+	if got > want {
+		t.Errorf("CheckAndMutate allocates %v times, its stub %v", got, want)
+	}
+}
+
+// constant is a connection whose calls are answered with nothing.
+type constant struct{}
+
+func (constant) Invoke(context.Context, string, any, any, ...grpc.CallOption) error { return nil }
+
+func (constant) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return nil, io.EOF
+}
