@@ -36,6 +36,11 @@ type Options struct {
 	// projects/<Project>/instances/<Instance>. Default: "tabletop" for both.
 	Project, Instance string
 
+	// AppProfile is the app profile of the instance that calls on rows go by: one that
+	// routes to a single cluster and allows single-row transactions. Default: the
+	// instance's own.
+	AppProfile string
+
 	// Mappings are the declared layouts, one per table. A table without one gets
 	// the default lossless layout.
 	Mappings []*mapping.Mapping
@@ -160,7 +165,7 @@ func (o Options) store(catalog string) store.Options {
 		told = func(p progress.Progress) { tell(Progress(p)) }
 	}
 	return store.Options{
-		Conn: o.Conn, Project: o.Project, Instance: o.Instance, Catalog: catalog, Mappings: o.layouts(),
+		Conn: o.Conn, Project: o.Project, Instance: o.Instance, AppProfile: o.AppProfile, Catalog: catalog, Mappings: o.layouts(),
 		Now: o.Now, Wall: o.wall, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
 		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables, CountedItems: o.countedItems,
 		Deadline: o.Deadline, Concurrency: o.Concurrency, Progress: told,

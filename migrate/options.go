@@ -21,6 +21,10 @@ type Common struct {
 	// for both. A [Side] of Diff has its own.
 	Project, Instance string
 
+	// AppProfile is the app profile of the instance that calls on rows go by. Default:
+	// the instance's own.
+	AppProfile string
+
 	// Mappings are the layouts, found by the name of their DynamoDB table; a
 	// single one also serves the single table of a source. A table without
 	// one gets an inferred mapping. Diff and Reverse are given theirs otherwise.
@@ -216,7 +220,7 @@ type LintRules struct {
 // options are those of the work below.
 func (c Common) options() run.Options {
 	o := run.Options{
-		Project: c.Project, Instance: c.Instance, Mappings: c.Mappings, Now: c.Now, MaxDifferences: c.MaxDifferences,
+		Project: c.Project, Instance: c.Instance, AppProfile: c.AppProfile, Mappings: c.Mappings, Now: c.Now, MaxDifferences: c.MaxDifferences,
 		Stopwatch: c.Stopwatch, Progress: c.Progress, TempDir: c.TempDir, Deadline: c.Deadline, Sleep: c.Sleep, Jitter: c.Jitter, Knobs: c.knobs,
 	}
 	if c.Waiting != nil {

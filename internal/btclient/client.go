@@ -51,6 +51,9 @@ type (
 // Options are how patient a Client is. The zero value sends nothing again and
 // waits for ever.
 type Options struct {
+	// AppProfile is the id of the app profile of calls on rows. Default: the instance's
+	// own.
+	AppProfile string
 	// Retry says what is sent again, and when. Default: nothing is.
 	Retry Retry
 	// Deadline bounds how long a call may go without an answer: until that of a call
@@ -110,7 +113,11 @@ func (c *Client) target(table string) *target {
 		return t.(*target) //nolint:forcetypeassert // nothing else is stored
 	}
 	path := c.instance + "/tables/" + table
-	t := &target{path: path, headers: metadata.Pairs(featuresHeader, clientFeatures(), routingHeader, route("table_name", path))}
+	routed := route("table_name", path)
+	if c.o.AppProfile != "" {
+		routed += "&" + route("app_profile_id", c.o.AppProfile)
+	}
+	t := &target{path: path, headers: metadata.Pairs(featuresHeader, clientFeatures(), routingHeader, routed)}
 	if c.targetCount.Add(1) > maxTargets {
 		c.targets.Clear() // tables come and go
 		c.targetCount.Store(1)

@@ -146,7 +146,7 @@ func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part
 	defer w.end() // of a stream that is not read to its end, too
 	target := c.target(r.Table)
 	req := &btpb.ReadRowsRequest{
-		TableName: target.path,
+		TableName: target.path, AppProfileId: c.o.AppProfile,
 		Rows:      rowSet(r.Keys, r.Spans),
 		Filter:    r.Filter,
 		Reversed:  r.Reverse,

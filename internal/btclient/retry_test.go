@@ -39,7 +39,7 @@ func TestRetry_Unsent(t *testing.T) {
 			_, err := c.ReadModifyWrite(ctx, "t", []byte("a"))
 			return err
 		}},
-		{"CreateTable", false, func(ctx context.Context, c *btclient.Client) error {
+		{"CreateTable", true, func(ctx context.Context, c *btclient.Client) error {
 			_, err := c.EnsureTable(ctx, "t", nil, nil)
 			return err
 		}},

@@ -73,7 +73,9 @@ func (c *Client) EnsureTable(ctx context.Context, table string, families []Famil
 	for _, f := range families {
 		want[f.Name] = &btapb.ColumnFamily{GcRule: GCRule(f.GC)}
 	}
-	_, err = administer(ctx, c, c.once(table, "CreateTable"), "parent", c.instance, btapb.BigtableTableAdminClient.CreateTable,
+	// A table that is there for a try before is as one that was there: to send it twice
+	// comes to the same.
+	_, err = administer(ctx, c, c.writing(table, "CreateTable"), "parent", c.instance, btapb.BigtableTableAdminClient.CreateTable,
 		&btapb.CreateTableRequest{Parent: c.instance, TableId: table, Table: &btapb.Table{ColumnFamilies: want}})
 	if err == nil {
 		return true, nil
@@ -184,7 +186,7 @@ func (c *Client) sampleOnce(ctx context.Context, table string) (keys [][]byte, s
 	w := c.watch(ctx, "SampleRowKeys", c.o.Deadline)
 	defer w.end()
 	t := c.target(table)
-	stream, err := c.data.SampleRowKeys(t.outgoing(w.ctx), &btpb.SampleRowKeysRequest{TableName: t.path})
+	stream, err := c.data.SampleRowKeys(t.outgoing(w.ctx), &btpb.SampleRowKeysRequest{TableName: t.path, AppProfileId: c.o.AppProfile})
 	for err == nil {
 		w.hear()
 		var sample *btpb.SampleRowKeysResponse

@@ -17,7 +17,7 @@ import (
 func (c *Client) CheckAndMutate(ctx context.Context, table string, row []byte, f *btpb.RowFilter, yes, no []*btpb.Mutation) (matched bool, err error) {
 	t := c.target(table)
 	resp, err := unary(t.outgoing(ctx), c, c.once(table, "CheckAndMutateRow"), btpb.BigtableClient.CheckAndMutateRow, c.data, &btpb.CheckAndMutateRowRequest{
-		TableName: t.path, RowKey: row, PredicateFilter: f, TrueMutations: yes, FalseMutations: no,
+		TableName: t.path, AppProfileId: c.o.AppProfile, RowKey: row, PredicateFilter: f, TrueMutations: yes, FalseMutations: no,
 	})
 	if err != nil {
 		return false, fmt.Errorf("writing row %q of table %s: %w", row, table, err)
@@ -30,7 +30,7 @@ func (c *Client) CheckAndMutate(ctx context.Context, table string, row []byte, f
 func (c *Client) ReadModifyWrite(ctx context.Context, table string, row []byte, rules ...*btpb.ReadModifyWriteRule) (Row, error) {
 	t := c.target(table)
 	resp, err := unary(t.outgoing(ctx), c, c.once(table, "ReadModifyWriteRow"), btpb.BigtableClient.ReadModifyWriteRow, c.data, &btpb.ReadModifyWriteRowRequest{
-		TableName: t.path, RowKey: row, Rules: rules,
+		TableName: t.path, AppProfileId: c.o.AppProfile, RowKey: row, Rules: rules,
 	})
 	if err != nil {
 		return Row{}, fmt.Errorf("writing row %q of table %s: %w", row, table, err)
@@ -51,7 +51,7 @@ func (c *Client) ReadModifyWrite(ctx context.Context, table string, row []byte, 
 func (c *Client) MutateRow(ctx context.Context, table string, row []byte, muts []*btpb.Mutation) error {
 	t := c.target(table)
 	_, err := unary(t.outgoing(ctx), c, c.writing(table, "MutateRow"), btpb.BigtableClient.MutateRow, c.data,
-		&btpb.MutateRowRequest{TableName: t.path, RowKey: row, Mutations: muts})
+		&btpb.MutateRowRequest{TableName: t.path, AppProfileId: c.o.AppProfile, RowKey: row, Mutations: muts})
 	if err != nil {
 		return fmt.Errorf("writing row %q of table %s: %w", row, table, err)
 	}
@@ -128,7 +128,7 @@ func (c *Client) mutateRowsOnce(ctx context.Context, table string, entries []*bt
 	defer w.end()
 	t := c.target(table)
 	answers, left := make([]answer, len(entries)), len(entries)
-	stream, err := c.data.MutateRows(t.outgoing(w.ctx), &btpb.MutateRowsRequest{TableName: t.path, Entries: entries})
+	stream, err := c.data.MutateRows(t.outgoing(w.ctx), &btpb.MutateRowsRequest{TableName: t.path, AppProfileId: c.o.AppProfile, Entries: entries})
 	if err != nil {
 		return answers, w.why(err)
 	}

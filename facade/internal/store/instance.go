@@ -43,7 +43,7 @@ func newInstance(ctx context.Context, o Options) *instance {
 	if o.Deadline > 0 { // it is far
 		retry.Writes, retry.First, retry.Jitter, retry.Sleep = maxWriteRetries, firstRetryWait, in.jitter, sleep
 	}
-	in.bt = btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{Retry: retry, Deadline: o.Deadline})
+	in.bt = btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{AppProfile: o.AppProfile, Retry: retry, Deadline: o.Deadline})
 	in.life, in.end = context.WithCancel(context.WithoutCancel(ctx))
 	return in
 }

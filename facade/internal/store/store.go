@@ -114,12 +114,13 @@ type Hint struct {
 	Expired bool
 }
 
-// Options are what a store works with. There are no defaults but for Mappings,
+// Options are what a store works with. There are no defaults but for AppProfile, Mappings,
 // IndexLag, StatusDelays, Seat, StreamRetention, CountedItems, Deadline,
 // Progress, Kinds and KeepDeleted.
 type Options struct {
 	Conn              grpc.ClientConnInterface
 	Project, Instance string            // where the tables live
+	AppProfile        string            // of calls on rows; "": the instance's own
 	Catalog           string            // id of the table that holds the definitions
 	Mappings          []*layout.Mapping // one a table
 	Now               func() time.Time

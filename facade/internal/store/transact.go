@@ -74,11 +74,15 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 	if ok && err == nil {
 		if ok, err = ta.tx.decide(ctx, &r, transactionCommitted); err != nil {
 			// It may have been decided all the same.
-			if ok, err = ta.tx.decided(ctx, &r, err); err != nil {
+			cause := err
+			if ok, err = ta.tx.decided(ctx, &r, cause); err != nil {
 				return false, false, err
 			}
+			if !ok { // nobody else is at fault
+				err = cause
+			}
 		}
-		if !ok {
+		if !ok && err == nil {
 			// It took too long: others went on without it.
 			for _, ch := range changes {
 				ch.Err = ErrIntent

@@ -48,7 +48,7 @@ func NewBigtable(conn grpc.ClientConnInterface, o Options) *Bigtable {
 		retry.Waiting = o.Waiting
 	}
 	return &Bigtable{Client: btclient.New(conn, cmp.Or(o.Project, defaultName), cmp.Or(o.Instance, defaultName), btclient.Options{
-		Retry: retry, Deadline: cmp.Or(o.Deadline, defaultDeadline),
+		AppProfile: o.AppProfile, Retry: retry, Deadline: cmp.Or(o.Deadline, defaultDeadline),
 	})}
 }
 

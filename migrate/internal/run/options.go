@@ -27,6 +27,7 @@ var FallbackTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 // means.
 type Options struct {
 	Project, Instance, Target string
+	AppProfile                string
 	Mappings                  []*mapping.Mapping
 	MaxDifferences            int
 	AllowEmpty                bool

@@ -1,0 +1,138 @@
+package failures
+
+import (
+	"context"
+	"path"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+)
+
+// failure is a way in which a call fails.
+type failure struct {
+	name    string
+	err     error // nil: there is no answer
+	applied bool  // what was asked for is done nonetheless
+	begun   bool  // the first message of a stream comes; for streams alone
+}
+
+var failures = []failure{
+	{name: "`UNAVAILABLE`", err: status.Error(codes.Unavailable, "a fault")},
+	{name: "`ABORTED`", err: status.Error(codes.Aborted, "a fault")},
+	{name: "`DEADLINE_EXCEEDED`", err: status.Error(codes.DeadlineExceeded, "a fault")},
+	{name: "`RESOURCE_EXHAUSTED`", err: status.Error(codes.ResourceExhausted, "a fault")},
+	{name: "no connection", err: &btclient.UnsentError{Err: status.Error(codes.Unavailable, "a fault: nobody is there")}},
+	{name: "connection cut", err: status.Error(codes.Unavailable, "a fault: cut"), begun: true},
+	{name: "answer lost", err: status.Error(codes.Unavailable, "a fault: lost"), applied: true},
+	{name: "hangs", err: nil},
+	{name: "done, then hangs", err: nil, applied: true},
+}
+
+// failingConn is a connection on which some calls of one RPC fail.
+type failingConn struct {
+	grpc.ClientConnInterface
+
+	mu      sync.Mutex
+	calls   map[string]int // by RPC, since the last set
+	streams map[string]bool
+	rpc     string  // "": none fails
+	how     failure // how they fail
+	from    int     // the first that does
+	most    int     // how many do
+	struck  int
+}
+
+func newFailingConn(conn grpc.ClientConnInterface) *failingConn {
+	return &failingConn{ClientConnInterface: conn, calls: map[string]int{}, streams: map[string]bool{}}
+}
+
+// set makes calls fail, and counts anew.
+func (c *failingConn) set(rpc string, how failure, from, most int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls, c.rpc, c.how, c.from, c.most, c.struck = map[string]int{}, rpc, how, from, most, 0
+}
+
+// strikes counts a call and reports whether it fails.
+func (c *failingConn) strikes(method string, stream bool) (failure, bool) {
+	rpc := path.Base(method)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.calls[rpc]
+	c.calls[rpc]++
+	c.streams[rpc] = stream
+	if rpc != c.rpc || n < c.from || c.struck >= c.most {
+		return failure{}, false
+	}
+	c.struck++
+	return c.how, true
+}
+
+// end is how a failed call ends.
+func (f failure) end(ctx context.Context) error {
+	if f.err == nil {
+		<-ctx.Done()
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	return f.err
+}
+
+func (c *failingConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	how, fails := c.strikes(method, false)
+	if !fails {
+		return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+	}
+	if how.applied {
+		_ = c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...) // what came of it is lost
+		proto.Reset(resp.(proto.Message))
+	}
+	return how.end(ctx)
+}
+
+func (c *failingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	how, fails := c.strikes(method, true)
+	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+	if err != nil || !fails {
+		return stream, err
+	}
+	return &failingStream{ClientStream: stream, how: how}, nil
+}
+
+// failingStream is the stream of a call that fails.
+type failingStream struct {
+	grpc.ClientStream
+	how  failure
+	came bool
+}
+
+func (s *failingStream) SendMsg(m any) error {
+	if !s.how.applied && !s.how.begun {
+		return nil
+	}
+	return s.ClientStream.SendMsg(m)
+}
+
+func (s *failingStream) CloseSend() error {
+	if !s.how.applied && !s.how.begun {
+		return nil
+	}
+	return s.ClientStream.CloseSend()
+}
+
+func (s *failingStream) RecvMsg(m any) error {
+	switch {
+	case s.how.begun && !s.came:
+		s.came = true
+		return s.ClientStream.RecvMsg(m)
+	case s.how.applied:
+		for s.ClientStream.RecvMsg(m) == nil { // what came of it is lost
+		}
+		proto.Reset(m.(proto.Message))
+	}
+	return s.how.end(s.Context())
+}

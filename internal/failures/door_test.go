@@ -1,0 +1,276 @@
+package failures
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade"
+)
+
+// callTimeout is the deadline of calls.
+const callTimeout = 10 * time.Second
+
+// open starts a door over a Bigtable.
+func open(ctx context.Context, conn grpc.ClientConnInterface, instance string) (*facade.Server, error) {
+	return facade.New(ctx, facade.Options{
+		Conn: conn, Instance: instance, Deadline: callTimeout, Concurrency: 100, NoAuth: true, Rand: rand.NewChaCha8([32]byte{1}),
+	})
+}
+
+// request is a request that meets a failure.
+type request struct {
+	name, operation, body string
+	kind                  requestKind
+}
+
+// requestKind says what is looked at after a request.
+type requestKind int
+
+const (
+	reads      requestKind = iota // the answer is that without a failure
+	writesOne                     // the item a is the old or the new one
+	writesAny                     // so are a, b and c, each on its own
+	writesAll                     // and all of them together
+	makesTable                    // the table is there, or can be made
+	dropsTable                    // the table is gone, or can be deleted
+	addsIndex                     // the index is there, or can be added
+	changes                       // it can be made again
+)
+
+const schema = `"BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],
+	"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"},{"AttributeName":"g","AttributeType":"S"}],
+	"GlobalSecondaryIndexes":[{"IndexName":"byG","KeySchema":[{"AttributeName":"g","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}]`
+
+// item is an item of a generation.
+func item(id, generation string) string {
+	return `{"id":{"S":"` + id + `"},"g":{"S":"` + generation + `"},"v":{"S":"` + generation + id + `"}}`
+}
+
+func key(id string) string { return `{"id":{"S":"` + id + `"}}` }
+
+var requests = []request{
+	{"start", "", "", changes},
+	{"GetItem", "GetItem", `{"TableName":"things","Key":` + key("a") + `}`, reads},
+	{"Query of an index", "Query", `{"TableName":"things","IndexName":"byG","KeyConditionExpression":"g = :g","ExpressionAttributeValues":{":g":{"S":"old"}}}`, reads},
+	{"Scan", "Scan", `{"TableName":"things"}`, reads},
+	{"Scan of a segment", "Scan", `{"TableName":"things","Segment":0,"TotalSegments":2}`, reads},
+	{"BatchGetItem", "BatchGetItem", `{"RequestItems":{"things":{"Keys":[` + key("a") + `,` + key("b") + `]}}}`, reads},
+	{"TransactGetItems", "TransactGetItems", `{"TransactItems":[{"Get":{"TableName":"things","Key":` + key("a") + `}},{"Get":{"TableName":"things","Key":` + key("x") + `}}]}`, reads},
+	{"PutItem", "PutItem", `{"TableName":"things","Item":` + item("a", "new") + `}`, writesOne},
+	{"UpdateItem", "UpdateItem", `{"TableName":"things","Key":` + key("a") + `,"UpdateExpression":"SET g = :g, v = :v","ExpressionAttributeValues":{":g":{"S":"new"},":v":{"S":"newa"}}}`, writesOne},
+	{"DeleteItem", "DeleteItem", `{"TableName":"things","Key":` + key("a") + `}`, writesOne},
+	{"BatchWriteItem", "BatchWriteItem", `{"RequestItems":{"things":[{"PutRequest":{"Item":` + item("a", "new") + `}},{"PutRequest":{"Item":` + item("b", "new") + `}},{"DeleteRequest":{"Key":` + key("c") + `}}]}}`, writesAny},
+	{"TransactWriteItems", "TransactWriteItems", `{"ClientRequestToken":"token","TransactItems":[{"Put":{"TableName":"things","Item":` + item("a", "new") + `}},{"Put":{"TableName":"things","Item":` + item("b", "new") + `}},{"Delete":{"TableName":"things","Key":` + key("c") + `}}]}`, writesAll},
+	{"CreateTable", "CreateTable", `{"TableName":"others",` + schema + `}`, makesTable},
+	{"UpdateTable, an index", "UpdateTable", `{"TableName":"things","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"},{"AttributeName":"v","AttributeType":"S"}],
+		"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"byV","KeySchema":[{"AttributeName":"v","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]}`, addsIndex},
+	{"UpdateTable, a stream", "UpdateTable", `{"TableName":"things","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_IMAGE"}}`, changes},
+	{"UpdateTimeToLive", "UpdateTimeToLive", `{"TableName":"things","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"t"}}`, changes},
+	{"DeleteTable", "DeleteTable", `{"TableName":"things"}`, dropsTable},
+	{"ListTables", "ListTables", `{}`, reads},
+}
+
+// outcome is what a caller sees.
+type outcome struct {
+	text  string
+	after time.Duration
+}
+
+// doorRun is one request over a Bigtable of its own.
+type doorRun struct {
+	t    *testing.T
+	what string
+	conn *failingConn
+	name string // of the instance
+}
+
+// call sends a request, and returns its answer or error.
+func (r *doorRun) call(s *facade.Server, operation, body string) (string, error) {
+	answer, err := s.Call(r.t.Context(), operation, []byte(body))
+	return string(answer), err
+}
+
+// must is call of a request that nothing keeps from its end.
+func (r *doorRun) must(s *facade.Server, operation, body string) string {
+	r.t.Helper()
+	answer, err := r.call(s, operation, body)
+	if err != nil {
+		r.t.Errorf("%s: then %s fails: %v", r.what, operation, err)
+	}
+	return answer
+}
+
+// meet sends a request while calls fail, and looks at what it leaves. want is the
+// answer without a failure.
+func (r *doorRun) meet(q request, want, rpc string, how failure, from, most int) (o outcome, answer string) {
+	t, ctx := r.t, r.t.Context()
+	r.conn.set("", failure{}, 0, 0)
+	s, err := open(ctx, r.conn, r.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.must(s, "CreateTable", `{"TableName":"things",`+schema+`}`)
+	for _, id := range []string{"a", "b", "c"} {
+		r.must(s, "PutItem", `{"TableName":"things","Item":`+item(id, "old")+`}`)
+	}
+	if q.operation == "" {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = nil
+	}
+	r.conn.set(rpc, how, from, most)
+	begun := time.Now()
+	if s == nil {
+		s, err = open(ctx, r.conn, r.name)
+	} else {
+		answer, err = r.call(s, q.operation, q.body)
+	}
+	o.after = time.Since(begun)
+	o.text = r.text(q, err)
+	if err == nil && q.kind == reads && want != "" && answer != want {
+		t.Errorf("%s: answered with %s, want %s", r.what, answer, want)
+	}
+	calls, streams := r.conn.calls, r.conn.streams
+	r.conn.set("", failure{}, 0, 0)
+	r.conn.calls, r.conn.streams = calls, streams
+	if s != nil {
+		if err := s.Close(); err != nil {
+			t.Errorf("%s: %v", r.what, err)
+		}
+	}
+	r.look(q, err == nil, answer)
+	return o, answer
+}
+
+// text is the outcome of a request in a word.
+func (r *doorRun) text(q request, err error) string {
+	var known *facade.Error
+	switch {
+	case err == nil && q.operation == "":
+		return "starts"
+	case err == nil:
+		return "200"
+	case q.operation == "":
+		return "no start"
+	case !errors.As(err, &known):
+		r.t.Errorf("%s: %v is no error of DynamoDB", r.what, err)
+		return err.Error()
+	}
+	switch known.Code {
+	case "RequestLimitExceeded", "InternalServerError", "ServiceUnavailable":
+	default:
+		r.t.Errorf("%s: %v is no error that clients retry", r.what, err)
+	}
+	return fmt.Sprint(known.HTTPStatus, " ", known.Code)
+}
+
+// look looks at what a request has left, from another door. done says that it was
+// answered.
+func (r *doorRun) look(q request, done bool, answer string) {
+	t, ctx := r.t, r.t.Context()
+	t.Helper()
+	time.Sleep(5 * time.Minute) // what the one before left is over
+	s, err := open(ctx, r.conn, r.name)
+	if err != nil {
+		t.Errorf("%s: then no door opens: %v", r.what, err)
+		return
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("%s: %v", r.what, err)
+		}
+	}()
+	again := func(unless string) {
+		t.Helper()
+		if _, err := r.call(s, q.operation, q.body); err != nil && !strings.Contains(err.Error(), unless) || err == nil && done && unless != "" {
+			t.Errorf("%s: made again: %v", r.what, err)
+		}
+	}
+	switch q.kind {
+	case makesTable:
+		again("ResourceInUseException")
+		r.must(s, "PutItem", `{"TableName":"others","Item":`+item("a", "new")+`}`)
+		r.consistent(s, "others", "byG", 1)
+	case dropsTable:
+		again("ResourceNotFoundException")
+		r.must(s, "CreateTable", `{"TableName":"things",`+schema+`}`)
+		r.consistent(s, "things", "byG", 0)
+	case addsIndex:
+		if _, err := r.call(s, q.operation, q.body); err != nil && !strings.Contains(err.Error(), "ValidationException") && !strings.Contains(err.Error(), "ResourceInUseException") {
+			t.Errorf("%s: made again: %v", r.what, err)
+		}
+		time.Sleep(5 * time.Minute) // it fills the index behind its answer
+		r.consistent(s, "things", "byV", 3)
+	case changes:
+		if q.operation != "" {
+			again("ValidationException")
+		}
+		r.consistent(s, "things", "byG", 3)
+	case writesOne, writesAny, writesAll:
+		r.written(s, q, done && !strings.Contains(answer, `"UnprocessedItems":{"`))
+		r.consistent(s, "things", "byG", -1)
+	case reads:
+	}
+}
+
+// written looks at what there is of a write.
+func (r *doorRun) written(s *facade.Server, q request, done bool) {
+	generations := map[string]bool{}
+	ids := []string{"a", "b", "c"}
+	if q.kind == writesOne {
+		ids = ids[:1]
+	}
+	for _, id := range ids {
+		got := r.must(s, "GetItem", `{"TableName":"things","Key":`+key(id)+`,"ConsistentRead":true}`)
+		gone := q.name == "DeleteItem" || id == "c"
+		switch {
+		case strings.Contains(got, `"old`+id+`"`) && strings.Contains(got, `"old"`):
+			generations["old"] = true
+		case gone && got == "{}", !gone && strings.Contains(got, `"new`+id+`"`) && strings.Contains(got, `"new"`):
+			generations["new"] = true
+		default:
+			r.t.Errorf("%s: half a write: %s is %s", r.what, id, got)
+		}
+	}
+	if q.kind == writesAll && len(generations) != 1 {
+		r.t.Errorf("%s: half a transaction: %v", r.what, generations)
+	}
+	if done && generations["old"] {
+		r.t.Errorf("%s: answered, and not there", r.what)
+	}
+}
+
+// consistent compares a table with an index that has all of its items, n of them; any
+// number if that is negative.
+func (r *doorRun) consistent(s *facade.Server, table, index string, n int) {
+	r.t.Helper()
+	items := func(body string) (texts []string) {
+		var page struct{ Items []json.RawMessage }
+		if err := json.Unmarshal([]byte(r.must(s, "Scan", body)), &page); err != nil {
+			r.t.Errorf("%s: %v", r.what, err)
+		}
+		for _, i := range page.Items {
+			texts = append(texts, string(i))
+		}
+		slices.Sort(texts)
+		return texts
+	}
+	all, indexed := items(`{"TableName":"`+table+`"}`), items(`{"TableName":"`+table+`","IndexName":"`+index+`"}`)
+	if !slices.Equal(all, indexed) || n >= 0 && len(all) != n {
+		r.t.Errorf("%s: %s has %d items %s, its index %s", r.what, table, len(all), all, indexed)
+	}
+}
+
+// always is how many calls fail of a failure that lasts.
+const always = math.MaxInt

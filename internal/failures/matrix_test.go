@@ -1,0 +1,221 @@
+package failures
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	rewrite = flag.Bool("rewrite", false, "rewrite the table in docs/reliability.md")
+	all     = flag.Bool("all", false, "let each call fail once, and do not look at the table")
+)
+
+// longest is the time in which every request, load or verification ends: a few calls
+// that each go without an answer for their deadline.
+const longest = 90 * time.Second
+
+// cell is what came of calls of one RPC that fail in one way, under one caller.
+type cell struct {
+	once, lasting outcomes
+}
+
+// outcomes are all that were seen.
+type outcomes struct {
+	texts map[string]bool
+	after time.Duration // the longest
+}
+
+func (o *outcomes) add(t *testing.T, what string, seen outcome) {
+	if seen.after > longest {
+		t.Errorf("%s: ends after %v", what, seen.after)
+	}
+	if o.texts == nil {
+		o.texts = map[string]bool{}
+	}
+	o.texts[seen.text] = true
+	o.after = max(o.after, seen.after)
+}
+
+// String is the outcomes with the time, up to seconds or tens of them.
+func (o outcomes) String() string {
+	if len(o.texts) == 0 {
+		return "–"
+	}
+	text := strings.Join(slices.Sorted(maps.Keys(o.texts)), ", ")
+	switch s := o.after.Seconds(); {
+	case s == 0:
+		return text
+	case s <= 1:
+		return text + "; 1 s"
+	default:
+		return text + fmt.Sprintf("; %.0f s", 10*float64(int((s+9.999)/10)))
+	}
+}
+
+// callers are who makes calls, in the order of the table's columns.
+var callers = []struct {
+	name string
+	meet func(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell
+}{
+	{"door", meetRequests},
+	{"load", meetLoads},
+	{"verify", meetVerifications},
+}
+
+// TestMatrix lets calls to Bigtable fail in every way: under each caller the first of
+// an RPC, the two after it, and the last; with -all each; and all of them.
+func TestMatrix(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	seen := map[string]map[string]map[string]*cell{} // by RPC, failure and caller
+	t.Run("runs", func(t *testing.T) {
+		for _, how := range failures {
+			for _, by := range callers {
+				t.Run(strings.Trim(how.name, "`")+"/"+by.name, func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						cells := overBigtable(t, how, by.meet)
+						mu.Lock()
+						defer mu.Unlock()
+						for rpc, c := range cells {
+							if seen[rpc] == nil {
+								seen[rpc] = map[string]map[string]*cell{}
+							}
+							if seen[rpc][how.name] == nil {
+								seen[rpc][how.name] = map[string]*cell{}
+							}
+							seen[rpc][how.name][by.name] = c
+						}
+					})
+				})
+			}
+		}
+	})
+	if t.Failed() || *all {
+		return
+	}
+	var b strings.Builder
+	b.WriteString("| call | what happens | door, once | door, always | load, once | load, always | verify, once | verify, always |\n|---|---|---|---|---|---|---|---|\n")
+	for _, rpc := range slices.Sorted(maps.Keys(seen)) {
+		for _, how := range failures {
+			cells := seen[rpc][how.name]
+			if cells == nil {
+				continue
+			}
+			fmt.Fprintf(&b, "| `%s` | %s |", rpc, how.name)
+			for _, by := range callers {
+				c := cells[by.name]
+				if c == nil {
+					c = &cell{}
+				}
+				fmt.Fprintf(&b, " %s | %s |", c.once, c.lasting)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	compareDocs(t, b.String())
+}
+
+// The table is between these lines of the page.
+const (
+	page  = "../../docs/reliability.md"
+	begin = "<!-- written by go generate ./internal/failures -->\n"
+	end   = "<!-- end -->\n"
+)
+
+// compareDocs compares the table with that of the page, or writes it there.
+func compareDocs(t *testing.T, table string) {
+	src, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(src), begin)
+	have, after, ended := strings.Cut(rest, end)
+	switch {
+	case !found || !ended:
+		t.Fatalf("%s has no lines %q and %q", page, begin, end)
+	case have == table:
+	case *rewrite:
+		if err := os.WriteFile(page, []byte(before+begin+table+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s is not what is seen; go generate ./internal/failures writes it (-docs +seen):\n%s", page, cmp.Diff(strings.Split(have, "\n"), strings.Split(table, "\n")))
+	}
+}
+
+// overBigtable calls meet over a Bigtable in memory.
+func overBigtable(t *testing.T, how failure, meet func(*testing.T, grpc.ClientConnInterface, failure) map[string]*cell) map[string]*cell {
+	db, err := engine.Open(engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := emu.New(emu.Options{DB: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := errors.Join(srv.Close(), db.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	return meet(t, srv.Conn(), how)
+}
+
+// meetEach lets the calls that a whole run has made fail: run is given which.
+func meetEach(t *testing.T, cells map[string]*cell, what string, whole *failingConn, how failure, run func(what, rpc string, from, most int) outcome) {
+	for rpc, calls := range whole.calls {
+		if how.begun && !whole.streams[rpc] {
+			continue
+		}
+		c := cells[rpc]
+		if c == nil {
+			c = &cell{}
+			cells[rpc] = c
+		}
+		for n := range calls {
+			if n < 3 || n == calls-1 || *all {
+				what := fmt.Sprintf("%s, call %d of %s: %s", what, n, rpc, how.name)
+				c.once.add(t, what, run(what, rpc, n, 1))
+			}
+		}
+		what := fmt.Sprintf("%s, all calls of %s: %s", what, rpc, how.name)
+		c.lasting.add(t, what, run(what, rpc, 0, always))
+	}
+}
+
+// meetRequests lets each request meet a failure at its calls.
+func meetRequests(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell {
+	cells, runs := map[string]*cell{}, 0
+	begin := func(what string) *doorRun {
+		runs++
+		return &doorRun{t: t, what: what, name: fmt.Sprint("instance-", runs), conn: newFailingConn(conn)}
+	}
+	for _, q := range requests {
+		whole := begin(q.name)
+		_, want := whole.meet(q, "", "", failure{}, 0, 0)
+		meetEach(t, cells, q.name, whole.conn, how, func(what, rpc string, from, most int) outcome {
+			o, _ := begin(what).meet(q, want, rpc, how, from, most)
+			return o
+		})
+	}
+	return cells
+}

@@ -1,0 +1,122 @@
+package failures
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// migration is a load of some items, or a verification of theirs.
+type migration struct {
+	t      *testing.T
+	what   string
+	conn   *failingConn
+	common migrate.Common
+}
+
+func newMigration(t *testing.T, conn grpc.ClientConnInterface, what string, run int) *migration {
+	return &migration{t: t, what: what, conn: newFailingConn(conn), common: migrate.Common{
+		Instance: fmt.Sprint("instance-", run), Now: time.Now, Deadline: callTimeout,
+		Sleep: func(ctx context.Context, d time.Duration) error {
+			time.Sleep(d)
+			return ctx.Err()
+		},
+	}}
+}
+
+// items is the source, anew.
+func (m *migration) items() *source.Source {
+	var lines strings.Builder
+	for i := range 50 {
+		fmt.Fprintf(&lines, `{"id":{"S":"%03d"},"n":{"N":"%d"},"tags":{"SS":["x","y"]}}`+"\n", i, i)
+	}
+	src, err := source.OpenFS(fstest.MapFS{"items.jsonl": {Data: []byte(lines.String())}}, "items.jsonl", source.Options{Key: "id"})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return src
+}
+
+func (m *migration) load() error {
+	_, err := migrate.Load(m.t.Context(), m.conn, m.items(), migrate.LoadOptions{Common: m.common})
+	return err
+}
+
+// verify compares what is there with the source: that it is not equal is no outcome.
+func (m *migration) verify() error {
+	r, err := migrate.Verify(m.t.Context(), m.conn, migrate.OfSource(m.items()), migrate.VerifyOptions{Common: m.common, Stored: true})
+	if err == nil && !r.Equal() {
+		m.t.Errorf("%s: verified with %d differences", m.what, r.Differences)
+	}
+	return err
+}
+
+// meet does it while calls fail.
+func (m *migration) meet(do func() error, rpc string, how failure, from, most int) outcome {
+	m.conn.set(rpc, how, from, most)
+	begun := time.Now()
+	err := do()
+	o := outcome{text: "done", after: time.Since(begun)}
+	if err != nil {
+		o.text = "fails"
+		if code := status.Code(err); code == codes.OK || how.err != nil && !strings.Contains(err.Error(), "a fault") && !strings.Contains(err.Error(), "were answered") {
+			m.t.Errorf("%s: the error does not say why: %v", m.what, err)
+		}
+	}
+	return o
+}
+
+// meetLoads lets a load meet a failure at its calls. What is loaded next, whatever there
+// is, is whole.
+func meetLoads(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell {
+	cells, runs := map[string]*cell{}, 1
+	whole := newMigration(t, conn, "load", runs)
+	if err := whole.load(); err != nil {
+		t.Fatal(err)
+	}
+	meetEach(t, cells, "load", whole.conn, how, func(what, rpc string, from, most int) outcome {
+		runs++
+		m := newMigration(t, conn, what, runs)
+		o := m.meet(m.load, rpc, how, from, most)
+		m.conn.set("", failure{}, 0, 0)
+		if o.text != "done" {
+			if err := m.load(); err != nil {
+				t.Errorf("%s: then loaded: %v", what, err)
+			}
+		}
+		if err := m.verify(); err != nil {
+			t.Errorf("%s: then verified: %v", what, err)
+		}
+		return o
+	})
+	return cells
+}
+
+// meetVerifications lets a verification meet a failure at its calls: it never finds a
+// difference that is none.
+func meetVerifications(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell {
+	cells := map[string]*cell{}
+	whole := newMigration(t, conn, "verify", 1)
+	if err := whole.load(); err != nil {
+		t.Fatal(err)
+	}
+	whole.conn.set("", failure{}, 0, 0)
+	if err := whole.verify(); err != nil {
+		t.Fatal(err)
+	}
+	meetEach(t, cells, "verify", whole.conn, how, func(what, rpc string, from, most int) outcome {
+		m := newMigration(t, conn, what, 1)
+		return m.meet(m.verify, rpc, how, from, most)
+	})
+	return cells
+}
