@@ -189,3 +189,42 @@ func (constant) Invoke(context.Context, string, any, any, ...grpc.CallOption) er
 func (constant) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
 	return nil, io.EOF
 }
+
+// TestAppProfile: calls on rows name the app profile, in the request and its header.
+func TestAppProfile(t *testing.T) {
+	t.Parallel()
+	for call, do := range map[string]func(context.Context, *btclient.Client) error{
+		"ReadRows": func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.ReadRow(ctx, "t", []byte("a"), nil)
+			return err
+		},
+		"SampleRowKeys": func(ctx context.Context, c *btclient.Client) error {
+			_, _, err := c.SampleKeys(ctx, "t")
+			return err
+		},
+		"MutateRow": func(ctx context.Context, c *btclient.Client) error {
+			return c.MutateRow(ctx, "t", []byte("a"), nil)
+		},
+		"MutateRows": func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.MutateRows(ctx, "t", entries("a"))
+			return err
+		},
+		"CheckAndMutateRow": func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.CheckAndMutate(ctx, "t", []byte("a"), nil, nil, nil)
+			return err
+		},
+		"ReadModifyWriteRow": func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.ReadModifyWrite(ctx, "t", []byte("a"))
+			return err
+		},
+	} {
+		f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) { return nil, errBroken }}
+		if err := do(t.Context(), f.client(btclient.Options{AppProfile: "one cluster"})); err == nil {
+			t.Errorf("%s does not fail", call)
+		}
+		profile := f.reqs[0].(interface{ GetAppProfileId() string }).GetAppProfileId()
+		if header := f.headers[0].Get("x-goog-request-params"); profile != "one cluster" || len(header) != 1 || header[0] != "table_name=projects%2Fp%2Finstances%2Fi%2Ftables%2Ft&app_profile_id=one+cluster" {
+			t.Errorf("%s goes by %q, header %q", call, profile, header)
+		}
+	}
+}

@@ -44,6 +44,7 @@ type outcomes struct {
 }
 
 func (o *outcomes) add(t *testing.T, what string, seen outcome) {
+	t.Helper()
 	if seen.after > longest {
 		t.Errorf("%s: ends after %v", what, seen.after)
 	}
@@ -143,6 +144,7 @@ const (
 
 // compareDocs compares the table with that of the page, or writes it there.
 func compareDocs(t *testing.T, table string) {
+	t.Helper()
 	src, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -164,6 +166,7 @@ func compareDocs(t *testing.T, table string) {
 
 // overBigtable calls meet over a Bigtable in memory.
 func overBigtable(t *testing.T, how failure, meet func(*testing.T, grpc.ClientConnInterface, failure) map[string]*cell) map[string]*cell {
+	t.Helper()
 	db, err := engine.Open(engine.Options{})
 	if err != nil {
 		t.Fatal(err)
