@@ -184,7 +184,7 @@ func asError(err error) *Error {
 		}
 		e := &Error{http.StatusBadRequest, st.Code().String(), st.Message(), "this is Bigtable's own answer: change the request"}
 		if st.Code() == codes.NotFound {
-			e.Status = http.StatusNotFound
+			e.Status, e.Remedy = http.StatusNotFound, "GET /api/v1/tables lists the tables of both doors, by Bigtable's names too"
 		}
 		return e
 	}
@@ -257,7 +257,7 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 		}
 		if subtle.ConstantTimeCompare([]byte(token), []byte(s.opts.Token)) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			fail(w, &Error{http.StatusUnauthorized, "token", "the request shows no token, or another one", "send \"Authorization: Bearer TOKEN\" with the token that the server printed, or that is in its port file"})
+			fail(w, &Error{http.StatusUnauthorized, "token", "the request shows no token, or another one", "send \"Authorization: Bearer TOKEN\" with the token that the server printed, that is in its port file, or that its --token-file holds"})
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -336,43 +336,44 @@ func TestRefusals(t *testing.T) {
 		name, method, path, body string
 		change                   func(*http.Request)
 		status                   int
-		code, text               string
+		code, text, remedy       string
 	}{
-		{"no token", "GET", "info", "", set("Authorization", ""), 401, "token", "no token"},
-		{"another token", "GET", "info", "", set("Authorization", "Bearer secret2"), 401, "token", "another"},
-		{"another host", "GET", "info", "", func(r *http.Request) { r.Host = "evil.example" }, 403, "host", "evil.example"},
-		{"a page of another origin", "POST", "reset", "", set("Origin", "http://evil.example"), 403, "cross_origin", "origin"},
-		{"another site reads", "GET", "info", "", set("Sec-Fetch-Site", "cross-site"), 403, "cross_origin", "origin"},
-		{"no such path", "GET", "nonsense", "", nil, 404, "not_found", "/api/v1/nonsense"},
-		{"no such method", "DELETE", "clock", "", nil, 404, "not_found", "DELETE /api/v1/clock"},
-		{"no JSON", "POST", "clock", "{", nil, 400, "bad_request", "unexpected EOF"},
-		{"an unknown member", "POST", "clock", `{"backwards":true}`, nil, 400, "bad_request", "backwards"},
-		{"two wishes", "POST", "clock", `{"freeze":true,"run":true}`, nil, 400, "bad_request", "one of"},
-		{"back in time", "POST", "clock", `{"set":"2001-01-01T00:00:00Z"}`, nil, 400, "bad_request", "time moves forward"},
-		{"back in time", "POST", "clock", `{"advance":"-1s"}`, nil, 400, "bad_request", "time moves forward"},
-		{"more than time can tell", "POST", "clock", `{"set":"9999-01-01T00:00:00Z"}`, nil, 400, "bad_request", "292 years"},
-		{"too much", "POST", "items/orders", `{"items":["` + strings.Repeat("x", 16<<20) + `"]}`, nil, 413, "too_large", "16 MiB"},
-		{"no such table", "GET", "tables/i/none/rows", "", nil, 404, "not_found", "tables/none"},
-		{"no such item table", "GET", "items/none", "", nil, 400, "ResourceNotFoundException", "not found"},
-		{"a bad item", "POST", "items/orders", `{"items":[{}]}`, nil, 400, "ValidationException", "k"},
-		{"a limit", "GET", "requests?limit=0", "", nil, 400, "bad_request", "1 to 1000"},
-		{"no base64", "GET", "tables/i/orders/row?key64=!", "", nil, 404, "not_found", ""},
-		{"no such request", "GET", "requests/999999", "", nil, 404, "not_found", "999999"},
-		{"no such snapshot", "POST", "snapshots/none/restore", "", nil, 404, "not_found", "none"},
-		{"a nameless snapshot", "POST", "snapshots", "{}", nil, 400, "bad_request", "name"},
-		{"no such RPC", "POST", "faults", `{"door":"bigtable","method":"Mutate","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", `"Mutate"`},
-		{"no such effect", "POST", "faults", `{"door":"bigtable","method":"*","effect":"explode"}`, nil, 400, "bad_request", "delay"},
-		{"no such code", "POST", "faults", `{"door":"bigtable","method":"*","effect":"fail","code":"OK"}`, nil, 400, "bad_request", "UNAVAILABLE"},
-		{"no such failure", "POST", "faults", `{"door":"dynamodb","method":"*","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", "Throttling"},
-		{"no item of DynamoDB", "POST", "faults", `{"door":"dynamodb","method":"*","effect":"fail","code":"Throttling","item":{"k":"a"}}`, nil, 400, "bad_request", "item"},
-		{"no delay", "POST", "faults", `{"door":"bigtable","method":"*","effect":"delay"}`, nil, 400, "bad_request", "delay"},
-		{"a delay of no time", "POST", "faults", `{"door":"bigtable","method":"*","effect":"delay","delay":"0s"}`, nil, 400, "bad_request", "delay"},
-		{"no such door", "POST", "faults", `{"method":"*","effect":"fail"}`, nil, 400, "bad_request", "dynamodb"},
-		{"no such fault", "DELETE", "faults/bigtable/7", "", nil, 404, "not_found", "bigtable/7"},
-		{"outside of the fixtures", "POST", "migrate/verify", `{"fixture":"../x"}`, nil, 400, "bad_request", "../x"},
-		{"no such verb", "POST", "migrate/load", `{"fixture":"s2-video"}`, nil, 404, "not_found", "load"},
-		{"no such operation", "POST", "query", `{"operation":"Get","request":{}}`, nil, 400, "UnknownOperationException", "Get"},
-		{"an event of nobody", "GET", "events?after=x", "", nil, 400, "bad_request", "after"},
+		{"no token", "GET", "info", "", set("Authorization", ""), 401, "token", "no token", "--token-file"},
+		{"another token", "GET", "info", "", set("Authorization", "Bearer secret2"), 401, "token", "another", ""},
+		{"another host", "GET", "info", "", func(r *http.Request) { r.Host = "evil.example" }, 403, "host", "evil.example", ""},
+		{"a page of another origin", "POST", "reset", "", set("Origin", "http://evil.example"), 403, "cross_origin", "origin", ""},
+		{"another site reads", "GET", "info", "", set("Sec-Fetch-Site", "cross-site"), 403, "cross_origin", "origin", ""},
+		{"no such path", "GET", "nonsense", "", nil, 404, "not_found", "/api/v1/nonsense", ""},
+		{"no such method", "DELETE", "clock", "", nil, 404, "not_found", "DELETE /api/v1/clock", ""},
+		{"no JSON", "POST", "clock", "{", nil, 400, "bad_request", "unexpected EOF", ""},
+		{"an unknown member", "POST", "clock", `{"backwards":true}`, nil, 400, "bad_request", "backwards", ""},
+		{"two wishes", "POST", "clock", `{"freeze":true,"run":true}`, nil, 400, "bad_request", "one of", ""},
+		{"back in time", "POST", "clock", `{"set":"2001-01-01T00:00:00Z"}`, nil, 400, "bad_request", "time moves forward", ""},
+		{"back in time", "POST", "clock", `{"advance":"-1s"}`, nil, 400, "bad_request", "time moves forward", ""},
+		{"more than time can tell", "POST", "clock", `{"set":"9999-01-01T00:00:00Z"}`, nil, 400, "bad_request", "292 years", ""},
+		{"too much", "POST", "items/orders", `{"items":["` + strings.Repeat("x", 16<<20) + `"]}`, nil, 413, "too_large", "16 MiB", ""},
+		{"no such table", "GET", "tables/i/none/rows", "", nil, 404, "not_found", "tables/none", "GET /api/v1/tables"},
+		{"a table of DynamoDB", "GET", "dump?table=orders", "", nil, 404, "NotFound", "tables/orders", "GET /api/v1/tables"},
+		{"no such item table", "GET", "items/none", "", nil, 400, "ResourceNotFoundException", "not found", ""},
+		{"a bad item", "POST", "items/orders", `{"items":[{}]}`, nil, 400, "ValidationException", "k", ""},
+		{"a limit", "GET", "requests?limit=0", "", nil, 400, "bad_request", "1 to 1000", ""},
+		{"no base64", "GET", "tables/i/orders/row?key64=!", "", nil, 404, "not_found", "", ""},
+		{"no such request", "GET", "requests/999999", "", nil, 404, "not_found", "999999", ""},
+		{"no such snapshot", "POST", "snapshots/none/restore", "", nil, 404, "not_found", "none", ""},
+		{"a nameless snapshot", "POST", "snapshots", "{}", nil, 400, "bad_request", "name", ""},
+		{"no such RPC", "POST", "faults", `{"door":"bigtable","method":"Mutate","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", `"Mutate"`, ""},
+		{"no such effect", "POST", "faults", `{"door":"bigtable","method":"*","effect":"explode"}`, nil, 400, "bad_request", "delay", ""},
+		{"no such code", "POST", "faults", `{"door":"bigtable","method":"*","effect":"fail","code":"OK"}`, nil, 400, "bad_request", "UNAVAILABLE", ""},
+		{"no such failure", "POST", "faults", `{"door":"dynamodb","method":"*","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", "Throttling", ""},
+		{"no item of DynamoDB", "POST", "faults", `{"door":"dynamodb","method":"*","effect":"fail","code":"Throttling","item":{"k":"a"}}`, nil, 400, "bad_request", "item", ""},
+		{"no delay", "POST", "faults", `{"door":"bigtable","method":"*","effect":"delay"}`, nil, 400, "bad_request", "delay", ""},
+		{"a delay of no time", "POST", "faults", `{"door":"bigtable","method":"*","effect":"delay","delay":"0s"}`, nil, 400, "bad_request", "delay", ""},
+		{"no such door", "POST", "faults", `{"method":"*","effect":"fail"}`, nil, 400, "bad_request", "dynamodb", ""},
+		{"no such fault", "DELETE", "faults/bigtable/7", "", nil, 404, "not_found", "bigtable/7", ""},
+		{"outside of the fixtures", "POST", "migrate/verify", `{"fixture":"../x"}`, nil, 400, "bad_request", "../x", ""},
+		{"no such verb", "POST", "migrate/load", `{"fixture":"s2-video"}`, nil, 404, "not_found", "load", ""},
+		{"no such operation", "POST", "query", `{"operation":"Get","request":{}}`, nil, 400, "UnknownOperationException", "Get", ""},
+		{"an event of nobody", "GET", "events?after=x", "", nil, 400, "bad_request", "after", ""},
 	} {
 		var got failed
 		change := c.change
@@ -382,6 +383,9 @@ func TestRefusals(t *testing.T) {
 		code := e.ask(c.method, c.path, c.body, &got, change)
 		if code != c.status || got.Error.Code != c.code || !strings.Contains(got.Error.Text, c.text) || got.Error.Remedy == "" {
 			t.Errorf("%s: got %d %+v", c.name, code, got)
+		}
+		if c.remedy != "" && !strings.Contains(got.Error.Remedy, c.remedy) {
+			t.Errorf("%s: got the remedy %q", c.name, got.Error.Remedy)
 		}
 	}
 	for name, change := range map[string]func(*http.Request){

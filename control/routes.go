@@ -49,7 +49,7 @@ func (s *Server) routes() map[string]func(*http.Request) (any, error) {
 
 const homeText = `Tabletop: the control API of this server.
 
-It needs a token: "Authorization: Bearer TOKEN", with the one that the server printed, or that is in its port file.
+It needs a token: "Authorization: Bearer TOKEN", with the one that the server printed, that is in its port file, or that its --token-file holds.
 ` + "`tabletop ctl help`" + ` speaks it from a shell. Below /api/v1/:
 
   GET  info                                what is served, and where
