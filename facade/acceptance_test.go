@@ -27,7 +27,8 @@ var acceptance = []struct {
 		"TestCrash_Stream", "TestStreams_Point7_LostAnswers", "conformance:TestKill_Streams",
 	}, "a single write over a wire is cut off at chosen calls, not at each: at each operation of the disk it is"},
 	{
-		"8 processes with skewed clocks", []string{"TestStreams_Point8_SkewedClocks", "TestStreams_TwoServersInTurn"},
+		"8 processes with skewed clocks",
+		[]string{"TestStreams_Point8_SkewedClocks", "TestStreams_TwoServersInTurn"},
 		"what another process writes within the second in which it does not know yet that a log began is not recorded",
 	},
 	{"9 what changes nothing leaves no record", []string{"TestStreams_Point9_NoChange"}, ""},
@@ -54,7 +55,8 @@ var acceptance = []struct {
 	}, "records that nobody takes are in the log and delivered later; no dump shows them"},
 	{"22 a policy that is read and put again changes nothing", []string{"facade/internal/policy:FuzzPut", cases + "golden/policies", cases + "resource_policy/documents"}, ""},
 	{
-		"23 exact counts of what is admitted", []string{"TestThrottle_ExactCounts", "facade/internal/throttle:TestTake_Model", "cmd/tabletop:TestServe_Throttle"},
+		"23 exact counts of what is admitted",
+		[]string{"TestThrottle_ExactCounts", "facade/internal/throttle:TestTake_Model", "cmd/tabletop:TestServe_Throttle"},
 		"there are no limits of an account, and contributor insights count nothing",
 	},
 	{"24 what the support table says", []string{"TestOperations_Table", "TestOperations_Refused", "conformance:TestGoDynamoDB_Listed"}, ""},
