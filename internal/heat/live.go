@@ -3,6 +3,7 @@ package heat
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"slices"
 	"sync"
 )
@@ -15,10 +16,11 @@ const (
 	liveSlots   = 2 * liveEntries
 	liveKeys    = 64 << 10 // bytes of keys
 
-	entryBytes = 72
+	entryBytes  = 72
+	rankedBytes = 16
 	// liveBytes bounds what shards and the spare take, with the lists that sort them
 	// and the memory in which they become columns.
-	liveBytes = (shardCount+1)*(2*liveSlots+liveEntries*entryBytes+liveKeys) + liveEntries*(2+bucketBytes) + joiningBytes
+	liveBytes = (shardCount+1)*(2*liveSlots+liveEntries*entryBytes+liveKeys) + liveEntries*(rankedBytes+bucketBytes) + joiningBytes
 )
 
 // shard has the counts of some keys.
@@ -61,6 +63,47 @@ func (l *live) add(hash uint64, t *Table, key []byte, c Counts) bool {
 	l.keys = append(l.keys, key...)
 	l.slots[at] = uint16(len(l.entries))
 	return true
+}
+
+// ranked is an entry with what mostly tells where it belongs: some of its table's
+// salt, and of its key what follows the bytes that all keys begin with.
+type ranked struct {
+	rank  uint64
+	entry uint16
+}
+
+// sorted appends the entries by table, and by key in a table. Sorting is most of what
+// a key costs that was not counted before, and comparing keys most of that.
+func (l *live) sorted(dst []ranked) []ranked {
+	first := l.key(&l.entries[0])
+	shared := len(first)
+	for i := range l.entries {
+		key := l.key(&l.entries[i])
+		shared = min(shared, len(key))
+		for !bytes.Equal(first[:shared], key[:shared]) {
+			shared--
+		}
+	}
+	for i := range l.entries {
+		e := &l.entries[i]
+		const salted = 2 // bytes of the salt
+		var rank [8]byte
+		binary.BigEndian.PutUint64(rank[:], e.table.salt)
+		clear(rank[salted:])
+		copy(rank[salted:], l.key(e)[shared:])
+		dst = append(dst, ranked{binary.BigEndian.Uint64(rank[:]), uint16(i)})
+	}
+	slices.SortFunc(dst, func(a, b ranked) int {
+		if a.rank != b.rank {
+			return cmp.Compare(a.rank, b.rank)
+		}
+		x, y := &l.entries[a.entry], &l.entries[b.entry]
+		if x.table != y.table {
+			return cmp.Or(cmp.Compare(x.table.salt, y.table.salt), cmp.Compare(x.table.place.Table, y.table.place.Table))
+		}
+		return bytes.Compare(l.key(x), l.key(y))
+	})
+	return dst
 }
 
 func (l *live) reset() {
@@ -116,22 +159,12 @@ func (s *Store) drain(sh *shard) {
 	sh.live, s.spare = s.spare, nil
 	sh.mu.Unlock()
 
-	s.order = s.order[:0]
-	for i := range full.entries {
-		s.order = append(s.order, uint16(i))
-	}
-	slices.SortFunc(s.order, func(a, b uint16) int {
-		x, y := &full.entries[a], &full.entries[b]
-		if x.table != y.table {
-			return cmp.Or(cmp.Compare(x.table.salt, y.table.salt), cmp.Compare(x.table.place.Table, y.table.place.Table))
-		}
-		return bytes.Compare(full.key(x), full.key(y))
-	})
+	s.order = full.sorted(s.order[:0])
 	for first := 0; first < len(s.order); {
-		t := full.entries[s.order[first]].table
+		t := full.entries[s.order[first].entry].table
 		s.gathered = s.gathered[:0]
-		for ; first < len(s.order) && full.entries[s.order[first]].table == t; first++ {
-			e := &full.entries[s.order[first]]
+		for ; first < len(s.order) && full.entries[s.order[first].entry].table == t; first++ {
+			e := &full.entries[s.order[first].entry]
 			s.gathered = append(s.gathered, Bucket{First: full.key(e), Last: full.key(e), Counts: e.counts})
 		}
 		s.commit(t, s.second.Load(), s.gathered)
