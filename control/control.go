@@ -71,6 +71,9 @@ type Options struct {
 	Version string
 	// Bigtable and DynamoDB are where clients find the doors; "" for one that is shut.
 	Bigtable, DynamoDB string
+	// Held is the test that waits for Release, which is called when somebody lets it go on. Default: none does.
+	Held    string
+	Release func()
 	// Fixtures are the folders for migrate. Default: there are none.
 	Fixtures fs.FS
 }

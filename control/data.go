@@ -61,7 +61,17 @@ func (s *Server) info(*http.Request) (any, error) {
 		"version": s.opts.Version, "project": o.Project, "instance": o.Instance,
 		"bigtable": s.opts.Bigtable, "dynamodb": s.opts.DynamoDB,
 		"clock": s.clockNow(), "faults": len(s.opts.Lab.Faults()), "snapshots": len(s.snapshots.list()),
+		"held": s.opts.Held,
 	}, nil
+}
+
+// release lets the test go on that is held.
+func (s *Server) release(*http.Request) (any, error) {
+	if s.opts.Release == nil {
+		return nil, &Error{http.StatusConflict, "not_held", "no test is held", "env.Hold of testkit holds one"}
+	}
+	s.opts.Release()
+	return nothing{}, nil
 }
 
 type family struct {

@@ -21,6 +21,7 @@ func (s *Server) routes() map[string]func(*http.Request) (any, error) {
 		"POST items/{table}":                  s.putItems,
 		"POST query":                          s.query,
 		"POST reset":                          s.reset,
+		"POST release":                        s.release,
 		"GET snapshots":                       s.listSnapshots,
 		"POST snapshots":                      s.takeSnapshot,
 		"DELETE snapshots/{name}":             s.removeSnapshot,
@@ -63,6 +64,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the one that the server pr
   POST items/{table}                       put items
   POST query                               run an operation of DynamoDB, and see the calls of Bigtable that it became
   POST reset                               remove everything
+  POST release                             let the test go on that is held
   GET  snapshots   POST snapshots          named snapshots        DELETE snapshots/{name}, POST snapshots/{name}/restore
   GET  clock       POST clock              set, advance, freeze, run
   POST gc          POST ttl                collect garbage, delete expired items
