@@ -1,6 +1,8 @@
 package testkit
 
 import (
+	"io"
+	"testing"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/control/lab"
@@ -19,3 +21,9 @@ func (r *ChangeReader) Delivered(until time.Time) ([]Change, error) {
 
 // PrincipalHeader is principalHeader.
 const PrincipalHeader = principalHeader
+
+// HoldTo is Hold that prints somewhere else.
+func (e *Env) HoldTo(tb testing.TB, out io.Writer) {
+	tb.Helper()
+	e.hold(tb, out)
+}

@@ -39,6 +39,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -71,7 +72,8 @@ type config struct {
 	randomRouting     bool
 	restarts          bool // see Env.restart
 	churn             float64
-	buckets           string // "" without WithBuckets
+	buckets           string            // "" without WithBuckets
+	observed          *control.Requests // nil without WithConsole
 }
 
 // GC says when the garbage-collection rules of families are applied.
@@ -192,6 +194,9 @@ func Start(tb testing.TB, opts ...Option) *Env {
 		tb.Fatalf("testkit: %v", err)
 	}
 	tb.Cleanup(e.close)
+	if c.observed != nil {
+		tb.Cleanup(e.holdFailed)
+	}
 	return e
 }
 
@@ -208,6 +213,10 @@ func (e *Env) labOptions() lab.Options {
 		DynamoDB: c.dynamoDB,
 	}
 	o.DynamoDB.Mappings = c.mappings
+	if c.observed != nil {
+		o.Bigtable.Observe, o.Bigtable.CountLoad = c.observed.Observe, true
+		o.DynamoDB.Observe = c.observed.ObserveDynamoDB
+	}
 	if c.gc == GCBackground {
 		o.GCInterval = gcInterval
 	}
