@@ -102,7 +102,8 @@
 //     of tables without a mapping file, internal/layout/secondary those of indexes,
 //     internal/layout/rowtext rows as text, internal/layout/loadnote what a load notes
 //     of its mapping, internal/layout/edge the values that mappings are attacked with.
-//   - internal/btclient is the one client of a Bigtable, internal/cells the rows
+//   - internal/preflight looks whether a Bigtable can be used;
+//     internal/btclient is the one client of a Bigtable, internal/cells the rows
 //     and cells that it reads and writes; internal/rowmerge joins the pieces in
 //     which rows arrive.
 //   - internal/s3export is the format of DynamoDB's exports to S3, and their writer;

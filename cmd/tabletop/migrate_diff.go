@@ -73,7 +73,7 @@ func (c *diffCommand) Run(ctx context.Context, p *program) (err error) {
 		sides[i] = side
 	}
 	o := migrate.DiffOptions{Common: common(nil)}
-	o.MaxDifferences, o.Deadline = c.MaxDiffs, c.CallTimeout
+	o.MaxDifferences, o.Deadline, o.AppProfile = c.MaxDiffs, c.CallTimeout, c.AppProfile
 	done := p.showProgress(&o.Progress)
 	r, err := migrate.Diff(ctx, sides[0], sides[1], o)
 	done()

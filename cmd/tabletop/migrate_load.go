@@ -99,7 +99,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	o := migrate.LoadOptions{Common: common(mappings)}
 	o.Project, o.Instance, o.Checkpoint, o.Target, o.Remap, o.Mix = c.Project, c.Instance, c.Checkpoint, c.place(), c.Remap, c.Mix
-	o.Deadline = c.deadline(c.Target)
+	o.Deadline, o.AppProfile = c.deadline(c.Target), c.AppProfile
 	if m := cloudInstance.FindStringSubmatch(c.Target); m != nil {
 		o.Project, o.Instance = m[1], m[2]
 	}

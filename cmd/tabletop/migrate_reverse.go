@@ -68,7 +68,7 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 	} else if c.ExportTime != "" {
 		o.ExportTime, _ = time.Parse(time.RFC3339Nano, c.ExportTime) // Validate has seen it
 	}
-	o.Project, o.Instance, o.Deadline = t.project, t.instance, c.deadline(c.Target)
+	o.Project, o.Instance, o.Deadline, o.AppProfile = t.project, t.instance, c.deadline(c.Target), c.AppProfile
 	if len(mappings) == 0 {
 		if mappings, err = migrate.StoredMappings(ctx, t.conn, o.Common); err != nil {
 			return asInputError(err)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/oauth2/google"
@@ -48,6 +49,7 @@ type connectFlags struct {
 	CA        string `name:"ca" help:"Trust these certificates (PEM), and speak TLS to a HOST:PORT." placeholder:"FILE"`
 	TokenFile string `name:"token-file" help:"Send the token in this file. Default for projects/P/instances/I: application default credentials." placeholder:"FILE"`
 
+	AppProfile  string        `name:"app-profile" help:"Go by this app profile of the instance. Default: the instance's own." placeholder:"ID"`
 	CallTimeout time.Duration `name:"call-timeout" help:"How long a Bigtable that is reached over a wire may go without an answer to a call. Default: ${default}." default:"10s" placeholder:"DURATION"`
 }
 
@@ -132,16 +134,24 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 		}
 		options = append(options, grpc.WithPerRPCCredentials(oauth.TokenSource{TokenSource: found.TokenSource}))
 	}
-	both := &cloudConn{}
-	if both.data, err = grpc.NewClient(data, options...); err != nil {
-		return nil, err
+	pool := &cloudConn{}
+	for range cloudChannels {
+		conn, err := grpc.NewClient(data, options...)
+		if err != nil {
+			return nil, errors.Join(err, pool.close())
+		}
+		pool.data = append(pool.data, conn)
 	}
-	if both.admin, err = grpc.NewClient(admin, options...); err != nil {
-		return nil, errors.Join(err, both.data.Close())
+	if pool.admin, err = grpc.NewClient(admin, options...); err != nil {
+		return nil, errors.Join(err, pool.close())
 	}
-	t.conn, t.close = both, func() error { return errors.Join(both.data.Close(), both.admin.Close()) }
+	t.conn, t.close = pool, pool.close
 	return t, nil
 }
+
+// cloudChannels is over how many connections calls on data go, in turn: one takes about
+// a hundred calls at a time. https://cloud.google.com/bigtable/docs/configure-connection-pools
+const cloudChannels = 4
 
 // tls is how a server proves itself.
 func (f *connectFlags) tls() (credentials.TransportCredentials, error) {
@@ -173,14 +183,32 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 // RequireTransportSecurity says whether the token may only go over TLS.
 func (b bearer) RequireTransportSecurity() bool { return b.secured }
 
-// cloudConn sends the calls of the admin services to their own address.
-type cloudConn struct{ data, admin *grpc.ClientConn }
+// cloudConn sends the calls of the admin services to their own address, and those on
+// data over several connections in turn.
+type cloudConn struct {
+	data  []*grpc.ClientConn
+	admin *grpc.ClientConn
+	next  atomic.Uint64
+}
 
 func (c *cloudConn) of(method string) *grpc.ClientConn {
 	if strings.HasPrefix(method, "/google.bigtable.v2.") {
-		return c.data
+		return c.data[c.next.Add(1)%uint64(len(c.data))]
 	}
 	return c.admin
+}
+
+// Target names the server in errors.
+func (c *cloudConn) Target() string { return c.data[0].Target() }
+
+func (c *cloudConn) close() (err error) {
+	for _, conn := range c.data {
+		err = errors.Join(err, conn.Close())
+	}
+	if c.admin != nil {
+		err = errors.Join(err, c.admin.Close())
+	}
+	return err
 }
 
 // Invoke is grpc.ClientConnInterface.

@@ -123,7 +123,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		return badInput("--write-mapping: %s has %d tables: put %s into the name, or take one by --table", c.Source, tables, tableInName)
 	}
 	o := migrate.VerifyOptions{Common: common(mappings), Stored: c.stored(), Timestamps: fixtures.TimestampPolicy(c.Timestamps), LenientSets: c.LenientSets}
-	o.Deadline = c.deadline(c.Against)
+	o.Deadline, o.AppProfile = c.deadline(c.Against), c.AppProfile
 	o.MaxDifferences, o.Differential, o.Seed, o.Regress, o.AllowEmpty = c.MaxDiffs, c.Differential, c.Seed, c.Regress, c.AllowEmpty
 	if o.Lint, err = c.lint(); err != nil {
 		return err

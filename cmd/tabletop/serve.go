@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/control/lab"
@@ -86,7 +85,11 @@ type serveCommand struct {
 	DynamoDB listenAddress `name:"dynamodb" help:"Where the DynamoDB door listens, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT"`
 	Data     string        `help:"Keep the data in this folder, and every acknowledged write with it. Default: in memory." placeholder:"DIR"`
 	Mapping  []string      `help:"Lay out the DynamoDB table of this mapping as it describes. May be repeated." placeholder:"FILE" sep:"none"`
-	Target   string        `help:"Serve the DynamoDB door over the Bigtable at this address instead of one of its own." placeholder:"HOST:PORT"`
+	Target   string        `help:"Serve the DynamoDB door over this Bigtable instead of one of its own: an emulator, over plain gRPC, or over TLS with --ca; or Cloud Bigtable." placeholder:"HOST:PORT|projects/P/instances/I"`
+	Endpoint string        `help:"Reach projects/P/instances/I here, over TLS, instead of at Google." placeholder:"HOST:PORT"`
+	Profile  string        `name:"app-profile" help:"Go by this app profile of the target's instance, which routes to a single cluster and allows single-row transactions. Default: the instance's own." placeholder:"ID"`
+	Token    string        `name:"target-token-file" help:"Send the token in this file to the target. Default for projects/P/instances/I: application default credentials." placeholder:"FILE"`
+	Check    bool          `help:"Look whether the target can be used, print what was found, and end: 0 if it can, 3 if not. Nothing is changed."`
 	CA       string        `name:"ca" help:"Trust these certificates (PEM), and speak TLS to the target." placeholder:"FILE"`
 	Timeout  time.Duration `name:"call-timeout" help:"How long the target may go without an answer to a call. Default: ${default}." default:"10s" placeholder:"DURATION"`
 	Project  string        `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop"`
@@ -136,9 +139,12 @@ func (c *serveCommand) Validate() error {
 	if c.CA != "" && c.Target == "" {
 		return errors.New("--ca is of --target: a door of its own has --tls-cert")
 	}
+	if c.Target == "" && (c.Endpoint != "" || c.Profile != "" || c.Token != "" || c.Check) {
+		return errors.New("--endpoint, --app-profile, --target-token-file and --check are of --target")
+	}
 	if c.Target != "" {
-		if _, _, err := net.SplitHostPort(c.Target); err != nil {
-			return fmt.Errorf("--target: %q is not HOST:PORT: %w", c.Target, err)
+		if _, _, err := net.SplitHostPort(c.Target); err != nil && !cloudInstance.MatchString(c.Target) {
+			return fmt.Errorf("--target: %q is neither HOST:PORT nor projects/P/instances/I: %w", c.Target, err)
 		}
 		switch {
 		case c.Data != "":
@@ -260,7 +266,9 @@ func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
 		dynamoDB.Observe = observed.ObserveDynamoDB
 	}
 	if c.Target != "" {
-		dynamoDB.Conn, err = s.connect(ctx)
+		if done, err := s.connect(ctx, &dynamoDB); done || err != nil {
+			return err
+		}
 	} else {
 		err = s.openBigtable(dynamoDB, observed)
 	}
@@ -323,16 +331,6 @@ type serving struct {
 	closers                                 []func() error
 	deadline                                time.Time // of the stop
 	background                              sync.WaitGroup
-}
-
-// connect connects to the target.
-func (s *serving) connect(ctx context.Context) (grpc.ClientConnInterface, error) {
-	t, err := (&connectFlags{CA: s.command.CA}).connect(ctx, s.command.Target)
-	if err != nil {
-		return nil, fmt.Errorf("--target: %w", err)
-	}
-	s.closers = append(s.closers, t.close)
-	return t.conn, nil
 }
 
 // openBigtable opens the store and its door. The DynamoDB door is to be opened with the
@@ -595,7 +593,7 @@ func (s *serving) announce() {
 	export := func(name, value string) { _, _ = fmt.Fprintf(w, "export %s=%s\n", name, value) }
 	where := "in memory, discarded on exit"
 	switch {
-	case c.CA != "": // as below
+	case c.CA != "" || cloudInstance.MatchString(c.Target): // as below
 		where = "at " + c.Target
 		_, _ = fmt.Fprintf(w, "# Bigtable endpoint: %s\n", c.Target)
 	case c.Target != "":

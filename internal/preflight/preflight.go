@@ -1,0 +1,269 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/iam/apiv1/iampb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+)
+
+// Level is how a finding is to be taken.
+type Level string
+
+// The levels.
+const (
+	OK      Level = "ok"
+	Unknown Level = "not known" // it could not be looked at
+	Wrong   Level = "wrong"     // it would not work
+)
+
+// Finding is what was found by one check.
+type Finding struct {
+	Check string // "instance", "app profile", "permissions", "tables", "clock"
+	Level Level
+	Text  string
+}
+
+// Table is one that is going to be used.
+type Table struct {
+	ID       string
+	Families []btclient.Family
+}
+
+// Options say what is looked at.
+type Options struct {
+	Conn              grpc.ClientConnInterface
+	Project, Instance string
+	AppProfile        string           // "": the instance's own
+	Transactions      bool             // single-row transactions are needed
+	Tables            []Table          // that are used, if they are there
+	Now               func() time.Time // nil: the clock is not compared
+	Deadline          time.Duration    // of each call; 0: none
+}
+
+// MaxSkew is how far the clocks may be apart: times of cells, and leases, go by them.
+const MaxSkew = time.Minute
+
+// DefaultProfile is the app profile of calls that name none.
+const DefaultProfile = "default"
+
+// permissions are those that a door and a load need.
+// https://cloud.google.com/bigtable/docs/access-control#permissions
+var permissions = []string{
+	"bigtable.tables.create", "bigtable.tables.delete", "bigtable.tables.get", "bigtable.tables.list", "bigtable.tables.mutateRows",
+	"bigtable.tables.readRows", "bigtable.tables.sampleRowKeys", "bigtable.tables.update",
+}
+
+// checker is a preflight under way.
+type checker struct {
+	Options
+	ctx       context.Context //nolint:containedctx // of one preflight
+	name      string          // of the instance
+	instances btapb.BigtableInstanceAdminClient
+	findings  []Finding
+}
+
+// Start looks at what keeps a door or a load from its work whatever tables there are:
+// instance and app profile. Errors: what is wrong, with the remedy, or that of a call.
+func Start(ctx context.Context, o Options) error {
+	c := newChecker(ctx, o)
+	if err := c.instance(); err != nil {
+		return err
+	}
+	c.profile()
+	for _, f := range c.findings {
+		if f.Level == Wrong {
+			return errors.New(f.Text)
+		}
+	}
+	return nil
+}
+
+// Run makes all checks. An error is that nothing can be looked at, and why.
+func Run(ctx context.Context, o Options) ([]Finding, error) {
+	c := newChecker(ctx, o)
+	if err := c.instance(); err != nil {
+		return nil, err
+	}
+	c.profile()
+	c.permissions()
+	c.tables()
+	return c.findings, nil
+}
+
+func newChecker(ctx context.Context, o Options) *checker {
+	return &checker{
+		Options: o, ctx: ctx, name: "projects/" + o.Project + "/instances/" + o.Instance,
+		instances: btapb.NewBigtableInstanceAdminClient(o.Conn),
+	}
+}
+
+func (c *checker) found(check string, level Level, format string, args ...any) {
+	c.findings = append(c.findings, Finding{check, level, fmt.Sprintf(format, args...)})
+}
+
+// timed is the context of a call; cancel is to follow.
+func (c *checker) timed(param, name string) (context.Context, context.CancelFunc) {
+	ctx := metadata.AppendToOutgoingContext(c.ctx, "x-goog-request-params", param+"="+strings.ReplaceAll(name, "/", "%2F"))
+	if c.Deadline <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, c.Deadline)
+}
+
+// instance finds whether there is a Bigtable with the instance: whose tables can be
+// listed. Its clock is that of the answer.
+func (c *checker) instance() error {
+	ctx, cancel := c.timed("parent", c.name)
+	defer cancel()
+	var header metadata.MD
+	_, err := btapb.NewBigtableTableAdminClient(c.Conn).ListTables(ctx, &btapb.ListTablesRequest{Parent: c.name, View: btapb.Table_NAME_ONLY, PageSize: 1}, grpc.Header(&header))
+	switch code := status.Code(err); {
+	case err == nil:
+		c.found("instance", OK, "%s is there", c.name)
+	case code == codes.NotFound:
+		return fmt.Errorf("there is no %s: is the project, is the instance right? (%w)", c.name, err)
+	case code == codes.Unauthenticated:
+		return fmt.Errorf("the Bigtable does not take the credentials: are they those of the project, is the token still good? (%w)", err)
+	case code == codes.PermissionDenied:
+		return fmt.Errorf("the credentials may not use %s, or there is none: a door and a load need roles/bigtable.admin, or the permissions %s (%w)", c.name, strings.Join(permissions, ", "), err)
+	case notBigtable(err):
+		return fmt.Errorf("what answers is no Bigtable: a server of its gRPC API is expected (%w)", err)
+	case ctx.Err() != nil && c.ctx.Err() == nil:
+		return fmt.Errorf("the Bigtable gave no answer to ListTables of %s for %v", c.name, c.Deadline)
+	default:
+		return fmt.Errorf("the Bigtable cannot be reached, or used: %w", err)
+	}
+	c.clock(header)
+	return nil
+}
+
+// notBigtable tells of an answer that no Bigtable gives: a method it has to have is
+// not there, or what came is no gRPC.
+func notBigtable(err error) bool {
+	text := err.Error()
+	return status.Code(err) == codes.Unimplemented ||
+		strings.Contains(text, "unexpected HTTP status code") || strings.Contains(text, "unexpected content-type") ||
+		strings.Contains(text, "error reading server preface") || strings.Contains(text, "looked like an HTTP/1.1 header")
+}
+
+// clock compares clocks, where the server tells its own.
+func (c *checker) clock(header metadata.MD) {
+	if c.Now == nil {
+		return
+	}
+	date := header.Get("date")
+	if len(date) == 0 {
+		c.found("clock", Unknown, "the server does not tell its own")
+		return
+	}
+	theirs, err := http.ParseTime(date[0])
+	if err != nil {
+		c.found("clock", Unknown, "the server tells %q, which is no time", date[0])
+		return
+	}
+	skew := c.Now().Sub(theirs)
+	if skew.Abs() > MaxSkew {
+		c.found("clock", Wrong, "this machine's is %v off the server's, at most %v is expected: times of cells and leases would be wrong; set this machine's clock", skew.Round(time.Second), MaxSkew)
+		return
+	}
+	c.found("clock", OK, "within %v of the server's", MaxSkew)
+}
+
+// profile finds what the app profile cannot do.
+func (c *checker) profile() {
+	const check = "app profile"
+	id := c.AppProfile
+	if id == "" {
+		id = DefaultProfile
+	}
+	name := c.name + "/appProfiles/" + id
+	ctx, cancel := c.timed("name", name)
+	defer cancel()
+	p, err := c.instances.GetAppProfile(ctx, &btapb.GetAppProfileRequest{Name: name})
+	switch status.Code(err) { //nolint:exhaustive // what can be told; the rest is below
+	case codes.OK:
+	case codes.NotFound:
+		if c.AppProfile == "" {
+			c.found(check, Unknown, "%s has none of the name %s", c.name, id)
+			return
+		}
+		c.found(check, Wrong, "there is no app profile %s of %s: --app-profile names one that there is (gcloud bigtable app-profiles list --instance=%s)", id, c.name, c.Instance)
+		return
+	default: // emulators have no such service; not everyone may ask
+		c.found(check, Unknown, "%s cannot be looked at: %v", id, err)
+		return
+	}
+	if !c.Transactions {
+		c.found(check, OK, "%s", id)
+		return
+	}
+	single := p.GetSingleClusterRouting()
+	switch {
+	case p.GetDataBoostIsolationReadOnly() != nil:
+		c.found(check, Wrong, "app profile %s is for Data Boost, which only reads: name another one (--app-profile)", id)
+	case single == nil:
+		c.found(check, Wrong, "app profile %s routes to several clusters, which excludes the single-row transactions (CheckAndMutateRow, ReadModifyWriteRow) that the DynamoDB door works by: make one that routes to a single cluster, gcloud bigtable app-profiles create ID --instance=%s --route-to=CLUSTER --transactional-writes, and name it with --app-profile ID", id, c.Instance)
+	case !single.GetAllowTransactionalWrites():
+		c.found(check, Wrong, "app profile %s does not allow the single-row transactions (CheckAndMutateRow, ReadModifyWriteRow) that the DynamoDB door works by: gcloud bigtable app-profiles update %s --instance=%s --route-to=%s --transactional-writes", id, id, c.Instance, single.GetClusterId())
+	default:
+		c.found(check, OK, "%s routes to cluster %s, and allows single-row transactions", id, single.GetClusterId())
+	}
+}
+
+// permissions finds what the caller may not do.
+func (c *checker) permissions() {
+	ctx, cancel := c.timed("resource", c.name)
+	defer cancel()
+	resp, err := c.instances.TestIamPermissions(ctx, &iampb.TestIamPermissionsRequest{Resource: c.name, Permissions: permissions})
+	if err != nil {
+		c.found("permissions", Unknown, "they cannot be asked for: %v", err)
+		return
+	}
+	missing := slices.DeleteFunc(slices.Clone(permissions), func(p string) bool { return slices.Contains(resp.GetPermissions(), p) })
+	if len(missing) > 0 {
+		c.found("permissions", Wrong, "the credentials lack %s on %s: roles/bigtable.admin has them", strings.Join(missing, ", "), c.name)
+		return
+	}
+	c.found("permissions", OK, "all that are needed")
+}
+
+// tables finds families whose garbage collection is not as it will be relied on.
+func (c *checker) tables() {
+	client := btclient.New(c.Conn, c.Project, c.Instance, btclient.Options{Deadline: c.Deadline})
+	for _, t := range c.Tables {
+		have, err := client.Families(c.ctx, t.ID)
+		switch {
+		case status.Code(err) == codes.NotFound:
+			c.found("tables", OK, "%s is not there yet", t.ID)
+			continue
+		case err != nil:
+			c.found("tables", Unknown, "%v", err)
+			continue
+		}
+		differ := false
+		for _, f := range t.Families {
+			rule, there := have[f.Name]
+			if want := btclient.GCRule(f.GC); there && !proto.Equal(rule, want) {
+				differ = true
+				c.found("tables", Wrong, "family %s of %s has the garbage-collection rule {%v}, the mapping's is {%v}", f.Name, t.ID, rule, want)
+			}
+		}
+		if !differ {
+			c.found("tables", OK, "%s has what there is by the rules of the mapping", t.ID)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package preflight_test
+
+import (
+	"context"
+	"path"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/iam/apiv1/iampb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/preflight"
+)
+
+var now = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+
+// fake is a server that answers by RPC: with a message, an error, or, where it has
+// neither, never.
+type fake map[string]any
+
+func (f fake) Invoke(ctx context.Context, method string, _, reply any, options ...grpc.CallOption) error {
+	for _, o := range options {
+		if h, ok := o.(grpc.HeaderCallOption); ok {
+			*h.HeaderAddr, _ = f["header"].(metadata.MD)
+		}
+	}
+	switch answer := f[path.Base(method)].(type) {
+	case error:
+		return answer
+	case proto.Message:
+		proto.Merge(reply.(proto.Message), answer)
+		return nil
+	}
+	<-ctx.Done()
+	return status.FromContextError(ctx.Err()).Err()
+}
+
+func (fake) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	return nil, status.Error(codes.Unimplemented, "no streams")
+}
+
+// good is a server with which all is well, but for what changes says.
+func good(changes fake) fake {
+	f := fake{
+		"header":             metadata.Pairs("date", "Tue, 24 Nov 2026 12:00:30 GMT"),
+		"ListTables":         &btapb.ListTablesResponse{},
+		"GetAppProfile":      routed("c1", true),
+		"TestIamPermissions": allPermissions(),
+		"GetTable": &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{
+			"f": {GcRule: btclient.GCRule(btclient.GC{Versions: 1})},
+		}},
+	}
+	for rpc, answer := range changes {
+		f[rpc] = answer
+	}
+	return f
+}
+
+func routed(cluster string, transactional bool) *btapb.AppProfile {
+	return &btapb.AppProfile{RoutingPolicy: &btapb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{
+		ClusterId: cluster, AllowTransactionalWrites: transactional,
+	}}}
+}
+
+func allPermissions() *iampb.TestIamPermissionsResponse {
+	r := &iampb.TestIamPermissionsResponse{}
+	for _, p := range []string{"create", "delete", "get", "list", "mutateRows", "readRows", "sampleRowKeys", "update"} {
+		r.Permissions = append(r.Permissions, "bigtable.tables."+p)
+	}
+	return r
+}
+
+var several = &btapb.AppProfile{RoutingPolicy: &btapb.AppProfile_MultiClusterRoutingUseAny_{MultiClusterRoutingUseAny: &btapb.AppProfile_MultiClusterRoutingUseAny{}}}
+
+func options(f fake) preflight.Options {
+	return preflight.Options{
+		Conn: f, Project: "p", Instance: "i", Transactions: true, Now: func() time.Time { return now }, Deadline: 10 * time.Second,
+		Tables: []preflight.Table{{ID: "t", Families: []btclient.Family{{Name: "f", GC: btclient.GC{Versions: 1}}}}},
+	}
+}
+
+// TestRun: each fault is one finding, which says what to do.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		changes fake
+		wrong   string // "": nothing is
+	}{
+		"all is well":                  {},
+		"routed to several clusters":   {fake{"GetAppProfile": several}, "app profile: app profile default routes to several clusters, which excludes the single-row transactions"},
+		"no transactions":              {fake{"GetAppProfile": routed("c1", false)}, "--route-to=c1 --transactional-writes"},
+		"a profile that only reads":    {fake{"GetAppProfile": &btapb.AppProfile{Isolation: &btapb.AppProfile_DataBoostIsolationReadOnly_{DataBoostIsolationReadOnly: &btapb.AppProfile_DataBoostIsolationReadOnly{}}}}, "Data Boost"},
+		"an emulator":                  {fake{"GetAppProfile": status.Error(codes.Unimplemented, "u"), "TestIamPermissions": status.Error(codes.Unimplemented, "u"), "header": nil}, ""},
+		"permissions that are missing": {fake{"TestIamPermissions": &iampb.TestIamPermissionsResponse{Permissions: allPermissions().GetPermissions()[1:]}}, "permissions: the credentials lack bigtable.tables.create on projects/p/instances/i"},
+		"another rule":                 {fake{"GetTable": &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"f": {}}}}, "tables: family f of t has the garbage-collection rule"},
+		"no such table":                {fake{"GetTable": status.Error(codes.NotFound, "n")}, ""},
+		"a clock that is off":          {fake{"header": metadata.Pairs("date", "Tue, 24 Nov 2026 11:58:00 GMT")}, "clock: this machine's is 2m0s off"},
+	} {
+		findings, err := preflight.Run(t.Context(), options(good(c.changes)))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		var wrong []string
+		for _, f := range findings {
+			if f.Level == preflight.Wrong {
+				wrong = append(wrong, f.Check+": "+f.Text)
+			}
+		}
+		if c.wrong == "" && len(wrong) > 0 || c.wrong != "" && (len(wrong) != 1 || !strings.Contains(wrong[0], c.wrong)) || len(findings) != 5 {
+			t.Errorf("%s: %d findings, wrong are %q, want %q", name, len(findings), wrong, c.wrong)
+		}
+	}
+}
+
+// TestStart: what cannot be used is an error that says why, in less than 15 seconds.
+func TestStart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		changes fake
+		want    string // "": none
+	}{
+		{nil, ""},
+		{fake{"GetAppProfile": several}, "--app-profile ID"},
+		{fake{"GetAppProfile": status.Error(codes.PermissionDenied, "d")}, ""},
+		{fake{"ListTables": status.Error(codes.NotFound, "n")}, "there is no projects/p/instances/i"},
+		{fake{"ListTables": status.Error(codes.PermissionDenied, "d")}, "roles/bigtable.admin"},
+		{fake{"ListTables": status.Error(codes.Unauthenticated, "u")}, "does not take the credentials"},
+		{fake{"ListTables": status.Error(codes.Unimplemented, "u")}, "is no Bigtable"},
+		{fake{"ListTables": status.Error(codes.Unavailable, "connection error: desc = \"error reading server preface: http2: frame too large\"")}, "is no Bigtable"},
+		{fake{"ListTables": status.Error(codes.Unavailable, "x509: certificate signed by unknown authority")}, "x509"},
+		{fake{"ListTables": nil}, "no answer to ListTables of projects/p/instances/i for 10s"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			err := preflight.Start(t.Context(), options(good(c.changes)))
+			if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if after := time.Since(begun); after >= 15*time.Second {
+				t.Errorf("%q: after %v", c.want, after)
+			}
+		})
+	}
+	o := options(good(fake{"GetAppProfile": status.Error(codes.NotFound, "n")}))
+	if err := preflight.Start(t.Context(), o); err != nil {
+		t.Errorf("an instance without a default app profile: %v", err)
+	}
+	o.AppProfile = "mine"
+	if err := preflight.Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "there is no app profile mine") {
+		t.Errorf("an app profile that is not there: %v", err)
+	}
+}
