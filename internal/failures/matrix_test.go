@@ -185,6 +185,7 @@ func overBigtable(t *testing.T, how failure, meet func(*testing.T, grpc.ClientCo
 
 // meetEach lets the calls that a whole run has made fail: run is given which.
 func meetEach(t *testing.T, cells map[string]*cell, what string, whole *failingConn, how failure, run func(what, rpc string, from, most int) outcome) {
+	t.Helper()
 	for rpc, calls := range whole.calls {
 		if how.begun && !whole.streams[rpc] {
 			continue
@@ -207,6 +208,7 @@ func meetEach(t *testing.T, cells map[string]*cell, what string, whole *failingC
 
 // meetRequests lets each request meet a failure at its calls.
 func meetRequests(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell {
+	t.Helper()
 	cells, runs := map[string]*cell{}, 0
 	begin := func(what string) *doorRun {
 		runs++

@@ -25,6 +25,7 @@ type migration struct {
 }
 
 func newMigration(t *testing.T, conn grpc.ClientConnInterface, what string, run int) *migration {
+	t.Helper()
 	return &migration{t: t, what: what, conn: newFailingConn(conn), common: migrate.Common{
 		Instance: fmt.Sprint("instance-", run), Now: time.Now, Deadline: callTimeout,
 		Sleep: func(ctx context.Context, d time.Duration) error {
@@ -79,6 +80,7 @@ func (m *migration) meet(do func() error, rpc string, how failure, from, most in
 // meetLoads lets a load meet a failure at its calls. What is loaded next, whatever there
 // is, is whole.
 func meetLoads(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell {
+	t.Helper()
 	cells, runs := map[string]*cell{}, 1
 	whole := newMigration(t, conn, "load", runs)
 	if err := whole.load(); err != nil {
@@ -105,6 +107,7 @@ func meetLoads(t *testing.T, conn grpc.ClientConnInterface, how failure) map[str
 // meetVerifications lets a verification meet a failure at its calls: it never finds a
 // difference that is none.
 func meetVerifications(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell {
+	t.Helper()
 	cells := map[string]*cell{}
 	whole := newMigration(t, conn, "verify", 1)
 	if err := whole.load(); err != nil {
