@@ -458,10 +458,10 @@ func (x *table) load(t *engine.Table) error {
 	if err != nil {
 		return err
 	}
-	x.loaded = true
 	if err := x.refresh(); err != nil {
 		return err
 	}
+	x.loaded = true // nothing fails any more
 	for _, rec := range records {
 		key := rec.row.key
 		x.add(key, rec, rows[string(key)])

@@ -130,6 +130,24 @@ func TestRows_HotRow(t *testing.T) {
 	}
 }
 
+// What is on its way is looked for again where the clusters could not be read at first.
+func TestRows_LoadedAgain(t *testing.T) {
+	t.Parallel()
+	w := lagged(t, 0)
+	w.mustSet(t, "a", "r", "old")
+	w.advance(time.Second.Microseconds())
+	w.mustSet(t, "a", "r", "new")
+	w.rows = NewRows(RowsOptions{DB: w.db, Control: w.c})
+	clusters, unreadable := w.c.o.Clusters, errors.New("unreadable")
+	w.c.o.Clusters = func(string) ([]string, error) { return nil, unreadable }
+	if _, err := w.rows.Scan(t.Context(), w.table(t), w.at("b"), engine.ScanOptions{}); !errors.Is(err, unreadable) {
+		t.Errorf("a read without clusters: %v", err)
+	}
+	w.c.o.Clusters = clusters
+	w.want(t, "a", cellText("r", "f", "q", 1000, []byte("new")))
+	w.want(t, "b", cellText("r", "f", "q", 1000, []byte("old")))
+}
+
 // A change that its transaction gives up after it was recorded is seen by nobody.
 func TestRows_Undone(t *testing.T) {
 	t.Parallel()
