@@ -2,6 +2,7 @@ package layout
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -67,6 +68,25 @@ func (p *JoinerProof) Joiner() string {
 		return joinerAll
 	case p.offender != nil:
 		return joinerEscaped
+	}
+	return joinerPlain
+}
+
+// Safe is what auto comes to where keys may come that the proof has not seen.
+func (p *JoinerProof) Safe() string {
+	if p.Apart() {
+		return joinerAll
+	}
+	return joinerEscaped
+}
+
+// JoinerOfAll is what a proof of all keys would have come to, by what proofs of some of
+// them each came to.
+func JoinerOfAll(of ...string) string {
+	for _, joiner := range []string{joinerAll, joinerEscaped} {
+		if slices.Contains(of, joiner) {
+			return joiner
+		}
 	}
 	return joinerPlain
 }

@@ -95,11 +95,7 @@ func openExport(t tree, dir string) (*Source, error) {
 			return nil, Damaged(ReplayGap, Position{File: t.label(first.dir)}, nil,
 				"the incremental export of table %s holds changes alone: put the full export that they follow below the same folder, and open that", name)
 		}
-		table := &Table{Name: name, ExportTime: part.to, Declared: part.items, entries: func(yield func(Entry, error) bool) {
-			if err := part.read(t, yield); err != nil && !errors.Is(err, errStopped) {
-				yield(Entry{}, err)
-			}
-		}}
+		table := &Table{Name: name, ExportTime: part.to, Declared: part.items, export: &part, tree: t, entries: part.entries(t)}
 		if len(after[name]) > 0 {
 			r, err := replay(t, part, after[name])
 			if err != nil {
@@ -107,7 +103,7 @@ func openExport(t tree, dir string) (*Source, error) {
 			}
 			src.Format, src.Integrity = "s3-incremental-export", src.Integrity+"; incremental exports without a gap, changes on the items they were made to"
 			table.ExportTime, table.Declared, table.entries = r.after[len(r.after)-1].to, -1, r.entries
-			table.FullTime, table.changes = part.to, r.eachChange
+			table.FullTime, table.changes, table.export = part.to, r.eachChange, nil
 		}
 		src.Tables = append(src.Tables, table)
 	}
@@ -121,6 +117,15 @@ type exportPart struct {
 	files       []exportFile
 	items       int64     // as the manifest says
 	from, to    time.Time // from is zero for a full export
+}
+
+// entries are the items of a full export, as a table has them.
+func (p exportPart) entries(t tree) func(yield func(Entry, error) bool) {
+	return func(yield func(Entry, error) bool) {
+		if err := p.read(t, yield); err != nil && !errors.Is(err, errStopped) {
+			yield(Entry{}, err)
+		}
+	}
 }
 
 // read yields the items of a full export.

@@ -86,6 +86,8 @@ type Table struct {
 
 	entries func(yield func(Entry, error) bool) // goes on after an error of one item (OfItem), if yield wants
 	changes func(yield func(Change, error) bool)
+	export  *exportPart          // the export that the entries are of; nil where they are not of one full export alone
+	tree    tree                 // where the export is
 	File    string               // what messages about the table as a whole name
 	Named   bool                 // Name is what the input or its description says
 	types   map[string]attr.Type // of columns that do not say theirs; nil but for CSV

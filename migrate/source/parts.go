@@ -1,0 +1,146 @@
+package source
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Part is one of so many parts of a source, Index from 1 on. The zero value is all of it.
+type Part struct{ Index, Of int }
+
+// ParsePart reads a part as String writes it.
+func ParsePart(text string) (p Part, err error) {
+	index, of, found := strings.Cut(text, "/")
+	if found {
+		if p.Index, err = strconv.Atoi(index); err == nil {
+			p.Of, err = strconv.Atoi(of)
+		}
+	}
+	if !found || err != nil || p.Index < 1 || p.Index > p.Of {
+		return Part{}, fmt.Errorf("%.40q is no part: expected I/N, such as 3/10, with I from 1 to N", text)
+	}
+	return p, nil
+}
+
+// String returns "3/10".
+func (p Part) String() string { return fmt.Sprintf("%d/%d", p.Index, p.Of) }
+
+// Part returns the source with its part of the data files. Each file goes to the part
+// that has fewest items so far, and so is in exactly one part, in any process that opens
+// the same exports. Only full exports to S3 have files to share out.
+func (s *Source) Part(p Part) (*Source, error) {
+	if p.Index < 1 || p.Index > p.Of {
+		return nil, Damaged(Unsupported, Position{File: s.Path}, nil, "there is no part %v: expected I/N with I from 1 to N", p)
+	}
+	if err := s.whole(); err != nil {
+		return nil, err
+	}
+	mine := *s
+	mine.Tables = nil
+	items := make([]int64, p.Of)
+	n := 0
+	for _, t := range s.Tables {
+		share := *t.export
+		share.files, share.items = nil, 0
+		for _, f := range t.export.files {
+			part := slices.Index(items, slices.Min(items))
+			items[part] += 1 + *f.ItemCount // an empty file is work, too
+			n++
+			if part == p.Index-1 {
+				share.files = append(share.files, f)
+				share.items += *f.ItemCount
+			}
+		}
+		table := *t
+		table.export, table.Declared, table.entries = &share, share.items, share.entries(t.tree)
+		mine.Tables = append(mine.Tables, &table)
+	}
+	if p.Of > n {
+		return nil, Damaged(Unsupported, Position{File: s.Path}, nil, "the source has %d data files, which do not make %d parts: a part has one at least", n, p.Of)
+	}
+	return &mine, nil
+}
+
+// whole refuses a source that has no parts.
+func (s *Source) whole() error {
+	for _, t := range s.Tables {
+		switch {
+		case t.changes != nil:
+			return Damaged(Unsupported, Position{File: s.Path}, nil,
+				"table %s has incremental exports, which change items of any file: load the full export in parts, and then both without parts", t.Name)
+		case t.export == nil:
+			return Damaged(Unsupported, Position{File: s.Path}, nil, "only the data files of an export to S3 can be shared out among parts, this is %s", s.Format)
+		}
+	}
+	return nil
+}
+
+// Fingerprint tells the data files of the source from any others, by what their
+// manifests say: nothing else is read. Only sources that have parts have one.
+func (s *Source) Fingerprint() (string, error) {
+	if err := s.whole(); err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, t := range s.Tables {
+		_, _ = fmt.Fprintf(h, "%q %d\n", t.Name, t.ExportTime.UnixNano())
+		for _, f := range t.export.files {
+			_, _ = fmt.Fprintf(h, "%q %q %d\n", f.DataFileS3Key, f.MD5Checksum, *f.ItemCount)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// sampledItems is about how many items a Sample reads of an export.
+const sampledItems = 10_000
+
+// Sample streams items that stand for all, the same each time: of an export the
+// first of each data file, whose MD5 nobody has compared yet, of any other source all.
+// Items that cannot be read are passed over: who reads all tells of them.
+func (t *Table) Sample() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		if t.export == nil {
+			for e, err := range t.Entries() {
+				if err != nil || !yield(e) {
+					return
+				}
+			}
+			return
+		}
+		each := max(1, sampledItems/max(1, len(t.export.files)))
+		for _, f := range t.export.files {
+			if !t.head(f, each, yield) {
+				return
+			}
+		}
+	}
+}
+
+// head yields the first items of a data file.
+func (t *Table) head(f exportFile, most int, yield func(Entry) bool) (more bool) {
+	in, err := t.tree.open(f.path)
+	if err != nil {
+		return true
+	}
+	defer in.close()
+	l := lines{in: in}
+	for range most {
+		text, err := l.next()
+		if err != nil {
+			return true
+		}
+		e, err := parseEntry(text, wrappedItem, Position{in.label, l.line})
+		if err == nil {
+			err = t.checkKey(e)
+		}
+		if err == nil && !yield(e) {
+			return false
+		}
+	}
+	return true
+}
