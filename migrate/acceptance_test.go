@@ -246,7 +246,7 @@ func testInverses(t *testing.T) {
 				}
 				want = append(want, string(attr.AppendItemJSON(nil, e.Item)))
 			}
-			for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), o.Mappings[0].TargetTable(), nil) {
+			for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), o.Mappings[0].TargetTable()) {
 				if err != nil {
 					t.Fatal(err)
 				}

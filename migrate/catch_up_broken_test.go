@@ -40,7 +40,7 @@ func cellsThere(t *testing.T, conn grpc.ClientConnInterface) map[cellAt]bool {
 		if id == layout.SchemaTable {
 			continue
 		}
-		for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), id, nil) {
+		for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), id) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -267,7 +267,7 @@ func TestFaultM2_UnreadableEntries(t *testing.T) {
 				}
 			}
 			var rows []string
-			for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), c.index, nil) {
+			for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), c.index) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -53,7 +53,7 @@ func itemRows(t *testing.T, conn grpc.ClientConnInterface, names string) string 
 			continue
 		}
 		out = fmt.Appendf(out, "table %s\n", id)
-		for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), id, nil) {
+		for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), id) {
 			if err != nil {
 				t.Fatal(err)
 			}

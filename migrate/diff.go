@@ -366,9 +366,9 @@ func (s Side) table() string {
 
 // diffRows compares two tables row by row.
 func diffRows(ctx context.Context, r *report.Report, first, second Side, o run.Options) (string, error) {
-	nextA, stopA := pull.Seq2(first.bigtable(o).TableRows(ctx, first.table(), nil))
+	nextA, stopA := pull.Seq2(first.bigtable(o).TableRows(ctx, first.table()))
 	defer stopA()
-	nextB, stopB := pull.Seq2(second.bigtable(o).TableRows(ctx, second.table(), nil))
+	nextB, stopB := pull.Seq2(second.bigtable(o).TableRows(ctx, second.table()))
 	defer stopB()
 	var counts [2]int64
 	a, errA, okA := nextA()

@@ -73,7 +73,7 @@ func TestCompare_TimestampPolicies(t *testing.T) {
 				if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 					t.Fatal(err)
 				}
-				for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), "videos", nil) {
+				for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), "videos") {
 					if err != nil {
 						t.Fatal(err)
 					}

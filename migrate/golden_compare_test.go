@@ -26,7 +26,7 @@ func TestVerify_StoredLargeValues(t *testing.T) {
 	}
 	body := ""
 	b := run.NewBigtable(conn, run.Options{})
-	for row, err := range b.TableRows(t.Context(), "archive", nil) {
+	for row, err := range b.TableRows(t.Context(), "archive") {
 		if err != nil {
 			t.Fatal(err)
 		}

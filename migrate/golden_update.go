@@ -196,7 +196,7 @@ func (u *goldenUpdate) rows(ctx context.Context, r *run.Run) error {
 	for _, j := range r.Jobs {
 		for _, id := range j.Targets() {
 			rows := []byte{}
-			for row, err := range r.B.TableRows(ctx, id, nil) {
+			for row, err := range r.B.TableRows(ctx, id) {
 				if err != nil {
 					return err
 				}
@@ -254,7 +254,7 @@ func (u *goldenUpdate) sampled(ctx context.Context, r *run.Run) ([]byte, error) 
 	for _, j := range r.Jobs {
 		for _, id := range j.Targets() {
 			all, sample := golden.NewRowDigester(), &rowSample{}
-			for row, err := range r.B.TableRows(ctx, id, nil) {
+			for row, err := range r.B.TableRows(ctx, id) {
 				if err != nil {
 					return nil, err
 				}

@@ -235,7 +235,7 @@ func lintItems(ctx context.Context, j *run.Job, p *lint.TablePass) (items int64,
 // lintStored hands the rows of the job's Bigtable table to the rules, one after
 // the other.
 func lintStored(ctx context.Context, j *run.Job, p *lint.TablePass, b *run.Bigtable) (rows int64, err error) {
-	for row, err := range b.TableRows(ctx, j.Report.Target, nil) {
+	for row, err := range b.TableRows(ctx, j.Report.Target) {
 		if status.Code(err) == codes.NotFound { // the comparison tells of it
 			return 0, nil
 		}

@@ -45,6 +45,9 @@ type Prepared struct {
 // source, its mappings or the checkpoint is found before a connection, or a store,
 // is opened.
 func Prepare(ctx context.Context, src *source.Source, o LoadOptions) (*Prepared, error) {
+	if o.Part.Of > 0 && o.Lint != nil {
+		return nil, noLintOfParts(src)
+	}
 	r, err := run.Prepare(ctx, src, o.options())
 	if err != nil {
 		return nil, err
@@ -58,6 +61,9 @@ func Prepare(ctx context.Context, src *source.Source, o LoadOptions) (*Prepared,
 // Load writes what was prepared, once.
 func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*report.Report, error) {
 	r := p.run
+	if r.Complete() {
+		return r.Report, nil
+	}
 	r.Connect(conn)
 	for _, j := range r.Jobs { // all, before the first is written
 		for _, check := range []func(context.Context, *run.Bigtable) (string, error){j.DoorWrites, j.Remaps, j.OtherTime} {
@@ -79,5 +85,33 @@ func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*re
 		}
 	}
 	r.Sum()
+	if r.Options.Share.Of > 0 {
+		return r.Report, r.EndPart()
+	}
 	return r.Report, nil
+}
+
+// FinishLoad ends a load in parts, by the folder LoadOptions.Checkpoint: it makes sure
+// that all parts of the source are there and complete, and that the table holds the row
+// that each wrote last. Then it makes sure that no item of one part met one of another:
+// where parts have rows in common, as where one row has many items, or where an index may
+// have several items in a row, it reads the source as a whole for it, and such items are
+// a [source.Error] (KeyDuplicate, CellCollision). Last it notes that the load is at its
+// end, and removes what the parts left in the folder. The report is that of all parts.
+func FinishLoad(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o LoadOptions) (*report.Report, error) {
+	x := o.options()
+	x.Share, x.Parts, x.Checkpoint = source.Part{}, o.Checkpoint, ""
+	return finished(run.FinishLoad(ctx, src, x, func(r *run.Run) { r.Connect(conn) }))
+}
+
+func finished(r *run.Run, err error) (*report.Report, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r.Report, nil
+}
+
+// noLintOfParts refuses to judge a part: rules are of all items.
+func noLintOfParts(src *source.Source) error {
+	return source.Damaged(source.Unsupported, source.Position{File: src.Path}, nil, "rules of lint judge all items, not a part of them: lint the source by itself")
 }

@@ -48,7 +48,7 @@ func open(t *testing.T, lines string) *source.Source {
 func tableText(t *testing.T, conn grpc.ClientConnInterface, table string) string {
 	t.Helper()
 	var out []byte
-	for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), table, nil) {
+	for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), table) {
 		if err != nil {
 			t.Fatal(err)
 		}

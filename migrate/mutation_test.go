@@ -228,7 +228,7 @@ func testMutations(t *testing.T, files fs.FS, o Common) map[damage]bool {
 	}
 	found := map[damage]bool{}
 	for table, index := range indexes {
-		for row, err := range loaded.B.TableRows(t.Context(), table, nil) {
+		for row, err := range loaded.B.TableRows(t.Context(), table) {
 			if err != nil {
 				t.Fatal(err)
 			}

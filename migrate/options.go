@@ -67,6 +67,10 @@ type Common struct {
 	// is not.
 	Waiting func(Wait)
 
+	// MaxRowsPerSecond bounds how many rows are written, or read back by a verification,
+	// in a second, by Stopwatch and Sleep, which it needs. Default: no bound.
+	MaxRowsPerSecond int
+
 	knobs run.Knobs // of tests
 }
 
@@ -95,6 +99,20 @@ type LoadOptions struct {
 	// or, with a warning, starts over if a table lacks the rows; one that is
 	// complete removes it. Default: none.
 	Checkpoint string
+
+	// Part is the part of the source that is loaded, by its data files: the source is a
+	// full export to S3, its mappings are given, and Checkpoint is a folder, that of all
+	// parts, in which each keeps how far it is, and that it is complete. Parts run in any
+	// order, or at once; one that is killed goes on where it was, and one that is complete
+	// does nothing. [FinishLoad] ends the load: until then, it counts as unfinished. Items
+	// of several parts that meet in one cell, which otherwise refuse the whole source, are
+	// found there. Default: all of the source, in one go.
+	Part source.Part
+
+	// Tablets is in how many pieces of about as many rows a table begins, each for a server
+	// of its own, where the load makes it: it is cut at row keys of the data. Tables that are
+	// there stay as they are. Default: 1; Bigtable splits them as they grow.
+	Tablets int
 
 	// DeadLetter receives what cannot be loaded, one JSON object a line: where it
 	// stands in the source, why it was refused, and the item. The rest is
@@ -134,6 +152,13 @@ type VerifyOptions struct {
 	// load. They are only read. Default: Verify loads them, into tables that hold no
 	// other rows.
 	Stored bool
+
+	// Part is the part of the work, as of LoadOptions: it lays out the items of its data
+	// files, and reads its range of the rows, which are Stored, since both may be done
+	// apart. Lint is not applied. [FinishVerify] compares what all parts found.
+	Part source.Part
+	// Parts is the folder in which parts keep what they found.
+	Parts string
 
 	// AllowEmpty takes a source without items, of which nothing can be shown. Default:
 	// it is a [source.Error] (SourceEmpty), so that an export that came out empty does
@@ -222,6 +247,7 @@ func (c Common) options() run.Options {
 	o := run.Options{
 		Project: c.Project, Instance: c.Instance, AppProfile: c.AppProfile, Mappings: c.Mappings, Now: c.Now, MaxDifferences: c.MaxDifferences,
 		Stopwatch: c.Stopwatch, Progress: c.Progress, TempDir: c.TempDir, Deadline: c.Deadline, Sleep: c.Sleep, Jitter: c.Jitter, Knobs: c.knobs,
+		Pace: run.NewPace(c.MaxRowsPerSecond, c.Stopwatch, c.Sleep),
 	}
 	if c.Waiting != nil {
 		o.Waiting = func(w btclient.Wait) { c.Waiting(Wait(w)) }
@@ -232,12 +258,17 @@ func (c Common) options() run.Options {
 func (o LoadOptions) options() run.Options {
 	x := o.Common.options()
 	x.Target, x.Checkpoint, x.DeadLetter, x.Remap, x.Mix, x.Warn = o.Target, o.Checkpoint, o.DeadLetter, o.Remap, o.Mix, true
+	x.Tablets = o.Tablets
+	if o.Part.Of > 0 {
+		x.Share, x.Parts, x.Checkpoint = o.Part, o.Checkpoint, "" // a file of it is the part's
+	}
 	return x
 }
 
 func (o VerifyOptions) options() run.Options {
 	x := o.Common.options()
 	x.AllowEmpty, x.Timestamps, x.DeadLetter, x.Expires = o.AllowEmpty, o.Timestamps, o.DeadLetter, true
+	x.Share, x.Parts = o.Part, o.Parts
 	x.RunGC, x.Restart, x.Differential, x.Seed, x.Regress = o.RunGC, o.Restart, o.Differential, o.Seed, o.Regress
 	return x
 }

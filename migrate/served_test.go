@@ -154,7 +154,7 @@ func TestFaultM3b_ServeOverLoadedExport(t *testing.T) {
 // firstKey is the first row key of a table.
 func firstKey(t *testing.T, conn grpc.ClientConnInterface, table string) string {
 	t.Helper()
-	for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), table, nil) {
+	for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), table) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,6 +42,14 @@ import (
 func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o VerifyOptions) (*report.Report, error) {
 	options := o.options()
 	options.Judges = true
+	if o.Part.Of > 0 {
+		switch {
+		case in.source == nil || !o.Stored:
+			return nil, errWholeFixture
+		case o.Lint != nil:
+			return nil, noLintOfParts(in.source)
+		}
+	}
 	f, r, err := prepare(ctx, conn, in, options)
 	if err != nil {
 		return nil, err
@@ -50,6 +58,9 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o Veri
 		if err := r.LoadAll(ctx); err != nil {
 			return nil, err
 		}
+	}
+	if o.Part.Of > 0 {
+		return verifyPart(ctx, r)
 	}
 	begun := len(r.Report.Checks)
 	if o.Stored {
@@ -79,6 +90,36 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o Veri
 	}
 	r.Sum()
 	return r.Report, nil
+}
+
+var errWholeFixture = source.Damaged(source.Unsupported, source.Position{}, nil, "only rows that are stored, of a source, are verified in parts: a fixture is verified as a whole")
+
+// verifyPart sums up what a part of the source asks for, and its range of the rows.
+func verifyPart(ctx context.Context, r *run.Run) (*report.Report, error) {
+	if r.Complete() {
+		return r.Report, nil
+	}
+	if err := r.ReadPart(ctx); err != nil {
+		return nil, err
+	}
+	r.Sum()
+	return r.Report, r.EndPart()
+}
+
+// FinishVerify ends a verification in parts, by the folder VerifyOptions.Parts: it makes
+// sure that all are there and complete, and compares what they found with what they
+// wanted, by sums over each of as many ranges of keys. Ranges whose sums differ, for a row
+// too many as for one too few, are compared row by row as [Verify] does it, for which the
+// source is read as a whole; comparisons with tolerance mostly come to that. It compares
+// the families and the schema table, and removes what the parts left. The report is that
+// of all parts.
+func FinishVerify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o VerifyOptions) (*report.Report, error) {
+	if in.source == nil {
+		return nil, errWholeFixture
+	}
+	x := o.options()
+	x.Share, x.Judges = source.Part{}, true
+	return finished(run.FinishVerify(ctx, in.source, x, func(r *run.Run) { r.Connect(conn) }))
 }
 
 // verifyLoaded checks rows that were loaded just now.

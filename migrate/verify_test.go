@@ -152,7 +152,7 @@ func rowText(t *testing.T, conn grpc.ClientConnInterface, table, key string) str
 	t.Helper()
 	b := run.NewBigtable(conn, run.Options{})
 	var out []byte
-	for row, err := range b.TableRows(t.Context(), table, nil) {
+	for row, err := range b.TableRows(t.Context(), table) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestVerify_DelimiterInKeys(t *testing.T) {
 	}
 	b := run.NewBigtable(conn, run.Options{})
 	rows := 0
-	for row, err := range b.TableRows(t.Context(), in.Mapping.TargetTable(), plan.Spans[0].Start) {
+	for row, err := range b.TableRows(t.Context(), in.Mapping.TargetTable(), layout.Span{Start: plan.Spans[0].Start}) {
 		if err != nil {
 			t.Fatal(err)
 		}

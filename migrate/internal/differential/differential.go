@@ -414,7 +414,7 @@ func (d *trial) put(ctx context.Context, r *report.Report, j *run.Job, items []a
 			put = append(put, back)
 		}
 		var rows []layout.Row
-		for row, err := range d.b.TableRows(ctx, Table, nil) {
+		for row, err := range d.b.TableRows(ctx, Table) {
 			if err != nil {
 				return err
 			}

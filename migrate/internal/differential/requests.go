@@ -380,7 +380,7 @@ func (d *trial) compareRows(ctx context.Context, r *report.Report, all fixtures.
 		}
 	}
 	var rows []layout.Row
-	for row, err := range d.b.TableRows(ctx, Table, nil) {
+	for row, err := range d.b.TableRows(ctx, Table) {
 		if err != nil {
 			return err
 		}

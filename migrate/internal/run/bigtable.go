@@ -39,6 +39,8 @@ type Bigtable struct {
 	// Live is a row of a table, by its id, without what has expired; nil for tables of
 	// which all is live.
 	Live map[string]func(layout.Row) layout.Row
+
+	splits map[string][][]byte // at which a table that is made is split, by its id
 }
 
 // NewBigtable is the client of the instance that the options name.
@@ -63,6 +65,11 @@ func (b *Bigtable) MakeTable(ctx context.Context, id string, families []layout.F
 	families = slices.Clone(families)
 	if id != layout.SchemaTable {
 		families = append(families, StateFamily)
+	}
+	if splits := b.splits[id]; len(splits) > 0 {
+		if created, err := b.CreateSplit(ctx, id, families, splits); created || err != nil {
+			return created, err
+		}
 	}
 	return b.EnsureTable(ctx, id, families, func(family string, have, want *btapb.GcRule) error {
 		if family == lens.FamilyState {
@@ -107,11 +114,11 @@ func (b *Bigtable) Parts(ctx context.Context, r btclient.Read, most int) iter.Se
 	}
 }
 
-// TableRows streams all rows of a table, without the cells of the DynamoDB
-// door's bookkeeping and without rows that hold nothing else.
-func (b *Bigtable) TableRows(ctx context.Context, table string, start []byte) iter.Seq2[layout.Row, error] {
+// TableRows streams the rows of a table, or of spans of it, without the cells of the
+// DynamoDB door's bookkeeping and without rows that hold nothing else.
+func (b *Bigtable) TableRows(ctx context.Context, table string, spans ...layout.Span) iter.Seq2[layout.Row, error] {
 	return func(yield func(layout.Row, error) bool) {
-		for part, err := range b.tableParts(ctx, table, start, math.MaxInt) {
+		for part, err := range b.tableParts(ctx, table, spans, math.MaxInt) {
 			if (err != nil || len(part.Cells) > 0) && !yield(part.Row, err) {
 				return
 			}
@@ -120,9 +127,12 @@ func (b *Bigtable) TableRows(ctx context.Context, table string, start []byte) it
 }
 
 // tableParts is TableRows in the parts of Parts.
-func (b *Bigtable) tableParts(ctx context.Context, table string, start []byte, most int) iter.Seq2[btclient.Part, error] {
+func (b *Bigtable) tableParts(ctx context.Context, table string, spans []layout.Span, most int) iter.Seq2[btclient.Part, error] {
 	return func(yield func(btclient.Part, error) bool) {
-		for part, err := range b.Parts(ctx, btclient.Read{Table: table, Spans: []layout.Span{{Start: start}}}, most) {
+		if len(spans) == 0 {
+			spans = []layout.Span{{}}
+		}
+		for part, err := range b.Parts(ctx, btclient.Read{Table: table, Spans: slices.Clone(spans)}, most) {
 			part.Cells = slices.DeleteFunc(part.Cells, func(c layout.Cell) bool {
 				return c.Family == lens.FamilyState || c.Family == lens.FamilyTombstone
 			})

@@ -92,12 +92,9 @@ func (c *checkpoint) begin(ctx context.Context, w *writer, table int) (checkpoin
 	}
 	held := !slices.ContainsFunc(w.tables, func(t writeTable) bool { return !t.found })
 	if held && len(done.Row) > 0 {
-		held = false
-		for _, err := range w.B.Rows(ctx, btclient.Read{Table: w.tables[0].ID, Keys: [][]byte{done.Row}, Filter: btclient.FirstCells(1)}) {
-			if err != nil {
-				return *done, err
-			}
-			held = true
+		var err error
+		if held, err = w.B.holds(ctx, w.tables[0].ID, done.Row); err != nil {
+			return *done, err
 		}
 	}
 	if !held {
@@ -111,6 +108,17 @@ func (c *checkpoint) begin(ctx context.Context, w *writer, table int) (checkpoin
 	start := *done
 	start.Retry = slices.Clone(done.Retry)
 	return start, nil
+}
+
+// holds reports whether a table has a row.
+func (b *Bigtable) holds(ctx context.Context, table string, row []byte) (there bool, err error) {
+	for _, err := range b.Rows(ctx, btclient.Read{Table: table, Keys: [][]byte{row}, Filter: btclient.FirstCells(1)}) {
+		if err != nil {
+			return false, err
+		}
+		there = true
+	}
+	return there, nil
 }
 
 // save writes the file anew, so that it is always whole.

@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -64,20 +65,27 @@ func (h held) what() string {
 	return phrase.Counted(h.Rows, "row") + ", " + phrase.Counted(h.Cells.Count, "cell")
 }
 
-// Scan reads a whole table.
-func (j *Job) Scan(ctx context.Context, b *Bigtable, table string, items func(layout.Row) ([]attr.Item, error), k Retention) (held, error) {
+// pacedRows is how many rows are read between waits for the pace.
+const pacedRows = 256
+
+// Scan reads a whole table, or spans of it.
+func (j *Job) Scan(ctx context.Context, b *Bigtable, table string, items func(layout.Row) ([]attr.Item, error), k Retention, spans ...layout.Span) (held, error) {
 	var h held
 	done := j.Timed("reading back")
 	by := grouping(byCell)
 	if items != nil || len(k.gc) > 0 {
 		by = ByItem(j.Mapping)
 	}
-	for row, err := range b.Groups(ctx, table, j.Options, by, k) {
+	for row, err := range b.Groups(ctx, table, j.Options, by, k, spans...) {
 		if err != nil {
 			return h, err
 		}
 		if !row.GoesOn {
-			h.Rows++
+			if h.Rows++; h.Rows%pacedRows == 0 {
+				if err := j.Options.Pace.wait(ctx, pacedRows); err != nil {
+					return h, err
+				}
+			}
 		}
 		for _, c := range row.Cells {
 			h.Cells.AddCell(row.Key, c)
@@ -180,7 +188,7 @@ func (j *Job) CompareIndex(ctx context.Context, b *Bigtable, r *report.Report, i
 	x := j.Indexes[i]
 	h, err := j.Scan(ctx, b, x.TargetTable(), nil, Retention{})
 	if status.Code(err) == codes.NotFound { // the loader of the items may know nothing of indexes
-		r.Fail(RowLayout{j, x}.Owned(report.Failure{Kind: report.IndexStale, Table: x.TargetTable(), Want: phrase.Counted(j.index[x.TargetTable()].Count, "cell"), Detail: "the table is not there"}, Owner{}))
+		r.Fail(j.missingIndex(x))
 		return "the table is not there", nil
 	}
 	if err != nil {
@@ -191,14 +199,25 @@ func (j *Job) CompareIndex(ctx context.Context, b *Bigtable, r *report.Report, i
 	if h.Cells == j.index[x.TargetTable()] {
 		return detail, nil // under any policy
 	}
+	return detail, j.compareEntries(ctx, b, r, i)
+}
+
+// missingIndex is the failure of an index whose table is not there.
+func (j *Job) missingIndex(x *secondary.Index) report.Failure {
+	return RowLayout{j, x}.Owned(report.Failure{Kind: report.IndexStale, Table: x.TargetTable(), Want: phrase.Counted(j.index[x.TargetTable()].Count, "cell"), Detail: "the table is not there"}, Owner{})
+}
+
+// compareEntries compares the table of an index, or spans of it, row by row.
+func (j *Job) compareEntries(ctx context.Context, b *Bigtable, r *report.Report, i int, spans ...layout.Span) error {
+	x := j.Indexes[i]
 	stale := r.Aside()
 	d := differ{
-		j: j, b: b, window: j.Options.Window, table: x.TargetTable(), layout: RowLayout{j, x}, report: stale,
+		j: j, b: b, window: j.Options.Window, table: x.TargetTable(), layout: RowLayout{j, x}, report: stale, spans: spans,
 		of: func(p Placed) lens.Placed { return p.index[i] },
 	}
 	if err := d.run(ctx); err != nil {
-		return "", err
+		return err
 	}
 	r.FailAs(report.IndexStale, stale)
-	return detail, nil
+	return nil
 }

@@ -38,6 +38,7 @@ type differ struct {
 	items  bool // the items that the rows give back are compared too
 	of     func(Placed) lens.Placed
 	kept   func([]layout.Cell) []layout.Cell // after garbage collection; nil: all
+	spans  []layout.Span                     // that are compared; nil: all of the table
 }
 
 // expectedRow is what the source puts in one row.
@@ -52,7 +53,7 @@ func (d *differ) run(ctx context.Context) error {
 	defer sort.Close()
 	err := d.j.Each(ctx, "comparing", func(p Placed) error {
 		at := d.of(p)
-		if at.Row == nil {
+		if at.Row == nil || len(d.spans) > 0 && !slices.ContainsFunc(d.spans, func(s layout.Span) bool { return inSpan(s, at.Row) }) {
 			return nil
 		}
 		return sort.Add(ExpectedPart{
@@ -84,7 +85,7 @@ func (d *differ) run(ctx context.Context) error {
 		}
 		return row, nil
 	}
-	next, stop := pull.Seq2(d.b.TableRows(ctx, d.table, nil))
+	next, stop := pull.Seq2(d.b.TableRows(ctx, d.table, d.spans...))
 	defer stop()
 	got, gotErr, found := next()
 	want, err2 := wanted()

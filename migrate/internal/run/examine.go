@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -206,7 +207,11 @@ func (j *Job) examine(ctx context.Context) (warnings []string, err error) {
 		return warnings, nil
 	}
 	j.Report.Choices = append(j.Report.Choices, infer.JoinerChoice(proof, j.Report.Items))
-	j.Mapping, err = j.Mapping.Proven(proof.Joiner())
+	joiner := proof.Joiner()
+	if j.Options.Share.Of > 0 { // other parts have other keys
+		j.joiner, joiner = joiner, proof.Safe()
+	}
+	j.Mapping, err = j.Mapping.Proven(joiner)
 	return warnings, err
 }
 
@@ -222,8 +227,22 @@ func (j *Job) count(ctx context.Context, proof *layout.JoinerProof) (again bool,
 		t.index[x.TargetTable()] = extsort.Bag{}
 		t.entries = append(t.entries, report.RuleRows{Index: x.Name()})
 	}
+	for _, ranges := range j.ranges {
+		for i := range ranges {
+			ranges[i].Wanted = sums{}
+		}
+	}
 	rows := extsort.NewSet(j.Options.TempDir)
 	defer rows.Close()
+	if j.Options.Share.Of > 0 && j.Options.Warn {
+		kept, openErr := j.keepRows()
+		if openErr != nil {
+			return false, openErr
+		}
+		w := bufio.NewWriterSize(kept, 1<<16)
+		defer func() { err = errors.Join(err, w.Flush(), kept.Close()) }()
+		rows.Keep = w
+	}
 	versions := j.Mapping.ProveVersions()
 	err = j.Each(ctx, "checking", func(p Placed) error {
 		if versions != nil {
@@ -275,7 +294,8 @@ func (t *tally) add(j *Job, p Placed) {
 	if j.expiredItem(p) {
 		t.expired++
 	}
-	t.items.AddItem(p.Back)
+	var items, cells extsort.Bag
+	items.AddItem(p.Back)
 	for name := range p.Entry.Item {
 		at := ruleAttribute{p.Base.Rule, name}
 		if n, known := t.attributes[at]; known || len(t.attributes) < maxCountedAttributes {
@@ -286,8 +306,11 @@ func (t *tally) add(j *Job, p Placed) {
 		t.accept(j, p, l)
 	}
 	for _, c := range p.Base.Cells {
-		t.cells.AddCell(p.Base.Row, c)
+		cells.AddCell(p.Base.Row, c)
 	}
+	t.items.Join(items)
+	t.cells.Join(cells)
+	j.wants(j.Report.Target, p.Base.Row, sums{Cells: cells, Items: items})
 	i := slices.IndexFunc(t.rules, func(r report.RuleRows) bool { return r.Rule == p.Base.Rule })
 	if i < 0 { // a layout without rules
 		i = len(t.rules)
@@ -299,11 +322,16 @@ func (t *tally) add(j *Job, p Placed) {
 		if p.index[i].Row != nil {
 			t.entries[i].Count(key, p.index[i].Row)
 		}
-		sum := t.index[x.TargetTable()]
+		var entry extsort.Bag
 		for _, c := range p.index[i].Cells {
-			sum.AddCell(p.index[i].Row, c)
+			entry.AddCell(p.index[i].Row, c)
 		}
+		sum := t.index[x.TargetTable()]
+		sum.Join(entry)
 		t.index[x.TargetTable()] = sum
+		if p.index[i].Row != nil {
+			j.wants(x.TargetTable(), p.index[i].Row, sums{Cells: entry})
+		}
 	}
 	if p.Base.Exceptions > 0 {
 		t.exceptions += int64(p.Base.Exceptions)

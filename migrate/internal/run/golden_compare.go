@@ -38,7 +38,7 @@ func (r *Run) CompareGolden(ctx context.Context, tables []golden.Table) (string,
 		}
 		layout := LayoutOf(t.ID, r.Jobs...)
 		digester, before := golden.NewRowDigester(), r.Report.Differences
-		for row, err := range r.B.TableRows(ctx, t.ID, nil) {
+		for row, err := range r.B.TableRows(ctx, t.ID) {
 			if status.Code(err) == codes.NotFound { // it has no rows
 				if len(t.Rows) == 0 {
 					r.Report.Fail(report.Failure{Kind: report.GoldenDiffers, Table: t.ID, Want: "a table without rows", Got: "no such table", File: source.Position{File: t.File, Line: t.Line}.String()})

@@ -19,6 +19,7 @@ import (
 // pass found.
 type Job struct {
 	Source  *source.Table
+	whole   *source.Table // of which Source may be a part
 	Mapping *layout.Mapping
 	Micros  int64 // timestamp of cells without one of their own
 	Report  report.TableReport
@@ -39,9 +40,12 @@ type Job struct {
 
 	attributes map[ruleAttribute]int64 // how many items have which, known after the checking pass
 
-	now    time.Time // by which the time to live is judged; zero: it is not
-	left   int64     // items that leavesOut left out of the last pass
-	strays []stray
+	now     time.Time // by which the time to live is judged; zero: it is not
+	left    int64     // items that leavesOut left out of the last pass
+	strays  []stray
+	ranges  map[string][]rangeSums // of a part of a verification, by table
+	lastRow []byte                 // that a load wrote
+	joiner  string                 // that the keys of this part alone could have, where the mapping leaves it open
 
 	wrote func(table string, e writeEntry) // is told of what Bigtable took; nil but where that is a failure
 

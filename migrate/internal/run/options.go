@@ -46,6 +46,10 @@ type Options struct {
 
 	DeadLetter io.Writer
 	Checkpoint string
+	Share      source.Part // of the source that is dealt with; zero: all
+	Parts      string      // the folder in which they keep how far they are
+	Tablets    int         // of a table that the load makes
+	Pace       *Pace       // of rows that are written or read; nil: there is none
 	Remap      bool
 	Mix        bool // load over what another source was loaded from
 	RunGC      func(context.Context) error

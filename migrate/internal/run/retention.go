@@ -243,10 +243,13 @@ func (j *Job) unmet(kinds ...string) (warnings []string) {
 	return warnings
 }
 
+// retentionCheck is the check of what garbage collection would take.
+const retentionCheck = "retention"
+
 // retained records what the scan of a table found, as a check of its own.
 func (r *Run) retained(j *Job, k Retention, l *losses) error {
 	j.Report.Accepted = append(j.Report.Accepted, l.accepted...)
-	err := r.Report.Check("retention", j.Report.Target, func() (string, error) {
+	err := r.Report.Check(retentionCheck, j.Report.Target, func() (string, error) {
 		place := func(f report.Failure) int {
 			family, _, _ := strings.Cut(f.Column, ":")
 			return slices.IndexFunc(l.groups, func(g lossGroup) bool { return g.rule == f.Rule && g.family == family })

@@ -22,6 +22,9 @@ type Run struct {
 	Jobs    []*Job
 	Report  *report.Report
 	Options Options
+
+	identity string        // of all parts, if this is one
+	complete *completePart // the part was dealt with before
 }
 
 // Connect says where the tables are.
@@ -42,6 +45,9 @@ func (r *Run) LoadAll(ctx context.Context) error {
 		return err
 	}
 	for i, j := range r.Jobs {
+		if err := j.splitTables(ctx, r.B); err != nil {
+			return err
+		}
 		err := r.Report.Check("load", j.Report.Target, func() (string, error) {
 			unfinished, first, err := j.beginNote(ctx, r.B)
 			if err != nil {
@@ -68,7 +74,7 @@ func (r *Run) LoadAll(ctx context.Context) error {
 			if err := j.load(ctx, r.B, c, i); err != nil {
 				return "", err
 			}
-			if unfinished {
+			if unfinished && r.Options.Share.Of == 0 { // else FinishLoad does
 				err = j.endNote(ctx, r.B)
 			}
 			return phrase.Counted(j.Report.Items, "item"), err
@@ -78,6 +84,9 @@ func (r *Run) LoadAll(ctx context.Context) error {
 		}
 	}
 	r.Report.Warnings = append(r.Report.Warnings, c.lost...)
+	if r.Options.Share.Of > 0 {
+		return nil // the checkpoint goes when EndPart has said what was done
+	}
 	return c.remove()
 }
 
@@ -92,9 +101,9 @@ func (r *Run) Sum() {
 	}
 }
 
-// Prepare finds the mapping of each table and checks all of the source.
-func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
-	o = o.Normalized()
+// newRun finds the mapping of each table, and reads no more of the source than that
+// takes.
+func newRun(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	if len(src.Tables) == 0 {
 		return nil, source.Damaged(source.Unrecognized, source.Position{File: src.Path}, nil, "the source has no table")
 	}
@@ -102,13 +111,20 @@ func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	r.Fixture, r.Source, r.Format, r.Compared = o.Fixture, src.Path, src.Format, !o.Warn
 	var jobs []*Job
 	budget := o.Held
-	for _, t := range src.Tables {
+	all, err := src, error(nil)
+	if o.Share.Of > 0 {
+		if src, err = partOf(src, o); err != nil {
+			return nil, err
+		}
+	}
+	for i, t := range src.Tables {
 		t = t.Held(&budget)
 		t.Lenient = o.DeadLetter != nil
 		j, err := NewJob(ctx, src, t, o)
 		if err != nil {
 			return nil, err
 		}
+		j.whole = all.Tables[i].As(j.Source.Name, j.Source.Key)
 		if o.DeadLetter != nil {
 			j.Letters = &deadLetters{o.DeadLetter, r}
 		}
@@ -126,13 +142,32 @@ func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 		r.Warnings = append(r.Warnings, j.Warnings...)
 		jobs = append(jobs, j)
 	}
-	err := r.Check("input", "", func() (string, error) {
+	made := &Run{Jobs: jobs, Report: r, Options: o}
+	if o.Share.Of > 0 {
+		err = made.beginPart(all)
+	}
+	return made, err
+}
+
+// Prepare finds the mapping of each table and checks all of the source, or of its part.
+func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
+	all, err := newRun(ctx, src, o.Normalized())
+	if err != nil || all.Complete() {
+		return all, err
+	}
+	return all, all.examine(ctx, src)
+}
+
+// examine checks all of the source.
+func (r *Run) examine(ctx context.Context, src *source.Source) error {
+	jobs, told, o := r.Jobs, r.Report, r.Options
+	err := told.Check("input", "", func() (string, error) {
 		for _, j := range jobs {
 			warnings, err := j.examine(ctx)
 			if err != nil {
 				return "", err
 			}
-			r.Warnings = append(r.Warnings, warnings...)
+			told.Warnings = append(told.Warnings, warnings...)
 			j.Describe()
 			if spec := j.Mapping.Spec(); spec != nil {
 				text, err := spec.YAML()
@@ -159,14 +194,13 @@ func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 		return detail, nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	all := &Run{Jobs: jobs, Report: r, Options: o}
-	all.LeaveOut()
-	if !o.Warn && !o.AllowEmpty && !slices.ContainsFunc(jobs, func(j *Job) bool { return j.Report.Items > 0 || len(j.refused) > 0 || j.Report.Expired > 0 }) {
-		return nil, source.Damaged(source.SourceEmpty, source.Position{File: src.Path}, nil, "the source has no items: nothing would be verified")
+	r.LeaveOut()
+	if !o.Warn && !o.AllowEmpty && o.Share.Of == 0 && !slices.ContainsFunc(jobs, func(j *Job) bool { return j.Report.Items > 0 || len(j.refused) > 0 || j.Report.Expired > 0 }) {
+		return source.Damaged(source.SourceEmpty, source.Position{File: src.Path}, nil, "the source has no items: nothing would be verified")
 	}
-	return all, nil
+	return nil
 }
 
 // LoadAgain loads a second time and checks that there was nothing to write.

@@ -60,13 +60,13 @@ func (g rowGroup) lost(k Retention, yield func(c layout.Cell, rule string)) {
 	}
 }
 
-// Groups is TableRows, in groups where rows are wide. k says what garbage
+// Groups is TableRows, of spans or of all, in groups where rows are wide. k says what garbage
 // collection would take.
-func (b *Bigtable) Groups(ctx context.Context, table string, o Options, by grouping, k Retention) iter.Seq2[rowGroup, error] {
+func (b *Bigtable) Groups(ctx context.Context, table string, o Options, by grouping, k Retention, spans ...layout.Span) iter.Seq2[rowGroup, error] {
 	return func(yield func(rowGroup, error) bool) {
 		w := wideRow{o: o}
 		defer w.close()
-		for part, err := range b.tableParts(ctx, table, nil, o.Part) {
+		for part, err := range b.tableParts(ctx, table, spans, o.Part) {
 			switch {
 			case err == nil && !part.Continues && !part.More:
 				if len(part.Cells) > 0 && !yield(rowGroup{Row: part.Row}, nil) {

@@ -95,7 +95,11 @@ func (j *Job) load(ctx context.Context, b *Bigtable, c *checkpoint, table int) e
 	if err != nil {
 		return err
 	}
-	return flush(last + 1)
+	if err := flush(last + 1); err != nil {
+		return err
+	}
+	j.lastRow = done.Row
+	return nil
 }
 
 // writer gathers cells into MutateRows calls, for the table of the items and
@@ -159,11 +163,13 @@ func (w *writer) flush(ctx context.Context) (size int, refused []int64, err erro
 			}
 		}
 		for batch := range batches(t.Entries) {
-			bad, err := w.send(ctx, t.ID, batch)
-			if err != nil {
-				return 0, nil, err
+			for some := range slices.Chunk(batch, w.J.Options.Pace.most(len(batch))) {
+				bad, err := w.send(ctx, t.ID, some)
+				if err != nil {
+					return 0, nil, err
+				}
+				refused = append(refused, bad...)
 			}
-			refused = append(refused, bad...)
 		}
 		clear(t.Entries)
 		t.Entries = t.Entries[:0]
@@ -288,6 +294,9 @@ func (w *writer) send(ctx context.Context, table string, entries []writeEntry) (
 	rows := make([]*btpb.MutateRowsRequest_Entry, len(entries))
 	for i, e := range entries {
 		rows[i] = e.MutateRowsRequest_Entry
+	}
+	if err := w.J.Options.Pace.wait(ctx, len(rows)); err != nil {
+		return nil, err
 	}
 	refusals, failed := w.B.MutateRows(ctx, table, rows)
 	bad := map[int]error{}

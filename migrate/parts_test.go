@@ -1,0 +1,424 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// partsPlain is a mapping whose items have rows of their own, with an index whose rows
+// say whose they are.
+var partsPlain = strings.Replace(caughtUpItems, "  - {name: H, hash: H, projection: [n], as: table, row: [H, PK]}\n", "", 1)
+
+// partsExport is an export of n items in so many files.
+func partsExport(n, files int, line func(i int) string) fstest.MapFS {
+	lines := make([][]string, files)
+	for i := range n {
+		lines[i*i%files] = append(lines[i*i%files], `{"Item":`+line(i)+`}`)
+	}
+	return exporttest.New(lines...)
+}
+
+func entityLine(i int) string {
+	return fmt.Sprintf(`{"PK":{"S":"p%03d"},"SK":{"S":"s%d"},"G":{"S":"g%d"},"GS":{"S":"t%d"},"H":{"S":"h%d"},"n":{"N":"%d"},"tags":{"SS":["x%d"]}}`, i/3, i%3, i%5, i, i, i, i%4)
+}
+
+// commentLine is an item that shares its row with many.
+func commentLine(i int) string {
+	return fmt.Sprintf(`{"PK":{"S":"p%02d"},"SK":{"S":"c%013d"},"c":{"S":"text %d"}}`, i%20, 8300000000000+i, i)
+}
+
+func openExport(t *testing.T, fsys fstest.MapFS) *source.Source {
+	t.Helper()
+	src, err := source.OpenFS(fsys, ".", source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
+// eachPart runs something for all parts at once, each with a source of its own.
+func eachPart(t *testing.T, fsys fstest.MapFS, of int, do func(ctx context.Context, p source.Part, src *source.Source) error) error {
+	t.Helper()
+	work, ctx := errgroup.WithContext(t.Context())
+	for i := range of {
+		src := openExport(t, fsys)
+		work.Go(func() error { return do(ctx, source.Part{Index: i + 1, Of: of}, src) })
+	}
+	return work.Wait()
+}
+
+// TestParts loads an export in ten parts at once, each of which is killed and goes on, and
+// compares what is there with what one load writes; then ten parts verify it, and find each
+// row that is missing, changed or too many.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	const parts = 10
+	for _, c := range []struct {
+		name, mapping string
+		line          func(int) string
+		items, rows   int64
+	}{
+		{"rows of their own", partsPlain, entityLine, 600, 600},
+		{"an index whose rows do not say whose they are", caughtUpItems, entityLine, 600, 600},
+		{"a delimiter in one key", partsPlain, func(i int) string { return strings.Replace(entityLine(i), `"p007"`, `"p#007"`, 1) }, 600, 600},
+		{"rows of many items", caughtUpRows, commentLine, 600, 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			fsys := partsExport(int(c.items), 23, c.line)
+			one, many := newBigtableServer(t), newBigtableServer(t)
+			if _, err := Load(t.Context(), one, openExport(t, fsys), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{mappingOf(t, c.mapping)}}}); err != nil {
+				t.Fatal(err)
+			}
+
+			o := LoadOptions{Checkpoint: t.TempDir(), Tablets: 4}
+			o.Mappings, o.knobs = []*mapping.Mapping{mappingOf(t, c.mapping)}, run.Knobs{Batch: 1 << 10, CheckpointBytes: 1}
+			load := func(conn grpc.ClientConnInterface) error {
+				return eachPart(t, fsys, parts, func(ctx context.Context, p source.Part, src *source.Source) error {
+					o := o
+					o.Part = p
+					_, err := Load(ctx, conn, src, o)
+					return err
+				})
+			}
+			killed := errors.New("killed")
+			var calls atomic.Int64
+			dying := &intercepted{ClientConnInterface: many, before: func(*btpb.MutateRowsRequest) error {
+				if calls.Add(1) > 25 {
+					return killed
+				}
+				return nil
+			}}
+			if err := load(dying); !errors.Is(err, killed) {
+				t.Fatalf("error %v, want the parts to be killed", err)
+			}
+			_, err := FinishLoad(t.Context(), many, openExport(t, fsys), o)
+			WantDamage(t, err, source.CheckpointInvalid, "not all parts are complete")
+			if err := load(many); err != nil {
+				t.Fatal(err)
+			}
+			if err := load(&intercepted{ClientConnInterface: many, before: func(*btpb.MutateRowsRequest) error { return killed }}); err != nil {
+				t.Errorf("complete parts do something: %v", err)
+			}
+			r, err := FinishLoad(t.Context(), many, openExport(t, fsys), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Items != c.items || r.Rows != c.rows || !r.Equal() {
+				t.Errorf("%d items in %d rows, %d differences; want %d in %d, 0", r.Items, r.Rows, r.Differences, c.items, c.rows)
+			}
+			if got, want := allTables(t, many), allTables(t, one); got != want {
+				t.Error("the rows of ten parts are not those of one load")
+			}
+			left, err := os.ReadDir(o.Checkpoint)
+			if err != nil || len(left) > 0 {
+				t.Errorf("%v is left of the parts, error %v", left, err)
+			}
+
+			verify := func(change ...*btpb.Mutation) *report.Report {
+				o := VerifyOptions{Stored: true, Parts: t.TempDir()}
+				o.Mappings = []*mapping.Mapping{mappingOf(t, c.mapping)}
+				client := run.NewBigtable(many, run.Options{})
+				if len(change) > 0 {
+					if err := client.MutateRow(t.Context(), "t", firstRow(t, client), change); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := eachPart(t, fsys, parts, func(ctx context.Context, p source.Part, src *source.Source) error {
+					o := o
+					o.Part = p
+					_, err := Verify(ctx, many, OfSource(src), o)
+					return err
+				}); err != nil {
+					t.Fatal(err)
+				}
+				r, err := FinishVerify(t.Context(), many, OfSource(openExport(t, fsys)), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}
+			if r := verify(); !r.Equal() || r.Items != c.items || r.Rows != c.rows {
+				t.Errorf("%d items in %d rows, want %d in %d and nothing that differs: %v", r.Items, r.Rows, c.items, c.rows, r.Failures)
+			}
+			r = verify(btclient.DeleteRow())
+			whole, err := Verify(t.Context(), many, OfSource(openExport(t, fsys)), VerifyOptions{Stored: true, Common: Common{Mappings: o.Mappings}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Equal() || fmt.Sprint(r.Failures) != fmt.Sprint(whole.Failures) || r.Rows != whole.Rows {
+				t.Errorf("parts find %v in %d rows, a verification of all %v in %d", r.Failures, r.Rows, whole.Failures, whole.Rows)
+			}
+		})
+	}
+}
+
+// firstRow is the first row of a table.
+func firstRow(t *testing.T, b *run.Bigtable) []byte {
+	t.Helper()
+	for row, err := range b.TableRows(t.Context(), "t") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return row.Key
+	}
+	t.Fatal("there is no row")
+	return nil
+}
+
+// intercepted asks a test before each write; it serves several goroutines.
+type intercepted struct {
+	grpc.ClientConnInterface
+	before func(*btpb.MutateRowsRequest) error
+}
+
+func (c *intercepted) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+	if err != nil || !strings.HasSuffix(method, "/MutateRows") {
+		return s, err
+	}
+	return &interceptedStream{s, c}, nil
+}
+
+type interceptedStream struct {
+	grpc.ClientStream
+	c *intercepted
+}
+
+func (s *interceptedStream) SendMsg(m any) error {
+	if err := s.c.before(m.(*btpb.MutateRowsRequest)); err != nil {
+		return err
+	}
+	return s.ClientStream.SendMsg(m)
+}
+
+// TestParts_ExtraRow: a row that no part asks for is found when the parts are joined.
+func TestParts_ExtraRow(t *testing.T) {
+	t.Parallel()
+	fsys := partsExport(50, 5, entityLine)
+	conn := newBigtableServer(t)
+	if _, err := Load(t.Context(), conn, openExport(t, fsys), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{mappingOf(t, partsPlain)}}}); err != nil {
+		t.Fatal(err)
+	}
+	client := run.NewBigtable(conn, run.Options{})
+	for _, row := range []string{"a", "p004#z", "zz"} {
+		if err := client.MutateRow(t.Context(), "t", []byte(row), []*btpb.Mutation{btclient.SetCell("a", []byte("n"), 1000, []byte("1"))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := VerifyOptions{Stored: true, Parts: t.TempDir()}
+	o.Mappings = []*mapping.Mapping{mappingOf(t, partsPlain)}
+	if err := eachPart(t, fsys, 3, func(ctx context.Context, p source.Part, src *source.Source) error {
+		o := o
+		o.Part = p
+		_, err := Verify(ctx, conn, OfSource(src), o)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := FinishVerify(t.Context(), conn, OfSource(openExport(t, fsys)), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Differences != 3 || r.Failures[0].Kind != report.ExtraRow {
+		t.Errorf("%v, want three extra rows", r.Failures)
+	}
+}
+
+// TestParts_Meet: items of one key in two parts are found where one load refuses them.
+func TestParts_Meet(t *testing.T) {
+	t.Parallel()
+	line := func(i int) string { return `{"Item":` + entityLine(i) + `}` }
+	fsys := exporttest.New([]string{line(1), line(2)}, []string{line(3)}, []string{line(4), line(1)})
+	conn := newBigtableServer(t)
+	o := LoadOptions{Checkpoint: t.TempDir()}
+	o.Mappings = []*mapping.Mapping{mappingOf(t, partsPlain)}
+	if err := eachPart(t, fsys, 3, func(ctx context.Context, p source.Part, src *source.Source) error {
+		o := o
+		o.Part = p
+		_, err := Load(ctx, conn, src, o)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := FinishLoad(t.Context(), conn, openExport(t, fsys), o)
+	WantDamage(t, err, source.KeyDuplicate, "the parts are written, but do not fit together")
+}
+
+// TestParts_Refused: what has no parts says so, and so does what does not fit the others.
+func TestParts_Refused(t *testing.T) {
+	t.Parallel()
+	fsys := partsExport(50, 5, entityLine)
+	changed := exporttest.New([]string{`{"Item":` + entityLine(1) + `}`}, nil)
+	folder := t.TempDir()
+	conn := newBigtableServer(t)
+	part := func(i, of int) LoadOptions {
+		o := LoadOptions{Part: source.Part{Index: i, Of: of}, Checkpoint: folder}
+		o.Mappings = []*mapping.Mapping{mappingOf(t, partsPlain)}
+		return o
+	}
+	first := part(1, 2)
+	if _, err := Load(t.Context(), conn, openExport(t, fsys), first); err != nil {
+		t.Fatal(err)
+	}
+	inferred, nowhere, judged := first, first, first
+	inferred.Mappings, nowhere.Checkpoint, judged.Lint = nil, "", &LintRules{}
+	for _, c := range []struct {
+		name string
+		src  *source.Source
+		o    LoadOptions
+		kind source.Damage
+		want string
+	}{
+		{"no export", manyItems(t, 3), first, source.Unsupported, "only the data files of an export to S3"},
+		{"no files", openExport(t, fsys), part(6, 6), source.Unsupported, "the source has 5 data files, which do not make 6 parts"},
+		{"no such part", openExport(t, fsys), part(3, 2), source.Unsupported, "there is no part 3/2"},
+		{"no mapping", openExport(t, fsys), inferred, source.MappingRefused, "parts need a mapping that is given"},
+		{"no folder", openExport(t, fsys), nowhere, source.CheckpointInvalid, "part 1/2 has nowhere to keep how far it is"},
+		{"lint", openExport(t, fsys), judged, source.Unsupported, "rules of lint judge all items"},
+		{"another source", openExport(t, changed), first, source.CheckpointInvalid, "part 1/2 is of another load"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Load(t.Context(), conn, c.src, c.o)
+			WantDamage(t, err, c.kind, c.want)
+		})
+	}
+	finish := first
+	finish.Part = source.Part{}
+	_, err := FinishLoad(t.Context(), conn, openExport(t, fsys), finish)
+	WantDamage(t, err, source.CheckpointInvalid, "not all parts are complete: 2/2 lacking of 2")
+	if _, err := Load(t.Context(), conn, openExport(t, fsys), part(2, 3)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = FinishLoad(t.Context(), conn, openExport(t, fsys), finish)
+	WantDamage(t, err, source.CheckpointInvalid, "the folder has parts of 2 and parts of 3")
+	if err := os.Remove(filepath.Join(folder, "load-2-of-3.done")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(t.Context(), conn, openExport(t, fsys), part(2, 2)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = FinishLoad(t.Context(), newBigtableServer(t), openExport(t, fsys), finish)
+	if err == nil {
+		t.Error("a target without the tables has the parts")
+	}
+}
+
+// TestParts_DeadLetters: what the parts could not load is in the joined report.
+func TestParts_DeadLetters(t *testing.T) {
+	t.Parallel()
+	fsys := partsExport(40, 4, func(i int) string {
+		if i%10 == 3 {
+			return strings.Replace(commentLine(i), `"c8`, `"d8`, 1) // no rule takes it
+		}
+		return commentLine(i)
+	})
+	conn := newBigtableServer(t)
+	o := LoadOptions{Checkpoint: t.TempDir(), DeadLetter: io.Discard}
+	o.Mappings = []*mapping.Mapping{mappingOf(t, caughtUpRows)}
+	if err := eachPart(t, fsys, 4, func(ctx context.Context, p source.Part, src *source.Source) error {
+		o := o
+		o.Part = p
+		_, err := Load(ctx, conn, src, o)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := FinishLoad(t.Context(), conn, openExport(t, fsys), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Tables[0].DeadLetters != 4 || r.Differences != 4 || len(r.Failures) != 4 || r.Items != 36 {
+		t.Errorf("%d dead letters, %d differences, %d listed, %d items; want 4, 4, 4, 36", r.Tables[0].DeadLetters, r.Differences, len(r.Failures), r.Items)
+	}
+}
+
+// TestLoad_Tablets: a table that the load makes is cut where as many rows are on either
+// side, and so are those of its indexes.
+func TestLoad_Tablets(t *testing.T) {
+	t.Parallel()
+	fsys := partsExport(300, 6, entityLine)
+	for _, c := range []struct {
+		name string
+		src  *source.Source
+		part source.Part
+	}{{"one load", openExport(t, fsys), source.Part{}}, {"a part", openExport(t, fsys), source.Part{Index: 2, Of: 3}}} {
+		conn := newBigtableServer(t)
+		o := LoadOptions{Tablets: 4, Part: c.part}
+		if c.part.Of > 0 {
+			o.Checkpoint = t.TempDir()
+		}
+		o.Mappings = []*mapping.Mapping{mappingOf(t, partsPlain)}
+		if _, err := Load(t.Context(), conn, c.src, o); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range tableIDs(t, conn) {
+			if strings.HasPrefix(id, "_") {
+				continue
+			}
+			keys, _, err := run.NewBigtable(conn, run.Options{}).SampleKeys(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(keys) < 3 {
+				t.Errorf("%s: table %s is cut at %q, want three keys", c.name, id, keys)
+			}
+			if id == "t" && !strings.HasPrefix(string(keys[0]), "p025") {
+				t.Errorf("%s: the first tablet ends at %q, want a fourth of 100 partitions", c.name, keys[0])
+			}
+		}
+	}
+}
+
+// TestLoad_Pace: no more rows go than may, however large the batches are, and time that
+// was not used is not made up for.
+func TestLoad_Pace(t *testing.T) {
+	t.Parallel()
+	now, start := time.Duration(0), time.Duration(-1)
+	rows := 0
+	conn := &failing{ClientConnInterface: newBigtableServer(t)}
+	conn.fail = func(call int, req *btpb.MutateRowsRequest) error {
+		if start < 0 {
+			start = now
+		}
+		if may := 10 + int((now-start)*100/time.Second); rows+len(req.GetEntries()) > may+10 {
+			t.Errorf("%d rows after %v, want no more than %d", rows+len(req.GetEntries()), now-start, may)
+		}
+		rows += len(req.GetEntries())
+		if call == 5 {
+			now += time.Minute // the server is slow
+			rows, start = 0, now
+		}
+		return nil
+	}
+	o := LoadOptions{}
+	o.Stopwatch = func() time.Duration { return now }
+	o.Sleep = func(_ context.Context, d time.Duration) error { now += d; return nil }
+	o.MaxRowsPerSecond = 100
+	if _, err := Load(t.Context(), conn, manyItems(t, 500), o); err != nil {
+		t.Fatal(err)
+	}
+	if now < time.Minute+4*time.Second {
+		t.Errorf("500 rows at 100 a second took %v, besides a minute for nothing", now)
+	}
+}
