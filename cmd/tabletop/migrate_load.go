@@ -13,18 +13,21 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
 type loadCommand struct {
 	sourceFlags
 	lintFlags
 	connectFlags
+	partFlags
 	Target     string `help:"The Bigtable to write to: an emulator, over plain gRPC, or over TLS with --ca; Cloud Bigtable; or embedded, one in memory that is discarded at the end. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I|embedded"`
 	Data       string `help:"Write to the data folder of a server that is not running." placeholder:"DIR"`
 	DeadLetter string `help:"If items cannot be loaded, load the rest, and write them here: their place in the source, why they were refused, and their contents. Default: the first one refuses the whole load." placeholder:"FILE"`
 	Remap      bool   `help:"Load into a table in which another mapping left cells of the same items, and leave those there: reads may find both. Default: refused."`
 	Mix        bool   `help:"Load over what another source was loaded into the table from: a later full export, or one that tells no time. What only the one has of an item stays beside what the other has. Default: refused."`
-	Checkpoint string `help:"Record the progress of the load here; a load that finds the file continues from there. A complete load removes it." placeholder:"FILE"`
+	Checkpoint string `help:"Record the progress of the load here; a load that finds the file continues from there. A complete load removes it. With --part and --finish, the folder of all parts." placeholder:"FILE"`
+	Tablets    int    `help:"Begin tables that the load makes in N tablets, cut at row keys of the data, so that several servers take the rows from the start. Default: 1." placeholder:"N"`
 }
 
 // Validate checks what flags cannot say alone.
@@ -41,13 +44,21 @@ func (c *loadCommand) Validate(args *kong.Context) error {
 	if c.Target != "" && c.Target != targetEmbedded {
 		wrong = checkTarget("--target", c.Target)
 	}
-	if err := errors.Join(wrong, c.sourceFlags.Validate(args), c.validateFailOn()); err != nil {
+	if c.Tablets < 0 || c.Tablets > maxTablets {
+		wrong = errors.Join(wrong, fmt.Errorf("--tablets is %d, want 1 to %d", c.Tablets, maxTablets))
+	}
+	if err := errors.Join(wrong, c.sourceFlags.Validate(args), c.validateFailOn(), c.validateParts(c.Checkpoint, c.FailOn != "" || c.Rules != "")); err != nil {
 		return err
 	}
-	outputs := append(reportOutputs(c.Report),
-		namedFile{flag: "--dead-letter", name: c.DeadLetter, whole: true}, namedFile{flag: "--checkpoint", name: c.Checkpoint, whole: true})
+	outputs := append(reportOutputs(c.Report), namedFile{flag: "--dead-letter", name: c.DeadLetter, whole: true})
+	if !c.partly() {
+		outputs = append(outputs, namedFile{flag: "--checkpoint", name: c.Checkpoint, whole: true})
+	}
 	return checkOutputs(outputs, slices.Concat(c.sourceFlags.inputs(), c.lintFlags.inputs(), c.connectFlags.inputs()))
 }
+
+// maxTablets bounds how often a table is cut when it is made.
+const maxTablets = 1000
 
 // Help is the long help of the command.
 func (*loadCommand) Help() string {
@@ -67,6 +78,9 @@ func (c *loadCommand) place() string {
 func (c *loadCommand) interrupted(err error) error {
 	if exitCode(err) == exitBadInput || c.Target == targetEmbedded {
 		return err
+	}
+	if c.partly() {
+		return &unfinished{err, "the folder " + c.Checkpoint + " is kept: the same command goes on from there"}
 	}
 	advice := "the checkpoint " + c.Checkpoint + " is kept: the same command goes on from there"
 	if c.Checkpoint == "" {
@@ -103,6 +117,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 	if m := cloudInstance.FindStringSubmatch(c.Target); m != nil {
 		o.Project, o.Instance = m[1], m[2]
 	}
+	o.Part, o.Tablets, o.MaxRowsPerSecond = c.Part.Part, c.Tablets, c.MaxRowsPerSecond
 	if o.Lint, err = c.lint(); err != nil {
 		return err
 	}
@@ -127,18 +142,24 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 			_, _ = fmt.Fprintf(p.stderr, "tabletop: %s\n", text)
 		}
 	}
-	prepared, err := migrate.Prepare(ctx, src, o) // before a store is opened: a refused load creates none
-	done()
-	if err != nil {
-		return asInputError(err)
+	write := func(conn grpc.ClientConnInterface) (*report.Report, error) {
+		return migrate.FinishLoad(ctx, conn, src, o)
+	}
+	if !c.Finish {
+		prepared, err := migrate.Prepare(ctx, src, o) // before a store is opened: a refused load creates none
+		done()
+		if err != nil {
+			return asInputError(err)
+		}
+		write = func(conn grpc.ClientConnInterface) (*report.Report, error) { return prepared.Load(ctx, conn) }
 	}
 	load := func(conn grpc.ClientConnInterface) error {
-		r, err := prepared.Load(ctx, conn)
+		r, err := write(conn)
 		done()
 		if err != nil {
 			return c.interrupted(asInputError(err))
 		}
-		return c.finish(p, r)
+		return c.finishPart(p, r, "load", c.partFlags)
 	}
 	if c.Data != "" {
 		return withStore(c.Data, func(s *store) error { return load(s.conn()) })

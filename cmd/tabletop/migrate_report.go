@@ -51,6 +51,15 @@ func (f *reportFlags) finish(p *program, r *report.Report) error {
 	return nil
 }
 
+// finishPart is finish of a command that may do a part of the work.
+func (f *reportFlags) finishPart(p *program, r *report.Report, verb string, part partFlags) error {
+	err := f.finish(p, r)
+	if text := part.said(verb); text != "" {
+		_, _ = fmt.Fprintf(p.stderr, "tabletop: %s\n", text)
+	}
+	return err
+}
+
 func writeReport(format, file string, r *report.Report) error {
 	w, err := os.Create(file)
 	if err != nil {

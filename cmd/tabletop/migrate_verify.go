@@ -23,6 +23,7 @@ type verifyCommand struct {
 	sourceFlags
 	lintFlags
 	connectFlags
+	partFlags
 	maxDiffsFlag
 	Against      string     `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that." placeholder:"HOST:PORT|projects/P/instances/I"`
 	Data         string     `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR"`
@@ -32,6 +33,7 @@ type verifyCommand struct {
 	Seed         uint64     `help:"The random seed of the items and requests of --differential. Default: ${default}." default:"1" placeholder:"S"`
 	Regress      string     `help:"Where --differential saves items and requests that fail, shrunk, as a fixture folder that verify takes as --source." placeholder:"DIR"`
 	Update       updateMode `help:"Rewrite the golden files of a fixture. Refused when $$CI is true, except with --update=force."`
+	Checkpoint   string     `help:"The folder in which --part keeps what it found, for --finish." placeholder:"DIR"`
 	AllowEmpty   bool       `help:"Let a source without items pass. Default: it counts as bad input, since nothing would be verified."`
 	WriteMapping string     `help:"Also write the inferred mapping to a file, for serve --mapping. If the input has several tables, {table} in the name stands for the name of each." placeholder:"FILE"`
 	forceFlag
@@ -81,6 +83,12 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 		mine = errors.New("--timestamps is for --against: a private store has exactly the times that the mapping gives")
 	case c.LenientSets && !c.stored():
 		mine = errors.New("--lenient-sets is for --against: a private store has exactly the cells that the mapping gives")
+	case c.partly() && !c.stored():
+		mine = fmt.Errorf("%s is for --against: a private store is of one process", c.flag())
+	case c.partly() && isFixture(c.Source):
+		mine = fmt.Errorf("%s: the fixture %s is verified as a whole", c.flag(), c.Source)
+	case c.Checkpoint != "" && !c.partly():
+		mine = errors.New("--checkpoint is for --part and --finish")
 	case c.Differential < 0:
 		mine = fmt.Errorf("--differential is %d, want 1 or more", c.Differential)
 	case c.Differential > 0 && c.stored():
@@ -97,7 +105,7 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	if c.Against != "" {
 		mine = errors.Join(mine, checkTarget("--against", c.Against))
 	}
-	if err := errors.Join(mine, c.validateFailOn(), c.validateMaxDiffs()); err != nil {
+	if err := errors.Join(mine, c.validateFailOn(), c.validateMaxDiffs(), c.validateParts(c.Checkpoint, c.FailOn != "" || c.Rules != "")); err != nil {
 		return err
 	}
 	outputs := append(reportOutputs(c.Report), namedFile{flag: "--write-mapping", name: c.WriteMapping})
@@ -128,10 +136,18 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	if o.Lint, err = c.lint(); err != nil {
 		return err
 	}
-	o.Lint = cmp.Or(o.Lint, &migrate.LintRules{})
+	o.Part, o.Parts, o.MaxRowsPerSecond = c.Part.Part, c.Checkpoint, c.MaxRowsPerSecond
+	if !c.partly() {
+		o.Lint = cmp.Or(o.Lint, &migrate.LintRules{})
+	}
 	done := p.showProgress(&o.Progress)
 	verify := func(conn grpc.ClientConnInterface) error {
-		r, err := migrate.Verify(ctx, conn, in, o)
+		r, err := (*report.Report)(nil), error(nil)
+		if c.Finish {
+			r, err = migrate.FinishVerify(ctx, conn, in, o)
+		} else {
+			r, err = migrate.Verify(ctx, conn, in, o)
+		}
 		done()
 		err = inFixture(c.Source, err)
 		if input, ok := errors.AsType[*source.Error](err); ok && input.Damage == source.SourceEmpty {
@@ -140,7 +156,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return asInputError(err)
 		}
-		differ := c.finish(p, r) // the report is worth reading whatever becomes of the file
+		differ := c.finishPart(p, r, "verify", c.partFlags) // the report is worth reading whatever becomes of the file
 		if err := c.writeMappings(r); err != nil {
 			if exitCode(differ) > exitDifferences { // a report could not be written either
 				err = errors.Join(err, differ)

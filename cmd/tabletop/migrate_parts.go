@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// partFlags say which part of the work is done, and how fast.
+type partFlags struct {
+	Part             partOfN `help:"Do the I-th of N parts of the work, by the data files of an export, in the folder --checkpoint that all parts have: each in a process of its own, at once or in any order. Needs --mapping FILE." placeholder:"I/N"`
+	Finish           bool    `help:"When all parts are done: check that they are, do what no part can do alone, and report for all."`
+	MaxRowsPerSecond int     `name:"max-rows-per-second" help:"Write or read no more rows in a second. With parts, the limit is of each. Default: no limit." placeholder:"N"`
+}
+
+// partOfN is --part.
+type partOfN struct{ source.Part }
+
+// Decode implements kong.MapperValue.
+func (p *partOfN) Decode(ctx *kong.DecodeContext) (err error) {
+	var text string
+	if err = ctx.Scan.PopValueInto("part", &text); err == nil {
+		p.Part, err = source.ParsePart(text)
+	}
+	return err
+}
+
+// validateParts finds what the flags cannot say alone: folder is --checkpoint, lint whether
+// flags of lint are given.
+func (f *partFlags) validateParts(folder string, lint bool) error {
+	switch {
+	case f.MaxRowsPerSecond < 0:
+		return fmt.Errorf("--max-rows-per-second is %d, want 1 or more", f.MaxRowsPerSecond)
+	case f.Part.Of == 0 && !f.Finish:
+		return nil
+	case f.Part.Of > 0 && f.Finish:
+		return errors.New("--part and --finish exclude each other: finish when all parts are done")
+	case folder == "":
+		return fmt.Errorf("%s needs the folder of the parts: --checkpoint DIR", f.flag())
+	case lint:
+		return fmt.Errorf("%s and --fail-on, --rules exclude each other: lint judges all items: tabletop migrate lint", f.flag())
+	}
+	return nil
+}
+
+func (f *partFlags) flag() string {
+	if f.Finish {
+		return "--finish"
+	}
+	return "--part"
+}
+
+// partly reports whether the command is one of several.
+func (f *partFlags) partly() bool { return f.Finish || f.Part.Of > 0 }
+
+// said is what a person reads of a part behind its report.
+func (f *partFlags) said(verb string) string {
+	if f.Part.Of == 0 {
+		return ""
+	}
+	return strings.Join([]string{"part", f.Part.String(), "is complete; when all are:", "tabletop migrate", verb, "--finish"}, " ")
+}
