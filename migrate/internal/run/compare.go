@@ -12,7 +12,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -188,7 +187,7 @@ func (j *Job) CompareIndex(ctx context.Context, b *Bigtable, r *report.Report, i
 	x := j.Indexes[i]
 	h, err := j.Scan(ctx, b, x.TargetTable(), nil, Retention{})
 	if status.Code(err) == codes.NotFound { // the loader of the items may know nothing of indexes
-		r.Fail(j.missingIndex(x))
+		r.Fail(RowLayout{j, x}.missingIndex())
 		return "the table is not there", nil
 	}
 	if err != nil {
@@ -199,20 +198,20 @@ func (j *Job) CompareIndex(ctx context.Context, b *Bigtable, r *report.Report, i
 	if h.Cells == j.index[x.TargetTable()] {
 		return detail, nil // under any policy
 	}
-	return detail, j.compareEntries(ctx, b, r, i)
+	return detail, tablePart{j}.compareEntries(ctx, b, r, i)
 }
 
 // missingIndex is the failure of an index whose table is not there.
-func (j *Job) missingIndex(x *secondary.Index) report.Failure {
-	return RowLayout{j, x}.Owned(report.Failure{Kind: report.IndexStale, Table: x.TargetTable(), Want: phrase.Counted(j.index[x.TargetTable()].Count, "cell"), Detail: "the table is not there"}, Owner{})
+func (l RowLayout) missingIndex() report.Failure {
+	return l.Owned(report.Failure{Kind: report.IndexStale, Table: l.index.TargetTable(), Want: phrase.Counted(l.J.index[l.index.TargetTable()].Count, "cell"), Detail: "the table is not there"}, Owner{})
 }
 
 // compareEntries compares the table of an index, or spans of it, row by row.
-func (j *Job) compareEntries(ctx context.Context, b *Bigtable, r *report.Report, i int, spans ...layout.Span) error {
+func (j tablePart) compareEntries(ctx context.Context, b *Bigtable, r *report.Report, i int, spans ...layout.Span) error {
 	x := j.Indexes[i]
 	stale := r.Aside()
 	d := differ{
-		j: j, b: b, window: j.Options.Window, table: x.TargetTable(), layout: RowLayout{j, x}, report: stale, spans: spans,
+		j: j.Job, b: b, window: j.Options.Window, table: x.TargetTable(), layout: RowLayout{j.Job, x}, report: stale, spans: spans,
 		of: func(p Placed) lens.Placed { return p.index[i] },
 	}
 	if err := d.run(ctx); err != nil {

@@ -235,7 +235,7 @@ func (j *Job) count(ctx context.Context, proof *layout.JoinerProof) (again bool,
 	rows := extsort.NewSet(j.Options.TempDir)
 	defer rows.Close()
 	if j.Options.Share.Of > 0 && j.Options.Warn {
-		kept, openErr := j.keepRows()
+		kept, openErr := tablePart{j}.keepRows()
 		if openErr != nil {
 			return false, openErr
 		}
@@ -310,7 +310,7 @@ func (t *tally) add(j *Job, p Placed) {
 	}
 	t.items.Join(items)
 	t.cells.Join(cells)
-	j.wants(j.Report.Target, p.Base.Row, sums{Cells: cells, Items: items})
+	j.ranges.wants(j.Report.Target, p.Base.Row, sums{Cells: cells, Items: items})
 	i := slices.IndexFunc(t.rules, func(r report.RuleRows) bool { return r.Rule == p.Base.Rule })
 	if i < 0 { // a layout without rules
 		i = len(t.rules)
@@ -330,7 +330,7 @@ func (t *tally) add(j *Job, p Placed) {
 		sum.Join(entry)
 		t.index[x.TargetTable()] = sum
 		if p.index[i].Row != nil {
-			j.wants(x.TargetTable(), p.index[i].Row, sums{Cells: entry})
+			j.ranges.wants(x.TargetTable(), p.index[i].Row, sums{Cells: entry})
 		}
 	}
 	if p.Base.Exceptions > 0 {

@@ -43,9 +43,9 @@ type Job struct {
 	now     time.Time // by which the time to live is judged; zero: it is not
 	left    int64     // items that leavesOut left out of the last pass
 	strays  []stray
-	ranges  map[string][]rangeSums // of a part of a verification, by table
-	lastRow []byte                 // that a load wrote
-	joiner  string                 // that the keys of this part alone could have, where the mapping leaves it open
+	ranges  tableRanges // of a part of a verification, by table
+	lastRow []byte      // that a load wrote
+	joiner  string      // that the keys of this part alone could have, where the mapping leaves it open
 
 	wrote func(table string, e writeEntry) // is told of what Bigtable took; nil but where that is a failure
 

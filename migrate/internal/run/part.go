@@ -53,6 +53,9 @@ func (o Options) partFile(p source.Part, kind string) string {
 	return filepath.Join(o.Parts, fmt.Sprintf("%s-%d-of-%d.%s", o.verb(), p.Index, p.Of, kind))
 }
 
+// tablePart is the work on a table in parts.
+type tablePart struct{ *Job }
+
 // completePart is what a part that is complete leaves for who finishes.
 type completePart struct {
 	Identity string         `json:"identity"` // of what all parts are parts of
@@ -66,7 +69,7 @@ type partTable struct {
 	Row    []byte `json:"row,omitempty"`    // that the load of the part wrote last
 	// Ranges are, by Bigtable table, what its items ask for in each range of its keys,
 	// and what is there of the range that is the part's to read.
-	Ranges map[string][]rangeSums `json:"ranges,omitempty"`
+	Ranges tableRanges `json:"ranges,omitempty"`
 }
 
 // rangeSums is what is in a range of row keys, by the items and by the table.
@@ -77,6 +80,9 @@ type rangeSums struct {
 	Found  sums  `json:"found,omitzero"`
 	Rows   int64 `json:"rows,omitzero"` // that were found
 }
+
+// tableRanges are the ranges of tables, by their ids; none where there are no parts.
+type tableRanges map[string][]rangeSums
 
 // sums are the sums of what is compared.
 type sums struct {
@@ -153,15 +159,15 @@ func (r *Run) beginPart(src *source.Source) error {
 	for _, j := range r.Jobs {
 		j.Options.Checkpoint = r.Options.partFile(r.Options.Share, partCheckpoint)
 		if r.Options.verb() == verifying {
-			j.ranges = rangesOf(j.cuts(r.Options.Share.Of))
+			j.ranges = rangesOf(tablePart{j}.cuts(r.Options.Share.Of))
 		}
 	}
 	return nil
 }
 
 // rangesOf are the ranges that begin at cuts, by table.
-func rangesOf(cuts map[string][][]byte) map[string][]rangeSums {
-	ranges := map[string][]rangeSums{}
+func rangesOf(cuts map[string][][]byte) tableRanges {
+	ranges := tableRanges{}
 	for table, keys := range cuts {
 		for _, span := range spansOf(keys) {
 			ranges[table] = append(ranges[table], rangeSums{Span: span})
@@ -171,8 +177,8 @@ func rangesOf(cuts map[string][][]byte) map[string][]rangeSums {
 }
 
 // wants counts what an item puts in a row, by the range of the row.
-func (j *Job) wants(table string, row []byte, what sums) {
-	ranges := j.ranges[table]
+func (t tableRanges) wants(table string, row []byte, what sums) {
+	ranges := t[table]
 	for i := range ranges {
 		if inSpan(ranges[i].Span, row) {
 			ranges[i].Wanted.join(what)
@@ -185,7 +191,7 @@ func (j *Job) wants(table string, row []byte, what sums) {
 func (r *Run) Complete() bool { return r.complete != nil }
 
 // keepRows opens the file of the part's rows anew.
-func (j *Job) keepRows() (*os.File, error) {
+func (j tablePart) keepRows() (*os.File, error) {
 	o := j.Options
 	if err := os.MkdirAll(o.Parts, 0o777); err != nil {
 		return nil, fmt.Errorf("making the folder of the parts: %w", err)
@@ -331,7 +337,7 @@ func FinishLoad(ctx context.Context, src *source.Source, o Options, connect func
 	}
 	connect(r)
 	for i, j := range r.Jobs {
-		if err := j.holdsParts(ctx, r.B, parts, i); err != nil {
+		if err := (tablePart{j}).holdsParts(ctx, r.B, parts, i); err != nil {
 			return nil, err
 		}
 	}
@@ -399,7 +405,7 @@ func reportsOf(parts []*completePart) (reports []*report.Report) {
 
 // holdsParts refuses to finish where the row that a part wrote last is gone, as after a
 // restart of a Bigtable in memory.
-func (j *Job) holdsParts(ctx context.Context, b *Bigtable, parts []*completePart, table int) error {
+func (j tablePart) holdsParts(ctx context.Context, b *Bigtable, parts []*completePart, table int) error {
 	for i, p := range parts {
 		row := p.Tables[table].Row
 		if len(row) == 0 {
@@ -424,7 +430,7 @@ func (r *Run) partsApart(of int) (bool, error) {
 	apart := true
 	for _, j := range r.Jobs {
 		rows := extsort.NewSet(j.Options.TempDir)
-		shared, err := j.sharedRows(rows, of)
+		shared, err := tablePart{j}.sharedRows(rows, of)
 		rows.Close()
 		if err != nil {
 			return false, err
@@ -437,7 +443,7 @@ func (r *Run) partsApart(of int) (bool, error) {
 	return apart, nil
 }
 
-func (j *Job) sharedRows(rows *extsort.Set, of int) (bool, error) {
+func (j tablePart) sharedRows(rows *extsort.Set, of int) (bool, error) {
 	for i := 1; i <= of; i++ {
 		f, err := os.Open(j.Options.partFile(source.Part{Index: i, Of: of}, partRows) + "." + j.Report.Target)
 		if err != nil {

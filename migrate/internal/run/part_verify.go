@@ -28,7 +28,7 @@ func (r *Run) ReadPart(ctx context.Context) error {
 				continue // there are fewer ranges than parts
 			}
 			err := r.Report.Check("rows of the part", table, func() (string, error) {
-				h, err := j.readRange(ctx, r.B, table, ranges[index].Span, k)
+				h, err := tablePart{j}.readRange(ctx, r.B, table, ranges[index].Span, k)
 				if err != nil {
 					return "", err
 				}
@@ -53,7 +53,7 @@ func (r *Run) ReadPart(ctx context.Context) error {
 }
 
 // readRange sums up what a range of a table holds, nothing where there is no table.
-func (j *Job) readRange(ctx context.Context, b *Bigtable, table string, span layout.Span, k Retention) (held, error) {
+func (j tablePart) readRange(ctx context.Context, b *Bigtable, table string, span layout.Span, k Retention) (held, error) {
 	items := j.Mapping.Items
 	if table != j.Report.Target {
 		items, k = nil, Retention{}
@@ -89,7 +89,7 @@ func FinishVerify(ctx context.Context, src *source.Source, o Options, connect fu
 	differing := make([]map[string][]layout.Span, len(r.Jobs))
 	equal := true
 	for i, j := range r.Jobs {
-		if differing[i], err = j.differingRanges(parts, i); err != nil {
+		if differing[i], err = (tablePart{j}).differingRanges(parts, i); err != nil {
 			return nil, err
 		}
 		equal = equal && len(differing[i]) == 0
@@ -121,7 +121,7 @@ func FinishVerify(ctx context.Context, src *source.Source, o Options, connect fu
 
 // differingRanges are the ranges, by table, in which something else was found than the
 // source asks for.
-func (j *Job) differingRanges(parts []*completePart, table int) (map[string][]layout.Span, error) {
+func (j tablePart) differingRanges(parts []*completePart, table int) (map[string][]layout.Span, error) {
 	differing := map[string][]layout.Span{}
 	for name, ranges := range rangesOf(j.cuts(len(parts))) {
 		for _, p := range parts {
@@ -160,9 +160,9 @@ func (r *Run) finishTable(ctx context.Context, j *Job, differing map[string][]la
 			}
 			detail := phrase.Counted(int64(len(spans)), "range") + " of keys compared row by row"
 			if i > 0 {
-				return detail, j.compareIndexIn(ctx, r, i-1, spans)
+				return detail, tablePart{j}.compareIndexIn(ctx, r, i-1, spans)
 			}
-			return detail, j.compareIn(ctx, r, spans)
+			return detail, tablePart{j}.compareIn(ctx, r, spans)
 		})
 		if err != nil {
 			return err
@@ -172,10 +172,10 @@ func (r *Run) finishTable(ctx context.Context, j *Job, differing map[string][]la
 }
 
 // compareIn compares spans of the table of the items.
-func (j *Job) compareIn(ctx context.Context, r *Run, spans []layout.Span) error {
+func (j tablePart) compareIn(ctx context.Context, r *Run, spans []layout.Span) error {
 	before := r.Report.AllDifferences()
 	d := differ{
-		j: j, b: r.B, window: j.Options.Window, table: j.Report.Target, layout: RowLayout{J: j}, report: r.Report, items: true, spans: spans,
+		j: j.Job, b: r.B, window: j.Options.Window, table: j.Report.Target, layout: RowLayout{J: j.Job}, report: r.Report, items: true, spans: spans,
 		of: func(p Placed) lens.Placed { return p.Base },
 	}
 	err := d.run(ctx)
@@ -198,14 +198,14 @@ func (j *Job) compareIn(ctx context.Context, r *Run, spans []layout.Span) error 
 }
 
 // compareIndexIn compares spans of the table of an index.
-func (j *Job) compareIndexIn(ctx context.Context, r *Run, index int, spans []layout.Span) error {
+func (j tablePart) compareIndexIn(ctx context.Context, r *Run, index int, spans []layout.Span) error {
 	x := j.Indexes[index]
 	there, err := r.B.hasTable(ctx, x.TargetTable())
 	if err != nil {
 		return err
 	}
 	if !there {
-		r.Report.Fail(j.missingIndex(x))
+		r.Report.Fail(RowLayout{j.Job, x}.missingIndex())
 		return nil
 	}
 	return j.compareEntries(ctx, r.B, r.Report, index, spans...)

@@ -45,7 +45,7 @@ func (r *Run) LoadAll(ctx context.Context) error {
 		return err
 	}
 	for i, j := range r.Jobs {
-		if err := j.splitTables(ctx, r.B); err != nil {
+		if err := (tablePart{j}).splitTables(ctx, r.B); err != nil {
 			return err
 		}
 		err := r.Report.Check("load", j.Report.Target, func() (string, error) {

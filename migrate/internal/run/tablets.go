@@ -55,7 +55,7 @@ func (s *keySample) cuts(n int) (keys [][]byte) {
 
 // cuts are the keys at which the tables of the job are cut into n ranges, by table. They
 // are those of the whole source, whatever the part.
-func (j *Job) cuts(n int) map[string][][]byte {
+func (j tablePart) cuts(n int) map[string][][]byte {
 	samples := map[string]*keySample{}
 	for _, table := range j.Targets() {
 		samples[table] = &keySample{}
@@ -81,7 +81,7 @@ func (j *Job) cuts(n int) map[string][][]byte {
 
 // splitTables has the tables that the load makes begin in as many tablets as it is to
 // have. Tables that are there stay as they are.
-func (j *Job) splitTables(ctx context.Context, b *Bigtable) error {
+func (j tablePart) splitTables(ctx context.Context, b *Bigtable) error {
 	if j.Options.Tablets < 2 {
 		return nil
 	}
