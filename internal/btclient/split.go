@@ -20,7 +20,7 @@ func (c *Client) CreateSplit(ctx context.Context, table string, families []Famil
 	for _, key := range keys {
 		req.InitialSplits = append(req.InitialSplits, &btapb.CreateTableRequest_Split{Key: key})
 	}
-	_, err = administer(ctx, c, "CreateTable", "parent", c.instance, btapb.BigtableTableAdminClient.CreateTable, req)
+	_, err = administer(ctx, c, c.writing(table, "CreateTable"), "parent", c.instance, btapb.BigtableTableAdminClient.CreateTable, req)
 	switch {
 	case status.Code(err) == codes.AlreadyExists:
 		return false, nil
