@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
@@ -151,18 +152,20 @@ func (s *Service) backupARN(id string) string {
 }
 
 var (
-	backupARN = regexp.MustCompile(`^arn:([^:]+):([^:]+):([^:]*):([^:]*):table/([^/]+)/backup/([0-9]{14}-[0-9a-f]{8})$`)
-	region    = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`)
+	backupARN = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^arn:([^:]+):([^:]+):([^:]*):([^:]*):table/([^/]+)/backup/([0-9]{14}-[0-9a-f]{8})$`)
+	})
+	region = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`) })
 )
 
 // parseARN returns the id of the backup that an ARN names. Its region does not matter, but
 // there has to be one.
 func (s *Service) parseARN(arn string) (id string, err error) {
-	m := backupARN.FindStringSubmatch(arn)
+	m := backupARN().FindStringSubmatch(arn)
 	switch {
 	case m == nil:
 		return "", wire.ValidationError(msgInvalidARN)
-	case m[1] != "aws" && m[1] != "aws-cn" && m[1] != "aws-us-gov", m[2] != "dynamodb", m[3] != s.Region && !region.MatchString(m[3]):
+	case m[1] != "aws" && m[1] != "aws-cn" && m[1] != "aws-us-gov", m[2] != "dynamodb", m[3] != s.Region && !region().MatchString(m[3]):
 		return "", wire.ValidationError(msgARNNotValid)
 	case m[4] != s.Account:
 		return "", refuse(wire.CodeAccessDenied, msgAccessDenied)
@@ -385,7 +388,7 @@ func (s *Service) List(ctx context.Context, in *ListInput) (*ListOutput, error) 
 	}
 	after := ""
 	if arn := in.ExclusiveStartBackupArn; arn != nil {
-		if m := backupARN.FindStringSubmatch(*arn); m != nil && m[3] != s.Region {
+		if m := backupARN().FindStringSubmatch(*arn); m != nil && m[3] != s.Region {
 			return nil, wire.ValidationError(msgStartOfRegion)
 		}
 		var err error

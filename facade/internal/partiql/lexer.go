@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -119,7 +120,7 @@ func (l *lexer) token() bool {
 			n++
 		}
 		t.kind, t.text = tokName, rest[:n]
-		if word := strings.ToLower(t.text); keywords[word] {
+		if word := strings.ToLower(t.text); keywords()[word] {
 			t.kind, t.text = tokKeyword, word
 		}
 	case isDigit(c), c == '.' && len(rest) > 1 && isDigit(rest[1]):
@@ -223,13 +224,13 @@ func markEnd(s string) int {
 }
 
 // keywords are the words that names can only be between quotes.
-var keywords = func() map[string]bool {
+var keywords = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for word := range strings.FieldsSeq(keywordText) {
 		m[word] = true
 	}
 	return m
-}()
+})
 
 // The reserved words of SQL-92 and those that PartiQL adds.
 const keywordText = `
