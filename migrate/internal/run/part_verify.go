@@ -156,7 +156,7 @@ func (r *Run) finishTable(ctx context.Context, j *Job, differing map[string][]la
 		}
 		err := r.Report.Check(name, table, func() (string, error) {
 			if len(spans) == 0 {
-				return fmt.Sprintf("%s of %d parts add up", phrase.Counted(found.Items, "item"), parts), nil
+				return fmt.Sprintf("%s of %s add up", phrase.Counted(found.Items, "item"), phrase.Counted(int64(parts), "part")), nil
 			}
 			detail := phrase.Counted(int64(len(spans)), "range") + " of keys compared row by row"
 			if i > 0 {
