@@ -67,7 +67,7 @@ func TestObserve(t *testing.T) {
 	mutate := &btpb.MutateRowRequest{TableName: testTable, RowKey: []byte("k"), Mutations: []*btpb.Mutation{set("f", "q", 0, "v")}}
 	refused := &btpb.MutateRowRequest{TableName: testTable + "2", RowKey: []byte("k"), Mutations: mutate.GetMutations()}
 	read := &btpb.ReadRowsRequest{TableName: testTable}
-	for _, data := range []btpb.BigtableClient{e.data, btpb.NewBigtableClient(e.dial())} {
+	for _, data := range []btpb.BigtableClient{e.data, btpb.NewBigtableClient(cause.Carry(e.dial()))} {
 		ctx := metadata.AppendToOutgoingContext(cause.With(e.ctx(), "R1"), "x-tabletop-test", "T")
 		_, err := data.MutateRow(ctx, mutate)
 		wantCode(t, err, codes.OK)

@@ -5,14 +5,16 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/tabletop-emu/tabletop/internal/cause"
 )
 
 // Call is a request that has been answered, as Options.Observe is told of it. It and
 // its bodies belong to the server again when the one who is told returns: what is to be kept is copied.
 type Call struct {
-	// ID is that of the answer's header. The calls to the Bigtable behind carry it in
-	// their metadata, as x-tabletop-cause.
+	// ID is that of the answer's header. The calls to the Bigtable behind carry it, over a connection
+	// to another process in their metadata, as x-tabletop-cause.
 	ID        string
 	Operation string // "GetItem"; "" of what is no call of the protocol
 	HTTP      *http.Request
@@ -46,6 +48,15 @@ func (c *Call) observing(r *http.Request, id string) *http.Request {
 	}
 	c.ID = id
 	return r.WithContext(cause.With(r.Context(), id))
+}
+
+// conn is the connection to the Bigtable behind. It tells for which request a call is made, if somebody
+// is told of it.
+func (o *Options) conn() grpc.ClientConnInterface {
+	if o.Observe == nil {
+		return o.Conn
+	}
+	return cause.Carry(o.Conn)
 }
 
 // asks keeps what a request asks for, if somebody is told of it.

@@ -165,7 +165,7 @@ func (o Options) store(catalog string) store.Options {
 		told = func(p progress.Progress) { tell(Progress(p)) }
 	}
 	return store.Options{
-		Conn: o.Conn, Project: o.Project, Instance: o.Instance, AppProfile: o.AppProfile, Catalog: catalog, Mappings: o.layouts(),
+		Conn: o.conn(), Project: o.Project, Instance: o.Instance, AppProfile: o.AppProfile, Catalog: catalog, Mappings: o.layouts(),
 		Now: o.Now, Wall: o.wall, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
 		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables, CountedItems: o.countedItems,
 		Deadline: o.Deadline, Concurrency: o.Concurrency, Progress: told,

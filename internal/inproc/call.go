@@ -12,11 +12,13 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/internal/cause"
 )
 
 // handlerContext is what the handler of a call gets: it ends as the call's own
 // context does, and of the client's values it has none, as over a wire, but the
-// outgoing metadata. Most handlers ask for no value: what there is to find is put
+// outgoing metadata and the cause. Most handlers ask for no value: what there is to find is put
 // together for the first that does.
 type handlerContext struct {
 	context.Context
@@ -27,6 +29,10 @@ type handlerContext struct {
 
 // Value finds the metadata, the peer and the call.
 func (c *handlerContext) Value(key any) any {
+	if cause.IsKey(key) {
+		id, _ := cause.Of(c.call.parent)
+		return id
+	}
 	c.once.Do(func() {
 		values := context.Background()
 		if md, ok := metadata.FromOutgoingContext(c.call.parent); ok {

@@ -153,6 +153,9 @@ func (c *Channel) Invoke(ctx context.Context, method string, args, reply any, op
 	return share(out, shared)
 }
 
+// CarriesCause says that handlers find the cause of a call, see package cause.
+func (*Channel) CarriesCause() {}
+
 // NewStream opens a server stream. As with any gRPC stream, the client reads
 // it to its end or cancels ctx.
 func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {

@@ -92,13 +92,17 @@ func (l *Log) newer() {
 //
 // It is on the way of each answer: it allocates nothing, and writes what it keeps once, to where it stays.
 func (l *Log) Bigtable(c *emu.Call) {
-	if c.Header(lab.ProbeHeader) != "" {
-		return
+	madeFor, test := c.Cause(), ""
+	if madeFor == "" { // a call for a request of DynamoDB is no probe, and of that request's test
+		if c.Header(lab.ProbeHeader) != "" {
+			return
+		}
+		test = c.Header(TestHeader)
 	}
 	e := entry{door: Bigtable, start: c.Start, duration: c.Duration, rows: c.Rows, bytes: c.Bytes}
 	var p [request]string
 	p[operation] = c.Method[strings.LastIndexByte(c.Method, '/')+1:]
-	p[causeID], p[testName], p[table] = c.Cause(), c.Header(TestHeader), tableOf(c.Request)
+	p[causeID], p[testName], p[table] = madeFor, test, tableOf(c.Request)
 	if c.Err != nil {
 		st := status.Convert(c.Err)
 		e.code, p[text] = st.Code(), st.Message()

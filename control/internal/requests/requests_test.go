@@ -84,12 +84,12 @@ func TestRing(t *testing.T) {
 	t.Parallel()
 	l, random := New(), rand.New(rand.NewPCG(1, 2))
 	var made [][]byte
-	for i := range 4 * maxRecords {
+	for i := range 3 * maxRecords {
 		size := random.IntN(200)
 		switch {
 		case i%997 == 0:
 			size = maxBodyBytes
-		case i > maxRecords && i < 3*maxRecords:
+		case i > maxRecords && i < 2*maxRecords:
 			size *= 60
 		}
 		body := bytes.Repeat([]byte{byte(i)}, size)

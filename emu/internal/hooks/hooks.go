@@ -50,7 +50,12 @@ type Call struct {
 }
 
 // Cause returns the id of the DynamoDB request that a call was made for, "" for others.
-func (c *Call) Cause() string { return first(c.Context, cause.Header) }
+func (c *Call) Cause() string {
+	if id, ok := cause.Of(c.Context); ok {
+		return id
+	}
+	return first(c.Context, cause.Header)
+}
 
 // Header returns the first value of a header of the call, "" without one.
 func (c *Call) Header(name string) string { return first(c.Context, name) }
