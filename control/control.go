@@ -19,6 +19,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -139,7 +140,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, &Error{http.StatusForbidden, "host", fmt.Sprintf("the host %q is not one of this server", r.Host), "ask it as localhost, or start it with --allow-host"})
 		return
 	}
+	if r.URL.Path != cleaned(r.URL.Path) { // else it is redirected, in HTML, to where nobody asked
+		fail(w, s.unknown(r))
+		return
+	}
 	s.handler.ServeHTTP(w, r)
+}
+
+// cleaned is a path without empty parts, "." and "..".
+func cleaned(name string) string {
+	clean := path.Clean(name)
+	if clean != "/" && strings.HasSuffix(name, "/") {
+		clean += "/"
+	}
+	return clean
 }
 
 // Error is what the API answers when it does not do what was asked.

@@ -1,0 +1,102 @@
+package control_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// described returns the routes of openapi.yaml, as "GET path", with the names of their parameters.
+func described(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile("openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes, path, route := map[string][]string{}, "", ""
+	for line := range strings.Lines(string(text)) {
+		if m := regexp.MustCompile(`^  /(\S*):`).FindStringSubmatch(line); m != nil {
+			path = m[1]
+		} else if m := regexp.MustCompile(`^    (get|post|delete):`).FindStringSubmatch(line); m != nil {
+			route = strings.ToUpper(m[1]) + " " + path
+			routes[route] = nil
+		} else if m := regexp.MustCompile(`\{name: (\w+), in: query`).FindStringSubmatch(line); m != nil {
+			routes[route] = append(routes[route], m[1])
+		}
+	}
+	return routes
+}
+
+// TestHostile: whatever a path, a parameter or a body is, each route answers in JSON, and what it
+// refuses with what is wrong and what to do.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", createTable)
+	names := []string{"<script>alert(1)</script>", "a\x00b", "\u202egnp", "\xff\xfe", "..", ".", "a/b", "%", strings.Repeat("x", 4096), "-1", "9999999999999999999999", " "}
+	bodies := []string{
+		"", "null", "[]", "0", `"x"`, "{", "\xff", `{"":""}`, "{} {}", strings.Repeat("[", 20_000), `{"name":7}`, `{"name":"` + strings.Repeat("x", 4096) + `"}`,
+		`{"rows":[null]}`, `{"rows":[{"key":{"base64":"!"}}]}`, `{"rows":[{"key":{"text":"k"},"cells":[{"family":"\u0000","qualifier":null}]}]}`,
+		`{"items":[null,7,"x",{"k":{"S":7}}]}`, `{"operation":"\u0000","request":null}`, `{"operation":"Scan","request":[]}`,
+		`{"advance":"9999999999d"}`, `{"set":"x"}`, `{"fixture":"\u0000"}`, `{"fixture":"/etc"}`,
+		`{"door":"bigtable","method":"*","effect":"delay","delay":"-1s"}`, `{"door":"dynamodb","method":"\u0000","effect":"stale","snapshot":"<b>"}`,
+		`{"door":"bigtable","method":"MutateRow","effect":"cut","code":"OK","rows":-1,"times":-1,"probability":7}`,
+	}
+	types := []string{"", "text/html", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=utf-16"}
+	asked := 0
+	check := func(method, path, body, contentType string) {
+		t.Helper()
+		asked++
+		r, err := http.NewRequestWithContext(t.Context(), method, e.url+"/api/v1/"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatalf("%s %q: %v", method, path, err)
+		}
+		r.Header["Authorization"] = []string{"Bearer " + token}
+		r.Header.Set("Content-Type", contentType)
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatalf("%s %q: %v", method, path, err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") || path == "openapi.yaml" {
+			return
+		}
+		text, err := io.ReadAll(resp.Body)
+		var got failed
+		switch {
+		case err != nil || resp.Header.Get("Content-Type") != "application/json" || !json.Valid(text):
+			t.Errorf("%s %.80q %.80q: %d, %s: %.200q, %v", method, path, body, resp.StatusCode, resp.Header.Get("Content-Type"), text, err)
+		case resp.StatusCode == http.StatusOK:
+		case resp.StatusCode >= 500, json.Unmarshal(text, &got) != nil, got.Error.Code == "", got.Error.Text == "", got.Error.Remedy == "":
+			t.Errorf("%s %.80q %.80q: %d %.200s", method, path, body, resp.StatusCode, text)
+		}
+	}
+	for route, parameters := range described(t) {
+		method, path, _ := strings.Cut(route, " ")
+		fill := func(name string) string {
+			return regexp.MustCompile(`\{\w+\}`).ReplaceAllLiteralString(path, url.PathEscape(name))
+		}
+		for _, name := range names {
+			check(method, fill(name), "", "")
+		}
+		for _, parameter := range parameters {
+			for _, value := range names {
+				check(method, fill("orders")+"?"+parameter+"="+url.QueryEscape(value), "", "")
+			}
+		}
+		if method != "POST" {
+			continue
+		}
+		for i, body := range bodies {
+			check(method, fill("orders"), body, types[i%len(types)])
+		}
+	}
+	if asked < 1000 {
+		t.Errorf("%d requests: openapi.yaml was not understood", asked)
+	}
+}
