@@ -2,6 +2,7 @@ package failures
 
 import (
 	"context"
+	"maps"
 	"path"
 	"sync"
 
@@ -56,6 +57,22 @@ func (c *failingConn) set(rpc string, how failure, from, most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls, c.rpc, c.how, c.from, c.most, c.struck = map[string]int{}, rpc, how, from, most, 0
+}
+
+// heal lets all calls through, which may still be made in the background. What
+// was counted stays.
+func (c *failingConn) heal() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rpc = ""
+}
+
+// counted returns the number of calls of each RPC since the last set, and which
+// RPCs are streams.
+func (c *failingConn) counted() (calls map[string]int, streams map[string]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.calls), maps.Clone(c.streams)
 }
 
 // strikes counts a call and reports whether it fails.

@@ -141,9 +141,7 @@ func (r *doorRun) meet(q request, want, rpc string, how failure, from, most int)
 	if err == nil && q.kind == reads && want != "" && answer != want {
 		t.Errorf("%s: answered with %s, want %s", r.what, answer, want)
 	}
-	calls, streams := r.conn.calls, r.conn.streams
-	r.conn.set("", failure{}, 0, 0)
-	r.conn.calls, r.conn.streams = calls, streams
+	r.conn.heal()
 	if s != nil {
 		if err := s.Close(); err != nil {
 			t.Errorf("%s: %v", r.what, err)

@@ -186,8 +186,9 @@ func overBigtable(t *testing.T, how failure, meet func(*testing.T, grpc.ClientCo
 // meetEach lets the calls that a whole run has made fail: run is given which.
 func meetEach(t *testing.T, cells map[string]*cell, what string, whole *failingConn, how failure, run func(what, rpc string, from, most int) outcome) {
 	t.Helper()
-	for rpc, calls := range whole.calls {
-		if how.begun && !whole.streams[rpc] {
+	counts, streams := whole.counted()
+	for rpc, calls := range counts {
+		if how.begun && !streams[rpc] {
 			continue
 		}
 		c := cells[rpc]
