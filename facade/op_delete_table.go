@@ -32,6 +32,7 @@ func (s *Server) deleteTable(ctx context.Context, in *tableInput) (*tableOutput,
 	if err != nil {
 		return nil, controlError(err, t.Name)
 	}
+	s.opts.deliveries(s.store).Deleted(ctx, deleted)
 	d := s.describe(deleted, counts)
 	return &tableOutput{&tableDescription{
 		BillingModeSummary:        d.BillingModeSummary,

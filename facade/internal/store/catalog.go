@@ -89,6 +89,8 @@ type catalog struct {
 
 	mu     sync.RWMutex
 	tables map[string]*cachedTable // by name
+	// changes counts what this process wrote of a definition, by name; under mu.
+	changes map[string]uint64
 
 	// loaded are the times of the loads that the migration noted, by DynamoDB table, in
 	// microseconds, as they were looked up at a time. Neither is changed after openCatalog.
@@ -114,7 +116,7 @@ type catalog struct {
 func newCatalog(in *instance, mappings map[string]*layout.Mapping) *catalog {
 	return &catalog{
 		instance: in, mappings: mappings,
-		tables: map[string]*cachedTable{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{}, loaded: map[string]int64{},
+		tables: map[string]*cachedTable{}, changes: map[string]uint64{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{}, loaded: map[string]int64{},
 	}
 }
 
@@ -139,7 +141,24 @@ func (cat *catalog) lookup(ctx context.Context, name string) (*cachedTable, erro
 
 // refresh reads a table's definition, as it is, into the cache.
 func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, error) {
+	for {
+		c, err := cat.read(ctx, name)
+		if !errors.Is(err, errOvertaken) {
+			return c, err
+		}
+	}
+}
+
+// errOvertaken: a definition that was read has been changed by this process meanwhile.
+// Were it remembered, the writes that begin after the change would go by it.
+var errOvertaken = errors.New("the definition was changed while it was read")
+
+// read is refresh, unless this process changes the definition meanwhile: errOvertaken.
+func (cat *catalog) read(ctx context.Context, name string) (*cachedTable, error) {
 	fetched := cat.o.Now()
+	cat.mu.RLock()
+	changes := cat.changes[name]
+	cat.mu.RUnlock()
 	row, err := cat.bt.ReadRow(ctx, cat.o.Catalog, tableRow(name), btclient.Newest(1))
 	if err != nil {
 		return nil, err
@@ -158,21 +177,30 @@ func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, err
 			counts = c.Value
 		}
 	}
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	if cat.changes[name] != changes {
+		return nil, errOvertaken
+	}
 	if def == nil {
-		cat.forget(name)
+		delete(cat.tables, name)
 		return nil, fmt.Errorf("%w: %s", ErrTableNotFound, name)
 	}
-	c, err := cat.remember(def, version, fetched)
+	c, err := cat.rememberLocked(def, version, fetched)
 	if err == nil && counts != nil {
 		c.layout.sizes.Kept(counts)
 	}
 	return c, err
 }
 
-// remember puts a definition into the cache.
-func (cat *catalog) remember(def *tabledef.Table, version []byte, fetched time.Time) (*cachedTable, error) {
+// remember puts a definition that was written into the cache.
+func (cat *catalog) remember(def *tabledef.Table, version []byte) (*cachedTable, error) {
 	cat.mu.Lock()
 	defer cat.mu.Unlock()
+	return cat.rememberLocked(def, version, cat.o.Now())
+}
+
+func (cat *catalog) rememberLocked(def *tabledef.Table, version []byte, fetched time.Time) (*cachedTable, error) {
 	old := cat.tables[def.Name]
 	if old != nil && string(old.version) == string(version) {
 		c := *old
@@ -195,6 +223,13 @@ func (cat *catalog) remember(def *tabledef.Table, version []byte, fetched time.T
 	}
 	cat.tables[def.Name] = c
 	return c, nil
+}
+
+// changed notes that this process may have written a definition.
+func (cat *catalog) changed(name string) {
+	cat.mu.Lock()
+	defer cat.mu.Unlock()
+	cat.changes[name]++
 }
 
 func (cat *catalog) forget(name string) {
@@ -301,7 +336,7 @@ func (cat *catalog) replaceTable(ctx context.Context, def *tabledef.Table, versi
 		cat.forget(def.Name)
 		return nil, &tabledef.TableInUseError{Table: def.Name, Status: tabledef.StatusUpdating} // by another process
 	}
-	return cat.remember(def, next, cat.o.Now())
+	return cat.remember(def, next)
 }
 
 // writeTable writes a definition if its row still has the given version (nil:
@@ -311,6 +346,7 @@ func (cat *catalog) writeTable(ctx context.Context, def *tabledef.Table, version
 	if err != nil {
 		return nil, false, err
 	}
+	defer cat.changed(def.Name)
 	next = cat.newToken()
 	ts := cat.nowMicros()
 	write := []*btpb.Mutation{

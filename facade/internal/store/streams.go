@@ -174,10 +174,14 @@ func goneRow(name, id string) []byte { return []byte(goneRowPrefix + name + "/" 
 
 // streamsGone returns the tables that are gone, those of one name or ("") all.
 func (ts *tables) streamsGone(ctx context.Context, name string) (defs []*tabledef.Table, err error) {
-	prefix := []byte(goneRowPrefix)
-	if name != "" {
-		prefix = goneRow(name, "")
+	if name == "" {
+		return ts.gone(ctx, []byte(goneRowPrefix))
 	}
+	return ts.gone(ctx, goneRow(name, ""))
+}
+
+// gone returns the tables that are gone whose rows begin with a prefix.
+func (ts *tables) gone(ctx context.Context, prefix []byte) (defs []*tabledef.Table, err error) {
 	read := btclient.Read{Table: ts.o.Catalog, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1)}
 	for row, err := range ts.bt.Read(ctx, read) {
 		if err != nil {
@@ -194,6 +198,22 @@ func (ts *tables) streamsGone(ctx context.Context, name string) (defs []*tablede
 	return defs, nil
 }
 
+// LoggedTable returns the table of an id as it is, or as it was when it was deleted; nil
+// when nothing is known of its log any more.
+func (ts *tables) LoggedTable(ctx context.Context, name, id string) (*tabledef.Table, error) {
+	switch c, err := ts.cat.refresh(ctx, name); {
+	case err == nil && c.def.ID == id:
+		return c.def.At(ts.o.Now()), nil
+	case err != nil && !errors.Is(err, ErrTableNotFound):
+		return nil, err
+	}
+	defs, err := ts.gone(ctx, goneRow(name, id)) // it was kept before its definition went
+	if err != nil || len(defs) == 0 {
+		return nil, err
+	}
+	return defs[0], nil
+}
+
 // TablesWithStreams returns the tables of a name, or ("") all, that have streams or
 // had them lately: those that are gone among them, with status DELETING.
 func (ts *tables) TablesWithStreams(ctx context.Context, name string) ([]*tabledef.Table, error) {
@@ -204,16 +224,20 @@ func (ts *tables) TablesWithStreams(ctx context.Context, name string) ([]*tabled
 			return nil, err
 		}
 	}
-	defs, err := ts.streamsGone(ctx, name)
-	if err != nil {
-		return nil, err
-	}
+	var there []*tabledef.Table // read before those that are gone, so that none is in neither
 	for _, name := range names {
 		c, err := ts.cat.refresh(ctx, name)
 		if err != nil {
 			continue // it is gone, or of a mapping that is not served: nobody writes to it
 		}
-		if def := c.def.At(ts.o.Now()); len(def.Streams) > 0 && !slices.ContainsFunc(defs, func(d *tabledef.Table) bool { return d.ID == def.ID }) {
+		there = append(there, c.def.At(ts.o.Now()))
+	}
+	defs, err := ts.streamsGone(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, def := range there {
+		if len(def.Streams) > 0 && !slices.ContainsFunc(defs, func(d *tabledef.Table) bool { return d.ID == def.ID }) {
 			defs = append(defs, def)
 		}
 	}

@@ -140,7 +140,7 @@ func (ts *tables) finishCreate(ctx context.Context, def *tabledef.Table, version
 		}
 	}
 	if restored {
-		return ts.cat.remember(def, version, ts.o.Now())
+		return ts.cat.remember(def, version)
 	}
 	next, err := def.Clone()
 	if err != nil {
@@ -262,6 +262,7 @@ func (ts *tables) finishDelete(ctx context.Context, def *tabledef.Table) error {
 		return err
 	}
 	err := ts.bt.MutateRow(ctx, ts.o.Catalog, tableRow(def.Name), []*btpb.Mutation{btclient.DeleteRow()})
+	ts.cat.changed(def.Name)
 	ts.cat.forget(def.Name)
 	return err
 }

@@ -64,6 +64,20 @@ func (w *Worker) Changed(ctx context.Context, t *tabledef.Table, d *tabledef.Kin
 	return err
 }
 
+// Deleted tells the deliveries of a table that it was deleted: else they find that out
+// when they look again.
+func (w *Worker) Deleted(ctx context.Context, t *tabledef.Table) {
+	if w == nil { // there is no sink
+		return
+	}
+	for i := range t.Kinesis {
+		if err := w.Changed(ctx, t, &t.Kinesis[i]); err != nil {
+			w.Logger.WarnContext(ctx, "the deliveries of a table that was deleted end late", slog.String("table", t.Name), slog.Any("error", err))
+			return
+		}
+	}
+}
+
 // Resume makes the deliveries that are missing: of destinations that were enabled where
 // there was no sink, or by a process that ended before it had made theirs.
 func (w *Worker) Resume(ctx context.Context, region string) error {
@@ -116,17 +130,7 @@ type source struct {
 
 // Table implements kinesis.Source.
 func (s source) Table(ctx context.Context) (*tabledef.Table, error) {
-	t, err := s.TableNow(ctx, s.target.Table)
-	if err == nil && t.ID == s.target.TableID || err != nil && !errors.Is(err, store.ErrTableNotFound) {
-		return t, err
-	}
-	gone, err := s.TablesWithStreams(ctx, s.target.Table)
-	for _, t := range gone {
-		if t.ID == s.target.TableID {
-			return t, err
-		}
-	}
-	return nil, err
+	return s.LoggedTable(ctx, s.target.Table, s.target.TableID)
 }
 
 // Found implements kinesis.Source.
