@@ -45,7 +45,7 @@ type rowState struct {
 
 // rows is the model of a table, row by row.
 func rows() porcupine.Model {
-	m := model(rowState{}, func(s rowState, input any) (rowState, any) {
+	return Model(rowState{}, func(s rowState, input any) (rowState, any) {
 		switch c := input.(rowCall); c.verb {
 		case read:
 			return s, s
@@ -63,20 +63,7 @@ func rows() porcupine.Model {
 			return s, s.value
 		}
 		return s, nil
-	})
-	m.Partition = func(ops []porcupine.Operation) [][]porcupine.Operation {
-		byRow := map[string][]porcupine.Operation{}
-		for _, op := range ops {
-			row := op.Input.(rowCall).row
-			byRow[row] = append(byRow[row], op)
-		}
-		var out [][]porcupine.Operation
-		for _, ops := range byRow {
-			out = append(out, ops)
-		}
-		return out
-	}
-	return m
+	}, func(input any) string { return input.(rowCall).row })
 }
 
 const tableName = "projects/tabletop/instances/tabletop/tables/t"
@@ -103,8 +90,8 @@ func TestBigtable(t *testing.T) {
 		}
 	}
 	c := btpb.NewBigtableClient(env.Conn()) // without the retries of an official client
-	var h history
-	h.run(func(client int, rng *rand.Rand) {
+	h := New(clients)
+	run(func(client int, rng *rand.Rand) {
 		call := rowCall{
 			row: []string{"a", "b", twice}[rng.IntN(3)], verb: verb(rng.IntN(int(increment) + 1)),
 			from: rng.Int64N(4), value: rng.Int64N(4),
@@ -113,18 +100,18 @@ func TestBigtable(t *testing.T) {
 		if call.row == twice && call.verb != read {
 			copies = 2
 		}
-		h.record(client, copies, call, func() (any, known) {
+		h.Record(client, copies, call, func() (any, Known) {
 			output, err := call.make(t, c)
 			switch code := status.Code(err); {
 			case code == codes.OK:
-				return output, answered
+				return output, Answered
 			case code == codes.Unavailable:
-				return nil, refused
+				return nil, Refused
 			case code == codes.Aborted:
-				return nil, lost
+				return nil, Lost
 			}
 			t.Errorf("%+v: %v", call, err)
-			return nil, unknown
+			return nil, Unknown
 		})
 	})
 	for name, alike := range faults { // of one method's calls chance may spare all
@@ -136,7 +123,7 @@ func TestBigtable(t *testing.T) {
 			t.Errorf("no call was %s", name)
 		}
 	}
-	h.check(t, rows())
+	check(t, h, rows())
 }
 
 // make makes the call. The answer to a read that finds the two cells different
@@ -248,7 +235,7 @@ func number(b []byte) int64 {
 func TestModel(t *testing.T) {
 	t.Parallel()
 	op := func(call, end int64, c rowCall, output any) porcupine.Operation {
-		return porcupine.Operation{Call: call, Return: end, Input: c, Output: result{output: output}}
+		return porcupine.Operation{Call: call, Return: end, Input: c, Output: Result{Output: output}}
 	}
 	for i, c := range []struct{ good, bad porcupine.Operation }{
 		{op(5, 6, rowCall{verb: read}, rowState{true, 7}), op(5, 6, rowCall{verb: read}, rowState{true, 3})}, // stale

@@ -115,14 +115,14 @@ func testDynamoDB(t *testing.T, stream *types.StreamSpecification) {
 			env.Fail(method, status.Error(codes.Unavailable, "lost"), testkit.BehindDynamoDB(), testkit.Applied(), testkit.WithProbability(0.03)),
 		)
 	}
-	var h history
-	h.run(func(client int, rng *rand.Rand) {
+	h := New(clients)
+	run(func(client int, rng *rand.Rand) {
 		n := rng.IntN(len(items{}))
 		call := itemCall{
 			op: operation(rng.IntN(int(getAll) + 1)), item: n, other: (n + 1 + rng.IntN(len(items{})-1)) % len(items{}),
 			from: rng.Int64N(4), value: 1 + rng.Int64N(4),
 		}
-		h.record(client, 1, call, func() (any, known) {
+		h.Record(client, 1, call, func() (any, Known) {
 			output, err := call.make(t, c)
 			return output, judge(t, env, call, err)
 		})
@@ -135,21 +135,21 @@ func testDynamoDB(t *testing.T, stream *types.StreamSpecification) {
 	if struck == 0 {
 		t.Error("no fault struck")
 	}
-	h.check(t, model(items{}, doItems))
+	check(t, h, Model(items{}, doItems, nil))
 }
 
 // judge tells what an error says about what was done.
-func judge(t *testing.T, env *testkit.Env, call itemCall, err error) known {
+func judge(t *testing.T, env *testkit.Env, call itemCall, err error) Known {
 	t.Helper()
 	var api smithy.APIError
 	switch {
 	case err == nil:
-		return answered
+		return Answered
 	case !errors.As(err, &api):
 		t.Errorf("%+v: %v", call, err)
 	case api.ErrorCode() == "ThrottlingException",
 		api.ErrorCode() == "TransactionConflictException", api.ErrorCode() == "TransactionCanceledException":
-		return refused // a failed condition is an answer, see make
+		return Refused // a failed condition is an answer, see make
 	case api.ErrorCode() == "ServiceUnavailable", api.ErrorCode() == "RequestLimitExceeded", api.ErrorCode() == "InternalServerError":
 		// The lost answer may have been a failure itself. What that left behind
 		// may be carried out or taken away later.
@@ -157,7 +157,7 @@ func judge(t *testing.T, env *testkit.Env, call itemCall, err error) known {
 	default:
 		t.Errorf("%+v: %v", call, err)
 	}
-	return unknown
+	return Unknown
 }
 
 // make makes the call, once.

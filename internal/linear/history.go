@@ -1,0 +1,138 @@
+package linear
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// Known says what a client knows of a call that it made.
+type Known uint8
+
+// What a client may know of a call.
+const (
+	Answered Known = iota // it has an answer
+	Lost                  // it was done, the answer was lost
+	Unknown               // it was done, will be, or never is
+	Refused               // it was not done
+)
+
+// History is what clients have seen. Its clock counts calls and returns: what is
+// before what needs no time of day. It is safe for concurrent use.
+type History struct {
+	clients int
+	now     atomic.Int64
+
+	mu  sync.Mutex // guards ops
+	ops []porcupine.Operation
+}
+
+// New returns the history of so many clients, which are numbered from 0.
+func New(clients int) *History { return &History{clients: clients} }
+
+// Record makes a call and notes it. call returns the output, which the model
+// is given with how much of it is known. copies is how often the call is
+// delivered; only the last one is answered.
+func (h *History) Record(client, copies int, input any, call func() (any, Known)) {
+	began := h.now.Add(1)
+	output, k := call()
+	if k == Refused {
+		return
+	}
+	ended := h.now.Add(1)
+	if k == Unknown {
+		ended = math.MaxInt64
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range copies {
+		result := Result{Output: output, Known: k}
+		if i > 0 && k == Answered {
+			result.Known = Lost
+		}
+		// A client has one call at a time, so that the copies are others'.
+		h.ops = append(h.ops, porcupine.Operation{ClientId: client + i*h.clients, Input: input, Call: began, Output: result, Return: ended})
+	}
+}
+
+// Result is the output of an operation of a history.
+type Result struct {
+	Output any
+	Known  Known
+}
+
+// Model makes a checker's model of a function that does input to a state. It
+// returns the new state and what the client is to see. part, if it is not nil, tells
+// the part of the whole that an input is about, which begins as initial: no input is
+// about two.
+func Model[State comparable](initial State, do func(State, any) (State, any), part func(input any) string) porcupine.Model {
+	n := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{initial} },
+		Step: func(state, input, out any) []any {
+			next, want := do(state.(State), input)
+			r := out.(Result)
+			switch {
+			case r.Known == Unknown:
+				return []any{state, next}
+			case r.Known == Answered && r.Output != want:
+				return nil
+			}
+			return []any{next}
+		},
+		DescribeOperation: func(input, out any) string { return fmt.Sprintf("%+v: %+v", input, out) },
+	}
+	m := n.ToModel()
+	if part == nil {
+		return m
+	}
+	m.Partition = func(ops []porcupine.Operation) [][]porcupine.Operation {
+		parts := map[string][]porcupine.Operation{}
+		for _, op := range ops {
+			id := part(op.Input)
+			parts[id] = append(parts[id], op)
+		}
+		var out [][]porcupine.Operation
+		for _, ops := range parts {
+			out = append(out, ops)
+		}
+		return out
+	}
+	return m
+}
+
+// Count returns the number of operations, and of those of which so much is known.
+func (h *History) Count(k Known) (all, known int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, op := range h.ops {
+		if op.Output.(Result).Known == k {
+			known++
+		}
+	}
+	return len(h.ops), known
+}
+
+// Check returns an error if the history could not have happened one call after the
+// other, or if that is not found out in a minute. In the first case a picture of what
+// was found is left in the file.
+func (h *History) Check(m porcupine.Model, picture string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	verdict, info := porcupine.CheckOperationsVerbose(m, h.ops, time.Minute)
+	switch verdict {
+	case porcupine.Ok:
+		return nil
+	case porcupine.Unknown:
+		// Each call without an answer doubles what may have been.
+		return fmt.Errorf("whether a history of %d operations is linearizable was not found out in a minute: make fewer calls", len(h.ops))
+	case porcupine.Illegal:
+	}
+	if err := porcupine.VisualizePath(m, info, picture); err != nil {
+		return fmt.Errorf("a history of %d operations is not linearizable, and of it there is no picture: %w", len(h.ops), err)
+	}
+	return fmt.Errorf("a history of %d operations is not linearizable; see %s", len(h.ops), picture)
+}
