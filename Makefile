@@ -70,6 +70,10 @@ CRASHES ?= 1
 crash: ## stores crashed at every write, disks that fail, servers killed under load, CRASHES times
 	$(GO) test ./engine ./emu ./facade ./facade/internal/store ./cmd/tabletop ./conformance -run 'Crash|Faults|Damage|Close_Log|Kill' -count=$(CRASHES) -timeout=60m
 
+.PHONY: doors
+doors: ## three doors over one Bigtable, killed and stopped for long under 150 clients, whose history is checked, CRASHES times
+	$(GO) test ./conformance -run 'TestKill_Doors$$' -count=$(CRASHES) -timeout=60m -v -conformance.step=4000
+
 SOAK ?= -soak.for=30m -soak.clients=500 -soak.rate=200 -soak.rows=20000 -soak.seed=1
 
 .PHONY: soak

@@ -350,11 +350,17 @@ func (w *bankWriter) transfer(ctx context.Context, i, from, to int) (bool, error
 // scan returns the items of the table, or of an index.
 func (b *bank) scan(index *string) []item {
 	b.t.Helper()
+	return scanAll(b.t, b.db, bankTable, index)
+}
+
+// scanAll returns the items of a table, or of an index of its.
+func scanAll(t *testing.T, db *dynamodb.Client, table, index *string) []item {
+	t.Helper()
 	var items []item
-	for p := dynamodb.NewScanPaginator(b.db, &dynamodb.ScanInput{TableName: bankTable, IndexName: index}); p.HasMorePages(); {
-		out, err := p.NextPage(b.t.Context())
+	for p := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{TableName: table, IndexName: index}); p.HasMorePages(); {
+		out, err := p.NextPage(t.Context())
 		if err != nil {
-			b.t.Fatal(err)
+			t.Fatal(err)
 		}
 		items = append(items, out.Items...)
 	}
