@@ -214,6 +214,7 @@ type counts struct {
 
 type bucket struct {
 	First Bytes `json:"first"` // its first key that was seen
+	Last  Bytes `json:"last"`  // and its last; both are one where a row has a bucket of its own
 	counts
 }
 
@@ -238,21 +239,24 @@ func (s *Server) heatMap(r *http.Request) (any, error) {
 			}
 		}
 	}
-	place := heat.Place{Cluster: q.Get("cluster"), Table: s.tableName(r)}
+	table := s.tableName(r)
+	if _, err := s.opts.Lab.DB().Table(table); err != nil {
+		return nil, notFound("table", table, "GET "+Prefix+"tables lists them")
+	}
+	var places []heat.Place
+	clusters := []string{}
 	store := s.opts.Lab.Bigtable().Heat()
-	if place.Cluster == "" {
-		for _, p := range store.Places() {
-			if p.Table == place.Table {
-				place = p
-				break
-			}
+	for _, p := range store.Places() {
+		if p.Table == table && (!q.Has("cluster") || p.Cluster == q.Get("cluster")) {
+			places = append(places, p)
+			clusters = append(clusters, p.Cluster)
 		}
 	}
 	now := s.opts.Lab.Clock().Now()
-	m := store.Map(place, now.Add(-last), now.Add(time.Second), step, buckets)
+	m := store.Map(now.Add(-last), now.Add(time.Second), step, buckets, places...)
 	keys, columns := []bucket{}, []heatColumn{}
 	for _, k := range m.Keys {
-		keys = append(keys, bucket{bytesOf(k.First), counts(k.Counts)})
+		keys = append(keys, bucket{bytesOf(k.First), bytesOf(k.Last), counts(k.Counts)})
 	}
 	for _, c := range m.Columns {
 		cells := make([]counts, len(c.Cells))
@@ -261,5 +265,5 @@ func (s *Server) heatMap(r *http.Request) (any, error) {
 		}
 		columns = append(columns, heatColumn{c.Start, cells})
 	}
-	return map[string]any{"cluster": place.Cluster, "keys": keys, "columns": columns}, nil
+	return map[string]any{"clusters": clusters, "keys": keys, "columns": columns}, nil
 }

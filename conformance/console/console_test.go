@@ -129,6 +129,7 @@ func open(t *testing.T, ctx context.Context, srv *server) *tab {
 		end()
 		reading.Wait()
 	})
+	p.resize(1280, 800)
 	p.do(chromedp.Navigate(srv.url + "/#token=" + token))
 	p.ready("/")
 	return p

@@ -122,48 +122,106 @@ func TestLab(t *testing.T) {
 	p.shoot("lab")
 }
 
-// TestKeys: the map of known load has a bright line for one hot row and a dark rest, the sums are those of the
-// requests, and the hot row is named.
+// lightOf asks which pixels of the map are not the ground, by rows: the moments at which there was something, and of how many
+// the brightness is more than half.
+const lightOf = `((c) => {
+	const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+	return Array.from({length: c.height}, (_, y) => {
+		const at = [...Array(c.width).keys()];
+		const lit = at.filter((x) => d[4 * (y * c.width + x)] !== 12 || d[4 * (y * c.width + x) + 1] !== 14);
+		return {lit, bright: at.filter((x) => d[4 * (y * c.width + x)] > 200).length};
+	});
+})(document.querySelector('canvas[role=img]'))`
+
+type line struct {
+	Lit    []int
+	Bright int
+}
+
+// TestKeys: of ten minutes of known load the map shows a diagonal, a line and an even field, the sum is that of the requests, and
+// what is hot, or ascends, is marked with its rule.
 func TestKeys(t *testing.T) {
+	const seconds, each = 600, 10
 	ctx := browser(t)
 	srv := start(t)
-	srv.createTable(t, "keys", "f")
 	srv.lab.Clock().Freeze()
-	for second := range 60 {
-		for i := range 7 {
-			srv.set(t, "keys", fmt.Sprintf("row-%03d", (second*7+i)*37%420), btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
+	loads := map[string]func(i int) string{
+		"sequential": func(i int) string { return fmt.Sprintf("order-%05d", i) },
+		"hot": func(i int) string {
+			if i%10 < 3 {
+				return "user-050"
+			}
+			return fmt.Sprintf("user-%03d", i*37%100)
+		},
+		"salted": func(i int) string { return fmt.Sprintf("%02x#%05d", i*167&255, i) },
+	}
+	for table := range loads {
+		srv.createTable(t, table, "f")
+	}
+	for i := range seconds * each {
+		for table, key := range loads {
+			srv.set(t, table, key(i), btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
 		}
-		for range 3 {
-			srv.set(t, "keys", "row-200", btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
-		}
-		if _, err := srv.lab.Advance(time.Second); err != nil {
-			t.Fatal(err)
+		if i%each == each-1 {
+			srv.lab.Clock().Advance(time.Second)
 		}
 	}
 	p := open(t, ctx, srv)
-	p.visit("/keys/tabletop/keys")
-	if got := ask[string](p, "document.querySelector('main').innerText"); !strings.Contains(got, "600 operations") || !strings.Contains(got, "L26 hot-key-range: row-200") && !strings.Contains(got, "at one place: row-200") {
-		t.Errorf("the page says %s", got)
+	see := func(table string, marks ...string) []line {
+		t.Helper()
+		p.visit("/keys/tabletop/" + table)
+		for _, want := range append(marks, "6,000 operations") {
+			if got := ask[string](p, "document.querySelector('main').innerText"); !strings.Contains(got, want) {
+				t.Errorf("%s: the page does not say %q: %s", table, want, got)
+			}
+		}
+		if n := ask[int](p, "document.querySelectorAll('.note.warn').length"); n != min(len(marks), 1) {
+			t.Errorf("%s: %d warnings", table, n)
+		}
+		if n := ask[int](p, "document.querySelectorAll('.beside > *').length"); n != min(len(marks), 1) {
+			t.Errorf("%s: %d marks beside the map", table, n)
+		}
+		p.sound(table)
+		p.shoot("keys-" + table)
+		return ask[[]line](p, lightOf)
 	}
-	// By row of pixels, how many are brighter than the ground.
-	lit := ask[[]int](p, `((c) => { const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
-		return Array.from({length: c.height}, (_, y) => Array.from({length: c.width}, (_, x) => d[4 * (y * c.width + x)] > 200 ? 1 : 0).reduce((a, b) => a + b)); })(document.querySelector('canvas'))`)
-	most, at := 0, 0
-	for y, n := range lit {
-		if n > most {
-			most, at = n, y
+
+	lines := see("sequential", "Writes go through the keys in order", "L03 key-starts-with-time", "L04 sequential-ids")
+	for y, l := range lines {
+		for _, x := range l.Lit {
+			// A row of the map is of the moments in which its keys were written: the diagonal, one row of the map wide.
+			if at, want := float64(x)/seconds, float64(y)/float64(len(lines)); at < want-0.02 || at > want+0.02 {
+				t.Fatalf("sequential: line %d of %d is lit at %d of %d", y, len(lines), x, seconds)
+			}
 		}
 	}
-	if most != 60 {
-		t.Errorf("the brightest line has %d bright moments of 60", most)
-	}
-	for y, n := range lit {
-		if y != at && n > 3 {
-			t.Errorf("line %d has %d bright moments too", y, n)
+
+	lines = see("hot", "30 % of the operations are at one row: user-050", "L26 hot-key-range")
+	brightest := 0
+	for y, l := range lines {
+		if l.Bright > lines[brightest].Bright {
+			brightest = y
 		}
 	}
-	p.sound("keys")
-	p.shoot("keys")
+	for y, l := range lines {
+		if y == brightest && (l.Bright != seconds || len(l.Lit) != seconds) || y != brightest && l.Bright > seconds/each { // each other row is written in every tenth second
+			t.Errorf("hot: line %d has %d bright moments of %d, the line of the hot row is %d", y, l.Bright, seconds, brightest)
+		}
+	}
+
+	lines = see("salted")
+	for y, l := range lines {
+		// Its moments are spread over all of the time: each quarter has some.
+		var quarters [4]int
+		for _, x := range l.Lit {
+			quarters[min(3, 4*x/seconds)]++
+		}
+		for i, n := range quarters {
+			if n < len(l.Lit)/8 || n == 0 {
+				t.Errorf("salted: line %d has %d of %d moments in the quarter %d", y, n, len(l.Lit), i)
+			}
+		}
+	}
 }
 
 // TestQuery: a request is run, and the calls of Bigtable that it became are shown.

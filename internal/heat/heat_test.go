@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -74,7 +75,7 @@ func TestSums(t *testing.T) {
 				if got := sum(s, place); got != want {
 					t.Errorf("got %+v, want %+v", got, want)
 				}
-				m := s.Map(place, start.Add(-time.Hour), c.Now().Add(time.Hour), time.Minute, 100)
+				m := s.Map(start.Add(-time.Hour), c.Now().Add(time.Hour), time.Minute, 100, place)
 				var keys, cells Counts
 				for _, k := range m.Keys {
 					keys.Add(k.Counts)
@@ -140,7 +141,7 @@ func TestMap(t *testing.T) {
 	}
 	end := c.Now()
 
-	m := s.Map(sequential, start, end, time.Minute, 50)
+	m := s.Map(start, end, time.Minute, 50, sequential)
 	if len(m.Columns) != 10 {
 		t.Fatalf("got %d columns", len(m.Columns))
 	}
@@ -159,7 +160,7 @@ func TestMap(t *testing.T) {
 		}
 	}
 
-	m = s.Map(hot, start, end, time.Minute, 50)
+	m = s.Map(start, end, time.Minute, 50, hot)
 	found := false
 	for at, k := range m.Keys {
 		if string(k.First) == "k5" && string(k.Last) == "k5" {
@@ -177,7 +178,7 @@ func TestMap(t *testing.T) {
 		t.Error("the hot row has no bucket of its own")
 	}
 
-	m = s.Map(even, start, end, time.Minute, 50)
+	m = s.Map(start, end, time.Minute, 50, even)
 	for _, column := range m.Columns {
 		for at, c := range column.Cells {
 			if c.Writes > 6000/10 {
@@ -312,7 +313,7 @@ func TestConcurrentCounts(t *testing.T) {
 				s.add(place, fmt.Sprint(g, i), Counts{Writes: 1})
 				if i%100 == 0 {
 					c.Advance(time.Second)
-					s.Map(place, start, c.Now(), time.Minute, 10)
+					s.Map(start, c.Now(), time.Minute, 10, place)
 				}
 			}
 		})
@@ -422,17 +423,62 @@ func number(key []byte, n int) {
 	}
 }
 
+// TestDay: a day of 1,000 buckets a minute is kept in the memory that the store says it takes at most.
+func TestDay(t *testing.T) { //nolint:paralleltest // memory is counted in the whole process
+	if race.Enabled {
+		t.Skip("the race detector takes memory")
+	}
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	s, c := newStore(0)
+	day(s, c)
+	took := heap() - before
+	t.Logf("%d bytes of heap, the store says %d", took, s.Bytes())
+	if took > defaultBytes || s.Bytes() > defaultBytes {
+		t.Errorf("the store takes %d bytes and says %d, want at most %d", took, s.Bytes(), defaultBytes)
+	}
+	minutes := 0
+	s.Columns(place, start, c.Now(), func(column Column) bool {
+		if column.Width == time.Minute {
+			minutes++
+			if len(column.Buckets) != dayKeys {
+				t.Errorf("%v has %d buckets", column.Start, len(column.Buckets))
+			}
+		}
+		return !t.Failed()
+	})
+	if got := sum(s, place); got.Writes != dayMinutes*dayKeys || minutes < dayMinutes-fineSeconds/minute {
+		t.Errorf("%d minutes have %+v", minutes, got)
+	}
+}
+
+const dayMinutes, dayKeys = 24*60 - 1, minuteBuckets
+
+// day fills a store with a day of minutes, each of so many keys as a column has buckets: some
+// in each of its seconds.
+func day(s *Store, c *clock.Clock) {
+	const seconds = 10
+	for range dayMinutes {
+		for second := range seconds {
+			for j := range dayKeys / seconds {
+				s.add(place, fmt.Sprintf("user#%08d", j*seconds+second), Counts{Writes: 1, Bytes: 100})
+			}
+			c.Advance(minute / seconds * time.Second)
+		}
+	}
+}
+
 // BenchmarkDay is a map of a day of 1,000 keys a minute.
 func BenchmarkDay(b *testing.B) {
 	s, c := newStore(0)
-	for range 24 * 60 {
-		for j := range 1000 {
-			s.add(place, fmt.Sprintf("user#%08d", j), Counts{Writes: 1, Bytes: 100})
-		}
-		c.Advance(time.Minute)
-	}
+	day(s, c)
 	b.ReportMetric(float64(s.Bytes()), "B/store")
 	for b.Loop() {
-		s.Map(place, start, c.Now(), time.Minute, 256)
+		s.Map(start, c.Now(), time.Minute, 256, place)
 	}
 }

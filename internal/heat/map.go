@@ -32,39 +32,45 @@ func (s *Store) Places() []Place {
 // Columns calls yield for the columns of a place that begin in [from, to), the
 // oldest first, until it returns false.
 func (s *Store) Columns(p Place, from, to time.Time, yield func(Column) bool) {
-	for _, c := range s.packed(p, from, to) {
+	for _, c := range s.packed(from, to, p) {
 		if !yield(Column{Start: time.Unix(c.start, 0), Width: time.Duration(c.width) * time.Second, Buckets: c.unpack(nil)}) {
 			return
 		}
 	}
 }
 
-// packed returns the columns of a place in [from, to). What is packed is never
-// changed: nobody needs to wait while they are read.
-func (s *Store) packed(p Place, from, to time.Time) []column {
+// packed returns the columns of places in [from, to), sorted by their beginnings. What is
+// packed is never changed: nobody needs to wait while they are read.
+func (s *Store) packed(from, to time.Time, places ...Place) []column {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
 	s.tidy(s.now().Unix())
-	s.tablesMu.RLock()
-	t := s.tables[p]
-	s.tablesMu.RUnlock()
-	if t == nil {
-		return nil
-	}
 	// The first second at or after a time: columns begin with whole ones.
-	begin := func(at time.Time) int {
+	begin := func(t *Table, at time.Time) int {
 		second := at.Unix()
 		if at.Nanosecond() > 0 {
 			second++
 		}
 		return sort.Search(len(t.columns), func(i int) bool { return t.columns[i].start >= second })
 	}
-	first := begin(from)
-	return slices.Clone(t.columns[first:max(first, begin(to))])
+	var out []column
+	for _, p := range places {
+		s.tablesMu.RLock()
+		t := s.tables[p]
+		s.tablesMu.RUnlock()
+		if t != nil {
+			first := begin(t, from)
+			out = append(out, t.columns[first:max(first, begin(t, to))]...)
+		}
+	}
+	if len(places) > 1 {
+		slices.SortFunc(out, func(a, b column) int { return cmp.Compare(a.start, b.start) })
+	}
+	return out
 }
 
-// Map is the columns of a place on one axis of keys.
+// Map is the columns of places on one axis of keys.
 type Map struct {
 	// Keys is the axis: buckets of about equal load, each with its sum.
 	Keys []Bucket
@@ -78,13 +84,14 @@ type MapColumn struct {
 	Cells []Counts // by the places of Map.Keys
 }
 
-// Map returns what was counted at a place in columns that begin in [from, to), in
-// columns of at least step, which is whole seconds, and with at most so many
-// buckets. A column that is wider than step is the one in which it begins. A bucket of a
-// column that reaches over several of the axis counts in that of its first key.
-func (s *Store) Map(p Place, from, to time.Time, step time.Duration, buckets int) Map {
+// Map returns what was counted at places, such as a table in each of its clusters, in
+// columns that begin in [from, to), in columns of at least step, which is whole seconds,
+// and with at most so many buckets. A column that is wider than step is the one in which
+// it begins. A bucket of a column that reaches over several of the axis counts in that of
+// its first key.
+func (s *Store) Map(from, to time.Time, step time.Duration, buckets int, places ...Place) Map {
 	const drawn = 2048 // while the axis is made
-	columns := s.packed(p, from, to)
+	columns := s.packed(from, to, places...)
 	var m Map
 	var unpacked, free []Bucket
 	for i := range columns {

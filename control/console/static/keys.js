@@ -15,18 +15,20 @@ export function findings(map) {
   const sums = map.keys.map((k) => k.reads + k.writes);
   const all = sums.reduce((a, b) => a + b, 0);
   if (all < 100) return out;
-  const hot = sums.indexOf(Math.max(...sums));
-  if (map.keys.length > 1 && sums[hot] > 0.2 * all) {
-    out.push([`${Math.round(100 * sums[hot] / all)} % of the operations are at one place`, 'L26 hot-key-range', hot]);
+  for (const [i, k] of map.keys.entries()) {
+    if (map.keys.length === 1 || sums[i] <= 0.2 * all) continue;
+    const where = k.first.base64 === k.last.base64 ? 'row' : 'range of keys';
+    out.push([`${Math.round(100 * sums[i] / all)} % of the operations are at one ${where}`, 'L26 hot-key-range', i]);
   }
-  // Writes ascend if those of each column begin where those before ended.
+  // Writes ascend if the middle of those of a moment is hardly ever before that of the moment before.
   const peaks = map.columns.map((c) => {
     let weight = 0, sum = 0;
     c.cells.forEach((cell, i) => { weight += cell.writes * i; sum += cell.writes; });
     return sum && weight / sum;
   }).filter((p, i) => map.columns[i].cells.some((c) => c.writes));
   const rises = peaks.filter((p, i) => i && p > peaks[i - 1]).length;
-  if (peaks.length >= 8 && rises >= 0.9 * (peaks.length - 1) && map.keys.length >= 8) {
+  const falls = peaks.filter((p, i) => i && p < peaks[i - 1]).length;
+  if (map.keys.length >= 8 && rises >= 8 && falls <= 0.1 * rises) {
     out.push(['Writes go through the keys in order, each moment at one place', 'L03 key-starts-with-time or L04 sequential-ids', -1]);
   }
   return out;
@@ -39,8 +41,12 @@ export async function show(main, { args: [instance, id], info, params, signal })
   const metric = choose('Metric', Object.keys(metrics), params.get('metric') ?? 'operations', () => draw());
   const span = choose('Time', Object.keys(spans), params.get('span') ?? '15 minutes', () => load());
   const bright = h('input', { type: 'range', min: 1, max: 100, value: 50, 'aria-label': 'Brightness', oninput: () => draw() });
-  const canvas = h('canvas', { height: 420, role: 'img', tabindex: 0, 'aria-label': 'Heat map: time from left to right, keys from top to bottom' });
+  const canvas = h('canvas', { role: 'img', tabindex: 0, 'aria-label': 'Heat map: time from left to right, keys from top to bottom' });
   const tip = h('p', { class: 'soft', 'aria-live': 'polite' }, 'Point at a place of the map, or drag over a range of keys to see only these.');
+  // Beside the map the sum of each range, below it that of each moment.
+  const ofKeys = h('canvas', { class: 'of-keys', 'aria-hidden': true }), ofTimes = h('canvas', { class: 'of-times', 'aria-hidden': true });
+  const beside = h('div', { class: 'beside' }), begins = h('span'), ends = h('span');
+  const picture = h('div', { class: 'heat' }, canvas, ofKeys, beside, ofTimes, h('div', { class: 'times soft mono' }, begins, ends));
   const marks = h('div'), sums = h('div');
   let map, window_ = null, bounds = null, frozen = false;
 
@@ -61,12 +67,12 @@ export async function show(main, { args: [instance, id], info, params, signal })
   function draw() {
     const value = metrics[metric.value];
     if (!map.keys.length) {
-      canvas.hidden = true;
+      picture.hidden = true;
       fill(sums);
       fill(marks, h('div', { class: 'note' }, 'Nothing was counted in this time. Each read and write of a client counts at its first key; write some rows and load again.'));
       return;
     }
-    canvas.hidden = false;
+    picture.hidden = false;
     const [first, last] = window_ ?? [0, map.keys.length - 1];
     const [, , seconds] = spans[span.value];
     const start = new Date(map.columns[0].start) / 1000;
@@ -76,7 +82,6 @@ export async function show(main, { args: [instance, id], info, params, signal })
     bounds = { start, seconds, width, height, first };
     canvas.width = width;
     canvas.height = height;
-    canvas.style.height = '420px';
     const g = canvas.getContext('2d');
     const image = g.createImageData(width, height);
     let most = 0;
@@ -90,13 +95,42 @@ export async function show(main, { args: [instance, id], info, params, signal })
       }
     }
     g.putImageData(image, 0, 0);
+    const columns = new Array(width).fill(0);
+    for (const c of map.columns) columns[Math.min(width - 1, Math.round((new Date(c.start) / 1000 - start) / seconds))] += c.cells.slice(first, last + 1).reduce((sum, cell) => sum + value(cell), 0);
+    bars(ofKeys, map.keys.slice(first, last + 1).map(value), true);
+    bars(ofTimes, columns, false);
+    begins.textContent = clockOf(start);
+    ends.textContent = clockOf(end + seconds);
+    const found = findings(map);
+    fill(beside, found.filter(([, , at]) => at >= first && at <= last).map(([text, rule, at]) => {
+      const mark = h('a', { href: rowsAt(at), title: text, 'aria-label': `${text}: rows`, class: 'mono' }, '◀ ' + ids(rule));
+      mark.style.top = `${100 * (at - first + 0.5) / height}%`;
+      return mark;
+    }), found.filter(([, , at]) => at < 0).map(([text, rule]) => h('span', { title: text, class: 'mono' }, '⤡ ' + ids(rule))));
     const total = map.keys.reduce((sum, k) => sum + value(k), 0);
-    fill(marks, findings(map).map(([text, rule, at]) => h('div', { class: 'note warn' }, text, at >= 0 && [': ', bytesShown(map.keys[at].first, 80)], `. See rule ${rule} of tabletop migrate lint.`)));
+    fill(marks, found.map(([text, rule, at]) => h('div', { class: 'note warn' }, text, at >= 0 && [': ', bytesShown(map.keys[at].first, 80)], `. See rule ${rule} of tabletop migrate lint.`)));
     const busiest = map.keys.map((k, i) => [k, i]).sort(([a], [b]) => value(b) - value(a)).slice(0, 12);
     fill(sums, h('h2', {}, `${metric.value === 'bytes' ? size(total) : number(total)} ${metric.value === 'bytes' ? '' : metric.value} in ${number(map.keys.length)} ranges of keys; the busiest`), h('table', {}, h('tbody', {}, busiest.map(([k, i]) => h('tr', {},
       h('td', {}, bytesShown(k.first, 80)), h('td', { class: 'num' }, number(value(k))), h('td', { class: 'num soft' }, total ? `${(100 * value(k) / total).toFixed(1)} %` : ''),
       h('td', {}, h('a', { href: rowsAt(i) }, 'rows')))))));
   }
+
+  // bars draws sums, each a line of the share that it is of the greatest.
+  function bars(on, values, across) {
+    const long = 48, most = Math.max(1, ...values);
+    on.width = across ? long : values.length;
+    on.height = across ? values.length : long;
+    const g = on.getContext('2d');
+    g.fillStyle = getComputedStyle(on).color;
+    values.forEach((n, i) => {
+      const share = Math.ceil(long * n / most);
+      if (across) g.fillRect(0, i, share, 1);
+      else g.fillRect(i, long - share, 1, share);
+    });
+  }
+
+  const ids = (rule) => rule.match(/L\d\d/g).join(' ');
+  const clockOf = (seconds) => new Date(seconds * 1000).toISOString().slice(11, 19) + 'Z';
 
   const rowsAt = (i) => rowsPath(t, info) + (rowsPath(t, info).includes('?') ? '&' : '?') + query({ start: textOf(map.keys[i].first, 4096), end: map.keys[i + 1] && textOf(map.keys[i + 1].first, 4096) }).slice(1);
 
@@ -109,10 +143,9 @@ export async function show(main, { args: [instance, id], info, params, signal })
   canvas.addEventListener('pointermove', (e) => {
     if (!bounds) return;
     const { x, y } = at(e);
-    const time = new Date((bounds.start + x * bounds.seconds) * 1000).toISOString();
     const column = map.columns.find((c) => Math.round((new Date(c.start) / 1000 - bounds.start) / bounds.seconds) === x);
     const c = column?.cells[y] ?? { reads: 0, writes: 0, bytes: 0, errors: 0 };
-    fill(tip, `${time.slice(11, 19)} · `, bytesShown(map.keys[y].first, 80), map.keys[y + 1] && [' to ', bytesShown(map.keys[y + 1].first, 80)], ` · ${c.reads} reads, ${c.writes} writes, ${size(c.bytes)}, ${c.errors} errors`);
+    fill(tip, `${clockOf(bounds.start + x * bounds.seconds)} · `, bytesShown(map.keys[y].first, 80), map.keys[y + 1] && [' to ', bytesShown(map.keys[y + 1].first, 80)], ` · ${c.reads} reads, ${c.writes} writes, ${size(c.bytes)}, ${c.errors} errors`);
   });
   canvas.addEventListener('pointerdown', (e) => { from = at(e).y; });
   canvas.addEventListener('pointerup', (e) => {
@@ -124,7 +157,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
   const freeze = h('button', { type: 'button', 'aria-pressed': 'false', onclick: () => { frozen = !frozen; freeze.setAttribute('aria-pressed', String(frozen)); } }, 'Freeze');
   main.append(h('h1', {}, 'Keys of ', plain(`${instance} / ${id}`)), h('div', { class: 'bar' }, h('label', {}, 'show', metric), h('label', {}, 'of the last', span), h('label', {}, 'brightness', bright),
     button('All keys', () => { window_ = null; draw(); }), button('Load again', load), freeze,
-    button('Save as PNG', () => { h('a', { href: canvas.toDataURL('image/png'), download: `${id}-keys.png` }).click(); }), h('a', { href: rowsPath(t, info) }, 'Rows')), canvas, tip, marks, sums);
+    button('Save as PNG', () => { h('a', { href: canvas.toDataURL('image/png'), download: `${id}-keys.png` }).click(); }), h('a', { href: rowsPath(t, info) }, 'Rows')), marks, picture, tip, sums);
   await load();
   const every = setInterval(() => { if (!frozen && !window_ && !document.hidden) load(); }, 5000);
   signal.addEventListener('abort', () => clearInterval(every));

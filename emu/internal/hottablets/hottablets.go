@@ -132,7 +132,7 @@ func hot(store *heat.Store, cluster string, from, to time.Time, exists func(tabl
 		if place.Cluster != id || !strings.HasPrefix(place.Table, tables) || !exists(place.Table) {
 			continue
 		}
-		m := store.Map(place, from, to, time.Minute, pieces)
+		m := store.Map(from, to, time.Minute, pieces, place)
 		for _, column := range m.Columns {
 			for i, c := range column.Cells {
 				if load := c.Load(); load > 0 {

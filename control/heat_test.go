@@ -1,0 +1,270 @@
+package control_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/control"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+)
+
+type heatCounts struct{ Reads, Writes, Bytes, Errors int }
+
+type heatKey struct {
+	First, Last control.Bytes
+	heatCounts
+}
+
+type heatMap struct {
+	Clusters []string
+	Keys     []heatKey
+	Columns  []struct {
+		Start time.Time
+		Cells []heatCounts
+	}
+}
+
+func decoded(t *testing.T, b control.Bytes) []byte {
+	t.Helper()
+	raw, err := base64.StdEncoding.DecodeString(b.Base64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// The known load.
+const (
+	loadMinutes = 10
+	loadASecond = 20
+	loadAMinute = 60 * loadASecond
+	loadAll     = loadMinutes * loadAMinute
+)
+
+// load makes a table and ten minutes of writes to it, and returns the map.
+func (e *env) load(table string, step time.Duration, limit int, key func(i int) string) heatMap {
+	e.t.Helper()
+	e.createRows(table)
+	client := btclient.New(e.lab.Bigtable().Conn(), "p", "i", btclient.Options{})
+	set := []*btpb.Mutation{btclient.SetCell("f", []byte("q"), 1000, []byte("v"))}
+	for i := range loadAll {
+		if err := client.MutateRow(e.t.Context(), table, []byte(key(i)), set); err != nil {
+			e.t.Fatal(err)
+		}
+		if i%loadASecond == loadASecond-1 {
+			e.lab.Clock().Advance(time.Second)
+		}
+	}
+	var m heatMap
+	e.must("GET", fmt.Sprintf("heat/i/%s?last=15m&step=%v&limit=%d", table, step, limit), "", &m)
+	ofKeys, ofCells := 0, 0
+	for i, k := range m.Keys {
+		ofKeys += k.Writes
+		first, last := decoded(e.t, k.First), decoded(e.t, k.Last)
+		if bytes.Compare(first, last) > 0 || i > 0 && bytes.Compare(decoded(e.t, m.Keys[i-1].First), first) >= 0 {
+			e.t.Errorf("the range %d goes from %q to %q", i, first, last)
+		}
+	}
+	for _, c := range m.Columns {
+		for _, n := range c.Cells {
+			ofCells += n.Writes
+		}
+	}
+	if ofKeys != loadAll || ofCells != loadAll || len(m.Keys) > limit {
+		e.t.Errorf("the sums are %d and %d in %d ranges, want %d in at most %d", ofKeys, ofCells, len(m.Keys), loadAll, limit)
+	}
+	return m
+}
+
+// hotTablets are what ListHotTablets says, by the minute.
+func (e *env) hotTablets(begin time.Time) [loadMinutes][]*btapb.HotTablet {
+	e.t.Helper()
+	var out [loadMinutes][]*btapb.HotTablet
+	cluster := "projects/p/instances/i/clusters/" + e.cluster()
+	resp, err := btapb.NewBigtableInstanceAdminClient(e.lab.Bigtable().Conn()).ListHotTablets(e.t.Context(), &btapb.ListHotTabletsRequest{Parent: cluster})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	for _, h := range resp.GetHotTablets() {
+		minute := int(h.GetStartTime().AsTime().Sub(begin) / time.Minute)
+		out[minute] = append(out[minute], h)
+	}
+	return out
+}
+
+func (e *env) cluster() string {
+	e.t.Helper()
+	var heat struct{ Places []struct{ Cluster string } }
+	e.must("GET", "heat", "", &heat)
+	if len(heat.Places) == 0 {
+		e.t.Fatal("nothing was counted")
+	}
+	return heat.Places[0].Cluster
+}
+
+// TestHeat: of ten minutes of known load the API has a diagonal, a line and an even field, sums that are those of the
+// requests, and ListHotTablets names the hot range by the minute.
+func TestHeat(t *testing.T) {
+	t.Parallel()
+	const ranges = 50
+	started := func(t *testing.T) (*env, time.Time) {
+		t.Helper()
+		e := newEnv(t)
+		begin := e.lab.Clock().Now().Truncate(time.Minute).Add(time.Minute)
+		e.must("POST", "clock", fmt.Sprintf(`{"set":%q}`, begin.Format(time.RFC3339)), nil)
+		return e, begin
+	}
+	t.Run("sequential", func(t *testing.T) {
+		t.Parallel()
+		e, begin := started(t)
+		key := func(i int) string { return fmt.Sprintf("row%06d", i) }
+		m := e.load("t", time.Minute, ranges, key)
+		if len(m.Columns) != loadMinutes {
+			t.Fatalf("%d columns", len(m.Columns))
+		}
+		for i, c := range m.Columns {
+			for at, n := range c.Cells {
+				// A minute's rows are a tenth of the axis; the ranges at its ends are shared.
+				if on := at >= i*len(m.Keys)/loadMinutes-2 && at <= (i+1)*len(m.Keys)/loadMinutes+2; !on && n.Writes > 0 {
+					t.Errorf("minute %d has %d writes at %d of %d, off the diagonal", i, n.Writes, at, len(m.Keys))
+				}
+			}
+		}
+		for i, hot := range e.hotTablets(begin) {
+			var percent float32
+			for _, h := range hot {
+				percent += h.GetNodeCpuUsagePercent()
+				if h.GetEndKey() < key(i*loadAMinute) || h.GetStartKey() >= key((i+1)*loadAMinute) {
+					t.Errorf("minute %d: %q to %q is not written then", i, h.GetStartKey(), h.GetEndKey())
+				}
+			}
+			if percent < 70 {
+				t.Errorf("minute %d: what is named has %v %% of the load", i, percent)
+			}
+		}
+	})
+	t.Run("one hot row", func(t *testing.T) {
+		t.Parallel()
+		e, begin := started(t)
+		m := e.load("t", time.Second, ranges, func(i int) string {
+			if i%10 < 3 {
+				return "k05#hot"
+			}
+			return fmt.Sprintf("k%02d#%d", i*37%100, i)
+		})
+		at := slices.IndexFunc(m.Keys, func(k heatKey) bool {
+			return string(decoded(t, k.First)) == "k05#hot" && string(decoded(t, k.Last)) == "k05#hot"
+		})
+		if at < 0 || m.Keys[at].Writes != loadAll*3/10 {
+			t.Fatalf("the hot row has no range of its own with 30 %%: %d", at)
+		}
+		if len(m.Columns) != loadMinutes*60 {
+			t.Fatalf("%d columns", len(m.Columns))
+		}
+		for i, c := range m.Columns {
+			if got := c.Cells[at].Writes; got != loadASecond*3/10 {
+				t.Errorf("second %d: the line has %d of %d writes", i, got, loadASecond)
+			}
+		}
+		for i, hot := range e.hotTablets(begin) {
+			if len(hot) != 1 || hot[0].GetStartKey() != "k05#hot" || hot[0].GetEndKey() != "k05#hot" || hot[0].GetNodeCpuUsagePercent() < 29 || hot[0].GetNodeCpuUsagePercent() > 31 {
+				t.Errorf("minute %d: %v", i, hot)
+			}
+		}
+	})
+	t.Run("salted", func(t *testing.T) {
+		t.Parallel()
+		e, begin := started(t)
+		m := e.load("t", time.Minute, ranges, func(i int) string { return fmt.Sprintf("%02x#%06d", (i*167)&255, i) })
+		fair := loadAll / len(m.Keys)
+		for at, k := range m.Keys {
+			if k.Writes > 3*fair {
+				t.Errorf("range %d has %d writes, a fair share is %d", at, k.Writes, fair)
+			}
+		}
+		for i, c := range m.Columns {
+			for at, n := range c.Cells {
+				if share := m.Keys[at].Writes / loadMinutes; n.Writes < share/2 || n.Writes > 2*share+1 {
+					t.Errorf("minute %d has %d writes at %d, want about %d", i, n.Writes, at, share)
+				}
+			}
+		}
+		for i, hot := range e.hotTablets(begin) {
+			if len(hot) != 0 {
+				t.Errorf("minute %d: %v", i, hot)
+			}
+		}
+	})
+}
+
+// TestHeat_Clusters: a table's map has the requests of all its clusters, or those of the one that is named.
+func TestHeat_Clusters(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	admin := btapb.NewBigtableInstanceAdminClient(e.lab.Bigtable().Conn())
+	cluster := func(zone string) *btapb.Cluster {
+		return &btapb.Cluster{Location: "projects/p/locations/" + zone, ServeNodes: 1}
+	}
+	if _, err := admin.CreateInstance(t.Context(), &btapb.CreateInstanceRequest{
+		Parent: "projects/p", InstanceId: "two", Instance: &btapb.Instance{DisplayName: "two clusters"},
+		Clusters: map[string]*btapb.Cluster{"c1": cluster("z1"), "c2": cluster("z2")},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := btapb.NewBigtableTableAdminClient(e.lab.Bigtable().Conn()).CreateTable(t.Context(), &btapb.CreateTableRequest{
+		Parent: "projects/p/instances/two", TableId: "t", Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"f": {}}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for n, id := range []string{"c1", "c2"} {
+		_, err := admin.CreateAppProfile(t.Context(), &btapb.CreateAppProfileRequest{
+			Parent: "projects/p/instances/two", AppProfileId: id,
+			AppProfile: &btapb.AppProfile{RoutingPolicy: &btapb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{ClusterId: id}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range n + 1 {
+			_, err := btpb.NewBigtableClient(e.lab.Bigtable().Conn()).MutateRow(t.Context(), &btpb.MutateRowRequest{
+				TableName: "projects/p/instances/two/tables/t", AppProfileId: id, RowKey: []byte("k"),
+				Mutations: []*btpb.Mutation{btclient.SetCell("f", []byte("q"), 1000, []byte("v"))},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for query, want := range map[string]int{"": 3, "?cluster=c1": 1, "?cluster=c2": 2, "?cluster=none": 0} {
+		var m heatMap
+		e.must("GET", "heat/two/t"+query, "", &m)
+		got := 0
+		for _, k := range m.Keys {
+			got += k.Writes
+		}
+		if got != want {
+			t.Errorf("%q: %d writes in %v, want %d", query, got, m.Clusters, want)
+		}
+	}
+}
+
+// TestHeat_NoTable: there is no map of a table that is not there.
+func TestHeat_NoTable(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.createRows("t", "a")
+	e.must("GET", "heat/i/t", "", nil)
+	for _, path := range []string{"heat/i/none", "heat/none/t", "heat/i/t?project=none"} {
+		var got failed
+		if code := e.ask("GET", path, "", &got); code != http.StatusNotFound || got.Error.Code != "not_found" || got.Error.Remedy == "" {
+			t.Errorf("%s: %d %+v", path, code, got)
+		}
+	}
+}
