@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
-	"path"
 	"strings"
 	"time"
 
@@ -41,24 +40,19 @@ func (s *Server) fixtures(*http.Request) (any, error) {
 
 // migrate runs a verb of migrate on a fixture. Verify runs in a store of its own.
 func (s *Server) migrate(r *http.Request) (any, error) {
-	if s.opts.Fixtures == nil {
-		return nil, errNoFixtures
-	}
 	var in struct {
-		Fixture string `json:"fixture"`
+		Fixture string  `json:"fixture"`
+		Mapping *string `json:"mapping"` // the text of another mapping. Default: the fixture's own
 	}
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
-	if in.Fixture == "" || !fs.ValidPath(in.Fixture) {
-		return nil, badRequest("fixture is %q, want the name of a folder", in.Fixture)
-	}
-	if info, err := fs.Stat(s.opts.Fixtures, in.Fixture); err != nil || !info.IsDir() {
-		return nil, notFound("fixture", in.Fixture, "GET "+Prefix+"migrate lists them")
-	}
-	folder, err := fs.Sub(s.opts.Fixtures, path.Clean(in.Fixture))
+	folder, err := s.folder(in.Fixture)
 	if err != nil {
 		return nil, err
+	}
+	if in.Mapping != nil {
+		folder = edited{folder, []byte(*in.Mapping)}
 	}
 	var done *report.Report
 	switch verb := r.PathValue("verb"); verb {
@@ -74,14 +68,8 @@ func (s *Server) migrate(r *http.Request) (any, error) {
 	default:
 		return nil, notFound("verb", verb, "want plan, verify or lint")
 	}
-	if bad, ok := errors.AsType[*source.Error](err); ok {
-		return nil, badRequest("%v", bad)
-	}
-	if bad, ok := errors.AsType[*mapping.SpecError](err); ok {
-		return nil, badRequest("%v", bad)
-	}
 	if err != nil {
-		return nil, err
+		return nil, refused(err)
 	}
 	var text bytes.Buffer
 	if err := done.WriteJSON(&text); err != nil {

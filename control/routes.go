@@ -40,6 +40,8 @@ func (s *Server) routes() map[string]func(*http.Request) (any, error) {
 		"GET heat":                            s.heatPlaces,
 		"GET heat/{instance}/{table}":         s.heatMap,
 		"GET migrate":                         s.fixtures,
+		"GET migrate/{fixture}":               s.fixtureText,
+		"POST migrate/preview":                s.preview,
 		"POST migrate/{verb}":                 s.migrate,
 	} {
 		method, path, _ := strings.Cut(route, " ")
@@ -74,5 +76,6 @@ It needs a token: "Authorization: Bearer TOKEN", with the one that the server pr
   GET  heat        GET heat/{instance}/{table}   which keys are hot
   GET  events                              live, as server-sent events   ?after=
   GET  migrate     POST migrate/{verb}     plan, verify and lint fixtures
+  GET  migrate/{fixture}                   its mapping            POST migrate/preview: the rows that items become by another one
   GET  openapi.yaml                        all of this, for programs
 `

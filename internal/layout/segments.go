@@ -3,6 +3,7 @@ package layout
 import (
 	"slices"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
@@ -57,6 +58,61 @@ func (m *Mapping) SplitRowKey(rule string, key []byte) ([][]byte, bool) {
 		return nil, false
 	}
 	return l.split(r, key)
+}
+
+// KeyPart is what one part of the template of a segment wrote into a row key.
+type KeyPart struct {
+	Segment int    // that it is of, from 0
+	Name    string // of the key attribute or the capture; "" of a literal
+	Encoder string // as written: "revms(13)"; "" of a literal
+	Bytes   []byte // without delimiters and escapes
+	// Value is what was encoded; Absent of a literal, and of a salt or a hash, which do not tell.
+	Value attr.Value
+	Time  bool // Value is an instant, in milliseconds
+}
+
+// CutRowKey takes the key of a row apart, as the row of a rule or, for "", of the rule with most
+// parts that it can be of. It returns nil where it is of none, and of layouts without rules.
+func (m *Mapping) CutRowKey(rule string, row Row) (parts []KeyPart) {
+	l, ok := m.layout.(*rules)
+	if !ok {
+		return nil
+	}
+	for _, r := range l.rules {
+		if rule != "" && r.name != rule {
+			continue
+		}
+		vars, fits := l.parseRow(r, row)
+		segments, ok := l.split(r, row.Key)
+		if !ok || !fits && rule == "" {
+			continue
+		}
+		var cut []KeyPart
+		for i, t := range r.row {
+			for j, bytes := range t.Cut(segments[i]) {
+				part := KeyPart{Segment: i, Bytes: bytes}
+				if p := t.Parts[j]; p.Lit == nil {
+					part.Name, part.Encoder = l.slotName(r, p.Slot), p.Enc.Name
+					if !p.Enc.Derived && fits {
+						part.Value, part.Time = vars[p.Slot], p.Enc.Time && !p.Enc.Version
+					}
+				}
+				cut = append(cut, part)
+			}
+		}
+		if len(cut) > len(parts) {
+			parts = cut
+		}
+	}
+	return parts
+}
+
+// slotName is what a template calls a variable.
+func (l *rules) slotName(r *rule, slot int) string {
+	if slot >= rowkey.FirstCapture {
+		return r.captures[slot-rowkey.FirstCapture].name
+	}
+	return l.key.Attrs()[slot].Name
 }
 
 func (m *Mapping) ruleNamed(name string) (*rules, *rule) {

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
 const segmentsMapping = `apiVersion: migration/v1
@@ -47,5 +49,43 @@ func TestSegments(t *testing.T) {
 		if _, line, _ := m.Spec().Position(path); line != wantLine {
 			t.Errorf("%s is at line %d, want %d", path, line, wantLine)
 		}
+	}
+}
+
+func TestCutRowKey(t *testing.T) {
+	t.Parallel()
+	m, err := Load("mapping.yaml", []byte(segmentsMapping))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := Row{Key: []byte("a$23b#mem#8305627524999")}
+	at, err := attr.Number("1694372475000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []KeyPart{
+		{Segment: 0, Name: "id", Encoder: "s", Bytes: []byte("a#b"), Value: attr.String("a#b")},
+		{Segment: 1, Bytes: []byte("mem")},
+		{Segment: 2, Name: "SK", Encoder: "revms(13)", Bytes: []byte("8305627524999"), Value: at, Time: true},
+	}
+	for _, rule := range []string{"", "reading"} {
+		if diff := cmp.Diff(want, m.CutRowKey(rule, row)); diff != "" {
+			t.Errorf("rule %q (-want +got):\n%s", rule, diff)
+		}
+	}
+	for _, key := range []string{"", "ab", "a#other#8305627524999", "a#mem#83056275249990"} {
+		if got := m.CutRowKey("", Row{Key: []byte(key)}); got != nil {
+			t.Errorf("%q, which is no row of the rule, is cut into %+v", key, got)
+		}
+	}
+	if got := m.CutRowKey("none", row); got != nil {
+		t.Errorf("a rule that is not there cuts a key into %+v", got)
+	}
+	plain, err := Default("Readings", "readings", m.Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := plain.CutRowKey("", row); got != nil {
+		t.Errorf("a layout without rules cuts a key into %+v", got)
 	}
 }

@@ -1,6 +1,7 @@
 // Migration: the fixtures of --fixtures, and what plan, verify and lint say of them.
 import { h, fill, plain, shown, button, errorBox, number, save } from './dom.js';
 import { get, post, part, query } from './api.js';
+import { workbench } from './workbench.js';
 
 const row = (what, value, cls) => h('tr', {}, h('th', { scope: 'row' }, what), h('td', { class: cls }, value));
 
@@ -16,11 +17,12 @@ function rowLink(f, info, tables) {
   return h('a', { href: `/t/${part(info.instance)}/${part(f.table)}/rows` + query({ prefix: escaped }) }, 'row');
 }
 
-function reportShown(r, info, tables) {
+/** reportShown is a report; link(failure) is what leads to the item of a difference. */
+function reportShown(r, info, tables, link) {
   return [
     h('table', {}, h('tbody', {}, row('items', number(r.items ?? 0)), row('rows', number(r.rows ?? 0)), r.differences !== undefined && row('differences', number(r.differences), r.differences ? 'bad' : 'ok'),
       r.lint && row('lint', `${r.lint.errors ?? 0} errors, ${r.lint.warnings ?? 0} warnings`))),
-    r.failures?.length > 0 && [h('h2', {}, 'Differences'), r.failures.map((f) => h('div', { class: 'note error' }, h('b', {}, plain([f.kind, f.check].filter(Boolean).join(', '))), ' ', rowLink(f, info, tables),
+    r.failures?.length > 0 && [h('h2', {}, 'Differences'), r.failures.map((f) => h('div', { class: 'note error' }, h('b', {}, plain([f.kind, f.check].filter(Boolean).join(', '))), ' ', rowLink(f, info, tables), ' ', f.itemKey && link(f),
       h('table', {}, h('tbody', {}, Object.entries(f).filter(([name, v]) => typeof v === 'string' && name !== 'kind' && name !== 'check').map(([name, v]) => row(name, shown(v, 2000)))))))],
     r.tables?.length > 0 && [h('h2', {}, 'Tables'), r.tables.map((t) => h('section', { class: 'card' }, h('h2', {}, plain(`${t.name} → ${t.target}`)), h('p', {}, `${number(t.items)} items in ${number(t.rows)} rows, ${number(t.cells)} cells`),
       t.fidelity?.length > 0 && h('details', {}, h('summary', {}, 'Attributes: what is kept of them'), h('table', {}, h('tbody', {}, t.fidelity.map((f) => h('tr', {}, h('td', {}, plain(f.rule)), h('td', {}, plain(f.attribute)), h('td', { class: f.class === 'lossy' ? 'bad' : '' }, plain(f.class)), h('td', { class: 'soft' }, plain(f.why ?? ''))))))),
@@ -41,17 +43,24 @@ export async function show(main, { info, params }) {
       h('pre', {}, 'tabletop demo --write fixtures\ntabletop serve --console 127.0.0.1:8088 --fixtures fixtures')));
     return;
   }
-  const which = h('select', { 'aria-label': 'Fixture' }, names.map((n) => h('option', { value: n, selected: n === params.get('fixture') }, plain(n))));
+  const which = h('select', { 'aria-label': 'Fixture', onchange: () => delete out.dataset.previewed }, names.map((n) => h('option', { value: n, selected: n === params.get('fixture') }, plain(n))));
   const out = h('div', { 'aria-live': 'polite' });
-  const run = (verb) => async () => {
-    fill(out, h('p', { class: 'soft' }, `${verb} runs…`));
+  /** run shows what a verb says of a fixture with a text of its mapping, its own if there is none. */
+  async function run(fixture, verb, mapping, into, link) {
+    fill(into, h('p', { class: 'soft' }, `${verb} runs…`));
     try {
-      const r = await post('migrate/' + verb, { fixture: which.value });
-      fill(out, h('div', { class: 'bar' }, h('b', {}, plain(`${verb} of ${which.value}`)), button('Save as JSON', () => save(`${which.value}-${verb}.json`, JSON.stringify(r, null, 2)))),
-        verb === 'plan' ? h('pre', {}, shown(JSON.stringify(r, null, 2), 200000)) : reportShown(r, info, (await get('tables')).bigtable));
-    } catch (err) { fill(out, errorBox(err)); }
-  };
-  main.append(names.length ? h('div', { class: 'bar' }, which, button('Verify', run('verify'), { class: 'primary' }), button('Lint', run('lint')), button('Plan', run('plan')))
+      const r = await post('migrate/' + verb, { fixture, mapping });
+      fill(into, h('div', { class: 'bar' }, h('b', {}, plain(`${verb} of ${fixture}`)), button('Save as JSON', () => save(`${fixture}-${verb}.json`, JSON.stringify(r, null, 2)))),
+        verb === 'plan' ? h('pre', {}, shown(JSON.stringify(r, null, 2), 200000)) : reportShown(r, info, (await get('tables')).bigtable, link));
+    } catch (err) { fill(into, errorBox(err)); }
+  }
+  const edit = (item) => workbench(out, which.value, (verb, text, into, to) => run(which.value, verb, text, into, (f) => button('item and row', () => to(f.itemKey))), item);
+  const verb = (label, props) => button(label, () => {
+    delete out.dataset.previewed;
+    return run(which.value, label.toLowerCase(), undefined, out, (f) => h('a', { href: '/migration' + query({ fixture: which.value, item: f.itemKey }) }, 'item and row'));
+  }, props);
+  main.append(names.length ? h('div', { class: 'bar' }, which, verb('Verify', { class: 'primary' }), verb('Lint'), verb('Plan'), button('Edit the mapping', () => edit()))
     : h('div', { class: 'note' }, 'The folder has no fixtures: each is a folder of its own in it.'),
   h('p', { class: 'soft' }, 'Verify lays the items out in a store of its own, reads them back, compares the rows with the golden ones, and asks every access pattern at both doors.'), out);
+  if (names.includes(params.get('fixture')) && (params.has('item') || params.has('edit'))) await edit(params.get('item')).catch((err) => fill(out, errorBox(err)));
 }

@@ -186,13 +186,7 @@ func (t *Template) Match(text []byte, vars []attr.Value, special *string) bool {
 			}
 			continue
 		}
-		n := len(text)
-		switch {
-		case p.Enc.Width > 0:
-			n = p.Enc.Width
-		case i+1 < len(t.Parts):
-			n = bytes.Index(text, t.Parts[i+1].Lit)
-		}
+		n := t.length(i, text)
 		if n < 0 || n > len(text) {
 			return false
 		}
@@ -216,6 +210,33 @@ func (t *Template) Match(text []byte, vars []attr.Value, special *string) bool {
 		text = text[n:]
 	}
 	return len(text) == 0
+}
+
+// length is how much of text the reference at i takes; none where it is less than 0 or more than there is.
+func (t *Template) length(i int, text []byte) int {
+	switch {
+	case t.Parts[i].Enc.Width > 0:
+		return t.Parts[i].Enc.Width
+	case i+1 < len(t.Parts):
+		return bytes.Index(text, t.Parts[i+1].Lit)
+	}
+	return len(text)
+}
+
+// Cut takes a text that Match takes apart into what each part wrote; nil where it does not fit.
+func (t *Template) Cut(text []byte) [][]byte {
+	cut := make([][]byte, len(t.Parts))
+	for i := range t.Parts {
+		n := len(t.Parts[i].Lit)
+		if t.Parts[i].Lit == nil {
+			n = t.length(i, text)
+		}
+		if n < 0 || n > len(text) {
+			return nil
+		}
+		cut[i], text = text[:n], text[n:]
+	}
+	return cut
 }
 
 // Ambiguous reports whether a rendered text might be taken apart otherwise

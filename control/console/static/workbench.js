@@ -1,0 +1,102 @@
+// The workbench: a mapping as text, the rows that items become by it while it is typed, and what lint says.
+import { h, fill, plain, shown, button, copier, errorBox, number, save } from './dom.js';
+import { bytesShown, timeOf } from './bytes.js';
+import { get, post, part } from './api.js';
+import { valueShown } from './items.js';
+import { partsShown } from './parts.js';
+
+const pause = 100; // ms after the last key
+
+const nameOf = (c) => `${c.family}:${c.qualifier.base64}@${c.timestamp}=${c.value.base64}`;
+
+function cellLine(c, i, mark) {
+  return h('tr', { class: mark, 'data-cell': i }, h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80)), h('td', { class: 'mono soft' }, timeOf(c.timestamp)), h('td', {}, bytesShown(c.value, 400)));
+}
+
+/** rowShown has the cells of an item; those that its mapping did not write before are marked, and those that it wrote are struck through. */
+function rowShown(item) {
+  const was = new Set(item.was?.cells.map(nameOf));
+  const is = new Set(item.row?.cells.map(nameOf));
+  const moved = item.was && item.row && item.was.key.base64 !== item.row.key.base64;
+  return [
+    item.row && h('p', {}, h('small', {}, 'row '), item.parts?.length ? partsShown(item.parts) : bytesShown(item.row.key, 200)),
+    (moved || item.was && !item.row) && h('p', { class: 'gone' }, h('small', {}, 'row '), bytesShown(item.was.key, 200)),
+    h('table', {}, h('tbody', {}, item.row?.cells.map((c, i) => cellLine(c, i, item.was && (moved || !was.has(nameOf(c))) ? 'new' : '')),
+      item.was?.cells.filter((c) => moved || !is.has(nameOf(c))).map((c) => cellLine(c, undefined, 'gone')))),
+  ];
+}
+
+function itemShown(item) {
+  const lost = new Map(item.lost?.map((l) => [l.attribute, l.why]));
+  const el = h('section', { class: 'card preview', 'data-item': item.key, 'data-changed': item.changed ? 'true' : undefined });
+  const light = (cells, on) => { for (const c of el.querySelectorAll('[data-cell]')) c.classList.toggle('lit', on && cells.includes(Number(c.dataset.cell))); };
+  const attributes = new Map(item.attributes?.map((a) => [a.name, a]));
+  return fill(el, h('h2', {}, shown(item.key, 200), item.rule && h('small', {}, ' by the rule ', plain(item.rule)), item.changed && h('span', { class: 'badge' }, 'changed'), lost.size > 0 && h('span', { class: 'badge bad' }, 'loses ' + plain([...lost.keys()].join(', ')))),
+    item.refused && h('div', { class: 'note error' }, shown(item.refused, 2000)),
+    item.large && h('p', { class: 'soft' }, `The item has ${number(item.large)} bytes, too many to be shown here: of its cells the first bytes are.`),
+    h('div', { class: 'halves' }, item.item && h('table', {}, h('tbody', {}, Object.entries(item.item).map(([name, v]) => {
+      const a = attributes.get(name);
+      return h('tr', { tabindex: 0, 'data-attribute': name, onmouseenter: () => light(a?.cells ?? [], true), onmouseleave: () => light([], false), onfocus: () => light(a?.cells ?? [], true), onblur: () => light([], false) },
+        h('th', { scope: 'row', class: lost.has(name) ? 'bad' : '', title: lost.get(name) && plain(lost.get(name)) }, plain(name), lost.has(name) && h('small', { class: 'bad' }, ' lost'), a?.key && h('small', {}, ' key')), h('td', {}, valueShown(v)));
+    }))), h('div', {}, rowShown(item))));
+}
+
+/**
+ * workbench edits the mapping of a fixture. With it come plan, lint and verify of the text, by run(verb, text, out, item),
+ * where item(key) shows an item first.
+ */
+export async function workbench(out, fixture, run, first) {
+  const own = (await get('migrate/' + part(fixture))).mapping;
+  let item = first, asked = 0, timer;
+  const edit = h('textarea', { class: 'code', rows: 26, spellcheck: 'false', autocomplete: 'off', autocapitalize: 'off', wrap: 'off', 'aria-label': 'The mapping, as YAML', value: own });
+  const said = h('div', { 'aria-live': 'polite' });
+  const seen = h('div');
+  const ran = h('div', { 'aria-live': 'polite' });
+
+  function to(line, column = 1) {
+    const before = edit.value.split('\n').slice(0, line - 1).join('\n').length + (line > 1 ? 1 : 0);
+    const end = edit.value.indexOf('\n', before);
+    edit.focus();
+    edit.setSelectionRange(before + column - 1, end < 0 ? edit.value.length : end);
+    edit.scrollTop = Math.max(0, (line - 4) * edit.scrollHeight / edit.value.split('\n').length);
+  }
+  const place = (line, column) => line > 0 && [button(`line ${line}`, () => to(line, column)), ' '];
+
+  function draw(p) {
+    const bad = p.problems.length + p.items.filter((i) => i.refused).length;
+    fill(said,
+      p.problems.map((f) => h('div', { class: 'note error', 'data-problem': f.line ?? '' }, place(f.line, f.column), shown(f.text, 2000))),
+      p.unjudged && h('div', { class: 'note' }, shown(p.unjudged, 1000)),
+      p.leftOut > 0 && h('div', { class: 'note error' }, `${number(p.leftOut)} items cannot be laid out: a load refuses the data for them.`),
+      p.lossy?.map((f) => h('div', { class: 'note warn', 'data-lossy': f.attribute }, h('b', {}, plain(f.attribute)), ' of the rule ', plain(f.rule), ' loses something: ', shown(f.why ?? '', 1000))),
+      p.warnings?.map((w) => h('div', { class: 'note warn' }, shown(w, 2000))),
+      p.findings?.map((f) => h('div', { class: 'note ' + (f.level === 'error' ? 'error' : f.level === 'warn' ? 'warn' : ''), 'data-finding': f.rule }, f.file === 'mapping.yaml' && place(f.line, f.lineColumn), h('b', {}, plain(`${f.rule} ${f.name}`)), ' ', shown(f.message, 1000), f.fix && h('small', {}, ' · ', plain(f.fix)))));
+    if (p.problems.length) { // the rows of the text before stay
+      for (const el of seen.querySelectorAll('.preview')) el.classList.add('stale');
+    } else {
+      fill(seen, p.items.length ? (item ? p.items : p.items.toSorted((a, b) => Boolean(b.changed) - Boolean(a.changed))).map(itemShown) : h('p', { class: 'soft' }, 'The data have no items.'));
+    }
+    out.dataset.previewed = edit.value === own ? 'own' : bad ? 'bad' : 'other';
+  }
+
+  async function refresh() {
+    const mine = ++asked;
+    try {
+      const p = await post('migrate/preview', { fixture, mapping: edit.value, item: item ? JSON.parse(item) : undefined });
+      if (mine === asked) draw(p);
+    } catch (err) { if (mine === asked) { fill(said, errorBox(err)); fill(seen); } }
+  }
+  edit.addEventListener('input', () => {
+    delete out.dataset.previewed;
+    clearTimeout(timer);
+    timer = setTimeout(refresh, pause);
+  });
+  const show = async (key) => { item = key; await refresh(); seen.scrollIntoView({ block: 'nearest' }); };
+  const verb = (label) => button(label, () => run(label.toLowerCase(), edit.value, ran, show));
+  fill(out, h('div', { class: 'halves' },
+    h('div', {}, edit, h('div', { class: 'bar' }, button('Save mapping.yaml', () => save('mapping.yaml', edit.value), { class: 'primary' }), copier('Copy', () => edit.value),
+      verb('Verify'), verb('Lint'), verb('Plan'), button('As it was', () => { edit.value = own; return refresh(); })),
+    h('p', { class: 'soft' }, 'The file on disk stays as it is. What is saved is this text, byte for byte, as ', h('code', {}, 'tabletop migrate plan --mapping'), ' takes it. Verify, Lint and Plan are of this text too.')),
+    h('div', {}, h('p', { class: 'soft' }, 'Up to 20 items, some of each rule. What the fixture’s own mapping does otherwise comes first, and is marked or struck through.'), said, seen)), ran);
+  await refresh();
+}
