@@ -127,5 +127,5 @@ func fixtureEnv(t *testing.T, files fs.FS) (*env, *mapping.Mapping) {
 			t.Error(err)
 		}
 	})
-	return &env{t, l, srv.URL}, m
+	return &env{t, l, api, srv.URL}, m
 }

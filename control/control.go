@@ -36,10 +36,6 @@ import (
 )
 
 const (
-	// maxBodyBytes bounds the body of a request.
-	maxBodyBytes = 16 << 20
-	// maxStreams bounds the streams of events at a time.
-	maxStreams = 8
 	// Prefix begins the paths of the API.
 	Prefix = "/api/v1/"
 	// cookies begins the name of what carries the token of a page.
@@ -85,6 +81,7 @@ type Server struct {
 	log       *requests.Log
 	handler   http.Handler
 	streams   atomic.Int32
+	live      news
 	queries   atomic.Uint64
 	stopping  chan struct{}
 	stop      sync.Once
@@ -95,23 +92,32 @@ type Server struct {
 func New(o Options) *Server {
 	s := &Server{opts: o, log: o.Requests.log, stopping: make(chan struct{})}
 	api := http.NewServeMux()
-	for pattern, do := range s.routes() {
+	handle := func(pattern, query string, body bool, answer http.HandlerFunc) {
 		api.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
-			answer, err := do(r)
+			if err := errors.Join(known(r, query), receive(w, r, body)); err != nil {
+				fail(w, err)
+				return
+			}
+			answer(w, r)
+		})
+	}
+	for pattern, to := range s.routes() {
+		handle(pattern, to.query, to.body, func(w http.ResponseWriter, r *http.Request) {
+			answer, err := to.do(r)
 			if err != nil {
 				fail(w, err)
 				return
 			}
+			s.live.changed(to.changes)
 			reply(w, http.StatusOK, answer)
 		})
 	}
-	api.HandleFunc("GET "+Prefix+"events", s.events)
-	api.HandleFunc("GET "+Prefix+"openapi.yaml", func(w http.ResponseWriter, _ *http.Request) {
+	handle("GET "+Prefix+"events", wantedParameters+" after kinds", false, s.events)
+	handle("GET "+Prefix+"openapi.yaml", "", false, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
 		_, _ = w.Write(openAPI) // the client may have gone
 	})
-	api.HandleFunc("POST "+Prefix+"session", s.session)
+	handle("POST "+Prefix+"session", "", false, s.session)
 	api.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { fail(w, s.unknown(r)) })
 
 	all := http.NewServeMux()
@@ -189,9 +195,6 @@ func asError(err error) *Error {
 	if e, ok := errors.AsType[*facade.Error](err); ok {
 		return &Error{e.HTTPStatus, e.Code[strings.LastIndex(e.Code, "#")+1:], e.Message, "this is DynamoDB's own answer: change the request"}
 	}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &Error{http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body has more than %d MiB", maxBodyBytes>>20), "send less at a time"}
-	}
 	if errors.Is(err, lab.ErrClosed) {
 		return &Error{http.StatusConflict, "door_shut", err.Error(), "start the server with --dynamodb HOST:PORT"}
 	}
@@ -223,26 +226,6 @@ func reply(w http.ResponseWriter, code int, answer any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_, _ = w.Write(append(text, '\n')) // the client may have gone
-}
-
-// read decodes the body of a request, which may be empty.
-func read(r *http.Request, into any) error {
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return err
-	}
-	if err == nil && d.More() {
-		err = errors.New("more than one value")
-	}
-	if err != nil {
-		return badRequest("the body is not what is expected: %v", err)
-	}
-	return nil
 }
 
 // secured sets what every answer says to browsers.

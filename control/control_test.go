@@ -40,6 +40,7 @@ const token = "secret"
 type env struct {
 	t   *testing.T
 	lab *lab.Lab
+	api *control.Server
 	url string
 }
 
@@ -63,7 +64,7 @@ func newEnv(t *testing.T) *env {
 			t.Error(err)
 		}
 	})
-	return &env{t, l, srv.URL}
+	return &env{t, l, api, srv.URL}
 }
 
 // ask makes a request of the API and decodes what is answered.
@@ -345,8 +346,24 @@ func TestRefusals(t *testing.T) {
 		{"another site reads", "GET", "info", "", set("Sec-Fetch-Site", "cross-site"), 403, "cross_origin", "origin", ""},
 		{"no such path", "GET", "nonsense", "", nil, 404, "not_found", "/api/v1/nonsense", ""},
 		{"no such method", "DELETE", "clock", "", nil, 404, "not_found", "DELETE /api/v1/clock", ""},
-		{"no JSON", "POST", "clock", "{", nil, 400, "bad_request", "unexpected EOF", ""},
+		{"no JSON", "POST", "clock", "{", nil, 400, "bad_request", "ends too early", ""},
 		{"an unknown member", "POST", "clock", `{"backwards":true}`, nil, 400, "bad_request", "backwards", ""},
+		{"a member of no one", "POST", "reset", `{"all":true}`, nil, 400, "bad_request", `"all"`, ""},
+		{"a member within", "POST", "items/orders", `{"items":[{"k":{"S":"x"}}],"table":"orders"}`, nil, 400, "bad_request", `"table"`, ""},
+		{"a member of a cell", "POST", "tables/p/t/rows", `{"rows":[{"key":{"hex":"00"}}]}`, nil, 404, "not_found", "p/tables/t", ""},
+		{"two values", "POST", "clock", `{"freeze":true}{"run":true}`, nil, 400, "bad_request", "more in the body", ""},
+		{"no JSON at all", "POST", "clock", `freeze`, nil, 400, "bad_request", "byte 2", ""},
+		{"a value of another type", "POST", "clock", `{"advance":7}`, nil, 400, "bad_request", `"advance" is a number, want a string`, ""},
+		{"a value of another type", "POST", "clock", `{"freeze":"yes"}`, nil, 400, "bad_request", `"freeze" is a string, want true or false`, ""},
+		{"a value of another type", "POST", "faults", `{"times":1.5}`, nil, 400, "bad_request", `"times" is a number, want a whole number`, ""},
+		{"a value of another type", "POST", "faults", `{"probability":[]}`, nil, 400, "bad_request", `"probability" is an array, want a number`, ""},
+		{"a body of another type", "POST", "snapshots", `["x"]`, nil, 400, "bad_request", "the body is an array, want an object", ""},
+		{"no time", "POST", "clock", `{"set":"tomorrow"}`, nil, 400, "bad_request", `set is "tomorrow", want a time`, ""},
+		{"an unknown parameter", "GET", "items/orders?limits=3", "", nil, 400, "bad_request", `"limits", want index, limit, cursor`, ""},
+		{"an unknown parameter", "POST", "reset?force=true", "", nil, 400, "bad_request", `"force"`, ""},
+		{"a parameter twice", "GET", "requests?door=dynamodb&door=bigtable", "", nil, 400, "bad_request", `"door" is there 2 times`, ""},
+		{"a query that is none", "GET", "requests?door=%zz", "", nil, 400, "bad_request", "%25", ""},
+		{"events of a kind", "GET", "events?kinds=requests,heat", "", nil, 400, "bad_request", `"heat", want requests, tables and lab`, ""},
 		{"two wishes", "POST", "clock", `{"freeze":true,"run":true}`, nil, 400, "bad_request", "one of", ""},
 		{"back in time", "POST", "clock", `{"set":"2001-01-01T00:00:00Z"}`, nil, 400, "bad_request", "time moves forward", ""},
 		{"back in time", "POST", "clock", `{"advance":"-1s"}`, nil, 400, "bad_request", "time moves forward", ""},
@@ -447,7 +464,7 @@ func TestRequests(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, "GET", e.url+control.Prefix+"events?door=dynamodb", http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, "GET", e.url+control.Prefix+"events?door=dynamodb&test=TestRequests", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -499,6 +516,17 @@ func TestRequests(t *testing.T) {
 	}) {
 		t.Errorf("got %+v", query)
 	}
+	// What was asked by the API is among the requests, like what came over the door.
+	if code := e.ask("POST", "query", `{"operation":"GetItem","request":{"TableName":"none","Key":{"k":{"S":"a"}}}}`, nil); code != http.StatusBadRequest {
+		t.Errorf("%d", code)
+	}
+	if e.must("GET", "requests?door=dynamodb&limit=2", "", &seen); len(seen.Requests) != 2 || seen.Requests[0].Operation != "GetItem" || seen.Requests[0].Status != "ResourceNotFoundException" ||
+		seen.Requests[1].Operation != "Query" || seen.Requests[1].Status != "OK" || seen.Requests[1].Table != "orders" {
+		t.Fatalf("got %+v", seen)
+	}
+	if e.must("GET", fmt.Sprintf("requests/%d", seen.Requests[1].ID), "", &one); len(one.Calls) != len(query.Calls) {
+		t.Errorf("got %+v", one)
+	}
 }
 
 func TestMigrate(t *testing.T) {
@@ -536,13 +564,47 @@ func TestOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	described := map[string]bool{}
-	path := ""
+	described, taken := map[string]bool{}, map[string]string{}
+	path, route := "", ""
 	for line := range strings.Lines(string(text)) {
 		if m := regexp.MustCompile(`^  /(\S*):`).FindStringSubmatch(line); m != nil {
 			path = m[1]
 		} else if m := regexp.MustCompile(`^    (get|post|delete):`).FindStringSubmatch(line); m != nil {
-			described[strings.ToUpper(m[1])+" "+path] = true
+			route = strings.ToUpper(m[1]) + " " + path
+			described[route] = true
+		} else if m := regexp.MustCompile(`\{name: (\w+), in: query`).FindStringSubmatch(line); m != nil {
+			taken[route] += " " + m[1]
+		} else if strings.Contains(line, "requestBody:") {
+			taken[route] += " body"
+		}
+	}
+	// Whatever a route does not take is refused by name, so that its refusal says what it takes.
+	e := newEnv(t)
+	for route := range described {
+		method, path, _ := strings.Cut(route, " ")
+		path = regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, "x")
+		var got failed
+		if code := e.ask(method, path+"?nonsense=1", "", &got); code != http.StatusBadRequest || !strings.Contains(got.Error.Text, `"nonsense"`) {
+			t.Errorf("%s with a parameter that it does not have: %d %+v", route, code, got)
+		}
+		var takes []string
+		if _, names, ok := strings.Cut(got.Error.Text, "want "); ok {
+			takes = strings.Split(names, ", ")
+		}
+		var want []string
+		for _, name := range strings.Fields(taken[route]) {
+			if name != "body" {
+				want = append(want, name)
+			}
+		}
+		slices.Sort(takes)
+		if slices.Sort(want); !slices.Equal(takes, want) {
+			t.Errorf("%s takes %q, openapi.yaml has %q", route, takes, want)
+		}
+		if !strings.Contains(taken[route], " body") {
+			if code := e.ask(method, path, `{"nonsense":1}`, &got); code != http.StatusBadRequest || !strings.Contains(got.Error.Text, `"nonsense"`) {
+				t.Errorf("%s with a member that it does not have: %d %+v", route, code, got)
+			}
 		}
 	}
 	answered := map[string]bool{"GET events": true, "POST session": true, "GET openapi.yaml": true}

@@ -65,6 +65,15 @@ func (s *Server) info(*http.Request) (any, error) {
 	}, nil
 }
 
+// state is what experiments have made of the server, as info has it too.
+func (s *Server) state() any {
+	return struct {
+		Clock     clockState `json:"clock"`
+		Faults    int        `json:"faults"`
+		Snapshots int        `json:"snapshots"`
+	}{s.clockNow(), len(s.opts.Lab.Faults()), len(s.snapshots.list())}
+}
+
 // release lets the test go on that is held.
 func (s *Server) release(*http.Request) (any, error) {
 	if s.opts.Release == nil {

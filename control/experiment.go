@@ -63,10 +63,10 @@ func (s *Server) clock(*http.Request) (any, error) { return s.clockNow(), nil }
 
 func (s *Server) setClock(r *http.Request) (any, error) {
 	var in struct {
-		Advance string     `json:"advance"` // a duration: "25h", "3d"
-		Set     *time.Time `json:"set"`     // RFC 3339, not before now
-		Freeze  bool       `json:"freeze"`
-		Run     bool       `json:"run"`
+		Advance string  `json:"advance"` // a duration: "25h", "3d"
+		Set     *string `json:"set"`     // RFC 3339, not before now
+		Freeze  bool    `json:"freeze"`
+		Run     bool    `json:"run"`
 	}
 	if err := read(r, &in); err != nil {
 		return nil, err
@@ -88,11 +88,15 @@ func (s *Server) setClock(r *http.Request) (any, error) {
 	case in.Run:
 		c.Run()
 	case in.Set != nil:
-		if by = in.Set.Sub(c.Now()); by < 0 {
+		to, err := time.Parse(time.RFC3339Nano, *in.Set)
+		if err != nil {
+			return nil, badRequest("set is %q, want a time such as 2030-01-01T00:00:00Z", *in.Set)
+		}
+		if by = to.Sub(c.Now()); by < 0 {
 			return nil, badRequest("it is %v already: time moves forward", c.Now().Format(time.RFC3339Nano))
 		}
 		if by == math.MaxInt64 { // Sub goes no further
-			return nil, badRequest("%v is more than 292 years ahead: go there in steps", in.Set.Format(time.RFC3339Nano))
+			return nil, badRequest("%v is more than 292 years ahead: go there in steps", to.Format(time.RFC3339Nano))
 		}
 	default:
 		var err error

@@ -32,6 +32,9 @@ func described(t *testing.T) map[string][]string {
 	return routes
 }
 
+// goNames are what a program in another language does not know.
+var goNames = regexp.MustCompile(`json:|Go (struct|value)|strconv|struct field|base64\.|parsing time|\b(control|lab|attr|codes|http|time)\.[A-Z]|\b(u?int(64|32)?|float64|RawMessage)\b|<nil>|%!`)
+
 // TestHostile: whatever a path, a parameter or a body is, each route answers in JSON, and what it
 // refuses with what is wrong and what to do.
 func TestHostile(t *testing.T) {
@@ -72,6 +75,8 @@ func TestHostile(t *testing.T) {
 		case err != nil || resp.Header.Get("Content-Type") != "application/json" || !json.Valid(text):
 			t.Errorf("%s %.80q %.80q: %d, %s: %.200q, %v", method, path, body, resp.StatusCode, resp.Header.Get("Content-Type"), text, err)
 		case resp.StatusCode == http.StatusOK:
+		case goNames.Match(text):
+			t.Errorf("%s %.80q %.80q: it speaks of Go: %.200s", method, path, body, text)
 		case resp.StatusCode >= 500, json.Unmarshal(text, &got) != nil, got.Error.Code == "", got.Error.Text == "", got.Error.Remedy == "":
 			t.Errorf("%s %.80q %.80q: %d %.200s", method, path, body, resp.StatusCode, text)
 		}

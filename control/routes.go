@@ -5,47 +5,64 @@ import (
 	"strings"
 )
 
+// route is what answers requests of one path and method.
+type route struct {
+	do      func(*http.Request) (any, error)
+	query   string // the names of its query parameters
+	body    bool   // it has members; else a request has none
+	changes change // what is other than before once it was done
+}
+
+// change says which pages have something new to show.
+type change int
+
+const (
+	changesNothing change = iota
+	changesLab            // clock, faults, snapshots
+	changesAll            // tables too
+)
+
 // routes are the paths of the API and what answers them, but for streams and files. TestOpenAPI
 // compares them with openapi.yaml.
-func (s *Server) routes() map[string]func(*http.Request) (any, error) {
-	out := map[string]func(*http.Request) (any, error){}
-	for route, do := range map[string]func(*http.Request) (any, error){
-		"GET info":                            s.info,
-		"GET tables":                          s.tables,
-		"GET tables/{instance}/{table}":       s.table,
-		"GET tables/{instance}/{table}/rows":  s.rows,
-		"POST tables/{instance}/{table}/rows": s.putRows,
-		"GET tables/{instance}/{table}/row":   s.row,
-		"GET tables/{instance}/{table}/items": s.carried,
-		"GET items/{table}":                   s.items,
-		"POST items/{table}":                  s.putItems,
-		"POST query":                          s.query,
-		"POST reset":                          s.reset,
-		"POST release":                        s.release,
-		"GET snapshots":                       s.listSnapshots,
-		"POST snapshots":                      s.takeSnapshot,
-		"DELETE snapshots/{name}":             s.removeSnapshot,
-		"POST snapshots/{name}/restore":       s.restoreSnapshot,
-		"GET clock":                           s.clock,
-		"POST clock":                          s.setClock,
-		"POST gc":                             s.gc,
-		"POST ttl":                            s.ttl,
-		"GET faults":                          s.faults,
-		"POST faults":                         s.addFault,
-		"DELETE faults":                       s.removeFaults,
-		"DELETE faults/{door}/{id}":           s.removeFault,
-		"GET dump":                            s.dump,
-		"GET requests":                        s.requests,
-		"GET requests/{id}":                   s.request,
-		"GET heat":                            s.heatPlaces,
-		"GET heat/{instance}/{table}":         s.heatMap,
-		"GET migrate":                         s.fixtures,
-		"GET migrate/{fixture}":               s.fixtureText,
-		"POST migrate/preview":                s.preview,
-		"POST migrate/{verb}":                 s.migrate,
+func (s *Server) routes() map[string]route {
+	out := map[string]route{}
+	for pattern, to := range map[string]route{
+		"GET info":                            {do: s.info},
+		"GET tables":                          {do: s.tables},
+		"GET tables/{instance}/{table}":       {do: s.table, query: "project"},
+		"GET tables/{instance}/{table}/rows":  {do: s.rows, query: "project prefix prefix64 start start64 end end64 reverse limit cursor"},
+		"POST tables/{instance}/{table}/rows": {do: s.putRows, query: "project", body: true},
+		"GET tables/{instance}/{table}/row":   {do: s.row, query: "project key key64"},
+		"GET tables/{instance}/{table}/items": {do: s.carried, query: "project key key64"},
+		"GET items/{table}":                   {do: s.items, query: "index limit cursor"},
+		"POST items/{table}":                  {do: s.putItems, body: true},
+		"POST query":                          {do: s.query, body: true},
+		"POST reset":                          {do: s.reset, changes: changesAll},
+		"POST release":                        {do: s.release},
+		"GET snapshots":                       {do: s.listSnapshots},
+		"POST snapshots":                      {do: s.takeSnapshot, body: true, changes: changesLab},
+		"DELETE snapshots/{name}":             {do: s.removeSnapshot, changes: changesLab},
+		"POST snapshots/{name}/restore":       {do: s.restoreSnapshot, changes: changesAll},
+		"GET clock":                           {do: s.clock},
+		"POST clock":                          {do: s.setClock, body: true, changes: changesLab},
+		"POST gc":                             {do: s.gc, changes: changesLab},
+		"POST ttl":                            {do: s.ttl, changes: changesLab},
+		"GET faults":                          {do: s.faults},
+		"POST faults":                         {do: s.addFault, body: true, changes: changesLab},
+		"DELETE faults":                       {do: s.removeFaults, changes: changesLab},
+		"DELETE faults/{door}/{id}":           {do: s.removeFault, changes: changesLab},
+		"GET dump":                            {do: s.dump, query: "table"},
+		"GET requests":                        {do: s.requests, query: wantedParameters + " limit before"},
+		"GET requests/{id}":                   {do: s.request},
+		"GET heat":                            {do: s.heatPlaces},
+		"GET heat/{instance}/{table}":         {do: s.heatMap, query: "project cluster step last limit"},
+		"GET migrate":                         {do: s.fixtures},
+		"GET migrate/{fixture}":               {do: s.fixtureText},
+		"POST migrate/preview":                {do: s.preview, body: true},
+		"POST migrate/{verb}":                 {do: s.migrate, body: true},
 	} {
-		method, path, _ := strings.Cut(route, " ")
-		out[method+" "+Prefix+path] = do
+		method, path, _ := strings.Cut(pattern, " ")
+		out[method+" "+Prefix+path] = to
 	}
 	return out
 }
@@ -74,7 +91,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the one that the server pr
   GET  dump                                all tables as text     ?table=
   GET  requests    GET requests/{id}       the last requests of both doors
   GET  heat        GET heat/{instance}/{table}   which keys are hot
-  GET  events                              live, as server-sent events   ?after=
+  GET  events                              live, as server-sent events   ?after= ?kinds=
   GET  migrate     POST migrate/{verb}     plan, verify and lint fixtures
   GET  migrate/{fixture}                   its mapping            POST migrate/preview: the rows that items become by another one
   GET  openapi.yaml                        all of this, for programs

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/control/internal/requests"
+	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/internal/cause"
 	"github.com/tabletop-emu/tabletop/internal/days"
 	"github.com/tabletop-emu/tabletop/internal/heat"
@@ -54,6 +54,9 @@ func recordOf(r *requests.Record, whole bool) record {
 	}
 	return out
 }
+
+// wantedParameters are those that wanted reads.
+const wantedParameters = "door operation table status failed internal test"
 
 // wanted tells which records a query asks for.
 func wanted(r *http.Request) func(*requests.Record) bool {
@@ -119,7 +122,7 @@ func (s *Server) calls(requestID string) []record {
 	return out
 }
 
-// query runs an operation of DynamoDB and shows the calls that it became.
+// query runs an operation of DynamoDB and shows the calls that it became. It is kept like a request of the door.
 func (s *Server) query(r *http.Request) (any, error) {
 	var in struct {
 		Operation string          `json:"operation"`
@@ -129,67 +132,20 @@ func (s *Server) query(r *http.Request) (any, error) {
 		return nil, err
 	}
 	id := fmt.Sprintf("query-%d", s.queries.Add(1))
+	call := &facade.Call{ID: id, Operation: in.Operation, HTTP: r, Request: in.Request, Start: s.opts.Lab.Clock().Now(), Status: http.StatusOK}
+	began := from(0)
 	answer, err := s.opts.Lab.Door().Call(cause.With(r.Context(), id), in.Operation, in.Request)
+	call.Duration, call.Response = from(0).Sub(began), answer
+	if err != nil {
+		said := asError(err)
+		call.Status = said.Status
+		call.Response, _ = json.Marshal(map[string]string{"__type": said.Code, "message": said.Text}) // a map of strings
+	}
+	s.log.DynamoDB(call)
 	if err != nil {
 		return nil, err
 	}
 	return map[string]any{"response": json.RawMessage(answer), "calls": s.calls(id)}, nil
-}
-
-// maxEvents is how many are sent before it is looked for more.
-const maxEvents = 500
-
-// events streams what happens, until the client leaves. One that reads slowly misses what was
-// given up meanwhile: the ids tell.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	var last uint64
-	if text := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")); text != "" {
-		var err error
-		if last, err = strconv.ParseUint(text, 10, 64); err != nil {
-			fail(w, badRequest("after is %q, want the id of an event", text))
-			return
-		}
-	}
-	if s.streams.Add(1) > maxStreams {
-		s.streams.Add(-1)
-		fail(w, &Error{http.StatusTooManyRequests, "limit", fmt.Sprintf("%d streams of events are open", maxStreams), "close one"})
-		return
-	}
-	defer s.streams.Add(-1)
-	to := http.NewResponseController(w)
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.WriteHeader(http.StatusOK)
-	is := wanted(r)
-	for to.Flush() == nil {
-		found, newest := s.log.Since(last, maxEvents)
-		if last > newest { // of a server before this one
-			last = 0
-			continue
-		}
-		for i := range found {
-			last = found[i].ID
-			if !is(&found[i]) {
-				continue
-			}
-			text, err := json.Marshal(recordOf(&found[i], false))
-			if err != nil {
-				return
-			}
-			if _, err := fmt.Fprintf(w, "id: %d\nevent: request\ndata: %s\n\n", last, text); err != nil {
-				return
-			}
-		}
-		if len(found) > 0 {
-			continue
-		}
-		select {
-		case <-s.log.Changed(last):
-		case <-s.stopping:
-			return
-		case <-r.Context().Done():
-			return
-		}
-	}
 }
 
 func (s *Server) heatPlaces(*http.Request) (any, error) {

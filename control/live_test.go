@@ -1,0 +1,153 @@
+package control_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/control"
+)
+
+// streaming is a stream of events on a fake connection.
+type streaming struct {
+	conn  *fakeConn
+	leave context.CancelFunc
+	ended chan struct{}
+}
+
+// stream opens one, and returns when it was answered.
+func (e *env) stream(query string) *streaming {
+	e.t.Helper()
+	ctx, leave := context.WithCancel(e.t.Context())
+	s := &streaming{&fakeConn{flushed: make(chan struct{})}, leave, make(chan struct{})}
+	r := httptest.NewRequestWithContext(ctx, "GET", "http://localhost"+control.Prefix+"events"+query, http.NoBody)
+	r.Header.Set("Authorization", "Bearer "+token)
+	go func() {
+		defer close(s.ended)
+		e.api.ServeHTTP(s.conn, r)
+	}()
+	s.flush()
+	e.t.Cleanup(s.end)
+	return s
+}
+
+// flush waits until something was sent, and tells whether the stream goes on.
+func (s *streaming) flush() bool {
+	select {
+	case <-s.conn.flushed:
+		return true
+	case <-s.ended:
+		return false
+	}
+}
+
+// end lets the client leave.
+func (s *streaming) end() {
+	s.leave()
+	for s.flush() {
+	}
+}
+
+// until waits for an event that has a text.
+func (s *streaming) until(text string) bool {
+	for {
+		s.conn.mu.Lock()
+		found := strings.Contains(s.conn.text.String(), text)
+		s.conn.mu.Unlock()
+		if found || !s.flush() {
+			return found
+		}
+	}
+}
+
+// TestEvents_Maximum: eight may follow, the next is told so, and has the place of one that leaves.
+func TestEvents_Maximum(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	var open []*streaming
+	for range 8 {
+		open = append(open, e.stream(""))
+	}
+	refused := func() failed {
+		t.Helper()
+		c := &fakeConn{}
+		got := e.serve(c, "GET", "events", http.NoBody, 0)
+		if c.status != http.StatusTooManyRequests {
+			t.Fatalf("a ninth stream: %d %+v", c.status, got)
+		}
+		return got
+	}
+	if got := refused(); got.Error.Code != "limit" || !strings.Contains(got.Error.Text, "8 streams") || got.Error.Remedy == "" {
+		t.Errorf("got %+v", got)
+	}
+	open[3].end()
+	open = append(open, e.stream(""))
+	refused()
+	if open[8].conn.status != http.StatusOK {
+		t.Errorf("a stream in a place that was free: %d", open[8].conn.status)
+	}
+}
+
+// TestEvents_Unread: who stops reading is waited for until a deadline, and then has no place any more.
+func TestEvents_Unread(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	var open []*streaming
+	for range 8 {
+		open = append(open, e.stream(""))
+	}
+	for _, s := range open {
+		s.conn.stop()
+	}
+	e.query("CreateTable", createTable) // something to be sent
+	for _, s := range open {
+		for s.flush() {
+		}
+	}
+	for range 8 {
+		if s := e.stream(""); s.conn.status != http.StatusOK {
+			t.Fatalf("the places of those who read no more are taken: %d", s.conn.status)
+		}
+	}
+}
+
+// TestEvents_Kinds: pages of tables and of the lab hear what they show, whoever changed it, and nothing else.
+func TestEvents_Kinds(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	lab, tables, requests := e.stream("?kinds=lab"), e.stream("?kinds=tables"), e.stream("?kinds=requests")
+	e.must("POST", "faults", `{"door":"bigtable","method":"MutateRow","effect":"delay","delay":"1s"}`, nil)
+	if !lab.until(`"faults":1`) {
+		t.Error("nobody told the lab of a fault")
+	}
+	e.must("POST", "clock", `{"advance":"1h"}`, nil)
+	if !lab.until("2023-11-14T23:13:20Z") {
+		t.Error("nobody told the lab of the time")
+	}
+	e.must("DELETE", "faults", "", nil)
+	e.query("CreateTable", createTable) // by the door for DynamoDB
+	if !tables.until("event: tables\ndata: {}\n\n") {
+		t.Error("nobody told of a table")
+	}
+	e.must("POST", "snapshots", `{"name":"s"}`, nil)
+	if !lab.until(`"snapshots":1`) {
+		t.Error("nobody told the lab of a snapshot")
+	}
+	if !requests.until("event: request\n") {
+		t.Error("nobody told of a request")
+	}
+	before := strings.Count(tables.conn.text.String(), "event: ")
+	e.must("POST", "snapshots/s/restore", "", nil)
+	if !lab.until(`"snapshots":1}`) || !tables.until(strings.Repeat("event: tables\ndata: {}\n\n", before+1)) {
+		t.Error("nobody told of tables that were restored")
+	}
+	for s, want := range map[*streaming]string{lab: "lab", tables: "tables", requests: "request"} {
+		s.end()
+		if text := s.conn.text.String(); strings.Count(text, "event: ") != strings.Count(text, fmt.Sprintf("event: %s\n", want)) {
+			t.Errorf("the stream of %s has %q", want, text)
+		}
+	}
+}
