@@ -8,6 +8,9 @@
 //     patiently as [Retry] says; a call that may not (CheckAndMutateRow,
 //     ReadModifyWriteRow, changes of tables) is only where it was surely never sent,
 //     which a connection made with [TellUnsent] tells;
+//   - a wait before a call is sent again is as long as the server asks for, up to the
+//     deadline of a call, and else doubles;
+//   - while the server says that it has no room, fewer rows are written at a time;
 //   - nothing is sent twice at a time to see who answers first;
 //   - a server that hangs ends the call with a [*DeadlineError], if there is a
 //     deadline ([Options.Deadline]);
@@ -71,6 +74,7 @@ type Client struct {
 	instance string // full name
 	server   string // as errors name it
 	o        Options
+	throttle *throttle // nil: nothing is bound
 
 	targets     sync.Map     // *target by table id
 	targetCount atomic.Int64 // of targets, about
@@ -87,6 +91,9 @@ func New(conn grpc.ClientConnInterface, project, instance string, o Options) *Cl
 	c.server = c.instance
 	if named, ok := conn.(interface{ Target() string }); ok { // a *grpc.ClientConn is
 		c.server = named.Target() + ", " + c.instance
+	}
+	if o.Retry.First > 0 { // what has no room is asked again
+		c.throttle = &throttle{}
 	}
 	c.o.Retry.Reads, c.o.Retry.Writes = min(o.Retry.Reads, maxRetries), min(o.Retry.Writes, maxRetries)
 	return c

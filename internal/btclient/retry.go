@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -21,8 +22,9 @@ type Retry struct {
 	// between; Writes how often a write that may be sent twice is sent again. At
 	// most 20.
 	Reads, Writes int
-	// First is the wait before the first time; each further one is twice as long.
-	// Default: there are none.
+	// First is the wait before the first time; each further one is twice as long. Where
+	// the server asks for another one (RetryInfo), that is waited for, but no longer than
+	// Options.Deadline. Default: there are none.
 	First time.Duration
 	// Jitter returns a number from 0 up to 1: a wait is shorter by half of that share
 	// of it, so that clients that met one fault do not come again together. Default: 0.
@@ -71,6 +73,7 @@ type tries struct {
 	most        int  // after the first
 	table, call string
 	deadline    time.Duration // of a call with one answer; 0: none
+	throttle    *throttle     // of the rows that are written; nil: none
 	n           int           // after the first, in a row
 }
 
@@ -82,6 +85,12 @@ func (c *Client) reading(table, call string) tries {
 // writing are the tries of a write that may be sent twice.
 func (c *Client) writing(table, call string) tries {
 	return tries{r: &c.o.Retry, most: c.o.Retry.Writes, table: table, call: call, deadline: c.o.Deadline}
+}
+
+// ofRow are tries of a write of one row.
+func (t tries) ofRow(c *Client) tries {
+	t.throttle = c.throttle
+	return t
 }
 
 // once are the tries of a call that may not be sent twice.
@@ -105,7 +114,13 @@ func (t *tries) again(ctx context.Context, err error) error {
 	}
 	full := t.r.First << t.n
 	wait := full
-	if t.r.Jitter != nil {
+	if told, ok := pushback(err); ok && t.r.First > 0 {
+		// Sooner would be in vain. Nobody is kept waiting for longer than for an answer.
+		wait = told
+		if t.deadline > 0 {
+			wait = min(told, t.deadline)
+		}
+	} else if t.r.Jitter != nil {
 		wait -= time.Duration(t.r.Jitter() * float64(full) / 2)
 	}
 	t.n++
@@ -115,10 +130,21 @@ func (t *tries) again(ctx context.Context, err error) error {
 	if t.r.Waiting != nil {
 		t.r.Waiting(Wait{
 			Table: t.table, Call: t.call, Err: err,
-			Spent: full - t.r.First, Next: wait, Left: t.r.First<<t.most - full,
+			Spent: full - t.r.First, Next: wait, Left: max(wait, t.r.First<<t.most-full),
 		})
 	}
 	return t.r.Sleep(ctx, wait)
+}
+
+// pushback is how long the server asks to wait before a call that met err is sent
+// again. Source: google/rpc/error_details.proto, RetryInfo.
+func pushback(err error) (wait time.Duration, told bool) {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay() != nil {
+			return info.GetRetryDelay().AsDuration(), true
+		}
+	}
+	return 0, false
 }
 
 // DeadlineError is a call that was given up since no answer came for as long as
@@ -194,7 +220,12 @@ func unary[S, Req, Resp any](
 	send func(S, context.Context, *Req, ...grpc.CallOption) (*Resp, error), service S, req *Req,
 ) (*Resp, error) {
 	for {
+		p, err := t.throttle.enter(ctx, 1, t.deadline)
+		if err != nil {
+			return nil, err
+		}
 		resp, err := unaryOnce(ctx, c, t.call, t.deadline, send, service, req)
+		t.throttle.leave(p, noRoom(err))
 		if err == nil {
 			return resp, nil
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
@@ -16,7 +17,7 @@ import (
 // sent: what came of it cannot be known.
 func (c *Client) CheckAndMutate(ctx context.Context, table string, row []byte, f *btpb.RowFilter, yes, no []*btpb.Mutation) (matched bool, err error) {
 	t := c.target(table)
-	resp, err := unary(t.outgoing(ctx), c, c.once(table, "CheckAndMutateRow"), btpb.BigtableClient.CheckAndMutateRow, c.data, &btpb.CheckAndMutateRowRequest{
+	resp, err := unary(t.outgoing(ctx), c, c.once(table, "CheckAndMutateRow").ofRow(c), btpb.BigtableClient.CheckAndMutateRow, c.data, &btpb.CheckAndMutateRowRequest{
 		TableName: t.path, AppProfileId: c.o.AppProfile, RowKey: row, PredicateFilter: f, TrueMutations: yes, FalseMutations: no,
 	})
 	if err != nil {
@@ -29,7 +30,7 @@ func (c *Client) CheckAndMutate(ctx context.Context, table string, row []byte, f
 // sent again as CheckAndMutate is.
 func (c *Client) ReadModifyWrite(ctx context.Context, table string, row []byte, rules ...*btpb.ReadModifyWriteRule) (Row, error) {
 	t := c.target(table)
-	resp, err := unary(t.outgoing(ctx), c, c.once(table, "ReadModifyWriteRow"), btpb.BigtableClient.ReadModifyWriteRow, c.data, &btpb.ReadModifyWriteRowRequest{
+	resp, err := unary(t.outgoing(ctx), c, c.once(table, "ReadModifyWriteRow").ofRow(c), btpb.BigtableClient.ReadModifyWriteRow, c.data, &btpb.ReadModifyWriteRowRequest{
 		TableName: t.path, AppProfileId: c.o.AppProfile, RowKey: row, Rules: rules,
 	})
 	if err != nil {
@@ -50,7 +51,7 @@ func (c *Client) ReadModifyWrite(ctx context.Context, table string, row []byte, 
 // have to come to the same.
 func (c *Client) MutateRow(ctx context.Context, table string, row []byte, muts []*btpb.Mutation) error {
 	t := c.target(table)
-	_, err := unary(t.outgoing(ctx), c, c.writing(table, "MutateRow"), btpb.BigtableClient.MutateRow, c.data,
+	_, err := unary(t.outgoing(ctx), c, c.writing(table, "MutateRow").ofRow(c), btpb.BigtableClient.MutateRow, c.data,
 		&btpb.MutateRowRequest{TableName: t.path, AppProfileId: c.o.AppProfile, RowKey: row, Mutations: muts})
 	if err != nil {
 		return fmt.Errorf("writing row %q of table %s: %w", row, table, err)
@@ -65,9 +66,11 @@ type Refusal struct {
 }
 
 // MutateRows writes rows, each on its own. Those whose outcome is not known, or is an
-// error that may pass, are sent again as [Retry] says: with Retry.Writes, entries may
-// be sent twice. It returns the others that were not written, by the order in which
-// they were refused. With an error some of the rest may be written, too.
+// error that may pass, are sent again as [Retry] says, as often as that without a row
+// that was written: with Retry.Writes, entries may be sent twice. It returns the others
+// that were not written, by the order in which they were refused. With an error some of
+// the rest may be written, too. While the Bigtable has no room for all rows of a call
+// they go in several.
 func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) ([]Refusal, error) {
 	again := c.writing(table, "MutateRows")
 	at := make([]int, len(entries)) // where those to be sent are among all of them
@@ -76,13 +79,21 @@ func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.M
 	}
 	var refused []Refusal
 	for len(entries) > 0 {
-		answers, err := c.mutateRowsOnce(ctx, table, entries)
+		p, err := c.throttle.enter(ctx, len(entries), again.deadline)
+		if err != nil {
+			return refused, fmt.Errorf("writing to table %s: %w", table, err)
+		}
+		answers, err := c.mutateRowsOnce(ctx, table, entries[:p.rows])
+		c.throttle.leave(p, noRoom(err) || slices.ContainsFunc(answers, func(a answer) bool { return noRoom(a.err) }))
 		var left []*btpb.MutateRowsRequest_Entry
 		var leftAt []int
 		why := err // some are sent again
+		if slices.ContainsFunc(answers, answer.written) {
+			again.n = 0
+		}
 		for i, a := range answers {
 			switch {
-			case a.given && a.err == nil:
+			case a.written():
 				continue
 			case a.given && (again.n >= again.most || !again.passes(a.err)):
 				refused = append(refused, Refusal{at[i], a.err})
@@ -97,7 +108,7 @@ func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.M
 				return refused, fmt.Errorf("writing to table %s: %w", table, err)
 			}
 		}
-		entries, at = left, leftAt
+		entries, at = append(left, entries[p.rows:]...), append(leftAt, at[p.rows:]...)
 	}
 	return refused, nil
 }
@@ -107,6 +118,9 @@ type answer struct {
 	given bool
 	err   error
 }
+
+// written says that the entry surely is.
+func (a answer) written() bool { return a.given && a.err == nil }
 
 // DeleteRows deletes rows by key.
 func (c *Client) DeleteRows(ctx context.Context, table string, keys [][]byte) error {

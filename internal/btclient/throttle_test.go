@@ -1,0 +1,282 @@
+package btclient_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+)
+
+// TestRetry_Pushback: where the server tells how long to wait it is as long, and not
+// longer than for an answer; also where it tells that of one row of many.
+func TestRetry_Pushback(t *testing.T) {
+	t.Parallel()
+	st, err := status.New(codes.ResourceExhausted, "no room").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(3 * time.Second)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		first, deadline, want time.Duration
+	}{
+		{time.Millisecond, 0, 3 * time.Second},
+		{time.Minute, 10 * time.Second, 3 * time.Second},
+		{time.Millisecond, 2 * time.Second, 2 * time.Second},
+	} {
+		for name, do := range map[string]func(*btclient.Client) error{
+			"MutateRow": func(b *btclient.Client) error { return b.MutateRow(t.Context(), "t", []byte("a"), nil) },
+			"MutateRows": func(b *btclient.Client) error {
+				refused, err := b.MutateRows(t.Context(), "t", entries("a"))
+				if len(refused) > 0 {
+					err = refused[0].Err
+				}
+				return err
+			},
+			"ReadRows": func(b *btclient.Client) error {
+				for _, err := range b.Read(t.Context(), btclient.Read{Table: "t", Spans: []btclient.Span{{}}}) {
+					return err
+				}
+				return nil
+			},
+		} {
+			var waits []time.Duration
+			f := &fake{answer: func(n int, req proto.Message) ([]proto.Message, error) {
+				switch req.(type) {
+				case *btpb.MutateRowsRequest:
+					if n < 2 {
+						return []proto.Message{&btpb.MutateRowsResponse{Entries: []*btpb.MutateRowsResponse_Entry{{Status: st.Proto()}}}}, io.EOF
+					}
+					return answers("0"), io.EOF
+				case *btpb.ReadRowsRequest:
+					if n == 2 {
+						return nil, io.EOF
+					}
+				}
+				if n < 2 {
+					return nil, st.Err()
+				}
+				return []proto.Message{&btpb.MutateRowResponse{}}, io.EOF
+			}}
+			err := do(f.client(btclient.Options{Deadline: c.deadline, Retry: btclient.Retry{
+				Reads: 2, Writes: 2, First: c.first, Jitter: func() float64 { return 1 },
+				Sleep: func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil },
+			}}))
+			if want := []time.Duration{c.want, c.want}; err != nil || !slices.Equal(waits, want) {
+				t.Errorf("%s, %+v: %v, waits %v, want %v", name, c, err, waits, want)
+			}
+		}
+	}
+}
+
+// quota is a Bigtable that takes so many rows at a time, and a millisecond for each call.
+type quota struct {
+	grpc.ClientConnInterface // streams are the fake's
+
+	mu             sync.Mutex
+	most           int
+	under, peak    int
+	taken, refused int
+}
+
+// take is a call that writes so many rows.
+func (q *quota) take(rows int) error {
+	q.mu.Lock()
+	q.under += rows
+	q.peak = max(q.peak, q.under)
+	full := q.under > q.most
+	if full {
+		q.refused++
+	} else {
+		q.taken++
+	}
+	q.mu.Unlock()
+	time.Sleep(time.Millisecond) // of the bubble
+	q.mu.Lock()
+	q.under -= rows
+	q.mu.Unlock()
+	if full {
+		return status.Error(codes.ResourceExhausted, "no room")
+	}
+	return nil
+}
+
+// let sets how many rows are taken, and counts anew.
+func (q *quota) let(most int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.most, q.peak, q.taken, q.refused = most, 0, 0, 0
+}
+
+func (q *quota) Invoke(context.Context, string, any, any, ...grpc.CallOption) error { return q.take(1) }
+
+// patient is a client with waits that pass in a bubble.
+func patient(conn grpc.ClientConnInterface) *btclient.Client {
+	return btclient.New(conn, "p", "i", btclient.Options{Deadline: 10 * time.Second, Retry: btclient.Retry{
+		Writes: 8, First: 10 * time.Millisecond,
+		Sleep: func(_ context.Context, d time.Duration) error { time.Sleep(d); return nil },
+	}})
+}
+
+// TestThrottle_Calls: of the calls of many lanes at a Bigtable that takes ten at a time
+// few are refused, and all are done; once it takes all again they go together, as they
+// did before.
+func TestThrottle_Calls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const lanes, rounds = 64, 100
+		q := &quota{}
+		bt := patient(q)
+		write := func() {
+			var wg sync.WaitGroup
+			for range lanes {
+				wg.Go(func() {
+					for range rounds {
+						if err := bt.MutateRow(t.Context(), "t", []byte("a"), nil); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+		}
+		q.let(lanes)
+		begin := time.Now()
+		write()
+		free := time.Since(begin)
+		if q.refused > 0 || q.peak != lanes || free != rounds*time.Millisecond {
+			t.Errorf("with room for all: %d refused, %d at a time, in %v", q.refused, q.peak, free)
+		}
+		q.let(10)
+		begin = time.Now()
+		write()
+		// Ten at a time are 640 rounds; what goes up to more is refused, and again.
+		if took := time.Since(begin); q.taken != lanes*rounds || q.refused > q.taken/4 || took > 20*free {
+			t.Errorf("with room for ten: %d taken, %d refused, in %v", q.taken, q.refused, took)
+		}
+		q.let(lanes)
+		write() // the bound goes up
+		q.let(lanes)
+		begin = time.Now()
+		write()
+		if took := time.Since(begin); q.refused > 0 || q.peak != lanes || took != free {
+			t.Errorf("with room for all again: %d refused, %d at a time, in %v", q.refused, q.peak, took)
+		}
+	})
+}
+
+// TestThrottle_Rows: a call of many rows is cut where the Bigtable takes fewer, all are
+// written once, in their order, and refusals are for the rows they are of.
+func TestThrottle_Rows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &quota{most: 30}
+		written := map[string]int{}
+		f := &fake{answer: func(_ int, req proto.Message) ([]proto.Message, error) {
+			rows := req.(*btpb.MutateRowsRequest).GetEntries()
+			if err := q.take(len(rows)); err != nil {
+				return nil, err
+			}
+			var words []string
+			for i, e := range rows {
+				if string(e.GetRowKey()) == "row 137" {
+					words = append(words, fmt.Sprint(i, ":INVALID_ARGUMENT"))
+					continue
+				}
+				written[string(e.GetRowKey())]++
+				words = append(words, fmt.Sprint(i))
+			}
+			return answers(words...), io.EOF
+		}}
+		var keys []string
+		for i := range 200 {
+			keys = append(keys, fmt.Sprintf("row %03d", i))
+		}
+		bt := patient(f)
+		for range 10 {
+			refused, err := bt.MutateRows(t.Context(), "t", entries(keys...))
+			if err != nil || len(refused) != 1 || refused[0].Entry != 137 {
+				t.Errorf("%v, refused %v", err, refused)
+			}
+		}
+		for _, key := range keys {
+			if n := written[key]; n != 10 && !strings.HasSuffix(key, "137") {
+				t.Errorf("%s was written %d times", key, n)
+			}
+		}
+		if q.refused > q.taken/2 {
+			t.Errorf("%d calls were refused, %d taken", q.refused, q.taken)
+		}
+		q.let(1000)
+		for range 50 {
+			if _, err := bt.MutateRows(t.Context(), "t", entries(keys...)); err != nil {
+				t.Error(err)
+			}
+		}
+		if q.refused > 0 || q.peak != len(keys) {
+			t.Errorf("with room for all: %d refused, %d rows at a time", q.refused, q.peak)
+		}
+	})
+}
+
+// TestThrottle_Bounded: a call for which there is no room ends within the deadline, with
+// what it is; and with its context.
+func TestThrottle_Bounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		calls := 0
+		f := &fake{answer: func(_ int, _ proto.Message) ([]proto.Message, error) {
+			calls++
+			if calls == 1 {
+				return nil, status.Error(codes.ResourceExhausted, "no room")
+			}
+			return nil, nil // it hangs
+		}}
+		bt := btclient.New(f, "p", "i", btclient.Options{Deadline: 10 * time.Second, Retry: btclient.Retry{First: time.Second}})
+		if _, err := bt.CheckAndMutate(t.Context(), "t", []byte("a"), nil, nil, nil); status.Code(err) != codes.ResourceExhausted {
+			t.Error(err)
+		}
+		go func() {
+			defer close(hold)
+			if err := bt.MutateRow(t.Context(), "t", []byte("a"), nil); status.Code(err) != codes.DeadlineExceeded {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		gone, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := bt.MutateRow(gone, "t", []byte("b"), nil); status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("its context ended: %v", err)
+		}
+		<-hold
+	})
+}
+
+// TestThrottle_Off: while nothing is refused it costs a call no memory.
+func TestThrottle_Off(t *testing.T) { //nolint:paralleltest // it counts what the process allocates
+	allocations := func(first time.Duration) float64 {
+		bt := btclient.New(&quota{most: 1, under: -1 << 40}, "p", "i", btclient.Options{Retry: btclient.Retry{First: first}})
+		return testing.AllocsPerRun(100, func() {
+			if err := bt.MutateRow(t.Context(), "t", nil, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if without, with := allocations(0), allocations(time.Second); with != without {
+		t.Errorf("%v allocations, %v without a throttle", with, without)
+	}
+}
