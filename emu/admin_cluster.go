@@ -64,8 +64,8 @@ func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
 	return find[btapb.Cluster](r, kindCluster, "Cluster", name)
 }
 
-// CreateCluster adds a cluster to an instance. Each table's data is in it at
-// once; with Options.AdminDelay it is CREATING for a while all the same.
+// CreateCluster adds a cluster to an instance. Each table's data is in it as another
+// one sees it then; with Options.AdminDelay it is CREATING for a while before that.
 func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.CreateClusterRequest) (*longrunningpb.Operation, error) {
 	if err := parseInstance("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -106,6 +106,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 			}
 			metadata.Tables[t.Name] = &btapb.CreateClusterMetadata_TableProgress{State: btapb.CreateClusterMetadata_TableProgress_COMPLETED}
 		}
+		s.replication.Fill(c, clusters, doneAt.AsTime())
 		if err := s.storeUntil(tx, kindCluster+c.GetName(), c, doneAt.AsTime()); err != nil {
 			return err
 		}

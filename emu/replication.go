@@ -30,7 +30,12 @@ func (s *Server) ResetReplication() { s.replication.Reset() }
 func (s *Server) newReplication(lag time.Duration) (*replica.Control, error) {
 	control, err := replica.NewControl(replica.Options{
 		Now: s.now, Last: s.db.JournalLast, Lag: lag,
-		Clusters: func(instance string) ([]string, error) { return clusterIDs(s.db, instance) },
+		Clusters: func(instance string) ([]*btapb.Cluster, error) {
+			if err := parseInstance("instance", instance); err != nil {
+				return nil, err
+			}
+			return clustersOf(s.db, instance)
+		},
 		Keep: func(instance string, keep time.Duration) error {
 			return s.keepRecords(context.Background(), instancePrefix(instance), keep)
 		},
@@ -43,19 +48,6 @@ func (s *Server) newReplication(lag time.Duration) (*replica.Control, error) {
 		err = s.rows.Clear(context.Background())
 	}
 	return control, err
-}
-
-// clusterIDs returns the ids of an instance's clusters, sorted.
-func clusterIDs(r catalogReader, instance string) ([]string, error) {
-	if err := parseInstance("instance", instance); err != nil {
-		return nil, err
-	}
-	clusters, err := clustersOf(r, instance)
-	ids := make([]string, len(clusters))
-	for i, c := range clusters {
-		ids[i] = resname.Last(c.GetName())
-	}
-	return ids, err
 }
 
 // keepRecords makes tables record their changes for replication, or no longer.

@@ -568,6 +568,96 @@ func TestTrap160_NewCluster(t *testing.T) {
 	}
 }
 
+// A new cluster begins with what the nearest one sees when it is READY, and keeps that
+// over a restart; what is on its way there arrives as it does everywhere.
+func TestTrap160_Lag(t *testing.T) {
+	t.Parallel()
+	const lag, delay = time.Hour, 10 * time.Minute
+	o, dir := Options{AdminDelay: delay, ReplicationLag: lag}, t.TempDir()
+	e := newEnvWith(t, o, engine.Options{Dir: dir})
+	e.replicate(2)
+	e.clock.Advance(delay)
+	e.must(e.write("c1", "of c1", "1"))
+	e.must(e.write("c2", "of c2", "1"))
+	for id, zone := range map[string]string{"like1": "us-east1-c", "like2": "us-east2-c", "far": "asia-east1-a"} {
+		_, err := e.instances().CreateCluster(e.ctx(), &btapb.CreateClusterRequest{Parent: testInstance, ClusterId: id, Cluster: nodes(zone, 1)})
+		e.must(err)
+		e.mustProfile(id, singleCluster(id, false))
+	}
+	e.clock.Advance(delay - time.Minute)
+	e.must(e.write("c1", "of c1, meanwhile", "1"))
+	e.clock.Advance(time.Minute)
+	e.must(e.write("c1", "of c1, later", "1"))
+	want := func(rows map[string]string) {
+		t.Helper()
+		for id, want := range rows {
+			got, err := readRows(e.ctx(), e.data, &btpb.ReadRowsRequest{TableName: testTable, AppProfileId: id})
+			var keys []string
+			for _, r := range got.rows {
+				keys = append(keys, r.key)
+			}
+			if keys := strings.Join(keys, "; "); err != nil || keys != want {
+				t.Errorf("%s sees %s, %v; want %s", id, keys, err, want)
+			}
+		}
+	}
+	begin := map[string]string{
+		"c1": "of c1; of c1, later; of c1, meanwhile", "c2": "of c2",
+		"like1": "of c1; of c1, meanwhile", "like2": "of c2", "far": "of c1; of c1, meanwhile",
+	}
+	want(begin)
+	e.wantConsistent(e.token(), false)
+	now := e.clock.Now()
+	e.must(errors.Join(e.srv.Close(), e.db.Close()))
+	e = newEnvWith(t, o, engine.Options{Dir: dir})
+	e.clock.AdvanceTo(now)
+	want(begin)
+	e.clock.Advance(lag - delay) // after the first ones
+	begin["c1"] += "; of c2"
+	begin["c2"], begin["like2"] = "of c1; of c2", "of c1; of c2"
+	begin["like1"], begin["far"] = begin["like1"]+"; of c2", begin["far"]+"; of c2"
+	want(begin)
+	e.clock.Advance(delay)
+	for id := range begin {
+		begin[id] = "of c1; of c1, later; of c1, meanwhile; of c2"
+	}
+	want(begin)
+	e.wantConsistent(e.token(), true)
+}
+
+// A cluster that takes the name of one that is gone begins anew.
+func TestTrap160_AgainOfTheName(t *testing.T) {
+	t.Parallel()
+	e := newReplicated(t, Options{}, 3)
+	again := func() {
+		t.Helper()
+		_, err := e.instances().CreateCluster(e.ctx(), &btapb.CreateClusterRequest{Parent: testInstance, ClusterId: "b", Cluster: nodes("us-east9-b", 1)})
+		e.must(err)
+	}
+	again()
+	e.mustProfile("b", singleCluster("b", false))
+	e.must(e.clusters().Lag(time.Hour))
+	e.must(e.clusters().LagBetween("c2", "b", 0))
+	e.must(e.write("c2", "r", "1"))
+	want := func(rows int) {
+		t.Helper()
+		got, err := readRows(e.ctx(), e.data, &btpb.ReadRowsRequest{TableName: testTable, AppProfileId: "b"})
+		if err != nil || len(got.rows) != rows {
+			t.Errorf("%v, %v; want %d", got.rows, err, rows)
+		}
+	}
+	want(1)
+	_, err := e.instances().DeleteAppProfile(e.ctx(), &btapb.DeleteAppProfileRequest{Name: testInstance + "/appProfiles/b", IgnoreWarnings: true})
+	e.must(err)
+	_, err = e.instances().DeleteCluster(e.ctx(), &btapb.DeleteClusterRequest{Name: testInstance + "/clusters/b"})
+	e.must(err)
+	again()
+	e.mustProfile("b", singleCluster("b", false))
+	want(0) // as c1, the first one
+	e.clock.Advance(time.Hour)
+	want(1)
+}
+
 // seen reads a table's changes as a cluster sees them up to a time, and from a time
 // or a token on.
 func (e *env) seen(profile string, req *btpb.ReadChangeStreamRequest) *changeReader {

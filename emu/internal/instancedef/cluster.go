@@ -44,7 +44,7 @@ func NewCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Insta
 		DefaultStorageType: from.GetDefaultStorageType(),
 	}
 	if key := from.GetEncryptionConfig().GetKmsKeyName(); key != "" {
-		if keyRegion(key) != regionOf(resname.Last(c.GetLocation())) {
+		if keyRegion(key) != RegionOf(resname.Last(c.GetLocation())) {
 			return nil, refusal.KeyOfAnotherRegion(field, key, c.GetLocation())
 		}
 		c.EncryptionConfig = &btapb.Cluster_EncryptionConfig{KmsKeyName: key}
@@ -84,8 +84,8 @@ func NewCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Insta
 	return c, nil
 }
 
-// regionOf returns the region of a zone: us-east1 of us-east1-b.
-func regionOf(zone string) string {
+// RegionOf returns the region of a zone: us-east1 of us-east1-b.
+func RegionOf(zone string) string {
 	if n := strings.LastIndexByte(zone, '-'); n > 0 {
 		return zone[:n]
 	}

@@ -13,41 +13,73 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// timeField holds what the API does not show of a message that is stored: the time
-// at which it will be what it says, in microseconds. It is the highest number there
-// is; no message of the API has it.
-const timeField = protowire.MaxValidNumber
+// The fields of what the API does not show of a message that is stored. They have the
+// highest numbers there are; no message of the API has them.
+const (
+	timeField = protowire.MaxValidNumber     // when it will be what it says, in microseconds
+	noteField = protowire.MaxValidNumber - 1 // what was noted
+)
 
 // Set says in a message that is to be stored that it will be so at a time. The
 // zero time is as none: it is so now.
 func Set(m proto.Message, t time.Time) {
-	Take(m)
-	if t.IsZero() {
-		return
+	raw := noted(Note(m))
+	if !t.IsZero() {
+		raw = protowire.AppendTag(raw, timeField, protowire.VarintType)
+		raw = protowire.AppendVarint(raw, uint64(t.UnixMicro()))
 	}
-	raw := protowire.AppendTag(nil, timeField, protowire.VarintType)
-	m.ProtoReflect().SetUnknown(protowire.AppendVarint(raw, uint64(t.UnixMicro())))
+	m.ProtoReflect().SetUnknown(raw)
 }
 
 // Of returns what Set said; the zero time if it said nothing.
 func Of(m proto.Message) time.Time {
+	value := hidden(m, timeField, protowire.VarintType)
+	if value == nil {
+		return time.Time{}
+	}
+	micros, _ := protowire.ConsumeVarint(value)
+	return time.UnixMicro(int64(micros))
+}
+
+// SetNote notes something in a message that is to be stored, in place of what was
+// noted before.
+func SetNote(m proto.Message, note []byte) {
+	at := Of(m)
+	m.ProtoReflect().SetUnknown(noted(note))
+	Set(m, at)
+}
+
+// Note returns what SetNote noted; nil if it noted nothing.
+func Note(m proto.Message) []byte {
+	note, _ := protowire.ConsumeBytes(hidden(m, noteField, protowire.BytesType))
+	return note
+}
+
+func noted(note []byte) []byte {
+	if note == nil {
+		return nil
+	}
+	return protowire.AppendBytes(protowire.AppendTag(nil, noteField, protowire.BytesType), note)
+}
+
+// hidden returns the value of a field that the API does not have; nil if there is none.
+func hidden(m proto.Message, field protowire.Number, of protowire.Type) []byte {
 	for raw := m.ProtoReflect().GetUnknown(); len(raw) > 0; {
 		number, kind, tag := protowire.ConsumeTag(raw)
 		n := protowire.ConsumeFieldValue(number, kind, raw[max(tag, 0):])
 		if tag < 0 || n < 0 {
 			break
 		}
-		if number == timeField && kind == protowire.VarintType {
-			micros, _ := protowire.ConsumeVarint(raw[tag:])
-			return time.UnixMicro(int64(micros))
+		if number == field && kind == of {
+			return raw[tag:][:n]
 		}
 		raw = raw[tag+n:]
 	}
-	return time.Time{}
+	return nil
 }
 
-// Take is Of and takes the time out of the message, which can be shown then: with
-// whatever else the API does not have.
+// Take is Of and takes the time and the note out of the message, which can be shown
+// then: with whatever else the API does not have.
 func Take(m proto.Message) time.Time {
 	at := Of(m)
 	m.ProtoReflect().SetUnknown(nil)

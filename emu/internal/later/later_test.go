@@ -33,6 +33,19 @@ func TestSet(t *testing.T) {
 			t.Errorf("%s: took %v, left %v", name, got, stored)
 		}
 	}
+	noted := &btapb.Cluster{Name: "c"}
+	SetNote(noted, []byte("old"))
+	Set(noted, at)
+	SetNote(noted, []byte("new"))
+	if got := Of(noted); string(Note(noted)) != "new" || !got.Equal(at) {
+		t.Errorf("noted %q, at %v", Note(noted), got)
+	}
+	if Set(noted, time.Time{}); string(Note(noted)) != "new" {
+		t.Errorf("noted %q when there is no time", Note(noted))
+	}
+	if Take(noted); Note(noted) != nil {
+		t.Errorf("noted %q when it is shown", Note(noted))
+	}
 	for name, raw := range map[string][]byte{
 		"cut":       {0xff},
 		"tag alone": protowire.AppendTag(nil, timeField, protowire.VarintType),

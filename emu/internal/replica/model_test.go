@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -12,12 +13,21 @@ type model struct {
 	w       *world
 	pairs   []pair
 	lag     map[pair]time.Duration
+	rest    time.Duration // the lag of clusters to come
 	paused  map[pair]bool
 	failed  map[string]bool
 	records []*modelRecord // in the order of commits
+	serving []string       // clusters, by id
+
+	filled string // the cluster that joins is filled from this one, at fillAt
+	fillAt int64
+	joined uint64 // the last record before it was added
 }
 
+// modelClusters are there from the beginning, and modelJoins may join them.
 var modelClusters = []string{"a", "b", "c"}
+
+const modelJoins = "d"
 
 // modelRecord is a record, and when it is due in the clusters to which it is on its
 // way.
@@ -25,7 +35,16 @@ type modelRecord struct {
 	number uint64
 	micros int64
 	origin string
+	rest   time.Duration // as the model's when it was made
 	due    map[string]int64
+}
+
+// sentTo makes the record one that is on its way to a cluster.
+func (r *modelRecord) sentTo(cluster string, lag time.Duration) {
+	r.due[cluster] = 0
+	if lag > 0 {
+		r.due[cluster] = r.micros/1000*1000 + lag.Microseconds()
+	}
 }
 
 func (r *modelRecord) pending(cluster string) bool {
@@ -34,7 +53,7 @@ func (r *modelRecord) pending(cluster string) bool {
 }
 
 func newModel(w *world) *model {
-	m := &model{w: w, lag: map[pair]time.Duration{}, paused: map[pair]bool{}, failed: map[string]bool{}}
+	m := &model{w: w, lag: map[pair]time.Duration{}, paused: map[pair]bool{}, failed: map[string]bool{}, serving: modelClusters}
 	for _, from := range modelClusters {
 		for _, to := range modelClusters {
 			if from != to {
@@ -43,6 +62,42 @@ func newModel(w *world) *model {
 		}
 	}
 	return m
+}
+
+// join adds a cluster, which is filled when some time has passed with what the first
+// one sees that is up.
+func (m *model) join(takes int64) {
+	m.filled = modelClusters[0]
+	for _, id := range modelClusters {
+		if !m.failed[id] {
+			m.filled = id
+			break
+		}
+	}
+	m.fillAt = m.w.now + takes
+	for _, id := range modelClusters {
+		for _, p := range []pair{{id, modelJoins}, {modelJoins, id}} {
+			m.pairs, m.lag[p] = append(m.pairs, p), m.rest
+		}
+	}
+	for _, r := range m.records {
+		r.sentTo(modelJoins, r.rest)
+		m.joined = r.number
+	}
+}
+
+// fill fills the cluster that joins, also with what is seen at that moment of a clock
+// that stands still.
+func (m *model) fill() {
+	if m.filled == "" || m.w.now < m.fillAt || m.w.now > m.fillAt && len(m.serving) > len(modelClusters) {
+		return
+	}
+	for _, r := range m.records {
+		if !r.pending(m.filled) && (r.number <= m.joined || r.micros < m.fillAt) {
+			delete(r.due, modelJoins)
+		}
+	}
+	m.serving = append(slices.Clone(modelClusters), modelJoins)
 }
 
 func (m *model) shut(p pair) bool { return m.paused[p] || m.failed[p.from] || m.failed[p.to] }
@@ -63,26 +118,24 @@ func (m *model) deliver() {
 			delete(r.due, p.to)
 		}
 	}
+	m.fill()
 }
 
 // step does something at random. commit writes a record of an origin.
 func (m *model) step(t *rapid.T, commit func(origin string) (uint64, int64)) {
-	cluster, some := rapid.SampledFrom(modelClusters), rapid.SampledFrom(m.pairs)
+	cluster, some := rapid.SampledFrom(m.serving), rapid.SampledFrom(m.pairs)
 	lags := rapid.SampledFrom([]time.Duration{0, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond})
 	in := m.w.c.Instance("i")
 	var err error
-	switch rapid.IntRange(0, 12).Draw(t, "what") {
+	switch rapid.IntRange(0, 13).Draw(t, "what") {
 	case 0, 1, 2, 3:
-		r := &modelRecord{origin: cluster.Draw(t, "origin"), due: map[string]int64{}}
+		r := &modelRecord{origin: cluster.Draw(t, "origin"), rest: m.rest, due: map[string]int64{}}
 		r.number, r.micros = commit(r.origin)
 		for _, p := range m.pairs {
 			if p.from != r.origin {
 				continue
 			}
-			r.due[p.to] = 0
-			if m.lag[p] > 0 {
-				r.due[p.to] = r.micros/1000*1000 + m.lag[p].Microseconds()
-			}
+			r.sentTo(p.to, m.lag[p])
 		}
 		m.records = append(m.records, r)
 	case 4, 5, 6:
@@ -95,6 +148,7 @@ func (m *model) step(t *rapid.T, commit func(origin string) (uint64, int64)) {
 		for _, p := range m.pairs {
 			m.lag[p] = d
 		}
+		m.rest = d
 		err = in.Lag(d)
 	case 8:
 		p, d := some.Draw(t, "pair"), lags.Draw(t, "lag")
@@ -123,6 +177,12 @@ func (m *model) step(t *rapid.T, commit func(origin string) (uint64, int64)) {
 			}
 		}
 		err = in.DeliverAll()
+	case 13:
+		if m.filled != "" {
+			break
+		}
+		m.join(250 * rapid.Int64Range(0, 40).Draw(t, "quarters of a millisecond until it is filled"))
+		m.w.add(t, modelJoins, time.UnixMicro(m.fillAt))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -137,6 +197,9 @@ func (m *model) consistent(micros int64) bool {
 		if down {
 			return false
 		}
+	}
+	if m.filled != "" && len(m.serving) == len(modelClusters) {
+		return false
 	}
 	for _, r := range m.records {
 		if r.micros <= micros && len(r.due) > 0 {

@@ -6,7 +6,7 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -71,14 +71,15 @@ func (r *Reader) open() {
 	if r.err = r.view.Check(r.o.At.Cluster); r.err != nil {
 		return
 	}
-	origins := []string{""}
+	origins, began := []string{""}, map[string]filling(nil)
 	if r.view != nil {
-		ids, err := r.o.At.Control.o.Clusters(r.o.At.Instance)
+		clusters, err := r.o.At.Control.o.Clusters(r.o.At.Instance)
 		if err != nil {
 			r.err = err
 			return
 		}
-		for _, id := range ids {
+		began = fillings(clusters)
+		for _, id := range idsOf(clusters) {
 			if id != r.o.At.Cluster {
 				origins, r.remote[id] = append(origins, id), true
 			}
@@ -93,7 +94,7 @@ func (r *Reader) open() {
 		}
 		s := &source{in: in, origin: id}
 		if id != "" {
-			s.link = r.view.of(pair{id, r.o.At.Cluster})
+			s.link = r.view.between(pair{id, r.o.At.Cluster}, began)
 		}
 		r.sources = append(r.sources, s)
 	}
@@ -220,29 +221,22 @@ func (r *Reader) Close() {
 	r.sources = nil
 }
 
-// Consistent tells whether all clusters see what was committed to a table up to a
-// time. Of one that has failed nobody can tell, and one that is being created sees
+// Consistent tells whether all clusters of an instance, as they are stored, see what
+// was committed to a table up to a time. Of one that has failed nobody can tell, and one that is being created sees
 // nothing.
 func (v *View) Consistent(db *engine.DB, table string, clusters []*btapb.Cluster, until int64, now time.Time) (bool, error) {
-	ids := make([]string, len(clusters))
+	ids := idsOf(clusters)
 	for i, c := range clusters {
-		ids[i] = resname.Last(c.GetName())
-		if c.GetState() == btapb.Cluster_CREATING || v.Failed(ids[i]) {
+		if instancedef.Creating(c, now) || v.Failed(ids[i]) {
 			return false, nil
 		}
 	}
 	if v == nil || len(ids) < 2 {
 		return true, nil
 	}
-	since := now.UnixMicro()
-	links := map[pair]*link{}
-	for _, from := range ids {
-		for _, to := range ids {
-			if p := (pair{from, to}); from != to {
-				links[p] = v.of(p)
-				since = min(since, links[p].clear(now.UnixMicro()))
-			}
-		}
+	since, links := now.UnixMicro(), v.all(clusters)
+	for _, l := range links {
+		since = min(since, l.clear(now.UnixMicro()))
 	}
 	after, err := db.JournalAt(table, engine.JournalReplication, since)
 	var in *engine.JournalReader

@@ -10,8 +10,9 @@
 // where the lag is the one that held when r was committed, and a pair of clusters
 // that is paused, or of which one has failed, delivers nothing meanwhile. So the
 // state here is only a [link] for each ordered pair: its lags by the numbers of
-// records, the pauses, and the number up to which all was declared delivered. It is
-// in memory, as the controls are the test's or a flag's; the records are on disk,
+// records, the pauses, and the number up to which all was declared delivered. A cluster
+// that is added to an instance sees from a time on what another one saw then, whatever
+// the links say; see [fill]. The state is in memory, as the controls are the test's or a flag's; the records are on disk,
 // so that a restart finds them on their way as before. Nothing runs: who waits asks
 // for the time and waits on the clock. An instance of which nothing was ever said
 // has no state, which [Control.View] tells by a nil.
@@ -30,6 +31,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 )
@@ -62,8 +65,8 @@ type Options struct {
 	Now func() time.Time
 	// Last returns the number and the commit time of the last record of the store.
 	Last func() (number uint64, micros int64)
-	// Clusters returns the ids of the clusters of an instance.
-	Clusters func(instance string) ([]string, error)
+	// Clusters returns the clusters of an instance as they are stored, sorted by name.
+	Clusters func(instance string) ([]*btapb.Cluster, error)
 	// Keep is called before records of an instance's tables begin to matter, or for
 	// longer: from its return on they are to be recorded, and kept so long.
 	Keep func(instance string, keep time.Duration) error
@@ -233,7 +236,7 @@ func (i *Instance) Resume(from, to string) error {
 // Recover.
 func (i *Instance) Fail(cluster string) error {
 	return i.change([]string{cluster}, func(v *View, at moment) {
-		if _, down := v.failed[cluster]; !down {
+		if !v.Failed(cluster) {
 			v.failed[cluster] = at
 		}
 		v.settle(at)
@@ -252,10 +255,9 @@ func (i *Instance) Recover(cluster string) error {
 // neither in nor from clusters that have failed.
 func (i *Instance) DeliverAll() error {
 	return i.change(nil, func(v *View, at moment) {
-		v.rest.base = at
 		for p, l := range v.links {
 			if !v.down(p) {
-				l.base = at
+				l.bases = append(l.bases, at)
 			}
 		}
 	})
@@ -272,10 +274,11 @@ func (i *Instance) DataBoostLag(d time.Duration) error {
 // change makes a change that names clusters. What is committed before it begins is
 // before it, what begins to be written after it has returned is after it.
 func (i *Instance) change(named []string, fn func(v *View, at moment)) error {
-	clusters, err := i.c.o.Clusters(i.name)
+	stored, err := i.c.o.Clusters(i.name)
 	if err != nil {
 		return err
 	}
+	clusters := idsOf(stored)
 	for _, id := range named {
 		if !slices.Contains(clusters, id) {
 			return fmt.Errorf("%w: instance %s has no cluster %q; it has %s", ErrUnknownCluster, i.name, id, strings.Join(clusters, ", "))
@@ -360,16 +363,17 @@ func (v *View) link(p pair) *link {
 	return l
 }
 
-// of returns the link of a pair, one of its own if it was not in v.
+// of returns the link of a pair, one of its own if it was not in v: of a cluster that
+// is new, which nothing has reached from one that had failed before.
 func (v *View) of(p pair) *link {
 	if l := v.links[p]; l != nil {
 		return l
 	}
 	l := v.rest.clone()
-	for _, id := range []string{p.from, p.to} {
-		if at, down := v.failed[id]; down {
-			l.settle(true, at)
-		}
+	if v.Failed(p.from) {
+		l.settle(true, moment{})
+	} else if at, down := v.failed[p.to]; down {
+		l.settle(true, at)
 	}
 	return l
 }
@@ -432,7 +436,8 @@ type link struct {
 	gaps   []gap  // in order
 	shut   *moment
 	paused bool
-	base   moment // what was committed by then has arrived
+	bases  []moment // in order: what was committed by then had arrived
+	fill   *fill    // nil: the cluster began with nothing of the other
 }
 
 // term is a lag, and the last moment at which it held; the zero moment for the one
@@ -450,7 +455,7 @@ type gap struct {
 
 func (l *link) clone() *link {
 	out := *l
-	out.terms, out.gaps = slices.Clone(l.terms), slices.Clone(l.gaps)
+	out.terms, out.gaps, out.bases = slices.Clone(l.terms), slices.Clone(l.gaps), slices.Clone(l.bases)
 	return &out
 }
 
@@ -484,6 +489,9 @@ func (l *link) forget(now int64) {
 	for len(l.gaps) > 0 && l.gaps[0].to < old {
 		l.gaps = l.gaps[1:]
 	}
+	for len(l.bases) > 1 && l.bases[1].now < old {
+		l.bases = l.bases[1:]
+	}
 }
 
 // wholeMillis drops what is less than a millisecond of a commit time. Where a clock
@@ -495,6 +503,15 @@ func wholeMillis(micros int64) int64 { return micros - micros%1000 }
 // its commit. It returns false if nobody knows. What was committed before by its
 // cluster arrives no later.
 func (l *link) due(number uint64, micros int64) (at int64, known bool) {
+	at, known = l.sent(number, micros)
+	if l.fill != nil && (!known || at > l.fill.at) && l.fill.has(number, micros) {
+		return l.fill.at, true
+	}
+	return at, known
+}
+
+// sent is due of what the cluster did not begin with.
+func (l *link) sent(number uint64, micros int64) (at int64, known bool) {
 	i := 0
 	for i < len(l.terms)-1 && number > l.terms[i].until.number {
 		i++
@@ -508,15 +525,45 @@ func (l *link) due(number uint64, micros int64) (at int64, known bool) {
 			at = g.to
 		}
 	}
-	if number <= l.base.number {
-		return min(at, l.base.now), true
+	known = l.shut == nil || !held(*l.shut)
+	for _, base := range l.bases {
+		switch {
+		case number <= base.number && known:
+			return min(at, base.now), true
+		case number <= base.number:
+			return base.now, true
+		}
 	}
-	return at, l.shut == nil || !held(*l.shut)
+	return at, known
 }
 
-// clear returns a time, as of now, so that all that was committed before it has
-// arrived.
+// clear returns a time, as of now or earlier, so that all that was committed before it
+// had arrived.
 func (l *link) clear(now int64) int64 {
+	out := l.clearSent(now)
+	switch f := l.fill; {
+	case f == nil || now < f.at:
+	case f.seen == nil:
+		out = max(out, f.at)
+	default:
+		out = max(out, f.seen.clear(f.at))
+	}
+	return out
+}
+
+// clearSent is clear of what the cluster did not begin with.
+func (l *link) clearSent(now int64) int64 {
+	var delivered int64
+	for _, base := range l.bases {
+		if base.now <= now {
+			delivered = base.now
+		}
+	}
+	for _, g := range l.gaps {
+		if g.from.now <= now && now < g.to {
+			now = g.from.now
+		}
+	}
 	if l.shut != nil {
 		now = min(now, l.shut.now)
 	}
@@ -528,7 +575,7 @@ func (l *link) clear(now int64) int64 {
 		}
 		since = t.until.now
 	}
-	return max(out, l.base.now)
+	return max(out, delivered)
 }
 
 // clearAt returns when clear will return more than a time, if nothing is said

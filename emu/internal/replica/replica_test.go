@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/engine"
 )
 
 // world is a store of which only commits matter, whose clock stands still.
@@ -22,21 +24,53 @@ type world struct {
 	micros int64
 	c      *Control
 	kept   time.Duration
+	stored []*btapb.Cluster // of each instance
+	db     *engine.DB       // nil: there is none
 }
 
 func newWorld(t rapid.TB, lag time.Duration, clusters ...string) *world {
 	t.Helper()
-	w := &world{now: 1_700_000_000_000_000}
+	w := &world{now: 1_700_000_000_000_000, stored: clustersNamed(clusters...)}
 	var err error
 	w.c, err = NewControl(Options{
 		Now: w.time, Last: func() (uint64, int64) { return w.number, w.micros }, Lag: lag,
-		Clusters: func(string) ([]string, error) { return clusters, nil },
+		Clusters: w.clusters,
 		Keep:     func(_ string, keep time.Duration) error { w.kept = keep; return nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
+}
+
+func (w *world) clusters(string) ([]*btapb.Cluster, error) {
+	return append([]*btapb.Cluster{}, w.stored...), nil
+}
+
+// add adds a cluster, which is filled at a time.
+func (w *world) add(t rapid.TB, id string, filled time.Time) {
+	t.Helper()
+	added := clustersNamed(id)[0]
+	w.c.Fill(added, w.stored, filled)
+	if filled.After(w.time()) {
+		later.Set(added, filled)
+	}
+	w.stored = append(w.stored, added)
+	w.changed(t)
+}
+
+// changed says that the clusters are others.
+func (w *world) changed(t rapid.TB) {
+	t.Helper()
+	if w.db == nil {
+		return
+	}
+	err := w.db.UpdateCatalog(context.Background(), func(tx *engine.CatalogTx) error {
+		return tx.PutResource("clusters", []byte(fmt.Sprint(len(w.stored))))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (w *world) time() time.Time {
@@ -75,7 +109,7 @@ func TestVisibility(t *testing.T) {
 			for _, p := range m.pairs {
 				l := &link{terms: []term{{}}}
 				if view != nil {
-					l = view.of(p)
+					l = view.between(p, fillings(m.w.stored))
 				}
 				clear := l.clear(now)
 				if clear < low[p] {
@@ -209,7 +243,7 @@ func TestControl_Forgets(t *testing.T) {
 
 func clustersNamed(ids ...string) (out []*btapb.Cluster) {
 	for _, id := range ids {
-		out = append(out, &btapb.Cluster{Name: "projects/p/instances/i/clusters/" + id})
+		out = append(out, &btapb.Cluster{Name: "i/clusters/" + id})
 	}
 	return out
 }
@@ -292,7 +326,7 @@ func TestRouting_Up(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		return c.GetName()[len("projects/p/instances/i/clusters/"):]
+		return c.GetName()[len("i/clusters/"):]
 	}
 	last := func(n int) int { return n - 1 }
 	for _, want := range []string{"a a c", "c c c", "none none none"} {

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -13,12 +14,15 @@ import (
 	"sync"
 	"time"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"github.com/google/btree"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -86,8 +90,9 @@ type table struct {
 	// it, is visible in the second.
 	cuts     map[pair]uint64
 	view     *View
-	version  uint64 // of the resources, with clusters
-	clusters []string
+	version  uint64           // of the resources, with stored
+	stored   []*btapb.Cluster // of the instance
+	clusters []string         // their ids
 	links    map[pair]*link
 	leaving  string // the cluster that is being deleted
 }
@@ -182,21 +187,16 @@ func (x *table) refresh() error {
 	c := x.all.o.Control
 	view, version := c.View(x.instance), x.all.o.DB.ResourceVersion()
 	if x.links == nil || x.view != view || x.version != version {
-		clusters := x.clusters
-		if x.leaving == "" || clusters == nil {
-			ids, err := c.o.Clusters(x.instance)
+		if x.leaving == "" || x.stored == nil {
+			clusters, err := c.o.Clusters(x.instance)
 			if err != nil && status.Code(err) != codes.NotFound { // an instance that is deleted has none
 				return err
 			}
-			clusters = ids
+			x.joined(clusters)
 		}
-		x.view, x.version, x.clusters, x.links = view, version, clusters, map[pair]*link{}
-		for _, from := range clusters {
-			for _, to := range clusters {
-				if p := (pair{from, to}); from != to && view != nil {
-					x.links[p] = view.of(p)
-				}
-			}
+		x.view, x.version, x.links = view, version, map[pair]*link{}
+		if view != nil {
+			x.links = view.all(x.stored)
 		}
 	}
 	now := c.o.Now().UnixMicro()
@@ -225,6 +225,50 @@ func (x *table) refresh() error {
 		}
 	}
 	return nil
+}
+
+// joined takes notice of clusters that are new, or gone. A new one sees what is visible
+// everywhere, and nothing that one of its name saw which is gone.
+func (x *table) joined(clusters []*btapb.Cluster) {
+	same := func(a, b *btapb.Cluster) bool {
+		return a.GetName() == b.GetName() && bytes.Equal(later.Note(a), later.Note(b))
+	}
+	if slices.EqualFunc(x.stored, clusters, same) {
+		return
+	}
+	stays := map[string]bool{}
+	for _, c := range clusters {
+		stays[resname.Last(c.GetName())] = slices.ContainsFunc(x.stored, func(o *btapb.Cluster) bool { return same(c, o) })
+	}
+	ids, cuts := idsOf(clusters), map[pair]uint64{}
+	for _, from := range ids {
+		var arrived []uint64
+		for _, to := range x.clusters {
+			if to != from {
+				arrived = append(arrived, x.cuts[pair{from, to}])
+			}
+		}
+		for _, to := range ids {
+			p := pair{from, to}
+			if stays[to] {
+				cuts[p] = x.cuts[p]
+			} else if len(arrived) > 0 {
+				cuts[p] = slices.Min(arrived)
+			}
+		}
+	}
+	x.stored, x.clusters, x.cuts = clusters, ids, cuts
+	x.rows.Ascend(func(r *row) bool {
+		r.state.forget(func(cluster string) bool { return !stays[cluster] })
+		return true
+	})
+}
+
+// forget forgets what clusters saw that are gone.
+func (s *rowState) forget(gone func(cluster string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.seen, func(cluster string, _ seen) bool { return gone(cluster) })
 }
 
 // advance moves the cut of a pair over what has become visible of a queue.

@@ -202,7 +202,7 @@ func TestTrap163_Convergence(t *testing.T) {
 		var events []event
 		check := func() {
 			families := w.table(t).Families
-			for _, id := range modelClusters {
+			for _, id := range m.serving {
 				if got, want := w.read(t, id, engine.ScanOptions{}), fold(events, id).text(families); got != want {
 					t.Fatalf("%s sees\n%s, want\n%s", id, got, want)
 				}
