@@ -9,6 +9,7 @@ package clock
 
 import (
 	"container/heap"
+	"context"
 	"sync"
 	"time"
 )
@@ -116,6 +117,21 @@ func (c *Clock) At(t time.Time) (reached <-chan struct{}, stop func()) {
 		c.wake()
 	}
 	return w.reached, func() { c.end(w) }
+}
+
+// Wait waits for a time, unless ctx ends.
+func (c *Clock) Wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	reached, stop := c.At(c.Now().Add(d))
+	defer stop()
+	select {
+	case <-reached:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // wait is a channel to be closed at a time.

@@ -60,6 +60,11 @@ type Record struct {
 	Old, New Image
 }
 
+// IsWhole reports whether a record has all images of its change.
+func (r *Record) IsWhole() bool {
+	return (r.Kind == Insert || r.Old.JSON != nil) && (r.Kind == Remove || r.New.JSON != nil)
+}
+
 // MaxOriginBytes bounds Record.Origin.
 const MaxOriginBytes = 255
 

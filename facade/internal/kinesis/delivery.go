@@ -249,7 +249,8 @@ func (d *Delivery) deliver(ctx context.Context, t *tabledef.Table, stream string
 	}
 	var records []Record
 	for i := range entries {
-		if !d.taken[entries[i].At] {
+		// A writer that did not know of the destination yet may have kept no images.
+		if e := &entries[i]; !d.taken[e.At] && e.IsWhole() {
 			records = append(records, form.Record(&entries[i]))
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // The statuses of destinations, in DynamoDB's words; those that last are in tabledef.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_KinesisDataStreamDestination.html
 const (
-	Enabling  = "ENABLING"
+	Enabling  = tabledef.KinesisEnabling
 	Disabling = "DISABLING"
 	Updating  = "UPDATING"
 )

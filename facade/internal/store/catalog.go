@@ -28,6 +28,7 @@ import (
 //	k/<token>                               a request that is not to be done twice
 //	s/<Bigtable table>                      where parallel scans cut a table
 //	l/<epoch>                               a process that writes logs; l/past: those that are gone
+//	o/<epoch>                               a process that is open
 //	g/<table name>/<table id>               streams of a table that is gone
 //	j/<kind>/<id>                           a job: see package jobs
 //	jk/<kind>/<hash of a token>             what a client token gave
@@ -42,6 +43,7 @@ const (
 	tableRowPrefix   = "t/"
 	pendingRowPrefix = "w/"
 	logRowPrefix     = "l/"
+	presentRowPrefix = "o/"
 	epochRow         = "epoch"
 
 	// reservedPrefix begins the ids of all Bigtable tables that the store

@@ -198,7 +198,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	elapsed := func() time.Duration { return o.Wall.Now().Sub(began) }
 	ob := &outbox{in, cat, m, rs, nil}
 	lg := logs.New(logs.Options{
-		Bigtable: in.bt, Catalog: o.Catalog, Family: catalogFamily, Prefix: logRowPrefix,
+		Bigtable: in.bt, Catalog: o.Catalog, Family: catalogFamily, Prefix: logRowPrefix, Present: presentRowPrefix,
 		Now: o.Now, Logger: o.Logger, Marks: m,
 		Recover: func(ctx context.Context, table string, row []byte) error {
 			_, err := ob.recoverRow(ctx, table, row, adoptedOrder)
@@ -245,6 +245,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		s.Jobs.Close()
 		s.end()
 		s.Wait()
+		lg.Disappear(context.WithoutCancel(ctx))
 		return nil, fmt.Errorf("opening the catalog: %w", err)
 	}
 	return s, nil

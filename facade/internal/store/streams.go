@@ -325,7 +325,10 @@ func (ts *tables) HoldLog(ctx context.Context, t *tabledef.Table, id string) (*t
 	if err != nil {
 		return nil, 0, err
 	}
-	above, err := ts.logs.Beyond(ctx)
+	above := uint64(0)
+	if err = ts.o.Wall.Wait(ctx, held.Log.Known.Sub(ts.o.Now())); err == nil { // all know of the log
+		above, err = ts.logs.Beyond(ctx)
+	}
 	if err != nil {
 		return nil, 0, errors.Join(err, ts.ReleaseLog(context.WithoutCancel(ctx), t.Name, id))
 	}
@@ -352,17 +355,44 @@ func (ts *tables) replaceLogged(ctx context.Context, was *cachedTable, next *tab
 	if err := ts.placeLog(ctx, was.def, next); err != nil {
 		return nil, err
 	}
-	latch := ts.cat.latchOf(next.Name)
-	latch.Lock()
-	defer latch.Unlock()
-	if err := ts.turnLog(ctx, was.def, next); err != nil {
-		return nil, err
-	}
-	c, err := ts.cat.replaceTable(ctx, next, was.version)
+	c, err := ts.replaceTurned(ctx, was.def, next, was.version)
 	if err != nil {
 		return nil, err
 	}
 	return c.def.At(ts.o.Now()), nil
+}
+
+// replaceTurned turns the log of a definition, and writes it. Where there are other
+// processes, which go by what it was for a while, it says until when.
+func (ts *tables) replaceTurned(ctx context.Context, was, next *tabledef.Table, version []byte) (c *cachedTable, err error) {
+	latch := ts.cat.latchOf(next.Name)
+	latch.Lock()
+	defer latch.Unlock()
+	if err := ts.turnLog(ctx, was, next); err != nil {
+		return nil, err
+	}
+	begins := next.Log.Adds(was.Log)
+	for again := false; ; again = true { // for who comes before it is written
+		others := false
+		if begins {
+			if others, err = ts.logs.Others(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if others {
+			next.Wait(was, ts.o.Now().Add(fillAgainAfter))
+			begins = false
+		} else if again {
+			return c, nil
+		}
+		if c, err = ts.cat.replaceTable(ctx, next, version); err != nil || !begins {
+			return c, err
+		}
+		if next, err = c.def.Clone(); err != nil {
+			return nil, err
+		}
+		version = c.version
+	}
 }
 
 // LogFloor returns a sequence number below which no record will be added to any log.

@@ -215,13 +215,7 @@ func (ts *tables) DeleteTable(ctx context.Context, name string) (*tabledef.Table
 			d.State, d.Transition = tabledef.KinesisDisabled, tabledef.Transition{Status: tabledef.StatusUpdating, Until: def.Transition.Until}
 		}
 	}
-	latch := ts.cat.latchOf(name)
-	latch.Lock()
-	if err = ts.turnLog(ctx, &was, def); err == nil {
-		c, err = ts.cat.replaceTable(ctx, def, c.version)
-	}
-	latch.Unlock()
-	if err != nil {
+	if c, err = ts.replaceTurned(ctx, &was, def, c.version); err != nil {
 		return nil, err
 	}
 	if !c.def.IsGone(now) {
@@ -342,13 +336,7 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tablede
 	if err := ts.placeLog(ctx, c.def, next); err != nil {
 		return nil, err
 	}
-	latch := ts.cat.latchOf(name)
-	latch.Lock()
-	if err = ts.turnLog(ctx, c.def, next); err == nil {
-		c, err = ts.cat.replaceTable(ctx, next, c.version)
-	}
-	latch.Unlock()
-	if err != nil {
+	if c, err = ts.replaceTurned(ctx, c.def, next, c.version); err != nil {
 		return nil, err
 	}
 	for _, table := range dropped {
@@ -382,6 +370,9 @@ func (ts *tables) openCatalog(ctx context.Context) error {
 		return err
 	}
 	ts.logs.Start(uint64(ts.epoch))
+	if err := ts.logs.Appear(ctx); err != nil {
+		return err
+	}
 	names, _, err := ts.cat.ListTables(ctx, "", maxCatalogTables)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 // What a Kinesis destination comes to, in DynamoDB's words.
 const (
+	KinesisEnabling = "ENABLING"
 	KinesisActive   = "ACTIVE"
 	KinesisDisabled = "DISABLED"
 	KinesisFailed   = "ENABLE_FAILED"

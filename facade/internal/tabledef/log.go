@@ -73,6 +73,29 @@ type Log struct {
 	MostSlots int `json:"mostSlots,omitempty"`
 	// Retention is how long its cells are kept.
 	Retention time.Duration `json:"retention,omitempty"`
+	// Known is the time from which on every process knows of all reasons; before it
+	// one may record nothing, or less. The zero time: from the beginning.
+	Known time.Time `json:"known,omitzero"`
+}
+
+// Wait notes that the log has got reasons that not every process knows before a time:
+// what they are for looks like it is being enabled until then.
+func (t *Table) Wait(was *Table, known time.Time) {
+	log := *t.Log
+	log.Known = known
+	t.Log = &log
+	if t.StreamEnabled && !was.StreamEnabled {
+		t.Transition = UpdatingUntil(t.Transition, known)
+	}
+	if t.Recovery.On() && !was.Recovery.On() {
+		t.Recovery.Since = known
+	}
+	for i := range t.Kinesis {
+		d := &t.Kinesis[i]
+		if before := was.KinesisDestination(d.StreamARN); d.Live() && (before == nil || before.From != d.From) && d.Transition.Until.Before(known) {
+			d.Transition = Transition{Status: KinesisEnabling, Until: known}
+		}
+	}
 }
 
 // HasImages reports whether records have both images.
@@ -87,6 +110,15 @@ func (l *Log) KnownReasons() []string {
 		return nil
 	}
 	return l.Reasons
+}
+
+// Adds reports whether a log has reasons that it had not before, for which who does not
+// know of them writes what is not enough.
+func (l *Log) Adds(was *Log) bool {
+	whole := was.On() && was.View == bothImages
+	return slices.ContainsFunc(l.KnownReasons(), func(r string) bool {
+		return !slices.Contains(was.KnownReasons(), r) && (r != ReasonCopy || !whole)
+	})
 }
 
 // On reports whether writes are recorded.

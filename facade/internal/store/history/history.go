@@ -163,12 +163,8 @@ func (r *Reader) reach(ctx context.Context, number uint64) error {
 		if err != nil || floor >= number {
 			return err
 		}
-		reached, stop := r.o.Wall.At(r.o.Wall.Now().Add(floorPause))
-		select {
-		case <-reached:
-		case <-ctx.Done():
-			stop()
-			return ctx.Err()
+		if err := r.o.Wall.Wait(ctx, floorPause); err != nil {
+			return err
 		}
 	}
 }

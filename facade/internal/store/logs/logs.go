@@ -56,6 +56,7 @@ type Options struct {
 	Catalog  string // table of the processes
 	Family   string // of their cells, which keeps the newest
 	Prefix   string // begins the rows of the processes that write logs
+	Present  string // begins those of the processes that are open
 	Now      func() time.Time
 	Logger   *slog.Logger
 	Marks    *marks.Marks

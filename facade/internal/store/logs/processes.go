@@ -179,6 +179,7 @@ func (lg *Logs) keepBeating() {
 // by another process, or a later one. Life has ended.
 func (lg *Logs) Close(ctx context.Context) error {
 	lg.beating.Wait()
+	defer lg.Disappear(ctx)
 	if err := errors.Join(lg.Settle(ctx), lg.Clear(ctx, 0)); err != nil {
 		return err
 	}
