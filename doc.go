@@ -120,8 +120,8 @@
 //     enough; internal/phrase has the texts that reports and messages share.
 //   - control is the HTTP API by which a running server is experimented with,
 //     control/lab a store with its doors to do so: time, faults, snapshots.
-//     control/console is its pages, control/internal/requests keeps the last requests, internal/hosts says by which
-//     names a server may be asked.
+//     control/console is its pages, control/internal/requests keeps the last requests, control/internal/access writes
+//     them as access patterns, internal/hosts says by which names a server may be asked.
 //   - internal/heat counts what requests do to which keys, internal/cause says which request of
 //     the DynamoDB door a call of Bigtable was made for.
 //   - internal/clock is the time source, internal/days reads durations, internal/pull

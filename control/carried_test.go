@@ -14,6 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
@@ -107,9 +108,11 @@ func fixtureEnv(t *testing.T, files fs.FS) (*env, *mapping.Mapping) {
 		t.Fatal(err)
 	}
 	mappings := []*mapping.Mapping{m}
+	seen := control.NewRequests()
 	l := lab.New(lab.Options{
 		Clock: clock.NewFrozen(time.Unix(1_800_000_000, 0)), Logger: slog.New(slog.DiscardHandler), Project: "p", Instance: "i",
-		DynamoDB: facade.Options{NoAuth: true, Mappings: mappings},
+		Bigtable: emu.Options{Observe: seen.Observe},
+		DynamoDB: facade.Options{NoAuth: true, Mappings: mappings, Observe: seen.ObserveDynamoDB},
 	})
 	if err := l.Open(); err != nil {
 		t.Fatal(err)
@@ -118,7 +121,7 @@ func fixtureEnv(t *testing.T, files fs.FS) (*env, *mapping.Mapping) {
 	if err := errors.Join(err, l.Door().Open()); err != nil {
 		t.Fatal(err)
 	}
-	api := control.New(control.Options{Lab: l, Requests: control.NewRequests(), Token: token, Version: "test"})
+	api := control.New(control.Options{Lab: l, Requests: seen, Token: token, Version: "test"})
 	srv := httptest.NewServer(api)
 	t.Cleanup(func() {
 		err := api.Close()

@@ -54,6 +54,7 @@ func (s *Server) routes() map[string]route {
 		"GET dump":                            {do: s.dump, query: "table"},
 		"GET requests":                        {do: s.requests, query: wantedParameters + " limit before"},
 		"GET requests/{id}":                   {do: s.request},
+		"GET requests/{id}/pattern":           {do: s.pattern},
 		"GET heat":                            {do: s.heatPlaces},
 		"GET heat/{instance}/{table}":         {do: s.heatMap, query: "project cluster step last limit"},
 		"GET migrate":                         {do: s.fixtures},
@@ -90,6 +91,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the one that the server pr
   GET  faults      POST faults             what goes wrong        DELETE faults, DELETE faults/{door}/{id}
   GET  dump                                all tables as text     ?table=
   GET  requests    GET requests/{id}       the last requests of both doors
+  GET  requests/{id}/pattern               one that reads, as an access pattern of a fixture
   GET  heat        GET heat/{instance}/{table}   which keys are hot
   GET  events                              live, as server-sent events   ?after= ?kinds=
   GET  migrate     POST migrate/{verb}     plan, verify and lint fixtures

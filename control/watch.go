@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/control/internal/access"
 	"github.com/tabletop-emu/tabletop/control/internal/requests"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/internal/cause"
@@ -98,7 +99,10 @@ func (s *Server) requests(r *http.Request) (any, error) {
 	return map[string]any{"requests": out}, nil
 }
 
-func (s *Server) request(r *http.Request) (any, error) {
+func (s *Server) request(r *http.Request) (any, error) { return s.found(r) }
+
+// found is the request that a path names, with its bodies and calls.
+func (s *Server) found(r *http.Request) (record, error) {
 	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
 	if err == nil && id > 0 {
 		if found, _ := s.log.Since(id-1, 1); len(found) == 1 && found[0].ID == id {
@@ -107,7 +111,27 @@ func (s *Server) request(r *http.Request) (any, error) {
 			return out, nil
 		}
 	}
-	return nil, notFound("request", r.PathValue("id"), "the newest are kept: GET "+Prefix+"requests lists them")
+	return record{}, notFound("request", r.PathValue("id"), "the newest are kept: GET "+Prefix+"requests lists them")
+}
+
+// pattern writes a request as an access pattern.
+func (s *Server) pattern(r *http.Request) (any, error) {
+	rec, err := s.found(r)
+	if err != nil {
+		return nil, err
+	}
+	if rec.Door != requests.DynamoDB || rec.Status != "OK" {
+		return nil, badRequest("request %d is no request of DynamoDB that was served: %s, %s", rec.ID, rec.Operation, rec.Status)
+	}
+	in := access.Request{ID: fmt.Sprintf("r%d", rec.ID), Operation: rec.Operation, Request: rec.Request, Response: rec.Response}
+	for _, c := range rec.Calls {
+		in.Calls = append(in.Calls, access.Call{Operation: c.Operation, Request: c.Request, Rows: c.Rows})
+	}
+	text, err := access.Pattern(in)
+	if err != nil {
+		return nil, badRequest("request %d is no access pattern: %v", rec.ID, err)
+	}
+	return map[string]any{"file": in.ID + ".yaml", "text": text}, nil
 }
 
 // calls are those that were made for a DynamoDB request.

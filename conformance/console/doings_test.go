@@ -57,6 +57,13 @@ func TestRequests_Live(t *testing.T) {
 	}
 	p.click("[data-request] button")
 	p.until("document.querySelectorAll('[data-request]').length > 6")
+	// What would be a file is caught before it is written.
+	ask[bool](p, `URL.createObjectURL = (blob) => { blob.text().then((text) => { globalThis.saved = text; }); return '#'; }, true`)
+	p.pushButton("Save as access pattern")
+	p.until("!!globalThis.saved")
+	if got := ask[string](p, "globalThis.saved"); !strings.Contains(got, "op: Query") || !strings.Contains(got, "expect:\n  count: 1\n") {
+		t.Errorf("the access pattern is %s", got)
+	}
 	p.sound("requests")
 	p.shoot("requests-live")
 }

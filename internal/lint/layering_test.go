@@ -172,6 +172,7 @@ var layers = []layerRule{
 	// The control.
 	{folder: "control/lab", denied: []string{module + "/control", module + "/fixtures", module + "/migrate", module + "/testkit", module + "/cmd", "github.com/cockroachdb/pebble"}, why: "a lab is a store with its doors"},
 	{folder: "control/console", denied: slices.Concat([]string{module}, network), why: "pages are files: what they show comes from the API"},
+	{folder: "control/internal/access", denied: slices.Concat([]string{module}, []string{"google.golang.org/grpc", "github.com/cockroachdb/pebble"}), why: "an access pattern is a text"},
 	{folder: "control", denied: []string{module + "/testkit", module + "/cmd", "github.com/cockroachdb/pebble"}, why: "what controls a server links no test code"},
 
 	// The rest.
@@ -296,6 +297,7 @@ func TestLayers(t *testing.T) {
 		{"control", "~/testkit", false, true},
 		{"control/console", "~/control/lab", false, true},
 		{"control/internal/requests", "~/control/lab", false, false},
+		{"control/internal/access", "~/fixtures", false, true},
 		{"facade", "~/control/lab", false, true},
 		{"cmd/tabletop", "~/testkit", false, true},
 		{"internal/extsort", "~/fixtures", false, true},

@@ -120,6 +120,10 @@ export async function show(main, { info, params, signal }) {
       const row = (what, text) => text && h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, text instanceof Node ? text : shown(String(text))));
       fill(side, h('h2', {}, plain(whole.operation), ' ', h('span', { class: whole.status === 'OK' ? 'ok' : 'bad' }, plain(whole.status))), h('div', { class: 'scroll' },
         replayable(whole, info),
+        whole.door === 'dynamodb' && whole.status === 'OK' && h('div', { class: 'bar' }, button('Save as access pattern', async () => {
+          const pattern = await get(`requests/${whole.id}/pattern`);
+          save(pattern.file, pattern.text);
+        }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify asks of both doors' })),
         h('table', {}, h('tbody', {}, row('door', whole.door), row('table', whole.table), row('key', whole.key && bytesShown(whole.key)), row('text', whole.text), row('at', whole.start),
           row('took', whole.millis + ' ms'), row('bytes', whole.bytes && number(whole.bytes)), row('rows', whole.rows && number(whole.rows)), row('test', whole.test), row('request id', whole.requestID))),
         whole.cut && h('p', { class: 'soft' }, 'Its bodies are longer than the 64 KiB that are kept.'),

@@ -1,0 +1,227 @@
+// Package access writes requests that were answered as access patterns of a fixture: what
+// was asked of DynamoDB, the native read that it became, and the items that both must give.
+package access
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/protobuf/encoding/protojson"
+)
+
+// Request is a request to the DynamoDB door, which was answered.
+type Request struct {
+	ID        string // of the pattern
+	Operation string
+	Request   json.RawMessage
+	Response  json.RawMessage
+	Calls     []Call // of Bigtable, that it became
+}
+
+// Call is one of them.
+type Call struct {
+	Operation string
+	Request   json.RawMessage // protojson
+	Rows      int             // that it read
+}
+
+// operations are those of which an access pattern can be made, and whether the items of
+// their answers have an order.
+var operations = map[string]bool{"GetItem": true, "Query": true, "Scan": false, "BatchGetItem": false, "TransactGetItems": true}
+
+// narrowing are members of requests by which items are left out, or parts of them. A native read
+// of the same rows gives more.
+var narrowing = []string{"AttributesToGet", "ExclusiveStartKey", "FilterExpression", "Limit", "ProjectionExpression", "QueryFilter", "ScanFilter", "Segment", "Select"}
+
+// Pattern is the text of a file for the folder access of a fixture. Errors say what the request
+// lacks.
+func Pattern(r Request) (string, error) {
+	ordered, ok := operations[r.Operation]
+	if !ok {
+		return "", fmt.Errorf("%s does not read items", r.Operation)
+	}
+	if len(r.Request) == 0 || len(r.Response) == 0 {
+		return "", errors.New("its request or its answer is longer than what is kept")
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(r.Request, &members); err != nil {
+		return "", err
+	}
+	items, more, err := answered(r.Response)
+	if err != nil {
+		return "", err
+	}
+	if _, limited := members["Limit"]; more && !limited {
+		return "", errors.New("its answer is one of several pages")
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "id: %s\ntitle: %s\n", encoded(r.ID), encoded(title(r.Operation, members)))
+	fmt.Fprintf(&out, "dynamodb:\n  op: %s\n  request: %s\n", r.Operation, encoded(r.Request))
+	if read := native(r, members, len(items)); read != "" {
+		fmt.Fprintf(&out, "bigtable:\n%s", read)
+	}
+	fmt.Fprintf(&out, "expect:\n  count: %d\n  items:%s\n", len(items), map[bool]string{true: " []"}[len(items) == 0])
+	for _, item := range items {
+		fmt.Fprintf(&out, "  - %s\n", encoded(item))
+	}
+	if !ordered {
+		out.WriteString("  order: any\n")
+	}
+	switch {
+	case members["IndexName"] != nil:
+		out.WriteString("consistency: eventual\n")
+	case string(members["ConsistentRead"]) == "true":
+		out.WriteString("consistency: strong\n")
+	}
+	return out.String(), nil
+}
+
+// title says what was asked.
+func title(operation string, members map[string]json.RawMessage) string {
+	text := func(name string) (s string) {
+		if json.Unmarshal(members[name], &s) != nil { // absent, or refused by the door
+			return ""
+		}
+		return s
+	}
+	out := operation
+	if index := text("IndexName"); index != "" {
+		out += " of " + index
+	}
+	if table := text("TableName"); table != "" {
+		out += " of " + table
+	}
+	if keys := text("KeyConditionExpression"); keys != "" {
+		out += " where " + keys
+	}
+	return out
+}
+
+// answered are the items of an answer, and whether it is not the last page.
+func answered(response []byte) (items []json.RawMessage, more bool, err error) {
+	var a struct {
+		Item             json.RawMessage
+		Items            []json.RawMessage
+		Responses        json.RawMessage
+		LastEvaluatedKey json.RawMessage
+		UnprocessedKeys  map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(response, &a); err != nil {
+		return nil, false, err
+	}
+	items = a.Items
+	if len(a.Item) > 0 {
+		items = append(items, a.Item)
+	}
+	var tables map[string][]json.RawMessage // BatchGetItem
+	var list []struct{ Item json.RawMessage }
+	switch {
+	case len(a.Responses) == 0:
+	case json.Unmarshal(a.Responses, &tables) == nil:
+		for _, of := range tables {
+			items = append(items, of...)
+		}
+	default:
+		if err := json.Unmarshal(a.Responses, &list); err != nil {
+			return nil, false, err
+		}
+		for _, one := range list {
+			if len(one.Item) > 0 {
+				items = append(items, one.Item)
+			}
+		}
+	}
+	return items, len(a.LastEvaluatedKey) > 0 || len(a.UnprocessedKeys) > 0, nil
+}
+
+// native is the read that gives the same items, as a part of the pattern; "" where the calls are no
+// such read: they went to several tables, or read rows that the door left out of the answer.
+func native(r Request, members map[string]json.RawMessage, items int) string {
+	for _, name := range narrowing {
+		if members[name] != nil {
+			return ""
+		}
+	}
+	if r.Operation == "TransactGetItems" {
+		return ""
+	}
+	var table string
+	var keys, ranges []string
+	reversed, rows := false, 0
+	for _, c := range r.Calls {
+		if c.Operation != "ReadRows" {
+			continue
+		}
+		var read btpb.ReadRowsRequest
+		if protojson.Unmarshal(c.Request, &read) != nil { // too large to be kept
+			return ""
+		}
+		_, id, _ := strings.Cut(read.GetTableName(), "/tables/")
+		if table != "" && id != table {
+			return ""
+		}
+		table, reversed, rows = id, reversed || read.GetReversed(), rows+c.Rows
+		for _, key := range read.GetRows().GetRowKeys() {
+			keys = append(keys, encoded("hex:"+hex.EncodeToString(key)))
+		}
+		for _, rr := range read.GetRows().GetRowRanges() {
+			ranges = append(ranges, rangeOf(rr))
+		}
+	}
+	if len(keys)+len(ranges) == 0 || slices.Contains(ranges, "") || rows != items {
+		return ""
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "  read:\n    table: %s\n", encoded(table))
+	if len(keys) > 0 {
+		fmt.Fprintf(&out, "    keys: [%s]\n", strings.Join(keys, ", "))
+	}
+	if len(ranges) > 0 {
+		fmt.Fprintf(&out, "    ranges: [%s]\n", strings.Join(ranges, ", "))
+	}
+	if reversed {
+		out.WriteString("    reversed: true\n")
+	}
+	fmt.Fprintf(&out, "  max_ranges: %d\n", len(keys)+len(ranges))
+	return out.String()
+}
+
+// rangeOf is a range with its start in it and its end not; "" if it has no bounds.
+func rangeOf(r *btpb.RowRange) string {
+	after := func(key []byte) []byte { return append(bytes.Clone(key), 0) }
+	start, end := r.GetStartKeyClosed(), r.GetEndKeyOpen()
+	if open := r.GetStartKeyOpen(); open != nil {
+		start = after(open)
+	}
+	if closed := r.GetEndKeyClosed(); closed != nil {
+		end = after(closed)
+	}
+	var bounds []string
+	if len(start) > 0 {
+		bounds = append(bounds, "start: "+encoded("hex:"+hex.EncodeToString(start)))
+	}
+	if len(end) > 0 {
+		bounds = append(bounds, "end: "+encoded("hex:"+hex.EncodeToString(end)))
+	}
+	if len(bounds) == 0 {
+		return ""
+	}
+	return "{" + strings.Join(bounds, ", ") + "}"
+}
+
+// encoded is a text, or JSON, on one line: what is JSON is YAML too.
+func encoded(v any) string {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err) // a string, or JSON that was read before
+	}
+	return strings.TrimSpace(out.String())
+}

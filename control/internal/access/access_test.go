@@ -1,0 +1,78 @@
+package access
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
+)
+
+func raw(s string) json.RawMessage { return json.RawMessage(s) }
+
+// TestPattern: what is written is read back as what was asked and answered.
+func TestPattern(t *testing.T) {
+	t.Parallel()
+	const item = `{"id":{"S":"a: <b> \u2028 # \"q\""}}`
+	read := func(rows string, n int) []Call {
+		return []Call{{"CheckAndMutateRow", raw(`{}`), 0}, {"ReadRows", raw(`{"tableName":"projects/p/instances/i/tables/t","rows":` + rows + `}`), n}}
+	}
+	for _, c := range []struct {
+		name    string
+		request Request
+		ranges  int // of the native read; 0: there is none
+	}{
+		{"a row", Request{Operation: "GetItem", Request: raw(`{"Key":` + item + `,"ConsistentRead":true}`), Response: raw(`{"Item":` + item + `}`), Calls: read(`{"rowKeys":["YQ=="]}`, 1)}, 1},
+		{"a range", Request{Operation: "Query", Request: raw(`{"TableName":"t: x","IndexName":"i"}`), Response: raw(`{"Items":[` + item + `]}`), Calls: read(`{"rowRanges":[{"startKeyOpen":"YQ==","endKeyClosed":"Yg=="}]}`, 1)}, 1},
+		{"nothing", Request{Operation: "Query", Request: raw(`{}`), Response: raw(`{"Items":[]}`), Calls: read(`{"rowKeys":["YQ==","Yg=="]}`, 0)}, 2},
+		{"several tables", Request{Operation: "BatchGetItem", Request: raw(`{"RequestItems":{}}`), Response: raw(`{"Responses":{"t":[` + item + `],"u":[` + item + `]}}`)}, 0},
+		{"a transaction", Request{Operation: "TransactGetItems", Request: raw(`{}`), Response: raw(`{"Responses":[{},{"Item":` + item + `}]}`), Calls: read(`{"rowKeys":["YQ=="]}`, 1)}, 0},
+		{"rows that are left out", Request{Operation: "Query", Request: raw(`{}`), Response: raw(`{"Items":[]}`), Calls: read(`{"rowKeys":["YQ=="]}`, 1)}, 0},
+		{"a filter", Request{Operation: "Scan", Request: raw(`{"FilterExpression":"a = b"}`), Response: raw(`{"Items":[]}`), Calls: read(`{"rowKeys":["YQ=="]}`, 0)}, 0},
+		{"a page that was asked for", Request{Operation: "Scan", Request: raw(`{"Limit":1}`), Response: raw(`{"Items":[` + item + `],"LastEvaluatedKey":` + item + `}`)}, 0},
+		{"all rows", Request{Operation: "Scan", Request: raw(`{}`), Response: raw(`{"Items":[` + item + `]}`), Calls: read(`{"rowRanges":[{}]}`, 1)}, 0},
+	} {
+		c.request.ID = "r1"
+		text, err := Pattern(c.request)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		f, err := fixtures.Open(fstest.MapFS{
+			"fixture.yaml": {Data: []byte("title: t\nname: n\n")}, "access/r1.yaml": {Data: []byte(text)},
+			"source/items.jsonl": {Data: []byte(item)},
+		})
+		if err != nil {
+			t.Errorf("%s: %v\n%s", c.name, err, text)
+			continue
+		}
+		p := f.Patterns[0]
+		if want := strings.Count(string(c.request.Response), `{"S"`) - strings.Count(string(c.request.Response), "Last"); len(p.Expect.Items) != want || *p.Expect.Count != want {
+			t.Errorf("%s: %d items are expected, want %d\n%s", c.name, len(p.Expect.Items), want, text)
+		}
+		for _, got := range p.Expect.Items {
+			if value, err := json.Marshal(got); err != nil || !strings.Contains(string(value), `\"q\"`) {
+				t.Errorf("%s: the item is %s, %v", c.name, value, err)
+			}
+		}
+		if (p.Bigtable != nil) != (c.ranges > 0) || p.Bigtable != nil && p.Bigtable.MaxRanges != c.ranges {
+			t.Errorf("%s: the native read is %+v, want %d ranges", c.name, p.Bigtable, c.ranges)
+		}
+		if c.name == "a range" {
+			if _, spans, err := p.Bigtable.Read.Spans(); err != nil || string(spans[0].Start) != "a\x00" || string(spans[0].End) != "b\x00" {
+				t.Errorf("the range is %q, %v", spans, err)
+			}
+		}
+	}
+	for want, r := range map[string]Request{
+		"does not read":    {Operation: "PutItem", Request: raw(`{}`), Response: raw(`{}`)},
+		"longer than":      {Operation: "Scan", Request: raw(`{}`)},
+		"several pages":    {Operation: "Scan", Request: raw(`{}`), Response: raw(`{"Items":[],"LastEvaluatedKey":{"id":{"S":"a"}}}`)},
+		"cannot unmarshal": {Operation: "Scan", Request: raw(`[]`), Response: raw(`{}`)},
+	} {
+		if text, err := Pattern(r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q, %v", want, text, err)
+		}
+	}
+}
