@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -39,13 +40,13 @@ func (c *consoleFlags) check(doors doorFlags, target string) error {
 	return nil
 }
 
-// openConsole opens the control API.
-func (s *serving) openConsole(observed *control.Requests) error {
+// openConsole opens the control API. fixtures are the folders for migrate, unless --fixtures names others.
+func (s *serving) openConsole(observed *control.Requests, fixtures fs.FS) error {
 	c := &s.command.Control
 	if !c.on() {
 		return nil
 	}
-	o := control.Options{Lab: s.lab, Requests: observed, AllowHosts: s.command.Web.AllowHost, Version: version(), Token: s.token}
+	o := control.Options{Lab: s.lab, Requests: observed, AllowHosts: s.command.Web.AllowHost, Version: version(), Token: s.token, Fixtures: fixtures}
 	if s.bigtableAddr != nil {
 		o.Bigtable = clientAddr(s.bigtableAddr)
 	}

@@ -6,8 +6,38 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"reflect"
 	"strings"
+
+	"github.com/alecthomas/kong"
 )
+
+// off is the listen address of a door that stays shut.
+const off listenAddress = "off"
+
+// listenAddress is HOST:PORT, or "off".
+type listenAddress string
+
+func decodeListenAddress(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("HOST:PORT", &text); err != nil {
+		return err
+	}
+	addr, err := parseListenAddress(text)
+	if err == nil {
+		target.SetString(string(addr))
+	}
+	return err
+}
+
+func parseListenAddress(text string) (listenAddress, error) {
+	if listenAddress(text) != off {
+		if _, _, err := net.SplitHostPort(text); err != nil {
+			return "", fmt.Errorf("%q is neither HOST:PORT nor off: %w", text, err)
+		}
+	}
+	return listenAddress(text), nil
+}
 
 // doorFlags say who may come in: who reaches the doors, whether what passes
 // is encrypted, and what a client must show.

@@ -77,7 +77,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// server is a `tabletop serve` process.
+// server is a process of `tabletop serve`, or of another verb that serves.
 type server struct {
 	cmd    *exec.Cmd
 	env    map[string]string // the lines to export
@@ -89,8 +89,14 @@ type server struct {
 // serve starts a server on free loopback ports and waits until it is ready.
 func serve(t *testing.T, args ...string) *server {
 	t.Helper()
+	return started(t, append([]string{"serve"}, args...)...)
+}
+
+// started starts a program that serves, and waits until it is ready.
+func started(t *testing.T, args ...string) *server {
+	t.Helper()
 	s := &server{env: map[string]string{}, stderr: &strings.Builder{}}
-	s.cmd = exec.CommandContext(t.Context(), "tabletop", append([]string{"serve"}, args...)...)
+	s.cmd = exec.CommandContext(t.Context(), "tabletop", args...)
 	s.cmd.Stderr = s.stderr
 	var err error
 	if s.out, err = s.cmd.StdoutPipe(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math"
 	"net"
@@ -41,26 +42,6 @@ const (
 	// stopNotice is after how long a stop that waits says so.
 	stopNotice = time.Second
 )
-
-// off is the listen address of a door that stays shut.
-const off listenAddress = "off"
-
-// listenAddress is HOST:PORT, or "off".
-type listenAddress string
-
-func decodeListenAddress(ctx *kong.DecodeContext, target reflect.Value) error {
-	var text string
-	if err := ctx.Scan.PopValueInto("HOST:PORT", &text); err != nil {
-		return err
-	}
-	if listenAddress(text) != off {
-		if _, _, err := net.SplitHostPort(text); err != nil {
-			return fmt.Errorf("%q is neither HOST:PORT nor off: %w", text, err)
-		}
-	}
-	target.SetString(text)
-	return nil
-}
 
 // decodeDuration reads a duration, which may be in days.
 func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
@@ -214,7 +195,19 @@ func (c *serveCommand) Validate() error {
 }
 
 // Run serves until ctx ends, then stops cleanly.
-func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
+func (c *serveCommand) Run(ctx context.Context, p *program) error {
+	return c.serve(ctx, p, beginning{})
+}
+
+// beginning is what a server begins with, besides what its flags say.
+type beginning struct {
+	mappings []*mapping.Mapping
+	// load puts what is to be there into the store, before the DynamoDB door opens. Default: nothing.
+	load     func(context.Context, *lab.Lab) error
+	fixtures fs.FS // in place of --fixtures
+}
+
+func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (err error) {
 	if p.alone {
 		paceHeap()
 	}
@@ -234,6 +227,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
+	mappings = append(mappings, with.mappings...)
 	secure, err := c.Doors.tls()
 	if err != nil {
 		return err
@@ -275,10 +269,15 @@ func (c *serveCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
+	if with.load != nil {
+		if err := with.load(ctx, s.lab); err != nil {
+			return err
+		}
+	}
 	if err := s.openDynamoDB(ctx, dynamoDB); err != nil {
 		return err
 	}
-	if err := s.openConsole(observed); err != nil {
+	if err := s.openConsole(observed, with.fixtures); err != nil {
 		return err
 	}
 	if err := s.writePortFile(); err != nil {

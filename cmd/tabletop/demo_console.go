@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// demoConsole is where the console of a demo listens; "" is none.
+type demoConsole listenAddress
+
+// anyPort is one that the system chooses.
+const anyPort = "127.0.0.1:0"
+
+// IsBool implements kong.BoolMapperValue: --console alone listens on a port that is free.
+func (*demoConsole) IsBool() bool { return true }
+
+// Decode implements kong.MapperValue.
+func (d *demoConsole) Decode(ctx *kong.DecodeContext) error {
+	text := "true"
+	if ctx.Scan.Peek().Type == kong.FlagValueToken {
+		text = fmt.Sprint(ctx.Scan.Pop().Value)
+	}
+	switch text {
+	case "true":
+		*d = anyPort
+		return nil
+	case "false", string(off):
+		*d = ""
+		return nil
+	}
+	addr, err := parseListenAddress(text)
+	*d = demoConsole(addr)
+	return err
+}
+
+// Validate checks what flags cannot say alone.
+func (c *demoCommand) Validate() error {
+	switch {
+	case c.Console == "" && (c.ConsoleFile != "" || c.PortFile != ""):
+		return errors.New("--console-token-file and --port-file are of --console")
+	case c.Console != "" && c.Write != "":
+		return errors.New("--console and --write exclude each other")
+	case c.Console != "" && !isLoopback(string(c.Console)):
+		return fmt.Errorf("--console %s could be reached from other machines: tabletop serve has the flags for that, a demo listens on 127.0.0.1", c.Console)
+	}
+	return nil
+}
+
+// hold serves all fixtures until ctx ends. They are of several times: nothing of them is removed for its age until
+// somebody asks for it.
+func (c *demoCommand) hold(ctx context.Context, p *program, subjects []fixtures.Subject) error {
+	with := beginning{fixtures: fixtures.Folder()}
+	sources := make([]*source.Source, len(subjects))
+	for i, s := range subjects {
+		src, m, err := migrate.OpenFixture(s.Files, source.Options{})
+		if err != nil {
+			return asInputError(fmt.Errorf("fixture %s: %w", s.Name, err))
+		}
+		sources[i] = src
+		with.mappings = append(with.mappings, m)
+	}
+	with.load = func(ctx context.Context, l *lab.Lab) error {
+		for i, s := range subjects {
+			o := migrate.LoadOptions{Common: migrate.Common{Mappings: []*mapping.Mapping{with.mappings[i]}}}
+			r, err := migrate.Load(ctx, l.Bigtable().Conn(), sources[i], o)
+			if err != nil {
+				return fmt.Errorf("fixture %s: %w", s.Name, err)
+			}
+			_, _ = fmt.Fprintf(p.stdout, "# %s: %d items of %s in %d rows of %s\n", s.Name, r.Items, with.mappings[i].SourceTable(), r.Rows, with.mappings[i].TargetTable())
+		}
+		return nil
+	}
+	serve := &serveCommand{
+		Bigtable: anyPort, DynamoDB: anyPort, Project: "tabletop", Instance: "tabletop", GC: gcManual, TTLInterval: math.MaxInt64, Grace: time.Second,
+		Control:  consoleFlags{Console: listenAddress(c.Console), ConsoleFile: c.ConsoleFile},
+		PortFile: c.PortFile,
+	}
+	return serve.serve(ctx, p, with)
+}
