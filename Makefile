@@ -103,9 +103,10 @@ conformance-client: build ## the official Go client's own integration tests
 	$(GO) run ./conformance/bigtable-client bin/tabletop
 
 .PHONY: conformance-js
-conformance-js: build ## the AWS SDK for JavaScript against a running server
+conformance-js: build ## the official JavaScript clients against a running server
 	npm --prefix conformance/js ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	node conformance/js/run.mjs bin/tabletop
+	node conformance/js/control.mjs bin/tabletop
 
 # CHANGES is how many changes the consumers of a stream read.
 CHANGES ?= 100000
@@ -118,8 +119,10 @@ conformance-streams: ## consumers with the SDKs of Go, Python and JavaScript fol
 		-conformance.python=$(CURDIR)/.venv/bin/python -conformance.node=node
 
 .PHONY: conformance-java
-conformance-java: build ## the Java client's change-stream reader against a running server (needs a JDK, 17 or later, and Maven)
+conformance-java: build ## the official Java clients, and the reader of change streams, against a running server (needs a JDK, 17 or later, and Maven)
 	mvn -q -B -f conformance/java/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-classpath
+	javac -cp "$$(cat bin/java-classpath)" -d bin/java-classes clients/java/Tabletop.java conformance/java/Control.java
+	java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" Control bin/tabletop
 	java -Dslf4j.internal.verbosity=ERROR -cp "$$(cat bin/java-classpath)" conformance/java/Changes.java bin/tabletop
 
 .PHONY: conformance-suites

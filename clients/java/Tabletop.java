@@ -38,6 +38,9 @@ public final class Tabletop {
 
 	/** The server with that URL and token, as serve prints them. */
 	public Tabletop(String url, String token) {
+		if (url == null || url.isEmpty() || token == null || token.isEmpty()) {
+			throw new IllegalArgumentException("which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN");
+		}
 		this.url = url.replaceAll("/$", "");
 		this.token = token;
 	}

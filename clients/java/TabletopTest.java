@@ -50,6 +50,12 @@ public final class TabletopTest {
 			equal("status", 404, e.status);
 		}
 		control.forget("all");
+		try {
+			new Tabletop(null, null);
+			throw new AssertionError("a client of no server was made");
+		} catch (IllegalArgumentException e) {
+			equal("it says what to set", true, e.getMessage().contains("TABLETOP_CONSOLE_URL"));
+		}
 		System.out.println("ok");
 	}
 

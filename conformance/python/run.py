@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 import traceback
+from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 
@@ -836,6 +837,63 @@ def dynamodb_errors():
         lambda: dynamodb().Table("py-nowhere").get_item(Key={"pk": "a"}),
         refused("ResourceNotFoundException"),
     )
+
+
+# ---- the control API ---------------------------------------------------------
+
+
+@case
+def control_both_doors_come_back_expire_and_outlive_faults():
+    """Last: it resets the server and moves its clock."""
+    control = Control()
+    control.reset()
+    spec = {
+        "TableName": "py-control", "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+    }
+    client().create_table(**spec)
+    client().update_time_to_live(
+        TableName="py-control", TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True})
+    due = int(time.time()) + 24 * 3600
+    control.put_items("py-control", [
+        {"pk": {"S": f"k{i:03d}"}, "ttl": {"N": str(due)}} if i else {"pk": {"S": "kept"}} for i in range(1000)])
+    (under,) = [t["table"] for t in control.tables()["bigtable"] if "py-control" in t.get("dynamodb", [])]
+
+    def both():
+        pages = client().get_paginator("scan").paginate(TableName="py-control")
+        items = sum(len(page["Items"]) for page in pages)
+        return items, sum(1 for _ in bigtable_instance().table(under).read_rows())
+
+    equal(both(), (1000, 1000))
+    control.snapshot("all")
+    table = dynamodb().Table("py-control")
+    with table.batch_writer() as batch:
+        for i in range(2, 1000, 2):
+            batch.delete_item(Key={"pk": f"k{i:03d}"})
+        batch.delete_item(Key={"pk": "kept"})
+    equal(both(), (500, 500))
+    control.restore("all")
+    equal(both(), (1000, 1000))
+
+    control.advance("25h")
+    control.ttl()
+    equal(both(), (1, 1))
+    dump = control.dump(under)
+    assert "kept" in dump and "k001" not in dump, dump
+
+    # The official client asks again by itself.
+    rows = new_bigtable_table("py-faults", f=None)
+    fault = control.fault(door="bigtable", method="MutateRow", effect="fail", code="UNAVAILABLE", times=2)
+    row = rows.direct_row(b"r")
+    row.set_cell("f", b"q", b"v", timestamp=datetime.fromtimestamp(1, timezone.utc))  # else it is not asked twice
+    equal(row.commit().code, 0)
+    equal(rows.read_row(b"r").cell_value("f", b"q"), b"v")
+    equal([(f["id"], f["hits"]) for f in control.faults()], [(fault["id"], 2)])
+    equal([r["status"] for r in control.requests(operation="MutateRow", internal="false", table="py-faults")],
+          ["OK", "Unavailable", "Unavailable"])
+    control.mend()
+    control.reset()
 
 
 # ---- running ----------------------------------------------------------------

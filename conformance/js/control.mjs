@@ -1,0 +1,106 @@
+#!/usr/bin/env node
+// The control API by its client, and the official clients of both doors, unchanged, against a running `tabletop serve`:
+// a snapshot, time to live, and a fault that a client outlives.
+//
+//     control.mjs PATH-TO-TABLETOP
+//
+// Exits 0 when all that holds.
+
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import { CreateTableCommand, DynamoDBClient, UpdateTimeToLiveCommand, paginateScan } from '@aws-sdk/client-dynamodb'
+import { BatchWriteCommand, DynamoDBDocumentClient } from '@aws-sdk/lib-dynamodb'
+import { Bigtable } from '@google-cloud/bigtable'
+
+import { Control } from '../../clients/javascript/tabletop.mjs'
+
+const TableName = 'js-control'
+
+async function run() {
+  const control = new Control()
+  const dynamodb = new DynamoDBClient({})
+  const items = DynamoDBDocumentClient.from(dynamodb)
+  const bigtable = new Bigtable({ projectId: 'tabletop' })
+  const instance = bigtable.instance('tabletop')
+
+  await dynamodb.send(new CreateTableCommand({
+    TableName, BillingMode: 'PAY_PER_REQUEST',
+    KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }], AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
+  }))
+  await dynamodb.send(new UpdateTimeToLiveCommand({ TableName, TimeToLiveSpecification: { AttributeName: 'ttl', Enabled: true } }))
+  const due = String(Math.floor(Date.parse((await control.info()).clock.now) / 1000) + 24 * 3600)
+  const key = i => i ? `k${String(i).padStart(3, '0')}` : 'kept'
+  await control.putItems(TableName, Array.from({ length: 1000 }, (_, i) => ({ pk: { S: key(i) }, ...(i && { ttl: { N: due } }) })))
+  const { table: under } = (await control.tables()).bigtable.find(t => t.dynamodb?.includes(TableName))
+  const both = async () => {
+    let found = 0
+    for await (const page of paginateScan({ client: dynamodb }, { TableName })) found += page.Items.length
+    const [rows] = await instance.table(under).getRows()
+    return [found, rows.length]
+  }
+
+  assert.deepEqual(await both(), [1000, 1000])
+  await control.snapshot('all')
+  for (let i = 0; i < 1000; i += 50) {
+    const gone = Array.from({ length: 25 }, (_, n) => ({ DeleteRequest: { Key: { pk: key(i + 2 * n) } } }))
+    await items.send(new BatchWriteCommand({ RequestItems: { [TableName]: gone } }))
+  }
+  assert.deepEqual(await both(), [500, 500])
+  await control.restore('all')
+  assert.deepEqual(await both(), [1000, 1000])
+
+  await control.advance('25h')
+  await control.ttl()
+  assert.deepEqual(await both(), [1, 1])
+  const dump = await control.dump(under)
+  assert.match(dump, /kept/)
+  assert.doesNotMatch(dump, /k001/)
+
+  // The official client asks again by itself.
+  const rows = instance.table('js-faults')
+  await rows.create({ families: ['f'] })
+  // Its rows are written by MutateRows, and the service of its low level has MutateRow.
+  const timestampMicros = 1_000_000 // given by the client: else it is not asked twice
+  const tableName = 'projects/tabletop/instances/tabletop/tables/js-faults'
+  const mutateRow = promisify(bigtable.request).bind(bigtable)
+  for (const [method, row, write] of [
+    ['MutateRows', 'many', () => rows.row('many').save({ f: { q: { value: 'v', timestamp: timestampMicros } } })],
+    ['MutateRow', 'one', () => mutateRow({
+      client: 'BigtableClient', method: 'mutateRow',
+      reqOpts: { tableName, rowKey: Buffer.from('one'), mutations: [{ setCell: { familyName: 'f', columnQualifier: Buffer.from('q'), timestampMicros, value: Buffer.from('v') } }] },
+    })],
+  ]) {
+    const { id } = await control.fault({ door: 'bigtable', method, effect: 'fail', code: 'UNAVAILABLE', times: 2 })
+    await write()
+    const [saved] = await rows.row(row).get()
+    assert.equal(saved.data.f.q[0].value, 'v')
+    assert.deepEqual((await control.faults()).map(f => [f.id, f.hits]), [[id, 2]])
+    const asked = await control.requests({ operation: method, internal: 'false', table: 'js-faults' })
+    assert.deepEqual(asked.map(r => r.status), ['OK', 'Unavailable', 'Unavailable'])
+    await control.mend()
+  }
+}
+
+process.env.METADATA_SERVER_DETECTION = 'none' // there is no such server to be asked
+const server = spawn(process.argv[2], ['serve', '--bigtable', '127.0.0.1:0', '--dynamodb', '127.0.0.1:0', '--console', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'inherit'] })
+const ended = new Promise((resolve, reject) => server.on('error', reject).on('exit', resolve))
+ended.catch(() => {})
+for await (const line of createInterface(server.stdout)) {
+  const [, name, value] = line.trim().match(/^export (\w+)=(\S+)$/) ?? []
+  if (name) process.env[name] = value
+  if (line.startsWith('# ready')) break
+}
+let failed = false
+try {
+  await run()
+  console.log('ok    control')
+} catch (e) {
+  failed = true
+  console.error('FAIL  control', e)
+}
+server.kill('SIGTERM')
+const code = await ended
+if (code !== 0) console.error(`the server ended with code ${code} on SIGTERM, expected 0`)
+process.exit(failed || code !== 0 ? 1 : 0)
