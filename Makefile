@@ -47,6 +47,10 @@ meta: ## 100,000 random operations on the engine and on its model
 bench-compare: ## the targets of docs/performance.md, measured beside the peers (some 25 minutes; nothing else should run; needs the load harness, in ../shared/bench or HARNESS=dir)
 	$(GO) run ./internal/benchcompare $(if $(HARNESS),-harness $(HARNESS)) -out docs/performance.md
 
+.PHONY: distance
+distance: ## the DynamoDB door, loads and verifications over links of 1, 5 and 20 ms, into docs/performance.md (some 10 minutes; nothing else should run)
+	$(GO) run ./internal/benchcompare distance -out docs/performance.md
+
 FUZZTIME ?= 30s
 FUZZ     ?= .
 

@@ -13,6 +13,9 @@
 // report says for each row whether it has become slower by more than the noise,
 // which is that of PROGRAM against itself in the same run.
 //
+// With the argument distance it measures the DynamoDB door, the loader and the verifier
+// over a link of some length to a Bigtable; `make distance` does.
+//
 // It exits 0 when every measured target holds, or no row has become slower; 1
 // otherwise; 2 for a bad flag; 3 when the measurement failed.
 package main
@@ -49,6 +52,9 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && clients[args[0]] != nil {
 		return runClient(ctx, args[0], args[1:], stderr)
+	}
+	if len(args) > 0 && args[0] == distanceCommand {
+		return runDistance(ctx, args[1:], stdout, stderr)
 	}
 	b := &bench{stderr: stderr}
 	flags := flag.NewFlagSet("benchcompare", flag.ContinueOnError)

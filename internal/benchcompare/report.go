@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// notesHeading begins what people write below the tables, of what a report
-// cannot tell: a new report keeps it.
-const notesHeading = "\n## Notes on rows that are missed\n"
+// notesHeading begins what is below the tables: what make distance measures, and what
+// people write of what a report cannot tell. A new report keeps it.
+const notesHeading = "\n## Round trips\n"
 
 // notesOf returns the notes of a report, "" if there are none.
 func notesOf(file string) (string, error) {

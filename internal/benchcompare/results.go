@@ -114,12 +114,17 @@ func (rs *results) median(p point, metric func(result) float64) (float64, bool) 
 	if len(values) == 0 {
 		return 0, false
 	}
+	return middle(values), true
+}
+
+// middle is the median of some values; one at least.
+func middle(values []float64) float64 {
 	slices.Sort(values)
-	middle := len(values) / 2
+	at := len(values) / 2
 	if len(values)%2 == 1 {
-		return values[middle], true
+		return values[at]
 	}
-	return (values[middle-1] + values[middle]) / 2, true
+	return (values[at-1] + values[at]) / 2
 }
 
 // goBenchmarks runs the project's own benchmarks of what the harness lacks.
