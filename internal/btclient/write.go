@@ -153,7 +153,8 @@ func (c *Client) mutateRowsOnce(ctx context.Context, table string, entries []*bt
 		case left == 0 && err != nil:
 			return answers, nil // how the stream ends does not matter any more
 		case errors.Is(err, io.EOF):
-			return answers, fmt.Errorf("%d of %d rows were answered", len(entries)-left, len(entries))
+			// Whoever is in between broke it off: of the others nothing is known.
+			return answers, status.Errorf(codes.Unavailable, "the answer ended early: %d of %d rows were answered", len(entries)-left, len(entries))
 		case err != nil:
 			return answers, w.why(err)
 		}

@@ -80,7 +80,8 @@ func TestMutateRows(t *testing.T) {
 		{"broken, without patience", "a b", 0, []call{{"0", errBroken}}, "a b", "", "writing to table t: rpc error: code = Unavailable desc = broken by the test"},
 		{"broken too often", "a b", 1, []call{{"0", errBroken}, {"", errBroken}}, "a b|b", "", "writing to table t: rpc error: code = Unavailable desc = broken by the test"},
 		{"final", "a", 3, []call{{"", status.Error(codes.NotFound, "no table")}}, "a", "", "writing to table t: rpc error: code = NotFound desc = no table"},
-		{"no answer", "a b", 3, []call{{"1", io.EOF}}, "a b", "", "writing to table t: 1 of 2 rows were answered"},
+		{"ended early", "a b", 3, []call{{"1", io.EOF}, {"", io.EOF}, {"0", io.EOF}}, "a b|a|a", "", ""},
+		{"ended early too often", "a b", 1, []call{{"1", io.EOF}, {"", io.EOF}}, "a b|a", "", "writing to table t: rpc error: code = Unavailable desc = the answer ended early: 0 of 1 rows were answered"},
 		{"answered twice", "a b", 3, []call{{"1 1", io.EOF}}, "a b", "", "writing to table t: row 1 of 2 was answered, which is none, or was before"},
 		{"never sent", "a", 3, []call{{"1", io.EOF}}, "a", "", "writing to table t: row 1 of 1 was answered, which is none, or was before"},
 	} {

@@ -2,6 +2,7 @@ package failures
 
 import (
 	"context"
+	"io"
 	"maps"
 	"path"
 	"sync"
@@ -17,9 +18,10 @@ import (
 // failure is a way in which a call fails.
 type failure struct {
 	name    string
-	err     error // nil: there is no answer
-	applied bool  // what was asked for is done nonetheless
-	begun   bool  // the first message of a stream comes; for streams alone
+	err     error  // nil: there is no answer
+	applied bool   // what was asked for is done nonetheless
+	begun   bool   // the first message of a stream comes; for streams alone
+	only    string // the RPC that can fail so; "": all
 }
 
 var failures = []failure{
@@ -29,6 +31,7 @@ var failures = []failure{
 	{name: "`RESOURCE_EXHAUSTED`", err: status.Error(codes.ResourceExhausted, "a fault")},
 	{name: "no connection", err: &btclient.UnsentError{Err: status.Error(codes.Unavailable, "a fault: nobody is there")}},
 	{name: "connection cut", err: status.Error(codes.Unavailable, "a fault: cut"), begun: true},
+	{name: "the answer ends early", err: io.EOF, only: "MutateRows"},
 	{name: "answer lost", err: status.Error(codes.Unavailable, "a fault: lost"), applied: true},
 	{name: "hangs", err: nil},
 	{name: "done, then hangs", err: nil, applied: true},

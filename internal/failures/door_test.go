@@ -21,10 +21,14 @@ import (
 const callTimeout = 10 * time.Second
 
 // open starts a door over a Bigtable.
-func open(ctx context.Context, conn grpc.ClientConnInterface, instance string) (*facade.Server, error) {
-	return facade.New(ctx, facade.Options{
+func open(ctx context.Context, conn grpc.ClientConnInterface, instance string, change ...func(*facade.Options)) (*facade.Server, error) {
+	o := facade.Options{
 		Conn: conn, Instance: instance, Deadline: callTimeout, Concurrency: 100, NoAuth: true, Rand: rand.NewChaCha8([32]byte{1}),
-	})
+	}
+	for _, set := range change {
+		set(&o)
+	}
+	return facade.New(ctx, o)
 }
 
 // request is a request that meets a failure.
@@ -44,7 +48,8 @@ const (
 	makesTable                    // the table is there, or can be made
 	dropsTable                    // the table is gone, or can be deleted
 	addsIndex                     // the index is there, or can be added
-	changes                       // it can be made again
+	changes                       // it can be made again, or says that it was
+	repeats                       // it can be made again
 )
 
 const schema = `"BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],
@@ -58,8 +63,17 @@ func item(id, generation string) string {
 
 func key(id string) string { return `{"id":{"S":"` + id + `"}}` }
 
+// namespaced is a start that looks for the namespaces of callers.
+const namespaced = "start, with namespaces"
+
+// earlier are requests that another one follows.
+var earlier = map[string]struct{ operation, body string }{
+	"UpdateContinuousBackups": {"UpdateTable", `{"TableName":"things","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_IMAGE"}}`},
+}
+
 var requests = []request{
 	{"start", "", "", changes},
+	{namespaced, "", "", changes},
 	{"GetItem", "GetItem", `{"TableName":"things","Key":` + key("a") + `}`, reads},
 	{"Query of an index", "Query", `{"TableName":"things","IndexName":"byG","KeyConditionExpression":"g = :g","ExpressionAttributeValues":{":g":{"S":"old"}}}`, reads},
 	{"Scan", "Scan", `{"TableName":"things"}`, reads},
@@ -75,6 +89,7 @@ var requests = []request{
 	{"UpdateTable, an index", "UpdateTable", `{"TableName":"things","AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"},{"AttributeName":"v","AttributeType":"S"}],
 		"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"byV","KeySchema":[{"AttributeName":"v","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]}`, addsIndex},
 	{"UpdateTable, a stream", "UpdateTable", `{"TableName":"things","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_IMAGE"}}`, changes},
+	{"UpdateContinuousBackups", "UpdateContinuousBackups", `{"TableName":"things","PointInTimeRecoverySpecification":{"PointInTimeRecoveryEnabled":true}}`, repeats},
 	{"UpdateTimeToLive", "UpdateTimeToLive", `{"TableName":"things","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"t"}}`, changes},
 	{"DeleteTable", "DeleteTable", `{"TableName":"things"}`, dropsTable},
 	{"ListTables", "ListTables", `{}`, reads},
@@ -123,6 +138,9 @@ func (r *doorRun) meet(q request, want, rpc string, how failure, from, most int)
 	for _, id := range []string{"a", "b", "c"} {
 		r.must(s, "PutItem", `{"TableName":"things","Item":`+item(id, "old")+`}`)
 	}
+	if e, ok := earlier[q.name]; ok {
+		r.must(s, e.operation, e.body)
+	}
 	if q.operation == "" {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -132,7 +150,7 @@ func (r *doorRun) meet(q request, want, rpc string, how failure, from, most int)
 	r.conn.set(rpc, how, from, most)
 	begun := time.Now()
 	if s == nil {
-		s, err = open(ctx, r.conn, r.name)
+		s, err = open(ctx, r.conn, r.name, func(o *facade.Options) { o.Namespaced = q.name == namespaced })
 	} else {
 		answer, err = r.call(s, q.operation, q.body)
 	}
@@ -214,6 +232,9 @@ func (r *doorRun) look(q request, done bool, answer string) {
 		if q.operation != "" {
 			again("ValidationException")
 		}
+		r.consistent(s, "things", "byG", 3)
+	case repeats:
+		again("")
 		r.consistent(s, "things", "byG", 3)
 	case writesOne, writesAny, writesAll:
 		r.written(s, q, done && !strings.Contains(answer, `"UnprocessedItems":{"`))

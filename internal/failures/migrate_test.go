@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -62,6 +63,26 @@ func (m *migration) verify() error {
 	return err
 }
 
+// verifyNothing verifies where nothing was loaded, which it is to find.
+func (m *migration) verifyNothing() error {
+	r, err := migrate.Verify(m.t.Context(), m.conn, migrate.OfSource(m.items()), migrate.VerifyOptions{Common: m.common, Stored: true})
+	if err == nil && r.Equal() {
+		m.t.Errorf("%s: nothing is what the source holds", m.what)
+	}
+	return err
+}
+
+// bare makes tables without families.
+func (m *migration) bare(tables []string) {
+	m.t.Helper()
+	bt := btclient.New(m.conn, "tabletop", m.common.Instance, btclient.Options{})
+	for _, id := range tables {
+		if _, err := bt.EnsureTable(m.t.Context(), id, nil, nil); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
 // meet does it while calls fail.
 func (m *migration) meet(do func() error, rpc string, how failure, from, most int) outcome {
 	m.conn.set(rpc, how, from, most)
@@ -86,21 +107,37 @@ func meetLoads(t *testing.T, conn grpc.ClientConnInterface, how failure) map[str
 	if err := whole.load(); err != nil {
 		t.Fatal(err)
 	}
-	meetEach(t, cells, "load", whole.conn, how, func(what, rpc string, from, most int) outcome {
-		runs++
-		m := newMigration(t, conn, what, runs)
-		o := m.meet(m.load, rpc, how, from, most)
-		m.conn.set("", failure{}, 0, 0)
-		if o.text != "done" {
-			if err := m.load(); err != nil {
-				t.Errorf("%s: then loaded: %v", what, err)
+	tables, err := btclient.New(conn, "tabletop", whole.common.Instance, btclient.Options{}).Tables(t.Context())
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("a load made the tables %v, %v", tables, err)
+	}
+	into := func(tables []string) func(what, rpc string, from, most int) outcome {
+		return func(what, rpc string, from, most int) outcome {
+			runs++
+			m := newMigration(t, conn, what, runs)
+			m.bare(tables)
+			o := m.meet(m.load, rpc, how, from, most)
+			m.conn.set("", failure{}, 0, 0)
+			if o.text != "done" {
+				if err := m.load(); err != nil {
+					t.Errorf("%s: then loaded: %v", what, err)
+				}
 			}
+			if err := m.verify(); err != nil {
+				t.Errorf("%s: then verified: %v", what, err)
+			}
+			return o
 		}
-		if err := m.verify(); err != nil {
-			t.Errorf("%s: then verified: %v", what, err)
-		}
-		return o
-	})
+	}
+	meetEach(t, cells, "load", whole.conn, how, into(nil))
+	runs++
+	bare := newMigration(t, conn, "load into tables without families", runs)
+	bare.bare(tables)
+	bare.conn.set("", failure{}, 0, 0)
+	if err := bare.load(); err != nil {
+		t.Fatal(err)
+	}
+	meetEach(t, cells, bare.what, bare.conn, how, into(tables))
 	return cells
 }
 
@@ -120,6 +157,14 @@ func meetVerifications(t *testing.T, conn grpc.ClientConnInterface, how failure)
 	meetEach(t, cells, "verify", whole.conn, how, func(what, rpc string, from, most int) outcome {
 		m := newMigration(t, conn, what, 1)
 		return m.meet(m.verify, rpc, how, from, most)
+	})
+	nothing := newMigration(t, conn, "verify without a table", 2)
+	if err := nothing.verifyNothing(); err != nil {
+		t.Fatal(err)
+	}
+	meetEach(t, cells, nothing.what, nothing.conn, how, func(what, rpc string, from, most int) outcome {
+		m := newMigration(t, conn, what, 2)
+		return m.meet(m.verifyNothing, rpc, how, from, most)
 	})
 	return cells
 }

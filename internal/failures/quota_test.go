@@ -74,10 +74,11 @@ type quotaStream struct {
 }
 
 func (s *quotaStream) SendMsg(m any) error {
-	if s.err = s.c.take(len(m.(*btpb.MutateRowsRequest).GetEntries())); s.err != nil {
-		return nil
+	s.err = s.c.take(len(m.(*btpb.MutateRowsRequest).GetEntries()))
+	if s.err == nil {
+		return s.ClientStream.SendMsg(m)
 	}
-	return s.ClientStream.SendMsg(m)
+	return nil // a stream says at its end why it ended
 }
 
 func (s *quotaStream) RecvMsg(m any) error {
@@ -109,6 +110,7 @@ func TestQuota(t *testing.T) {
 		})
 	}
 	run("load", func(t *testing.T, conn *quotaConn) {
+		t.Helper()
 		m := newMigration(t, conn, "load", 1)
 		if o := m.meet(m.load, "", failure{}, 0, 0); o.text != "done" || o.after > longest {
 			t.Errorf("it %s after %v", o.text, o.after)
@@ -118,6 +120,7 @@ func TestQuota(t *testing.T) {
 		}
 	})
 	run("door", func(t *testing.T, conn *quotaConn) {
+		t.Helper()
 		s, err := open(t.Context(), conn, "instance")
 		if err != nil {
 			t.Fatal(err)
