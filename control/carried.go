@@ -61,18 +61,11 @@ func (s *Server) carried(r *http.Request) (any, error) {
 		return nil, notFound("row", string(key), "GET "+Prefix+"tables/{instance}/{table}/rows lists them")
 	}
 	out.Row = rowOf(*found)
-	if s.tableName(r) != s.opts.Lab.TableName(id) {
-		return out, nil // DynamoDB's tables are in one instance
-	}
-	names, err := s.dynamoDBTables(own(r))
+	mappings, err := s.mappingsOver(r)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		m, err := s.opts.Lab.Door().Mapping(own(r), name)
-		if err != nil || m.TargetTable() != id {
-			continue
-		}
+	for _, m := range mappings {
 		items, err := m.Items(*found)
 		if err != nil {
 			out.Problems = append(out.Problems, err.Error())
@@ -84,7 +77,10 @@ func (s *Server) carried(r *http.Request) (any, error) {
 				continue
 			}
 			carries := carry(m, *found, item)
-			carries.Table = name
+			carries.Table = m.SourceTable()
+			if out.Row.Parts == nil {
+				out.Row.Parts = keyParts(m, carries.Rule, *found)
+			}
 			out.Items = append(out.Items, carries)
 		}
 	}

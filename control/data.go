@@ -183,7 +183,14 @@ func (s *Server) table(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, notFound("table", name, "GET "+Prefix+"tables lists them")
 	}
-	return tableOf(t), nil
+	mappings, err := s.mappingsOver(r)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		table
+		Keys []ruleKeys `json:"keys,omitempty"` // of a table of mappings
+	}{tableOf(t), keysOf(mappings)}, nil
 }
 
 type cell struct {
@@ -194,8 +201,9 @@ type cell struct {
 }
 
 type row struct {
-	Key   Bytes  `json:"key"`
-	Cells []cell `json:"cells"` // in storage order, all versions
+	Key   Bytes     `json:"key"`
+	Parts []keyPart `json:"parts,omitempty"` // of the key, by the mapping of the table
+	Cells []cell    `json:"cells"`           // in storage order, all versions
 }
 
 func rowOf(r btclient.Row) row {
@@ -286,6 +294,10 @@ func (s *Server) rows(r *http.Request) (any, error) {
 	if len(end) > 0 && bytes.Compare(start, end) >= 0 {
 		return out, nil
 	}
+	mappings, err := s.mappingsOver(r)
+	if err != nil {
+		return nil, err
+	}
 	size := 0
 	read := btclient.Read{Table: id, Spans: []btclient.Span{{Start: start, End: end}}, Reverse: reverse, Limit: int64(most) + 1}
 	for found, err := range client.Read(own(r), read) {
@@ -300,7 +312,9 @@ func (s *Server) rows(r *http.Request) (any, error) {
 		for _, c := range found.Cells {
 			size += len(c.Qualifier) + len(c.Value) + 64
 		}
-		out.Rows = append(out.Rows, rowOf(found))
+		shown := rowOf(found)
+		shown.Parts = partsBy(mappings, found)
+		out.Rows = append(out.Rows, shown)
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import { bytesShown, textOf, meanings, timeOf, lengthOf, unescaped, base64Of } f
 import { get, post, part, query } from './api.js';
 import { collected } from './rules.js';
 import { valueShown } from './items.js';
+import { partsShown } from './parts.js';
 
 const books = (c) => c.family === '_x' || c.family === '_f' || c.family === '_tabletop' || c.family.startsWith('_tabletop.');
 
@@ -21,7 +22,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
 
   const list = virtual({
     label: 'Row keys', count: () => rows.length,
-    line: (i) => h('div', {}, h('span', { class: 'grow' }, bytesShown(rows[i].key)), h('span', { class: 'soft' }, number(rows[i].cells))),
+    line: (i) => h('div', {}, h('span', { class: 'grow', title: rows[i].parts && textOf(rows[i].key) }, rows[i].parts ? partsShown(rows[i].parts) : bytesShown(rows[i].key)), h('span', { class: 'soft' }, number(rows[i].cells))),
     pick: (i) => open(rows[i].key), end: () => more(),
   });
   const cells = h('section', { class: 'wide' }, h('h2', {}, 'Cells'), h('div', { class: 'scroll soft' }, 'Choose a row.'));
@@ -37,7 +38,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
       const page = await get(at + '/rows' + query({ project, ...bounds, reverse: reverse.checked ? 'true' : '', limit: rows.length ? 1000 : 100, cursor }));
       if (mine !== generation || signal.aborted) return;
       // Cells are asked for again when a row is opened: a large table would not fit.
-      for (const r of page.rows) rows.push({ key: r.key, cells: r.cells.length });
+      for (const r of page.rows) rows.push({ key: r.key, parts: r.parts, cells: r.cells.length });
       cursor = page.cursor;
       done = !cursor;
       count.textContent = `${number(rows.length)} rows${done ? '' : ', and more'}`;
@@ -107,7 +108,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
       },
       pick: (i) => cellDialog(seen[i], key),
     });
-    fill(cells, h('h2', {}, h('span', {}, 'Cells of ', bytesShown(key, 120)), h('small', {}, `${number(all.length)} in ${number(versions.size)} columns`),
+    fill(cells, h('h2', {}, h('span', { title: textOf(key) }, 'Cells of ', found.row.parts ? partsShown(found.row.parts) : bytesShown(key, 120)), h('small', {}, `${number(all.length)} in ${number(versions.size)} columns`),
       h('label', {}, hideBooks, 'books'), key.text !== undefined && copier('Copy as cbt', `cbt -project ${info.project} -instance ${instance} lookup ${id} '${key.text.replaceAll("'", "'\\''")}'`),
       button('Delete…', async () => {
         if (!await confirmed('Delete this row, all its cells?', 'Delete the row')) return;

@@ -7,6 +7,12 @@ import { keysPath, rowsPath } from './paths.js';
 
 const keyText = (schema) => schema.map((k) => `${k.AttributeName} (${k.KeyType === 'HASH' ? 'partition' : 'sort'})`).join(', ');
 
+/** segmentSaid says what a segment of a row key is. */
+function segmentSaid(g) {
+  if (!g.encoders?.length) return 'always the same';
+  return [g.attributes?.length ? 'of ' + g.attributes.join(' and ') : g.encoders.join(' and '), g.time && 'a time', g.reversed && 'greater values first', g.unordered && 'in no order of the values'].filter(Boolean).join(', ');
+}
+
 async function dynamoTable(name) {
   const { response: { Table: t } } = await dynamo('DescribeTable', { TableName: name });
   const ttl = await dynamo('DescribeTimeToLive', { TableName: name }).then((a) => a.response.TimeToLiveDescription, () => undefined);
@@ -34,6 +40,9 @@ export async function show(main, { args: [instance, id], info, params }) {
   else main.append(h('table', {}, h('thead', {}, h('tr', {}, ['family', 'rule', 'in words'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, t.families.map((f) =>
     h('tr', {}, h('td', { class: 'mono' }, plain(f.name)), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, plain(inWords(f.gc))))))));
   if (t.splits?.length) main.append(h('h2', {}, `${t.splits.length} initial splits`), h('div', {}, t.splits.slice(0, 200).map((s) => h('div', {}, bytesShown(s)))));
+  if (t.keys?.length) main.append(h('h2', {}, 'Row keys'), h('table', {}, h('thead', {}, h('tr', {}, ['rule', 'segments', 'in words'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, t.keys.map((k) =>
+    h('tr', {}, h('td', {}, plain(k.rule), h('small', {}, ' of ', plain(k.table))), h('td', { class: 'mono' }, k.segments.map((g, i) => [i > 0 && h('span', { class: 'soft' }, ' · '), h('span', { class: 'part', title: plain(segmentSaid(g)) }, plain(g.template))])),
+      h('td', { class: 'soft' }, plain(k.segments.map(segmentSaid).join('; '))))))));
   const names = tables.bigtable.find((b) => b.name === t.name)?.dynamodb ?? [];
   main.append(h('h2', {}, 'DynamoDB tables whose items its rows are'));
   if (!names.length) main.append(h('p', { class: 'soft' }, 'None: the rows are asked for by Bigtable clients alone.'));

@@ -1,0 +1,55 @@
+package console
+
+import (
+	"io/fs"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// startWith is a server that holds a shipped fixture.
+func startWith(t *testing.T, name string) (*server, *mapping.Mapping) {
+	t.Helper()
+	files, err := fs.Sub(fixtures.Folder(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, m, err := migrate.OpenFixture(files, source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := start(t, m)
+	if _, err := migrate.Load(t.Context(), srv.lab.Bigtable().Conn(), src, migrate.LoadOptions{Common: migrate.Common{Mappings: []*mapping.Mapping{m}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.lab.Door().Open(); err != nil {
+		t.Fatal(err)
+	}
+	return srv, m
+}
+
+// TestKeyParts: the keys of rows of a mapping are cut into its parts, which say what they are when pointed at.
+func TestKeyParts(t *testing.T) {
+	ctx := browser(t)
+	srv, m := startWith(t, "s6-row-keys")
+	p := open(t, ctx, srv)
+	p.visit("/t/tabletop/" + m.TargetTable() + "/rows?prefix=revms")
+	p.until("!!document.querySelector('[data-cell]')")
+	const want = "v, written by revms(13): 2023-09-10T19:01:15Z"
+	for _, at := range []string{"[aria-label='Row keys']", ".split > section.wide > h2"} {
+		if got := ask[string](p, "document.querySelector(\""+at+" [data-part=v]\")?.title ?? 'none'"); got != want {
+			t.Errorf("%s: the part says %q, want %q", at, got, want)
+		}
+	}
+	p.sound("parts")
+	p.shoot("key-parts")
+	p.visit("/t/tabletop/" + m.TargetTable())
+	if n := ask[int](p, "[...document.querySelectorAll('.part')].filter((e) => e.textContent === '{v:revms(13)}' && e.title.includes('greater values first')).length"); n != 1 {
+		t.Errorf("the template of the rule revms is there %d times", n)
+	}
+	p.sound("templates")
+	p.shoot("key-templates")
+}

@@ -1,0 +1,147 @@
+package control_test
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/control"
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// newFixtureEnv is a lab that holds a shipped fixture behind both doors, and its mapping.
+func newFixtureEnv(t *testing.T, name string) (*env, *mapping.Mapping) {
+	t.Helper()
+	files, err := fs.Sub(fixtures.Folder(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, m, err := migrate.OpenFixture(files, source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := control.NewRequests()
+	l := lab.New(lab.Options{
+		Clock: clock.NewFrozen(time.Unix(1_700_000_000, 0).UTC()), Logger: slog.New(slog.DiscardHandler), Project: "p", Instance: "i",
+		DynamoDB: facade.Options{NoAuth: true, Mappings: []*mapping.Mapping{m}},
+	})
+	if err := l.Open(); err != nil {
+		t.Fatal(err)
+	}
+	o := migrate.LoadOptions{Common: migrate.Common{Project: "p", Instance: "i", Mappings: []*mapping.Mapping{m}}}
+	_, loadErr := migrate.Load(t.Context(), l.Bigtable().Conn(), src, o)
+	if err := errors.Join(loadErr, l.Door().Open()); err != nil {
+		t.Fatal(err)
+	}
+	api := control.New(control.Options{Lab: l, Requests: seen, Token: token, Version: "test"})
+	srv := httptest.NewServer(api)
+	t.Cleanup(func() {
+		err := api.Close()
+		srv.Close()
+		if err := errors.Join(err, l.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return &env{t, l, api, srv.URL}, m
+}
+
+type part struct {
+	Segment              int
+	Name, Encoder, Value string
+	Bytes                control.Bytes
+}
+
+// TestKeyParts: row keys of a table of a mapping are cut into what the parts of its templates wrote, with times as
+// times, in pages of rows and in a row that is opened.
+func TestKeyParts(t *testing.T) {
+	t.Parallel()
+	e, m := newFixtureEnv(t, "s6-row-keys")
+	var page struct {
+		Rows []struct {
+			Key   control.Bytes
+			Parts []part
+		}
+	}
+	at := "tables/i/" + m.TargetTable()
+	e.must("GET", at+"/rows", "", &page)
+	if len(page.Rows) != 24 {
+		t.Fatalf("%d rows", len(page.Rows))
+	}
+	want := map[string][]string{ // the parts as name, encoder and value
+		"1#u3":                      {"SK salt(fnv1a32,8,1) ", "SK s u3"},
+		"revms#8305627524999":       {"  ", "v revms(13) 2023-09-10T19:01:15Z"},
+		"epoch#1694359308":          {"  ", "SK epoch(s) 2023-09-10T15:21:48Z"},
+		"iso#2023-09-10T15:21:48":   {"  ", "SK iso(s) 2023-09-10T15:21:48"},
+		"nord#N69987~":              {"  ", "v nord -1.2"},
+		"strip#0123":                {"  ", "SK strip(Invoice-) Invoice-0123"},
+		"revdomain#com.google.mail": {"  ", "SK revdomain mail.google.com"},
+	}
+	for _, row := range page.Rows {
+		var opened struct {
+			Row struct{ Parts []part }
+		}
+		e.must("GET", at+"/items?key64="+url.QueryEscape(row.Key.Base64), "", &opened)
+		for _, parts := range [][]part{row.Parts, opened.Row.Parts} {
+			if len(parts) != 2 {
+				t.Errorf("%s is cut into %+v", *row.Key.Text, parts)
+			}
+			for i, text := range want[*row.Key.Text] {
+				if p := parts[i]; p.Segment != i || text != p.Name+" "+p.Encoder+" "+p.Value {
+					t.Errorf("%s: part %d is %+v, want %s", *row.Key.Text, i, p, text)
+				}
+			}
+		}
+		delete(want, *row.Key.Text)
+	}
+	if len(want) > 0 {
+		t.Errorf("no rows have the keys of %v", want)
+	}
+	var table struct {
+		Keys []struct {
+			Table, Rule string
+			Segments    []struct {
+				Template       string
+				Attributes     []string
+				Time, Reversed bool
+			}
+		}
+	}
+	e.must("GET", at, "", &table)
+	if len(table.Keys) != 12 || table.Keys[3].Rule != "revms" || len(table.Keys[3].Segments) != 2 || table.Keys[3].Segments[1].Template != "{v:revms(13)}" || !table.Keys[3].Segments[1].Reversed {
+		t.Errorf("the rules have the keys %+v", table.Keys)
+	}
+}
+
+// TestKeyParts_None: keys of rows that no mapping made stay whole.
+func TestKeyParts_None(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", createTable)
+	e.query("PutItem", `{"TableName":"orders","Item":{"k":{"S":"a"}}}`)
+	e.createRows("plain", "a")
+	m, err := e.lab.Door().Mapping(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"tables/i/plain", "tables/i/" + m.TargetTable()} {
+		var got struct {
+			Keys []any
+			Rows []struct{ Parts []part }
+		}
+		e.must("GET", path, "", &got)
+		e.must("GET", path+"/rows", "", &got)
+		if len(got.Keys) != 0 || len(got.Rows) != 1 || len(got.Rows[0].Parts) != 0 {
+			t.Errorf("%s: %+v", path, got)
+		}
+	}
+}
