@@ -1,12 +1,16 @@
 package control_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/clock"
@@ -27,8 +32,9 @@ type carriedRow struct {
 	Row struct {
 		Key   control.Bytes
 		Cells []struct {
-			Family    string
-			Qualifier control.Bytes
+			Family           string
+			Qualifier, Value control.Bytes
+			Timestamp        int64
 		}
 	}
 	Items []struct {
@@ -90,6 +96,133 @@ func TestCarried_Fixtures(t *testing.T) {
 			}
 		})
 	}
+}
+
+var (
+	columns = regexp.MustCompile(` +@`) // golden rows are aligned
+	values  = regexp.MustCompile(` = .*`)
+)
+
+// TestCarried_Exactly: the cells of an attribute are those without which it reads otherwise: what is laid out by the mapping
+// in one direction is asked for in the other. The rows are the golden ones.
+func TestCarried_Exactly(t *testing.T) {
+	t.Parallel()
+	subjects, err := fixtures.Subjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range subjects {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			e, m := fixtureEnv(t, s.Files)
+			golden, err := fs.ReadFile(s.Files, "expect/rows.golden")
+			if err != nil {
+				t.Fatal(err)
+			}
+			dump, err := e.lab.Dump(t.Context(), m.TargetTable())
+			// Indexes follow the table.
+			rows, _, _ := strings.Cut(columns.ReplaceAllString(string(golden), " @"), "\ntable ")
+			if strings.Contains(rows, " = sha256:") { // large values are golden by their sums
+				rows, dump = values.ReplaceAllString(rows, ""), values.ReplaceAllString(dump, "")
+			}
+			if err != nil || strings.TrimSpace(dump) != strings.TrimSpace(rows) {
+				t.Errorf("the rows are not the golden ones: %v\n%.2000s", err, dump)
+			}
+			keys := e.keyAttributes(m.SourceTable())
+			rules := map[string]bool{}
+			table := "tables/i/" + url.PathEscape(m.TargetTable())
+			var page struct{ Rows []struct{ Key control.Bytes } }
+			e.must("GET", table+"/rows?limit=1000", "", &page)
+			for _, key := range page.Rows {
+				var got carriedRow
+				e.must("GET", table+"/items?key64="+url.QueryEscape(key.Key.Base64), "", &got)
+				row := mapping.Row{Key: decoded(t, key.Key)}
+				for _, c := range got.Row.Cells {
+					row.Cells = append(row.Cells, mapping.Cell{Family: c.Family, Qualifier: decoded(t, c.Qualifier), Timestamp: c.Timestamp, Value: decoded(t, c.Value)})
+				}
+				for _, item := range got.Items {
+					rules[item.Rule] = true
+					text, err := json.Marshal(item.Item)
+					if err != nil {
+						t.Fatal(err)
+					}
+					whole, err := attr.UnmarshalItem(text)
+					if err != nil {
+						t.Fatal(err)
+					}
+					want := map[string][]int{}
+					var its []int // of any attribute
+					for at, c := range row.Cells {
+						rest, err := m.Item(mapping.Row{Key: row.Key, Cells: slices.Delete(slices.Clone(row.Cells), at, at+1)}, whole)
+						if err != nil {
+							t.Fatalf("row %q without %s:%s: %v", row.Key, c.Family, c.Qualifier, err)
+						}
+						if rest == nil || !attr.EqualItems(rest, whole) {
+							its = append(its, at)
+						}
+						for name, v := range whole {
+							if !attr.Equal(rest[name], v) {
+								want[name] = append(want[name], at)
+							}
+						}
+					}
+					for _, a := range item.Attributes {
+						if copied := !slices.ContainsFunc(item.Attributes, func(a carriedAttribute) bool { return len(a.Cells) > 0 }); copied {
+							continue // of the highest version, whose cells it is read from
+						}
+						// A key is read from the row's, or from any cell of the item: each is lit, and so are those that
+						// only mark when it was.
+						if slices.Contains(keys, a.Name) {
+							out := func(at int) bool { return !slices.Contains(a.Cells, at) }
+							if want[a.Name] = a.Cells; slices.ContainsFunc(its, out) && !inRowKey(t, m, whole, a.Name) {
+								want[a.Name] = its
+							}
+						}
+						if !slices.Equal(a.Cells, want[a.Name]) {
+							t.Errorf("row %q: the cells of %s are %v, it is read from %v", row.Key, a.Name, a.Cells, want[a.Name])
+						}
+					}
+				}
+			}
+			for _, f := range m.Fidelity() {
+				if !rules[f.Rule] {
+					t.Errorf("the rule %s has no item", f.Rule)
+				}
+			}
+		})
+	}
+}
+
+// inRowKey reports whether the row of an item is another one, or none, if a key attribute has another value.
+func inRowKey(t *testing.T, m *mapping.Mapping, item attr.Item, name string) bool {
+	t.Helper()
+	row, err := m.Locate(item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, v := maps.Clone(item), item[name]
+	last := len(v.Str) - 1
+	v.Str = v.Str[:last] + string('0'+(v.Str[last]+1)%10)
+	other[name] = v
+	at, err := m.Locate(other)
+	return err != nil || !bytes.Equal(at, row)
+}
+
+// keyAttributes are the names of those that are the key of a DynamoDB table.
+func (e *env) keyAttributes(table string) (names []string) {
+	e.t.Helper()
+	var described struct {
+		Response struct {
+			Table struct {
+				KeySchema []struct{ AttributeName string }
+			}
+		}
+	}
+	e.must("POST", "query", fmt.Sprintf(`{"operation":"DescribeTable","request":{"TableName":%q}}`, table), &described)
+	for _, k := range described.Response.Table.KeySchema {
+		names = append(names, k.AttributeName)
+	}
+	return names
 }
 
 // fixtureEnv is an env with a fixture's rows and its mapping.

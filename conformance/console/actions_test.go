@@ -43,14 +43,19 @@ func (p *tab) scrollTo(selector string, top int) {
 }
 
 // hoverAll points at each attribute of the row that is open, and at each cell that is seen, and returns what
-// is not lit as it should.
+// is not lit as the API says.
 const hoverAll = `(async () => {
 	const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 	const wrong = [];
 	const enter = (el) => el.dispatchEvent(new MouseEvent('mouseenter'));
 	const leave = (el) => el.dispatchEvent(new MouseEvent('mouseleave'));
-	const attributes = [...document.querySelectorAll('[data-attribute]')].slice(0, 40);
-	if (!attributes.length) wrong.push('no item is shown');
+	const attributes = [...document.querySelectorAll('[data-attribute]')];
+	const of = (await (await fetch(%q)).json()).items.flatMap((item) => item.attributes);
+	if (!attributes.length || of.length !== attributes.length) wrong.push(attributes.length + ' attributes are shown of ' + of.length);
+	of.forEach((a, i) => {
+		const shown = attributes[i]?.dataset;
+		if (a.name !== shown?.attribute || a.cells.join(' ') !== shown.cells) wrong.push(a.name + ': is shown with the cells ' + shown?.cells);
+	});
 	for (const a of attributes) {
 		enter(a);
 		await frame();

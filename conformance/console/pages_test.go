@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -193,8 +194,9 @@ func TestPages_Hostile(t *testing.T) {
 	p.sound("a filter")
 }
 
-// TestPages_Fixtures visits the tables of all fixtures. In each row, pointing at an attribute lights the
-// cells that the API says it became, and pointing at a cell lights the attributes.
+// TestPages_Fixtures visits the tables of all fixtures. In a row of each rule, pointing at an attribute lights the
+// cells that it became, and pointing at a cell lights the attributes. That what the API says of them is
+// what the mapping wrote, TestCarried_Exactly of control shows.
 func TestPages_Fixtures(t *testing.T) {
 	ctx := browser(t)
 	subjects, err := fixtures.Subjects()
@@ -225,12 +227,50 @@ func TestPages_Fixtures(t *testing.T) {
 			p := open(t, ctx, srv)
 			table, items := url.PathEscape(m.TargetTable()), url.PathEscape(m.SourceTable())
 			p.see(s.Name, map[string]string{"home": "/", "table": "/t/tabletop/" + table, "items": "/d/" + items, "keys": "/keys/tabletop/" + table, "rows": "/t/tabletop/" + table + "/rows"})
-			p.visit("/t/tabletop/" + table + "/rows")
-			p.until("!!document.querySelector('[data-cell]')")
-			if wrong := ask[[]string](p, hoverAll); len(wrong) > 0 {
-				t.Errorf("%s", strings.Join(wrong, "\n"))
+			for rule, key := range srv.rowsOfRules(t, m) {
+				// A prefix that is a whole key: the row is the first.
+				var text strings.Builder
+				for _, b := range key {
+					fmt.Fprintf(&text, `\x%02x`, b)
+				}
+				p.visit("/t/tabletop/" + table + "/rows?prefix=" + url.QueryEscape(text.String()))
+				p.until("!!document.querySelector('[data-attribute]')")
+				at := "/api/v1/tables/tabletop/" + table + "/items?key64=" + url.QueryEscape(base64.StdEncoding.EncodeToString(key))
+				if wrong := ask[[]string](p, fmt.Sprintf(hoverAll, at)); len(wrong) > 0 {
+					t.Errorf("rule %s, row %q: %s", rule, key, strings.Join(wrong, "\n"))
+				}
+				p.sound("hover")
 			}
-			p.sound("hover")
 		})
 	}
+}
+
+// rowsOfRules is for each rule of a mapping the key of a row that has an item of it.
+func (s *server) rowsOfRules(t *testing.T, m *mapping.Mapping) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	for row, err := range s.client().Read(t.Context(), btclient.Read{Table: m.TargetTable(), Spans: []btclient.Span{{}}, Clone: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		items, err := m.Items(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range items {
+			placed, err := m.Place(item, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out[placed.Rule] == nil {
+				out[placed.Rule] = row.Key
+			}
+		}
+	}
+	for _, f := range m.Fidelity() {
+		if out[f.Rule] == nil {
+			t.Errorf("the rule %s has no row", f.Rule)
+		}
+	}
+	return out
 }
