@@ -50,7 +50,7 @@ var acceptance = []struct {
 		"TestImport_AgainBehindClients", "TestRestore_GoesOnAfterARestart", "TestRestore_IsTakenOver", "TestExports_Restart",
 	}, ""},
 	{"21 Kinesis destinations and their delivery", []string{
-		cases + "kinesis/states", "TestKinesis_Endpoint", "TestKilled_Kinesis", "facade/internal/kinesis:TestDelivery_AtLeastOnceInOrder", "cmd/tabletop:TestServe_Kinesis",
+		cases + "kinesis/states", "TestKinesis_Endpoint", "TestKilled_Kinesis", "facade/internal/kinesis:TestDelivery_AtLeastOnceInOrder", "facade/internal/kinesis:TestDir_Shared", "cmd/tabletop:TestServe_Kinesis",
 	}, "records that nobody takes are in the log and delivered later; no dump shows them"},
 	{"22 a policy that is read and put again changes nothing", []string{"facade/internal/policy:FuzzPut", cases + "golden/policies", cases + "resource_policy/documents"}, ""},
 	{

@@ -7,16 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 )
 
 // Dir is a folder with a file for each stream, <stream>.jsonl, of a record a line. There
-// is any stream.
-type Dir struct {
-	root *os.Root
-	mu   sync.Mutex
-	ends map[string]bool // files that were looked at: they end with a whole line
-}
+// is any stream. Several processes may have one folder: who writes holds a lock on the
+// file.
+type Dir struct{ root *os.Root }
 
 // OpenDir opens a folder, creating it if it is not there.
 func OpenDir(path string) (*Dir, error) {
@@ -28,7 +24,7 @@ func OpenDir(path string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dir{root: root, ends: map[string]bool{}}, nil
+	return &Dir{root}, nil
 }
 
 // Close closes the folder.
@@ -39,21 +35,17 @@ func (*Dir) Has(context.Context, string) (bool, error) { return true, nil }
 
 // Put implements Sink. The lines are on disk when it returns.
 func (d *Dir) Put(_ context.Context, stream string, records []Record) (taken []bool, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	const private = 0o640
-	f, err := d.root.OpenFile(stream+".jsonl", os.O_RDWR|os.O_CREATE, private)
+	f, err := d.root.OpenFile(stream+".jsonl", os.O_RDWR|os.O_CREATE|os.O_APPEND, private)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if !d.ends[stream] {
-		if err := cutLine(f); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
-		}
+	defer func() { err = errors.Join(err, f.Close()) }() // it ends the lock
+	if err := lock(f); err != nil {
+		return nil, fmt.Errorf("%s: locking it: %w", f.Name(), err)
 	}
-	if _, err := f.Seek(0, io.SeekEnd); err != nil {
-		return nil, err
+	if err := cutLine(f); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	taken = make([]bool, len(records))
 	var text []byte
@@ -61,15 +53,10 @@ func (d *Dir) Put(_ context.Context, stream string, records []Record) (taken []b
 		text = append(append(text, r.Data...), '\n')
 		taken[i] = true
 	}
-	d.ends[stream] = false // until all of it is there
 	if _, err := f.Write(text); err != nil {
 		return nil, err
 	}
-	if err := f.Sync(); err != nil {
-		return nil, err
-	}
-	d.ends[stream] = true
-	return taken, nil
+	return taken, f.Sync()
 }
 
 // cutLine takes away what a process that was killed has written of a line.
@@ -78,9 +65,9 @@ func cutLine(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	const block = 64 << 10
-	buf := make([]byte, block)
-	for at := end; at > 0; {
+	block := int64(1) // most of the time it ends with a whole line
+	buf := make([]byte, 64<<10)
+	for at := end; at > 0; block = int64(len(buf)) {
 		n := min(at, block)
 		at -= n
 		if _, err := f.ReadAt(buf[:n], at); err != nil {

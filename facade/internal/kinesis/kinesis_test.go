@@ -435,3 +435,52 @@ func TestDir(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// Two processes over one folder, neither of which overwrites or cuts off what the other
+// has written.
+func TestDir_Shared(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const puts, each = 50, 3
+	var wg sync.WaitGroup
+	for writer := range 2 {
+		d, err := OpenDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			for n := range puts {
+				var records []Record
+				for i := range each {
+					records = append(records, Record{Data: fmt.Appendf(nil, "%d %03d %d %s", writer, n, i, strings.Repeat("x", 10*n))})
+				}
+				if _, err := d.Put(t.Context(), "changes", records); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	text, err := os.ReadFile(filepath.Join(dir, "changes.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	if len(lines) != 2*puts*each {
+		t.Fatalf("%d lines", len(lines))
+	}
+	for i := 0; i < len(lines); i += each { // what was put together is together
+		var writer, n, at int
+		if _, err := fmt.Sscanf(lines[i], "%d %d %d", &writer, &n, &at); err != nil || at != 0 {
+			t.Fatalf("line %d is %q, %v", i, lines[i], err)
+		}
+		for k := range each {
+			if want := fmt.Sprintf("%d %03d %d %s", writer, n, k, strings.Repeat("x", 10*n)); lines[i+k] != want {
+				t.Errorf("line %d is %q, want %q", i+k, lines[i+k], want)
+			}
+		}
+	}
+}
