@@ -103,6 +103,8 @@ func TestServe_Refused(t *testing.T) {
 		"--bigtable 127.0.0.1:0 --kinesis-dir " + file:                     "--kinesis-dir: mkdir",
 		"--bigtable 127.0.0.1:0 --kinesis-endpoint x":                      `--kinesis-endpoint: "x" is no URL`,
 		"--bigtable 127.0.0.1:0 --stream-retention=-1h":                    "--stream-retention: -1h0m0s is no time",
+		"--bigtable 127.0.0.1:0 --stream-retention 0":                      "--stream-retention: 0s is no time",
+		"--bigtable 127.0.0.1:0 --stream-shard-rotation 0s":                "--stream-shard-rotation: 0s is no time",
 		"--bigtable 127.0.0.1:0 --stream-shard-rotation 1us":               "--stream-shard-rotation: 1µs, want whole milliseconds",
 		"--bigtable 127.0.0.1:0 --stream-shards 2,3":                       "--stream-shards: [2 3], want numbers",
 		"--bigtable 127.0.0.1:0 --stream-shards 2,3 --console 127.0.0.1:0": "--stream-shards: [2 3], want numbers",

@@ -21,11 +21,11 @@ type dynamoDBFlags struct {
 	Namespaced          bool          `help:"Keep the tables of each access key and region apart."`
 	IndexLag            time.Duration `name:"index-lag" help:"How long a write takes to reach the global indexes. Default: no time." placeholder:"DURATION"`
 	StreamShards        []int         `name:"stream-shards" help:"How many shards a stream has in each generation, the last for all that follow: 1,2,4 splits twice. Default: 1." placeholder:"N,..."`
-	StreamShardRotation time.Duration `name:"stream-shard-rotation" help:"How long a shard of a stream takes changes until its children do. Default: 4h." placeholder:"DURATION"`
+	StreamShardRotation time.Duration `name:"stream-shard-rotation" help:"How long a shard of a stream takes changes until its children do. Default: 4h." default:"4h" placeholder:"DURATION"`
 	KinesisEndpoint     string        `name:"kinesis-endpoint" help:"Deliver the changes of tables with a Kinesis destination to this server, which speaks the API of Kinesis." placeholder:"URL"`
 	KinesisDir          string        `name:"kinesis-dir" help:"Deliver them to files in this folder, one for each stream, of a record a line." placeholder:"DIR"`
 	Throttle            throttle      `help:"Throttle tables and global indexes by their throughput, as the service does; with =partitions also those who use one partition key too much." placeholder:"tables|partitions"`
-	StreamRetention     time.Duration `name:"stream-retention" help:"How long a change can be read from a stream, and a stream that has ended. Default: 24h." placeholder:"DURATION"`
+	StreamRetention     time.Duration `name:"stream-retention" help:"How long a change can be read from a stream, and a stream that has ended. Default: 24h." default:"24h" placeholder:"DURATION"`
 	Buckets             string        `help:"The folder whose folders stand for buckets of S3: exports write into them, imports read them. Default: none, exports and imports are refused." placeholder:"DIR"`
 	TableDelay          time.Duration `name:"table-delay" help:"How long tables and indexes are CREATING, UPDATING or DELETING. Default: no time." placeholder:"DURATION"`
 }
@@ -104,6 +104,10 @@ func (d *dynamoDBFlags) check(doors doorFlags, mappings int) error {
 		return errors.New("--kinesis-endpoint and --kinesis-dir exclude each other: changes are delivered once")
 	case d.IndexLag < 0:
 		return fmt.Errorf("--index-lag: %v is not a time to wait", d.IndexLag)
+	case d.StreamShardRotation == 0: // to the door it is the default
+		return errors.New("--stream-shard-rotation: 0s is no time that a shard can take changes for")
+	case d.StreamRetention == 0:
+		return errors.New("--stream-retention: 0s is no time that a change can be read for")
 	case d.TableDelay < 0:
 		return fmt.Errorf("--table-delay: %v is not a time to wait", d.TableDelay)
 	}
