@@ -90,7 +90,7 @@ type Store struct {
 	bytes    int        // of columns and tables; guarded by mu, like all below
 	minute   int64      // of the last housekeeping
 	spare    *live
-	order    []ranked
+	sorting  sorting
 	gathered []Bucket
 	joining  joining
 }

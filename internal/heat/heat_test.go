@@ -2,14 +2,17 @@ package heat
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/cputime"
 	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
@@ -394,24 +397,53 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts allocati
 	}
 }
 
+// BenchmarkAdd is what a count costs, and beside it what of that is the benchmark's own
+// and the clock's.
 func BenchmarkAdd(b *testing.B) {
 	for name, key := range map[string]func(i int) int{
 		"one row":    func(int) int { return 1 },
 		"1000 rows":  func(i int) int { return i * 7919 % 1000 },
 		"sequential": func(i int) int { return i },
 		"new rows":   func(i int) int { return int(uint32(i) * 2654435761) },
+		"no count":   nil,
 	} {
 		b.Run(name, func(b *testing.B) {
-			s := New(Options{Now: clock.New().Now})
-			b.ReportAllocs()
+			now := clock.New().Now
+			s := New(Options{Now: now})
 			buf := []byte("user#0000000000")
-			i := 0
-			for b.Loop() {
+			cputime.Loop(b, func(i int) {
+				if key == nil {
+					number(buf, i)
+					now()
+					return
+				}
 				number(buf, key(i))
 				s.Table(place.Cluster, place.Table).Add(buf, Counts{Writes: 1, Bytes: 100})
-				i++
-			}
+			})
 		})
+	}
+}
+
+// Ranks are sorted as by comparing them, whatever bytes of them differ.
+func TestByRank(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	var scratch []ranked
+	for n := range 200 {
+		mask := rng.Uint64() & rng.Uint64()
+		if n%3 == 0 {
+			mask &= 0xffff << (8 * rng.UintN(7))
+		}
+		list := make([]ranked, rng.IntN(liveEntries+1))
+		for i := range list {
+			list[i] = ranked{rng.Uint64()&mask | ^mask, uint16(i)}
+		}
+		want := slices.Clone(list)
+		slices.SortStableFunc(want, func(a, b ranked) int { return cmp.Compare(a.rank, b.rank) })
+		var got []ranked
+		if got, scratch = byRank(list, scratch); !slices.Equal(got, want) {
+			t.Fatalf("%d ranks with the bits %x are not sorted", len(list), mask)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ const (
 	rankedBytes = 16
 	// liveBytes bounds what shards and the spare take, with the lists that sort them
 	// and the memory in which they become columns.
-	liveBytes = (shardCount+1)*(2*liveSlots+liveEntries*entryBytes+liveKeys) + liveEntries*(rankedBytes+bucketBytes) + joiningBytes
+	liveBytes = (shardCount+1)*(2*liveSlots+liveEntries*entryBytes+liveKeys) + liveEntries*(2*rankedBytes+bucketBytes) + joiningBytes
 )
 
 // shard has the counts of some keys.
@@ -72,9 +72,13 @@ type ranked struct {
 	entry uint16
 }
 
-// sorted appends the entries by table, and by key in a table. Sorting is most of what
+// sorting is the memory in which entries are sorted.
+type sorting struct{ ranked, scratch []ranked }
+
+// sort returns the entries of l by table, and by key in a table. Sorting is most of what
 // a key costs that was not counted before, and comparing keys most of that.
-func (l *live) sorted(dst []ranked) []ranked {
+func (s *sorting) sort(l *live) []ranked {
+	s.ranked = s.ranked[:0]
 	first := l.key(&l.entries[0])
 	shared := len(first)
 	for i := range l.entries {
@@ -91,19 +95,59 @@ func (l *live) sorted(dst []ranked) []ranked {
 		binary.BigEndian.PutUint64(rank[:], e.table.salt)
 		clear(rank[salted:])
 		copy(rank[salted:], l.key(e)[shared:])
-		dst = append(dst, ranked{binary.BigEndian.Uint64(rank[:]), uint16(i)})
+		s.ranked = append(s.ranked, ranked{binary.BigEndian.Uint64(rank[:]), uint16(i)})
 	}
-	slices.SortFunc(dst, func(a, b ranked) int {
-		if a.rank != b.rank {
-			return cmp.Compare(a.rank, b.rank)
+	s.ranked, s.scratch = byRank(s.ranked, s.scratch)
+	for rest := s.ranked; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].rank == rest[0].rank {
+			n++
 		}
-		x, y := &l.entries[a.entry], &l.entries[b.entry]
-		if x.table != y.table {
-			return cmp.Or(cmp.Compare(x.table.salt, y.table.salt), cmp.Compare(x.table.place.Table, y.table.place.Table))
+		slices.SortFunc(rest[:n], l.compare)
+		rest = rest[n:]
+	}
+	return s.ranked
+}
+
+// compare orders entries of the same rank.
+func (l *live) compare(a, b ranked) int {
+	x, y := &l.entries[a.entry], &l.entries[b.entry]
+	if x.table != y.table {
+		return cmp.Or(cmp.Compare(x.table.salt, y.table.salt), cmp.Compare(x.table.place.Table, y.table.place.Table))
+	}
+	return bytes.Compare(l.key(x), l.key(y))
+}
+
+// byRank sorts by rank and returns the sorted list and the memory of the other one. It
+// distributes by one byte after the other, the last one first, but for those that are the
+// same in all: that is a few steps a key, where comparing takes some ten.
+func byRank(from, to []ranked) (sorted, scratch []ranked) {
+	to = slices.Grow(to[:0], len(from))[:len(from)]
+	var differ uint64
+	for i := range from {
+		differ |= from[i].rank ^ from[0].rank
+	}
+	for shift := 0; shift < 64; shift += 8 {
+		if byte(differ>>shift) == 0 {
+			continue
 		}
-		return bytes.Compare(l.key(x), l.key(y))
-	})
-	return dst
+		var next [256]uint16 // liveEntries are fewer
+		for i := range from {
+			next[byte(from[i].rank>>shift)]++
+		}
+		var first uint16
+		for i, n := range next {
+			next[i] = first
+			first += n
+		}
+		for _, r := range from {
+			b := byte(r.rank >> shift)
+			to[next[b]] = r
+			next[b]++
+		}
+		from, to = to, from
+	}
+	return from, to
 }
 
 func (l *live) reset() {
@@ -159,12 +203,12 @@ func (s *Store) drain(sh *shard) {
 	sh.live, s.spare = s.spare, nil
 	sh.mu.Unlock()
 
-	s.order = full.sorted(s.order[:0])
-	for first := 0; first < len(s.order); {
-		t := full.entries[s.order[first].entry].table
+	order := s.sorting.sort(full)
+	for first := 0; first < len(order); {
+		t := full.entries[order[first].entry].table
 		s.gathered = s.gathered[:0]
-		for ; first < len(s.order) && full.entries[s.order[first].entry].table == t; first++ {
-			e := &full.entries[s.order[first].entry]
+		for ; first < len(order) && full.entries[order[first].entry].table == t; first++ {
+			e := &full.entries[order[first].entry]
 			s.gathered = append(s.gathered, Bucket{First: full.key(e), Last: full.key(e), Counts: e.counts})
 		}
 		s.commit(t, s.second.Load(), s.gathered)
