@@ -108,7 +108,7 @@ func BenchmarkChangeStream(b *testing.B) {
 		for range 4 {
 			read, err := c.ReadChangeStream(b.Context(), &btpb.ReadChangeStreamRequest{
 				TableName: parent + "/tables/stream", StartFrom: &btpb.ReadChangeStreamRequest_StartTime{StartTime: timestamppb.New(began)},
-				EndTime: timestamppb.New(time.Now().Add(-time.Millisecond)),
+				EndTime: timestamppb.New(time.Now().Add(time.Millisecond)), // the last records are of this one
 			})
 			for err == nil {
 				var resp *btpb.ReadChangeStreamResponse
