@@ -27,6 +27,16 @@ pgo: ## make the profile of both doors under load anew (some three minutes; noth
 report-check: ## the HTML report and the console in a real browser (needs Chromium)
 	REPORT_CHECK=1 $(GO) test ./conformance/html ./conformance/console -count=1
 
+SHOTS ?= $(or $(TMPDIR),/tmp)/tabletop-pictures
+
+.PHONY: pictures
+pictures: ## the pictures of the README, made by the console's tests (needs Chromium)
+	mkdir -p $(SHOTS)
+	REPORT_CHECK=1 REPORT_SHOTS=$(SHOTS) $(GO) test ./conformance/console -count=1 -run 'TestPages_Fixtures/s2-video|TestKeys|TestRequests_Live'
+	cp $(SHOTS)/s2-video-comment-light.png docs/console-rows.png
+	cp $(SHOTS)/keys-hot-dark.png docs/console-keys.png
+	cp $(SHOTS)/requests-live-light.png docs/console-requests.png
+
 .PHONY: demo
 demo: ## carry the shipped fixtures through the whole path
 	$(GO) run ./cmd/tabletop demo

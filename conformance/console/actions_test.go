@@ -17,6 +17,12 @@ func (p *tab) click(selector string) {
 	ask[bool](p, fmt.Sprintf(`document.querySelector(%q).click(), true`, selector))
 }
 
+// point points at an element, and goes on doing so. There may be none.
+func (p *tab) point(selector string) {
+	p.t.Helper()
+	ask[bool](p, fmt.Sprintf(`document.querySelector(%q)?.dispatchEvent(new MouseEvent('mouseenter')), new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`, selector))
+}
+
 // pushButton clicks the first button with a label that can be seen.
 func (p *tab) pushButton(label string) {
 	p.t.Helper()

@@ -240,6 +240,8 @@ func TestPages_Fixtures(t *testing.T) {
 					t.Errorf("rule %s, row %q: %s", rule, key, strings.Join(wrong, "\n"))
 				}
 				p.sound("hover")
+				p.point("[data-attribute]:not([data-cells=''])")
+				p.shoot(s.Name + "-" + rule)
 			}
 		})
 	}

@@ -68,11 +68,11 @@ export async function show(main, { info, params, signal }) {
       const child = r.cause && !inner.checked;
       return h('div', { 'data-request': r.id }, h('span', { class: 'w80 soft mono' }, r.start.slice(11, 19)),
         h('span', { class: 'w80 soft' }, child ? '  └ calls' : r.door),
-        h('span', { class: 'w150 mono' }, r.requestID && r.children > 0 ? toggle(r) : '', plain(r.operation)),
-        h('span', { class: 'w150 mono' }, plain(tableOf(r))), h('span', { class: 'grow' }, r.key ? bytesShown(r.key, 80) : ''),
-        h('span', { class: 'w120 ' + (r.status === 'OK' ? 'ok' : 'bad') }, plain(r.status)),
-        h('span', { class: 'w80 soft' }, `${r.millis} ms`), h('span', { class: 'w60 soft' }, r.bytes ? size(r.bytes) : ''),
-        h('span', { class: 'w60 soft' }, r.rows ? `${number(r.rows)} rows` : ''), r.test && h('span', { class: 'w120 soft' }, plain(r.test)));
+        h('span', { class: 'w120 mono' }, r.requestID && r.children > 0 ? toggle(r) : '', plain(r.operation)),
+        h('span', { class: 'w120 mono', title: plain(tableOf(r)) }, plain(tableOf(r))), h('span', { class: 'grow' }, r.key ? bytesShown(r.key, 80) : ''),
+        h('span', { class: 'w60 ' + (r.status === 'OK' ? 'ok' : 'bad'), title: plain(r.status) }, plain(r.status)),
+        h('span', { class: 'w80 soft' }, `${r.millis} ms`), h('span', { class: 'w60 soft spare' }, r.bytes ? size(r.bytes) : ''),
+        h('span', { class: 'w60 soft spare' }, r.rows ? `${number(r.rows)} rows` : ''), h('span', { class: 'last soft spare', title: r.test && plain(r.test) }, r.test && plain(r.test)));
     },
     pick: (i) => detail(seen[i]),
   });
@@ -146,7 +146,7 @@ export async function show(main, { info, params, signal }) {
   inner.addEventListener('change', select);
   main.append(h('h1', {}, 'Requests'), h('div', { class: 'bar' }, filter, h('label', {}, inner, 'calls of the DynamoDB door on lines of their own'), pause,
     button('Save as NDJSON', () => save('requests.ndjson', seen.map((r) => JSON.stringify({ ...r, children: undefined })).join('\n') + '\n')), count, live),
-  h('div', { class: 'split' }, h('section', { class: 'wide' }, list.el), side));
+  h('div', { class: 'split' }, h('section', { class: 'wider' }, list.el), side));
   let before;
   do {
     const page = (await get('requests' + query({ limit: 1000, before }))).requests;
