@@ -87,7 +87,7 @@ func (b *bench) targets() []target {
 	for _, e := range []struct {
 		name  string
 		limit float64
-	}{{"Write", 2.0}, {"RowRead", 1.5}, {"Scan", 1.5}} {
+	}{{"Write", 2.0}, {"RowRead", 1.5}, {"Scan", 1.5}, {"Backup", 2.0}} {
 		w := "go/" + e.name
 		out = append(out, target{group: "Engine alone", metric: cpu, ours: point{"engine", w}, peer: point{"pebble", w}, limit: e.limit})
 	}
