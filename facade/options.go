@@ -24,6 +24,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
+// Catalog is the Bigtable table in which a server keeps its books, with its families:
+// for who looks at a Bigtable before a server does.
+func Catalog() (table string, families []layout.Family) {
+	return store.CatalogTable, store.CatalogFamilies()
+}
+
 // Options configures a Server. Only Conn is required. New copies the value
 // and never changes it.
 type Options struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/internal/preflight"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
@@ -27,6 +28,7 @@ type loadCommand struct {
 	Remap      bool   `help:"Load into a table in which another mapping left cells of the same items, and leave those there: reads may find both. Default: refused."`
 	Mix        bool   `help:"Load over what another source was loaded into the table from: a later full export, or one that tells no time. What only the one has of an item stays beside what the other has. Default: refused."`
 	Checkpoint string `help:"Record the progress of the load here; a load that finds the file continues from there. A complete load removes it. With --part and --finish, the folder of all parts." placeholder:"FILE"`
+	Check      bool   `help:"Load nothing: look whether the target can be used - instance, app profile, permissions, the clock, and the families of the tables of --mapping and of their indexes - and print what is found. Exits 0 if nothing is wrong, else 3."`
 	Tablets    int    `help:"Begin tables that the load makes in N tablets, cut at row keys of the data, so that several servers take the rows from the start. Default: 1." placeholder:"N"`
 }
 
@@ -43,6 +45,9 @@ func (c *loadCommand) Validate(args *kong.Context) error {
 	var wrong error
 	if c.Target != "" && c.Target != targetEmbedded {
 		wrong = checkTarget("--target", c.Target)
+	}
+	if c.Check && (c.Data != "" || c.Target == targetEmbedded) {
+		wrong = errors.Join(wrong, errors.New("--check is of a --target that is reached over a wire"))
 	}
 	if c.Tablets < 0 || c.Tablets > maxTablets {
 		wrong = errors.Join(wrong, fmt.Errorf("--tablets is %d, want 1 to %d", c.Tablets, maxTablets))
@@ -110,6 +115,14 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 	src, mappings, err := c.open(c.mappingFlags)
 	if err != nil {
 		return err
+	}
+	if c.Check {
+		return c.withTarget(ctx, "--target", c.Target, func(t *target) error {
+			return p.check(ctx, preflight.Options{
+				Conn: t.conn, Project: t.project, Instance: t.instance, AppProfile: c.AppProfile,
+				Tables: tablesOf(mappings), Now: time.Now, Deadline: c.deadline(c.Target),
+			}, "a load")
+		})
 	}
 	o := migrate.LoadOptions{Common: common(mappings)}
 	o.Project, o.Instance, o.Checkpoint, o.Target, o.Remap, o.Mix = c.Project, c.Instance, c.Checkpoint, c.place(), c.Remap, c.Mix

@@ -72,6 +72,7 @@ type serveCommand struct {
 	Token    string        `name:"target-token-file" help:"Send the token in this file to the target. Default for projects/P/instances/I: application default credentials." placeholder:"FILE"`
 	Check    bool          `help:"Look whether the target can be used, print what was found, and end: 0 if it can, 3 if not. Nothing is changed."`
 	CA       string        `name:"ca" help:"Trust these certificates (PEM), and speak TLS to the target." placeholder:"FILE"`
+	Compress bool          `help:"Pack calls on the target with gzip, and have answers packed: less to send, more to compute."`
 	Timeout  time.Duration `name:"call-timeout" help:"How long the target may go without an answer to a call. Default: ${default}." default:"10s" placeholder:"DURATION"`
 	Project  string        `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop"`
 	Instance string        `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop"`
@@ -120,8 +121,8 @@ func (c *serveCommand) Validate() error {
 	if c.CA != "" && c.Target == "" {
 		return errors.New("--ca is of --target: a door of its own has --tls-cert")
 	}
-	if c.Target == "" && (c.Endpoint != "" || c.Profile != "" || c.Token != "" || c.Check) {
-		return errors.New("--endpoint, --app-profile, --target-token-file and --check are of --target")
+	if c.Target == "" && (c.Endpoint != "" || c.Profile != "" || c.Token != "" || c.Check || c.Compress) {
+		return errors.New("--endpoint, --app-profile, --target-token-file, --compress and --check are of --target")
 	}
 	if c.Target != "" {
 		if _, _, err := net.SplitHostPort(c.Target); err != nil && !cloudInstance.MatchString(c.Target) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/preflight"
@@ -14,7 +15,7 @@ import (
 // checked.
 func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool, err error) {
 	c := s.command
-	t, err := (&connectFlags{Project: c.Project, Instance: c.Instance, Endpoint: c.Endpoint, CA: c.CA, TokenFile: c.Token}).connect(ctx, c.Target)
+	t, err := (&connectFlags{Project: c.Project, Instance: c.Instance, Endpoint: c.Endpoint, CA: c.CA, TokenFile: c.Token, Compress: c.Compress}).connect(ctx, c.Target)
 	if err != nil {
 		return false, fmt.Errorf("--target: %w", err)
 	}
@@ -26,10 +27,12 @@ func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool,
 		Transactions: true, Now: s.clock.Now, Deadline: c.Timeout,
 	}
 	if c.Check {
-		for _, m := range o.Mappings {
-			look.Tables = append(look.Tables, preflight.Table{ID: m.TargetTable(), Families: (*layout.Mapping)(m).Families()})
+		catalog, families := facade.Catalog()
+		look.Tables = append(tablesOf(o.Mappings), preflight.Table{ID: catalog, Families: families})
+		if err := s.program.check(ctx, look, "the door"); err != nil {
+			return true, fmt.Errorf("--target %s: %w", c.Target, err)
 		}
-		return true, s.program.check(ctx, c.Target, look)
+		return true, nil
 	}
 	if c.Profile == "" && !cloudInstance.MatchString(c.Target) {
 		return false, nil // emulators have no app profiles to speak of
@@ -40,11 +43,25 @@ func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool,
 	return false, nil
 }
 
-// check prints what a preflight finds. It fails if something is wrong.
-func (p *program) check(ctx context.Context, target string, o preflight.Options) error {
+// tablesOf are the tables of mappings, those of their indexes, and the one that says by
+// which mapping a table was loaded.
+func tablesOf(mappings []*mapping.Mapping) (tables []preflight.Table) {
+	for _, m := range mappings {
+		l := (*layout.Mapping)(m)
+		tables = append(tables, preflight.Table{ID: l.TargetTable(), Families: l.Families()})
+		for _, x := range l.Indexes() {
+			tables = append(tables, preflight.Table{ID: x.TargetTable(), Families: x.Families()})
+		}
+	}
+	return append(tables, preflight.Table{ID: layout.SchemaTable, Families: []layout.Family{{Name: layout.SchemaFamily, GC: layout.GC{Versions: 1}}}})
+}
+
+// check prints what a preflight finds. It fails if something is wrong, which would keep
+// who from the work.
+func (p *program) check(ctx context.Context, o preflight.Options, who string) error {
 	findings, err := preflight.Run(ctx, o)
 	if err != nil {
-		return fmt.Errorf("--target %s: %w", target, err)
+		return err
 	}
 	wrong := 0
 	for _, f := range findings {
@@ -54,7 +71,7 @@ func (p *program) check(ctx context.Context, target string, o preflight.Options)
 		_, _ = fmt.Fprintf(p.stdout, "%s: %s: %s\n", f.Level, f.Check, f.Text)
 	}
 	if wrong > 0 {
-		return fmt.Errorf("--target %s: %s", target, phrase.Counted(int64(wrong), "finding")+" would keep the door from its work")
+		return fmt.Errorf("%s would keep %s from its work", phrase.Counted(int64(wrong), "finding"), who)
 	}
 	return nil
 }

@@ -1,14 +1,24 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 )
 
 // TestServe_Cloud serves over a target that looks like Cloud Bigtable, looks at it
@@ -38,6 +48,7 @@ func TestServe_Cloud(t *testing.T) {
 		want  string
 	}{
 		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token, "--check"}), exitEqual, "ok: instance: " + target + " is there"},
+		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token, "--compress", "--check"}), exitEqual, "ok: tables: _tabletop.catalog is not there yet"},
 		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", other}), exitEnvironment, "does not take the credentials"},
 		{slices.Concat(cloud, []string{"--target-token-file", token}), exitEnvironment, "certificate"},
 		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token, "--app-profile", "mine"}), exitEnvironment, "there is no app profile mine"},
@@ -55,3 +66,68 @@ func TestServe_Cloud(t *testing.T) {
 		t.Errorf("it prints %v", s.env)
 	}
 }
+
+// TestConnect_Compress: with --compress messages are packed, over plain gRPC and over TLS.
+func TestConnect_Compress(t *testing.T) {
+	t.Parallel()
+	cert, key, _ := certificate(t)
+	pair, err := credentials.NewServerTLSFromFile(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secured := range []bool{false, true} {
+		seen := &packingSeen{}
+		options := []grpc.ServerOption{grpc.StatsHandler(seen)}
+		flags := connectFlags{Project: "p", Instance: "i"}
+		if secured {
+			options, flags.CA = append(options, grpc.Creds(pair)), cert
+		}
+		lis, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv := grpc.NewServer(options...)
+		served := make(chan error, 1)
+		go func() { served <- srv.Serve(lis) }()
+		for _, flags.Compress = range []bool{false, true} {
+			c, err := flags.connect(t.Context(), lis.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = btapb.NewBigtableTableAdminClient(c.conn).ListTables(t.Context(), &btapb.ListTablesRequest{})
+			if status.Code(err) != codes.Unimplemented {
+				t.Error(err)
+			}
+			if err := c.close(); err != nil {
+				t.Error(err)
+			}
+		}
+		srv.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		if want := []string{"", "gzip"}; !slices.Equal(seen.names, want) {
+			t.Errorf("secured %t: calls are packed by %q, want %q", secured, seen.names, want)
+		}
+	}
+}
+
+// packingSeen notes by what the calls of a server are packed.
+type packingSeen struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (p *packingSeen) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+func (p *packingSeen) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if header, ok := s.(*stats.InHeader); ok {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.names = append(p.names, header.Compression)
+	}
+}
+
+func (p *packingSeen) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+func (p *packingSeen) HandleConn(context.Context, stats.ConnStats) {}

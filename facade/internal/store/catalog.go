@@ -71,6 +71,14 @@ var (
 	versionQualifier    = []byte("version")
 )
 
+// CatalogFamilies are the families of the catalog.
+func CatalogFamilies() []layout.Family {
+	return []layout.Family{
+		{Name: catalogFamily, GC: layout.GC{Versions: 1}},
+		{Name: requestFamily, GC: layout.GC{MaxAge: requestAge}},
+	}
+}
+
 // cachedTable is a definition with what the store derives from it.
 type cachedTable struct {
 	def     *tabledef.Table

@@ -360,10 +360,7 @@ func (ts *tables) openCatalog(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := ts.bt.EnsureTable(ctx, ts.o.Catalog, []layout.Family{
-		{Name: catalogFamily, GC: layout.GC{Versions: 1}},
-		{Name: requestFamily, GC: layout.GC{MaxAge: requestAge}},
-	}, nil); err != nil {
+	if _, err := ts.bt.EnsureTable(ctx, ts.o.Catalog, CatalogFamilies(), nil); err != nil {
 		return err
 	}
 	if err := ts.beginEpoch(ctx); err != nil {
