@@ -139,6 +139,13 @@ conformance-java: build ## the official Java clients, and the reader of change s
 	java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" Control bin/tabletop
 	java -Dslf4j.internal.verbosity=ERROR -cp "$$(cat bin/java-classpath)" conformance/java/Changes.java bin/tabletop
 
+.PHONY: conformance-tools
+conformance-tools: build ## dynamodb-admin, the Jest preset and the pytest plugin for DynamoDB Local against a running server
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/tools/requirements.txt
+	npm --prefix conformance/tools ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	node conformance/tools/run.mjs bin/tabletop $(CURDIR)/.venv/bin/python
+
 .PHONY: conformance-suites
 conformance-suites: build ## public DynamoDB suites, fetched; or of a checkout: NUBO=dir ONETABLE=dir
 	node conformance/dynamodb-suites/run.mjs bin/tabletop $(if $(NUBO),--nubo $(NUBO)) $(if $(ONETABLE),--onetable $(ONETABLE))

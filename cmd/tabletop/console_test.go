@@ -178,4 +178,16 @@ func TestDoors_WebPages(t *testing.T) {
 			t.Errorf("%s of host %q, origin %q: %d %q %s", c.method, c.host, c.origin, status, allowed, text)
 		}
 	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, one.env["AWS_ENDPOINT_URL_DYNAMODB"], http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if !resp.Close {
+		t.Error("a tool that waits for 400 and leaves the body unread would not end: the connection stays")
+	}
 }

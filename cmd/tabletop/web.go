@@ -60,6 +60,7 @@ func (w *webFlags) door(next http.Handler) http.Handler {
 		case origin != "" && !w.allows(origin):
 			refuse(rw, http.StatusForbidden, "AccessDeniedException", fmt.Sprintf("Pages of the origin %q may not use this server: start it with --cors to let them.", origin))
 		case w.Like == likeDynamoDBLocal && r.Method == http.MethodGet:
+			rw.Header().Set("Connection", "close") // a tool that waits for the status leaves the body unread, and would not end before the connection
 			refuse(rw, http.StatusBadRequest, "MissingAuthenticationToken", "Request must contain either a valid (registered) AWS access key ID or X.509 certificate.")
 		default:
 			next.ServeHTTP(rw, r)

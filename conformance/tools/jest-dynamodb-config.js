@@ -1,0 +1,10 @@
+// What the preset makes before the tests, as its own documentation has it.
+module.exports = {
+  port: Number(process.env.TABLETOP_PORT),
+  tables: [{
+    TableName: 'files',
+    KeySchema: [{ AttributeName: 'id', KeyType: 'HASH' }],
+    AttributeDefinitions: [{ AttributeName: 'id', AttributeType: 'S' }],
+    ProvisionedThroughput: { ReadCapacityUnits: 1, WriteCapacityUnits: 1 },
+  }],
+}

@@ -1,0 +1,104 @@
+#!/usr/bin/env node
+// Public tools that expect DynamoDB Local, unchanged, against a running `tabletop serve --like dynamodb-local`.
+//
+//     run.mjs PATH-TO-TABLETOP PYTHON
+//
+// PYTHON has the packages of requirements.txt. Each tool has a server of its own. Exits 0 when all pass.
+
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { dirname, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+const here = dirname(fileURLToPath(import.meta.url))
+const [binary, python] = process.argv.slice(2).map(path => resolve(path))
+
+// start runs a program, and hands on what it prints.
+function start(args, env = {}) {
+  const program = spawn(args[0], args.slice(1), { cwd: here, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  program.ended = new Promise((resolve, reject) => program.on('error', reject).on('exit', resolve))
+  program.ended.catch(() => {})
+  return program
+}
+
+// run waits for a program, and shows what it printed if it failed.
+async function run(args, env) {
+  const program = start(args, env)
+  let text = ''
+  for await (const piece of program.stdout) text += piece
+  assert.equal(await program.ended, 0, text)
+}
+
+const tools = {
+  async '@shelf/jest-dynamodb'(port) {
+    await run(['node', 'node_modules/jest/bin/jest.js', '--ci', '--silent'], { TABLETOP_PORT: port })
+  },
+
+  async 'pytest-dynamodb'(port) {
+    await run([python, '-B', '-m', 'pytest', '-q', '-p', 'no:cacheprovider', '--dynamodb-host', '127.0.0.1', '--dynamodb-port', port, 'test_items.py'])
+  },
+
+  async 'dynamodb-admin'(port) {
+    const admin = start(['node', 'node_modules/dynamodb-admin/dist/dynamodb-admin.js', '--host', '127.0.0.1', '--port', '0', '--skip-default-credentials', '--dynamo-endpoint', `http://127.0.0.1:${port}`], {
+      AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'a',
+    })
+    try {
+      await pages(await listening(admin))
+    } finally {
+      admin.kill()
+      await admin.ended
+    }
+  },
+}
+
+// listening is where dynamodb-admin says that it listens.
+async function listening(admin) {
+  for await (const line of createInterface(admin.stdout)) {
+    const url = line.match(/listening on (http:\/\/\S+)/)?.[1]
+    if (url) return url
+  }
+  throw new Error('dynamodb-admin ended before it was ready')
+}
+
+// pages looks at each kind of page, as a user does who makes a table and an item in it.
+async function pages(url) {
+  const ask = async (method, path, body) => {
+    const answer = await fetch(url + path, { method, headers: { 'Content-Type': 'application/json' }, body: body && JSON.stringify(body) })
+    const text = await answer.text()
+    assert.ok(answer.ok, `${method} ${path}: ${text}`)
+    return text
+  }
+  await ask('POST', '/create-table', {
+    TableDefinition: { TableName: 'orders', HashAttributeName: 'id', HashAttributeType: 'S', ReadCapacityUnits: 1, WriteCapacityUnits: 1 },
+  })
+  await ask('PUT', '/tables/orders/add-item', { id: 'order-1', total: 42 })
+  for (const [path, shown] of [
+    ['/', 'orders'], ['/api/tables', 'orders'], ['/tables/orders', 'id'], ['/tables/orders/items', 'order-1'], ['/tables/orders/get', 'id'],
+    ['/tables/orders/items/order-1', '42'], ['/tables/orders/meta', 'TableStatus'], ['/tables/orders/add-item', 'id'],
+  ]) {
+    assert.ok((await ask('GET', path)).includes(shown), `${path} does not have ${shown}`)
+  }
+  await ask('DELETE', '/tables/orders/items/order-1')
+  assert.ok(!(await ask('GET', '/tables/orders/items')).includes('order-1'))
+}
+
+let failed = false
+for (const [name, use] of Object.entries(tools)) {
+  const server = start([binary, 'serve', '--like', 'dynamodb-local', '--bigtable', 'off', '--dynamodb', '127.0.0.1:0'])
+  try {
+    let port
+    for await (const line of createInterface(server.stdout)) {
+      port = line.match(/^export AWS_ENDPOINT_URL_DYNAMODB=.*:(\d+)/)?.[1] ?? port
+      if (line.startsWith('# ready')) break
+    }
+    await use(port)
+    console.log(`ok    ${name}`)
+  } catch (e) {
+    failed = true
+    console.error(`FAIL  ${name}`, e)
+  }
+  server.kill('SIGTERM')
+  if (await server.ended !== 0) failed = true
+}
+process.exit(failed ? 1 : 0)
