@@ -45,7 +45,13 @@ func keyParts(m *mapping.Mapping, rule string, row mapping.Row) []keyPart {
 
 // mappingsOver are the mappings of the DynamoDB tables whose items the rows of the table in a path are.
 func (s *Server) mappingsOver(r *http.Request) ([]*mapping.Mapping, error) {
-	if s.tableName(r) != s.opts.Lab.TableName(r.PathValue("table")) {
+	return s.mappingsOf(r, s.tableName(r))
+}
+
+// mappingsOf are those of a table with a resource name.
+func (s *Server) mappingsOf(r *http.Request, table string) ([]*mapping.Mapping, error) {
+	_, id := ids(table)
+	if table != s.opts.Lab.TableName(id) {
 		return nil, nil // DynamoDB's tables are in one instance
 	}
 	names, err := s.dynamoDBTables(own(r))
@@ -54,7 +60,7 @@ func (s *Server) mappingsOver(r *http.Request) ([]*mapping.Mapping, error) {
 	}
 	var out []*mapping.Mapping
 	for _, name := range names {
-		if m, err := s.opts.Lab.Door().Mapping(own(r), name); err == nil && m.TargetTable() == r.PathValue("table") {
+		if m, err := s.opts.Lab.Door().Mapping(own(r), name); err == nil && m.TargetTable() == id {
 			out = append(out, m)
 		}
 	}

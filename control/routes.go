@@ -42,6 +42,7 @@ func (s *Server) routes() map[string]route {
 		"GET snapshots":                       {do: s.listSnapshots},
 		"POST snapshots":                      {do: s.takeSnapshot, body: true, changes: changesLab},
 		"DELETE snapshots/{name}":             {do: s.removeSnapshot, changes: changesLab},
+		"GET snapshots/{name}/changes":        {do: s.snapshotChanges, query: "to limit"},
 		"POST snapshots/{name}/restore":       {do: s.restoreSnapshot, changes: changesAll},
 		"GET clock":                           {do: s.clock},
 		"POST clock":                          {do: s.setClock, body: true, changes: changesLab},
@@ -86,6 +87,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the one that the server pr
   POST reset                               remove everything
   POST release                             let the test go on that is held
   GET  snapshots   POST snapshots          named snapshots        DELETE snapshots/{name}, POST snapshots/{name}/restore
+  GET  snapshots/{name}/changes            rows and items that differ since then   ?to= ?limit=
   GET  clock       POST clock              set, advance, freeze, run
   POST gc          POST ttl                collect garbage, delete expired items
   GET  faults      POST faults             what goes wrong        DELETE faults, DELETE faults/{door}/{id}

@@ -1,6 +1,7 @@
 // Lab: the clock, what is due, faults and snapshots, each also as code for testkit.
 import { h, fill, plain, shown, button, copier, confirmed, errorBox, tell, size } from './dom.js';
-import { get, post, remove, part } from './api.js';
+import { get, post, remove, part, query } from './api.js';
+import { changesShown } from './changes.js';
 import { standing } from './app.js';
 
 const presets = [
@@ -82,14 +83,23 @@ export async function show(main, { info, again }) {
   // Snapshots.
   const name = h('input', { size: 16, value: 'base', 'aria-label': 'Name of the snapshot' });
   const kept = h('div');
+  const differences = h('div', { 'aria-live': 'polite' });
+  async function compare(from, to) {
+    fill(differences, changesShown(await get(`snapshots/${part(from)}/changes` + query({ to })), info));
+    differences.scrollIntoView({ block: 'nearest' });
+  }
+  const sides = h('div', { class: 'bar' });
   async function snapshots() {
     const list = (await get('snapshots')).snapshots;
+    const side = (label, first) => h('select', { 'aria-label': label }, first && h('option', { value: '' }, first), list.map((s) => h('option', { value: s.name }, plain(s.name))));
+    const from = side('From'), to = side('To', 'now');
+    fill(sides, list.length > 0 && [h('label', {}, 'from', from), h('label', {}, 'to', to), guarded('Compare', () => compare(from.value, to.value))]);
     fill(kept, list.length ? h('table', {}, h('tbody', {}, list.map((s) => h('tr', {}, h('td', {}, shown(s.name, 128)), h('td', { class: 'soft' }, s.taken.slice(0, 19).replace('T', ' ')), h('td', { class: 'num' }, size(s.bytes)),
-      h('td', {}, guarded('Restore', async () => { await post(`snapshots/${part(s.name)}/restore`); done(`All is as it was in “${plain(s.name)}”.`); }), ' ',
+      h('td', {}, guarded('Changes', () => compare(s.name, '')), ' ', guarded('Restore', async () => { await post(`snapshots/${part(s.name)}/restore`); done(`All is as it was in “${plain(s.name)}”.`); }), ' ',
         guarded('Remove', async () => { await remove('snapshots/' + part(s.name)); await snapshots(); }))))))
       : h('p', { class: 'soft' }, 'None yet. A snapshot keeps both doors’ tables, and is come back to in milliseconds: take one before each of your experiments.'));
   }
-  const snapshotCard = h('section', { class: 'card' }, h('h2', {}, 'Snapshots'), kept,
+  const snapshotCard = h('section', { class: 'card' }, h('h2', {}, 'Snapshots'), kept, sides,
     h('div', { class: 'bar' }, name, guarded('Take', async () => { await post('snapshots', { name: name.value }); await snapshots(); done(`“${plain(name.value)}” is taken.`); })),
     copier('Copy as testkit code', () => { const v = name.value.replace(/\W/g, '') || 'base'; return `${v} := env.Snapshot()\n// …\nenv.Restore(${v})`; }));
 
@@ -125,5 +135,5 @@ export async function show(main, { info, again }) {
       await post('reset');
       tell('Everything is gone.');
       again();
-    }, { class: 'danger' })), copier('Copy as testkit code', 'env.Reset()')), faultCard));
+    }, { class: 'danger' })), copier('Copy as testkit code', 'env.Reset()')), faultCard), differences);
 }

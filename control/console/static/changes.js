@@ -1,0 +1,33 @@
+// What changed since a snapshot: tables, rows with their cells, and DynamoDB items.
+import { h, plain, shown, number } from './dom.js';
+import { bytesShown, textOf, timeOf } from './bytes.js';
+import { part, projectOf, query } from './api.js';
+import { partsShown } from './parts.js';
+
+const marks = { added: '+', removed: '−', changed: '±' };
+
+const countsSaid = (what, c) => ['added', 'removed', 'changed'].filter((how) => c[how]).map((how) => `${number(c[how])} ${how}`).join(', ').replace(/^(.+)$/, `${what}: $1`);
+
+const cells = (list, mark, cls) => list?.map((c) => h('tr', { class: cls }, h('td', {}, mark), h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80)), h('td', { class: 'mono soft' }, timeOf(c.timestamp)), h('td', {}, bytesShown(c.value, 200))));
+
+function itemShown(i) {
+  const names = [...new Set([...Object.keys(i.before ?? {}), ...Object.keys(i.after ?? {})])].sort();
+  const text = (v) => shown(JSON.stringify(v), 400);
+  return h('div', {}, h('b', {}, `${marks[i.change]} item of `, plain(i.table)), h('table', {}, h('tbody', {}, names.filter((n) => JSON.stringify(i.before?.[n]) !== JSON.stringify(i.after?.[n])).map((n) =>
+    h('tr', {}, h('th', { scope: 'row' }, plain(n)), h('td', { class: 'gone' }, i.before?.[n] && text(i.before[n])), h('td', {}, i.after?.[n] && text(i.after[n])))))));
+}
+
+/** changesShown is an element with the answer of snapshots/{name}/changes. */
+export function changesShown(answer, info) {
+  const to = answer.to ? `“${plain(answer.to)}”` : 'now';
+  if (!answer.tables.length) return h('div', { class: 'note' }, `From “${plain(answer.from)}” to ${to} nothing has changed${answer.cut ? ', as far as was compared' : ''}.`);
+  return h('section', { class: 'card', 'data-changes': answer.from }, h('h2', {}, `From “${plain(answer.from)}” to ${to}`),
+    answer.cut && h('div', { class: 'note warn' }, 'There is more than a page compares: the rows behind are not counted.'),
+    answer.tables.map((t) => h('details', { open: answer.tables.length < 4, 'data-table': t.table }, h('summary', {}, h('b', {}, plain(t.table)), ' ', t.change !== 'changed' && `was ${t.change}, `, [countsSaid('rows', t.rows), countsSaid('items', t.items)].filter(Boolean).join('; ')),
+      t.shown.map((row) => h('div', { class: 'item', 'data-row': row.change }, h('p', {}, marks[row.change], ' ',
+        row.change === 'removed' || answer.to ? keyShown(row) : h('a', { href: `/t/${part(t.instance)}/${part(t.table)}/rows` + query({ project: projectOf(t.name) === info.project ? '' : projectOf(t.name), prefix: textOf(row.key, 4096) }) }, keyShown(row))),
+      h('table', {}, h('tbody', {}, cells(row.before, '−', 'gone'), cells(row.after, '+', 'new'))), row.items?.map(itemShown), row.more > 0 && h('p', { class: 'soft' }, `and ${number(row.more)} more cells and items`))),
+      t.shown.length < t.rows.added + t.rows.removed + t.rows.changed && h('p', { class: 'soft' }, `${number(t.rows.added + t.rows.removed + t.rows.changed - t.shown.length)} more rows are not shown.`))));
+}
+
+const keyShown = (row) => row.parts ? partsShown(row.parts) : bytesShown(row.key, 120);
