@@ -311,6 +311,21 @@ func TestRows(t *testing.T) {
 	if code := e.ask("GET", "tables/i/t/row?key=a", "", &missing); code != http.StatusNotFound {
 		t.Errorf("%d %+v", code, missing)
 	}
+	var keys struct {
+		Rows []struct {
+			Cells []json.RawMessage
+			Count int
+		}
+	}
+	e.must("GET", "tables/i/t/rows?keys=true", "", &keys)
+	if len(keys.Rows) == 0 {
+		t.Error("there are no keys")
+	}
+	for _, r := range keys.Rows {
+		if r.Count == 0 || len(r.Cells) != 0 {
+			t.Errorf("a row of keys alone has %d cells and counts %d", len(r.Cells), r.Count)
+		}
+	}
 	// Sums of the map are the requests that were made: five writes of rows, and that of the deletion.
 	var heat struct {
 		Keys []struct{ Writes int }

@@ -204,6 +204,7 @@ type row struct {
 	Key   Bytes     `json:"key"`
 	Parts []keyPart `json:"parts,omitempty"` // of the key, by the mapping of the table
 	Cells []cell    `json:"cells"`           // in storage order, all versions
+	Count int       `json:"count,omitempty"` // of cells, where they are left out
 }
 
 func rowOf(r btclient.Row) row {
@@ -312,7 +313,10 @@ func (s *Server) rows(r *http.Request) (any, error) {
 		for _, c := range found.Cells {
 			size += len(c.Qualifier) + len(c.Value) + 64
 		}
-		shown := rowOf(found)
+		shown := row{Key: bytesOf(found.Key), Cells: []cell{}, Count: len(found.Cells)}
+		if q.Get("keys") != "true" {
+			shown = rowOf(found)
+		}
 		shown.Parts = partsBy(mappings, found)
 		out.Rows = append(out.Rows, shown)
 	}

@@ -30,7 +30,7 @@ func (s *Server) routes() map[string]route {
 		"GET info":                            {do: s.info},
 		"GET tables":                          {do: s.tables},
 		"GET tables/{instance}/{table}":       {do: s.table, query: "project"},
-		"GET tables/{instance}/{table}/rows":  {do: s.rows, query: "project prefix prefix64 start start64 end end64 reverse limit cursor"},
+		"GET tables/{instance}/{table}/rows":  {do: s.rows, query: "project prefix prefix64 start start64 end end64 reverse keys limit cursor"},
 		"POST tables/{instance}/{table}/rows": {do: s.putRows, query: "project", body: true},
 		"GET tables/{instance}/{table}/row":   {do: s.row, query: "project key key64"},
 		"GET tables/{instance}/{table}/items": {do: s.carried, query: "project key key64"},
@@ -77,7 +77,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the one that the server pr
   GET  info                                what is served, and where
   GET  tables                              Bigtable's and DynamoDB's
   GET  tables/{instance}/{table}           families, rules, size
-  GET  tables/{instance}/{table}/rows      rows with all cells    ?prefix= ?start= ?end= ?reverse= ?limit= ?cursor=
+  GET  tables/{instance}/{table}/rows      rows with all cells    ?prefix= ?start= ?end= ?reverse= ?keys= ?limit= ?cursor=
   POST tables/{instance}/{table}/rows      write rows
   GET  tables/{instance}/{table}/row       one row                ?key= or ?key64=
   GET  tables/{instance}/{table}/items     the items of one row, and the cells of each attribute   ?key= or ?key64=

@@ -35,10 +35,10 @@ export async function show(main, { args: [instance, id], info, params, signal })
     try {
       const bounds = {};
       for (const el of [prefix, start, end]) if (el.value) bounds[el.name + '64'] = base64Of(unescaped(el.value));
-      const page = await get(at + '/rows' + query({ project, ...bounds, reverse: reverse.checked ? 'true' : '', limit: rows.length ? 1000 : 100, cursor }));
+      const page = await get(at + '/rows' + query({ project, ...bounds, reverse: reverse.checked ? 'true' : '', keys: 'true', limit: rows.length ? 1000 : 100, cursor }));
       if (mine !== generation || signal.aborted) return;
       // Cells are asked for again when a row is opened: a large table would not fit.
-      for (const r of page.rows) rows.push({ key: r.key, parts: r.parts, cells: r.cells.length });
+      for (const r of page.rows) rows.push({ key: r.key, parts: r.parts, cells: r.count });
       cursor = page.cursor;
       done = !cursor;
       count.textContent = `${number(rows.length)} rows${done ? '' : ', and more'}`;
