@@ -20,8 +20,8 @@ type Clusters struct{ env *Env }
 // take from now on when d has passed by the environment's time, 0 to 7 days. What was
 // taken before keeps its time. By default all see everything at once.
 //
-// Consistency tokens and change streams follow the lag; reads of rows do not yet:
-// every cluster reads what was written at once.
+// Reads of rows, consistency tokens and change streams follow the lag: docs/bigtable.md
+// says how, in "Replication".
 func (c Clusters) ReplicationLag(d time.Duration) {
 	c.env.tb.Helper()
 	c.env.must("ReplicationLag", c.replication().Lag(d))
