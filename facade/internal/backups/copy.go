@@ -17,15 +17,23 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// restoreKept is how long what came of a restore is known.
-const restoreKept = 24 * time.Hour
+const (
+	// restoreKept is how long what came of a restore is known.
+	restoreKept = 24 * time.Hour
+
+	// failedKept is how long a backup that failed is, which nobody can delete.
+	failedKept = 24 * time.Hour
+)
 
 // Kinds are the kinds of jobs of backups and restores over a store.
 func Kinds(st *store.Store) []jobs.Kind {
 	w := worker{st}
 	return []jobs.Kind{
-		{Name: KindBackup, Run: w.backUp, KeepOf: func(id string) time.Duration {
-			if strings.Contains(id, systemSuffix+"/") {
+		{Name: KindBackup, Run: w.backUp, KeepOf: func(id string, ended jobs.State) time.Duration {
+			switch {
+			case ended == jobs.Failed:
+				return failedKept
+			case strings.Contains(id, systemSuffix+"/"):
 				return systemAge
 			}
 			return 0

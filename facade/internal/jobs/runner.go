@@ -57,17 +57,17 @@ type Kind struct {
 	// DefaultMost.
 	Most int
 	// Keep is how long a job that has ended is kept, on the clock Now, and KeepOf, if it
-	// is set, how long that of an id is. Default: until it is deleted.
+	// is set, how long that of an id is, by how it ended. Default: until it is deleted.
 	Keep   time.Duration
-	KeepOf func(id string) time.Duration
+	KeepOf func(id string, ended State) time.Duration
 	// Forget is called before a job is deleted since its time is over. Default: nothing
 	// is to be done.
 	Forget func(ctx context.Context, j Job) error
 }
 
-func (k *Kind) keep(id string) time.Duration {
+func (k *Kind) keep(id string, ended State) time.Duration {
 	if k.KeepOf != nil {
-		return k.KeepOf(id)
+		return k.KeepOf(id, ended)
 	}
 	return k.Keep
 }
@@ -130,7 +130,7 @@ func (r *Runner) Tidy(ctx context.Context) error {
 		case s.state == Running:
 			r.enqueue(s.kind, s.id)
 		default:
-			if keep := k.keep(s.id); keep > 0 && !r.o.Now().Before(s.since.Add(keep)) {
+			if keep := k.keep(s.id, s.state); keep > 0 && !r.o.Now().Before(s.since.Add(keep)) {
 				old = append(old, [2]string{s.kind, s.id})
 			}
 		}

@@ -493,6 +493,43 @@ func TestRunner_Bounds(t *testing.T) {
 	}
 }
 
+// How long a job is kept depends on how it ended.
+func TestRunner_KeepOf(t *testing.T) {
+	t.Parallel()
+	c := newCatalog(t)
+	r := c.process(t, c.wall, Kind{
+		Name: "work",
+		Run: func(_ context.Context, cl *Claim) error {
+			if string(cl.Job().Request) == `"fails"` {
+				return &Failure{"Broken", "it is"}
+			}
+			return nil
+		},
+		KeepOf: func(_ string, ended State) time.Duration {
+			if ended == Failed {
+				return time.Hour
+			}
+			return 0
+		},
+	})
+	create(t, r, Spec{ID: "good"})
+	create(t, r, Spec{ID: "bad", Request: json.RawMessage(`"fails"`)})
+	wait(t, r)
+	c.now.Advance(time.Hour - time.Millisecond)
+	for _, want := range []int{2, 1} {
+		if err := r.Tidy(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := r.count(t.Context(), "work", 10); n != want || err != nil {
+			t.Errorf("%d jobs are kept, %v; want %d", n, err, want)
+		}
+		c.now.Advance(time.Millisecond)
+	}
+	if j := get(t, r, "good"); j.State != Done {
+		t.Errorf("%+v", j)
+	}
+}
+
 // Where there are no jobs, nothing is asked for them but once at the start and by Tidy.
 func TestRunner_CostsNothing(t *testing.T) {
 	t.Parallel()
