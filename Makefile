@@ -146,6 +146,12 @@ conformance-tools: build ## dynamodb-admin, the Jest preset and the pytest plugi
 	npm --prefix conformance/tools ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	node conformance/tools/run.mjs bin/tabletop $(CURDIR)/.venv/bin/python
 
+.PHONY: conformance-java-streams
+conformance-java-streams: build ## the Kinesis Client Library with the adapter for DynamoDB Streams against a running server (needs a JDK, 17 or later, and Maven)
+	mvn -q -B -f conformance/java/streams/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-streams-classpath
+	java -Dorg.apache.commons.logging.Log=org.apache.commons.logging.impl.NoOpLog -Dslf4j.internal.verbosity=ERROR \
+		-cp "$$(cat bin/java-streams-classpath)" conformance/java/streams/Follow.java bin/tabletop
+
 .PHONY: conformance-suites
 conformance-suites: build ## public DynamoDB suites, fetched; or of a checkout: NUBO=dir ONETABLE=dir
 	node conformance/dynamodb-suites/run.mjs bin/tabletop $(if $(NUBO),--nubo $(NUBO)) $(if $(ONETABLE),--onetable $(ONETABLE))
