@@ -298,6 +298,20 @@ func TestServe_PortFile(t *testing.T) {
 	}
 }
 
+// TestServe_NoFolder: a file in a folder that is not there is refused by the name that was given, with what to do.
+func TestServe_NoFolder(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"--port-file", "--console-token-file"} {
+		name := filepath.Join(t.TempDir(), "none", "file.json")
+		out, err := exec.CommandContext(t.Context(), "tabletop", "serve", "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", flag, name).CombinedOutput()
+		exited, ok := errors.AsType[*exec.ExitError](err)
+		want := flag + ": " + name + " cannot be written: there is no folder " + filepath.Dir(name) + "; make it"
+		if !ok || exited.ExitCode() != 3 || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v\n%s", flag, err, out)
+		}
+	}
+}
+
 // TestServe_CollectsLater: a server opens its store without a collection of its
 // heap, which would take longer.
 func TestServe_CollectsLater(t *testing.T) {
