@@ -115,7 +115,7 @@ export async function show(main, { args: [name], signal }) {
     fill(results, h('div', { class: 'bar' }, bulk, button('Save as JSON lines', () => save(name + '.jsonl', items.map((i) => JSON.stringify({ Item: i })).join('\n') + '\n')),
       seen.size > most && h('small', {}, `${number(seen.size)} attributes, of which ${most} are columns; an item that is opened has all`)),
     h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {}, h('th'), columns.map((c) => h('th', { scope: 'col' }, plain(c))))), h('tbody', {}, items.map((item) =>
-      h('tr', { tabindex: 0, onclick: () => edit(item), onkeydown: (e) => { if (e.key === 'Enter' && e.target === e.currentTarget) edit(item); } }, h('td', {}, box(item)),
+      h('tr', { tabindex: 0, 'aria-label': `Edit ${Object.values(keyOf(item)).map((v) => plain(valueText(v))).join(' ')}`, onclick: () => edit(item), onkeydown: (e) => { if (e.key === 'Enter' && e.target === e.currentTarget) edit(item); } }, h('td', {}, box(item)),
         columns.map((c) => h('td', { class: 'data' }, item[c] && [h('span', { class: 'type' }, typeOf(item[c]) + ' '), shown(valueText(item[c]), 80)]))))))));
   }
 
