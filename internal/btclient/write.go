@@ -66,11 +66,11 @@ type Refusal struct {
 }
 
 // MutateRows writes rows, each on its own. Those whose outcome is not known, or is an
-// error that may pass, are sent again as [Retry] says, as often as that without a row
-// that was written: with Retry.Writes, entries may be sent twice. It returns the others
-// that were not written, by the order in which they were refused. With an error some of
-// the rest may be written, too. While the Bigtable has no room for all rows of a call
-// they go in several.
+// error that may pass, are sent again as [Retry] says: with Retry.Writes, entries may be
+// sent twice. It returns the others that were not written, by the order in which they
+// were refused. With an error some of the rest may be written, too. While the Bigtable
+// has no room for all rows of a call they go in several, and count tries anew with each
+// that writes some.
 func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) ([]Refusal, error) {
 	again := c.writing(table, "MutateRows")
 	at := make([]int, len(entries)) // where those to be sent are among all of them
@@ -88,8 +88,8 @@ func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.M
 		var left []*btpb.MutateRowsRequest_Entry
 		var leftAt []int
 		why := err // some are sent again
-		if slices.ContainsFunc(answers, answer.written) {
-			again.n = 0
+		if p.rows < len(entries) && slices.ContainsFunc(answers, answer.written) {
+			again.n = 0 // or the pieces of a large call had the patience of one
 		}
 		for i, a := range answers {
 			switch {
