@@ -142,6 +142,12 @@ func putChange(t *testing.T, s *Server, item, n int) {
 func enableKinesis(t *testing.T, s *Server) {
 	t.Helper()
 	must(t, s, "EnableKinesisStreamingDestination", kinesisStream)
+	untilKinesis(t, s)
+}
+
+// untilKinesis waits until the stream is ACTIVE.
+func untilKinesis(t *testing.T, s *Server) {
+	t.Helper()
 	for !strings.Contains(must(t, s, "DescribeKinesisStreamingDestination", `{"TableName": "music"}`), `"DestinationStatus":"ACTIVE"`) {
 		runtime.Gosched()
 	}
@@ -284,8 +290,9 @@ func TestKinesis_TwoServers(t *testing.T) {
 	k, now := newFakeKinesis(t), clock.NewFrozen(testTime)
 	a, b := newTwoTestServers(t, func(o *Options) { o.Now, o.wall, o.KinesisEndpoint = now.Now, clock.New(), k.url })
 	must(t, a, "CreateTable", kinesisTable)
-	enableKinesis(t, a)
+	must(t, a, "EnableKinesisStreamingDestination", kinesisStream)
 	now.Advance(2 * time.Second) // then no server goes by an older definition
+	untilKinesis(t, a)
 	const changes = 20
 	for n := range changes {
 		putChange(t, []*Server{a, b}[n%2], 0, n)
