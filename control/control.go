@@ -68,6 +68,8 @@ type Options struct {
 	Version string
 	// Bigtable and DynamoDB are where clients find the doors; "" for one that is shut.
 	Bigtable, DynamoDB string
+	// ClockMoved is called after each change of the clock. Default: nobody is told.
+	ClockMoved func() error
 	// Held is the test that waits for Release, which is called when somebody lets it go on. Default: none does.
 	Held    string
 	Release func()

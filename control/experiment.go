@@ -109,6 +109,11 @@ func (s *Server) setClock(r *http.Request) (any, error) {
 			return nil, err
 		}
 	}
+	if s.opts.ClockMoved != nil {
+		if err := s.opts.ClockMoved(); err != nil {
+			return nil, err
+		}
+	}
 	return s.clockNow(), nil
 }
 

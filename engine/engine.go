@@ -399,9 +399,9 @@ func Open(o Options) (*DB, error) {
 }
 
 // storeFile matches what a store keeps in its folder, also one that was never
-// opened to the end.
+// opened to the end, and how far ahead a server's clock is that was moved.
 var storeFile = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(LOCK|CURRENT.*|(OPTIONS|MANIFEST|marker)[-.].*|\d+\.(log|sst|blob|dbtmp)|temporary\..*|snapshots|lost\+found)$`)
+	return regexp.MustCompile(`^(LOCK|CURRENT.*|(OPTIONS|MANIFEST|marker)[-.].*|\d+\.(log|sst|blob|dbtmp)|temporary\..*|snapshots|clock-lead(\.new)?|lost\+found)$`)
 })
 
 // checkDir refuses a folder that is somebody else's: a store among a project's

@@ -57,6 +57,10 @@ func (s *serving) openConsole(observed *control.Requests, fixtures fs.FS) error 
 		o.Token = rand.Text() // no sign at its begin that a shell or a flag takes for its own
 		s.consoleToken = o.Token
 	}
+	if s.command.Data != "" {
+		o.ClockMoved = s.keepLead
+		s.closers = append(s.closers, s.keepLead) // faults move it, too
+	}
 	if c.Fixtures != "" {
 		root, err := os.OpenRoot(c.Fixtures)
 		if err != nil {

@@ -11,10 +11,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
 // ctl runs a verb against a server.
@@ -80,6 +85,41 @@ func TestConsole(t *testing.T) {
 		if _, err := os.Stat(file); !os.IsNotExist(err) {
 			t.Errorf("%s is left: %v", file, err)
 		}
+	}
+}
+
+// TestConsole_Lead: a clock that was moved is as far ahead after the server was killed, without the
+// console too: a backup is still READY.
+func TestConsole_Lead(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	args := []string{"--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--data", data}
+	s := serve(t, append(args, "--console", "127.0.0.1:0")...)
+	ctl(t, s, exitEqual, "advance", "240h")
+	conn := s.dial(t)
+	createTable(t, conn, "t")
+	const cluster = parent + "/clusters/tabletop"
+	admin := btapb.NewBigtableTableAdminClient(conn)
+	if _, err := admin.CreateBackup(t.Context(), &btapb.CreateBackupRequest{Parent: cluster, BackupId: "b", Backup: &btapb.Backup{
+		SourceTable: parent + "/tables/t", ExpireTime: timestamppb.New(clock.New().Now().Add(15 * 24 * time.Hour)),
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	s.end(t, syscall.SIGKILL)
+	s = serve(t, args...)
+	got, err := btapb.NewBigtableTableAdminClient(s.dial(t)).GetBackup(t.Context(), &btapb.GetBackupRequest{Name: cluster + "/backups/b"})
+	if err != nil || got.GetState() != btapb.Backup_READY {
+		t.Errorf("after a restart: %v, %v", got, err)
+	}
+	if code := s.end(t, syscall.SIGTERM); code != exitEqual {
+		t.Errorf("it ends with %d: %s", code, s.stderr)
+	}
+	if err := os.WriteFile(filepath.Join(data, leadFile), []byte("soon"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, code := tabletop(t, append([]string{"serve"}, args...)...)
+	if code != exitBadInput || !strings.Contains(out, `"soon" is not how far the clock is ahead, want a duration such as 25h0m0s`) {
+		t.Errorf("it exits %d: %s", code, out)
 	}
 }
 

@@ -365,6 +365,11 @@ func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Reques
 	default:
 		setup.GCInterval = defaultGCInterval
 	}
+	if c.Data != "" {
+		if err := s.takeLead(); err != nil {
+			return err
+		}
+	}
 	s.lab = lab.New(setup)
 	if err := s.lab.Open(); err != nil {
 		return dataError(err)
@@ -630,6 +635,9 @@ func (s *serving) announce() {
 	}
 	if c.Web.Like == likeDynamoDBLocal {
 		_, _ = fmt.Fprintln(w, "# Initializing DynamoDB Local with the following configuration:")
+	}
+	if lead := s.lead(); lead > 0 {
+		_, _ = fmt.Fprintf(w, "# clock: %v ahead of the machine's\n", lead.Round(time.Second))
 	}
 	_, _ = fmt.Fprintf(w, "# ready: project %s, instance %s, data %s%s\n", c.Project, c.Instance, where, c.Dynamo.announced())
 }

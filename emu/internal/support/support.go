@@ -100,7 +100,7 @@ var features = []Feature{
 	{"BigtableInstanceAdmin", "ListClusters", Served, ""},
 	{"BigtableInstanceAdmin", "UpdateCluster", Served, "done when it returns"},
 	{"BigtableInstanceAdmin", "PartialUpdateCluster", Served, "done when it returns; autoscaling stays at the fewest nodes"},
-	{"BigtableInstanceAdmin", "DeleteCluster", Served, "loses nothing: one copy of the rows serves all clusters"},
+	{"BigtableInstanceAdmin", "DeleteCluster", Served, "what it took and no other cluster has seen is lost: [Replication](bigtable.md#replication)"},
 	{"BigtableInstanceAdmin", "UpdateMemoryLayer", Served, "done when it returns; the layer serves no reads"},
 	{"BigtableInstanceAdmin", "ListMemoryLayers", Served, ""},
 	{"BigtableInstanceAdmin", "GetMemoryLayer", Served, "8 GiB a node"},

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// leadFile, in the folder of --data, has how far the clock was moved ahead of the machine's, as a
+// duration. What is stored begins and ends at times of that clock: behind it, what was
+// READY would be CREATING again, and what other clusters have seen be on its way.
+const leadFile = "clock-lead"
+
+// takeLead moves the clock as far ahead as it was when the data was served last.
+func (s *serving) takeLead() error {
+	name := filepath.Join(s.command.Data, leadFile)
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return badInput("--data: %w", err)
+	}
+	lead, err := time.ParseDuration(strings.TrimSpace(string(text)))
+	if err != nil {
+		return badInput("--data: %s: %q is not how far the clock is ahead, want a duration such as 25h0m0s", name, text)
+	}
+	s.clock.Advance(lead)
+	return nil
+}
+
+// lead is how far the clock is ahead of the machine's; 0: it is not.
+func (s *serving) lead() time.Duration {
+	return max(0, s.clock.Now().Sub(clock.New().Now()).Round(time.Millisecond))
+}
+
+// keepLead keeps that for the next start.
+func (s *serving) keepLead() error {
+	name := filepath.Join(s.command.Data, leadFile)
+	lead := s.lead()
+	if lead == 0 {
+		if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	const private = 0o600
+	err := os.WriteFile(name+".new", []byte(lead.String()+"\n"), private)
+	if err == nil {
+		err = os.Rename(name+".new", name)
+	}
+	if err != nil {
+		return fmt.Errorf("the clock is moved, and will not be so after a restart: %w", err)
+	}
+	return nil
+}
