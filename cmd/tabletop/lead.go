@@ -42,6 +42,8 @@ func (s *serving) lead() time.Duration {
 
 // keepLead keeps that for the next start.
 func (s *serving) keepLead() error {
+	s.leads.Lock() // requests may move the clock at once
+	defer s.leads.Unlock()
 	name := filepath.Join(s.command.Data, leadFile)
 	lead := s.lead()
 	if lead == 0 {

@@ -324,7 +324,8 @@ type serving struct {
 	token   string      // "": nobody is asked for one
 	failed  chan error  // a door that ended by itself
 
-	lab *lab.Lab // nil with --target
+	lab   *lab.Lab   // nil with --target
+	leads sync.Mutex // held by who keeps the clock's lead
 
 	bigtableAddr, dynamoDBAddr, consoleAddr net.Addr // nil: the door is shut
 	consoleToken                            string   // "": as token
