@@ -36,6 +36,7 @@ func (s *Server) routes() map[string]route {
 		"GET tables/{instance}/{table}/items": {do: s.carried, query: "project key key64"},
 		"GET items/{table}":                   {do: s.items, query: "index limit cursor"},
 		"POST items/{table}":                  {do: s.putItems, body: true},
+		"POST items/{table}/preview":          {do: s.previewItem, body: true},
 		"POST query":                          {do: s.query, body: true},
 		"POST reset":                          {do: s.reset, changes: changesAll},
 		"POST release":                        {do: s.release},
@@ -83,6 +84,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the one that the server pr
   GET  tables/{instance}/{table}/items     the items of one row, and the cells of each attribute   ?key= or ?key64=
   GET  items/{table}                       items of DynamoDB      ?limit= ?cursor=
   POST items/{table}                       put items
+  POST items/{table}/preview               which cells a put or a delete would change
   POST query                               run an operation of DynamoDB, and see the calls of Bigtable that it became
   POST reset                               remove everything
   POST release                             let the test go on that is held

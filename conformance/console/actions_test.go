@@ -81,3 +81,29 @@ const hoverAll = `(async () => {
 	}
 	return wrong;
 })()`
+
+// editAll takes each attribute from the item that is open, and returns what is shown of the cells but not so by the API.
+const editAll = `(async () => {
+	const area = document.querySelector('dialog textarea');
+	const whole = JSON.parse(area.value);
+	let seen = 0, taken = 0;
+	for (const name of Object.keys(whole)) {
+		const put = { ...whole };
+		delete put[name];
+		const response = await fetch(%q, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ put }) });
+		const answer = await response.json();
+		if (!response.ok) return 'without ' + name + ': ' + JSON.stringify(answer);
+		area.value = JSON.stringify(put);
+		area.dispatchEvent(new Event('input', { bubbles: true }));
+		const want = (answer.before ?? []).length + (answer.after ?? []).length;
+		const right = () => {
+			const shown = [...document.querySelectorAll('[data-edited]')];
+			return shown.length === want && (want > 0 || document.querySelector('[data-edit]').textContent.includes(answer.refused?.slice(0, 60) ?? 'No cell is other'));
+		};
+		for (let i = 0; i < 200 && !right(); i++) await new Promise((done) => setTimeout(done, 25));
+		if (!right()) return 'without ' + name + ': ' + document.querySelector('[data-edit]').textContent + ', want ' + want + ' cells';
+		seen += want;
+		if (!answer.refused) taken++;
+	}
+	return seen || !taken ? '' : 'no attribute is in a cell';
+})()`

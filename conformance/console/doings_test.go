@@ -80,12 +80,23 @@ func TestItem_Edit(t *testing.T) {
 	p := open(t, ctx, srv)
 	p.visit("/d/things")
 	p.click("tbody tr")
+	p.click("dialog summary")
 	p.fill("dialog textarea", `{"id":{"S":"a"},"same":{"S":"s"},"total":{"N":"2"}}`)
 	diff := ask[string](p, "document.querySelector('dialog details > div').textContent")
 	if !strings.Contains(diff, `- total: {"N":"1"}`) || !strings.Contains(diff, `+ total: {"N":"2"}`) || strings.Contains(diff, "same") {
 		t.Errorf("the difference is %q", diff)
 	}
+	p.until("!!document.querySelector('[data-edit] [data-edited]')")
+	if cells := ask[string](p, "[...document.querySelectorAll('[data-edited]')].map((c) => c.dataset.edited.slice(0, 1) + c.textContent).join(' ')"); !strings.Contains(cells, "total") || strings.Contains(cells, "same") || strings.Count(cells, "total") != 2 {
+		t.Errorf("the cells that change are %q, want one of total that goes and one that comes", cells)
+	}
+	p.sound("the cells of an edit")
 	p.shoot("item-edit")
+	p.fill("dialog textarea", `{"id":{"S":"a"},"same":{"S":"s"},"total":{"N":"1"}}`)
+	p.until("document.querySelector('[data-edit]').textContent.includes('No cell is other than before')")
+	p.fill("dialog textarea", `{"id":{"N":"1"}}`)
+	p.until("document.querySelector('[data-edit]').textContent.includes('id')")
+	p.fill("dialog textarea", `{"id":{"S":"a"},"same":{"S":"s"},"total":{"N":"2"}}`)
 	p.click("dialog button.primary")
 	p.until("!document.querySelector('dialog') && document.querySelector('tbody tr').innerText.includes('2')")
 	p.sound("edit")

@@ -243,6 +243,16 @@ func TestPages_Fixtures(t *testing.T) {
 				p.point("[data-attribute]:not([data-cells=''])")
 				p.shoot(s.Name + "-" + rule)
 			}
+			// Of an item that is opened no cell would change, or it is a copy that is not written; with an attribute more or less those would that the API
+			// tells, which are what the door writes (TestPreviewItem_Fixtures of control).
+			p.visit("/d/" + items)
+			p.until("!!document.querySelector('tbody tr[tabindex]')")
+			p.click("tbody tr[tabindex]")
+			p.until("/No cell is other than before|is a copy of/.test(document.querySelector('[data-edit]')?.textContent)")
+			if wrong := ask[string](p, fmt.Sprintf(editAll, "/api/v1/items/"+items+"/preview")); wrong != "" {
+				t.Error(wrong)
+			}
+			p.sound("an item's edit")
 		})
 	}
 }

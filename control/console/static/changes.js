@@ -8,7 +8,10 @@ const marks = { added: '+', removed: '−', changed: '±' };
 
 const countsSaid = (what, c) => ['added', 'removed', 'changed'].filter((how) => c[how]).map((how) => `${number(c[how])} ${how}`).join(', ').replace(/^(.+)$/, `${what}: $1`);
 
-const cells = (list, mark, cls) => list?.map((c) => h('tr', { class: cls }, h('td', {}, mark), h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80)), h('td', { class: 'mono soft' }, timeOf(c.timestamp)), h('td', {}, bytesShown(c.value, 200))));
+const cellRows = (list, mark, cls) => list?.map((c) => h('tr', { class: cls, 'data-edited': `${mark}${plain(c.family)}:${textOf(c.qualifier, 200)}` }, h('td', {}, mark), h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80)), h('td', { class: 'mono soft' }, c.timestamp < 0 ? 'when it is written' : timeOf(c.timestamp)), h('td', {}, bytesShown(c.value, 200))));
+
+/** cellsShown are the lines of a table: the cells that are no more, and those that come. */
+export const cellsShown = (row) => [cellRows(row.before, '−', 'gone'), cellRows(row.after, '+', 'new')];
 
 function itemShown(i) {
   const names = [...new Set([...Object.keys(i.before ?? {}), ...Object.keys(i.after ?? {})])].sort();
@@ -26,8 +29,9 @@ export function changesShown(answer, info) {
     answer.tables.map((t) => h('details', { open: answer.tables.length < 4, 'data-table': t.table }, h('summary', {}, h('b', {}, plain(t.table)), ' ', t.change !== 'changed' && `was ${t.change}, `, [countsSaid('rows', t.rows), countsSaid('items', t.items)].filter(Boolean).join('; ')),
       t.shown.map((row) => h('div', { class: 'item', 'data-row': row.change }, h('p', {}, marks[row.change], ' ',
         row.change === 'removed' || answer.to ? keyShown(row) : h('a', { href: `/t/${part(t.instance)}/${part(t.table)}/rows` + query({ project: projectOf(t.name) === info.project ? '' : projectOf(t.name), prefix: textOf(row.key, 4096) }) }, keyShown(row))),
-      h('table', {}, h('tbody', {}, cells(row.before, '−', 'gone'), cells(row.after, '+', 'new'))), row.items?.map(itemShown), row.more > 0 && h('p', { class: 'soft' }, `and ${number(row.more)} more cells and items`))),
+      h('table', {}, h('tbody', {}, cellsShown(row))), row.items?.map(itemShown), row.more > 0 && h('p', { class: 'soft' }, `and ${number(row.more)} more cells and items`))),
       t.shown.length < t.rows.added + t.rows.removed + t.rows.changed && h('p', { class: 'soft' }, `${number(t.rows.added + t.rows.removed + t.rows.changed - t.shown.length)} more rows are not shown.`))));
 }
 
-const keyShown = (row) => row.parts ? partsShown(row.parts) : bytesShown(row.key, 120);
+/** keyShown is the key of a row, in its parts if they are known. */
+export const keyShown = (row) => row.parts ? partsShown(row.parts) : bytesShown(row.key, 120);

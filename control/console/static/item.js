@@ -1,6 +1,7 @@
 // Items of a DynamoDB table: scan, query and get, and changes with what they change.
 import { h, fill, shown, plain, errorBox, button, dialog, confirmed, save, tell, number } from './dom.js';
-import { dynamo, query } from './api.js';
+import { dynamo, part, post, query } from './api.js';
+import { cellsShown, keyShown } from './changes.js';
 import { typeOf, valueShown, valueText } from './items.js';
 import { callShown } from './requests.js';
 
@@ -121,10 +122,22 @@ export async function show(main, { args: [name], signal }) {
 
   function edit(item) {
     const area = h('textarea', { rows: 16, 'aria-label': 'The item in the JSON of DynamoDB', value: JSON.stringify(item ?? Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: '' }])), null, 2) });
-    const diff = h('div'), wrong = h('div');
+    const diff = h('div'), cells = h('div', { 'data-edit': '' }), wrong = h('div');
+    // asked is what the cells are of, or are to be of: an answer that comes late is of something else.
+    let asked;
+    async function cellsOf(request) {
+      const mine = asked = JSON.stringify(request);
+      try {
+        const answer = await post(`items/${part(name)}/preview`, request);
+        if (asked !== mine) return;
+        if (answer.refused) fill(cells, h('div', { class: 'note warn' }, plain(answer.refused)));
+        else fill(cells, h('p', { class: 'mono' }, keyShown(answer)), answer.before || answer.after ? h('table', {}, h('tbody', {}, cellsShown(answer))) : h('small', {}, 'No cell is other than before.'),
+          h('small', {}, answer.kept > 0 && `${number(answer.kept)} cells stay as they are. `, answer.more > 0 && `${number(answer.more)} more are not shown. `));
+      } catch (err) { if (asked === mine) fill(cells, errorBox(err)); }
+    }
     function changes() {
       let now;
-      try { now = JSON.parse(area.value); } catch (err) { fill(diff, h('span', { class: 'bad' }, plain(err.message))); return undefined; }
+      try { now = JSON.parse(area.value); } catch (err) { asked = undefined; fill(cells); fill(diff, h('span', { class: 'bad' }, plain(err.message))); return undefined; }
       const was = item ?? {};
       const lines = [];
       for (const a of new Set([...Object.keys(was), ...Object.keys(now)])) {
@@ -134,6 +147,7 @@ export async function show(main, { args: [name], signal }) {
         if (y) lines.push(h('div', { class: 'ok mono' }, '+ ', plain(a), ': ', shown(y, 300)));
       }
       fill(diff, lines.length ? lines : h('small', {}, 'Nothing is changed.'));
+      cellsOf({ put: now });
       return now;
     }
     area.addEventListener('input', changes);
@@ -141,7 +155,7 @@ export async function show(main, { args: [name], signal }) {
       try { await what(); d.close(); run(); } catch (err) { fill(wrong, errorBox(err)); }
     };
     const d = dialog(item ? 'Item' : 'New item', item && h('table', {}, h('tbody', {}, Object.entries(item).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, plain(a)), h('td', {}, valueShown(v)))))),
-      h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), area, h('h2', {}, 'What will change'), diff, h('div', { class: 'bar' },
+      h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), area, h('h2', {}, 'What will change'), diff, h('h2', {}, 'Which cells of the row'), cells, h('div', { class: 'bar' },
         button('Put', () => { const now = changes(); return now && act(() => dynamo('PutItem', { TableName: name, Item: now })); }, { class: 'primary' }),
         item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete it')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }))), wrong);
     changes();

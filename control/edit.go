@@ -1,0 +1,119 @@
+package control
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+// timeOfWrite is the time of a cell that gets the one of the write, as Bigtable's API has it.
+const timeOfWrite = -1
+
+// edit is what a write of an item does to its row.
+type edit struct {
+	*changedRow
+	Kept    int    `json:"kept,omitempty"`    // cells that differ by nothing but the time of the write
+	Refused string `json:"refused,omitempty"` // why it cannot be done; then there is nothing else
+}
+
+// previewItem answers which cells a PutItem or a DeleteItem would change, and changes nothing. Entries of secondary
+// indexes are not among them: those are rows of other keys, which the calls of the operation tell.
+func (s *Server) previewItem(r *http.Request) (any, error) {
+	var in struct {
+		Put    json.RawMessage `json:"put"`    // an item
+		Delete json.RawMessage `json:"delete"` // the key of one
+	}
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	given, name := in.Put, "put"
+	if given == nil {
+		given, name = in.Delete, "delete"
+	}
+	if given == nil || in.Put != nil && in.Delete != nil {
+		return nil, badRequest(`want one of "put", an item, and "delete", a key`)
+	}
+	item, err := attr.UnmarshalItem(given)
+	if err != nil {
+		return nil, badRequest("%s is %.200s, want attributes in DynamoDB's JSON: %v", name, given, err)
+	}
+	m, err := s.opts.Lab.Door().Mapping(own(r), r.PathValue("table"))
+	if err != nil {
+		return nil, err
+	}
+	at, err := (*layout.Mapping)(m).Locate(item)
+	if err != nil {
+		return edit{Refused: err.Error()}, nil
+	}
+	was, is := mapping.Row{Key: at.Row}, mapping.Row{Key: at.Row}
+	if at.Derived {
+		return edit{Refused: "the item is a copy of its highest version: write that one"}, nil
+	}
+	if in.Put != nil {
+		placed, err := m.Place(item, noTime)
+		if err != nil {
+			return edit{Refused: err.Error()}, nil
+		}
+		is = placed.Row
+	}
+	options := s.opts.Lab.Options()
+	client := btclient.New(s.opts.Lab.Bigtable().Conn(), options.Project, options.Instance, btclient.Options{})
+	for found, err := range client.Read(own(r), btclient.Read{Table: m.TargetTable(), Keys: [][]byte{at.Row}}) {
+		if err != nil {
+			return nil, err
+		}
+		// What another item of the row has there stays: the door refuses to write over it.
+		if old, err := m.Item(found, item); err == nil && old == nil {
+			continue
+		}
+		for _, c := range found.Cells {
+			if slices.ContainsFunc(at.Own, func(e lens.Extent) bool { return e.Covers(c) }) {
+				was.Cells = append(was.Cells, c)
+			}
+		}
+	}
+	return difference(m, was, is), nil
+}
+
+// difference is what makes a row of another one, with the cells that only one of them has.
+func difference(m *mapping.Mapping, was, is mapping.Row) edit {
+	var c changes
+	out := edit{changedRow: &changedRow{Key: bytesOf(is.Key), Change: changed, Parts: partsBy([]*mapping.Mapping{m}, is)}}
+	if out.Parts == nil {
+		out.Parts = partsBy([]*mapping.Mapping{m}, was)
+	}
+	switch {
+	case len(was.Cells) == 0:
+		out.Change = added
+	case len(is.Cells) == 0:
+		out.Change = removed
+	}
+	slices.SortFunc(is.Cells, func(a, b mapping.Cell) int {
+		if a.Family != b.Family {
+			return cmp.Compare(a.Family, b.Family)
+		}
+		return bytes.Compare(a.Qualifier, b.Qualifier)
+	})
+	for i, x := range is.Cells {
+		if x.Timestamp != noTime {
+			continue
+		}
+		is.Cells[i].Timestamp = timeOfWrite
+		if at := slices.IndexFunc(was.Cells, func(o mapping.Cell) bool { return sameButTime(o, x) }); at >= 0 {
+			is.Cells[i].Timestamp = was.Cells[at].Timestamp
+		}
+	}
+	out.Before = c.cells(out.changedRow, was.Cells, is.Cells)
+	more := out.More
+	out.After = c.cells(out.changedRow, is.Cells, was.Cells)
+	out.Kept = len(is.Cells) - len(out.After) - (out.More - more)
+	return out
+}
