@@ -93,8 +93,8 @@ type Options struct {
 	// a Dir. Below 0 there is none.
 	BackupBytes int64
 	// MemTableBytes is the size of the buffer for data that has not been written
-	// to files yet; there are up to two such buffers. Default: 8 MiB; tests choose
-	// less to get more files.
+	// to files yet; there are up to two such buffers. Default: 4 MiB in memory, 2 MiB
+	// with a Dir; tests choose less to get more files.
 	MemTableBytes int
 	// Now is the time source. Default: the wall clock.
 	Now func() time.Time
@@ -328,11 +328,13 @@ func Open(o Options) (*DB, error) {
 		return nil, fmt.Errorf("engine: open %s: %w: negative KeepDeleted or MemTableBytes", storeName(o.Dir), ErrInvalid)
 	}
 	memTable := cmp.Or(o.MemTableBytes, memTableBytes)
+	if o.MemTableBytes == 0 && o.Dir != "" {
+		memTable = memTableDiskBytes
+	}
 	po := &pebble.Options{
 		FormatMajorVersion:    pebble.FormatNewest,
 		MemTableSize:          uint64(memTable),
-		CacheSize:             2*int64(memTable) + cacheBytes,
-		L0CompactionThreshold: 8,
+		L0CompactionThreshold: compactAt,
 		L0StopWritesThreshold: 40,
 		Logger:                storeLogger{d},
 	}
@@ -372,6 +374,8 @@ func Open(o Options) (*DB, error) {
 	}
 	d.fs, d.options = po.FS, po
 
+	po.Cache = newCache(2*int64(memTable) + cacheBytes)
+	defer po.Cache.Unref() // p has it
 	p, err := pebble.Open(dir, po)
 	if err != nil {
 		return nil, d.abandon(fmt.Errorf("engine: open %s: %w", storeName(o.Dir), openError(err, dir, po.FS)))
@@ -428,16 +432,33 @@ func checkDir(dir string, fs vfs.FS) error {
 // fills with what is read and not with what is written. With 64 MiB reads were no
 // cheaper on the whole: they take most of the blocks in for the first time. Memtables
 // come to be as large as this step by step, and the last one that was written to a
-// file is kept for the next: a store that is written for long holds two.
+// file is kept for the next: a store that is written for long holds two. In memory
+// writes are no dearer with 4 MiB than with 8, and the load of a large table is with
+// 2; on disk, where a write waits for its sync, nothing is.
+//
+// What is written over takes space until files are merged, which compactAt says: at 4
+// files over each other a store in memory whose items are written over and over holds
+// 10 MB less than at 8. The curves are in docs/notes/performance.md.
 //
 // A block, which is on the heap when it is in the cache, fills one of the runtime's
 // size classes together with the 341 bytes that Pebble puts beside it: one of 8 KiB
 // would leave an eighth of the class empty.
 const (
-	memTableBytes = 8 << 20
-	cacheBytes    = 48 << 20 // beyond the memtables
-	blockBytes    = 9472 - 344
+	memTableBytes     = 4 << 20
+	memTableDiskBytes = 2 << 20
+	cacheBytes        = 48 << 20 // beyond the memtables
+	compactAt         = 4
+	blockBytes        = 9472 - 344
 )
+
+// newCache makes a cache for so many bytes. Pebble writes down, as text, the stack on
+// which one is made, which takes a sixth of the time of opening a store in memory: it
+// is a short one here.
+func newCache(bytes int64) *pebble.Cache {
+	made := make(chan *pebble.Cache)
+	go func() { made <- pebble.NewCache(bytes) }()
+	return <-made
+}
 
 func storeName(dir string) string {
 	if dir == "" {

@@ -415,10 +415,12 @@ func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Reques
 
 // The heap of a server is collected when it has grown by heapGrowthBytes, which
 // are about what a few hundred requests leave to be collected, and by
-// heapGrowthPercent of what is in use.
+// heapGrowthPercent of what a collection looks through: of what holds pointers.
+// Most of a server's heap are the buffers of its store, which hold none: they
+// cost a collection nothing, and need no room to grow.
 const (
-	heapGrowthBytes   = 12 << 20
-	heapGrowthPercent = 25
+	heapGrowthBytes   = 8 << 20
+	heapGrowthPercent = 50
 	// leastHeapBytes is, times the percentage, the heap below which package runtime
 	// does not collect.
 	leastHeapBytes = 4 << 20
@@ -433,23 +435,26 @@ func paceHeap() {
 	if os.Getenv("GOMEMLIMIT") != "" || os.Getenv("GOGC") != "" {
 		return
 	}
-	scanned := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
+	}
 	var pace func(struct{})
 	pace = func(struct{}) {
-		metrics.Read(scanned)
-		live, stacks, globals := scanned[0].Value.Uint64(), scanned[1].Value.Uint64(), scanned[2].Value.Uint64()
-		debug.SetGCPercent(gcPercent(live, stacks+globals))
+		metrics.Read(samples)
+		live, pointers := samples[0].Value.Uint64(), samples[1].Value.Uint64()
+		roots := samples[2].Value.Uint64() + samples[3].Value.Uint64()
+		debug.SetGCPercent(gcPercent(live, pointers, roots))
 		runtime.AddCleanup(new(*byte), pace, struct{}{}) // what nobody holds goes with the next collection
 	}
 	pace(struct{}{})
 }
 
-// gcPercent returns the GOGC by which a heap with live bytes in use grows as the
-// constants say, where roots is the size of stacks and global variables. Package
-// runtime collects a heap of live + (live+roots)*GOGC/100 bytes, and none below
-// leastHeapBytes*GOGC/100.
-func gcPercent(live, roots uint64) int {
-	growth := heapGrowthBytes + live*heapGrowthPercent/100
+// gcPercent returns the GOGC by which a heap with live bytes in use, of which pointers
+// are looked through, grows as the constants say, where roots is the size of stacks and
+// global variables. Package runtime collects a heap of live + (live+roots)*GOGC/100
+// bytes, and none below leastHeapBytes*GOGC/100.
+func gcPercent(live, pointers, roots uint64) int {
+	growth := heapGrowthBytes + pointers*heapGrowthPercent/100
 	percent := 100 * (live + growth) / leastHeapBytes
 	if scanned := live + roots; scanned > 0 {
 		percent = min(percent, 100*growth/scanned)
