@@ -118,6 +118,7 @@ func (b *bench) targets() []target {
 	}
 	itself(recorded, serverCPU, "changes/getrecords1000", "changes/query1000", 1.2)
 	itself(recorded, serverCPU, "changes/executestatement", "changes/get", 1.25)
+	out = append(out, target{group: recorded, metric: cpu, ours: point{"uncompressed", "go/Export"}, peer: point{"scan", "go/Export"}, limit: 2.5})
 
 	exports := strings.Split(b.migration, ",")
 	few, many := "migrate/"+exports[0], "migrate/"+exports[len(exports)-1]

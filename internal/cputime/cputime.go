@@ -28,6 +28,22 @@ func Loop(b Benchmark, fn func(i int)) {
 	b.ReportMetric(float64(ofProcess(b)-began)/float64(n), "cpu-ns/op")
 }
 
+// LoopApart is as Loop, but that what apart takes is not counted: the part of fn's work
+// that a comparison leaves out. Both run in turn, so that what else the machine does
+// affects both.
+func LoopApart(b Benchmark, fn, apart func(i int)) {
+	b.ReportAllocs()
+	n, took := 0, time.Duration(0)
+	for ; b.Loop(); n++ {
+		began := ofProcess(b)
+		fn(n)
+		between := ofProcess(b)
+		apart(n)
+		took += between - began - (ofProcess(b) - between)
+	}
+	b.ReportMetric(float64(took)/float64(n), "cpu-ns/op")
+}
+
 // ofProcess is the processor time of the process so far.
 func ofProcess(b Benchmark) time.Duration {
 	var u syscall.Rusage
