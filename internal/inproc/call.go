@@ -18,29 +18,59 @@ import (
 
 // handlerContext is what the handler of a call gets: it ends as the call's own
 // context does, and of the client's values it has none, as over a wire, but the
-// outgoing metadata and the cause. Most handlers ask for no value: what there is to find is put
-// together for the first that does.
+// outgoing metadata and the cause.
 type handlerContext struct {
 	context.Context
-	call   *call
-	once   sync.Once
-	values context.Context
+	call     *call
+	once     sync.Once
+	metadata metadata.MD // the client's; nil if there is none
 }
 
-// Value finds the metadata, the peer and the call.
+// Value finds the metadata, the peer and the call. It allocates nothing, but for a copy of
+// the metadata if there is some: whoever observes calls asks for each.
 func (c *handlerContext) Value(key any) any {
-	if cause.IsKey(key) {
+	switch {
+	case cause.IsKey(key):
 		id, _ := cause.Of(c.call.parent)
 		return id
-	}
-	c.once.Do(func() {
-		values := context.Background()
-		if md, ok := metadata.FromOutgoingContext(c.call.parent); ok {
-			values = metadata.NewIncomingContext(values, md)
+	case key == keys.peer:
+		return &inprocPeer
+	case key == keys.stream:
+		return c.call
+	case key == keys.metadata:
+		c.once.Do(func() { c.metadata, _ = metadata.FromOutgoingContext(c.call.parent) })
+		if c.metadata != nil {
+			return c.metadata
 		}
-		c.values = grpc.NewContextWithServerTransportStream(peer.NewContext(values, &inprocPeer), c.call)
-	})
-	return c.values.Value(key)
+	}
+	return nil
+}
+
+// keys are those by which gRPC asks a context for what a server puts there. It has no names
+// for them.
+var keys = struct{ peer, stream, metadata any }{
+	peer:     askedFor(func(ctx context.Context) { peer.FromContext(ctx) }),
+	stream:   askedFor(func(ctx context.Context) { grpc.ServerTransportStreamFromContext(ctx) }),
+	metadata: askedFor(func(ctx context.Context) { metadata.FromIncomingContext(ctx) }),
+}
+
+// askedFor returns the key that a function asks a context for.
+func askedFor(ask func(context.Context)) any {
+	asked := &listening{Context: context.Background()}
+	ask(asked)
+	return asked.key
+}
+
+// listening is a context without values that keeps the last key.
+type listening struct {
+	context.Context
+	key any
+}
+
+// Value keeps a key.
+func (l *listening) Value(key any) any {
+	l.key = key
+	return nil
 }
 
 // AfterFunc lets package context attach children without a goroutine, which it
