@@ -72,6 +72,9 @@ func (b *bench) targets() []target {
 	for _, w := range []string{"go/CountedWrite", "go/CountedRead"} {
 		out = append(out, target{group: bt, metric: cpu, ours: point{"counted", w}, peer: point{"plain", w}, limit: 1.1})
 	}
+	for _, w := range []string{"go/ObservedWrite", "go/ObservedRead"} {
+		out = append(out, target{group: bt, metric: cpu, ours: point{"observed", w}, peer: point{"plain", w}, limit: 1.05})
+	}
 	beside(bt, cbtemulator, p50, 0.1, "samplerowkeys", "droprowrange/1000")
 	beside(bt, cbtemulator, worst, 0.1, "gc/"+most+"/on")
 	itself(bt, p99, "gc/"+most+"/on", "gc/"+most+"/off", 3)
@@ -96,7 +99,8 @@ func (b *bench) targets() []target {
 	about("Start", p50, point{ours, "startup"}, point{dynoxide, "startup"})
 
 	const ddb = "DynamoDB door"
-	beside(ddb, dynoxide, p50, 0.7, fmt.Sprintf("batchwrite/%d", b.items), "scan/all", "update/add/spread")
+	batch := fmt.Sprintf("batchwrite/%d", b.items)
+	beside(ddb, dynoxide, p50, 0.7, batch, "scan/all", "update/add/spread")
 	beside(ddb, dynoxide, p50, 0.8, "query100", "query100/gsi")
 	beside(ddb, dynoxide, p50, 0.9, "put1k/c1", "put1k/c8", "put/conditional", "transactwrite10")
 	beside(ddb, dynoxide, p50, 1.0, "get/c1", "get/c8", "update/add/hot")
@@ -106,6 +110,13 @@ func (b *bench) targets() []target {
 			target{group: ddb, metric: p50, ours: point{"round-tripper", w}, peer: point{"http", w}, limit: 0.8},
 			target{group: ddb, metric: p50, ours: point{"direct", w}, peer: point{"http", w}, limit: 0.6})
 	}
+	// The steadiest measure of what the same request costs either side.
+	const near = "Near: server CPU a request"
+	beside(near, cbtemulator, serverCPU, 1.0, "write1k/c1", "read/c1", "read/c8", "checkandmutate", "rmw/hot", "wide/100000/random/write")
+	beside(near, dynoxide, serverCPU, 1.0, "get/c1", "get/c8", "put1k/c1", "put1k/c8", "put/conditional", "update/add/hot", "update/add/spread",
+		"transactwrite10", batch)
+	beside(near, dynoxide, serverCPU, 0.6, "query100", "query100/gsi")
+	beside(near, dynoxide, serverCPU, 0.5, "scan/all")
 	beside("Memory", dynoxide, memory, 2.0, "plain/put/conditional")
 	out = append(out, target{group: "Memory", metric: memory, ours: point{oursOnDisk, "plain/put/conditional"}, peer: point{dynoxide, "plain/put/conditional"}, limit: 1.5})
 
