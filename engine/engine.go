@@ -334,6 +334,7 @@ func Open(o Options) (*DB, error) {
 	po := &pebble.Options{
 		FormatMajorVersion:    pebble.FormatNewest,
 		MemTableSize:          uint64(memTable),
+		CacheSize:             2*int64(memTable) + cacheBytes,
 		L0CompactionThreshold: compactAt,
 		L0StopWritesThreshold: 40,
 		Logger:                storeLogger{d},
@@ -374,8 +375,6 @@ func Open(o Options) (*DB, error) {
 	}
 	d.fs, d.options = po.FS, po
 
-	po.Cache = newCache(2*int64(memTable) + cacheBytes)
-	defer po.Cache.Unref() // p has it
 	p, err := pebble.Open(dir, po)
 	if err != nil {
 		return nil, d.abandon(fmt.Errorf("engine: open %s: %w", storeName(o.Dir), openError(err, dir, po.FS)))
@@ -450,15 +449,6 @@ const (
 	compactAt         = 4
 	blockBytes        = 9472 - 344
 )
-
-// newCache makes a cache for so many bytes. Pebble writes down, as text, the stack on
-// which one is made, which takes a sixth of the time of opening a store in memory: it
-// is a short one here.
-func newCache(bytes int64) *pebble.Cache {
-	made := make(chan *pebble.Cache)
-	go func() { made <- pebble.NewCache(bytes) }()
-	return <-made
-}
 
 func storeName(dir string) string {
 	if dir == "" {
