@@ -146,11 +146,13 @@ conformance-tools: build ## dynamodb-admin, the Jest preset and the pytest plugi
 	npm --prefix conformance/tools ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	node conformance/tools/run.mjs bin/tabletop $(CURDIR)/.venv/bin/python
 
+# KCL_CHANGES is how many the Kinesis Client Library reads.
+KCL_CHANGES ?= 6400
 .PHONY: conformance-java-streams
-conformance-java-streams: build ## the Kinesis Client Library with the adapter for DynamoDB Streams against a running server (needs a JDK, 17 or later, and Maven)
+conformance-java-streams: build ## the Kinesis Client Library with the adapter for DynamoDB Streams against a running server that is killed (KCL_CHANGES=n; needs a JDK, 17 or later, and Maven)
 	mvn -q -B -f conformance/java/streams/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-streams-classpath
 	java -Dorg.apache.commons.logging.Log=org.apache.commons.logging.impl.NoOpLog -Dslf4j.internal.verbosity=ERROR \
-		-cp "$$(cat bin/java-streams-classpath)" conformance/java/streams/Follow.java bin/tabletop
+		-cp "$$(cat bin/java-streams-classpath)" conformance/java/streams/Follow.java bin/tabletop $(KCL_CHANGES)
 
 .PHONY: conformance-suites
 conformance-suites: build ## public DynamoDB suites, fetched; or of a checkout: NUBO=dir ONETABLE=dir

@@ -1,14 +1,16 @@
 // The Kinesis Client Library with the adapter for DynamoDB Streams, unchanged, against a
 // running `tabletop serve`, in which it also keeps its leases:
 //
-//     java -cp CLASSPATH Follow.java PATH-TO-TABLETOP
+//     java -cp CLASSPATH Follow.java PATH-TO-TABLETOP [CHANGES]
 //
 // (make conformance-java-streams has the class path of pom.xml beside this file)
 //
-// The server keeps its data in a folder; its shards rotate and split.
-// Writers write while a worker follows the stream. Half way the worker is shut down, the
-// server is killed and started again, and another worker goes on from the checkpoints of
-// the first. Each change must come once, those of an item in the order of its writes.
+// CHANGES is how many changes are written at least, 6,400 if it is not said.
+//
+// The server keeps its data in a folder; its shards rotate and split. Writers write while
+// a worker follows the stream. Half way the worker is shut down, the server is killed and
+// started again, and another worker goes on from the checkpoints of the first. Each change
+// must come once, those of an item in the order of its writes.
 // Exits 0 when that holds.
 
 import com.amazonaws.services.dynamodbv2.streamsadapter.AmazonDynamoDBStreamsAdapterClient;
@@ -66,7 +68,7 @@ public class Follow {
   static final Duration PATIENCE = Duration.ofMinutes(5);
   static final int WRITERS = 4;
   static final int ITEMS = 8; // of a writer
-  static final int WRITES = 100; // of an item, in each half
+  static int writes = 100; // of an item, in each half
 
   static final StaticCredentialsProvider KEY = StaticCredentialsProvider.create(AwsBasicCredentials.create("key", "secret"));
   static String binary;
@@ -81,6 +83,10 @@ public class Follow {
 
   public static void main(String[] args) throws Exception {
     binary = args[0];
+    if (args.length > 1) {
+      int each = 2 * WRITERS * ITEMS; // what one more write of an item makes
+      writes = (Integer.parseInt(args[1]) + each - 1) / each;
+    }
     dir = Files.createTempDirectory("tabletop-follow");
     try {
       run();
@@ -140,8 +146,8 @@ public class Follow {
       Scheduler worker = worker(stream, "worker-" + half);
       Thread running = new Thread(worker);
       running.start();
-      write(client, (half - 1) * WRITES);
-      await(half * WRITES);
+      write(client, (half - 1) * writes);
+      await(half * writes);
       check(worker.startGracefulShutdown().get(PATIENCE.toSeconds(), TimeUnit.SECONDS), "the worker did not end well");
       running.join(PATIENCE.toMillis());
       if (half == 1) {
@@ -150,7 +156,7 @@ public class Follow {
       }
     }
     check(wrong.get() == null, wrong.get());
-    check(changes.get() == 2 * WRITERS * ITEMS * WRITES, changes.get() + " changes came");
+    check(changes.get() == 2 * WRITERS * ITEMS * writes, changes.get() + " changes came");
     check(shards.size() > 4, "only the shards " + shards);
     System.out.printf("%d changes of %d shards, each once, in %d s%n", changes.get(), shards.size(), Duration.between(began, Instant.now()).toSeconds());
   }
@@ -160,7 +166,7 @@ public class Follow {
     for (int w = 0; w < WRITERS; w++) {
       int writer = w;
       writers.add(new Thread(() -> {
-        for (int n = from + 1; n <= from + WRITES; n++) {
+        for (int n = from + 1; n <= from + writes; n++) {
           for (int i = 0; i < ITEMS; i++) {
             client.putItem(put("item-" + writer + "-" + i, n));
           }
