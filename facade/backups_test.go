@@ -617,3 +617,36 @@ func peakHeap(work func()) (most uint64) {
 	<-looked
 	return most
 }
+
+// A table that is being deleted can still be kept: the service accepts it (7.2). What there was comes back, and
+// a backup of a table that has gone does not wait for it.
+func TestCreateBackup_OfATableThatGoes(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFrozen(time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC))
+	s := newTestServer(t, func(o *Options) {
+		o.Now, o.wall = now.Now, clock.New()
+		o.StatusDelays = StatusDelays{Delete: time.Minute}
+	})
+	must(t, s, "CreateTable", createOrders)
+	rnd, want := rand.New(rand.NewPCG(1, 2)), map[string]string{}
+	for range 20 {
+		writeOrder(t, s, want, rnd)
+	}
+	must(t, s, "DeleteTable", `{"TableName": "orders"}`)
+	if described := must(t, s, "DescribeTable", `{"TableName": "orders"}`); !strings.Contains(described, `"TableStatus":"DELETING"`) {
+		t.Fatalf("it is %s", described)
+	}
+	var made struct{ BackupDetails struct{ BackupArn string } }
+	answer := must(t, s, "CreateBackup", `{"TableName": "orders", "BackupName": "last"}`)
+	if err := json.Unmarshal([]byte(answer), &made); err != nil {
+		t.Fatal(err)
+	}
+	awaitJobs(t, s)
+	now.Advance(2 * time.Minute)
+	refuses(t, s, "CreateBackup", `{"TableName": "orders", "BackupName": "late"}`, "TableNotFoundException: Table not found: orders")
+	must(t, s, "RestoreTableFromBackup", `{"TargetTableName": "again", "BackupArn": "`+made.BackupDetails.BackupArn+`"}`)
+	awaitJobs(t, s)
+	if d := gocmp.Diff(want, orders(t, s, "again")); d != "" {
+		t.Errorf("restored (-want +got):\n%s", d)
+	}
+}

@@ -255,6 +255,9 @@ func (s *Service) tableError(err error, name string) error {
 }
 
 func (s *Service) create(ctx context.Context, id string, r record, t *tabledef.Table) (jobs.Job, error) {
+	if t.Status == tabledef.StatusDeleting {
+		return worker{s.Store}.createLast(ctx, id, r, t)
+	}
 	var err error
 	if r.Table, err = tabledef.Encode(t); err != nil {
 		return jobs.Job{}, err

@@ -306,6 +306,46 @@ func (w worker) restore(ctx context.Context, c *jobs.Claim) error {
 	return err
 }
 
+// copyRest copies what a table that is deleted has, which no longer changes, to where a backup has its items.
+func copyRest(ctx context.Context, st *store.Store, t *tabledef.Table, id string) error {
+	return st.Keep(ctx, t, st.KeptTable(id), func(yield func(attr.Item, error) bool) {
+		for stored, err := range st.Kept(ctx, t, "") {
+			var item attr.Item
+			if err == nil {
+				item, err = stored.Item()
+			}
+			if !yield(item, err) {
+				return
+			}
+		}
+	})
+}
+
+// createLast makes a backup of a table that is being deleted, before it answers: the rows are there for as long
+// as the table is. Errors: ErrTableNotFound, if it went meanwhile.
+func (w worker) createLast(ctx context.Context, id string, r record, t *tabledef.Table) (j jobs.Job, err error) {
+	if r.Table, err = tabledef.Encode(t); err != nil {
+		return j, err
+	}
+	request, err := json.Marshal(r)
+	if err != nil {
+		return j, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.st.DropKept(context.WithoutCancel(ctx), w.st.KeptTable(id)))
+		}
+	}()
+	err = copyRest(ctx, w.st, t, id)
+	if _, gone := w.source(ctx, t); gone != nil { // of what was copied some may be missing
+		return j, gone
+	}
+	if err != nil {
+		return j, err
+	}
+	return w.st.Jobs.Create(ctx, jobs.Spec{Kind: KindBackup, ID: id, Request: request, Done: true})
+}
+
 // KeepDeleted makes the backup of a table that goes and could be restored. It reports
 // whether the table's own rows are what is kept.
 func KeepDeleted(ctx context.Context, st *store.Store, t *tabledef.Table) (keep bool, err error) {
@@ -315,18 +355,7 @@ func KeepDeleted(ctx context.Context, st *store.Store, t *tabledef.Table) (keep 
 	id := newID(t.Deleted, systemSuffix, t.Name)
 	r := record{Name: t.Name + "$DeletedTableBackup", Type: typeSystem}
 	if t.Mapped { // the rows are not the table's alone: another may be made over them
-		all := func(yield func(attr.Item, error) bool) {
-			for stored, err := range st.Kept(ctx, t, "") {
-				var item attr.Item
-				if err == nil {
-					item, err = stored.Item()
-				}
-				if !yield(item, err) {
-					return
-				}
-			}
-		}
-		if err := st.Keep(ctx, t, st.KeptTable(id), all); err != nil {
+		if err := copyRest(ctx, st, t, id); err != nil {
 			return false, err
 		}
 	} else {
