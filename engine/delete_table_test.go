@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -171,10 +172,13 @@ func testMemoryOfLargeRows(t *testing.T, remove func(context.Context, *DB) error
 	}
 }
 
-// waitForMemory waits for what is gone to be out of the files, and for files
-// that nothing is in to be removed.
+// waitForMemory waits for what is gone to be out of the files, for merges that are under
+// way, and for files that nothing is in to be removed.
 func (d *DB) waitForMemory() {
 	d.background.Wait()
+	for d.pebble.Metrics().Compact.NumInProgress > 0 { // a merge that Pebble began keeps what it reads
+		runtime.Gosched()
+	}
 	d.pebble.TestOnlyWaitForCleaning()
 }
 
