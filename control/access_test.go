@@ -47,11 +47,8 @@ func (e *env) door(operation string, body []byte, headers ...string) int {
 // patterns, are verified as they are, through both doors.
 func TestPattern_OrderEntry(t *testing.T) {
 	t.Parallel()
-	subjects, err := fixtures.Subjects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := subjects[slices.IndexFunc(subjects, func(s fixtures.Subject) bool { return s.Name == "s5-order-entry" })].Files
+	all := subjects(t)
+	files := all[slices.IndexFunc(all, func(s fixtures.Subject) bool { return s.Name == "s5-order-entry" })].Files
 	f, err := fixtures.Open(files)
 	if err != nil {
 		t.Fatal(err)

@@ -55,11 +55,7 @@ type carriedAttribute struct {
 // each attribute is in cells, in the key or in the rule.
 func TestCarried_Fixtures(t *testing.T) {
 	t.Parallel()
-	subjects, err := fixtures.Subjects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range subjects {
+	for _, s := range subjects(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			e, m := fixtureEnv(t, s.Files)
@@ -107,11 +103,7 @@ var (
 // in one direction is asked for in the other. The rows are the golden ones.
 func TestCarried_Exactly(t *testing.T) {
 	t.Parallel()
-	subjects, err := fixtures.Subjects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range subjects {
+	for _, s := range subjects(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			e, m := fixtureEnv(t, s.Files)
@@ -223,6 +215,16 @@ func (e *env) keyAttributes(table string) (names []string) {
 		names = append(names, k.AttributeName)
 	}
 	return names
+}
+
+// subjects are all fixtures.
+func subjects(t *testing.T) []fixtures.Subject {
+	t.Helper()
+	all, err := fixtures.Subjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 // fixtureEnv is an env with a fixture's rows and its mapping.

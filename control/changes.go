@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"slices"
@@ -246,36 +247,43 @@ func (c *changes) rows(ctx context.Context, t *changedTable, mappings []*mapping
 // row notes a row that differs.
 func (c *changes) row(t *changedTable, mappings []*mapping.Mapping, how string, was, is btclient.Row) {
 	t.Rows.count(how)
-	out := changedRow{Key: bytesOf(is.Key), Change: how, Parts: partsBy(mappings, is)}
-	if out.Parts == nil {
-		out.Parts = partsBy(mappings, was)
-	}
+	out := newChangedRow(mappings, how, was, is)
 	for _, m := range mappings {
-		c.items(t, &out, m, was, is)
+		c.items(t, out, m, was, is)
 	}
 	if c.left == 0 || c.bytes > maxPageBytes {
 		return
 	}
 	c.left--
-	out.Before = c.cells(&out, was.Cells, is.Cells)
-	out.After = c.cells(&out, is.Cells, was.Cells)
-	t.Shown = append(t.Shown, out)
+	out.Before = c.cells(out, was.Cells, is.Cells)
+	out.After = c.cells(out, is.Cells, was.Cells)
+	t.Shown = append(t.Shown, *out)
+}
+
+// newChangedRow is a row that differs, without its cells.
+func newChangedRow(mappings []*mapping.Mapping, how string, was, is btclient.Row) *changedRow {
+	out := &changedRow{Key: bytesOf(is.Key), Change: how, Parts: partsBy(mappings, is)}
+	if out.Parts == nil {
+		out.Parts = partsBy(mappings, was)
+	}
+	return out
+}
+
+// cellName tells cells apart.
+func cellName(x mapping.Cell) string {
+	return fmt.Sprintf("%q %q %d %q", x.Family, x.Qualifier, x.Timestamp, x.Value)
 }
 
 // cells are those that others have not.
 func (c *changes) cells(row *changedRow, of, others []mapping.Cell) []cell {
 	has := make(map[string]bool, len(others))
-	name := func(x mapping.Cell) string {
-		text, _ := json.Marshal([]any{x.Family, x.Qualifier, x.Timestamp, x.Value}) // of bytes and numbers
-		return string(text)
-	}
 	for _, x := range others {
-		has[name(x)] = true
+		has[cellName(x)] = true
 	}
 	var found []mapping.Cell
 	for _, x := range of {
 		switch {
-		case has[name(x)]:
+		case has[cellName(x)]:
 		case len(found) == maxChangedCells:
 			row.More++
 		default:

@@ -53,10 +53,10 @@ func (s *Server) previewItem(r *http.Request) (any, error) {
 	if err != nil {
 		return edit{Refused: err.Error()}, nil
 	}
-	was, is := mapping.Row{Key: at.Row}, mapping.Row{Key: at.Row}
 	if at.Derived {
 		return edit{Refused: "the item is a copy of its highest version: write that one"}, nil
 	}
+	was, is := mapping.Row{Key: at.Row}, mapping.Row{Key: at.Row}
 	if in.Put != nil {
 		placed, err := m.Place(item, noTime)
 		if err != nil {
@@ -85,32 +85,35 @@ func (s *Server) previewItem(r *http.Request) (any, error) {
 
 // difference is what makes a row of another one, with the cells that only one of them has.
 func difference(m *mapping.Mapping, was, is mapping.Row) edit {
-	var c changes
-	out := edit{changedRow: &changedRow{Key: bytesOf(is.Key), Change: changed, Parts: partsBy([]*mapping.Mapping{m}, is)}}
-	if out.Parts == nil {
-		out.Parts = partsBy([]*mapping.Mapping{m}, was)
-	}
+	how := changed
 	switch {
 	case len(was.Cells) == 0:
-		out.Change = added
+		how = added
 	case len(is.Cells) == 0:
-		out.Change = removed
+		how = removed
 	}
+	out := edit{changedRow: newChangedRow([]*mapping.Mapping{m}, how, was, is)}
 	slices.SortFunc(is.Cells, func(a, b mapping.Cell) int {
-		if a.Family != b.Family {
-			return cmp.Compare(a.Family, b.Family)
-		}
-		return bytes.Compare(a.Qualifier, b.Qualifier)
+		return cmp.Or(cmp.Compare(a.Family, b.Family), bytes.Compare(a.Qualifier, b.Qualifier))
 	})
+	untimed := func(x mapping.Cell) string {
+		x.Timestamp = timeOfWrite
+		return cellName(x)
+	}
+	times := map[string]int64{} // of the newest cell that is otherwise the same
+	for _, x := range slices.Backward(was.Cells) {
+		times[untimed(x)] = x.Timestamp
+	}
 	for i, x := range is.Cells {
 		if x.Timestamp != noTime {
 			continue
 		}
 		is.Cells[i].Timestamp = timeOfWrite
-		if at := slices.IndexFunc(was.Cells, func(o mapping.Cell) bool { return sameButTime(o, x) }); at >= 0 {
-			is.Cells[i].Timestamp = was.Cells[at].Timestamp
+		if t, ok := times[untimed(x)]; ok {
+			is.Cells[i].Timestamp = t
 		}
 	}
+	var c changes
 	out.Before = c.cells(out.changedRow, was.Cells, is.Cells)
 	more := out.More
 	out.After = c.cells(out.changedRow, is.Cells, was.Cells)

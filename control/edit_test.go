@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/control"
-	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -40,11 +39,7 @@ type editedRow struct {
 // after the other is changed, and at the end the item is deleted.
 func TestPreviewItem_Fixtures(t *testing.T) {
 	t.Parallel()
-	subjects, err := fixtures.Subjects()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range subjects {
+	for _, s := range subjects(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			e, m := fixtureEnv(t, s.Files)

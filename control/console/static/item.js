@@ -125,6 +125,7 @@ export async function show(main, { args: [name], signal }) {
     const diff = h('div'), cells = h('div', { 'data-edit': '' }), wrong = h('div');
     // asked is what the cells are of, or are to be of: an answer that comes late is of something else.
     let asked;
+    let now; // the item as it stands in the text; undefined if that is none
     async function cellsOf(request) {
       const mine = asked = JSON.stringify(request);
       try {
@@ -136,8 +137,7 @@ export async function show(main, { args: [name], signal }) {
       } catch (err) { if (asked === mine) fill(cells, errorBox(err)); }
     }
     function changes() {
-      let now;
-      try { now = JSON.parse(area.value); } catch (err) { asked = undefined; fill(cells); fill(diff, h('span', { class: 'bad' }, plain(err.message))); return undefined; }
+      try { now = JSON.parse(area.value); } catch (err) { now = asked = undefined; fill(cells); fill(diff, h('span', { class: 'bad' }, plain(err.message))); return; }
       const was = item ?? {};
       const lines = [];
       for (const a of new Set([...Object.keys(was), ...Object.keys(now)])) {
@@ -148,7 +148,6 @@ export async function show(main, { args: [name], signal }) {
       }
       fill(diff, lines.length ? lines : h('small', {}, 'Nothing is changed.'));
       cellsOf({ put: now });
-      return now;
     }
     area.addEventListener('input', changes);
     const act = async (what) => {
@@ -156,7 +155,7 @@ export async function show(main, { args: [name], signal }) {
     };
     const d = dialog(item ? 'Item' : 'New item', item && h('table', {}, h('tbody', {}, Object.entries(item).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, plain(a)), h('td', {}, valueShown(v)))))),
       h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), area, h('h2', {}, 'What will change'), diff, h('h2', {}, 'Which cells of the row'), cells, h('div', { class: 'bar' },
-        button('Put', () => { const now = changes(); return now && act(() => dynamo('PutItem', { TableName: name, Item: now })); }, { class: 'primary' }),
+        button('Put', () => now && act(() => dynamo('PutItem', { TableName: name, Item: now })), { class: 'primary' }),
         item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete it')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }))), wrong);
     changes();
   }

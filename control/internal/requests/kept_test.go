@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/control/internal/requests"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cputime"
 	"github.com/tabletop-emu/tabletop/internal/race"
 )
@@ -59,7 +60,7 @@ func observedBy(tb testing.TB, observe func(*emu.Call)) btpb.BigtableClient {
 func writeKiB(tb testing.TB, data btpb.BigtableClient, row []byte) {
 	tb.Helper()
 	_, err := data.MutateRow(tb.Context(), &btpb.MutateRowRequest{TableName: "projects/p/instances/i/tables/t", RowKey: row, Mutations: []*btpb.Mutation{
-		{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{FamilyName: "f", ColumnQualifier: []byte("q"), TimestampMicros: 1000, Value: make([]byte, 1000)}}},
+		btclient.SetCell("f", []byte("q"), 1000, make([]byte, 1000)),
 	}})
 	if err != nil {
 		tb.Fatal(err)
