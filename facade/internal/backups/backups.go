@@ -81,6 +81,15 @@ type record struct {
 	Rows string `json:"rows,omitempty"`
 }
 
+// request is what the job of a backup of a table is to know. Before and Rows are the record's.
+func (r record) request(t *tabledef.Table) (json.RawMessage, error) {
+	var err error
+	if r.Table, err = tabledef.Encode(t); err != nil {
+		return nil, err
+	}
+	return json.Marshal(r)
+}
+
 // progress is how far a copy is.
 type progress struct {
 	Scratch string `json:"scratch,omitempty"` // table of package history
@@ -255,21 +264,25 @@ func (s *Service) tableError(err error, name string) error {
 }
 
 func (s *Service) create(ctx context.Context, id string, r record, t *tabledef.Table) (jobs.Job, error) {
-	if t.Status == tabledef.StatusDeleting {
-		return worker{s.Store}.createLast(ctx, id, r, t)
-	}
-	var err error
-	if r.Table, err = tabledef.Encode(t); err != nil {
-		return jobs.Job{}, err
-	}
-	request, err := json.Marshal(r)
+	request, err := r.request(t)
 	if err != nil {
 		return jobs.Job{}, err
 	}
-	prepare := func(ctx context.Context) (json.RawMessage, error) { return worker{s.Store}.hold(ctx, id, r) }
-	j, err := s.Store.Jobs.Create(ctx, jobs.Spec{Kind: KindBackup, ID: id, Request: request, Prepare: prepare})
+	w, spec := worker{s.Store}, jobs.Spec{Kind: KindBackup, ID: id, Request: request}
+	if spec.Done = t.Status == tabledef.StatusDeleting; spec.Done {
+		err = w.copyLast(ctx, id, t)
+	} else {
+		spec.Prepare = func(ctx context.Context) (json.RawMessage, error) { return w.hold(ctx, id, r, t) }
+	}
+	var j jobs.Job
+	if err == nil {
+		j, err = s.Store.Jobs.Create(ctx, spec)
+	}
 	if errors.Is(err, jobs.ErrTooMany) {
 		err = refuse(wire.CodeLimitExceeded, fmt.Sprintf(msgTooManyBackups, jobs.DefaultMost))
+	}
+	if err != nil && spec.Done {
+		err = errors.Join(err, s.Store.DropKept(context.WithoutCancel(ctx), s.Store.KeptTable(id)))
 	}
 	return j, err
 }

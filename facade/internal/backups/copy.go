@@ -98,18 +98,13 @@ func (w worker) scratch(ctx context.Context, c *jobs.Claim) (p progress, err err
 
 // hold keeps the log of the table of a backup from now on, and returns what its job is to
 // know then.
-func (w worker) hold(ctx context.Context, id string, r record) (json.RawMessage, error) {
-	def, err := tabledef.Decode(r.Table)
+func (w worker) hold(ctx context.Context, id string, r record, t *tabledef.Table) (json.RawMessage, error) {
+	held, before, err := w.st.HoldLog(ctx, t, id)
 	if err != nil {
 		return nil, err
 	}
-	if def, r.Before, err = w.st.HoldLog(ctx, def, id); err != nil {
-		return nil, err
-	}
-	if r.Table, err = tabledef.Encode(def); err != nil {
-		return nil, err
-	}
-	return json.Marshal(r)
+	r.Before = before
+	return r.request(held)
 }
 
 // prepared does what the operation that made a job did not come to do, and keeps the
@@ -129,7 +124,7 @@ func (w worker) backUp(ctx context.Context, c *jobs.Claim) error {
 		return err
 	}
 	if b.Before == 0 {
-		err := prepared(ctx, c, func(ctx context.Context) (json.RawMessage, error) { return w.hold(ctx, b.ID, b.record) })
+		err := prepared(ctx, c, func(ctx context.Context) (json.RawMessage, error) { return w.hold(ctx, b.ID, b.record, b.def) })
 		if err == nil {
 			b, err = decode(c.Job())
 		}
@@ -321,29 +316,14 @@ func copyRest(ctx context.Context, st *store.Store, t *tabledef.Table, id string
 	})
 }
 
-// createLast makes a backup of a table that is being deleted, before it answers: the rows are there for as long
-// as the table is. Errors: ErrTableNotFound, if it went meanwhile.
-func (w worker) createLast(ctx context.Context, id string, r record, t *tabledef.Table) (j jobs.Job, err error) {
-	if r.Table, err = tabledef.Encode(t); err != nil {
-		return j, err
+// copyLast is copyRest for a table whose rows are there for as long as it is DELETING. Errors: ErrTableNotFound, if it
+// went meanwhile: of what was copied some may be missing.
+func (w worker) copyLast(ctx context.Context, id string, t *tabledef.Table) error {
+	err := copyRest(ctx, w.st, t, id)
+	if _, gone := w.source(ctx, t); gone != nil {
+		return gone
 	}
-	request, err := json.Marshal(r)
-	if err != nil {
-		return j, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, w.st.DropKept(context.WithoutCancel(ctx), w.st.KeptTable(id)))
-		}
-	}()
-	err = copyRest(ctx, w.st, t, id)
-	if _, gone := w.source(ctx, t); gone != nil { // of what was copied some may be missing
-		return j, gone
-	}
-	if err != nil {
-		return j, err
-	}
-	return w.st.Jobs.Create(ctx, jobs.Spec{Kind: KindBackup, ID: id, Request: request, Done: true})
+	return err
 }
 
 // KeepDeleted makes the backup of a table that goes and could be restored. It reports
@@ -361,10 +341,7 @@ func KeepDeleted(ctx context.Context, st *store.Store, t *tabledef.Table) (keep 
 	} else {
 		r.Rows = t.BigtableTable
 	}
-	if r.Table, err = tabledef.Encode(t); err != nil {
-		return false, err
-	}
-	request, err := json.Marshal(r)
+	request, err := r.request(t)
 	if err != nil {
 		return false, err
 	}
