@@ -204,7 +204,7 @@ type heatColumn struct {
 }
 
 // heatMap is what requests did to the keys of a table, of all clusters unless ?cluster= names one: columns of
-// at least ?step=, from ?last= ago on, with at most ?limit= buckets.
+// at least ?step=, from ?last= ago on, with at most ?limit= buckets; and which of the rows are too large.
 func (s *Server) heatMap(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	buckets, err := limit(q, 256)
@@ -245,5 +245,9 @@ func (s *Server) heatMap(r *http.Request) (any, error) {
 		}
 		columns = append(columns, heatColumn{c.Start, cells})
 	}
-	return map[string]any{"clusters": clusters, "keys": keys, "columns": columns}, nil
+	tooLarge, err := largeRows(r.Context(), s.opts.Lab.DB(), table, keys)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"clusters": clusters, "keys": keys, "columns": columns, "large": tooLarge}, nil
 }

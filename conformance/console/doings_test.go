@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -240,6 +241,29 @@ func TestKeys(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestKeys_LargeRow: a row that is too large is marked beside the map with its rule.
+func TestKeys_LargeRow(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	srv.createTable(t, "events", "f")
+	value := bytes.Repeat([]byte("x"), 26<<20)
+	for i := range 4 {
+		srv.set(t, "events", "day-12", btclient.Cell{Family: "f", Timestamp: int64(i+1) * 1000, Value: value})
+	}
+	srv.set(t, "events", "day-13", btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
+	p := open(t, ctx, srv)
+	p.visit("/keys/tabletop/events")
+	const said = "A row holds 104.0 MiB, and should be below 100 MB: day-12. See rule L41 row-too-large"
+	if got := ask[string](p, "document.querySelector('main').innerText"); !strings.Contains(got, said) {
+		t.Errorf("the page does not say %q: %s", said, got)
+	}
+	if got := ask[string](p, "document.querySelector('.beside').innerText"); !strings.Contains(got, "L41") {
+		t.Errorf("beside the map: %q", got)
+	}
+	p.sound("keys")
+	p.shoot("keys-large-row")
 }
 
 // TestQuery: a request is run, and the calls of Bigtable that it became are shown.

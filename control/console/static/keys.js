@@ -11,7 +11,10 @@ const spans = { '15 minutes': ['15m', '1s', 1], 'an hour': ['1h', '1m', 60], '24
 
 /** findings are what stands out: [text, rule, bucket]. */
 export function findings(map) {
-  const out = [];
+  const out = map.large.map((row) => [
+    `A row holds ${row.more ? 'more than 256 MB, which it must not' : `${size(row.bytes)}, and should be below 100 MB`}`, 'L41 row-too-large',
+    map.keys.findIndex((k) => k.first.base64 === row.key.base64),
+  ]);
   const sums = map.keys.map((k) => k.reads + k.writes);
   const all = sums.reduce((a, b) => a + b, 0);
   if (all < 100) return out;

@@ -1,0 +1,64 @@
+package control
+
+import (
+	"context"
+
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+const (
+	// largeRow is the size from which a row is marked, hugeRow the one that it must not exceed: the levels of
+	// the lint rule L41 row-too-large.
+	largeRow = 100 << 20
+	hugeRow  = 256 << 20
+	// mostLarge is how many rows are looked at for one map.
+	mostLarge = 16
+)
+
+// large is a row that is larger than a row should be.
+type large struct {
+	Key   Bytes `json:"key"`
+	Bytes int64 `json:"bytes"`          // of its qualifiers and values, all versions
+	More  bool  `json:"more,omitempty"` // there are more: it is beyond the limit, and was not read further
+}
+
+// largeRows are the rows of a map that are too large. Only a row that has a range of its own can be one, and only
+// if requests moved as many bytes: no other is read.
+func largeRows(ctx context.Context, db *engine.DB, table string, keys []bucket) ([]large, error) {
+	found := []large{}
+	looked := 0
+	for _, k := range keys {
+		if k.First.Base64 != k.Last.Base64 || k.Bytes < largeRow || looked == mostLarge {
+			continue
+		}
+		looked++
+		key, err := k.First.decode()
+		if err != nil {
+			return nil, err
+		}
+		size, more, err := rowBytes(ctx, db, table, key)
+		if err != nil {
+			return nil, err
+		}
+		if size >= largeRow {
+			found = append(found, large{Key: k.First, Bytes: size, More: more})
+		}
+	}
+	return found, nil
+}
+
+// rowBytes adds up a row cell by cell, until it is beyond the limit.
+func rowBytes(ctx context.Context, db *engine.DB, table string, key []byte) (size int64, more bool, err error) {
+	scan, err := db.Scan(ctx, table, engine.ScanOptions{Spans: []engine.Span{{Start: key, End: append(key[:len(key):len(key)], 0)}}})
+	if err != nil {
+		return 0, false, err
+	}
+	if scan.NextRow() {
+		for !more && scan.NextCell() {
+			c := scan.Cell()
+			size += int64(len(c.Qualifier) + len(c.Value))
+			more = size > hugeRow
+		}
+	}
+	return size, more, scan.Close()
+}
