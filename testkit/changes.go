@@ -7,10 +7,9 @@ import (
 	"time"
 
 	"cloud.google.com/go/bigtable"
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/control/lab/changestream"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // Change is one record of the change stream of a Bigtable table: a write of a row, which
@@ -53,13 +52,13 @@ type ChangeKind uint8
 
 // The kinds of ChangeEntry.
 const (
-	SetCell ChangeKind = iota + 1
-	DeleteCells
+	SetCell     = ChangeKind(changestream.SetCell)
+	DeleteCells = ChangeKind(changestream.DeleteCells)
 	// DeleteFamily deletes the cells of a family in the row. A row is deleted by
 	// one for each family of the table.
-	DeleteFamily
-	AddToCell
-	MergeToCell
+	DeleteFamily = ChangeKind(changestream.DeleteFamily)
+	AddToCell    = ChangeKind(changestream.AddToCell)
+	MergeToCell  = ChangeKind(changestream.MergeToCell)
 )
 
 // String returns the record on one line, without its times, cluster and token:
@@ -103,9 +102,19 @@ func (c ChangeEntry) String() string {
 	return fmt.Sprintf("ChangeKind(%d) of %s", c.Kind, column)
 }
 
-// bookkeeping tells whether a family is one that the DynamoDB door keeps for itself.
-func bookkeeping(family string) bool {
-	return family == lens.FamilyState || family == lens.FamilyTypes || family == lens.FamilyTombstone
+// changeOf is a record as it was read.
+func changeOf(r *changestream.Record) Change {
+	c := Change{
+		Row: r.Row, Entries: make([]ChangeEntry, len(r.Entries)), CommitTime: r.CommitTime, GC: r.GC, Cluster: r.Cluster,
+		Tiebreaker: r.Tiebreaker, Partition: ChangePartition(r.Partition), Token: r.Token,
+	}
+	for i, e := range r.Entries {
+		c.Entries[i] = ChangeEntry{
+			Kind: ChangeKind(e.Kind), Family: e.Family, Column: e.Column, Timestamp: bigtable.Timestamp(e.Timestamp), Value: e.Value, Input: e.Input,
+			Start: bigtable.Timestamp(e.Start), End: bigtable.Timestamp(e.End),
+		}
+	}
+	return c
 }
 
 // Changes returns all records so far of the change stream of a Bigtable table of the
@@ -119,37 +128,4 @@ func bookkeeping(family string) bool {
 func (e *Env) Changes(tb testing.TB, table string, opts ...ChangesOption) []Change {
 	tb.Helper()
 	return e.ReadChanges(tb, table, opts...).Rest()
-}
-
-// decodeEntry decodes a mutation as it comes in a record.
-func decodeEntry(m *btpb.Mutation) (ChangeEntry, error) {
-	switch k := m.GetMutation().(type) {
-	case *btpb.Mutation_SetCell_:
-		s := k.SetCell
-		return ChangeEntry{
-			Kind: SetCell, Family: s.GetFamilyName(), Column: string(s.GetColumnQualifier()),
-			Timestamp: bigtable.Timestamp(s.GetTimestampMicros()), Value: s.GetValue(),
-		}, nil
-	case *btpb.Mutation_DeleteFromColumn_:
-		d := k.DeleteFromColumn
-		return ChangeEntry{
-			Kind: DeleteCells, Family: d.GetFamilyName(), Column: string(d.GetColumnQualifier()),
-			Start: bigtable.Timestamp(d.GetTimeRange().GetStartTimestampMicros()), End: bigtable.Timestamp(d.GetTimeRange().GetEndTimestampMicros()),
-		}, nil
-	case *btpb.Mutation_DeleteFromFamily_:
-		return ChangeEntry{Kind: DeleteFamily, Family: k.DeleteFromFamily.GetFamilyName()}, nil
-	case *btpb.Mutation_AddToCell_:
-		a := k.AddToCell
-		return ChangeEntry{
-			Kind: AddToCell, Family: a.GetFamilyName(), Column: string(a.GetColumnQualifier().GetRawValue()),
-			Timestamp: bigtable.Timestamp(a.GetTimestamp().GetRawTimestampMicros()), Input: a.GetInput().GetIntValue(),
-		}, nil
-	case *btpb.Mutation_MergeToCell_:
-		g := k.MergeToCell
-		return ChangeEntry{
-			Kind: MergeToCell, Family: g.GetFamilyName(), Column: string(g.GetColumnQualifier().GetRawValue()),
-			Timestamp: bigtable.Timestamp(g.GetTimestamp().GetRawTimestampMicros()), Value: g.GetInput().GetRawValue(),
-		}, nil
-	}
-	return ChangeEntry{}, fmt.Errorf("a record with a mutation that is not known: %v", m)
 }

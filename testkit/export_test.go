@@ -6,17 +6,22 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/changestream"
 )
 
 // Delivered returns the records up to a time in the order in which streams delivered
 // them.
 func (r *ChangeReader) Delivered(until time.Time) ([]Change, error) {
 	ctx := lab.Probe(r.tb.Context())
-	from, err := r.begin(ctx)
+	from, err := r.reader.Begin(ctx, r.since)
 	if err != nil {
 		return nil, err
 	}
-	return r.readUntil(ctx, from, until)
+	err = r.reader.Deliver(ctx, from, until, func(rec *changestream.Record) bool {
+		r.add(rec)
+		return true
+	})
+	return r.read, err
 }
 
 // PrincipalHeader is principalHeader.

@@ -1,0 +1,342 @@
+// Package changestream reads the change streams of the Bigtable tables of a lab, as a
+// client does that follows their partitions whatever these are and become.
+package changestream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// retentionSlack is how long before records are hidden they are no longer asked
+// for: the clock goes on until the server looks at it.
+const retentionSlack = time.Second
+
+// ErrNoStream is the error of a table that has no change stream.
+var ErrNoStream = errors.New("it has no change stream: create it with bigtable.TableConf.ChangeStreamRetention, or enable one with AdminClient.UpdateTableWithChangeStream")
+
+// Reader reads the change stream of a table. It holds nothing between two calls.
+type Reader struct {
+	Lab *lab.Lab
+	// Table is the resource name.
+	Table string
+	// Most and Bytes are how many records, and how many bytes of them, Read returns, about;
+	// 0 is as many as there are. It reads as many of each partition.
+	Most, Bytes int
+}
+
+// Read returns the records from a time on, the zero time for the first that is kept, of
+// writes that were acknowledged before the call, by commit time. next is where to go on, and
+// more tells whether there are others already.
+func (r *Reader) Read(ctx context.Context, since time.Time) (records []Record, next time.Time, more bool, err error) {
+	from, err := r.Begin(ctx, since)
+	if err != nil {
+		return nil, since, false, err
+	}
+	until, err := r.present(ctx)
+	if err != nil || until < from.UnixMicro() {
+		return nil, since, false, err
+	}
+	got := gathering{most: r.Most, bytes: r.Bytes, last: time.UnixMicro(until)}
+	if err := r.Deliver(ctx, from, got.last, got.take); err != nil {
+		return nil, since, false, err
+	}
+	got.cut()
+	return got.records, got.last.Add(time.Microsecond), got.last.UnixMicro() < until, nil
+}
+
+// gathering is the first records by commit time of those that are delivered.
+type gathering struct {
+	most, bytes int // 0 is as many as there are
+	records     []Record
+	size        int
+	last        time.Time // those behind it are not wanted
+}
+
+// take takes a record, unless it is not wanted.
+func (g *gathering) take(rec *Record) bool {
+	if rec.CommitTime.After(g.last) {
+		return false
+	}
+	g.records = append(g.records, *rec)
+	g.size += rec.size()
+	// What is not wanted is let go in bulk, so that each record is sorted some times at most.
+	if g.most > 0 && len(g.records) >= 2*g.most || g.bytes > 0 && g.size >= 2*g.bytes {
+		g.cut()
+	}
+	return true
+}
+
+// cut sorts the records, and keeps the first of them: at least those of one commit time.
+func (g *gathering) cut() {
+	slices.SortFunc(g.records, func(a, b Record) int { return a.CommitTime.Compare(b.CommitTime) })
+	g.size = 0
+	for i := range g.records {
+		size := g.size + g.records[i].size()
+		full := g.most > 0 && i >= g.most || g.bytes > 0 && size > g.bytes
+		if full && i > 0 && g.records[i-1].CommitTime.Before(g.records[i].CommitTime) {
+			g.last = g.records[i-1].CommitTime
+			clear(g.records[i:])
+			g.records = g.records[:i]
+			return
+		}
+		g.size = size
+	}
+}
+
+// Begin returns the time from which records are asked for by who wants those since a time: no
+// others are kept.
+func (r *Reader) Begin(ctx context.Context, since time.Time) (time.Time, error) {
+	table, err := btapb.NewBigtableTableAdminClient(r.Lab.Bigtable().Conn()).GetTable(ctx, &btapb.GetTableRequest{Name: r.Table, View: btapb.Table_FULL})
+	if err != nil {
+		return time.Time{}, err
+	}
+	keep := table.GetChangeStreamConfig().GetRetentionPeriod().AsDuration()
+	if keep == 0 {
+		return time.Time{}, ErrNoStream
+	}
+	if kept := r.Lab.Clock().Now().Add(retentionSlack - keep); kept.After(since) {
+		return kept, nil
+	}
+	return since, nil
+}
+
+// present returns a commit time that no write is later than which was acknowledged by
+// now. All writes up to it are done, so that a stream until then ends at once.
+func (r *Reader) present(ctx context.Context) (micros int64, err error) {
+	for first := true; err == nil; first = false {
+		at, endErr := r.Lab.DB().JournalEnd(r.Table, engine.JournalStream)
+		if endErr != nil {
+			return 0, endErr
+		}
+		if first {
+			micros = at.Latest
+			if micros == at.Micros { // nothing is under way
+				micros--
+			}
+		}
+		if at.Micros > micros {
+			return micros, nil
+		}
+		runtime.Gosched() // a commit is under way
+		err = ctx.Err()
+	}
+	return 0, err
+}
+
+// piece is a part of the keys, and how far it was read.
+type piece struct {
+	Partition
+	token string // "" for from the beginning
+	done  bool   // it was read to its end
+}
+
+// within returns what pieces, which are sorted, say of a part of the keys.
+func within(pieces []piece, part Partition) []piece {
+	var out []piece
+	for _, p := range pieces {
+		p.Start = max(p.Start, part.Start)
+		if p.End == "" || part.End != "" && part.End < p.End {
+			p.End = part.End
+		}
+		if p.End == "" || p.Start < p.End {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Deliver hands the records from a time until another one, of writes that are done, to take, in the order in
+// which streams deliver them: those of a row by commit time. Partitions may change on the way:
+// what was read of which keys is put together for those that there are. Once take returns
+// false it is handed no more of that partition.
+func (r *Reader) Deliver(ctx context.Context, from, until time.Time, take func(*Record) bool) error {
+	pieces := []piece{{}}
+	for slices.ContainsFunc(pieces, func(p piece) bool { return !p.done }) {
+		partitions, err := r.partitions(ctx)
+		if err != nil {
+			return err
+		}
+		var next []piece
+		for _, part := range partitions {
+			in := within(pieces, part)
+			read := func(of Partition, pieces ...piece) error {
+				then, err := r.readPartition(ctx, of, pieces, from, until, take)
+				next = append(next, then...)
+				return err
+			}
+			fresh, done := 0, 0
+			for _, p := range in {
+				if p.token == "" {
+					fresh++
+				}
+				if p.done {
+					done++
+				}
+			}
+			switch {
+			case done == len(in):
+				next = append(next, in...)
+			case fresh == 0 || fresh == len(in):
+				err = read(part, in...)
+			default:
+				// A request has tokens or a time: what has no token gets one, since
+				// it is no partition.
+				for _, p := range in {
+					if p.token != "" {
+						next = append(next, p)
+					} else if err == nil {
+						err = read(p.Partition, p)
+					}
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		pieces = next
+	}
+	return nil
+}
+
+// partitions returns the partitions of the stream.
+func (r *Reader) partitions(ctx context.Context) ([]Partition, error) {
+	stream, err := btpb.NewBigtableClient(r.Lab.Bigtable().Conn()).GenerateInitialChangeStreamPartitions(ctx,
+		&btpb.GenerateInitialChangeStreamPartitionsRequest{TableName: r.Table})
+	if err != nil {
+		return nil, err
+	}
+	var out []Partition
+	for {
+		resp, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return out, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ofPartition(resp.GetPartition()))
+	}
+}
+
+func ofPartition(p *btpb.StreamPartition) Partition {
+	return Partition{Start: string(p.GetRowRange().GetStartKeyClosed()), End: string(p.GetRowRange().GetEndKeyOpen())}
+}
+
+func (p Partition) proto() *btpb.StreamPartition {
+	return &btpb.StreamPartition{RowRange: &btpb.RowRange{
+		StartKey: &btpb.RowRange_StartKeyClosed{StartKeyClosed: []byte(p.Start)}, EndKey: &btpb.RowRange_EndKeyOpen{EndKeyOpen: []byte(p.End)},
+	}}
+}
+
+// readPartition reads a partition, of which pieces were read, and returns what is read of
+// it then.
+func (r *Reader) readPartition(ctx context.Context, of Partition, pieces []piece, from, until time.Time, take func(*Record) bool) ([]piece, error) {
+	req := &btpb.ReadChangeStreamRequest{TableName: r.Table, Partition: of.proto(), EndTime: timestamppb.New(until)}
+	if pieces[0].token == "" {
+		req.StartFrom = &btpb.ReadChangeStreamRequest_StartTime{StartTime: timestamppb.New(from)}
+	} else {
+		tokens := &btpb.StreamContinuationTokens{}
+		for _, p := range pieces {
+			tokens.Tokens = append(tokens.Tokens, &btpb.StreamContinuationToken{Partition: p.proto(), Token: p.token})
+		}
+		req.StartFrom = &btpb.ReadChangeStreamRequest_ContinuationTokens{ContinuationTokens: tokens}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := btpb.NewBigtableClient(r.Lab.Bigtable().Conn()).ReadChangeStream(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	var current *Record
+	for {
+		resp, err := stream.Recv()
+		if err != nil {
+			return nil, err
+		}
+		switch k := resp.GetStreamRecord().(type) {
+		case *btpb.ReadChangeStreamResponse_DataChange_:
+			if current, err = addTo(current, k.DataChange); err != nil {
+				return nil, err
+			}
+			if !k.DataChange.GetDone() {
+				continue
+			}
+			current.Partition = of
+			pieces = []piece{{Partition: of, token: current.Token}}
+			if !take(current) {
+				pieces[0].done = true
+				return pieces, nil
+			}
+			current = nil
+		case *btpb.ReadChangeStreamResponse_CloseStream_:
+			return afterClose(pieces, k.CloseStream), nil
+		}
+	}
+}
+
+// afterClose returns how far pieces were read when their stream was closed.
+func afterClose(pieces []piece, c *btpb.ReadChangeStreamResponse_CloseStream) []piece {
+	if codes.Code(c.GetStatus().GetCode()) == codes.OK {
+		for i := range pieces {
+			pieces[i].done = true
+		}
+		return pieces
+	}
+	pieces = nil
+	for _, t := range c.GetContinuationTokens() {
+		pieces = append(pieces, piece{Partition: ofPartition(t.GetPartition()), token: t.GetToken()})
+	}
+	return pieces
+}
+
+// Wait waits until there is a record since a time, or a change of partitions.
+func (r *Reader) Wait(ctx context.Context, since time.Time) error {
+	partitions, err := r.partitions(ctx)
+	if err != nil {
+		return err
+	}
+	from, err := r.Begin(ctx, since)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel()
+	first := make(chan error, len(partitions))
+	for _, p := range partitions {
+		waiting.Go(func() { first <- r.waitIn(ctx, p, from) })
+	}
+	return <-first
+}
+
+// waitIn waits for anything but a heartbeat in a partition.
+func (r *Reader) waitIn(ctx context.Context, p Partition, from time.Time) error {
+	stream, err := btpb.NewBigtableClient(r.Lab.Bigtable().Conn()).ReadChangeStream(ctx, &btpb.ReadChangeStreamRequest{
+		TableName: r.Table, Partition: p.proto(), StartFrom: &btpb.ReadChangeStreamRequest_StartTime{StartTime: timestamppb.New(from)},
+	})
+	for beat := true; beat && err == nil; {
+		var resp *btpb.ReadChangeStreamResponse
+		resp, err = stream.Recv()
+		_, beat = resp.GetStreamRecord().(*btpb.ReadChangeStreamResponse_Heartbeat_)
+	}
+	if err != nil {
+		return cmp.Or(context.Cause(ctx), fmt.Errorf("waiting: %w", err))
+	}
+	return nil
+}

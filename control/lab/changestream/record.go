@@ -1,0 +1,136 @@
+package changestream
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+// Record is one record of a change stream: a write of a row, which is atomic, or what a
+// collection of garbage took from it.
+//
+// https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#google.bigtable.v2.ReadChangeStreamResponse.DataChange
+type Record struct {
+	Row     string
+	Entries []Entry // in the order of the request; at least one
+	// CommitTime increases with the commits of a row; here, with those of all rows.
+	CommitTime time.Time
+	GC         bool      // what garbage collection did, and no caller
+	Cluster    string    // the id of the cluster that took the write; "" with GC
+	Tiebreaker int32     // the larger one wins, of clusters that wrote a cell at one CommitTime
+	Partition  Partition // the one in which it was read
+	Token      string    // the continuation token to go on behind it in Partition
+}
+
+// Partition is the rows from Start up to but not including End, which has no bound if it
+// is empty.
+type Partition struct{ Start, End string }
+
+// Entry is one mutation of a record. Times are in microseconds.
+type Entry struct {
+	Kind      Kind
+	Family    string
+	Column    string // the qualifier; "" with DeleteFamily
+	Timestamp int64  // of the cell that was stored: of SetCell, AddToCell and MergeToCell
+	Value     []byte // of SetCell; of MergeToCell, the state that was merged
+	Input     int64  // of AddToCell
+	// Start and End are those of the cells that DeleteCells deletes, End not included and
+	// without a bound if 0. Both are 0 for all cells of the column.
+	Start, End int64
+}
+
+// Kind says what an Entry does.
+type Kind uint8
+
+// The kinds of Entry.
+const (
+	SetCell Kind = iota + 1
+	DeleteCells
+	// DeleteFamily deletes the cells of a family in the row. A row is deleted by one for
+	// each family of the table.
+	DeleteFamily
+	AddToCell
+	MergeToCell
+)
+
+// Books tells whether the entry is of what the DynamoDB door keeps for itself in the rows of
+// its tables: the families _f, _t and _x.
+func (e Entry) Books() bool {
+	return e.Family == lens.FamilyState || e.Family == lens.FamilyTypes || e.Family == lens.FamilyTombstone
+}
+
+// size is how many bytes the record counts for.
+func (r *Record) size() int {
+	n := len(r.Row)
+	for _, e := range r.Entries {
+		n += len(e.Column) + len(e.Value)
+	}
+	return n
+}
+
+// addTo adds a message to the record that it is of: r, or another one if that is nil.
+func addTo(r *Record, m *btpb.ReadChangeStreamResponse_DataChange) (*Record, error) {
+	if r == nil {
+		r = &Record{
+			Row: string(m.GetRowKey()), CommitTime: m.GetCommitTimestamp().AsTime(), Cluster: m.GetSourceClusterId(), Tiebreaker: m.GetTiebreaker(),
+			GC: m.GetType() == btpb.ReadChangeStreamResponse_DataChange_GARBAGE_COLLECTION,
+		}
+	}
+	r.Token = m.GetToken()
+	for _, chunk := range m.GetChunks() {
+		if chunk.GetChunkInfo().GetChunkedValueOffset() > 0 { // the value goes on
+			last := &r.Entries[len(r.Entries)-1]
+			last.Value = append(last.Value, chunk.GetMutation().GetSetCell().GetValue()...)
+			continue
+		}
+		entry, err := entryOf(chunk.GetMutation())
+		if err != nil {
+			return nil, err
+		}
+		r.Entries = append(r.Entries, entry)
+	}
+	return r, nil
+}
+
+// entryOf decodes a mutation as it comes in a record.
+func entryOf(m *btpb.Mutation) (Entry, error) {
+	switch k := m.GetMutation().(type) {
+	case *btpb.Mutation_SetCell_:
+		s := k.SetCell
+		return Entry{
+			Kind: SetCell, Family: s.GetFamilyName(), Column: string(s.GetColumnQualifier()),
+			Timestamp: s.GetTimestampMicros(), Value: s.GetValue(),
+		}, nil
+	case *btpb.Mutation_DeleteFromColumn_:
+		d := k.DeleteFromColumn
+		return Entry{
+			Kind: DeleteCells, Family: d.GetFamilyName(), Column: string(d.GetColumnQualifier()),
+			Start: d.GetTimeRange().GetStartTimestampMicros(), End: d.GetTimeRange().GetEndTimestampMicros(),
+		}, nil
+	case *btpb.Mutation_DeleteFromFamily_:
+		return Entry{Kind: DeleteFamily, Family: k.DeleteFromFamily.GetFamilyName()}, nil
+	case *btpb.Mutation_AddToCell_:
+		a := k.AddToCell
+		return Entry{
+			Kind: AddToCell, Family: a.GetFamilyName(), Column: string(a.GetColumnQualifier().GetRawValue()),
+			Timestamp: a.GetTimestamp().GetRawTimestampMicros(), Input: a.GetInput().GetIntValue(),
+		}, nil
+	case *btpb.Mutation_MergeToCell_:
+		g := k.MergeToCell
+		return Entry{
+			Kind: MergeToCell, Family: g.GetFamilyName(), Column: string(g.GetColumnQualifier().GetRawValue()),
+			Timestamp: g.GetTimestamp().GetRawTimestampMicros(), Value: g.GetInput().GetRawValue(),
+		}, nil
+	}
+	return Entry{}, fmt.Errorf("a record with a mutation that is not known: %v", m)
+}
+
+// WithoutBooks takes the entries of Books away, and tells whether any is left.
+func (r *Record) WithoutBooks() bool {
+	r.Entries = slices.DeleteFunc(r.Entries, Entry.Books)
+	return len(r.Entries) > 0
+}
