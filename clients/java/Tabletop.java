@@ -79,6 +79,19 @@ public final class Tabletop {
 		return call("GET", "items/" + part(table) + "?limit=" + limit + (cursor == null ? "" : "&cursor=" + part(cursor)), null);
 	}
 
+	/** The streams of DynamoDB's tables, and the Bigtable tables that have a change stream. */
+	public String streams() { return call("GET", "streams", null); }
+
+	/** A page of records of a table's latest stream; cursor is that of the page before, or null. */
+	public String records(String table, String cursor) {
+		return call("GET", "streams/" + part(table) + "/records" + (cursor == null ? "" : "?cursor=" + part(cursor)), null);
+	}
+
+	/** A page of records of the change stream of a Bigtable table; cursor is that of the page before, or null. */
+	public String changes(String instance, String table, String cursor) {
+		return call("GET", "tables/" + part(instance) + "/" + part(table) + "/changes" + (cursor == null ? "" : "?cursor=" + part(cursor)), null);
+	}
+
 	/** Puts items: a JSON array of them, in DynamoDB's JSON. */
 	public String putItems(String table, String items) { return call("POST", "items/" + part(table), "{\"items\":" + items + "}"); }
 

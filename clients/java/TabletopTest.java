@@ -15,7 +15,8 @@ public final class TabletopTest {
 		control.reset();
 		control.query("CreateTable", """
 			{"TableName":"orders_java","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"k","KeyType":"HASH"}],
-			"AttributeDefinitions":[{"AttributeName":"k","AttributeType":"S"}]}""");
+			"AttributeDefinitions":[{"AttributeName":"k","AttributeType":"S"}],
+			"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"KEYS_ONLY"}}""");
 		control.query("UpdateTimeToLive", """
 			{"TableName":"orders_java","TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}}""");
 		long due = java.time.OffsetDateTime.parse(found("\"now\":\"([^\"]+)\"", control.info())).toEpochSecond() + 24 * 3600;
@@ -25,6 +26,14 @@ public final class TabletopTest {
 		}
 		control.putItems("orders_java", items + "]");
 		equal("items", 1000, count());
+		equal("the table of the stream", "orders_java", found("\"dynamodb\":\\[\\{\"table\":\"([^\"]+)\"", control.streams()));
+		equal("records", 1000, records());
+		try {
+			control.changes("tabletop", "none", null);
+			throw new AssertionError("changes of no table were read");
+		} catch (Tabletop.ControlException e) {
+			equal("status", 404, e.status);
+		}
 		control.snapshot("all");
 		for (int i = 0; i < 1000; i += 2) {
 			control.query("DeleteItem", "{\"TableName\":\"orders_java\",\"Key\":{\"k\":{\"S\":\"k" + i + "\"}}}");
@@ -59,10 +68,14 @@ public final class TabletopTest {
 		System.out.println("ok");
 	}
 
-	private static int count() {
+	private static int count() { return count(cursor -> control.items("orders_java", 500, cursor)); }
+
+	private static int records() { return count(cursor -> control.records("orders_java", cursor)); }
+
+	private static int count(java.util.function.UnaryOperator<String> pages) {
 		int n = 0;
 		for (String cursor = null; ; ) {
-			String page = control.items("orders_java", 500, cursor);
+			String page = pages.apply(cursor);
 			Matcher keys = Pattern.compile("\"k\":\\{").matcher(page);
 			while (keys.find()) {
 				n++;

@@ -54,6 +54,30 @@ export interface Request {
 	calls?: Request[]
 }
 
+/** A stream of a DynamoDB table, and the Bigtable table that has its rows, if it is known. */
+export interface Stream { table: string; arn: string; label: string; view: string; status: string; latest: boolean; instance?: string; over?: string }
+/** A Bigtable table with a change stream. */
+export interface ChangeStream { name: string; instance: string; table: string; retention: string; dynamodb?: string[] }
+/** A record of a change stream. Times are in microseconds; record is the sequence number of the record of DynamoDB Streams of the same write. */
+export interface Change {
+	key: Bytes
+	time: string
+	gc?: boolean
+	cluster?: string
+	entries: {
+		kind: 'SetCell' | 'DeleteCells' | 'DeleteFamily' | 'AddToCell' | 'MergeToCell'
+		family: string
+		qualifier?: Bytes
+		timestamp?: number
+		value?: Bytes
+		bytes?: number
+		input?: number
+		start?: number
+		end?: number
+	}[]
+	record?: string
+}
+
 type Query = Record<string, string | number | boolean | undefined>
 
 export class Control {
@@ -64,6 +88,9 @@ export class Control {
 	tables(): Promise<{ bigtable: { name: string; instance: string; table: string; families: { name: string; gc: string }[]; own?: boolean }[]; dynamodb: string[] }>
 	rows(table: string, query?: Query & { instance?: string }): AsyncGenerator<Row>
 	items(table: string, query?: Query): AsyncGenerator<Item>
+	streams(): Promise<{ bigtable: ChangeStream[]; dynamodb: Stream[]; more?: boolean }>
+	records(table: string, query?: Query): AsyncGenerator<any>
+	changes(table: string, query?: Query & { instance?: string }): AsyncGenerator<Change>
 	putItems(table: string, items: Item[]): Promise<number>
 	query(operation: string, request: unknown): Promise<{ response: any; calls: Request[] }>
 	reset(): Promise<void>

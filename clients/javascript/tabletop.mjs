@@ -51,6 +51,13 @@ export class Control {
 	/** All items of a DynamoDB table, page by page. */
 	items(table, query = {}) { return this.#pages('items', `items/${part(table)}`, query) }
 
+	/** The streams of DynamoDB's tables, and the Bigtable tables that have a change stream. */
+	streams() { return this.call('GET', 'streams') }
+	/** All records so far of DynamoDB Streams, page by page: those of the table's latest stream. */
+	records(table, query = {}) { return this.#pages('records', `streams/${part(table)}/records`, query) }
+	/** All records so far of the change stream of a Bigtable table, page by page. */
+	changes(table, { instance = 'tabletop', ...query } = {}) { return this.#pages('changes', `tables/${part(instance)}/${part(table)}/changes`, query) }
+
 	async *#pages(member, path, query) {
 		for (let cursor; ;) {
 			const page = await this.call('GET', path, { query: { ...query, cursor } })

@@ -10,6 +10,7 @@ const table = {
 	TableName: 'orders_js', BillingMode: 'PAY_PER_REQUEST',
 	KeySchema: [{ AttributeName: 'k', KeyType: 'HASH' }],
 	AttributeDefinitions: [{ AttributeName: 'k', AttributeType: 'S' }],
+	StreamSpecification: { StreamEnabled: true, StreamViewType: 'KEYS_ONLY' },
 }
 
 async function getItem() {
@@ -38,6 +39,12 @@ test('acceptance', async () => {
 	const due = String(second + 24 * 3600)
 	await control.putItems('orders_js', Array.from({ length: 1000 }, (_, i) => ({ k: { S: `k${i}` }, ttl: { N: due } })))
 	assert.equal(await count(), 1000)
+	assert.deepEqual((await control.streams()).dynamodb.map(s => s.table), ['orders_js'])
+	const keys = []
+	for await (const r of control.records('orders_js')) keys.push(r.dynamodb.Keys.k.S)
+	assert.deepEqual(keys.sort(), Array.from({ length: 1000 }, (_, i) => `k${i}`).sort())
+	const rows = (await control.tables()).bigtable.find(t => t.dynamodb?.includes('orders_js')).table
+	await assert.rejects(control.changes(rows).next(), { name: 'ControlError', code: 'no_stream' })
 	await control.snapshot('all')
 	for (let i = 0; i < 1000; i += 2) await control.query('DeleteItem', { TableName: 'orders_js', Key: { k: { S: `k${i}` } } })
 	assert.equal(await count(), 500)

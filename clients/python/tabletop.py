@@ -84,6 +84,18 @@ class Control:
             if cursor is None:
                 return
 
+    def streams(self):
+        """The streams of DynamoDB's tables, and the Bigtable tables that have a change stream."""
+        return self.call("GET", "streams")
+
+    def records(self, table, **query):
+        """All records so far of DynamoDB Streams, page by page: those of the table's latest stream."""
+        return self._pages("records", f"streams/{_part(table)}/records", query)
+
+    def changes(self, table, instance="tabletop", **query):
+        """All records so far of the change stream of a Bigtable table, page by page."""
+        return self._pages("changes", f"tables/{_part(instance)}/{_part(table)}/changes", query)
+
     def put_items(self, table, items):
         """Put items, in DynamoDB's JSON."""
         return self.call("POST", f"items/{_part(table)}", {"items": list(items)})["items"]

@@ -13,6 +13,7 @@ TABLE = {
     "TableName": "orders_py", "BillingMode": "PAY_PER_REQUEST",
     "KeySchema": [{"AttributeName": "k", "KeyType": "HASH"}],
     "AttributeDefinitions": [{"AttributeName": "k", "AttributeType": "S"}],
+    "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"},
 }
 
 
@@ -28,6 +29,13 @@ class TestControl(unittest.TestCase):
         due = str(second + 24 * 3600)
         control.put_items("orders_py", ({"k": {"S": f"k{i}"}, "ttl": {"N": due}} for i in range(1000)))
         self.assertEqual(len(list(control.items("orders_py"))), 1000)
+        self.assertEqual([s["table"] for s in control.streams()["dynamodb"]], ["orders_py"])
+        records = list(control.records("orders_py"))
+        self.assertEqual(sorted(r["dynamodb"]["Keys"]["k"]["S"] for r in records), sorted(f"k{i}" for i in range(1000)))
+        rows = next(t["table"] for t in control.tables()["bigtable"] if "orders_py" in t.get("dynamodb", []))
+        with self.assertRaises(ControlError) as caught:
+            list(control.changes(rows))
+        self.assertEqual(caught.exception.code, "no_stream")
         control.snapshot("all")
         for i in range(0, 1000, 2):
             control.query("DeleteItem", {"TableName": "orders_py", "Key": {"k": {"S": f"k{i}"}}})

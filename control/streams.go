@@ -1,0 +1,463 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/changestream"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+)
+
+const (
+	// maxShownValue is how much of a value that was written is shown.
+	maxShownValue = 64 << 10
+	// maxListed bounds the streams that are listed.
+	maxListed = 1000
+)
+
+// streams are what both doors tell of the changes of tables: DynamoDB's streams and Bigtable's
+// change streams.
+type streams struct{ *Server }
+
+// changeStream is a Bigtable table with a change stream.
+type changeStream struct {
+	Name      string   `json:"name"` // its resource name
+	Instance  string   `json:"instance"`
+	Table     string   `json:"table"`
+	Retention string   `json:"retention"`
+	DynamoDB  []string `json:"dynamodb,omitempty"` // the tables whose items its rows are
+}
+
+// dynamoDBStream is a stream of a DynamoDB table.
+type dynamoDBStream struct {
+	Table  string `json:"table"`
+	ARN    string `json:"arn"`
+	Label  string `json:"label"`
+	View   string `json:"view"`
+	Status string `json:"status"`
+	Latest bool   `json:"latest"` // of the streams that the table has had
+	// Instance and Over are the Bigtable table whose rows the items are.
+	Instance string `json:"instance,omitempty"`
+	Over     string `json:"over,omitempty"`
+}
+
+// list are the streams that can be read.
+func (s streams) list(r *http.Request) (any, error) {
+	out := struct {
+		Bigtable []changeStream   `json:"bigtable"`
+		DynamoDB []dynamoDBStream `json:"dynamodb"`
+		More     bool             `json:"more,omitempty"`
+	}{Bigtable: []changeStream{}, DynamoDB: []dynamoDBStream{}}
+	names, err := s.dynamoDBTables(own(r))
+	if err != nil {
+		return nil, err
+	}
+	over := map[string]string{} // the Bigtable table of a DynamoDB table
+	for _, name := range names {
+		if m, err := s.opts.Lab.Door().Mapping(own(r), name); err == nil {
+			over[name] = m.TargetTable()
+		}
+	}
+	for _, t := range s.opts.Lab.DB().Tables("") {
+		keep := t.Journal[engine.JournalStream].Keep
+		if keep == 0 {
+			continue
+		}
+		if len(out.Bigtable) == maxListed {
+			out.More = true
+			break
+		}
+		instance, id := ids(t.Name)
+		c := changeStream{Name: t.Name, Instance: instance, Table: id, Retention: keep.String()}
+		for _, name := range names {
+			if over[name] == id && t.Name == s.opts.Lab.TableName(id) {
+				c.DynamoDB = append(c.DynamoDB, name)
+			}
+		}
+		out.Bigtable = append(out.Bigtable, c)
+	}
+	found, more, err := s.described(own(r))
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		if id := over[found[i].Table]; id != "" {
+			found[i].Instance, found[i].Over = s.opts.Lab.Options().Instance, id
+		}
+	}
+	out.DynamoDB, out.More = append(out.DynamoDB, found...), out.More || more
+	return out, nil
+}
+
+// ask runs an operation of the door.
+func (s streams) ask(ctx context.Context, operation string, request map[string]any, answer any) error {
+	text, err := json.Marshal(request)
+	if err == nil {
+		text, err = s.opts.Lab.Door().Call(ctx, operation, text)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, answer)
+	}
+	return err
+}
+
+// described are the streams of the door: none if it is shut.
+func (s streams) described(ctx context.Context) (found []dynamoDBStream, more bool, err error) {
+	latest := map[string]string{} // the ARN of the latest stream of a table
+	for request := map[string]any{}; ; {
+		var page struct {
+			Streams []struct {
+				StreamARN   string `json:"StreamArn"`
+				StreamLabel string
+				TableName   string
+			}
+			LastEvaluatedStreamARN string `json:"LastEvaluatedStreamArn"`
+		}
+		switch err := s.ask(ctx, "ListStreams", request, &page); {
+		case errors.Is(err, lab.ErrClosed):
+			return nil, false, nil
+		case err != nil:
+			return nil, false, err
+		}
+		for _, at := range page.Streams {
+			if len(found) == maxListed {
+				return found, true, nil
+			}
+			var d struct {
+				StreamDescription struct{ StreamStatus, StreamViewType string }
+			}
+			if err := s.ask(ctx, "DescribeStream", map[string]any{"StreamArn": at.StreamARN, "Limit": 1}, &d); err != nil {
+				return nil, false, err
+			}
+			if _, ok := latest[at.TableName]; !ok {
+				// A table that is gone has none.
+				latest[at.TableName], _ = s.latest(ctx, at.TableName)
+			}
+			found = append(found, dynamoDBStream{
+				Table: at.TableName, ARN: at.StreamARN, Label: at.StreamLabel, Latest: latest[at.TableName] == at.StreamARN,
+				View: d.StreamDescription.StreamViewType, Status: d.StreamDescription.StreamStatus,
+			})
+		}
+		if page.LastEvaluatedStreamARN == "" {
+			return found, false, nil
+		}
+		request["ExclusiveStartStreamArn"] = page.LastEvaluatedStreamARN
+	}
+}
+
+// latest is the ARN of the latest stream of a table.
+func (s streams) latest(ctx context.Context, table string) (string, error) {
+	var d struct {
+		Table struct {
+			LatestStreamARN string `json:"LatestStreamArn"`
+		}
+	}
+	if err := s.ask(ctx, "DescribeTable", map[string]any{"TableName": table}, &d); err != nil {
+		return "", err
+	}
+	if d.Table.LatestStreamARN == "" {
+		return "", &Error{http.StatusConflict, "no_stream", "table " + table + " has no stream", "turn one on: UpdateTable with StreamSpecification {\"StreamEnabled\":true,\"StreamViewType\":\"NEW_AND_OLD_IMAGES\"}"}
+	}
+	return d.Table.LatestStreamARN, nil
+}
+
+// page is which part of a stream is asked for: what is behind cursor, or else from a time on.
+type page struct {
+	most   int
+	cursor string
+	from   time.Time // of who shows no cursor; the zero time is the beginning
+}
+
+func pageOf(r *http.Request) (p page, err error) {
+	q := r.URL.Query()
+	if p.most, err = limit(q, defaultRows); err != nil {
+		return p, err
+	}
+	p.cursor = q.Get("cursor")
+	if q.Has("from") && p.cursor == "" {
+		if p.from, err = time.Parse(time.RFC3339Nano, q.Get("from")); err != nil {
+			return p, badRequest("from is %q, want a time such as 2030-01-01T00:00:00Z", q.Get("from"))
+		}
+	}
+	return p, nil
+}
+
+// part is a page of a stream. Cursor is there if there is more already; Next is where to go on in any case.
+type part struct {
+	Cursor string `json:"cursor,omitempty"`
+	Next   string `json:"next"`
+}
+
+func partUntil(next string, more bool) part {
+	if more {
+		return part{next, next}
+	}
+	return part{Next: next}
+}
+
+// rowChange is a record of a change stream.
+type rowChange struct {
+	Key     Bytes     `json:"key"`
+	Parts   []keyPart `json:"parts,omitempty"`
+	Time    time.Time `json:"time"`
+	GC      bool      `json:"gc,omitempty"` // garbage collection, and no caller
+	Cluster string    `json:"cluster,omitempty"`
+	Entries []entry   `json:"entries"`
+	// Record is the sequence number of the record of DynamoDB Streams of the same write.
+	Record string `json:"record,omitempty"`
+}
+
+// entry is a mutation of a rowChange. Times are in microseconds.
+type entry struct {
+	Kind      string `json:"kind"` // SetCell, DeleteCells, DeleteFamily, AddToCell or MergeToCell
+	Family    string `json:"family"`
+	Qualifier *Bytes `json:"qualifier,omitempty"` // of all but DeleteFamily
+	Timestamp int64  `json:"timestamp,omitempty"`
+	Value     *Bytes `json:"value,omitempty"` // at most 64 KiB of it
+	Bytes     int    `json:"bytes,omitempty"` // of a value that is longer
+	Input     int64  `json:"input,omitempty"` // of AddToCell
+	Start     int64  `json:"start,omitempty"` // of DeleteCells, with End; both 0 are all cells of the column
+	End       int64  `json:"end,omitempty"`
+}
+
+var entryKinds = [...]string{
+	changestream.SetCell: "SetCell", changestream.DeleteCells: "DeleteCells", changestream.DeleteFamily: "DeleteFamily",
+	changestream.AddToCell: "AddToCell", changestream.MergeToCell: "MergeToCell",
+}
+
+func entryOf(e *changestream.Entry) entry {
+	out := entry{Kind: entryKinds[e.Kind], Family: e.Family, Timestamp: e.Timestamp, Input: e.Input, Start: e.Start, End: e.End}
+	if e.Kind != changestream.DeleteFamily {
+		qualifier := bytesOf([]byte(e.Column))
+		out.Qualifier = &qualifier
+	}
+	if e.Kind == changestream.SetCell || e.Kind == changestream.MergeToCell {
+		shown := e.Value
+		if len(shown) > maxShownValue {
+			shown, out.Bytes = shown[:maxShownValue], len(e.Value)
+		}
+		value := bytesOf(shown)
+		out.Value = &value
+	}
+	return out
+}
+
+// changes are the records of the change stream of a Bigtable table.
+func (s streams) changes(r *http.Request) (any, error) {
+	table := s.tableName(r)
+	if _, err := s.opts.Lab.DB().Table(table); err != nil {
+		return nil, notFound("table", table, "GET "+Prefix+"tables lists them")
+	}
+	p, err := pageOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if p.cursor != "" {
+		micros, err := strconv.ParseInt(p.cursor, 10, 64)
+		if err != nil {
+			return nil, badRequest("cursor is not one that was given")
+		}
+		p.from = time.UnixMicro(micros)
+	}
+	mappings, err := s.mappingsOver(r)
+	if err != nil {
+		return nil, err
+	}
+	reader := changestream.Reader{Lab: s.opts.Lab, Table: table, Most: p.most, Bytes: maxPageBytes}
+	got, next, more, err := reader.Read(own(r), p.from)
+	if errors.Is(err, changestream.ErrNoStream) {
+		return nil, &Error{http.StatusConflict, "no_stream", "table " + table + " has no change stream", "turn one on: UpdateTable of Bigtable's administration with a change_stream_config of 1 to 7 days, as AdminClient.UpdateTableWithChangeStream does"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	books := r.URL.Query().Get("books") == "true"
+	out := struct {
+		Changes []rowChange `json:"changes"`
+		part
+	}{[]rowChange{}, partUntil(strconv.FormatInt(next.UnixMicro(), 10), more)}
+	for i := range got {
+		if c, ok := changeOf(mappings, &got[i], books); ok {
+			out.Changes = append(out.Changes, c)
+		}
+	}
+	return out, nil
+}
+
+// changeOf is a record as it is shown. ok is false if only books were changed, and these are not asked for.
+func changeOf(mappings []*mapping.Mapping, rec *changestream.Record, books bool) (c rowChange, ok bool) {
+	c = rowChange{Key: bytesOf([]byte(rec.Row)), Time: rec.CommitTime.UTC(), GC: rec.GC, Cluster: rec.Cluster}
+	row := btclient.Row{Key: []byte(rec.Row)}
+	for i := range rec.Entries {
+		e := &rec.Entries[i]
+		if e.Kind == changestream.SetCell {
+			row.Cells = append(row.Cells, btclient.Cell{Family: e.Family, Qualifier: []byte(e.Column), Timestamp: e.Timestamp, Value: e.Value})
+			if sequence, ok := facade.RecordOf(e.Family, []byte(e.Column)); ok {
+				c.Record = sequence
+			}
+		}
+	}
+	if !books && !rec.WithoutBooks() {
+		return c, false
+	}
+	c.Parts = partsBy(mappings, row)
+	c.Entries = make([]entry, len(rec.Entries))
+	for i := range rec.Entries {
+		c.Entries[i] = entryOf(&rec.Entries[i])
+	}
+	return c, true
+}
+
+// streamRecord is a record of DynamoDB Streams, as the door answers it.
+type streamRecord struct {
+	json.RawMessage
+	sequence string
+}
+
+// records are those of a stream of a DynamoDB table, the latest unless ?arn= names another.
+func (s streams) records(r *http.Request) (any, error) {
+	p, err := pageOf(r)
+	if err != nil {
+		return nil, err
+	}
+	after := p.cursor
+	if after == "" && !p.from.IsZero() {
+		after = facade.SequenceAt(p.from.Add(-1)) // it may be that of a record
+	}
+	arn := r.URL.Query().Get("arn")
+	if arn == "" {
+		if arn, err = s.latest(own(r), r.PathValue("table")); err != nil {
+			return nil, err
+		}
+	}
+	out := struct {
+		ARN     string            `json:"arn"`
+		Records []json.RawMessage `json:"records"`
+		part
+	}{ARN: arn, Records: []json.RawMessage{}}
+	found, more, err := s.read(own(r), arn, after, p.most)
+	if err != nil {
+		return nil, err
+	}
+	next := after
+	for _, rec := range found {
+		out.Records = append(out.Records, rec.RawMessage)
+		next = rec.sequence
+	}
+	out.part = partUntil(next, more)
+	return out, nil
+}
+
+// shard is a part of a stream. Sequence numbers are texts that sort as they are.
+type shard struct {
+	ID    string `json:"ShardId"`
+	Range struct {
+		First string `json:"StartingSequenceNumber"`
+		Last  string `json:"EndingSequenceNumber"` // "" of one that is open
+	} `json:"SequenceNumberRange"`
+}
+
+// read reads up to most records behind a sequence number, of all shards in the order of sequence numbers.
+func (s streams) read(ctx context.Context, arn, after string, most int) (found []streamRecord, more bool, err error) {
+	last := "" // records behind it are not wanted; "" is no bound
+	cut := func() {
+		slices.SortFunc(found, func(a, b streamRecord) int { return strings.Compare(a.sequence, b.sequence) })
+		size := 0
+		for i := range found {
+			if size += len(found[i].RawMessage); i == most || i > 0 && size > maxPageBytes {
+				last = found[i-1].sequence
+				clear(found[i:])
+				found = found[:i]
+				return
+			}
+		}
+	}
+	for request := map[string]any{"StreamArn": arn}; ; {
+		var d struct {
+			StreamDescription struct {
+				Shards               []shard
+				LastEvaluatedShardID string `json:"LastEvaluatedShardId"`
+			}
+		}
+		if err := s.ask(ctx, "DescribeStream", request, &d); err != nil {
+			return nil, false, err
+		}
+		for _, sh := range d.StreamDescription.Shards {
+			if sh.Range.Last != "" && sh.Range.Last <= after || last != "" && sh.Range.First > last {
+				continue
+			}
+			size := 0
+			err := s.readShard(ctx, arn, sh, after, func(rec streamRecord) bool {
+				if last != "" && rec.sequence > last {
+					return false
+				}
+				found = append(found, rec)
+				if size += len(rec.RawMessage); len(found) >= 2*most || size > maxPageBytes {
+					cut()
+					size = 0
+				}
+				return true
+			})
+			if err != nil {
+				return nil, false, err
+			}
+			cut()
+		}
+		if d.StreamDescription.LastEvaluatedShardID == "" {
+			return found, last != "", nil
+		}
+		request["ExclusiveStartShardId"] = d.StreamDescription.LastEvaluatedShardID
+	}
+}
+
+// readShard hands the records of a shard behind a sequence number to take, until it returns false.
+func (s streams) readShard(ctx context.Context, arn string, sh shard, after string, take func(streamRecord) bool) error {
+	var at struct{ ShardIterator string }
+	request := map[string]any{"StreamArn": arn, "ShardId": sh.ID, "ShardIteratorType": "TRIM_HORIZON"}
+	var err error
+	if after >= sh.Range.First {
+		numbered := map[string]any{"StreamArn": arn, "ShardId": sh.ID, "ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": after}
+		err = s.ask(ctx, "GetShardIterator", numbered, &at)
+	}
+	if isTrimmed(err) || at.ShardIterator == "" && err == nil {
+		err = s.ask(ctx, "GetShardIterator", request, &at)
+	}
+	for err == nil && at.ShardIterator != "" {
+		var page struct {
+			Records           []json.RawMessage
+			NextShardIterator string
+		}
+		if err = s.ask(ctx, "GetRecords", map[string]any{"ShardIterator": at.ShardIterator}, &page); err != nil || len(page.Records) == 0 {
+			break
+		}
+		for _, text := range page.Records {
+			var rec struct {
+				DynamoDB struct{ SequenceNumber string } `json:"dynamodb"`
+			}
+			if err := json.Unmarshal(text, &rec); err != nil {
+				return err
+			}
+			if !take(streamRecord{text, rec.DynamoDB.SequenceNumber}) {
+				return nil
+			}
+		}
+		at.ShardIterator = page.NextShardIterator
+	}
+	return err
+}
+
+// isTrimmed tells whether records were asked for that are no more.
+func isTrimmed(err error) bool {
+	e, ok := errors.AsType[*facade.Error](err)
+	return ok && strings.HasSuffix(e.Code, "TrimmedDataAccessException")
+}
