@@ -41,7 +41,7 @@ func TestPages(t *testing.T) {
 	if _, _, text := get("/", "*/*", ""); !strings.HasPrefix(text, "Tabletop: the control API") {
 		t.Errorf("a program gets %s", text)
 	}
-	for _, path := range []string{"/", "/requests", "/lab", "/query", "/migration", "/t/i/orders", "/t/i/orders/rows", "/d/orders", "/keys/i/orders", "/static/app.js", "/static/style.css"} {
+	for _, path := range []string{"/", "/requests", "/lab", "/query", "/streams", "/migration", "/t/i/orders", "/t/i/orders/rows", "/d/orders", "/keys/i/orders", "/static/app.js", "/static/style.css"} {
 		code, header, text := get(path, html, "")
 		policy := header.Get("Content-Security-Policy")
 		if code != http.StatusOK || !strings.HasPrefix(policy, "default-src 'none'; script-src 'self'; style-src 'self';") || header.Get("X-Content-Type-Options") != "nosniff" || header.Get("Cross-Origin-Opener-Policy") != "same-origin" {

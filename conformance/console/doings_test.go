@@ -310,7 +310,7 @@ func TestNarrow(t *testing.T) {
 	srv.set(t, "rows", "a", btclient.Cell{Family: "f", Qualifier: []byte("q"), Timestamp: 1000, Value: []byte("v")})
 	p := open(t, ctx, srv)
 	p.resize(640, 800)
-	for _, path := range []string{"/", "/requests", "/lab", "/query", "/migration", "/t/tabletop/rows", "/t/tabletop/rows/rows", "/keys/tabletop/rows"} {
+	for _, path := range []string{"/", "/requests", "/lab", "/query", "/migration", "/streams", "/t/tabletop/rows", "/t/tabletop/rows/rows", "/keys/tabletop/rows"} {
 		p.visit(path)
 		if over := ask[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 			t.Errorf("%s is %d pixels too wide", path, over)

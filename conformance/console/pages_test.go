@@ -22,7 +22,7 @@ import (
 )
 
 // common are the pages that no table has.
-var common = map[string]string{"home": "/", "requests": "/requests", "query": "/query", "lab": "/lab", "migration": "/migration"}
+var common = map[string]string{"home": "/", "requests": "/requests", "query": "/query", "streams": "/streams", "lab": "/lab", "migration": "/migration"}
 
 // see visits pages and looks for complaints.
 func (p *tab) see(prefix string, pages map[string]string) {

@@ -21,7 +21,7 @@ func Files() fs.FS {
 // pages are the paths that the scripts answer by themselves, each by the page of index.html.
 var pages = []string{
 	"/t/{instance}/{table}", "/t/{instance}/{table}/rows", "/d/{table}", "/requests", "/lab",
-	"/keys/{instance}/{table}", "/query", "/migration",
+	"/keys/{instance}/{table}", "/query", "/streams", "/migration",
 }
 
 // Index answers with the page itself, whatever the path.

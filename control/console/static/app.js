@@ -10,10 +10,11 @@ const routes = [
   [/^\/keys\/([^/]+)\/([^/]+)$/, 'keys.js', 'Keys'],
   [/^\/requests$/, 'requests.js', 'Requests'],
   [/^\/query$/, 'query.js', 'Query'],
+  [/^\/streams$/, 'streams.js', 'Streams'],
   [/^\/lab$/, 'lab.js', 'Lab'],
   [/^\/migration$/, 'migration.js', 'Migration'],
 ];
-const places = [['/', 'Home'], ['/requests', 'Requests'], ['/query', 'Query'], ['/lab', 'Lab'], ['/migration', 'Migration']];
+const places = [['/', 'Home'], ['/requests', 'Requests'], ['/query', 'Query'], ['/streams', 'Streams'], ['/lab', 'Lab'], ['/migration', 'Migration']];
 
 const nav = h('nav', { 'aria-label': 'Pages' }, places.map(([href, label]) => h('a', { href }, label)));
 const state = h('span', { class: 'state' });

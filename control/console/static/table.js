@@ -31,8 +31,10 @@ export async function show(main, { args: [instance, id], info, params }) {
   const project = params.get('project');
   const at = `tables/${part(instance)}/${part(id)}`;
   const [t, tables] = await Promise.all([get(at + query({ project })), get('tables')]);
+  const names = tables.bigtable.find((b) => b.name === t.name)?.dynamodb ?? [];
   main.append(h('h1', {}, plain(`${instance} / ${id}`)),
     h('div', { class: 'bar' }, h('a', { href: rowsPath(t, info) }, 'Rows'), h('a', { href: keysPath(t, info) }, 'Keys'),
+      h('a', { href: '/streams' + query({ project, bigtable: `${t.instance}/${t.table}`, dynamodb: names[0] }) }, 'Streams'),
       h('a', { href: '/requests?f=' + part('table:' + id) }, 'Requests')),
     h('p', { class: 'soft mono data' }, plain(t.name)));
   main.append(h('h2', {}, 'Families'));
@@ -43,7 +45,6 @@ export async function show(main, { args: [instance, id], info, params }) {
   if (t.keys?.length) main.append(h('h2', {}, 'Row keys'), h('table', {}, h('thead', {}, h('tr', {}, ['rule', 'segments', 'in words'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, t.keys.map((k) =>
     h('tr', {}, h('td', {}, plain(k.rule), h('small', {}, ' of ', plain(k.table))), h('td', { class: 'mono' }, k.segments.map((g, i) => [i > 0 && h('span', { class: 'soft' }, ' · '), h('span', { class: 'part', title: plain(segmentSaid(g)) }, plain(g.template))])),
       h('td', { class: 'soft' }, plain(k.segments.map(segmentSaid).join('; '))))))));
-  const names = tables.bigtable.find((b) => b.name === t.name)?.dynamodb ?? [];
   main.append(h('h2', {}, 'DynamoDB tables whose items its rows are'));
   if (!names.length) main.append(h('p', { class: 'soft' }, 'None: the rows are asked for by Bigtable clients alone.'));
   for (const name of names) main.append(await dynamoTable(name).catch(errorBox));

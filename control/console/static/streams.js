@@ -1,0 +1,205 @@
+// Streams: what DynamoDB Streams and Bigtable's change stream tell of one write, side by side.
+import { h, fill, shown, plain, virtual, copier, errorBox, number, size } from './dom.js';
+import { bytesShown, textOf, timeOf } from './bytes.js';
+import { get, part, projectOf, query } from './api.js';
+import { keyShown } from './changes.js';
+import { rowsPath } from './paths.js';
+
+const kept = 5000; // lines
+const spans = { '15 minutes': 900, 'an hour': 3600, '24 hours': 86400, 'all that is kept': 0 };
+const events = { INSERT: 'ok', MODIFY: '', REMOVE: 'bad' };
+
+const dynamoHow = (info, table) => `aws dynamodb update-table --endpoint-url ${info.dynamodb || 'http://127.0.0.1:8000'} --region us-east-1 --table-name ${table} \\\n  --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES`;
+const bigtableHow = (info, table) => `admin, err := bigtable.NewAdminClient(ctx, "${info.project}", "${info.instance}") // with BIGTABLE_EMULATOR_HOST=${info.bigtable}\nerr = admin.UpdateTableWithChangeStream(ctx, "${table}", 24*time.Hour)`;
+
+const how = (text) => h('div', { class: 'bar' }, h('pre', {}, text), copier('Copy', text));
+
+/** of finds the page of a stream. */
+const of = (places) => '/streams' + query(places);
+
+const microsOf = (sequence) => BigInt(sequence.slice(1, 21)) / 1000n;
+const microsAt = (time) => {
+  const [, seconds, rest] = time.match(/^(.*?)(?:\.(\d+))?Z$/);
+  return BigInt(Date.parse(seconds + 'Z')) * 1000n + BigInt((rest ?? '').padEnd(6, '0').slice(0, 6));
+};
+
+/** joined are writes, the newest first: records of both doors, those of one write together. */
+export function joined(records, changes) {
+  const writes = [], by = new Map();
+  for (const change of changes) {
+    const write = { at: microsAt(change.time), change };
+    writes.push(write);
+    if (change.record) by.set(change.record, write);
+  }
+  for (const record of records) {
+    const write = by.get(record.dynamodb.SequenceNumber);
+    if (write) write.record = record;
+    else writes.push({ at: microsOf(record.dynamodb.SequenceNumber), record });
+  }
+  return writes.sort((a, b) => a.at < b.at ? 1 : a.at > b.at ? -1 : 0);
+}
+
+const valueText = (v) => JSON.stringify(Object.values(v ?? {})[0]);
+const keysText = (keys) => Object.entries(keys).map(([name, v]) => `${name}=${valueText(v)}`).join(' ');
+
+function entriesText(entries) {
+  const set = entries.filter((e) => e.kind !== 'DeleteCells' && e.kind !== 'DeleteFamily').length;
+  return [set && `${set} set`, entries.length - set && `${entries.length - set} deleted`].filter(Boolean).join(', ');
+}
+
+const signs = { SetCell: '+', AddToCell: '+=', MergeToCell: '+=', DeleteCells: '−', DeleteFamily: '−' };
+
+function entryShown(e) {
+  const gone = e.kind === 'DeleteCells' || e.kind === 'DeleteFamily';
+  const [start, end] = [e.start ?? 0, e.end ?? 0];
+  const span = !start && !end ? '' : end - start === 1 ? timeOf(start) : `from ${timeOf(start)}${end ? ` to ${timeOf(end)}` : ' on'}`;
+  return h('tr', { class: gone ? 'gone' : 'new', 'data-entry': e.kind }, h('td', { title: e.kind }, signs[e.kind]), h('td', { class: 'mono' }, plain(e.family), e.qualifier && [':', bytesShown(e.qualifier, 80)]),
+    h('td', { class: 'mono soft' }, gone ? (e.kind === 'DeleteFamily' ? 'all of the row' : span || 'all versions') : timeOf(e.timestamp ?? 0)),
+    h('td', {}, e.value && bytesShown(e.value, 300), e.bytes && h('small', {}, ` … ${size(e.bytes)}`), e.kind === 'AddToCell' && number(e.input ?? 0)));
+}
+
+function imagesShown(d) {
+  const names = [...new Set([...Object.keys(d.OldImage ?? {}), ...Object.keys(d.NewImage ?? {})])].sort();
+  if (!names.length) return h('p', { class: 'soft' }, `A stream with the view ${d.StreamViewType} has the key alone.`);
+  const text = (v) => v && shown(JSON.stringify(v), 400);
+  return h('table', {}, h('thead', {}, h('tr', {}, ['attribute', 'before', 'after'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, names.map((n) => {
+    const same = JSON.stringify(d.OldImage?.[n]) === JSON.stringify(d.NewImage?.[n]);
+    return h('tr', { class: same ? 'soft' : '', 'data-attribute': n }, h('th', { scope: 'row' }, plain(n)), h('td', { class: same ? '' : 'gone' }, text(d.OldImage?.[n])), h('td', {}, text(d.NewImage?.[n])));
+  })));
+}
+
+const fact = (what, value) => value && h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, value instanceof Node ? value : shown(String(value))));
+
+function recordShown(r) {
+  if (!r) return h('p', { class: 'soft' }, 'No record: the write came by Bigtable’s door, or was garbage collection, or the DynamoDB table had no stream then.');
+  return [h('table', {}, h('tbody', {}, fact('event', r.eventName + (r.userIdentity ? ', by time to live' : '')), fact('sequence number', r.dynamodb.SequenceNumber), fact('key', keysText(r.dynamodb.Keys)), fact('bytes', number(r.dynamodb.SizeBytes)))), imagesShown(r.dynamodb)];
+}
+
+function changeShown(c, t, info) {
+  if (!c) return h('p', { class: 'soft' }, 'No record: the Bigtable table had no change stream then, or keeps it no longer.');
+  return [h('table', {}, h('tbody', {}, fact('row', keyShown(c)), fact('committed', c.time), fact('by', c.gc ? 'garbage collection' : c.cluster))),
+    h('div', { class: 'bar' }, t && h('a', { href: rowsPath(t, info) + (rowsPath(t, info).includes('?') ? '&' : '?') + query({ prefix: textOf(c.key, 4096) }).slice(1) }, 'Its row now')),
+    h('table', { class: 'entries' }, h('tbody', {}, c.entries.map(entryShown)))];
+}
+
+/** listed are all streams, to choose one of. */
+async function listed(main, info) {
+  const all = await get('streams');
+  main.append(h('h1', {}, 'Streams'));
+  if (!all.bigtable.length && !all.dynamodb.length) {
+    main.append(h('div', { class: 'note' }, h('p', {}, 'No table has a stream yet. One of DynamoDB tells of each item that changes:'), how(dynamoHow(info, 'orders')),
+      h('p', {}, 'and a change stream of Bigtable of each mutation of a row, whichever door it came by:'), how(bigtableHow(info, 'orders'))));
+    return;
+  }
+  const head = (...names) => h('thead', {}, h('tr', {}, names.map((x) => h('th', { scope: 'col' }, x))));
+  const place = (t) => ({ project: projectOf(t.name) === info.project ? '' : projectOf(t.name), bigtable: `${t.instance}/${t.table}` });
+  main.append(h('p', { class: 'soft' }, 'Both doors tell of the writes of a table: here what each says of the same write stands side by side.'));
+  main.append(h('h2', {}, 'DynamoDB Streams'));
+  if (all.dynamodb.length) main.append(h('table', {}, head('table', 'stream', 'view', 'status', 'rows in'), h('tbody', {}, all.dynamodb.map((d) => h('tr', {},
+    h('td', {}, h('a', { href: of({ bigtable: d.over && `${d.instance}/${d.over}`, dynamodb: d.table, arn: d.latest ? '' : d.arn }) }, plain(d.table))), h('td', { class: 'mono' }, plain(d.label)),
+    h('td', {}, plain(d.view)), h('td', {}, plain(d.status)), h('td', { class: 'mono' }, d.over && plain(d.over)))))));
+  else main.append(h('div', { class: 'note' }, 'None. Turn one on:', how(dynamoHow(info, 'TABLE'))));
+  main.append(h('h2', {}, 'Change streams of Bigtable'));
+  if (all.bigtable.length) main.append(h('table', {}, head('table', 'kept for', 'items of'), h('tbody', {}, all.bigtable.map((b) => h('tr', {},
+    h('td', {}, h('a', { href: of({ ...place(b), dynamodb: b.dynamodb?.find((name) => all.dynamodb.some((d) => d.table === name)) }) }, plain(`${b.instance} / ${b.table}`))),
+    h('td', {}, plain(b.retention.replace(/0m0s$/, ''))), h('td', {}, plain((b.dynamodb ?? []).join(', '))))))));
+  else main.append(h('div', { class: 'note' }, 'None. Turn one on, in Go:', how(bigtableHow(info, 'TABLE'))));
+  if (all.more) main.append(h('p', { class: 'soft' }, 'There are more than a page lists.'));
+}
+
+export async function show(main, { info, params, signal }) {
+  const project = params.get('project'), arn = params.get('arn'), dynamo = params.get('dynamodb');
+  const [instance, table] = (params.get('bigtable') ?? '').split('/');
+  if (!table && !dynamo) return listed(main, info);
+  main.classList.add('full');
+  const sides = { // of each, where it is read, and how far it was
+    records: dynamo && { path: `streams/${part(dynamo)}/records`, asks: { arn }, found: [] },
+    changes: table && { path: `tables/${part(instance)}/${part(table)}/changes`, asks: { project }, found: [] },
+  };
+  const t = table && { instance, table, name: `projects/${project ?? info.project}/instances/${instance}/tables/${table}` };
+  let writes = [], chosen, reading = false;
+
+  const side = (write) => fill(beside, h('h2', {}, h('span', {}, write ? timeOf(write.at) : 'A write')), h('div', { class: 'scroll' }, write
+    ? [h('h2', {}, 'DynamoDB Streams'), recordShown(write.record), h('h2', {}, 'Bigtable’s change stream'), changeShown(write.change, t, info)]
+    : h('p', { class: 'soft' }, 'Choose a line.')));
+  const beside = h('section', {});
+  const list = virtual({
+    label: 'Writes, the newest first', count: () => writes.length,
+    line: (i) => {
+      const { at, record, change } = writes[i];
+      return h('div', { 'data-write': record && change ? 'both' : record ? 'dynamodb' : 'bigtable' }, h('span', { class: 'w120 soft mono' }, timeOf(at).slice(11, 23)),
+        h('span', { class: 'half' }, record ? [h('b', { class: events[record.eventName] }, plain(record.eventName)), ' ', h('span', { class: 'mono' }, plain(keysText(record.dynamodb.Keys)))] : h('span', { class: 'soft' }, '—')),
+        h('span', { class: 'half' }, change ? [keyShown(change), ' ', h('span', { class: 'soft' }, change.gc && 'gc: ', entriesText(change.entries))] : h('span', { class: 'soft' }, '—')));
+    },
+    pick: (i) => side(chosen = writes[i]),
+  });
+
+  const span = h('select', { 'aria-label': 'Time', onchange: () => begin() }, Object.keys(spans).map((s) => h('option', { selected: s === params.get('span') }, s)));
+  const since = h('input', { type: 'search', class: 'mono', size: 22, value: params.get('from') ?? '', placeholder: info.clock.now.slice(0, 19) + 'Z', 'aria-label': 'From, a time', onchange: () => begin() });
+  const follow = h('button', { type: 'button', 'aria-pressed': 'true', onclick: () => follow.setAttribute('aria-pressed', String(follow.getAttribute('aria-pressed') !== 'true')) }, 'Follow');
+  const count = h('small', { 'aria-live': 'polite' }), notes = h('div');
+
+  function draw() {
+    const { records, changes } = sides;
+    const top = writes[0]?.at;
+    writes = joined(records?.found ?? [], changes?.found ?? []);
+    count.textContent = [dynamo && `${number(records.found.length)} records of DynamoDB`, table && `${number(changes.found.length)} of Bigtable`].filter(Boolean).join(', ') + ([records, changes].some((s) => s?.cut) ? `, the newest ${number(kept)}` : '');
+    if (chosen && writes[0]?.at !== top) list.chosen = writes.findIndex((w) => w.at === chosen.at);
+    list.redraw();
+  }
+
+  // more reads on in a stream, as far as there is anything.
+  async function more(name) {
+    const s = sides[name];
+    if (!s) return;
+    do {
+      const page = await get(s.path + query({ ...s.asks, limit: 1000, ...(s.next ? { cursor: s.next } : { from: s.from }) }));
+      if (signal.aborted) return;
+      s.next = page.next || s.next;
+      s.found.push(...page[name]);
+      if (s.found.length > kept) { s.cut = true; s.found = s.found.slice(-kept); }
+      s.again = page.cursor;
+    } while (s.again);
+  }
+
+  // look finds out which streams there are, of those that were not there before.
+  async function look() {
+    if (Object.values(sides).every((s) => !s || s.there)) return;
+    const all = await get('streams');
+    if (sides.records) sides.records.there = all.dynamodb.some((d) => d.table === dynamo && (arn ? d.arn === arn : d.latest));
+    if (sides.changes) sides.changes.there = all.bigtable.some((b) => b.name === t.name);
+  }
+  const missing = (name, text, line) => sides[name] && !sides[name].there && h('div', { class: 'note', 'data-none': name }, h('p', {}, text), how(line));
+
+  async function read() {
+    if (reading) return;
+    reading = true;
+    const failed = [];
+    const keep = (err) => failed.push(errorBox(err));
+    await look().catch(keep);
+    // A write is in its change stream first: who reads records before changes finds both.
+    for (const name of ['records', 'changes']) if (sides[name]?.there) await more(name).catch(keep);
+    reading = false;
+    if (signal.aborted) return;
+    fill(notes, failed, missing('records', 'The DynamoDB table has no stream. Turn one on:', dynamoHow(info, dynamo)),
+      missing('changes', 'The Bigtable table has no change stream. Turn one on, in Go:', bigtableHow(info, table)));
+    draw();
+  }
+
+  async function begin() {
+    let from = since.value.trim();
+    if (!from && spans[span.value]) from = new Date(new Date(info.clock.now) - 1000 * spans[span.value]).toISOString();
+    for (const s of Object.values(sides)) if (s) Object.assign(s, { found: [], from, next: '', cut: false });
+    history.replaceState(null, '', of({ project, bigtable: params.get('bigtable'), dynamodb: dynamo, arn, span: span.value === '15 minutes' ? '' : span.value, from: since.value.trim() }));
+    chosen = undefined;
+    side();
+    await read();
+  }
+
+  main.append(h('h1', {}, 'Streams of ', plain([dynamo, table && `${instance} / ${table}`].filter(Boolean).join(' and '))),
+    h('div', { class: 'bar' }, h('a', { href: '/streams' }, 'All streams'), h('label', {}, 'of the last', span), h('label', {}, 'or from', since), follow, count), notes,
+    h('div', { class: 'split' }, h('section', { class: 'wider' }, h('div', { class: 'line-head' }, h('span', { class: 'w120' }, 'time'), h('span', { class: 'half' }, 'DynamoDB Streams'), h('span', { class: 'half' }, 'Bigtable’s change stream')), list.el), beside));
+  await begin();
+  const every = setInterval(() => { if (follow.getAttribute('aria-pressed') === 'true' && !document.hidden) read(); }, 2000);
+  signal.addEventListener('abort', () => clearInterval(every));
+}
