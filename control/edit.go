@@ -14,6 +14,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
+// unchanged is said of a row that an edit would leave as it is.
+const unchanged = "none"
+
 // timeOfWrite is the time of a cell that gets the one of the write, as Bigtable's API has it.
 const timeOfWrite = -1
 
@@ -80,7 +83,11 @@ func (s *Server) previewItem(r *http.Request) (any, error) {
 			}
 		}
 	}
-	return difference(m, was, is), nil
+	out := difference(m, was, is)
+	if in.Put == nil && len(was.Cells) == 0 {
+		out.Change = unchanged // there is no such item
+	}
+	return out, nil
 }
 
 // difference is what makes a row of another one, with the cells that only one of them has.

@@ -171,6 +171,17 @@ func TestPreviewItem_Refused(t *testing.T) {
 			t.Errorf("%s: %+v, want it refused for its key", request, said)
 		}
 	}
+	for put, want := range map[string]string{"": "none", `{"k":{"S":"a"}}`: "removed", `{"k":{"S":"a"},"n":{"N":"1"}}`: "removed"} {
+		if put != "" {
+			e.query("PutItem", `{"TableName":"orders","Item":`+put+`}`)
+		}
+		var said editedRow
+		e.must("POST", "items/orders/preview", `{"delete":{"k":{"S":"a"}}}`, &said)
+		if said.Change != want || len(said.After) > 0 {
+			t.Errorf("%q is deleted: %+v, want %s", put, said, want)
+		}
+		e.query("DeleteItem", `{"TableName":"orders","Key":{"k":{"S":"a"}}}`)
+	}
 	var got editedRow
 	e.must("POST", "items/orders/preview", `{"put":{"k":{"S":"a"},"n":{"N":"1"}}}`, &got)
 	if got.Change != "added" || len(got.After) == 0 || len(got.Before) != 0 {
