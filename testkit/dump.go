@@ -23,7 +23,8 @@ func (e *Env) Dump(table string) string {
 // the DynamoDB door keeps for itself are left out. Before the tables come, as
 // comments with their JSON, the instances, clusters, app profiles, authorized
 // views and schema bundles that were created and the policies that were set; what
-// exists implicitly is not shown.
+// exists implicitly is not shown. Last come, as comments too, the changes of DynamoDB items
+// that wait for a Kinesis data stream, as it gets them.
 func (e *Env) DumpAll() string {
 	e.tb.Helper()
 	text, err := e.lab.DumpAll(e.ctx)

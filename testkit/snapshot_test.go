@@ -1,6 +1,8 @@
 package testkit_test
 
 import (
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -199,6 +201,66 @@ func TestDumpAll(t *testing.T) {
 	createItems(t, env.DynamoDB(t))
 	if got := env.DumpAll(); strings.Count(got, "table ") != 3 || strings.Contains(got, "_tabletop") {
 		t.Errorf("with a DynamoDB table:\n%s", got)
+	}
+}
+
+// TestDumpAll_Kinesis: what waits for a Kinesis data stream is part of the text, as the stream would get it: in order, from
+// when the stream was asked for until it no longer is, for a day.
+func TestDumpAll_Kinesis(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t, testkit.WithFrozenClock(time.Unix(1_700_000_000, 0)))
+	db := env.DynamoDB(t)
+	createItems(t, db)
+	put := func(n string) {
+		t.Helper()
+		_, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("items"), Item: map[string]types.AttributeValue{
+			"pk": &types.AttributeValueMemberS{Value: "a"}, "n": &types.AttributeValueMemberN{Value: n},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const arn = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"
+	waiting := func() (told []string) {
+		t.Helper()
+		for line := range strings.Lines(env.DumpAll()) {
+			text, ok := strings.CutPrefix(line, "# waits for "+arn+": ")
+			if !ok {
+				continue
+			}
+			var r struct {
+				EventName, TableName string
+				DynamoDB             struct {
+					OldImage, NewImage map[string]struct{ N string }
+				}
+			}
+			if err := json.Unmarshal([]byte(text), &r); err != nil {
+				t.Fatal(err)
+			}
+			told = append(told, r.EventName+" "+r.TableName+" "+r.DynamoDB.OldImage["n"].N+">"+r.DynamoDB.NewImage["n"].N)
+		}
+		return told
+	}
+	put("1")
+	if _, err := db.EnableKinesisStreamingDestination(t.Context(), &dynamodb.EnableKinesisStreamingDestinationInput{TableName: aws.String("items"), StreamArn: aws.String(arn)}); err != nil {
+		t.Fatal(err)
+	}
+	put("2")
+	put("3")
+	want := []string{"MODIFY items 1>2", "MODIFY items 2>3"}
+	if got := waiting(); !slices.Equal(got, want) {
+		t.Errorf("waiting: %q, want %q", got, want)
+	}
+	if _, err := db.DisableKinesisStreamingDestination(t.Context(), &dynamodb.DisableKinesisStreamingDestinationInput{TableName: aws.String("items"), StreamArn: aws.String(arn)}); err != nil {
+		t.Fatal(err)
+	}
+	put("4")
+	if got := waiting(); !slices.Equal(got, want) {
+		t.Errorf("with a stream that is no longer asked for: %q, want %q", got, want)
+	}
+	env.Advance(25 * time.Hour)
+	if got := waiting(); len(got) != 0 {
+		t.Errorf("a day later: %q", got)
 	}
 }
 

@@ -43,7 +43,8 @@ func (l *Lab) Dump(ctx context.Context, table string) (string, error) {
 // the DynamoDB door keeps for itself are left out. Before the tables come, as
 // comments with their JSON, the instances, clusters, app profiles, authorized
 // views and schema bundles that were created and the policies that were set; what
-// exists implicitly is not shown.
+// exists implicitly is not shown. Last come, as comments too, the changes of DynamoDB items
+// that wait for a Kinesis data stream, as it gets them.
 func (l *Lab) DumpAll(ctx context.Context) (string, error) {
 	var out []byte
 	resources, err := l.emu.Resources()
@@ -72,7 +73,11 @@ func (l *Lab) DumpAll(ctx context.Context) (string, error) {
 			return "", wrap("dump of "+t.Name, err)
 		}
 	}
-	return string(out), nil
+	err = l.door.kinesisWaiting(Probe(ctx), func(streamARN string, record []byte) error {
+		out = fmt.Appendf(out, "# waits for %s: %s\n", streamARN, record)
+		return nil
+	})
+	return string(out), wrap("dump of what waits for Kinesis", err)
 }
 
 // canonicalJSON is the JSON of a message, without the spaces that protojson

@@ -261,6 +261,28 @@ func (d *Delivery) deliver(ctx context.Context, t *tabledef.Table, stream string
 	return end.Sequence < before, nil
 }
 
+// Pending hands the changes of a table from a position on and before a number to visit, as its stream gets them, and
+// delivers none.
+func (d *Delivery) Pending(ctx context.Context, t *tabledef.Table, precision string, from changelog.Position, before uint64, visit func(streamARN string, record []byte) error) error {
+	form := Form{Region: d.Target.Region, Table: t.Name, TableID: t.ID, Precision: precision}
+	for from.Sequence < before {
+		entries, end, err := d.page(ctx, t, from, before)
+		if err != nil {
+			return err
+		}
+		for i := range entries {
+			if !entries[i].IsWhole() {
+				continue
+			}
+			if err := visit(d.Target.StreamARN, form.Record(&entries[i]).Data); err != nil {
+				return err
+			}
+		}
+		from = end
+	}
+	return nil
+}
+
 // page reads records of all slots from a position on, in order, and returns the position
 // that the next page begins at.
 func (d *Delivery) page(ctx context.Context, t *tabledef.Table, from changelog.Position, before uint64) (entries []changelog.Entry, end changelog.Position, err error) {
