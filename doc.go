@@ -75,8 +75,8 @@
 //     facade/internal/readsource what a Query or a Scan goes by,
 //     facade/internal/wording what is wrong with requests, as AWS says it,
 //     facade/internal/hashorder the order of names in it, facade/internal/tags the tags of tables,
-//     facade/internal/policy their resource policies, facade/internal/insights the state of their
-//     contributor insights, facade/internal/tableschema what requests say of keys and indexes,
+//     facade/internal/policy their resource policies, facade/internal/insights their
+//     contributor insights, facade/internal/globaltables that there are no global tables, facade/internal/tableschema what requests say of keys and indexes,
 //     facade/internal/partiql the statements of PartiQL,
 //     facade/internal/capacity counts what operations consume, facade/internal/throttle refuses what is too much, facade/internal/keyrules
 //     checks keys and items, facade/internal/itemupdate applies updates.
@@ -119,7 +119,8 @@
 //   - internal/extsort sorts and finds duplicates, on disk if memory is not
 //     enough; internal/phrase has the texts that reports and messages share.
 //   - control is the HTTP API by which a running server is experimented with,
-//     control/lab a store with its doors to do so: time, faults, snapshots.
+//     control/lab a store with its doors to do so: time, faults, snapshots;
+//     control/lab/changestream reads its change streams.
 //     control/console is its pages, control/internal/requests keeps the last requests, control/internal/access writes
 //     them as access patterns, internal/hosts says by which names a server may be asked.
 //   - internal/heat counts what requests do to which keys, internal/cause says which request of

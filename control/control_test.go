@@ -637,3 +637,57 @@ func TestOpenAPI(t *testing.T) {
 		}
 	}
 }
+
+// TestInsights: the keys that are used most are counted while insights are on, those of an index by what reads it, and
+// not while they are off.
+func TestInsights(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", `{"TableName":"orders","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"k","KeyType":"HASH"},{"AttributeName":"s","KeyType":"RANGE"}],
+		"AttributeDefinitions":[{"AttributeName":"k","AttributeType":"S"},{"AttributeName":"s","AttributeType":"N"},{"AttributeName":"g","AttributeType":"S"}],
+		"GlobalSecondaryIndexes":[{"IndexName":"by-g","KeySchema":[{"AttributeName":"g","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}]}`)
+	var bad failed
+	if code := e.ask("GET", "insights/orders", "", &bad); code != http.StatusBadRequest || !strings.Contains(bad.Error.Text, "UpdateContributorInsights") {
+		t.Errorf("insights that are off: %d %+v", code, bad)
+	}
+	e.query("UpdateContributorInsights", `{"TableName":"orders","ContributorInsightsAction":"ENABLE"}`)
+	e.query("UpdateContributorInsights", `{"TableName":"orders","IndexName":"by-g","ContributorInsightsAction":"ENABLE"}`)
+	for i := range 5 {
+		e.query("PutItem", fmt.Sprintf(`{"TableName":"orders","Item":{"k":{"S":"hot"},"s":{"N":"%d"},"g":{"S":"x"}}}`, i%2))
+	}
+	e.query("GetItem", `{"TableName":"orders","Key":{"k":{"S":"cold"},"s":{"N":"1"}}}`)
+	e.query("Query", `{"TableName":"orders","KeyConditionExpression":"k = :k","ExpressionAttributeValues":{":k":{"S":"hot"}}}`)
+	e.query("BatchGetItem", `{"RequestItems":{"orders":{"Keys":[{"k":{"S":"hot"},"s":{"N":"0"}}]}}}`)
+	e.query("BatchWriteItem", `{"RequestItems":{"orders":[{"DeleteRequest":{"Key":{"k":{"S":"hot"},"s":{"N":"9"}}}}]}}`)
+	e.query("TransactGetItems", `{"TransactItems":[{"Get":{"TableName":"orders","Key":{"k":{"S":"hot"},"s":{"N":"0"}}}}]}`)
+	e.query("TransactWriteItems", `{"TransactItems":[{"Delete":{"TableName":"orders","Key":{"k":{"S":"hot"},"s":{"N":"9"}}}}]}`)
+	e.query("ExecuteStatement", `{"Statement":"SELECT * FROM orders WHERE k = 'hot' AND s = 0"}`)
+	e.query("ExecuteStatement", `{"Statement":"SELECT * FROM orders WHERE k = 'hot'"}`)
+	e.query("Query", `{"TableName":"orders","IndexName":"by-g","KeyConditionExpression":"g = :g","ExpressionAttributeValues":{":g":{"S":"x"}}}`)
+	e.query("Scan", `{"TableName":"orders"}`)
+	type counts []struct {
+		Key   map[string]map[string]string
+		Count int
+	}
+	texts := func(c counts) (out []string) {
+		for _, n := range c {
+			out = append(out, strings.TrimSpace(fmt.Sprint(n.Key["g"]["S"], n.Key["k"]["S"], " ", n.Key["s"]["N"], " ", n.Count)))
+		}
+		return out
+	}
+	var top, ofIndex struct{ PKC, SKC, PKT counts }
+	e.must("GET", "insights/orders", "", &top)
+	if got, want := texts(top.PKC), []string{"hot  12", "cold  1"}; !slices.Equal(got, want) {
+		t.Errorf("partition keys: %q, want %q", got, want)
+	}
+	if got, want := texts(top.SKC), []string{"hot 0 6", "hot 1 2", "hot 9 2", "cold 1 1"}; !slices.Equal(got, want) {
+		t.Errorf("keys: %q, want %q", got, want)
+	}
+	if len(top.PKT) > 0 {
+		t.Errorf("throttled keys: %v", top.PKT)
+	}
+	e.must("GET", "insights/orders?index=by-g", "", &ofIndex)
+	if got, want := texts(ofIndex.PKC), []string{"x  1"}; !slices.Equal(got, want) {
+		t.Errorf("keys of the index: %q, want %q", got, want)
+	}
+}

@@ -59,6 +59,7 @@ func (s *Server) routes() map[string]route {
 		"GET requests/{id}/pattern":             {do: s.pattern},
 		"GET heat":                              {do: s.heatPlaces},
 		"GET heat/{instance}/{table}":           {do: s.heatMap, query: "project cluster step last limit"},
+		"GET insights/{table}":                  {do: s.insights, query: "index"},
 		"GET streams":                           {do: streams{s}.list},
 		"GET streams/{table}/records":           {do: streams{s}.records, query: "arn from limit cursor"},
 		"GET tables/{instance}/{table}/changes": {do: streams{s}.changes, query: "project from books limit cursor"},
@@ -100,6 +101,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the one that the server pr
   GET  requests    GET requests/{id}       the last requests of both doors
   GET  requests/{id}/pattern               one that reads, as an access pattern of a fixture
   GET  heat        GET heat/{instance}/{table}   which keys are hot
+  GET  insights/{table}                    the keys of a DynamoDB table that are used most   ?index=
   GET  streams                             the streams of both doors
   GET  streams/{table}/records             records of DynamoDB Streams   ?from= ?limit= ?cursor=
   GET  tables/{instance}/{table}/changes   records of a change stream of Bigtable   ?from= ?books= ?limit= ?cursor=

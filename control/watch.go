@@ -184,6 +184,11 @@ func (s *Server) heatPlaces(*http.Request) (any, error) {
 	return map[string]any{"places": out}, nil
 }
 
+// insights are the keys of a DynamoDB table, or of its index, that are used most, while contributor insights are on.
+func (s *Server) insights(r *http.Request) (any, error) {
+	return s.opts.Lab.Door().TopKeys(own(r), r.PathValue("table"), r.URL.Query().Get("index"))
+}
+
 // counts are heat.Counts as they are written.
 type counts struct {
 	Reads  uint64 `json:"reads"`

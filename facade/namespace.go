@@ -42,7 +42,7 @@ func (s *Server) forCaller(ctx context.Context, c wire.Caller) (*Server, error) 
 	if c.Region != "" {
 		opts.Region = c.Region
 	}
-	server := &Server{opts: opts, store: st, pages: s.pages}
+	server := &Server{opts: opts, store: st, pages: s.pages, keys: s.keys}
 	server.throttle = s.throttle.For(server.tableARN)
 	return server, nil
 }

@@ -2,11 +2,9 @@ package facade
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/insights"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
@@ -163,7 +161,7 @@ func (s *Server) listContributorInsights(ctx context.Context, in *listContributo
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	from, after, ok := watchedOfToken(in.NextToken)
+	from, after, ok := insights.PlaceOf(in.NextToken)
 	if !ok {
 		return nil, validationError(msgInsightsToken)
 	}
@@ -191,27 +189,13 @@ func (s *Server) listContributorInsights(ctx context.Context, in *listContributo
 			}
 			if len(out.ContributorInsightsSummaries) == limit {
 				last := out.ContributorInsightsSummaries[limit-1]
-				out.NextToken = tokenOfWatched(last.TableName, last.IndexName)
+				out.NextToken = insights.Token(last.TableName, last.IndexName)
 				return out, nil
 			}
 			out.ContributorInsightsSummaries = append(out.ContributorInsightsSummaries, s.insights(t, index))
 		}
 	}
 	return out, nil
-}
-
-// tokenOfWatched is the token that a list goes on from.
-func tokenOfWatched(table, index string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(table + "/" + index))
-}
-
-func watchedOfToken(token *string) (table, index string, ok bool) {
-	if token == nil {
-		return "", "", true
-	}
-	text, err := base64.RawURLEncoding.DecodeString(*token)
-	table, index, ok = strings.Cut(string(text), "/")
-	return table, index, ok && err == nil
 }
 
 // tableNames are the names of all tables from one on, in order.
@@ -234,4 +218,17 @@ func (s *Server) tableNames(ctx context.Context, from string) iter.Seq2[string, 
 			}
 		}
 	}
+}
+
+// TopKeys returns the keys of a table, or of a global index of it that is not "", that are used most while their
+// contributor insights are on, since they were changed last, in this process.
+func (s *Server) TopKeys(ctx context.Context, table, index string) (insights.Top, error) {
+	t, err := s.store.TableNow(ctx, table)
+	if err != nil {
+		return insights.Top{}, controlError(err, table)
+	}
+	if !t.Insights[index].Enabled {
+		return insights.Top{}, validationError(fmt.Sprintf("contributor insights of table %s, index %q, are off: turn them on by UpdateContributorInsights", table, index))
+	}
+	return s.keys.Top(t, index), nil
 }

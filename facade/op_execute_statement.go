@@ -245,6 +245,9 @@ func (s *Server) selectPage(ctx context.Context, r *selectRead, out *executeStat
 	}
 	for ; r.next.Partition < len(r.plan.Partitions); r.next.Partition++ {
 		p := r.plan.Partitions[r.next.Partition]
+		if len(r.table.Insights) > 0 {
+			s.keys.Use(r.table, r.index, attr.Item{r.statementKey().Hash.Name: p.Hash}, nil)
+		}
 		condition := tabledef.Condition{KeyCondition: lens.KeyCondition{Hash: p.Hash, Op: rangeOp(p.Op), A: p.A, B: p.B}}
 		items := s.store.Query(ctx, r.table, r.index, condition, !r.plan.Backward, r.next.Last)
 		full, err := s.selectItems(ctx, r, items, out)

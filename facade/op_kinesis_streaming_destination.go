@@ -54,3 +54,21 @@ func (s *Server) describeKinesisStreamingDestination(ctx context.Context, in *ta
 	}
 	return worker.Describe(t, s.opts.Now()), nil
 }
+
+// KinesisWaiting hands the changes that wait for Kinesis data streams to visit, as the streams get them: table by
+// table, those of a stream in their order.
+func (s *Server) KinesisWaiting(ctx context.Context, visit func(streamARN string, record []byte) error) error {
+	for name, err := range s.tableNames(ctx, "") {
+		if err != nil {
+			return err
+		}
+		t, err := s.store.TableNow(ctx, name)
+		if err != nil {
+			continue // it is gone, or of a mapping that is not served
+		}
+		if err := worker.Waiting(ctx, s.store, t, s.opts.Region, s.opts.Now(), visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}

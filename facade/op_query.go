@@ -91,7 +91,7 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 			return nil, err
 		}
 	}
-	if s.throttle != nil {
+	if s.throttle != nil || len(p.Table.Insights) > 0 {
 		p.partition = attr.Item{}
 		for i, a := range key.Hash {
 			p.partition[a.Name] = bound.Hash[i]

@@ -131,6 +131,9 @@ func (s *Server) transact(ctx context.Context, v *validator, req store.RequestTo
 		ch.Fn = s.throttle.Write(ch.Table, transactWeight, ch.Key, ch.Fn)
 	}
 	committed, replayed, err := s.store.Transact(ctx, req, changes)
+	for _, ch := range changes {
+		s.keys.Use(ch.Table, nil, ch.Key, ch.Err)
+	}
 	if err != nil || committed {
 		return replayed, err
 	}

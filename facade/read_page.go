@@ -243,6 +243,7 @@ func (p *readPlan) checkStartKeyOfTable() error {
 func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.Stored, error], restartable bool) (*readOutput, error) {
 	in := p.in
 	reading, err := s.throttle.Read(p.Table, p.Index, p.partition, in.ConsistentRead.IsTrue(), 1)
+	s.keys.Use(p.Table, p.Index, p.partition, err)
 	if err != nil {
 		return nil, err
 	}

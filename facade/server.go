@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/insights"
 	"github.com/tabletop-emu/tabletop/facade/internal/namespaces"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
@@ -32,6 +33,7 @@ type Server struct {
 	otherCallers atomic.Bool // one was told of
 
 	throttle *throttle.Limiter // nil: nothing is throttled
+	keys     *insights.Keys    // of all namespaces
 }
 
 // New returns a Server over opts.Conn. It reads the facade's catalog of
@@ -45,7 +47,7 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 	if err := opts.openSink(); err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts, pages: &wire.PageMemory{}}
+	s := &Server{opts: opts, pages: &wire.PageMemory{}, keys: &insights.Keys{}}
 	s.throttle = s.newLimiter()
 	s.store, err = opts.open(ctx, store.CatalogTable)
 	if err != nil {

@@ -31,12 +31,15 @@ func (s *Server) writeItem(ctx context.Context, t *tabledef.Table, key attr.Item
 	if s.throttle != nil {
 		fn, hint = s.throttle.Write(t, 1, key, fn), store.Hint{}
 	}
-	return s.store.WriteItem(ctx, t, key, fn, hint)
+	old, updated, err = s.store.WriteItem(ctx, t, key, fn, hint)
+	s.keys.Use(t, nil, key, err)
+	return old, updated, err
 }
 
 // readItem reads an item, nil for none, as the throughput of its table allows.
 func (s *Server) readItem(ctx context.Context, t *tabledef.Table, key attr.Item, consistent bool) (attr.Item, error) {
 	reading, err := s.throttle.Read(t, nil, key, consistent, 1)
+	s.keys.Use(t, nil, key, err)
 	if err != nil {
 		return nil, err
 	}
@@ -51,11 +54,15 @@ func (s *Server) readItem(ctx context.Context, t *tabledef.Table, key attr.Item,
 // nil for one that is not at fault.
 func (s *Server) admitReads(reads []*store.ItemRead) (admitted []*throttle.Reading, errs []error) {
 	if s.throttle == nil {
+		for _, r := range reads {
+			s.keys.Use(r.Table, nil, r.Key, nil)
+		}
 		return nil, nil
 	}
 	admitted = make([]*throttle.Reading, len(reads))
 	for i, r := range reads {
 		reading, err := s.throttle.Read(r.Table, nil, r.Key, true, transactWeight)
+		s.keys.Use(r.Table, nil, r.Key, err)
 		if admitted[i] = reading; err == nil {
 			continue
 		}
@@ -70,10 +77,14 @@ func (s *Server) admitReads(reads []*store.ItemRead) (admitted []*throttle.Readi
 // admitKeys returns the keys of a batch that may be read now, and those that may not.
 func (s *Server) admitKeys(bt *batchGetTable) (admitted, refused []wire.Item) {
 	if s.throttle == nil {
+		for _, key := range bt.request.Keys {
+			s.keys.Use(bt.table, nil, key.Item, nil)
+		}
 		return bt.request.Keys, nil
 	}
 	for _, key := range bt.request.Keys {
-		if _, err := s.throttle.Read(bt.table, nil, key.Item, bt.request.ConsistentRead.IsTrue(), 1); err != nil {
+		_, err := s.throttle.Read(bt.table, nil, key.Item, bt.request.ConsistentRead.IsTrue(), 1)
+		if s.keys.Use(bt.table, nil, key.Item, err); err != nil {
 			refused = append(refused, key)
 			bt.refusal = cmp.Or(bt.refusal, err)
 			continue
@@ -95,12 +106,18 @@ func (s *Server) spendOnKeys(bt *batchGetTable, admitted int, units float64) {
 // admitWrites returns the writes of a batch that may be done now, and those that may
 // not. What they consume shows in the items as they are.
 func (s *Server) admitWrites(ctx context.Context, bt *batchWriteTable) (admitted, refused []writeRequest, err error) {
-	if s.throttle == nil {
+	if s.throttle == nil && len(bt.table.Insights) == 0 {
 		return bt.writes, nil, nil
 	}
 	keys := make([]attr.Item, len(bt.writes))
 	for i, w := range bt.writes {
 		keys[i], _ = w.target(bt.table)
+		if s.throttle == nil {
+			s.keys.Use(bt.table, nil, keys[i], nil)
+		}
+	}
+	if s.throttle == nil {
+		return bt.writes, nil, nil
 	}
 	items := make([]attr.Item, len(keys)) // at most 25
 	err = s.store.GetItems(ctx, bt.table, keys, func(i int, item attr.Item) bool {
@@ -113,7 +130,8 @@ func (s *Server) admitWrites(ctx context.Context, bt *batchWriteTable) (admitted
 	for i, w := range bt.writes {
 		_, item := w.target(bt.table)
 		take := s.throttle.Write(bt.table, 1, keys[i], func(attr.Item) (attr.Item, error) { return item, nil })
-		if _, err := take(items[i]); err != nil {
+		_, err := take(items[i])
+		if s.keys.Use(bt.table, nil, keys[i], err); err != nil {
 			refused = append(refused, w)
 			bt.refusal = cmp.Or(bt.refusal, err)
 			continue

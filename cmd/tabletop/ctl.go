@@ -73,6 +73,7 @@ var ctlVerbs = []ctlVerb{
 	{name: "dump", takes: "[TABLE]", what: "rows as text", method: "GET", path: "dump?table={}", args: [2]int{0, 1}, text: "text"},
 	{name: "requests", what: "the last requests of both doors", method: "GET", path: "requests"},
 	{name: "request", takes: "ID", what: "one of them, with the calls that it became", method: "GET", path: "requests/{}", args: [2]int{1, 1}},
+	{name: "insights", takes: "TABLE [INDEX]", what: "the keys that are used most, while contributor insights are on", method: "GET", path: "insights/{}?index={}", args: [2]int{1, 2}},
 	{name: "streams", what: "the streams of both doors", method: "GET", path: "streams"},
 	{name: "records", takes: "TABLE [CURSOR]", what: "records of DynamoDB Streams", method: "GET", path: "streams/{}/records?cursor={}", args: [2]int{1, 2}},
 	{name: "changes", takes: "INSTANCE/TABLE [CURSOR]", what: "records of a change stream of Bigtable", method: "GET", path: "tables/{}/changes?cursor={}", args: [2]int{1, 2}},

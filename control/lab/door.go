@@ -97,6 +97,26 @@ func (d *Door) Mapping(ctx context.Context, table string) (*mapping.Mapping, err
 	return d.server.Mapping(ctx, table)
 }
 
+// TopKeys are the keys of a table or an index that are used most, as JSON; see facade.Server.TopKeys.
+func (d *Door) TopKeys(ctx context.Context, table, index string) (any, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.server == nil {
+		return nil, ErrClosed
+	}
+	return d.server.TopKeys(ctx, table, index)
+}
+
+// kinesisWaiting hands what waits for Kinesis data streams to visit; see facade.Server.KinesisWaiting.
+func (d *Door) kinesisWaiting(ctx context.Context, visit func(streamARN string, record []byte) error) error {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.server == nil {
+		return nil
+	}
+	return d.server.KinesisWaiting(ctx, visit)
+}
+
 // ErrClosed is the error of a call through a door that is not open.
 var ErrClosed = errors.New("the DynamoDB door is not open")
 

@@ -84,7 +84,11 @@ var layers = []layerRule{
 	{folder: "facade/internal/insights", denied: slices.Concat(storage, network, mapped, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
-	}), why: "whether keys are watched is a state"},
+	}), why: "whether keys are watched is a state, and how often they are used a count"},
+	{folder: "facade/internal/globaltables", denied: slices.Concat(storage, network, mapped, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "there are no global tables"},
 	{folder: "facade/internal/tableschema", denied: slices.Concat(storage, network, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/store", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",

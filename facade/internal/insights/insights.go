@@ -1,10 +1,12 @@
-// Package insights is the state of contributor insights, of tables and of indexes:
-// whether the keys that are used most are to be watched, and which rules watch them.
-// Nothing counts keys.
+// Package insights is contributor insights, of tables and of indexes: whether the keys
+// that are used most are watched, which rules watch them, and how often they were used since
+// this process began.
 package insights
 
 import (
+	"encoding/base64"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -79,4 +81,19 @@ func Rules(i tabledef.Insights, table, index string, hasSortKey bool) []string {
 		}
 	}
 	return rules
+}
+
+// Token is the token of a list that goes on behind a table, or an index of it.
+func Token(table, index string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(table + "/" + index))
+}
+
+// PlaceOf is the inverse of Token; nil is the beginning.
+func PlaceOf(token *string) (table, index string, ok bool) {
+	if token == nil {
+		return "", "", true
+	}
+	text, err := base64.RawURLEncoding.DecodeString(*token)
+	table, index, ok = strings.Cut(string(text), "/")
+	return table, index, ok && err == nil
 }

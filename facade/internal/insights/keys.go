@@ -1,0 +1,176 @@
+package insights
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
+)
+
+// MostKeys is how many keys are counted by each rule: those that are used most. The
+// service reports as many.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/contributorinsights_HowItWorks.html
+const MostKeys = 100
+
+// KeyCount is how often a key was used, about: at most so often, and at least so often
+// without Over.
+type KeyCount struct {
+	Key   json.RawMessage `json:"key"` // the attributes of a partition key, or of a whole key
+	Count uint64          `json:"count"`
+	Over  uint64          `json:"over,omitempty"`
+}
+
+// Top are the keys of a table or an index that are used most, the first ones first: of
+// partition keys (PKC, PKT) and of items (SKC, SKT), those that were read and written
+// and those that were throttled.
+type Top struct {
+	PKC []KeyCount `json:"PKC,omitempty"`
+	SKC []KeyCount `json:"SKC,omitempty"`
+	PKT []KeyCount `json:"PKT,omitempty"`
+	SKT []KeyCount `json:"SKT,omitempty"`
+}
+
+// Keys counts keys while insights are on. It is safe for concurrent use. What it
+// holds is bounded by MostKeys for each rule.
+type Keys struct {
+	mu sync.Mutex
+	of map[watched]*[rules]counter
+}
+
+// watched is a table or an index, since its insights were changed last.
+type watched struct {
+	table, index string
+	since        int64
+}
+
+// maxWatched bounds what is counted at a time: tables that are gone have counters too.
+const maxWatched = 5000
+
+// The rules, as Rules has them.
+const (
+	pkc = iota
+	skc
+	pkt
+	skt
+	rules
+)
+
+// Use counts a use of a key of a table, or of its index ix if that is not nil. key may have the
+// partition key alone, and other attributes; nil is no key. refused is why it was refused, if it was.
+func (k *Keys) Use(t *tabledef.Table, ix *tabledef.Index, key attr.Item, refused error) {
+	if len(t.Insights) == 0 || key == nil {
+		return
+	}
+	index, of := "", tabledef.IndexKeyOf(t.Key)
+	if ix != nil {
+		index, of = ix.Name, ix.Key
+	}
+	i := t.Insights[index]
+	throttled := errors.As(refused, new(*throttle.Error))
+	if !i.Enabled || i.Mode == ThrottledKeys && !throttled {
+		return
+	}
+	partition, ok := keyText(key, tabledef.IndexKey{Hash: of.Hash})
+	if !ok {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := k.countersLocked(watched{t.ID, index, i.Changed})
+	first, second := pkc, skc
+	if throttled {
+		first, second = pkt, skt
+	}
+	c[first].add(partition)
+	if item, ok := keyText(key, of); ok && len(of.Range) > 0 {
+		c[second].add(item)
+	}
+}
+
+func (k *Keys) countersLocked(at watched) *[rules]counter {
+	c := k.of[at]
+	if c == nil {
+		for other := range k.of {
+			if other.table == at.table && other.index == at.index || len(k.of) >= maxWatched {
+				delete(k.of, other)
+			}
+		}
+		if k.of == nil {
+			k.of = map[watched]*[rules]counter{}
+		}
+		c = new([rules]counter)
+		k.of[at] = c
+	}
+	return c
+}
+
+// keyText is the JSON of the attributes of a key; ok is false if it has not all of them.
+func keyText(key attr.Item, of tabledef.IndexKey) (text string, ok bool) {
+	some := make(attr.Item, len(of.Hash)+len(of.Range))
+	for _, a := range of.Attributes() {
+		v, ok := key[a.Name]
+		if !ok {
+			return "", false
+		}
+		some[a.Name] = v
+	}
+	return string(attr.AppendItemJSON(nil, some)), true
+}
+
+// counter counts the keys that are used most: where it is full, the one that is used least makes room, and
+// the new one may have been used as often as that before.
+type counter map[string]*KeyCount
+
+func (c *counter) add(key string) {
+	if *c == nil {
+		*c = counter{}
+	}
+	if there := (*c)[key]; there != nil {
+		there.Count++
+		return
+	}
+	if len(*c) < MostKeys {
+		(*c)[key] = &KeyCount{Key: json.RawMessage(key), Count: 1}
+		return
+	}
+	least := ""
+	for key, n := range *c {
+		if least == "" || n.Count < (*c)[least].Count {
+			least = key
+		}
+	}
+	n := (*c)[least]
+	delete(*c, least)
+	n.Key, n.Over = json.RawMessage(key), n.Count
+	n.Count++
+	(*c)[key] = n
+}
+
+func (c counter) top() []KeyCount {
+	out := make([]KeyCount, 0, len(c))
+	for _, n := range c {
+		out = append(out, *n)
+	}
+	slices.SortFunc(out, func(a, b KeyCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), bytes.Compare(a.Key, b.Key))
+	})
+	return out
+}
+
+// Top returns the keys of a table or an index that are used most since its
+// insights were changed.
+func (k *Keys) Top(t *tabledef.Table, index string) Top {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := k.of[watched{t.ID, index, t.Insights[index].Changed}]
+	if c == nil {
+		return Top{}
+	}
+	return Top{c[pkc].top(), c[skc].top(), c[pkt].top(), c[skt].top()}
+}
