@@ -129,7 +129,7 @@ conformance-streams: ## consumers with the SDKs of Go, Python and JavaScript fol
 	test -x .venv/bin/python || python3 -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/python/requirements.txt
 	npm --prefix conformance/js ci --ignore-scripts --no-audit --no-fund --loglevel=error
-	$(GO) test ./conformance -count=1 -run TestKill_Streams -v -timeout=60m -conformance.changes=$(CHANGES) \
+	$(GO) test ./conformance -count=1 -run 'TestKill_Streams|TestExamples' -v -timeout=60m -conformance.changes=$(CHANGES) \
 		-conformance.python=$(CURDIR)/.venv/bin/python -conformance.node=node
 
 .PHONY: conformance-java
@@ -137,6 +137,7 @@ conformance-java: build ## the official Java clients, and the reader of change s
 	mvn -q -B -f conformance/java/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-classpath
 	javac -cp "$$(cat bin/java-classpath)" -d bin/java-classes clients/java/Tabletop.java conformance/java/Control.java
 	java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" Control bin/tabletop
+	$(GO) test ./conformance -count=1 -run TestExamples/Java -conformance.java="$(CURDIR)/bin/java-classes:$$(cat bin/java-classpath)"
 	java -Dslf4j.internal.verbosity=ERROR -cp "$$(cat bin/java-classpath)" conformance/java/Changes.java bin/tabletop
 
 .PHONY: conformance-tools
