@@ -3,6 +3,7 @@ package facade
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -104,6 +105,75 @@ func depthTransactPut(n int, token string) func(string) string {
 			puts += `,"ClientRequestToken":"` + token + table + `"`
 		}
 		return puts + "}"
+	}
+}
+
+// TestDepth_Background counts the round trips of what nobody waits for, of 10 items and of 90: it goes side by side.
+func TestDepth_Background(t *testing.T) {
+	t.Parallel()
+	const table = `{"TableName":"far","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"id","KeyType":"HASH"},{"AttributeName":"s","KeyType":"RANGE"}],
+		"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"},{"AttributeName":"s","AttributeType":"N"},{"AttributeName":"l","AttributeType":"N"}],
+		"LocalSecondaryIndexes":[{"IndexName":"by-l","KeySchema":[{"AttributeName":"id","KeyType":"HASH"},{"AttributeName":"l","KeyType":"RANGE"}],"Projection":{"ProjectionType":"KEYS_ONLY"}}]}`
+	for name, c := range map[string]struct {
+		work func(t *testing.T, s *Server, now *clock.Clock)
+		want [2]int // at most
+	}{
+		"expired items are deleted": {func(t *testing.T, s *Server, now *clock.Clock) {
+			now.Advance(time.Hour)
+			if n, err := s.ReapExpired(t.Context()); err != nil || n%10 != 0 || n == 0 {
+				t.Fatalf("%d items, %v", n, err)
+			}
+		}, [2]int{10, 18}},
+		"items that a local index has not whole are fetched": {func(t *testing.T, s *Server, _ *clock.Clock) {
+			answer := must(t, s, "Query", `{"TableName":"far","IndexName":"by-l","Select":"ALL_ATTRIBUTES","KeyConditionExpression":"id = :x","ExpressionAttributeValues":{":x":{"S":"x"}}}`)
+			if n := strings.Count(answer, `"until"`); n%10 != 0 || n == 0 {
+				t.Fatalf("%d items are whole", n)
+			}
+		}, [2]int{3, 6}},
+		"an index is filled": {func(t *testing.T, s *Server, _ *clock.Clock) {
+			must(t, s, "UpdateTable", `{"TableName":"far","AttributeDefinitions":[{"AttributeName":"g","AttributeType":"S"}],"GlobalSecondaryIndexUpdates":[
+				{"Create":{"IndexName":"by-g","KeySchema":[{"AttributeName":"g","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]}`)
+			synctest.Wait()
+			for !strings.Contains(must(t, s, "DescribeTable", `{"TableName":"far"}`), `"IndexStatus":"ACTIVE"`) {
+				time.Sleep(roundTrip)
+			}
+		}, [2]int{14, 14}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for i, n := range []int{10, 90} {
+				synctest.Test(t, func(t *testing.T) {
+					db, err := engine.Open(engine.Options{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					now := clock.NewFrozen(testTime)
+					srv, err := emu.New(emu.Options{DB: db, Clock: now})
+					if err != nil {
+						t.Fatal(err)
+					}
+					s, err := New(t.Context(), Options{Conn: farConn{srv.Conn()}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Concurrency: 100})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer func() {
+						if err := errors.Join(s.Close(), srv.Close(), db.Close()); err != nil {
+							t.Error(err)
+						}
+					}()
+					must(t, s, "CreateTable", table)
+					must(t, s, "UpdateTimeToLive", `{"TableName":"far","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"until"}}`)
+					for i := range n {
+						must(t, s, "PutItem", fmt.Sprintf(`{"TableName":"far","Item":{"id":{"S":"x"},"s":{"N":"%d"},"l":{"N":"%d"},"g":{"S":"%d"},"until":{"N":"%d"}}}`, i, n-i, i, testTime.Unix()+60))
+					}
+					begin := time.Now()
+					c.work(t, s, now)
+					if took := int(time.Since(begin) / roundTrip); took > c.want[i] {
+						t.Errorf("%d items wait for %d round trips, want at most %d", n, took, c.want[i])
+					}
+				})
+			}
+		})
 	}
 }
 

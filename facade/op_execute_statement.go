@@ -262,6 +262,9 @@ func (s *Server) selectPage(ctx context.Context, r *selectRead, out *executeStat
 // selectItems reads one partition, or a whole table. It reports whether the page is
 // full.
 func (s *Server) selectItems(ctx context.Context, r *selectRead, items iter.Seq2[layout.Stored, error], out *executeStatementOutput) (full bool, err error) {
+	if r.page.fetch {
+		items = s.fetch(ctx, r.page, items)
+	}
 	asItIs := r.page.filter == nil && r.Columns == nil && !r.page.fetch
 	bytes := 0
 	for entry, err := range items {
@@ -272,7 +275,7 @@ func (s *Server) selectItems(ctx context.Context, r *selectRead, items iter.Seq2
 			sizes, err = out.begun.Element(entry.AppendJSON)
 		default:
 			var found selection
-			if found, err = s.selectOf(ctx, r.page, entry); err != nil {
+			if found, err = selectOf(r.page, entry); err != nil {
 				break
 			}
 			sizes = found.entry

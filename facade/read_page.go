@@ -253,6 +253,9 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 		out.begun.Begin(s.pages.Take())
 		out.begun.BeginList("Items")
 	}
+	if p.fetch {
+		items = s.fetch(ctx, p, items)
+	}
 	asItIs := !count && p.filter == nil && p.projection == nil && !p.fetch
 	var entryBytes, pageBytes, countedBytes int
 	var tally capacity.Tally
@@ -265,7 +268,7 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 			sizes, err = out.begun.Element(entry.AppendJSON)
 		default:
 			var found selection
-			if found, err = s.selectOf(ctx, p, entry); err != nil {
+			if found, err = selectOf(p, entry); err != nil {
 				break
 			}
 			sizes = found.entry
@@ -310,6 +313,22 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 	return out, nil
 }
 
+// fetch reads the items of entries of a local index from the table.
+func (s *Server) fetch(ctx context.Context, p *readPlan, entries iter.Seq2[layout.Stored, error]) iter.Seq2[layout.Stored, error] {
+	limit := 0
+	if p.in.Limit != nil {
+		limit = int(*p.in.Limit)
+	}
+	key := tabledef.IndexKeyOf(p.Table.Key)
+	return readsource.Fetch(entries, limit, maxPageBytes, func(some []layout.Stored, take func(int, attr.Item) bool) error {
+		keys := make([]attr.Item, len(some))
+		for i, entry := range some {
+			keys[i] = key.Of(entry)
+		}
+		return s.store.GetItems(ctx, p.Table, keys, take)
+	})
+}
+
 // selection is what a page has of an entry.
 type selection struct {
 	item         attr.Item // nil: the filter leaves nothing of it
@@ -318,7 +337,7 @@ type selection struct {
 }
 
 // selectOf applies the filter and the projection of a read to an entry.
-func (s *Server) selectOf(ctx context.Context, p *readPlan, stored layout.Stored) (selection, error) {
+func selectOf(p *readPlan, stored layout.Stored) (selection, error) {
 	entry, err := stored.Item()
 	if err != nil {
 		return selection{}, err
@@ -326,9 +345,7 @@ func (s *Server) selectOf(ctx context.Context, p *readPlan, stored layout.Stored
 	out := selection{entry: entry.Sizes()}
 	item := entry
 	if p.fetch {
-		if item, err = s.store.GetItem(ctx, p.Table, p.Table.Key.KeyOf(entry)); err != nil {
-			return out, err
-		}
+		item = stored.(readsource.Fetched).Whole //nolint:forcetypeassert // fetch makes no others
 		out.fetchedBytes = item.Size()
 	}
 	switch {

@@ -184,11 +184,16 @@ public class Follow {
         .item(Map.of("id", AttributeValue.fromS(id), "n", AttributeValue.fromN("" + n))).build();
   }
 
-  /** Waits until each item was seen as it was written last. */
+  /** Waits until each item was seen as it was written last, as long as changes come. */
   static void await(int last) throws Exception {
     Instant until = Instant.now().plus(PATIENCE);
+    int came = changes.get();
     while (seen.size() < WRITERS * ITEMS || seen.values().stream().anyMatch(n -> n < last)) {
       check(wrong.get() == null, wrong.get());
+      if (changes.get() > came) {
+        came = changes.get();
+        until = Instant.now().plus(PATIENCE);
+      }
       check(Instant.now().isBefore(until), "this is all that came: " + new TreeMap<>(seen));
       Thread.sleep(50);
     }

@@ -213,15 +213,8 @@ func (fl *filler) enterAll(ctx context.Context, l *tableLayout, x *indexLayout, 
 		}
 		there[string(row.Key)] = row.Cells
 	}
-	for _, e := range entries {
-		if e.isIn(x, there[string(e.placed.Row)]) {
-			continue
-		}
-		if err := fl.enter(ctx, l, x, e); err != nil {
-			return err
-		}
-	}
-	return nil
+	entries = slices.DeleteFunc(entries, func(e fillEntry) bool { return e.isIn(x, there[string(e.placed.Row)]) })
+	return fl.lanes.Each(len(entries), func(i int) error { return fl.enter(ctx, l, x, entries[i]) })
 }
 
 // isIn reports whether a row of an index, the newest cells of which are given, is the

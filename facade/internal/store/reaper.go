@@ -1,14 +1,17 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/lanes"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -173,11 +176,9 @@ func (rp *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, e
 		at := item.Get(name)
 		return at.Type == attr.N && attr.CompareNumbers(at.Str, oldest.Str) >= 0 && attr.CompareNumbers(at.Str, newest.Str) <= 0
 	}
-	rp.reader.indexItems(ctx, c, due, spans, false, nil, isDue, func(entry layout.Stored, readErr error) bool {
-		if err = readErr; err != nil {
-			return false
-		}
-		_, _, err = rp.writer.WriteItem(ctx, c.def, tabledef.IndexKeyOf(c.def.Key).Of(entry), func(old attr.Item) (attr.Item, error) {
+	var gone atomic.Int64
+	reap := lanes.NewBatch(rp.lanes, func(key attr.Item) error {
+		_, _, err := rp.writer.WriteItem(ctx, c.def, key, func(old attr.Item) (attr.Item, error) {
 			if old == nil || !isDue(layout.Decoded(old)) {
 				return nil, errNotDue
 			}
@@ -185,11 +186,18 @@ func (rp *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, e
 		}, Hint{Expired: true})
 		switch {
 		case err == nil:
-			deleted++
+			gone.Add(1)
 		case errors.Is(err, errNotDue), errors.Is(err, ErrIntent), errors.Is(err, ErrContended):
-			err = nil
+			return nil
+		}
+		return err
+	})
+	rp.reader.indexItems(ctx, c, due, spans, false, nil, isDue, func(entry layout.Stored, readErr error) bool {
+		if err = readErr; err == nil {
+			err = reap.Add(tabledef.IndexKeyOf(c.def.Key).Of(entry))
 		}
 		return err == nil
 	})
-	return deleted, err
+	err = cmp.Or(err, reap.Flush())
+	return int(gone.Load()), err
 }

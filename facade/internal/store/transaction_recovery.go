@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store/lanes"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -17,6 +18,7 @@ import (
 func (tx *transactions) recoverTransactions(ctx context.Context, force bool) error {
 	prefix := []byte(transactionRowPrefix)
 	spans := []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}
+	found := lanes.NewBatch(tx.lanes, func(r *transactionRecord) error { return tx.recoverTransaction(ctx, r, force) })
 	for row, err := range tx.bt.Read(ctx, btclient.Read{Table: tx.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
 		if err != nil {
 			return err
@@ -29,11 +31,11 @@ func (tx *transactions) recoverTransactions(ctx context.Context, force bool) err
 		if err != nil {
 			return err
 		}
-		if err := tx.recoverTransaction(ctx, &r, force); err != nil {
+		if err := found.Add(&r); err != nil {
 			return err
 		}
 	}
-	return nil
+	return found.Flush()
 }
 
 func (tx *transactions) recoverTransaction(ctx context.Context, r *transactionRecord, force bool) error {
