@@ -11,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/inorder"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -111,7 +112,7 @@ func (r *itemReader) readSlices(ctx context.Context, row []byte, parts []*layout
 	if len(streams) == 1 {
 		streams[0](wanted)
 	} else {
-		merge(streams, r.compare, wanted)
+		inorder.Merge(r.rd.lanes, streams, r.compare, wanted)
 	}
 	return more
 }

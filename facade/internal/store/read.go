@@ -14,12 +14,12 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/inorder"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/lanes"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/pull"
 )
 
 // reader reads items, and entries of indexes.
@@ -172,13 +172,13 @@ func (q *baseQuery) run(ctx context.Context, yield func(layout.Stored, error) bo
 	read := func(spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error] {
 		return q.items(ctx, plan, spans, reverse)
 	}
-	inOrder(plan, q.forward, q.compare, read, yield)
+	inOrder(q.rd.lanes, plan, q.forward, q.compare, read, yield)
 }
 
 // inOrder yields what read finds in the spans of a plan in the order of
 // compare, which is descending unless forward. read goes through the rows in
-// ascending order or in reverse.
-func inOrder(plan lens.Plan, forward bool, compare func(a, b layout.Stored) int, read func(spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error], yield func(layout.Stored, error) bool) {
+// ascending order or in reverse; of several the first items are read side by side.
+func inOrder(side *lanes.Lanes, plan lens.Plan, forward bool, compare func(a, b layout.Stored) int, read func(spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error], yield func(layout.Stored, error) bool) {
 	switch plan.Order {
 	case lens.SameOrder, lens.ReversedOrder:
 		read(plan.Spans, (plan.Order == lens.SameOrder) != forward)(yield)
@@ -187,7 +187,7 @@ func inOrder(plan lens.Plan, forward bool, compare func(a, b layout.Stored) int,
 		for i, span := range plan.Spans {
 			streams[i] = read([]layout.Span{span}, (plan.Order == lens.MergeOrder) != forward)
 		}
-		merge(streams, compare, yield)
+		inorder.Merge(side, streams, compare, yield)
 	case lens.SortOrder:
 		inorder.InPasses(read(plan.Spans, false), compare, yield)
 	}
@@ -251,45 +251,6 @@ func (q *baseQuery) items(ctx context.Context, plan lens.Plan, spans []layout.Sp
 	}
 }
 
-// merge yields the items of sequences that are each in the order of compare.
-func merge(sequences []iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
-	type stream struct {
-		head layout.Stored
-		next func() (layout.Stored, error, bool)
-	}
-	var streams []*stream
-	advance := func(st *stream) (bool, error) {
-		item, err, ok := st.next()
-		st.head = item
-		return ok && err == nil, err
-	}
-	for _, sequence := range sequences {
-		next, stop := pull.Seq2(sequence)
-		defer stop()
-		st := &stream{next: next}
-		switch ok, err := advance(st); {
-		case err != nil:
-			yield(nil, err)
-			return
-		case ok:
-			streams = append(streams, st)
-		}
-	}
-	for len(streams) > 0 {
-		least := slices.MinFunc(streams, func(a, b *stream) int { return compare(a.head, b.head) })
-		if !yield(least.head, nil) {
-			return
-		}
-		switch ok, err := advance(least); {
-		case err != nil:
-			yield(nil, err)
-			return
-		case !ok:
-			streams = slices.DeleteFunc(streams, func(st *stream) bool { return st == least })
-		}
-	}
-}
-
 // queryIndex is query of an index. Its items are in the order of the index
 // key, and of the base key among equal ones.
 func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, cond tabledef.Condition, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
@@ -340,7 +301,7 @@ func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, c
 			rd.indexItems(ctx, c, x, spans, reverse, nil, keep, yield)
 		}
 	}
-	inOrder(plan, forward, compare, read, yield)
+	inOrder(rd.lanes, plan, forward, compare, read, yield)
 }
 
 // index returns the layout of an index by name.
