@@ -41,6 +41,16 @@ func TestServe_Cloud(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
 	const target = "projects/my-project/instances/my-instance"
+	// What has no such instance, and what never answers.
+	elsewhere := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		return status.Error(codes.NotFound, "Error while reading instance: instances/missing not found")
+	}))
+	t.Cleanup(elsewhere.Stop)
+	answers, silent := listen(t), listen(t)
+	go func() { _ = elsewhere.Serve(answers) }() // until it is stopped
+	over := func(lis net.Listener, more ...string) []string {
+		return append([]string{"--target", lis.Addr().String(), "--project", "my-project", "--instance", "missing", "--dynamodb", "127.0.0.1:0"}, more...)
+	}
 	cloud := []string{"--target", target, "--endpoint", found.Bigtable, "--dynamodb", "127.0.0.1:0"}
 	for _, c := range []struct {
 		flags []string
@@ -53,6 +63,10 @@ func TestServe_Cloud(t *testing.T) {
 		{slices.Concat(cloud, []string{"--target-token-file", token}), exitEnvironment, "certificate"},
 		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token, "--app-profile", "mine"}), exitEnvironment, "there is no app profile mine"},
 		{[]string{"--target", web.Listener.Addr().String(), "--dynamodb", "127.0.0.1:0", "--check"}, exitEnvironment, "--target"},
+		{over(answers, "--check"), exitEnvironment, "my-project"},
+		{over(answers), exitEnvironment, "instances/missing not found"},
+		{over(silent, "--check", "--call-timeout", "1s"), exitEnvironment, silent.Addr().String()},
+		{over(silent, "--call-timeout", "1s"), exitEnvironment, silent.Addr().String()},
 		{[]string{"--dynamodb", "127.0.0.1:0", "--check"}, exitBadInput, "are of --target"},
 		{[]string{"--target", "projects/p", "--check"}, exitBadInput, "neither HOST:PORT nor projects/P/instances/I"},
 	} {
@@ -65,6 +79,16 @@ func TestServe_Cloud(t *testing.T) {
 	if s.env["AWS_ENDPOINT_URL_DYNAMODB"] == "" || s.env["BIGTABLE_EMULATOR_HOST"] != "" {
 		t.Errorf("it prints %v", s.env)
 	}
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = lis.Close() })
+	return lis
 }
 
 // TestConnect_Compress: with --compress messages are packed, over plain gRPC and over TLS.
