@@ -87,8 +87,9 @@
 //     facade/internal/store/extent makes filters of the places of items,
 //     facade/internal/store/progress tells how far work on all of them is,
 //     facade/internal/store/history reads tables as they were,
-//     facade/internal/store/inorder sorts items a page at a time,
+//     facade/internal/store/inorder merges and sorts items,
 //     facade/internal/store/lanes lets calls go side by side, facade/internal/store/segment divides rows for parallel scans,
+//     facade/internal/store/cuts keeps where they are cut,
 //     facade/internal/sizes says when they are counted, facade/internal/tabledef is
 //     what a table and its indexes are.
 //   - facade/internal/changelog is what the log of a table's changes holds, and its numbers;

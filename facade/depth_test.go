@@ -14,6 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
@@ -39,6 +40,32 @@ type depthCase struct {
 	name, operation string
 	body            func(table string) string
 	plain, indexed  int
+}
+
+// depthReads are requests on tables that are made for them: two, of the same body, show
+// that more ranges take no longer.
+var depthReads = []struct {
+	name, operation, body, answer string
+	want                          int
+}{
+	{"Query of 3 shards", "Query", partitionOf("Events3"), `"Count":40,`, 1},
+	{"Query of 30 shards", "Query", partitionOf("Events30"), `"Count":40,`, 1},
+}
+
+// partitionOf is a Query of the partition "p".
+func partitionOf(table string) string {
+	return `{"TableName":"` + table + `","KeyConditionExpression":"PK = :p","ExpressionAttributeValues":{":p":{"S":"p"}}}`
+}
+
+// saltedMapping spreads partitions over shards.
+func saltedMapping(t *testing.T, shards int) *mapping.Mapping {
+	t.Helper()
+	return mappingOf(t, fmt.Sprintf(`apiVersion: migration/v1
+source: {table: Events%[1]d, key: {hash: {name: PK, type: S}, range: {name: SK, type: N}}, schema: {V: S}}
+target: {table: events%[1]d, joiner: plain('#'), families: {e: {gc: {versions: 1}}}}
+timestamps: {default: "2024-05-14T11:14:20.608Z"}
+rules: [{name: event, row: ["{SK:salt(fnv1a32,%[1]d,2)}", "{PK}", "{SK:pad(6)}"], put: [{attr: "*", cell: "e:{attr}"}]}]
+`, shards))
 }
 
 var depthCases = []depthCase{
@@ -191,7 +218,8 @@ func TestDepth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := New(t.Context(), Options{Conn: farConn{srv.Conn()}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Concurrency: 100})
+		s, err := New(t.Context(), Options{Conn: farConn{srv.Conn()}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Concurrency: 100,
+			Mappings: []*mapping.Mapping{saltedMapping(t, 3), saltedMapping(t, 30)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,16 +229,30 @@ func TestDepth(t *testing.T) {
 			}
 		}()
 		loadCostTables(t, s, 300)
+		for i := range 40 {
+			for _, table := range []string{"Events3", "Events30"} {
+				must(t, s, "PutItem", fmt.Sprintf(`{"TableName":"%s","Item":{"PK":{"S":"p"},"SK":{"N":"%d"},"V":{"S":"v"}}}`, table, i))
+			}
+		}
+		depth := func(do func()) int {
+			begin := time.Now()
+			do()
+			return int(time.Since(begin) / roundTrip)
+		}
 		for _, c := range depthCases {
 			for _, on := range []struct {
 				table string
 				want  int
 			}{{costPlain, c.plain}, {costIndexed, c.indexed}} {
-				begin := time.Now()
-				must(t, s, c.operation, c.body(on.table))
-				if got := int(time.Since(begin) / roundTrip); got != on.want {
+				if got := depth(func() { must(t, s, c.operation, c.body(on.table)) }); got != on.want {
 					t.Errorf("%s on %s: waits for %d round trips, want %d", c.name, on.table, got, on.want)
 				}
+			}
+		}
+		for _, c := range depthReads {
+			var answer string
+			if got := depth(func() { answer = must(t, s, c.operation, c.body) }); got != c.want || !strings.Contains(answer, c.answer) {
+				t.Errorf("%s: waits for %d round trips, want %d; the answer is %.200s, want %s", c.name, got, c.want, answer, c.answer)
 			}
 		}
 	})

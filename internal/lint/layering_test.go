@@ -148,6 +148,10 @@ var layers = []layerRule{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",
 	}, storage, network), why: "which rows a segment has is arithmetic"},
+	{folder: "facade/internal/store/cuts", denied: slices.Concat(storage, []string{
+		module + "/facade$", module + "/facade/expr", module + "/facade/internal/wire", module + "/facade/mapping", "net/http",
+		module + "/fixtures", module + "/migrate", module + "/testkit",
+	}), why: "where a table is cut is said of its row keys"},
 	{folder: "facade/internal/store", denied: slices.Concat(storage, []string{
 		module + "/facade$", module + "/facade/expr", module + "/facade/internal/wire", module + "/facade/mapping", "net/http",
 		module + "/fixtures", module + "/migrate", module + "/testkit",

@@ -44,7 +44,9 @@ const (
 	pendingRowPrefix = "w/"
 	logRowPrefix     = "l/"
 	presentRowPrefix = "o/"
-	epochRow         = "epoch"
+	// segmentsRowPrefix begins the rows of cuts.Cutter.
+	segmentsRowPrefix = "s/"
+	epochRow          = "epoch"
 
 	// reservedPrefix begins the ids of all Bigtable tables that the store
 	// keeps for itself: the catalog and the index tables.

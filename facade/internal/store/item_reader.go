@@ -112,7 +112,7 @@ func (r *itemReader) readSlices(ctx context.Context, row []byte, parts []*layout
 	if len(streams) == 1 {
 		streams[0](wanted)
 	} else {
-		inorder.Merge(r.rd.lanes, streams, r.compare, wanted)
+		inorder.Merge(r.rd.lanes.Each, streams, r.compare, wanted)
 	}
 	return more
 }

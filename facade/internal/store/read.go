@@ -12,6 +12,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/cuts"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/inorder"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/lanes"
@@ -29,7 +30,7 @@ type reader struct {
 	rows     *rows
 	outbox   *outbox
 	tx       *transactions
-	segments *segments
+	segments *cuts.Cutter
 }
 
 // GetItem returns the item with the given key (the key attributes alone), or
@@ -187,7 +188,7 @@ func inOrder(side *lanes.Lanes, plan lens.Plan, forward bool, compare func(a, b 
 		for i, span := range plan.Spans {
 			streams[i] = read([]layout.Span{span}, (plan.Order == lens.MergeOrder) != forward)
 		}
-		inorder.Merge(side, streams, compare, yield)
+		inorder.Merge(side.Each, streams, compare, yield)
 	case lens.SortOrder:
 		inorder.InPasses(read(plan.Spans, false), compare, yield)
 	}
@@ -390,7 +391,10 @@ func (rd *reader) scanSegment(ctx context.Context, t *tabledef.Table, ix *tabled
 		}
 		table, hash, plan = x.table, ix.Key.Hash, x.x.PlanScan()
 	}
-	parts, err := rd.segments.segmentsOf(ctx, table, hash, plan.Spans, total, startAfter == nil)
+	parts, err := rd.segments.Of(ctx, table, hash, plan.Spans, total, startAfter == nil)
+	if errors.Is(err, cuts.ErrContended) {
+		err = fmt.Errorf("%w: %w", ErrContended, err)
+	}
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/cuts"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -120,7 +121,7 @@ func checkSeenOnce(t *testing.T, seen map[string]int, items int) {
 // that was there all along once, while others are written.
 func TestScan_SegmentsStay(t *testing.T) {
 	t.Parallel()
-	for _, items := range []int{smallTableRows / 2, 2 * smallTableRows} {
+	for _, items := range []int{cuts.SmallRows / 2, 2 * cuts.SmallRows} {
 		t.Run(fmt.Sprint(items), func(t *testing.T) {
 			t.Parallel()
 			conn := backends["emu"](t)
@@ -164,7 +165,7 @@ func TestScan_SegmentsStay(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				c.Advance(segmentsKept - segmentsTouched - time.Second)
+				c.Advance(cuts.Kept - cuts.Touched - time.Second)
 			}
 			checkSeenOnce(t, seen, items)
 
@@ -175,7 +176,7 @@ func TestScan_SegmentsStay(t *testing.T) {
 			}
 
 			// What grew in one place is cut anew once no one scans any more.
-			c.Advance(segmentsKept)
+			c.Advance(cuts.Kept)
 			sizes := make([]int, total)
 			for segment := range total {
 				got, err := collect(processes[1].Scan(t.Context(), def, nil, segment, total, nil))
@@ -184,7 +185,7 @@ func TestScan_SegmentsStay(t *testing.T) {
 				}
 				sizes[segment] = len(got)
 			}
-			if least, most := slices.Min(sizes), slices.Max(sizes); items > smallTableRows && most > least+5 {
+			if least, most := slices.Min(sizes), slices.Max(sizes); items > cuts.SmallRows && most > least+5 {
 				t.Errorf("segments of %v items", sizes)
 			}
 		})
@@ -197,7 +198,7 @@ func TestScan_SegmentsOfATableMadeAgain(t *testing.T) {
 	s := openStore(t, testOptions(backends["emu"](t)))
 	for range 2 {
 		def, _ := segmentTable(t, s)
-		for i := range smallTableRows {
+		for i := range cuts.SmallRows {
 			if err := put(t.Context(), s, def, segmentItem(i)); err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +212,7 @@ func TestScan_SegmentsOfATableMadeAgain(t *testing.T) {
 				seen[item["s"].Str]++
 			}
 		}
-		checkSeenOnce(t, seen, smallTableRows)
+		checkSeenOnce(t, seen, cuts.SmallRows)
 		if _, err := s.DeleteTable(t.Context(), def.Name); err != nil {
 			t.Fatal(err)
 		}

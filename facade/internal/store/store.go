@@ -27,7 +27,7 @@
 //	transactions  records, intents, their outcome; request tokens
 //	writer        writes of single items; the latches of items
 //	transactor    TransactWriteItems and TransactGetItems
-//	segments      where parallel scans cut tables
+//	cuts          (package cuts) where parallel scans cut tables
 //	reader        GetItem, Query, Scan
 //	filler        fills indexes and due times of tables that have items
 //	tables        CreateTable, UpdateTable, DeleteTable
@@ -55,6 +55,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/cuts"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/history"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
@@ -82,6 +83,8 @@ var (
 	ErrOtherMapping = errors.New("the rows were laid out by another mapping")
 	// ErrContended: the item changed under every attempt to write it.
 	ErrContended = errors.New("too many concurrent writes of one item")
+	// ErrOtherSegment: a scan is to go on after a key that is not in its segment.
+	ErrOtherSegment = errors.New("the start key belongs to another segment")
 	// errIndexesBehind: the item is written; its indexes follow as soon as
 	// anyone looks at them.
 	errIndexesBehind = errors.New("the item is written, its indexes are not yet")
@@ -163,7 +166,6 @@ type Store struct {
 	*transactions
 	*writer
 	*transactor
-	*segments
 	*reader
 	*filler
 	*tables
@@ -209,13 +211,15 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	ob.logs = lg
 	tx := newTransactions(in, cat, m, rs, ob, lg)
 	w := newWriter(in, cat, m, rs, ob, tx, lg)
-	sg := newSegments(in)
+	sg := cuts.New(cuts.Options{
+		Bigtable: in.bt, Catalog: o.Catalog, Family: requestFamily, Prefix: segmentsRowPrefix, Now: o.Now, NewToken: in.newToken,
+	})
 	rd := &reader{in, cat, rs, ob, tx, sg}
 	f := &filler{in, cat, rs, ob, w, rd}
 	ts := &tables{in, cat, m, f, lg, nil}
 	cat.fillAgain = f.fillAgain
 	s := &Store{
-		in, cat, rs, ob, tx, w, &transactor{in, cat, rs, tx, w}, sg, rd, f, ts,
+		in, cat, rs, ob, tx, w, &transactor{in, cat, rs, tx, w}, rd, f, ts,
 		&reaper{in, cat, tx, w, rd, ts}, &counter{in, cat, tx, rd}, &keeper{in, cat, rd, f, ts}, m, lg, nil, nil,
 	}
 	s.History = history.New(s.historyOptions())

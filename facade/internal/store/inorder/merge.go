@@ -4,14 +4,13 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/tabletop-emu/tabletop/facade/internal/store/lanes"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 )
 
-// Merge yields the items of sequences that are each in the order of compare. The first items of all
-// are read side by side.
-func Merge(side *lanes.Lanes, sequences []iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
+// Merge yields the items of sequences that are each in the order of compare. each calls
+// what reads their first items, which it may do side by side.
+func Merge(each func(n int, do func(i int) error) error, sequences []iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
 	type stream struct {
 		head layout.Stored
 		next func() (layout.Stored, error, bool)
@@ -27,7 +26,7 @@ func Merge(side *lanes.Lanes, sequences []iter.Seq2[layout.Stored, error], compa
 		defer stop()
 		streams[i] = &stream{next: next}
 	}
-	if err := side.Each(len(streams), func(i int) error { return advance(streams[i]) }); err != nil {
+	if err := each(len(streams), func(i int) error { return advance(streams[i]) }); err != nil {
 		yield(nil, err)
 		return
 	}

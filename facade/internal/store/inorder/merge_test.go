@@ -41,7 +41,7 @@ func TestMerge(t *testing.T) {
 			for _, most := range []int{1, 4, 100} {
 				var got []string
 				begin := time.Now()
-				Merge(c.side, sequences, byNumber, func(item layout.Stored, err error) bool {
+				Merge(c.side.Each, sequences, byNumber, func(item layout.Stored, err error) bool {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -68,7 +68,7 @@ func TestMerge_Error(t *testing.T) {
 	}
 	for _, side := range []*lanes.Lanes{nil, lanes.New(10, 100)} {
 		var got []error
-		Merge(side, []iter.Seq2[layout.Stored, error]{one, one}, byNumber, func(_ layout.Stored, err error) bool {
+		Merge(side.Each, []iter.Seq2[layout.Stored, error]{one, one}, byNumber, func(_ layout.Stored, err error) bool {
 			got = append(got, err)
 			return true
 		})
