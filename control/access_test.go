@@ -118,6 +118,61 @@ func TestPattern_OrderEntry(t *testing.T) {
 	}
 }
 
+// TestTrace: requests of the door, saved as a trace, are judged by lint as they are, in the order in which they were sent.
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	all := subjects(t)
+	files := all[slices.IndexFunc(all, func(s fixtures.Subject) bool { return s.Name == "s5-order-entry" })].Files
+	e, m := fixtureEnv(t, files)
+	f, err := fixtures.Open(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, p := range f.Patterns {
+		for _, q := range p.DynamoDB.Requests() {
+			q.Request["TableName"] = m.SourceTable()
+			body, err := json.Marshal(q.Request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if status := e.door(q.Op, body, "X-Tabletop-Test", "traced"); status != http.StatusOK {
+				t.Fatalf("%s: status %d", p.ID, status)
+			}
+			asked++
+		}
+	}
+	e.door("GetItem", []byte(`{"TableName":"none","Key":{}}`), "X-Tabletop-Test", "traced") // it is refused
+	var trace struct {
+		File, Text string
+		Requests   int
+	}
+	e.must("GET", "requests/trace?test=traced&table="+m.SourceTable(), "", &trace)
+	if trace.Requests != asked || strings.Count(trace.Text, "\n") != asked {
+		t.Errorf("%d requests in %q, want %d", trace.Requests, trace.Text, asked)
+	}
+	saved := fstest.MapFS{}
+	err = fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			var text []byte
+			text, err = fs.ReadFile(files, path)
+			saved[path] = &fstest.MapFile{Data: text}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved["trace/"+trace.File] = &fstest.MapFile{Data: []byte(trace.Text)}
+	if _, err := migrate.Lint(t.Context(), migrate.OfFixture(saved), migrate.LintOptions{}); err != nil {
+		t.Errorf("lint: %v", err)
+	}
+	e.must("GET", "requests/trace?table=none", "", &trace)
+	if trace.Requests != 0 || trace.Text != "" {
+		t.Errorf("of no table: %+v", trace)
+	}
+}
+
 // TestPattern_Refused: what is no access pattern says why.
 func TestPattern_Refused(t *testing.T) {
 	t.Parallel()

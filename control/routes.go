@@ -55,6 +55,7 @@ func (s *Server) routes() map[string]route {
 		"DELETE faults/{door}/{id}":             {do: s.removeFault, changes: changesLab},
 		"GET dump":                              {do: s.dump, query: "table"},
 		"GET requests":                          {do: s.requests, query: wantedParameters + " limit before"},
+		"GET requests/trace":                    {do: s.trace, query: wantedParameters},
 		"GET requests/{id}":                     {do: s.request},
 		"GET requests/{id}/pattern":             {do: s.pattern},
 		"GET heat":                              {do: s.heatPlaces},
@@ -99,6 +100,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the one that the server pr
   GET  faults      POST faults             what goes wrong        DELETE faults, DELETE faults/{door}/{id}
   GET  dump                                all tables as text     ?table=
   GET  requests    GET requests/{id}       the last requests of both doors
+  GET  requests/trace                      those of DynamoDB, as a trace that lint judges
   GET  requests/{id}/pattern               one that reads, as an access pattern of a fixture
   GET  heat        GET heat/{instance}/{table}   which keys are hot
   GET  insights/{table}                    the keys of a DynamoDB table that are used most   ?index=

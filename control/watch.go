@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -132,6 +133,38 @@ func (s *Server) pattern(r *http.Request) (any, error) {
 		return nil, badRequest("request %d is no access pattern: %v", rec.ID, err)
 	}
 	return map[string]any{"file": in.ID + ".yaml", "text": text}, nil
+}
+
+// trace writes requests of DynamoDB that were served as a trace for lint, the oldest first: a file for the folder trace of a fixture.
+func (s *Server) trace(r *http.Request) (any, error) {
+	var lines []traced
+	is := wanted(r)
+	s.log.Newest(func(rec *requests.Record) bool {
+		if rec.Door == requests.DynamoDB && rec.Status == "OK" && rec.Table() != "" && is(rec) {
+			if request, _, _ := rec.Bodies(); json.Valid(request) { // else it was too large to be kept
+				lines = append(lines, traced{rec.Start.UTC(), rec.Operation, request})
+			}
+		}
+		return true
+	})
+	// They are kept as they were answered, and a trace is in the order in which they were sent.
+	slices.SortStableFunc(lines, func(a, b traced) int { return a.At.Compare(b.At) })
+	var text strings.Builder
+	for _, line := range lines {
+		out, err := json.Marshal(line)
+		if err != nil {
+			return nil, err
+		}
+		text.Write(append(out, '\n'))
+	}
+	return map[string]any{"file": "trace.jsonl", "text": text.String(), "requests": len(lines)}, nil
+}
+
+// traced is a line of a trace.
+type traced struct {
+	At      time.Time       `json:"at"`
+	Op      string          `json:"op"`
+	Request json.RawMessage `json:"request"`
 }
 
 // calls are those that were made for a DynamoDB request.

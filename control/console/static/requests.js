@@ -145,7 +145,11 @@ export async function show(main, { info, params, signal }) {
   });
   inner.addEventListener('change', select);
   main.append(h('h1', {}, 'Requests'), h('div', { class: 'bar' }, filter, h('label', {}, inner, 'calls of the DynamoDB door on lines of their own'), pause,
-    button('Save as NDJSON', () => save('requests.ndjson', seen.map((r) => JSON.stringify({ ...r, children: undefined })).join('\n') + '\n')), count, live),
+    button('Save as NDJSON', () => save('requests.ndjson', seen.map((r) => JSON.stringify({ ...r, children: undefined })).join('\n') + '\n')), button('Save as trace', async () => {
+      const tables = [...new Set(seen.filter((r) => r.door === 'dynamodb' && r.table).map((r) => r.table))];
+      const trace = await get('requests/trace' + query({ table: tables.length === 1 ? tables[0] : '' }));
+      save(trace.file, trace.text);
+    }, { title: 'The requests of DynamoDB, those of one table if only they are shown, for the folder trace of a fixture: tabletop migrate lint judges them' }), count, live),
   h('div', { class: 'split' }, h('section', { class: 'wider' }, list.el), side));
   let before;
   do {
