@@ -200,8 +200,9 @@ func asError(err error) *Error {
 	if errors.Is(err, lab.ErrClosed) {
 		return &Error{http.StatusConflict, "door_shut", err.Error(), "start the server with --dynamodb HOST:PORT"}
 	}
-	if st, ok := status.FromError(errors.Unwrap(err)); ok || status.Code(err) != codes.Unknown {
-		if !ok {
+	inner := errors.Unwrap(err)
+	if st, ok := status.FromError(inner); inner != nil && ok || status.Code(err) != codes.Unknown {
+		if inner == nil || !ok {
 			st = status.Convert(err)
 		}
 		e := &Error{http.StatusBadRequest, st.Code().String(), st.Message(), "this is Bigtable's own answer: change the request"}

@@ -691,3 +691,90 @@ func TestInsights(t *testing.T) {
 		t.Errorf("keys of the index: %q, want %q", got, want)
 	}
 }
+
+// TestTableAdmin: families come, change and go, rows of a prefix and all are dropped, and a table is deleted; what is wrong
+// says so and changes nothing.
+func TestTableAdmin(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.createRows("t", "a1", "a2", "b")
+	families := func() string {
+		t.Helper()
+		var got struct {
+			Families []struct{ Name, GC string }
+			Bytes    int64
+		}
+		e.must("GET", "tables/i/t", "", &got)
+		var out []string
+		for _, f := range got.Families {
+			out = append(out, f.Name+" "+f.GC)
+		}
+		return strings.Join(out, ", ")
+	}
+	e.must("POST", "tables/i/t/families", `{"modifications":[{"id":"g","create":{"gcRule":{"union":{"rules":[{"maxNumVersions":2},{"maxAge":"3600s"}]}}}},{"id":"f","update":{}}]}`, nil)
+	if got, want := families(), "f never, g maxversions=2 or maxage=1h0m0s"; got != want {
+		t.Errorf("families: %s, want %s", got, want)
+	}
+	for _, wrong := range []string{`{"modifications":[{"id":"f","drop":true},{"id":"none","drop":true}]}`, `{"modifications":[{"id":"f","dorp":true}]}`, `{"modifications":[]}`} {
+		var bad failed
+		if code := e.ask("POST", "tables/i/t/families", wrong, &bad); code == http.StatusOK || bad.Error.Text == "" || bad.Error.Remedy == "" {
+			t.Errorf("%s: %d %+v", wrong, code, bad)
+		}
+	}
+	e.must("POST", "tables/i/t/families", `{"modifications":[{"id":"g","drop":true}]}`, nil)
+	if got := families(); got != "f never" {
+		t.Errorf("families: %s", got)
+	}
+	keys := func(query string) (out []string) {
+		t.Helper()
+		var got struct {
+			Rows []struct {
+				Key   struct{ Text string }
+				Cells []json.RawMessage
+			}
+		}
+		e.must("GET", "tables/i/t/rows"+query, "", &got)
+		for _, r := range got.Rows {
+			out = append(out, fmt.Sprintf("%s:%d", r.Key.Text, len(r.Cells)))
+		}
+		return out
+	}
+	for query, want := range map[string]string{
+		"?match=a.": "[a1:2 a2:2]", "?match=.%2A&prefix=b": "[b:2]", "?match=a": "[]", `?filter={"cellsPerColumnLimitFilter":1}`: "[a1:1 a2:1 b:1]",
+		`?match=a1&filter={"cellsPerColumnLimitFilter":1}`: "[a1:1]",
+	} {
+		if got := fmt.Sprint(keys(query)); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+	for _, wrong := range []string{"match=(", `filter={"x":1}`, "filter=["} {
+		var bad failed
+		if code := e.ask("GET", "tables/i/t/rows?"+wrong, "", &bad); code != http.StatusBadRequest || bad.Error.Text == "" {
+			t.Errorf("%s: %d %+v", wrong, code, bad)
+		}
+	}
+	for _, wrong := range []string{`{}`, `{"all":true,"prefix":{"text":"a"}}`} {
+		if code := e.ask("POST", "tables/i/t/drop", wrong, nil); code != http.StatusBadRequest {
+			t.Errorf("drop of %s: %d", wrong, code)
+		}
+	}
+	e.must("POST", "tables/i/t/drop", `{"prefix":{"text":"a"}}`, nil)
+	if got := fmt.Sprint(keys("")); got != "[b:2]" {
+		t.Errorf("after a drop: %s", got)
+	}
+	e.must("POST", "tables/i/t/drop", `{"all":true}`, nil)
+	if got := fmt.Sprint(keys("")); got != "[]" {
+		t.Errorf("after all was dropped: %s", got)
+	}
+	e.must("DELETE", "tables/i/t", "", nil)
+	for _, path := range []string{"DELETE tables/i/t", "POST tables/i/t/drop", "POST tables/i/t/families"} {
+		method, at, _ := strings.Cut(path, " ")
+		body := ""
+		if method == "POST" {
+			body = "{}"
+		}
+		if code := e.ask(method, at, body, nil); code != http.StatusNotFound {
+			t.Errorf("%s of a table that is gone: %d", path, code)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -187,10 +188,15 @@ func (s *Server) table(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	samples, err := s.opts.Lab.DB().SampleRowKeys(r.Context(), name)
+	if err != nil {
+		return nil, err
+	}
 	return struct {
 		table
-		Keys []ruleKeys `json:"keys,omitempty"` // of a table of mappings
-	}{tableOf(t), keysOf(mappings)}, nil
+		Keys  []ruleKeys `json:"keys,omitempty"` // of a table of mappings
+		Bytes int64      `json:"bytes"`          // about, as SampleRowKeys has it
+	}{tableOf(t), keysOf(mappings), samples[len(samples)-1].OffsetBytes}, nil
 }
 
 type cell struct {
@@ -280,6 +286,10 @@ func (s *Server) rows(r *http.Request) (any, error) {
 			end = past
 		}
 	}
+	filter, err := filterOf(q)
+	if err != nil {
+		return nil, err
+	}
 	reverse := q.Get("reverse") == "true"
 	switch {
 	case len(cursor) == 0:
@@ -300,7 +310,7 @@ func (s *Server) rows(r *http.Request) (any, error) {
 		return nil, err
 	}
 	size := 0
-	read := btclient.Read{Table: id, Spans: []btclient.Span{{Start: start, End: end}}, Reverse: reverse, Limit: int64(most) + 1}
+	read := btclient.Read{Table: id, Spans: []btclient.Span{{Start: start, End: end}}, Reverse: reverse, Limit: int64(most) + 1, Filter: filter}
 	for found, err := range client.Read(own(r), read) {
 		if err != nil {
 			return nil, err
@@ -321,6 +331,32 @@ func (s *Server) rows(r *http.Request) (any, error) {
 		out.Rows = append(out.Rows, shown)
 	}
 	return out, nil
+}
+
+// filterOf is the filter of ?match=, a regular expression of whole row keys, and ?filter=, a RowFilter in JSON; nil for none.
+func filterOf(q url.Values) (*btpb.RowFilter, error) {
+	var all []*btpb.RowFilter
+	match, err := param(q, "match")
+	if err != nil {
+		return nil, err
+	}
+	if len(match) > 0 {
+		all = append(all, &btpb.RowFilter{Filter: &btpb.RowFilter_RowKeyRegexFilter{RowKeyRegexFilter: match}})
+	}
+	if text := q.Get("filter"); text != "" {
+		given := &btpb.RowFilter{}
+		if err := protojson.Unmarshal([]byte(text), given); err != nil {
+			return nil, badRequest("filter is %.200q, want a RowFilter in JSON, such as {\"cellsPerColumnLimitFilter\":1}: %v", text, err)
+		}
+		all = append(all, given)
+	}
+	switch len(all) {
+	case 0:
+		return nil, nil
+	case 1:
+		return all[0], nil
+	}
+	return btclient.Chain(all...), nil
 }
 
 // after is the first key behind all that begin with prefix; nil if there is none.

@@ -321,3 +321,45 @@ func TestNarrow(t *testing.T) {
 		p.shoot("narrow-" + strings.Trim(strings.ReplaceAll(path, "/", "-"), "-"))
 	}
 }
+
+// TestTable: families come, change and go from the page, rows are dropped, and the table is deleted.
+func TestTable(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	srv.createTable(t, "t", "f")
+	for _, key := range []string{"a1", "a2", "b"} {
+		srv.set(t, "t", key, btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
+	}
+	p := open(t, ctx, srv)
+	p.visit("/t/tabletop/t")
+	p.pushButton("Add a family…")
+	p.fill("input[aria-label=Family]", "g")
+	p.fill("input[aria-label='Versions that are kept']", "2")
+	p.fill("input[aria-label^='Age']", "7d")
+	p.shoot("table-family")
+	p.pushButton("Create it")
+	p.until("document.body.innerText.includes('maxversions=2 or maxage=168h0m0s')")
+	p.click("button[aria-label='Rule of g']")
+	p.fill("input[aria-label='Versions that are kept']", "3")
+	p.pushButton("Change the rule")
+	p.until("document.body.innerText.includes('versions beyond the newest 3')")
+	p.click("button[aria-label='Drop g']")
+	p.pushButton("Drop it")
+	p.until("!!document.querySelector(\"button[aria-label='Drop f']\") && !document.querySelector(\"button[aria-label='Drop g']\")")
+	p.fill("input[aria-label='Prefix of the rows to drop']", "a")
+	p.pushButton("Drop rows…")
+	p.pushButton("Delete them")
+	p.until("document.body.innerText.includes('They are deleted.') && !!document.querySelector(\"button[aria-label='Drop f']\")")
+	p.sound("table")
+	p.shoot("table-admin")
+	p.visit("/t/tabletop/t/rows?match=.*")
+	p.until("document.querySelectorAll(\"[aria-label='Row keys'] .line\").length === 1")
+	p.visit("/t/tabletop/t")
+	p.pushButton("Delete the table…")
+	p.pushButton("Delete it")
+	p.ready("/")
+	p.sound("a table that is gone")
+	if _, err := srv.lab.DB().Table(srv.lab.TableName("t")); err == nil {
+		t.Error("the table is still there")
+	}
+}

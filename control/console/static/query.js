@@ -1,4 +1,4 @@
-// Query: requests of DynamoDB, and PartiQL, with the calls of Bigtable that they become; and ReadRows by its bounds.
+// Query: requests of DynamoDB, and PartiQL, with the calls of Bigtable that they become; and ReadRows by its bounds and a filter.
 import { h, fill, plain, shown, button, copier, errorBox, number } from './dom.js';
 import { dynamo, get, part, query } from './api.js';
 import { bytesShown, base64Of, unescaped, timeOf } from './bytes.js';
@@ -76,12 +76,14 @@ export async function show(main, { info, params }) {
   const [prefix, start, end] = ['prefix', 'from', 'before'].map(field);
   const most = h('input', { type: 'number', min: 1, max: 1000, value: 25, 'aria-label': 'Rows' });
   const reverse = h('input', { type: 'checkbox' });
+  const match = field('keys that match');
+  const filter = h('textarea', { rows: 4, class: 'mono', 'aria-label': 'A filter, as JSON', placeholder: '{"chain": {"filters": [{"familyNameRegexFilter": "f"}, {"cellsPerColumnLimitFilter": 1}]}}' });
   const bound = (el) => el.value ? base64Of(unescaped(el.value)) : '';
-  const rowsTab = h('div', {}, !native.length && h('div', { class: 'note' }, 'There are no Bigtable tables yet.'), h('div', { class: 'bar' }, at, prefix, start, end, h('label', {}, most, 'rows'), h('label', {}, reverse, 'reverse')),
+  const rowsTab = h('div', {}, !native.length && h('div', { class: 'note' }, 'There are no Bigtable tables yet.'), h('div', { class: 'bar' }, at, prefix, start, end, match, h('label', {}, most, 'rows'), h('label', {}, reverse, 'reverse')), filter,
     h('div', { class: 'bar' }, button('Run', run(async () => {
       const t = native[at.value];
       if (!t) throw new Error('There is no table to read.');
-      const { rows } = await get(`tables/${part(t.instance)}/${part(t.table)}/rows` + query({ prefix64: bound(prefix), start64: bound(start), end64: bound(end), limit: most.value, reverse: reverse.checked ? 'true' : '' }));
+      const { rows } = await get(`tables/${part(t.instance)}/${part(t.table)}/rows` + query({ prefix64: bound(prefix), start64: bound(start), end64: bound(end), match64: bound(match), filter: filter.value.trim(), limit: most.value, reverse: reverse.checked ? 'true' : '' }));
       return [h('h2', {}, `${number(rows.length)} rows`), rows.map((r) => h('details', { open: rows.length < 6 }, h('summary', {}, bytesShown(r.key), h('small', {}, ` ${number(r.cells.length)} cells`)),
         h('table', {}, h('tbody', {}, r.cells.slice(0, 200).map((c) => h('tr', {}, h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80)), h('td', { class: 'soft mono' }, timeOf(c.timestamp)), h('td', {}, bytesShown(c.value))))))))];
     }), { class: 'primary' }), copier('Copy as Go', () => {

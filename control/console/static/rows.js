@@ -15,7 +15,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
   const t = await get(at + query({ project }));
   const gc = new Map(t.families.map((f) => [f.name, f.gc]));
   const input = (name, label, width = 14) => h('input', { class: 'mono', name, size: width, 'aria-label': label, placeholder: label, value: params.get(name) ?? '', title: 'Bytes as text, with \\xNN for those that are none' });
-  const prefix = input('prefix', 'prefix'), start = input('start', 'from'), end = input('end', 'before');
+  const prefix = input('prefix', 'prefix'), start = input('start', 'from'), end = input('end', 'before'), match = input('match', 'matching');
   const reverse = h('input', { type: 'checkbox', checked: params.get('reverse') === 'true' });
   const count = h('small', { 'aria-live': 'polite' });
   let rows = [], cursor, loading, done = false, generation = 0;
@@ -34,7 +34,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     loading = true;
     try {
       const bounds = {};
-      for (const el of [prefix, start, end]) if (el.value) bounds[el.name + '64'] = base64Of(unescaped(el.value));
+      for (const el of [prefix, start, end, match]) if (el.value) bounds[el.name + '64'] = base64Of(unescaped(el.value));
       const page = await get(at + '/rows' + query({ project, ...bounds, reverse: reverse.checked ? 'true' : '', keys: 'true', limit: rows.length ? 1000 : 100, cursor }));
       if (mine !== generation || signal.aborted) return;
       // Cells are asked for again when a row is opened: a large table would not fit.
@@ -50,7 +50,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     } finally { if (mine === generation) loading = false; }
   }
   function empty() {
-    const bounded = prefix.value || start.value || end.value;
+    const bounded = prefix.value || start.value || end.value || match.value;
     fill(cells.lastChild, h('div', { class: 'note' }, bounded ? 'No row is in these bounds. Keys are compared as bytes; \\x00 writes one that is no text.' : [
       'The table has no rows. A row is there as soon as it has a cell, for example by:',
       h('pre', {}, `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${plain(instance)} set ${plain(id)} row1 ${plain(t.families[0]?.name ?? 'family')}:column=value`)]));
@@ -166,9 +166,9 @@ export async function show(main, { args: [instance, id], info, params, signal })
   main.append(h('h1', {}, h('a', { href: `/t/${part(instance)}/${part(id)}` + query({ project }) }, plain(`${instance} / ${id}`)), ' rows'),
     h('form', { class: 'bar', onsubmit: (e) => {
       e.preventDefault();
-      history.replaceState(null, '', location.pathname + query({ project, prefix: prefix.value, start: start.value, end: end.value, reverse: reverse.checked ? 'true' : '' }));
+      history.replaceState(null, '', location.pathname + query({ project, prefix: prefix.value, start: start.value, end: end.value, match: match.value, reverse: reverse.checked ? 'true' : '' }));
       again();
-    } }, prefix, start, end, h('label', {}, reverse, 'reverse'), h('button', {}, 'Read'), count),
+    } }, prefix, start, end, match, h('label', {}, reverse, 'reverse'), h('button', {}, 'Read'), count),
     h('div', { class: 'split' }, h('section', {}, h('h2', {}, 'Keys'), list.el), cells, items));
   await again();
 }

@@ -1,8 +1,9 @@
 // Table: families with their rules in words, splits, and the DynamoDB table over it.
-import { h, shown, plain, errorBox, number } from './dom.js';
-import { bytesShown } from './bytes.js';
-import { get, dynamo, part, query } from './api.js';
+import { h, shown, plain, button, confirmed, dialog, errorBox, number, size, tell } from './dom.js';
+import { base64Of, bytesShown, unescaped } from './bytes.js';
+import { get, post, remove, dynamo, part, query } from './api.js';
 import { inWords } from './rules.js';
+import { go } from './app.js';
 import { keysPath, rowsPath } from './paths.js';
 
 const keyText = (schema) => schema.map((k) => `${k.AttributeName} (${k.KeyType === 'HASH' ? 'partition' : 'sort'})`).join(', ');
@@ -27,20 +28,69 @@ async function dynamoTable(name) {
     indexes.map(([kind, i]) => row(`${kind} index`, `${i.IndexName}: ${keyText(i.KeySchema)}, ${i.Projection.ProjectionType.toLowerCase()}`)))));
 }
 
-export async function show(main, { args: [instance, id], info, params }) {
+/** ruleOf is a rule of garbage collection as Bigtable's administration takes it in JSON: of how many versions, of which age, or of both. */
+export function ruleOf(versions, age, both) {
+  const rules = [versions && { maxNumVersions: Number(versions) }, age && { maxAge: seconds(age) }].filter(Boolean);
+  if (rules.length < 2) return rules[0] ?? {};
+  return { [both ? 'intersection' : 'union']: { rules } };
+}
+
+function seconds(age) {
+  const m = age.trim().match(/^(\d+(?:\.\d+)?)(s|m|h|d)$/);
+  if (!m) throw new Error(`“${age}” is no age: write a number with s, m, h or d, such as 7d`);
+  return Number(m[1]) * { s: 1, m: 60, h: 3600, d: 86400 }[m[2]] + 's';
+}
+
+/** familyForm asks for the rule of a family, of a new one if name is not given, and calls done with the modification. */
+function familyForm(name, done) {
+  const id = h('input', { class: 'mono', 'aria-label': 'Family', value: name ?? '', disabled: !!name, autofocus: !name });
+  const versions = h('input', { type: 'number', min: 1, max: 100000, 'aria-label': 'Versions that are kept' }), age = h('input', { 'aria-label': 'Age up to which cells are kept', size: 8, placeholder: '7d' });
+  const join = h('select', { 'aria-label': 'How they are joined' }, [['or', 'either is enough'], ['and', 'both are needed']].map(([value, label]) => h('option', { value }, label)));
+  const wrong = h('div');
+  const d = dialog(name ? `The rule of ${plain(name)}` : 'A new family', h('form', { onsubmit: async (e) => {
+    e.preventDefault();
+    try {
+      const gcRule = ruleOf(versions.value, age.value, join.value === 'and');
+      await done({ id: id.value, [name ? 'update' : 'create']: Object.keys(gcRule).length ? { gcRule } : {} });
+      d.close();
+    } catch (err) { wrong.replaceChildren(errorBox(err)); }
+  } }, h('p', {}, h('label', {}, 'name', id)), h('p', {}, 'Cells are collected'), h('p', {}, h('label', {}, 'beyond', versions, 'versions')), h('p', {}, h('label', {}, 'when they are older than', age)), h('p', {}, h('label', {}, 'and where both are given', join)),
+  h('p', { class: 'soft' }, 'Without either all versions are kept.'), h('div', { class: 'bar' }, h('button', { class: 'primary' }, name ? 'Change the rule' : 'Create it')), wrong));
+}
+
+export async function show(main, { args: [instance, id], info, params, again }) {
   const project = params.get('project');
   const at = `tables/${part(instance)}/${part(id)}`;
+  const prefix = h('input', { class: 'mono', size: 14, 'aria-label': 'Prefix of the rows to drop', placeholder: 'prefix, or all', title: 'Bytes as text, with \\xNN for those that are none' });
+  const modify = async (modification) => {
+    await post(at + '/families' + query({ project }), { modifications: [modification] });
+    again();
+  };
   const [t, tables] = await Promise.all([get(at + query({ project })), get('tables')]);
   const names = tables.bigtable.find((b) => b.name === t.name)?.dynamodb ?? [];
   main.append(h('h1', {}, plain(`${instance} / ${id}`)),
     h('div', { class: 'bar' }, h('a', { href: rowsPath(t, info) }, 'Rows'), h('a', { href: keysPath(t, info) }, 'Keys'),
       h('a', { href: '/streams' + query({ project, bigtable: `${t.instance}/${t.table}`, dynamodb: names[0] }) }, 'Streams'),
       h('a', { href: '/requests?f=' + part('table:' + id) }, 'Requests')),
-    h('p', { class: 'soft mono data' }, plain(t.name)));
+    h('p', { class: 'soft mono data' }, plain(t.name)), h('p', { class: 'soft' }, `About ${size(t.bytes)}.`));
   main.append(h('h2', {}, 'Families'));
   if (!t.families.length) main.append(h('div', { class: 'note' }, 'The table has no families, so no cell can be written. A client adds one by ModifyColumnFamilies, or: ', h('code', {}, `cbt createfamily ${plain(id)} f`)));
-  else main.append(h('table', {}, h('thead', {}, h('tr', {}, ['family', 'rule', 'in words'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, t.families.map((f) =>
-    h('tr', {}, h('td', { class: 'mono' }, plain(f.name)), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, plain(inWords(f.gc))))))));
+  else main.append(h('table', {}, h('thead', {}, h('tr', {}, ['family', 'rule', 'in words', ''].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, t.families.map((f) =>
+    h('tr', {}, h('td', { class: 'mono' }, plain(f.name)), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, plain(inWords(f.gc))), h('td', {}, h('div', { class: 'bar' },
+      button('Rule…', () => familyForm(f.name, modify), { 'aria-label': `Rule of ${plain(f.name)}` }),
+      button('Drop…', async () => { if (await confirmed(`Drop the family ${plain(f.name)} with all its cells?`, 'Drop it')) await modify({ id: f.name, drop: true }); }, { class: 'danger', 'aria-label': `Drop ${plain(f.name)}` }))))))));
+  main.append(h('div', { class: 'bar' }, button('Add a family…', () => familyForm(undefined, modify)), button('Collect garbage now', async () => tell(`${number((await post('gc')).cells)} cells were collected, of all tables.`)),
+    prefix, button('Drop rows…', async () => {
+      const all = !prefix.value;
+      if (!await confirmed(all ? 'Delete all rows of the table?' : `Delete the rows that begin with “${plain(prefix.value)}”?`, 'Delete them')) return;
+      await post(at + '/drop' + query({ project }), all ? { all } : { prefix: { base64: base64Of(unescaped(prefix.value)) } });
+      tell('They are deleted.');
+      again();
+    }, { class: 'danger' }), button('Delete the table…', async () => {
+      if (!await confirmed(`Delete the table ${plain(id)}?`, 'Delete it')) return;
+      await remove(at + query({ project }));
+      go('/');
+    }, { class: 'danger' })));
   if (t.splits?.length) main.append(h('h2', {}, `${t.splits.length} initial splits`), h('div', {}, t.splits.slice(0, 200).map((s) => h('div', {}, bytesShown(s)))));
   if (t.keys?.length) main.append(h('h2', {}, 'Row keys'), h('table', {}, h('thead', {}, h('tr', {}, ['rule', 'segments', 'in words'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, t.keys.map((k) =>
     h('tr', {}, h('td', {}, plain(k.rule), h('small', {}, ' of ', plain(k.table))), h('td', { class: 'mono' }, k.segments.map((g, i) => [i > 0 && h('span', { class: 'soft' }, ' · '), h('span', { class: 'part', title: plain(segmentSaid(g)) }, plain(g.template))])),

@@ -1,0 +1,95 @@
+package control
+
+import (
+	"encoding/json"
+	"net/http"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/protobuf/encoding/protojson"
+)
+
+// tableAdmin changes Bigtable tables, by the calls that clients of the administration make.
+type tableAdmin struct{ *Server }
+
+func (s tableAdmin) api() btapb.BigtableTableAdminClient {
+	return btapb.NewBigtableTableAdminClient(s.opts.Lab.Bigtable().Conn())
+}
+
+// there is the name of the table in a path.
+func (s tableAdmin) there(r *http.Request) (string, error) {
+	name := s.tableName(r)
+	if _, err := s.opts.Lab.DB().Table(name); err != nil {
+		return "", notFound("table", name, "GET "+Prefix+"tables lists them")
+	}
+	return name, nil
+}
+
+// families creates, updates and drops column families: what ModifyColumnFamilies takes, in its JSON.
+func (s tableAdmin) families(r *http.Request) (any, error) {
+	name, err := s.there(r)
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		Modifications []json.RawMessage `json:"modifications"`
+	}
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	request := &btapb.ModifyColumnFamiliesRequest{Name: name}
+	for i, text := range in.Modifications {
+		m := &btapb.ModifyColumnFamiliesRequest_Modification{}
+		if err := protojson.Unmarshal(text, m); err != nil {
+			return nil, badRequest(`modification %d is %.200s, want one such as {"id":"f","create":{"gcRule":{"maxNumVersions":1}}}: %v`, i, text, err)
+		}
+		request.Modifications = append(request.Modifications, m)
+	}
+	if _, err := s.api().ModifyColumnFamilies(own(r), request); err != nil {
+		return nil, err
+	}
+	return s.table(r)
+}
+
+// drop deletes the rows that begin with a prefix, or all.
+func (s tableAdmin) drop(r *http.Request) (any, error) {
+	name, err := s.there(r)
+	if err != nil {
+		return nil, err
+	}
+	var in struct {
+		Prefix *Bytes `json:"prefix"`
+		All    bool   `json:"all"`
+	}
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	request := &btapb.DropRowRangeRequest{Name: name}
+	switch {
+	case in.All && in.Prefix == nil:
+		request.Target = &btapb.DropRowRangeRequest_DeleteAllDataFromTable{DeleteAllDataFromTable: true}
+	case in.Prefix != nil && !in.All:
+		prefix, err := in.Prefix.decode()
+		if err != nil {
+			return nil, err
+		}
+		request.Target = &btapb.DropRowRangeRequest_RowKeyPrefix{RowKeyPrefix: prefix}
+	default:
+		return nil, badRequest(`want one of "prefix", bytes, and "all", true`)
+	}
+	if _, err := s.api().DropRowRange(own(r), request); err != nil {
+		return nil, err
+	}
+	return nothing{}, nil
+}
+
+// remove deletes a table.
+func (s tableAdmin) remove(r *http.Request) (any, error) {
+	name, err := s.there(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.api().DeleteTable(own(r), &btapb.DeleteTableRequest{Name: name}); err != nil {
+		return nil, err
+	}
+	return nothing{}, nil
+}
