@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/lanes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
@@ -213,8 +214,12 @@ func (fl *filler) enterAll(ctx context.Context, l *tableLayout, x *indexLayout, 
 		}
 		there[string(row.Key)] = row.Cells
 	}
-	entries = slices.DeleteFunc(entries, func(e fillEntry) bool { return e.isIn(x, there[string(e.placed.Row)]) })
-	return fl.lanes.Each(len(entries), func(i int) error { return fl.enter(ctx, l, x, entries[i]) })
+	return fl.lanes.Each(len(entries), func(i int) error {
+		if e := entries[i]; !e.isIn(x, there[string(e.placed.Row)]) {
+			return fl.enter(ctx, l, x, e)
+		}
+		return nil
+	})
 }
 
 // isIn reports whether a row of an index, the newest cells of which are given, is the
@@ -262,11 +267,27 @@ func (fl *filler) enter(ctx context.Context, l *tableLayout, x *indexLayout, e f
 // changed the items did not know the index. Writes may go on.
 func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) error {
 	var unread progress.Unread
+	type staleEntry struct {
+		key   attr.Item // of its item
+		row   []byte
+		order int64 // of the write that the row carries
+	}
+	gathered := lanes.Gather(fl.lanes, func(e staleEntry) error {
+		item, err := fl.reader.GetItem(ctx, c.def, e.key)
+		if err != nil {
+			return err
+		}
+		placed, ok, err := x.place(item, e.order)
+		if err == nil && ok && bytes.Equal(placed.Row, e.row) {
+			return nil
+		}
+		return fl.outbox.leaveEntry(ctx, c.layout, indexRow{x.table, e.row}, e.order)
+	})
 	for row, err := range fl.bt.Read(ctx, btclient.Read{Table: x.table, Spans: []layout.Span{{}}}) {
 		if err != nil {
 			return err
 		}
-		var order int64 // of the write that the row carries
+		var order int64
 		for _, cell := range row.Cells {
 			if x.x.OneCell() || cell.Family == lens.FamilyState {
 				order = max(order, cell.Timestamp)
@@ -284,18 +305,14 @@ func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout)
 			continue
 		}
 		for _, entry := range entries {
-			item, err := fl.reader.GetItem(ctx, c.def, c.def.Key.KeyOf(entry))
-			if err != nil {
-				return err
-			}
-			placed, ok, err := x.place(item, order)
-			if err == nil && ok && bytes.Equal(placed.Row, row.Key) {
-				continue
-			}
-			if err := fl.outbox.leaveEntry(ctx, c.layout, indexRow{x.table, row.Key}, order); err != nil {
+			key := c.def.Key.KeyOf(entry)
+			if err := gathered.Add(staleEntry{key, row.Key, order}, key.Size()+len(row.Key)); err != nil {
 				return err
 			}
 		}
+	}
+	if err := gathered.Done(); err != nil {
+		return err
 	}
 	return unread.Err(x.table, "delete them, so that they are entered anew")
 }

@@ -29,6 +29,8 @@ type outbox struct {
 	marks *marks.Marks
 	rows  *rows
 	logs  *logs.Logs
+	// whole is held by the one that has a row of many items in memory.
+	whole chan struct{}
 }
 
 // An index is a Bigtable table with one row an entry. What a write of an item
@@ -246,12 +248,11 @@ const everything = math.MaxInt64
 // with an order below the given one, but are not in the indexes: they could not
 // be brought there, or were not to be yet.
 func (ob *outbox) settle(ctx context.Context, table string, before int64) error {
-	for _, m := range ob.marks.Due(table, before) {
-		if err := ob.settleRow(ctx, m, before); err != nil {
-			return err
-		}
+	due := ob.marks.Due(table, before)
+	if len(due) == 0 {
+		return nil
 	}
-	return nil
+	return ob.lanes.Each(len(due), func(i int) error { return ob.settleRow(ctx, due[i], before) })
 }
 
 // settleRow is settle for one row.
@@ -341,6 +342,14 @@ func (ob *outbox) recoverRow(ctx context.Context, table string, key []byte, befo
 // recoverEntering brings the items of a row to the indexes that are entering
 // them.
 func (ob *outbox) recoverEntering(ctx context.Context, l *tableLayout, key []byte) error {
+	if l.base.SharesRows() {
+		select {
+		case ob.whole <- struct{}{}:
+			defer func() { <-ob.whole }()
+		case <-ctx.Done():
+			return fmt.Errorf("waiting to read row %q of table %s: %w", key, l.table, ctx.Err())
+		}
+	}
 	row, err := ob.bt.ReadRow(ctx, l.table, key, nil)
 	if err != nil {
 		return err

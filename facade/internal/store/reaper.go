@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,7 +176,7 @@ func (rp *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, e
 		return at.Type == attr.N && attr.CompareNumbers(at.Str, oldest.Str) >= 0 && attr.CompareNumbers(at.Str, newest.Str) <= 0
 	}
 	var gone atomic.Int64
-	reap := lanes.NewBatch(rp.lanes, func(key attr.Item) error {
+	gathered := lanes.Gather(rp.lanes, func(key attr.Item) error {
 		_, _, err := rp.writer.WriteItem(ctx, c.def, key, func(old attr.Item) (attr.Item, error) {
 			if old == nil || !isDue(layout.Decoded(old)) {
 				return nil, errNotDue
@@ -188,16 +187,19 @@ func (rp *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, e
 		case err == nil:
 			gone.Add(1)
 		case errors.Is(err, errNotDue), errors.Is(err, ErrIntent), errors.Is(err, ErrContended):
-			return nil
+			err = nil
 		}
 		return err
 	})
 	rp.reader.indexItems(ctx, c, due, spans, false, nil, isDue, func(entry layout.Stored, readErr error) bool {
 		if err = readErr; err == nil {
-			err = reap.Add(tabledef.IndexKeyOf(c.def.Key).Of(entry))
+			key := tabledef.IndexKeyOf(c.def.Key).Of(entry)
+			err = gathered.Add(key, key.Size())
 		}
 		return err == nil
 	})
-	err = cmp.Or(err, reap.Flush())
+	if err == nil {
+		err = gathered.Done()
+	}
 	return int(gone.Load()), err
 }

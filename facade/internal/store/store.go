@@ -193,12 +193,12 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	cat := newCatalog(in, mappings)
 	m := marks.New(marks.Options{
 		Bigtable: in.bt, Catalog: o.Catalog, Family: catalogFamily, Prefix: pendingRowPrefix,
-		Now: o.Now, NewToken: in.newToken, Logger: o.Logger, Life: in.life,
+		Now: o.Now, NewToken: in.newToken, Logger: o.Logger, Lanes: in.lanes, Life: in.life,
 	})
 	rs := &rows{in}
 	began := o.Wall.Now()
 	elapsed := func() time.Duration { return o.Wall.Now().Sub(began) }
-	ob := &outbox{in, cat, m, rs, nil}
+	ob := &outbox{instance: in, cat: cat, marks: m, rows: rs, whole: make(chan struct{}, 1)}
 	lg := logs.New(logs.Options{
 		Bigtable: in.bt, Catalog: o.Catalog, Family: catalogFamily, Prefix: logRowPrefix, Present: presentRowPrefix,
 		Now: o.Now, Logger: o.Logger, Marks: m,

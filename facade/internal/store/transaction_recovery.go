@@ -17,8 +17,8 @@ import (
 // may have to learn from it how it was decided.
 func (tx *transactions) recoverTransactions(ctx context.Context, force bool) error {
 	prefix := []byte(transactionRowPrefix)
+	gathered := lanes.Gather(tx.lanes, func(r *transactionRecord) error { return tx.recoverTransaction(ctx, r, force) })
 	spans := []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}
-	found := lanes.NewBatch(tx.lanes, func(r *transactionRecord) error { return tx.recoverTransaction(ctx, r, force) })
 	for row, err := range tx.bt.Read(ctx, btclient.Read{Table: tx.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
 		if err != nil {
 			return err
@@ -31,11 +31,15 @@ func (tx *transactions) recoverTransactions(ctx context.Context, force bool) err
 		if err != nil {
 			return err
 		}
-		if err := found.Add(&r); err != nil {
+		size := 0
+		for _, c := range row.Cells {
+			size += len(c.Value)
+		}
+		if err := gathered.Add(&r, size); err != nil {
 			return err
 		}
 	}
-	return found.Flush()
+	return gathered.Done()
 }
 
 func (tx *transactions) recoverTransaction(ctx context.Context, r *transactionRecord, force bool) error {
@@ -67,7 +71,11 @@ func (tx *transactions) settleTransactions(ctx context.Context) error {
 		ids = append(ids, id)
 	}
 	tx.mu.Unlock()
-	for _, id := range ids {
+	if len(ids) == 0 {
+		return nil
+	}
+	return tx.lanes.Each(len(ids), func(i int) error {
+		id := ids[i]
 		r, err := tx.readTransaction(ctx, id)
 		if err == nil {
 			err = tx.recoverTransaction(ctx, &r, true)
@@ -79,8 +87,8 @@ func (tx *transactions) settleTransactions(ctx context.Context) error {
 			return err
 		}
 		tx.mu.Lock()
+		defer tx.mu.Unlock()
 		delete(tx.unfinished, id)
-		tx.mu.Unlock()
-	}
-	return nil
+		return nil
+	})
 }

@@ -114,3 +114,41 @@ func (e *each) fail(i int, err error) {
 		e.failed, e.err = i, err
 	}
 }
+
+// Gathered are values that are done with side by side, as many at a time as one Each
+// takes; with one lane each is done with when it is added.
+type Gathered[T any] struct {
+	lanes *Lanes
+	do    func(T) error
+	held  []T
+	bytes int
+}
+
+// gatheredBytes bounds what is held, but for the last value.
+const gatheredBytes = 4 << 20
+
+// Gather returns a Gathered that calls do with each value.
+func Gather[T any](l *Lanes, do func(T) error) *Gathered[T] {
+	return &Gathered[T]{lanes: l, do: do}
+}
+
+// Add adds a value that takes about so many bytes. The error may be that of another.
+func (g *Gathered[T]) Add(v T, size int) error {
+	if !g.lanes.Wide() {
+		return g.do(v)
+	}
+	g.held, g.bytes = append(g.held, v), g.bytes+size
+	if len(g.held) < g.lanes.most && g.bytes < gatheredBytes {
+		return nil
+	}
+	return g.Done()
+}
+
+// Done does with what is held. After an error it is not done with again.
+func (g *Gathered[T]) Done() error {
+	held := g.held
+	err := g.lanes.Each(len(held), func(i int) error { return g.do(held[i]) })
+	clear(held)
+	g.held, g.bytes = held[:0], 0
+	return err
+}

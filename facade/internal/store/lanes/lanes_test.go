@@ -101,3 +101,53 @@ func TestEach_Alloc(t *testing.T) {
 		t.Errorf("%v allocations", got)
 	}
 }
+
+// TestGather: every value is done with once, side by side and never more than fit; with
+// one lane at once and in order.
+func TestGather(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		most, n, size int
+		want          time.Duration
+	}{
+		{1, 10, 1, 10}, {100, 10, 1, 1}, {5, 12, 1, 3}, {100, 10, gatheredBytes / 2, 5}, {100, 3, 2 * gatheredBytes, 3}, {100, 0, 1, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			seen := make([]atomic.Int64, c.n)
+			g := Gather(New(c.most, 100), func(i int) error {
+				time.Sleep(time.Nanosecond) // of the bubble
+				seen[i].Add(1)
+				return nil
+			})
+			for i := range c.n {
+				if err := g.Add(i, c.size); err != nil {
+					t.Fatal(err)
+				}
+				if c.most == 1 && seen[i].Load() != 1 {
+					t.Errorf("%+v: %d waits", c, i)
+				}
+			}
+			err := g.Done()
+			for i := range seen {
+				if n := seen[i].Load(); n != 1 {
+					t.Errorf("%+v: %d is done with %d times", c, i, n)
+				}
+			}
+			if took := time.Since(begin); err != nil || took != c.want {
+				t.Errorf("%+v: %v in %d steps", c, err, took)
+			}
+		})
+	}
+	broken := errors.New("broken")
+	g := Gather(New(100, 100), func(int) error { return broken })
+	if err := g.Add(1, 1); err != nil {
+		t.Errorf("a value that waits fails: %v", err)
+	}
+	if err := g.Done(); !errors.Is(err, broken) {
+		t.Errorf("the error is %v", err)
+	}
+	if err := g.Done(); err != nil {
+		t.Errorf("an error is told twice: %v", err)
+	}
+}

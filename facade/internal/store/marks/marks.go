@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store/lanes"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
@@ -56,6 +57,7 @@ type Options struct {
 	Now      func() time.Time
 	NewToken func() []byte // that no other note has; it begins with the start on the catalog, 8 bytes
 	Logger   *slog.Logger
+	Lanes    *lanes.Lanes    // of rows that are worked off
 	Life     context.Context //nolint:containedctx // ends with the store: idle marks are removed while it goes on
 }
 
@@ -419,10 +421,18 @@ func (ms *Marks) RecoverOf(ctx context.Context, epoch uint64, work Work) error {
 // Work finishes what is left to do in a row of a DynamoDB table.
 type Work func(ctx context.Context, table string, row []byte) error
 
-// recoverNotes works off the notes whose keys have a prefix, and tells of each note.
+// markedRow is a row that a note names.
+type markedRow struct {
+	table string
+	row   []byte
+}
+
+// recoverNotes works off the notes whose keys have a prefix, and tells of each note: by
+// its end all are worked off, rows of several notes side by side.
 func (ms *Marks) recoverNotes(ctx context.Context, keys string, work Work, tell func(key []byte, micros int64)) error {
 	prefix := []byte(keys)
 	read := btclient.Read{Table: ms.o.Catalog, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1)}
+	gathered := lanes.Gather(ms.o.Lanes, func(m markedRow) error { return work(ctx, m.table, m.row) })
 	for row, err := range ms.o.Bigtable.Read(ctx, read) {
 		if err != nil {
 			return err
@@ -434,7 +444,7 @@ func (ms *Marks) recoverNotes(ctx context.Context, keys string, work Work, tell 
 				if marked, rest, ok = tabledef.CutBytes(rest); !ok {
 					break
 				}
-				if err := work(ctx, string(table), marked); err != nil {
+				if err := gathered.Add(markedRow{string(table), marked}, len(table)+len(marked)); err != nil {
 					return err
 				}
 			}
@@ -444,5 +454,5 @@ func (ms *Marks) recoverNotes(ctx context.Context, keys string, work Work, tell 
 			tell(row.Key, c.Timestamp)
 		}
 	}
-	return nil
+	return gathered.Done()
 }
