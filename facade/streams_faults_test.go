@@ -79,6 +79,92 @@ func TestStreams_Point7_LostAnswers(t *testing.T) {
 	}
 }
 
+// A process is killed at each call that a write makes, which is carried out or not: whoever comes next finds
+// one record of each item that was changed, and none of others; what was acknowledged has happened.
+func TestStreams_Point7_EachCall(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		operation, body string
+		events          map[string]string // of each item: what its record is if it is changed
+		all             bool              // or none
+	}{
+		"put of a new item": {"PutItem", put("new", ""), map[string]string{"new": "INSERT"}, true},
+		"put of one there":  {"PutItem", put("there", `, "n": {"N": "2"}`), map[string]string{"there": "MODIFY"}, true},
+		"put of the same":   {"PutItem", put("there", `, "n": {"N": "1"}`), map[string]string{"there": ""}, true},
+		"conditional put":   {"PutItem", put("there", `, "n": {"N": "2"}}, "ConditionExpression": "n = :one", "ExpressionAttributeValues": {":one": {"N": "1"}`), map[string]string{"there": "MODIFY"}, true},
+		"update":            {"UpdateItem", keyOf("there", `, "UpdateExpression": "ADD n :one", "ExpressionAttributeValues": {":one": {"N": "1"}}`), map[string]string{"there": "MODIFY"}, true},
+		"update of none":    {"UpdateItem", keyOf("new", `, "UpdateExpression": "ADD n :one", "ExpressionAttributeValues": {":one": {"N": "1"}}`), map[string]string{"new": "INSERT"}, true},
+		"delete":            {"DeleteItem", keyOf("there", ""), map[string]string{"there": "REMOVE"}, true},
+		"delete of none":    {"DeleteItem", keyOf("new", ""), map[string]string{"new": ""}, true},
+		"batch":             {"BatchWriteItem", `{"RequestItems": {"streamed": [{"PutRequest": {"Item": {"id": {"S": "new"}}}}, {"DeleteRequest": {"Key": {"id": {"S": "there"}}}}]}}`, map[string]string{"new": "INSERT", "there": "REMOVE"}, false},
+		"transaction":       {"TransactWriteItems", `{"TransactItems": [{"Put": ` + put("new", "") + `}, {"Delete": ` + keyOf("there", "") + `}]}`, map[string]string{"new": "INSERT", "there": "REMOVE"}, true},
+		"statement":         {"ExecuteStatement", `{"Statement": "UPDATE streamed SET n = 2 WHERE id = 'there'"}`, map[string]string{"there": "MODIFY"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			states := func(s *Server) map[string]string {
+				out := map[string]string{}
+				for id := range c.events {
+					out[id] = must(t, s, "GetItem", keyOf(id, ""))
+				}
+				return out
+			}
+			var arn string
+			var before map[string]string
+			var mu sync.Mutex // the cuts of a call that is carried out, and of one that is not, go on side by side
+			crashEverywhereIn(t, crashed{
+				kind: "kinesis",
+				prepare: func(t *testing.T, s *Server) string {
+					t.Helper()
+					made := createStreamed(t, s, "NEW_AND_OLD_IMAGES")
+					must(t, s, "PutItem", put("there", `, "n": {"N": "1"}`))
+					mu.Lock()
+					defer mu.Unlock()
+					arn, before = made, states(s)
+					return made
+				},
+				do: func(t *testing.T, s *Server, _ string) (string, error) {
+					t.Helper()
+					_, err := s.Call(t.Context(), c.operation, []byte(c.body))
+					if err != nil {
+						return "", err
+					}
+					return "done", nil
+				},
+				check: func(t *testing.T, s *Server, acknowledged string) {
+					t.Helper()
+					told := map[string]string{}
+					mu.Lock()
+					at, was := arn, before
+					mu.Unlock()
+					for i, r := range newStreamReader(at).read(t, s) {
+						if id := fmt.Sprint(r.Dynamodb.Keys["id"]["S"]); i > 0 { // the first made what is there
+							told[id] += r.EventName
+						}
+					}
+					changed := 0
+					for id, is := range states(s) {
+						want := ""
+						if is != was[id] {
+							want = c.events[id]
+							changed++
+						}
+						if told[id] != want {
+							t.Errorf("%s was %s and is %s, and its records are %q, want %q", id, was[id], is, told[id], want)
+						}
+						if acknowledged != "" && c.events[id] != "" && is == was[id] {
+							t.Errorf("%s is %s, though its write was acknowledged", id, is)
+						}
+					}
+					if c.all && changed != 0 && changed != len(c.events) {
+						t.Errorf("%d of %d items were changed", changed, len(c.events))
+					}
+				},
+			})
+		})
+	}
+}
+
 // Indexes that lag do not hold the stream up.
 func TestStreams_IndexLag(t *testing.T) {
 	t.Parallel()
