@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
@@ -487,5 +488,31 @@ func TestReset(t *testing.T) {
 	}
 	if err := createColors(t.Context(), db, "a-table"); err != nil {
 		t.Errorf("the same table again: %v", err)
+	}
+}
+
+// TestFailDynamoDB_Streams: calls of DynamoDB Streams fail by script too, and the SDK's client asks again or is told.
+func TestFailDynamoDB_Streams(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	ddb, streams := env.DynamoDB(t), env.DynamoDBStreams(t)
+	_, err := ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName:            aws.String("items"),
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
+		BillingMode:          types.BillingModePayPerRequest,
+		StreamSpecification:  &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeKeysOnly},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	putItem(t, ddb, "a")
+	once := env.FailDynamoDB("GetRecords", testkit.InternalServerError, testkit.Times(1))
+	if got := env.StreamRecords(t, "items"); len(got) != 1 || once.Hits() != 1 {
+		t.Errorf("%d records after %d faults", len(got), once.Hits())
+	}
+	always := env.FailDynamoDB("ListStreams", testkit.Throttling)
+	if _, err := streams.ListStreams(t.Context(), &dynamodbstreams.ListStreamsInput{}); err == nil || always.Hits() == 0 {
+		t.Errorf("ListStreams: %v after %d faults", err, always.Hits())
 	}
 }
