@@ -146,18 +146,21 @@ func TestDepth_Background(t *testing.T) {
 		want [2]int // at most
 	}{
 		"expired items are deleted": {func(t *testing.T, s *Server, now *clock.Clock) {
+			t.Helper()
 			now.Advance(time.Hour)
 			if n, err := s.ReapExpired(t.Context()); err != nil || n%10 != 0 || n == 0 {
 				t.Fatalf("%d items, %v", n, err)
 			}
 		}, [2]int{10, 18}},
 		"items that a local index has not whole are fetched": {func(t *testing.T, s *Server, _ *clock.Clock) {
+			t.Helper()
 			answer := must(t, s, "Query", `{"TableName":"far","IndexName":"by-l","Select":"ALL_ATTRIBUTES","KeyConditionExpression":"id = :x","ExpressionAttributeValues":{":x":{"S":"x"}}}`)
 			if n := strings.Count(answer, `"until"`); n%10 != 0 || n == 0 {
 				t.Fatalf("%d items are whole", n)
 			}
 		}, [2]int{3, 6}},
 		"an index is filled": {func(t *testing.T, s *Server, _ *clock.Clock) {
+			t.Helper()
 			must(t, s, "UpdateTable", `{"TableName":"far","AttributeDefinitions":[{"AttributeName":"g","AttributeType":"S"}],"GlobalSecondaryIndexUpdates":[
 				{"Create":{"IndexName":"by-g","KeySchema":[{"AttributeName":"g","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]}`)
 			synctest.Wait()
@@ -218,8 +221,10 @@ func TestDepth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := New(t.Context(), Options{Conn: farConn{srv.Conn()}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Concurrency: 100,
-			Mappings: []*mapping.Mapping{saltedMapping(t, 3), saltedMapping(t, 30)}})
+		s, err := New(t.Context(), Options{
+			Conn: farConn{srv.Conn()}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Concurrency: 100,
+			Mappings: []*mapping.Mapping{saltedMapping(t, 3), saltedMapping(t, 30)},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,7 +57,7 @@ func TestFaultD26_CountedAlike(t *testing.T) {
 			if err != nil || counts.Items != 15 || counts.Indexes["by-g"].Items != 15 {
 				t.Fatalf("%+v, %v; want 15 items", counts, err)
 			}
-			c, err := s.catalog.lookup(ctx, "t")
+			c, err := s.lookup(ctx, "t")
 			if err != nil {
 				t.Fatal(err)
 			}

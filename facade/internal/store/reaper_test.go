@@ -113,7 +113,7 @@ func TestReapExpired(t *testing.T) {
 			reap("early")
 
 			// A due time that is no longer true deletes nothing.
-			c, err := s.catalog.lookup(ctx, def.Name)
+			c, err := s.lookup(ctx, def.Name)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -51,7 +51,7 @@ var (
 	cutsQualifier    = []byte("cuts")
 )
 
-// ErrContended: other processes changed the cuts under every attempt to keep some.
+// ErrContended says that other processes changed the cuts under every attempt to keep some.
 var ErrContended = errors.New("too many concurrent scans chose segments of one table")
 
 // Options are what cuts are kept with.
