@@ -145,7 +145,8 @@ func (c *Claim) since() time.Time {
 func (r *Runner) attempt(k *Kind, id string) (held *Job, err error) {
 	c := &Claim{r: r, key: [2]string{k.Name, id}, changed: make(chan struct{}, 1), renewed: r.o.Wall.Now()}
 	errHeld := errors.New("another process holds the job")
-	c.job, c.version, err = r.change(r.life, k.Name, id, func(j *Job) error {
+	// Not cut off when the Runner is closed: a claim whose answer is lost would hold the job for a lease.
+	c.job, c.version, err = r.change(context.WithoutCancel(r.life), k.Name, id, func(j *Job) error {
 		switch {
 		case j.State != Running:
 			return ErrLost

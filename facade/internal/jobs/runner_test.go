@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -14,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
@@ -306,6 +308,49 @@ func TestRunner_Restart(t *testing.T) {
 	if got := <-second.begun; got != `"+"` {
 		t.Errorf("it went on from %s", got)
 	}
+	if j := get(t, r, "a"); j.State != Done {
+		t.Errorf("%+v", j)
+	}
+}
+
+// lateConn gives the answer to the first guarded write when it is told to, if somebody still waits for it.
+type lateConn struct {
+	grpc.ClientConnInterface
+	written, answer chan struct{}
+	once            sync.Once
+}
+
+func (l *lateConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	err := l.ClientConnInterface.Invoke(context.WithoutCancel(ctx), method, args, reply, opts...)
+	if method == btpb.Bigtable_CheckAndMutateRow_FullMethodName {
+		l.once.Do(func() {
+			close(l.written)
+			<-l.answer
+		})
+	}
+	return cmp.Or(ctx.Err(), err)
+}
+
+// A process that ends while it claims a job leaves it to the next at once, as one that works on it does.
+func TestRunner_RestartWhileItClaims(t *testing.T) {
+	t.Parallel()
+	c := newCatalog(t)
+	b := newBlocker()
+	r := c.process(t, c.wall, b.kind())
+	create(t, r, Spec{ID: "a"})
+	<-b.begun
+	r.Close()
+	direct, late := c.conn, &lateConn{c.conn, make(chan struct{}), make(chan struct{}), sync.Once{}}
+	c.conn = late
+	r = c.process(t, c.wall, b.kind())
+	<-late.written
+	r.end()
+	close(late.answer)
+	r.Close()
+	c.conn = direct
+	close(b.free)
+	r = c.process(t, c.wall, b.kind())
+	wait(t, r)
 	if j := get(t, r, "a"); j.State != Done {
 		t.Errorf("%+v", j)
 	}
