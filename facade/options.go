@@ -2,10 +2,12 @@ package facade
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"os"
 	"regexp"
@@ -20,14 +22,19 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Catalog is the Bigtable table in which a server keeps its books, with its families:
-// for who looks at a Bigtable before a server does.
-func Catalog() (table string, families []layout.Family) {
-	return store.CatalogTable, store.CatalogFamilies()
+// BigtableTable is a table of a Bigtable, with the families that a server relies on.
+type BigtableTable = store.Placed
+
+// BigtableTables are the tables that a server would use of a Bigtable, beside those that mappings name: its catalog,
+// and what the tables in it have that were made without a mapping. Nothing is written; an error is the last. Of opts
+// it looks at Conn, Project, Instance, AppProfile and Deadline.
+func BigtableTables(ctx context.Context, opts Options) iter.Seq2[BigtableTable, error] {
+	return store.PlacedTables(ctx, btclient.New(opts.Conn, opts.Project, opts.Instance, btclient.Options{AppProfile: opts.AppProfile, Deadline: opts.Deadline}))
 }
 
 // Options configures a Server. Only Conn is required. New copies the value

@@ -27,8 +27,13 @@ func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool,
 		Transactions: true, Now: s.clock.Now, Deadline: c.Timeout,
 	}
 	if c.Check {
-		catalog, families := facade.Catalog()
-		look.Tables = append(tablesOf(o.Mappings), preflight.Table{ID: catalog, Families: families})
+		look.Tables, look.More = tablesOf(o.Mappings), func(yield func(preflight.Table, error) bool) {
+			for t, err := range facade.BigtableTables(ctx, *o) {
+				if !yield(preflight.Table(t), err) {
+					return
+				}
+			}
+		}
 		if err := s.program.check(ctx, look, "the door"); err != nil {
 			return true, fmt.Errorf("--target %s: %w", c.Target, err)
 		}

@@ -79,6 +79,18 @@ func TestServe_Cloud(t *testing.T) {
 	if s.env["AWS_ENDPOINT_URL_DYNAMODB"] == "" || s.env["BIGTABLE_EMULATOR_HOST"] != "" {
 		t.Errorf("it prints %v", s.env)
 	}
+	dynamoDB(t, s, "CreateTable", `{"TableName": "orders", "BillingMode": "PAY_PER_REQUEST", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+		"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}, {"AttributeName": "v", "AttributeType": "N"}],
+		"GlobalSecondaryIndexes": [{"IndexName": "by-v", "KeySchema": [{"AttributeName": "v", "KeyType": "HASH"}], "Projection": {"ProjectionType": "ALL"}}]}`)
+	out, code := tabletop(t, slices.Concat([]string{"serve"}, cloud, []string{"--ca", cert, "--target-token-file", token, "--check"})...)
+	for _, table := range []string{"_tabletop.catalog", "ddb.orders-", "_tabletop.i.by-v-"} {
+		if !strings.Contains(out, "ok: tables: "+table) {
+			t.Errorf("the check says nothing of %s:\n%s", table, out)
+		}
+	}
+	if code != exitEqual {
+		t.Errorf("the check ends with %d:\n%s", code, out)
+	}
 }
 
 func listen(t *testing.T) net.Listener {

@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// Placed is a Bigtable table, with the families that a store relies on.
+type Placed struct {
+	ID       string
+	Families []layout.Family
+}
+
+// PlacedTables are the Bigtable tables of a store that is not open: its catalog, and those of each table without a
+// mapping, whose places are only in the catalog: rows, indexes, due times and log. Nothing is written. An error is
+// the last.
+func PlacedTables(ctx context.Context, bt *btclient.Client) iter.Seq2[Placed, error] {
+	return func(yield func(Placed, error) bool) {
+		if !yield(Placed{CatalogTable, CatalogFamilies()}, nil) {
+			return
+		}
+		cat := newCatalog(&instance{o: Options{Catalog: CatalogTable}, bt: bt}, nil)
+		for row, err := range bt.Read(ctx, btclient.Read{
+			Table:  CatalogTable,
+			Spans:  []layout.Span{{Start: []byte(tableRowPrefix), End: cells.PrefixEnd([]byte(tableRowPrefix))}},
+			Filter: btclient.Chain(btclient.OfColumn(catalogFamily, definitionQualifier), btclient.Newest(1)),
+		}) {
+			if status.Code(err) == codes.NotFound {
+				return // no store has been there
+			}
+			var placed []Placed
+			if err == nil {
+				placed, err = cat.placed(row)
+			}
+			for _, p := range placed {
+				if !yield(p, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(Placed{}, err)
+				return
+			}
+		}
+	}
+}
+
+// placed are the Bigtable tables of a definition that is in a row; of one with a mapping, only those that the mapping
+// does not tell.
+func (cat *catalog) placed(row btclient.Row) (all []Placed, err error) {
+	def, err := tabledef.Decode(row.Cells[0].Value)
+	if err != nil {
+		return nil, fmt.Errorf("definition of table %s: %w", strings.TrimPrefix(string(row.Key), tableRowPrefix), err)
+	}
+	if !def.Mapped {
+		l, err := cat.newLayout(def)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Placed{l.table, l.families()})
+		for _, x := range l.indexes {
+			all = append(all, Placed{x.table, x.families()})
+		}
+	}
+	if log := def.Log; log.On() {
+		all = append(all, Placed{log.Table, []layout.Family{{Name: logs.Family, GC: layout.GC{MaxAge: log.Retention}}}})
+	}
+	return all, nil
+}
