@@ -7,11 +7,13 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // TestHeat_LargeRows: rows are marked by their own size, whatever was written or read of them, and one beyond the
 // limit is not read to its end.
 func TestHeat_LargeRows(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	e := newEnv(t)
 	e.createRows("t")

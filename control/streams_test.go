@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 type streamRecord struct {
@@ -243,6 +244,7 @@ func TestStreams_Follow(t *testing.T) {
 // TestStreams_Bounds: an answer ends where it has grown large, the next one goes on there, and a long value is cut
 // and says how long it is.
 func TestStreams_Bounds(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	e := newEnv(t)
 	e.query("CreateTable", strings.TrimSuffix(createTable, "}")+withStream)

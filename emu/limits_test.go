@@ -16,12 +16,14 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // TestLimits sends what is one beyond each limit of size: it is refused, or
 // accepted where limits are off. That what is within is accepted is shown by
 // the tests named after the traps; tables are counted in TestTableCount.
 func TestLimits(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	const table = testTable
 	long := func(n int) string { return strings.Repeat("x", n+1) }

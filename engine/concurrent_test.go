@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // TestConcurrent runs writers, counters, readers, the garbage collector and
@@ -637,6 +638,7 @@ func TestWalk_Wide(t *testing.T) {
 // TestSampleRowKeys_Size checks that a table that has reached files is cut by
 // size, without a row being read for it.
 func TestSampleRowKeys_Size(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	d := openTest(t, Options{})
 	createTest(t, d, "f")

@@ -67,6 +67,7 @@ func readWork(tb testing.TB, d *DB, o ScanOptions, limit int) work {
 // TestReadCostFollowsWhatIsReturned: a table ten times as large makes neither
 // the first row, nor one row, nor a hundred rows out of its middle dearer.
 func TestReadCostFollowsWhatIsReturned(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	const few, many = 2_000, 20_000
 	small, large := rowsOf(t, few), rowsOf(t, many)
@@ -99,6 +100,7 @@ func TestReadCostFollowsWhatIsReturned(t *testing.T) {
 // often makes as few steps in the store, be the values before them versions or
 // overwritten in place.
 func TestHotCounterCost(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	counter := func(column string) RuleReadModifyWrite {
 		return RuleReadModifyWrite{Family: "f", Qualifier: []byte(column), Increment: 1}

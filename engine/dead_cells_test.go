@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // TestDeadCellsOfARowThatIsWrittenAllTheTime: replacing a cell under a new
 // timestamp does not get dearer with each time, and nothing beside it goes.
 func TestDeadCellsOfARowThatIsWrittenAllTheTime(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	d := openTest(t, Options{})
 	createTest(t, d, "f")
@@ -64,6 +67,7 @@ func TestDeadCellsOfARowThatIsWrittenAllTheTime(t *testing.T) {
 // TestDeadCellsOfARowThatComesAndGoes: nor does a row that is made, by a delete and a
 // set where a read found none, and ends with a cell that is deleted unseen.
 func TestDeadCellsOfARowThatComesAndGoes(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	d := openTest(t, Options{})
 	createTest(t, d, "f")

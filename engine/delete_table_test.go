@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // fillAndDelete makes a table with so many bytes of rows, and deletes it. The
@@ -55,6 +56,7 @@ func deletedNames(d *DB) string {
 // Tables that were deleted take memory up to a bound: those that were deleted
 // first go, for good.
 func TestFaultB11_DeletedTablesAreBounded(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	c := clock.NewFrozen(time.Unix(1_700_000_000, 0))
 	for _, tc := range []struct {
@@ -120,6 +122,7 @@ func TestFaultB11_DeletedTablesAreBounded(t *testing.T) {
 // store in memory do not grow with their number. A file that holds something else
 // still is kept whole.
 func TestFaultB11_MemoryComesBack(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	const bound, table, rounds = 8 << 20, 4 << 20, 40
 	d := openTest(t, Options{KeepDeletedBytes: bound, MemTableBytes: 1 << 20})

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // statementPage is an answer of ExecuteStatement.
@@ -87,6 +89,7 @@ func TestExecuteStatement_NextToken_Point5(t *testing.T) {
 
 // Point 3: a WHERE finds what a FilterExpression of the same words finds.
 func TestExecuteStatement_Filter_Point3(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	s := newTestServer(t)
 	fillPairs(t, s)
