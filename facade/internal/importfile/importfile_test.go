@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // pack compresses a text.
@@ -134,6 +135,7 @@ func TestReader_OtherCompression(t *testing.T) {
 
 // A few bytes that swell to a gigabyte take no more memory than a line may.
 func TestReader_Bombs(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	for _, compression := range []string{Gzip, Zstd} {
 		for _, c := range []struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // seeds are statements of each kind, right and wrong.
@@ -91,6 +92,7 @@ func checkError(t *testing.T, err error) {
 
 // Point 4: what is nested without end, or long, is refused, and soon.
 func TestParse_Deep_Point4(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	for _, piece := range []string{"(", "[", "{'a':", "<<", "NOT ", "a.b(", "-", "a AND ", "a.", "a[", "CASE WHEN ", "SELECT * FROM t WHERE a = ("} {
 		for _, n := range []int{8192, 200_000} {
