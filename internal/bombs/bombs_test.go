@@ -175,6 +175,7 @@ func TestFilters(t *testing.T) {
 }
 
 func TestMutations(t *testing.T) {
+	race.OneAfterTheOther(t)
 	c, table := start(t)
 	for n, code := range map[int]codes.Code{100_000: codes.OK, 100_001: codes.InvalidArgument} {
 		muts := cells(n, "v")
@@ -187,6 +188,7 @@ func TestMutations(t *testing.T) {
 // TestRow reads a row of almost 256 MiB, which is the most that can be read, and
 // of some more: the heap holds a few messages of it at a time.
 func TestRow(t *testing.T) {
+	race.OneAfterTheOther(t)
 	if testing.Short() {
 		t.Skip("it writes 256 MiB")
 	}
@@ -320,6 +322,7 @@ func TestRequests(t *testing.T) {
 }
 
 func TestExports(t *testing.T) {
+	race.OneAfterTheOther(t)
 	line := `{"Item":{"id":{"S":"a"}}}` + "\n"
 	for name, data := range map[string][]byte{
 		"endless line, gzip":   zipped(t, strings.NewReader(line+`{"Item":{"id":{"S":"`), spaces(128*mib)),
@@ -403,6 +406,7 @@ func TestMappings(t *testing.T) {
 // TestFixtures puts the bombs of YAML into the files of a fixture, and where any
 // value may stand too: in the request of an access pattern.
 func TestFixtures(t *testing.T) {
+	race.OneAfterTheOther(t)
 	const access, request = "access/a.yaml", "id: x\nexpect: {count: 0}\ndynamodb:\n  op: Query\n  request:\n"
 	for name, text := range yamlBombs() {
 		for file, text := range map[string]string{

@@ -24,6 +24,7 @@ import (
 // took of the heap is free when they are over, while the server and its connections
 // live on.
 func TestFaultB11_HeapAfterLargeReads(t *testing.T) {
+	race.OneAfterTheOther(t)
 	const (
 		clients   = 8
 		rows      = 6

@@ -123,6 +123,7 @@ func checkBytes(t *testing.T, s *Store, bound int) {
 // TestMap: where load is can be seen on the axis: ascending writes are a diagonal,
 // a hot row is a bucket of its own, and even load is even.
 func TestMap(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	s, c := newStore(0)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -243,6 +244,7 @@ func TestColumns(t *testing.T) {
 
 // TestResolution: a store that is full keeps what is new as it is.
 func TestResolution(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	const bytes = liveBytes + 200_000
 	s, c := newStore(bytes)

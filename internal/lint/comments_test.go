@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // inCamelCase is a word that can only be a name of code, or one of a wire or file.
@@ -17,6 +19,7 @@ var inCamelCase = regexp.MustCompile(`\b[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*\b`)
 // removed: an unexported name in one is a name, or a word of a text, of some
 // production file.
 func TestCommentsNameWhatExists(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	files := productionFiles(t)
 	known := map[string]bool{}
@@ -61,6 +64,7 @@ var optionName = regexp.MustCompile(`(?:\b([a-z][a-z0-9]*)\.)?\b(\w*Options)\.([
 // TestDocLinksResolve keeps doc links and the names of options from leading nowhere:
 // what they name is there, in the package of the comment or in the one that they say.
 func TestDocLinksResolve(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	files := productionFiles(t)
 	declared := map[string]*declarations{} // by folder

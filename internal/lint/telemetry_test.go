@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // dialers are the files that open connections, and to whom.
@@ -22,6 +24,7 @@ var dials = regexp.MustCompile(`grpc\.(NewClient|Dial)\b|net\.Dial|\.Dial(Contex
 
 // TestNoTelemetry: what a user runs calls nobody but whom the user names.
 func TestNoTelemetry(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	found := map[string]bool{}
 	for _, f := range productionFiles(t) {
