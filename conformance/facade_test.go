@@ -14,8 +14,9 @@ import (
 var facadeTests = flag.Bool("conformance.facade", false, "run the tests of package facade and of its store over Bigtables in other processes, which takes about a minute")
 
 // inOneProcess are the tests that come to the same whatever Bigtable there is, and take long over a wire: those of the
-// memory that the facade holds have a Bigtable elsewhere anyway, and ten thousand random filters are evaluated here.
-const inOneProcess = "^(Test(Imports|Exports|Backups|Streams)_Memory|TestExecuteStatement_Filter_Point3)$"
+// memory that the facade holds have a Bigtable elsewhere anyway, ten thousand random filters are evaluated here, and what
+// wide rows cost is counted in calls and bytes.
+const inOneProcess = "^(Test(Imports|Exports|Backups|Streams)_Memory|TestExecuteStatement_Filter_Point3|TestStore_WideRowCost)$"
 
 // TestFacade_Remote runs the tests of package facade and of its store on Bigtables that are not
 // in their process, over gRPC: a tabletop, and Google's test server.
