@@ -6,7 +6,7 @@
 //	await control.restore('base')  // before each test
 //
 // It needs nothing but Node 18 or later. docs/control.md describes the API, and
-// tabletop.d.ts has the types.
+// tabletop.d.mts has the types: copy it too for TypeScript.
 import { readFile } from 'node:fs/promises'
 
 /** What the API answers when it does not do what was asked. */

@@ -12,6 +12,28 @@ export interface Cell { family: string; qualifier: Bytes; timestamp: number; val
 export interface Row { key: Bytes; cells: Cell[] }
 export interface Snapshot { name: string; taken: string; bytes: number }
 export interface Clock { now: string; frozen: boolean }
+/** What is served, and where; held is the test of testkit that is held, if one is. */
+export interface Info {
+	version: string
+	project: string
+	instance: string
+	bigtable: string
+	dynamodb: string
+	clock: Clock
+	faults: number
+	snapshots: number
+	held: string
+}
+/** A Bigtable table; dynamodb are the tables whose items its rows are, own says that the DynamoDB door keeps it for itself. */
+export interface Table {
+	name: string
+	instance: string
+	table: string
+	families: { name: string; gc: string }[]
+	splits?: Bytes[]
+	dynamodb?: string[]
+	own?: boolean
+}
 /** An item in DynamoDB's JSON. */
 export type Item = Record<string, unknown>
 
@@ -84,8 +106,8 @@ export class Control {
 	constructor(server?: { url?: string; token?: string })
 	static fromPortFile(path: string, options?: { token?: string }): Promise<Control>
 	call(method: string, path: string, options?: { body?: unknown; query?: Query }): Promise<any>
-	info(): Promise<{ version: string; project: string; instance: string; bigtable: string; dynamodb: string; clock: Clock; faults: number; snapshots: number }>
-	tables(): Promise<{ bigtable: { name: string; instance: string; table: string; families: { name: string; gc: string }[]; own?: boolean }[]; dynamodb: string[] }>
+	info(): Promise<Info>
+	tables(): Promise<{ bigtable: Table[]; dynamodb: string[] }>
 	rows(table: string, query?: Query & { instance?: string }): AsyncGenerator<Row>
 	items(table: string, query?: Query): AsyncGenerator<Item>
 	streams(): Promise<{ bigtable: ChangeStream[]; dynamodb: Stream[]; more?: boolean }>
