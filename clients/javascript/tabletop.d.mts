@@ -1,4 +1,4 @@
-/** What the API answers when it does not do what was asked. */
+/** What the API answers when it does not do what was asked; with the code 'unreachable' and the status 0, that it does not answer. */
 export class ControlError extends Error {
 	readonly status: number
 	readonly code: string

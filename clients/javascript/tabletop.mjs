@@ -9,25 +9,30 @@
 // tabletop.d.mts has the types: copy it too for TypeScript.
 import { readFile } from 'node:fs/promises'
 
-/** What the API answers when it does not do what was asked. */
+/** What the API answers when it does not do what was asked; with the code 'unreachable' and the status 0, that it does not answer. */
 export class ControlError extends Error {
-	constructor(status, { code, text, remedy }) {
-		super(`${text}: ${remedy}`)
+	constructor(status, { code, text, remedy }, options) {
+		super(`${text}: ${remedy}`, options)
 		Object.assign(this, { name: 'ControlError', status, code, text, remedy })
 	}
 }
+
+const unreachable = (text, remedy, cause) => new ControlError(0, { code: 'unreachable', text, remedy }, { cause })
 
 /** A server that runs with --console. By default it is found in the environment, as serve prints it. */
 export class Control {
 	constructor({ url = process.env.TABLETOP_CONSOLE_URL, token = process.env.TABLETOP_CONSOLE_TOKEN } = {}) {
 		if (!url || !token) throw new Error('which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN')
+		if (!/^https?:\/\//.test(url)) throw new Error(`${url} is no URL, want one such as http://${url}`)
 		this.url = url.replace(/\/$/, '')
 		this.token = token
 	}
 
 	/** The server that wrote a --port-file. */
 	static async fromPortFile(path, { token } = {}) {
-		const ports = JSON.parse(await readFile(path, 'utf8'))
+		const ports = JSON.parse(await readFile(path, 'utf8').catch(e => {
+			throw e.code === 'ENOENT' ? unreachable(`no server runs that writes ${path}`, `start tabletop serve --console --port-file ${path}`, e) : e
+		}))
 		if (!ports.console) throw new Error(`the server of ${path} was started without --console`)
 		return new Control({ url: ports.console, token: token ?? ports.token })
 	}
@@ -36,10 +41,16 @@ export class Control {
 	async call(method, path, { body, query = {} } = {}) {
 		const given = Object.entries(query).filter(([, value]) => value !== undefined)
 		const url = `${this.url}/api/v1/${path}` + (given.length ? `?${new URLSearchParams(given)}` : '')
-		const answer = await fetch(url, {
-			method, headers: { Authorization: `Bearer ${this.token}` }, body: body === undefined ? undefined : JSON.stringify(body),
-		})
-		const said = await answer.json()
+		const text = body === undefined ? undefined : JSON.stringify(body)
+		let answer, said
+		try {
+			answer = await fetch(url, { method, headers: { Authorization: `Bearer ${this.token}` }, body: text })
+			said = await answer.json()
+			if (!answer.ok && !said?.error?.code) throw new Error('it says what is wrong otherwise')
+		} catch (e) {
+			const why = answer ? `something else does, with status ${answer.status}` : e.cause?.code ?? e.cause?.message ?? e.message
+			throw unreachable(`no control API answers at ${this.url} (${why})`, 'start tabletop serve --console, or read its port file again', e)
+		}
 		if (!answer.ok) throw new ControlError(answer.status, said.error)
 		return said
 	}

@@ -75,3 +75,20 @@ test('no console', async () => {
 		await rm(folder, { recursive: true })
 	}
 })
+
+test('unreachable', async () => {
+	const { AWS_ENDPOINT_URL_DYNAMODB, BIGTABLE_EMULATOR_HOST } = process.env
+	for (const url of ['http://127.0.0.1:65535', AWS_ENDPOINT_URL_DYNAMODB, `http://${BIGTABLE_EMULATOR_HOST}`]) {
+		const control = new Control({ url, token: 'token' })
+		for (const ask of [() => control.info(), () => control.reset()]) {
+			await assert.rejects(ask, e => {
+				assert.deepEqual([e.name, e.status, e.code], ['ControlError', 0, 'unreachable'])
+				assert.ok(e.text.includes(`no control API answers at ${url}`), e.text)
+				assert.match(e.remedy, /serve --console/)
+				return true
+			})
+		}
+	}
+	await assert.rejects(Control.fromPortFile('/none/ports.json'), { name: 'ControlError', code: 'unreachable', text: /\/none\/ports\.json/ })
+	for (const url of ['127.0.0.1:8088', 'localhost:8088']) assert.throws(() => new Control({ url, token: 'token' }), new RegExp(`http://${url}`))
+})

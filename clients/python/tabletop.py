@@ -11,6 +11,7 @@
 It needs nothing but Python's own library. docs/control.md describes the API.
 """
 
+import http.client
 import json
 import os
 import urllib.error
@@ -19,11 +20,15 @@ import urllib.request
 
 
 class ControlError(Exception):
-    """What the API answers when it does not do what was asked."""
+    """What the API answers when it does not do what was asked; with the code "unreachable" and the status 0, that it does not answer."""
 
     def __init__(self, status, code, text, remedy):
         super().__init__(f"{text}: {remedy}")
         self.status, self.code, self.text, self.remedy = status, code, text, remedy
+
+
+def _unreachable(url, why):
+    return ControlError(0, "unreachable", f"no control API answers at {url} ({why})", "start tabletop serve --console, or read its port file again")
 
 
 class Control:
@@ -34,14 +39,19 @@ class Control:
         self.token = token or os.environ.get("TABLETOP_CONSOLE_TOKEN")
         if not url or not self.token:
             raise ValueError("which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN")
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"{url} is no URL, want one such as http://{url}")
         self.url = url.rstrip("/")
         self.timeout = timeout
 
     @classmethod
     def from_port_file(cls, path, token=None, timeout=60):
         """The server that wrote a --port-file."""
-        with open(path, encoding="utf-8") as f:
-            ports = json.load(f)
+        try:
+            with open(path, encoding="utf-8") as f:
+                ports = json.load(f)
+        except FileNotFoundError:
+            raise ControlError(0, "unreachable", f"no server runs that writes {path}", f"start tabletop serve --console --port-file {path}") from None
         if not ports.get("console"):
             raise ValueError(f"the server of {path} was started without --console")
         return cls(ports["console"], token or ports.get("token"), timeout)
@@ -57,9 +67,17 @@ class Control:
             with urllib.request.urlopen(request, timeout=self.timeout) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as e:
-            with e:
-                said = json.load(e)["error"]
-            raise ControlError(e.code, said["code"], said["text"], said["remedy"]) from None
+            try:
+                with e:
+                    said = json.load(e)["error"]
+                error = ControlError(e.code, said["code"], said["text"], said["remedy"])
+            except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+                error = _unreachable(self.url, f"something else does, with status {e.code}")
+            raise error from None
+        except urllib.error.URLError as e:
+            raise _unreachable(self.url, e.reason) from e
+        except (OSError, http.client.HTTPException, ValueError) as e:
+            raise _unreachable(self.url, repr(e)) from e
 
     def info(self):
         return self.call("GET", "info")

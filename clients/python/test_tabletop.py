@@ -70,6 +70,22 @@ class TestControl(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "without --console"):
                 Control.from_port_file(path)
 
+    def test_unreachable(self):
+        for url in ["http://127.0.0.1:65535", os.environ["AWS_ENDPOINT_URL_DYNAMODB"], "http://" + os.environ["BIGTABLE_EMULATOR_HOST"]]:
+            for ask in [lambda c: c.info(), lambda c: c.reset()]:
+                with self.subTest(url), self.assertRaises(ControlError) as caught:
+                    ask(Control(url, "token"))
+                self.assertEqual((caught.exception.status, caught.exception.code), (0, "unreachable"))
+                self.assertIn(f"no control API answers at {url}", caught.exception.text)
+                self.assertIn("serve --console", caught.exception.remedy)
+        with self.assertRaises(ControlError) as caught:
+            Control.from_port_file("/none/ports.json")
+        self.assertEqual(caught.exception.code, "unreachable")
+        self.assertIn("/none/ports.json", caught.exception.text)
+        for url in ["127.0.0.1:8088", "localhost:8088"]:
+            with self.assertRaisesRegex(ValueError, f"http://{url}"):
+                Control(url, "token")
+
     def get_item(self):
         request = urllib.request.Request(
             os.environ["AWS_ENDPOINT_URL_DYNAMODB"], method="POST",
