@@ -64,7 +64,7 @@ func TestClients(t *testing.T) {
 // serve starts a server that ends with the test, and returns what it says to export.
 func serve(t *testing.T, binary string) (exports []string) {
 	t.Helper()
-	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0")
+	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--fixtures", "../../fixtures/subjects")
 	server.Stderr = os.Stderr
 	out, err := server.StdoutPipe()
 	if err == nil {
