@@ -100,6 +100,33 @@ export interface Change {
 	record?: string
 }
 
+/** How many rows or items came, went and changed. */
+export interface Counted { added: number; removed: number; changed: number }
+/** What is other than in the snapshot from: now, or in the snapshot to. shown are the first of the rows, and cut says that not all were compared. */
+export interface Changes {
+	from: string
+	to?: string
+	tables: {
+		name: string
+		instance: string
+		table: string
+		change: string
+		rows: Counted
+		items: Counted
+		shown: {
+			key: Bytes
+			change: string
+			before?: Cell[]
+			after?: Cell[]
+			more?: number
+			items?: { table: string; change: string; before?: Item; after?: Item }[]
+		}[]
+	}[]
+	cut?: boolean
+}
+/** A key that is used much; over is how many of count may be those of another. */
+export interface Used { key: Item; count: number; over?: number }
+
 type Query = Record<string, string | number | boolean | undefined>
 
 export class Control {
@@ -115,18 +142,28 @@ export class Control {
 	changes(table: string, query?: Query & { instance?: string }): AsyncGenerator<Change>
 	putItems(table: string, items: Item[]): Promise<number>
 	query(operation: string, request: unknown): Promise<{ response: any; calls: Request[] }>
+	insights(table: string, options?: { index?: string }): Promise<Partial<Record<'PKC' | 'SKC' | 'PKT' | 'SKT', Used[]>>>
 	reset(): Promise<void>
+	release(): Promise<void>
+	snapshots(): Promise<Snapshot[]>
 	snapshot(name: string): Promise<Snapshot>
 	restore(name: string): Promise<Snapshot>
 	forget(name: string): Promise<void>
+	changesSince(name: string, options?: { to?: string; limit?: number }): Promise<Changes>
+	clock(): Promise<Clock>
 	advance(duration: string): Promise<Clock>
+	set(time: Date | string): Promise<Clock>
 	freeze(): Promise<Clock>
 	run(): Promise<Clock>
 	gc(): Promise<number>
 	ttl(): Promise<number>
 	fault(spec: Fault): Promise<Fault & { id: number; hits: number }>
 	faults(): Promise<(Fault & { id: number; hits: number })[]>
-	mend(): Promise<void>
+	mend(fault?: { door: string; id: number }): Promise<void>
 	dump(table?: string): Promise<string>
 	requests(query?: Query): Promise<Request[]>
+	request(id: number): Promise<Request>
+	plan(fixture: string, options?: { mapping?: string }): Promise<any>
+	verify(fixture: string, options?: { mapping?: string }): Promise<any>
+	lint(fixture: string, options?: { mapping?: string }): Promise<any>
 }

@@ -82,12 +82,22 @@ export class Control {
 	async putItems(table, items) { return (await this.call('POST', `items/${part(table)}`, { body: { items } })).items }
 	/** Runs an operation of DynamoDB: its response, and the calls of Bigtable that it became. */
 	query(operation, request) { return this.call('POST', 'query', { body: { operation, request } }) }
+	/** The keys of a DynamoDB table, or of an index, that are used most, while contributor insights are on. */
+	insights(table, { index } = {}) { return this.call('GET', `insights/${part(table)}`, { query: { index } }) }
 	async reset() { await this.call('POST', 'reset') }
+	/** Lets the test in Go go on that is held. */
+	async release() { await this.call('POST', 'release') }
+	async snapshots() { return (await this.call('GET', 'snapshots')).snapshots }
 	snapshot(name) { return this.call('POST', 'snapshots', { body: { name } }) }
 	restore(name) { return this.call('POST', `snapshots/${part(name)}/restore`) }
 	async forget(name) { await this.call('DELETE', `snapshots/${part(name)}`) }
+	/** Which rows and items are other than in a snapshot: now, or in the snapshot to. */
+	changesSince(name, { to, limit } = {}) { return this.call('GET', `snapshots/${part(name)}/changes`, { query: { to, limit } }) }
+	clock() { return this.call('GET', 'clock') }
 	/** Lets time pass, such as '25h', and does what is due meanwhile. */
 	advance(duration) { return this.call('POST', 'clock', { body: { advance: duration } }) }
+	/** Goes to a time, and does what is due on the way: a Date, or RFC 3339. */
+	set(time) { return this.call('POST', 'clock', { body: { set: time } }) }
 	freeze() { return this.call('POST', 'clock', { body: { freeze: true } }) }
 	run() { return this.call('POST', 'clock', { body: { run: true } }) }
 	/** Collects garbage: how many cells went. */
@@ -97,9 +107,19 @@ export class Control {
 	/** Lets something go wrong: see docs/control.md for the members. */
 	fault(spec) { return this.call('POST', 'faults', { body: spec }) }
 	async faults() { return (await this.call('GET', 'faults')).faults }
-	async mend() { await this.call('DELETE', 'faults') }
+	/** Ends a fault, as fault() or faults() answered it, or all. */
+	async mend(fault) { await this.call('DELETE', fault ? `faults/${fault.door}/${fault.id}` : 'faults') }
 	async dump(table) { return (await this.call('GET', 'dump', { query: { table } })).text }
+	/** The last requests of both doors, the newest first: 100 of them, or limit. */
 	async requests(query = {}) { return (await this.call('GET', 'requests', { query })).requests }
+	/** One of the requests, with its bodies and the calls that it became. */
+	request(id) { return this.call('GET', `requests/${id}`) }
+	/** As tabletop migrate plan does, for a folder of --fixtures; mapping is the text of another one than the fixture's own. */
+	plan(fixture, { mapping } = {}) { return this.call('POST', 'migrate/plan', { body: { fixture, mapping } }) }
+	/** As tabletop migrate verify does. */
+	verify(fixture, { mapping } = {}) { return this.call('POST', 'migrate/verify', { body: { fixture, mapping } }) }
+	/** As tabletop migrate lint does. */
+	lint(fixture, { mapping } = {}) { return this.call('POST', 'migrate/lint', { body: { fixture, mapping } }) }
 }
 
 const part = encodeURIComponent

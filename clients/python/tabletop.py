@@ -122,8 +122,19 @@ class Control:
         """Run an operation of DynamoDB: its response, and the calls of Bigtable that it became."""
         return self.call("POST", "query", {"operation": operation, "request": request})
 
+    def insights(self, table, index=None):
+        """The keys of a DynamoDB table, or of an index, that are used most, while contributor insights are on."""
+        return self.call("GET", f"insights/{_part(table)}", index=index)
+
     def reset(self):
         self.call("POST", "reset")
+
+    def release(self):
+        """Let the test in Go go on that is held."""
+        self.call("POST", "release")
+
+    def snapshots(self):
+        return self.call("GET", "snapshots")["snapshots"]
 
     def snapshot(self, name):
         return self.call("POST", "snapshots", {"name": name})
@@ -134,9 +145,20 @@ class Control:
     def forget(self, name):
         self.call("DELETE", f"snapshots/{_part(name)}")
 
+    def changes_since(self, name, to=None, limit=None):
+        """Which rows and items are other than in a snapshot: now, or in the snapshot to."""
+        return self.call("GET", f"snapshots/{_part(name)}/changes", to=to, limit=limit)
+
+    def clock(self):
+        return self.call("GET", "clock")
+
     def advance(self, duration):
         """Let time pass, such as "25h", and do what is due meanwhile."""
         return self.call("POST", "clock", {"advance": duration})
+
+    def set(self, time):
+        """Go to a time, and do what is due on the way: a datetime with its zone, or RFC 3339."""
+        return self.call("POST", "clock", {"set": time.isoformat() if hasattr(time, "isoformat") else time})
 
     def freeze(self):
         return self.call("POST", "clock", {"freeze": True})
@@ -159,14 +181,35 @@ class Control:
     def faults(self):
         return self.call("GET", "faults")["faults"]
 
-    def mend(self):
-        self.call("DELETE", "faults")
+    def mend(self, fault=None):
+        """End a fault, as fault() or faults() answered it, or all."""
+        self.call("DELETE", f"faults/{fault['door']}/{fault['id']}" if fault else "faults")
 
     def dump(self, table=None):
         return self.call("GET", "dump", table=table)["text"]
 
     def requests(self, **query):
+        """The last requests of both doors, the newest first: 100 of them, or limit."""
         return self.call("GET", "requests", **query)["requests"]
+
+    def request(self, id):
+        """One of the requests, with its bodies and the calls that it became."""
+        return self.call("GET", f"requests/{id}")
+
+    def plan(self, fixture, mapping=None):
+        """As tabletop migrate plan does, for a folder of --fixtures; mapping is the text of another one than the fixture's own."""
+        return self._migrate("plan", fixture, mapping)
+
+    def verify(self, fixture, mapping=None):
+        """As tabletop migrate verify does."""
+        return self._migrate("verify", fixture, mapping)
+
+    def lint(self, fixture, mapping=None):
+        """As tabletop migrate lint does."""
+        return self._migrate("lint", fixture, mapping)
+
+    def _migrate(self, verb, fixture, mapping):
+        return self.call("POST", f"migrate/{verb}", {"fixture": fixture, **({} if mapping is None else {"mapping": mapping})})
 
 
 def _part(name):

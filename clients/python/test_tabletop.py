@@ -86,6 +86,60 @@ class TestControl(unittest.TestCase):
         control.advance("1s")
         self.assertEqual([i["k"]["S"] for i in control.items("orders_py")], ["after"])
 
+    def test_all_of_ctl(self):
+        """What tabletop ctl has and test_acceptance does not use."""
+        control = Control()
+        control.reset()
+        now = control.clock()["now"]
+        self.assertTrue(control.freeze()["frozen"])
+        later = datetime.datetime.fromtimestamp(second_of(control) + 3600, datetime.timezone.utc)
+        self.assertEqual(control.set(later)["now"], later.isoformat().replace("+00:00", "Z"))
+        self.assertGreater(control.clock()["now"], now)
+        with self.assertRaises(ControlError) as caught:
+            control.set(now)
+        self.assertEqual(caught.exception.code, "bad_request")
+        self.assertFalse(control.run()["frozen"])
+
+        control.query("CreateTable", TABLE)
+        control.query("UpdateContributorInsights", {"TableName": "orders_py", "ContributorInsightsAction": "ENABLE"})
+        control.snapshot("first")
+        control.put_items("orders_py", [{"k": {"S": "a"}}])
+        control.snapshot("second/of two")
+        self.assertEqual([s["name"] for s in control.snapshots() if s["name"] in ["first", "second/of two"]], ["first", "second/of two"])
+        for to in [None, "second/of two"]:
+            changes = control.changes_since("first", to, limit=1)
+            items = [item for t in changes["tables"] for row in t["shown"] for item in row.get("items", [])]
+            self.assertEqual((changes.get("to"), items), (to, [{"table": "orders_py", "change": "added", "after": {"k": {"S": "a"}}}]))
+        control.forget("first")
+        control.forget("second/of two")
+
+        rows = next(t["table"] for t in control.tables()["bigtable"] if "orders_py" in t.get("dynamodb", []))
+        self.assertEqual([r["key"]["text"] for r in control.rows(rows, prefix="a")], ["a"])
+        self.assertIn("a", control.dump(rows))
+        control.query("GetItem", {"TableName": "orders_py", "Key": {"k": {"S": "a"}}})
+        self.assertEqual(control.insights("orders_py")["PKC"][0]["key"], {"k": {"S": "a"}})
+        (last,) = control.requests(operation="GetItem", table="orders_py", limit=1)
+        self.assertEqual([c["operation"] for c in control.request(last["id"])["calls"]], ["ReadRows"])
+
+        ended = control.fault(door="bigtable", method="ReadRows", effect="fail", code="UNAVAILABLE")
+        left = control.fault(door="dynamodb", method="GetItem", effect="fail", code="Throttling")
+        control.mend(ended)
+        self.assertEqual(control.faults(), [left])
+        control.mend()
+        self.assertEqual(control.faults(), [])
+        self.assertEqual(control.gc(), 0)
+        with self.assertRaises(ControlError) as caught:
+            control.release()
+        self.assertEqual(caught.exception.code, "not_held")
+
+        own = control.call("GET", "migrate/s7-blob")["mapping"]
+        for mapping in [None, own]:
+            self.assertEqual(control.plan("s7-blob", mapping)["tables"][0]["items"], 3)
+            self.assertEqual(control.verify("s7-blob", mapping)["differences"], 0)
+            self.assertIn("lint", control.lint("s7-blob", mapping))
+        with self.assertRaises(ControlError):
+            control.verify("s7-blob", "no mapping")
+
     def test_no_console(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "ports.json")

@@ -13,14 +13,18 @@ import (
 	"testing"
 )
 
-// TestClients: what docs/control.md promises, by each client, in one run: items,
-// snapshots, faults, time.
+// TestClients: what docs/control.md promises, by each client: items, snapshots, faults, time, all that ctl has, and
+// servers that do not answer.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "tabletop")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../cmd/tabletop").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
+	t.Run("surface", func(t *testing.T) {
+		t.Parallel()
+		surface(t, binary)
+	})
 	for _, c := range []struct {
 		name, dir string
 		needs     string   // a program
