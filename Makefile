@@ -116,9 +116,13 @@ conformance: build ## official Python clients against a running server
 conformance-client: build ## the official Go client's own integration tests
 	$(GO) run ./conformance/bigtable-client bin/tabletop
 
+# The types of our client find themselves in either way that projects look for them.
+TSC := conformance/js/node_modules/.bin/tsc --noEmit --strict --target es2022
 .PHONY: conformance-js
 conformance-js: build ## the official JavaScript clients against a running server
 	npm --prefix conformance/js ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	$(TSC) --module nodenext conformance/js/types.ts
+	$(TSC) --module esnext --moduleResolution bundler conformance/js/types.ts
 	node conformance/js/run.mjs bin/tabletop
 	node conformance/js/control.mjs bin/tabletop
 

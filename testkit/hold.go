@@ -27,18 +27,32 @@ const (
 func WithConsole() Option { return func(c *config) { c.observed = control.NewRequests() } }
 
 // Hold stops here with all that the test has made, and prints to standard error where the console shows it:
-// a page on a port of this machine, with a token of its own. It returns when somebody pushes the page's button or
-// Ctrl-C, and shortly before the test would run out of time: go test -timeout 0 gives as much as is wanted.
-// The environment must have been started with [WithConsole].
+// a page on a port of this machine, with a token of its own. It prints that to the terminal too where standard error
+// is none, for go test keeps back what tests of named packages print, unless it is given -v. Hold returns when somebody
+// pushes the page's button or Ctrl-C, and shortly before the test would run out of time, which it says: go test
+// -timeout 0 gives as much as is wanted. The environment must have been started with [WithConsole].
 func (e *Env) Hold(tb testing.TB) {
 	tb.Helper()
-	e.hold(tb, os.Stderr)
+	e.hold(tb, screen{})
+}
+
+// screen is standard error and, where that is a file or a pipe, the terminal of the process, if it has one.
+type screen struct{}
+
+func (screen) Write(text []byte) (int, error) {
+	if is, err := os.Stderr.Stat(); err == nil && is.Mode()&os.ModeCharDevice == 0 {
+		if tty, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0); err == nil {
+			_, _ = tty.Write(text)
+			_ = tty.Close()
+		}
+	}
+	return os.Stderr.Write(text)
 }
 
 // holdFailed is the end of a test with a console.
 func (e *Env) holdFailed() {
 	if e.tb.Failed() && os.Getenv(holdVariable) != "" {
-		e.hold(e.tb, os.Stderr)
+		e.hold(e.tb, screen{})
 	}
 }
 
@@ -49,10 +63,13 @@ func (e *Env) hold(tb testing.TB, out io.Writer) {
 	}
 	ctx, release := signal.NotifyContext(e.ctx, os.Interrupt)
 	defer release()
+	until := ""
 	if t, ok := tb.(interface{ Deadline() (time.Time, bool) }); ok {
 		if at, ok := t.Deadline(); ok {
+			at = at.Add(-holdMargin)
+			until = ", and by itself at " + at.Format(time.TimeOnly) + ", before the time of go test is over: -timeout 0 takes that away"
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithDeadline(ctx, at.Add(-holdMargin))
+			ctx, cancel = context.WithDeadline(ctx, at)
 			defer cancel()
 		}
 	}
@@ -65,10 +82,13 @@ func (e *Env) hold(tb testing.TB, out io.Writer) {
 	web := &http.Server{Handler: api, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(lis) }()
-	_, _ = fmt.Fprintf(out, "%s is held: http://%s/#token=%s\nIt goes on by the button of that page or Ctrl-C.\n", tb.Name(), lis.Addr(), token)
+	_, _ = fmt.Fprintf(out, "%s is held: http://%s/#token=%s\nIt goes on by the button of that page or Ctrl-C%s.\n", tb.Name(), lis.Addr(), token, until)
 	var err error
 	select {
 	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			_, _ = fmt.Fprintf(out, "%s goes on: the time of go test is nearly over.\n", tb.Name())
+		}
 	case err = <-served:
 		served <- err
 	}

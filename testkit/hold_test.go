@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -33,33 +37,7 @@ func TestHold(t *testing.T) {
 		defer close(held)
 		env.HoldTo(t, write)
 	}()
-	line, err := bufio.NewReader(read).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _, _ = io.Copy(io.Discard, read) }() // it ends with the pipe
-	found := regexp.MustCompile(`^TestHold is held: (http://127\.0\.0\.1:\d+)/#token=(\w+)\n`).FindStringSubmatch(line)
-	if found == nil {
-		t.Fatalf("it prints %q", line)
-	}
-	ask := func(method, path string) string {
-		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, found[1]+"/api/v1/"+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Authorization", "Bearer "+found[2])
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = resp.Body.Close() }()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s %s: %d %s %v", method, path, resp.StatusCode, text, err)
-		}
-		return string(text)
-	}
+	ask := heldAt(t, read)
 	var info struct{ Held string }
 	if err := json.Unmarshal([]byte(ask("GET", "info")), &info); err != nil || info.Held != t.Name() {
 		t.Errorf("the page is of %q: %v", info.Held, err)
@@ -78,17 +56,86 @@ func TestHold(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// heldAt reads where a test is held from what it prints, and returns what asks there.
+func heldAt(t *testing.T, printed io.Reader) func(method, path string) string {
+	t.Helper()
+	line, err := bufio.NewReader(printed).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, printed) }() // it ends with the pipe
+	found := regexp.MustCompile(`^` + t.Name() + ` is held: (http://127\.0\.0\.1:\d+)/#token=(\w+)\r?\n$`).FindStringSubmatch(line)
+	if found == nil {
+		t.Fatalf("it prints %q", line)
+	}
+	return func(method, path string) string {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, found[1]+"/api/v1/"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+found[2])
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s %s: %d %s %v", method, path, resp.StatusCode, text, err)
+		}
+		return string(text)
+	}
+}
+
+// TestHold_Terminal: the terminal shows where a test is held though its standard error does not go there, as that of
+// go test with named packages.
+func TestHold_Terminal(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("TESTKIT_ON_TERMINAL") != "" {
+		testkit.Start(t, testkit.WithConsole()).Hold(t)
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath("script"); err != nil || runtime.GOOS != "linux" {
+		t.Skip("it needs the script of Linux, which opens a terminal")
+	}
+	errors := filepath.Join(t.TempDir(), "stderr")
+	terminal := exec.CommandContext(t.Context(), "script", "-qec", "'"+self+"' -test.run '^TestHold_Terminal$' -test.timeout 1m 2>'"+errors+"'", "/dev/null")
+	terminal.Env = append(os.Environ(), "TESTKIT_ON_TERMINAL=1")
+	printed, err := terminal.StdoutPipe()
+	if err == nil {
+		err = terminal.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	heldAt(t, printed)("POST", "release")
+	if err := terminal.Wait(); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(errors); err != nil || !strings.Contains(string(text), "TestHold_Terminal is held: ") {
+		t.Errorf("standard error has %q: %v", text, err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
 // late is a test that has run out of time.
 type late struct{ testing.TB }
 
 func (late) Deadline() (time.Time, bool) { return time.Now(), true }
 
-// TestHold_Deadline: a test that has little time left is not held.
+// TestHold_Deadline: a test that has little time left is not held, and says why.
 func TestHold_Deadline(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	testkit.Start(t, testkit.WithConsole()).HoldTo(late{t}, &out)
-	if !strings.HasPrefix(out.String(), "TestHold_Deadline is held: ") {
-		t.Errorf("it prints %q", out.String())
+	for _, want := range []string{"TestHold_Deadline is held: ", "by itself at ", "-timeout 0", "\nTestHold_Deadline goes on: the time of go test is nearly over"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it prints %q, without %q", out.String(), want)
+		}
 	}
 }

@@ -2,94 +2,188 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
+import java.util.Map;
+import java.util.stream.IntStream;
 
 /** Runs against the server of TABLETOP_CONSOLE_URL: java -cp classes TabletopTest */
 public final class TabletopTest {
+	private static final String TABLE = """
+		{"TableName":"orders_java","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"k","KeyType":"HASH"}],
+		"AttributeDefinitions":[{"AttributeName":"k","AttributeType":"S"}],
+		"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"KEYS_ONLY"}}""";
 	private static final Tabletop control = Tabletop.fromEnvironment();
 	private static final HttpClient http = HttpClient.newHttpClient();
 
 	public static void main(String[] args) throws Exception {
+		json();
+		acceptance();
+		allOfCtl();
+		unreachable();
+		System.out.println("ok");
+	}
+
+	private static void acceptance() throws Exception {
 		control.reset();
-		control.query("CreateTable", """
-			{"TableName":"orders_java","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"k","KeyType":"HASH"}],
-			"AttributeDefinitions":[{"AttributeName":"k","AttributeType":"S"}],
-			"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"KEYS_ONLY"}}""");
+		control.query("CreateTable", TABLE);
 		control.query("UpdateTimeToLive", """
 			{"TableName":"orders_java","TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}}""");
-		long due = java.time.OffsetDateTime.parse(found("\"now\":\"([^\"]+)\"", control.info())).toEpochSecond() + 24 * 3600;
-		StringBuilder items = new StringBuilder("[");
-		for (int i = 0; i < 1000; i++) {
-			items.append(i == 0 ? "" : ",").append("{\"k\":{\"S\":\"k" + i + "\"},\"ttl\":{\"N\":\"" + due + "\"}}");
-		}
-		control.putItems("orders_java", items + "]");
-		equal("items", 1000, count());
-		equal("the table of the stream", "orders_java", found("\"dynamodb\":\\[\\{\"table\":\"([^\"]+)\"", control.streams()));
-		equal("records", 1000, records());
-		try {
-			control.changes("tabletop", "none", null);
-			throw new AssertionError("changes of no table were read");
-		} catch (Tabletop.ControlException e) {
-			equal("status", 404, e.status);
-		}
+		long due = now().getEpochSecond() + 24 * 3600;
+		var items = IntStream.range(0, 1000).mapToObj(i -> Map.of("k", Map.of("S", "k" + i), "ttl", Map.of("N", String.valueOf(due)))).toList();
+		equal("items that were put", 1000L, control.putItems("orders_java", items));
+		equal("items", 1000L, count());
+		equal("the table of the stream", "orders_java", control.streams().get("dynamodb").get(0).get("table").text());
+		equal("records", 1000L, control.records("orders_java", Map.of("limit", 300)).map(r -> r.get("dynamodb").get("Keys").toString()).distinct().count());
+		String rows = over();
+		fails("changes of a table without a stream", "no_stream", () -> control.changes(rows));
 		control.snapshot("all");
 		for (int i = 0; i < 1000; i += 2) {
 			control.query("DeleteItem", "{\"TableName\":\"orders_java\",\"Key\":{\"k\":{\"S\":\"k" + i + "\"}}}");
 		}
-		equal("items left", 500, count());
+		equal("items left", 500L, count());
 		control.restore("all");
-		equal("items back", 1000, count());
+		equal("items back", 1000L, count());
 
-		control.fault("{\"door\":\"dynamodb\",\"method\":\"GetItem\",\"effect\":\"fail\",\"code\":\"InternalServerError\",\"times\":2}");
+		control.fault(Map.of("door", "dynamodb", "method", "GetItem", "effect", "fail", "code", "InternalServerError", "times", 2));
 		equal("statuses", List.of(500, 500, 200), List.of(getItem(), getItem(), getItem()));
-		equal("hits", "2", found("\"hits\":(\\d+)", control.faults()));
+		equal("hits", 2L, control.faults().get(0).get("hits").number());
 		control.mend();
 
 		equal("dump has items", true, control.dump().contains("k0"));
 		control.advance("25h");
 		control.ttl();
-		equal("items that did not expire", 0, count());
+		equal("items that did not expire", 0L, count());
 		equal("dump has items", false, control.dump().contains("k0"));
-		try {
-			control.restore("none");
-			throw new AssertionError("a snapshot that nobody took was restored");
-		} catch (Tabletop.ControlException e) {
-			equal("status", 404, e.status);
-		}
+		fails("a snapshot that nobody took", "not_found", () -> control.restore("none"));
 		control.forget("all");
+	}
+
+	/** What tabletop ctl has and acceptance does not use. */
+	private static void allOfCtl() {
+		control.reset();
+		equal("frozen", true, control.freeze().get("frozen").bool());
+		Instant before = now();
+		equal("an hour later", before.plusSeconds(3600), Instant.parse(control.set(before.plusSeconds(3600)).get("now").text()));
+		fails("the time before", "bad_request", () -> control.set(before));
+		equal("frozen", false, control.run().get("frozen").bool());
+
+		control.query("CreateTable", TABLE);
+		control.query("UpdateContributorInsights", Map.of("TableName", "orders_java", "ContributorInsightsAction", "ENABLE"));
+		control.snapshot("first");
+		control.putItems("orders_java", "[{\"k\":{\"S\":\"a\"}}]");
+		control.snapshot("second/of two");
+		equal("snapshots", List.of("first", "second/of two"), control.snapshots().stream().map(s -> s.get("name").text()).filter(List.of("first", "second/of two")::contains).toList());
+		for (var changes : List.of(control.changesSince("first"), control.changesSince("first", "second/of two"))) {
+			var items = new ArrayList<String>();
+			for (var table : changes.get("tables")) {
+				for (var row : table.get("shown")) {
+					for (var item : row.get("items")) {
+						items.add(item.get("change").text() + " " + item.get("after"));
+					}
+				}
+			}
+			equal("changes", List.of("added {\"k\":{\"S\":\"a\"}}"), items);
+		}
+		control.forget("first");
+		control.forget("second/of two");
+
+		equal("rows", List.of("a"), control.rows("tabletop", over(), Map.of("prefix", "a")).map(r -> r.get("key").get("text").text()).toList());
+		equal("all rows", 1L, control.rows(over()).count());
+		equal("the dump of a table has its row", true, control.dump(over()).contains("a"));
+		control.query("GetItem", Map.of("TableName", "orders_java", "Key", Map.of("k", Map.of("S", "a"))));
+		equal("the key that is used most", "{\"k\":{\"S\":\"a\"}}", control.insights("orders_java").get("PKC").get(0).get("key").toString());
+		fails("insights of no index", "ValidationException", () -> control.insights("orders_java", "none"));
+		var last = control.requests(Map.of("operation", "GetItem", "table", "orders_java", "limit", 1));
+		equal("requests", 1, last.size());
+		equal("the call of one", "ReadRows", control.request(last.get(0).get("id").number()).get("calls").get(0).get("operation").text());
+		equal("all requests have it", true, control.requests().size() > 1);
+
+		var ended = control.fault(Map.of("door", "bigtable", "method", "ReadRows", "effect", "fail", "code", "UNAVAILABLE"));
+		var left = control.fault("{\"door\":\"dynamodb\",\"method\":\"GetItem\",\"effect\":\"fail\",\"code\":\"Throttling\"}");
+		control.mend(ended);
+		equal("faults", List.of(left.toString()), control.faults().stream().map(Object::toString).toList());
+		control.mend();
+		equal("faults", 0, control.faults().size());
+		equal("cells", 0L, control.gc());
+		fails("a test that is not held", "not_held", control::release);
+
+		String own = control.call("GET", "migrate/s7-blob", null).get("mapping").text();
+		for (var plan : List.of(control.plan("s7-blob"), control.plan("s7-blob", own))) {
+			equal("items of the plan", 3L, plan.get("tables").get(0).get("items").number());
+		}
+		for (var report : List.of(control.verify("s7-blob"), control.verify("s7-blob", own))) {
+			equal("differences", 0L, report.get("differences").number());
+		}
+		for (var report : List.of(control.lint("s7-blob"), control.lint("s7-blob", own))) {
+			equal("there are findings", false, report.get("lint").isNull());
+		}
+		fails("no mapping", "bad_request", () -> control.verify("s7-blob", "no mapping"));
+	}
+
+	private static void unreachable() throws Exception {
+		for (String url : List.of("http://127.0.0.1:65535", System.getenv("AWS_ENDPOINT_URL_DYNAMODB"), "http://" + System.getenv("BIGTABLE_EMULATOR_HOST"))) {
+			var e = fails(url, "unreachable", () -> new Tabletop(url, "token").info());
+			equal("it names the URL", true, e.getMessage().startsWith("no control API answers at " + url));
+			equal("it says what to do", true, e.remedy.contains("serve --console"));
+			equal("status", 0, e.status);
+		}
+		var e = fails("a port file that is gone", "unreachable", () -> Tabletop.fromPortFile(Path.of("/none/ports.json")));
+		equal("it names the file", true, e.getMessage().contains("/none/ports.json"));
+		Path ports = Files.createTempFile("ports", ".json");
 		try {
-			new Tabletop(null, null);
-			throw new AssertionError("a client of no server was made");
+			Files.writeString(ports, Tabletop.Json.of(Map.of("console", System.getenv("TABLETOP_CONSOLE_URL"), "token", System.getenv("TABLETOP_CONSOLE_TOKEN"))).toString());
+			equal("the server of a port file", control.info().get("dynamodb").text(), Tabletop.fromPortFile(ports).info().get("dynamodb").text());
+			Files.writeString(ports, "{\"bigtable\":\"127.0.0.1:1\",\"dynamodb\":null}");
+			refused("without --console", () -> Tabletop.fromPortFile(ports));
+		} finally {
+			Files.delete(ports);
+		}
+		refused("TABLETOP_CONSOLE_URL", () -> new Tabletop(null, null));
+		refused("http://localhost:8088", () -> new Tabletop("localhost:8088", "token"));
+	}
+
+	private static void json() {
+		for (String text : List.of("{}", "[]", "null", "true", "-1.5", "[1,{\"a\":[false,null,\"\u00e9\\u0022\"]},[]]", "\"\\u000a\\u005c\"")) {
+			equal("JSON", text, Tabletop.Json.parse(text).toString());
+		}
+		equal("escapes and spaces", "[\"\\u000a/\u00e9\",12345678901234567890123456789012345678]",
+			Tabletop.Json.parse(" [ \"\\n\\/\\u00e9\" ,\n12345678901234567890123456789012345678 ] ").toString());
+		for (String text : List.of("", "{", "[1,", "[1 2]", "{\"a\"}", "{a:1}", "\"a", "nul", "1 2", "\"\\u00zz\"")) {
+			refused("", () -> Tabletop.Json.parse(text));
+		}
+	}
+
+	private static Instant now() { return Instant.parse(control.clock().get("now").text()); }
+
+	private static long count() { return control.items("orders_java", Map.of("limit", 300)).count(); }
+
+	/** The Bigtable table that has the items. */
+	private static String over() {
+		return control.tables().get("bigtable").list().stream().filter(t -> t.toString().contains("\"dynamodb\":[\"orders_java\"]")).findFirst().orElseThrow().get("table").text();
+	}
+
+	private static Tabletop.ControlException fails(String what, String code, Runnable call) {
+		try {
+			call.run();
+		} catch (Tabletop.ControlException e) {
+			equal(what, code, e.code);
+			return e;
+		}
+		throw new AssertionError(what + ": it did not fail");
+	}
+
+	private static void refused(String says, Runnable call) {
+		try {
+			call.run();
 		} catch (IllegalArgumentException e) {
-			equal("it says what to set", true, e.getMessage().contains("TABLETOP_CONSOLE_URL"));
+			equal("it says " + says, true, e.getMessage().contains(says));
+			return;
 		}
-		System.out.println("ok");
-	}
-
-	private static int count() { return count(cursor -> control.items("orders_java", 500, cursor)); }
-
-	private static int records() { return count(cursor -> control.records("orders_java", cursor)); }
-
-	private static int count(java.util.function.UnaryOperator<String> pages) {
-		int n = 0;
-		for (String cursor = null; ; ) {
-			String page = pages.apply(cursor);
-			Matcher keys = Pattern.compile("\"k\":\\{").matcher(page);
-			while (keys.find()) {
-				n++;
-			}
-			cursor = found("\"cursor\":\"([^\"]+)\"", page);
-			if (cursor == null) {
-				return n;
-			}
-		}
-	}
-
-	private static String found(String pattern, String text) {
-		Matcher m = Pattern.compile(pattern).matcher(text);
-		return m.find() ? m.group(1) : null;
+		throw new AssertionError(says + ": it was not refused");
 	}
 
 	private static int getItem() throws Exception {

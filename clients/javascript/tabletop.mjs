@@ -6,28 +6,33 @@
 //	await control.restore('base')  // before each test
 //
 // It needs nothing but Node 18 or later. docs/control.md describes the API, and
-// tabletop.d.ts has the types.
+// tabletop.d.mts has the types: copy it too for TypeScript.
 import { readFile } from 'node:fs/promises'
 
-/** What the API answers when it does not do what was asked. */
+/** What the API answers when it does not do what was asked; with the code 'unreachable' and the status 0, that it does not answer. */
 export class ControlError extends Error {
-	constructor(status, { code, text, remedy }) {
-		super(`${text}: ${remedy}`)
+	constructor(status, { code, text, remedy }, options) {
+		super(`${text}: ${remedy}`, options)
 		Object.assign(this, { name: 'ControlError', status, code, text, remedy })
 	}
 }
+
+const unreachable = (text, remedy, cause) => new ControlError(0, { code: 'unreachable', text, remedy }, { cause })
 
 /** A server that runs with --console. By default it is found in the environment, as serve prints it. */
 export class Control {
 	constructor({ url = process.env.TABLETOP_CONSOLE_URL, token = process.env.TABLETOP_CONSOLE_TOKEN } = {}) {
 		if (!url || !token) throw new Error('which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN')
+		if (!/^https?:\/\//.test(url)) throw new Error(`${url} is no URL, want one such as http://${url}`)
 		this.url = url.replace(/\/$/, '')
 		this.token = token
 	}
 
 	/** The server that wrote a --port-file. */
 	static async fromPortFile(path, { token } = {}) {
-		const ports = JSON.parse(await readFile(path, 'utf8'))
+		const ports = JSON.parse(await readFile(path, 'utf8').catch(e => {
+			throw e.code === 'ENOENT' ? unreachable(`no server runs that writes ${path}`, `start tabletop serve --console --port-file ${path}`, e) : e
+		}))
 		if (!ports.console) throw new Error(`the server of ${path} was started without --console`)
 		return new Control({ url: ports.console, token: token ?? ports.token })
 	}
@@ -36,10 +41,16 @@ export class Control {
 	async call(method, path, { body, query = {} } = {}) {
 		const given = Object.entries(query).filter(([, value]) => value !== undefined)
 		const url = `${this.url}/api/v1/${path}` + (given.length ? `?${new URLSearchParams(given)}` : '')
-		const answer = await fetch(url, {
-			method, headers: { Authorization: `Bearer ${this.token}` }, body: body === undefined ? undefined : JSON.stringify(body),
-		})
-		const said = await answer.json()
+		const text = body === undefined ? undefined : JSON.stringify(body)
+		let answer, said
+		try {
+			answer = await fetch(url, { method, headers: { Authorization: `Bearer ${this.token}` }, body: text })
+			said = await answer.json()
+			if (!answer.ok && !said?.error?.code) throw new Error('it says what is wrong otherwise')
+		} catch (e) {
+			const why = answer ? `something else does, with status ${answer.status}` : e.cause?.code ?? e.cause?.message ?? e.message
+			throw unreachable(`no control API answers at ${this.url} (${why})`, 'start tabletop serve --console, or read its port file again', e)
+		}
 		if (!answer.ok) throw new ControlError(answer.status, said.error)
 		return said
 	}
@@ -71,12 +82,22 @@ export class Control {
 	async putItems(table, items) { return (await this.call('POST', `items/${part(table)}`, { body: { items } })).items }
 	/** Runs an operation of DynamoDB: its response, and the calls of Bigtable that it became. */
 	query(operation, request) { return this.call('POST', 'query', { body: { operation, request } }) }
+	/** The keys of a DynamoDB table, or of an index, that are used most, while contributor insights are on. */
+	insights(table, { index } = {}) { return this.call('GET', `insights/${part(table)}`, { query: { index } }) }
 	async reset() { await this.call('POST', 'reset') }
+	/** Lets the test in Go go on that is held. */
+	async release() { await this.call('POST', 'release') }
+	async snapshots() { return (await this.call('GET', 'snapshots')).snapshots }
 	snapshot(name) { return this.call('POST', 'snapshots', { body: { name } }) }
 	restore(name) { return this.call('POST', `snapshots/${part(name)}/restore`) }
 	async forget(name) { await this.call('DELETE', `snapshots/${part(name)}`) }
+	/** Which rows and items are other than in a snapshot: now, or in the snapshot to. */
+	changesSince(name, { to, limit } = {}) { return this.call('GET', `snapshots/${part(name)}/changes`, { query: { to, limit } }) }
+	clock() { return this.call('GET', 'clock') }
 	/** Lets time pass, such as '25h', and does what is due meanwhile. */
 	advance(duration) { return this.call('POST', 'clock', { body: { advance: duration } }) }
+	/** Goes to a time, and does what is due on the way: a Date, or RFC 3339. */
+	set(time) { return this.call('POST', 'clock', { body: { set: time } }) }
 	freeze() { return this.call('POST', 'clock', { body: { freeze: true } }) }
 	run() { return this.call('POST', 'clock', { body: { run: true } }) }
 	/** Collects garbage: how many cells went. */
@@ -86,9 +107,19 @@ export class Control {
 	/** Lets something go wrong: see docs/control.md for the members. */
 	fault(spec) { return this.call('POST', 'faults', { body: spec }) }
 	async faults() { return (await this.call('GET', 'faults')).faults }
-	async mend() { await this.call('DELETE', 'faults') }
+	/** Ends a fault, as fault() or faults() answered it, or all. */
+	async mend(fault) { await this.call('DELETE', fault ? `faults/${fault.door}/${fault.id}` : 'faults') }
 	async dump(table) { return (await this.call('GET', 'dump', { query: { table } })).text }
+	/** The last requests of both doors, the newest first: 100 of them, or limit. */
 	async requests(query = {}) { return (await this.call('GET', 'requests', { query })).requests }
+	/** One of the requests, with its bodies and the calls that it became. */
+	request(id) { return this.call('GET', `requests/${id}`) }
+	/** As tabletop migrate plan does, for a folder of --fixtures; mapping is the text of another one than the fixture's own. */
+	plan(fixture, { mapping } = {}) { return this.call('POST', 'migrate/plan', { body: { fixture, mapping } }) }
+	/** As tabletop migrate verify does. */
+	verify(fixture, { mapping } = {}) { return this.call('POST', 'migrate/verify', { body: { fixture, mapping } }) }
+	/** As tabletop migrate lint does. */
+	lint(fixture, { mapping } = {}) { return this.call('POST', 'migrate/lint', { body: { fixture, mapping } }) }
 }
 
 const part = encodeURIComponent

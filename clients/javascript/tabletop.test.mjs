@@ -65,6 +65,59 @@ test('acceptance', async () => {
 	await control.forget('all')
 })
 
+test('all of ctl', async () => {
+	const control = new Control()
+	await control.reset()
+	const before = (await control.clock()).now
+	assert.equal((await control.freeze()).frozen, true)
+	const later = new Date(Date.parse(before) + 3600_000)
+	assert.equal(Date.parse((await control.set(later)).now), later.getTime())
+	await assert.rejects(control.set(before), { code: 'bad_request' })
+	assert.equal((await control.run()).frozen, false)
+
+	await control.query('CreateTable', table)
+	await control.query('UpdateContributorInsights', { TableName: 'orders_js', ContributorInsightsAction: 'ENABLE' })
+	await control.snapshot('first')
+	await control.putItems('orders_js', [{ k: { S: 'a' } }])
+	await control.snapshot('second/of two')
+	const names = (await control.snapshots()).map(s => s.name)
+	assert.deepEqual(names.filter(n => n === 'first' || n === 'second/of two'), ['first', 'second/of two'])
+	for (const to of [undefined, 'second/of two']) {
+		const changes = await control.changesSince('first', { to, limit: 1 })
+		assert.equal(changes.to, to)
+		const items = changes.tables.flatMap(t => t.shown).flatMap(r => r.items ?? [])
+		assert.deepEqual(items, [{ table: 'orders_js', change: 'added', after: { k: { S: 'a' } } }])
+	}
+	await control.forget('first')
+	await control.forget('second/of two')
+
+	const over = (await control.tables()).bigtable.find(t => t.dynamodb?.includes('orders_js')).table
+	const rows = []
+	for await (const row of control.rows(over, { prefix: 'a' })) rows.push(row.key.text)
+	assert.deepEqual(rows, ['a'])
+	await control.query('GetItem', { TableName: 'orders_js', Key: { k: { S: 'a' } } })
+	assert.deepEqual((await control.insights('orders_js')).PKC[0].key, { k: { S: 'a' } })
+	const [last] = await control.requests({ operation: 'GetItem', table: 'orders_js', limit: 1 })
+	assert.deepEqual((await control.request(last.id)).calls.map(c => c.operation), ['ReadRows'])
+
+	const ended = await control.fault({ door: 'bigtable', method: 'ReadRows', effect: 'fail', code: 'UNAVAILABLE' })
+	const left = await control.fault({ door: 'dynamodb', method: 'GetItem', effect: 'fail', code: 'Throttling' })
+	await control.mend(ended)
+	assert.deepEqual(await control.faults(), [left])
+	await control.mend()
+	assert.deepEqual(await control.faults(), [])
+	assert.equal(await control.gc(), 0)
+	await assert.rejects(control.release(), { code: 'not_held' })
+
+	const { mapping: own } = await control.call('GET', 'migrate/s7-blob')
+	for (const options of [undefined, { mapping: own }]) {
+		assert.equal((await control.plan('s7-blob', options)).tables[0].items, 3)
+		assert.equal((await control.verify('s7-blob', options)).differences, 0)
+		assert.ok((await control.lint('s7-blob', options)).lint)
+	}
+	await assert.rejects(control.verify('s7-blob', { mapping: 'no mapping' }), { name: 'ControlError' })
+})
+
 test('no console', async () => {
 	const folder = await mkdtemp(join(tmpdir(), 'tabletop'))
 	try {
@@ -74,4 +127,21 @@ test('no console', async () => {
 	} finally {
 		await rm(folder, { recursive: true })
 	}
+})
+
+test('unreachable', async () => {
+	const { AWS_ENDPOINT_URL_DYNAMODB, BIGTABLE_EMULATOR_HOST } = process.env
+	for (const url of ['http://127.0.0.1:65535', AWS_ENDPOINT_URL_DYNAMODB, `http://${BIGTABLE_EMULATOR_HOST}`]) {
+		const control = new Control({ url, token: 'token' })
+		for (const ask of [() => control.info(), () => control.reset()]) {
+			await assert.rejects(ask, e => {
+				assert.deepEqual([e.name, e.status, e.code], ['ControlError', 0, 'unreachable'])
+				assert.ok(e.text.includes(`no control API answers at ${url}`), e.text)
+				assert.match(e.remedy, /serve --console/)
+				return true
+			})
+		}
+	}
+	await assert.rejects(Control.fromPortFile('/none/ports.json'), { name: 'ControlError', code: 'unreachable', text: /\/none\/ports\.json/ })
+	for (const url of ['127.0.0.1:8088', 'localhost:8088']) assert.throws(() => new Control({ url, token: 'token' }), new RegExp(`http://${url}`))
 })

@@ -11,6 +11,7 @@
 It needs nothing but Python's own library. docs/control.md describes the API.
 """
 
+import http.client
 import json
 import os
 import urllib.error
@@ -19,11 +20,15 @@ import urllib.request
 
 
 class ControlError(Exception):
-    """What the API answers when it does not do what was asked."""
+    """What the API answers when it does not do what was asked; with the code "unreachable" and the status 0, that it does not answer."""
 
     def __init__(self, status, code, text, remedy):
         super().__init__(f"{text}: {remedy}")
         self.status, self.code, self.text, self.remedy = status, code, text, remedy
+
+
+def _unreachable(url, why):
+    return ControlError(0, "unreachable", f"no control API answers at {url} ({why})", "start tabletop serve --console, or read its port file again")
 
 
 class Control:
@@ -34,14 +39,19 @@ class Control:
         self.token = token or os.environ.get("TABLETOP_CONSOLE_TOKEN")
         if not url or not self.token:
             raise ValueError("which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN")
+        if not url.startswith(("http://", "https://")):
+            raise ValueError(f"{url} is no URL, want one such as http://{url}")
         self.url = url.rstrip("/")
         self.timeout = timeout
 
     @classmethod
     def from_port_file(cls, path, token=None, timeout=60):
         """The server that wrote a --port-file."""
-        with open(path, encoding="utf-8") as f:
-            ports = json.load(f)
+        try:
+            with open(path, encoding="utf-8") as f:
+                ports = json.load(f)
+        except FileNotFoundError:
+            raise ControlError(0, "unreachable", f"no server runs that writes {path}", f"start tabletop serve --console --port-file {path}") from None
         if not ports.get("console"):
             raise ValueError(f"the server of {path} was started without --console")
         return cls(ports["console"], token or ports.get("token"), timeout)
@@ -57,9 +67,17 @@ class Control:
             with urllib.request.urlopen(request, timeout=self.timeout) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as e:
-            with e:
-                said = json.load(e)["error"]
-            raise ControlError(e.code, said["code"], said["text"], said["remedy"]) from None
+            try:
+                with e:
+                    said = json.load(e)["error"]
+                error = ControlError(e.code, said["code"], said["text"], said["remedy"])
+            except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+                error = _unreachable(self.url, f"something else does, with status {e.code}")
+            raise error from None
+        except urllib.error.URLError as e:
+            raise _unreachable(self.url, e.reason) from e
+        except (OSError, http.client.HTTPException, ValueError) as e:
+            raise _unreachable(self.url, repr(e)) from e
 
     def info(self):
         return self.call("GET", "info")
@@ -104,8 +122,19 @@ class Control:
         """Run an operation of DynamoDB: its response, and the calls of Bigtable that it became."""
         return self.call("POST", "query", {"operation": operation, "request": request})
 
+    def insights(self, table, index=None):
+        """The keys of a DynamoDB table, or of an index, that are used most, while contributor insights are on."""
+        return self.call("GET", f"insights/{_part(table)}", index=index)
+
     def reset(self):
         self.call("POST", "reset")
+
+    def release(self):
+        """Let the test in Go go on that is held."""
+        self.call("POST", "release")
+
+    def snapshots(self):
+        return self.call("GET", "snapshots")["snapshots"]
 
     def snapshot(self, name):
         return self.call("POST", "snapshots", {"name": name})
@@ -116,9 +145,20 @@ class Control:
     def forget(self, name):
         self.call("DELETE", f"snapshots/{_part(name)}")
 
+    def changes_since(self, name, to=None, limit=None):
+        """Which rows and items are other than in a snapshot: now, or in the snapshot to."""
+        return self.call("GET", f"snapshots/{_part(name)}/changes", to=to, limit=limit)
+
+    def clock(self):
+        return self.call("GET", "clock")
+
     def advance(self, duration):
         """Let time pass, such as "25h", and do what is due meanwhile."""
         return self.call("POST", "clock", {"advance": duration})
+
+    def set(self, time):
+        """Go to a time, and do what is due on the way: a datetime with its zone, or RFC 3339."""
+        return self.call("POST", "clock", {"set": time.isoformat() if hasattr(time, "isoformat") else time})
 
     def freeze(self):
         return self.call("POST", "clock", {"freeze": True})
@@ -141,14 +181,35 @@ class Control:
     def faults(self):
         return self.call("GET", "faults")["faults"]
 
-    def mend(self):
-        self.call("DELETE", "faults")
+    def mend(self, fault=None):
+        """End a fault, as fault() or faults() answered it, or all."""
+        self.call("DELETE", f"faults/{fault['door']}/{fault['id']}" if fault else "faults")
 
     def dump(self, table=None):
         return self.call("GET", "dump", table=table)["text"]
 
     def requests(self, **query):
+        """The last requests of both doors, the newest first: 100 of them, or limit."""
         return self.call("GET", "requests", **query)["requests"]
+
+    def request(self, id):
+        """One of the requests, with its bodies and the calls that it became."""
+        return self.call("GET", f"requests/{id}")
+
+    def plan(self, fixture, mapping=None):
+        """As tabletop migrate plan does, for a folder of --fixtures; mapping is the text of another one than the fixture's own."""
+        return self._migrate("plan", fixture, mapping)
+
+    def verify(self, fixture, mapping=None):
+        """As tabletop migrate verify does."""
+        return self._migrate("verify", fixture, mapping)
+
+    def lint(self, fixture, mapping=None):
+        """As tabletop migrate lint does."""
+        return self._migrate("lint", fixture, mapping)
+
+    def _migrate(self, verb, fixture, mapping):
+        return self.call("POST", f"migrate/{verb}", {"fixture": fixture, **({} if mapping is None else {"mapping": mapping})})
 
 
 def _part(name):

@@ -17,6 +17,13 @@ TABLE = {
 }
 
 
+def second_of(control):
+    """The server's time, in seconds."""
+    now = control.info()["clock"]["now"]
+    zone = now[now.index("Z") if "Z" in now else -6:].replace("Z", "+00:00")
+    return int(datetime.datetime.fromisoformat(now[:19] + zone).timestamp())
+
+
 class TestControl(unittest.TestCase):
     def test_acceptance(self):
         control = Control()
@@ -24,9 +31,7 @@ class TestControl(unittest.TestCase):
         control.query("CreateTable", TABLE)
         ttl = {"AttributeName": "ttl", "Enabled": True}
         control.query("UpdateTimeToLive", {"TableName": "orders_py", "TimeToLiveSpecification": ttl})
-        now = control.info()["clock"]["now"]
-        second = int(datetime.datetime.fromisoformat(now[:19] + now[now.index("Z") if "Z" in now else -6:].replace("Z", "+00:00")).timestamp())
-        due = str(second + 24 * 3600)
+        due = str(second_of(control) + 24 * 3600)
         control.put_items("orders_py", ({"k": {"S": f"k{i}"}, "ttl": {"N": due}} for i in range(1000)))
         self.assertEqual(len(list(control.items("orders_py"))), 1000)
         self.assertEqual([s["table"] for s in control.streams()["dynamodb"]], ["orders_py"])
@@ -62,6 +67,79 @@ class TestControl(unittest.TestCase):
         self.assertTrue(caught.exception.remedy)
         control.forget("all")
 
+    def test_restored_later(self):
+        """No restore turns the clock back: a time to live that a test counts from then holds, one of the snapshot may be over."""
+        control = Control()
+        control.reset()
+        control.query("CreateTable", TABLE)
+        ttl = {"AttributeName": "ttl", "Enabled": True}
+        control.query("UpdateTimeToLive", {"TableName": "orders_py", "TimeToLiveSpecification": ttl})
+
+        def put(key):
+            control.put_items("orders_py", [{"k": {"S": key}, "ttl": {"N": str(second_of(control) + 10 * 24 * 3600)}}])
+
+        put("before")
+        control.snapshot("base")
+        control.advance("20d")
+        control.restore("base")
+        put("after")
+        control.advance("1s")
+        self.assertEqual([i["k"]["S"] for i in control.items("orders_py")], ["after"])
+
+    def test_all_of_ctl(self):
+        """What tabletop ctl has and test_acceptance does not use."""
+        control = Control()
+        control.reset()
+        now = control.clock()["now"]
+        self.assertTrue(control.freeze()["frozen"])
+        later = datetime.datetime.fromtimestamp(second_of(control) + 3600, datetime.timezone.utc)
+        self.assertEqual(control.set(later)["now"], later.isoformat().replace("+00:00", "Z"))
+        self.assertGreater(control.clock()["now"], now)
+        with self.assertRaises(ControlError) as caught:
+            control.set(now)
+        self.assertEqual(caught.exception.code, "bad_request")
+        self.assertFalse(control.run()["frozen"])
+
+        control.query("CreateTable", TABLE)
+        control.query("UpdateContributorInsights", {"TableName": "orders_py", "ContributorInsightsAction": "ENABLE"})
+        control.snapshot("first")
+        control.put_items("orders_py", [{"k": {"S": "a"}}])
+        control.snapshot("second/of two")
+        self.assertEqual([s["name"] for s in control.snapshots() if s["name"] in ["first", "second/of two"]], ["first", "second/of two"])
+        for to in [None, "second/of two"]:
+            changes = control.changes_since("first", to, limit=1)
+            items = [item for t in changes["tables"] for row in t["shown"] for item in row.get("items", [])]
+            self.assertEqual((changes.get("to"), items), (to, [{"table": "orders_py", "change": "added", "after": {"k": {"S": "a"}}}]))
+        control.forget("first")
+        control.forget("second/of two")
+
+        rows = next(t["table"] for t in control.tables()["bigtable"] if "orders_py" in t.get("dynamodb", []))
+        self.assertEqual([r["key"]["text"] for r in control.rows(rows, prefix="a")], ["a"])
+        self.assertIn("a", control.dump(rows))
+        control.query("GetItem", {"TableName": "orders_py", "Key": {"k": {"S": "a"}}})
+        self.assertEqual(control.insights("orders_py")["PKC"][0]["key"], {"k": {"S": "a"}})
+        (last,) = control.requests(operation="GetItem", table="orders_py", limit=1)
+        self.assertEqual([c["operation"] for c in control.request(last["id"])["calls"]], ["ReadRows"])
+
+        ended = control.fault(door="bigtable", method="ReadRows", effect="fail", code="UNAVAILABLE")
+        left = control.fault(door="dynamodb", method="GetItem", effect="fail", code="Throttling")
+        control.mend(ended)
+        self.assertEqual(control.faults(), [left])
+        control.mend()
+        self.assertEqual(control.faults(), [])
+        self.assertEqual(control.gc(), 0)
+        with self.assertRaises(ControlError) as caught:
+            control.release()
+        self.assertEqual(caught.exception.code, "not_held")
+
+        own = control.call("GET", "migrate/s7-blob")["mapping"]
+        for mapping in [None, own]:
+            self.assertEqual(control.plan("s7-blob", mapping)["tables"][0]["items"], 3)
+            self.assertEqual(control.verify("s7-blob", mapping)["differences"], 0)
+            self.assertIn("lint", control.lint("s7-blob", mapping))
+        with self.assertRaises(ControlError):
+            control.verify("s7-blob", "no mapping")
+
     def test_no_console(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "ports.json")
@@ -69,6 +147,22 @@ class TestControl(unittest.TestCase):
                 f.write('{"bigtable":"127.0.0.1:1","dynamodb":null}')
             with self.assertRaisesRegex(ValueError, "without --console"):
                 Control.from_port_file(path)
+
+    def test_unreachable(self):
+        for url in ["http://127.0.0.1:65535", os.environ["AWS_ENDPOINT_URL_DYNAMODB"], "http://" + os.environ["BIGTABLE_EMULATOR_HOST"]]:
+            for ask in [lambda c: c.info(), lambda c: c.reset()]:
+                with self.subTest(url), self.assertRaises(ControlError) as caught:
+                    ask(Control(url, "token"))
+                self.assertEqual((caught.exception.status, caught.exception.code), (0, "unreachable"))
+                self.assertIn(f"no control API answers at {url}", caught.exception.text)
+                self.assertIn("serve --console", caught.exception.remedy)
+        with self.assertRaises(ControlError) as caught:
+            Control.from_port_file("/none/ports.json")
+        self.assertEqual(caught.exception.code, "unreachable")
+        self.assertIn("/none/ports.json", caught.exception.text)
+        for url in ["127.0.0.1:8088", "localhost:8088"]:
+            with self.assertRaisesRegex(ValueError, f"http://{url}"):
+                Control(url, "token")
 
     def get_item(self):
         request = urllib.request.Request(

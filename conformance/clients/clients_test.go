@@ -13,14 +13,18 @@ import (
 	"testing"
 )
 
-// TestClients: what docs/control.md promises, by each client, in one run: items,
-// snapshots, faults, time.
+// TestClients: what docs/control.md promises, by each client: items, snapshots, faults, time, all that ctl has, and
+// servers that do not answer.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "tabletop")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../cmd/tabletop").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
+	t.Run("surface", func(t *testing.T) {
+		t.Parallel()
+		surface(t, binary)
+	})
 	for _, c := range []struct {
 		name, dir string
 		needs     string   // a program
@@ -64,7 +68,7 @@ func TestClients(t *testing.T) {
 // serve starts a server that ends with the test, and returns what it says to export.
 func serve(t *testing.T, binary string) (exports []string) {
 	t.Helper()
-	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0")
+	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--fixtures", "../../fixtures/subjects")
 	server.Stderr = os.Stderr
 	out, err := server.StdoutPipe()
 	if err == nil {

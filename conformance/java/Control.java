@@ -15,7 +15,7 @@ import com.google.cloud.bigtable.data.v2.models.RowMutation;
 import com.google.cloud.bigtable.data.v2.models.TableId;
 import java.io.BufferedReader;
 import java.net.URI;
-import java.time.OffsetDateTime;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -92,13 +92,14 @@ public class Control {
         .keySchema(k -> k.attributeName("pk").keyType(KeyType.HASH))
         .attributeDefinitions(a -> a.attributeName("pk").attributeType(ScalarAttributeType.S)));
     dynamodb.updateTimeToLive(t -> t.tableName(TABLE).timeToLiveSpecification(s -> s.attributeName("ttl").enabled(true)));
-    long due = OffsetDateTime.parse(found("\"now\":\"([^\"]+)\"", control.info())).toEpochSecond() + 24 * 3600;
-    var items = new ArrayList<String>(List.of("{\"pk\":{\"S\":\"kept\"}}"));
+    String due = String.valueOf(Instant.parse(control.clock().get("now").text()).getEpochSecond() + 24 * 3600);
+    var items = new ArrayList<Map<String, ?>>(List.of(Map.of("pk", Map.of("S", "kept"))));
     for (int i = 1; i < 1000; i++) {
-      items.add("{\"pk\":{\"S\":\"" + key(i) + "\"},\"ttl\":{\"N\":\"" + due + "\"}}");
+      items.add(Map.of("pk", Map.of("S", key(i)), "ttl", Map.of("N", due)));
     }
-    control.putItems(TABLE, "[" + String.join(",", items) + "]");
-    String under = found("\"table\":\"([^\"]+)\",(?:(?!\"table\").)*\"dynamodb\":\\[\"" + TABLE + "\"\\]", control.tables());
+    control.putItems(TABLE, items);
+    String under = control.tables().get("bigtable").list().stream()
+        .filter(t -> !t.get("dynamodb").isNull() && t.get("dynamodb").get(0).text().equals(TABLE)).findFirst().orElseThrow().get("table").text();
 
     both("items", 1000, dynamodb, data, under);
     control.snapshot("all");
@@ -117,7 +118,7 @@ public class Control {
     control.advance("25h");
     control.ttl();
     both("items that do not expire", 1, dynamodb, data, under);
-    String dump = control.dump();
+    String dump = control.dump(under);
     equal("the dump has the one that is kept", true, dump.contains("kept"));
     equal("the dump has one that expired", false, dump.contains("k001"));
   }
@@ -125,12 +126,11 @@ public class Control {
   // faults: the official client asks again by itself.
   static void faults(Tabletop control, BigtableTableAdminClient admin, BigtableDataClient data) {
     admin.createTable(CreateTableRequest.of("java-faults").addFamily("f"));
-    control.fault("{\"door\":\"bigtable\",\"method\":\"MutateRow\",\"effect\":\"fail\",\"code\":\"UNAVAILABLE\",\"times\":2}");
+    control.fault(Map.of("door", "bigtable", "method", "MutateRow", "effect", "fail", "code", "UNAVAILABLE", "times", 2));
     data.mutateRow(RowMutation.create(TableId.of("java-faults"), "r").setCell("f", "q", 1_000_000, "v"));
     equal("what was written", "v", data.readRow(TableId.of("java-faults"), "r").getCells("f", "q").get(0).getValue().toStringUtf8());
-    equal("hits", "2", found("\"hits\":(\\d+)", control.faults()));
-    var statuses = Pattern.compile("\"status\":\"(\\w+)\"").matcher(control.call("GET", "requests?operation=MutateRow&internal=false&table=java-faults", null))
-        .results().map(m -> m.group(1)).toList();
+    equal("hits", 2L, control.faults().get(0).get("hits").number());
+    var statuses = control.requests(Map.of("operation", "MutateRow", "internal", false, "table", "java-faults")).stream().map(r -> r.get("status").text()).toList();
     equal("attempts, the last first", List.of("OK", "Unavailable", "Unavailable"), statuses);
     control.mend();
   }
@@ -147,14 +147,6 @@ public class Control {
       rows++;
     }
     equal(what + " by Bigtable", want, rows);
-  }
-
-  static String found(String pattern, String text) {
-    Matcher m = Pattern.compile(pattern).matcher(text);
-    if (!m.find()) {
-      throw new AssertionError("there is no " + pattern + " in " + text);
-    }
-    return m.group(1);
   }
 
   static void equal(String what, Object want, Object got) {

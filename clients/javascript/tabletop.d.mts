@@ -1,4 +1,4 @@
-/** What the API answers when it does not do what was asked. */
+/** What the API answers when it does not do what was asked; with the code 'unreachable' and the status 0, that it does not answer. */
 export class ControlError extends Error {
 	readonly status: number
 	readonly code: string
@@ -12,6 +12,28 @@ export interface Cell { family: string; qualifier: Bytes; timestamp: number; val
 export interface Row { key: Bytes; cells: Cell[] }
 export interface Snapshot { name: string; taken: string; bytes: number }
 export interface Clock { now: string; frozen: boolean }
+/** What is served, and where; held is the test of testkit that is held, if one is. */
+export interface Info {
+	version: string
+	project: string
+	instance: string
+	bigtable: string
+	dynamodb: string
+	clock: Clock
+	faults: number
+	snapshots: number
+	held: string
+}
+/** A Bigtable table; dynamodb are the tables whose items its rows are, own says that the DynamoDB door keeps it for itself. */
+export interface Table {
+	name: string
+	instance: string
+	table: string
+	families: { name: string; gc: string }[]
+	splits?: Bytes[]
+	dynamodb?: string[]
+	own?: boolean
+}
 /** An item in DynamoDB's JSON. */
 export type Item = Record<string, unknown>
 
@@ -78,14 +100,41 @@ export interface Change {
 	record?: string
 }
 
+/** How many rows or items came, went and changed. */
+export interface Counted { added: number; removed: number; changed: number }
+/** What is other than in the snapshot from: now, or in the snapshot to. shown are the first of the rows, and cut says that not all were compared. */
+export interface Changes {
+	from: string
+	to?: string
+	tables: {
+		name: string
+		instance: string
+		table: string
+		change: string
+		rows: Counted
+		items: Counted
+		shown: {
+			key: Bytes
+			change: string
+			before?: Cell[]
+			after?: Cell[]
+			more?: number
+			items?: { table: string; change: string; before?: Item; after?: Item }[]
+		}[]
+	}[]
+	cut?: boolean
+}
+/** A key that is used much; over is how many of count may be those of another. */
+export interface Used { key: Item; count: number; over?: number }
+
 type Query = Record<string, string | number | boolean | undefined>
 
 export class Control {
 	constructor(server?: { url?: string; token?: string })
 	static fromPortFile(path: string, options?: { token?: string }): Promise<Control>
 	call(method: string, path: string, options?: { body?: unknown; query?: Query }): Promise<any>
-	info(): Promise<{ version: string; project: string; instance: string; bigtable: string; dynamodb: string; clock: Clock; faults: number; snapshots: number }>
-	tables(): Promise<{ bigtable: { name: string; instance: string; table: string; families: { name: string; gc: string }[]; own?: boolean }[]; dynamodb: string[] }>
+	info(): Promise<Info>
+	tables(): Promise<{ bigtable: Table[]; dynamodb: string[] }>
 	rows(table: string, query?: Query & { instance?: string }): AsyncGenerator<Row>
 	items(table: string, query?: Query): AsyncGenerator<Item>
 	streams(): Promise<{ bigtable: ChangeStream[]; dynamodb: Stream[]; more?: boolean }>
@@ -93,18 +142,28 @@ export class Control {
 	changes(table: string, query?: Query & { instance?: string }): AsyncGenerator<Change>
 	putItems(table: string, items: Item[]): Promise<number>
 	query(operation: string, request: unknown): Promise<{ response: any; calls: Request[] }>
+	insights(table: string, options?: { index?: string }): Promise<Partial<Record<'PKC' | 'SKC' | 'PKT' | 'SKT', Used[]>>>
 	reset(): Promise<void>
+	release(): Promise<void>
+	snapshots(): Promise<Snapshot[]>
 	snapshot(name: string): Promise<Snapshot>
 	restore(name: string): Promise<Snapshot>
 	forget(name: string): Promise<void>
+	changesSince(name: string, options?: { to?: string; limit?: number }): Promise<Changes>
+	clock(): Promise<Clock>
 	advance(duration: string): Promise<Clock>
+	set(time: Date | string): Promise<Clock>
 	freeze(): Promise<Clock>
 	run(): Promise<Clock>
 	gc(): Promise<number>
 	ttl(): Promise<number>
 	fault(spec: Fault): Promise<Fault & { id: number; hits: number }>
 	faults(): Promise<(Fault & { id: number; hits: number })[]>
-	mend(): Promise<void>
+	mend(fault?: { door: string; id: number }): Promise<void>
 	dump(table?: string): Promise<string>
 	requests(query?: Query): Promise<Request[]>
+	request(id: number): Promise<Request>
+	plan(fixture: string, options?: { mapping?: string }): Promise<any>
+	verify(fixture: string, options?: { mapping?: string }): Promise<any>
+	lint(fixture: string, options?: { mapping?: string }): Promise<any>
 }

@@ -1,0 +1,59 @@
+package clients
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// renamed are the verbs of ctl whose method has another name, as Python writes it.
+var renamed = map[string]string{"put": "put_items"}
+
+// further are methods of the clients that are no verb of ctl.
+var further = []string{"release", "changes_since", "call"}
+
+// surface: what tabletop ctl has, every client has, and the types of the one for JavaScript too.
+func surface(t *testing.T, binary string) {
+	t.Helper()
+	help, err := exec.CommandContext(t.Context(), binary, "ctl", "help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	methods := append([]string{}, further...)
+	for _, line := range regexp.MustCompile(`(?m)^  (\w+) `).FindAllStringSubmatch(string(help), -1) {
+		name := line[1]
+		if other, ok := renamed[name]; ok {
+			name = other
+		}
+		methods = append(methods, name)
+	}
+	if len(methods) < 30 {
+		t.Fatalf("ctl help has few verbs:\n%s", help)
+	}
+	for _, file := range []struct {
+		path   string
+		camel  bool
+		method string // a pattern with the name in place of NAME
+	}{
+		{"python/tabletop.py", false, `(?m)^    def NAME\(self`},
+		{"javascript/tabletop.mjs", true, `(?m)^\t(async )?NAME\(`},
+		{"javascript/tabletop.d.mts", true, `(?m)^\tNAME\(.*\): (Promise|AsyncGenerator)`},
+		{"java/Tabletop.java", true, `(?m)^\tpublic \S+ NAME\(`},
+	} {
+		text, err := os.ReadFile(filepath.Join("../../clients", file.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range methods {
+			if file.camel {
+				name = regexp.MustCompile(`_\w`).ReplaceAllStringFunc(name, func(s string) string { return strings.ToUpper(s[1:]) })
+			}
+			if !regexp.MustCompile(strings.ReplaceAll(file.method, "NAME", name)).Match(text) {
+				t.Errorf("%s has no method %s", file.path, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,48 @@
+// The types of the client for JavaScript, as a project in TypeScript sees them: tsc compiles this, strictly, and nothing runs it.
+import { Control, ControlError, type Change, type Changes, type Clock, type Item } from '../../clients/javascript/tabletop.mjs'
+
+export async function use(): Promise<void> {
+	const control: Control = await Control.fromPortFile('ports.json', { token: 'token' })
+	const { held, clock } = await control.info()
+	const test: string = held
+	const now: Date = new Date(clock.now)
+	console.log(test, now)
+
+	// From a DynamoDB table to its rows.
+	const over = (await control.tables()).bigtable.find(t => t.dynamodb?.includes('orders'))
+	if (!over) throw new Error('there is no table orders')
+	for await (const row of control.rows(over.table, { instance: over.instance, prefix: 'a' })) console.log(row.key.text, row.cells[0]?.value.base64)
+
+	const item: Item = { id: { S: 'a' } }
+	const put: number = await control.putItems('orders', [item])
+	for await (const found of control.items('orders', { index: 'by-day' })) console.log(put, found.id)
+	const changes: Change[] = []
+	for await (const change of control.changes(over.table)) changes.push(change)
+	console.log(changes[0]?.entries.map(e => e.kind))
+
+	const fault = await control.fault({ door: 'bigtable', method: 'MutateRow', effect: 'fail', code: 'UNAVAILABLE', times: 2 })
+	const hits: number[] = (await control.faults()).filter(f => f.id === fault.id).map(f => f.hits)
+	console.log(hits)
+	await control.mend(fault)
+	// @ts-expect-error there is no such door
+	await control.fault({ door: 'front', method: 'MutateRow', effect: 'fail' })
+
+	const { now: later }: Clock = await control.set(new Date('2030-01-01'))
+	const still: boolean = (await control.clock()).frozen
+	const sizes: number[] = (await control.snapshots()).map(s => s.bytes)
+	const { to, tables }: Changes = await control.changesSince('base', { to: 'second', limit: 10 })
+	const added: number = tables[0].items.added
+	console.log(later, still, sizes, to, added, tables[0].shown[0].items?.[0].after?.id)
+	const [used] = (await control.insights('orders', { index: 'by-day' })).PKC ?? []
+	const [last] = await control.requests({ door: 'dynamodb', failed: true })
+	console.log(used.key.id, used.count, (await control.request(last.id)).calls?.map(c => c.operation))
+	const { differences } = await control.verify('orders', { mapping: 'rules: []' })
+	console.log(differences, await control.plan('orders'), await control.lint('orders'))
+	await control.release()
+
+	try {
+		await control.restore('base')
+	} catch (e) {
+		if (e instanceof ControlError && e.code === 'not_found') console.log(e.remedy)
+	}
+}
