@@ -195,7 +195,15 @@ func asError(err error) *Error {
 		return e
 	}
 	if e, ok := errors.AsType[*facade.Error](err); ok {
-		return &Error{e.HTTPStatus, e.Code[strings.LastIndex(e.Code, "#")+1:], e.Message, "this is DynamoDB's own answer: change the request"}
+		out := &Error{e.HTTPStatus, e.Code[strings.LastIndex(e.Code, "#")+1:], e.Message, "this is DynamoDB's own answer: change the request"}
+		by, struck := errors.AsType[*lab.FaultError](err)
+		switch {
+		case struck:
+			out.Remedy = fmt.Sprintf("a fault answers so: DELETE %sfaults/dynamodb/%d ends it", Prefix, by.Fault.ID())
+		case e.HTTPStatus >= http.StatusInternalServerError:
+			out.Remedy = mayBeFault
+		}
+		return out
 	}
 	if errors.Is(err, lab.ErrClosed) {
 		return &Error{http.StatusConflict, "door_shut", err.Error(), "start the server with --dynamodb HOST:PORT"}
@@ -206,13 +214,19 @@ func asError(err error) *Error {
 			st = status.Convert(err)
 		}
 		e := &Error{http.StatusBadRequest, st.Code().String(), st.Message(), "this is Bigtable's own answer: change the request"}
-		if st.Code() == codes.NotFound {
+		switch st.Code() { //nolint:exhaustive // the others are of the request
+		case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted, codes.Internal, codes.Unknown, codes.ResourceExhausted, codes.DataLoss:
+			e.Remedy = mayBeFault
+		case codes.NotFound:
 			e.Status, e.Remedy = http.StatusNotFound, "GET /api/v1/tables lists the tables of both doors, by Bigtable's names too"
 		}
 		return e
 	}
 	return &Error{http.StatusInternalServerError, "internal", err.Error(), "the log of the server may say more"}
 }
+
+// mayBeFault is the remedy for what goes wrong without the request being wrong.
+const mayBeFault = "try it again; GET " + Prefix + "faults has the faults that strike such calls, with their hits"
 
 func fail(w http.ResponseWriter, err error) {
 	e := asError(err)

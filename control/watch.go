@@ -179,19 +179,25 @@ func (s *Server) calls(requestID string) []record {
 	return out
 }
 
-// query runs an operation of DynamoDB and shows the calls that it became. It is kept like a request of the door.
+// query runs an operation of DynamoDB and shows the calls that it became. It is kept like a request of the door,
+// and faults strike it as they strike one.
 func (s *Server) query(r *http.Request) (any, error) {
 	var in struct {
 		Operation string          `json:"operation"`
 		Request   json.RawMessage `json:"request"`
+		Faults    *bool           `json:"faults"` // false: none of DynamoDB strikes it
 	}
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
+	ask := s.opts.Lab.Door().Ask
+	if in.Faults != nil && !*in.Faults {
+		ask = s.opts.Lab.Door().Call
+	}
 	id := fmt.Sprintf("query-%d", s.queries.Add(1))
 	call := &facade.Call{ID: id, Operation: in.Operation, HTTP: r, Request: in.Request, Start: s.opts.Lab.Clock().Now(), Status: http.StatusOK}
 	began := from(0)
-	answer, err := s.opts.Lab.Door().Call(cause.With(r.Context(), id), in.Operation, in.Request)
+	answer, err := ask(cause.With(r.Context(), id), in.Operation, in.Request)
 	call.Duration, call.Response = from(0).Sub(began), answer
 	if err != nil {
 		said := asError(err)

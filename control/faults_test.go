@@ -1,0 +1,87 @@
+package control_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// hits returns how often the faults that are armed did strike.
+func (e *env) hits() (out []int) {
+	e.t.Helper()
+	var armed struct{ Faults []struct{ Hits int } }
+	e.must("GET", "faults", "", &armed)
+	for _, f := range armed.Faults {
+		out = append(out, f.Hits)
+	}
+	return out
+}
+
+// TestQuery_Faults: faults of DynamoDB strike what is asked by query as they strike the door's clients, unless it says
+// that they do not.
+func TestQuery_Faults(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", createTable)
+	e.query("PutItem", `{"TableName":"orders","Item":{"k":{"S":"a"},"v":{"S":"old"}}}`)
+	e.must("POST", "snapshots", `{"name":"old"}`, nil)
+	e.query("PutItem", `{"TableName":"orders","Item":{"k":{"S":"a"},"v":{"S":"new"}}}`)
+	const put, get = `{"operation":"PutItem","request":{"TableName":"orders","Item":{"k":{"S":"b"}}}`, `{"operation":"GetItem","request":{"TableName":"orders","Key":{"k":{"S":"%s"}}}}`
+	there := func(key string) bool {
+		t.Helper()
+		var got struct{ Response struct{ Item map[string]any } }
+		e.must("POST", "query", fmt.Sprintf(get, key), &got)
+		return got.Response.Item != nil
+	}
+	for _, c := range []struct {
+		fault  string
+		there  bool // the item afterwards
+		status int
+		code   string
+	}{
+		{`"effect":"fail","code":"Throttling"`, false, 400, "ThrottlingException"},
+		{`"effect":"fail","code":"InternalServerError","applied":true`, true, 500, "InternalServerError"},
+		{`"effect":"fail","code":"Throttling","item":{"k":{"S":"b"}}`, false, 400, "ThrottlingException"},
+	} {
+		e.query("DeleteItem", `{"TableName":"orders","Key":{"k":{"S":"b"}}}`)
+		e.must("POST", "faults", `{"door":"dynamodb","method":"PutItem",`+c.fault+`,"times":1}`, nil)
+		if code := e.ask("POST", "query", put+`,"faults":false}`, nil); code != http.StatusOK || e.hits()[0] != 0 {
+			t.Errorf("%s strikes what faults do not: %d", c.fault, code)
+		}
+		e.query("DeleteItem", `{"TableName":"orders","Key":{"k":{"S":"b"}}}`)
+		var got failed
+		code := e.ask("POST", "query", put+"}", &got)
+		if code != c.status || got.Error.Code != c.code || !strings.Contains(got.Error.Remedy, "DELETE /api/v1/faults/dynamodb/") {
+			t.Errorf("%s: %d %+v", c.fault, code, got)
+		}
+		if hits := e.hits(); hits[0] != 1 || there("b") != c.there {
+			t.Errorf("%s: %d hits, the item is there: %v", c.fault, hits, there("b"))
+		}
+		e.must("POST", "query", put+"}", nil)
+		e.must("DELETE", "faults", "", nil)
+	}
+
+	var read struct {
+		Response struct {
+			Item             map[string]struct{ S string }
+			UnprocessedItems map[string][]any
+		}
+	}
+	e.must("POST", "faults", `{"door":"dynamodb","method":"*","effect":"stale","snapshot":"old","times":1}`, nil)
+	for _, want := range []string{"old", "new"} {
+		if e.must("POST", "query", fmt.Sprintf(get, "a"), &read); read.Response.Item["v"].S != want {
+			t.Errorf("got %+v, want %s", read, want)
+		}
+	}
+	e.must("POST", "faults", `{"door":"dynamodb","method":"BatchWriteItem","effect":"unprocessed","times":1}`, nil)
+	e.must("POST", "query", `{"operation":"BatchWriteItem","request":{"RequestItems":{"orders":[{"PutRequest":{"Item":{"k":{"S":"c"}}}},{"PutRequest":{"Item":{"k":{"S":"d"}}}}]}}}`, &read)
+	if len(read.Response.UnprocessedItems["orders"]) != 1 || there("c") || !there("d") {
+		t.Errorf("got %+v", read)
+	}
+	// What the API does by itself, none strikes.
+	e.must("POST", "faults", `{"door":"dynamodb","method":"*","effect":"fail","code":"Throttling"}`, nil)
+	e.must("POST", "items/orders", `{"items":[{"k":{"S":"e"}}]}`, nil)
+	e.must("GET", "items/orders", "", nil)
+	e.must("GET", "tables", "", nil)
+}
