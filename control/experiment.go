@@ -49,6 +49,10 @@ func (s *Server) restoreSnapshot(r *http.Request) (any, error) {
 	return kept, s.opts.Lab.Restore(r.Context(), kept.kept)
 }
 
+// maxLead is how far ahead of the machine's the clock may be. The difference of two times ends at 292 years: a clock
+// that is further ahead would stand still.
+const maxLead = 290 * 365 * 24 * time.Hour
+
 type clockState struct {
 	Now    time.Time `json:"now"`
 	Frozen bool      `json:"frozen"`
@@ -95,14 +99,15 @@ func (s *Server) setClock(r *http.Request) (any, error) {
 		if by = to.Sub(c.Now()); by < 0 {
 			return nil, badRequest("it is %v already: time moves forward", c.Now().Format(time.RFC3339Nano))
 		}
-		if by == math.MaxInt64 { // Sub goes no further
-			return nil, badRequest("%v is more than 292 years ahead: go there in steps", to.Format(time.RFC3339Nano))
-		}
 	default:
 		var err error
 		if by, err = days.Parse(in.Advance); err != nil || by < 0 {
 			return nil, badRequest("advance is %q, want a duration such as 90s, 25h or 3d: time moves forward", in.Advance)
 		}
+	}
+	// Sub, by which a set came here, goes no further than 292 years.
+	if last := from(maxLead); by > 0 && (by == math.MaxInt64 || c.Now().Add(by).After(last)) {
+		return nil, badRequest("the clock goes no further than 290 years from now by the machine's, which is %s", last.UTC().Format(time.RFC3339))
 	}
 	if by > 0 {
 		if _, err := s.opts.Lab.Advance(by); err != nil {

@@ -85,3 +85,23 @@ func TestQuery_Faults(t *testing.T) {
 	e.must("GET", "items/orders", "", nil)
 	e.must("GET", "tables", "", nil)
 }
+
+// TestClock_Last: the clock goes on wherever it may be taken.
+func TestClock_Last(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.must("POST", "clock", `{"run":true}`, nil)
+	for range 2 {
+		e.must("POST", "clock", `{"advance":"50000d"}`, nil)
+	}
+	var got failed
+	if code := e.ask("POST", "clock", `{"advance":"99999d"}`, &got); code != http.StatusBadRequest || !strings.Contains(got.Error.Text, "290 years") {
+		t.Errorf("%d %+v", code, got)
+	}
+	first := e.lab.Clock().Now()
+	for e.lab.Clock().Now().Equal(first) { // it would stand still
+		if t.Context().Err() != nil {
+			t.Fatal("the clock stands still")
+		}
+	}
+}
