@@ -148,7 +148,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, &Error{http.StatusForbidden, "host", fmt.Sprintf("the host %q is not one of this server", r.Host), "ask it as localhost, or start it with --allow-host"})
 		return
 	}
-	if r.URL.Path != cleaned(r.URL.Path) { // else it is redirected, in HTML, to where nobody asked
+	if path := r.URL.EscapedPath(); path != cleaned(path) { // else it is redirected, in HTML, to where nobody asked
 		fail(w, s.unknown(r))
 		return
 	}

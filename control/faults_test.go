@@ -105,3 +105,14 @@ func TestClock_Last(t *testing.T) {
 		}
 	}
 }
+
+// TestSnapshots_Names: a snapshot is come back to by any name that it was taken by.
+func TestSnapshots_Names(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for name, path := range map[string]string{"a/b c": "a%2Fb%20c", "a//b": "a%2F%2Fb", "../x": "..%2Fx", "ä?#%": "%C3%A4%3F%23%25"} {
+		e.must("POST", "snapshots", fmt.Sprintf(`{"name":%q}`, name), nil)
+		e.must("POST", "snapshots/"+path+"/restore", "", nil)
+		e.must("DELETE", "snapshots/"+path, "", nil)
+	}
+}

@@ -80,6 +80,9 @@ func (s *snapshots) take(r *http.Request, l *lab.Lab, name string) (snapshot, er
 	if name == "" || len(name) > maxNameBytes {
 		return snapshot{}, badRequest("the name of a snapshot has 1 to %d bytes", maxNameBytes)
 	}
+	if name == "." || name == ".." {
+		return snapshot{}, badRequest("the name of a snapshot is a part of addresses, and cannot be %q", name)
+	}
 	kept, err := l.Snapshot(r.Context())
 	if err != nil {
 		return snapshot{}, err
