@@ -169,8 +169,13 @@ type fault struct {
 // effects are the names of effects.
 var effects = []string{lab.FailCall: "fail", lab.DelayCall: "delay", lab.CutRows: "cut", lab.DuplicateCall: "duplicate", lab.LeaveEntries: "unprocessed", lab.ReadOld: "stale"}
 
-// statusCode returns the code with a name such as UNAVAILABLE.
+// statusCode returns the code with a name such as UNAVAILABLE, or Unavailable.
 func statusCode(name string) (codes.Code, bool) {
+	for c := codes.OK + 1; c <= codes.Unauthenticated; c++ {
+		if c.String() == name {
+			return c, true
+		}
+	}
 	var c codes.Code
 	err := c.UnmarshalJSON([]byte(strconv.Quote(name)))
 	return c, err == nil && c != codes.OK

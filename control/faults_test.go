@@ -116,3 +116,22 @@ func TestSnapshots_Names(t *testing.T) {
 		e.must("DELETE", "snapshots/"+path, "", nil)
 	}
 }
+// TestFaults_Codes: a code is taken by the names that clients have for it, and as GET faults shows it.
+func TestFaults_Codes(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for code, want := range map[string]string{
+		"UNAVAILABLE": "Unavailable", "Unavailable": "Unavailable", "DEADLINE_EXCEEDED": "DeadlineExceeded",
+		"ThrottlingException": "Throttling", "ProvisionedThroughputExceededException": "ProvisionedThroughputExceeded", "RequestLimitExceeded": "RequestLimitExceeded",
+	} {
+		door := "dynamodb"
+		if strings.HasPrefix(strings.ToUpper(want), "UNAV") || strings.HasPrefix(want, "Dead") {
+			door = "bigtable"
+		}
+		var got struct{ Code string }
+		e.must("POST", "faults", fmt.Sprintf(`{"door":%q,"method":"*","effect":"fail","code":%q}`, door, code), &got)
+		if got.Code != want {
+			t.Errorf("%s: got %q", code, got.Code)
+		}
+	}
+}
