@@ -173,7 +173,7 @@ type Error struct {
 }
 
 // Error returns the text and the remedy.
-func (e *Error) Error() string { return e.Text + ": " + e.Remedy }
+func (e *Error) Error() string { return strings.TrimSuffix(e.Text, ".") + ": " + e.Remedy }
 
 var errCrossOrigin = &Error{http.StatusForbidden, "cross_origin", "a page of another origin asked", "ask from the server's own pages, or from a program"}
 

@@ -136,7 +136,12 @@ func (s *Server) dump(r *http.Request) (any, error) {
 	var text string
 	var err error
 	if id := r.URL.Query().Get("table"); id != "" {
-		text, err = s.opts.Lab.Dump(r.Context(), id)
+		if text, err = s.opts.Lab.Dump(r.Context(), id); err != nil {
+			if e := asError(err); e.Status == http.StatusNotFound {
+				e.Remedy = elsewhere(own(r), s, s.opts.Lab.TableName(id))
+				return nil, e
+			}
+		}
 	} else {
 		text, err = s.opts.Lab.DumpAll(r.Context())
 	}
@@ -164,6 +169,8 @@ type fault struct {
 	Skip           int                        `json:"skip,omitempty"`
 	Times          *int                       `json:"times,omitempty"`
 	Probability    *float64                   `json:"probability,omitempty"`
+
+	Warnings []string `json:"warnings,omitempty"` // of the answer: why it strikes nothing as things are
 }
 
 // effects are the names of effects.
@@ -316,6 +323,9 @@ func (s *Server) addFault(r *http.Request) (any, error) {
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
+	if in.Warnings != nil {
+		return nil, badRequest("there is no member \"warnings\"")
+	}
 	if len(s.opts.Lab.Faults()) >= maxFaults {
 		return nil, &Error{http.StatusConflict, "limit", "there are " + strconv.Itoa(maxFaults) + " faults", "DELETE " + Prefix + "faults removes all"}
 	}
@@ -327,7 +337,9 @@ func (s *Server) addFault(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, badRequest("%v", err)
 	}
-	return armed(f), nil
+	out := armed(f)
+	out.Warnings, err = warnings(own(r), s, spec)
+	return out, err
 }
 
 func (s *Server) removeFaults(*http.Request) (any, error) {

@@ -135,3 +135,61 @@ func TestFaults_Codes(t *testing.T) {
 		}
 	}
 }
+
+// TestFaults_Warnings: a fault for what is not there is armed, and the answer says why it strikes nothing.
+func TestFaults_Warnings(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", createTable)
+	e.createRows("rows", "a")
+	const ddb, bt = `"door":"dynamodb","method":"*","effect":"fail","code":"Throttling"`, `"door":"bigtable","method":"*","effect":"fail","code":"UNAVAILABLE"`
+	for fault, want := range map[string]string{
+		ddb: "", bt: "",
+		ddb + `,"table":"orders"`:                                       "",
+		ddb + `,"table":"nosuch"`:                                       `there is no DynamoDB table "nosuch" now`,
+		ddb + `,"table":"orders","item":{"k":{"S":"a"}}`:                "",
+		ddb + `,"table":"orders","item":{"k":{"N":"1"}}`:                `"k" of the key of table orders has the type S, not N`,
+		ddb + `,"table":"orders","item":{"id":{"S":"a"},"k":{"S":"a"}}`: `"id" is no attribute of the key of table orders (k): only puts of whole items have it`,
+		bt + `,"table":"rows"`:                                          "",
+		bt + `,"table":"nosuch"`:                                        `there is no Bigtable table "nosuch" now`,
+		bt + `,"table":"orders"`:                                        `there is no Bigtable table "orders" now: the rows of DynamoDB's table orders are in `,
+	} {
+		var got struct{ Warnings []string }
+		e.must("POST", "faults", "{"+fault+"}", &got)
+		if text := strings.Join(got.Warnings, "; "); (text == "") != (want == "") || !strings.HasPrefix(text, want) {
+			t.Errorf("%s: %q, want %q", fault, text, want)
+		}
+	}
+	var armed any
+	e.must("GET", "faults", "", &armed)
+	if strings.Contains(fmt.Sprint(armed), "warnings") {
+		t.Errorf("got %v", armed)
+	}
+}
+
+// TestRequests_Before: who is shown a part of the requests is told of the rest.
+func TestRequests_Before(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", createTable)
+	for i := range 5 {
+		e.query("PutItem", fmt.Sprintf(`{"TableName":"orders","Item":{"k":{"S":"k%d"}}}`, i))
+	}
+	type page struct {
+		Requests []struct{ ID uint64 }
+		Before   uint64
+	}
+	seen := 0
+	for path := "requests?operation=PutItem&door=dynamodb&status=OK&limit=2"; ; {
+		var got page
+		e.must("GET", path, "", &got)
+		seen += len(got.Requests)
+		if got.Before == 0 {
+			break
+		}
+		path = fmt.Sprintf("requests?operation=PutItem&door=dynamodb&status=OK&limit=2&before=%d", got.Before)
+	}
+	if seen != 5 {
+		t.Errorf("%d requests", seen)
+	}
+}

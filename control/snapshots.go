@@ -59,7 +59,7 @@ func (s *snapshots) get(name string) (snapshot, error) {
 	defer s.mu.Unlock()
 	kept, ok := s.named[name]
 	if !ok {
-		return kept, notFound("snapshot", name, "GET "+Prefix+"snapshots lists them; POST there takes one")
+		return kept, notFound("snapshot", name, "GET "+Prefix+"snapshots lists them, POST "+Prefix+"snapshots takes one")
 	}
 	return kept, nil
 }
