@@ -71,7 +71,7 @@ func TestConsole(t *testing.T) {
 	if out := ctl(t, s, exitEqual, "faults"); !strings.Contains(out, `"hits": 2`) {
 		t.Error(out)
 	}
-	if out := ctl(t, s, exitBadInput, "restore", "none"); !strings.Contains(out, `no snapshot "none": GET /api/v1/snapshots lists them`) {
+	if out := ctl(t, s, exitBadInput, "restore", "none"); !strings.Contains(out, `no snapshot "none": "tabletop ctl snapshots" lists them, "tabletop ctl snapshot NAME" takes one`) {
 		t.Error(out)
 	}
 	if out := ctl(t, s, exitBadInput, "snapshot"); !strings.Contains(out, "ctl snapshot takes NAME") {
