@@ -46,9 +46,14 @@ type env struct {
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
+	return newEnvLogged(t, slog.New(slog.DiscardHandler))
+}
+
+func newEnvLogged(t *testing.T, logger *slog.Logger) *env {
+	t.Helper()
 	seen := control.NewRequests()
 	l := lab.New(lab.Options{
-		Clock: clock.NewFrozen(time.Unix(1_700_000_000, 0).UTC()), Logger: slog.New(slog.DiscardHandler), Project: "p", Instance: "i",
+		Clock: clock.NewFrozen(time.Unix(1_700_000_000, 0).UTC()), Logger: logger, Project: "p", Instance: "i",
 		Bigtable: emu.Options{Observe: seen.Observe, CountLoad: true},
 		DynamoDB: facade.Options{NoAuth: true, Observe: seen.ObserveDynamoDB},
 	})

@@ -1,7 +1,9 @@
 package control_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -116,6 +118,7 @@ func TestSnapshots_Names(t *testing.T) {
 		e.must("DELETE", "snapshots/"+path, "", nil)
 	}
 }
+
 // TestFaults_Codes: a code is taken by the names that clients have for it, and as GET faults shows it.
 func TestFaults_Codes(t *testing.T) {
 	t.Parallel()
@@ -191,5 +194,22 @@ func TestRequests_Before(t *testing.T) {
 	}
 	if seen != 5 {
 		t.Errorf("%d requests", seen)
+	}
+}
+
+// TestFaults_Log: what a fault made go wrong is no error of the log, and what else does is one.
+func TestFaults_Log(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer // written by the requests below alone
+	e := newEnvLogged(t, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	e.query("CreateTable", createTable)
+	const put = `{"operation":"PutItem","request":{"TableName":"orders","Item":{"k":{"S":"a"}}}}`
+	e.must("POST", "faults", `{"door":"bigtable","method":"*","effect":"fail","code":"UNAVAILABLE","behindDynamoDB":true}`, nil)
+	var got failed
+	if code := e.ask("POST", "query", put, &got); code < http.StatusInternalServerError || !strings.Contains(got.Error.Remedy, "GET /api/v1/faults") {
+		t.Errorf("%d %+v", code, got)
+	}
+	if log.Len() > 0 {
+		t.Errorf("the log has %s", &log)
 	}
 }
