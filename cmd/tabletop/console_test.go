@@ -88,6 +88,21 @@ func TestConsole(t *testing.T) {
 	}
 }
 
+// TestConsole_WeakToken: a token that can be guessed is warned of where it keeps others out.
+func TestConsole_WeakToken(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for token, want := range map[string]string{
+		"abc":              "tabletop: warning: the token of --token-file has 3 characters, and can be guessed: 16 are safe\n",
+		"0123456789abcdef": "",
+	} {
+		s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--console=127.0.0.1:0", "--token-file", writeFile(t, dir, token, token))
+		if code := s.end(t, syscall.SIGTERM); code != exitEqual || s.stderr.String() != want {
+			t.Errorf("%s: it ends with %d: %s", token, code, s.stderr)
+		}
+	}
+}
+
 // TestConsole_Lead: a clock that was moved is as far ahead after the server was killed, without the
 // console too: a backup is still READY.
 func TestConsole_Lead(t *testing.T) {
