@@ -37,24 +37,12 @@ type ctlVerb struct {
 var ctlVerbs = []ctlVerb{
 	{name: "info", what: "what is served, and where", method: "GET", path: "info"},
 	{name: "tables", what: "the tables of both doors", method: "GET", path: "tables"},
-	{
-		name: "rows", takes: "[INSTANCE/]TABLE [PREFIX]", what: "rows of Bigtable, with all cells", method: "GET", path: "tables/{}/rows?prefix={}", args: [2]int{1, 2},
-		params: "project prefix prefix64 start start64 end end64 match match64 filter reverse keys limit cursor", list: "rows", table: true,
-		more: `"tabletop ctl tables" says in which of Bigtable's tables the items of a DynamoDB table lie.`,
-	},
+	{name: "rows", takes: "[INSTANCE/]TABLE [PREFIX]", what: "rows of Bigtable, with all cells", method: "GET", path: "tables/{}/rows?prefix={}", args: [2]int{1, 2}, params: "project prefix prefix64 start start64 end end64 match match64 filter reverse keys limit cursor", list: "rows", table: true, more: `"tabletop ctl tables" says in which of Bigtable's tables the items of a DynamoDB table lie.`},
 	{name: "items", takes: "TABLE [CURSOR]", what: "items of DynamoDB", method: "GET", path: "items/{}?cursor={}", args: [2]int{1, 2}, params: "index limit cursor", list: "items"},
-	{
-		name: "put", takes: "TABLE ITEM", what: "put an item, in DynamoDB's JSON", method: "POST", path: "items/{}", args: [2]int{2, 2}, json: "ITEM",
-		body: func(args []string) any { return map[string]any{"items": []any{json.RawMessage(args[1])}} },
-		more: `tabletop ctl put orders '{"id":{"S":"a"},"total":{"N":"42"}}'`,
-	},
-	{
-		name: "query", takes: "OPERATION REQUEST", what: "run an operation of DynamoDB, and see the calls of Bigtable that it became", method: "POST", path: "query", args: [2]int{2, 2}, json: "REQUEST",
-		body: func(args []string) any {
-			return map[string]any{"operation": args[0], "request": json.RawMessage(args[1])}
-		},
-		more: `tabletop ctl query GetItem '{"TableName":"orders","Key":{"id":{"S":"a"}}}'`,
-	},
+	{name: "put", takes: "TABLE ITEM", what: "put an item, in DynamoDB's JSON", method: "POST", path: "items/{}", args: [2]int{2, 2}, json: "ITEM", body: func(args []string) any { return map[string]any{"items": []any{json.RawMessage(args[1])}} }, more: `tabletop ctl put orders '{"id":{"S":"a"},"total":{"N":"42"}}'`},
+	{name: "query", takes: "OPERATION REQUEST", what: "run an operation of DynamoDB, and see the calls of Bigtable that it became", method: "POST", path: "query", args: [2]int{2, 2}, json: "REQUEST", more: `tabletop ctl query GetItem '{"TableName":"orders","Key":{"id":{"S":"a"}}}'`, body: func(args []string) any {
+		return map[string]any{"operation": args[0], "request": json.RawMessage(args[1])}
+	}},
 	{name: "reset", what: "remove all tables, and the faults; snapshots and the clock stay", method: "POST", path: "reset"},
 	{name: "snapshots", what: "the snapshots that are kept", method: "GET", path: "snapshots"},
 	{name: "snapshot", takes: "NAME", what: "keep what there is", method: "POST", path: "snapshots", args: [2]int{1, 1}, body: func(args []string) any {
@@ -64,41 +52,24 @@ var ctlVerbs = []ctlVerb{
 	{name: "forget", takes: "NAME", what: "give up a snapshot", method: "DELETE", path: "snapshots/{}", args: [2]int{1, 1}},
 	{name: "diff", takes: "NAME [NAME]", what: "what is other than in a snapshot, now or in another one", method: "GET", path: "snapshots/{}/changes?to={}", args: [2]int{1, 2}, params: "to limit"},
 	{name: "clock", what: "the time of the server", method: "GET", path: "clock"},
-	{
-		name: "advance", takes: "DURATION", what: "let time pass, and do what is due meanwhile", method: "POST", path: "clock", args: [2]int{1, 1},
-		body: func(args []string) any { return map[string]string{"advance": args[0]} },
-		more: "tabletop ctl advance 1d12h",
-	},
-	{name: "set", takes: "TIME", what: "go to a time, in RFC 3339", method: "POST", path: "clock", args: [2]int{1, 1}, body: func(args []string) any {
+	{name: "advance", takes: "DURATION", what: "let time pass, and do what is due meanwhile", method: "POST", path: "clock", args: [2]int{1, 1}, body: func(args []string) any { return map[string]string{"advance": args[0]} }, more: "tabletop ctl advance 1d12h"},
+	{name: "set", takes: "TIME", what: "go to a time, in RFC 3339", method: "POST", path: "clock", args: [2]int{1, 1}, more: "tabletop ctl set 2030-01-01T00:00:00Z", body: func(args []string) any {
 		return map[string]string{"set": args[0]}
-	}, more: "tabletop ctl set 2030-01-01T00:00:00Z"},
+	}},
 	{name: "freeze", what: "stop the clock", method: "POST", path: "clock", body: func([]string) any { return map[string]bool{"freeze": true} }},
 	{name: "run", what: "let it go on", method: "POST", path: "clock", body: func([]string) any { return map[string]bool{"run": true} }},
 	{name: "gc", what: "collect garbage", method: "POST", path: "gc"},
 	{name: "ttl", what: "delete items whose time to live is over", method: "POST", path: "ttl"},
 	{name: "faults", what: "what goes wrong, and how often it did", method: "GET", path: "faults"},
-	{
-		name: "fault", takes: "FAULT", what: "let something go wrong, in JSON", method: "POST", path: "faults", args: [2]int{1, 1}, json: "FAULT",
-		body: func(args []string) any { return json.RawMessage(args[0]) }, more: faultHelp,
-	},
+	{name: "fault", takes: "FAULT", what: "let something go wrong, in JSON", method: "POST", path: "faults", args: [2]int{1, 1}, json: "FAULT", body: func(args []string) any { return json.RawMessage(args[0]) }, more: faultHelp},
 	{name: "mend", takes: "[DOOR/ID]", what: "end a fault, or all", method: "DELETE", path: "faults/{}", args: [2]int{0, 1}, slash: true, more: "tabletop ctl mend dynamodb/1"},
-	{
-		name: "dump", takes: "[TABLE]", what: "rows as text", method: "GET", path: "dump?table={}", args: [2]int{0, 1}, params: "table", text: "text",
-		more: `TABLE is one of Bigtable: "tabletop ctl tables" says in which of them the items of a DynamoDB table lie.`,
-	},
-	{
-		name: "requests", takes: "[NAME=VALUE...]", what: "the last requests of both doors", method: "GET", path: "requests",
-		params: "door operation table status failed internal test limit before", list: "requests",
-		more: "tabletop ctl requests door=dynamodb failed=true",
-	},
+	{name: "dump", takes: "[TABLE]", what: "rows as text", method: "GET", path: "dump?table={}", args: [2]int{0, 1}, params: "table", text: "text", more: `TABLE is one of Bigtable: "tabletop ctl tables" says in which of them the items of a DynamoDB table lie.`},
+	{name: "requests", takes: "[NAME=VALUE...]", what: "the last requests of both doors", method: "GET", path: "requests", params: "door operation table status failed internal test limit before", list: "requests", more: "tabletop ctl requests door=dynamodb failed=true"},
 	{name: "request", takes: "ID", what: "one of them, with the calls that it became", method: "GET", path: "requests/{}", args: [2]int{1, 1}},
 	{name: "insights", takes: "TABLE [INDEX]", what: "the keys that are used most, while contributor insights are on", method: "GET", path: "insights/{}?index={}", args: [2]int{1, 2}, params: "index"},
 	{name: "streams", what: "the streams of both doors", method: "GET", path: "streams"},
 	{name: "records", takes: "TABLE [CURSOR]", what: "records of DynamoDB Streams", method: "GET", path: "streams/{}/records?cursor={}", args: [2]int{1, 2}, params: "arn from limit cursor", list: "records"},
-	{
-		name: "changes", takes: "[INSTANCE/]TABLE [CURSOR]", what: "records of a change stream of Bigtable", method: "GET", path: "tables/{}/changes?cursor={}", args: [2]int{1, 2},
-		params: "project from books limit cursor", list: "changes", table: true,
-	},
+	{name: "changes", takes: "[INSTANCE/]TABLE [CURSOR]", what: "records of a change stream of Bigtable", method: "GET", path: "tables/{}/changes?cursor={}", args: [2]int{1, 2}, params: "project from books limit cursor", list: "changes", table: true},
 	{name: "release", what: "let the test go on that testkit holds", method: "POST", path: "release"},
 	{name: "plan", takes: "FIXTURE", what: "as tabletop migrate plan does", method: "POST", path: "migrate/plan", args: [2]int{1, 1}, body: ofFixture},
 	{name: "verify", takes: "FIXTURE", what: "as tabletop migrate verify does", method: "POST", path: "migrate/verify", args: [2]int{1, 1}, body: ofFixture},
