@@ -202,6 +202,8 @@ func asError(err error) *Error {
 			out.Remedy = fmt.Sprintf("a fault answers so: DELETE %sfaults/dynamodb/%d ends it", Prefix, by.Fault.ID())
 		case e.HTTPStatus >= http.StatusInternalServerError:
 			out.Remedy = mayBeFault
+		case out.Code == "ResourceNotFoundException":
+			out.Remedy = tablesRemedy
 		}
 		return out
 	}
@@ -218,12 +220,15 @@ func asError(err error) *Error {
 		case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted, codes.Internal, codes.Unknown, codes.ResourceExhausted, codes.DataLoss:
 			e.Remedy = mayBeFault
 		case codes.NotFound:
-			e.Status, e.Remedy = http.StatusNotFound, "GET /api/v1/tables lists the tables of both doors, by Bigtable's names too"
+			e.Status, e.Remedy = http.StatusNotFound, tablesRemedy
 		}
 		return e
 	}
 	return &Error{http.StatusInternalServerError, "internal", err.Error(), "the log of the server may say more"}
 }
+
+// tablesRemedy is the remedy for a table that is not there.
+const tablesRemedy = "GET " + Prefix + "tables lists the tables of both doors, by Bigtable's names too"
 
 // mayBeFault is the remedy for what goes wrong without the request being wrong.
 const mayBeFault = "try it again; GET " + Prefix + "faults has the faults that strike such calls, with their hits"

@@ -399,7 +399,7 @@ func TestRefusals(t *testing.T) {
 		{"a table of DynamoDB", "GET", "dump?table=orders", "", nil, 404, "NotFound", "tables/orders", "GET /api/v1/tables"},
 		{"where its rows are", "GET", "dump?table=orders", "", nil, 404, "NotFound", "tables/orders", "the rows of DynamoDB's table orders are in Bigtable's table i/"},
 		{"where its rows are", "GET", "tables/i/orders/rows", "", nil, 404, "not_found", "tables/orders", "the rows of DynamoDB's table orders are in Bigtable's table i/"},
-		{"no such item table", "GET", "items/none", "", nil, 400, "ResourceNotFoundException", "not found", ""},
+		{"no such item table", "GET", "items/none", "", nil, 400, "ResourceNotFoundException", "not found", "GET /api/v1/tables"},
 		{"a bad item", "POST", "items/orders", `{"items":[{}]}`, nil, 400, "ValidationException", "k", ""},
 		{"a limit", "GET", "requests?limit=0", "", nil, 400, "bad_request", "1 to 1000", ""},
 		{"no base64", "GET", "tables/i/orders/row?key64=!", "", nil, 404, "not_found", "", ""},

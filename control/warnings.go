@@ -100,10 +100,9 @@ func noTable(ctx context.Context, s *Server, name string) *Error {
 
 // elsewhere says where a table is that is not there by its name.
 func elsewhere(ctx context.Context, s *Server, name string) string {
-	const all = "GET " + Prefix + "tables lists the tables of both doors, by Bigtable's names too"
 	_, id := ids(name)
 	if at := targetOf(ctx, s, id); at != "" && s.opts.Lab.TableName(at) != name {
-		return fmt.Sprintf("the rows of DynamoDB's table %s are in Bigtable's table %s/%s; %s", id, s.opts.Lab.Options().Instance, at, all)
+		return fmt.Sprintf("the rows of DynamoDB's table %s are in Bigtable's table %s/%s; %s", id, s.opts.Lab.Options().Instance, at, tablesRemedy)
 	}
-	return all
+	return tablesRemedy
 }

@@ -28,7 +28,7 @@ func (p *program) helpOfCtl(args []string) error {
 	switch len(args) {
 	case 0:
 		for _, v := range ctlVerbs {
-			_, _ = fmt.Fprintf(p.stdout, "  %-32s %s\n", strings.TrimSpace(v.name+" "+v.takes), v.what)
+			_, _ = fmt.Fprintf(p.stdout, "  %-34s %s\n", strings.TrimSpace(v.name+" "+v.takes), v.what)
 		}
 		_, _ = fmt.Fprintln(p.stdout, "\n\"tabletop ctl help VERB\" says more of one.")
 		return nil
