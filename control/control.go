@@ -148,7 +148,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, &Error{http.StatusForbidden, "host", fmt.Sprintf("the host %q is not one of this server", r.Host), "ask it as localhost, or start it with --allow-host"})
 		return
 	}
-	if r.URL.Path != cleaned(r.URL.Path) { // else it is redirected, in HTML, to where nobody asked
+	if path := r.URL.EscapedPath(); path != cleaned(path) { // else it is redirected, in HTML, to where nobody asked
 		fail(w, s.unknown(r))
 		return
 	}
@@ -173,7 +173,7 @@ type Error struct {
 }
 
 // Error returns the text and the remedy.
-func (e *Error) Error() string { return e.Text + ": " + e.Remedy }
+func (e *Error) Error() string { return strings.TrimSuffix(e.Text, ".") + ": " + e.Remedy }
 
 var errCrossOrigin = &Error{http.StatusForbidden, "cross_origin", "a page of another origin asked", "ask from the server's own pages, or from a program"}
 
@@ -195,7 +195,17 @@ func asError(err error) *Error {
 		return e
 	}
 	if e, ok := errors.AsType[*facade.Error](err); ok {
-		return &Error{e.HTTPStatus, e.Code[strings.LastIndex(e.Code, "#")+1:], e.Message, "this is DynamoDB's own answer: change the request"}
+		out := &Error{e.HTTPStatus, e.Code[strings.LastIndex(e.Code, "#")+1:], e.Message, "this is DynamoDB's own answer: change the request"}
+		by, struck := errors.AsType[*lab.FaultError](err)
+		switch {
+		case struck:
+			out.Remedy = fmt.Sprintf("a fault answers so: DELETE %sfaults/dynamodb/%d ends it", Prefix, by.Fault.ID())
+		case e.HTTPStatus >= http.StatusInternalServerError:
+			out.Remedy = mayBeFault
+		case out.Code == "ResourceNotFoundException":
+			out.Remedy = tablesRemedy
+		}
+		return out
 	}
 	if errors.Is(err, lab.ErrClosed) {
 		return &Error{http.StatusConflict, "door_shut", err.Error(), "start the server with --dynamodb HOST:PORT"}
@@ -206,13 +216,22 @@ func asError(err error) *Error {
 			st = status.Convert(err)
 		}
 		e := &Error{http.StatusBadRequest, st.Code().String(), st.Message(), "this is Bigtable's own answer: change the request"}
-		if st.Code() == codes.NotFound {
-			e.Status, e.Remedy = http.StatusNotFound, "GET /api/v1/tables lists the tables of both doors, by Bigtable's names too"
+		switch st.Code() { //nolint:exhaustive // the others are of the request
+		case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted, codes.Internal, codes.Unknown, codes.ResourceExhausted, codes.DataLoss:
+			e.Remedy = mayBeFault
+		case codes.NotFound:
+			e.Status, e.Remedy = http.StatusNotFound, tablesRemedy
 		}
 		return e
 	}
 	return &Error{http.StatusInternalServerError, "internal", err.Error(), "the log of the server may say more"}
 }
+
+// tablesRemedy is the remedy for a table that is not there.
+const tablesRemedy = "GET " + Prefix + "tables lists the tables of both doors, by Bigtable's names too"
+
+// mayBeFault is the remedy for what goes wrong without the request being wrong.
+const mayBeFault = "try it again; GET " + Prefix + "faults has the faults that strike such calls, with their hits"
 
 func fail(w http.ResponseWriter, err error) {
 	e := asError(err)

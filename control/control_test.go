@@ -46,9 +46,14 @@ type env struct {
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
+	return newEnvLogged(t, slog.New(slog.DiscardHandler))
+}
+
+func newEnvLogged(t *testing.T, logger *slog.Logger) *env {
+	t.Helper()
 	seen := control.NewRequests()
 	l := lab.New(lab.Options{
-		Clock: clock.NewFrozen(time.Unix(1_700_000_000, 0).UTC()), Logger: slog.New(slog.DiscardHandler), Project: "p", Instance: "i",
+		Clock: clock.NewFrozen(time.Unix(1_700_000_000, 0).UTC()), Logger: logger, Project: "p", Instance: "i",
 		Bigtable: emu.Options{Observe: seen.Observe, CountLoad: true},
 		DynamoDB: facade.Options{NoAuth: true, Observe: seen.ObserveDynamoDB},
 	})
@@ -378,22 +383,34 @@ func TestRefusals(t *testing.T) {
 		{"an unknown parameter", "POST", "reset?force=true", "", nil, 400, "bad_request", `"force"`, ""},
 		{"a parameter twice", "GET", "requests?door=dynamodb&door=bigtable", "", nil, 400, "bad_request", `"door" is there 2 times`, ""},
 		{"a query that is none", "GET", "requests?door=%zz", "", nil, 400, "bad_request", "%25", ""},
+		{"no such door", "GET", "requests?door=ddb", "", nil, 400, "bad_request", `door is "ddb", want bigtable or dynamodb`, ""},
+		{"no such status", "GET", "requests?status=nope", "", nil, 400, "bad_request", `status is "nope", want OK, one of gRPC's such as Unavailable`, ""},
+		{"neither true nor false", "GET", "requests?failed=maybe", "", nil, 400, "bad_request", `failed is "maybe", want true or false`, ""},
+		{"neither true nor false", "GET", "requests?internal=no", "", nil, 400, "bad_request", `internal is "no", want true or false`, ""},
+		{"neither true nor false", "GET", "requests/trace?internal=no", "", nil, 400, "bad_request", `internal is "no", want true or false`, ""},
+		{"neither true nor false", "GET", "events?failed=1", "", nil, 400, "bad_request", `failed is "1", want true or false`, ""},
 		{"events of a kind", "GET", "events?kinds=requests,heat", "", nil, 400, "bad_request", `"heat", want requests, tables and lab`, ""},
 		{"two wishes", "POST", "clock", `{"freeze":true,"run":true}`, nil, 400, "bad_request", "one of", ""},
 		{"back in time", "POST", "clock", `{"set":"2001-01-01T00:00:00Z"}`, nil, 400, "bad_request", "time moves forward", ""},
 		{"back in time", "POST", "clock", `{"advance":"-1s"}`, nil, 400, "bad_request", "time moves forward", ""},
-		{"more than time can tell", "POST", "clock", `{"set":"9999-01-01T00:00:00Z"}`, nil, 400, "bad_request", "292 years", ""},
+		{"more than time can tell", "POST", "clock", `{"set":"9999-01-01T00:00:00Z"}`, nil, 400, "bad_request", "290 years", ""},
 		{"too much", "POST", "items/orders", `{"items":["` + strings.Repeat("x", 16<<20) + `"]}`, nil, 413, "too_large", "16 MiB", ""},
 		{"no such table", "GET", "tables/i/none/rows", "", nil, 404, "not_found", "tables/none", "GET /api/v1/tables"},
 		{"a table of DynamoDB", "GET", "dump?table=orders", "", nil, 404, "NotFound", "tables/orders", "GET /api/v1/tables"},
-		{"no such item table", "GET", "items/none", "", nil, 400, "ResourceNotFoundException", "not found", ""},
+		{"where its rows are", "GET", "dump?table=orders", "", nil, 404, "NotFound", "tables/orders", "the rows of DynamoDB's table orders are in Bigtable's table i/"},
+		{"where its rows are", "GET", "tables/i/orders/rows", "", nil, 404, "not_found", "tables/orders", "the rows of DynamoDB's table orders are in Bigtable's table i/"},
+		{"no such item table", "GET", "items/none", "", nil, 400, "ResourceNotFoundException", "not found", "GET /api/v1/tables"},
 		{"a bad item", "POST", "items/orders", `{"items":[{}]}`, nil, 400, "ValidationException", "k", ""},
 		{"a limit", "GET", "requests?limit=0", "", nil, 400, "bad_request", "1 to 1000", ""},
 		{"no base64", "GET", "tables/i/orders/row?key64=!", "", nil, 404, "not_found", "", ""},
 		{"no such request", "GET", "requests/999999", "", nil, 404, "not_found", "999999", ""},
 		{"no such snapshot", "POST", "snapshots/none/restore", "", nil, 404, "not_found", "none", ""},
+		{"a snapshot that addresses cannot name", "POST", "snapshots", `{"name":".."}`, nil, 400, "bad_request", "..", ""},
 		{"a nameless snapshot", "POST", "snapshots", "{}", nil, 400, "bad_request", "name", ""},
 		{"no such RPC", "POST", "faults", `{"door":"bigtable","method":"Mutate","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", `"Mutate"`, ""},
+		{"nearly an RPC", "POST", "faults", `{"door":"bigtable","method":"ReadRow","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", `"ReadRow", nearest to ReadRows`, ""},
+		{"nearly an operation", "POST", "faults", `{"door":"dynamodb","method":"putitems","effect":"fail","code":"Throttling"}`, nil, 400, "bad_request", `"putitems", nearest to PutItem`, ""},
+		{"warnings are the answer's", "POST", "faults", `{"warnings":[]}`, nil, 400, "bad_request", "warnings", ""},
 		{"no such effect", "POST", "faults", `{"door":"bigtable","method":"*","effect":"explode"}`, nil, 400, "bad_request", "delay", ""},
 		{"no such code", "POST", "faults", `{"door":"bigtable","method":"*","effect":"fail","code":"OK"}`, nil, 400, "bad_request", "UNAVAILABLE", ""},
 		{"no such failure", "POST", "faults", `{"door":"dynamodb","method":"*","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", "Throttling", ""},

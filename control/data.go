@@ -182,7 +182,7 @@ func (s *Server) table(r *http.Request) (any, error) {
 	name := s.tableName(r)
 	t, err := s.opts.Lab.DB().Table(name)
 	if err != nil {
-		return nil, notFound("table", name, "GET "+Prefix+"tables lists them")
+		return nil, noTable(own(r), s, name)
 	}
 	mappings, err := s.mappingsOver(r)
 	if err != nil {
@@ -225,7 +225,7 @@ func rowOf(r btclient.Row) row {
 func (s *Server) client(r *http.Request) (*btclient.Client, string, error) {
 	name := s.tableName(r)
 	if _, err := s.opts.Lab.DB().Table(name); err != nil {
-		return nil, "", notFound("table", name, "GET "+Prefix+"tables lists them")
+		return nil, "", noTable(own(r), s, name)
 	}
 	parent, id, _ := strings.Cut(name, "/tables/")
 	project, instance, _ := strings.Cut(strings.TrimPrefix(parent, "projects/"), "/instances/")
@@ -242,6 +242,20 @@ func param(q url.Values, name string) ([]byte, error) {
 		return b, nil
 	}
 	return []byte(q.Get(name)), nil
+}
+
+// yes is a parameter that is true or false.
+func yes(q url.Values, name string, otherwise bool) (bool, error) {
+	switch text := q.Get(name); text {
+	case "":
+		return otherwise, nil
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	default:
+		return false, badRequest("%s is %q, want true or false", name, text)
+	}
 }
 
 func limit(q url.Values, otherwise int) (int, error) {
@@ -290,7 +304,11 @@ func (s *Server) rows(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	reverse := q.Get("reverse") == "true"
+	reverse, err := yes(q, "reverse", false)
+	keys, err1 := yes(q, "keys", false)
+	if err := cmp.Or(err, err1); err != nil {
+		return nil, err
+	}
 	switch {
 	case len(cursor) == 0:
 	case reverse:
@@ -324,7 +342,7 @@ func (s *Server) rows(r *http.Request) (any, error) {
 			size += len(c.Qualifier) + len(c.Value) + 64
 		}
 		shown := row{Key: bytesOf(found.Key), Cells: []cell{}, Count: len(found.Cells)}
-		if q.Get("keys") != "true" {
+		if !keys {
 			shown = rowOf(found)
 		}
 		shown.Parts = partsBy(mappings, found)
@@ -482,11 +500,10 @@ func (s *Server) items(r *http.Request) (any, error) {
 	if err := json.Unmarshal(answer, &page); err != nil {
 		return nil, err
 	}
-	out := map[string]any{"items": page.Items}
-	if page.LastEvaluatedKey != nil {
-		out["cursor"] = base64.RawURLEncoding.EncodeToString(page.LastEvaluatedKey)
-	}
-	return out, nil
+	return struct {
+		Items  []json.RawMessage `json:"items"`
+		Cursor string            `json:"cursor,omitempty"` // of the next page
+	}{page.Items, base64.RawURLEncoding.EncodeToString(page.LastEvaluatedKey)}, nil
 }
 
 func (s *Server) putItems(r *http.Request) (any, error) {

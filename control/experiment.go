@@ -49,6 +49,10 @@ func (s *Server) restoreSnapshot(r *http.Request) (any, error) {
 	return kept, s.opts.Lab.Restore(r.Context(), kept.kept)
 }
 
+// maxLead is how far ahead of the machine's the clock may be. The difference of two times ends at 292 years: a clock
+// that is further ahead would stand still.
+const maxLead = 290 * 365 * 24 * time.Hour
+
 type clockState struct {
 	Now    time.Time `json:"now"`
 	Frozen bool      `json:"frozen"`
@@ -95,14 +99,15 @@ func (s *Server) setClock(r *http.Request) (any, error) {
 		if by = to.Sub(c.Now()); by < 0 {
 			return nil, badRequest("it is %v already: time moves forward", c.Now().Format(time.RFC3339Nano))
 		}
-		if by == math.MaxInt64 { // Sub goes no further
-			return nil, badRequest("%v is more than 292 years ahead: go there in steps", to.Format(time.RFC3339Nano))
-		}
 	default:
 		var err error
 		if by, err = days.Parse(in.Advance); err != nil || by < 0 {
 			return nil, badRequest("advance is %q, want a duration such as 90s, 25h or 3d: time moves forward", in.Advance)
 		}
+	}
+	// Sub, by which a set came here, goes no further than 292 years.
+	if last := from(maxLead); by > 0 && (by == math.MaxInt64 || c.Now().Add(by).After(last)) {
+		return nil, badRequest("the clock goes no further than 290 years from now by the machine's, which is %s", last.UTC().Format(time.RFC3339))
 	}
 	if by > 0 {
 		if _, err := s.opts.Lab.Advance(by); err != nil {
@@ -131,7 +136,12 @@ func (s *Server) dump(r *http.Request) (any, error) {
 	var text string
 	var err error
 	if id := r.URL.Query().Get("table"); id != "" {
-		text, err = s.opts.Lab.Dump(r.Context(), id)
+		if text, err = s.opts.Lab.Dump(r.Context(), id); err != nil {
+			if e := asError(err); e.Status == http.StatusNotFound {
+				e.Remedy = elsewhere(own(r), s, s.opts.Lab.TableName(id))
+				return nil, e
+			}
+		}
 	} else {
 		text, err = s.opts.Lab.DumpAll(r.Context())
 	}
@@ -159,13 +169,20 @@ type fault struct {
 	Skip           int                        `json:"skip,omitempty"`
 	Times          *int                       `json:"times,omitempty"`
 	Probability    *float64                   `json:"probability,omitempty"`
+
+	Warnings []string `json:"warnings,omitempty"` // of the answer: why it strikes nothing as things are
 }
 
 // effects are the names of effects.
 var effects = []string{lab.FailCall: "fail", lab.DelayCall: "delay", lab.CutRows: "cut", lab.DuplicateCall: "duplicate", lab.LeaveEntries: "unprocessed", lab.ReadOld: "stale"}
 
-// statusCode returns the code with a name such as UNAVAILABLE.
+// statusCode returns the code with a name such as UNAVAILABLE, or Unavailable.
 func statusCode(name string) (codes.Code, bool) {
+	for c := codes.OK + 1; c <= codes.Unauthenticated; c++ {
+		if c.String() == name {
+			return c, true
+		}
+	}
 	var c codes.Code
 	err := c.UnmarshalJSON([]byte(strconv.Quote(name)))
 	return c, err == nil && c != codes.OK
@@ -306,6 +323,9 @@ func (s *Server) addFault(r *http.Request) (any, error) {
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
+	if in.Warnings != nil {
+		return nil, badRequest("there is no member \"warnings\"")
+	}
 	if len(s.opts.Lab.Faults()) >= maxFaults {
 		return nil, &Error{http.StatusConflict, "limit", "there are " + strconv.Itoa(maxFaults) + " faults", "DELETE " + Prefix + "faults removes all"}
 	}
@@ -317,7 +337,9 @@ func (s *Server) addFault(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, badRequest("%v", err)
 	}
-	return armed(f), nil
+	out := armed(f)
+	out.Warnings, err = warnings(own(r), s, spec)
+	return out, err
 }
 
 func (s *Server) removeFaults(*http.Request) (any, error) {

@@ -117,6 +117,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	is, err := wanted(r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
 	if s.streams.Add(1) > maxStreams {
 		s.streams.Add(-1)
 		fail(w, &Error{http.StatusTooManyRequests, "limit", fmt.Sprintf("%d streams of events are open", maxStreams), "close one"})
@@ -127,7 +132,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	told, _ := s.live.now()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
-	is := wanted(r)
 	for {
 		// A reader that has stopped would hold its place for ever.
 		if out.to.SetWriteDeadline(from(streamTime)) != nil || out.to.Flush() != nil {

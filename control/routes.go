@@ -97,7 +97,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the one that the server pr
   POST items/{table}                       put items
   POST items/{table}/preview               which cells a put or a delete would change
   POST query                               run an operation of DynamoDB, and see the calls of Bigtable that it became
-  POST reset                               remove everything
+  POST reset                               remove all tables, and the faults; snapshots and the clock stay
   POST release                             let the test go on that is held
   GET  snapshots   POST snapshots          named snapshots        DELETE snapshots/{name}, POST snapshots/{name}/restore
   GET  snapshots/{name}/changes            rows and items that differ since then   ?to= ?limit=

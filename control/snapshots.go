@@ -59,7 +59,7 @@ func (s *snapshots) get(name string) (snapshot, error) {
 	defer s.mu.Unlock()
 	kept, ok := s.named[name]
 	if !ok {
-		return kept, notFound("snapshot", name, "GET "+Prefix+"snapshots lists them; POST there takes one")
+		return kept, notFound("snapshot", name, "GET "+Prefix+"snapshots lists them, POST "+Prefix+"snapshots takes one")
 	}
 	return kept, nil
 }
@@ -79,6 +79,9 @@ func (s *snapshots) remove(name string) error {
 func (s *snapshots) take(r *http.Request, l *lab.Lab, name string) (snapshot, error) {
 	if name == "" || len(name) > maxNameBytes {
 		return snapshot{}, badRequest("the name of a snapshot has 1 to %d bytes", maxNameBytes)
+	}
+	if name == "." || name == ".." {
+		return snapshot{}, badRequest("the name of a snapshot is a part of addresses, and cannot be %q", name)
 	}
 	kept, err := l.Snapshot(r.Context())
 	if err != nil {

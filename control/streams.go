@@ -256,7 +256,7 @@ func entryOf(e *changestream.Entry) entry {
 func (s streams) changes(r *http.Request) (any, error) {
 	table := s.tableName(r)
 	if _, err := s.opts.Lab.DB().Table(table); err != nil {
-		return nil, notFound("table", table, "GET "+Prefix+"tables lists them")
+		return nil, noTable(own(r), s.Server, table)
 	}
 	p, err := pageOf(r)
 	if err != nil {
@@ -281,7 +281,10 @@ func (s streams) changes(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	books := r.URL.Query().Get("books") == "true"
+	books, err := yes(r.URL.Query(), "books", false)
+	if err != nil {
+		return nil, err
+	}
 	out := struct {
 		Changes []rowChange `json:"changes"`
 		part

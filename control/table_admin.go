@@ -19,7 +19,7 @@ func (s tableAdmin) api() btapb.BigtableTableAdminClient {
 func (s tableAdmin) there(r *http.Request) (string, error) {
 	name := s.tableName(r)
 	if _, err := s.opts.Lab.DB().Table(name); err != nil {
-		return "", notFound("table", name, "GET "+Prefix+"tables lists them")
+		return "", noTable(own(r), s.Server, name)
 	}
 	return name, nil
 }

@@ -1,10 +1,12 @@
 package control
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,23 +62,47 @@ func recordOf(r *requests.Record, whole bool) record {
 // wantedParameters are those that wanted reads.
 const wantedParameters = "door operation table status failed internal test"
 
-// wanted tells which records a query asks for.
-func wanted(r *http.Request) func(*requests.Record) bool {
+// wanted tells which records a query asks for. One that asks for what no record can have is refused.
+func wanted(r *http.Request) (func(*requests.Record) bool, error) {
 	q := r.URL.Query()
+	door, operation, table, test := q.Get("door"), q.Get("operation"), q.Get("table"), q.Get("test")
+	if door != "" && door != requests.Bigtable && door != requests.DynamoDB {
+		return nil, badRequest("door is %q, want %s or %s", door, requests.Bigtable, requests.DynamoDB)
+	}
+	status, err := statusParam(q)
+	failed, err1 := yes(q, "failed", false)
+	internal, err2 := yes(q, "internal", true)
+	if err := cmp.Or(err, err1, err2); err != nil {
+		return nil, err
+	}
 	return func(rec *requests.Record) bool {
-		table := q.Get("table")
 		switch {
-		case q.Has("door") && rec.Door != q.Get("door"),
-			q.Has("operation") && rec.Operation != q.Get("operation"),
-			q.Has("status") && rec.Status != q.Get("status"),
-			q.Get("failed") == "true" && rec.Status == "OK",
-			q.Get("internal") == "false" && rec.Cause != "",
-			q.Has("test") && rec.Test != q.Get("test"),
+		case door != "" && rec.Door != door,
+			operation != "" && rec.Operation != operation,
+			status != "" && rec.Status != status,
+			failed && rec.Status == "OK",
+			!internal && rec.Cause != "",
+			test != "" && rec.Test != test,
 			table != "" && rec.Table() != table && !strings.HasSuffix(rec.Table(), "/tables/"+table):
 			return false
 		}
 		return true
+	}, nil
+}
+
+// plainCodes are the codes of DynamoDB that do not say that they are exceptions.
+var plainCodes = []string{"InternalServerError", "RequestLimitExceeded", "ServiceUnavailable"}
+
+// statusParam is the status that a query asks for, as records have it; "" for any.
+func statusParam(q url.Values) (string, error) {
+	text := q.Get("status")
+	if text == "" || text == "OK" || strings.HasSuffix(text, "Exception") || slices.Contains(plainCodes, text) {
+		return text, nil
 	}
+	if code, ok := statusCode(text); ok {
+		return code.String(), nil
+	}
+	return "", badRequest("status is %q, want OK, one of gRPC's such as Unavailable, or one of DynamoDB's such as ThrottlingException", text)
 }
 
 func (s *Server) requests(r *http.Request) (any, error) {
@@ -90,14 +116,26 @@ func (s *Server) requests(r *http.Request) (any, error) {
 			return nil, badRequest("before is %q, want the id of a request", text)
 		}
 	}
-	out, is := []record{}, wanted(r)
+	is, err := wanted(r)
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Requests []record `json:"requests"`
+		Before   uint64   `json:"before,omitempty"` // there are more: ?before= has them
+	}{Requests: []record{}}
 	s.log.Newest(func(rec *requests.Record) bool {
-		if rec.ID < before && is(rec) {
-			out = append(out, recordOf(rec, false))
+		if rec.ID >= before || !is(rec) {
+			return true
 		}
-		return len(out) < most
+		if len(out.Requests) == most {
+			out.Before = out.Requests[most-1].ID
+			return false
+		}
+		out.Requests = append(out.Requests, recordOf(rec, false))
+		return true
 	})
-	return map[string]any{"requests": out}, nil
+	return out, nil
 }
 
 func (s *Server) request(r *http.Request) (any, error) { return s.found(r) }
@@ -138,7 +176,10 @@ func (s *Server) pattern(r *http.Request) (any, error) {
 // trace writes requests of DynamoDB that were served as a trace for lint, the oldest first: a file for the folder trace of a fixture.
 func (s *Server) trace(r *http.Request) (any, error) {
 	var lines []traced
-	is := wanted(r)
+	is, err := wanted(r)
+	if err != nil {
+		return nil, err
+	}
 	s.log.Newest(func(rec *requests.Record) bool {
 		if rec.Door == requests.DynamoDB && rec.Status == "OK" && rec.Table() != "" && is(rec) {
 			if request, _, _ := rec.Bodies(); json.Valid(request) { // else it was too large to be kept
@@ -179,19 +220,25 @@ func (s *Server) calls(requestID string) []record {
 	return out
 }
 
-// query runs an operation of DynamoDB and shows the calls that it became. It is kept like a request of the door.
+// query runs an operation of DynamoDB and shows the calls that it became. It is kept like a request of the door,
+// and faults strike it as they strike one.
 func (s *Server) query(r *http.Request) (any, error) {
 	var in struct {
 		Operation string          `json:"operation"`
 		Request   json.RawMessage `json:"request"`
+		Faults    *bool           `json:"faults"` // false: none of DynamoDB strikes it
 	}
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
+	ask := s.opts.Lab.Door().Ask
+	if in.Faults != nil && !*in.Faults {
+		ask = s.opts.Lab.Door().Call
+	}
 	id := fmt.Sprintf("query-%d", s.queries.Add(1))
 	call := &facade.Call{ID: id, Operation: in.Operation, HTTP: r, Request: in.Request, Start: s.opts.Lab.Clock().Now(), Status: http.StatusOK}
 	began := from(0)
-	answer, err := s.opts.Lab.Door().Call(cause.With(r.Context(), id), in.Operation, in.Request)
+	answer, err := ask(cause.With(r.Context(), id), in.Operation, in.Request)
 	call.Duration, call.Response = from(0).Sub(began), answer
 	if err != nil {
 		said := asError(err)
@@ -259,7 +306,7 @@ func (s *Server) heatMap(r *http.Request) (any, error) {
 	}
 	table := s.tableName(r)
 	if _, err := s.opts.Lab.DB().Table(table); err != nil {
-		return nil, notFound("table", table, "GET "+Prefix+"tables lists them")
+		return nil, noTable(own(r), s, table)
 	}
 	var places []heat.Place
 	clusters := []string{}

@@ -11,18 +11,34 @@ import (
 	"os"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/tabletop-emu/tabletop/control"
 )
 
 // consoleFlags are those of the control API.
 type consoleFlags struct {
-	Console     listenAddress `help:"Where the control API listens: snapshots, clock, faults, requests, for any language and for tabletop ctl. See docs/control.md. Default: off." placeholder:"HOST:PORT"`
-	ConsoleFile string        `name:"console-token-file" help:"Write the token of the control API to this file, which the owner alone can read. Removed at the end." placeholder:"FILE"`
-	Fixtures    string        `help:"The folder of fixture folders that the control API may plan, verify and lint." placeholder:"DIR"`
+	Console     serveConsole `help:"Where the control API listens: snapshots, clock, faults, requests, for any language and for tabletop ctl; without HOST:PORT on 127.0.0.1 and a port that is free. See docs/control.md. Default: off." placeholder:"HOST:PORT"`
+	ConsoleFile string       `name:"console-token-file" help:"Write the token of the control API to this file, which the owner alone can read. Removed at the end." placeholder:"FILE"`
+	Fixtures    string       `help:"The folder of fixture folders that the control API may plan, verify and lint." placeholder:"DIR"`
+}
+
+// serveConsole is where the control API of a server listens; "" is not at all.
+type serveConsole listenAddress
+
+// Decode implements kong.MapperValue: --console alone listens on a port that is free.
+func (c *serveConsole) Decode(ctx *kong.DecodeContext) error {
+	if next := ctx.Scan.Peek(); next.IsEOL() || !next.IsValue() {
+		*c = anyPort
+		return nil
+	}
+	addr, err := consoleAddress(fmt.Sprint(ctx.Scan.Pop().Value))
+	*c = serveConsole(addr)
+	return err
 }
 
 // on says whether the control API is asked for.
-func (c *consoleFlags) on() bool { return c.Console != "" && c.Console != off }
+func (c *consoleFlags) on() bool { return c.Console != "" }
 
 func (c *consoleFlags) check(doors doorFlags, target string) error {
 	if !c.on() {
@@ -69,7 +85,7 @@ func (s *serving) openConsole(observed *control.Requests, fixtures fs.FS) error 
 		s.closers = append(s.closers, root.Close)
 		o.Fixtures = root.FS()
 	}
-	lis, door, err := s.listen("--console", c.Console, "http/1.1", 0)
+	lis, door, err := s.listen("--console", listenAddress(c.Console), "http/1.1", 0)
 	if err != nil {
 		return err
 	}

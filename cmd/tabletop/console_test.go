@@ -71,7 +71,7 @@ func TestConsole(t *testing.T) {
 	if out := ctl(t, s, exitEqual, "faults"); !strings.Contains(out, `"hits": 2`) {
 		t.Error(out)
 	}
-	if out := ctl(t, s, exitBadInput, "restore", "none"); !strings.Contains(out, `no snapshot "none": GET /api/v1/snapshots lists them`) {
+	if out := ctl(t, s, exitBadInput, "restore", "none"); !strings.Contains(out, `no snapshot "none": "tabletop ctl snapshots" lists them, "tabletop ctl snapshot NAME" takes one`) {
 		t.Error(out)
 	}
 	if out := ctl(t, s, exitBadInput, "snapshot"); !strings.Contains(out, "ctl snapshot takes NAME") {
@@ -84,6 +84,21 @@ func TestConsole(t *testing.T) {
 	for _, file := range []string{portFile, tokenFile} {
 		if _, err := os.Stat(file); !os.IsNotExist(err) {
 			t.Errorf("%s is left: %v", file, err)
+		}
+	}
+}
+
+// TestConsole_WeakToken: a token that can be guessed is warned of where it keeps others out.
+func TestConsole_WeakToken(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for token, want := range map[string]string{
+		"abc":              "tabletop: warning: the token of --token-file has 3 characters, and can be guessed: 16 are safe\n",
+		"0123456789abcdef": "",
+	} {
+		s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--console=127.0.0.1:0", "--token-file", writeFile(t, dir, token, token))
+		if code := s.end(t, syscall.SIGTERM); code != exitEqual || s.stderr.String() != want {
+			t.Errorf("%s: it ends with %d: %s", token, code, s.stderr)
 		}
 	}
 }

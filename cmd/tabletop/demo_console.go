@@ -31,17 +31,20 @@ func (d *demoConsole) Decode(ctx *kong.DecodeContext) error {
 	if ctx.Scan.Peek().Type == kong.FlagValueToken {
 		text = fmt.Sprint(ctx.Scan.Pop().Value)
 	}
-	switch text {
-	case "true":
-		*d = anyPort
-		return nil
-	case "false", string(off):
-		*d = ""
-		return nil
-	}
-	addr, err := parseListenAddress(text)
+	addr, err := consoleAddress(text)
 	*d = demoConsole(addr)
 	return err
+}
+
+// consoleAddress is where a console listens that is asked for by a text: "true" is any port that is free, "" not at all.
+func consoleAddress(text string) (listenAddress, error) {
+	switch text {
+	case "true":
+		return anyPort, nil
+	case "false", string(off):
+		return "", nil
+	}
+	return parseListenAddress(text)
 }
 
 // Validate checks what flags cannot say alone.
@@ -83,7 +86,7 @@ func (c *demoCommand) hold(ctx context.Context, p *program, subjects []fixtures.
 	}
 	serve := &serveCommand{
 		Bigtable: anyPort, DynamoDB: anyPort, Project: "tabletop", Instance: "tabletop", GC: gcManual, TTLInterval: math.MaxInt64, Grace: time.Second,
-		Control:  consoleFlags{Console: listenAddress(c.Console), ConsoleFile: c.ConsoleFile},
+		Control:  consoleFlags{Console: serveConsole(c.Console), ConsoleFile: c.ConsoleFile},
 		PortFile: c.PortFile,
 	}
 	return serve.serve(ctx, p, with)

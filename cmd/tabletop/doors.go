@@ -51,6 +51,9 @@ type doorFlags struct {
 // maxTokenBytes bounds a token: the header that carries it stays small.
 const maxTokenBytes = 4096
 
+// leastTokenBytes is from where on a token is not guessed, if its characters are chance.
+const leastTokenBytes = 16
+
 // check finds what the flags cannot say together, and addresses that other
 // machines reach without --public.
 func (d *doorFlags) check(bigtable, dynamoDB listenAddress) error {

@@ -129,6 +129,7 @@ func grammar(args []string) any {
 
 // program is what a command has of the world around it.
 type program struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	// progress and color say whether a person watches stderr and stdout.
 	progress, color bool
@@ -139,6 +140,7 @@ type program struct {
 
 func main() {
 	p := &program{
+		stdin:    os.Stdin,
 		stdout:   os.Stdout,
 		stderr:   os.Stderr,
 		progress: isatty.IsTerminal(os.Stderr.Fd()),
@@ -231,7 +233,7 @@ func (p *program) command(ctx context.Context, args []string) (code int) {
 	if err := p.warnOfEnvironment(ctx, parser); err != nil {
 		return p.fail(err)
 	}
-	parsed, err := parser.Parse(args)
+	parsed, err := parser.Parse(arranged(args))
 	if err != nil {
 		code := exitBadInput
 		if known, ok := errors.AsType[*exitError](err); ok {

@@ -29,6 +29,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/days"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
 const (
@@ -236,6 +237,9 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 	token, err := c.Doors.token()
 	if err != nil {
 		return err
+	}
+	if weak := token != "" && len(token) < leastTokenBytes; weak && (c.Doors.Public || c.Control.on()) {
+		_, _ = fmt.Fprintf(p.stderr, "tabletop: warning: the token of --token-file has %s, and can be guessed: %d are safe\n", phrase.Counted(int64(len(token)), "character"), leastTokenBytes)
 	}
 	s := &serving{
 		command: c,

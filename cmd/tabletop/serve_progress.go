@@ -15,36 +15,42 @@ import (
 // workNotice is how often work that goes on is told.
 const workNotice = 2 * time.Second
 
+// dueTimes is work that each restore of a snapshot may begin again: it is told of only where it takes long.
+const dueTimes = "filling due times"
+
 // worker tells a person of the work that a server does on tables by itself.
 type worker struct {
 	w io.Writer
 
 	mu    sync.Mutex
-	heard map[[2]string]time.Time // when it was last told, by table and phase
+	heard map[[2]string]heard // by table and phase
 }
+
+// heard is work that goes on.
+type heard struct{ begun, told time.Time }
 
 // tell is facade.Options.Progress. Work that looks at no item is not worth a line.
 func (k *worker) tell(p facade.Progress) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.heard == nil {
-		k.heard = map[[2]string]time.Time{}
+		k.heard = map[[2]string]heard{}
 	}
 	work, now := [2]string{p.Table, p.Phase}, time.Now()
-	last, begun := k.heard[work]
+	before, begun := k.heard[work]
 	switch {
 	case p.Done:
 		delete(k.heard, work)
 		switch {
 		case p.Err != nil: // which who began the work tells
 			_, _ = fmt.Fprintf(k.w, "tabletop: table %s: %s: not done, after %s\n", p.Table, p.Phase, phrase.Counted(p.Items, "item"))
-		case p.Items > 0:
+		case p.Items > 0 && (p.Phase != dueTimes || begun && now.Sub(before.begun) >= workNotice):
 			_, _ = fmt.Fprintf(k.w, "tabletop: table %s: %s: %s, done\n", p.Table, p.Phase, phrase.Counted(p.Items, "item"))
 		}
 	case !begun:
-		k.heard[work] = now
-	case now.Sub(last) >= workNotice:
-		k.heard[work] = now
+		k.heard[work] = heard{now, now}
+	case now.Sub(before.told) >= workNotice:
+		k.heard[work] = heard{before.begun, now}
 		_, _ = fmt.Fprintf(k.w, "tabletop: table %s: %s: %s so far\n", p.Table, p.Phase, phrase.Counted(p.Items, "item"))
 	}
 }

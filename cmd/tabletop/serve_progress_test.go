@@ -69,6 +69,8 @@ func TestWorker(t *testing.T) {
 		{Table: "u", Phase: "filling index G"},
 		{Table: "u", Phase: "filling index G", Done: true}, // nothing was looked at
 		{Table: "t", Phase: "filling index G", Items: 1500, Done: true},
+		{Table: "u", Phase: dueTimes},
+		{Table: "u", Phase: dueTimes, Items: 9, Done: true}, // at once
 		{Table: "u", Phase: "filling index H"},
 		{Table: "u", Phase: "filling index H", Items: 1, Done: true, Err: errors.New("a row cannot be read")},
 	} {

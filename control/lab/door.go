@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"sync"
@@ -57,6 +58,9 @@ func (d *Door) options(conn grpc.ClientConnInterface) facade.Options {
 	o.Conn, o.Project, o.Instance, o.Now = conn, d.lab.opts.Project, d.lab.opts.Instance, d.lab.opts.Clock.Now
 	if o.Logger == nil {
 		o.Logger = d.lab.opts.Logger
+	}
+	if !d.lab.opts.Faultless {
+		o.Logger = slog.New(expected{o.Logger.Handler(), d.lab.faults})
 	}
 	if o.Seat == "" {
 		o.Seat = "lab" // there is one such server, and in a snapshot what another left

@@ -21,6 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/nearest"
 )
 
 // Spec says what goes wrong, and with which calls.
@@ -138,7 +139,7 @@ func (f *Fault) checkRPC() error {
 	case s.Item != nil:
 		return errors.New("an item limits faults of DynamoDB only")
 	case !knownMethod(s.Method):
-		return fmt.Errorf("no RPC is named %q", s.Method)
+		return fmt.Errorf("no RPC is named %q%s", s.Method, near(s.Method, methods()))
 	case s.Applied && s.Effect != FailCall:
 		return errApplied
 	}
@@ -147,7 +148,7 @@ func (f *Fault) checkRPC() error {
 
 func (f *Fault) checkDynamoDB() error {
 	s := f.spec
-	known := s.Method == "*" || slices.ContainsFunc(facade.Operations(), func(op facade.OperationInfo) bool { return op.Name == s.Method })
+	known := s.Method == "*" || slices.Contains(operations(), s.Method)
 	switch {
 	case s.Effect == FailCall && failureAnswers[s.Failure].code == "":
 		return fmt.Errorf("to fail %s: no failure has the number %d", s.Method, s.Failure)
@@ -160,7 +161,7 @@ func (f *Fault) checkDynamoDB() error {
 	case s.Effect == DelayCall || s.Effect == CutRows || s.Effect == DuplicateCall:
 		return fmt.Errorf("a fault of %q: its effect is one of RPCs", s.Method)
 	case !known:
-		return fmt.Errorf("no DynamoDB operation is named %q", s.Method)
+		return fmt.Errorf("no DynamoDB operation is named %q%s", s.Method, near(s.Method, operations()))
 	case s.Effect == FailCall && s.Method != "*" && !s.Failure.meets(s.Method):
 		return fmt.Errorf("%s never meets a %s", s.Method, failureAnswers[s.Failure].code)
 	case s.Row != nil || s.BehindDynamoDB:
@@ -193,6 +194,32 @@ func knownMethod(method string) bool {
 	return method == "*" || slices.ContainsFunc(emu.Support(), func(row emu.Feature) bool {
 		return !inMessage[row.Group] && (row.Name == method || row.Group+"/"+row.Name == method)
 	})
+}
+
+// methods are the names of the RPCs, without their services.
+func methods() (all []string) {
+	for _, row := range emu.Support() {
+		if !inMessage[row.Group] {
+			all = append(all, row.Name)
+		}
+	}
+	return all
+}
+
+// operations are the names of DynamoDB's operations.
+func operations() (all []string) {
+	for _, op := range facade.Operations() {
+		all = append(all, op.Name)
+	}
+	return all
+}
+
+// near names the name that is nearest, where one is near.
+func near(name string, known []string) string {
+	if found := nearest.To(name, known); found != "" {
+		return ", nearest to " + found
+	}
+	return ""
 }
 
 // inMessage are the groups of the support table that are no services.

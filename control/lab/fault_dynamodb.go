@@ -79,9 +79,9 @@ var failureNames = map[string]Failure{
 // FailureNames returns the names of all failures, sorted.
 func FailureNames() []string { return slices.Sorted(maps.Keys(failureNames)) }
 
-// ParseFailure returns the failure with a name.
+// ParseFailure returns the failure with a name: its own, or that of the exception of the SDKs, as in "ThrottlingException".
 func ParseFailure(name string) (Failure, bool) {
-	f, ok := failureNames[name]
+	f, ok := failureNames[strings.TrimSuffix(name, "Exception")]
 	return f, ok
 }
 

@@ -3,6 +3,7 @@ package lab
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"hash/crc32"
@@ -25,6 +26,7 @@ type dynamoDBRequest struct {
 	sent      []byte // as it came, compressed or not
 	body      []byte
 	content   requestContent
+	unsigned  bool // by Ask
 }
 
 type requestContent struct {
@@ -301,11 +303,64 @@ func (d *Door) faulty(r *http.Request) (resp *http.Response, next *http.Request,
 	if err != nil || !ok {
 		return nil, r, err
 	}
-	resp, err = d.struck(r, &req)
+	resp, _, err = d.struck(r, &req)
 	if observe := d.lab.opts.DynamoDB.Observe; resp != nil && observe != nil {
 		err = d.tell(observe, r, &req, resp)
 	}
 	return resp, r, err
+}
+
+// FaultError is the error of a request that a fault has struck.
+type FaultError struct {
+	Fault *Fault
+	Err   *facade.Error // as DynamoDB answers it
+}
+
+// Error returns the text of DynamoDB's answer.
+func (e *FaultError) Error() string { return e.Err.Error() }
+
+// Unwrap returns DynamoDB's answer.
+func (e *FaultError) Unwrap() error { return e.Err }
+
+// Ask runs an operation as Call does, for a client of the door: faults strike it. An error by which one of them
+// answers is a *FaultError.
+func (d *Door) Ask(ctx context.Context, operation string, request []byte) ([]byte, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.server == nil {
+		return nil, ErrClosed
+	}
+	req := dynamoDBRequest{operation: operation, body: request, unsigned: true}
+	if len(d.faults.all()) == 0 || json.Unmarshal(request, &req.content) != nil {
+		return d.server.Call(ctx, operation, request)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	resp, by, err := d.struck(r, &req)
+	if err != nil {
+		return nil, err
+	}
+	if resp == nil {
+		return d.server.Call(ctx, operation, req.body)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode == http.StatusOK {
+		return body, err
+	}
+	var said struct {
+		Type    string `json:"__type"`
+		Message string `json:"message"` // or Message, as of a canceled transaction
+	}
+	if err := json.Unmarshal(body, &said); err != nil {
+		return nil, err
+	}
+	refused := &facade.Error{Code: said.Type[strings.LastIndex(said.Type, "#")+1:], HTTPStatus: resp.StatusCode, Message: said.Message}
+	if by == nil {
+		return nil, refused
+	}
+	return nil, &FaultError{by, refused}
 }
 
 // tell tells of a request that a fault has answered.
@@ -322,8 +377,8 @@ func (d *Door) tell(observe func(*facade.Call), r *http.Request, req *dynamoDBRe
 	return nil
 }
 
-// struck is the answer of the first fault that has one.
-func (d *Door) struck(r *http.Request, req *dynamoDBRequest) (*http.Response, error) {
+// struck is the answer of the first fault that has one, and that fault: nil if what is left of the request was served.
+func (d *Door) struck(r *http.Request, req *dynamoDBRequest) (*http.Response, *Fault, error) {
 	left := map[string]json.RawMessage{}
 	for _, f := range d.faults.all() {
 		if !f.fits(req) {
@@ -333,10 +388,11 @@ func (d *Door) struck(r *http.Request, req *dynamoDBRequest) (*http.Response, er
 			throttled := (&Fault{spec: Spec{Failure: ProvisionedThroughputExceeded}}).errorFor(req, d.tableARN)
 			remaining, err := f.unprocessed(req, left)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			if remaining == 0 {
-				return throttled.response(r)
+				resp, err := throttled.response(r)
+				return resp, f, err
 			}
 			continue
 		}
@@ -344,23 +400,45 @@ func (d *Door) struck(r *http.Request, req *dynamoDBRequest) (*http.Response, er
 			continue
 		}
 		if f.spec.Effect == ReadOld {
-			if resp, err := d.readOld(f.spec.As, again(r, req.sent)); err != nil || resp != nil {
-				return resp, err
+			if resp, err := d.readOld(f.spec.As, r, req); err != nil || resp != nil {
+				return resp, nil, err
 			}
 			continue
 		}
 		if f.spec.Applied {
-			resp, err := d.server.RoundTripper().RoundTrip(again(r, req.sent))
+			resp, err := req.servedBy(d.server, r)
 			if err != nil || resp.StatusCode != http.StatusOK {
-				return resp, err
+				return resp, nil, err
 			}
 		}
-		return f.errorFor(req, d.tableARN).response(r)
+		resp, err := f.errorFor(req, d.tableARN).response(r)
+		return resp, f, err
 	}
 	if len(left) == 0 {
-		return nil, nil //nolint:nilnil // no fault, no answer
+		return nil, nil, nil
 	}
-	return d.servePart(r, req, left)
+	resp, err := d.servePart(r, req, left)
+	return resp, nil, err
+}
+
+// servedBy is the answer of a server to a request as it came.
+func (req *dynamoDBRequest) servedBy(s *facade.Server, r *http.Request) (*http.Response, error) {
+	if !req.unsigned {
+		return s.RoundTripper().RoundTrip(again(r, req.sent))
+	}
+	body, err := s.Call(r.Context(), req.operation, req.body)
+	return answerOf(r, body, err)
+}
+
+// answerOf is the answer of a server that was called without HTTP.
+func answerOf(r *http.Request, body []byte, err error) (*http.Response, error) {
+	if refused, ok := errors.AsType[*facade.Error](err); ok {
+		return dynamoDBError{status: refused.HTTPStatus, code: refused.Code, message: refused.Message}.response(r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answered(r, http.StatusOK, body), nil
 }
 
 // tableARN is the name of a table in the reasons of a throttled request.
@@ -371,14 +449,15 @@ func (d *Door) tableARN(name string) string {
 
 // servePart answers a batch of which some entries are left out.
 func (d *Door) servePart(r *http.Request, req *dynamoDBRequest, left map[string]json.RawMessage) (*http.Response, error) {
-	// The signature is that of the whole batch.
-	body, err := d.server.CallAs(r, req.sent, req.operation, req.body)
-	var refused *facade.Error
-	if errors.As(err, &refused) {
-		return dynamoDBError{status: refused.HTTPStatus, code: refused.Code, message: refused.Message}.response(r)
+	var body []byte
+	var err error
+	if req.unsigned {
+		body, err = d.server.Call(r.Context(), req.operation, req.body)
+	} else { // the signature is that of the whole batch
+		body, err = d.server.CallAs(r, req.sent, req.operation, req.body)
 	}
 	if err != nil {
-		return nil, err
+		return answerOf(r, nil, err)
 	}
 	member := "UnprocessedItems"
 	if req.operation == "BatchGetItem" {
@@ -455,12 +534,12 @@ func (p *pastServer) close() error {
 
 // readOld reads what a snapshot holds. The answer is nil if that is an error:
 // then what is there now is to be read.
-func (d *Door) readOld(as *Snapshot, r *http.Request) (*http.Response, error) {
+func (d *Door) readOld(as *Snapshot, r *http.Request, req *dynamoDBRequest) (*http.Response, error) {
 	past, err := d.pastOf(as)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := past.server.RoundTripper().RoundTrip(r)
+	resp, err := req.servedBy(past.server, r)
 	if err != nil || resp.StatusCode != http.StatusOK {
 		return nil, err
 	}

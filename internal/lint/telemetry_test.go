@@ -14,7 +14,7 @@ import (
 
 // dialers are the files that open connections, and to whom.
 var dialers = map[string]string{
-	"cmd/tabletop/ctl.go":            "the server that a flag or its port file names",
+	"cmd/tabletop/ctl_ask.go":        "the server that a flag or its port file names",
 	"cmd/tabletop/plain_conn.go":     "the Bigtable that a flag names, and whether it speaks TLS",
 	"cmd/tabletop/migrate_target.go": "the Bigtable that a flag names",
 	"testkit/env.go":                 "itself, in memory",

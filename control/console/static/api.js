@@ -44,8 +44,8 @@ export const remove = (path) => ask('DELETE', path);
 /** session shows a token, for a cookie that does so from then on. */
 export const session = (token) => ask('POST', 'session', {}, { Authorization: 'Bearer ' + token });
 
-/** dynamo runs an operation of DynamoDB: its answer is in response, the calls that it became in calls. */
-export const dynamo = (operation, request) => post('query', { operation, request });
+/** dynamo runs an operation of DynamoDB: its answer is in response, the calls that it became in calls. What pages do by themselves no fault strikes. */
+export const dynamo = (operation, request, faults = false) => post('query', { operation, request, faults });
 
 /** events calls each with the requests that come after one, until signal ends it. */
 export function events(after, signal, each, lost) {

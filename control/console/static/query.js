@@ -62,12 +62,12 @@ export async function show(main, { info, params }) {
   const quoted = (s) => "'" + s.replaceAll("'", "'\\''") + "'";
   const dynamoTab = h('div', {}, !tables.dynamodb.length && h('div', { class: 'note' }, 'There are no DynamoDB tables yet: CreateTable makes one, here too.'),
     h('div', { class: 'bar' }, operation, table), request,
-    h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value)))), { class: 'primary' }),
+    h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true))), { class: 'primary' }),
       copier('Copy for tabletop ctl', () => `tabletop ctl query ${operation.value} ${quoted(JSON.stringify(JSON.parse(request.value)))}`)));
 
   // PartiQL.
   const statement = h('textarea', { rows: 5, 'aria-label': 'The statement', value: `SELECT * FROM "${tables.dynamodb[0] ?? 'orders'}"` });
-  const partiTab = h('div', {}, statement, h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo('ExecuteStatement', { Statement: statement.value, ReturnConsumedCapacity: 'TOTAL' }))), { class: 'primary' })));
+  const partiTab = h('div', {}, statement, h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo('ExecuteStatement', { Statement: statement.value, ReturnConsumedCapacity: 'TOTAL' }, true))), { class: 'primary' })));
 
   // ReadRows.
   const native = tables.bigtable.filter((t) => !t.own && t.name.startsWith(`projects/${info.project}/`));

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/control"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+)
+
+// faultHelp are the members of a fault.
+const faultHelp = `tabletop ctl fault '{"door":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":2}'
+tabletop ctl fault '{"door":"dynamodb","method":"PutItem","effect":"fail","code":"Throttling","times":1,"table":"orders"}'
+
+  door            bigtable or dynamodb
+  method          the RPC or the operation; * for all
+  effect          fail; of bigtable also delay, cut, duplicate; of dynamodb also unprocessed, stale
+  code, message   of fail and cut: UNAVAILABLE, or of dynamodb Throttling
+  applied         of fail: true if the request is served, and its answer is lost
+  delay, rows, snapshot   of delay (a duration), cut (how many arrive) and stale (a name)
+  table, row, item        only such requests
+  behindDynamoDB  true: the calls of the DynamoDB door, instead of the clients'
+  skip, times, probability   which of those that fit. Default: all, also when clients try again`
+
+// helpOfCtl lists the verbs, or says what one takes.
+func (p *program) helpOfCtl(args []string) error {
+	switch len(args) {
+	case 0:
+		for _, v := range ctlVerbs {
+			_, _ = fmt.Fprintf(p.stdout, "  %-34s %s\n", strings.TrimSpace(v.name+" "+v.takes), v.what)
+		}
+		_, _ = fmt.Fprintln(p.stdout, "\n\"tabletop ctl help VERB\" says more of one.")
+		return nil
+	case 1:
+	default:
+		return badInput("ctl help takes [VERB] (%s given)", phrase.Counted(int64(len(args)), "argument"))
+	}
+	v, err := ctlVerbNamed(args[0])
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(p.stdout, "tabletop ctl %s\n  %s\n", strings.TrimSpace(v.name+" "+v.takes), v.what)
+	if v.json != "" {
+		_, _ = fmt.Fprintf(p.stdout, "  %s may also be @FILE, or - for the standard input\n", v.json)
+	}
+	if v.params != "" {
+		_, _ = fmt.Fprintf(p.stdout, "  NAME=VALUE sets %s\n", strings.Join(strings.Fields(v.params), ", "))
+	}
+	if v.list != "" {
+		_, _ = fmt.Fprintln(p.stdout, "  --all goes on to the end")
+	}
+	if v.more != "" {
+		_, _ = fmt.Fprintf(p.stdout, "\n%s\n", v.more)
+	}
+	return nil
+}
+
+// route finds what a remedy of the API says in HTTP.
+var route = regexp.MustCompile(`(GET|POST|DELETE) ` + control.Prefix + `([^\s,;:]*)`)
+
+// inShell is the error of a request of a verb, with the remedy as a shell has it.
+func (v *ctlVerb) inShell(e *control.Error) *control.Error {
+	out := *e
+	if e.Code == "token" {
+		out.Remedy = "give the one that the server printed, or that its --token-file holds, with --console-token; or its --port-file"
+		return &out
+	}
+	out.Remedy = strings.ReplaceAll(out.Remedy, "GET / lists what there is", `"tabletop ctl help" lists the verbs`)
+	out.Remedy = route.ReplaceAllStringFunc(out.Remedy, func(text string) string {
+		m := route.FindStringSubmatch(text)
+		if m[2] == "openapi.yaml" {
+			return `"tabletop ctl help ` + v.name + `"`
+		}
+		for i := range ctlVerbs {
+			if said, ok := ctlVerbs[i].says(m[1], m[2]); ok {
+				return `"` + said + `"`
+			}
+		}
+		return text
+	})
+	return &out
+}
+
+// says is the command for a method and a path.
+func (v *ctlVerb) says(method, path string) (string, bool) {
+	pattern, _, _ := strings.Cut(v.path, "?")
+	if method != v.method {
+		return "", false
+	}
+	pattern = strings.Replace(regexp.QuoteMeta(pattern), `/\{\}`, "/(.+)", 1)
+	if v.args[0] == 0 {
+		pattern = strings.Replace(pattern, "/(.+)", "(?:/(.+))?", 1)
+	}
+	m := regexp.MustCompile("^" + pattern + "$").FindStringSubmatch(path)
+	if m == nil {
+		return "", false
+	}
+	out := "tabletop ctl " + v.name
+	switch {
+	case len(m) > 1 && m[1] != "" && !strings.Contains(m[1], "{"):
+		out += " " + m[1]
+	case v.args[0] > 0:
+		out += " " + v.takes
+	}
+	return out, true
+}

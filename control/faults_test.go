@@ -1,0 +1,215 @@
+package control_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// hits returns how often the faults that are armed did strike.
+func (e *env) hits() (out []int) {
+	e.t.Helper()
+	var armed struct{ Faults []struct{ Hits int } }
+	e.must("GET", "faults", "", &armed)
+	for _, f := range armed.Faults {
+		out = append(out, f.Hits)
+	}
+	return out
+}
+
+// TestQuery_Faults: faults of DynamoDB strike what is asked by query as they strike the door's clients, unless it says
+// that they do not.
+func TestQuery_Faults(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", createTable)
+	e.query("PutItem", `{"TableName":"orders","Item":{"k":{"S":"a"},"v":{"S":"old"}}}`)
+	e.must("POST", "snapshots", `{"name":"old"}`, nil)
+	e.query("PutItem", `{"TableName":"orders","Item":{"k":{"S":"a"},"v":{"S":"new"}}}`)
+	const put, get = `{"operation":"PutItem","request":{"TableName":"orders","Item":{"k":{"S":"b"}}}`, `{"operation":"GetItem","request":{"TableName":"orders","Key":{"k":{"S":"%s"}}}}`
+	there := func(key string) bool {
+		t.Helper()
+		var got struct{ Response struct{ Item map[string]any } }
+		e.must("POST", "query", fmt.Sprintf(get, key), &got)
+		return got.Response.Item != nil
+	}
+	for _, c := range []struct {
+		fault  string
+		there  bool // the item afterwards
+		status int
+		code   string
+	}{
+		{`"effect":"fail","code":"Throttling"`, false, 400, "ThrottlingException"},
+		{`"effect":"fail","code":"InternalServerError","applied":true`, true, 500, "InternalServerError"},
+		{`"effect":"fail","code":"Throttling","item":{"k":{"S":"b"}}`, false, 400, "ThrottlingException"},
+	} {
+		e.query("DeleteItem", `{"TableName":"orders","Key":{"k":{"S":"b"}}}`)
+		e.must("POST", "faults", `{"door":"dynamodb","method":"PutItem",`+c.fault+`,"times":1}`, nil)
+		if code := e.ask("POST", "query", put+`,"faults":false}`, nil); code != http.StatusOK || e.hits()[0] != 0 {
+			t.Errorf("%s strikes what faults do not: %d", c.fault, code)
+		}
+		e.query("DeleteItem", `{"TableName":"orders","Key":{"k":{"S":"b"}}}`)
+		var got failed
+		code := e.ask("POST", "query", put+"}", &got)
+		if code != c.status || got.Error.Code != c.code || !strings.Contains(got.Error.Remedy, "DELETE /api/v1/faults/dynamodb/") {
+			t.Errorf("%s: %d %+v", c.fault, code, got)
+		}
+		if hits := e.hits(); hits[0] != 1 || there("b") != c.there {
+			t.Errorf("%s: %d hits, the item is there: %v", c.fault, hits, there("b"))
+		}
+		e.must("POST", "query", put+"}", nil)
+		e.must("DELETE", "faults", "", nil)
+	}
+
+	var read struct {
+		Response struct {
+			Item             map[string]struct{ S string }
+			UnprocessedItems map[string][]any
+		}
+	}
+	e.must("POST", "faults", `{"door":"dynamodb","method":"*","effect":"stale","snapshot":"old","times":1}`, nil)
+	for _, want := range []string{"old", "new"} {
+		if e.must("POST", "query", fmt.Sprintf(get, "a"), &read); read.Response.Item["v"].S != want {
+			t.Errorf("got %+v, want %s", read, want)
+		}
+	}
+	e.must("POST", "faults", `{"door":"dynamodb","method":"BatchWriteItem","effect":"unprocessed","times":1}`, nil)
+	e.must("POST", "query", `{"operation":"BatchWriteItem","request":{"RequestItems":{"orders":[{"PutRequest":{"Item":{"k":{"S":"c"}}}},{"PutRequest":{"Item":{"k":{"S":"d"}}}}]}}}`, &read)
+	if len(read.Response.UnprocessedItems["orders"]) != 1 || there("c") || !there("d") {
+		t.Errorf("got %+v", read)
+	}
+	// What the API does by itself, none strikes.
+	e.must("POST", "faults", `{"door":"dynamodb","method":"*","effect":"fail","code":"Throttling"}`, nil)
+	e.must("POST", "items/orders", `{"items":[{"k":{"S":"e"}}]}`, nil)
+	e.must("GET", "items/orders", "", nil)
+	e.must("GET", "tables", "", nil)
+}
+
+// TestClock_Last: the clock goes on wherever it may be taken.
+func TestClock_Last(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.must("POST", "clock", `{"run":true}`, nil)
+	for range 2 {
+		e.must("POST", "clock", `{"advance":"50000d"}`, nil)
+	}
+	var got failed
+	if code := e.ask("POST", "clock", `{"advance":"99999d"}`, &got); code != http.StatusBadRequest || !strings.Contains(got.Error.Text, "290 years") {
+		t.Errorf("%d %+v", code, got)
+	}
+	first := e.lab.Clock().Now()
+	for e.lab.Clock().Now().Equal(first) { // it would stand still
+		if t.Context().Err() != nil {
+			t.Fatal("the clock stands still")
+		}
+	}
+}
+
+// TestSnapshots_Names: a snapshot is come back to by any name that it was taken by.
+func TestSnapshots_Names(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for name, path := range map[string]string{"a/b c": "a%2Fb%20c", "a//b": "a%2F%2Fb", "../x": "..%2Fx", "ä?#%": "%C3%A4%3F%23%25"} {
+		e.must("POST", "snapshots", fmt.Sprintf(`{"name":%q}`, name), nil)
+		e.must("POST", "snapshots/"+path+"/restore", "", nil)
+		e.must("DELETE", "snapshots/"+path, "", nil)
+	}
+}
+
+// TestFaults_Codes: a code is taken by the names that clients have for it, and as GET faults shows it.
+func TestFaults_Codes(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for code, want := range map[string]string{
+		"UNAVAILABLE": "Unavailable", "Unavailable": "Unavailable", "DEADLINE_EXCEEDED": "DeadlineExceeded",
+		"ThrottlingException": "Throttling", "ProvisionedThroughputExceededException": "ProvisionedThroughputExceeded", "RequestLimitExceeded": "RequestLimitExceeded",
+	} {
+		door := "dynamodb"
+		if strings.HasPrefix(strings.ToUpper(want), "UNAV") || strings.HasPrefix(want, "Dead") {
+			door = "bigtable"
+		}
+		var got struct{ Code string }
+		e.must("POST", "faults", fmt.Sprintf(`{"door":%q,"method":"*","effect":"fail","code":%q}`, door, code), &got)
+		if got.Code != want {
+			t.Errorf("%s: got %q", code, got.Code)
+		}
+	}
+}
+
+// TestFaults_Warnings: a fault for what is not there is armed, and the answer says why it strikes nothing.
+func TestFaults_Warnings(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", createTable)
+	e.createRows("rows", "a")
+	const ddb, bt = `"door":"dynamodb","method":"*","effect":"fail","code":"Throttling"`, `"door":"bigtable","method":"*","effect":"fail","code":"UNAVAILABLE"`
+	for fault, want := range map[string]string{
+		ddb: "", bt: "",
+		ddb + `,"table":"orders"`:                                       "",
+		ddb + `,"table":"nosuch"`:                                       `there is no DynamoDB table "nosuch" now`,
+		ddb + `,"table":"orders","item":{"k":{"S":"a"}}`:                "",
+		ddb + `,"table":"orders","item":{"k":{"N":"1"}}`:                `"k" of the key of table orders has the type S, not N`,
+		ddb + `,"table":"orders","item":{"id":{"S":"a"},"k":{"S":"a"}}`: `"id" is no attribute of the key of table orders (k): only puts of whole items have it`,
+		bt + `,"table":"rows"`:                                          "",
+		bt + `,"table":"nosuch"`:                                        `there is no Bigtable table "nosuch" now`,
+		bt + `,"table":"orders"`:                                        `there is no Bigtable table "orders" now: the rows of DynamoDB's table orders are in `,
+	} {
+		var got struct{ Warnings []string }
+		e.must("POST", "faults", "{"+fault+"}", &got)
+		if text := strings.Join(got.Warnings, "; "); (text == "") != (want == "") || !strings.HasPrefix(text, want) {
+			t.Errorf("%s: %q, want %q", fault, text, want)
+		}
+	}
+	var armed any
+	e.must("GET", "faults", "", &armed)
+	if strings.Contains(fmt.Sprint(armed), "warnings") {
+		t.Errorf("got %v", armed)
+	}
+}
+
+// TestRequests_Before: who is shown a part of the requests is told of the rest.
+func TestRequests_Before(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", createTable)
+	for i := range 5 {
+		e.query("PutItem", fmt.Sprintf(`{"TableName":"orders","Item":{"k":{"S":"k%d"}}}`, i))
+	}
+	type page struct {
+		Requests []struct{ ID uint64 }
+		Before   uint64
+	}
+	seen := 0
+	for path := "requests?operation=PutItem&door=dynamodb&status=OK&limit=2"; ; {
+		var got page
+		e.must("GET", path, "", &got)
+		seen += len(got.Requests)
+		if got.Before == 0 {
+			break
+		}
+		path = fmt.Sprintf("requests?operation=PutItem&door=dynamodb&status=OK&limit=2&before=%d", got.Before)
+	}
+	if seen != 5 {
+		t.Errorf("%d requests", seen)
+	}
+}
+
+// TestFaults_Log: what a fault made go wrong is no error of the log, and what else does is one.
+func TestFaults_Log(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer // written by the requests below alone
+	e := newEnvLogged(t, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	e.query("CreateTable", createTable)
+	const put = `{"operation":"PutItem","request":{"TableName":"orders","Item":{"k":{"S":"a"}}}}`
+	e.must("POST", "faults", `{"door":"bigtable","method":"*","effect":"fail","code":"UNAVAILABLE","behindDynamoDB":true}`, nil)
+	var got failed
+	if code := e.ask("POST", "query", put, &got); code < http.StatusInternalServerError || !strings.Contains(got.Error.Remedy, "GET /api/v1/faults") {
+		t.Errorf("%d %+v", code, got)
+	}
+	if log.Len() > 0 {
+		t.Errorf("the log has %s", &log)
+	}
+}

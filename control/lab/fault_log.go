@@ -1,0 +1,50 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+)
+
+// expected is a handler of a log to which what goes wrong by a fault is no error: somebody has asked for it.
+type expected struct {
+	slog.Handler
+	faults *faults
+}
+
+// Handle implements slog.Handler.
+func (h expected) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level > slog.LevelInfo && h.injected(r) {
+		if !h.Enabled(ctx, slog.LevelInfo) {
+			return nil
+		}
+		r = r.Clone()
+		r.Level = slog.LevelInfo
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// injected says whether a record tells of the error of a fault that is armed.
+func (h expected) injected(r slog.Record) bool {
+	armed, found := h.faults.all(), false
+	if len(armed) == 0 {
+		return false
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		err, ok := a.Value.Any().(error)
+		found = ok && slices.ContainsFunc(armed, func(f *Fault) bool { return f.spec.Err != nil && errors.Is(err, f.spec.Err) })
+		return !found
+	})
+	return found
+}
+
+// WithAttrs implements slog.Handler.
+func (h expected) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return expected{h.Handler.WithAttrs(attrs), h.faults}
+}
+
+// WithGroup implements slog.Handler.
+func (h expected) WithGroup(name string) slog.Handler {
+	return expected{h.Handler.WithGroup(name), h.faults}
+}

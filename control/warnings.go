@@ -1,0 +1,108 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+// warnings say why a fault strikes nothing as things are: tables may come later, and so it is no error.
+func warnings(ctx context.Context, s *Server, f lab.Spec) ([]string, error) {
+	switch {
+	case f.Table == "":
+		return nil, nil
+	case !f.DynamoDB:
+		return warningsOfRows(ctx, s, f.Table), nil
+	}
+	names, err := s.dynamoDBTables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(names, f.Table) {
+		return []string{fmt.Sprintf("there is no DynamoDB table %q now", f.Table)}, nil
+	}
+	var described struct {
+		Table struct {
+			AttributeDefinitions []struct{ AttributeName, AttributeType string }
+			KeySchema            []struct{ AttributeName string }
+		}
+	}
+	request, _ := json.Marshal(map[string]string{"TableName": f.Table}) // a map of strings
+	answer, err := s.opts.Lab.Door().Call(ctx, "DescribeTable", request)
+	if err == nil {
+		err = json.Unmarshal(answer, &described)
+	}
+	if err != nil {
+		return nil, err
+	}
+	types, key := map[string]string{}, []string{}
+	for _, a := range described.Table.AttributeDefinitions {
+		types[a.AttributeName] = a.AttributeType
+	}
+	for _, k := range described.Table.KeySchema {
+		key = append(key, k.AttributeName)
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(f.Item)) {
+		var value map[string]json.RawMessage
+		given := ""
+		if json.Unmarshal(f.Item[name], &value) == nil && len(value) == 1 {
+			given = slices.Collect(maps.Keys(value))[0]
+		}
+		switch {
+		case !slices.Contains(key, name):
+			out = append(out, fmt.Sprintf("%q is no attribute of the key of table %s (%s): only puts of whole items have it", name, f.Table, strings.Join(key, ", ")))
+		case types[name] != given:
+			out = append(out, fmt.Sprintf("%q of the key of table %s has the type %s, not %s", name, f.Table, types[name], given))
+		}
+	}
+	return out, nil
+}
+
+// warningsOfRows are those of a fault of Bigtable.
+func warningsOfRows(ctx context.Context, s *Server, id string) []string {
+	if slices.ContainsFunc(s.opts.Lab.DB().Tables(""), func(t *engine.Table) bool {
+		_, table := ids(t.Name)
+		return table == id
+	}) {
+		return nil
+	}
+	out := fmt.Sprintf("there is no Bigtable table %q now", id)
+	if at := targetOf(ctx, s, id); at != "" {
+		out += fmt.Sprintf(": the rows of DynamoDB's table %s are in %s", id, at)
+	}
+	return []string{out}
+}
+
+// targetOf is the id of the Bigtable table that holds the items of a DynamoDB table; "" if there is none.
+func targetOf(ctx context.Context, s *Server, name string) string {
+	names, err := s.dynamoDBTables(ctx)
+	if err != nil || !slices.Contains(names, name) {
+		return ""
+	}
+	m, err := s.opts.Lab.Door().Mapping(ctx, name)
+	if err != nil {
+		return ""
+	}
+	return m.TargetTable()
+}
+
+// noTable is the error of a Bigtable table that is not there. One with the name of a DynamoDB table is told where its rows are.
+func noTable(ctx context.Context, s *Server, name string) *Error {
+	return notFound("table", name, elsewhere(ctx, s, name))
+}
+
+// elsewhere says where a table is that is not there by its name.
+func elsewhere(ctx context.Context, s *Server, name string) string {
+	_, id := ids(name)
+	if at := targetOf(ctx, s, id); at != "" && s.opts.Lab.TableName(at) != name {
+		return fmt.Sprintf("the rows of DynamoDB's table %s are in Bigtable's table %s/%s; %s", id, s.opts.Lab.Options().Instance, at, tablesRemedy)
+	}
+	return tablesRemedy
+}
