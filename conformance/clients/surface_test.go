@@ -10,10 +10,10 @@ import (
 )
 
 // renamed are the verbs of ctl whose method has another name, as Python writes it.
-var renamed = map[string]string{"put": "put_items"}
+var renamed = map[string]string{"put": "put_items", "diff": "changes_since"}
 
 // further are methods of the clients that are no verb of ctl.
-var further = []string{"release", "changes_since", "call"}
+var further = []string{"call"}
 
 // surface: what tabletop ctl has, every client has, and the types of the one for JavaScript too.
 func surface(t *testing.T, binary string) {
