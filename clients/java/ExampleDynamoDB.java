@@ -25,7 +25,7 @@ public final class ExampleDynamoDB {
 		control.advance("1m");
 		put(ddb, "lost");
 
-		// The stream, and as a consumer reads it: DynamoDbStreamsClient with the same endpoint.
+		// The stream, and as a consumer reads it: DynamoDbStreamsClient with the endpoint AWS_ENDPOINT_URL_DYNAMODB_STREAMS.
 		String records = control.records("orders", null);
 		check(records.indexOf("INSERT") > 0 && records.indexOf("INSERT") < records.indexOf("MODIFY"));
 
