@@ -196,6 +196,7 @@ func (in *updateTableInput) check(v *validator) error {
 
 // apply changes a copy of the table's definition.
 func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
+	tableschema.KeepWarm(t)
 	wasProvisioned := t.BillingMode != tableschema.BillingOnDemand
 	if in.BillingMode != nil {
 		tableschema.SetBilling(t, *in.BillingMode, now)

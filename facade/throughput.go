@@ -13,12 +13,6 @@ import (
 // Settings of throughput are checked, kept and described. With Options.Throttle,
 // package throttle goes by them.
 
-type warmThroughputDescription struct {
-	ReadUnitsPerSecond  *int64 `json:",omitzero"`
-	Status              string
-	WriteUnitsPerSecond *int64 `json:",omitzero"`
-}
-
 func (v *validator) throughputSettings(member string, given tabledef.Throughput) {
 	if o := given.OnDemand; o != nil {
 		v.unitsAtLeast(member+"OnDemandThroughput.MaxReadRequestUnits", o.MaxReadRequestUnits, tableschema.NoUnitsBound)
@@ -47,15 +41,6 @@ func describeUnits(p tabledef.Provisioned, now time.Time) throughputDescription 
 		d.LastDecreaseDateTime = wire.EpochSeconds(changes.Decreased.UnixMilli())
 	}
 	return d
-}
-
-func describeWarm(s tabledef.Throughput) *warmThroughputDescription {
-	if s.Warm == nil {
-		return nil
-	}
-	return &warmThroughputDescription{
-		ReadUnitsPerSecond: s.Warm.ReadUnitsPerSecond, WriteUnitsPerSecond: s.Warm.WriteUnitsPerSecond, Status: tabledef.StatusActive,
-	}
 }
 
 // describeBilling describes the billing mode of a table that is or was on

@@ -7,6 +7,61 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
+// What a table or an index on demand can do at once in the beginning. Source: developer
+// guide, "On-demand capacity mode".
+const (
+	OnDemandReadUnits  = 12_000
+	OnDemandWriteUnits = 4_000
+)
+
+// WarmDescription describes what a table or an index can do at once.
+type WarmDescription struct {
+	ReadUnitsPerSecond  int64
+	Status              string
+	WriteUnitsPerSecond int64
+}
+
+// DescribeWarm describes what a table or an index with a billing mode can do at once.
+func DescribeWarm(s tabledef.Throughput, p tabledef.Provisioned, billing string) *WarmDescription {
+	w := warm(s, p, billing)
+	return &WarmDescription{ReadUnitsPerSecond: *w.ReadUnitsPerSecond, WriteUnitsPerSecond: *w.WriteUnitsPerSecond, Status: tabledef.StatusActive}
+}
+
+// warm is what a table or an index can do at once: what it is known to be able to, at
+// least what it is provisioned or begins with. Source: recordings of the service.
+func warm(s tabledef.Throughput, p tabledef.Provisioned, billing string) tabledef.WarmThroughput {
+	read, write := p.ReadUnits, p.WriteUnits
+	if billing == BillingOnDemand {
+		read, write = OnDemandReadUnits, OnDemandWriteUnits
+	}
+	if w := s.Warm; w != nil {
+		read, write = max(read, unitsOf(w.ReadUnitsPerSecond)), max(write, unitsOf(w.WriteUnitsPerSecond))
+	}
+	return tabledef.WarmThroughput{ReadUnitsPerSecond: &read, WriteUnitsPerSecond: &write}
+}
+
+func unitsOf(given *int64) int64 {
+	if given == nil {
+		return 0
+	}
+	return *given
+}
+
+// KeepWarm notes what a table and its indexes can do at once before they are changed:
+// it never becomes less.
+func KeepWarm(t *tabledef.Table) {
+	keep := func(s *tabledef.Throughput, p tabledef.Provisioned) {
+		w := warm(*s, p, t.BillingMode)
+		s.Warm = &w
+	}
+	keep(&t.Throughput, t.Provisioned)
+	for i := range t.Indexes {
+		if ix := &t.Indexes[i]; ix.Global {
+			keep(&ix.Throughput, ix.Provisioned)
+		}
+	}
+}
+
 // NoUnitsBound is -1 in a request: without a bound.
 const NoUnitsBound = -1
 
