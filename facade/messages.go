@@ -173,6 +173,3 @@ const (
 	msgStatementConsistent    = "Strongly consistent read is not supported on Global Secondary Indexes"                                         // 279
 	msgTransactReadsAndWrites = "ExecuteTransaction API does not support both read and write operations in the same request."                   // 277
 )
-
-// Exports and imports. What else is wrong with their requests comes from package bucketjobs.
-const msgImportOnDemand = wire.MsgInvalidParameterPrefix + "%s for OnDemandThroughput cannot be specified when table BillingMode is PROVISIONED." // 429

@@ -88,7 +88,6 @@ func (in *createTableInput) constraints(v *validator, path string) {
 	v.tables().KeySchema(path+"KeySchema", in.KeySchema, maxKeySchemaElements)
 	v.Enum(path+"BillingMode", in.BillingMode, tableschema.BillingProvisioned, tableschema.BillingOnDemand)
 	v.tables().Throughput(path+"ProvisionedThroughput", in.ProvisionedThroughput)
-	v.throughputSettings(path, in.throughput())
 	v.Enum(path+"TableClass", in.TableClass, tableClasses...)
 	in.StreamSpecification.constraints(v)
 	in.SSESpecification.Constraints(&v.Validator, path+"SSESpecification")
@@ -99,12 +98,7 @@ func (in *createTableInput) constraints(v *validator, path string) {
 		path := fmt.Sprintf("%sGlobalSecondaryIndexes.%d.member", path, i+1)
 		v.index(path, ix.IndexName, ix.KeySchema, 0, ix.Projection)
 		v.tables().Throughput(path+".ProvisionedThroughput", ix.ProvisionedThroughput)
-		v.throughputSettings(path+".", tabledef.Throughput{OnDemand: ix.OnDemandThroughput, Warm: ix.WarmThroughput})
 	}
-}
-
-func (in *createTableInput) throughput() tabledef.Throughput {
-	return tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}
 }
 
 // tableOf is the table that a request of an operation asks for.
@@ -119,7 +113,8 @@ func (s *Server) tableOf(operation, name string, in *createTableInput) (*tablede
 	if err := in.billing(t); err != nil {
 		return nil, err
 	}
-	if err := tableschema.SetThroughput(&t.Throughput, in.throughput(), t.BillingMode); err != nil {
+	if err := tableschema.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput},
+		tableschema.Target{Billing: t.BillingMode, Provisioned: t.Provisioned}); err != nil {
 		return nil, err
 	}
 	if err := in.schema().Resolve(t); err != nil {

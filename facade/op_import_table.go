@@ -2,7 +2,6 @@ package facade
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -60,13 +59,6 @@ func (s *Server) importInto(ctx context.Context, b *bucketjobs.Service, checks *
 	}
 	if err := v.Constrained(); err != nil {
 		return nil, err
-	}
-	if o := given.OnDemandThroughput; o != nil && given.ProvisionedThroughput != nil && !is(given.BillingMode, tableschema.BillingOnDemand) {
-		member := "MaxWriteRequestUnits"
-		if o.MaxWriteRequestUnits == nil {
-			member = "MaxReadRequestUnits"
-		}
-		return nil, validationError(fmt.Sprintf(msgImportOnDemand, member))
 	}
 	def, err := s.tableOf("ImportTable", *given.TableName, given.create())
 	if err != nil {

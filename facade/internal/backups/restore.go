@@ -354,7 +354,7 @@ func (o *Overrides) billing(t *tabledef.Table) error {
 		t.Throughput.OnDemand = nil
 	}
 	if bounds != nil {
-		return tableschema.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: bounds}, t.BillingMode)
+		return tableschema.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: bounds}, tableschema.Target{Billing: t.BillingMode, Changed: true})
 	}
 	return nil
 }
@@ -398,7 +398,7 @@ func (o *Overrides) indexes(t *tabledef.Table) error {
 			if p := w.ProvisionedThroughput; p != nil {
 				ix.ReadUnits, ix.WriteUnits = *p.ReadCapacityUnits, *p.WriteCapacityUnits
 			}
-			if err := tableschema.SetThroughput(&ix.Throughput, tabledef.Throughput{OnDemand: w.OnDemandThroughput}, t.BillingMode); err != nil {
+			if err := tableschema.SetThroughput(&ix.Throughput, tabledef.Throughput{OnDemand: w.OnDemandThroughput}, tableschema.Target{Index: ix.Name, Billing: t.BillingMode, Changed: true}); err != nil {
 				return err
 			}
 			kept = append(kept, ix)
