@@ -157,7 +157,10 @@ func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table,
 	case source == nil && in.SourceTableArn == nil:
 		return nil, wire.ValidationError(msgSourceNone)
 	case source == nil:
-		name := validation.TableOfARN(*in.SourceTableArn)
+		name, err := s.sourceOf(*in.SourceTableArn)
+		if err != nil {
+			return nil, err
+		}
 		source = &name
 	}
 	src, err := s.table(ctx, *source)
@@ -182,6 +185,21 @@ func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table,
 	}
 	t.Restore = &tabledef.Restore{TableARN: s.tableARN(src.Name), Time: at}
 	return s.begin(ctx, t, restore{Target: t.Name, Before: history.Before(at)}, src)
+}
+
+// sourceOf returns the table of the ARN of a source, which is one of this account and
+// region.
+func (s *Service) sourceOf(arn string) (string, error) {
+	of, ok := validation.ParseARN(arn)
+	switch {
+	case !ok, of.Rest != "", !validation.IsTableName(of.Table):
+		return "", wire.ValidationError(msgSourceARN)
+	case of.Account != s.Account:
+		return "", wire.ValidationError(msgSourceOther)
+	case of.Region != s.Region:
+		return "", refuse(wire.CodeTableNotFound, fmt.Sprintf(msgTableNotFound, arn))
+	}
+	return of.Table, nil
 }
 
 func isoTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
