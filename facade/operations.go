@@ -132,7 +132,7 @@ func serveStreams[In, Out any](name string, fn func(*Server, context.Context, *I
 // Notes that several operations share.
 const (
 	noteBuckets          = "with --buckets DIR, whose folders stand for buckets; else refused"
-	noteBulk             = "bulk operations read from S3"
+	noteBulk             = "no bulk operations yet; ImportTable makes a new table of files"
 	noteGlobalTables2017 = "there are none of version 2017.11.29, as on the service"
 	noteInsights         = "the state is kept and described; which keys are used most the control API tells"
 	noteKinesis          = "changes are delivered to `--kinesis-endpoint` or `--kinesis-dir`; without either they stay in the log for 24 hours, where a dump shows them"
