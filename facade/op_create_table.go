@@ -53,6 +53,9 @@ type tableOutput struct {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateTable.html
 func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableOutput, error) {
 	v := s.validator("CreateTable")
+	if err := in.unsupported("CreateTable"); err != nil {
+		return nil, err
+	}
 	name, err := v.ChangedTableName(in.TableName)
 	if err != nil {
 		return nil, err
@@ -61,7 +64,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	t, err := s.tableOf("CreateTable", name, in)
+	t, err := s.tableOf(name, in)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +82,14 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 		return nil, err
 	}
 	return &tableOutput{s.describe(created, sizes.Counts{})}, nil
+}
+
+// unsupported refuses members that would be wrong to overlook.
+func (in *createTableInput) unsupported(operation string) error {
+	return refuseMembers(operation, map[string]jsontext.Value{
+		"GlobalTableSourceArn":               in.GlobalTableSourceArn,
+		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode, "VectorIndexes": in.VectorIndexes,
+	})
 }
 
 // constraints checks the members against the model; path is where they are.
@@ -101,14 +112,8 @@ func (in *createTableInput) constraints(v *validator, path string) {
 	}
 }
 
-// tableOf is the table that a request of an operation asks for.
-func (s *Server) tableOf(operation, name string, in *createTableInput) (*tabledef.Table, error) {
-	if err := refuseMembers(operation, map[string]jsontext.Value{
-		"GlobalTableSourceArn":               in.GlobalTableSourceArn,
-		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode, "VectorIndexes": in.VectorIndexes,
-	}); err != nil {
-		return nil, err
-	}
+// tableOf is the table that a request asks for.
+func (s *Server) tableOf(name string, in *createTableInput) (*tabledef.Table, error) {
 	t := &tabledef.Table{Name: name, DeletionProtection: in.DeletionProtectionEnabled.IsTrue(), Extra: map[string]string{}}
 	if err := in.billing(t); err != nil {
 		return nil, err
@@ -173,7 +178,7 @@ func (v *validator) indexName(member string, name *string) {
 	v.Name(member, *name)
 }
 
-// refuseMembers refuses members that would be wrong to overlook.
+// refuseMembers refuses members by their names, before what else is wrong is told.
 func refuseMembers(operation string, members map[string]jsontext.Value) error {
 	for _, name := range sortedKeys(members) {
 		if isGiven(members[name]) {

@@ -52,6 +52,9 @@ func (s *Server) importInto(ctx context.Context, b *bucketjobs.Service, checks *
 		if err := wire.Decode(in.TableCreationParameters, &given); err != nil {
 			return nil, err
 		}
+		if err := given.create().unsupported("ImportTable"); err != nil {
+			return nil, err
+		}
 		if v.Required(path+"TableName", given.TableName != nil); given.TableName != nil {
 			v.Name(path+"TableName", *given.TableName)
 		}
@@ -60,7 +63,7 @@ func (s *Server) importInto(ctx context.Context, b *bucketjobs.Service, checks *
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	def, err := s.tableOf("ImportTable", *given.TableName, given.create())
+	def, err := s.tableOf(*given.TableName, given.create())
 	if err != nil {
 		return nil, err
 	}

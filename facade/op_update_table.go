@@ -70,6 +70,14 @@ func (u globalSecondaryIndexUpdate) indexName() *string {
 // at once, whatever the status; a new index is filled in the background.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTable.html
 func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableOutput, error) {
+	if err := refuseMembers("UpdateTable", map[string]jsontext.Value{
+		"ReplicaUpdates": in.ReplicaUpdates, "MultiRegionConsistency": in.MultiRegionConsistency,
+		"GlobalTableWitnessUpdates":          in.GlobalTableWitnessUpdates,
+		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode,
+		"DisassociationProtectionEnabled":    in.DisassociationProtectionEnabled, "VectorIndexUpdates": in.VectorIndexUpdates,
+	}); err != nil {
+		return nil, err
+	}
 	v := s.validator("UpdateTable")
 	name, err := v.ChangedTableName(in.TableName)
 	if err != nil {
@@ -85,14 +93,6 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 		v.indexUpdate(fmt.Sprintf("GlobalSecondaryIndexUpdates.%d.member", i+1), u)
 	}
 	if err := v.Constrained(); err != nil {
-		return nil, err
-	}
-	if err := refuseMembers("UpdateTable", map[string]jsontext.Value{
-		"ReplicaUpdates": in.ReplicaUpdates, "MultiRegionConsistency": in.MultiRegionConsistency,
-		"GlobalTableWitnessUpdates":          in.GlobalTableWitnessUpdates,
-		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode,
-		"DisassociationProtectionEnabled":    in.DisassociationProtectionEnabled, "VectorIndexUpdates": in.VectorIndexUpdates,
-	}); err != nil {
 		return nil, err
 	}
 	if err := in.check(v); err != nil {

@@ -63,6 +63,14 @@ type restore struct {
 	Table json.RawMessage `json:"table,omitempty"`
 }
 
+// unsupported refuses an override that would be wrong to overlook.
+func (s *Service) unsupported(o *Overrides) error {
+	if len(o.VectorIndexOverride) > 0 && o.VectorIndexOverride.Kind() != 'n' {
+		return wire.ValidationError(fmt.Sprintf(msgVectorOverride, s.V.Operation))
+	}
+	return nil
+}
+
 // constraints checks the overrides against the model.
 func (s *Service) constraints(o *Overrides) {
 	v := &s.V
@@ -111,6 +119,9 @@ func (s *Service) units(path string, given *tableschema.ProvisionedThroughput) {
 // FromBackup makes a table of a backup.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_RestoreTableFromBackup.html
 func (s *Service) FromBackup(ctx context.Context, in *FromBackupInput) (*tabledef.Table, error) {
+	if err := s.unsupported(&in.Overrides); err != nil {
+		return nil, err
+	}
 	s.target(in.TargetTableName)
 	s.V.Required("BackupArn", in.BackupArn != nil)
 	s.V.Length("BackupArn", in.BackupArn, minARNChars, maxARNChars)
@@ -137,6 +148,9 @@ func (s *Service) FromBackup(ctx context.Context, in *FromBackupInput) (*tablede
 // ToTime makes a table as another one was at a time.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_RestoreTableToPointInTime.html
 func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table, error) {
+	if err := s.unsupported(&in.Overrides); err != nil {
+		return nil, err
+	}
 	s.target(in.TargetTableName)
 	source := in.SourceTableName
 	if source != nil {
@@ -301,9 +315,6 @@ func (s *Service) begin(ctx context.Context, t *tabledef.Table, r restore, src *
 // restored returns the definition of a table that is restored: the key, the indexes,
 // billing and encryption of its source, as far as they are not overridden.
 func (s *Service) restored(name string, src *tabledef.Table, o *Overrides) (*tabledef.Table, error) {
-	if len(o.VectorIndexOverride) > 0 && o.VectorIndexOverride.Kind() != 'n' {
-		return nil, wire.ValidationError(fmt.Sprintf(msgVectorOverride, s.V.Operation))
-	}
 	src, err := src.Clone()
 	if err != nil {
 		return nil, err
