@@ -124,7 +124,7 @@ func (s *Service) FromBackup(ctx context.Context, in *FromBackupInput) (*tablede
 	}
 	s.target(in.TargetTableName)
 	s.V.Required("BackupArn", in.BackupArn != nil)
-	s.V.Length("BackupArn", in.BackupArn, minARNChars, maxARNChars)
+	s.V.Length("BackupArn", in.BackupArn, 0, maxARNChars)
 	s.constraints(&in.Overrides)
 	if err := s.V.Constrained(); err != nil {
 		return nil, err

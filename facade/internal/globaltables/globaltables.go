@@ -43,7 +43,7 @@ func checkName(v *validation.Validator, name *string) error {
 	v.Required("GlobalTableName", name != nil)
 	if name != nil {
 		if n := utf8.RuneCountInString(*name); n < validation.MinTableNameChars || n > validation.MaxTableNameChars {
-			return wire.ValidationError(validation.MsgTableNameLength)
+			return wire.ValidationError(fmt.Sprintf(validation.MsgNameLength, "TableName"))
 		}
 		v.Name("GlobalTableName", *name)
 	}
