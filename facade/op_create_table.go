@@ -64,7 +64,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	t, err := s.tableOf(name, in)
+	t, err := s.tableOf(ctx, name, in)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (in *createTableInput) constraints(v *validator, path string) {
 }
 
 // tableOf is the table that a request asks for.
-func (s *Server) tableOf(name string, in *createTableInput) (*tabledef.Table, error) {
+func (s *Server) tableOf(ctx context.Context, name string, in *createTableInput) (*tabledef.Table, error) {
 	t := &tabledef.Table{Name: name, DeletionProtection: in.DeletionProtectionEnabled.IsTrue(), Extra: map[string]string{}}
 	if err := in.billing(t); err != nil {
 		return nil, err
@@ -146,7 +146,11 @@ func (s *Server) tableOf(name string, in *createTableInput) (*tabledef.Table, er
 		}
 		t.Policies = map[string]tabledef.Policy{"": p}
 	}
-	return t, nil
+	q, err := s.quotas(ctx, name)
+	if err == nil {
+		err = q.Check(&tabledef.Table{}, t)
+	}
+	return t, err
 }
 
 // tableClasses in the order of the model.

@@ -63,7 +63,7 @@ func (s *Server) importInto(ctx context.Context, b *bucketjobs.Service, checks *
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	def, err := s.tableOf(*given.TableName, given.create())
+	def, err := s.tableOf(ctx, *given.TableName, given.create())
 	if err != nil {
 		return nil, err
 	}

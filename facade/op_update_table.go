@@ -98,11 +98,19 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	if err := in.check(v); err != nil {
 		return nil, err
 	}
+	quotas, err := s.quotas(ctx, name)
+	if err != nil {
+		return nil, err
+	}
 	updated, err := s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
 		t.Transition = tabledef.TransitionAfter(s.opts.Now(), tabledef.StatusUpdating, s.opts.StatusDelays.Update)
+		tableschema.KeepWarm(t)
 		before := *t
 		before.Indexes = slices.Clone(t.Indexes)
 		if err := in.apply(t, s.opts.Now()); err != nil || s.throttle == nil {
+			return err
+		}
+		if err := quotas.Check(&before, t); err != nil {
 			return err
 		}
 		return tableschema.CheckDecreases(&before, t, s.opts.Now())
@@ -193,7 +201,6 @@ func (in *updateTableInput) check(v *validator) error {
 
 // apply changes a copy of the table's definition.
 func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
-	tableschema.KeepWarm(t)
 	wasProvisioned := t.BillingMode != tableschema.BillingOnDemand
 	if in.BillingMode != nil {
 		tableschema.SetBilling(t, *in.BillingMode, now)

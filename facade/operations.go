@@ -166,7 +166,7 @@ var operations = []*operation{
 	serve("DescribeGlobalTableSettings", (*Server).describeGlobalTableSettings, noteGlobalTables2017),
 	serve("DescribeImport", (*Server).describeImport, noteBuckets),
 	serve("DescribeKinesisStreamingDestination", (*Server).describeKinesisStreamingDestination, ""),
-	serve("DescribeLimits", (*Server).describeLimits, "the default limits of an account"),
+	serve("DescribeLimits", (*Server).describeLimits, "the default limits of an account; with throttling no table is given more"),
 	serve("DescribeTable", (*Server).describeTable, "items are counted when it is called, more than 10,000 in the background at most once a minute: until the first such count it answers 10,001, and 0 for indexes; sizes above 4 MB are estimated"),
 	serve("DescribeTableReplicaAutoScaling", (*Server).describeTableReplicaAutoScaling, noteNoReplicas),
 	serve("DescribeTimeToLive", (*Server).describeTimeToLive, ""),
