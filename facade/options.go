@@ -22,7 +22,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -34,7 +33,7 @@ type BigtableTable = store.Placed
 // and what the tables in it have that were made without a mapping. Nothing is written; an error is the last. Of opts
 // it looks at Conn, Project, Instance, AppProfile and Deadline.
 func BigtableTables(ctx context.Context, opts Options) iter.Seq2[BigtableTable, error] {
-	return store.PlacedTables(ctx, btclient.New(opts.Conn, opts.Project, opts.Instance, btclient.Options{AppProfile: opts.AppProfile, Deadline: opts.Deadline}))
+	return store.PlacedTables(ctx, store.Options{Conn: opts.Conn, Project: opts.Project, Instance: opts.Instance, AppProfile: opts.AppProfile, Deadline: opts.Deadline})
 }
 
 // Options configures a Server. Only Conn is required. New copies the value

@@ -24,8 +24,9 @@ type Placed struct {
 
 // PlacedTables are the Bigtable tables of a store that is not open: its catalog, and those of each table without a
 // mapping, whose places are only in the catalog: rows, indexes, due times and log. Nothing is written. An error is
-// the last.
-func PlacedTables(ctx context.Context, bt *btclient.Client) iter.Seq2[Placed, error] {
+// the last. Of o it looks at Conn, Project, Instance, AppProfile and Deadline.
+func PlacedTables(ctx context.Context, o Options) iter.Seq2[Placed, error] {
+	bt := btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{AppProfile: o.AppProfile, Deadline: o.Deadline})
 	return func(yield func(Placed, error) bool) {
 		if !yield(Placed{CatalogTable, CatalogFamilies()}, nil) {
 			return
