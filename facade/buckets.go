@@ -24,7 +24,7 @@ func throughBuckets[In, Out any](
 ) (*Out, error) {
 	b, ok := s.opts.bucketJobs(s.store)
 	if !ok {
-		return nil, unknownOperationError(fmt.Sprintf(msgOperationRefused, operation, noteBuckets))
+		return nil, unknownOperationError(fmt.Sprintf(msgBucketsMissing, operation))
 	}
 	return do(b, ctx, &s.validator(operation).Validator, in)
 }

@@ -43,6 +43,18 @@ func newExporting(t *testing.T, change ...func(*Options)) *exporting {
 	return e
 }
 
+// A server without buckets says how it gets some.
+func TestExports_NoBuckets(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	for _, operation := range []string{"DescribeExport", "DescribeImport", "ExportTableToPointInTime", "ImportTable", "ListExports", "ListImports"} {
+		want := "Tabletop does not support the operation " + operation + " without buckets: start tabletop serve with --buckets DIR, whose folders stand for buckets"
+		if got, err := s.Call(t.Context(), operation, []byte(`{}`)); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: answered %s, %v", operation, got, err)
+		}
+	}
+}
+
 // export exports with further members of the request, and returns the description.
 func (e *exporting) export(t *testing.T, more string) (d struct {
 	ExportArn, ExportStatus, ExportManifest, FailureCode, FailureMessage string

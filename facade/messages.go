@@ -16,14 +16,15 @@ import (
 
 // Of no operation.
 const (
-	msgUnreadableRow        = "The table's mapping cannot read what is stored: %v"                                                                         // ours
-	msgRowsNotFound         = msgResourceNotFound + ": %v"                                                                                                 // ours
-	msgInternalError        = "The request processing has failed because of an unknown error, exception or failure."                                       // 220
-	msgBigtableLimit        = "Throughput exceeds the current throughput limit for your account: the Bigtable behind this endpoint: %s"                    // part of 354
-	msgBigtableSilent       = "The request processing has failed because of an unknown error, exception or failure: the Bigtable behind this endpoint: %s" // part of 220
-	msgServiceUnavailable   = "The Bigtable behind this endpoint is unavailable: %s"                                                                       // ours
-	msgOperationRefused     = "Tabletop does not support the operation %s: %s"                                                                             // ours
-	msgParameterUnsupported = "Tabletop does not support the parameter %s of %s"                                                                           // ours
+	msgUnreadableRow        = "The table's mapping cannot read what is stored: %v"                                                                                   // ours
+	msgRowsNotFound         = msgResourceNotFound + ": %v"                                                                                                           // ours
+	msgInternalError        = "The request processing has failed because of an unknown error, exception or failure."                                                 // 220
+	msgBigtableLimit        = "Throughput exceeds the current throughput limit for your account: the Bigtable behind this endpoint: %s"                              // part of 354
+	msgBigtableSilent       = "The request processing has failed because of an unknown error, exception or failure: the Bigtable behind this endpoint: %s"           // part of 220
+	msgServiceUnavailable   = "The Bigtable behind this endpoint is unavailable: %s"                                                                                 // ours
+	msgOperationRefused     = "Tabletop does not support the operation %s: %s"                                                                                       // ours
+	msgBucketsMissing       = "Tabletop does not support the operation %s without buckets: start tabletop serve with --buckets DIR, whose folders stand for buckets" // ours
+	msgParameterUnsupported = "Tabletop does not support the parameter %s of %s"                                                                                     // ours
 )
 
 // A. Member constraints.
@@ -173,6 +174,3 @@ const (
 	msgStatementConsistent    = "Strongly consistent read is not supported on Global Secondary Indexes"                                         // 279
 	msgTransactReadsAndWrites = "ExecuteTransaction API does not support both read and write operations in the same request."                   // 277
 )
-
-// Exports and imports. What else is wrong with their requests comes from package bucketjobs.
-const msgImportOnDemand = wire.MsgInvalidParameterPrefix + "%s for OnDemandThroughput cannot be specified when table BillingMode is PROVISIONED." // 429

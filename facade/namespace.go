@@ -53,8 +53,15 @@ func (s *Server) noteCaller(ctx context.Context, c wire.Caller) {
 	if s.firstCaller.CompareAndSwap(nil, &c) || *s.firstCaller.Load() == c || !s.otherCallers.CompareAndSwap(false, true) {
 		return
 	}
-	s.opts.Logger.WarnContext(ctx, "clients sign with different keys or regions: they share the tables",
-		slog.String("region", s.firstCaller.Load().Region), slog.String("otherRegion", c.Region))
+	first := s.firstCaller.Load()
+	what, regions := "access keys and regions", []any{slog.String("region", first.Region), slog.String("otherRegion", c.Region)}
+	switch {
+	case first.Region == c.Region:
+		what, regions = "access keys", nil
+	case first.AccessKey == c.AccessKey:
+		what = "regions"
+	}
+	s.opts.Logger.WarnContext(ctx, "clients sign with different "+what+": they share the tables", regions...)
 }
 
 // stores returns all stores.

@@ -2,6 +2,7 @@ package facade
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,6 +10,36 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
+
+// The log says once what clients that share the tables differ in.
+func TestNamespaces_Log(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ key, region, want string }{
+		{"a", "us-east-1", ""},
+		{"b", "us-east-1", `level=WARN msg="clients sign with different access keys: they share the tables"`},
+		{"a", "eu-west-1", `level=WARN msg="clients sign with different regions: they share the tables" region=us-east-1 otherRegion=eu-west-1`},
+		{"b", "eu-west-1", `level=WARN msg="clients sign with different access keys and regions: they share the tables" region=us-east-1 otherRegion=eu-west-1`},
+	} {
+		var log strings.Builder
+		s := newTestServer(t, func(o *Options) {
+			o.NoAuth, o.Logger = false, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return a
+			}}))
+		})
+		for _, signed := range [][2]string{{"a", "us-east-1"}, {c.key, c.region}, {c.key, c.region}} {
+			post(s, "ListTables", "{}", func(r *http.Request) {
+				r.Header.Set("X-Amz-Date", "20261120T120000Z")
+				r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+signed[0]+"/20261120/"+signed[1]+"/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
+			})
+		}
+		if got := strings.TrimSuffix(log.String(), "\n"); got != c.want {
+			t.Errorf("%s/%s: logged %s, want %s", c.key, c.region, got, c.want)
+		}
+	}
+}
 
 // Keys and regions share the tables, unless they are kept apart; then they are
 // so after a restart too, and what is due in each goes on.

@@ -16,7 +16,7 @@ type describeLimitsOutput struct {
 	TableMaxWriteCapacityUnits   int64
 }
 
-// describeLimits answers the default limits of an account; none is enforced.
+// describeLimits answers the default limits of an account, which count with Options.Throttle.
 func (s *Server) describeLimits(context.Context, *emptyInput) (*describeLimitsOutput, error) {
 	return &describeLimitsOutput{
 		AccountMaxReadCapacityUnits: accountMaxCapacityUnits, AccountMaxWriteCapacityUnits: accountMaxCapacityUnits,

@@ -53,11 +53,11 @@ func watched(t *tabledef.Table, index *string) (string, error) {
 func (s *Server) updateContributorInsights(ctx context.Context, in *updateContributorInsightsInput) (*contributorInsights, error) {
 	v := s.validator("UpdateContributorInsights")
 	name, err := v.ChangedTableName(in.TableName)
+	if err == nil {
+		err = v.WatchedIndex(in.IndexName)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if in.IndexName != nil {
-		v.Name("IndexName", *in.IndexName)
 	}
 	v.Required("ContributorInsightsAction", in.ContributorInsightsAction != nil)
 	v.Enum("ContributorInsightsAction", in.ContributorInsightsAction, insights.Enable, insights.Disable)
@@ -113,7 +113,16 @@ type describeContributorInsightsOutput struct {
 // watched.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeContributorInsights.html
 func (s *Server) describeContributorInsights(ctx context.Context, in *describeContributorInsightsInput) (*describeContributorInsightsOutput, error) {
-	t, err := s.controlTable(ctx, "DescribeContributorInsights", in.TableName)
+	const operation = "DescribeContributorInsights"
+	v := s.validator(operation)
+	err := v.WatchedIndex(in.IndexName)
+	if err == nil {
+		err = v.Constrained()
+	}
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.controlTable(ctx, operation, in.TableName)
 	if err != nil {
 		return nil, err
 	}

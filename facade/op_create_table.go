@@ -53,6 +53,9 @@ type tableOutput struct {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateTable.html
 func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableOutput, error) {
 	v := s.validator("CreateTable")
+	if err := in.unsupported("CreateTable"); err != nil {
+		return nil, err
+	}
 	name, err := v.ChangedTableName(in.TableName)
 	if err != nil {
 		return nil, err
@@ -61,7 +64,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	t, err := s.tableOf("CreateTable", name, in)
+	t, err := s.tableOf(ctx, name, in)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +84,14 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	return &tableOutput{s.describe(created, sizes.Counts{})}, nil
 }
 
+// unsupported refuses members that would be wrong to overlook.
+func (in *createTableInput) unsupported(operation string) error {
+	return refuseMembers(operation, map[string]jsontext.Value{
+		"GlobalTableSourceArn":               in.GlobalTableSourceArn,
+		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode, "VectorIndexes": in.VectorIndexes,
+	})
+}
+
 // constraints checks the members against the model; path is where they are.
 func (in *createTableInput) constraints(v *validator, path string) {
 	v.Required(path+"AttributeDefinitions", in.AttributeDefinitions != nil)
@@ -88,7 +99,6 @@ func (in *createTableInput) constraints(v *validator, path string) {
 	v.tables().KeySchema(path+"KeySchema", in.KeySchema, maxKeySchemaElements)
 	v.Enum(path+"BillingMode", in.BillingMode, tableschema.BillingProvisioned, tableschema.BillingOnDemand)
 	v.tables().Throughput(path+"ProvisionedThroughput", in.ProvisionedThroughput)
-	v.throughputSettings(path, in.throughput())
 	v.Enum(path+"TableClass", in.TableClass, tableClasses...)
 	in.StreamSpecification.constraints(v)
 	in.SSESpecification.Constraints(&v.Validator, path+"SSESpecification")
@@ -99,27 +109,17 @@ func (in *createTableInput) constraints(v *validator, path string) {
 		path := fmt.Sprintf("%sGlobalSecondaryIndexes.%d.member", path, i+1)
 		v.index(path, ix.IndexName, ix.KeySchema, 0, ix.Projection)
 		v.tables().Throughput(path+".ProvisionedThroughput", ix.ProvisionedThroughput)
-		v.throughputSettings(path+".", tabledef.Throughput{OnDemand: ix.OnDemandThroughput, Warm: ix.WarmThroughput})
 	}
 }
 
-func (in *createTableInput) throughput() tabledef.Throughput {
-	return tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}
-}
-
-// tableOf is the table that a request of an operation asks for.
-func (s *Server) tableOf(operation, name string, in *createTableInput) (*tabledef.Table, error) {
-	if err := refuseMembers(operation, map[string]jsontext.Value{
-		"GlobalTableSourceArn":               in.GlobalTableSourceArn,
-		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode, "VectorIndexes": in.VectorIndexes,
-	}); err != nil {
-		return nil, err
-	}
+// tableOf is the table that a request asks for.
+func (s *Server) tableOf(ctx context.Context, name string, in *createTableInput) (*tabledef.Table, error) {
 	t := &tabledef.Table{Name: name, DeletionProtection: in.DeletionProtectionEnabled.IsTrue(), Extra: map[string]string{}}
 	if err := in.billing(t); err != nil {
 		return nil, err
 	}
-	if err := tableschema.SetThroughput(&t.Throughput, in.throughput(), t.BillingMode); err != nil {
+	if err := tableschema.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput},
+		tableschema.Target{Billing: t.BillingMode, Provisioned: t.Provisioned}); err != nil {
 		return nil, err
 	}
 	if err := in.schema().Resolve(t); err != nil {
@@ -146,7 +146,11 @@ func (s *Server) tableOf(operation, name string, in *createTableInput) (*tablede
 		}
 		t.Policies = map[string]tabledef.Policy{"": p}
 	}
-	return t, nil
+	q, err := s.quotas(ctx, name)
+	if err == nil {
+		err = q.Check(&tabledef.Table{}, t)
+	}
+	return t, err
 }
 
 // tableClasses in the order of the model.
@@ -178,7 +182,7 @@ func (v *validator) indexName(member string, name *string) {
 	v.Name(member, *name)
 }
 
-// refuseMembers refuses members that would be wrong to overlook.
+// refuseMembers refuses members by their names, before what else is wrong is told.
 func refuseMembers(operation string, members map[string]jsontext.Value) error {
 	for _, name := range sortedKeys(members) {
 		if isGiven(members[name]) {

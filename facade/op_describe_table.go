@@ -48,7 +48,7 @@ type tableDescription struct {
 	TableName                 string
 	TableSizeBytes            int64
 	TableStatus               string
-	WarmThroughput            *warmThroughputDescription `json:",omitzero"`
+	WarmThroughput            *tableschema.WarmDescription `json:",omitzero"`
 }
 
 type billingModeSummary struct {
@@ -77,7 +77,7 @@ type indexDescription struct {
 	Projection            tableschema.Projection
 	OnDemandThroughput    *tabledef.OnDemandThroughput `json:",omitzero"`
 	ProvisionedThroughput *throughputDescription       `json:",omitzero"`
-	WarmThroughput        *warmThroughputDescription   `json:",omitzero"`
+	WarmThroughput        *tableschema.WarmDescription `json:",omitzero"`
 }
 
 // describeTable describes a table.
@@ -137,7 +137,7 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 		TableName:                 t.Name,
 		TableSizeBytes:            counts.Bytes,
 		TableStatus:               t.Status,
-		WarmThroughput:            describeWarm(t.Throughput),
+		WarmThroughput:            tableschema.DescribeWarm(t.Throughput, t.Provisioned, t.BillingMode),
 	}
 	for _, a := range t.Attributes {
 		d.AttributeDefinitions = append(d.AttributeDefinitions, tableschema.DefinitionOf(a))
@@ -155,7 +155,7 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 	}
 	d.SSEDescription = tableschema.DescribeSSE(t, s.opts.Region, s.opts.AccountID)
 	for _, ix := range slices.Concat(t.Indexes, t.Leaving) {
-		described := describeIndex(arn, &ix, counts.Indexes[ix.Name], now)
+		described := describeIndex(arn, t.BillingMode, &ix, counts.Indexes[ix.Name], now)
 		if ix.Global {
 			d.GlobalSecondaryIndexes = append(d.GlobalSecondaryIndexes, described)
 		} else {
@@ -165,9 +165,9 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 	return d
 }
 
-// describeIndex describes an index of the table with the given ARN. A local one
-// has the table's status and throughput.
-func describeIndex(tableARN string, ix *tabledef.Index, count sizes.Count, now time.Time) indexDescription {
+// describeIndex describes an index of the table with the given ARN and billing mode. A
+// local one has the table's status and throughput.
+func describeIndex(tableARN, billing string, ix *tabledef.Index, count sizes.Count, now time.Time) indexDescription {
 	d := indexDescription{
 		IndexArn:       tableARN + "/index/" + ix.Name,
 		IndexName:      ix.Name,
@@ -182,7 +182,7 @@ func describeIndex(tableARN string, ix *tabledef.Index, count sizes.Count, now t
 	d.IndexStatus = ix.Status
 	units := describeUnits(ix.Provisioned, now)
 	d.ProvisionedThroughput = &units
-	d.OnDemandThroughput, d.WarmThroughput = ix.Throughput.OnDemand, describeWarm(ix.Throughput)
+	d.OnDemandThroughput, d.WarmThroughput = ix.Throughput.OnDemand, tableschema.DescribeWarm(ix.Throughput, ix.Provisioned, billing)
 	if ix.Status == tabledef.StatusCreating && (ix.Backfilling || !ix.FillFrom.IsZero()) {
 		d.Backfilling = &ix.Backfilling
 	}

@@ -2,7 +2,6 @@ package facade
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -53,6 +52,9 @@ func (s *Server) importInto(ctx context.Context, b *bucketjobs.Service, checks *
 		if err := wire.Decode(in.TableCreationParameters, &given); err != nil {
 			return nil, err
 		}
+		if err := given.create().unsupported("ImportTable"); err != nil {
+			return nil, err
+		}
 		if v.Required(path+"TableName", given.TableName != nil); given.TableName != nil {
 			v.Name(path+"TableName", *given.TableName)
 		}
@@ -61,14 +63,7 @@ func (s *Server) importInto(ctx context.Context, b *bucketjobs.Service, checks *
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	if o := given.OnDemandThroughput; o != nil && given.ProvisionedThroughput != nil && !is(given.BillingMode, tableschema.BillingOnDemand) {
-		member := "MaxWriteRequestUnits"
-		if o.MaxWriteRequestUnits == nil {
-			member = "MaxReadRequestUnits"
-		}
-		return nil, validationError(fmt.Sprintf(msgImportOnDemand, member))
-	}
-	def, err := s.tableOf("ImportTable", *given.TableName, given.create())
+	def, err := s.tableOf(ctx, *given.TableName, given.create())
 	if err != nil {
 		return nil, err
 	}

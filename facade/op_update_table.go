@@ -70,6 +70,14 @@ func (u globalSecondaryIndexUpdate) indexName() *string {
 // at once, whatever the status; a new index is filled in the background.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTable.html
 func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableOutput, error) {
+	if err := refuseMembers("UpdateTable", map[string]jsontext.Value{
+		"ReplicaUpdates": in.ReplicaUpdates, "MultiRegionConsistency": in.MultiRegionConsistency,
+		"GlobalTableWitnessUpdates":          in.GlobalTableWitnessUpdates,
+		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode,
+		"DisassociationProtectionEnabled":    in.DisassociationProtectionEnabled, "VectorIndexUpdates": in.VectorIndexUpdates,
+	}); err != nil {
+		return nil, err
+	}
 	v := s.validator("UpdateTable")
 	name, err := v.ChangedTableName(in.TableName)
 	if err != nil {
@@ -78,7 +86,6 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	v.tables().Definitions("", in.AttributeDefinitions)
 	v.Enum("BillingMode", in.BillingMode, tableschema.BillingProvisioned, tableschema.BillingOnDemand)
 	v.tables().Throughput("ProvisionedThroughput", in.ProvisionedThroughput)
-	v.throughputSettings("", tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput})
 	v.Enum("TableClass", in.TableClass, tableClasses...)
 	in.StreamSpecification.constraints(v)
 	in.SSESpecification.Constraints(&v.Validator, "SSESpecification")
@@ -88,22 +95,22 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	if err := refuseMembers("UpdateTable", map[string]jsontext.Value{
-		"ReplicaUpdates": in.ReplicaUpdates, "MultiRegionConsistency": in.MultiRegionConsistency,
-		"GlobalTableWitnessUpdates":          in.GlobalTableWitnessUpdates,
-		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode,
-		"DisassociationProtectionEnabled":    in.DisassociationProtectionEnabled, "VectorIndexUpdates": in.VectorIndexUpdates,
-	}); err != nil {
+	if err := in.check(v); err != nil {
 		return nil, err
 	}
-	if err := in.check(v); err != nil {
+	quotas, err := s.quotas(ctx, name)
+	if err != nil {
 		return nil, err
 	}
 	updated, err := s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
 		t.Transition = tabledef.TransitionAfter(s.opts.Now(), tabledef.StatusUpdating, s.opts.StatusDelays.Update)
+		tableschema.KeepWarm(t)
 		before := *t
 		before.Indexes = slices.Clone(t.Indexes)
 		if err := in.apply(t, s.opts.Now()); err != nil || s.throttle == nil {
+			return err
+		}
+		if err := quotas.Check(&before, t); err != nil {
 			return err
 		}
 		return tableschema.CheckDecreases(&before, t, s.opts.Now())
@@ -123,11 +130,9 @@ func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
 	case u.Create != nil:
 		v.index(member+".Create", u.Create.IndexName, u.Create.KeySchema, 0, u.Create.Projection)
 		v.tables().Throughput(member+".Create.ProvisionedThroughput", u.Create.ProvisionedThroughput)
-		v.throughputSettings(member+".Create.", tabledef.Throughput{OnDemand: u.Create.OnDemandThroughput, Warm: u.Create.WarmThroughput})
 	case u.Update != nil:
 		v.indexName(member+".Update.IndexName", u.Update.IndexName)
 		v.tables().Throughput(member+".Update.ProvisionedThroughput", u.Update.ProvisionedThroughput)
-		v.throughputSettings(member+".Update.", tabledef.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput})
 	case u.Delete != nil:
 		v.indexName(member+".Delete.IndexName", u.Delete.IndexName)
 	}
@@ -210,7 +215,8 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 		}
 		t.Change(*given.ReadCapacityUnits, *given.WriteCapacityUnits, now, t.Transition)
 	}
-	if err := tableschema.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}, t.BillingMode); err != nil {
+	if err := tableschema.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput},
+		tableschema.Target{Billing: t.BillingMode, Provisioned: t.Provisioned, Changed: true}); err != nil {
 		return err
 	}
 	if in.TableClass != nil {
@@ -283,7 +289,8 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 			ix.Transition = t.Transition
 			ix.Change(*units.ReadCapacityUnits, *units.WriteCapacityUnits, now, t.Transition)
 		}
-		return tableschema.SetThroughput(&t.Indexes[i].Throughput, tabledef.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput}, t.BillingMode)
+		return tableschema.SetThroughput(&t.Indexes[i].Throughput, tabledef.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput},
+			tableschema.Target{Index: name, Billing: t.BillingMode, Provisioned: t.Indexes[i].Provisioned, Changed: true})
 	}
 	if t.Index(*u.Create.IndexName) != nil {
 		return validationError(msgIndexExists)

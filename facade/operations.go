@@ -132,7 +132,7 @@ func serveStreams[In, Out any](name string, fn func(*Server, context.Context, *I
 // Notes that several operations share.
 const (
 	noteBuckets          = "with --buckets DIR, whose folders stand for buckets; else refused"
-	noteBulk             = "bulk operations read from S3"
+	noteBulk             = "no bulk operations yet; ImportTable makes a new table of files"
 	noteGlobalTables2017 = "there are none of version 2017.11.29, as on the service"
 	noteInsights         = "the state is kept and described; which keys are used most the control API tells"
 	noteKinesis          = "changes are delivered to `--kinesis-endpoint` or `--kinesis-dir`; without either they stay in the log for 24 hours, where a dump shows them"
@@ -166,7 +166,7 @@ var operations = []*operation{
 	serve("DescribeGlobalTableSettings", (*Server).describeGlobalTableSettings, noteGlobalTables2017),
 	serve("DescribeImport", (*Server).describeImport, noteBuckets),
 	serve("DescribeKinesisStreamingDestination", (*Server).describeKinesisStreamingDestination, ""),
-	serve("DescribeLimits", (*Server).describeLimits, "the default limits of an account"),
+	serve("DescribeLimits", (*Server).describeLimits, "the default limits of an account; with throttling no table is given more"),
 	serve("DescribeTable", (*Server).describeTable, "items are counted when it is called, more than 10,000 in the background at most once a minute: until the first such count it answers 10,001, and 0 for indexes; sizes above 4 MB are estimated"),
 	serve("DescribeTableReplicaAutoScaling", (*Server).describeTableReplicaAutoScaling, noteNoReplicas),
 	serve("DescribeTimeToLive", (*Server).describeTimeToLive, ""),

@@ -55,7 +55,7 @@ func (r *streamRecord) text() string {
 	}
 	text := r.EventName + " " + of(r.Dynamodb.Keys) + " new " + of(r.Dynamodb.NewImage) + " old " + of(r.Dynamodb.OldImage)
 	if r.UserIdentity != nil {
-		text += " by " + r.UserIdentity["principalId"]
+		text += " by " + r.UserIdentity["Type"] + " " + r.UserIdentity["PrincipalId"]
 	}
 	return text
 }
@@ -241,7 +241,7 @@ func TestStreams_Point10_Expired(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	expectRecords(t, reader.read(t, s)[2:], `REMOVE {"id":{"S":"client"}} new null old null`,
-		`REMOVE {"id":{"S":"reaped"}} new null old null by dynamodb.amazonaws.com`)
+		`REMOVE {"id":{"S":"reaped"}} new null old null by Service dynamodb.amazonaws.com`)
 }
 
 func streamError(t *testing.T, s *Server, operation, request, want string) {

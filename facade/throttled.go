@@ -3,11 +3,13 @@ package facade
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
 	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -24,6 +26,28 @@ func (s *Server) newLimiter() *throttle.Limiter {
 		Now: s.opts.Now, Partitions: s.opts.Throttle == ThrottlePartitions, ARN: s.tableARN,
 		TableReadUnits: tableMaxCapacityUnits, TableWriteUnits: tableMaxCapacityUnits,
 	})
+}
+
+// quotas are what the account may have, of which tables but the named one have their part:
+// nothing is bounded that is not throttled.
+func (s *Server) quotas(ctx context.Context, name string) (q tableschema.Quotas, err error) {
+	if s.throttle == nil {
+		return q, nil
+	}
+	q = tableschema.Quotas{Region: s.opts.Region, Table: tableMaxCapacityUnits, Account: accountMaxCapacityUnits}
+	for other, err := range s.tableNames(ctx, "") {
+		if err != nil {
+			return q, err
+		}
+		t, err := s.store.TableNow(ctx, other)
+		if err != nil && !errors.Is(err, store.ErrTableNotFound) {
+			return q, err
+		}
+		if err == nil && other != name {
+			q.Reserve(t)
+		}
+	}
+	return q, nil
 }
 
 // writeItem writes an item as the throughput of its table allows.

@@ -1,40 +1,15 @@
 package facade
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // Settings of throughput are checked, kept and described. With Options.Throttle,
 // package throttle goes by them.
-
-type warmThroughputDescription struct {
-	ReadUnitsPerSecond  *int64 `json:",omitzero"`
-	Status              string
-	WriteUnitsPerSecond *int64 `json:",omitzero"`
-}
-
-func (v *validator) throughputSettings(member string, given tabledef.Throughput) {
-	if o := given.OnDemand; o != nil {
-		v.unitsAtLeast(member+"OnDemandThroughput.MaxReadRequestUnits", o.MaxReadRequestUnits, tableschema.NoUnitsBound)
-		v.unitsAtLeast(member+"OnDemandThroughput.MaxWriteRequestUnits", o.MaxWriteRequestUnits, tableschema.NoUnitsBound)
-	}
-	if w := given.Warm; w != nil {
-		v.unitsAtLeast(member+"WarmThroughput.ReadUnitsPerSecond", w.ReadUnitsPerSecond, 1)
-		v.unitsAtLeast(member+"WarmThroughput.WriteUnitsPerSecond", w.WriteUnitsPerSecond, 1)
-	}
-}
-
-func (v *validator) unitsAtLeast(member string, units *int64, least int64) {
-	if units != nil && *units < least {
-		v.Fail(member, fmt.Sprintf("'%d'", *units), fmt.Sprintf(validation.MsgMemberMinValue, least))
-	}
-}
 
 // describeUnits describes provisioned throughput.
 func describeUnits(p tabledef.Provisioned, now time.Time) throughputDescription {
@@ -47,15 +22,6 @@ func describeUnits(p tabledef.Provisioned, now time.Time) throughputDescription 
 		d.LastDecreaseDateTime = wire.EpochSeconds(changes.Decreased.UnixMilli())
 	}
 	return d
-}
-
-func describeWarm(s tabledef.Throughput) *warmThroughputDescription {
-	if s.Warm == nil {
-		return nil
-	}
-	return &warmThroughputDescription{
-		ReadUnitsPerSecond: s.Warm.ReadUnitsPerSecond, WriteUnitsPerSecond: s.Warm.WriteUnitsPerSecond, Status: tabledef.StatusActive,
-	}
 }
 
 // describeBilling describes the billing mode of a table that is or was on

@@ -147,8 +147,8 @@ func (e *Env) DynamoDB(tb testing.TB) *dynamodb.Client {
 }
 
 // DynamoDBURL returns the loopback URL of the DynamoDB server, for clients
-// that are given AWS_ENDPOINT_URL_DYNAMODB. The port is opened at the first
-// call.
+// that are given AWS_ENDPOINT_URL_DYNAMODB, and AWS_ENDPOINT_URL_DYNAMODB_STREAMS.
+// The port is opened at the first call.
 func (e *Env) DynamoDBURL() string {
 	e.tb.Helper()
 	e.mu.Lock()

@@ -287,6 +287,43 @@ func TestAdvance_TimeToLive(t *testing.T) {
 	}
 }
 
+// The record of an expired item says who deleted it, as clients read that.
+func TestStreamRecords_Expired(t *testing.T) {
+	t.Parallel()
+	env := testkit.Start(t)
+	ddb := env.DynamoDB(t)
+	createItems(t, ddb)
+	_, err := ddb.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
+		TableName:           aws.String("items"),
+		StreamSpecification: &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeKeysOnly},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = ddb.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+		TableName:               aws.String("items"),
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expires"), Enabled: aws.Bool(true)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = ddb.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("items"), Item: map[string]types.AttributeValue{
+		"pk":      &types.AttributeValueMemberS{Value: "a"},
+		"expires": &types.AttributeValueMemberN{Value: fmt.Sprint(env.Now().Add(time.Hour).Unix())},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(2 * time.Hour)
+	records := env.StreamRecords(t, "items")
+	if len(records) != 2 || records[0].UserIdentity != nil || records[1].UserIdentity == nil {
+		t.Fatalf("the records are %+v", records)
+	}
+	if by := records[1].UserIdentity; aws.ToString(by.PrincipalId) != "dynamodb.amazonaws.com" || aws.ToString(by.Type) != "Service" {
+		t.Errorf("deleted by %q of type %q", aws.ToString(by.PrincipalId), aws.ToString(by.Type))
+	}
+}
+
 // TestAdvance_Steps: what is due on the way is done at its own time.
 func TestAdvance_Steps(t *testing.T) {
 	t.Parallel()

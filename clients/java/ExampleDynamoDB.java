@@ -26,7 +26,7 @@ public final class ExampleDynamoDB {
 		control.advance("1m");
 		put(ddb, "lost");
 
-		// The stream, and as a consumer reads it: DynamoDbStreamsClient with the same endpoint.
+		// The stream, and as a consumer reads it: DynamoDbStreamsClient with the endpoint AWS_ENDPOINT_URL_DYNAMODB_STREAMS.
 		check(control.records("orders").map(r -> r.get("eventName").text()).toList().equals(List.of("INSERT", "MODIFY")));
 
 		// The table as it was.

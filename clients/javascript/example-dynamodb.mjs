@@ -23,7 +23,7 @@ const before = new Date((await control.info()).clock.now)
 await control.advance('1m')
 await put('lost')
 
-// The stream, and as a consumer reads it: new DynamoDBStreamsClient({ endpoint: process.env.AWS_ENDPOINT_URL_DYNAMODB })
+// The stream, and as a consumer reads it: new DynamoDBStreamsClient()
 const events = []
 for await (const record of control.records('orders')) events.push(record.eventName)
 assert.deepEqual(events, ['INSERT', 'MODIFY'])

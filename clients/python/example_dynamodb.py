@@ -25,7 +25,7 @@ before = control.info()["clock"]["now"]
 control.advance("1m")
 put("lost")
 
-# The stream, and as a consumer reads it: boto3.client("dynamodbstreams", endpoint_url=...)
+# The stream, and as a consumer reads it: boto3.client("dynamodbstreams")
 assert [r["eventName"] for r in control.records("orders")] == ["INSERT", "MODIFY"]
 
 # The table as it was.

@@ -229,6 +229,9 @@ func TestServe_Target(t *testing.T) {
 	if front.env["AWS_ENDPOINT_URL_DYNAMODB"] == "" || front.env["AWS_REGION"] == "" || front.env["AWS_DEFAULT_REGION"] == "" {
 		t.Errorf("exports %v", front.env)
 	}
+	if got, want := front.env["AWS_ENDPOINT_URL_DYNAMODB_STREAMS"], front.env["AWS_ENDPOINT_URL_DYNAMODB"]; got != want {
+		t.Errorf("clients of streams are sent to %q, want %q", got, want)
+	}
 	tables, err := btapb.NewBigtableTableAdminClient(front.dial(t)).ListTables(t.Context(), &btapb.ListTablesRequest{Parent: "projects/p/instances/i"})
 	if err != nil {
 		t.Fatal(err)

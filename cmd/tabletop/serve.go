@@ -627,6 +627,7 @@ func (s *serving) announce() {
 	}
 	if s.dynamoDBAddr != nil {
 		export("AWS_ENDPOINT_URL_DYNAMODB", s.dynamoDBURL())
+		export("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", s.dynamoDBURL()) // whose clients look nowhere else
 		export("AWS_REGION", "us-east-1")
 		export("AWS_DEFAULT_REGION", "us-east-1") // botocore looks here alone
 		if !c.Dynamo.secret(c.Doors) {            // a secret is not printed

@@ -91,7 +91,7 @@ import {
 } from '@aws-sdk/lib-dynamodb'
 import { Control } from '../../clients/javascript/tabletop.mjs'
 
-const wanted = ['AWS_ENDPOINT_URL_DYNAMODB', 'AWS_REGION', 'AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'TABLETOP_CONSOLE_URL', 'TABLETOP_CONSOLE_TOKEN']
+const wanted = ['AWS_ENDPOINT_URL_DYNAMODB', 'AWS_ENDPOINT_URL_DYNAMODB_STREAMS', 'AWS_REGION', 'AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'TABLETOP_CONSOLE_URL', 'TABLETOP_CONSOLE_TOKEN']
 
 const cases = []
 const test = (name, run) => cases.push({ name, run })
@@ -400,7 +400,7 @@ test('streams', async () => {
   const Key = { pk: 'a', sk: 1 }
   for (const v of ['1', '2', '2']) await items.send(new PutCommand({ TableName, Item: { ...Key, v } }))
   await items.send(new DeleteCommand({ TableName, Key }))
-  const streams = new DynamoDBStreamsClient({ endpoint: process.env.AWS_ENDPOINT_URL_DYNAMODB })
+  const streams = new DynamoDBStreamsClient()
   streams.middlewareStack.add(record, { step: 'finalizeRequest', name: 'record' })
   const got = []
   try {

@@ -31,6 +31,7 @@ EXPORT = re.compile(r"^export (\w+)=(\S+)$")
 WANTED = {
     "BIGTABLE_EMULATOR_HOST",
     "AWS_ENDPOINT_URL_DYNAMODB",
+    "AWS_ENDPOINT_URL_DYNAMODB_STREAMS",
     "AWS_REGION",
     "AWS_DEFAULT_REGION",
     "AWS_ACCESS_KEY_ID",
@@ -600,7 +601,7 @@ def dynamodb_streams():
         table.put_item(Item={"pk": "a", "sk": 1, "v": v})
     table.delete_item(Key={"pk": "a", "sk": 1})
     dynamodb()
-    streams = boto3.client("dynamodbstreams", endpoint_url=os.environ["AWS_ENDPOINT_URL_DYNAMODB"])
+    streams = boto3.client("dynamodbstreams")
     streams.meta.events.register("before-call", lambda model, **_: CALLED.add(model.name))
     (stream,) = streams.list_streams(TableName=table.name)["Streams"]
     arn = stream["StreamArn"]

@@ -295,7 +295,7 @@ type DescribeOutput struct{ BackupDescription Description }
 
 func (s *Service) arn(in *ARNInput) (string, error) {
 	s.V.Required("BackupArn", in.BackupArn != nil)
-	s.V.Length("BackupArn", in.BackupArn, minARNChars, maxARNChars)
+	s.V.Length("BackupArn", in.BackupArn, 0, maxARNChars) // a short one is none of a backup
 	if err := s.V.Constrained(); err != nil {
 		return "", err
 	}

@@ -19,6 +19,8 @@ const (
 	msgTimesNone          = "Invalid Request: Either one of RestoreDateTime or UseLatestRestorableTime must be specified, but not both"                                                                                // 381
 	msgSourceBoth         = "Must provide exactly one of: sourceTableArn, sourceTableName"                                                                                                                             // 382
 	msgSourceNone         = "The parameter 'TableName' is required but was not present in the request"                                                                                                                 // 2
+	msgSourceARN          = "One or more parameter values were invalid: sourceTableArn is not a valid ARN"                                                                                                             // 459
+	msgSourceOther        = "This action is only supported by accounts that match the resource owner’s account."                                                                                                       // 292
 	msgNoRecovery         = "Point in time recovery is not enabled for table '%s'"                                                                                                                                     // 384
 	msgRestoreTime        = "RestoreDateTime '%s' must be within EarliestRestorableDateTime '%s' and LatestRestorableDateTime '%s'"                                                                                    // 385
 	msgTargetExists       = "Table already exists: %s"                                                                                                                                                                 // 46

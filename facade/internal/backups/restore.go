@@ -63,6 +63,14 @@ type restore struct {
 	Table json.RawMessage `json:"table,omitempty"`
 }
 
+// unsupported refuses an override that would be wrong to overlook.
+func (s *Service) unsupported(o *Overrides) error {
+	if len(o.VectorIndexOverride) > 0 && o.VectorIndexOverride.Kind() != 'n' {
+		return wire.ValidationError(fmt.Sprintf(msgVectorOverride, s.V.Operation))
+	}
+	return nil
+}
+
 // constraints checks the overrides against the model.
 func (s *Service) constraints(o *Overrides) {
 	v := &s.V
@@ -111,9 +119,12 @@ func (s *Service) units(path string, given *tableschema.ProvisionedThroughput) {
 // FromBackup makes a table of a backup.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_RestoreTableFromBackup.html
 func (s *Service) FromBackup(ctx context.Context, in *FromBackupInput) (*tabledef.Table, error) {
+	if err := s.unsupported(&in.Overrides); err != nil {
+		return nil, err
+	}
 	s.target(in.TargetTableName)
 	s.V.Required("BackupArn", in.BackupArn != nil)
-	s.V.Length("BackupArn", in.BackupArn, minARNChars, maxARNChars)
+	s.V.Length("BackupArn", in.BackupArn, 0, maxARNChars)
 	s.constraints(&in.Overrides)
 	if err := s.V.Constrained(); err != nil {
 		return nil, err
@@ -137,6 +148,9 @@ func (s *Service) FromBackup(ctx context.Context, in *FromBackupInput) (*tablede
 // ToTime makes a table as another one was at a time.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_RestoreTableToPointInTime.html
 func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table, error) {
+	if err := s.unsupported(&in.Overrides); err != nil {
+		return nil, err
+	}
 	s.target(in.TargetTableName)
 	source := in.SourceTableName
 	if source != nil {
@@ -157,7 +171,10 @@ func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table,
 	case source == nil && in.SourceTableArn == nil:
 		return nil, wire.ValidationError(msgSourceNone)
 	case source == nil:
-		name := validation.TableOfARN(*in.SourceTableArn)
+		name, err := s.sourceOf(*in.SourceTableArn)
+		if err != nil {
+			return nil, err
+		}
 		source = &name
 	}
 	src, err := s.table(ctx, *source)
@@ -182,6 +199,21 @@ func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table,
 	}
 	t.Restore = &tabledef.Restore{TableARN: s.tableARN(src.Name), Time: at}
 	return s.begin(ctx, t, restore{Target: t.Name, Before: history.Before(at)}, src)
+}
+
+// sourceOf returns the table of the ARN of a source, which is one of this account and
+// region.
+func (s *Service) sourceOf(arn string) (string, error) {
+	of, ok := validation.ParseARN(arn)
+	switch {
+	case !ok, of.Rest != "", !validation.IsTableName(of.Table):
+		return "", wire.ValidationError(msgSourceARN)
+	case of.Account != s.Account:
+		return "", wire.ValidationError(msgSourceOther)
+	case of.Region != s.Region:
+		return "", refuse(wire.CodeTableNotFound, fmt.Sprintf(msgTableNotFound, arn))
+	}
+	return of.Table, nil
 }
 
 func isoTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
@@ -283,9 +315,6 @@ func (s *Service) begin(ctx context.Context, t *tabledef.Table, r restore, src *
 // restored returns the definition of a table that is restored: the key, the indexes,
 // billing and encryption of its source, as far as they are not overridden.
 func (s *Service) restored(name string, src *tabledef.Table, o *Overrides) (*tabledef.Table, error) {
-	if len(o.VectorIndexOverride) > 0 && o.VectorIndexOverride.Kind() != 'n' {
-		return nil, wire.ValidationError(fmt.Sprintf(msgVectorOverride, s.V.Operation))
-	}
 	src, err := src.Clone()
 	if err != nil {
 		return nil, err
@@ -354,7 +383,7 @@ func (o *Overrides) billing(t *tabledef.Table) error {
 		t.Throughput.OnDemand = nil
 	}
 	if bounds != nil {
-		return tableschema.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: bounds}, t.BillingMode)
+		return tableschema.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: bounds}, tableschema.Target{Billing: t.BillingMode, Changed: true})
 	}
 	return nil
 }
@@ -398,7 +427,7 @@ func (o *Overrides) indexes(t *tabledef.Table) error {
 			if p := w.ProvisionedThroughput; p != nil {
 				ix.ReadUnits, ix.WriteUnits = *p.ReadCapacityUnits, *p.WriteCapacityUnits
 			}
-			if err := tableschema.SetThroughput(&ix.Throughput, tabledef.Throughput{OnDemand: w.OnDemandThroughput}, t.BillingMode); err != nil {
+			if err := tableschema.SetThroughput(&ix.Throughput, tabledef.Throughput{OnDemand: w.OnDemandThroughput}, tableschema.Target{Index: ix.Name, Billing: t.BillingMode, Changed: true}); err != nil {
 				return err
 			}
 			kept = append(kept, ix)

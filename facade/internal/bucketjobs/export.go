@@ -150,7 +150,7 @@ func (s *Service) Export(ctx context.Context, v *validation.Validator, in *Expor
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	name, err := s.table(*in.TableARN)
+	of, err := s.table(*in.TableARN)
 	if err == nil {
 		err = in.couplings()
 	}
@@ -174,9 +174,9 @@ func (s *Service) Export(ctx context.Context, v *validation.Validator, in *Expor
 			return nil, exportError(err)
 		}
 	}
-	def, err := s.o.Store.TableNow(ctx, name)
+	def, err := s.o.Store.TableNow(ctx, of.Table)
 	switch {
-	case errors.Is(err, store.ErrTableNotFound), err == nil && def.Status == tabledef.StatusCreating:
+	case of.Region != s.o.Region, errors.Is(err, store.ErrTableNotFound), err == nil && def.Status == tabledef.StatusCreating:
 		return nil, refusal(wire.CodeTableNotFound, fmt.Sprintf(msgTableNotFound, *in.TableARN))
 	case err != nil:
 		return nil, err
@@ -189,7 +189,7 @@ func (s *Service) Export(ctx context.Context, v *validation.Validator, in *Expor
 	if err := f.check(v, def.Key); err != nil {
 		return nil, err
 	}
-	job := exportJob{Table: name, TableARN: s.tableARN(name), TableID: def.ID, Request: asked, Token: cmp.Or(t.Text, s.newToken())}
+	job := exportJob{Table: of.Table, TableARN: s.tableARN(of.Table), TableID: def.ID, Request: asked, Token: cmp.Or(t.Text, s.newToken())}
 	request, err := json.Marshal(job)
 	if err != nil {
 		return nil, err

@@ -323,22 +323,22 @@ func (s *Service) listed(v *validation.Validator, tableARN *string, sizeMember s
 	if tableARN == nil {
 		return "", limit, nil
 	}
-	only, err = s.table(*tableARN)
-	return only, limit, err
+	of, err := s.table(*tableARN)
+	return of.Table, limit, err
 }
 
-// table returns the table of an ARN.
-func (s *Service) table(arn string) (string, error) {
+// table takes apart the ARN of a table of this account.
+func (s *Service) table(arn string) (validation.ARN, error) {
 	r, ok := resourceOf(arn)
 	switch {
 	case arn == "":
-		return "", wire.ValidationError(msgARNEmpty)
+		return r, wire.ValidationError(msgARNEmpty)
 	case !ok:
-		return "", wire.ValidationError(msgARN)
+		return r, wire.ValidationError(msgARN)
 	case r.Rest != "":
-		return "", wire.ValidationError(msgARNOfPart)
+		return r, wire.ValidationError(msgARNOfPart)
 	case r.Account != s.o.Account:
-		return "", refusal(wire.CodeAccessDenied, msgAccessDenied)
+		return r, refusal(wire.CodeAccessDenied, msgAccessDenied)
 	}
-	return r.Table, nil
+	return r, nil
 }

@@ -43,7 +43,7 @@ func checkName(v *validation.Validator, name *string) error {
 	v.Required("GlobalTableName", name != nil)
 	if name != nil {
 		if n := utf8.RuneCountInString(*name); n < validation.MinTableNameChars || n > validation.MaxTableNameChars {
-			return wire.ValidationError(validation.MsgTableNameLength)
+			return wire.ValidationError(fmt.Sprintf(validation.MsgNameLength, "TableName"))
 		}
 		v.Name("GlobalTableName", *name)
 	}
@@ -65,7 +65,11 @@ func None(v *validation.Validator, in *Named) error {
 	if err := checkName(v, in.GlobalTableName); err != nil {
 		return err
 	}
-	return &wire.Refusal{Code: wire.CodeGlobalTableNotFound, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(msgNotFound, *in.GlobalTableName)}
+	text := msgNotFound
+	if v.Operation == "DescribeGlobalTableSettings" || v.Operation == "UpdateGlobalTableSettings" {
+		text = msgNoReplicas
+	}
+	return &wire.Refusal{Code: wire.CodeGlobalTableNotFound, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(text, *in.GlobalTableName)}
 }
 
 // Update is None for UpdateGlobalTable.

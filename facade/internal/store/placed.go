@@ -24,15 +24,14 @@ type Placed struct {
 
 // PlacedTables are the Bigtable tables of a store that is not open: its catalog, and those of each table without a
 // mapping, whose places are only in the catalog: rows, indexes, due times and log. Nothing is written. An error is
-// the last. Of o it looks at how a Bigtable is reached.
+// the last. Of o it looks at Conn, Project, Instance, AppProfile and Deadline.
 func PlacedTables(ctx context.Context, o Options) iter.Seq2[Placed, error] {
+	bt := btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{AppProfile: o.AppProfile, Deadline: o.Deadline})
 	return func(yield func(Placed, error) bool) {
 		if !yield(Placed{CatalogTable, CatalogFamilies()}, nil) {
 			return
 		}
-		o.Catalog = CatalogTable
-		bt := btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{AppProfile: o.AppProfile, Deadline: o.Deadline})
-		cat := newCatalog(&instance{o: o, bt: bt}, nil)
+		cat := newCatalog(&instance{o: Options{Catalog: CatalogTable}, bt: bt}, nil)
 		for row, err := range bt.Read(ctx, btclient.Read{
 			Table:  CatalogTable,
 			Spans:  []layout.Span{{Start: []byte(tableRowPrefix), End: cells.PrefixEnd([]byte(tableRowPrefix))}},

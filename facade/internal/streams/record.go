@@ -65,7 +65,7 @@ func (a *Records) append(b []byte, r *changelog.Entry) ([]byte, int) {
 	b = hex.AppendEncode(b, id[:16])
 	b = append(append(append(b, `","eventName":"`...), r.Kind.String()...), `","eventSource":"aws:dynamodb","eventVersion":"1.1"`...)
 	if r.Expired {
-		b = append(b, `,"userIdentity":{"principalId":"dynamodb.amazonaws.com","type":"Service"}`...)
+		b = append(b, `,"userIdentity":{"PrincipalId":"dynamodb.amazonaws.com","Type":"Service"}`...)
 	}
 	return append(b, '}'), size
 }

@@ -342,7 +342,8 @@ func ResolveGlobal(in GlobalSecondaryIndex, billing, withoutUnits string, types 
 		}
 		ix.ReadUnits, ix.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
 	}
-	return ix, SetThroughput(&ix.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput}, billing)
+	return ix, SetThroughput(&ix.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput},
+		Target{Index: ix.Name, Billing: billing, Provisioned: ix.Provisioned})
 }
 
 // CheckUnits refuses more units than any table has.

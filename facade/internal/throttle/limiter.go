@@ -36,8 +36,6 @@ const (
 	provisionedBurst = 300 * time.Second
 	onDemandBurst    = time.Second
 
-	onDemandReadUnits   = 12_000
-	onDemandWriteUnits  = 4_000
 	partitionReadUnits  = 3_000
 	partitionWriteUnits = 1_000
 )
@@ -185,7 +183,7 @@ func (l *Limiter) whole(key bucketKey, t *tabledef.Table, ix *tabledef.Index, no
 		}
 		return l.bucket(key, t.Created, now, rate, provisionedBurst), limitProvisioned
 	}
-	initial, account := int64(onDemandWriteUnits), l.o.TableWriteUnits
+	initial, account := int64(tableschema.OnDemandWriteUnits), l.o.TableWriteUnits
 	var warm, most *int64
 	if w := throughput.Warm; w != nil {
 		warm = w.WriteUnitsPerSecond
@@ -194,7 +192,7 @@ func (l *Limiter) whole(key bucketKey, t *tabledef.Table, ix *tabledef.Index, no
 		most = o.MaxWriteRequestUnits
 	}
 	if key.use == Read {
-		initial, account = onDemandReadUnits, l.o.TableReadUnits
+		initial, account = tableschema.OnDemandReadUnits, l.o.TableReadUnits
 		if w := throughput.Warm; w != nil {
 			warm = w.ReadUnitsPerSecond
 		}

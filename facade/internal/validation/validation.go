@@ -202,12 +202,30 @@ func (v *Validator) ChangedTableName(value *string) (string, error) {
 	}
 	name := TableOfARN(*value)
 	n := utf8.RuneCountInString(name)
+	if n == 0 && v.Operation == "DescribeTable" { // the only one known to say both
+		v.Length("TableName", value, MinTableNameChars, MaxTableNameChars)
+		v.Pattern("TableName", value, namePatternText)
+		return "", v.Constrained()
+	}
 	wrongLength := n > 0 && (n < MinTableNameChars || n > MaxTableNameChars)
 	if wrongLength && v.Operation != "CreateTable" { // which says it by the constraint
-		return "", wire.ValidationError(MsgTableNameLength)
+		return "", wire.ValidationError(fmt.Sprintf(MsgNameLength, "TableName"))
 	}
 	v.Name("TableName", name)
 	return name, nil
+}
+
+// WatchedIndex checks the name of an index that contributor insights are of; nil is the
+// table itself.
+func (v *Validator) WatchedIndex(name *string) error {
+	if name == nil {
+		return nil
+	}
+	if n := utf8.RuneCountInString(*name); n < MinTableNameChars || n > MaxTableNameChars {
+		return wire.ValidationError(fmt.Sprintf(MsgNameLength, "IndexName"))
+	}
+	v.Name("IndexName", *name)
+	return nil
 }
 
 // ReturnOptions checks the members that say what a call reports.
