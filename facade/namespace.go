@@ -50,7 +50,11 @@ func (s *Server) forCaller(ctx context.Context, c wire.Caller) (*Server, error) 
 // noteCaller tells once of callers with other keys or regions than the first:
 // on AWS they would not see the same tables.
 func (s *Server) noteCaller(ctx context.Context, c wire.Caller) {
-	if s.firstCaller.CompareAndSwap(nil, &c) || *s.firstCaller.Load() == c || !s.otherCallers.CompareAndSwap(false, true) {
+	if first := s.firstCaller.Load(); first != nil && *first == c {
+		return
+	}
+	kept := c // not c itself, which would be on the heap for every request
+	if s.firstCaller.CompareAndSwap(nil, &kept) || *s.firstCaller.Load() == c || !s.otherCallers.CompareAndSwap(false, true) {
 		return
 	}
 	first := s.firstCaller.Load()

@@ -20,20 +20,37 @@ import (
 // ErrTooLarge is the error of a body above the limit.
 var ErrTooLarge = errors.New("the body is too large")
 
+// mostAheadBytes is how much memory a body gets before any of it has come. What a body is
+// said to have it may never have: from then on it gets four times what has come.
+const mostAheadBytes = 64 << 10
+
 // Read reads a body of at most maxBytes. sizeHint is what it may have, or -1.
 func Read(src io.Reader, sizeHint, maxBytes int64) ([]byte, error) {
-	var buf bytes.Buffer
-	if sizeHint > 0 {
-		buf.Grow(int(min(sizeHint, maxBytes)) + bytes.MinRead)
+	said := min(sizeHint, maxBytes) + 1 // with where its end is read
+	ahead := min(said, mostAheadBytes+1)
+	if sizeHint <= 0 {
+		ahead = bytes.MinRead
 	}
-	n, err := buf.ReadFrom(io.LimitReader(src, maxBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("the request body could not be read: %w", err)
+	body := make([]byte, 0, ahead)
+	for {
+		if n := int64(len(body)); n == int64(cap(body)) {
+			next := min(2*n, maxBytes+1)
+			if n < said {
+				next = min(4*n, said)
+			}
+			body = append(make([]byte, 0, next), body...)
+		}
+		n, err := src.Read(body[len(body):min(int64(cap(body)), maxBytes+1)])
+		body = body[:len(body)+n]
+		switch {
+		case int64(len(body)) > maxBytes:
+			return nil, ErrTooLarge
+		case errors.Is(err, io.EOF):
+			return body, nil
+		case err != nil:
+			return nil, fmt.Errorf("the request body could not be read: %w", err)
+		}
 	}
-	if n > maxBytes {
-		return nil, ErrTooLarge
-	}
-	return buf.Bytes(), nil
 }
 
 // Decode returns what a body with the header Content-Encoding holds, at most

@@ -3,13 +3,79 @@ package httpbody_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/tabletop-emu/tabletop/internal/httpbody"
 )
+
+// A body is read whole, whatever it is said to have and however it comes, up to the limit.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	const most = 1 << 20
+	arrivals := map[string]func(io.Reader) io.Reader{
+		"at once": func(r io.Reader) io.Reader { return r }, "with its end": iotest.DataErrReader, "in halves": iotest.HalfReader,
+	}
+	for _, size := range []int64{0, 1, 511, 512, 513, 64<<10 - 1, 64 << 10, 64<<10 + 1, 200_000, most - 1, most, most + 1} {
+		text := bytes.Repeat([]byte("0123456789"), int(size/10+1))[:size]
+		for _, hint := range []int64{-1, 0, 1, size - 1, size, size + 1, 1 << 40} {
+			for how, arriving := range arrivals {
+				got, err := httpbody.Read(arriving(bytes.NewReader(text)), hint, most)
+				if size > most {
+					if !errors.Is(err, httpbody.ErrTooLarge) {
+						t.Errorf("%d bytes %s, said to be %d: %v", size, how, hint, err)
+					}
+				} else if err != nil || !bytes.Equal(got, text) {
+					t.Errorf("%d bytes %s, said to be %d: %d, %v", size, how, hint, len(got), err)
+				}
+			}
+		}
+	}
+	broken := errors.New("broken")
+	if _, err := httpbody.Read(iotest.ErrReader(broken), 10, most); !errors.Is(err, broken) {
+		t.Errorf("a reader that fails: %v", err)
+	}
+}
+
+// counting notes the most memory that it was ever given.
+type counting struct {
+	io.Reader
+	most int
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	c.most = max(c.most, len(p))
+	return c.Reader.Read(p)
+}
+
+// A body that is said to be large, and does not come, takes little memory.
+func TestRead_Said(t *testing.T) {
+	t.Parallel()
+	c := &counting{Reader: strings.NewReader("{")}
+	if got, err := httpbody.Read(c, 16<<20, 16<<20); string(got) != "{" || err != nil || c.most > 64<<10+1 {
+		t.Errorf("%q, %v; was given %d bytes", got, err, c.most)
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	for _, size := range []int64{150, 5000, 400 << 10, 16 << 20} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(size)
+			text := make([]byte, size)
+			for b.Loop() {
+				if _, err := httpbody.Read(iotest.DataErrReader(bytes.NewReader(text)), size, 16<<20); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
 
 // What is packed in each coding is unpacked again, up to the limit.
 func TestEncode_Decode(t *testing.T) {

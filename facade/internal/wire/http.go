@@ -37,8 +37,11 @@ const (
 	headersTextFormat   = "the line and the headers of the request have %d bytes, the limit is %d\n" // ours
 )
 
-// serverHeader is what AWS says of itself in every answer.
-var serverHeader = []string{"Server"}
+// Headers of all answers, or of most: what AWS says of itself, and the media type.
+var (
+	serverHeader = []string{"Server"}
+	jsonHeader   = []string{ContentTypeJSON}
+)
 
 // Dates makes the headers Date of answers. It keeps the last one, as most answers are of
 // the second of the one before.
@@ -117,10 +120,17 @@ func headerBytes(r *http.Request) int {
 // RequestIDBytes is how many random bytes an id of a request takes.
 const RequestIDBytes = 32
 
+// requestIDLen is how many characters they are.
+const requestIDLen = (RequestIDBytes*8 + 4) / 5
+
 var requestIDEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
 
 // RequestID writes 32 random bytes as the 52 characters [0-9A-V] of an id.
-func RequestID(random []byte) string { return requestIDEncoding.EncodeToString(random) }
+func RequestID(random []byte) string {
+	var id [requestIDLen]byte
+	requestIDEncoding.Encode(id[:], random)
+	return string(id[:])
+}
 
 // isJSON reports whether a request says that its body is JSON. One without a body
 // need not.
@@ -182,17 +192,20 @@ func (a Response) Write(w http.ResponseWriter, r *http.Request) {
 	if a.Date != nil {
 		h["Date"] = a.Date
 	}
-	h["x-amzn-RequestId"] = []string{a.RequestID} // AWS's own spelling
 	// The checksum covers the bytes as sent, after compression; the SDK for Go
 	// fails the call when it does not match.
-	h["x-amz-crc32"] = []string{strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10)}
+	values := []string{a.RequestID, strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10), strconv.Itoa(len(body))}
+	h["x-amzn-RequestId"], h["x-amz-crc32"], h["Content-Length"] = values[0:1:1], values[1:2:2], values[2:3:3] // spelled as AWS does
 	if a.Watermark != "" {
 		h.Set("X-Tabletop-Watermark", a.Watermark)
 	}
-	if a.ContentType != "" {
-		h.Set("Content-Type", a.ContentType)
+	switch a.ContentType {
+	case "":
+	case ContentTypeJSON:
+		h["Content-Type"] = jsonHeader
+	default:
+		h["Content-Type"] = []string{a.ContentType}
 	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(a.Status)
 	_, _ = w.Write(body) // the client may be gone; there is no one to tell
 }

@@ -71,7 +71,10 @@ type signature struct {
 // parseSignature takes a signature apart and refuses one that lacks a part.
 func parseSignature(r *http.Request) (signature, error) {
 	header := r.Header.Get("Authorization")
-	query := r.URL.Query()
+	var query url.Values
+	if r.URL.RawQuery != "" {
+		query = r.URL.Query()
+	}
 	switch inQuery := query.Has(queryAlgorithm); {
 	case header != "" && inQuery:
 		return signature{}, badRequest(codeInvalidSignature, msgAuthTwice)
@@ -84,30 +87,45 @@ func parseSignature(r *http.Request) (signature, error) {
 	if !strings.HasPrefix(algorithm, "AWS4-") {
 		return signature{}, badRequest(codeMissingAuthentication, msgAuthMissing)
 	}
-	given := map[string]string{}
-	apart := func(c rune) bool { return c == ',' || c == ' ' || c == '\t' }
-	for field := range strings.FieldsFuncSeq(fields, apart) {
-		if name, value, ok := strings.Cut(field, "="); ok {
-			given[name] = value
-		}
-	}
+	sig := signature{algorithm: algorithm, date: cmp.Or(r.Header.Get("X-Amz-Date"), r.Header.Get("Date"))}
+	sig.parseFields(fields)
 	var missing []string
-	for _, name := range []string{"Credential", "Signature", "SignedHeaders"} {
-		if given[name] == "" {
-			missing = append(missing, fmt.Sprintf(msgAuthHeaderParameter, name))
+	for _, part := range []struct{ name, given string }{
+		{"Credential", sig.credential}, {"Signature", sig.signature}, {"SignedHeaders", sig.signedHeaders},
+	} {
+		if part.given == "" {
+			missing = append(missing, fmt.Sprintf(msgAuthHeaderParameter, part.name))
 		}
 	}
-	date := cmp.Or(r.Header.Get("X-Amz-Date"), r.Header.Get("Date"))
-	if date == "" {
+	if sig.date == "" {
 		missing = append(missing, msgAuthDate)
 	}
 	if len(missing) > 0 {
 		return signature{}, badRequest(codeIncompleteSignature, strings.Join(missing, " ")+" Authorization="+header)
 	}
-	return signature{
-		algorithm: algorithm, credential: given["Credential"], signedHeaders: given["SignedHeaders"],
-		signature: given["Signature"], date: date,
-	}, nil
+	return sig, nil
+}
+
+// parseFields reads the fields of a header Authorization, NAME=VALUE with commas, spaces or tabs between.
+func (sig *signature) parseFields(fields string) {
+	for fields != "" {
+		field := fields
+		if end := strings.IndexAny(fields, ", \t"); end >= 0 {
+			field, fields = fields[:end], fields[end+1:]
+		} else {
+			fields = ""
+		}
+		name, value, ok := strings.Cut(field, "=")
+		switch {
+		case !ok:
+		case name == "Credential":
+			sig.credential = value
+		case name == "Signature":
+			sig.signature = value
+		case name == "SignedHeaders":
+			sig.signedHeaders = value
+		}
+	}
 }
 
 func parseQuerySignature(query url.Values) (signature, error) {
@@ -131,12 +149,10 @@ func (sig signature) scope() []string { return strings.Split(sig.credential, "/"
 
 // caller returns who the signature says has signed.
 func (sig signature) caller() Caller {
-	scope := sig.scope()
-	c := Caller{AccessKey: scope[0]}
-	if len(scope) > 2 {
-		c.Region = scope[2]
-	}
-	return c
+	key, rest, _ := strings.Cut(sig.credential, "/")
+	_, rest, _ = strings.Cut(rest, "/")
+	region, _, _ := strings.Cut(rest, "/")
+	return Caller{AccessKey: key, Region: region}
 }
 
 // verify checks a signature against the secrets of the known access keys, in AWS's
