@@ -262,3 +262,113 @@ func TestDepth(t *testing.T) {
 		}
 	})
 }
+
+// farServer opens a server whose Bigtable is a round trip away. It is closed at the end of the bubble.
+func farServer(t *testing.T, mappings ...*mapping.Mapping) (s *Server, end func()) {
+	t.Helper()
+	db, err := engine.Open(engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := clock.NewFrozen(testTime)
+	srv, err := emu.New(emu.Options{DB: db, Clock: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err = New(t.Context(), Options{Conn: farConn{srv.Conn()}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Concurrency: 100, Mappings: mappings})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, func() {
+		if err := errors.Join(s.Close(), srv.Close(), db.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// sharedMapping puts the items of a partition into one row.
+const sharedMapping = `apiVersion: migration/v1
+source: {table: Shared, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {V: S}}
+target: {table: shared, joiner: plain('#'), families: {v: {gc: {versions: 1}}}}
+timestamps: {default: "2024-05-14T11:14:20.608Z"}
+rules: [{name: value, row: ["{PK}"], put: [{attr: V, cell: "v:{SK}"}]}]
+`
+
+// TestDepth_Spread: how long a request of several items waits depends neither on their number nor on which they are, nor on
+// how many tables they are of, nor on whether they share rows.
+func TestDepth_Spread(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, end := farServer(t, mappingOf(t, sharedMapping))
+		defer end()
+		for i := range 10 {
+			const key = `"BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"PK","KeyType":"HASH"},{"AttributeName":"SK","KeyType":"RANGE"}],
+				"AttributeDefinitions":[{"AttributeName":"PK","AttributeType":"S"},{"AttributeName":"SK","AttributeType":"S"}`
+			must(t, s, "CreateTable", fmt.Sprintf(`{"TableName":"plain%d",%s]}`, i, key))
+			must(t, s, "CreateTable", fmt.Sprintf(`{"TableName":"indexed%d",%s,{"AttributeName":"V","AttributeType":"S"}],
+				"GlobalSecondaryIndexes":[{"IndexName":"by-v","KeySchema":[{"AttributeName":"V","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}]}`, i, key))
+		}
+		const eachOf = 10
+		tables := map[string]func(i int) string{
+			"one table":              func(int) string { return "plain0" },
+			"ten tables":             func(i int) string { return fmt.Sprintf("plain%d", i%eachOf) },
+			"ten with an index each": func(i int) string { return fmt.Sprintf("indexed%d", i%eachOf) },
+			"one row":                func(int) string { return "Shared" },
+		}
+		salt := 0 // with which entries move
+		key := func(from, i int) string { return fmt.Sprintf(`{"PK":{"S":"p"},"SK":{"S":"%06d"}}`, from+i) }
+		item := func(from, i int) string {
+			return fmt.Sprintf(`{"PK":{"S":"p"},"SK":{"S":"%06d"},"V":{"S":"v%d"}}`, from+i, from+i+salt)
+		}
+		transact := func(verb, member string, of func(from, i int) string) func(n, from int, table func(int) string) string {
+			return func(n, from int, table func(int) string) string {
+				return `{"TransactItems":[` + list(n, func(i int) string {
+					return `{"` + verb + `":{"TableName":"` + table(i) + `","` + member + `":` + of(from, i) + `}}`
+				}) + `]}`
+			}
+		}
+		batch := func(open, between, end string, of func(from, i int) string) func(n, from int, table func(int) string) string {
+			return func(n, from int, table func(int) string) string {
+				byTable := map[string][]string{}
+				for i := range n {
+					byTable[table(i)] = append(byTable[table(i)], of(from, i))
+				}
+				var members []string
+				for _, name := range sortedKeys(byTable) {
+					members = append(members, `"`+name+`":`+open+strings.Join(byTable[name], between)+end)
+				}
+				return `{"RequestItems":{` + strings.Join(members, ",") + `}}`
+			}
+		}
+		for _, c := range []struct {
+			operation string
+			body      func(n, from int, table func(int) string) string
+			n         int
+			want      map[string]int
+		}{
+			{"BatchWriteItem", batch(`[{"PutRequest":{"Item":`, `}},{"PutRequest":{"Item":`, `}}]`, item), 25, map[string]int{"one table": 1, "ten tables": 1, "ten with an index each": 3, "one row": 2}},
+			{"BatchGetItem", batch(`{"Keys":[`, `,`, `]}`, key), 25, map[string]int{"one table": 1, "ten tables": 1, "ten with an index each": 1, "one row": 1}},
+			{"TransactWriteItems", transact("Put", "Item", item), 25, map[string]int{"one table": 6, "ten tables": 6, "ten with an index each": 7, "one row": 6}},
+			{"TransactGetItems", transact("Get", "Key", key), 25, map[string]int{"one table": 2, "ten tables": 2, "ten with an index each": 2, "one row": 2}},
+			{"BatchExecuteStatement", func(n, from int, table func(int) string) string {
+				return `{"Statements":[` + list(n, func(i int) string {
+					return fmt.Sprintf(`{"Statement":"UPDATE %s SET V='w%d' WHERE PK='p' AND SK='%06d'"}`, table(i), i, from+i)
+				}) + `]}`
+			}, 25, map[string]int{"one table": 2, "ten tables": 2, "ten with an index each": 4, "one row": 2}},
+		} {
+			salt++
+			for name, table := range tables {
+				for from := 0; from < 100; from += c.n {
+					begin := time.Now()
+					answer := must(t, s, c.operation, c.body(c.n, from, table))
+					if got := int(time.Since(begin) / roundTrip); got != c.want[name] {
+						t.Errorf("%s of %d from %d, %s: waits for %d round trips, want %d", c.operation, c.n, from, name, got, c.want[name])
+					}
+					if strings.Contains(answer, `"Error"`) || strings.Contains(answer, `"PutRequest"`) {
+						t.Errorf("%s: %.200s", c.operation, answer)
+					}
+				}
+			}
+		}
+	})
+}

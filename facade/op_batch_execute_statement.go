@@ -46,6 +46,8 @@ type batchSlot struct {
 	*statement
 	consistent bool
 	err        error
+	shown      attr.Item
+	tally      capacity.Tally
 }
 
 // batchExecuteStatement does up to 25 statements, all reads or all writes, each by
@@ -89,21 +91,22 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 	var tallies capacity.Tallies
 	failed := map[string]float64{}
 	out := &batchExecuteStatementOutput{Responses: make([]batchStatementResponse, len(slots))}
+	_ = s.store.Abreast(len(slots), func(i int) error { // each has an error of its own
+		if slot := &slots[i]; slot.err == nil {
+			slot.shown, slot.tally, slot.err = s.doSlot(ctx, v, slot, capacity.Wanted(in.ReturnConsumedCapacity))
+		}
+		return nil
+	})
 	for i := range slots {
 		slot := &slots[i]
-		var tally capacity.Tally
-		var shown attr.Item
-		if slot.err == nil {
-			shown, tally, slot.err = s.doSlot(ctx, v, slot, capacity.Wanted(in.ReturnConsumedCapacity))
-		}
-		out.Responses[i] = slot.response(shown)
+		out.Responses[i] = slot.response(slot.shown)
 		if slot.statement == nil || slot.table == nil {
 			continue
 		}
 		of := tallies.Of(slot.Table, slot.Table, slot.table)
 		switch e, ok := asError(slot.err); {
 		case slot.err == nil:
-			of.Add(tally)
+			of.Add(slot.tally)
 		case ok && (e.Code == wire.CodeConditionalCheckFailed || e.Code == wire.CodeDuplicateItem):
 			failed[slot.Table] += capacity.WriteUnits(slot.old, nil)
 		}

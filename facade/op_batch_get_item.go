@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -45,6 +46,9 @@ type batchGetTable struct {
 	table      *tabledef.Table
 	projection *expr.Projection
 	refusal    error // why not all keys were read; nil: for their size, or all were
+	found      []wire.Item
+	rest       []wire.Item // keys that were not read
+	units      float64     // that were read
 }
 
 // batchGetItem reads items of several tables by key. What would not fit into
@@ -73,18 +77,23 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 		}
 	}
 	out := &batchGetItemOutput{Responses: map[string][]wire.Item{}, UnprocessedKeys: map[string]keysAndAttributes{}}
-	roomBytes, processed := maxBatchGetBytes, 0
+	room, processed := capacity.NewRoom(maxBatchGetBytes), 0
+	err = s.store.Abreast(len(tables), func(i int) error { return s.batchGetOne(ctx, &tables[i], room) })
+	if err != nil {
+		return nil, err
+	}
 	var refusal error
 	for i := range tables {
 		bt := &tables[i]
-		units, err := s.batchGetOne(ctx, bt, out, &roomBytes)
-		if err != nil {
-			return nil, err
+		if out.Responses[bt.member] = bt.found; len(bt.rest) > 0 {
+			bt.request.Keys, processed = bt.rest, processed+len(bt.request.Keys)-len(bt.rest)
+			out.UnprocessedKeys[bt.member] = bt.request
+		} else {
+			processed += len(bt.request.Keys)
 		}
-		processed += len(bt.request.Keys) - len(out.UnprocessedKeys[bt.member].Keys)
 		refusal = cmp.Or(refusal, bt.refusal)
 		if capacity.Wanted(in.ReturnConsumedCapacity) {
-			tally := capacity.Tally{Table: units}
+			tally := capacity.Tally{Table: bt.units}
 			out.ConsumedCapacity = append(out.ConsumedCapacity, tally.Report(bt.member, bt.table, in.ReturnConsumedCapacity))
 		}
 	}
@@ -160,10 +169,8 @@ func (v *validator) batchGetTable(bt *batchGetTable, seen map[string]bool) error
 	return nil
 }
 
-// batchGetOne reads the keys of one table into out while there is room, and
-// returns the read units of what it read.
-func (s *Server) batchGetOne(ctx context.Context, bt *batchGetTable, out *batchGetItemOutput, roomBytes *int) (float64, error) {
-	var units float64
+// batchGetOne reads the keys of one table while there is room.
+func (s *Server) batchGetOne(ctx context.Context, bt *batchGetTable, room *capacity.Room) error {
 	admitted, refused := s.admitKeys(bt)
 	keys := make([]attr.Item, len(admitted))
 	for i, key := range admitted {
@@ -172,12 +179,10 @@ func (s *Server) batchGetOne(ctx context.Context, bt *batchGetTable, out *batchG
 	items, read := make([]attr.Item, len(keys)), make([]bool, len(keys))
 	err := s.store.GetItems(ctx, bt.table, keys, func(i int, item attr.Item) bool {
 		size := item.Size()
-		if size > *roomBytes {
-			*roomBytes = 0
+		if !room.Take(size) {
 			return false
 		}
-		*roomBytes -= size
-		units += capacity.ReadUnits(size, bt.request.ConsistentRead.IsTrue())
+		bt.units += capacity.ReadUnits(size, bt.request.ConsistentRead.IsTrue())
 		if read[i] = true; item != nil && bt.projection != nil {
 			item = bt.projection.Apply(item)
 		}
@@ -185,33 +190,23 @@ func (s *Server) batchGetOne(ctx context.Context, bt *batchGetTable, out *batchG
 		return true
 	})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	found, rest := []wire.Item{}, []wire.Item(nil)
+	bt.found = []wire.Item{}
 	for i, key := range admitted {
 		switch {
 		case !read[i]:
-			rest = append(rest, key)
+			bt.rest = append(bt.rest, key)
 		case items[i] != nil:
-			found = append(found, wire.Item{Item: items[i]})
+			bt.found = append(bt.found, wire.Item{Item: items[i]})
 		}
 	}
-	s.spendOnKeys(bt, len(admitted), units)
-	out.Responses[bt.member] = found
-	if rest = slices.Concat(rest, refused); len(rest) > 0 {
-		request := bt.request
-		request.Keys = rest
-		out.UnprocessedKeys[bt.member] = request
-	}
-	return units, nil
+	bt.rest = append(bt.rest, refused...)
+	s.spendOnKeys(bt, len(admitted), bt.units)
+	return nil
 }
 
 // sortedKeys returns the names of a map in order.
 func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(maps.Keys(m))
 }

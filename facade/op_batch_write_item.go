@@ -45,7 +45,9 @@ type batchWriteTable struct {
 	writes []writeRequest
 	table  *tabledef.Table
 	// refusal is why not all writes were done; nil: for other writers, or all were.
-	refusal error
+	refusal      error
+	admitted     []writeRequest
+	replacements []store.Replacement // one for each of these
 }
 
 // batchWriteItem puts and deletes items of several tables. Each write alone
@@ -74,25 +76,29 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 	processed := 0
 	for i := range tables {
 		bt := &tables[i]
-		var tally capacity.Tally
-		writes, refused, err := s.admitWrites(ctx, bt)
-		if err != nil {
+		var refused []writeRequest
+		if bt.admitted, refused, err = s.admitWrites(ctx, bt); err != nil {
 			return nil, err
 		}
 		if len(refused) > 0 {
 			out.UnprocessedItems[bt.member] = refused
 		}
-		refusal, processed = cmp.Or(refusal, bt.refusal), processed+len(writes)
-		replacements := make([]store.Replacement, len(writes))
-		for i, w := range writes {
+		refusal, processed = cmp.Or(refusal, bt.refusal), processed+len(bt.admitted)
+		bt.replacements = make([]store.Replacement, len(bt.admitted))
+		for i, w := range bt.admitted {
 			key, item := w.target(bt.table)
-			replacements[i] = store.Replacement{Key: key, Item: item, Blind: !capacity.Wanted(in.ReturnConsumedCapacity)}
+			bt.replacements[i] = store.Replacement{Key: key, Item: item, Blind: !capacity.Wanted(in.ReturnConsumedCapacity)}
 		}
-		if err := s.store.WriteItems(ctx, bt.table, replacements); err != nil {
-			return nil, err
-		}
-		for i, w := range writes {
-			r := &replacements[i]
+	}
+	err = s.store.Abreast(len(tables), func(i int) error { return s.store.WriteItems(ctx, tables[i].table, tables[i].replacements) })
+	if err != nil {
+		return nil, err
+	}
+	for i := range tables {
+		bt := &tables[i]
+		var tally capacity.Tally
+		for i, w := range bt.admitted {
+			r := &bt.replacements[i]
 			if r.Err != nil {
 				out.UnprocessedItems[bt.member] = append(out.UnprocessedItems[bt.member], w)
 				continue

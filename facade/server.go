@@ -74,6 +74,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.pages.GiveBack(a.Body)
 }
 
+// RoundTripper returns a transport that hands requests to s in this process,
+// in the caller's goroutine: an AWS SDK with an http.Client that uses it needs
+// no port. The host of the request's URL is ignored.
+func (s *Server) RoundTripper() http.RoundTripper { return wire.RoundTripper(s) }
+
 func (s *Server) serve(r *http.Request, told *Call) wire.Response {
 	id := wire.RequestID(s.opts.random(wire.RequestIDBytes))
 	r = told.observing(r, id)

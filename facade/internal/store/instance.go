@@ -145,3 +145,7 @@ func (in *instance) newUUID() string {
 func (in *instance) telling(table, phase string) *progress.Teller {
 	return progress.Telling(table, phase, in.o.Progress)
 }
+
+// Abreast calls do with the numbers below n: side by side where calls to Bigtable go so, else one after the other.
+// After an error no further call begins; of the errors that there are it returns that of the lowest number.
+func (in *instance) Abreast(n int, do func(i int) error) error { return in.lanes.Each(n, do) }

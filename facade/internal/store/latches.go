@@ -1,83 +1,132 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // itemLatches keep this process's writers of one item in line, so that they
-// do not lose races against each other; nothing depends on it but speed. They
-// also remember the orders given out, so that they grow when the clock does
-// not.
+// do not lose races against each other; nothing depends on it but speed. Writers of
+// different items never wait for each other, whatever their hashes. The latches also remember
+// the orders given out, so that they grow when the clock does not.
 type itemLatches struct {
-	// patience is how long a write waits for others of its item: where these meet a
-	// Bigtable that hangs, each would wait for the deadlines of all before it. 0: any time.
+	// patience is how long a write waits for others of its item while none of them ends: where
+	// these meet a Bigtable that hangs, each would wait for the deadlines of all before it. 0: any time.
 	patience time.Duration
-	stripes  [512]struct {
-		held chan struct{}
-		last atomic.Int64 // under held, by writes side by side of items that share it
-	}
+	shards   [64]latchShard
+	orders   [512]atomic.Int64 // the last of the items that share one
+}
+
+// latchShard has the latches that are held, of items that share it: nil while nobody waits.
+type latchShard struct {
+	mu   sync.Mutex
+	held map[itemID]*latchQueue
+}
+
+// latchQueue are who waits for a latch, in the order in which they came.
+type latchQueue struct {
+	waiting []chan struct{}
+	passed  time.Time // when the latch last went from one to the next, or the first began to wait
 }
 
 func (l *itemLatches) init(patience time.Duration) {
 	l.patience = patience
-	for i := range l.stripes {
-		l.stripes[i].held = make(chan struct{}, 1)
+	for i := range l.shards {
+		l.shards[i].held = map[itemID]*latchQueue{}
 	}
 }
 
-func (l *itemLatches) stripe(id itemID) int {
-	return int(binary.BigEndian.Uint16(id[:2])) % len(l.stripes)
-}
+func (l *itemLatches) shard(id itemID) *latchShard { return &l.shards[int(id[2])%len(l.shards)] }
 
 func (l *itemLatches) lock(ctx context.Context, id itemID) error {
-	if err := l.take(ctx, l.stripe(id)); err != nil {
+	if err := l.take(ctx, id); err != nil {
 		return fmt.Errorf("waiting for another write of the item: %w", err)
 	}
 	return nil
 }
 
-func (l *itemLatches) take(ctx context.Context, stripe int) error {
-	select {
-	case l.stripes[stripe].held <- struct{}{}:
+func (l *itemLatches) take(ctx context.Context, id itemID) error {
+	s := l.shard(id)
+	s.mu.Lock()
+	q, held := s.held[id]
+	if !held {
+		s.held[id] = nil
+		s.mu.Unlock()
 		return nil
-	default:
 	}
+	if q == nil {
+		q = &latchQueue{passed: time.Now()}
+		s.held[id] = q
+	}
+	turn := make(chan struct{})
+	q.waiting = append(q.waiting, turn)
+	s.mu.Unlock()
+	return l.wait(ctx, s, q, turn)
+}
+
+// wait waits for a turn, and gives it up when ctx ends or no other has ended for too long.
+func (l *itemLatches) wait(ctx context.Context, s *latchShard, q *latchQueue, turn chan struct{}) error {
+	var impatient <-chan time.Time
+	var timer *time.Timer
 	if l.patience > 0 {
-		patient, cancel := context.WithTimeoutCause(ctx, l.patience, fmt.Errorf("%w: not one of them has ended for %v", ErrContended, l.patience))
-		defer cancel()
-		ctx = patient
+		timer = time.NewTimer(l.patience)
+		defer timer.Stop()
+		impatient = timer.C
 	}
-	select {
-	case l.stripes[stripe].held <- struct{}{}:
+	for {
+		select {
+		case <-turn:
+			return nil
+		case <-ctx.Done():
+			return s.giveUp(q, turn, context.Cause(ctx))
+		case <-impatient:
+		}
+		s.mu.Lock()
+		rest := l.patience - time.Since(q.passed)
+		s.mu.Unlock()
+		if rest <= 0 {
+			return s.giveUp(q, turn, fmt.Errorf("%w: not one of them has ended for %v", ErrContended, l.patience))
+		}
+		timer.Reset(rest)
+	}
+}
+
+// giveUp ends the wait for a turn with an error, unless it has come.
+func (s *latchShard) giveUp(q *latchQueue, turn chan struct{}, why error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(q.waiting, turn)
+	if i < 0 {
 		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	q.waiting = slices.Delete(q.waiting, i, i+1)
+	return why
 }
 
 // lockAll is lock of the items of slots, which may be nil; unlock ends it.
 func (l *itemLatches) lockAll(ctx context.Context, slots []*slot) (unlock func(), err error) {
-	stripes := make([]int, 0, len(slots)) // in order, as everyone who takes several
+	ids := make([]itemID, 0, len(slots)) // in order, as everyone who takes several
 	for _, p := range slots {
 		if p != nil {
-			stripes = append(stripes, l.stripe(p.id))
+			ids = append(ids, p.id)
 		}
 	}
-	slices.Sort(stripes)
-	stripes = slices.Compact(stripes)
+	slices.SortFunc(ids, func(a, b itemID) int { return bytes.Compare(a[:], b[:]) })
+	ids = slices.Compact(ids)
 	unlock = func() {
-		for _, i := range stripes {
-			<-l.stripes[i].held
+		for _, id := range ids {
+			l.unlock(id)
 		}
 	}
-	for n, i := range stripes {
-		if err := l.take(ctx, i); err != nil {
-			stripes = stripes[:n]
+	for n, id := range ids {
+		if err := l.take(ctx, id); err != nil {
+			ids = ids[:n]
 			unlock()
 			return nil, fmt.Errorf("waiting for another write of one of %d items: %w", len(slots), err)
 		}
@@ -85,11 +134,22 @@ func (l *itemLatches) lockAll(ctx context.Context, slots []*slot) (unlock func()
 	return unlock, nil
 }
 
-func (l *itemLatches) unlock(id itemID) { <-l.stripes[l.stripe(id)].held }
+func (l *itemLatches) unlock(id itemID) {
+	s := l.shard(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.held[id]
+	if q == nil || len(q.waiting) == 0 {
+		delete(s.held, id)
+		return
+	}
+	close(q.waiting[0])
+	q.waiting, q.passed = q.waiting[1:], time.Now()
+}
 
 // order returns the order of the next write of an item. The latch is held.
 func (l *itemLatches) order(id itemID, nowMicros, previous int64) int64 {
-	last := &l.stripes[l.stripe(id)].last
+	last := &l.orders[int(binary.BigEndian.Uint16(id[:2]))%len(l.orders)]
 	for {
 		was := last.Load()
 		order := max(nowMicros, previous+microsPerMilli, was+microsPerMilli)

@@ -54,23 +54,31 @@ func (rs *rows) readState(ctx context.Context, p *slot) (itemState, error) {
 	return rs.stateOf(p, row)
 }
 
-// readStates is readState of several items, nil for those that no row can have:
-// one read a table of those that have a row for themselves. It leaves the others
-// nil, which are to be read singly.
+// statesRead is a read of items of one table that have a row for themselves each.
+type statesRead struct {
+	btclient.Read
+	wanted map[string][]int // row to indexes of slots
+}
+
+// readStates is readState of several items, nil for those that no row can have: one
+// read a table of those that have a row for themselves. Where calls go side by side
+// all of these reads do, beside one of each other item; else it leaves the others nil, which
+// are to be read singly.
 func (rs *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, error) {
-	type tableRead struct {
-		btclient.Read
-		wanted map[string][]int // row to indexes of slots
-	}
-	var reads []*tableRead
-	byTable := map[string]*tableRead{}
+	var reads []*statesRead
+	var apart []int // indexes of slots
+	byTable := map[string]*statesRead{}
 	for i, p := range slots {
-		if p == nil || !p.alone() {
+		if p == nil {
+			continue
+		}
+		if !p.alone() {
+			apart = append(apart, i)
 			continue
 		}
 		r := byTable[p.l.table]
 		if r == nil {
-			r = &tableRead{Read: btclient.Read{Table: p.l.table, Filter: p.filter()}, wanted: map[string][]int{}}
+			r = &statesRead{Read: btclient.Read{Table: p.l.table, Filter: p.filter()}, wanted: map[string][]int{}}
 			byTable[p.l.table] = r
 			reads = append(reads, r)
 		}
@@ -80,28 +88,44 @@ func (rs *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, er
 		r.wanted[string(p.row)] = append(r.wanted[string(p.row)], i)
 	}
 	states := make([]*itemState, len(slots))
-	for _, r := range reads {
-		if len(r.Keys) == 1 {
-			continue
+	if !rs.lanes.Wide() {
+		apart = nil
+		reads = slices.DeleteFunc(reads, func(r *statesRead) bool { return len(r.Keys) == 1 })
+	}
+	err := rs.lanes.Each(len(reads)+len(apart), func(n int) error {
+		if n < len(reads) {
+			return rs.readTogether(ctx, reads[n], slots, states)
 		}
-		for _, indexes := range r.wanted {
-			for _, i := range indexes {
-				states[i] = &itemState{slot: slots[i], row: layout.Row{Key: slots[i].row}}
-			}
+		i := apart[n-len(reads)]
+		st, err := rs.readState(ctx, slots[i])
+		states[i] = &st
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return states, nil
+}
+
+// readTogether makes a read of items, and puts what they are into states.
+func (rs *rows) readTogether(ctx context.Context, r *statesRead, slots []*slot, states []*itemState) error {
+	for _, indexes := range r.wanted {
+		for _, i := range indexes {
+			states[i] = &itemState{slot: slots[i], row: layout.Row{Key: slots[i].row}}
 		}
-		slices.SortFunc(r.Keys, bytes.Compare)
-		for row, err := range rs.bt.Read(ctx, r.Read) {
-			if err != nil {
-				return nil, err
-			}
-			for _, i := range r.wanted[string(row.Key)] {
-				if *states[i], err = rs.stateOf(slots[i], row); err != nil {
-					return nil, err
-				}
+	}
+	slices.SortFunc(r.Keys, bytes.Compare)
+	for row, err := range rs.bt.Read(ctx, r.Read) {
+		if err != nil {
+			return err
+		}
+		for _, i := range r.wanted[string(row.Key)] {
+			if *states[i], err = rs.stateOf(slots[i], row); err != nil {
+				return err
 			}
 		}
 	}
-	return states, nil
+	return nil
 }
 
 // stateOf is what a row that was read says of an item.

@@ -89,16 +89,14 @@ func (ta *transactor) readAgain(ctx context.Context, reads []*ItemRead) (same bo
 	for i, r := range reads {
 		slots[i] = r.slot
 	}
-	states, err := ta.rows.readStates(ctx, slots)
+	states, err := ta.freeItems(ctx, slots)
 	if err != nil {
 		return false, err
 	}
 	same = true
 	for i, r := range reads {
 		before := r.st
-		if r.st, _, err = ta.tx.freeItem(ctx, r.slot, states[i]); err != nil {
-			return false, err
-		}
+		r.st = states[i].itemState
 		r.Item, r.Err = r.st.item, nil
 		if _, held := r.st.heldBy(); held {
 			r.Err = ErrIntent

@@ -156,7 +156,7 @@ func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 		ch.Err = err
 		ch.write = &itemWrite{slot: slots[i], wr: ta.writer, fn: ch.Fn}
 	}
-	states, err := ta.rows.readStates(ctx, slots)
+	states, err := ta.freeItems(ctx, slots)
 	if err != nil {
 		return err
 	}
@@ -170,18 +170,35 @@ func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 			}
 			continue
 		}
-		st, held, err := ta.tx.freeItem(ctx, slots[i], states[i])
-		if err != nil {
-			return err
-		}
-		if held {
+		if states[i].held {
 			ch.Err = ErrIntent
 			continue
 		}
-		ch.st = &st
-		ch.Updated, ch.Err = ch.Fn(st.item)
+		ch.st = &states[i].itemState
+		ch.Updated, ch.Err = ch.Fn(ch.st.item)
 	}
 	return nil
+}
+
+// freedItem is an item as freeItem leaves it.
+type freedItem struct {
+	itemState
+	held bool
+}
+
+// freeItems is freeItem of several items, those left out that no row can have.
+func (ta *transactor) freeItems(ctx context.Context, slots []*slot) ([]freedItem, error) {
+	read, err := ta.rows.readStates(ctx, slots)
+	if err != nil {
+		return nil, err
+	}
+	freed := make([]freedItem, len(slots))
+	return freed, ta.lanes.Each(len(slots), func(i int) (err error) {
+		if slots[i] != nil {
+			freed[i].itemState, freed[i].held, err = ta.tx.freeItem(ctx, slots[i], read[i])
+		}
+		return err
+	})
 }
 
 // refuseCollisions finds changes that would put two items in one place: rules

@@ -1,4 +1,4 @@
-package facade
+package wire
 
 import (
 	"bytes"
@@ -7,12 +7,11 @@ import (
 	"strconv"
 )
 
-// RoundTripper returns a transport that hands requests to s in this process,
-// in the caller's goroutine: an AWS SDK with an http.Client that uses it needs
-// no port. The host of the request's URL is ignored.
-func (s *Server) RoundTripper() http.RoundTripper { return roundTripper{s} }
+// RoundTripper returns a transport that hands requests to server in this process,
+// in the caller's goroutine. The host of the request's URL is ignored.
+func RoundTripper(server http.Handler) http.RoundTripper { return roundTripper{server} }
 
-type roundTripper struct{ server *Server }
+type roundTripper struct{ server http.Handler }
 
 // RoundTrip implements http.RoundTripper.
 func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {

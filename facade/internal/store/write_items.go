@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+)
+
+// Replacement is a write of an item that does not look at what was there.
+type Replacement struct {
+	Key, Item attr.Item // item is nil to delete
+	Blind     bool      // the old item is not asked for
+
+	// Set by WriteItems: what WriteItem returns. The error is ErrContended or
+	// ErrIntent.
+	Old, Updated attr.Item
+	Err          error
+}
+
+// WriteItems is WriteItem of several items of a table, none twice: as far as can
+// be, they are read at once. Each write is on its own; an error that is not of
+// one item alone ends them.
+func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Replacement) error {
+	if len(all) == 0 { // all were throttled
+		return nil
+	}
+	done, err := wr.writeTogether(ctx, t, all)
+	if err != nil {
+		return err
+	}
+	return wr.lanes.Each(len(all), func(i int) (err error) {
+		if done[i] {
+			return nil
+		}
+		r := &all[i]
+		fn := func(attr.Item) (attr.Item, error) { return r.Item, nil }
+		r.Old, r.Updated, err = wr.WriteItem(ctx, t, r.Key, fn, Hint{Blind: r.Blind, Replacement: r.Item})
+		if errors.Is(err, ErrContended) || errors.Is(err, ErrIntent) {
+			r.Err, err = err, nil
+		}
+		return err
+	})
+}
+
+// writeTogether makes those of the writes that can be made after one read of the
+// table, and says which. What they are read for is their entries in indexes.
+func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Replacement) (done []bool, err error) {
+	done = make([]bool, len(all))
+	schema := wr.cat.latchOf(t.Name)
+	schema.RLock()
+	defer schema.RUnlock()
+	c, err := wr.cat.current(ctx, t)
+	if err != nil {
+		return done, err
+	}
+	if c.def.Status == tabledef.StatusDeleting || !c.layout.timeless || len(c.layout.indexes) == 0 && !c.layout.log.On() && all[0].Blind {
+		return done, nil
+	}
+	slots := make([]*slot, len(all))
+	for i := range all {
+		if slots[i], err = c.layout.slot(all[i].Key); err != nil && !errors.Is(err, ErrOutsideMapping) {
+			return done, err
+		}
+	}
+	defer c.layout.sizes.Wrote()
+	unlock, err := wr.latches.lockAll(ctx, slots)
+	if err != nil {
+		return done, err
+	}
+	defer unlock()
+	var states []*itemState
+	early, err := wr.beside(ctx, c.layout, slots, func() (err error) {
+		states, err = wr.rows.readStates(ctx, slots)
+		return err
+	})
+	defer early.end()
+	if err != nil {
+		return done, err
+	}
+	prepared := make([]*plannedWrite, len(all))
+	var rows [][]byte // that need a mark
+	for i, st := range states {
+		if st == nil || st.outbox != nil {
+			continue
+		}
+		r := &all[i]
+		w := &itemWrite{wr: wr, slot: slots[i], fn: func(attr.Item) (attr.Item, error) { return r.Item, nil }}
+		// What speaks against it is said when it is written alone.
+		if g, ready, err := w.prepare(ctx, st); err == nil && ready {
+			if prepared[i] = &g; g.marks() {
+				rows = append(rows, g.st.slot.row)
+			}
+		}
+	}
+	marked, err := wr.logs.MarkRows(ctx, c.layout.log, t.Name, rows)
+	if err != nil {
+		return done, err
+	}
+	ofWrite := make([]*marks.Mark, len(all)) // until it is used
+	for i, g := range prepared {
+		if g != nil && g.marks() {
+			ofWrite[i], marked = marked[0], marked[1:]
+		}
+	}
+	changed := make([][]*logs.Write, len(all))
+	err = wr.lanes.Each(len(all), func(i int) (err error) {
+		g, mark := prepared[i], ofWrite[i]
+		if g == nil {
+			return nil
+		}
+		ofWrite[i] = nil
+		done[i], err = g.write(ctx, mark, &changed[i])
+		all[i].Old, all[i].Updated = g.old, g.updated
+		return err
+	})
+	for _, mark := range ofWrite {
+		if mark != nil {
+			wr.marks.Unmark(mark, true, nil)
+		}
+	}
+	wr.logs.Append(ctx, slices.Concat(changed...))
+	return done, err
+}
