@@ -16,7 +16,10 @@ import (
 func newTwoTestServers(t *testing.T, change ...func(*Options)) (a, b *Server) {
 	t.Helper()
 	var shared Options
-	a = newTestServer(t, append(change, func(o *Options) { shared = *o })...)
+	a = newTestServer(t, append(change, func(o *Options) {
+		o.Concurrency = 100 // as over a wire
+		shared = *o
+	})...)
 	b, err := New(t.Context(), shared)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
@@ -70,19 +71,25 @@ func doItems(s items, input any) (items, any) {
 
 func TestDynamoDB(t *testing.T) {
 	t.Parallel()
-	t.Run("without a stream", func(t *testing.T) {
-		t.Parallel()
-		testDynamoDB(t, nil)
-	})
-	t.Run("with a stream", func(t *testing.T) {
-		t.Parallel()
-		testDynamoDB(t, &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages})
-	})
+	for name, concurrency := range map[string]int{"calls in turn": 0, "calls side by side": 100} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			t.Run("without a stream", func(t *testing.T) {
+				t.Parallel()
+				testDynamoDB(t, concurrency, nil)
+			})
+			t.Run("with a stream", func(t *testing.T) {
+				t.Parallel()
+				testDynamoDB(t, concurrency, &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeNewAndOldImages})
+			})
+		})
+	}
 }
 
-func testDynamoDB(t *testing.T, stream *types.StreamSpecification) {
+// testDynamoDB has the door make so many calls to Bigtable side by side.
+func testDynamoDB(t *testing.T, concurrency int, stream *types.StreamSpecification) {
 	t.Helper()
-	env := testkit.Start(t, testkit.WithSeed(*seed))
+	env := testkit.Start(t, testkit.WithSeed(*seed), testkit.WithDynamoDBOptions(facade.Options{Concurrency: concurrency}))
 	c := env.DynamoDB(t)
 	if _, err := c.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName:            aws.String("items"),
