@@ -17,6 +17,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
@@ -82,11 +83,28 @@ func (c *cutConn) Invoke(ctx context.Context, method string, req, resp any, opts
 }
 
 func (c *cutConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	time.Sleep(roundTrip)
 	if ended, _ := c.ended(); ended {
 		return nil, errEnded
 	}
-	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+	time.Sleep(roundTrip)
+	ended, arrives := c.ended()
+	if ended && !arrives {
+		return nil, errEnded
+	}
+	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+	if err != nil || !ended {
+		return stream, err
+	}
+	return lostStream{stream}, nil
+}
+
+// lostStream is a call that is carried out, and whose answer nobody gets.
+type lostStream struct{ grpc.ClientStream }
+
+func (l lostStream) RecvMsg(m any) error {
+	for l.ClientStream.RecvMsg(m) == nil {
+	}
+	return errEnded
 }
 
 // bubbleBigtable is a Bigtable within a bubble, which ends with what end returns.
@@ -125,6 +143,77 @@ func TestTransact_CrashAbreast(t *testing.T) {
 					})
 				})
 			}
+		}
+	}
+}
+
+// TestWriteItems_CrashAbreast: a process ends at any round trip of writes of a batch whose entries move, of whose calls
+// then any may arrive: each item is as it was or as it was to be, and so are its entries, once another process has
+// come.
+func TestWriteItems_CrashAbreast(t *testing.T) {
+	t.Parallel()
+	const steps, seeds, n = 5, 12, 10
+	for step := range steps {
+		for seed := range seeds {
+			t.Run(fmt.Sprintf("%d/%d", step, seed), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					conn, end := bubbleBigtable(t)
+					t.Cleanup(end) // after the stores
+					cut := &cutConn{ClientConnInterface: conn, coin: rand.New(rand.NewPCG(uint64(step), uint64(seed)))}
+					o := cut.change(testOptions(cut))
+					s, err := Open(t.Context(), o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { _ = s.Close() }) // its process has ended
+					def := newTable(t, s, indexedTable("crash"))
+					item := func(i, amount int) attr.Item { return account(fmt.Sprint(i), int64(amount)) }
+					for i := range n - 1 { // the last is new
+						if err := put(t.Context(), s, def, item(i, i)); err != nil {
+							t.Fatal(err)
+						}
+					}
+					var all []Replacement
+					for i := range n {
+						r := Replacement{Key: keyAttrs(def, item(i, 0)), Item: item(i, 100+i), Blind: true}
+						if i == 0 {
+							r.Item = nil
+						}
+						all = append(all, r)
+					}
+					cut.end(step)
+					err = s.WriteItems(t.Context(), def, all)
+					if whole := step == steps-1; (err == nil) != whole {
+						t.Fatalf("the writes were cut off after %d round trips: %v", step, err)
+					}
+					o.Conn = conn
+					other := openStore(t, o)
+					is := model{}
+					for i := range n {
+						got, err := other.GetItem(t.Context(), def, all[i].Key)
+						if err != nil {
+							t.Fatal(err)
+						}
+						was, wanted := item(i, i), all[i].Item
+						if i == n-1 {
+							was = nil
+						}
+						if !attr.EqualItems(got, was) && !attr.EqualItems(got, wanted) {
+							t.Errorf("item %d is %v", i, got)
+						}
+						if step == steps-1 && !attr.EqualItems(got, wanted) {
+							t.Errorf("item %d is %v though it was written", i, got)
+						}
+						if got != nil {
+							is[keyText(all[i].Key)] = got
+						}
+					}
+					if err := checkIndexes(t.Context(), other, def, is); err != nil {
+						t.Error(err)
+					}
+				})
+			})
 		}
 	}
 }
