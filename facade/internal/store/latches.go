@@ -32,7 +32,7 @@ type latchShard struct {
 // latchQueue are who waits for a latch, in the order in which they came.
 type latchQueue struct {
 	waiting []chan struct{}
-	passed  time.Time // when the latch last went from one to the next, or the first began to wait
+	passed  int // how often the latch went from one to the next
 }
 
 func (l *itemLatches) init(patience time.Duration) {
@@ -61,17 +61,18 @@ func (l *itemLatches) take(ctx context.Context, id itemID) error {
 		return nil
 	}
 	if q == nil {
-		q = &latchQueue{passed: time.Now()}
+		q = &latchQueue{}
 		s.held[id] = q
 	}
-	turn := make(chan struct{})
+	turn, passed := make(chan struct{}), q.passed
 	q.waiting = append(q.waiting, turn)
 	s.mu.Unlock()
-	return l.wait(ctx, s, q, turn)
+	return l.wait(ctx, s, q, turn, passed)
 }
 
-// wait waits for a turn, and gives it up when ctx ends or no other has ended for too long.
-func (l *itemLatches) wait(ctx context.Context, s *latchShard, q *latchQueue, turn chan struct{}) error {
+// wait waits for a turn, and gives it up when ctx ends or no other has ended for too long. passed is that of q when it
+// began.
+func (l *itemLatches) wait(ctx context.Context, s *latchShard, q *latchQueue, turn chan struct{}, passed int) error {
 	var impatient <-chan time.Time
 	var timer *time.Timer
 	if l.patience > 0 {
@@ -88,12 +89,13 @@ func (l *itemLatches) wait(ctx context.Context, s *latchShard, q *latchQueue, tu
 		case <-impatient:
 		}
 		s.mu.Lock()
-		rest := l.patience - time.Since(q.passed)
+		stuck := q.passed == passed
+		passed = q.passed
 		s.mu.Unlock()
-		if rest <= 0 {
+		if stuck {
 			return s.giveUp(q, turn, fmt.Errorf("%w: not one of them has ended for %v", ErrContended, l.patience))
 		}
-		timer.Reset(rest)
+		timer.Reset(l.patience)
 	}
 }
 
@@ -144,7 +146,7 @@ func (l *itemLatches) unlock(id itemID) {
 		return
 	}
 	close(q.waiting[0])
-	q.waiting, q.passed = q.waiting[1:], time.Now()
+	q.waiting, q.passed = q.waiting[1:], q.passed+1
 }
 
 // order returns the order of the next write of an item. The latch is held.
