@@ -1,0 +1,30 @@
+// Bytes, and the reading of a row, as code of clients.
+import { plain } from './dom.js';
+import { bytesOf } from './bytes.js';
+
+const hex = (n) => n.toString(16).padStart(2, '0');
+
+/** stringOf is a literal of Go, and behind b one of Python, of which each byte that is not of ASCII is written out. */
+export const stringOf = (bytes) => '"' + Array.from(bytes, (n) => n >= 0x20 && n < 0x7f && n !== 0x22 && n !== 0x5c ? String.fromCharCode(n) : '\\x' + hex(n)).join('') + '"';
+
+/** shellOf quotes a word for a shell. */
+export const shellOf = (word) => "'" + word.replaceAll("'", "'\\''") + "'";
+
+/** awsLine is a line for a shell that knows no credentials: the door takes any. */
+export const awsLine = (info, command) => `AWS_ACCESS_KEY_ID=tabletop AWS_SECRET_ACCESS_KEY=tabletop aws dynamodb ${command} --endpoint-url ${info.dynamodb} --region us-east-1`;
+
+const json = JSON.stringify;
+
+/** rowCode is for each client the code that reads a row: [client, code]. */
+export function rowCode(info, instance, table, key) {
+  const bytes = bytesOf(key), isText = key.text !== undefined && plain(key.text) === key.text;
+  const all = Array.from(bytes, hex).join('');
+  const out = [
+    ['Go', `row, err := client.Open(${json(table)}).ReadRow(ctx, ${stringOf(bytes)})`],
+    ['Java', `Row row = client.readRow(TableId.of(${json(table)}), ByteString.${isText ? `copyFromUtf8(${json(key.text)})` : `fromHex("${all}")`});`],
+    ['Python', `row = bigtable.Client(project=${json(info.project)}).instance(${json(instance)}).table(${json(table)}).read_row(b${stringOf(bytes)})`],
+    ['JavaScript', `const [row] = await new Bigtable({ projectId: ${json(info.project)} }).instance(${json(instance)}).table(${json(table)}).row(${isText ? json(key.text) : `Buffer.from("${all}", "hex")`}).get();`],
+  ];
+  if (isText) out.push(['cbt', `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${instance} lookup ${table} ${shellOf(key.text)}`]);
+  return out;
+}
