@@ -274,18 +274,37 @@ func TestQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv.call(t, "CreateTable", createThings)
-	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"},"total":{"N":"1"}}}`)
+	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"thing-1"},"total":{"N":"1"}}}`)
+	srv.createTable(t, "_first", "f")
 	p := open(t, ctx, srv)
 	p.visit("/query")
+	// The request that is there finds something, and is seen as a whole.
+	if hidden := ask[int](p, "(({scrollHeight, clientHeight}) => scrollHeight - clientHeight)(document.querySelector('textarea'))"); hidden > 0 {
+		t.Errorf("%d pixels of the request are hidden", hidden)
+	}
+	// What would be a file, or is copied, is caught.
+	ask[bool](p, `URL.createObjectURL = (blob) => { blob.text().then((text) => { globalThis.saved = text; }); return '#'; }, navigator.clipboard.writeText = async (text) => { globalThis.copied = text; }, true`)
+	p.pushButton("Save as access pattern")
+	p.until("document.querySelector('.toast')?.innerText.includes('run it first')")
 	p.pushButton("Run")
-	p.until("document.body.innerText.includes('As Bigtable') && document.body.innerText.includes('1 items')")
+	p.until("document.body.innerText.includes('As Bigtable: 1 call\\n') && /\\b1 item\\n/.test(document.body.innerText)")
 	p.shoot("query")
+	p.pushButton("Save as access pattern")
+	p.until("globalThis.saved?.includes('op: Query') && globalThis.saved.includes('thing-1')")
 	p.pushButton("PartiQL")
 	p.pushButton("Run")
-	p.until("document.body.innerText.includes('1 items')")
+	p.until("/\\b1 item\\n/.test(document.body.innerText)")
 	p.pushButton("ReadRows")
 	p.pushButton("Run")
-	p.until("document.body.innerText.includes('1 rows')")
+	p.until("/\\b1 row\\n/.test(document.body.innerText)")
+	p.fill("[aria-label='keys that match']", "thing.*")
+	p.fill("textarea[aria-label='A filter, as JSON']", `{"chain": {"filters": [{"familyNameRegexFilter": "d"}, {"cells_per_column_limit_filter": 1}]}}`)
+	p.pushButton("Copy as Go")
+	p.until("!!globalThis.copied")
+	const want = `bigtable.RowFilter(bigtable.ChainFilters(bigtable.RowKeyFilter("thing.*"), bigtable.ChainFilters(bigtable.FamilyFilter("d"), bigtable.LatestNFilter(1))))`
+	if got := ask[string](p, "globalThis.copied"); !strings.Contains(got, want) {
+		t.Errorf("copied is %s, want %s", got, want)
+	}
 	p.sound("query")
 }
 
