@@ -75,7 +75,21 @@ export function button(label, act, props = {}) {
 
 /** errorBox says what went wrong, and what to do. */
 export function errorBox(err) {
-  return h('div', { class: 'note error', role: 'alert' }, h('b', {}, err.code ? plain(err.code) + ': ' : ''), shown(err.message ?? String(err), 2000), err.remedy && h('p', { class: 'soft' }, plain(err.remedy)));
+  return h('div', { class: 'note error', role: 'alert' }, h('b', {}, err.code ? plain(err.code) + ': ' : ''), shown(err.message ?? String(err), 2000), err.remedy && h('p', { class: 'soft' }, remedyShown(err.remedy)));
+}
+
+// What the API would be asked for has a page.
+const places = { tables: ['/', 'Home'], requests: ['/requests', 'Requests'], faults: ['/lab', 'Lab'], snapshots: ['/lab', 'Lab'], migrate: ['/migration', 'Migration'] };
+
+function remedyShown(text) {
+  const out = [];
+  let at = 0;
+  for (const m of text.matchAll(/GET \/api\/v1\/(tables|requests|faults|snapshots|migrate)(?![\w/{])/g)) {
+    const [href, name] = places[m[1]];
+    out.push(plain(text.slice(at, m.index)), h('a', { href }, name));
+    at = m.index + m[0].length;
+  }
+  return [...out, plain(text.slice(at))];
 }
 
 let toast;

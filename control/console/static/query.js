@@ -25,10 +25,10 @@ function sample(operation, t, item) {
   }
 }
 
-function answered(answer) {
+function answered(answer, operation) {
   const r = answer.response;
   const items = r.Items ?? (r.Item && [r.Item]) ?? (r.Attributes && [r.Attributes]);
-  const capacity = capacityOf(r);
+  const capacity = capacityOf(operation, r);
   return [
     capacity && h('p', { class: 'soft' }, capacity, r.ScannedCount !== undefined && `, ${counted(r.ScannedCount, 'item')} read, ${number(r.Count)} returned`),
     answer.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), answer.calls.map(callShown)],
@@ -65,7 +65,7 @@ export async function show(main, { info, params }) {
   operation.addEventListener('change', begin);
   const dynamoTab = h('div', {}, !tables.dynamodb.length && h('div', { class: 'note' }, 'There are no DynamoDB tables yet: CreateTable makes one, here too.'),
     h('div', { class: 'bar' }, operation, table), request,
-    h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true))), { class: 'primary' }),
+    h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true), operation.value)), { class: 'primary' }),
       copier('Copy for tabletop ctl', () => `tabletop ctl query ${operation.value} ${shellOf(JSON.stringify(JSON.parse(request.value)))}`),
       button('Save as access pattern', async () => {
         // It is made of the request as it was answered last, with its calls.
@@ -84,7 +84,7 @@ export async function show(main, { info, params }) {
 
   // PartiQL.
   const statement = h('textarea', { rows: 5, 'aria-label': 'The statement', value: `SELECT * FROM "${tables.dynamodb[0] ?? 'orders'}"` });
-  const partiTab = h('div', {}, statement, h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo('ExecuteStatement', { Statement: statement.value, ReturnConsumedCapacity: 'TOTAL' }, true))), { class: 'primary' })));
+  const partiTab = h('div', {}, statement, h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo('ExecuteStatement', { Statement: statement.value, ReturnConsumedCapacity: 'TOTAL' }, true), 'ExecuteStatement')), { class: 'primary' })));
 
   // ReadRows.
   const native = tables.bigtable.filter((t) => !t.own && t.name.startsWith(`projects/${info.project}/`)).sort((a, b) => a.table.startsWith('_') - b.table.startsWith('_'));

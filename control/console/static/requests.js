@@ -35,10 +35,10 @@ const pretty = (value) => JSON.stringify(value, null, 2);
 const millis = (n) => `${number(Number(n.toPrecision(3)))} ms`;
 
 /** capacityOf is what an answer of DynamoDB says that it consumed; "" if it was not asked for that. */
-export function capacityOf(response) {
+export function capacityOf(operation, response) {
   return [response?.ConsumedCapacity ?? []].flat().map((c) => {
     const kinds = [['ReadCapacityUnits', 'RCU'], ['WriteCapacityUnits', 'WCU']].filter(([name]) => c[name]).map(([name, unit]) => `${c[name]} ${unit}`);
-    return `${plain(c.TableName ?? '')} ${kinds.join(', ') || `${c.CapacityUnits} units`}`.trim();
+    return `${plain(c.TableName ?? '')} ${kinds.join(', ') || `${c.CapacityUnits} ${/^(Get|Query|Scan|BatchGet|TransactGet)/.test(operation) ? 'RCU' : /Put|Update|Delete|Write/.test(operation) ? 'WCU' : 'units'}`}`.trim();
   }).join('; ');
 }
 
@@ -148,7 +148,7 @@ export async function show(main, { info, params, signal }) {
           save(pattern.file, pattern.text);
         }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify asks of both doors' })),
         h('table', {}, h('tbody', {}, row('door', whole.door), row('table', whole.table), row('key', whole.key && bytesShown(whole.key)), row('text', whole.text), row('at', whole.start),
-          row('took', whole.millis + ' ms'), row('bytes', whole.bytes && number(whole.bytes)), row('rows', whole.rows && number(whole.rows)), row('capacity', capacityOf(whole.response)), row('test', whole.test), row('request id', whole.requestID))),
+          row('took', whole.millis + ' ms'), row('bytes', whole.bytes && number(whole.bytes)), row('rows', whole.rows && number(whole.rows)), row('capacity', capacityOf(whole.operation, whole.response)), row('test', whole.test), row('request id', whole.requestID))),
         whole.cut && h('p', { class: 'soft' }, 'Its bodies are longer than the 64 KiB that are kept.'),
         whole.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${counted(whole.calls.length, 'call')}`), whole.calls.map(callShown)],
         whole.request && [h('h2', {}, 'Request'), h('pre', {}, shown(pretty(whole.request), 60000))],

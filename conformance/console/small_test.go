@@ -1,0 +1,55 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestItems_Pages: the next page can be asked for as long as there is one, and the fields of the key stand on one line.
+func TestItems_Pages(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.lab.Door().Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", `{"TableName":"pairs","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"a","KeyType":"HASH"},{"AttributeName":"b","KeyType":"RANGE"}],
+		"AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"},{"AttributeName":"b","AttributeType":"S"}]}`)
+	for i := range 3 {
+		srv.call(t, "PutItem", fmt.Sprintf(`{"TableName":"pairs","Item":{"a":{"S":"x"},"b":{"S":"%d"}}}`, i))
+	}
+	p := open(t, ctx, srv)
+	p.visit("/d/pairs")
+	const off = "[...document.querySelectorAll('button')].find((b) => b.textContent === 'Next page').disabled"
+	p.until(off + " === true && document.querySelectorAll('tbody tr').length === 3")
+	tops := ask[[]float64](p, "['Partition key', 'Sort key'].map((label) => { const r = document.querySelector(`[aria-label='${label}']`).getBoundingClientRect(); return (r.top + r.bottom) / 2; })")
+	if d := tops[0] - tops[1]; d < -1 || d > 1 {
+		t.Errorf("the field of the sort key is %v pixels higher", d)
+	}
+	p.fill("[aria-label='Items a page']", "2")
+	p.pushButton("Read")
+	p.until(off + " === false && document.querySelectorAll('tbody tr').length === 2")
+	p.pushButton("Next page")
+	p.until(off + " === true && document.querySelectorAll('tbody tr').length === 1 && document.body.innerText.includes('Scan: 1 item of 1 read')")
+	p.sound("pages of items")
+	p.shoot("items-pages")
+}
+
+// TestPages_NoTable: the page of a table that is not there leads to those that are, and it, as the others of a table, is of Home.
+func TestPages_NoTable(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	p := open(t, ctx, srv)
+	for _, path := range []string{"/t/tabletop/gone", "/t/tabletop/gone/rows", "/keys/tabletop/gone"} {
+		p.visit(path)
+		if got := ask[string](p, "document.querySelector('.note.error').innerText"); strings.Contains(got, "/api/") || !strings.Contains(got, "Home lists") {
+			t.Errorf("%s: the page says %s", path, got)
+		}
+		if got := ask[string](p, "document.querySelector('nav [aria-current]')?.textContent ?? 'none'"); got != "Home" {
+			t.Errorf("%s: the page is of %s", path, got)
+		}
+		p.shoot("no-table")
+		p.click(".note.error a")
+		p.ready("/")
+	}
+}
