@@ -69,6 +69,32 @@ func TestRequests_Live(t *testing.T) {
 	p.shoot("requests-live")
 }
 
+// TestRequests_Paused: of what comes in a pause the page keeps as much as of the rest, and says how much came.
+func TestRequests_Paused(t *testing.T) {
+	const come = 5200
+	ctx := browser(t)
+	srv := start(t)
+	srv.createTable(t, "rows", "f")
+	p := open(t, ctx, srv)
+	p.visit("/requests")
+	p.until("document.body.innerText.includes('● live')")
+	p.pushButton("Pause")
+	for i := range come {
+		srv.set(t, "rows", fmt.Sprint(i), btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
+		if i%500 == 499 { // the server forgets what is 5,000 ago
+			p.until(fmt.Sprintf("document.body.innerText.replaceAll(',', '').includes(' %d since the pause')", i+1))
+		}
+	}
+	p.until("document.body.innerText.includes('5,200 since the pause, of which 5,000 are kept')")
+	p.shoot("requests-paused")
+	p.pushButton("Pause")
+	p.until("document.querySelector(\"[aria-label='Requests, the newest first'] .line\")?.ariaSetSize === '5000' && !document.body.innerText.includes('since the pause')")
+	if key := ask[string](p, "document.querySelector('[data-request]').children[4].textContent"); key != fmt.Sprint(come-1) {
+		t.Errorf("the newest is that of %s", key)
+	}
+	p.sound("a pause")
+}
+
 // TestItem_Edit: an item that is put shows what would change before, and the table has it after.
 func TestItem_Edit(t *testing.T) {
 	ctx := browser(t)
