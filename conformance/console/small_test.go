@@ -53,3 +53,27 @@ func TestPages_NoTable(t *testing.T) {
 		p.ready("/")
 	}
 }
+
+// TestTable_Mapping: the page of a table of a mapping shows its file, what becomes of each attribute, and what lint says.
+func TestTable_Mapping(t *testing.T) {
+	ctx := browser(t)
+	srv, m := startWith(t, "s6-anti-sequential")
+	p := open(t, ctx, srv)
+	p.visit("/t/tabletop/" + m.TargetTable())
+	p.pushButton("Show it, with what lint says")
+	p.until("!!document.querySelector('[data-mapping] [data-fidelity]')")
+	for what, expression := range map[string]string{
+		"one fixture":              "document.querySelectorAll('[data-mapping] section').length === 1 && document.querySelector('[data-mapping] h2').innerText === 's6-anti-sequential'",
+		"the text":                 "document.querySelector('[data-mapping] pre').textContent.includes('apiVersion: migration/v1')",
+		"a finding":                "!!document.querySelector('[data-mapping] [data-finding]')",
+		"how each attribute fares": fmt.Sprintf("document.querySelectorAll('[data-mapping] [data-fidelity]').length === %d", len(m.Fidelity())),
+	} {
+		if !ask[bool](p, expression) {
+			t.Errorf("the page does not show %s: %s", what, ask[string](p, "document.querySelector('[data-mapping]').innerText"))
+		}
+	}
+	if wrong := ask[string](p, "document.querySelector('[data-mapping] .note.error:not([data-finding])')?.textContent ?? ''"); wrong != "" {
+		t.Errorf("the page says %s", wrong)
+	}
+	p.shoot("table-mapping")
+}

@@ -2,6 +2,7 @@
 import { h, shown, plain, button, confirmed, dialog, errorBox, number, counted, size, tell } from './dom.js';
 import { base64Of, bytesShown, unescaped } from './bytes.js';
 import { get, post, remove, dynamo, part, query } from './api.js';
+import { mappingShown } from './mapping.js';
 import { inWords } from './rules.js';
 import { go } from './app.js';
 import { keysPath, rowsPath } from './paths.js';
@@ -95,6 +96,7 @@ export async function show(main, { args: [instance, id], info, params, again }) 
   if (t.keys?.length) main.append(h('h2', {}, 'Row keys'), h('table', {}, h('thead', {}, h('tr', {}, ['rule', 'segments', 'in words'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, t.keys.map((k) =>
     h('tr', {}, h('td', {}, plain(k.rule), h('small', {}, ' of ', plain(k.table))), h('td', { class: 'mono' }, k.segments.map((g, i) => [i > 0 && h('span', { class: 'soft' }, ' · '), h('span', { class: 'part', title: plain(segmentSaid(g)) }, plain(g.template))])),
       h('td', { class: 'soft' }, plain(k.segments.map(segmentSaid).join('; '))))))));
+  if (t.keys?.length) main.append(mappingShown(id));
   main.append(h('h2', {}, 'DynamoDB tables whose items its rows are'));
   if (!names.length) main.append(h('p', { class: 'soft' }, 'None: the rows are asked for by Bigtable clients alone.'));
   for (const name of names) main.append(await dynamoTable(name).catch(errorBox));
