@@ -360,6 +360,9 @@ func TestNarrow(t *testing.T) {
 		if over := ask[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 			t.Errorf("%s is %d pixels too wide", path, over)
 		}
+		if parts := ask[[]string](p, cut); len(parts) > 0 {
+			t.Errorf("%s: cut are %q", path, parts)
+		}
 		if unnamed := ask[string](p, "[...document.querySelectorAll('input, select, textarea, button, a')].filter(e => !(e.ariaLabel || e.textContent.trim() || e.closest('label'))).map(e => e.outerHTML).join()"); unnamed != "" {
 			t.Errorf("%s: without a name: %s", path, unnamed)
 		}
