@@ -2,8 +2,11 @@ package console
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
 // TestItems_Pages: the next page can be asked for as long as there is one, and the fields of the key stand on one line.
@@ -76,4 +79,37 @@ func TestTable_Mapping(t *testing.T) {
 		t.Errorf("the page says %s", wrong)
 	}
 	p.shoot("table-mapping")
+}
+
+// TestRows_Copy: the reading of a row is there as code of each client, whatever bytes the key has.
+func TestRows_Copy(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	srv.createTable(t, "rows", "f")
+	for _, key := range []string{`it's "1"`, "\x00\xff\\"} {
+		srv.set(t, "rows", key, btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
+	}
+	p := open(t, ctx, srv)
+	for prefix, want := range map[string]map[string]string{
+		"it": {
+			"Go": `row, err := client.Open("rows").ReadRow(ctx, "it's \x221\x22")`, "Java": `ByteString.copyFromUtf8("it's \"1\"")`,
+			"Python": `.read_row(b"it's \x221\x22")`, "JavaScript": `.row("it's \"1\"").get()`, "cbt": `lookup rows 'it'\''s "1"'`,
+		},
+		`\x00`: {"Go": `"\x00\xff\x5c"`, "Java": `ByteString.fromHex("00ff5c")`, "Python": `b"\x00\xff\x5c"`, "JavaScript": `Buffer.from("00ff5c", "hex")`},
+	} {
+		p.visit("/t/tabletop/rows/rows?prefix=" + url.QueryEscape(prefix))
+		p.until("!!document.querySelector('[data-cell]')")
+		p.pushButton("Copy as…")
+		lines := ask[[][]string](p, "[...document.querySelectorAll('dialog pre')].map((e) => [e.previousElementSibling.querySelector('b').textContent, e.textContent])")
+		if len(lines) != len(want) {
+			t.Errorf("%q: there are %q", prefix, lines)
+		}
+		for _, line := range lines {
+			if code, ok := want[line[0]]; !ok || !strings.Contains(line[1], code) {
+				t.Errorf("%q: %s is %s, want %s in it", prefix, line[0], line[1], code)
+			}
+		}
+		p.sound("copies")
+		p.shoot("rows-copy")
+	}
 }
