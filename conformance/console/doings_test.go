@@ -69,6 +69,32 @@ func TestRequests_Live(t *testing.T) {
 	p.shoot("requests-live")
 }
 
+// TestRequests_Paused: of what comes in a pause the page keeps as much as of the rest, and says how much came.
+func TestRequests_Paused(t *testing.T) {
+	const come = 5200
+	ctx := browser(t)
+	srv := start(t)
+	srv.createTable(t, "rows", "f")
+	p := open(t, ctx, srv)
+	p.visit("/requests")
+	p.until("document.body.innerText.includes('● live')")
+	p.pushButton("Pause")
+	for i := range come {
+		srv.set(t, "rows", fmt.Sprint(i), btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
+		if i%500 == 499 { // the server forgets what is 5,000 ago
+			p.until(fmt.Sprintf("document.body.innerText.replaceAll(',', '').includes(' %d since the pause')", i+1))
+		}
+	}
+	p.until("document.body.innerText.includes('5,200 since the pause, of which 5,000 are kept')")
+	p.shoot("requests-paused")
+	p.pushButton("Pause")
+	p.until("document.querySelector(\"[aria-label='Requests, the newest first'] .line\")?.ariaSetSize === '5000' && !document.body.innerText.includes('since the pause')")
+	if key := ask[string](p, "document.querySelector('[data-request]').children[4].textContent"); key != fmt.Sprint(come-1) {
+		t.Errorf("the newest is that of %s", key)
+	}
+	p.sound("a pause")
+}
+
 // TestItem_Edit: an item that is put shows what would change before, and the table has it after.
 func TestItem_Edit(t *testing.T) {
 	ctx := browser(t)
@@ -274,18 +300,37 @@ func TestQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv.call(t, "CreateTable", createThings)
-	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"},"total":{"N":"1"}}}`)
+	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"thing-1"},"total":{"N":"1"}}}`)
+	srv.createTable(t, "_first", "f")
 	p := open(t, ctx, srv)
 	p.visit("/query")
+	// The request that is there finds something, and is seen as a whole.
+	if hidden := ask[int](p, "(({scrollHeight, clientHeight}) => scrollHeight - clientHeight)(document.querySelector('textarea'))"); hidden > 0 {
+		t.Errorf("%d pixels of the request are hidden", hidden)
+	}
+	// What would be a file, or is copied, is caught.
+	ask[bool](p, `URL.createObjectURL = (blob) => { blob.text().then((text) => { globalThis.saved = text; }); return '#'; }, navigator.clipboard.writeText = async (text) => { globalThis.copied = text; }, true`)
+	p.pushButton("Save as access pattern")
+	p.until("document.querySelector('.toast')?.innerText.includes('run it first')")
 	p.pushButton("Run")
-	p.until("document.body.innerText.includes('As Bigtable') && document.body.innerText.includes('1 items')")
+	p.until("document.body.innerText.includes('As Bigtable: 1 call\\n') && /\\b1 item\\n/.test(document.body.innerText)")
 	p.shoot("query")
+	p.pushButton("Save as access pattern")
+	p.until("globalThis.saved?.includes('op: Query') && globalThis.saved.includes('thing-1')")
 	p.pushButton("PartiQL")
 	p.pushButton("Run")
-	p.until("document.body.innerText.includes('1 items')")
+	p.until("/\\b1 item\\n/.test(document.body.innerText)")
 	p.pushButton("ReadRows")
 	p.pushButton("Run")
-	p.until("document.body.innerText.includes('1 rows')")
+	p.until("/\\b1 row\\n/.test(document.body.innerText)")
+	p.fill("[aria-label='keys that match']", "thing.*")
+	p.fill("textarea[aria-label='A filter, as JSON']", `{"chain": {"filters": [{"familyNameRegexFilter": "d"}, {"cells_per_column_limit_filter": 1}]}}`)
+	p.pushButton("Copy as Go")
+	p.until("!!globalThis.copied")
+	const want = `bigtable.RowFilter(bigtable.ChainFilters(bigtable.RowKeyFilter("thing.*"), bigtable.ChainFilters(bigtable.FamilyFilter("d"), bigtable.LatestNFilter(1))))`
+	if got := ask[string](p, "globalThis.copied"); !strings.Contains(got, want) {
+		t.Errorf("copied is %s, want %s", got, want)
+	}
 	p.sound("query")
 }
 
@@ -314,6 +359,9 @@ func TestNarrow(t *testing.T) {
 		p.visit(path)
 		if over := ask[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 			t.Errorf("%s is %d pixels too wide", path, over)
+		}
+		if parts := ask[[]string](p, cut); len(parts) > 0 {
+			t.Errorf("%s: cut are %q", path, parts)
 		}
 		if unnamed := ask[string](p, "[...document.querySelectorAll('input, select, textarea, button, a')].filter(e => !(e.ariaLabel || e.textContent.trim() || e.closest('label'))).map(e => e.outerHTML).join()"); unnamed != "" {
 			t.Errorf("%s: without a name: %s", path, unnamed)

@@ -64,7 +64,10 @@ async function show() {
   delete document.documentElement.dataset.ready;
   const route = routes.find(([pattern]) => pattern.test(location.pathname));
   for (const a of nav.children) {
-    if (a.getAttribute('href') === location.pathname) a.setAttribute('aria-current', 'page');
+    const href = a.getAttribute('href');
+    // What is of a table is reached from the list of them.
+    if (href === location.pathname) a.setAttribute('aria-current', 'page');
+    else if (href === '/' && /^\/(t|d|keys)\//.test(location.pathname)) a.setAttribute('aria-current', 'true');
     else a.removeAttribute('aria-current');
   }
   main.className = '';

@@ -75,7 +75,21 @@ export function button(label, act, props = {}) {
 
 /** errorBox says what went wrong, and what to do. */
 export function errorBox(err) {
-  return h('div', { class: 'note error', role: 'alert' }, h('b', {}, err.code ? plain(err.code) + ': ' : ''), shown(err.message ?? String(err), 2000), err.remedy && h('p', { class: 'soft' }, plain(err.remedy)));
+  return h('div', { class: 'note error', role: 'alert' }, h('b', {}, err.code ? plain(err.code) + ': ' : ''), shown(err.message ?? String(err), 2000), err.remedy && h('p', { class: 'soft' }, remedyShown(err.remedy)));
+}
+
+// What the API would be asked for has a page.
+const places = { tables: ['/', 'Home'], requests: ['/requests', 'Requests'], faults: ['/lab', 'Lab'], snapshots: ['/lab', 'Lab'], migrate: ['/migration', 'Migration'] };
+
+function remedyShown(text) {
+  const out = [];
+  let at = 0;
+  for (const m of text.matchAll(/GET \/api\/v1\/(tables|requests|faults|snapshots|migrate)(?![\w/{])/g)) {
+    const [href, name] = places[m[1]];
+    out.push(plain(text.slice(at, m.index)), h('a', { href }, name));
+    at = m.index + m[0].length;
+  }
+  return [...out, plain(text.slice(at))];
 }
 
 let toast;
@@ -89,8 +103,8 @@ export function tell(what) {
   setTimeout(() => mine.remove(), 6000);
 }
 
-/** copier is a button that copies a text. */
-export function copier(label, text) {
+/** copier is a button that copies a text; with a name for those who do not see what is beside it. */
+export function copier(label, text, name) {
   return button(label, async () => {
     const what = typeof text === 'function' ? await text() : text;
     try {
@@ -99,7 +113,7 @@ export function copier(label, text) {
     } catch {
       dialog('To copy', h('pre', {}, what));
     }
-  });
+  }, { 'aria-label': name });
 }
 
 /** save gives a text to the user as a file. */
@@ -128,16 +142,33 @@ export function confirmed(question, label) {
   });
 }
 
+/** counted is a number with what it counts: "1 row", "2 rows". */
+export function counted(n, one, more = one + 's') { return `${number(n)} ${Number(n) === 1 ? one : more}`; }
+
+let lists = 0;
+
 /**
- * virtual is a list of which only the lines that are seen are elements. of.count() is how many there are,
- * of.line(i) gives an element; of.end(), if there is one, is called when the last lines are seen,
- * and of.pick(i) when one is chosen by a click, or by the arrow keys.
+ * virtual is a list of which only the lines that are seen are elements. of.count() is how many there are, of.line(i)
+ * gives an element. The others may be left out: by of.key(i) the element of a line is found again, and of.update(line, i)
+ * brings it up to date; of.end() is called when the last lines are seen; of.pick(i) when one is chosen by a click, by
+ * Enter, or by the arrow keys, which call of.look(i) in its place if it is there; of.turn(i, open) is what the arrows
+ * to the right and to the left do.
  */
 export function virtual(of) {
   const height = of.height ?? 26;
-  const space = h('div', { class: 'space' });
+  const space = h('div', { class: 'space', role: 'presentation' });
   const list = h('div', { class: 'virtual', tabindex: 0, role: of.pick ? 'listbox' : 'list', 'aria-label': of.label }, space);
-  let chosen = -1, wanted = 0;
+  const id = 'list' + ++lists;
+  let chosen = -1, wanted = 0, kept = new Map();
+  function make(i) {
+    let line;
+    try { line = of.line(i); } catch (err) { line = h('div', { class: 'bad' }, 'cannot be shown: ' + plain(String(err))); }
+    line.classList.add('line');
+    line.setAttribute('role', of.pick ? 'option' : 'listitem');
+    line.style.height = height + 'px';
+    if (of.pick) line.addEventListener('click', () => choose(line.ariaPosInSet - 1));
+    return line;
+  }
   function draw() {
     wanted = 0;
     const count = of.count();
@@ -146,40 +177,55 @@ export function virtual(of) {
     const scale = Math.max(1, count * height / 12e6);
     const first = Math.max(0, Math.floor(list.scrollTop * scale / height) - 4);
     const last = Math.min(count, first + Math.ceil(list.clientHeight / height) + 8);
-    const lines = [];
+    const now = new Map();
     for (let i = first; i < last; i++) {
-      let line;
-      try { line = of.line(i); } catch (err) { line = h('div', { class: 'bad' }, 'cannot be shown: ' + plain(String(err))); }
-      line.classList.add('line');
-      line.setAttribute('role', of.pick ? 'option' : 'listitem');
+      const key = of.key ? of.key(i) : {};
+      const line = kept.get(key) ?? make(i);
+      of.update?.(line, i);
+      line.id = `${id}-${i}`;
       line.setAttribute('aria-posinset', i + 1);
       line.setAttribute('aria-setsize', count);
       line.style.top = (scale === 1 ? i * height : list.scrollTop + (i - list.scrollTop * scale / height) * height) + 'px';
-      line.style.height = height + 'px';
-      if (of.pick) {
-        line.setAttribute('aria-selected', i === chosen);
-        line.addEventListener('click', () => choose(i));
-      }
-      lines.push(line);
+      if (of.pick) line.setAttribute('aria-selected', i === chosen);
+      now.set(key, line);
     }
-    space.replaceChildren(...lines);
+    // A line that stays is not moved: what is in it may have the focus.
+    const lines = [...now.values()], stay = new Set(lines);
+    for (const line of [...space.children]) if (!stay.has(line)) line.remove();
+    lines.forEach((line, n) => { if (space.children[n] !== line) space.insertBefore(line, space.children[n] ?? null); });
+    kept = now;
+    if (chosen >= first && chosen < last) list.setAttribute('aria-activedescendant', `${id}-${chosen}`);
+    else list.removeAttribute('aria-activedescendant');
     if (last >= count - 20) of.end?.();
   }
   function redraw() { wanted ||= requestAnimationFrame(draw); }
-  function choose(i) {
-    if (i < 0 || i >= of.count()) return;
+  function move(i) {
+    if (i < 0 || i >= of.count()) return false;
     chosen = i;
     redraw();
-    of.pick(i);
+    return true;
   }
+  function choose(i) { if (move(i)) of.pick(i); }
   list.addEventListener('scroll', redraw, { passive: true });
   new ResizeObserver(redraw).observe(list);
   if (of.pick) {
     list.addEventListener('keydown', (e) => {
-      const to = { ArrowDown: chosen + 1, ArrowUp: chosen - 1, Home: 0, End: of.count() - 1 }[e.key];
+      if (e.target === list && (e.key === 'Enter' || e.key === ' ') && chosen >= 0) {
+        e.preventDefault();
+        choose(chosen);
+        return;
+      }
+      if (of.turn && chosen >= 0 && (e.key === 'ArrowRight' || e.key === 'ArrowLeft')) {
+        e.preventDefault();
+        of.turn(chosen, e.key === 'ArrowRight');
+        return;
+      }
+      const end = of.count() - 1, page = Math.max(1, Math.floor(list.clientHeight / height) - 1);
+      const to = { ArrowDown: chosen + 1, ArrowUp: chosen - 1, Home: 0, End: end, PageDown: Math.min(end, chosen + page), PageUp: Math.max(0, chosen - page) }[e.key];
       if (to === undefined) return;
       e.preventDefault();
-      choose(to);
+      if (!of.look) choose(to);
+      else if (move(to)) of.look(to);
       if (chosen * height < list.scrollTop) list.scrollTop = chosen * height;
       if ((chosen + 1) * height > list.scrollTop + list.clientHeight) list.scrollTop = (chosen + 1) * height - list.clientHeight;
     });

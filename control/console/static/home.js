@@ -1,22 +1,37 @@
 // Home: where the doors are, what is behind them, and what goes on.
-import { h, copier, button, confirmed, plain, tell } from './dom.js';
+import { h, copier, button, confirmed, counted, plain, tell } from './dom.js';
 import { get, post, part } from './api.js';
+import { awsLine } from './code.js';
 import { keysPath, rowsPath, tablePath } from './paths.js';
 
+// lines are what makes a client of each language find the doors, as they stand: a door takes any credentials, and clients want some.
 function lines(info) {
-  const out = [];
-  if (info.bigtable) {
-    out.push(['Bigtable clients', `export BIGTABLE_EMULATOR_HOST=${info.bigtable}`]);
-    out.push(['Go', `client, err := bigtable.NewClient(ctx, "${info.project}", "${info.instance}") // with BIGTABLE_EMULATOR_HOST=${info.bigtable}`]);
-    out.push(['cbt', `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${info.instance} ls`]);
+  const out = [], { bigtable: bt, dynamodb: ddb, project, instance } = info;
+  if (bt) {
+    const colon = bt.lastIndexOf(':');
+    out.push(['Bigtable: any', `export BIGTABLE_EMULATOR_HOST=${bt}`]);
+    out.push(['Go', `os.Setenv("BIGTABLE_EMULATOR_HOST", "${bt}"); client, err := bigtable.NewClient(ctx, "${project}", "${instance}")`]);
+    out.push(['Java', `BigtableDataClient client = BigtableDataClient.create(BigtableDataSettings.newBuilderForEmulator("${bt.slice(0, colon)}", ${bt.slice(colon + 1)}).setProjectId("${project}").setInstanceId("${instance}").build());`]);
+    out.push(['Python', `import os; os.environ["BIGTABLE_EMULATOR_HOST"] = "${bt}"; from google.cloud import bigtable; instance = bigtable.Client(project="${project}", admin=True).instance("${instance}")`]);
+    out.push(['JavaScript', `process.env.BIGTABLE_EMULATOR_HOST = "${bt}"; const instance = new Bigtable({ projectId: "${project}" }).instance("${instance}");`]);
+    out.push(['cbt', `BIGTABLE_EMULATOR_HOST=${bt} cbt -project ${project} -instance ${instance} ls`]);
   }
-  if (info.dynamodb) {
-    out.push(['AWS CLI', `aws dynamodb list-tables --endpoint-url ${info.dynamodb} --region us-east-1`]);
-    out.push(['Python', `boto3.client("dynamodb", endpoint_url="${info.dynamodb}", region_name="us-east-1")`]);
-    out.push(['JavaScript', `new DynamoDBClient({ endpoint: "${info.dynamodb}", region: "us-east-1" })`]);
-    out.push(['Java', `DynamoDbClient.builder().endpointOverride(URI.create("${info.dynamodb}")).region(Region.US_EAST_1).build()`]);
+  if (ddb) {
+    out.push(['DynamoDB: any', `export AWS_ENDPOINT_URL_DYNAMODB=${ddb} AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=tabletop AWS_SECRET_ACCESS_KEY=tabletop`]);
+    out.push(['Go', `client := dynamodb.New(dynamodb.Options{BaseEndpoint: aws.String("${ddb}"), Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("tabletop", "tabletop", "")})`]);
+    out.push(['Java', `DynamoDbClient client = DynamoDbClient.builder().endpointOverride(URI.create("${ddb}")).region(Region.US_EAST_1).credentialsProvider(StaticCredentialsProvider.create(AwsBasicCredentials.create("tabletop", "tabletop"))).build();`]);
+    out.push(['Python', `import boto3; client = boto3.client("dynamodb", endpoint_url="${ddb}", region_name="us-east-1", aws_access_key_id="tabletop", aws_secret_access_key="tabletop")`]);
+    out.push(['JavaScript', `const client = new DynamoDBClient({ endpoint: "${ddb}", region: "us-east-1", credentials: { accessKeyId: "tabletop", secretAccessKey: "tabletop" } });`]);
+    out.push(['AWS CLI', awsLine(info, 'list-tables')]);
   }
   return out;
+}
+
+function addresses(info, open) {
+  const door = (name, at) => at && h('span', { class: 'bar' }, h('b', {}, name), h('code', { class: 'data' }, at), copier('Copy', at, `Copy the address of ${name}`));
+  return [h('h2', {}, 'Addresses'), h('div', { class: 'bar' }, door('Bigtable', info.bigtable), door('DynamoDB', info.dynamodb)),
+    h('details', { open }, h('summary', {}, 'Lines for Go, Java, Python, JavaScript and shells'), h('table', { class: 'lines' }, h('tbody', {}, lines(info).map(([what, line]) =>
+      h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, h('code', { class: 'data' }, line)), h('td', {}, copier('Copy', line, `Copy the line for ${what}${/any$/.test(what) ? '' : line.includes(info.dynamodb || '\n') ? ', DynamoDB' : ', Bigtable'}`)))))))];
 }
 
 function banners(info) {
@@ -33,7 +48,7 @@ async function traffic(info) {
   const last = requests.filter((r) => new Date(r.start) >= since);
   const failed = last.filter((r) => r.status !== 'OK').length;
   const many = requests.length === 1000 && last.length === 1000 ? ' or more' : '';
-  return h('p', {}, last.length ? `${last.length}${many} requests in the last 5 minutes, ` : 'No requests in the last 5 minutes. ',
+  return h('p', {}, last.length ? `${many ? last.length + many + ' requests' : counted(last.length, 'request')} in the last 5 minutes, ` : 'No requests in the last 5 minutes. ',
     last.length > 0 && h('span', { class: failed ? 'bad' : 'ok' }, `${failed} failed`), last.length > 0 && '. ', h('a', { href: '/requests' }, 'Watch them live'));
 }
 
@@ -41,19 +56,17 @@ export async function show(main, { info, again }) {
   const [tables, now] = await Promise.all([get('tables'), traffic(info)]);
   const own = tables.bigtable.filter((t) => t.own);
   const shownTables = tables.bigtable.filter((t) => !t.own);
-  main.append(h('h1', {}, `Tabletop ${info.version}`), info.held && h('div', { class: 'note' }, h('p', {}, 'The test ', h('b', {}, plain(info.held)), ' is held here, with all that it has made.'),
+  main.append(h('h1', {}, 'Tabletop ', h('small', {}, info.version.replace(/^tabletop /, ''))), info.held && h('div', { class: 'note' }, h('p', {}, 'The test ', h('b', {}, plain(info.held)), ' is held here, with all that it has made.'),
     button('Let it go on', async () => { await post('release'); tell('The test goes on, and this server ends with it.'); }, { class: 'primary' })), banners(info), now);
-  main.append(h('h2', {}, 'Tables'));
+  main.append(...addresses(info, !shownTables.length && !tables.dynamodb.length), h('h2', {}, 'Tables'));
   if (!shownTables.length && !tables.dynamodb.length) {
     main.append(h('div', { class: 'note' }, h('p', {}, 'There are no tables yet. Any client of either door can make one; this makes one from a shell:'),
       h('pre', {}, info.dynamodb
-        ? `aws dynamodb create-table --endpoint-url ${info.dynamodb} --region us-east-1 --table-name orders --billing-mode PAY_PER_REQUEST \\\n  --key-schema AttributeName=id,KeyType=HASH --attribute-definitions AttributeName=id,AttributeType=S`
+        ? awsLine(info, `create-table --table-name orders --billing-mode PAY_PER_REQUEST \\\n  --key-schema AttributeName=id,KeyType=HASH --attribute-definitions AttributeName=id,AttributeType=S`)
         : `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${info.instance} createtable orders families=f`)));
   } else {
     main.append(tableList(tables, shownTables, own, info));
   }
-  main.append(h('h2', {}, 'Addresses'), h('table', {}, h('tbody', {}, lines(info).map(([what, line]) =>
-    h('tr', {}, h('th', { scope: 'row' }, what), h('td', { class: 'mono data' }, line), h('td', {}, copier('Copy', line)))))));
   main.append(h('h2', {}, 'All of it'), h('div', { class: 'bar' }, button('Reset…', async () => {
     if (!await confirmed('Remove all tables of both doors, and all faults?', 'Remove everything')) return;
     await post('reset');
@@ -69,18 +82,38 @@ function tableList(tables, list, own, info) {
   const left = h('small');
   const owner = new Map();
   for (const t of list) for (const name of t.dynamodb ?? []) owner.set(name, t);
+  // An index that is a table of its own has the name of its table, two underscores and that of the index.
+  const named = new Map(list.map((t) => [t.name, t]));
+  const above = (t) => {
+    for (let i = t.table.lastIndexOf('__'); i > 0; i = t.table.lastIndexOf('__', i - 1)) {
+      const base = named.get(t.name.slice(0, t.name.length - t.table.length) + t.table.slice(0, i));
+      if (base?.dynamodb && !t.dynamodb) return base;
+    }
+    return undefined;
+  };
+  const indexes = new Map();
+  for (const t of list) {
+    const base = above(t);
+    if (base) (indexes.get(base) ?? indexes.set(base, []).get(base)).push(t);
+  }
+  const folded = new Set([...indexes.values()].flat());
+  const last = (t) => t.table.startsWith('_');
   const rows = [
-    ...list.map((t) => ({ name: `${t.instance}/${t.table}`, t, items: t.dynamodb ?? [] })),
-    ...tables.dynamodb.filter((name) => !owner.has(name)).map((name) => ({ name, items: [name] })),
+    ...list.filter((t) => !folded.has(t)).sort((a, b) => last(a) - last(b)).map((t) => ({ name: `${t.instance}/${t.table}`, t, items: t.dynamodb ?? [], under: indexes.get(t) ?? [] })),
+    ...tables.dynamodb.filter((name) => !owner.has(name)).map((name) => ({ name, items: [name], under: [] })),
   ];
+  const links = (t) => [h('a', { href: rowsPath(t, info) }, 'rows'), ' · ', h('a', { href: keysPath(t, info) }, 'keys')];
+  const link = (t) => h('a', { href: tablePath(t, info) }, plain(t.table));
   function draw() {
-    const found = rows.filter((r) => (r.name + ' ' + r.items.join(' ')).includes(filter.value));
-    body.replaceChildren(...found.slice(0, most).map(({ t, items }) => h('tr', {},
-      h('td', {}, t ? h('a', { href: tablePath(t, info) }, plain(t.table)) : h('span', { class: 'soft' }, 'kept by the door'), t && t.instance !== info.instance && h('small', {}, ` in ${plain(t.instance)}`)),
+    const fits = (text) => text.includes(filter.value);
+    const found = rows.filter((r) => fits([r.name, ...r.items, ...r.under.map((t) => t.table)].join(' ')));
+    body.replaceChildren(...found.slice(0, most).map(({ t, items, under }) => h('tr', {},
+      h('td', {}, t ? link(t) : h('span', { class: 'soft' }, 'kept by the door'), t && t.instance !== info.instance && h('small', {}, ` in ${plain(t.instance)}`),
+        under.length > 0 && h('details', { open: filter.value !== '' && under.some((u) => fits(u.table)) }, h('summary', {}, h('small', {}, counted(under.length, 'index table'))), under.map((u) => h('div', { class: 'under' }, link(u), ' ', h('small', {}, links(u)))))),
       h('td', {}, items.map((name, i) => [i > 0 && ', ', h('a', { href: '/d/' + part(name) }, plain(name))])),
       h('td', { class: 'soft' }, t && t.families.map((f) => `${f.name} (${f.gc})`).map(plain).join(', ')),
-      h('td', {}, t && [h('a', { href: rowsPath(t, info) }, 'rows'), ' · ', h('a', { href: keysPath(t, info) }, 'keys')]))));
-    left.textContent = `${found.length > most ? `the first ${most} of ` : ''}${found.length} tables` + (own.length ? `, and ${own.length} that the DynamoDB door keeps for itself` : '');
+      h('td', {}, t && links(t)))));
+    left.textContent = `${found.length > most ? `the first ${most} of ` : ''}${counted(found.length, 'table')}` + (own.length ? `, and ${own.length} that the DynamoDB door keeps for itself` : '');
   }
   filter.addEventListener('input', draw);
   draw();

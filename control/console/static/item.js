@@ -1,5 +1,5 @@
 // Items of a DynamoDB table: scan, query and get, and changes with what they change.
-import { h, fill, shown, plain, errorBox, button, dialog, confirmed, save, tell, number } from './dom.js';
+import { h, fill, shown, plain, errorBox, button, dialog, confirmed, save, tell, number, counted } from './dom.js';
 import { dynamo, part, post, query } from './api.js';
 import { cellsShown, keyShown } from './changes.js';
 import { typeOf, valueShown, valueText } from './items.js';
@@ -37,17 +37,18 @@ export async function show(main, { args: [name], signal }) {
   const keyOf = (item) => Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, item[k.AttributeName]]));
 
   const index = h('select', { 'aria-label': 'Table or index' }, h('option', { value: '' }, 'the table'), indexes.map((i) => h('option', { value: i.IndexName }, plain(i.IndexName))));
-  const hash = h('input', { class: 'mono', 'aria-label': 'Partition key', size: 20 });
+  const hash = h('input', { class: 'mono', 'aria-label': 'Partition key', size: 24 });
   const sortOp = select('Comparison of the sort key', ofKeys, '=');
-  const sort = h('input', { class: 'mono', 'aria-label': 'Sort key', size: 20 });
+  const sort = h('input', { class: 'mono', 'aria-label': 'Sort key', size: 26 });
   const attribute = h('input', { class: 'mono', placeholder: 'attribute', 'aria-label': 'Attribute of the filter', size: 14 });
   const filterOp = select('Comparison of the filter', comparisons, '=');
   const filterType = select('Type of the filter', ['S', 'N', 'B', 'BOOL', 'NULL'], 'S');
-  const filterValue = h('input', { class: 'mono', placeholder: 'value, a..b for between', 'aria-label': 'Value of the filter', size: 20 });
+  const filterValue = h('input', { class: 'mono', placeholder: 'value, a..b for between', 'aria-label': 'Value of the filter', size: 26 });
   const limit = h('input', { type: 'number', min: 1, max: 1000, value: 100, 'aria-label': 'Items a page' });
   const backward = h('input', { type: 'checkbox' });
   const said = h('small', { 'aria-live': 'polite' });
   const results = h('div'), calls = h('div');
+  const nextPage = h('button', { type: 'button', disabled: true, onclick: () => { nextPage.disabled = true; starts.push(next); run(); } }, 'Next page');
   let items = [], starts = [], next, selected = new Set();
 
   const schema = () => indexes.find((i) => i.IndexName === index.value)?.KeySchema ?? t.KeySchema;
@@ -84,10 +85,10 @@ export async function show(main, { args: [name], signal }) {
       items = answer.response.Items;
       next = answer.response.LastEvaluatedKey;
       selected = new Set();
-      said.textContent = `${operation}: ${number(answer.response.Count)} items of ${number(answer.response.ScannedCount)} read, ${answer.response.ConsumedCapacity?.CapacityUnits ?? 0} RCU, page ${starts.length + 1}${next ? ', and more' : ''}`;
-      fill(calls, answer.calls?.length > 0 && h('details', {}, h('summary', {}, `As Bigtable: ${answer.calls.length} calls`), answer.calls.map(callShown)));
+      said.textContent = `${operation}: ${counted(answer.response.Count, 'item')} of ${number(answer.response.ScannedCount)} read, ${answer.response.ConsumedCapacity?.CapacityUnits ?? 0} RCU, page ${starts.length + 1}${next ? ', and more' : ''}`;
+      fill(calls, answer.calls?.length > 0 && h('details', {}, h('summary', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), answer.calls.map(callShown)));
       draw();
-    } catch (err) { fill(results, errorBox(err)); }
+    } catch (err) { fill(results, errorBox(err)); } finally { nextPage.disabled = !next; }
   }
 
   function draw() {
@@ -103,9 +104,9 @@ export async function show(main, { args: [name], signal }) {
     const most = 60;
     const columns = [...seen].slice(0, most);
     const bulk = button('Delete the chosen…', async () => {
-      if (!await confirmed(`Delete ${selected.size} items?`, 'Delete them')) return;
+      if (!await confirmed(`Delete ${counted(selected.size, 'item')}?`, 'Delete them')) return;
       for (const item of selected) await dynamo('DeleteItem', { TableName: name, Key: keyOf(item) });
-      tell(`${selected.size} items are deleted.`);
+      tell(`${selected.size === 1 ? 'The item is' : `${number(selected.size)} items are`} deleted.`);
       run();
     }, { class: 'danger' });
     bulk.disabled = true;
@@ -133,7 +134,7 @@ export async function show(main, { args: [name], signal }) {
         if (asked !== mine) return;
         if (answer.refused) fill(cells, h('div', { class: 'note warn' }, plain(answer.refused)));
         else fill(cells, h('p', { class: 'mono' }, keyShown(answer)), answer.before || answer.after ? h('table', {}, h('tbody', {}, cellsShown(answer))) : h('small', {}, 'No cell is other than before.'),
-          h('small', {}, answer.kept > 0 && `${number(answer.kept)} cells stay as they are. `, answer.more > 0 && `${number(answer.more)} more are not shown. `));
+          h('small', {}, answer.kept > 0 && answer.kept === 1 ? '1 cell stays as it is. ' : `${number(answer.kept)} cells stay as they are. `, answer.more > 0 && `${number(answer.more)} more are not shown. `));
       } catch (err) { if (asked === mine) fill(cells, errorBox(err)); }
     }
     function changes() {
@@ -164,7 +165,7 @@ export async function show(main, { args: [name], signal }) {
   main.append(h('h1', {}, plain(name), ' items'),
     h('form', { class: 'bar', onsubmit: (e) => { e.preventDefault(); first(); } }, index, hash, sortOps, attribute, filterOp, filterType, filterValue,
       h('label', {}, limit, 'a page'), h('label', {}, backward, 'backward'), h('button', { class: 'primary' }, 'Read')),
-    h('div', { class: 'bar' }, button('First page', first), button('Next page', async () => { if (next) { starts.push(next); await run(); } }),
+    h('div', { class: 'bar' }, button('First page', first), nextPage,
       button('New item…', () => edit()), h('a', { href: '/requests' + query({ f: 'table:' + name }) }, 'Its requests'), said),
     calls, results);
   await run();

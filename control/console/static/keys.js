@@ -1,5 +1,5 @@
 // Keys: which keys were read and written when, from the counters of ListHotTablets.
-import { h, fill, plain, number, size, errorBox, button } from './dom.js';
+import { h, fill, plain, number, counted, size, errorBox, button } from './dom.js';
 import { bytesShown, textOf } from './bytes.js';
 import { get, part, query } from './api.js';
 import { rowsPath } from './paths.js';
@@ -45,7 +45,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
   const span = choose('Time', Object.keys(spans), params.get('span') ?? '15 minutes', () => load());
   const bright = h('input', { type: 'range', min: 1, max: 100, value: 50, 'aria-label': 'Brightness', oninput: () => draw() });
   const canvas = h('canvas', { role: 'img', tabindex: 0, 'aria-label': 'Heat map: time from left to right, keys from top to bottom' });
-  const tip = h('p', { class: 'soft', 'aria-live': 'polite' }, 'Point at a place of the map, or drag over a range of keys to see only these.');
+  const tip = h('p', { class: 'soft', 'aria-live': 'polite' }, 'Point at a place of the map, or drag over a range of keys to see only these; with the keyboard arrows point, with Shift over a range, Enter shows only that, and Escape all.');
   // Beside the map the sum of each range, below it that of each moment.
   const ofKeys = h('canvas', { class: 'of-keys', 'aria-hidden': true }), ofTimes = h('canvas', { class: 'of-times', 'aria-hidden': true });
   const beside = h('div', { class: 'beside' }), begins = h('span'), ends = h('span');
@@ -143,19 +143,54 @@ export async function show(main, { args: [instance, id], info, params, signal })
     return { x: clamp((e.clientX - box.left) / box.width * bounds.width, bounds.width - 1), y: bounds.first + clamp((e.clientY - box.top) / box.height * bounds.height, bounds.height - 1) };
   }
   let from = null;
-  canvas.addEventListener('pointermove', (e) => {
-    if (!bounds) return;
-    const { x, y } = at(e);
+  function point({ x, y }) {
     const column = map.columns.find((c) => Math.round((new Date(c.start) / 1000 - bounds.start) / bounds.seconds) === x);
     const c = column?.cells[y] ?? { reads: 0, writes: 0, bytes: 0, errors: 0 };
-    fill(tip, `${clockOf(bounds.start + x * bounds.seconds)} · `, bytesShown(map.keys[y].first, 80), map.keys[y + 1] && [' to ', bytesShown(map.keys[y + 1].first, 80)], ` · ${c.reads} reads, ${c.writes} writes, ${size(c.bytes)}, ${c.errors} errors`);
-  });
+    fill(tip, `${clockOf(bounds.start + x * bounds.seconds)} · `, bytesShown(map.keys[y].first, 80), map.keys[y + 1] && [' to ', bytesShown(map.keys[y + 1].first, 80)], ` · ${counted(c.reads, 'read')}, ${counted(c.writes, 'write')}, ${size(c.bytes)}, ${counted(c.errors, 'error')}`);
+  }
+  canvas.addEventListener('pointermove', (e) => { if (bounds) point(at(e)); });
   canvas.addEventListener('pointerdown', (e) => { from = at(e).y; });
   canvas.addEventListener('pointerup', (e) => {
     const to = at(e).y;
     if (from !== null && Math.abs(to - from) > 0) { window_ = [Math.min(from, to), Math.max(from, to)]; draw(); }
     from = null;
   });
+
+  // By keys: a place, and the range from where Shift was first held to it.
+  const cursor = h('span', { hidden: true });
+  let spot = null;
+  function mark() {
+    const height = map?.keys.length ? bounds.height : 0;
+    cursor.hidden = !spot || !height || spot.y < bounds.first || spot.y >= bounds.first + height;
+    if (cursor.hidden) return;
+    const low = Math.max(bounds.first, Math.min(spot.y, spot.from)), high = Math.min(bounds.first + height - 1, Math.max(spot.y, spot.from));
+    const wide = spot.y === spot.from;
+    cursor.style.left = wide ? `${100 * spot.x / bounds.width}%` : '0';
+    cursor.style.width = wide ? `${100 / bounds.width}%` : '100%';
+    cursor.style.top = `${100 * (low - bounds.first) / height}%`;
+    cursor.style.height = `${100 * (high - low + 1) / height}%`;
+  }
+  canvas.addEventListener('keydown', (e) => {
+    const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1], Home: [-Infinity, 0], End: [Infinity, 0], PageUp: [0, -10], PageDown: [0, 10] }[e.key];
+    if (!bounds || !map.keys.length || !by && e.key !== 'Enter' && e.key !== 'Escape') return;
+    e.preventDefault();
+    if (by) {
+      const clamp = (n, least, most) => Math.max(least, Math.min(most, n));
+      const was = spot ?? { x: bounds.width - 1, y: bounds.first - 1, from: bounds.first };
+      const y = clamp(was.y + by[1], bounds.first, bounds.first + bounds.height - 1);
+      spot = { x: clamp(was.x + by[0], 0, bounds.width - 1), y, from: e.shiftKey && by[1] ? was.from : y };
+      point(spot);
+    } else {
+      if (e.key === 'Escape') window_ = null;
+      else if (spot && Math.max(spot.y, spot.from) < map.keys.length) window_ = [Math.min(spot.y, spot.from), Math.max(spot.y, spot.from)];
+      if (spot) spot.from = spot.y;
+      draw();
+    }
+    mark();
+  });
+  canvas.addEventListener('focus', mark);
+  canvas.addEventListener('blur', () => { cursor.hidden = true; });
+  picture.append(h('div', { class: 'over' }, cursor));
 
   const freeze = h('button', { type: 'button', 'aria-pressed': 'false', onclick: () => { frozen = !frozen; freeze.setAttribute('aria-pressed', String(frozen)); } }, 'Freeze');
   main.append(h('h1', {}, 'Keys of ', plain(`${instance} / ${id}`)), h('div', { class: 'bar' }, h('label', {}, 'show', metric), h('label', {}, 'of the last', span), h('label', {}, 'brightness', bright),

@@ -1,37 +1,38 @@
 // Query: requests of DynamoDB, and PartiQL, with the calls of Bigtable that they become; and ReadRows by its bounds and a filter.
-import { h, fill, plain, shown, button, copier, errorBox, number } from './dom.js';
+import { h, fill, plain, shown, button, copier, save, errorBox, number, counted } from './dom.js';
 import { dynamo, get, part, query } from './api.js';
 import { bytesShown, base64Of, unescaped, timeOf } from './bytes.js';
 import { valueShown } from './items.js';
-import { callShown } from './requests.js';
+import { callShown, capacityOf } from './requests.js';
+import { shellOf, stringOf, filterGo } from './code.js';
 
 const operations = ['Query', 'Scan', 'GetItem', 'PutItem', 'UpdateItem', 'DeleteItem', 'BatchGetItem', 'BatchWriteItem', 'TransactGetItems', 'TransactWriteItems', 'CreateTable', 'UpdateTable', 'DeleteTable', 'DescribeTable', 'ListTables', 'UpdateTimeToLive', 'DescribeTimeToLive'];
 
-/** sample is a request to begin with, for a table. */
-function sample(operation, t) {
+/** sample is a request to begin with, for a table, and of an item of it if there is one. */
+function sample(operation, t, item) {
   if (!t) return operation === 'ListTables' ? {} : { TableName: 'orders' };
   const type = (name) => t.AttributeDefinitions.find((a) => a.AttributeName === name).AttributeType;
-  const value = (name) => ({ [type(name)]: type(name) === 'N' ? '1' : 'a' });
+  const value = (name) => item?.[name] ?? { [type(name)]: type(name) === 'N' ? '1' : type(name) === 'B' ? 'YQ==' : 'a' };
   const key = Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, value(k.AttributeName)]));
   switch (operation) {
     case 'Query': return { TableName: t.TableName, KeyConditionExpression: '#k = :k', ExpressionAttributeNames: { '#k': t.KeySchema[0].AttributeName }, ExpressionAttributeValues: { ':k': value(t.KeySchema[0].AttributeName) }, ReturnConsumedCapacity: 'TOTAL' };
     case 'Scan': return { TableName: t.TableName, Limit: 25, ReturnConsumedCapacity: 'TOTAL' };
     case 'GetItem': case 'DeleteItem': return { TableName: t.TableName, Key: key };
-    case 'PutItem': return { TableName: t.TableName, Item: key };
+    case 'PutItem': return { TableName: t.TableName, Item: item ?? key };
     case 'UpdateItem': return { TableName: t.TableName, Key: key, UpdateExpression: 'SET #n = :v', ExpressionAttributeNames: { '#n': 'note' }, ExpressionAttributeValues: { ':v': { S: 'x' } } };
     case 'ListTables': return {};
     default: return { TableName: t.TableName };
   }
 }
 
-function answered(answer) {
+function answered(answer, operation) {
   const r = answer.response;
   const items = r.Items ?? (r.Item && [r.Item]) ?? (r.Attributes && [r.Attributes]);
-  const capacity = [r.ConsumedCapacity ?? []].flat();
+  const capacity = capacityOf(operation, r);
   return [
-    capacity.length > 0 && h('p', { class: 'soft' }, capacity.map((c) => `${plain(c.TableName ?? '')} ${c.CapacityUnits} units`).join(', '), r.ScannedCount !== undefined && `, ${number(r.ScannedCount)} items read, ${number(r.Count)} returned`),
-    answer.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${answer.calls.length} calls`), answer.calls.map(callShown)],
-    items && [h('h2', {}, `${number(items.length)} items`), items.slice(0, 100).map((item) => h('table', { class: 'card' }, h('tbody', {}, Object.entries(item).map(([name, v]) => h('tr', {}, h('th', { scope: 'row' }, plain(name)), h('td', {}, valueShown(v)))))))],
+    capacity && h('p', { class: 'soft' }, capacity, r.ScannedCount !== undefined && `, ${counted(r.ScannedCount, 'item')} read, ${number(r.Count)} returned`),
+    answer.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), answer.calls.map(callShown)],
+    items && [h('h2', {}, counted(items.length, 'item')), items.slice(0, 100).map((item) => h('table', { class: 'card' }, h('tbody', {}, Object.entries(item).map(([name, v]) => h('tr', {}, h('th', { scope: 'row' }, plain(name)), h('td', {}, valueShown(v)))))))],
     h('details', { open: !items }, h('summary', {}, 'The whole answer'), h('pre', {}, shown(JSON.stringify(r, null, 2), 100000))),
   ];
 }
@@ -55,22 +56,38 @@ export async function show(main, { info, params }) {
   const request = h('textarea', { rows: 12, 'aria-label': 'The request, as JSON' });
   const begin = async () => {
     const t = table.value && await dynamo('DescribeTable', { TableName: table.value }).then((a) => a.response.Table, () => undefined);
-    request.value = JSON.stringify(sample(operation.value, t), null, 2);
+    // The key of the first item, so that the first answer is not an empty one.
+    const item = t && await dynamo('Scan', { TableName: table.value, Limit: 1 }).then((a) => a.response.Items[0], () => undefined);
+    request.value = JSON.stringify(sample(operation.value, t, item), null, 2);
+    request.rows = Math.max(12, Math.min(30, request.value.split('\n').length + 1));
   };
   table.addEventListener('change', begin);
   operation.addEventListener('change', begin);
-  const quoted = (s) => "'" + s.replaceAll("'", "'\\''") + "'";
   const dynamoTab = h('div', {}, !tables.dynamodb.length && h('div', { class: 'note' }, 'There are no DynamoDB tables yet: CreateTable makes one, here too.'),
     h('div', { class: 'bar' }, operation, table), request,
-    h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true))), { class: 'primary' }),
-      copier('Copy for tabletop ctl', () => `tabletop ctl query ${operation.value} ${quoted(JSON.stringify(JSON.parse(request.value)))}`)));
+    h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true), operation.value)), { class: 'primary' }),
+      copier('Copy for tabletop ctl', () => `tabletop ctl query ${operation.value} ${shellOf(JSON.stringify(JSON.parse(request.value)))}`),
+      button('Save as access pattern', async () => {
+        // It is made of the request as it was answered last, with its calls.
+        const body = JSON.stringify(JSON.parse(request.value));
+        const { requests } = await get('requests' + query({ door: 'dynamodb', operation: operation.value, status: 'OK', limit: 100 }));
+        for (const r of requests) {
+          if (r.table && r.table !== JSON.parse(body).TableName) continue;
+          const whole = await get('requests/' + r.id);
+          if (JSON.stringify(whole.request) !== body) continue;
+          const pattern = await get(`requests/${r.id}/pattern`);
+          save(pattern.file, pattern.text);
+          return;
+        }
+        throw new Error('It was not answered as it stands: run it first.');
+      }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify asks of both doors. Run the request first.' })));
 
   // PartiQL.
   const statement = h('textarea', { rows: 5, 'aria-label': 'The statement', value: `SELECT * FROM "${tables.dynamodb[0] ?? 'orders'}"` });
-  const partiTab = h('div', {}, statement, h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo('ExecuteStatement', { Statement: statement.value, ReturnConsumedCapacity: 'TOTAL' }, true))), { class: 'primary' })));
+  const partiTab = h('div', {}, statement, h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo('ExecuteStatement', { Statement: statement.value, ReturnConsumedCapacity: 'TOTAL' }, true), 'ExecuteStatement')), { class: 'primary' })));
 
   // ReadRows.
-  const native = tables.bigtable.filter((t) => !t.own && t.name.startsWith(`projects/${info.project}/`));
+  const native = tables.bigtable.filter((t) => !t.own && t.name.startsWith(`projects/${info.project}/`)).sort((a, b) => a.table.startsWith('_') - b.table.startsWith('_'));
   const at = h('select', { 'aria-label': 'Bigtable table' }, native.map((t, i) => option(i, `${t.instance}/${t.table}`)));
   const field = (name) => h('input', { class: 'mono', placeholder: name, 'aria-label': name, title: 'Bytes as text, with \\xNN for those that are none' });
   const [prefix, start, end] = ['prefix', 'from', 'before'].map(field);
@@ -84,12 +101,14 @@ export async function show(main, { info, params }) {
       const t = native[at.value];
       if (!t) throw new Error('There is no table to read.');
       const { rows } = await get(`tables/${part(t.instance)}/${part(t.table)}/rows` + query({ prefix64: bound(prefix), start64: bound(start), end64: bound(end), match64: bound(match), filter: filter.value.trim(), limit: most.value, reverse: reverse.checked ? 'true' : '' }));
-      return [h('h2', {}, `${number(rows.length)} rows`), rows.map((r) => h('details', { open: rows.length < 6 }, h('summary', {}, bytesShown(r.key), h('small', {}, ` ${number(r.cells.length)} cells`)),
+      return [h('h2', {}, counted(rows.length, 'row')), rows.map((r) => h('details', { open: rows.length < 6 }, h('summary', {}, bytesShown(r.key), h('small', {}, ` ${counted(r.cells.length, 'cell')}`)),
         h('table', {}, h('tbody', {}, r.cells.slice(0, 200).map((c) => h('tr', {}, h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80)), h('td', { class: 'soft mono' }, timeOf(c.timestamp)), h('td', {}, bytesShown(c.value))))))))];
     }), { class: 'primary' }), copier('Copy as Go', () => {
-      const go = (el) => '"' + [...unescaped(el.value)].map((n) => n >= 0x20 && n < 0x7f && n !== 0x22 && n !== 0x5c ? String.fromCharCode(n) : '\\x' + n.toString(16).padStart(2, '0')).join('') + '"';
+      const go = (el) => stringOf(unescaped(el.value));
+      const filters = [match.value && `bigtable.RowKeyFilter(${go(match)})`, filter.value.trim() && filterGo(JSON.parse(filter.value))].filter(Boolean);
+      const filtered = filters.length ? `, bigtable.RowFilter(${filters.length > 1 ? `bigtable.ChainFilters(${filters.join(', ')})` : filters[0]})` : '';
       const range = prefix.value ? `bigtable.PrefixRange(${go(prefix)})` : `bigtable.NewRange(${go(start)}, ${go(end)})`;
-      return `err := client.Open("${native[at.value]?.table ?? ''}").ReadRows(ctx, ${range}, func(r bigtable.Row) bool {\n\treturn true\n}, bigtable.LimitRows(${most.value})${reverse.checked ? ', bigtable.ReverseScan()' : ''})`;
+      return `err := client.Open("${native[at.value]?.table ?? ''}").ReadRows(ctx, ${range}, func(r bigtable.Row) bool {\n\treturn true\n}, bigtable.LimitRows(${most.value})${filtered}${reverse.checked ? ', bigtable.ReverseScan()' : ''})`;
     })));
 
   const panels = { DynamoDB: dynamoTab, PartiQL: partiTab, ReadRows: rowsTab };

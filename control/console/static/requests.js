@@ -1,7 +1,8 @@
 // Requests: both doors, live, with the calls of Bigtable that a DynamoDB request became.
-import { h, fill, shown, plain, virtual, button, copier, save, errorBox, size, number } from './dom.js';
+import { h, fill, shown, plain, virtual, button, copier, save, errorBox, size, number, counted } from './dom.js';
 import { bytesShown, textOf } from './bytes.js';
 import { get, events, query } from './api.js';
+import { awsLine, shellOf } from './code.js';
 
 const kept = 5000; // as many as the server keeps
 
@@ -31,22 +32,30 @@ export function matcher(text) {
 
 const tableOf = (r) => r.table?.slice(r.table.lastIndexOf('/') + 1) ?? '';
 const pretty = (value) => JSON.stringify(value, null, 2);
+const millis = (n) => `${number(Number(n.toPrecision(3)))} ms`;
+
+/** capacityOf is what an answer of DynamoDB says that it consumed; "" if it was not asked for that. */
+export function capacityOf(operation, response) {
+  return [response?.ConsumedCapacity ?? []].flat().map((c) => {
+    const kinds = [['ReadCapacityUnits', 'RCU'], ['WriteCapacityUnits', 'WCU']].filter(([name]) => c[name]).map(([name, unit]) => `${c[name]} ${unit}`);
+    return `${plain(c.TableName ?? '')} ${kinds.join(', ') || `${c.CapacityUnits} ${/^(Get|Query|Scan|BatchGet|TransactGet)/.test(operation) ? 'RCU' : /Put|Update|Delete|Write/.test(operation) ? 'WCU' : 'units'}`}`.trim();
+  }).join('; ');
+}
 
 /** callShown is an element with a call of Bigtable: what was asked for. */
 export function callShown(c) {
   return h('details', { class: 'call' }, h('summary', {}, h('b', { class: 'mono' }, plain(c.operation)), ' ', h('span', { class: 'mono' }, plain(tableOf(c))), ' ',
-    c.key && bytesShown(c.key, 80), ' ', h('span', { class: c.status === 'OK' ? 'ok' : 'bad' }, plain(c.status)), ` ${c.millis} ms`, c.rows > 0 && `, ${c.rows} rows`),
+    c.key && bytesShown(c.key, 80), ' ', h('span', { class: c.status === 'OK' ? 'ok' : 'bad' }, plain(c.status)), ` ${c.millis} ms`, c.rows > 0 && `, ${counted(c.rows, 'row')}`),
   h('pre', { class: 'data' }, plain(c.request ? '' : c.cut ? 'too large to be kept' : ''), c.request && shown(pretty(c.request), 20000)));
 }
 
 function replayable(r, info) {
   if (r.door !== 'dynamodb' || !r.request || !info.dynamodb) return null;
-  const quoted = (s) => "'" + s.replaceAll("'", "'\\''") + "'";
   const body = JSON.stringify(r.request);
   const kebab = r.operation.replace(/([a-z])([A-Z])/g, '$1-$2').toLowerCase();
   return h('span', { class: 'bar' },
-    copier('Copy as aws', `aws dynamodb ${kebab} --endpoint-url ${info.dynamodb} --region us-east-1 --cli-input-json ${quoted(body)}`),
-    copier('Copy as curl', `curl -s ${info.dynamodb} -H 'Content-Type: application/x-amz-json-1.0' -H 'X-Amz-Target: DynamoDB_20120810.${r.operation}' -H 'Authorization: AWS4-HMAC-SHA256 Credential=local/20200101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0' --data ${quoted(body)}`),
+    copier('Copy as aws', awsLine(info, `${kebab} --cli-input-json ${shellOf(body)}`)),
+    copier('Copy as curl', `curl -s ${info.dynamodb} -H 'Content-Type: application/x-amz-json-1.0' -H 'X-Amz-Target: DynamoDB_20120810.${r.operation}' -H 'Authorization: AWS4-HMAC-SHA256 Credential=local/20200101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0' --data ${shellOf(body)}`),
     h('a', { href: '/query' + query({ op: r.operation, request: body.length < 4000 ? body : '' }) }, 'Open in Query'));
 }
 
@@ -55,34 +64,47 @@ export async function show(main, { info, params, signal }) {
   let all = []; // newest first
   let seen = [];
   const open = new Set(); // requestIDs whose calls are shown
-  const filter = h('input', { class: 'mono', type: 'search', size: 44, value: params.get('f') ?? '', 'aria-label': 'Filter', placeholder: 'door:ddb op:Query status:!ok table:orders >10ms' });
+  const filter = h('input', { class: 'mono', type: 'search', size: 50, value: params.get('f') ?? '', 'aria-label': 'Filter', placeholder: 'door:ddb op:Query status:!ok table:orders >10ms' });
   const inner = h('input', { type: 'checkbox', checked: params.get('calls') === 'true' });
   const count = h('small', { 'aria-live': 'polite' });
   const live = h('small');
-  let paused = false, waiting = [];
+  let paused = false, waiting = [], missed = 0; // of those that came in the pause
+  let shownID = 0;
 
+  const columns = [['w64', 'time'], ['w64', 'door'], ['w150', 'operation'], ['half', 'table'], ['half', 'key'], ['w80', 'status'], ['w80', 'took'], ['w80 spare', 'size'], ['w60 spare', 'rows'], ['w60 spare', 'test']];
+  const isCall = (r) => r.cause && !inner.checked;
+  const opens = (r) => r.requestID && r.children > 0;
   const list = virtual({
     label: 'Requests, the newest first', count: () => seen.length,
+    key: (i) => `${seen[i].id} ${!isCall(seen[i])} ${opens(seen[i]) && inner.checked}`,
     line: (i) => {
       const r = seen[i];
-      const child = r.cause && !inner.checked;
-      return h('div', { 'data-request': r.id }, h('span', { class: 'w80 soft mono' }, r.start.slice(11, 19)),
-        h('span', { class: 'w80 soft' }, child ? '  └ calls' : r.door),
-        h('span', { class: 'w120 mono' }, r.requestID && r.children > 0 ? toggle(r) : '', plain(r.operation)),
-        h('span', { class: 'w120 mono', title: plain(tableOf(r)) }, plain(tableOf(r))), h('span', { class: 'grow' }, r.key ? bytesShown(r.key, 80) : ''),
-        h('span', { class: 'w60 ' + (r.status === 'OK' ? 'ok' : 'bad'), title: plain(r.status) }, plain(r.status)),
-        h('span', { class: 'w80 soft' }, `${r.millis} ms`), h('span', { class: 'w60 soft spare' }, r.bytes ? size(r.bytes) : ''),
-        h('span', { class: 'w60 soft spare' }, r.rows ? `${number(r.rows)} rows` : ''), h('span', { class: 'last soft spare', title: r.test && plain(r.test) }, r.test && plain(r.test)));
+      return h('div', { 'data-request': r.id }, [
+        ['soft mono whole', r.start.slice(11, 19)], ['soft type', isCall(r) ? '  └ calls' : r.door],
+        ['mono', [!isCall(r) && toggle(r), h('span', { title: plain(r.operation) }, plain(r.operation))]], ['mono', plain(tableOf(r)), plain(tableOf(r))],
+        ['', r.key && bytesShown(r.key, 80), r.key && textOf(r.key)], [r.status === 'OK' ? 'ok' : 'bad', plain(r.status), plain(r.status)],
+        ['soft whole', millis(r.millis)], ['soft', r.bytes ? size(r.bytes) : ''], ['soft', r.rows ? number(r.rows) : ''], ['soft', r.test && plain(r.test), r.test && plain(r.test)],
+      ].map(([kind, shows, title], n) => h('span', { class: `${columns[n][0]} ${kind}`, title }, shows)));
     },
+    update: (line, i) => {
+      const r = seen[i], b = line.querySelector('button');
+      if (!b) return;
+      b.hidden = !opens(r);
+      b.setAttribute('aria-expanded', String(open.has(r.requestID)));
+      b.textContent = `${open.has(r.requestID) ? '▾' : '▸'} ${r.children}`;
+    },
+    turn: (i, on) => { if (opens(seen[i])) turn(seen[i], on); },
     pick: (i) => detail(seen[i]),
   });
+  function turn(r, on) {
+    if (on) open.add(r.requestID); else open.delete(r.requestID);
+    select();
+  }
   function toggle(r) {
-    const is = open.has(r.requestID);
-    return h('button', { type: 'button', title: 'The calls of Bigtable that it became', 'aria-expanded': String(is), onclick: (e) => {
+    return h('button', { type: 'button', hidden: true, title: 'The calls of Bigtable that it became', onclick: (e) => {
       e.stopPropagation();
-      if (is) open.delete(r.requestID); else open.add(r.requestID);
-      select();
-    } }, is ? `▾ ${r.children}` : `▸ ${r.children}`);
+      turn(r, !open.has(r.requestID));
+    } });
   }
   const side = h('section', {}, h('h2', {}, 'Request'), h('div', { class: 'scroll soft' }, 'Choose a request.'));
 
@@ -98,19 +120,20 @@ export async function show(main, { info, params, signal }) {
       seen.push(r);
       if (open.has(r.requestID) && !inner.checked) seen.push(...of.get(r.requestID)?.slice().reverse() ?? []);
     }
-    count.textContent = `${number(seen.length)} of ${number(all.length)}${paused && waiting.length ? `, ${number(waiting.length)} since the pause` : ''}`;
+    // What is chosen stays so, wherever it is now.
+    list.chosen = seen.findIndex((r) => r.id === shownID);
+    count.textContent = `${number(seen.length)} of ${number(all.length)}${missed ? `, ${number(missed)} since the pause${missed > waiting.length ? `, of which ${number(waiting.length)} are kept` : ''}` : ''}`;
     if (!all.length) fill(side.lastChild, h('div', { class: 'note' }, 'Nothing has been asked yet. Each request of a client is here as soon as it is answered, for example:', h('pre', {}, info.dynamodb
-      ? `aws dynamodb list-tables --endpoint-url ${info.dynamodb} --region us-east-1` : `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${info.instance} ls`),
+      ? awsLine(info, 'list-tables') : `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${info.instance} ls`),
     'A client that sends the header x-tabletop-test is shown with the name of its test.'));
     list.redraw();
   }
   let drawing = 0;
   function arrived(r) {
-    if (paused) { waiting.push(r); } else { all.unshift(r); if (all.length > kept) all.length = kept; }
+    if (paused) { missed++; waiting.push(r); if (waiting.length > kept) waiting.shift(); } else { all.unshift(r); if (all.length > kept) all.length = kept; }
     drawing ||= setTimeout(() => { drawing = 0; select(); }, 100);
   }
 
-  let shownID = 0;
   async function detail(r) {
     shownID = r.id;
     history.replaceState(null, '', '/requests' + query({ f: filter.value, calls: inner.checked ? 'true' : '', id: r.id }));
@@ -125,9 +148,9 @@ export async function show(main, { info, params, signal }) {
           save(pattern.file, pattern.text);
         }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify asks of both doors' })),
         h('table', {}, h('tbody', {}, row('door', whole.door), row('table', whole.table), row('key', whole.key && bytesShown(whole.key)), row('text', whole.text), row('at', whole.start),
-          row('took', whole.millis + ' ms'), row('bytes', whole.bytes && number(whole.bytes)), row('rows', whole.rows && number(whole.rows)), row('test', whole.test), row('request id', whole.requestID))),
+          row('took', whole.millis + ' ms'), row('bytes', whole.bytes && number(whole.bytes)), row('rows', whole.rows && number(whole.rows)), row('capacity', capacityOf(whole.operation, whole.response)), row('test', whole.test), row('request id', whole.requestID))),
         whole.cut && h('p', { class: 'soft' }, 'Its bodies are longer than the 64 KiB that are kept.'),
-        whole.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${whole.calls.length} calls`), whole.calls.map(callShown)],
+        whole.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${counted(whole.calls.length, 'call')}`), whole.calls.map(callShown)],
         whole.request && [h('h2', {}, 'Request'), h('pre', {}, shown(pretty(whole.request), 60000))],
         whole.response && [h('h2', {}, 'Answer'), h('pre', {}, shown(pretty(whole.response), 60000))]));
     } catch (err) { fill(side.lastChild, errorBox(err)); }
@@ -136,7 +159,7 @@ export async function show(main, { info, params, signal }) {
   const pause = h('button', { type: 'button', 'aria-pressed': 'false', onclick: () => {
     paused = !paused;
     pause.setAttribute('aria-pressed', String(paused));
-    if (!paused) { all = [...waiting.reverse(), ...all].slice(0, kept); waiting = []; }
+    if (!paused) { all = [...waiting.reverse(), ...all].slice(0, kept); waiting = []; missed = 0; }
     select();
   } }, 'Pause');
   filter.addEventListener('input', () => {
@@ -150,7 +173,7 @@ export async function show(main, { info, params, signal }) {
       const trace = await get('requests/trace' + query({ table: tables.length === 1 ? tables[0] : '' }));
       save(trace.file, trace.text);
     }, { title: 'The requests of DynamoDB, those of one table if only they are shown, for the folder trace of a fixture: tabletop migrate lint judges them' }), count, live),
-  h('div', { class: 'split' }, h('section', { class: 'wider' }, list.el), side));
+  h('div', { class: 'split' }, h('section', { class: 'wider' }, h('div', { class: 'line-head' }, columns.map(([kind, what]) => h('span', { class: kind }, what))), list.el), side));
   let before;
   do {
     const page = (await get('requests' + query({ limit: 1000, before }))).requests;

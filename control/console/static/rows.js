@@ -1,7 +1,8 @@
 // Rows: keys, the cells of one row with every version, and the DynamoDB items it carries.
-import { h, fill, shown, plain, errorBox, virtual, button, dialog, copier, size, number, confirmed, tell } from './dom.js';
+import { h, fill, shown, plain, errorBox, virtual, button, dialog, copier, size, number, counted, confirmed, tell } from './dom.js';
 import { bytesShown, textOf, meanings, timeOf, lengthOf, unescaped, base64Of } from './bytes.js';
 import { get, post, part, query } from './api.js';
+import { rowCode } from './code.js';
 import { collected } from './rules.js';
 import { valueShown } from './items.js';
 import { partsShown } from './parts.js';
@@ -23,7 +24,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
   const list = virtual({
     label: 'Row keys', count: () => rows.length,
     line: (i) => h('div', {}, h('span', { class: 'grow', title: rows[i].parts && textOf(rows[i].key) }, rows[i].parts ? partsShown(rows[i].parts) : bytesShown(rows[i].key)), h('span', { class: 'soft' }, number(rows[i].cells))),
-    pick: (i) => open(rows[i].key), end: () => more(),
+    key: (i) => rows[i], pick: (i) => open(rows[i].key), end: () => more(),
   });
   const cells = h('section', { class: 'wide' }, h('h2', {}, 'Cells'), h('div', { class: 'scroll soft' }, 'Choose a row.'));
   const items = h('section', {}, h('h2', {}, 'Items that it carries'), h('div', { class: 'scroll' }));
@@ -41,7 +42,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
       for (const r of page.rows) rows.push({ key: r.key, parts: r.parts, cells: r.count });
       cursor = page.cursor;
       done = !cursor;
-      count.textContent = `${number(rows.length)} rows${done ? '' : ', and more'}`;
+      count.textContent = `${counted(rows.length, 'row')}${done ? '' : ', and more'}`;
       if (!rows.length) empty();
       list.redraw();
     } catch (err) {
@@ -95,21 +96,29 @@ export async function show(main, { args: [instance, id], info, params, signal })
     });
     const seen = all.filter((c) => hideBooks.checked || !books(c));
     const lit = new Set();
+    const carries = new Map(); // the attributes of a cell
+    for (const item of found.items) for (const a of item.attributes) for (const c of a.cells) (carries.get(c) ?? carries.set(c, []).get(c)).push(plain(a.name));
+    // Times that end in microseconds are longer.
+    const time = 'soft mono whole ' + (seen.some((c) => timeOf(c.timestamp).length > 24) ? 'micros' : 'millis');
     const lines = virtual({
-      label: 'Cells', height: 28, count: () => seen.length,
+      label: 'Cells', height: 28, count: () => seen.length, key: (i) => seen[i],
+      update: (line, i) => line.classList.toggle('lit', lit.has(seen[i].at)),
       line: (i) => {
         const c = seen[i];
         return h('div', {
-          class: (c.version ? 'old ' : '') + (lit.has(c.at) ? 'lit' : ''), 'data-cell': c.at, title: c.gone ? 'Garbage collection would take it: ' + c.gone : '',
+          class: c.version ? 'old' : '', 'data-cell': c.at,
+          title: [c.gone && 'Garbage collection would take it: ' + c.gone, carries.has(c.at) && 'Of ' + carries.get(c.at).slice(0, 20).join(', ')].filter(Boolean).join('. '),
           onmouseenter: () => lightAttributes(c.at, true), onmouseleave: () => lightAttributes(c.at, false),
         }, h('span', { class: 'w240 mono' }, c.version ? h('span', { class: 'soft' }, `  version ${c.version + 1}`) : [plain(c.family) + ':', bytesShown(c.qualifier, 80)]),
-        h('span', { class: 'w180 soft mono', title: String(c.timestamp) }, timeOf(c.timestamp)),
+        h('span', { class: time, title: String(c.timestamp) }, timeOf(c.timestamp)),
         h('span', { class: 'grow' + (c.gone ? ' gone' : '') }, bytesShown(c.value, 160)), h('span', { class: 'soft' }, size(lengthOf(c.value))));
       },
-      pick: (i) => cellDialog(seen[i], key),
+      look: (i) => lightAttributes(seen[i].at, true), pick: (i) => cellDialog(seen[i], key),
     });
-    fill(cells, h('h2', {}, h('span', { title: textOf(key) }, 'Cells of ', found.row.parts ? partsShown(found.row.parts) : bytesShown(key, 120)), h('small', {}, `${number(all.length)} in ${number(versions.size)} columns`),
-      h('label', {}, hideBooks, 'books'), key.text !== undefined && copier('Copy as cbt', `cbt -project ${info.project} -instance ${instance} lookup ${id} '${key.text.replaceAll("'", "'\\''")}'`),
+    lines.el.addEventListener('focus', () => lines.chosen >= 0 && lightAttributes(seen[lines.chosen].at, true));
+    lines.el.addEventListener('blur', () => lightAttributes(-1, false));
+    fill(cells, h('h2', {}, h('span', { title: textOf(key) }, 'Cells of ', found.row.parts ? partsShown(found.row.parts) : bytesShown(key, 120)), h('small', {}, `${number(all.length)} in ${counted(versions.size, 'column')}`),
+      h('label', {}, hideBooks, 'books'), button('Copy as…', () => dialog('To read the row', rowCode(info, instance, id, key).map(([client, code]) => [h('div', { class: 'bar' }, h('b', {}, client), copier('Copy', code, `Copy the line for ${client}`)), h('pre', { class: 'data' }, code)]))),
       button('Delete…', async () => {
         if (!await confirmed('Delete this row, all its cells?', 'Delete the row')) return;
         await post(at + '/rows' + query({ project }), { rows: [{ key, delete: true }] });
@@ -141,7 +150,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
           attributes.push([a.cells, tr]);
           return tr;
         }))))),
-      found.more > 0 && h('p', { class: 'soft' }, `and ${number(found.more)} more items`),
+      found.more > 0 && h('p', { class: 'soft' }, `and ${counted(found.more, 'more item')}`),
       !found.items.length && !found.problems?.length && h('p', { class: 'soft' }, 'No DynamoDB item lies in this row. Serve a mapping over the table (tabletop serve --mapping FILE), and its items are shown here, each attribute beside the cells it became.')));
   }
 

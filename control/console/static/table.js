@@ -1,7 +1,8 @@
 // Table: families with their rules in words, splits, and the DynamoDB table over it.
-import { h, shown, plain, button, confirmed, dialog, errorBox, number, size, tell } from './dom.js';
+import { h, shown, plain, button, confirmed, dialog, errorBox, number, counted, size, tell } from './dom.js';
 import { base64Of, bytesShown, unescaped } from './bytes.js';
 import { get, post, remove, dynamo, part, query } from './api.js';
+import { mappingShown } from './mapping.js';
 import { inWords } from './rules.js';
 import { go } from './app.js';
 import { keysPath, rowsPath } from './paths.js';
@@ -79,7 +80,7 @@ export async function show(main, { args: [instance, id], info, params, again }) 
     h('tr', {}, h('td', { class: 'mono' }, plain(f.name)), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, plain(inWords(f.gc))), h('td', {}, h('div', { class: 'bar' },
       button('Rule…', () => familyForm(f.name, modify), { 'aria-label': `Rule of ${plain(f.name)}` }),
       button('Drop…', async () => { if (await confirmed(`Drop the family ${plain(f.name)} with all its cells?`, 'Drop it')) await modify({ id: f.name, drop: true }); }, { class: 'danger', 'aria-label': `Drop ${plain(f.name)}` }))))))));
-  main.append(h('div', { class: 'bar' }, button('Add a family…', () => familyForm(undefined, modify)), button('Collect garbage now', async () => tell(`${number((await post('gc')).cells)} cells were collected, of all tables.`)),
+  main.append(h('div', { class: 'bar' }, button('Add a family…', () => familyForm(undefined, modify)), button('Collect garbage now', async () => tell(`${counted((await post('gc')).cells, 'cell')} collected, of all tables.`)),
     prefix, button('Drop rows…', async () => {
       const all = !prefix.value;
       if (!await confirmed(all ? 'Delete all rows of the table?' : `Delete the rows that begin with “${plain(prefix.value)}”?`, 'Delete them')) return;
@@ -91,10 +92,11 @@ export async function show(main, { args: [instance, id], info, params, again }) 
       await remove(at + query({ project }));
       go('/');
     }, { class: 'danger' })));
-  if (t.splits?.length) main.append(h('h2', {}, `${t.splits.length} initial splits`), h('div', {}, t.splits.slice(0, 200).map((s) => h('div', {}, bytesShown(s)))));
+  if (t.splits?.length) main.append(h('h2', {}, counted(t.splits.length, 'initial split')), h('div', {}, t.splits.slice(0, 200).map((s) => h('div', {}, bytesShown(s)))));
   if (t.keys?.length) main.append(h('h2', {}, 'Row keys'), h('table', {}, h('thead', {}, h('tr', {}, ['rule', 'segments', 'in words'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, t.keys.map((k) =>
     h('tr', {}, h('td', {}, plain(k.rule), h('small', {}, ' of ', plain(k.table))), h('td', { class: 'mono' }, k.segments.map((g, i) => [i > 0 && h('span', { class: 'soft' }, ' · '), h('span', { class: 'part', title: plain(segmentSaid(g)) }, plain(g.template))])),
       h('td', { class: 'soft' }, plain(k.segments.map(segmentSaid).join('; '))))))));
+  if (t.keys?.length) main.append(mappingShown(id));
   main.append(h('h2', {}, 'DynamoDB tables whose items its rows are'));
   if (!names.length) main.append(h('p', { class: 'soft' }, 'None: the rows are asked for by Bigtable clients alone.'));
   for (const name of names) main.append(await dynamoTable(name).catch(errorBox));

@@ -1,0 +1,107 @@
+package console
+
+import (
+	"fmt"
+	"net/url"
+	"testing"
+)
+
+// cut are the parts of the lines that are seen which do not show all of their text: those that lie beyond the list, and those of a
+// kind that must not be cut.
+const cut = `[...document.querySelectorAll('.virtual')].flatMap((list) => [...list.querySelectorAll('.line > *')].filter((e) => e.checkVisibility() && e.textContent &&
+	(e.getBoundingClientRect().right > list.getBoundingClientRect().right || e.matches('.whole') && e.scrollWidth > e.clientWidth)).map((e) => e.textContent))`
+
+// TestLists_Whole: on a laptop's screen and on half of one, a line does not run out of its list, and times and durations are whole.
+func TestLists_Whole(t *testing.T) {
+	ctx := browser(t)
+	srv, m := startWith(t, "s4-versions")
+	p := open(t, ctx, srv)
+	table := "/t/tabletop/" + m.TargetTable()
+	for _, width := range []int64{1280, 640} {
+		p.resize(width, 800)
+		for path, some := range map[string]string{table + "/rows": "[data-cell]", "/requests": "[data-request]"} {
+			p.visit(path)
+			p.until("!!document.querySelector('" + some + " > .whole')")
+			if parts := ask[[]string](p, cut); len(parts) > 0 {
+				t.Errorf("%s, %d pixels wide: cut are %q", path, width, parts)
+			}
+			p.sound(path)
+		}
+	}
+	// Versions that are a millisecond apart differ in what is seen of them.
+	p.visit(table + "/rows")
+	p.until("document.querySelectorAll('[data-cell]').length > 1")
+	if same := ask[int](p, `((all) => all.length - new Set(all).size)([...document.querySelectorAll('[data-cell]')].filter((e) => e.matches('.old')).map((e) => e.querySelector('.whole').textContent + e.textContent))`); same != 0 {
+		t.Errorf("%d versions look like another one", same)
+	}
+	p.shoot("lists-rows")
+}
+
+// active is the line that a list says it is at, its place and its text.
+const active = `((list) => { const e = document.getElementById(list.getAttribute('aria-activedescendant') ?? ''); return e && list.contains(e) && e.ariaSelected === 'true' ? e.ariaPosInSet : 'none'; })(document.querySelector("[aria-label='%s']"))`
+
+// TestLists_Keyboard: arrows go through the cells, each with the attributes that it carries, and Enter opens one. A list says
+// which line it is at, and a line that stays is the same element.
+func TestLists_Keyboard(t *testing.T) {
+	ctx := browser(t)
+	srv, m := startWith(t, "s1-catalog")
+	p := open(t, ctx, srv)
+	p.visit("/t/tabletop/" + m.TargetTable() + "/rows")
+	p.until("!!document.querySelector('[data-attribute]') && document.querySelectorAll('[data-cell]').length > 1")
+	at := func(list, want string) {
+		t.Helper()
+		p.until(fmt.Sprintf(active, list) + " === '" + want + "'")
+	}
+	at("Row keys", "1")
+	ask[bool](p, "(document.querySelector('[aria-label=Cells]').dataset.old = '1', true)")
+	p.press("ArrowDown", "[aria-label='Row keys']")
+	at("Row keys", "2")
+	p.until("!document.querySelector('[data-old]') && document.querySelectorAll('[data-cell]').length > 1")
+	lit := make(map[string]bool)
+	ask[bool](p, "(document.querySelector('[data-cell]').dataset.kept = '1', true)")
+	for _, place := range []string{"1", "2"} {
+		p.press("ArrowDown", "[aria-label='Cells']")
+		at("Cells", place)
+		cell := ask[string](p, "document.querySelector(\"[aria-label='Cells'] [aria-selected=true]\").dataset.cell")
+		names := ask[[]string](p, "[...document.querySelectorAll('[data-attribute].lit')].map((e) => e.dataset.attribute)")
+		want := ask[[]string](p, fmt.Sprintf("[...document.querySelectorAll('[data-attribute]')].filter((e) => e.dataset.cells.split(' ').includes('%s')).map((e) => e.dataset.attribute)", cell))
+		if fmt.Sprint(names) != fmt.Sprint(want) {
+			t.Errorf("at cell %s the attributes %q are lit, want %q", cell, names, want)
+		}
+		for _, name := range names {
+			lit[name] = true
+		}
+		if ask[bool](p, "!!document.querySelector('dialog')") {
+			t.Fatal("an arrow opens a cell")
+		}
+	}
+	if len(lit) == 0 {
+		t.Error("no attribute was lit")
+	}
+	if !ask[bool](p, "!!document.querySelector('[data-kept]')") {
+		t.Error("the lines are other elements after an arrow")
+	}
+	p.press("Enter", "[aria-label='Cells']")
+	p.until("!!document.querySelector('dialog[open]')")
+	p.sound("the keyboard in lists")
+	p.shoot("lists-keyboard")
+
+	// In Requests the arrow to the right opens the calls; the request that is chosen stays so when others come.
+	scan := fmt.Sprintf("fetch('/api/v1/query', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({operation: 'Scan', request: {TableName: %q}})}).then((r) => r.ok)", m.SourceTable())
+	ask[bool](p, scan)
+	p.visit("/requests?f=" + url.QueryEscape("door:ddb op:Scan"))
+	p.until("document.querySelectorAll('[data-request]').length === 1 && document.body.innerText.includes('● live')")
+	const list = "[aria-label='Requests, the newest first']"
+	p.press("ArrowDown", list)
+	at("Requests, the newest first", "1")
+	chosen := ask[string](p, "document.querySelector('[aria-selected=true]').dataset.request")
+	p.press("ArrowRight", list)
+	p.until("document.querySelectorAll('[data-request]').length > 1")
+	p.press("ArrowLeft", list)
+	p.until("document.querySelectorAll('[data-request]').length === 1")
+	ask[bool](p, scan)
+	p.until("document.querySelectorAll('[data-request]').length === 2")
+	p.until(fmt.Sprintf("document.querySelector('[aria-selected=true]')?.dataset.request === '%s'", chosen))
+	at("Requests, the newest first", "2")
+	p.sound("the keyboard in requests")
+}

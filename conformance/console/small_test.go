@@ -1,0 +1,115 @@
+package console
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+)
+
+// TestItems_Pages: the next page can be asked for as long as there is one, and the fields of the key stand on one line.
+func TestItems_Pages(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.lab.Door().Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", `{"TableName":"pairs","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"a","KeyType":"HASH"},{"AttributeName":"b","KeyType":"RANGE"}],
+		"AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"},{"AttributeName":"b","AttributeType":"S"}]}`)
+	for i := range 3 {
+		srv.call(t, "PutItem", fmt.Sprintf(`{"TableName":"pairs","Item":{"a":{"S":"x"},"b":{"S":"%d"}}}`, i))
+	}
+	p := open(t, ctx, srv)
+	p.visit("/d/pairs")
+	const off = "[...document.querySelectorAll('button')].find((b) => b.textContent === 'Next page').disabled"
+	p.until(off + " === true && document.querySelectorAll('tbody tr').length === 3")
+	tops := ask[[]float64](p, "['Partition key', 'Sort key'].map((label) => { const r = document.querySelector(`[aria-label='${label}']`).getBoundingClientRect(); return (r.top + r.bottom) / 2; })")
+	if d := tops[0] - tops[1]; d < -1 || d > 1 {
+		t.Errorf("the field of the sort key is %v pixels higher", d)
+	}
+	p.fill("[aria-label='Items a page']", "2")
+	p.pushButton("Read")
+	p.until(off + " === false && document.querySelectorAll('tbody tr').length === 2")
+	p.pushButton("Next page")
+	p.until(off + " === true && document.querySelectorAll('tbody tr').length === 1 && document.body.innerText.includes('Scan: 1 item of 1 read')")
+	p.sound("pages of items")
+	p.shoot("items-pages")
+}
+
+// TestPages_NoTable: the page of a table that is not there leads to those that are, and it, as the others of a table, is of Home.
+func TestPages_NoTable(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	p := open(t, ctx, srv)
+	for _, path := range []string{"/t/tabletop/gone", "/t/tabletop/gone/rows", "/keys/tabletop/gone"} {
+		p.visit(path)
+		if got := ask[string](p, "document.querySelector('.note.error').innerText"); strings.Contains(got, "/api/") || !strings.Contains(got, "Home lists") {
+			t.Errorf("%s: the page says %s", path, got)
+		}
+		if got := ask[string](p, "document.querySelector('nav [aria-current]')?.textContent ?? 'none'"); got != "Home" {
+			t.Errorf("%s: the page is of %s", path, got)
+		}
+		p.shoot("no-table")
+		p.click(".note.error a")
+		p.ready("/")
+	}
+}
+
+// TestTable_Mapping: the page of a table of a mapping shows its file, what becomes of each attribute, and what lint says.
+func TestTable_Mapping(t *testing.T) {
+	ctx := browser(t)
+	srv, m := startWith(t, "s6-anti-sequential")
+	p := open(t, ctx, srv)
+	p.visit("/t/tabletop/" + m.TargetTable())
+	p.pushButton("Show it, with what lint says")
+	p.until("!!document.querySelector('[data-mapping] [data-fidelity]')")
+	for what, expression := range map[string]string{
+		"one fixture":              "document.querySelectorAll('[data-mapping] section').length === 1 && document.querySelector('[data-mapping] h2').innerText === 's6-anti-sequential'",
+		"the text":                 "document.querySelector('[data-mapping] pre').textContent.includes('apiVersion: migration/v1')",
+		"a finding":                "!!document.querySelector('[data-mapping] [data-finding]')",
+		"how each attribute fares": fmt.Sprintf("document.querySelectorAll('[data-mapping] [data-fidelity]').length === %d", len(m.Fidelity())),
+	} {
+		if !ask[bool](p, expression) {
+			t.Errorf("the page does not show %s: %s", what, ask[string](p, "document.querySelector('[data-mapping]').innerText"))
+		}
+	}
+	if wrong := ask[string](p, "document.querySelector('[data-mapping] .note.error:not([data-finding])')?.textContent ?? ''"); wrong != "" {
+		t.Errorf("the page says %s", wrong)
+	}
+	p.shoot("table-mapping")
+}
+
+// TestRows_Copy: the reading of a row is there as code of each client, whatever bytes the key has.
+func TestRows_Copy(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	srv.createTable(t, "rows", "f")
+	for _, key := range []string{`it's "1"`, "\x00\xff\\"} {
+		srv.set(t, "rows", key, btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
+	}
+	p := open(t, ctx, srv)
+	for prefix, want := range map[string]map[string]string{
+		"it": {
+			"Go": `row, err := client.Open("rows").ReadRow(ctx, "it's \x221\x22")`, "Java": `ByteString.copyFromUtf8("it's \"1\"")`,
+			"Python": `.read_row(b"it's \x221\x22")`, "JavaScript": `.row("it's \"1\"").get()`, "cbt": `lookup rows 'it'\''s "1"'`,
+		},
+		`\x00`: {"Go": `"\x00\xff\x5c"`, "Java": `ByteString.fromHex("00ff5c")`, "Python": `b"\x00\xff\x5c"`, "JavaScript": `Buffer.from("00ff5c", "hex")`},
+	} {
+		p.visit("/t/tabletop/rows/rows?prefix=" + url.QueryEscape(prefix))
+		p.until("!!document.querySelector('[data-cell]')")
+		p.pushButton("Copy as…")
+		lines := ask[[][]string](p, "[...document.querySelectorAll('dialog pre')].map((e) => [e.previousElementSibling.querySelector('b').textContent, e.textContent])")
+		if len(lines) != len(want) {
+			t.Errorf("%q: there are %q", prefix, lines)
+		}
+		for _, line := range lines {
+			if code, ok := want[line[0]]; !ok || !strings.Contains(line[1], code) {
+				t.Errorf("%q: %s is %s, want %s in it", prefix, line[0], line[1], code)
+			}
+		}
+		p.sound("copies")
+		p.shoot("rows-copy")
+	}
+}

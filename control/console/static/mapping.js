@@ -1,0 +1,44 @@
+// The mapping of a table: its file in a fixture, what becomes of each attribute, and what lint says of it.
+import { h, fill, plain, shown, button, errorBox, number } from './dom.js';
+import { get, post, part, query } from './api.js';
+
+/** targetOf is the table that the text of a mapping is of; "" if it says none. */
+export function targetOf(text) {
+  const lines = text.split('\n');
+  const at = lines.findIndex((line) => /^target:/.test(line));
+  if (at < 0) return '';
+  let end = at + 1;
+  while (end < lines.length && !/^[^\s#]/.test(lines[end])) end++;
+  const m = lines.slice(at, end).join('\n').match(/[\s{,]table:\s*(?:"([^"]*)"|'([^']*)'|([^\s,}#]+))/);
+  return m ? m[1] ?? m[2] ?? m[3] : '';
+}
+
+/** mappingShown is an element that finds the fixture of a table when it is asked to. */
+export function mappingShown(table) {
+  const out = h('div', { 'aria-live': 'polite', 'data-mapping': '' });
+  const find = button('Show it, with what lint says', async () => {
+    fill(out, h('p', { class: 'soft' }, 'Asked…'));
+    try {
+      const { fixtures } = await get('migrate');
+      const texts = await Promise.all(fixtures.map((name) => get('migrate/' + part(name)).then((a) => [name, a.mapping], () => [name, ''])));
+      const found = texts.filter(([, text]) => targetOf(text) === table);
+      fill(out, found.length ? await Promise.all(found.map(([name, text]) => fixtureShown(name, text)))
+        : h('div', { class: 'note' }, `Of the ${number(fixtures.length)} fixtures none has a mapping onto the table ${plain(table)}.`));
+    } catch (err) { fill(out, errorBox(err)); }
+  });
+  return h('div', {}, h('h2', {}, 'Mapping'), h('p', { class: 'soft' }, 'The file of the fixture whose rows are in this table, and what becomes of each attribute.'), h('div', { class: 'bar' }, find), out);
+}
+
+const kind = { lossless: 'ok', lossy: 'bad' };
+
+async function fixtureShown(name, text) {
+  const [plan, judged] = await Promise.all([post('migrate/plan', { fixture: name }), post('migrate/preview', { fixture: name })]);
+  const fidelity = (plan.tables ?? []).flatMap((t) => t.fidelity ?? []);
+  return h('section', { class: 'card' }, h('h2', {}, h('a', { href: '/migration' + query({ fixture: name }) }, plain(name))),
+    judged.problems.map((f) => h('div', { class: 'note error' }, shown(f.text, 2000))), judged.unjudged && h('div', { class: 'note' }, shown(judged.unjudged, 1000)),
+    judged.findings?.map((f) => h('div', { class: 'note ' + (f.level === 'error' ? 'error' : f.level === 'warn' ? 'warn' : ''), 'data-finding': f.rule }, h('b', {}, plain(`${f.rule} ${f.name}`)), ' ', shown(f.message, 1000), f.fix && h('small', {}, ' · ', plain(f.fix)))),
+    !judged.findings?.length && !judged.unjudged && h('p', { class: 'soft' }, 'Lint finds nothing.'),
+    fidelity.length > 0 && h('table', {}, h('thead', {}, h('tr', {}, ['rule', 'attribute', 'what becomes of it', 'items', 'why'].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, fidelity.map((f) =>
+      h('tr', { 'data-fidelity': f.class }, h('td', {}, plain(f.rule)), h('td', { class: 'mono' }, plain(f.attribute)), h('td', { class: kind[f.class] ?? '' }, plain(f.class)), h('td', {}, f.items ? number(f.items) : ''), h('td', { class: 'soft' }, shown(f.why ?? '', 400)))))),
+    h('details', {}, h('summary', {}, 'mapping.yaml'), h('pre', { class: 'data' }, text)));
+}
