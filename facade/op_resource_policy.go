@@ -112,7 +112,7 @@ func (s *Server) getResourcePolicy(ctx context.Context, in *getResourcePolicyInp
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.store.TableNow(ctx, of.Table)
+	t, err := s.store.Settled(ctx, of.Table)
 	if err != nil {
 		return nil, controlError(err, of.Table)
 	}

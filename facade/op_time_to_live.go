@@ -112,7 +112,7 @@ type timeToLiveDescription struct {
 
 // describeTimeToLive answers whether items of a table expire.
 func (s *Server) describeTimeToLive(ctx context.Context, in *tableInput) (*describeTimeToLiveOutput, error) {
-	t, err := s.controlTable(ctx, "DescribeTimeToLive", in.TableName)
+	t, err := s.settledTable(ctx, "DescribeTimeToLive", in.TableName)
 	if err != nil {
 		return nil, err
 	}
