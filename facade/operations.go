@@ -208,7 +208,7 @@ var operations = []*operation{
 	serve("UpdateTableReplicaAutoScaling", (*Server).updateTableReplicaAutoScaling, noteNoReplicas),
 	serve("UpdateTimeToLive", (*Server).updateTimeToLive, ""),
 	serveStreams("DescribeStream", (*Server).describeStream, ""),
-	serveStreams("GetRecords", (*Server).getRecords, "a process sees the changes of another over the same Bigtable, but may pass one that is being written"),
+	serveStreams("GetRecords", (*Server).getRecords, "of several processes over one Bigtable each reads the changes of all, and passes none that is being written: one that another was killed in holds back those behind it until that one is taken to be dead"),
 	serveStreams("GetShardIterator", (*Server).getShardIterator, ""),
 	serveStreams("ListStreams", (*Server).listStreams, ""),
 }
