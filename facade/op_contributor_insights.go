@@ -61,7 +61,7 @@ func (s *Server) updateContributorInsights(ctx context.Context, in *updateContri
 	}
 	v.Required("ContributorInsightsAction", in.ContributorInsightsAction != nil)
 	v.Enum("ContributorInsightsAction", in.ContributorInsightsAction, insights.Enable, insights.Disable)
-	v.Enum("ContributorInsightsMode", in.ContributorInsightsMode, insights.AllKeys, insights.ThrottledKeys)
+	v.Enum("ContributorInsightsMode", in.ContributorInsightsMode, insights.ThrottledKeys, insights.AllKeys)
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
