@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/facade/internal/wording"
 )
 
 // statementInput are the members that a statement has in all three operations of
@@ -31,6 +32,12 @@ func (in *statementInput) constraints(v *validator, path string) {
 	v.Enum(path+"ReturnValuesOnConditionCheckFailure", in.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
 	in.textConstraints(v, path)
 	in.parameterConstraints(v, path)
+}
+
+// shown is the statement as a list of too many shows it.
+func (in *statementInput) shown(more ...string) validation.Statement {
+	more = append(more, "returnValuesOnConditionCheckFailure="+wording.OrNull(in.ReturnValuesOnConditionCheckFailure))
+	return validation.Statement{Text: in.Statement, Parameters: in.Parameters, More: more}
 }
 
 func (in *statementInput) textConstraints(v *validator, path string) {

@@ -42,6 +42,14 @@ func (f *Flag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 }
 
+// String is an optional flag as AWS shows it.
+func (f *Flag) String() string {
+	if f == nil {
+		return "null"
+	}
+	return strconv.FormatBool(bool(*f))
+}
+
 // IsTrue reports whether an optional flag is given and true.
 func (f *Flag) IsTrue() bool { return f != nil && bool(*f) }
 
