@@ -134,7 +134,7 @@ func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement,
 	if err := r.checkProjected(); err != nil {
 		return nil, err
 	}
-	r.identity = partiql.Identity(st.table.ID, st.text, st.parameters)
+	r.identity = partiql.Identity(st.table.ID, st.text, st.parameters, st.zeros)
 	if in.NextToken != nil {
 		if r.next, err = partiql.DecodeNext(*in.NextToken, r.identity, st.parameters); err != nil {
 			return nil, v.statementError(err)

@@ -138,7 +138,7 @@ const (
 	noteKinesis          = "changes are delivered to `--kinesis-endpoint` or `--kinesis-dir`; without either they stay in the log for 24 hours, where a dump shows them"
 	noteNoReplicas       = "there is one region: no table has replicas"
 	notePages            = "a page of 1 MB counts an overhead for each item, by recordings of items near 43 KB and 87 KB"
-	notePartiQL          = "statements of up to 400 levels; for a NextToken, 0 and 0.0 are the same parameter"
+	notePartiQL          = "statements of up to 400 levels"
 	noteRecovery         = "what others wrote natively is no part of the log: a restore has it as it is now"
 	notePolicy           = "policies are checked and kept in their stored form, not enforced"
 )

@@ -23,7 +23,7 @@ import (
 // PartiQL.
 type statementInput struct {
 	Statement                           *string
-	Parameters                          []wire.Value
+	Parameters                          []wire.Parameter
 	ReturnValuesOnConditionCheckFailure *string
 }
 
@@ -84,7 +84,8 @@ type statement struct {
 	*partiql.Bound
 	text       string
 	parameters []attr.Value
-	returnOld  bool // a condition that fails carries the item
+	zeros      string // how those in parameters are written
+	returnOld  bool   // a condition that fails carries the item
 	table      *tabledef.Table
 	index      *tabledef.Index
 	key        attr.Item       // of the one item that it is about
@@ -102,7 +103,10 @@ func (v *validator) parseStatement(in *statementInput) (*statement, error) {
 	if len(in.Parameters) > 0 {
 		st.parameters = make([]attr.Value, len(in.Parameters))
 		for i, p := range in.Parameters {
-			st.parameters[i] = p.Value
+			st.parameters[i] = p.Value.Value
+			if p.Zeros != "" {
+				st.zeros += fmt.Sprint(i, ":", p.Zeros)
+			}
 		}
 	}
 	st.Bound, err = parsed.Bind(st.parameters)

@@ -105,7 +105,7 @@ func (v *Validator) Count(member string, absent bool, n, most int, elements stri
 // Statement is a statement of PartiQL in a list.
 type Statement struct {
 	Text       *string
-	Parameters []wire.Value
+	Parameters []wire.Parameter
 	More       []string // what AWS shows behind them
 }
 
