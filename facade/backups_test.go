@@ -329,6 +329,81 @@ func (s *gatedStream) SendMsg(m any) error {
 	return s.ClientStream.SendMsg(m)
 }
 
+// checkRestoring checks that table again, which is restored from the first of two
+// backups, can be described and nothing else.
+func checkRestoring(t *testing.T, s *Server, arns []string) {
+	t.Helper()
+	restore := func(arn, target string) string {
+		return `{"BackupArn": "` + arn + `", "TargetTableName": "` + target + `"}`
+	}
+	const (
+		table    = `{"TableName": "again"}`
+		arn      = "arn:aws:dynamodb:us-east-1:000000000000:table/again"
+		resource = `{"ResourceArn": "` + arn + `"`
+		missing  = "ResourceNotFoundException: Requested resource not found: Table: again not found"
+		untagged = "ResourceNotFoundException: Requested resource not found: ResourcArn: " + arn + " not found"
+		kinesis  = `{"TableName": "again", "StreamArn": "arn:aws:kinesis:us-east-1:000000000000:stream/one"}`
+	)
+	if got := must(t, s, "DescribeTable", table); !strings.Contains(got, `"TableStatus":"CREATING"`) || !strings.Contains(got, `"RestoreInProgress":true`) {
+		t.Errorf("it is %s", got)
+	}
+	for _, c := range []struct{ operation, body, want string }{
+		{"DeleteBackup", `{"BackupArn": "` + arns[0] + `"}`, "BackupInUseException: Backup is being used to restore table: " + arns[0]},
+		{"RestoreTableFromBackup", restore(arns[1], "again"), "TableInUseException: Table: again is already being restored from backup: " + arns[0]},
+		{"RestoreTableFromBackup", restore(arns[0], "other"), "BackupInUseException: Backup is being used to restore another table: " + arns[0]},
+		{"CreateTable", strings.Replace(createOrders, `"orders"`, `"again"`, 1), "ResourceInUseException: Attempt to change a resource which is still in use: Table is being used: again"},
+		{"DeleteTable", table, "ResourceInUseException: Attempt to change a resource which is still in use: Table is being created: again"},
+		{"DescribeContinuousBackups", table, "TableNotFoundException: Table not found: again"},
+		{"UpdateContinuousBackups", `{"TableName": "again", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": true}}`, "TableNotFoundException: Table not found: again"},
+		{"CreateBackup", `{"TableName": "again", "BackupName": "one"}`, "TableNotFoundException: Table not found: again"},
+		{"GetItem", `{"TableName": "again", "Key": {"id": {"S": "a"}}}`, "ResourceNotFoundException: Requested resource not found"},
+		{"UpdateTable", `{"TableName": "again", "DeletionProtectionEnabled": true}`, missing},
+		{"TagResource", resource + `, "Tags": [{"Key": "a", "Value": "b"}]}`, untagged},
+		{"UntagResource", resource + `, "TagKeys": ["a"]}`, "ResourceNotFoundException: Requested resource not found"},
+		{"ListTagsOfResource", resource + "}", untagged},
+		{"UpdateTimeToLive", `{"TableName": "again", "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": true}}`, missing},
+		{"DescribeTimeToLive", table, missing},
+		{"PutResourcePolicy", resource + `, "Policy": "{\"Version\": \"2012-10-17\", \"Statement\": {\"Effect\": \"Deny\", \"Principal\": \"*\", \"Action\": \"dynamodb:GetItem\", \"Resource\": \"` + arn + `\"}}"}`, missing},
+		{"GetResourcePolicy", resource + "}", missing},
+		{"DeleteResourcePolicy", resource + "}", missing},
+		{"UpdateContributorInsights", `{"TableName": "again", "ContributorInsightsAction": "ENABLE"}`, missing},
+		{"DescribeContributorInsights", table, missing},
+		{"EnableKinesisStreamingDestination", kinesis, missing},
+		{"DescribeKinesisStreamingDestination", table, missing},
+	} {
+		if _, err := s.Call(t.Context(), c.operation, []byte(c.body)); err == nil || err.Error() != c.want {
+			t.Errorf("%s: %v, want %s", c.operation, err, c.want)
+		}
+	}
+}
+
+// A restore whose items are all there is under way for as long as its table is CREATING.
+func TestRestore_Delayed(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFrozen(testTime)
+	s := newTestServer(t, func(o *Options) { o.Now, o.StatusDelays.Create = now.Now, 4*time.Second })
+	must(t, s, "CreateTable", createOrders)
+	now.Advance(4 * time.Second)
+	must(t, s, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "a"}, "v": {"N": "1"}}}`)
+	var arns []string
+	for range 2 {
+		arns = append(arns, answerOf[struct{ BackupDetails struct{ BackupArn string } }](t, s, "CreateBackup", `{"TableName": "orders", "BackupName": "one"}`).BackupDetails.BackupArn)
+	}
+	awaitJobs(t, s)
+	must(t, s, "RestoreTableFromBackup", `{"BackupArn": "`+arns[0]+`", "TargetTableName": "again"}`)
+	awaitJobs(t, s)
+	now.Advance(time.Second)
+	checkRestoring(t, s, arns)
+	now.Advance(3 * time.Second)
+	if got := orders(t, s, "again"); got["a"] != "1" {
+		t.Errorf("it has %v", got)
+	}
+	must(t, s, "RestoreTableFromBackup", `{"BackupArn": "`+arns[0]+`", "TargetTableName": "other"}`)
+	awaitJobs(t, s)
+	now.Advance(4 * time.Second)
+	must(t, s, "DeleteBackup", `{"BackupArn": "`+arns[0]+`"}`)
+}
+
 // While a restore is under way its table can be described and nothing else, and neither
 // it nor its backup can be used for another.
 func TestRestore_UnderWay(t *testing.T) {
@@ -350,24 +425,7 @@ func TestRestore_UnderWay(t *testing.T) {
 		return `{"BackupArn": "` + arn + `", "TargetTableName": "` + target + `"}`
 	}
 	must(t, s, "RestoreTableFromBackup", restore(arns[0], "again"))
-	const table = `{"TableName": "again"}`
-	if got := must(t, s, "DescribeTable", table); !strings.Contains(got, `"TableStatus":"CREATING"`) || !strings.Contains(got, `"RestoreInProgress":true`) {
-		t.Errorf("it is %s", got)
-	}
-	for _, c := range []struct{ operation, body, want string }{
-		{"DeleteBackup", `{"BackupArn": "` + arns[0] + `"}`, "BackupInUseException: Backup is being used to restore table: " + arns[0]},
-		{"RestoreTableFromBackup", restore(arns[1], "again"), "TableInUseException: Table: again is already being restored from backup: " + arns[0]},
-		{"RestoreTableFromBackup", restore(arns[0], "other"), "BackupInUseException: Backup is being used to restore another table: " + arns[0]},
-		{"CreateTable", strings.Replace(createOrders, `"orders"`, `"again"`, 1), "ResourceInUseException: Attempt to change a resource which is still in use: Table is being used: again"},
-		{"DeleteTable", table, "ResourceInUseException: Attempt to change a resource which is still in use: Table is being created: again"},
-		{"DescribeContinuousBackups", table, "TableNotFoundException: Table not found: again"},
-		{"CreateBackup", `{"TableName": "again", "BackupName": "one"}`, "TableNotFoundException: Table not found: again"},
-		{"GetItem", `{"TableName": "again", "Key": {"id": {"S": "a"}}}`, "ResourceNotFoundException: Requested resource not found"},
-	} {
-		if _, err := s.Call(t.Context(), c.operation, []byte(c.body)); err == nil || err.Error() != c.want {
-			t.Errorf("%s: %v, want %s", c.operation, err, c.want)
-		}
-	}
+	checkRestoring(t, s, arns)
 	for i := 1; i < maxTestRestores; i++ {
 		must(t, s, "RestoreTableFromBackup", restore(arns[i], fmt.Sprintf("again-%d", i)))
 	}

@@ -116,10 +116,6 @@ const (
 	msgTransactReadTooMuch = "The aggregate size of the items in the transaction exceeds 4 MB"                                                                                        // ours
 	msgTokenMismatch       = "The request with this ClientRequestToken had other parameters"                                                                                          // ours
 	msgTokenRunning        = "The transaction with the given request token is already in progress."                                                                                   // 238
-	msgTTLEnabled          = "TimeToLive is already enabled"                                                                                                                          // 158
-	msgTTLDisabled         = "TimeToLive is already disabled"                                                                                                                         // 239
-	msgTTLOtherAttribute   = "TimeToLive is active on a different AttributeName: current AttributeName is %s"                                                                         // 240
-	msgTTLTooSoon          = "Time to live has been modified multiple times within a fixed interval"                                                                                  // 159
 	msgTagsEmpty           = "Atleast one Tag needs to be provided as Input."                                                                                                         // 160, sic
 	msgTagsARN             = "Invalid TableArn: Invalid ResourceArn provided as input %s"                                                                                             // 161
 	msgTagsNotFound        = "Requested resource not found: ResourcArn: %s not found"                                                                                                 // 242, sic

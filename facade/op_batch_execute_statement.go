@@ -7,6 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -56,7 +57,9 @@ type batchSlot struct {
 func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStatementInput) (*batchExecuteStatementOutput, error) {
 	v := s.validator("BatchExecuteStatement")
 	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
-	v.Count("Statements", in.Statements == nil, len(in.Statements), maxBatchStatements, "statements")
+	v.Statements("Statements", "BatchStatementRequest", in.Statements == nil, len(in.Statements), maxBatchStatements, func(i int) validation.Statement {
+		return in.Statements[i].shown("consistentRead=" + in.Statements[i].ConsistentRead.String())
+	})
 	for i := range in.Statements {
 		in.Statements[i].constraints(v, "Statements."+strconv.Itoa(i+1)+".member.")
 	}

@@ -61,12 +61,12 @@ func (s *Server) updateContributorInsights(ctx context.Context, in *updateContri
 	}
 	v.Required("ContributorInsightsAction", in.ContributorInsightsAction != nil)
 	v.Enum("ContributorInsightsAction", in.ContributorInsightsAction, insights.Enable, insights.Disable)
-	v.Enum("ContributorInsightsMode", in.ContributorInsightsMode, insights.AllKeys, insights.ThrottledKeys)
+	v.Enum("ContributorInsightsMode", in.ContributorInsightsMode, insights.ThrottledKeys, insights.AllKeys)
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	now := s.opts.Now()
-	t, err := s.store.TableNow(ctx, name)
+	t, err := s.store.Settled(ctx, name)
 	if err != nil {
 		return nil, controlError(err, name)
 	}
@@ -122,7 +122,7 @@ func (s *Server) describeContributorInsights(ctx context.Context, in *describeCo
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.controlTable(ctx, operation, in.TableName)
+	t, err := s.settledTable(ctx, operation, in.TableName)
 	if err != nil {
 		return nil, err
 	}

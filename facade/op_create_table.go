@@ -156,8 +156,8 @@ func (s *Server) tableOf(ctx context.Context, name string, in *createTableInput)
 // tableClasses in the order of the model.
 var tableClasses = []string{"STANDARD", "STANDARD_INFREQUENT_ACCESS"}
 
-// streamViews in the order of the model.
-var streamViews = []string{"NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES", "KEYS_ONLY"}
+// streamViews in the order in which the service names them.
+var streamViews = []string{"OLD_IMAGE", "KEYS_ONLY", "NEW_AND_OLD_IMAGES", "NEW_IMAGE"}
 
 // constraints checks the members against the model.
 func (given *streamSpecification) constraints(v *validator) {

@@ -104,6 +104,16 @@ func (s *Server) controlTable(ctx context.Context, operation string, given *stri
 	return t, controlError(err, name)
 }
 
+// settledTable is controlTable for what is set of a table; see store.Settled.
+func (s *Server) settledTable(ctx context.Context, operation string, given *string) (*tabledef.Table, error) {
+	name, err := s.validator(operation).ControlTableName(given)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.store.Settled(ctx, name)
+	return t, controlError(err, name)
+}
+
 // controlError gives the store's errors the texts of operations on tables.
 func controlError(err error, name string) error {
 	switch {

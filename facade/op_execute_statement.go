@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -135,7 +134,7 @@ func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement,
 	if err := r.checkProjected(); err != nil {
 		return nil, err
 	}
-	r.identity = partiql.Identity(st.table.ID, st.text, st.parameters)
+	r.identity = partiql.Identity(st.table.ID, st.text, st.parameters, st.zeros)
 	if in.NextToken != nil {
 		if r.next, err = partiql.DecodeNext(*in.NextToken, r.identity, st.parameters); err != nil {
 			return nil, v.statementError(err)
@@ -186,7 +185,7 @@ type selectRead struct {
 }
 
 // checkProjected checks that an index has what the SELECT wants of it, and decides
-// whether a local one must fetch.
+// whether a local one must fetch. A filter goes by what the index has.
 func (r *selectRead) checkProjected() error {
 	if r.index == nil || r.index.Projection == tabledef.ProjectAll {
 		return nil
@@ -195,23 +194,19 @@ func (r *selectRead) checkProjected() error {
 	for i, c := range r.Columns {
 		columns[i] = c.Path
 	}
-	missing := r.page.Unprojected(columns)
-	if len(r.plan.Partitions) > 0 && r.index.Global {
-		for _, name := range r.page.Unprojected(r.plan.Loose) {
-			if !slices.Contains(missing, name) {
-				missing = append(missing, name)
-			}
-		}
+	missing, filtered := r.page.Unprojected(columns), []string(nil)
+	if len(r.plan.Partitions) > 0 {
+		filtered = r.page.Unprojected(r.plan.Loose)
 	}
 	switch {
 	case len(missing) > 0 && r.index.Global:
 		return validationError(fmt.Sprintf(msgNotProjected, r.index.Name, strings.Join(missing, ", ")))
+	case len(filtered) > 0:
+		return validationError(fmt.Sprintf(readsource.MsgFilterNotProjected, r.index.Name, strings.Join(filtered, ", ")))
 	case len(missing) > 0:
-		r.page.fetch = true
+		r.page.fetch, r.page.filterEntry = true, true
 		all := "ALL_ATTRIBUTES"
 		r.page.in.Select = &all
-	case !r.index.Global && r.plan.Filter != nil && len(r.page.Unprojected(r.plan.Filter.Paths())) > 0:
-		r.page.fetch = true
 	}
 	return nil
 }

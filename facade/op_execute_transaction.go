@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -97,7 +98,8 @@ func inTransactStatement(i int, err error) error {
 // transactStatements checks what does not depend on the tables.
 func (v *validator) transactStatements(in *executeTransactionInput) ([]*statement, error) {
 	v.Length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
-	v.Count("TransactStatements", in.TransactStatements == nil, len(in.TransactStatements), maxTransactItems, "statements")
+	v.Statements("TransactStatements", "ParameterizedStatement", in.TransactStatements == nil, len(in.TransactStatements), maxTransactItems,
+		func(i int) validation.Statement { return in.TransactStatements[i].shown() })
 	for i := range in.TransactStatements {
 		in.TransactStatements[i].constraints(v, "TransactStatements."+strconv.Itoa(i+1)+".member.")
 	}

@@ -48,7 +48,7 @@ func (s *Server) updateKinesisStreamingDestination(ctx context.Context, in *work
 // or got them.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeKinesisStreamingDestination.html
 func (s *Server) describeKinesisStreamingDestination(ctx context.Context, in *tableInput) (*worker.Description, error) {
-	t, err := s.controlTable(ctx, "DescribeKinesisStreamingDestination", in.TableName)
+	t, err := s.settledTable(ctx, "DescribeKinesisStreamingDestination", in.TableName)
 	if err != nil {
 		return nil, err
 	}

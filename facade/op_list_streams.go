@@ -14,14 +14,8 @@ type listStreamsInput struct {
 }
 
 type listStreamsOutput struct {
-	Streams                []streamSummary
+	Streams                []streams.Summary
 	LastEvaluatedStreamARN string `json:"LastEvaluatedStreamArn,omitzero"`
-}
-
-type streamSummary struct {
-	StreamARN   string `json:"StreamArn"`
-	StreamLabel string
-	TableName   string
 }
 
 // listStreams lists the streams of all tables, or of one, in the order of their ARNs,
@@ -50,20 +44,10 @@ func (s *Server) listStreams(ctx context.Context, in *listStreamsInput) (*listSt
 	if err != nil {
 		return nil, err
 	}
-	out := &listStreamsOutput{Streams: []streamSummary{}}
-	for _, t := range defs {
-		for i := range t.Streams {
-			st := &t.Streams[i]
-			arn := s.streamARN(t, st.Label)
-			if st.IsGone(s.opts.Now()) || arn <= after {
-				continue
-			}
-			if len(out.Streams) == limit {
-				out.LastEvaluatedStreamARN = out.Streams[limit-1].StreamARN
-				return out, nil
-			}
-			out.Streams = append(out.Streams, streamSummary{arn, st.Label, t.Name})
-		}
+	list, more := streams.List(defs, s.opts.Now(), s.streamARN, after, limit)
+	out := &listStreamsOutput{Streams: list}
+	if more {
+		out.LastEvaluatedStreamARN = list[limit-1].StreamARN
 	}
 	return out, nil
 }

@@ -47,7 +47,7 @@ func (s *Server) policyOf(v *validator, arn *string) (of policy.Resource, slot s
 	case r.Region != s.opts.Region, r.Rest != "" && !isStream:
 		return of, "", validationError(fmt.Sprintf(msgPolicyARN, *arn))
 	}
-	return policy.Resource{ARN: *arn, Table: r.Table}, slot, nil
+	return policy.Resource{ARN: *arn, Table: r.Table, Label: slot, Delay: s.opts.StatusDelays.Update}, slot, nil
 }
 
 // checkPolicySlot refuses the policy of a stream that the table does not have.
@@ -112,14 +112,14 @@ func (s *Server) getResourcePolicy(ctx context.Context, in *getResourcePolicyInp
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.store.TableNow(ctx, of.Table)
+	t, err := s.store.Settled(ctx, of.Table)
 	if err != nil {
 		return nil, controlError(err, of.Table)
 	}
 	if err := s.checkPolicySlot(t, of, slot); err != nil {
 		return nil, err
 	}
-	p := t.Policies[slot]
+	p := policy.Seen(t.Policies[slot], of, s.opts.Now())
 	if p.Document == "" {
 		return nil, policy.NotFound(of)
 	}

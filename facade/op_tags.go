@@ -137,7 +137,7 @@ func (s *Server) listTagsOfResource(ctx context.Context, in *listTagsInput) (*li
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.store.TableNow(ctx, name)
+	t, err := s.store.Settled(ctx, name)
 	if err != nil {
 		return nil, tagError(err, *in.ResourceArn)
 	}

@@ -2,10 +2,9 @@ package facade
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -27,9 +26,6 @@ type updateTimeToLiveOutput struct {
 		Enabled       bool
 	}
 }
-
-// ttlChangeInterval is the time in which AWS takes one change of a table.
-const ttlChangeInterval = time.Hour
 
 // updateTimeToLive lets the items of a table expire, or stay. Server.ReapExpired
 // deletes those whose time has come.
@@ -54,7 +50,7 @@ func (s *Server) updateTimeToLive(ctx context.Context, in *updateTimeToLiveInput
 	out.TimeToLiveSpecification.Enabled = spec.Enabled.IsTrue()
 	now := s.opts.Now()
 	_, err = s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
-		if err := checkTTLChange(t, *spec.AttributeName, spec.Enabled.IsTrue(), now); err != nil {
+		if err := tableschema.CheckTimeToLive(t, *spec.AttributeName, spec.Enabled.IsTrue(), now); err != nil {
 			return err
 		}
 		t.TTLAttribute, t.TTLChanged = "", now
@@ -84,22 +80,6 @@ func (v *validator) ttlAttribute(name *string) {
 	v.Length(member, name, 1, maxTTLAttributeChars)
 }
 
-// checkTTLChange refuses a change that changes nothing, that goes from one
-// attribute to another, or that follows too soon on the last.
-func checkTTLChange(t *tabledef.Table, attribute string, enable bool, now time.Time) error {
-	switch {
-	case t.TTLAttribute == "" && !enable:
-		return validationError(msgTTLDisabled)
-	case t.TTLAttribute != "" && t.TTLAttribute != attribute:
-		return validationError(fmt.Sprintf(msgTTLOtherAttribute, t.TTLAttribute))
-	case t.TTLAttribute != "" && enable:
-		return validationError(msgTTLEnabled)
-	case !t.TTLChanged.IsZero() && now.Sub(t.TTLChanged) < ttlChangeInterval:
-		return validationError(msgTTLTooSoon)
-	}
-	return nil
-}
-
 // describeTimeToLiveOutput is the answer of DescribeTimeToLive.
 type describeTimeToLiveOutput struct {
 	TimeToLiveDescription timeToLiveDescription
@@ -112,7 +92,7 @@ type timeToLiveDescription struct {
 
 // describeTimeToLive answers whether items of a table expire.
 func (s *Server) describeTimeToLive(ctx context.Context, in *tableInput) (*describeTimeToLiveOutput, error) {
-	t, err := s.controlTable(ctx, "DescribeTimeToLive", in.TableName)
+	t, err := s.settledTable(ctx, "DescribeTimeToLive", in.TableName)
 	if err != nil {
 		return nil, err
 	}

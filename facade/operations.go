@@ -138,7 +138,7 @@ const (
 	noteKinesis          = "changes are delivered to `--kinesis-endpoint` or `--kinesis-dir`; without either they stay in the log for 24 hours, where a dump shows them"
 	noteNoReplicas       = "there is one region: no table has replicas"
 	notePages            = "a page of 1 MB counts an overhead for each item, by recordings of items near 43 KB and 87 KB"
-	notePartiQL          = "statements of up to 400 levels; for a NextToken, 0 and 0.0 are the same parameter"
+	notePartiQL          = "statements of up to 400 levels"
 	noteRecovery         = "what others wrote natively is no part of the log: a restore has it as it is now"
 	notePolicy           = "policies are checked and kept in their stored form, not enforced"
 )
@@ -208,7 +208,7 @@ var operations = []*operation{
 	serve("UpdateTableReplicaAutoScaling", (*Server).updateTableReplicaAutoScaling, noteNoReplicas),
 	serve("UpdateTimeToLive", (*Server).updateTimeToLive, ""),
 	serveStreams("DescribeStream", (*Server).describeStream, ""),
-	serveStreams("GetRecords", (*Server).getRecords, "a process sees the changes of another over the same Bigtable, but may pass one that is being written"),
+	serveStreams("GetRecords", (*Server).getRecords, "of several processes over one Bigtable each reads the changes of all, and passes none that is being written: one that another was killed in holds back those behind it until that one is taken to be dead"),
 	serveStreams("GetShardIterator", (*Server).getShardIterator, ""),
 	serveStreams("ListStreams", (*Server).listStreams, ""),
 }

@@ -208,7 +208,8 @@ type StatusDelays struct {
 	// yet.
 	Create time.Duration
 	// Update: a table that UpdateTable changed is UPDATING and refuses other
-	// changes.
+	// changes. A resource policy is read as it was, and refuses changes, for 15 seconds
+	// in all.
 	Update time.Duration
 	// Delete: a deleted table is DELETING and takes no more items. What is left of
 	// it is removed by a later change to or list of tables, or by ReapExpired.

@@ -64,6 +64,8 @@ type readPlan struct {
 	// fetch says that the request needs attributes that a local index does
 	// not hold: each entry's item is read from the table.
 	fetch bool
+	// filterEntry says that the filter sees the index alone nevertheless.
+	filterEntry bool
 }
 
 // constraints checks the members against the model.
@@ -343,14 +345,17 @@ func selectOf(p *readPlan, stored layout.Stored) (selection, error) {
 		return selection{}, err
 	}
 	out := selection{entry: entry.Sizes()}
-	item := entry
+	item, filtered := entry, entry
 	if p.fetch {
 		item = stored.(readsource.Fetched).Whole //nolint:forcetypeassert // fetch makes no others
 		out.fetchedBytes = item.Size()
 	}
+	if !p.filterEntry {
+		filtered = item
+	}
 	switch {
 	case item == nil: // it was deleted since
-	case p.filter != nil && !p.filter.Eval(item):
+	case p.filter != nil && !p.filter.Eval(filtered):
 	case p.projection != nil:
 		out.item = p.projection.Apply(item)
 	case is(p.in.Select, "ALL_ATTRIBUTES"):

@@ -16,13 +16,14 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/facade/internal/wording"
 )
 
 // statementInput are the members that a statement has in all three operations of
 // PartiQL.
 type statementInput struct {
 	Statement                           *string
-	Parameters                          []wire.Value
+	Parameters                          []wire.Parameter
 	ReturnValuesOnConditionCheckFailure *string
 }
 
@@ -31,6 +32,12 @@ func (in *statementInput) constraints(v *validator, path string) {
 	v.Enum(path+"ReturnValuesOnConditionCheckFailure", in.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
 	in.textConstraints(v, path)
 	in.parameterConstraints(v, path)
+}
+
+// shown is the statement as a list of too many shows it.
+func (in *statementInput) shown(more ...string) validation.Statement {
+	more = append(more, "returnValuesOnConditionCheckFailure="+wording.OrNull(in.ReturnValuesOnConditionCheckFailure))
+	return validation.Statement{Text: in.Statement, Parameters: in.Parameters, More: more}
 }
 
 func (in *statementInput) textConstraints(v *validator, path string) {
@@ -77,7 +84,8 @@ type statement struct {
 	*partiql.Bound
 	text       string
 	parameters []attr.Value
-	returnOld  bool // a condition that fails carries the item
+	zeros      string // how those in parameters are written
+	returnOld  bool   // a condition that fails carries the item
 	table      *tabledef.Table
 	index      *tabledef.Index
 	key        attr.Item       // of the one item that it is about
@@ -95,7 +103,10 @@ func (v *validator) parseStatement(in *statementInput) (*statement, error) {
 	if len(in.Parameters) > 0 {
 		st.parameters = make([]attr.Value, len(in.Parameters))
 		for i, p := range in.Parameters {
-			st.parameters[i] = p.Value
+			st.parameters[i] = p.Value.Value
+			if p.Zeros != "" {
+				st.zeros += fmt.Sprint(i, ":", p.Zeros)
+			}
 		}
 	}
 	st.Bound, err = parsed.Bind(st.parameters)

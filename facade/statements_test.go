@@ -87,6 +87,42 @@ func TestExecuteStatement_NextToken_Point5(t *testing.T) {
 	}
 }
 
+// A token is bound to the values of the parameters, but that zeros with other places
+// behind the point are others.
+func TestExecuteStatement_NextToken_Parameters(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	fillPairs(t, s)
+	for _, c := range []struct {
+		first, next string
+		same        bool
+	}{
+		{`{"N": "0"}`, `{"N": "0"}`, true},
+		{`{"N": "0"}`, `{"N": "-00"}`, true},
+		{`{"N": "0"}`, `{"N": "0.0"}`, false},
+		{`{"N": "0.0"}`, `{"N": "0"}`, false},
+		{`{"N": "0.0"}`, `{"N": "0.00"}`, false},
+		{`{"N": "0.00"}`, `{"N": "0e-2"}`, true},
+		{`{"N": "0"}`, `{"N": "\u0030.0"}`, false},
+		{`{"N": "1E2"}`, `{"N": "1e+2"}`, true},
+		{`{"N": "1.0"}`, `{"N": "1"}`, true},
+		{`{"NS": ["0", "1"]}`, `{"NS": ["1.0", "0"]}`, true},
+		{`{"NS": ["0", "1"]}`, `{"NS": ["1", "0.0"]}`, false},
+		{`{"S": "0"}`, `{"S": "0.0"}`, false},
+	} {
+		parameters := func(p string) string { return `, "Limit": 1, "Parameters": [{"S": "p1"}, ` + p + "]" }
+		const statement = "SELECT sk FROM pairs WHERE pk = ? AND n <> ?"
+		page, err := execute(t, s, statement, parameters(c.first))
+		if err != nil || page.NextToken == "" {
+			t.Fatalf("%s: %v, %v", c.first, page, err)
+		}
+		_, err = execute(t, s, statement, parameters(c.next)+`, "NextToken": "`+page.NextToken+`"`)
+		if (err == nil) != c.same || err != nil && !strings.Contains(err.Error(), "NextToken does not match request") {
+			t.Errorf("%s after %s: %v", c.next, c.first, err)
+		}
+	}
+}
+
 // Point 3: a WHERE finds what a FilterExpression of the same words finds.
 func TestExecuteStatement_Filter_Point3(t *testing.T) {
 	race.OneAfterTheOther(t)

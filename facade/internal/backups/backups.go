@@ -10,9 +10,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -378,10 +378,17 @@ type ListOutput struct {
 // maxList is the most and the usual number of backups of an answer.
 const maxList = 100
 
-// millis is a time of a request, seconds since 1970.
+// millis is a time of a request, seconds since 1970; one that is too far away is the
+// last, or the first, that there is.
 func millis(seconds float64) int64 {
-	n, _ := strconv.ParseFloat(strconv.FormatFloat(seconds*1000, 'f', 0, 64), 64)
-	return int64(n)
+	switch n := math.RoundToEven(seconds * 1000); {
+	case n >= math.MaxInt64:
+		return math.MaxInt64
+	case n <= math.MinInt64:
+		return math.MinInt64
+	default:
+		return int64(n)
+	}
 }
 
 // List lists the backups of a table, or all, by their times.

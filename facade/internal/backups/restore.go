@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -233,24 +234,38 @@ type running struct {
 
 func (s *Service) restores(ctx context.Context) (r running, err error) {
 	r.of = map[string]string{}
+	targets := map[string]bool{}
 	for j, err := range s.Store.Jobs.All(ctx, KindRestore, "") {
 		if err != nil {
 			return r, err
-		}
-		if j.State != jobs.Running {
-			continue
 		}
 		var of restore
 		if err := json.Unmarshal(j.Request, &of); err != nil {
 			return r, fmt.Errorf("restore %s: %w", j.ID, err)
 		}
-		r.n++
+		if j.State == jobs.Failed || targets[of.Target] {
+			continue
+		}
+		if j.State == jobs.Done { // its table may be CREATING for longer
+			t, err := s.Store.TableNow(ctx, of.Target)
+			if err != nil && !errors.Is(err, store.ErrTableNotFound) {
+				return r, err
+			}
+			if err != nil || !t.Restoring() || of.Backup != "" && resourceOf(t.Restore.BackupARN) != resourceOf(s.backupARN(of.Backup)) {
+				continue
+			}
+		}
+		targets[of.Target] = true
 		if of.Backup != "" {
 			r.of[of.Backup] = of.Target
 		}
 	}
+	r.n = len(targets)
 	return r, nil
 }
+
+// resourceOf is what an ARN says behind region and account, which are no matter here.
+func resourceOf(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
 // begin makes the table, without items, and the job that restores them: from src, if
 // that is not nil.

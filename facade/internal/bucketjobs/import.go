@@ -138,8 +138,13 @@ func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.T
 			return nil, importError(err)
 		}
 	}
-	if _, err := s.o.Store.TableNow(ctx, def.Name); err == nil {
-		return nil, refusal(wire.CodeResourceInUse, fmt.Sprintf(msgTableExists, def.Name))
+	there, err := s.o.Store.TableNow(ctx, def.Name)
+	if err == nil {
+		if imported, err := s.importing(ctx, there); err != nil {
+			return nil, err
+		} else if !imported { // else this import is to fail
+			return nil, refusal(wire.CodeResourceInUse, fmt.Sprintf(msgTableExists, def.Name))
+		}
 	} else if !errors.Is(err, store.ErrTableNotFound) {
 		return nil, err
 	}
@@ -158,6 +163,26 @@ func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.T
 		return nil, importError(err)
 	}
 	return s.describeImport(&j)
+}
+
+// importing reports whether a table is CREATING for an import that is under way.
+func (s *Service) importing(ctx context.Context, t *tabledef.Table) (bool, error) {
+	if t.Status != tabledef.StatusCreating {
+		return false, nil
+	}
+	for j, err := range s.o.Store.Jobs.All(ctx, kindImport, "") {
+		if err != nil {
+			return false, err
+		}
+		var of importJob
+		if err := readJob(&j, &of, nil); err != nil {
+			return false, err
+		}
+		if of.Def.ID == t.ID {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // importError gives the errors of jobs the texts of imports.
@@ -214,7 +239,7 @@ func readJob(j *jobs.Job, request, progress any) error {
 	if err := json.Unmarshal([]byte(j.Request), request); err != nil {
 		return fmt.Errorf("reading %s %s: %w", j.Kind, j.ID, err)
 	}
-	if len(j.Progress) == 0 {
+	if len(j.Progress) == 0 || progress == nil {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(j.Progress), progress); err != nil {

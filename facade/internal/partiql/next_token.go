@@ -22,13 +22,13 @@ const (
 )
 
 // Identity is what a page token is bound to: a table, a statement and the values of
-// its parameters.
-func Identity(tableID, statement string, parameters []attr.Value) [sha256.Size]byte {
+// its parameters. zeros is how zeros in these are written.
+func Identity(tableID, statement string, parameters []attr.Value, zeros string) [sha256.Size]byte {
 	text := appendText(appendText(nil, tableID), statement)
 	for _, v := range parameters {
 		text = attr.AppendJSON(text, v)
 	}
-	return sha256.Sum256(text)
+	return sha256.Sum256(append(text, zeros...))
 }
 
 func appendText(dst []byte, s string) []byte {

@@ -66,7 +66,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzDecodeNext(f *testing.F) {
-	id := Identity("t", "s", nil)
+	id := Identity("t", "s", nil, "")
 	f.Add(Next{Partition: 3, Last: attr.Item{"k": attr.Int(1)}}.Encode(id))
 	f.Add(Next{}.Encode(id))
 	f.Fuzz(func(t *testing.T, token string) {
@@ -172,7 +172,7 @@ func TestParse_Linear_Point4(t *testing.T) { //nolint:paralleltest // what the p
 func TestDecodeNext(t *testing.T) {
 	t.Parallel()
 	one := []attr.Value{attr.Int(1)}
-	id := Identity("t", "s", one)
+	id := Identity("t", "s", one, "")
 	token := Next{Partition: 2, Last: attr.Item{"k": attr.String("x")}}.Encode(id)
 	if next, err := DecodeNext(token, id, one); err != nil || next.Partition != 2 || next.Last["k"].Str != "x" {
 		t.Errorf("%v, %v", next, err)
@@ -184,10 +184,10 @@ func TestDecodeNext(t *testing.T) {
 		parameters  []attr.Value
 		want        string
 	}{
-		{"another statement", token, Identity("t", "s ", one), one, msgOtherToken},
-		{"another table", token, Identity("u", "s", one), one, msgOtherToken},
-		{"another parameter", token, Identity("t", "s", []attr.Value{attr.String("1")}), one, msgOtherToken},
-		{"a list", Next{}.Encode(Identity("t", "s", list)), Identity("t", "s", list), list, msgOtherToken},
+		{"another statement", token, Identity("t", "s ", one, ""), one, msgOtherToken},
+		{"another table", token, Identity("u", "s", one, ""), one, msgOtherToken},
+		{"another parameter", token, Identity("t", "s", []attr.Value{attr.String("1")}, ""), one, msgOtherToken},
+		{"a list", Next{}.Encode(Identity("t", "s", list, "")), Identity("t", "s", list, ""), list, msgOtherToken},
 		{"cut off", token[:len(token)-1], id, one, msgInvalidToken},
 		{"changed", "B" + token[1:], id, one, msgInvalidToken},
 		{"no base64", "*", id, one, msgInvalidToken},

@@ -245,68 +245,6 @@ func appendPaths(dst []expr.Path, n *node) []expr.Path {
 	return dst
 }
 
-// inOrder sorts partitions by their value and refuses items that several would
-// read. Where the ranges do not say all of the sort key, partitions are read whole,
-// and once.
-func inOrder(partitions []Partition, exact bool) ([]Partition, error) {
-	slices.SortStableFunc(partitions, func(a, b Partition) int {
-		if c, _ := attr.Compare(a.Hash, b.Hash); c != 0 {
-			return c
-		}
-		c, _ := attr.Compare(a.A, b.A)
-		return c
-	})
-	var out []Partition
-	for _, p := range partitions {
-		last := len(out) - 1
-		switch {
-		case last < 0 || !attr.Equal(out[last].Hash, p.Hash):
-			out = append(out, p)
-		case !exact:
-			out[last] = Partition{Hash: p.Hash}
-		case meet(out[last], p):
-			return nil, refuse(msgOverlap)
-		default:
-			out = append(out, p)
-		}
-	}
-	return out, nil
-}
-
-// meet reports whether two ranges of a partition, a not behind b, have a key in
-// common, as far as their bounds tell.
-func meet(a, b Partition) bool {
-	if a.Op == expr.NoRange || b.Op == expr.NoRange {
-		return true
-	}
-	low := b.A // the least of b
-	if b.Op == expr.Less || b.Op == expr.LessEqual {
-		// From the beginning: a begins before b's end.
-		c, _ := attr.Compare(a.A, b.A)
-		return a.Op != expr.Greater && a.Op != expr.Equal && a.Op != expr.GreaterEqual || c < 0 || c == 0 && a.Op != expr.Greater && b.Op == expr.LessEqual
-	}
-	r := expr.KeyRange{Op: a.Op, A: a.A, B: a.B}
-	if a.Op == expr.BeginsWith || b.Op == expr.BeginsWith {
-		return r.Matches(low) || attr.Equal(a.A, low)
-	}
-	if !r.Matches(low) {
-		return a.Op == expr.Greater && attr.Equal(a.A, low) && b.Op != expr.Equal || a.Op == expr.Greater && !attr.Equal(a.A, low)
-	}
-	if b.Op == expr.Greater {
-		c, _ := attr.Compare(a.A, low)
-		switch {
-		case a.Op == expr.Equal:
-			return false
-		case a.Op == expr.LessEqual:
-			return c > 0
-		case a.Op == expr.Between:
-			c, _ = attr.Compare(a.B, low)
-			return c > 0
-		}
-	}
-	return true
-}
-
 // Single returns the key of the one item that a statement names by equalities, and
 // whether it is no more than that.
 func (b *Bound) Single(key Key) (item attr.Item, alone, ok bool) {

@@ -15,7 +15,12 @@ const (
 	msgOther    = "Requested update for policy with revision id %s, but the policy associated to target table %s has revision id %s." // part of 290
 	msgNone     = "Requested update for policy with revision id %s, but table %s has no associated policy."                           // ours
 	msgThere    = "Requested policy update expecting none to be present for table %s, but a policy exists with revision id %s."       // part of 291
+	msgPending  = "Attempt to change a resource which is still in use: Table is pending previous resource-based policy update: %s"    // 472
+	msgTooSoon  = "Resource-based policy for %s modified within the previous %d milliseconds. Please try again after %s."             // 473
 )
+
+// changeInterval is the time in which AWS takes one change of a policy.
+const changeInterval = 15 * time.Second
 
 // NoPolicy is the revision that a request expects where there is to be no policy.
 const NoPolicy = "NO_POLICY"
@@ -24,6 +29,40 @@ const NoPolicy = "NO_POLICY"
 type Resource struct {
 	ARN   string // as it was given
 	Table string // the name of the table
+	Label string // of the stream; "": the table's own
+	// Delay is how long a change does not show, and the next has to wait for it; then
+	// no other is taken until changeInterval is over. 0: all at once.
+	Delay time.Duration
+}
+
+// Seen returns a policy as it is read at a time.
+func Seen(p tabledef.Policy, of Resource, now time.Time) tabledef.Policy {
+	if of.Delay > 0 && now.Before(time.UnixMilli(p.Changed).Add(of.Delay)) {
+		return tabledef.Policy{Document: p.Last, Changed: p.LastChanged}
+	}
+	return p
+}
+
+// changed returns the policy that follows p, if it can be changed.
+func changed(p tabledef.Policy, of Resource, document string, now time.Time) (tabledef.Policy, error) {
+	next := tabledef.Policy{Document: document, Changed: max(now.UnixMilli(), p.Changed+1)} // however slow the clock
+	if of.Delay <= 0 {
+		return next, nil
+	}
+	next.Last, next.LastChanged = p.Document, p.Changed
+	last := time.UnixMilli(p.Changed)
+	switch until := last.Add(changeInterval); {
+	case now.Before(last.Add(of.Delay)):
+		return p, &wire.Refusal{Code: wire.CodeResourceInUse, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(msgPending, of.Table)}
+	case now.Before(until):
+		what := "table " + of.Table
+		if of.Label != "" {
+			what = "stream " + of.Label
+		}
+		text := fmt.Sprintf(msgTooSoon, what, changeInterval.Milliseconds(), until.UTC().Format("2006-01-02T15:04:05.000Z"))
+		return p, &wire.Refusal{Code: wire.CodeThrottling, HTTPStatus: http.StatusBadRequest, Message: text}
+	}
+	return next, nil
 }
 
 // Text returns the document of a policy as it is read.
@@ -62,7 +101,7 @@ func Put(p tabledef.Policy, of Resource, document string, expected *string, now 
 	if text == p.Document {
 		return p, nil
 	}
-	return tabledef.Policy{Document: text, Changed: next(p, now)}, nil
+	return changed(p, of, text, now)
 }
 
 // Delete returns what is left of a policy; p itself, if it is deleted already.
@@ -70,7 +109,7 @@ func Delete(p tabledef.Policy, of Resource, expected *string, now time.Time) (ta
 	if err := expect(p, of, expected); err != nil || p.Document == "" {
 		return p, err
 	}
-	return tabledef.Policy{Changed: next(p, now)}, nil
+	return changed(p, of, "", now)
 }
 
 func expect(p tabledef.Policy, of Resource, revision *string) error {
@@ -84,6 +123,3 @@ func expect(p tabledef.Policy, of Resource, revision *string) error {
 	}
 	return nil
 }
-
-// next is the time of a change: one after the last, however slow the clock.
-func next(p tabledef.Policy, now time.Time) int64 { return max(now.UnixMilli(), p.Changed+1) }

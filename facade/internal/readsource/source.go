@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
@@ -36,7 +37,7 @@ func (s Source) Key() tabledef.IndexKey {
 func (s Source) Unprojected(paths []expr.Path) []string {
 	var missing []string
 	for _, path := range paths {
-		if !capacity.Projects(s.Table, s.Index, path.Attribute()) {
+		if !capacity.Projects(s.Table, s.Index, path.Attribute()) && !slices.Contains(missing, path.Attribute()) {
 			missing = append(missing, path.Attribute())
 		}
 	}

@@ -303,6 +303,16 @@ func (cat *catalog) TableNow(ctx context.Context, name string) (*tabledef.Table,
 	return c.def, nil
 }
 
+// Settled is TableNow for its settings, of which a table that is being restored has none
+// yet: ErrTableNotFound.
+func (cat *catalog) Settled(ctx context.Context, name string) (*tabledef.Table, error) {
+	t, err := cat.TableNow(ctx, name)
+	if err == nil && t.Restoring() {
+		return nil, fmt.Errorf("%w: %s is being restored", ErrTableNotFound, name)
+	}
+	return t, err
+}
+
 // Outdated reports whether an operation failed, having written nothing, for
 // want of a Bigtable table: another process may have deleted the table and
 // made it anew. Then the definitions will be read again.

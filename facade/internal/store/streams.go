@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -215,7 +214,7 @@ func (ts *tables) LoggedTable(ctx context.Context, name, id string) (*tabledef.T
 }
 
 // TablesWithStreams returns the tables of a name, or ("") all, that have streams or
-// had them lately: those that are gone among them, with status DELETING.
+// had them lately, in no order: those that are gone among them, with status DELETING.
 func (ts *tables) TablesWithStreams(ctx context.Context, name string) ([]*tabledef.Table, error) {
 	names := []string{name}
 	if name == "" {
@@ -241,9 +240,6 @@ func (ts *tables) TablesWithStreams(ctx context.Context, name string) ([]*tabled
 			defs = append(defs, def)
 		}
 	}
-	slices.SortFunc(defs, func(a, b *tabledef.Table) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.StreamLabel, b.StreamLabel))
-	})
 	return defs, nil
 }
 

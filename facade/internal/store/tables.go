@@ -267,7 +267,7 @@ func (ts *tables) finishDelete(ctx context.Context, def *tabledef.Table) error {
 // ACTIVE; the table is UPDATING meanwhile); indexes that it removes are
 // deleted. A change of TTLAttribute gives the table due times, which the
 // caller has to fill, or takes them away. fn may be called again when another update came first.
-// Errors: ErrTableNotFound, *TableInUseError, fn's.
+// Errors: ErrTableNotFound, also for a table that is being restored; *TableInUseError; fn's.
 func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tabledef.Table) error) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -276,6 +276,9 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tablede
 		return nil, err
 	}
 	now := ts.o.Now()
+	if c.def.At(now).Restoring() {
+		return nil, fmt.Errorf("%w: %s is being restored", ErrTableNotFound, name)
+	}
 	if err := c.def.CheckUnused(now); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,10 @@ type Policy struct {
 	Document string `json:"document,omitempty"`
 	// Changed is the time of the last change in milliseconds since 1970.
 	Changed int64 `json:"changed"`
+	// Last and LastChanged are what they were before, where a change does not show at
+	// once.
+	Last        string `json:"last,omitempty"`
+	LastChanged int64  `json:"lastChanged,omitempty"`
 }
 
 // Revision returns the id of the last change, which may be the deletion.

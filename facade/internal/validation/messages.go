@@ -18,4 +18,5 @@ const (
 	msgValuesWithoutExprNull = "ExpressionAttributeValues can only be specified when using expressions: %s %s null"                                                                                                                                 // 99, classic
 	msgMixedStyles           = "Can not use both expression and non-expression parameters in the same request: Non-expression parameters: {%s} Expression parameters: {%s}"                                                                         // 105
 	msgMapKeys               = "Map keys must satisfy constraint: [Member must have length less than or equal to 255, Member must have length greater than or equal to 3, Member must satisfy regular expression pattern: " + namePatternText + "]" // 236
+	msgStatementShown        = "%s(statement=%s, parameters=%s, %s)"                                                                                                                                                                                // part of 474
 )

@@ -102,6 +102,35 @@ func (v *Validator) Count(member string, absent bool, n, most int, elements stri
 	}
 }
 
+// Statement is a statement of PartiQL in a list.
+type Statement struct {
+	Text       *string
+	Parameters []wire.Parameter
+	More       []string // what AWS shows behind them
+}
+
+// Statements checks the number of elements of a list of statements, of which each is
+// shown where there are too many: of parameters how many there are, and of statements
+// behind twice the limit. kind is the name of an element in the API model.
+func (v *Validator) Statements(member, kind string, absent bool, n, most int, at func(i int) Statement) {
+	if n <= most {
+		v.Count(member, absent, n, most, "")
+		return
+	}
+	shown := make([]string, min(n, 2*most))
+	for i := range shown {
+		st, parameters := at(i), "null"
+		if st.Parameters != nil {
+			parameters = fmt.Sprintf("[%d parameters]", len(st.Parameters))
+		}
+		shown[i] = fmt.Sprintf(msgStatementShown, kind, wording.OrNull(st.Text), parameters, strings.Join(st.More, ", "))
+	}
+	if n > len(shown) {
+		shown = append(shown, fmt.Sprintf("[%d statements]", n-len(shown)))
+	}
+	v.Fail(member, Quoted("["+strings.Join(shown, ", ")+"]"), fmt.Sprintf(MsgMemberMaxLength, most))
+}
+
 // The limits of names.
 const (
 	MinTableNameChars = 3

@@ -184,7 +184,7 @@ func modelTypeName(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[string]():
 		return "java.lang.String"
-	case reflect.TypeFor[Value]():
+	case reflect.TypeFor[Value](), reflect.TypeFor[Parameter]():
 		return modelPackage + "AttributeValue"
 	}
 	if t.Kind() == reflect.Slice {

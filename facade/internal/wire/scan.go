@@ -39,6 +39,8 @@ func scannerOf(t reflect.Type) scanner {
 		return reading(scanItem)
 	case reflect.TypeFor[Value]():
 		return reading(scanValue)
+	case reflect.TypeFor[Parameter]():
+		return reading(scanParameter)
 	case reflect.TypeFor[Flag]():
 		return reading(scanFlag)
 	case reflect.TypeFor[string]():
@@ -98,6 +100,12 @@ func scanItem(s *attr.Scanner) (Item, bool) {
 func scanValue(s *attr.Scanner) (Value, bool) {
 	value, ok := s.Value()
 	return Value{Value: value, Err: checkNamesWithin(value)}, ok
+}
+
+// scanParameter leaves zeros to the decoder, which looks at how they are written.
+func scanParameter(s *attr.Scanner) (Parameter, bool) {
+	value, ok := scanValue(s)
+	return Parameter{Value: value}, ok && !hasZero(value.Value)
 }
 
 func scanFlag(s *attr.Scanner) (Flag, bool) {

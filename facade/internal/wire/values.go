@@ -1,12 +1,15 @@
 package wire
 
 import (
+	"bytes"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -40,6 +43,14 @@ func (f *Flag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	default:
 		return serializationError(scalarMismatchText(value.Kind(), value, "Boolean"))
 	}
+}
+
+// String is an optional flag as AWS shows it.
+func (f *Flag) String() string {
+	if f == nil {
+		return "null"
+	}
+	return strconv.FormatBool(bool(*f))
 }
 
 // IsTrue reports whether an optional flag is given and true.
@@ -139,6 +150,58 @@ func (w *Value) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 // MarshalJSONTo implements json.MarshalerTo.
 func (w Value) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(attr.AppendJSON(nil, w.Value))
+}
+
+// Parameter is the value of a parameter of a statement.
+type Parameter struct {
+	Value
+	// Zeros are the places behind the point of its zeros, as it was written: all else of
+	// a number is in its value.
+	Zeros string
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (p *Parameter) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	raw = raw.Clone()
+	if err := p.Value.UnmarshalJSONFrom(jsontext.NewDecoder(bytes.NewReader(raw))); err != nil || p.Err != nil || !hasZero(p.Value.Value) {
+		return err
+	}
+	var written struct {
+		N  string
+		NS []string
+	}
+	if err := json.Unmarshal(raw, &written); err != nil {
+		return err
+	}
+	if p.Value.Value.Type == attr.N {
+		written.NS = []string{written.N}
+	}
+	for _, text := range written.NS {
+		if n, err := attr.ParseNumber(text); err == nil && n == "0" {
+			p.Zeros += strconv.Itoa(places(text)) + " "
+		}
+	}
+	return nil
+}
+
+// hasZero reports whether a value is zero, or a set that has it.
+func hasZero(v attr.Value) bool {
+	return v.Type == attr.N && v.Str == "0" || v.Type == attr.NS && slices.Contains(v.Set, "0")
+}
+
+// places returns how many places a number has behind the point, less its exponent.
+func places(number string) int {
+	mantissa, exponent := number, 0
+	if i := strings.IndexAny(number, "eE"); i >= 0 {
+		mantissa = number[:i]
+		exponent, _ = strconv.Atoi(number[i+1:]) // at a bound where it is too large
+	}
+	_, fraction, _ := strings.Cut(mantissa, ".")
+	return len(fraction) - exponent
 }
 
 // errNoStructure is the error of a value that is no structure: the text of its
