@@ -14,10 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/oauth2/google"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/oauth"
 	"google.golang.org/grpc/encoding/gzip"
 
 	"github.com/tabletop-emu/tabletop/emu"
@@ -131,11 +129,11 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	if token != "" {
 		options = append(options, grpc.WithPerRPCCredentials(bearer{token, true}))
 	} else if m != nil {
-		found, err := google.FindDefaultCredentials(ctx, cloudScope)
+		shown, err := defaultCredentials(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("application default credentials: %w (gcloud auth application-default login, or --token-file)", err)
+			return nil, err
 		}
-		options = append(options, grpc.WithPerRPCCredentials(oauth.TokenSource{TokenSource: found.TokenSource}))
+		options = append(options, grpc.WithPerRPCCredentials(shown))
 	}
 	pool := &cloudConn{}
 	for range cloudChannels {

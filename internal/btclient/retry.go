@@ -153,11 +153,16 @@ type DeadlineError struct {
 	Server string // address and instance
 	Call   string // the RPC, as ReadRows
 	After  time.Duration
+	Why    error // what kept the call from being sent; nil: nothing is known of it
 }
 
 // Error names the server, the call and the time.
 func (e *DeadlineError) Error() string {
-	return fmt.Sprintf("no answer from %s to %s for %v", e.Server, e.Call, e.After)
+	text := fmt.Sprintf("no answer from %s to %s for %v", e.Server, e.Call, e.After)
+	if e.Why != nil {
+		text += ": " + e.Why.Error()
+	}
+	return text
 }
 
 // GRPCStatus is what status.Code finds.
@@ -180,7 +185,7 @@ func (c *Client) watch(ctx context.Context, call string, deadline time.Duration)
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := watch{ctx: ctx, cancel: cancel}
 	if deadline > 0 {
-		late := &DeadlineError{c.server, call, deadline}
+		late := &DeadlineError{Server: c.server, Call: call, After: deadline}
 		w.late, w.after = late, deadline
 		w.timer = time.AfterFunc(deadline, func() { cancel(late) })
 	}
@@ -208,10 +213,13 @@ func (w *watch) end() {
 
 // why is the error of a call, or that it took too long.
 func (w *watch) why(err error) error {
-	if err != nil && w.late != nil && errors.Is(context.Cause(w.ctx), w.late) {
-		return w.late
+	if err == nil || w.late == nil || !errors.Is(context.Cause(w.ctx), w.late) {
+		return err
 	}
-	return err
+	if code := status.Code(err); code != codes.Canceled && code != codes.DeadlineExceeded {
+		w.late.Why = err
+	}
+	return w.late
 }
 
 // unary sends a request that has one answer, as often as its tries say.

@@ -145,7 +145,7 @@ func (c *checker) instance() error {
 	case notBigtable(err):
 		return fmt.Errorf("what answers is no Bigtable: a server of its gRPC API is expected (%w)", err)
 	case ctx.Err() != nil && c.ctx.Err() == nil:
-		return fmt.Errorf("the Bigtable gave no answer to ListTables of %s for %v", c.name, c.Deadline)
+		return fmt.Errorf("the Bigtable gave no answer to ListTables of %s for %v (%w)", c.name, c.Deadline, err)
 	default:
 		return fmt.Errorf("the Bigtable cannot be reached, or used: %w", err)
 	}
