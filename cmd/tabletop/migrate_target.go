@@ -101,7 +101,7 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	t := &target{project: f.Project, instance: f.Instance}
 	m := cloudInstance.FindStringSubmatch(text)
 	if m == nil && f.CA == "" { // an emulator on this machine
-		shown := f.packing()
+		shown := f.dialOptions(false)
 		if token != "" {
 			shown = append(shown, grpc.WithPerRPCCredentials(bearer{token: token}))
 		}
@@ -118,7 +118,7 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	}
 	options := []grpc.DialOption{btclient.TellUnsent(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes))}
 	options = append(options, grpc.WithTransportCredentials(secured))
-	options = append(options, f.packing()...)
+	options = append(options, f.dialOptions(m != nil)...)
 	data, admin := text, text
 	if m != nil {
 		t.project, t.instance, data, admin = m[1], m[2], cloudDataAddress, cloudAdminAddress
@@ -150,12 +150,14 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	return t, nil
 }
 
-// packing has messages compressed, as a client library does that is given a compressor.
-func (f *connectFlags) packing() []grpc.DialOption {
-	if !f.Compress {
-		return nil
+// dialOptions are those of any connection, to Cloud Bigtable or not. With --compress
+// messages are compressed, as by a client library that is given a compressor.
+func (f *connectFlags) dialOptions(cloud bool) []grpc.DialOption {
+	options := []grpc.DialOption{findDead(cloud, f.CallTimeout)}
+	if f.Compress {
+		options = append(options, grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)))
 	}
-	return []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name))}
+	return options
 }
 
 // cloudChannels is over how many connections calls on data go, in turn: one takes about
