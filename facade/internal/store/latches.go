@@ -14,12 +14,14 @@ import (
 // also remember the orders given out, so that they grow when the clock does
 // not.
 type itemLatches struct {
-	// patience is how long a write waits for others of its item: where these meet a
-	// Bigtable that hangs, each would wait for the deadlines of all before it. 0: any time.
+	// patience is the time in which two others of its item have to end for a write to go on
+	// waiting for them: where these meet a Bigtable that hangs, each holds the latch for
+	// that long, and would wait for the deadlines of all before it. 0: any time.
 	patience time.Duration
 	stripes  [512]struct {
-		held chan struct{}
-		last atomic.Int64 // under held, by writes side by side of items that share it
+		held  chan struct{}
+		ended atomic.Int64 // how many have held it
+		last  atomic.Int64 // under held, by writes side by side of items that share it
 	}
 }
 
@@ -47,17 +49,32 @@ func (l *itemLatches) take(ctx context.Context, stripe int) error {
 		return nil
 	default:
 	}
+	var impatient <-chan time.Time
 	if l.patience > 0 {
-		patient, cancel := context.WithTimeoutCause(ctx, l.patience, fmt.Errorf("%w: not one of them has ended for %v", ErrContended, l.patience))
-		defer cancel()
-		ctx = patient
+		ticker := time.NewTicker(l.patience)
+		defer ticker.Stop()
+		impatient = ticker.C
 	}
-	select {
-	case l.stripes[stripe].held <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	for ended := l.stripes[stripe].ended.Load(); ; {
+		select {
+		case l.stripes[stripe].held <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-impatient:
+			now := l.stripes[stripe].ended.Load()
+			if now-ended < 2 {
+				return fmt.Errorf("%w: fewer than two of them have ended for %v", ErrContended, l.patience)
+			}
+			ended = now
+		}
 	}
+}
+
+// release ends take of a latch with which there was something done.
+func (l *itemLatches) release(stripe int) {
+	l.stripes[stripe].ended.Add(1)
+	<-l.stripes[stripe].held
 }
 
 // lockAll is lock of the items of slots, which may be nil; unlock ends it.
@@ -72,20 +89,21 @@ func (l *itemLatches) lockAll(ctx context.Context, slots []*slot) (unlock func()
 	stripes = slices.Compact(stripes)
 	unlock = func() {
 		for _, i := range stripes {
-			<-l.stripes[i].held
+			l.release(i)
 		}
 	}
 	for n, i := range stripes {
 		if err := l.take(ctx, i); err != nil {
-			stripes = stripes[:n]
-			unlock()
+			for _, i := range stripes[:n] {
+				<-l.stripes[i].held
+			}
 			return nil, fmt.Errorf("waiting for another write of one of %d items: %w", len(slots), err)
 		}
 	}
 	return unlock, nil
 }
 
-func (l *itemLatches) unlock(id itemID) { <-l.stripes[l.stripe(id)].held }
+func (l *itemLatches) unlock(id itemID) { l.release(l.stripe(id)) }
 
 // order returns the order of the next write of an item. The latch is held.
 func (l *itemLatches) order(id itemID, nowMicros, previous int64) int64 {
