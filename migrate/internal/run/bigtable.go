@@ -24,7 +24,10 @@ import (
 const (
 	maxReadRetries  = 5
 	maxWriteRetries = 8
-	firstRetryWait  = 100 * time.Millisecond
+	// maxLateRetries of these are of calls that got no answer: a load of hours goes on where
+	// one call is lost, and of a server that hangs a person hears soon.
+	maxLateRetries = 2
+	firstRetryWait = 100 * time.Millisecond
 )
 
 // defaultDeadline is how long a Bigtable may go without an answer.
@@ -45,7 +48,7 @@ type Bigtable struct {
 
 // NewBigtable is the client of the instance that the options name.
 func NewBigtable(conn grpc.ClientConnInterface, o Options) *Bigtable {
-	retry := btclient.Retry{Reads: maxReadRetries, Writes: maxWriteRetries, First: firstRetryWait, Sleep: o.Sleep, Jitter: o.Jitter}
+	retry := btclient.Retry{Reads: maxReadRetries, Writes: maxWriteRetries, Late: maxLateRetries, First: firstRetryWait, Sleep: o.Sleep, Jitter: o.Jitter}
 	if o.Waiting != nil && o.Sleep != nil {
 		retry.Waiting = o.Waiting
 	}
