@@ -22,6 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/preflight"
 )
 
 // targetEmbedded names, for a load, the store of the command's own, in memory.
@@ -247,6 +248,18 @@ func (f *connectFlags) withTarget(ctx context.Context, flag, text string, fn fun
 		return err
 	}
 	return fmt.Errorf("%s %s: %w", flag, text, err)
+}
+
+// look finds, as serve does, what is wrong with a target by which whatever it is asked
+// for fails; reads says that rows are only read there.
+func (f *connectFlags) look(ctx context.Context, text string, t *target, reads bool) error {
+	if text == "" || text == targetEmbedded || f.AppProfile == "" && !cloudInstance.MatchString(text) {
+		return nil // emulators have no app profiles to speak of
+	}
+	return preflight.Start(ctx, preflight.Options{
+		Conn: t.conn, Project: t.project, Instance: t.instance, AppProfile: f.AppProfile,
+		ReadOnly: reads, Now: time.Now, Deadline: f.deadline(text),
+	})
 }
 
 // withStored runs fn on rows that are there: in the folder data or, if that is "",
