@@ -307,12 +307,16 @@ func TestParts_Refused(t *testing.T) {
 	finish.Part = source.Part{}
 	_, err := FinishLoad(t.Context(), conn, openExport(t, fsys), finish)
 	WantDamage(t, err, source.CheckpointInvalid, "not all parts are complete: 2/2 lacking of 2")
-	if _, err := Load(t.Context(), conn, openExport(t, fsys), part(2, 3)); err != nil {
+	_, err = Load(t.Context(), conn, openExport(t, fsys), part(2, 3))
+	WantDamage(t, err, source.CheckpointInvalid, "the folder has parts of 2, and this one is part 2/3: expected those of one load; name another folder, or remove load-*-of-2.* there")
+	// Two that began at once.
+	stray := filepath.Join(folder, "load-2-of-3.rows.items")
+	if err := os.WriteFile(stray, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err = FinishLoad(t.Context(), conn, openExport(t, fsys), finish)
-	WantDamage(t, err, source.CheckpointInvalid, "the folder has parts of 2 and parts of 3")
-	if err := os.Remove(filepath.Join(folder, "load-2-of-3.done")); err != nil {
+	WantDamage(t, err, source.CheckpointInvalid, "the folder has parts of 2 and parts of 3: expected those of one load; remove load-*-of-2.* or load-*-of-3.*")
+	if err := os.Remove(stray); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(t.Context(), conn, openExport(t, fsys), part(2, 2)); err != nil {

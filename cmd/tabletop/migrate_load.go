@@ -177,5 +177,10 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 	if c.Data != "" {
 		return withStore(c.Data, func(s *store) error { return load(s.conn()) })
 	}
-	return c.withTarget(ctx, "--target", c.Target, func(t *target) error { return load(t.conn) })
+	return c.withTarget(ctx, "--target", c.Target, func(t *target) error {
+		if err := c.look(ctx, c.Target, t, false); err != nil {
+			return err
+		}
+		return load(t.conn)
+	})
 }

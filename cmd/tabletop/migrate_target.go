@@ -14,16 +14,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/oauth2/google"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/oauth"
 	"google.golang.org/grpc/encoding/gzip"
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/preflight"
 )
 
 // targetEmbedded names, for a load, the store of the command's own, in memory.
@@ -103,7 +102,7 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	t := &target{project: f.Project, instance: f.Instance}
 	m := cloudInstance.FindStringSubmatch(text)
 	if m == nil && f.CA == "" { // an emulator on this machine
-		shown := f.packing()
+		shown := f.dialOptions(false)
 		if token != "" {
 			shown = append(shown, grpc.WithPerRPCCredentials(bearer{token: token}))
 		}
@@ -120,7 +119,7 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	}
 	options := []grpc.DialOption{btclient.TellUnsent(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes))}
 	options = append(options, grpc.WithTransportCredentials(secured))
-	options = append(options, f.packing()...)
+	options = append(options, f.dialOptions(m != nil)...)
 	data, admin := text, text
 	if m != nil {
 		t.project, t.instance, data, admin = m[1], m[2], cloudDataAddress, cloudAdminAddress
@@ -131,11 +130,11 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	if token != "" {
 		options = append(options, grpc.WithPerRPCCredentials(bearer{token, true}))
 	} else if m != nil {
-		found, err := google.FindDefaultCredentials(ctx, cloudScope)
+		shown, err := defaultCredentials(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("application default credentials: %w (gcloud auth application-default login, or --token-file)", err)
+			return nil, err
 		}
-		options = append(options, grpc.WithPerRPCCredentials(oauth.TokenSource{TokenSource: found.TokenSource}))
+		options = append(options, grpc.WithPerRPCCredentials(shown))
 	}
 	pool := &cloudConn{}
 	for range cloudChannels {
@@ -152,12 +151,14 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	return t, nil
 }
 
-// packing has messages compressed, as a client library does that is given a compressor.
-func (f *connectFlags) packing() []grpc.DialOption {
-	if !f.Compress {
-		return nil
+// dialOptions are those of any connection, to Cloud Bigtable or not. With --compress
+// messages are compressed, as by a client library that is given a compressor.
+func (f *connectFlags) dialOptions(cloud bool) []grpc.DialOption {
+	options := []grpc.DialOption{findDead(cloud, f.CallTimeout)}
+	if f.Compress {
+		options = append(options, grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)))
 	}
-	return []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name))}
+	return options
 }
 
 // cloudChannels is over how many connections calls on data go, in turn: one takes about
@@ -247,6 +248,18 @@ func (f *connectFlags) withTarget(ctx context.Context, flag, text string, fn fun
 		return err
 	}
 	return fmt.Errorf("%s %s: %w", flag, text, err)
+}
+
+// look finds, as serve does, what is wrong with a target by which whatever it is asked
+// for fails; reads says that rows are only read there.
+func (f *connectFlags) look(ctx context.Context, text string, t *target, reads bool) error {
+	if text == "" || text == targetEmbedded || f.AppProfile == "" && !cloudInstance.MatchString(text) {
+		return nil // emulators have no app profiles to speak of
+	}
+	return preflight.Start(ctx, preflight.Options{
+		Conn: t.conn, Project: t.project, Instance: t.instance, AppProfile: f.AppProfile,
+		ReadOnly: reads, Now: time.Now, Deadline: f.deadline(text),
+	})
 }
 
 // withStored runs fn on rows that are there: in the folder data or, if that is "",

@@ -169,6 +169,30 @@ func TestMigrate_DefaultCredentials(t *testing.T) {
 	}
 }
 
+// TestMigrate_AppProfile: an app profile that is not there ends a load before it makes
+// anything, and a verification before it finds anything.
+func TestMigrate_AppProfile(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	items := writeFile(t, t.TempDir(), "items.jsonl", `{"id":{"S":"a"},"n":{"N":"1"}}`)
+	for _, c := range []struct {
+		command, flag, profile string
+		code                   int
+		want                   string
+	}{
+		{"load", "--target", "pace", exitEnvironment, "there is no app profile pace"},
+		{"verify", "--against", "", exitDifferences, "has no tables"},
+		{"load", "--target", "default", exitEqual, "1 cell written"},
+		{"verify", "--against", "pace", exitEnvironment, "there is no app profile pace"},
+		{"verify", "--against", "default", exitEqual, "0 differences"},
+	} {
+		out, code := tabletop(t, "migrate", c.command, items, "--key", "id", c.flag, s.env["BIGTABLE_EMULATOR_HOST"], "--app-profile", c.profile)
+		if code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s by the app profile %q: exit code %d, want %d and %q:\n%s", c.command, c.profile, code, c.code, c.want, out)
+		}
+	}
+}
+
 // Ctrl-C ends every command that waits for a server, which says so, exits 3 and
 // leaves nothing half behind.
 func TestMigrate_Interrupted(t *testing.T) {

@@ -168,6 +168,9 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	if c.stored() {
 		return c.withStored(ctx, "--against", c.Against, c.Data, func(t *target) error {
 			o.Project, o.Instance = t.project, t.instance
+			if err := c.look(ctx, c.Against, t, true); err != nil {
+				return err
+			}
 			return verify(t.conn)
 		})
 	}

@@ -13,7 +13,7 @@
 //   - while the server says that it has no room, fewer rows are written at a time;
 //   - nothing is sent twice at a time to see who answers first;
 //   - a server that hangs ends the call with a [*DeadlineError], if there is a
-//     deadline ([Options.Deadline]);
+//     deadline ([Options.Deadline]), once it was sent again as often as Retry.Late says;
 //   - errors say what was done to which table, and keep the server's status for
 //     status.Code.
 //
@@ -61,8 +61,8 @@ type Options struct {
 	Retry Retry
 	// Deadline bounds how long a call may go without an answer: until that of a call
 	// with one answer, and from message to message of a stream. A call that exceeds it
-	// ends with a *DeadlineError and is not sent again. Default: none but that of the
-	// call's context.
+	// ends with a *DeadlineError, and is sent again as Retry.Late says. Default: none but
+	// that of the call's context.
 	Deadline time.Duration
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -107,6 +109,77 @@ func TestDeadline_Stream(t *testing.T) {
 		got, err := keysOf(t.Context(), c, btclient.Read{Spans: everything})
 		if late := (*btclient.DeadlineError)(nil); got != "a" || !errors.As(err, &late) {
 			t.Errorf("a server that hangs behind a row: %q, %v", got, err)
+		}
+	})
+}
+
+// TestDeadline_Late: a call that may be sent twice is sent again after its deadline, as
+// often in a row as Retry.Late says; no other is.
+func TestDeadline_Late(t *testing.T) {
+	t.Parallel()
+	patient := btclient.Retry{Reads: 5, Writes: 5, Late: 2, First: time.Millisecond}
+	lost := func(n int, answers ...proto.Message) *fake {
+		return &fake{answer: func(call int, _ proto.Message) ([]proto.Message, error) {
+			if call < n {
+				return nil, nil
+			}
+			return answers, io.EOF
+		}}
+	}
+	for name, c := range map[string]struct {
+		most   int // calls that may be lost
+		answer proto.Message
+		do     func(context.Context, *btclient.Client) error
+	}{
+		"ReadRows": {2, messages(row("a", "1"))[0], func(ctx context.Context, c *btclient.Client) error {
+			_, err := keysOf(ctx, c, btclient.Read{Spans: everything})
+			return err
+		}},
+		"MutateRows": {2, &btpb.MutateRowsResponse{Entries: []*btpb.MutateRowsResponse_Entry{{Status: &spb.Status{}}}}, func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.MutateRows(ctx, "t", entries("a"))
+			return err
+		}},
+		"MutateRow": {2, &btpb.MutateRowResponse{}, func(ctx context.Context, c *btclient.Client) error {
+			return c.MutateRow(ctx, "t", []byte("a"), nil)
+		}},
+		"CheckAndMutateRow": {0, &btpb.CheckAndMutateRowResponse{}, func(ctx context.Context, c *btclient.Client) error {
+			_, err := c.CheckAndMutate(ctx, "t", []byte("a"), nil, nil, nil)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				for n := range 4 {
+					f, begun := lost(n, c.answer), time.Now()
+					err := c.do(t.Context(), f.client(btclient.Options{Retry: patient, Deadline: time.Minute}))
+					late := (*btclient.DeadlineError)(nil)
+					if errors.As(err, &late) != (n > c.most) || err != nil && late == nil {
+						t.Errorf("%d calls are lost: %v", n, err)
+					}
+					if want := time.Duration(min(n, c.most+1)) * time.Minute; time.Since(begun) != want {
+						t.Errorf("%d calls are lost: after %v, want %v", n, time.Since(begun), want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestDeadline_LateAnew: what comes between makes a read as patient as at first.
+func TestDeadline_LateAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		keys := []string{"a", "b", "c", "d", "e"}
+		f := &fake{answer: func(call int, _ proto.Message) ([]proto.Message, error) {
+			if call == len(keys) {
+				return nil, io.EOF
+			}
+			return messages(row(keys[call], "1")), nil
+		}}
+		got, err := keysOf(t.Context(), f.client(btclient.Options{Retry: btclient.Retry{Reads: 1, Late: 1}, Deadline: time.Minute}), btclient.Read{Spans: everything})
+		if got != "a b c d e" || err != nil {
+			t.Errorf("%q, %v", got, err)
 		}
 	})
 }

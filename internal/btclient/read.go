@@ -95,8 +95,10 @@ func (c *Client) read(ctx context.Context, r Read, most int, hand func(Part) boo
 		if err == nil {
 			return nil
 		}
+		if last != nil {
+			t.anew()
+		}
 		if last != nil && t.passes(err) {
-			t.n = 0
 			if r.goOn(last, rows); r.done() {
 				continue
 			}

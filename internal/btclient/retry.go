@@ -22,6 +22,9 @@ type Retry struct {
 	// between; Writes how often a write that may be sent twice is sent again. At
 	// most 20.
 	Reads, Writes int
+	// Late is how often in a row a call that may be sent twice, and got no answer within
+	// Options.Deadline, is sent again, as a part of the others. Default: it is not.
+	Late int
 	// First is the wait before the first time; each further one is twice as long. Where
 	// the server asks for another one (RetryInfo), that is waited for, but no longer than
 	// Options.Deadline. Default: there are none.
@@ -49,11 +52,8 @@ type Wait struct {
 	Left  time.Duration // of all waits that may come, this one included; then the call fails
 }
 
-// passes reports whether an error may pass by itself.
+// passes reports whether an error of the server, or the connection, may pass by itself.
 func (r *Retry) passes(err error) bool {
-	if late := (*DeadlineError)(nil); errors.As(err, &late) {
-		return false
-	}
 	switch status.Code(err) { //nolint:exhaustive // all others are final
 	case codes.Unavailable, codes.Aborted:
 		return true
@@ -75,6 +75,7 @@ type tries struct {
 	deadline    time.Duration // of a call with one answer; 0: none
 	throttle    *throttle     // of the rows that are written; nil: none
 	n           int           // after the first, in a row
+	late        int           // of these, those that a *DeadlineError was the reason of
 }
 
 // reading are the tries of a call that only reads.
@@ -103,7 +104,18 @@ func (t *tries) passes(err error) bool {
 	if t.once {
 		return neverSent(err)
 	}
+	if isLate(err) {
+		return t.late < t.r.Late
+	}
 	return t.r.passes(err)
+}
+
+// anew counts from the beginning, since something came.
+func (t *tries) anew() { t.n, t.late = 0, 0 }
+
+func isLate(err error) bool {
+	late := (*DeadlineError)(nil)
+	return errors.As(err, &late)
 }
 
 // again waits until a call that met err is to be sent again. It returns an error,
@@ -124,6 +136,9 @@ func (t *tries) again(ctx context.Context, err error) error {
 		wait -= time.Duration(t.r.Jitter() * float64(full) / 2)
 	}
 	t.n++
+	if isLate(err) {
+		t.late++
+	}
 	if t.r.Sleep == nil || wait <= 0 {
 		return nil
 	}
@@ -153,11 +168,16 @@ type DeadlineError struct {
 	Server string // address and instance
 	Call   string // the RPC, as ReadRows
 	After  time.Duration
+	Why    error // what kept the call from being sent; nil: nothing is known of it
 }
 
 // Error names the server, the call and the time.
 func (e *DeadlineError) Error() string {
-	return fmt.Sprintf("no answer from %s to %s for %v", e.Server, e.Call, e.After)
+	text := fmt.Sprintf("no answer from %s to %s for %v", e.Server, e.Call, e.After)
+	if e.Why != nil {
+		text += ": " + e.Why.Error()
+	}
+	return text
 }
 
 // GRPCStatus is what status.Code finds.
@@ -180,7 +200,7 @@ func (c *Client) watch(ctx context.Context, call string, deadline time.Duration)
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := watch{ctx: ctx, cancel: cancel}
 	if deadline > 0 {
-		late := &DeadlineError{c.server, call, deadline}
+		late := &DeadlineError{Server: c.server, Call: call, After: deadline}
 		w.late, w.after = late, deadline
 		w.timer = time.AfterFunc(deadline, func() { cancel(late) })
 	}
@@ -208,10 +228,13 @@ func (w *watch) end() {
 
 // why is the error of a call, or that it took too long.
 func (w *watch) why(err error) error {
-	if err != nil && w.late != nil && errors.Is(context.Cause(w.ctx), w.late) {
-		return w.late
+	if err == nil || w.late == nil || !errors.Is(context.Cause(w.ctx), w.late) {
+		return err
 	}
-	return err
+	if code := status.Code(err); code != codes.Canceled && code != codes.DeadlineExceeded {
+		w.late.Why = err
+	}
+	return w.late
 }
 
 // unary sends a request that has one answer, as often as its tries say.

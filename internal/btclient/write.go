@@ -89,7 +89,7 @@ func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.M
 		var leftAt []int
 		why := err // some are sent again
 		if p.rows < len(entries) && slices.ContainsFunc(answers, answer.written) {
-			again.n = 0 // or the pieces of a large call had the patience of one
+			again.anew() // or the pieces of a large call had the patience of one
 		}
 		for i, a := range answers {
 			switch {

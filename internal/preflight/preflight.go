@@ -50,6 +50,7 @@ type Options struct {
 	Project, Instance string
 	AppProfile        string                  // "": the instance's own
 	Transactions      bool                    // single-row transactions are needed
+	ReadOnly          bool                    // rows are only read: who does that need not be allowed to list tables
 	Tables            []Table                 // that are used, if they are there
 	More              iter.Seq2[Table, error] // likewise: of those that only the Bigtable itself knows; nil: there are none
 	Now               func() time.Time        // nil: the clock is not compared
@@ -140,12 +141,14 @@ func (c *checker) instance() error {
 		return fmt.Errorf("there is no %s: is the project, is the instance right? (%w)", c.name, err)
 	case code == codes.Unauthenticated:
 		return fmt.Errorf("the Bigtable does not take the credentials: are they those of the project, is the token still good? (%w)", err)
+	case code == codes.PermissionDenied && c.ReadOnly:
+		c.found("instance", Unknown, "the credentials may not list the tables of %s", c.name)
 	case code == codes.PermissionDenied:
 		return fmt.Errorf("the credentials may not use %s, or there is none: a door and a load need roles/bigtable.admin, or the permissions %s (%w)", c.name, strings.Join(permissions, ", "), err)
 	case notBigtable(err):
 		return fmt.Errorf("what answers is no Bigtable: a server of its gRPC API is expected (%w)", err)
 	case ctx.Err() != nil && c.ctx.Err() == nil:
-		return fmt.Errorf("the Bigtable gave no answer to ListTables of %s for %v", c.name, c.Deadline)
+		return fmt.Errorf("the Bigtable gave no answer to ListTables of %s for %v (%w)", c.name, c.Deadline, err)
 	default:
 		return fmt.Errorf("the Bigtable cannot be reached, or used: %w", err)
 	}

@@ -153,6 +153,10 @@ func TestStart(t *testing.T) {
 	if err := preflight.Start(t.Context(), o); err != nil {
 		t.Errorf("an instance without a default app profile: %v", err)
 	}
+	denied := options(good(fake{"ListTables": status.Error(codes.PermissionDenied, "d")}))
+	if denied.ReadOnly = true; preflight.Start(t.Context(), denied) != nil {
+		t.Error("who only reads rows is to be allowed to list tables")
+	}
 	o.AppProfile = "mine"
 	if err := preflight.Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "there is no app profile mine") {
 		t.Errorf("an app profile that is not there: %v", err)

@@ -11,6 +11,8 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -24,7 +26,10 @@ import (
 const (
 	maxReadRetries  = 5
 	maxWriteRetries = 8
-	firstRetryWait  = 100 * time.Millisecond
+	// maxLateRetries of these are of calls that got no answer: a load of hours goes on where
+	// one call is lost, and of a server that hangs a person hears soon.
+	maxLateRetries = 2
+	firstRetryWait = 100 * time.Millisecond
 )
 
 // defaultDeadline is how long a Bigtable may go without an answer.
@@ -40,16 +45,17 @@ type Bigtable struct {
 	// which all is live.
 	Live map[string]func(layout.Row) layout.Row
 
-	splits map[string][][]byte // at which a table that is made is split, by its id
+	profile string              // of calls on rows; "": the instance's own
+	splits  map[string][][]byte // at which a table that is made is split, by its id
 }
 
 // NewBigtable is the client of the instance that the options name.
 func NewBigtable(conn grpc.ClientConnInterface, o Options) *Bigtable {
-	retry := btclient.Retry{Reads: maxReadRetries, Writes: maxWriteRetries, First: firstRetryWait, Sleep: o.Sleep, Jitter: o.Jitter}
+	retry := btclient.Retry{Reads: maxReadRetries, Writes: maxWriteRetries, Late: maxLateRetries, First: firstRetryWait, Sleep: o.Sleep, Jitter: o.Jitter}
 	if o.Waiting != nil && o.Sleep != nil {
 		retry.Waiting = o.Waiting
 	}
-	return &Bigtable{Client: btclient.New(conn, cmp.Or(o.Project, defaultName), cmp.Or(o.Instance, defaultName), btclient.Options{
+	return &Bigtable{profile: o.AppProfile, Client: btclient.New(conn, cmp.Or(o.Project, defaultName), cmp.Or(o.Instance, defaultName), btclient.Options{
 		AppProfile: o.AppProfile, Retry: retry, Deadline: cmp.Or(o.Deadline, defaultDeadline),
 	})}
 }
@@ -107,11 +113,27 @@ func (b *Bigtable) Parts(ctx context.Context, r btclient.Read, most int) iter.Se
 			if b.Extra != nil {
 				part.Cells = slices.DeleteFunc(part.Cells, b.Extra)
 			}
+			if status.Code(err) == codes.NotFound {
+				err = b.notFound(ctx, r.Table, err)
+			}
 			if !yield(part, err) {
 				return
 			}
 		}
 	}
+}
+
+// notFound is the error of a read that says that something is not there. It stays a
+// NotFound if that is the table, and not the app profile that was named.
+func (b *Bigtable) notFound(ctx context.Context, table string, err error) error {
+	if b.profile == "" {
+		return err
+	}
+	tables, listErr := b.Tables(ctx)
+	if listErr != nil || !slices.Contains(tables, table) { // who may read need not be allowed to list
+		return err
+	}
+	return status.Errorf(codes.FailedPrecondition, "table %s is there, and not found by the app profile %s: %v", table, b.profile, err)
 }
 
 // TableRows streams the rows of a table, or of spans of it, without the cells of the

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -120,7 +121,7 @@ func (j *Job) CompareBase(ctx context.Context, b *Bigtable, r *report.Report, k 
 	}
 	h, err := j.Scan(ctx, b, table, items, k)
 	if status.Code(err) == codes.NotFound {
-		f, err := j.missingTable(ctx, b)
+		f, err := j.missingTable(ctx, b, err)
 		if err == nil {
 			r.Fail(f)
 		}
@@ -166,14 +167,17 @@ func (j *Job) what() string {
 	return fmt.Sprintf("%s, %s", phrase.Counted(j.Items.Count, "item"), phrase.Counted(j.cells.Count, "cell"))
 }
 
-// missingTable is the failure of a table that is not there, with those that are.
-func (j *Job) missingTable(ctx context.Context, b *Bigtable) (report.Failure, error) {
+// missingTable is the failure of a table that is not there, with those that are: that is
+// what notFound, the error of a read, should say. Where the table is there, it is an error.
+func (j *Job) missingTable(ctx context.Context, b *Bigtable, notFound error) (report.Failure, error) {
 	f := report.Failure{Kind: report.MissingTable, Table: j.Report.Target, Want: j.what()}
 	switch tables, err := b.Tables(ctx); {
 	case status.Code(err) == codes.NotFound:
 		return f, err // there is no such instance
 	case err != nil:
 		f.Detail = phrase.Clip(err.Error()) // who may read a table need not be allowed to list them
+	case slices.Contains(tables, j.Report.Target):
+		return f, notFound
 	case len(tables) == 0:
 		f.Detail = b.Instance() + " has no tables"
 	default:

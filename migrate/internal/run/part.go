@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -144,6 +146,9 @@ func (r *Run) identify(src *source.Source, of int) error {
 
 // beginPart finds out whether the part is complete, and how its work is to be kept.
 func (r *Run) beginPart(src *source.Source) error {
+	if err := r.Options.aloneInFolder(); err != nil {
+		return err
+	}
 	if err := r.identify(src, r.Options.Share.Of); err != nil {
 		return err
 	}
@@ -245,30 +250,68 @@ func (r *Run) readPart(p source.Part) (*completePart, error) {
 }
 
 // partName is the name of a file of a part.
-var partName = regexp.MustCompile(`^([a-z]+)-([0-9]{1,9})-of-([0-9]{1,9})\.(checkpoint|done)$`)
+var partName = regexp.MustCompile(`^([a-z]+)-([0-9]{1,9})-of-([0-9]{1,9})\.(checkpoint|done|rows\..+)$`)
 
-// readParts reads what all parts did, and refuses where one is not complete.
-func (r *Run) readParts(src *source.Source) ([]*completePart, error) {
-	o := r.Options
-	at := source.Position{File: o.Parts}
+// partsThere are the parts that have left a file in the folder, by how many there are to
+// be.
+func (o Options) partsThere() (map[int]map[int]bool, error) {
 	entries, err := os.ReadDir(o.Parts)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("looking for parts: %w", err)
 	}
-	of, begun := 0, map[int]bool{}
+	there := map[int]map[int]bool{}
 	for _, e := range entries {
 		m := partName.FindStringSubmatch(e.Name())
 		if m == nil || m[1] != o.verb() {
 			continue
 		}
-		n, _ := strconv.Atoi(m[3]) // nine digits are a number
-		if of != 0 && n != of {
-			return nil, source.Damaged(source.CheckpointInvalid, at, nil, "the folder has parts of %d and parts of %d: expected those of one %s", of, n, o.verb())
+		i, _ := strconv.Atoi(m[2]) // nine digits are a number
+		of, _ := strconv.Atoi(m[3])
+		if there[of] == nil {
+			there[of] = map[int]bool{}
 		}
-		of = n
-		i, _ := strconv.Atoi(m[2])
-		begun[i] = true
+		there[of][i] = true
 	}
+	return there, nil
+}
+
+// partsOf is how the files of parts of so many are named.
+func (o Options) partsOf(of int) string { return fmt.Sprintf("%s-*-of-%d.*", o.verb(), of) }
+
+// aloneInFolder refuses a part where the folder has parts of another number: together
+// they would never be finished.
+func (o Options) aloneInFolder() error {
+	there, err := o.partsThere()
+	if err != nil {
+		return err
+	}
+	for _, of := range slices.Sorted(maps.Keys(there)) {
+		if of != o.Share.Of {
+			return source.Damaged(source.CheckpointInvalid, source.Position{File: o.Parts}, nil,
+				"the folder has parts of %d, and this one is part %v: expected those of one %s; name another folder, or remove %s there to begin in parts of %d", of, o.Share, o.verb(), o.partsOf(of), o.Share.Of)
+		}
+	}
+	return nil
+}
+
+// readParts reads what all parts did, and refuses where one is not complete.
+func (r *Run) readParts(src *source.Source) ([]*completePart, error) {
+	o := r.Options
+	at := source.Position{File: o.Parts}
+	there, err := o.partsThere()
+	if err != nil {
+		return nil, err
+	}
+	numbers := slices.Sorted(maps.Keys(there))
+	if len(numbers) > 1 {
+		return nil, source.Damaged(source.CheckpointInvalid, at, nil,
+			"the folder has parts of %d and parts of %d: expected those of one %s; remove %s or %s, whichever are not to count", numbers[0], numbers[1], o.verb(), o.partsOf(numbers[0]), o.partsOf(numbers[1]))
+	}
+	of := 0
+	if len(numbers) == 1 {
+		of = numbers[0]
+	}
+	begun := there[of]
 	if of == 0 {
 		return nil, source.Damaged(source.CheckpointInvalid, at, nil, "the folder has no part of a %s: expected %s and so on, as parts leave them", o.verb(), filepath.Base(o.partFile(source.Part{Index: 1, Of: 2}, partDone)))
 	}

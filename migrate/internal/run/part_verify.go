@@ -180,7 +180,7 @@ func (j tablePart) compareIn(ctx context.Context, r *Run, spans []layout.Span) e
 	}
 	err := d.run(ctx)
 	if status.Code(err) == codes.NotFound {
-		f, err := j.missingTable(ctx, r.B)
+		f, err := j.missingTable(ctx, r.B, err)
 		if err == nil {
 			r.Report.Fail(f)
 		}

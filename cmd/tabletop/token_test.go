@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/oauth2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+)
+
+// tokenAnswer is what a server of tokens says after a while.
+type tokenAnswer struct {
+	after time.Duration
+	token string // "": err
+	valid time.Duration
+	err   error
+}
+
+// answers are those of a server of tokens, in turn.
+type tokenAnswers struct {
+	t    *testing.T
+	next []tokenAnswer
+}
+
+func (a *tokenAnswers) Token() (*oauth2.Token, error) {
+	if len(a.next) == 0 {
+		a.t.Error("a token more is asked for")
+		return nil, errors.New("no more")
+	}
+	answer := a.next[0]
+	a.next = a.next[1:]
+	time.Sleep(answer.after)
+	if answer.token == "" {
+		return nil, answer.err
+	}
+	return &oauth2.Token{AccessToken: answer.token, Expiry: time.Now().Add(answer.valid)}, nil
+}
+
+// TestFetchedToken: a call waits for a token no longer than it may take itself, and the
+// question goes on for those that come after it.
+func TestFetchedToken(t *testing.T) {
+	t.Parallel()
+	late := &url.Error{Op: "Post", URL: "https://tokens", Err: context.DeadlineExceeded}
+	refused := &oauth2.RetrieveError{Response: &http.Response{StatusCode: http.StatusBadRequest}, ErrorCode: "invalid_grant"}
+	down := &oauth2.RetrieveError{Response: &http.Response{StatusCode: http.StatusServiceUnavailable}}
+	for name, c := range map[string]struct {
+		answers []tokenAnswer
+		calls   []string // in turn, two seconds apart: token, or code and text
+		each    time.Duration
+	}{
+		"one token for all":   {[]tokenAnswer{{token: "a", valid: time.Hour}}, []string{"a", "a", "a"}, 0},
+		"one that runs out":   {[]tokenAnswer{{token: "a", valid: 13 * time.Second}, {token: "b", valid: time.Hour}}, []string{"a", "a", "b"}, 0},
+		"one that takes long": {[]tokenAnswer{{after: 8 * time.Second, token: "a", valid: time.Hour}}, []string{"Unavailable gives no answer", "a"}, 0},
+		"a server that hangs": {
+			[]tokenAnswer{{after: 8 * time.Second, err: late}, {after: 7 * time.Second, token: "a", valid: time.Hour}},
+			[]string{"Unavailable gives no answer", "Unavailable gives no answer", "a"}, 0,
+		},
+		"a server that refuses":    {[]tokenAnswer{{err: refused}}, []string{"Unauthenticated invalid_grant"}, 0},
+		"a server that is down":    {[]tokenAnswer{{err: down}, {token: "a", valid: time.Hour}}, []string{"Unavailable there is no token", "a"}, 0},
+		"a call without an end":    {[]tokenAnswer{{after: 10 * time.Second, err: late}}, []string{"Unavailable deadline exceeded"}, time.Hour},
+		"a machine without a road": {[]tokenAnswer{{err: &url.Error{Op: "Post", URL: "https://tokens", Err: errors.New("no route")}}}, []string{"Unavailable no route"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := &fetchedToken{source: &tokenAnswers{t: t, next: c.answers}}
+				each := c.each
+				if each == 0 {
+					each = 5 * time.Second
+				}
+				for i, want := range c.calls {
+					begun := time.Now()
+					got, err := showToken(t, f, each)
+					if token, ok := strings.CutPrefix(got, "Bearer "); ok && (token != want || err != nil) || !ok && !explains(err, want) {
+						t.Errorf("call %d: %q, %v, want %s", i, got, err, want)
+					}
+					if after := time.Since(begun); after > each {
+						t.Errorf("call %d: after %v", i, after)
+					}
+					time.Sleep(2 * time.Second)
+				}
+			})
+		})
+	}
+	if _, err := (&fetchedToken{}).GetRequestMetadata(t.Context()); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("in plain text: %v", err)
+	}
+}
+
+// explains reports whether an error has the code and the text that are wanted.
+func explains(err error, want string) bool {
+	code, text, _ := strings.Cut(want, " ")
+	return err != nil && status.Code(err).String() == code && strings.Contains(err.Error(), text)
+}
+
+// showToken returns the header of a call over TLS.
+func showToken(t *testing.T, f *fetchedToken, patience time.Duration) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ctx = credentials.NewContextWithRequestInfo(ctx, credentials.RequestInfo{AuthInfo: securedInfo{}})
+	header, err := f.GetRequestMetadata(ctx)
+	return header["authorization"], err
+}
+
+// securedInfo is that of a connection by TLS.
+type securedInfo struct{}
+
+func (securedInfo) AuthType() string { return "tls" }
+
+func (securedInfo) GetCommonAuthInfo() credentials.CommonAuthInfo {
+	return credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}
+}
+
+// TestConnect_TokensHang: where the server of tokens takes the question and is silent, a
+// door and a load end within the time of a call, and say what hangs.
+func TestConnect_TokensHang(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cert, key, _ := certificate(t)
+	ports := filepath.Join(dir, "ports.json")
+	serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--tls-cert", cert, "--tls-key", key,
+		"--token-file", writeFile(t, dir, "token", "a-static-token\n"), "--port-file", ports)
+	endpoint := bigtableOf(t, ports)
+	env := []string{"GOOGLE_APPLICATION_CREDENTIALS=" + writeFile(t, dir, "adc.json",
+		`{"type":"authorized_user","client_id":"c","client_secret":"s","refresh_token":"r","token_uri":"http://`+listen(t).Addr().String()+`"}`)}
+	items := writeFile(t, dir, "items.jsonl", `{"id":{"S":"a"},"n":{"N":"1"}}`)
+	const target = "projects/my-project/instances/my-instance"
+	reach := []string{"--endpoint", endpoint, "--ca", cert, "--call-timeout", "1s"}
+	for _, args := range [][]string{
+		{"serve", "--target", target, "--dynamodb", "127.0.0.1:0"},
+		{"serve", "--target", target, "--dynamodb", "127.0.0.1:0", "--check"},
+		{"migrate", "load", items, "--key", "id", "--target", target},
+		{"migrate", "verify", items, "--key", "id", "--against", target},
+	} {
+		out, code := tabletopIn(t, env, slices.Concat(args, reach)...)
+		if code != exitEnvironment || !strings.Contains(out, "no token to show") || !strings.Contains(out, "for 1s") {
+			t.Errorf("%s: exit code %d, want %d and what hangs:\n%s", strings.Join(args, " "), code, exitEnvironment, out)
+		}
+	}
+}
+
+// bigtableOf is the address of the Bigtable in a file of ports.
+func bigtableOf(t *testing.T, ports string) string {
+	t.Helper()
+	text, err := os.ReadFile(ports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found struct{ Bigtable string }
+	if err := json.Unmarshal(text, &found); err != nil {
+		t.Fatal(err)
+	}
+	return found.Bigtable
+}
