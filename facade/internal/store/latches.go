@@ -16,7 +16,7 @@ import (
 // different items never wait for each other, whatever their hashes. The latches also remember
 // the orders given out, so that they grow when the clock does not.
 type itemLatches struct {
-	// patience is how long a write waits for others of its item while none of them ends: where
+	// patience is how long a write waits for others of its item while fewer than two of them end: where
 	// these meet a Bigtable that hangs, each would wait for the deadlines of all before it. 0: any time.
 	patience time.Duration
 	shards   [64]latchShard
@@ -70,7 +70,7 @@ func (l *itemLatches) take(ctx context.Context, id itemID) error {
 	return l.wait(ctx, s, q, turn, passed)
 }
 
-// wait waits for a turn, and gives it up when ctx ends or no other has ended for too long. passed is that of q when it
+// wait waits for a turn, and gives it up when ctx ends or fewer than two others have ended for too long. passed is that of q when it
 // began.
 func (l *itemLatches) wait(ctx context.Context, s *latchShard, q *latchQueue, turn chan struct{}, passed int) error {
 	var impatient <-chan time.Time
@@ -89,11 +89,11 @@ func (l *itemLatches) wait(ctx context.Context, s *latchShard, q *latchQueue, tu
 		case <-impatient:
 		}
 		s.mu.Lock()
-		stuck := q.passed == passed
+		stuck := q.passed-passed < 2 // one of those that hang ends with its deadline
 		passed = q.passed
 		s.mu.Unlock()
 		if stuck {
-			return s.giveUp(q, turn, fmt.Errorf("%w: not one of them has ended for %v", ErrContended, l.patience))
+			return s.giveUp(q, turn, fmt.Errorf("%w: fewer than two of them have ended for %v", ErrContended, l.patience))
 		}
 		timer.Reset(l.patience)
 	}
