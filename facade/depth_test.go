@@ -207,10 +207,9 @@ func TestDepth_Background(t *testing.T) {
 	}
 }
 
-// TestDepth counts the round trips that a request waits for, without a clock that
-// runs: every call takes a millisecond of a time that passes only while all wait.
-func TestDepth(t *testing.T) {
-	t.Parallel()
+// far runs do in a bubble, with a door to a Bigtable a millisecond away.
+func far(t *testing.T, set func(*Options), do func(t *testing.T, s *Server)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		db, err := engine.Open(engine.Options{})
 		if err != nil {
@@ -221,10 +220,9 @@ func TestDepth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := New(t.Context(), Options{
-			Conn: farConn{srv.Conn()}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Concurrency: 100,
-			Mappings: []*mapping.Mapping{saltedMapping(t, 3), saltedMapping(t, 30)},
-		})
+		opts := Options{Conn: farConn{srv.Conn()}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Concurrency: 100}
+		set(&opts)
+		s, err := New(t.Context(), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,30 +231,106 @@ func TestDepth(t *testing.T) {
 				t.Error(err)
 			}
 		}()
+		do(t, s)
+	})
+}
+
+// waits returns how many round trips do waits for.
+func waits(do func()) int {
+	begin := time.Now()
+	do()
+	return int(time.Since(begin) / roundTrip)
+}
+
+// depthLogged are requests on tables with a log, which hold the record of a write before
+// it is acknowledged.
+var depthLogged = []depthCase{
+	{"PutItem", "PutItem", onKey(`"Item":` + costItem(2, 1)), 3, 4},
+	{"PutItem of a new item", "PutItem", onKey(`"Item":` + costItem(402, 1)), 3, 4},
+	{"PutItem that changes nothing", "PutItem", onKey(`"Item":` + costItem(2, 1)), 2, 2},
+	{"PutItem, entry moves", "PutItem", onKey(`"Item":` + strings.Replace(costItem(4, 1), `"GPK":{"S":"g`, `"GPK":{"S":"h`, 1)), 3, 5},
+	{"PutItem, condition", "PutItem", onKey(`"Item":` + costItem(5, 1) + `,"ConditionExpression":"N = :n","ExpressionAttributeValues":{":n":{"N":"5"}}`), 3, 4},
+	{"UpdateItem", "UpdateItem", onKey(`"Key":` + costKey(6) + `,"UpdateExpression":"ADD Cnt :one","ExpressionAttributeValues":{":one":{"N":"1"}}`), 3, 4},
+	{"DeleteItem", "DeleteItem", onKey(`"Key":` + costKey(7)), 3, 5},
+	{"BatchWriteItem of 25", "BatchWriteItem", func(table string) string { return costBatch(table, 25, 1) }, 3, 4},
+	{"TransactWriteItems of 1", "TransactWriteItems", depthTransactPut(1, ""), 8, 8},
+	{"TransactWriteItems of 10", "TransactWriteItems", depthTransactPut(10, ""), 8, 8},
+	{"TransactWriteItems of 10, token", "TransactWriteItems", depthTransactPut(10, "b"), 8, 9},
+}
+
+// TestDepth_Log counts the round trips of writes of tables with a log. Without an index
+// none of one item waits for more than three: it reads the item, writes it with its
+// record, and puts the record into the log. One of 64 also clears what is in the log from
+// the rows of the items.
+func TestDepth_Log(t *testing.T) {
+	t.Parallel()
+	far(t, func(*Options) {}, func(t *testing.T, s *Server) {
+		t.Helper()
+		loadCostTables(t, s, 300)
+		for _, table := range []string{costPlain, costIndexed} {
+			must(t, s, "UpdateTable", `{"TableName":"`+table+`","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
+		}
+		for _, c := range depthLogged {
+			for _, on := range []struct {
+				table string
+				want  int
+			}{{costPlain, c.plain}, {costIndexed, c.indexed}} {
+				if _, err := s.ReapExpired(t.Context()); err != nil { // it clears what waits for that
+					t.Fatal(err)
+				}
+				got := waits(func() { must(t, s, c.operation, c.body(on.table)) })
+				if got != on.want {
+					t.Errorf("%s on %s: waits for %d round trips, want %d", c.name, on.table, got, on.want)
+				}
+				if one := strings.HasSuffix(c.operation, "Item") && !strings.HasPrefix(c.operation, "Batch"); one && on.table == costPlain && got > 3 {
+					t.Errorf("%s on %s: waits for %d round trips, want three at most", c.name, on.table, got)
+				}
+			}
+		}
+		if _, err := s.ReapExpired(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		cleared := 0
+		for i := range 200 {
+			switch got := waits(func() { must(t, s, "PutItem", onKey(`"Item":`+costItem(1000+i, 1))(costPlain)) }); got {
+			case 3:
+			case 4:
+				cleared++
+			default:
+				t.Errorf("PutItem %d: waits for %d round trips, want three", i, got)
+			}
+		}
+		if cleared > 3 {
+			t.Errorf("%d of 200 PutItems clear, want one of 64", cleared)
+		}
+	})
+}
+
+// TestDepth counts the round trips that a request waits for, without a clock that
+// runs: every call takes a millisecond of a time that passes only while all wait.
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	far(t, func(o *Options) { o.Mappings = []*mapping.Mapping{saltedMapping(t, 3), saltedMapping(t, 30)} }, func(t *testing.T, s *Server) {
+		t.Helper()
 		loadCostTables(t, s, 300)
 		for i := range 40 {
 			for _, table := range []string{"Events3", "Events30"} {
 				must(t, s, "PutItem", fmt.Sprintf(`{"TableName":"%s","Item":{"PK":{"S":"p"},"SK":{"N":"%d"},"V":{"S":"v"}}}`, table, i))
 			}
 		}
-		depth := func(do func()) int {
-			begin := time.Now()
-			do()
-			return int(time.Since(begin) / roundTrip)
-		}
 		for _, c := range depthCases {
 			for _, on := range []struct {
 				table string
 				want  int
 			}{{costPlain, c.plain}, {costIndexed, c.indexed}} {
-				if got := depth(func() { must(t, s, c.operation, c.body(on.table)) }); got != on.want {
+				if got := waits(func() { must(t, s, c.operation, c.body(on.table)) }); got != on.want {
 					t.Errorf("%s on %s: waits for %d round trips, want %d", c.name, on.table, got, on.want)
 				}
 			}
 		}
 		for _, c := range depthReads {
 			var answer string
-			if got := depth(func() { answer = must(t, s, c.operation, c.body) }); got != c.want || !strings.Contains(answer, c.answer) {
+			if got := waits(func() { answer = must(t, s, c.operation, c.body) }); got != c.want || !strings.Contains(answer, c.answer) {
 				t.Errorf("%s: waits for %d round trips, want %d; the answer is %.200s, want %s", c.name, got, c.want, answer, c.answer)
 			}
 		}
