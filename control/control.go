@@ -210,21 +210,33 @@ func asError(err error) *Error {
 	if errors.Is(err, lab.ErrClosed) {
 		return &Error{http.StatusConflict, "door_shut", err.Error(), "start the server with --dynamodb HOST:PORT"}
 	}
-	inner := errors.Unwrap(err)
-	if st, ok := status.FromError(inner); inner != nil && ok || status.Code(err) != codes.Unknown {
-		if inner == nil || !ok {
-			st = status.Convert(err)
-		}
-		e := &Error{http.StatusBadRequest, st.Code().String(), st.Message(), "this is Bigtable's own answer: change the request"}
+	if st, said := statusOf(err); st != nil {
+		e := &Error{http.StatusBadRequest, st.Code().String(), said, "this is Bigtable's own answer: change the request"}
 		switch st.Code() { //nolint:exhaustive // the others are of the request
 		case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted, codes.Internal, codes.Unknown, codes.ResourceExhausted, codes.DataLoss:
 			e.Remedy = mayBeFault
 		case codes.NotFound:
-			e.Status, e.Remedy = http.StatusNotFound, tablesRemedy
+			if e.Status, e.Remedy = http.StatusNotFound, tablesRemedy; strings.Contains(st.Message(), "column family") {
+				e.Remedy = "GET " + Prefix + "tables has the families of each table"
+			}
 		}
 		return e
 	}
 	return &Error{http.StatusInternalServerError, "internal", err.Error(), "the log of the server may say more"}
+}
+
+// statusOf is the status that an error is or wraps, and its text: what was done, and what Bigtable said of it. It is
+// nil for an error that is not Bigtable's.
+func statusOf(err error) (*status.Status, string) {
+	inner, ok := errors.AsType[interface {
+		error
+		GRPCStatus() *status.Status
+	}](err)
+	if !ok {
+		return nil, ""
+	}
+	st := inner.GRPCStatus()
+	return st, strings.Replace(err.Error(), inner.Error(), st.Message(), 1)
 }
 
 // tablesRemedy is the remedy for a table that is not there.
