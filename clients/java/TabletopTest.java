@@ -23,6 +23,7 @@ public final class TabletopTest {
 		json();
 		acceptance();
 		allOfCtl();
+		rows();
 		unreachable();
 		System.out.println("ok");
 	}
@@ -123,6 +124,42 @@ public final class TabletopTest {
 		}
 		fails("no mapping", "bad_request", () -> control.verify("s7-blob", "no mapping"));
 	}
+
+	/** Rows, families and tables of Bigtable, and its heat. */
+	private static void rows() {
+		control.reset();
+		control.query("CreateTable", TABLE);
+		String table = over();
+		var families = control.families(table, "[{\"id\":\"cf\",\"create\":{\"gcRule\":{\"maxNumVersions\":1}}}]").get("families");
+		equal("the new family", true, families.list().stream().anyMatch(f -> f.get("name").text().equals("cf") && f.get("gc").text().equals("maxversions=1")));
+		var cell = Map.of("family", "cf", "qualifier", Tabletop.bytes(new byte[] {-1}), "value", Tabletop.bytes("v"), "timestamp", 1000);
+		var keys = List.of(Tabletop.bytes("a1"), Tabletop.bytes(new byte[] {'a', -2}), Tabletop.bytes("b"), Tabletop.bytes("c"));
+		equal("rows that were written", 4L, control.putRows(table, keys.stream().map(key -> Map.of("key", key, "cells", List.of(cell))).toList()));
+		control.putRows(table, List.of(Map.of("key", Tabletop.bytes("b"), "delete", true)));
+		equal("rows", List.of("YTE=", "Yf4=", "Yw=="), keys(table));
+		var got = control.rows(table).findFirst().orElseThrow().get("cells").get(0);
+		equal("a cell", "cf /w== v 1000", got.get("family").text() + " " + got.get("qualifier").get("base64").text() + " " + got.get("value").get("text").text() + " " + got.get("timestamp").number());
+		var e = fails("a family that is not there", "NotFound", () -> control.putRows(table,
+			"[{\"key\":{\"text\":\"a\"},\"cells\":[{\"family\":\"none\",\"qualifier\":{\"text\":\"q\"},\"value\":{\"text\":\"v\"}}]}]"));
+		equal("it speaks of gRPC", false, e.text.contains("rpc error"));
+
+		control.query("GetItem", Map.of("TableName", "orders_java", "Key", Map.of("k", Map.of("S", "a1"))));
+		equal("it is counted", true, control.heat().toString().contains(table));
+		equal("reads", 1L, control.heat("tabletop", table, Map.of("last", "1h", "step", "1m")).get("keys").list().stream().mapToLong(k -> k.get("reads").number()).sum());
+		equal("clusters", 1, control.heat(table).get("clusters").list().size());
+
+		control.drop("tabletop", table, new byte[] {'a', -2});
+		equal("rows left", List.of("YTE=", "Yw=="), keys(table));
+		control.drop(table, "c");
+		equal("rows left", List.of("YTE="), keys(table));
+		control.empty(table);
+		equal("rows left", List.of(), keys(table));
+		control.deleteTable(table);
+		equal("the table", false, control.tables().get("bigtable").toString().contains("\"" + table + "\""));
+		control.reset();
+	}
+
+	private static List<String> keys(String table) { return control.rows(table).map(r -> r.get("key").get("base64").text()).toList(); }
 
 	private static void unreachable() throws Exception {
 		for (String url : List.of("http://127.0.0.1:65535", System.getenv("AWS_ENDPOINT_URL_DYNAMODB"), "http://" + System.getenv("BIGTABLE_EMULATOR_HOST"))) {

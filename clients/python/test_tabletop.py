@@ -1,5 +1,6 @@
 """Runs against the server of TABLETOP_CONSOLE_URL: python -m unittest test_tabletop"""
 
+import base64
 import datetime
 import os
 import tempfile
@@ -139,6 +140,43 @@ class TestControl(unittest.TestCase):
             self.assertIn("lint", control.lint("s7-blob", mapping))
         with self.assertRaises(ControlError):
             control.verify("s7-blob", "no mapping")
+
+    def test_rows(self):
+        """Rows, families and tables of Bigtable, and its heat."""
+        control = Control()
+        control.reset()
+        control.query("CreateTable", TABLE)
+        table = next(t["table"] for t in control.tables()["bigtable"] if "orders_py" in t.get("dynamodb", []))
+        families = control.families(table, [{"id": "cf", "create": {"gcRule": {"maxNumVersions": 1}}}])["families"]
+        self.assertIn({"name": "cf", "gc": "maxversions=1"}, [{"name": f["name"], "gc": f["gc"]} for f in families])
+        cell = {"family": "cf", "qualifier": b"\xff", "value": "v", "timestamp": 1000}
+        self.assertEqual(control.put_rows(table, [{"key": key, "cells": [cell]} for key in ["a1", b"a\xfe", {"text": "b"}, "c"]]), 4)
+        control.put_rows(table, [{"key": "b", "delete": True}])
+
+        def keys():
+            return [base64.b64decode(r["key"]["base64"]) for r in control.rows(table)]
+
+        self.assertEqual(keys(), [b"a1", b"a\xfe", b"c"])
+        (got,) = next(control.rows(table))["cells"]
+        self.assertEqual((got["family"], got["qualifier"]["base64"], got["value"]["text"], got["timestamp"]), ("cf", "/w==", "v", 1000))
+        with self.assertRaises(ControlError) as caught:
+            control.put_rows(table, [{"key": "a", "cells": [{**cell, "family": "none"}]}])
+        self.assertEqual((caught.exception.status, caught.exception.code), (404, "NotFound"))
+        self.assertNotIn("rpc error", caught.exception.text)
+
+        control.query("GetItem", {"TableName": "orders_py", "Key": {"k": {"S": "a1"}}})
+        self.assertTrue(any(p["table"].endswith(f"/{table}") or p["table"] == table for p in control.heat()["places"]))
+        self.assertEqual(sum(k["reads"] for k in control.heat(table, last="1h", step="1m")["keys"]), 1)
+
+        control.drop(table, b"a\xfe")
+        self.assertEqual(keys(), [b"a1", b"c"])
+        control.drop(table, "c")
+        self.assertEqual(keys(), [b"a1"])
+        control.empty(table)
+        self.assertEqual(keys(), [])
+        control.delete_table(table)
+        self.assertNotIn(table, [t["table"] for t in control.tables()["bigtable"]])
+        control.reset()
 
     def test_no_console(self):
         with tempfile.TemporaryDirectory() as folder:
