@@ -232,7 +232,9 @@ func TestCtl_Rows(t *testing.T) {
 		if c.args != nil {
 			ctl(t, s, exitEqual, c.args...)
 		}
-		var got struct{ Rows []struct{ Key struct{ Text string } } }
+		var got struct {
+			Rows []struct{ Key struct{ Text string } }
+		}
 		if err := json.Unmarshal([]byte(ctl(t, s, exitEqual, "rows", "t")), &got); err != nil {
 			t.Fatal(err)
 		}
