@@ -4,13 +4,18 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 
-/** Runs against the server of TABLETOP_CONSOLE_URL: java -cp classes TabletopTest */
+/** Runs against the servers of TABLETOP_CONSOLE_URL and, with its token, TABLETOP_SECOND_URL: java -cp classes TabletopTest */
 public final class TabletopTest {
 	private static final String TABLE = """
 		{"TableName":"orders_java","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"k","KeyType":"HASH"}],
@@ -24,6 +29,7 @@ public final class TabletopTest {
 		acceptance();
 		allOfCtl();
 		rows();
+		parallelWorkers();
 		unreachable();
 		System.out.println("ok");
 	}
@@ -160,6 +166,47 @@ public final class TabletopTest {
 	}
 
 	private static List<String> keys(String table) { return control.rows(table).map(r -> r.get("key").get("base64").text()).toList(); }
+
+	/** Two workers at a time with a server each: items, snapshots, clock and faults of one are not the other's. */
+	private static void parallelWorkers() throws Exception {
+		var servers = List.of(control, new Tabletop(System.getenv("TABLETOP_SECOND_URL"), System.getenv("TABLETOP_SECOND_TOKEN")));
+		var together = new CyclicBarrier(servers.size());
+		var pool = Executors.newFixedThreadPool(servers.size());
+		try {
+			var results = new ArrayList<Future<Long>>();
+			for (int worker = 0; worker < servers.size(); worker++) {
+				int number = worker;
+				results.add(pool.submit(() -> work(servers.get(number), number, together)));
+			}
+			for (int worker = 0; worker < servers.size(); worker++) {
+				equal("hours of worker " + worker, 5L * (1 + worker), results.get(worker).get(60, TimeUnit.SECONDS));
+			}
+		} finally {
+			pool.shutdownNow();
+		}
+	}
+
+	/** Runs five tests, and returns how many hours went by. */
+	private static long work(Tabletop server, int worker, CyclicBarrier together) throws Exception {
+		server.reset();
+		server.query("CreateTable", TABLE);
+		server.snapshot("base");
+		Instant before = Instant.parse(server.clock().get("now").text());
+		for (int test = 0; test < 5; test++) {
+			String key = "worker" + worker + "/" + test;
+			together.await(60, TimeUnit.SECONDS);
+			server.restore("base");
+			server.putItems("orders_java", List.of(Map.of("k", Map.of("S", key))));
+			server.advance(1 + worker + "h");
+			server.fault(Map.of("door", "dynamodb", "method", "GetItem", "effect", "fail", "code", "Throttling", "times", 1 + worker));
+			together.await(60, TimeUnit.SECONDS);
+			equal("items of worker " + worker, List.of(key), server.items("orders_java").map(i -> i.get("k").get("S").text()).toList());
+			equal("faults of worker " + worker, List.of(1L + worker), server.faults().stream().map(f -> f.get("times").number()).toList());
+			server.mend();
+		}
+		server.forget("base");
+		return Duration.between(before, Instant.parse(server.clock().get("now").text())).toHours();
+	}
 
 	private static void unreachable() throws Exception {
 		for (String url : List.of("http://127.0.0.1:65535", System.getenv("AWS_ENDPOINT_URL_DYNAMODB"), "http://" + System.getenv("BIGTABLE_EMULATOR_HOST"))) {

@@ -1,4 +1,4 @@
-// Runs against the server of TABLETOP_CONSOLE_URL: node --test
+// Runs against the servers of TABLETOP_CONSOLE_URL and, with its token, TABLETOP_SECOND_URL: node --test
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -153,6 +153,37 @@ test('rows', async () => {
 	await control.deleteTable(over)
 	assert.ok(!(await control.tables()).bigtable.some(t => t.table === over))
 	await control.reset()
+})
+
+test('parallel workers', async () => {
+	const { TABLETOP_SECOND_URL: url, TABLETOP_SECOND_TOKEN: token } = process.env
+	const servers = [new Control(), new Control({ url, token })]
+	const second = async control => Math.floor(Date.parse((await control.clock()).now) / 1000)
+	const before = await Promise.all(servers.map(async control => {
+		await control.reset()
+		await control.query('CreateTable', table)
+		await control.snapshot('base')
+		return second(control)
+	}))
+	for (let n = 0; n < 5; n++) {
+		await Promise.all(servers.map(async (control, worker) => {
+			await control.restore('base')
+			await control.putItems('orders_js', [{ k: { S: `worker${worker}/${n}` } }])
+			await control.advance(`${1 + worker}h`)
+			await control.fault({ door: 'dynamodb', method: 'GetItem', effect: 'fail', code: 'Throttling', times: 1 + worker })
+		}))
+		await Promise.all(servers.map(async (control, worker) => {
+			const items = []
+			for await (const item of control.items('orders_js')) items.push(item.k.S)
+			assert.deepEqual(items, [`worker${worker}/${n}`])
+			assert.deepEqual((await control.faults()).map(f => f.times), [1 + worker])
+			await control.mend()
+		}))
+	}
+	for (const [worker, control] of servers.entries()) {
+		assert.equal(Math.floor((await second(control) - before[worker]) / 3600), 5 * (1 + worker))
+		await control.forget('base')
+	}
 })
 
 test('no console', async () => {

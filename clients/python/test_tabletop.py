@@ -1,9 +1,11 @@
-"""Runs against the server of TABLETOP_CONSOLE_URL: python -m unittest test_tabletop"""
+"""Runs against the servers of TABLETOP_CONSOLE_URL and, with its token, TABLETOP_SECOND_URL: python -m unittest test_tabletop"""
 
 import base64
+import concurrent.futures
 import datetime
 import os
 import tempfile
+import threading
 import unittest
 import urllib.error
 import urllib.request
@@ -177,6 +179,35 @@ class TestControl(unittest.TestCase):
         control.delete_table(table)
         self.assertNotIn(table, [t["table"] for t in control.tables()["bigtable"]])
         control.reset()
+
+    def test_parallel_workers(self):
+        """Two workers at a time with a server each: items, snapshots, clock and faults of one are not the other's."""
+        servers = [Control(), Control(os.environ["TABLETOP_SECOND_URL"], os.environ["TABLETOP_SECOND_TOKEN"])]
+        together = threading.Barrier(len(servers), timeout=60)
+
+        def work(worker):
+            control = servers[worker]
+            control.reset()
+            control.query("CreateTable", TABLE)
+            control.snapshot("base")
+            before = second_of(control)
+            found = []
+            for test in range(5):
+                together.wait()
+                control.restore("base")
+                control.put_items("orders_py", [{"k": {"S": f"worker{worker}/{test}"}}])
+                control.advance(f"{1 + worker}h")
+                control.fault(door="dynamodb", method="GetItem", effect="fail", code="Throttling", times=1 + worker)
+                together.wait()
+                found.append([[i["k"]["S"] for i in control.items("orders_py")], [f["times"] for f in control.faults()]])
+                control.mend()
+            control.forget("base")
+            return found, (second_of(control) - before) // 3600
+
+        with concurrent.futures.ThreadPoolExecutor(len(servers)) as pool:
+            for worker, (found, hours) in enumerate(pool.map(work, range(len(servers)))):
+                self.assertEqual(found, [[[f"worker{worker}/{test}"], [1 + worker]] for test in range(5)])
+                self.assertEqual(hours, 5 * (1 + worker))
 
     def test_no_console(self):
         with tempfile.TemporaryDirectory() as folder:
