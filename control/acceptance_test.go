@@ -45,7 +45,7 @@ var acceptance = []struct {
 	{"a line of a mapping is changed: rows, losses and findings of 20 items", []string{"TestPreview", "TestPreview_Fixtures", "conformance/console:TestWorkbench", "conformance/console:TestWorkbench_Link"}, nil},
 	{"a test that failed stays open", []string{"testkit:TestHold_Failed", "testkit:TestHold", "testkit:TestHold_Deadline"}, nil},
 	{"demo keeps all fixtures open", []string{"cmd/tabletop:TestDemo_Console"}, nil},
-	{"families, rules and rows are changed from the page", []string{"TestTableAdmin", "conformance/console:TestTable"}, nil},
+	{"families, rules and rows are changed from the page", []string{"TestTableAdmin", "conformance/console:TestTable", "conformance/console:TestRows_Collected"}, nil},
 	{"requests become a trace that lint judges", []string{"TestTrace"}, nil},
 	{"what both doors tell of one write", []string{"TestStreams", "TestStreams_Follow", "TestStreams_Bounds", "conformance/console:TestStreams"}, nil},
 	{"bounds of bodies, streams, rings and snapshots", []string{"TestBody_Slow", "TestEvents_Maximum", "TestSnapshots_Bounds", "control/internal/requests:TestBounds"}, nil},
