@@ -34,6 +34,7 @@ var acceptance = []struct {
 	{"hostile rows and items are shown and never obeyed", []string{"TestHostile", "conformance/console:TestPages_Hostile", "conformance/console:TestStreams"}, nil},
 	{"pages are empty without a word of blame", []string{"conformance/console:TestPages_Empty", "conformance/console:TestPages_NoToken"}, nil},
 	{"the first page has at most 60 kB, all 300", []string{"control/console:TestSizes"}, nil},
+	{"100,000 names are filtered", []string{"conformance/console:TestHome_Names"}, nil},
 	{"100,000 rows and 10,000 columns scroll", []string{"conformance/console:TestScroll", "conformance/console:TestNarrow"}, nil},
 	{"keys and names for who sees no page, or has no mouse", []string{"conformance/console:TestKeyboard"}, nil},
 	{"the native reads of a DynamoDB request", []string{"TestRequests", "conformance/console:TestRequests_Live", "conformance/console:TestQuery"}, nil},
