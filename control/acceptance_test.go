@@ -25,7 +25,8 @@ var acceptance = []struct {
 		},
 	},
 	{
-		"parallel workers on a server each", []string{"conformance/clients:TestClients"},
+		"parallel workers on a server each",
+		[]string{"conformance/clients:TestClients"},
 		map[string]string{"clients/python/test_tabletop.py": "def test_parallel_workers", "clients/javascript/tabletop.test.mjs": "test('parallel workers'", "clients/java/TabletopTest.java": "void parallelWorkers"},
 	},
 	{"no allocation where it is off, and none more where it is on", []string{"facade:TestObserve_Off", "emu:TestAllocationsOfHooks", "control/internal/requests:TestAllocations_Kept", "internal/heat:TestAllocations"}, nil},
