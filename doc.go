@@ -125,7 +125,7 @@
 //     control/console is its pages, control/internal/requests keeps the last requests, control/internal/access writes
 //     them as access patterns, internal/hosts says by which names a server may be asked.
 //   - internal/heat counts what requests do to which keys, internal/cause says which request of
-//     the DynamoDB door a call of Bigtable was made for.
+//     DynamoDB a call is made for, internal/probe that it is of no client.
 //   - internal/clock is the time source, internal/days reads durations, internal/pull
 //     turns sequences into iterators, internal/nearest finds the name that somebody
 //     meant.

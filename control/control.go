@@ -19,6 +19,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 	"sync"
@@ -120,7 +121,16 @@ func New(o Options) *Server {
 		_, _ = w.Write(openAPI) // the client may have gone
 	})
 	handle("POST "+Prefix+"session", "", false, s.session)
-	api.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { fail(w, s.unknown(r)) })
+	api.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		methods := answered(api, r)
+		if methods == nil {
+			fail(w, s.unknown(r))
+			return
+		}
+		allow := strings.Join(methods, ", ")
+		w.Header().Set("Allow", allow)
+		fail(w, &Error{http.StatusMethodNotAllowed, "method", fmt.Sprintf("nothing answers %s %s", r.Method, r.URL.Path), "this path takes " + allow})
+	})
 
 	all := http.NewServeMux()
 	all.Handle(Prefix, s.authorized(api))
@@ -131,6 +141,19 @@ func New(o Options) *Server {
 	crossing.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fail(w, errCrossOrigin) }))
 	s.handler = secured(crossing.Handler(all))
 	return s
+}
+
+// answered are the methods that a path of the API takes, besides that of the request.
+func answered(api *http.ServeMux, r *http.Request) []string {
+	var out []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
+		other := *r
+		other.Method = method
+		if _, pattern := api.Handler(&other); pattern != "/" {
+			out = append(out, method)
+		}
+	}
+	return out
 }
 
 //go:embed openapi.yaml
@@ -210,21 +233,33 @@ func asError(err error) *Error {
 	if errors.Is(err, lab.ErrClosed) {
 		return &Error{http.StatusConflict, "door_shut", err.Error(), "start the server with --dynamodb HOST:PORT"}
 	}
-	inner := errors.Unwrap(err)
-	if st, ok := status.FromError(inner); inner != nil && ok || status.Code(err) != codes.Unknown {
-		if inner == nil || !ok {
-			st = status.Convert(err)
-		}
-		e := &Error{http.StatusBadRequest, st.Code().String(), st.Message(), "this is Bigtable's own answer: change the request"}
+	if st, said := statusOf(err); st != nil {
+		e := &Error{http.StatusBadRequest, st.Code().String(), said, "this is Bigtable's own answer: change the request"}
 		switch st.Code() { //nolint:exhaustive // the others are of the request
 		case codes.Unavailable, codes.DeadlineExceeded, codes.Aborted, codes.Internal, codes.Unknown, codes.ResourceExhausted, codes.DataLoss:
 			e.Remedy = mayBeFault
 		case codes.NotFound:
-			e.Status, e.Remedy = http.StatusNotFound, tablesRemedy
+			if e.Status, e.Remedy = http.StatusNotFound, tablesRemedy; strings.Contains(st.Message(), "column family") {
+				e.Remedy = "GET " + Prefix + "tables has the families of each table"
+			}
 		}
 		return e
 	}
 	return &Error{http.StatusInternalServerError, "internal", err.Error(), "the log of the server may say more"}
+}
+
+// statusOf is the status that an error is or wraps, and its text: what was done, and what Bigtable said of it. It is
+// nil for an error that is not Bigtable's.
+func statusOf(err error) (*status.Status, string) {
+	inner, ok := errors.AsType[interface {
+		error
+		GRPCStatus() *status.Status
+	}](err)
+	if !ok {
+		return nil, ""
+	}
+	st := inner.GRPCStatus()
+	return st, strings.Replace(err.Error(), inner.Error(), st.Message(), 1)
 }
 
 // tablesRemedy is the remedy for a table that is not there.
@@ -267,9 +302,7 @@ func secured(next http.Handler) http.Handler {
 // authorized lets requests pass that show the token and are none of another page's.
 func (s *Server) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.Header.Get("Sec-Fetch-Site") {
-		case "", "none", "same-origin":
-		default:
+		if !sameOrigin(r) {
 			fail(w, errCrossOrigin)
 			return
 		}
@@ -284,6 +317,24 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// sameOrigin reports whether a request is of no web page, or of one of the server's own. A browser may leave out
+// Sec-Fetch-Site, as over HTTP with a name that is not of this machine; then its Origin tells, also of what is only read.
+func sameOrigin(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "":
+	case "none", "same-origin":
+		return true
+	default:
+		return false
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && strings.EqualFold(u.Host, r.Host)
 }
 
 // cookieName has the port in it: to browsers a cookie is of all servers of a host.

@@ -29,6 +29,7 @@ import (
 	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
@@ -331,7 +332,13 @@ func TestRows(t *testing.T) {
 			t.Errorf("a row of keys alone has %d cells and counts %d", len(r.Cells), r.Count)
 		}
 	}
-	// Sums of the map are the requests that were made: five writes of rows, and that of the deletion.
+	// Sums of the map are the requests that clients made: the six here, and none of the API's own above.
+	client := btclient.New(e.lab.Bigtable().Conn(), "p", "i", btclient.Options{})
+	for i := range 6 {
+		if err := client.MutateRow(t.Context(), "t", fmt.Appendf(nil, "k%d", i), []*btpb.Mutation{btclient.SetCell("f", []byte("q"), 1000, []byte("v"))}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var heat struct {
 		Keys []struct{ Writes int }
 	}
@@ -364,8 +371,13 @@ func TestRefusals(t *testing.T) {
 		{"another host", "GET", "info", "", func(r *http.Request) { r.Host = "evil.example" }, 403, "host", "evil.example", ""},
 		{"a page of another origin", "POST", "reset", "", set("Origin", "http://evil.example"), 403, "cross_origin", "origin", ""},
 		{"another site reads", "GET", "info", "", set("Sec-Fetch-Site", "cross-site"), 403, "cross_origin", "origin", ""},
+		{"another site reads, by a browser that does not say so", "GET", "info", "", set("Origin", "http://evil.example"), 403, "cross_origin", "origin", ""},
+		{"a page of no origin reads", "GET", "events", "", set("Origin", "null"), 403, "cross_origin", "origin", ""},
+		{"another port of this machine reads", "GET", "info", "", set("Origin", "http://127.0.0.1:1"), 403, "cross_origin", "origin", ""},
 		{"no such path", "GET", "nonsense", "", nil, 404, "not_found", "/api/v1/nonsense", ""},
-		{"no such method", "DELETE", "clock", "", nil, 404, "not_found", "DELETE /api/v1/clock", ""},
+		{"no such method", "DELETE", "clock", "", nil, 405, "method", "DELETE /api/v1/clock", "GET, HEAD, POST"},
+		{"an effect that is read", "GET", "reset", "", nil, 405, "method", "GET /api/v1/reset", "POST"},
+		{"a method of nothing", "PUT", "snapshots/one", "", nil, 405, "method", "PUT /api/v1/snapshots/one", "DELETE"},
 		{"no JSON", "POST", "clock", "{", nil, 400, "bad_request", "ends too early", ""},
 		{"an unknown member", "POST", "clock", `{"backwards":true}`, nil, 400, "bad_request", "backwards", ""},
 		{"a member of no one", "POST", "reset", `{"all":true}`, nil, 400, "bad_request", `"all"`, ""},
@@ -439,6 +451,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for name, change := range map[string]func(*http.Request){
 		"a page of its own":  set("Sec-Fetch-Site", "same-origin"),
+		"its own origin":     set("Origin", e.url),
 		"an allowed host":    func(r *http.Request) { r.Host = "Desk.example:1" },
 		"a name of loopback": func(r *http.Request) { r.Host = "tabletop.localhost" },
 		"an address of IPv6": func(r *http.Request) { r.Host = "[::1]:80" },
@@ -449,6 +462,23 @@ func TestRefusals(t *testing.T) {
 	} {
 		if code := e.ask("GET", "info", "", nil, change); code != http.StatusOK {
 			t.Errorf("%s: %d", name, code)
+		}
+	}
+}
+
+// TestRefusals_Allow: what does not take a method says which ones it takes.
+func TestRefusals_Allow(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for _, c := range []struct{ method, path, allow string }{
+		{"GET", "reset", "POST"}, {"PATCH", "faults", "GET, HEAD, POST, DELETE"}, {"DELETE", "snapshots/a%2Fb/restore", "POST"}, {"POST", "events", "GET, HEAD"},
+	} {
+		r := httptest.NewRequest(c.method, "http://localhost"+control.Prefix+c.path, http.NoBody)
+		r.Header.Set("Authorization", "Bearer "+token)
+		w := httptest.NewRecorder()
+		e.api.ServeHTTP(w, r)
+		if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != c.allow {
+			t.Errorf("%s %s: %d, allow %q, want %q", c.method, c.path, w.Code, w.Header().Get("Allow"), c.allow)
 		}
 	}
 }

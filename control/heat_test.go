@@ -255,6 +255,66 @@ func TestHeat_Clusters(t *testing.T) {
 	}
 }
 
+// TestHeat_Own: what the API reads and writes for itself is no load, as it is none of the requests; what a client asks of
+// either door, and what query asks in its name, is.
+func TestHeat_Own(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", createTable)
+	var tables struct {
+		Bigtable []struct {
+			Instance, Table string
+			DynamoDB        []string
+		}
+	}
+	e.must("GET", "tables", "", &tables)
+	over := ""
+	for _, b := range tables.Bigtable {
+		if slices.Contains(b.DynamoDB, "orders") {
+			over = b.Instance + "/" + b.Table
+		}
+	}
+	counted := func(table string) (n heatCounts) {
+		t.Helper()
+		var m heatMap
+		e.must("GET", "heat/"+table, "", &m)
+		for _, k := range m.Keys {
+			n.Reads, n.Writes, n.Bytes, n.Errors = n.Reads+k.Reads, n.Writes+k.Writes, n.Bytes+k.Bytes, n.Errors+k.Errors
+		}
+		return n
+	}
+	e.createRows("t", "a", "b") // it writes rows by the API
+	for range 10 {
+		for _, path := range []string{"tables/i/t/rows", "tables/i/t/row?key=a", "tables/" + over + "/rows", "items/orders", "dump"} {
+			e.must("GET", path, "", nil)
+		}
+		e.must("POST", "items/orders", `{"items":[{"k":{"S":"a"}}]}`, nil)
+	}
+	for _, table := range []string{"i/t", over} {
+		if got := counted(table); got != (heatCounts{}) {
+			t.Errorf("%s: the API's own are counted: %+v", table, got)
+		}
+	}
+
+	if _, err := btpb.NewBigtableClient(e.lab.Bigtable().Conn()).MutateRow(t.Context(), &btpb.MutateRowRequest{
+		TableName: "projects/p/instances/i/tables/t", RowKey: []byte("k"),
+		Mutations: []*btpb.Mutation{btclient.SetCell("f", []byte("q"), 1000, []byte("v"))},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := counted("i/t"); got.Writes != 1 || got.Reads != 0 {
+		t.Errorf("a client's write: %+v", got)
+	}
+	e.query("GetItem", `{"TableName":"orders","Key":{"k":{"S":"a"}}}`)
+	e.must("POST", "query", `{"operation":"GetItem","request":{"TableName":"orders","Key":{"k":{"S":"a"}}},"faults":false}`, nil)
+	if status := e.door("GetItem", []byte(`{"TableName":"orders","Key":{"k":{"S":"a"}}}`)); status != http.StatusOK {
+		t.Fatal(status)
+	}
+	if got := counted(over); got.Reads != 3 || got.Writes != 0 {
+		t.Errorf("three reads of an item: %+v", got)
+	}
+}
+
 // TestHeat_NoTable: there is no map of a table that is not there.
 func TestHeat_NoTable(t *testing.T) {
 	t.Parallel()

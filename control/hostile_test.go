@@ -33,7 +33,7 @@ func described(t *testing.T) map[string][]string {
 }
 
 // goNames are what a program in another language does not know.
-var goNames = regexp.MustCompile(`json:|Go (struct|value)|strconv|struct field|base64\.|parsing time|\b(control|lab|attr|codes|http|time)\.[A-Z]|\b(u?int(64|32)?|float64|RawMessage)\b|<nil>|%!`)
+var goNames = regexp.MustCompile(`rpc error|json:|Go (struct|value)|strconv|struct field|base64\.|parsing time|\b(control|lab|attr|codes|http|time)\.[A-Z]|\b(u?int(64|32)?|float64|RawMessage)\b|<nil>|%!`)
 
 // TestHostile: whatever a path, a parameter or a body is, each route answers in JSON, and what it
 // refuses with what is wrong and what to do.
@@ -103,5 +103,28 @@ func TestHostile(t *testing.T) {
 	}
 	if asked < 1000 {
 		t.Errorf("%d requests: openapi.yaml was not understood", asked)
+	}
+}
+
+// TestErrors_Bigtable: what Bigtable refuses is said in its own words, with which of the rows was meant, and none of Go's.
+func TestErrors_Bigtable(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.createRows("t", "a")
+	for _, c := range []struct{ method, path, body, code, text, remedy string }{
+		{
+			"POST", "tables/i/t/rows", `{"rows":[{"key":{"text":"a"},"delete":true},{"key":{"text":"b"},"cells":[{"family":"none","qualifier":{"text":"q"},"value":{"text":"v"}}]}]}`,
+			"NotFound", `^row 1: writing row "b" of table t: .*none`, "families",
+		},
+		{"POST", "tables/i/t/rows", `{"rows":[{"key":{"text":""},"delete":true}]}`, "InvalidArgument", `^row 0: `, "change"},
+		{"GET", "tables/i/t/rows?filter={\"rowKeyRegexFilter\":\"KA==\"}", "", "InvalidArgument", `\(`, "change"},
+		{"POST", "tables/i/t/families", `{"modifications":[{"id":"none","drop":true}]}`, "NotFound", `none`, "families"},
+		{"GET", "dump?table=none", "", "NotFound", `^dump of none: reading table none: table not found`, "lists the tables"},
+	} {
+		var got failed
+		status := e.ask(c.method, c.path, c.body, &got)
+		if status < 400 || status >= 500 || got.Error.Code != c.code || !strings.Contains(got.Error.Remedy, c.remedy) || !regexp.MustCompile(c.text).MatchString(got.Error.Text) || goNames.MatchString(got.Error.Text) {
+			t.Errorf("%s %s: %d %+v, want %s %s", c.method, c.path, status, got.Error, c.code, c.text)
+		}
 	}
 }

@@ -86,17 +86,71 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestObserve_Off: nobody who is told, nothing that is allocated for it.
+// TestObserve_Off: where nobody is told, a request has none of what telling takes: not one allocation for it, the
+// connection as it is, and calls behind that carry no id.
 func TestObserve_Off(t *testing.T) { //nolint:paralleltest // it counts allocations
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
 	}
-	var c *Call
-	r := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
-	if n := testing.AllocsPerRun(100, func() {
-		c.asks(nil)
-		r = c.observing(r, "id")
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
+	allocations := func(told func(*Call)) map[string]float64 {
+		t.Helper()
+		db, err := engine.Open(engine.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		causes := map[bool]int{}
+		counting := false
+		srv, err := emu.New(emu.Options{DB: db, Observe: func(c *emu.Call) {
+			if counting {
+				causes[c.Cause() != ""]++
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := Options{Conn: srv.Conn(), NoAuth: true, Observe: told}
+		if told == nil && o.conn() != o.Conn {
+			t.Error("the connection is wrapped")
+		}
+		s, err := New(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := errors.Join(s.Close(), srv.Close(), db.Close()); err != nil {
+				t.Error(err)
+			}
+		}()
+		ask := func(operation, body string) {
+			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+			r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+			r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+			w := httptest.NewRecorder()
+			if s.ServeHTTP(w, r); w.Code != http.StatusOK {
+				t.Fatalf("%s: %d %s", operation, w.Code, w.Body)
+			}
+		}
+		ask("CreateTable", `{"TableName":"Tab","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"k","KeyType":"HASH"}],
+			"AttributeDefinitions":[{"AttributeName":"k","AttributeType":"S"}]}`)
+		out := map[string]float64{}
+		counting = true
+		for operation, body := range map[string]string{
+			"PutItem": `{"TableName":"Tab","Item":{"k":{"S":"a"},"v":{"S":"value"}}}`,
+			"GetItem": `{"TableName":"Tab","Key":{"k":{"S":"a"}},"ConsistentRead":true}`,
+		} {
+			ask("PutItem", `{"TableName":"Tab","Item":{"k":{"S":"a"},"v":{"S":"value"}}}`)
+			out[operation] = testing.AllocsPerRun(300, func() { ask(operation, body) })
+		}
+		if (causes[true] > 0) != (told != nil) || told == nil && causes[false] == 0 {
+			t.Errorf("somebody is told %v: calls with a cause and without: %v", told != nil, causes)
+		}
+		return out
+	}
+	off, on := allocations(nil), allocations(func(*Call) {})
+	for operation := range off {
+		// What it takes to tell: the Call, the context with the id, and the request that has it.
+		if off[operation]+3 > on[operation] {
+			t.Errorf("%s: %v allocations where nobody is told, %v where somebody is", operation, off[operation], on[operation])
+		}
 	}
 }

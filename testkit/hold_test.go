@@ -123,6 +123,62 @@ func TestHold_Terminal(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// TestHold_Failed: with TABLETOP_HOLD a test that failed stays open at its end, with its rows, and fails when it is let
+// go; one that passed does not, nor does one that failed without.
+func TestHold_Failed(t *testing.T) {
+	t.Parallel()
+	const fails, passes = "fails", "passes"
+	if how := os.Getenv("TESTKIT_HOLD_FAILED"); how != "" {
+		env := testkit.Start(t, testkit.WithConsole())
+		if err := env.BigtableAdmin(t).CreateTableFromConf(t.Context(), &bigtable.TableConf{TableID: "rows", Families: map[string]bigtable.GCPolicy{"f": bigtable.MaxVersionsPolicy(1)}}); err != nil {
+			t.Fatal(err)
+		}
+		m := bigtable.NewMutation()
+		m.Set("f", "q", 1000, []byte("v"))
+		if err := env.Bigtable(t).Open("rows").Apply(t.Context(), "a row", m); err != nil {
+			t.Fatal(err)
+		}
+		if how == fails {
+			t.Error("it is to fail")
+		}
+		return
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		how, hold string
+		held      bool
+	}{{fails, "1", true}, {passes, "1", false}, {fails, "", false}} {
+		child := exec.CommandContext(t.Context(), self, "-test.run", "^TestHold_Failed$", "-test.timeout", "1m")
+		child.Env = append(os.Environ(), "TESTKIT_HOLD_FAILED="+c.how, "TABLETOP_HOLD="+c.hold)
+		var out strings.Builder
+		child.Stdout = &out
+		printed, err := child.StderrPipe()
+		if err == nil {
+			err = child.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.held {
+			ask := heldAt(t, printed)
+			if rows := ask("GET", "tables/tabletop/rows/rows"); !strings.Contains(rows, `"a row"`) {
+				t.Errorf("the rows of the test that failed are %s", rows)
+			}
+			ask("POST", "release")
+		} else if text, err := io.ReadAll(printed); err != nil || len(text) > 0 {
+			t.Errorf("%+v: it prints %q, %v", c, text, err)
+		}
+		err = child.Wait()
+		if failed := strings.Contains(out.String(), "it is to fail"); failed != (c.how == fails) || (err != nil) != failed {
+			t.Errorf("%+v: it ends with %v: %s", c, err, out.String())
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
 // late is a test that has run out of time.
 type late struct{ testing.TB }
 

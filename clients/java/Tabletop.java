@@ -11,6 +11,7 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -155,6 +156,56 @@ public final class Tabletop {
 	/** Puts items, in DynamoDB's JSON: a list of them. */
 	public long putItems(String table, Object items) {
 		return call("POST", "items/" + part(table), Map.of("items", Json.of(items))).get("items").number();
+	}
+
+	/**
+	 * Writes rows of a Bigtable table: a list of them, each with a key and cells, or delete. Keys, qualifiers and values
+	 * are what {@link #bytes} makes of them.
+	 */
+	public long putRows(String table, Object rows) { return putRows("tabletop", table, rows); }
+
+	public long putRows(String instance, String table, Object rows) {
+		return call("POST", "tables/" + part(instance) + "/" + part(table) + "/rows", Map.of("rows", Json.of(rows))).get("rows").number();
+	}
+
+	/** A text as the API has bytes. */
+	public static Map<String, String> bytes(String text) { return Map.of("text", text); }
+
+	/** Bytes as the API has them. */
+	public static Map<String, String> bytes(byte[] raw) { return Map.of("base64", Base64.getEncoder().encodeToString(raw)); }
+
+	/** Creates, changes and drops column families: a list such as {@code [{"id":"f","create":{}}]}; answers the table. */
+	public Json families(String table, Object modifications) { return families("tabletop", table, modifications); }
+
+	public Json families(String instance, String table, Object modifications) {
+		return call("POST", "tables/" + part(instance) + "/" + part(table) + "/families", Map.of("modifications", Json.of(modifications)));
+	}
+
+	/** Deletes the rows of a Bigtable table whose key begins with a prefix. */
+	public void drop(String table, String prefix) { drop("tabletop", table, prefix.getBytes(StandardCharsets.UTF_8)); }
+
+	public void drop(String instance, String table, byte[] prefix) {
+		call("POST", "tables/" + part(instance) + "/" + part(table) + "/drop", Map.of("prefix", bytes(prefix)));
+	}
+
+	/** Deletes all rows of a Bigtable table. */
+	public void empty(String table) { empty("tabletop", table); }
+
+	public void empty(String instance, String table) { call("POST", "tables/" + part(instance) + "/" + part(table) + "/drop", Map.of("all", true)); }
+
+	/** Deletes a Bigtable table. */
+	public void deleteTable(String table) { deleteTable("tabletop", table); }
+
+	public void deleteTable(String instance, String table) { call("DELETE", "tables/" + part(instance) + "/" + part(table), null); }
+
+	/** Of which Bigtable tables it is known which keys were read and written when. */
+	public Json heat() { return call("GET", "heat", null); }
+
+	/** Which keys of a Bigtable table were read and written when. */
+	public Json heat(String table) { return heat("tabletop", table, Map.of()); }
+
+	public Json heat(String instance, String table, Map<String, ?> query) {
+		return call("GET", "heat/" + part(instance) + "/" + part(table) + query(query), null);
 	}
 
 	/** Runs an operation of DynamoDB: its response, and the calls of Bigtable that it became. */

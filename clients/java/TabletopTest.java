@@ -4,13 +4,18 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 
-/** Runs against the server of TABLETOP_CONSOLE_URL: java -cp classes TabletopTest */
+/** Runs against the servers of TABLETOP_CONSOLE_URL and, with its token, TABLETOP_SECOND_URL: java -cp classes TabletopTest */
 public final class TabletopTest {
 	private static final String TABLE = """
 		{"TableName":"orders_java","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"k","KeyType":"HASH"}],
@@ -23,6 +28,8 @@ public final class TabletopTest {
 		json();
 		acceptance();
 		allOfCtl();
+		rows();
+		parallelWorkers();
 		unreachable();
 		System.out.println("ok");
 	}
@@ -122,6 +129,83 @@ public final class TabletopTest {
 			equal("there are findings", false, report.get("lint").isNull());
 		}
 		fails("no mapping", "bad_request", () -> control.verify("s7-blob", "no mapping"));
+	}
+
+	/** Rows, families and tables of Bigtable, and its heat. */
+	private static void rows() {
+		control.reset();
+		control.query("CreateTable", TABLE);
+		String table = over();
+		var families = control.families(table, "[{\"id\":\"cf\",\"create\":{\"gcRule\":{\"maxNumVersions\":1}}}]").get("families");
+		equal("the new family", true, families.list().stream().anyMatch(f -> f.get("name").text().equals("cf") && f.get("gc").text().equals("maxversions=1")));
+		var cell = Map.of("family", "cf", "qualifier", Tabletop.bytes(new byte[] {-1}), "value", Tabletop.bytes("v"), "timestamp", 1000);
+		var keys = List.of(Tabletop.bytes("a1"), Tabletop.bytes(new byte[] {'a', -2}), Tabletop.bytes("b"), Tabletop.bytes("c"));
+		equal("rows that were written", 4L, control.putRows(table, keys.stream().map(key -> Map.of("key", key, "cells", List.of(cell))).toList()));
+		control.putRows(table, List.of(Map.of("key", Tabletop.bytes("b"), "delete", true)));
+		equal("rows", List.of("YTE=", "Yf4=", "Yw=="), keys(table));
+		var got = control.rows(table).findFirst().orElseThrow().get("cells").get(0);
+		equal("a cell", "cf /w== v 1000", got.get("family").text() + " " + got.get("qualifier").get("base64").text() + " " + got.get("value").get("text").text() + " " + got.get("timestamp").number());
+		var e = fails("a family that is not there", "NotFound", () -> control.putRows(table,
+			"[{\"key\":{\"text\":\"a\"},\"cells\":[{\"family\":\"none\",\"qualifier\":{\"text\":\"q\"},\"value\":{\"text\":\"v\"}}]}]"));
+		equal("it speaks of gRPC", false, e.text.contains("rpc error"));
+
+		control.query("GetItem", Map.of("TableName", "orders_java", "Key", Map.of("k", Map.of("S", "a1"))));
+		equal("it is counted", true, control.heat().toString().contains(table));
+		equal("reads", 1L, control.heat("tabletop", table, Map.of("last", "1h", "step", "1m")).get("keys").list().stream().mapToLong(k -> k.get("reads").number()).sum());
+		equal("clusters", 1, control.heat(table).get("clusters").list().size());
+
+		control.drop("tabletop", table, new byte[] {'a', -2});
+		equal("rows left", List.of("YTE=", "Yw=="), keys(table));
+		control.drop(table, "c");
+		equal("rows left", List.of("YTE="), keys(table));
+		control.empty(table);
+		equal("rows left", List.of(), keys(table));
+		control.deleteTable(table);
+		equal("the table", false, control.tables().get("bigtable").toString().contains("\"" + table + "\""));
+		control.reset();
+	}
+
+	private static List<String> keys(String table) { return control.rows(table).map(r -> r.get("key").get("base64").text()).toList(); }
+
+	/** Two workers at a time with a server each: items, snapshots, clock and faults of one are not the other's. */
+	private static void parallelWorkers() throws Exception {
+		var servers = List.of(control, new Tabletop(System.getenv("TABLETOP_SECOND_URL"), System.getenv("TABLETOP_SECOND_TOKEN")));
+		var together = new CyclicBarrier(servers.size());
+		var pool = Executors.newFixedThreadPool(servers.size());
+		try {
+			var results = new ArrayList<Future<Long>>();
+			for (int worker = 0; worker < servers.size(); worker++) {
+				int number = worker;
+				results.add(pool.submit(() -> work(servers.get(number), number, together)));
+			}
+			for (int worker = 0; worker < servers.size(); worker++) {
+				equal("hours of worker " + worker, 5L * (1 + worker), results.get(worker).get(60, TimeUnit.SECONDS));
+			}
+		} finally {
+			pool.shutdownNow();
+		}
+	}
+
+	/** Runs five tests, and returns how many hours went by. */
+	private static long work(Tabletop server, int worker, CyclicBarrier together) throws Exception {
+		server.reset();
+		server.query("CreateTable", TABLE);
+		server.snapshot("base");
+		Instant before = Instant.parse(server.clock().get("now").text());
+		for (int test = 0; test < 5; test++) {
+			String key = "worker" + worker + "/" + test;
+			together.await(60, TimeUnit.SECONDS);
+			server.restore("base");
+			server.putItems("orders_java", List.of(Map.of("k", Map.of("S", key))));
+			server.advance(1 + worker + "h");
+			server.fault(Map.of("door", "dynamodb", "method", "GetItem", "effect", "fail", "code", "Throttling", "times", 1 + worker));
+			together.await(60, TimeUnit.SECONDS);
+			equal("items of worker " + worker, List.of(key), server.items("orders_java").map(i -> i.get("k").get("S").text()).toList());
+			equal("faults of worker " + worker, List.of(1L + worker), server.faults().stream().map(f -> f.get("times").number()).toList());
+			server.mend();
+		}
+		server.forget("base");
+		return Duration.between(before, Instant.parse(server.clock().get("now").text())).toHours();
 	}
 
 	private static void unreachable() throws Exception {

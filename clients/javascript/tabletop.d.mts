@@ -10,6 +10,25 @@ export class ControlError extends Error {
 export interface Bytes { base64: string; text?: string }
 export interface Cell { family: string; qualifier: Bytes; timestamp: number; value: Bytes }
 export interface Row { key: Bytes; cells: Cell[] }
+/** Bytes that are sent: a string as UTF-8. */
+export type BytesLike = string | Uint8Array | Partial<Bytes>
+/** A row to write; with delete it first loses all that it has. */
+export interface NewRow {
+	key: BytesLike
+	delete?: boolean
+	cells?: { family: string; qualifier: BytesLike; value: BytesLike; timestamp?: number }[]
+}
+/** What was done to keys. */
+export interface Counts { reads: number; writes: number; bytes: number; errors: number }
+/** Where requests are counted. */
+export interface HeatPlace { cluster: string; table: string }
+/** Ranges of keys, and columns of time with the counts of each range. */
+export interface Heat {
+	clusters: string[]
+	keys: ({ first: Bytes; last: Bytes } & Counts)[]
+	columns: { start: string; cells: Counts[] }[]
+	large: { key: Bytes; bytes: number; more?: boolean }[]
+}
 export interface Snapshot { name: string; taken: string; bytes: number }
 export interface Clock { now: string; frozen: boolean }
 /** What is served, and where; held is the test of testkit that is held, if one is. */
@@ -141,6 +160,13 @@ export class Control {
 	records(table: string, query?: Query): AsyncGenerator<any>
 	changes(table: string, query?: Query & { instance?: string }): AsyncGenerator<Change>
 	putItems(table: string, items: Item[]): Promise<number>
+	putRows(table: string, rows: NewRow[], options?: { instance?: string }): Promise<number>
+	families(table: string, modifications: unknown[], options?: { instance?: string }): Promise<Table>
+	drop(table: string, prefix: BytesLike, options?: { instance?: string }): Promise<void>
+	empty(table: string, options?: { instance?: string }): Promise<void>
+	deleteTable(table: string, options?: { instance?: string }): Promise<void>
+	heat(table?: undefined): Promise<{ places: HeatPlace[] }>
+	heat(table: string, query?: Query & { instance?: string }): Promise<Heat>
 	query(operation: string, request: unknown): Promise<{ response: any; calls: Request[] }>
 	insights(table: string, options?: { index?: string }): Promise<Partial<Record<'PKC' | 'SKC' | 'PKT' | 'SKT', Used[]>>>
 	reset(): Promise<void>

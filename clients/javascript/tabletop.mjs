@@ -80,6 +80,18 @@ export class Control {
 
 	/** Puts items, in DynamoDB's JSON. */
 	async putItems(table, items) { return (await this.call('POST', `items/${part(table)}`, { body: { items } })).items }
+	/** Writes rows of a Bigtable table: each with a key and cells, or delete: true. Keys, qualifiers and values are strings or Uint8Arrays. */
+	async putRows(table, rows, { instance = 'tabletop' } = {}) { return (await this.call('POST', `tables/${part(instance)}/${part(table)}/rows`, { body: { rows: rows.map(row) } })).rows }
+	/** Creates, changes and drops column families, such as [{ id: 'f', create: {} }]; answers the table. */
+	families(table, modifications, { instance = 'tabletop' } = {}) { return this.call('POST', `tables/${part(instance)}/${part(table)}/families`, { body: { modifications } }) }
+	/** Deletes the rows of a Bigtable table whose key begins with prefix, a string or a Uint8Array. */
+	async drop(table, prefix, { instance = 'tabletop' } = {}) { await this.call('POST', `tables/${part(instance)}/${part(table)}/drop`, { body: { prefix: bytes(prefix) } }) }
+	/** Deletes all rows of a Bigtable table. */
+	async empty(table, { instance = 'tabletop' } = {}) { await this.call('POST', `tables/${part(instance)}/${part(table)}/drop`, { body: { all: true } }) }
+	/** Deletes a Bigtable table. */
+	async deleteTable(table, { instance = 'tabletop' } = {}) { await this.call('DELETE', `tables/${part(instance)}/${part(table)}`) }
+	/** Which keys of a Bigtable table were read and written when; without a table, of which that is known. */
+	heat(table, { instance = 'tabletop', ...query } = {}) { return this.call('GET', table ? `heat/${part(instance)}/${part(table)}` : 'heat', { query }) }
 	/** Runs an operation of DynamoDB: its response, and the calls of Bigtable that it became. */
 	query(operation, request) { return this.call('POST', 'query', { body: { operation, request } }) }
 	/** The keys of a DynamoDB table, or of an index, that are used most, while contributor insights are on. */
@@ -123,3 +135,8 @@ export class Control {
 }
 
 const part = encodeURIComponent
+/** Bytes as the API has them; those in its form already stay as they are. */
+const bytes = value => typeof value === 'string' ? { text: value } : value instanceof Uint8Array ? { base64: Buffer.from(value).toString('base64') } : value
+const row = ({ key, cells = [], ...rest }) => ({
+	...rest, key: bytes(key), cells: cells.map(cell => ({ ...cell, qualifier: bytes(cell.qualifier), value: bytes(cell.value) })),
+})

@@ -1,4 +1,4 @@
-// Runs against the server of TABLETOP_CONSOLE_URL: node --test
+// Runs against the servers of TABLETOP_CONSOLE_URL and, with its token, TABLETOP_SECOND_URL: node --test
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -116,6 +116,74 @@ test('all of ctl', async () => {
 		assert.ok((await control.lint('s7-blob', options)).lint)
 	}
 	await assert.rejects(control.verify('s7-blob', { mapping: 'no mapping' }), { name: 'ControlError' })
+})
+
+test('rows', async () => {
+	const control = new Control()
+	await control.reset()
+	await control.query('CreateTable', table)
+	const over = (await control.tables()).bigtable.find(t => t.dynamodb?.includes('orders_js')).table
+	const { families } = await control.families(over, [{ id: 'cf', create: { gcRule: { maxNumVersions: 1 } } }])
+	assert.equal(families.find(f => f.name === 'cf').gc, 'maxversions=1')
+	const cell = { family: 'cf', qualifier: new Uint8Array([0xff]), value: 'v', timestamp: 1000 }
+	const written = ['a1', new Uint8Array([0x61, 0xfe]), { text: 'b' }, 'c']
+	assert.equal(await control.putRows(over, written.map(key => ({ key, cells: [cell] }))), 4)
+	await control.putRows(over, [{ key: 'b', delete: true }])
+	const rows = async () => {
+		const all = []
+		for await (const row of control.rows(over)) all.push(row)
+		return all
+	}
+	const keys = async () => (await rows()).map(row => Buffer.from(row.key.base64, 'base64').toString('latin1'))
+	assert.deepEqual(await keys(), ['a1', 'a\xfe', 'c'])
+	const [{ cells: [got] }] = await rows()
+	assert.deepEqual([got.family, got.qualifier.base64, got.value.text, got.timestamp], ['cf', '/w==', 'v', 1000])
+	await assert.rejects(control.putRows(over, [{ key: 'a', cells: [{ ...cell, family: 'none' }] }]), e => e.status === 404 && e.code === 'NotFound' && !e.text.includes('rpc error'))
+
+	await control.query('GetItem', { TableName: 'orders_js', Key: { k: { S: 'a1' } } })
+	assert.ok((await control.heat()).places.some(p => p.table === over || p.table.endsWith(`/${over}`)))
+	assert.equal((await control.heat(over, { last: '1h', step: '1m' })).keys.reduce((n, k) => n + k.reads, 0), 1)
+
+	await control.drop(over, new Uint8Array([0x61, 0xfe]))
+	assert.deepEqual(await keys(), ['a1', 'c'])
+	await control.drop(over, 'c')
+	assert.deepEqual(await keys(), ['a1'])
+	await control.empty(over)
+	assert.deepEqual(await keys(), [])
+	await control.deleteTable(over)
+	assert.ok(!(await control.tables()).bigtable.some(t => t.table === over))
+	await control.reset()
+})
+
+test('parallel workers', async () => {
+	const { TABLETOP_SECOND_URL: url, TABLETOP_SECOND_TOKEN: token } = process.env
+	const servers = [new Control(), new Control({ url, token })]
+	const second = async control => Math.floor(Date.parse((await control.clock()).now) / 1000)
+	const before = await Promise.all(servers.map(async control => {
+		await control.reset()
+		await control.query('CreateTable', table)
+		await control.snapshot('base')
+		return second(control)
+	}))
+	for (let n = 0; n < 5; n++) {
+		await Promise.all(servers.map(async (control, worker) => {
+			await control.restore('base')
+			await control.putItems('orders_js', [{ k: { S: `worker${worker}/${n}` } }])
+			await control.advance(`${1 + worker}h`)
+			await control.fault({ door: 'dynamodb', method: 'GetItem', effect: 'fail', code: 'Throttling', times: 1 + worker })
+		}))
+		await Promise.all(servers.map(async (control, worker) => {
+			const items = []
+			for await (const item of control.items('orders_js')) items.push(item.k.S)
+			assert.deepEqual(items, [`worker${worker}/${n}`])
+			assert.deepEqual((await control.faults()).map(f => f.times), [1 + worker])
+			await control.mend()
+		}))
+	}
+	for (const [worker, control] of servers.entries()) {
+		assert.equal(Math.floor((await second(control) - before[worker]) / 3600), 5 * (1 + worker))
+		await control.forget('base')
+	}
 })
 
 test('no console', async () => {

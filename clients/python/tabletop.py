@@ -11,6 +11,7 @@
 It needs nothing but Python's own library. docs/control.md describes the API.
 """
 
+import base64
 import http.client
 import json
 import os
@@ -118,6 +119,30 @@ class Control:
         """Put items, in DynamoDB's JSON."""
         return self.call("POST", f"items/{_part(table)}", {"items": list(items)})["items"]
 
+    def put_rows(self, table, rows, instance="tabletop"):
+        """Write rows of a Bigtable table: each with a key and cells, or "delete": True. Keys, qualifiers and values are str or bytes."""
+        return self.call("POST", f"tables/{_part(instance)}/{_part(table)}/rows", {"rows": [_row(row) for row in rows]})["rows"]
+
+    def families(self, table, modifications, instance="tabletop"):
+        """Create, change and drop column families, such as [{"id": "f", "create": {}}]; answers the table."""
+        return self.call("POST", f"tables/{_part(instance)}/{_part(table)}/families", {"modifications": list(modifications)})
+
+    def drop(self, table, prefix, instance="tabletop"):
+        """Delete the rows of a Bigtable table whose key begins with prefix, str or bytes."""
+        self.call("POST", f"tables/{_part(instance)}/{_part(table)}/drop", {"prefix": _bytes(prefix)})
+
+    def empty(self, table, instance="tabletop"):
+        """Delete all rows of a Bigtable table."""
+        self.call("POST", f"tables/{_part(instance)}/{_part(table)}/drop", {"all": True})
+
+    def delete_table(self, table, instance="tabletop"):
+        """Delete a Bigtable table."""
+        self.call("DELETE", f"tables/{_part(instance)}/{_part(table)}")
+
+    def heat(self, table=None, instance="tabletop", **query):
+        """Which keys of a Bigtable table were read and written when; without a table, of which that is known."""
+        return self.call("GET", f"heat/{_part(instance)}/{_part(table)}" if table else "heat", **query)
+
     def query(self, operation, request):
         """Run an operation of DynamoDB: its response, and the calls of Bigtable that it became."""
         return self.call("POST", "query", {"operation": operation, "request": request})
@@ -210,6 +235,18 @@ class Control:
 
     def _migrate(self, verb, fixture, mapping):
         return self.call("POST", f"migrate/{verb}", {"fixture": fixture, **({} if mapping is None else {"mapping": mapping})})
+
+
+def _bytes(value):
+    """Bytes as the API has them; those in its form already stay as they are."""
+    if isinstance(value, str):
+        return {"text": value}
+    return {"base64": base64.b64encode(value).decode()} if isinstance(value, (bytes, bytearray)) else value
+
+
+def _row(row):
+    cells = [{**cell, "qualifier": _bytes(cell["qualifier"]), "value": _bytes(cell["value"])} for cell in row.get("cells", [])]
+    return {**row, "key": _bytes(row["key"]), "cells": cells}
 
 
 def _part(name):

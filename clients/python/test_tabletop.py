@@ -1,8 +1,11 @@
-"""Runs against the server of TABLETOP_CONSOLE_URL: python -m unittest test_tabletop"""
+"""Runs against the servers of TABLETOP_CONSOLE_URL and, with its token, TABLETOP_SECOND_URL: python -m unittest test_tabletop"""
 
+import base64
+import concurrent.futures
 import datetime
 import os
 import tempfile
+import threading
 import unittest
 import urllib.error
 import urllib.request
@@ -139,6 +142,72 @@ class TestControl(unittest.TestCase):
             self.assertIn("lint", control.lint("s7-blob", mapping))
         with self.assertRaises(ControlError):
             control.verify("s7-blob", "no mapping")
+
+    def test_rows(self):
+        """Rows, families and tables of Bigtable, and its heat."""
+        control = Control()
+        control.reset()
+        control.query("CreateTable", TABLE)
+        table = next(t["table"] for t in control.tables()["bigtable"] if "orders_py" in t.get("dynamodb", []))
+        families = control.families(table, [{"id": "cf", "create": {"gcRule": {"maxNumVersions": 1}}}])["families"]
+        self.assertIn({"name": "cf", "gc": "maxversions=1"}, [{"name": f["name"], "gc": f["gc"]} for f in families])
+        cell = {"family": "cf", "qualifier": b"\xff", "value": "v", "timestamp": 1000}
+        self.assertEqual(control.put_rows(table, [{"key": key, "cells": [cell]} for key in ["a1", b"a\xfe", {"text": "b"}, "c"]]), 4)
+        control.put_rows(table, [{"key": "b", "delete": True}])
+
+        def keys():
+            return [base64.b64decode(r["key"]["base64"]) for r in control.rows(table)]
+
+        self.assertEqual(keys(), [b"a1", b"a\xfe", b"c"])
+        (got,) = next(control.rows(table))["cells"]
+        self.assertEqual((got["family"], got["qualifier"]["base64"], got["value"]["text"], got["timestamp"]), ("cf", "/w==", "v", 1000))
+        with self.assertRaises(ControlError) as caught:
+            control.put_rows(table, [{"key": "a", "cells": [{**cell, "family": "none"}]}])
+        self.assertEqual((caught.exception.status, caught.exception.code), (404, "NotFound"))
+        self.assertNotIn("rpc error", caught.exception.text)
+
+        control.query("GetItem", {"TableName": "orders_py", "Key": {"k": {"S": "a1"}}})
+        self.assertTrue(any(p["table"].endswith(f"/{table}") or p["table"] == table for p in control.heat()["places"]))
+        self.assertEqual(sum(k["reads"] for k in control.heat(table, last="1h", step="1m")["keys"]), 1)
+
+        control.drop(table, b"a\xfe")
+        self.assertEqual(keys(), [b"a1", b"c"])
+        control.drop(table, "c")
+        self.assertEqual(keys(), [b"a1"])
+        control.empty(table)
+        self.assertEqual(keys(), [])
+        control.delete_table(table)
+        self.assertNotIn(table, [t["table"] for t in control.tables()["bigtable"]])
+        control.reset()
+
+    def test_parallel_workers(self):
+        """Two workers at a time with a server each: items, snapshots, clock and faults of one are not the other's."""
+        servers = [Control(), Control(os.environ["TABLETOP_SECOND_URL"], os.environ["TABLETOP_SECOND_TOKEN"])]
+        together = threading.Barrier(len(servers), timeout=60)
+
+        def work(worker):
+            control = servers[worker]
+            control.reset()
+            control.query("CreateTable", TABLE)
+            control.snapshot("base")
+            before = second_of(control)
+            found = []
+            for test in range(5):
+                together.wait()
+                control.restore("base")
+                control.put_items("orders_py", [{"k": {"S": f"worker{worker}/{test}"}}])
+                control.advance(f"{1 + worker}h")
+                control.fault(door="dynamodb", method="GetItem", effect="fail", code="Throttling", times=1 + worker)
+                together.wait()
+                found.append([[i["k"]["S"] for i in control.items("orders_py")], [f["times"] for f in control.faults()]])
+                control.mend()
+            control.forget("base")
+            return found, (second_of(control) - before) // 3600
+
+        with concurrent.futures.ThreadPoolExecutor(len(servers)) as pool:
+            for worker, (found, hours) in enumerate(pool.map(work, range(len(servers)))):
+                self.assertEqual(found, [[[f"worker{worker}/{test}"], [1 + worker]] for test in range(5)])
+                self.assertEqual(hours, 5 * (1 + worker))
 
     def test_no_console(self):
         with tempfile.TemporaryDirectory() as folder:

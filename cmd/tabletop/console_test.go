@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -244,5 +247,40 @@ func TestDoors_WebPages(t *testing.T) {
 	defer func() { _ = resp.Body.Close() }()
 	if !resp.Close {
 		t.Error("a tool that waits for 400 and leaves the body unread would not end: the connection stays")
+	}
+}
+
+// TestConsole_Hint: a server without a console says how to get one, and one that has it, or cannot have it, does not.
+func TestConsole_Hint(t *testing.T) {
+	t.Parallel()
+	const hint = "# --console opens"
+	printed := func(args ...string) string {
+		t.Helper()
+		var out strings.Builder
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		cmd := exec.CommandContext(ctx, "tabletop", append([]string{"serve", "--bigtable=127.0.0.1:0", "--dynamodb=127.0.0.1:0"}, args...)...)
+		stdout, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = cmd.Wait() }()
+		defer cancel()
+		for lines := bufio.NewScanner(stdout); lines.Scan(); {
+			fmt.Fprintln(&out, lines.Text())
+			if strings.HasPrefix(lines.Text(), "# ready") {
+				break
+			}
+		}
+		return out.String()
+	}
+	if out := printed(); strings.Count(out, hint) != 1 {
+		t.Errorf("without a console it prints\n%s", out)
+	}
+	if out := printed("--console"); strings.Contains(out, hint) || !strings.Contains(out, "# Console: http://") {
+		t.Errorf("with one it prints\n%s", out)
 	}
 }

@@ -38,6 +38,17 @@ var ctlVerbs = []ctlVerb{
 	{name: "info", what: "what is served, and where", method: "GET", path: "info"},
 	{name: "tables", what: "the tables of both doors", method: "GET", path: "tables"},
 	{name: "rows", takes: "[INSTANCE/]TABLE [PREFIX]", what: "rows of Bigtable, with all cells", method: "GET", path: "tables/{}/rows?prefix={}", args: [2]int{1, 2}, params: "project prefix prefix64 start start64 end end64 match match64 filter reverse keys limit cursor", list: "rows", table: true, more: `"tabletop ctl tables" says in which of Bigtable's tables the items of a DynamoDB table lie.`},
+	{name: "write", takes: "[INSTANCE/]TABLE ROW", what: "write a row of Bigtable: its cells, in JSON", method: "POST", path: "tables/{}/rows", args: [2]int{2, 2}, params: "project", json: "ROW", table: true, more: writeHelp, body: func(args []string) any {
+		return map[string]any{"rows": []any{json.RawMessage(args[1])}}
+	}},
+	{name: "families", takes: "[INSTANCE/]TABLE LIST", what: "create, change and drop column families, in JSON", method: "POST", path: "tables/{}/families", args: [2]int{2, 2}, params: "project", json: "LIST", table: true, more: `tabletop ctl families t '[{"id":"f","create":{"gcRule":{"maxNumVersions":1}}},{"id":"g","drop":true}]'`, body: func(args []string) any {
+		return map[string]any{"modifications": json.RawMessage(args[1])}
+	}},
+	{name: "drop", takes: "[INSTANCE/]TABLE PREFIX", what: "delete the rows of Bigtable that begin so", method: "POST", path: "tables/{}/drop", args: [2]int{2, 2}, params: "project", table: true, body: func(args []string) any {
+		return map[string]any{"prefix": map[string]string{"text": args[1]}}
+	}},
+	{name: "empty", takes: "[INSTANCE/]TABLE", what: "delete all rows of a table of Bigtable", method: "POST", path: "tables/{}/drop", args: [2]int{1, 1}, params: "project", table: true, body: func([]string) any { return map[string]bool{"all": true} }},
+	{name: "delete", takes: "[INSTANCE/]TABLE", what: "delete a table of Bigtable", method: "DELETE", path: "tables/{}", args: [2]int{1, 1}, params: "project", table: true},
 	{name: "items", takes: "TABLE [CURSOR]", what: "items of DynamoDB", method: "GET", path: "items/{}?cursor={}", args: [2]int{1, 2}, params: "index limit cursor", list: "items"},
 	{name: "put", takes: "TABLE ITEM", what: "put an item, in DynamoDB's JSON", method: "POST", path: "items/{}", args: [2]int{2, 2}, json: "ITEM", body: func(args []string) any { return map[string]any{"items": []any{json.RawMessage(args[1])}} }, more: `tabletop ctl put orders '{"id":{"S":"a"},"total":{"N":"42"}}'`},
 	{name: "query", takes: "OPERATION REQUEST", what: "run an operation of DynamoDB, and see the calls of Bigtable that it became", method: "POST", path: "query", args: [2]int{2, 2}, json: "REQUEST", more: `tabletop ctl query GetItem '{"TableName":"orders","Key":{"id":{"S":"a"}}}'`, body: func(args []string) any {
@@ -66,6 +77,7 @@ var ctlVerbs = []ctlVerb{
 	{name: "dump", takes: "[TABLE]", what: "rows as text", method: "GET", path: "dump?table={}", args: [2]int{0, 1}, params: "table", text: "text", more: `TABLE is one of Bigtable: "tabletop ctl tables" says in which of them the items of a DynamoDB table lie.`},
 	{name: "requests", takes: "[NAME=VALUE...]", what: "the last requests of both doors", method: "GET", path: "requests", params: "door operation table status failed internal test limit before", list: "requests", more: "tabletop ctl requests door=dynamodb failed=true"},
 	{name: "request", takes: "ID", what: "one of them, with the calls that it became", method: "GET", path: "requests/{}", args: [2]int{1, 1}},
+	{name: "heat", takes: "[[INSTANCE/]TABLE]", what: "which keys were read and written when, or of which tables that is known", method: "GET", path: "heat/{}", args: [2]int{0, 1}, params: "project cluster step last limit", table: true, more: "tabletop ctl heat t last=1h step=1m"},
 	{name: "insights", takes: "TABLE [INDEX]", what: "the keys that are used most, while contributor insights are on", method: "GET", path: "insights/{}?index={}", args: [2]int{1, 2}, params: "index"},
 	{name: "streams", what: "the streams of both doors", method: "GET", path: "streams"},
 	{name: "records", takes: "TABLE [CURSOR]", what: "records of DynamoDB Streams", method: "GET", path: "streams/{}/records?cursor={}", args: [2]int{1, 2}, params: "arn from limit cursor", list: "records"},

@@ -23,6 +23,13 @@ tabletop ctl fault '{"door":"dynamodb","method":"PutItem","effect":"fail","code"
   behindDynamoDB  true: the calls of the DynamoDB door, instead of the clients'
   skip, times, probability   which of those that fit. Default: all, also when clients try again`
 
+// writeHelp are the members of a row.
+const writeHelp = `tabletop ctl write t '{"key":{"text":"a"},"cells":[{"family":"f","qualifier":{"text":"q"},"value":{"text":"v"}}]}'
+
+  key, qualifier, value   {"text":"..."}, or {"base64":"..."}
+  timestamp               of a cell, in microseconds. Default: the time of the server
+  delete                  true: the row first loses all that it has`
+
 // helpOfCtl lists the verbs, or says what one takes.
 func (p *program) helpOfCtl(args []string) error {
 	switch len(args) {

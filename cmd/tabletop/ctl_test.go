@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -207,5 +208,52 @@ func TestCtl_PortFile(t *testing.T) {
 	}
 	if out, code := tabletop(t, "ctl", "--port-file", file, "info"); code != exitEnvironment || !strings.Contains(out, "no server answers at "+s.env["TABLETOP_CONSOLE_URL"]) {
 		t.Errorf("it exits %d: %s", code, out)
+	}
+}
+
+// TestCtl_Rows: rows, families and tables of Bigtable are written and deleted, and which keys were asked for is told.
+func TestCtl_Rows(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console")
+	createTable(t, s.dial(t), "t")
+	ctl(t, s, exitEqual, "families", "t", `[{"id":"cf","create":{"gcRule":{"maxNumVersions":1}}}]`)
+	for _, key := range []string{"a1", "a2", "b"} {
+		ctl(t, s, exitEqual, "write", "tabletop/t", `{"key":{"text":"`+key+`"},"cells":[{"family":"cf","qualifier":{"text":"q"},"value":{"text":"v"}}]}`)
+	}
+	for _, c := range []struct {
+		args []string
+		keys string
+	}{
+		{nil, "a1 a2 b"},
+		{[]string{"write", "t", `{"key":{"text":"a2"},"delete":true}`}, "a1 b"},
+		{[]string{"drop", "t", "a"}, "b"},
+		{[]string{"empty", "t"}, ""},
+	} {
+		if c.args != nil {
+			ctl(t, s, exitEqual, c.args...)
+		}
+		var got struct {
+			Rows []struct{ Key struct{ Text string } }
+		}
+		if err := json.Unmarshal([]byte(ctl(t, s, exitEqual, "rows", "t")), &got); err != nil {
+			t.Fatal(err)
+		}
+		keys := make([]string, len(got.Rows))
+		for i, r := range got.Rows {
+			keys[i] = r.Key.Text
+		}
+		if found := strings.Join(keys, " "); found != c.keys {
+			t.Errorf("%q leaves %q, want %q", c.args, found, c.keys)
+		}
+	}
+	ctl(t, s, exitEqual, "query", "ListTables", `{}`)
+	for _, args := range [][]string{{"heat"}, {"heat", "t", "last=1h", "step=1m", "limit=9"}} {
+		if out := ctl(t, s, exitEqual, args...); !strings.Contains(out, `"places"`) && !strings.Contains(out, `"columns"`) {
+			t.Errorf("%q: %s", args, out)
+		}
+	}
+	ctl(t, s, exitEqual, "delete", "t")
+	if out := ctl(t, s, exitBadInput, "rows", "t"); !strings.Contains(out, `there is no table`) {
+		t.Error(out)
 	}
 }

@@ -76,7 +76,8 @@ func (c *demoCommand) hold(ctx context.Context, p *program, subjects []fixtures.
 	with.load = func(ctx context.Context, l *lab.Lab) error {
 		for i, s := range subjects {
 			o := migrate.LoadOptions{Common: migrate.Common{Mappings: []*mapping.Mapping{with.mappings[i]}}}
-			r, err := migrate.Load(ctx, l.Bigtable().Conn(), sources[i], o)
+			// It is no client's: the first requests that are shown are those of who looks.
+			r, err := migrate.Load(lab.Probe(ctx), l.Bigtable().Conn(), sources[i], o)
 			if err != nil {
 				return fmt.Errorf("fixture %s: %w", s.Name, err)
 			}

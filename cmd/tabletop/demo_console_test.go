@@ -22,6 +22,12 @@ func TestDemo_Console(t *testing.T) {
 	if info, err := os.Stat(portFile); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%s: %v, %v", portFile, info, err)
 	}
+	var seen struct {
+		Requests []struct{ Operation, Status string }
+	}
+	if err := json.Unmarshal([]byte(ctl(t, s, exitEqual, "requests")), &seen); err != nil || len(seen.Requests) > 0 {
+		t.Errorf("%d requests before the first, such as %+v: %v", len(seen.Requests), seen.Requests[:min(len(seen.Requests), 3)], err)
+	}
 	subjects, err := fixtures.Subjects()
 	if err != nil {
 		t.Fatal(err)

@@ -643,6 +643,8 @@ func (s *serving) announce() {
 			page += "#token=" + s.consoleToken
 		}
 		_, _ = fmt.Fprintf(w, "# Console: %s\n", page)
+	} else if c.Target == "" { // over another Bigtable there is none
+		_, _ = fmt.Fprintln(w, "# --console opens pages of what is here, and a control API")
 	}
 	if c.Web.Like == likeDynamoDBLocal {
 		_, _ = fmt.Fprintln(w, "# Initializing DynamoDB Local with the following configuration:")

@@ -1,5 +1,5 @@
 // Package clients runs the tests of the clients of the control API in clients/: those in Python,
-// JavaScript and Java, each against a server of its own.
+// JavaScript and Java, each against servers of its own.
 package clients
 
 import (
@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestClients: what docs/control.md promises, by each client: items, snapshots, faults, time, all that ctl has, and
-// servers that do not answer.
+// TestClients: what docs/control.md promises, by each client: items, snapshots, faults, time, all that ctl has, two
+// workers at a time with a server each, and servers that do not answer.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "tabletop")
@@ -60,7 +60,13 @@ func TestClients(t *testing.T) {
 				run(nil, append(c.compile, classes)...)
 			}
 			args := strings.Split(strings.ReplaceAll(strings.Join(c.run, "\x00"), "CLASSES", classes), "\x00")
-			run(serve(t, binary), args...)
+			env := serve(t, binary)
+			for _, assignment := range serve(t, binary) {
+				if strings.HasPrefix(assignment, "TABLETOP_CONSOLE_") {
+					env = append(env, strings.Replace(assignment, "_CONSOLE_", "_SECOND_", 1))
+				}
+			}
+			run(env, args...)
 		})
 	}
 }

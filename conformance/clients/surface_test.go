@@ -10,7 +10,7 @@ import (
 )
 
 // renamed are the verbs of ctl whose method has another name, as Python writes it.
-var renamed = map[string]string{"put": "put_items", "diff": "changes_since"}
+var renamed = map[string]string{"put": "put_items", "write": "put_rows", "delete": "delete_table", "diff": "changes_since"}
 
 // further are methods of the clients that are no verb of ctl.
 var further = []string{"call"}

@@ -20,9 +20,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/internal/probe"
 )
 
 // Bounds of a record.
@@ -94,7 +94,7 @@ func (l *Log) newer() {
 func (l *Log) Bigtable(c *emu.Call) {
 	madeFor, test := c.Cause(), ""
 	if madeFor == "" { // a call for a request of DynamoDB is no probe, and of that request's test
-		if c.Header(lab.ProbeHeader) != "" {
+		if probe.Marked(c.Context) {
 			return
 		}
 		test = c.Header(TestHeader)

@@ -2,7 +2,8 @@
 // at the first key of a request, errors there and at the entries of bulk writes
 // that fail, and bytes at each row. What is counted are ReadRows, MutateRow, MutateRows,
 // CheckAndMutateRow, ReadModifyWriteRow, and the same in sessions; a request that
-// both reads and writes is a write.
+// both reads and writes is a write. Calls of no client, by which a lab or a console looks at
+// rows, are not counted.
 package metered
 
 import (
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/tabletop-emu/tabletop/internal/heat"
+	"github.com/tabletop-emu/tabletop/internal/probe"
 )
 
 // Meter says which requests are counted, and where.
@@ -32,6 +34,12 @@ type Meter struct {
 type Service struct {
 	btpb.BigtableServer
 	*Meter
+}
+
+// counts returns the cluster that answers a request, and whether it is counted.
+func (m *Meter) counts(ctx context.Context, req any) (string, bool) {
+	cluster, ok := m.Cluster(req)
+	return cluster, ok && !probe.Is(ctx)
 }
 
 // named is a request to a table or to a view of one.
@@ -100,7 +108,7 @@ func mutated(muts []*btpb.Mutation) int {
 
 // MutateRow implements btpb.BigtableServer.
 func (s Service) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) (*btpb.MutateRowResponse, error) {
-	cluster, ok := s.Cluster(req)
+	cluster, ok := s.counts(ctx, req)
 	resp, err := s.BigtableServer.MutateRow(ctx, req)
 	if ok {
 		if t := s.place(cluster, req, err); t != nil {
@@ -112,7 +120,7 @@ func (s Service) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) (*bt
 
 // CheckAndMutateRow implements btpb.BigtableServer.
 func (s Service) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRowRequest) (*btpb.CheckAndMutateRowResponse, error) {
-	cluster, ok := s.Cluster(req)
+	cluster, ok := s.counts(ctx, req)
 	resp, err := s.BigtableServer.CheckAndMutateRow(ctx, req)
 	if ok {
 		if t := s.place(cluster, req, err); t != nil {
@@ -128,7 +136,7 @@ func (s Service) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMutate
 
 // ReadModifyWriteRow implements btpb.BigtableServer.
 func (s Service) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModifyWriteRowRequest) (*btpb.ReadModifyWriteRowResponse, error) {
-	cluster, ok := s.Cluster(req)
+	cluster, ok := s.counts(ctx, req)
 	resp, err := s.BigtableServer.ReadModifyWriteRow(ctx, req)
 	if ok {
 		if t := s.place(cluster, req, err); t != nil {
@@ -177,7 +185,7 @@ func (e *entries) Send(resp *btpb.MutateRowsResponse) error {
 
 // MutateRows implements btpb.BigtableServer.
 func (s Service) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_MutateRowsServer) error {
-	cluster, ok := s.Cluster(req)
+	cluster, ok := s.counts(stream.Context(), req)
 	if !ok {
 		return s.BigtableServer.MutateRows(req, stream)
 	}
@@ -231,7 +239,7 @@ func (r *rows) Send(resp *btpb.ReadRowsResponse) error {
 
 // ReadRows implements btpb.BigtableServer.
 func (s Service) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) error {
-	cluster, ok := s.Cluster(req)
+	cluster, ok := s.counts(stream.Context(), req)
 	if !ok {
 		return s.BigtableServer.ReadRows(req, stream)
 	}
