@@ -2,6 +2,7 @@
 import { h, fill, plain, shown, button, copier, confirmed, errorBox, tell, size } from './dom.js';
 import { get, post, remove, part, query } from './api.js';
 import { changesShown } from './changes.js';
+import { duration, faultCode } from './code.js';
 import { standing } from './app.js';
 
 const presets = [
@@ -14,42 +15,6 @@ const presets = [
   ['Throttled 10 %', { door: 'dynamodb', method: '*', effect: 'fail', code: 'Throttling', probability: 0.1 }],
   ['A batch leaves entries unprocessed, once', { door: 'dynamodb', method: 'BatchWriteItem', effect: 'unprocessed', times: 1 }],
 ];
-
-const go = JSON.stringify; // a string of Go, too, for what is in faults
-
-/** faultCode is a fault as a test in Go arms it. */
-function faultCode(f) {
-  const options = [];
-  if (f.table) options.push(`testkit.OnTable(${go(f.table)})`);
-  if (f.row?.text !== undefined) options.push(`testkit.OnRow(${go(f.row.text)})`);
-  if (f.skip) options.push(`testkit.Skip(${f.skip})`);
-  if (f.times) options.push(`testkit.Times(${f.times})`);
-  if (f.probability !== undefined) options.push(`testkit.WithProbability(${f.probability})`);
-  if (f.applied) options.push('testkit.Applied()');
-  if (f.behindDynamoDB) options.push('testkit.BehindDynamoDB()');
-  const camel = (s) => /[a-z]/.test(s) ? s : s.toLowerCase().split('_').map((w) => w[0].toUpperCase() + w.slice(1)).join('');
-  const err = () => `status.Error(codes.${camel(f.code)}, ${go(f.message ?? 'down')})`;
-  const args = (...first) => [...first, ...options].join(', ');
-  if (f.door === 'dynamodb') {
-    switch (f.effect) {
-      case 'fail': return `env.FailDynamoDB(${args(go(f.method), 'testkit.' + f.code)})`;
-      case 'unprocessed': return `env.Unprocessed(${args(go(f.method))})`;
-      default: return `env.StaleReads(${args(go(f.method), 'snapshot')})`;
-    }
-  }
-  switch (f.effect) {
-    case 'fail': return `env.Fail(${args(go(f.method), err())})`;
-    case 'cut': return `env.CutReadRows(${args(f.rows ?? 0, err())})`;
-    case 'delay': return `env.Latency(${args(go(f.method), `${duration(f.delay)}`)})`;
-    default: return `env.Duplicate(${args(go(f.method))})`;
-  }
-}
-
-/** duration is a duration such as 1h30m as Go writes it. */
-function duration(text) {
-  const names = { d: '24*time.Hour', h: 'time.Hour', m: 'time.Minute', s: 'time.Second', ms: 'time.Millisecond' };
-  return [...text.matchAll(/([\d.]+)(ms|[dhms])/g)].filter(([, n]) => Number(n) !== 0).map(([, n, unit]) => `${n}*${names[unit]}`).join(' + ') || '0';
-}
 
 export async function show(main, { info, again }) {
   const said = h('div', { 'aria-live': 'polite' });
@@ -101,7 +66,7 @@ export async function show(main, { info, again }) {
   }
   const snapshotCard = h('section', { class: 'card' }, h('h2', {}, 'Snapshots'), kept, sides,
     h('div', { class: 'bar' }, name, guarded('Take', async () => { await post('snapshots', { name: name.value }); await snapshots(); done(`“${plain(name.value)}” is taken.`); })),
-    copier('Copy as testkit code', () => { const v = name.value.replace(/\W/g, '') || 'base'; return `${v} := env.Snapshot()\n// …\nenv.Restore(${v})`; }));
+    copier('Copy as testkit code', 'snapshot := env.Snapshot()\n// …\nenv.Restore(snapshot)'));
 
   // Faults.
   const armed = h('div');
@@ -110,7 +75,7 @@ export async function show(main, { info, again }) {
     fill(armed, list.length ? [h('table', {}, h('thead', {}, h('tr', {}, ['door', 'method', 'effect', 'which', 'hits', ''].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, list.map((f) => h('tr', { 'data-fault': `${f.door}/${f.id}` },
       h('td', {}, f.door), h('td', { class: 'mono' }, plain(f.method)), h('td', {}, plain([f.effect, f.code, f.delay, f.rows && `${f.rows} rows`, f.applied && 'applied'].filter(Boolean).join(' '))),
       h('td', { class: 'soft' }, plain([f.table && 'table ' + f.table, f.row && 'row ' + (f.row.text ?? f.row.base64), f.item && JSON.stringify(f.item), f.skip && `skip ${f.skip}`, f.times && `${f.times} times`, f.probability !== undefined && `${f.probability * 100} %`].filter(Boolean).join(', '))),
-      h('td', { class: 'num' }, String(f.hits)), h('td', {}, copier('Code', faultCode(f)), ' ', guarded('End', async () => { await remove(`faults/${f.door}/${f.id}`); await faults(); standing(); })))))),
+      h('td', { class: 'num' }, String(f.hits)), h('td', {}, copier('Code', () => faultCode(f)), ' ', guarded('End', async () => { await remove(`faults/${f.door}/${f.id}`); await faults(); standing(); })))))),
     h('div', { class: 'bar' }, guarded('End all', async () => { await remove('faults'); await faults(); standing(); }), guarded('Count again', faults), copier('Copy all as testkit code', list.map(faultCode).join('\n')))]
       : h('p', { class: 'soft' }, 'None is armed. A fault lets calls of clients fail, hang, be cut or arrive twice, so that you see what your program does then. Choose one below, change it, and arm it.'));
   }
