@@ -243,6 +243,35 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestKeys_Few: of few rows each has a large share by itself. A row is hot if it has far more than the others.
+func TestKeys_Few(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	for table, last := range map[string]int{"even": 40, "uneven": 400} {
+		srv.createTable(t, table, "f")
+		for i, writes := range []int{40, 40, 38, last} {
+			for range writes {
+				srv.set(t, table, fmt.Sprintf("row-%d", i), btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
+			}
+		}
+	}
+	p := open(t, ctx, srv)
+	p.visit("/keys/tabletop/even?metric=reads")
+	if got := ask[string](p, "document.querySelector('main').innerText"); strings.Contains(got, "L26") {
+		t.Errorf("four rows with equal load: %s", got)
+	}
+	if n := ask[int](p, "document.querySelectorAll('main tbody tr').length"); n != 0 {
+		t.Errorf("%d ranges that nobody read are the busiest", n)
+	}
+	p.sound("even")
+	p.shoot("keys-even")
+	p.visit("/keys/tabletop/uneven")
+	if got := ask[[]string](p, "[...document.querySelectorAll('.note.warn')].map((n) => n.textContent)"); len(got) != 1 || !strings.HasPrefix(got[0], "77 % of the operations are at one row: row-3.") {
+		t.Errorf("one row of four has most of the load: %q", got)
+	}
+	p.sound("uneven")
+}
+
 // TestKeys_LargeRow: a row that is too large is marked beside the map with its rule.
 func TestKeys_LargeRow(t *testing.T) {
 	ctx := browser(t)
