@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -103,10 +104,11 @@ func (s stream) send(id uint64, name string, data any) error {
 // reads slowly misses what was given up meanwhile: the ids tell.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	var last uint64
-	if text := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")); text != "" {
+	after := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
+	if after != "" {
 		var err error
-		if last, err = strconv.ParseUint(text, 10, 64); err != nil {
-			fail(w, badRequest("after is %q, want the id of an event", text))
+		if last, err = strconv.ParseUint(after, 10, 64); err != nil {
+			fail(w, badRequest("after is %q, want the id of an event", after))
 			return
 		}
 	}
@@ -130,6 +132,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	defer s.streams.Add(-1)
 	out := stream{w, http.NewResponseController(w)}
 	told, _ := s.live.now()
+	if slices.Contains(kinds, labEvents) {
+		told.lab-- // what it is like now comes first: who asked before may have missed something
+	}
+	if after == "" && !slices.Contains(kinds, requestEvents) {
+		_, last = s.log.Since(math.MaxUint64-1, 0) // what requests have done until now is no news
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
 	for {

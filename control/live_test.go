@@ -118,7 +118,14 @@ func TestEvents_Unread(t *testing.T) {
 func TestEvents_Kinds(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
+	e.query("CreateTable", strings.Replace(createTable, `"orders"`, `"before"`, 1))
 	lab, tables, requests := e.stream("?kinds=lab"), e.stream("?kinds=tables"), e.stream("?kinds=requests")
+	if !lab.until(`"faults":0`) {
+		t.Error("a page of the lab is not told what it is like")
+	}
+	if text := tables.conn.text.String(); text != "" {
+		t.Errorf("what was there before is news: %q", text)
+	}
 	e.must("POST", "faults", `{"door":"bigtable","method":"MutateRow","effect":"delay","delay":"1s"}`, nil)
 	if !lab.until(`"faults":1`) {
 		t.Error("nobody told the lab of a fault")

@@ -1,9 +1,9 @@
 // Lab: the clock, what is due, faults and snapshots, each also as code for testkit.
 import { h, fill, plain, shown, button, copier, confirmed, errorBox, tell, size } from './dom.js';
-import { get, post, remove, part, query } from './api.js';
+import { get, live, post, remove, part, query } from './api.js';
 import { changesShown } from './changes.js';
 import { duration, faultCode } from './code.js';
-import { standing } from './app.js';
+import { serverTime, standing } from './app.js';
 
 const presets = [
   ['10 % of writes UNAVAILABLE', { door: 'bigtable', method: 'MutateRow', effect: 'fail', code: 'UNAVAILABLE', probability: 0.1 }],
@@ -16,20 +16,23 @@ const presets = [
   ['A batch leaves entries unprocessed, once', { door: 'dynamodb', method: 'BatchWriteItem', effect: 'unprocessed', times: 1 }],
 ];
 
-export async function show(main, { info, again }) {
+export async function show(main, { info, again, signal }) {
   const said = h('div', { 'aria-live': 'polite' });
-  const done = (text) => { fill(said, h('div', { class: 'note' }, text)); standing(); };
+  const done = (text) => { fill(said, h('div', { class: 'note' }, text)); };
   const guarded = (label, act, props) => button(label, act, props);
 
   // The clock.
   const now = h('span', { class: 'mono' });
+  let frozen = info.clock.frozen;
+  const timeText = () => serverTime().toISOString().slice(0, 19).replace('T', ' ') + ' UTC';
+  const tick = () => { now.textContent = `${timeText()}, ${frozen ? 'frozen' : 'running'}`; };
   async function clock(change) {
-    const state = change ? await post('clock', change) : info.clock;
-    info.clock = state;
-    fill(now, state.now.slice(0, 19).replace('T', ' '), ' UTC, ', state.frozen ? 'frozen' : 'running');
-    if (change) done('The time is ' + state.now.slice(0, 19).replace('T', ' ') + ' UTC. What was due on the way is done.');
+    await post('clock', change);
+    ({ clock: { frozen } } = await standing());
+    tick();
+    done(`The time is ${timeText()}. What was due on the way is done.`);
   }
-  await clock();
+  tick();
   const by = h('input', { class: 'mono', size: 8, value: '25h', 'aria-label': 'Advance by' });
   const to = h('input', { class: 'mono', size: 22, placeholder: '2030-01-01T00:00:00Z', 'aria-label': 'Set forward to' });
   const clockCard = h('section', { class: 'card' }, h('h2', {}, 'Clock'), h('p', {}, now),
@@ -54,8 +57,10 @@ export async function show(main, { info, again }) {
     differences.scrollIntoView({ block: 'nearest' });
   }
   const sides = h('div', { class: 'bar' });
+  let keptText;
   async function snapshots() {
     const list = (await get('snapshots')).snapshots;
+    if (signal.aborted || keptText === (keptText = JSON.stringify(list))) return;
     const side = (label, first) => h('select', { 'aria-label': label }, first && h('option', { value: '' }, first), list.map((s) => h('option', { value: s.name }, plain(s.name))));
     const from = side('From'), to = side('To', 'now');
     fill(sides, list.length > 0 && [h('label', {}, 'from', from), h('label', {}, 'to', to), guarded('Compare', () => compare(from.value, to.value))]);
@@ -70,13 +75,15 @@ export async function show(main, { info, again }) {
 
   // Faults.
   const armed = h('div');
+  let armedText;
   async function faults() {
     const list = (await get('faults')).faults;
+    if (signal.aborted || armedText === (armedText = JSON.stringify(list))) return;
     fill(armed, list.length ? [h('table', {}, h('thead', {}, h('tr', {}, ['door', 'method', 'effect', 'which', 'hits', ''].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, list.map((f) => h('tr', { 'data-fault': `${f.door}/${f.id}` },
       h('td', {}, f.door), h('td', { class: 'mono' }, plain(f.method)), h('td', {}, plain([f.effect, f.code, f.delay, f.rows && `${f.rows} rows`, f.applied && 'applied'].filter(Boolean).join(' '))),
       h('td', { class: 'soft' }, plain([f.table && 'table ' + f.table, f.row && 'row ' + (f.row.text ?? f.row.base64), f.item && JSON.stringify(f.item), f.skip && `skip ${f.skip}`, f.times && `${f.times} times`, f.probability !== undefined && `${f.probability * 100} %`].filter(Boolean).join(', '))),
-      h('td', { class: 'num' }, String(f.hits)), h('td', {}, copier('Code', () => faultCode(f)), ' ', guarded('End', async () => { await remove(`faults/${f.door}/${f.id}`); await faults(); standing(); })))))),
-    h('div', { class: 'bar' }, guarded('End all', async () => { await remove('faults'); await faults(); standing(); }), guarded('Count again', faults), copier('Copy all as testkit code', list.map(faultCode).join('\n')))]
+      h('td', { class: 'num' }, String(f.hits)), h('td', {}, copier('Code', () => faultCode(f)), ' ', guarded('End', async () => { await remove(`faults/${f.door}/${f.id}`); await faults(); })))))),
+    h('div', { class: 'bar' }, guarded('End all', async () => { await remove('faults'); await faults(); }), guarded('Count again', faults), copier('Copy all as testkit code', list.map(faultCode).join('\n')))]
       : h('p', { class: 'soft' }, 'None is armed. A fault lets calls of clients fail, hang, be cut or arrive twice, so that you see what your program does then. Choose one below, change it, and arm it.'));
   }
   const spec = h('textarea', { rows: 9, 'aria-label': 'The fault, as JSON', value: JSON.stringify(presets[0][1], null, 2) });
@@ -91,6 +98,13 @@ export async function show(main, { info, again }) {
     }, { class: 'primary' }), copier('Copy as testkit code', () => faultCode(JSON.parse(spec.value)))), wrong);
 
   await Promise.all([snapshots(), faults()]);
+  // Others may use what is here, too.
+  live.addEventListener('tick', tick, { signal });
+  live.addEventListener('lab', ({ detail }) => {
+    ({ clock: { frozen } } = detail);
+    tick();
+    Promise.all([snapshots(), faults()]).catch(tell);
+  }, { signal });
   main.append(h('h1', {}, 'Lab'), said, h('div', { class: 'cards' }, clockCard, dueCard, snapshotCard, h('section', { class: 'card' }, h('h2', {}, 'All of it'),
     h('div', { class: 'bar' }, guarded('Show as text', async () => {
       const { text } = await get('dump');

@@ -1,0 +1,77 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/control"
+)
+
+// control asks the control API, as a program beside the page does.
+func (s *server) control(t *testing.T, method, path, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url+control.Prefix+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %s", method, path, resp.Status)
+	}
+}
+
+// TestLab_Live: what others do with the clock, faults and snapshots is seen without a reload, the clock goes on while it
+// runs, and nobody asks for it again and again.
+func TestLab_Live(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	p := open(t, ctx, srv)
+	p.visit("/lab")
+	const clock = "document.querySelector('.card p .mono').textContent"
+	first := ask[string](p, clock)
+	p.until(clock + " !== " + quoted(first))
+	header := ask[string](p, "document.querySelector('header .state').textContent")
+	p.until("document.querySelector('header .state').textContent !== " + quoted(header))
+
+	srv.control(t, "POST", "faults", `{"door":"bigtable","method":"MutateRow","effect":"duplicate"}`)
+	p.until("document.querySelectorAll('[data-fault]').length === 1 && document.querySelector('header .state').textContent.includes('1 fault armed')")
+	srv.control(t, "POST", "snapshots", `{"name":"theirs"}`)
+	p.until("document.querySelector('main').textContent.includes('theirs')")
+	srv.control(t, "DELETE", "faults", "")
+	p.until("document.querySelectorAll('[data-fault]').length === 0 && !document.querySelector('header .state').textContent.includes('fault')")
+	srv.control(t, "POST", "clock", `{"freeze":true}`)
+	srv.control(t, "POST", "clock", `{"set":"2071-02-03T04:05:06Z"}`)
+	p.until(clock + " === '2071-02-03 04:05:06 UTC, frozen'")
+	p.until("document.querySelector('header .state').textContent === 'clock 2071-02-03T04:05:06Z · frozen'")
+	p.sound("lab")
+
+	// What is typed stays while others do something.
+	p.fill("[aria-label='Advance by']", "7d")
+	srv.control(t, "POST", "clock", `{"run":true}`)
+	p.until(clock + ".endsWith('running')")
+	if got := ask[string](p, "document.querySelector(\"[aria-label='Advance by']\").value"); got != "7d" {
+		t.Errorf("what was typed is %q now", got)
+	}
+
+	ask[bool](p, `globalThis.asked = 0, ((ask) => { globalThis.fetch = (...to) => { globalThis.asked++; return ask(...to); }; })(fetch), true`)
+	second := ask[string](p, clock)
+	p.until(clock + " !== " + quoted(second) + " && " + clock + " > " + quoted("2071-02-03 04:05:08"))
+	if n := ask[int](p, "globalThis.asked"); n != 0 {
+		t.Errorf("while the clock goes on the page asks %d times", n)
+	}
+
+	// Of another page the header hears too.
+	p.visit("/query")
+	srv.control(t, "POST", "clock", `{"set":"2072-01-01T00:00:00Z"}`)
+	p.until("document.querySelector('header .state').textContent.includes('clock 2072-01-01T00:00:0')")
+	p.visit("/requests")
+	srv.control(t, "POST", "faults", `{"door":"bigtable","method":"MutateRow","effect":"duplicate"}`)
+	p.until("document.querySelector('header .state').textContent.includes('1 fault armed')")
+	p.sound("requests")
+}
