@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -74,4 +75,49 @@ func TestLab_Live(t *testing.T) {
 	srv.control(t, "POST", "faults", `{"door":"bigtable","method":"MutateRow","effect":"duplicate"}`)
 	p.until("document.querySelector('header .state').textContent.includes('1 fault armed')")
 	p.sound("requests")
+}
+
+// beyond are the elements of cards that stand out of their cards, and heads of columns that are written downwards.
+const beyond = `(() => {
+	const out = [];
+	for (const card of document.querySelectorAll('.card')) {
+		const right = card.getBoundingClientRect().right;
+		for (const el of card.querySelectorAll('*')) {
+			let scrolls = false;
+			for (let up = el.parentElement; up !== card; up = up.parentElement) scrolls ||= getComputedStyle(up).overflowX !== 'visible';
+			if (!scrolls && el.getBoundingClientRect().right > right) out.push(el.outerHTML.slice(0, 100));
+		}
+	}
+	for (const th of document.querySelectorAll('main thead th')) if (th.getBoundingClientRect().height > 45) out.push(th.outerHTML);
+	return out;
+})()`
+
+// TestLab_Width: the faults stand in their card, whatever they are for, in a wide window and in a narrow one.
+func TestLab_Width(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.lab.Door().Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", createThings)
+	for _, fault := range []string{
+		`{"door":"bigtable","method":"BigtableTableAdmin/GetIamPolicy","effect":"fail","code":"UNAVAILABLE","applied":true,"times":100,"probability":0.25}`,
+		`{"door":"bigtable","method":"ReadRows","effect":"cut","code":"UNAVAILABLE","rows":2,"row":{"text":"` + strings.Repeat("long", 50) + `"},"times":1}`,
+		`{"door":"dynamodb","method":"TransactWriteItems","effect":"fail","code":"ProvisionedThroughputExceeded","table":"things","item":{"id":{"S":"a"}},"times":1}`,
+	} {
+		srv.control(t, "POST", "faults", fault)
+	}
+	srv.control(t, "POST", "snapshots", `{"name":"a-snapshot-with-a-long-name-that-says-what-for"}`)
+	p := open(t, ctx, srv)
+	for _, width := range []int64{1280, 640} {
+		p.resize(width, 800)
+		p.visit("/lab")
+		if out := ask[[]string](p, beyond); len(out) > 0 {
+			t.Errorf("%d pixels: %s", width, strings.Join(out, "\n"))
+		}
+		p.sound("lab")
+		p.shoot(fmt.Sprintf("lab-top-%d", width))
+		ask[bool](p, "document.querySelector('[data-fault]').scrollIntoView({ block: 'center' }), true")
+		p.shoot(fmt.Sprintf("lab-faults-%d", width))
+	}
 }

@@ -79,17 +79,17 @@ export async function show(main, { info, again, signal }) {
   async function faults() {
     const list = (await get('faults')).faults;
     if (signal.aborted || armedText === (armedText = JSON.stringify(list))) return;
-    fill(armed, list.length ? [h('table', {}, h('thead', {}, h('tr', {}, ['door', 'method', 'effect', 'which', 'hits', ''].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, list.map((f) => h('tr', { 'data-fault': `${f.door}/${f.id}` },
+    fill(armed, list.length ? [h('div', { class: 'scroll' }, h('table', { class: 'faults' }, h('thead', {}, h('tr', {}, ['door', 'method', 'effect', 'which', 'hits', ''].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, list.map((f) => h('tr', { 'data-fault': `${f.door}/${f.id}` },
       h('td', {}, f.door), h('td', { class: 'mono' }, plain(f.method)), h('td', {}, plain([f.effect, f.code, f.delay, f.rows && `${f.rows} rows`, f.applied && 'applied'].filter(Boolean).join(' '))),
-      h('td', { class: 'soft' }, plain([f.table && 'table ' + f.table, f.row && 'row ' + (f.row.text ?? f.row.base64), f.item && JSON.stringify(f.item), f.skip && `skip ${f.skip}`, f.times && `${f.times} times`, f.probability !== undefined && `${f.probability * 100} %`].filter(Boolean).join(', '))),
-      h('td', { class: 'num' }, String(f.hits)), h('td', {}, copier('Code', () => faultCode(f)), ' ', guarded('End', async () => { await remove(`faults/${f.door}/${f.id}`); await faults(); })))))),
+      h('td', { class: 'soft wraps' }, plain([f.table && 'table ' + f.table, f.row && 'row ' + (f.row.text ?? f.row.base64), f.item && JSON.stringify(f.item), f.skip && `skip ${f.skip}`, f.times && (f.times === 1 ? 'once' : `${f.times} times`), f.probability !== undefined && `${f.probability * 100} %`].filter(Boolean).join(', '))),
+      h('td', { class: 'num' }, String(f.hits)), h('td', { class: 'acts' }, copier('Code', () => faultCode(f)), ' ', guarded('End', async () => { await remove(`faults/${f.door}/${f.id}`); await faults(); }))))))),
     h('div', { class: 'bar' }, guarded('End all', async () => { await remove('faults'); await faults(); }), guarded('Count again', faults), copier('Copy all as testkit code', list.map(faultCode).join('\n')))]
       : h('p', { class: 'soft' }, 'None is armed. A fault lets calls of clients fail, hang, be cut or arrive twice, so that you see what your program does then. Choose one below, change it, and arm it.'));
   }
   const spec = h('textarea', { rows: 9, 'aria-label': 'The fault, as JSON', value: JSON.stringify(presets[0][1], null, 2) });
   const preset = h('select', { 'aria-label': 'Presets', onchange: () => { spec.value = JSON.stringify(presets[preset.selectedIndex][1], null, 2); } }, presets.map(([label]) => h('option', {}, label)));
   const wrong = h('div');
-  const faultCard = h('section', { class: 'card' }, h('h2', {}, 'Faults'), armed, h('div', { class: 'bar' }, preset), spec,
+  const faultCard = h('section', { class: 'card whole' }, h('h2', {}, 'Faults'), armed, h('div', { class: 'bar' }, preset), spec,
     h('div', { class: 'bar' }, guarded('Arm', async () => {
       fill(wrong);
       try { await post('faults', JSON.parse(spec.value)); } catch (err) { fill(wrong, errorBox(err)); return; }
