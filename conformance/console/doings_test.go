@@ -326,6 +326,13 @@ func TestMigration(t *testing.T) {
 	for _, verb := range []string{"Verify", "Lint", "Plan"} {
 		p.pushButton(verb)
 		p.until(fmt.Sprintf("document.body.innerText.includes('%s of s5-order-entry')", strings.ToLower(verb)))
+		// Lint lays nothing out: it has no rows to count, and no differences.
+		says := ask[string](p, "document.querySelector('main').innerText")
+		for _, laidOut := range []string{"differences\t", "rows\t", " items in "} {
+			if strings.Contains(says, laidOut) != (verb == "Verify") {
+				t.Errorf("%s: whether it says %q: %s", verb, laidOut, says)
+			}
+		}
 		p.sound(verb)
 		p.shoot("migration-" + strings.ToLower(verb))
 	}
