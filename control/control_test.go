@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -51,6 +52,11 @@ func newEnv(t *testing.T) *env {
 
 func newEnvLogged(t *testing.T, logger *slog.Logger) *env {
 	t.Helper()
+	return newEnvOf(t, logger, os.DirFS("../fixtures/subjects"))
+}
+
+func newEnvOf(t *testing.T, logger *slog.Logger, fixtures fs.FS) *env {
+	t.Helper()
 	seen := control.NewRequests()
 	l := lab.New(lab.Options{
 		Clock: clock.NewFrozen(time.Unix(1_700_000_000, 0).UTC()), Logger: logger, Project: "p", Instance: "i",
@@ -60,7 +66,7 @@ func newEnvLogged(t *testing.T, logger *slog.Logger) *env {
 	if err := errors.Join(l.Open(), l.Door().Open()); err != nil {
 		t.Fatal(err)
 	}
-	api := control.New(control.Options{Lab: l, Requests: seen, Token: token, Version: "test", Fixtures: os.DirFS("../fixtures/subjects"), AllowHosts: []string{"desk.example"}})
+	api := control.New(control.Options{Lab: l, Requests: seen, Token: token, Version: "test", Fixtures: fixtures, AllowHosts: []string{"desk.example"}})
 	srv := httptest.NewServer(api)
 	t.Cleanup(func() {
 		err := api.Close()

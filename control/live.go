@@ -29,7 +29,10 @@ const (
 	requestEvents = "requests"
 	tableEvents   = "tables"
 	labEvents     = "lab"
+	runEvents     = "runs"
 )
+
+var eventKinds = []string{requestEvents, tableEvents, labEvents, runEvents}
 
 // news says how often something has changed.
 type news struct {
@@ -38,19 +41,26 @@ type news struct {
 	newest chan struct{} // closed by the next change; nil if nobody waits
 }
 
-type newsCount struct{ tables, lab int }
+type newsCount struct{ tables, lab, runs int }
 
 // changed tells those who wait.
 func (n *news) changed(what change) {
 	if what == changesNothing {
 		return
 	}
+	n.tell(func(c *newsCount) {
+		c.lab++
+		if what == changesAll {
+			c.tables++
+		}
+	})
+}
+
+// tell counts what has changed.
+func (n *news) tell(add func(*newsCount)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.count.lab++
-	if what == changesAll {
-		n.count.tables++
-	}
+	add(&n.count)
 	if n.newest != nil {
 		close(n.newest)
 		n.newest = nil
@@ -114,8 +124,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	kinds := strings.Split(cmp.Or(r.URL.Query().Get("kinds"), requestEvents), ",")
 	for _, kind := range kinds {
-		if kind != requestEvents && kind != tableEvents && kind != labEvents {
-			fail(w, badRequest("kinds has %q, want %s, %s and %s, with commas between them", kind, requestEvents, tableEvents, labEvents))
+		if !slices.Contains(eventKinds, kind) {
+			fail(w, badRequest("kinds has %q, want some of %s, with commas between them", kind, strings.Join(eventKinds, ", ")))
 			return
 		}
 	}
@@ -132,8 +142,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	defer s.streams.Add(-1)
 	out := stream{w, http.NewResponseController(w)}
 	told, _ := s.live.now()
+	// What it is like now comes first: who asked before may have missed something.
 	if slices.Contains(kinds, labEvents) {
-		told.lab-- // what it is like now comes first: who asked before may have missed something
+		told.lab--
+	}
+	if slices.Contains(kinds, runEvents) {
+		told.runs--
 	}
 	if after == "" && !slices.Contains(kinds, requestEvents) {
 		_, last = s.log.Since(math.MaxUint64-1, 0) // what requests have done until now is no news
@@ -163,6 +177,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if count.lab != told.lab && slices.Contains(kinds, labEvents) && out.send(0, labEvents, s.state()) != nil {
+			return
+		}
+		if count.runs != told.runs && slices.Contains(kinds, runEvents) && out.send(0, runEvents, s.runs.list()) != nil {
 			return
 		}
 		if again := len(found) > 0 || count != told; again {

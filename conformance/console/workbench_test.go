@@ -98,7 +98,7 @@ func TestWorkbench(t *testing.T) {
 	p.until("document.querySelector('[data-previewed]')?.dataset.previewed === 'own'")
 	p.change(`cell: "c:UserComments"`, `cell: "c:Comments"`)
 	ask[bool](p, "[...document.querySelectorAll('button')].filter((b) => b.textContent === 'Verify').at(-1).click(), true")
-	p.until("document.body.innerText.includes('verify of s2-video')")
+	p.until("!!document.querySelector('[data-report]')")
 	p.shoot("workbench-differences")
 	if n := ask[int](p, "document.querySelectorAll('.note.error').length"); n == 0 {
 		t.Fatal("verify sees no difference to the golden rows")

@@ -91,7 +91,7 @@ async function show() {
     document.title = [...args, title, 'Tabletop'].join(' · ');
     const [page, info] = await Promise.all([import('./' + file), standing()]);
     if (signal.aborted) return;
-    if (file !== 'requests.js') follow(signal); // that page hears of more
+    if (file !== 'requests.js') follow(file === 'migration.js' ? 'lab,tables,runs' : 'lab,tables', signal); // that page has a stream of its own
     fill(main);
     await page.show(main, { args, info, params: new URLSearchParams(location.search), signal, again: show });
   } catch (err) {

@@ -1,6 +1,6 @@
 // Migration: the fixtures of --fixtures, and what plan, verify and lint say of them.
 import { h, fill, plain, shown, button, errorBox, number, save } from './dom.js';
-import { get, post, part, query } from './api.js';
+import { get, live, post, part, query } from './api.js';
 import { workbench } from './workbench.js';
 
 const row = (what, value, cls) => h('tr', {}, h('th', { scope: 'row' }, what), h('td', { class: cls }, value));
@@ -35,7 +35,14 @@ function reportShown(r, laidOut, info, tables, link) {
   ];
 }
 
-export async function show(main, { info, params }) {
+/** runShown is how far a run is, of this page or of somebody else. */
+function runShown(r) {
+  const far = r.phase && `: ${r.phase} ${number(r.items)}${r.total < 0 ? '' : ` of ${number(r.total)}`}`;
+  return h('span', { class: 'soft', 'data-run': `${r.verb} ${r.fixture}` }, plain(`${r.verb} of ${r.fixture}`), far, ' ',
+    h('progress', { 'aria-label': plain(`${r.verb} of ${r.fixture}`), ...(r.phase && r.total > 0 ? { max: r.total, value: r.items } : {}) }));
+}
+
+export async function show(main, { info, params, signal }) {
   main.append(h('h1', {}, 'Migration'));
   let names;
   try {
@@ -48,12 +55,14 @@ export async function show(main, { info, params }) {
   }
   const which = h('select', { 'aria-label': 'Fixture', onchange: () => delete out.dataset.previewed }, names.map((n) => h('option', { value: n, selected: n === params.get('fixture') }, plain(n))));
   const out = h('div', { 'aria-live': 'polite' });
+  const running = h('span', { class: 'runs' });
+  live.addEventListener('runs', ({ detail }) => fill(running, detail.runs.map(runShown)), { signal });
   /** run shows what a verb says of a fixture with a text of its mapping, its own if there is none. */
   async function run(fixture, verb, mapping, into, link) {
     fill(into, h('p', { class: 'soft' }, `${verb} runs…`));
     try {
       const r = await post('migrate/' + verb, { fixture, mapping });
-      fill(into, h('div', { class: 'bar' }, h('b', {}, plain(`${verb} of ${fixture}`)), button('Save as JSON', () => save(`${fixture}-${verb}.json`, JSON.stringify(r, null, 2)))),
+      fill(into, h('div', { class: 'bar', 'data-report': `${verb} ${fixture}` }, h('b', {}, plain(`${verb} of ${fixture}`)), button('Save as JSON', () => save(`${fixture}-${verb}.json`, JSON.stringify(r, null, 2)))),
         verb === 'plan' ? h('pre', {}, shown(JSON.stringify(r, null, 2), 200000)) : reportShown(r, verb === 'verify', info, (await get('tables')).bigtable, link));
     } catch (err) { fill(into, errorBox(err)); }
   }
@@ -62,7 +71,7 @@ export async function show(main, { info, params }) {
     delete out.dataset.previewed;
     return run(which.value, label.toLowerCase(), undefined, out, (f) => h('a', { href: '/migration' + query({ fixture: which.value, item: f.itemKey }) }, 'item and row'));
   }, props);
-  main.append(names.length ? h('div', { class: 'bar' }, which, verb('Verify', { class: 'primary' }), verb('Lint'), verb('Plan'), button('Edit the mapping', () => edit()))
+  main.append(names.length ? h('div', { class: 'bar' }, which, verb('Verify', { class: 'primary' }), verb('Lint'), verb('Plan'), button('Edit the mapping', () => edit()), running)
     : h('div', { class: 'note' }, 'The folder has no fixtures: each is a folder of its own in it.'),
   h('p', { class: 'soft' }, 'Verify lays the items out in a store of its own, reads them back, compares the rows with the golden ones, and asks every access pattern at both doors.'), out);
   if (names.includes(params.get('fixture')) && (params.has('item') || params.has('edit'))) await edit(params.get('item')).catch((err) => fill(out, errorBox(err)));
