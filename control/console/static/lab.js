@@ -2,7 +2,7 @@
 import { h, fill, plain, shown, button, copier, confirmed, errorBox, tell, size } from './dom.js';
 import { get, live, post, remove, part, query } from './api.js';
 import { changesShown } from './changes.js';
-import { duration, faultCode } from './code.js';
+import { duration, faultCode } from './gocode.js';
 import { serverTime, standing } from './app.js';
 
 const presets = [

@@ -4,7 +4,7 @@ import { dynamo, get, part, query } from './api.js';
 import { bytesShown, base64Of, unescaped, timeOf } from './bytes.js';
 import { valueShown } from './items.js';
 import { callShown } from './requests.js';
-import { readCode } from './code.js';
+import { readCode } from './gocode.js';
 
 const operations = ['Query', 'Scan', 'GetItem', 'PutItem', 'UpdateItem', 'DeleteItem', 'BatchGetItem', 'BatchWriteItem', 'TransactGetItems', 'TransactWriteItems', 'CreateTable', 'UpdateTable', 'DeleteTable', 'DescribeTable', 'ListTables', 'UpdateTimeToLive', 'DescribeTimeToLive'];
 
