@@ -395,7 +395,7 @@ func TestRefusals(t *testing.T) {
 		{"neither true nor false", "GET", "requests?internal=no", "", nil, 400, "bad_request", `internal is "no", want true or false`, ""},
 		{"neither true nor false", "GET", "requests/trace?internal=no", "", nil, 400, "bad_request", `internal is "no", want true or false`, ""},
 		{"neither true nor false", "GET", "events?failed=1", "", nil, 400, "bad_request", `failed is "1", want true or false`, ""},
-		{"events of a kind", "GET", "events?kinds=requests,heat", "", nil, 400, "bad_request", `"heat", want requests, tables and lab`, ""},
+		{"events of a kind", "GET", "events?kinds=requests,heat", "", nil, 400, "bad_request", `"heat", want requests, tables, lab, runs, with commas`, ""},
 		{"two wishes", "POST", "clock", `{"freeze":true,"run":true}`, nil, 400, "bad_request", "one of", ""},
 		{"back in time", "POST", "clock", `{"set":"2001-01-01T00:00:00Z"}`, nil, 400, "bad_request", "time moves forward", ""},
 		{"back in time", "POST", "clock", `{"advance":"-1s"}`, nil, 400, "bad_request", "time moves forward", ""},

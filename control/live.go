@@ -125,7 +125,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	kinds := strings.Split(cmp.Or(r.URL.Query().Get("kinds"), requestEvents), ",")
 	for _, kind := range kinds {
 		if !slices.Contains(eventKinds, kind) {
-			fail(w, badRequest("kinds has %q, want some of %s, with commas between them", kind, strings.Join(eventKinds, ", ")))
+			fail(w, badRequest("kinds has %q, want %s, with commas between them", kind, strings.Join(eventKinds, ", ")))
 			return
 		}
 	}
