@@ -92,7 +92,7 @@ func TestCopied_Faults(t *testing.T) {
 	var pieces []string
 	for _, c := range []struct{ fault, want string }{
 		{
-			`{"door":"bigtable","method":"MutateRow","effect":"fail","code":"CANCELLED","message":"a\"b\\\n\u202e","table":"rows","skip":2,"times":1}`,
+			`{"door":"bigtable","method":"MutateRow","effect":"fail","code":"CANCELLED","message":"a\"b\\\n\u202e","table":"rows","skip":2,"times":1}`, //nolint:misspell // gRPC's own name
 			`env.Fail("MutateRow", status.Error(codes.Canceled, "a\"b\\\x0a\u202e"), testkit.OnTable("rows"), testkit.Skip(2), testkit.Times(1))`,
 		},
 		{
@@ -136,7 +136,7 @@ func TestCopied_Faults(t *testing.T) {
 		ask[bool](p, fmt.Sprintf(`((s) => { s.selectedIndex = %d; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('[aria-label=Presets]'))`, i))
 		pieces = append(pieces, p.copied("Copy as testkit code"))
 	}
-	for _, at := range ask[[]string](p, `(async () => {
+	pieces = append(pieces, ask[[]string](p, `(async () => {
 		const out = [];
 		for (const b of [...document.querySelectorAll('button')].filter((b) => b.textContent === 'Copy as testkit code')) {
 			globalThis.copied = null;
@@ -145,9 +145,7 @@ func TestCopied_Faults(t *testing.T) {
 			out.push(globalThis.copied);
 		}
 		return out;
-	})()`) {
-		pieces = append(pieces, at)
-	}
+	})()`)...)
 	p.sound("copy")
 	builds(t, pieces...)
 
