@@ -121,3 +121,26 @@ func TestLab_Width(t *testing.T) {
 		p.shoot(fmt.Sprintf("lab-faults-%d", width))
 	}
 }
+
+// TestHome_Live: tables that come and go are seen without a reload, and what was typed into the filter stays.
+func TestHome_Live(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.lab.Door().Open(); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, ctx, srv)
+	p.visit("/")
+	srv.createTable(t, "theirs", "f")
+	p.until("document.querySelector('main').textContent.includes('theirs')")
+	p.fill("input[type=search]", "thin")
+	ask[bool](p, "document.querySelector('input[type=search]').focus(), true")
+	srv.call(t, "CreateTable", createThings)
+	p.until("document.querySelector('main').textContent.includes('things')")
+	if got := ask[string](p, "((e) => e.value + (e === document.activeElement))(document.querySelector('input[type=search]'))"); got != "thintrue" {
+		t.Errorf("the filter is %s", got)
+	}
+	srv.control(t, "POST", "reset", "")
+	p.until("document.querySelector('main').textContent.includes('There are no tables yet')")
+	p.sound("home")
+}

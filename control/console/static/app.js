@@ -93,7 +93,7 @@ async function show() {
     if (signal.aborted) return;
     if (file !== 'requests.js') follow(file === 'migration.js' ? 'lab,tables,runs' : 'lab,tables', signal); // that page has a stream of its own
     fill(main);
-    await page.show(main, { args, info, params: new URLSearchParams(location.search), signal, again: show });
+    await page.show(main, { args, info, params: new URLSearchParams(location.search), signal, again: show, live });
   } catch (err) {
     if (signal.aborted) return;
     if (err.code === 'token') askToken();
