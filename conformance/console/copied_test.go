@@ -205,10 +205,11 @@ func TestCopied_Query(t *testing.T) {
 	if !strings.HasSuffix(reversed, ", bigtable.ReverseScan())") {
 		t.Errorf("backwards it is %s", reversed)
 	}
-	p.fill("[aria-label='A filter, as JSON']", `{"sink":true}`)
-	ask[bool](p, "globalThis.copied = null, true")
-	p.pushButton("Copy as Go")
-	p.until("document.querySelector('.toast')?.textContent.includes('no function for the filter sink')")
+	for filter, said := range map[string]string{`{"sink":true}`: "sink", `{}`: "that is empty", `{"passAllFilter":true,"sink":true}`: "with passAllFilter and sink"} {
+		p.fill("[aria-label='A filter, as JSON']", filter)
+		p.pushButton("Copy as Go")
+		p.until("document.querySelector('.toast')?.textContent.endsWith('no function for the filter " + said + "')")
+	}
 	p.visit("/streams")
 	p.until("document.querySelectorAll('main pre').length === 2")
 	builds(t, append(pieces, reversed, ask[string](p, "document.querySelectorAll('main pre')[1].textContent")+"\n_ = admin")...)

@@ -52,8 +52,8 @@ function code(name) {
 }
 
 function keyValue(name, value) {
-  const [[type, v], ...more] = Object.entries(value);
-  if (more.length || !'SNB'.includes(type) || type.length !== 1) throw new Error(`testkit.OnItem takes strings, numbers and bytes, and “${name}” is none of them`);
+  const [[type, v] = [], ...more] = Object.entries(value);
+  if (more.length || !['S', 'N', 'B'].includes(type)) throw new Error(`testkit.OnItem takes strings, numbers and bytes, and “${name}” is none of them`);
   return `${goText(name)}: &types.AttributeValueMember${type}{Value: ${type === 'B' ? `[]byte(${goBytes(bytesIn(v))})` : goText(String(v))}}`;
 }
 
@@ -120,8 +120,8 @@ function bounds(f, of) {
 }
 
 function filterCode(f) {
-  const [[name, value], ...more] = Object.entries(f).map(([n, v]) => [camel(n), v]);
-  if (more.length || !filters[name]) throw new Error(`The client for Go has no function for the filter ${more.length ? 'with ' + [name, ...more.map(([n]) => n)].join(' and ') : name}`);
+  const [[name, value] = ['that is empty'], ...more] = Object.entries(f).map(([n, v]) => [camel(n), v]);
+  if (more.length || !Object.hasOwn(filters, name)) throw new Error(`The client for Go has no function for the filter ${more.length ? 'with ' + [name, ...more.map(([n]) => n)].join(' and ') : name}`);
   return filters[name](value);
 }
 
