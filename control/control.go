@@ -85,6 +85,7 @@ type Server struct {
 	handler   http.Handler
 	streams   atomic.Int32
 	live      news
+	runs      runs
 	queries   atomic.Uint64
 	stopping  chan struct{}
 	stop      sync.Once
@@ -94,6 +95,7 @@ type Server struct {
 // New returns the API of o.Lab.
 func New(o Options) *Server {
 	s := &Server{opts: o, log: o.Requests.log, stopping: make(chan struct{})}
+	s.runs.told = &s.live
 	api := http.NewServeMux()
 	handle := func(pattern, query string, body bool, answer http.HandlerFunc) {
 		api.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -52,6 +53,11 @@ func newEnv(t *testing.T) *env {
 
 func newEnvLogged(t *testing.T, logger *slog.Logger) *env {
 	t.Helper()
+	return newEnvOf(t, logger, os.DirFS("../fixtures/subjects"))
+}
+
+func newEnvOf(t *testing.T, logger *slog.Logger, fixtures fs.FS) *env {
+	t.Helper()
 	seen := control.NewRequests()
 	l := lab.New(lab.Options{
 		Clock: clock.NewFrozen(time.Unix(1_700_000_000, 0).UTC()), Logger: logger, Project: "p", Instance: "i",
@@ -61,7 +67,7 @@ func newEnvLogged(t *testing.T, logger *slog.Logger) *env {
 	if err := errors.Join(l.Open(), l.Door().Open()); err != nil {
 		t.Fatal(err)
 	}
-	api := control.New(control.Options{Lab: l, Requests: seen, Token: token, Version: "test", Fixtures: os.DirFS("../fixtures/subjects"), AllowHosts: []string{"desk.example"}})
+	api := control.New(control.Options{Lab: l, Requests: seen, Token: token, Version: "test", Fixtures: fixtures, AllowHosts: []string{"desk.example"}})
 	srv := httptest.NewServer(api)
 	t.Cleanup(func() {
 		err := api.Close()
@@ -401,7 +407,7 @@ func TestRefusals(t *testing.T) {
 		{"neither true nor false", "GET", "requests?internal=no", "", nil, 400, "bad_request", `internal is "no", want true or false`, ""},
 		{"neither true nor false", "GET", "requests/trace?internal=no", "", nil, 400, "bad_request", `internal is "no", want true or false`, ""},
 		{"neither true nor false", "GET", "events?failed=1", "", nil, 400, "bad_request", `failed is "1", want true or false`, ""},
-		{"events of a kind", "GET", "events?kinds=requests,heat", "", nil, 400, "bad_request", `"heat", want requests, tables and lab`, ""},
+		{"events of a kind", "GET", "events?kinds=requests,heat", "", nil, 400, "bad_request", `"heat", want requests, tables, lab, runs, with commas`, ""},
 		{"two wishes", "POST", "clock", `{"freeze":true,"run":true}`, nil, 400, "bad_request", "one of", ""},
 		{"back in time", "POST", "clock", `{"set":"2001-01-01T00:00:00Z"}`, nil, 400, "bad_request", "time moves forward", ""},
 		{"back in time", "POST", "clock", `{"advance":"-1s"}`, nil, 400, "bad_request", "time moves forward", ""},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -28,7 +29,10 @@ const (
 	requestEvents = "requests"
 	tableEvents   = "tables"
 	labEvents     = "lab"
+	runEvents     = "runs"
 )
+
+var eventKinds = []string{requestEvents, tableEvents, labEvents, runEvents}
 
 // news says how often something has changed.
 type news struct {
@@ -37,19 +41,26 @@ type news struct {
 	newest chan struct{} // closed by the next change; nil if nobody waits
 }
 
-type newsCount struct{ tables, lab int }
+type newsCount struct{ tables, lab, runs int }
 
 // changed tells those who wait.
 func (n *news) changed(what change) {
 	if what == changesNothing {
 		return
 	}
+	n.tell(func(c *newsCount) {
+		c.lab++
+		if what == changesAll {
+			c.tables++
+		}
+	})
+}
+
+// tell counts what has changed.
+func (n *news) tell(add func(*newsCount)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.count.lab++
-	if what == changesAll {
-		n.count.tables++
-	}
+	add(&n.count)
 	if n.newest != nil {
 		close(n.newest)
 		n.newest = nil
@@ -103,17 +114,18 @@ func (s stream) send(id uint64, name string, data any) error {
 // reads slowly misses what was given up meanwhile: the ids tell.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	var last uint64
-	if text := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")); text != "" {
+	after := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
+	if after != "" {
 		var err error
-		if last, err = strconv.ParseUint(text, 10, 64); err != nil {
-			fail(w, badRequest("after is %q, want the id of an event", text))
+		if last, err = strconv.ParseUint(after, 10, 64); err != nil {
+			fail(w, badRequest("after is %q, want the id of an event", after))
 			return
 		}
 	}
 	kinds := strings.Split(cmp.Or(r.URL.Query().Get("kinds"), requestEvents), ",")
 	for _, kind := range kinds {
-		if kind != requestEvents && kind != tableEvents && kind != labEvents {
-			fail(w, badRequest("kinds has %q, want %s, %s and %s, with commas between them", kind, requestEvents, tableEvents, labEvents))
+		if !slices.Contains(eventKinds, kind) {
+			fail(w, badRequest("kinds has %q, want %s, with commas between them", kind, strings.Join(eventKinds, ", ")))
 			return
 		}
 	}
@@ -130,6 +142,16 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	defer s.streams.Add(-1)
 	out := stream{w, http.NewResponseController(w)}
 	told, _ := s.live.now()
+	// What it is like now comes first: who asked before may have missed something.
+	if slices.Contains(kinds, labEvents) {
+		told.lab--
+	}
+	if slices.Contains(kinds, runEvents) {
+		told.runs--
+	}
+	if after == "" && !slices.Contains(kinds, requestEvents) {
+		_, last = s.log.Since(math.MaxUint64-1, 0) // what requests have done until now is no news
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
 	for {
@@ -155,6 +177,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if count.lab != told.lab && slices.Contains(kinds, labEvents) && out.send(0, labEvents, s.state()) != nil {
+			return
+		}
+		if count.runs != told.runs && slices.Contains(kinds, runEvents) && out.send(0, runEvents, s.runs.list()) != nil {
 			return
 		}
 		if again := len(found) > 0 || count != told; again {

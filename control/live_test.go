@@ -3,8 +3,11 @@ package control_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -118,7 +121,14 @@ func TestEvents_Unread(t *testing.T) {
 func TestEvents_Kinds(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
+	e.query("CreateTable", strings.Replace(createTable, `"orders"`, `"before"`, 1))
 	lab, tables, requests := e.stream("?kinds=lab"), e.stream("?kinds=tables"), e.stream("?kinds=requests")
+	if !lab.until(`"faults":0`) {
+		t.Error("a page of the lab is not told what it is like")
+	}
+	if text := tables.conn.text.String(); text != "" {
+		t.Errorf("what was there before is news: %q", text)
+	}
 	e.must("POST", "faults", `{"door":"bigtable","method":"MutateRow","effect":"delay","delay":"1s"}`, nil)
 	if !lab.until(`"faults":1`) {
 		t.Error("nobody told the lab of a fault")
@@ -150,4 +160,56 @@ func TestEvents_Kinds(t *testing.T) {
 			t.Errorf("the stream of %s has %q", want, text)
 		}
 	}
+}
+
+// slowly are files, one of which is given when the test says so.
+type slowly struct {
+	fs.FS
+
+	name string
+	may  chan struct{}
+}
+
+func (s slowly) Open(name string) (fs.File, error) {
+	if name == s.name {
+		<-s.may
+	}
+	return s.FS.Open(name)
+}
+
+// TestEvents_Runs: how far a run of migrate is, whoever began it, is told until it is done.
+func TestEvents_Runs(t *testing.T) {
+	t.Parallel()
+	files := slowly{os.DirFS("../fixtures/subjects"), "s2-video/expect/schema.golden", make(chan struct{})}
+	e := newEnvOf(t, slog.New(slog.DiscardHandler), files)
+	early := e.stream("?kinds=runs")
+	if !early.until("event: runs\ndata: {\"runs\":[]}\n\n") {
+		t.Error("nobody says that nothing runs")
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.must("POST", "migrate/verify", `{"fixture":"s2-video"}`, nil)
+	}()
+	const loaded = `{"runs":[{"fixture":"s2-video","verb":"verify","table":"Videos","phase":"loading","items":9,"total":9}]}`
+	if !early.until(loaded) {
+		t.Error("nobody says how far it is")
+	}
+	if late := e.stream("?kinds=runs"); !late.until(loaded) {
+		t.Error("who comes later is not told how far it is")
+	} else {
+		late.end()
+	}
+	close(files.may)
+	ended := func() bool {
+		early.conn.mu.Lock()
+		defer early.conn.mu.Unlock()
+		return strings.HasSuffix(early.conn.text.String(), "data: {\"runs\":[]}\n\n")
+	}
+	for !ended() && early.flush() {
+	}
+	if !ended() {
+		t.Error("nobody says that it is done")
+	}
+	<-done
 }

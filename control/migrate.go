@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,19 +55,23 @@ func (s *Server) migrate(r *http.Request) (any, error) {
 	if in.Mapping != nil {
 		folder = edited{folder, []byte(*in.Mapping)}
 	}
+	verb := r.PathValue("verb")
+	if !slices.Contains([]string{"plan", "verify", "lint"}, verb) {
+		return nil, notFound("verb", verb, "want plan, verify or lint")
+	}
+	progress, end := s.runs.begin(in.Fixture, verb)
+	defer end()
 	var done *report.Report
-	switch verb := r.PathValue("verb"); verb {
+	switch verb {
 	case "plan":
 		var text []byte
-		if text, err = plan(r, folder); err == nil {
+		if text, err = plan(r, folder, progress); err == nil {
 			return json.RawMessage(text), nil
 		}
 	case "lint":
-		done, err = migrate.Lint(r.Context(), migrate.OfFixture(folder), migrate.LintOptions{})
-	case "verify":
-		done, err = s.verify(r, folder)
+		done, err = migrate.Lint(r.Context(), migrate.OfFixture(folder), migrate.LintOptions{Common: migrate.Common{Progress: progress}})
 	default:
-		return nil, notFound("verb", verb, "want plan, verify or lint")
+		done, err = s.verify(r, folder, progress)
 	}
 	if err != nil {
 		return nil, refused(err)
@@ -78,12 +83,12 @@ func (s *Server) migrate(r *http.Request) (any, error) {
 	return json.RawMessage(text.Bytes()), nil
 }
 
-func plan(r *http.Request, folder fs.FS) ([]byte, error) {
+func plan(r *http.Request, folder fs.FS, progress func(source.Progress)) ([]byte, error) {
 	src, own, err := migrate.OpenFixture(folder, source.Options{})
 	if err != nil {
 		return nil, err
 	}
-	var o migrate.PlanOptions
+	o := migrate.PlanOptions{Common: migrate.Common{Progress: progress}}
 	if own != nil {
 		o.Mappings = []*mapping.Mapping{own}
 	}
@@ -94,7 +99,7 @@ func plan(r *http.Request, folder fs.FS) ([]byte, error) {
 	return p.JSON()
 }
 
-func (s *Server) verify(r *http.Request, folder fs.FS) (done *report.Report, err error) {
+func (s *Server) verify(r *http.Request, folder fs.FS, progress func(source.Progress)) (done *report.Report, err error) {
 	at, err := fixtures.Clock(folder)
 	if err != nil {
 		return nil, err
@@ -108,6 +113,6 @@ func (s *Server) verify(r *http.Request, folder fs.FS) (done *report.Report, err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, private.Close()) }()
-	o := migrate.VerifyOptions{Common: migrate.Common{Now: func() time.Time { return c.Now() }}}
+	o := migrate.VerifyOptions{Common: migrate.Common{Now: func() time.Time { return c.Now() }, Progress: progress}}
 	return migrate.Verify(r.Context(), private.Bigtable().Conn(), migrate.OfFixture(folder), o)
 }

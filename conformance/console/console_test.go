@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -71,6 +72,11 @@ type server struct {
 
 func start(t *testing.T, mappings ...*mapping.Mapping) *server {
 	t.Helper()
+	return startOver(t, os.DirFS("../../fixtures/subjects"), mappings...)
+}
+
+func startOver(t *testing.T, fixtures fs.FS, mappings ...*mapping.Mapping) *server {
+	t.Helper()
 	seen := control.NewRequests()
 	l := lab.New(lab.Options{
 		Clock: clock.New(), Logger: slog.New(slog.DiscardHandler), Project: "tabletop", Instance: "tabletop",
@@ -81,7 +87,7 @@ func start(t *testing.T, mappings ...*mapping.Mapping) *server {
 		t.Fatal(err)
 	}
 	api := control.New(control.Options{
-		Lab: l, Requests: seen, Token: token, Version: "test", Fixtures: os.DirFS("../../fixtures/subjects"),
+		Lab: l, Requests: seen, Token: token, Version: "test", Fixtures: fixtures,
 		Bigtable: "127.0.0.1:1", DynamoDB: "http://127.0.0.1:2",
 	})
 	srv := httptest.NewServer(api)

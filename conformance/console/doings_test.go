@@ -3,9 +3,11 @@ package console
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -269,6 +271,35 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestKeys_Few: of few rows each has a large share by itself. A row is hot if it has far more than the others.
+func TestKeys_Few(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	for table, last := range map[string]int{"even": 40, "uneven": 400} {
+		srv.createTable(t, table, "f")
+		for i, writes := range []int{40, 40, 38, last} {
+			for range writes {
+				srv.set(t, table, fmt.Sprintf("row-%d", i), btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
+			}
+		}
+	}
+	p := open(t, ctx, srv)
+	p.visit("/keys/tabletop/even?metric=reads")
+	if got := ask[string](p, "document.querySelector('main').innerText"); strings.Contains(got, "L26") {
+		t.Errorf("four rows with equal load: %s", got)
+	}
+	if n := ask[int](p, "document.querySelectorAll('main tbody tr').length"); n != 0 {
+		t.Errorf("%d ranges that nobody read are the busiest", n)
+	}
+	p.sound("even")
+	p.shoot("keys-even")
+	p.visit("/keys/tabletop/uneven")
+	if got := ask[[]string](p, "[...document.querySelectorAll('.note.warn')].map((n) => n.textContent)"); len(got) != 1 || !strings.HasPrefix(got[0], "77 % of the operations are at one row: row-3.") {
+		t.Errorf("one row of four has most of the load: %q", got)
+	}
+	p.sound("uneven")
+}
+
 // TestKeys_LargeRow: a row that is too large is marked beside the map with its rule.
 func TestKeys_LargeRow(t *testing.T) {
 	ctx := browser(t)
@@ -341,9 +372,57 @@ func TestMigration(t *testing.T) {
 	p.visit("/migration?fixture=s5-order-entry")
 	for _, verb := range []string{"Verify", "Lint", "Plan"} {
 		p.pushButton(verb)
-		p.until(fmt.Sprintf("document.body.innerText.includes('%s of s5-order-entry')", strings.ToLower(verb)))
+		p.until(fmt.Sprintf("document.querySelector('[data-report]')?.dataset.report === '%s s5-order-entry'", strings.ToLower(verb)))
+		// Lint lays nothing out: it has no rows to count, and no differences.
+		says := ask[string](p, "document.querySelector('main').innerText")
+		for _, laidOut := range []string{"differences\t", "rows\t", " items in "} {
+			if strings.Contains(says, laidOut) != (verb == "Verify") {
+				t.Errorf("%s: whether it says %q: %s", verb, laidOut, says)
+			}
+		}
 		p.sound(verb)
 		p.shoot("migration-" + strings.ToLower(verb))
+	}
+}
+
+// slowly are files, one of which is given when the test says so.
+type slowly struct {
+	fs.FS
+
+	name string
+	may  chan struct{}
+}
+
+func (s slowly) Open(name string) (fs.File, error) {
+	if name == s.name {
+		<-s.may
+	}
+	return s.FS.Open(name)
+}
+
+// TestMigration_Progress: how far a run is can be seen on the page that began it, and on any other.
+func TestMigration_Progress(t *testing.T) {
+	ctx := browser(t)
+	files := slowly{os.DirFS("../../fixtures/subjects"), "s2-video/expect/schema.golden", make(chan struct{})}
+	srv := startOver(t, files)
+	mine, other := open(t, ctx, srv), open(t, ctx, srv)
+	other.visit("/migration")
+	mine.visit("/migration?fixture=s2-video")
+	mine.pushButton("Verify")
+	for _, p := range []*tab{mine, other} {
+		p.until("document.querySelector('[data-run]')?.textContent.trim() === 'verify of s2-video: loading 9 of 9'")
+		if got := ask[string](p, "((e) => [e.value, e.max, e.ariaLabel].join())(document.querySelector('progress'))"); got != "9,9,verify of s2-video" {
+			t.Errorf("the bar is %s", got)
+		}
+	}
+	mine.shoot("migration-progress")
+	mine.resize(640, 800)
+	mine.shoot("migration-progress-640")
+	close(files.may)
+	mine.until("!!document.querySelector('[data-report]')")
+	for _, p := range []*tab{mine, other} {
+		p.until("!document.querySelector('[data-run]')")
+		p.sound("progress")
 	}
 }
 

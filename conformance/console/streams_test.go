@@ -51,7 +51,10 @@ func TestStreams(t *testing.T) {
 	p.sound("no streams")
 	p.shoot("streams-none")
 
+	p.visit("/streams")
+	p.until("document.querySelector('main').innerText.includes('No table has a stream yet')")
 	srv.call(t, "UpdateTable", streamThings)
+	p.until("document.querySelector('main tbody a')?.textContent === 'things'")
 	srv.changeStream(t, rows)
 	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"},"amount":{"N":"1"}}}`)
 	srv.call(t, "UpdateItem", `{"TableName":"things","Key":{"id":{"S":"a"}},"UpdateExpression":"SET amount = :t","ExpressionAttributeValues":{":t":{"N":"2"}}}`)

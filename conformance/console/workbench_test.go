@@ -38,8 +38,16 @@ func TestWorkbench(t *testing.T) {
 	if wrong := ask[[]string](p, `[...document.querySelectorAll('.preview [data-attribute]')].filter((a) => { a.dispatchEvent(new MouseEvent('mouseenter')); return a.dataset.attribute === 'Content' && a.closest('.preview').querySelectorAll('tr.lit').length !== 1; }).map((a) => a.textContent)`); len(wrong) > 0 {
 		t.Errorf("pointing at an attribute lights no cell: %v", wrong)
 	}
+	// The values have room: some twenty characters in a line.
+	if narrow := ask[[]string](p, "[...document.querySelectorAll('.preview [data-cell] td:last-child')].filter((td) => td.clientWidth < 165).map((td) => td.clientWidth + ' pixels: ' + td.textContent)"); len(narrow) > 0 {
+		t.Errorf("values are cut into pieces: %s", strings.Join(narrow, "\n"))
+	}
 	p.sound("workbench")
 	p.shoot("workbench")
+	p.resize(640, 800)
+	ask[bool](p, "document.querySelector('.preview').scrollIntoView(), true")
+	p.shoot("workbench-640")
+	p.resize(1280, 800)
 
 	const counter = `put: [{attr: Count, cell: "a:Likes", codec: i64be}]`
 	p.change(counter, `put: [{attr: Count, cell: "a:Likes", codec: json}]`)
@@ -90,7 +98,7 @@ func TestWorkbench(t *testing.T) {
 	p.until("document.querySelector('[data-previewed]')?.dataset.previewed === 'own'")
 	p.change(`cell: "c:UserComments"`, `cell: "c:Comments"`)
 	ask[bool](p, "[...document.querySelectorAll('button')].filter((b) => b.textContent === 'Verify').at(-1).click(), true")
-	p.until("document.body.innerText.includes('verify of s2-video')")
+	p.until("!!document.querySelector('[data-report]')")
 	p.shoot("workbench-differences")
 	if n := ask[int](p, "document.querySelectorAll('.note.error').length"); n == 0 {
 		t.Fatal("verify sees no difference to the golden rows")

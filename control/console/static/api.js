@@ -47,13 +47,39 @@ export const session = (token) => ask('POST', 'session', {}, { Authorization: 'B
 /** dynamo runs an operation of DynamoDB: its answer is in response, the calls that it became in calls. What pages do by themselves no fault strikes. */
 export const dynamo = (operation, request, faults = false) => post('query', { operation, request, faults });
 
+/** live has what the server tells whoever looks: "lab" is what experiments have made of it (detail), "tables" that they may be other ones, "runs" which verbs of migrate are under way (detail), "tick" that a second is over. */
+export const live = new EventTarget();
+setInterval(() => live.dispatchEvent(new Event('tick')), 1000);
+
+function listen(params) {
+  const source = new EventSource(prefix + 'events' + query(params));
+  for (const kind of ['lab', 'runs']) source.addEventListener(kind, (e) => live.dispatchEvent(new CustomEvent(kind, { detail: JSON.parse(e.data) })));
+  source.addEventListener('tables', () => live.dispatchEvent(new Event('tables')));
+  return source;
+}
+
 /** events calls each with the requests that come after one, until signal ends it. */
 export function events(after, signal, each, lost) {
-  const source = new EventSource(prefix + 'events?after=' + after);
+  const source = listen({ after, kinds: 'requests,lab,tables' });
   source.addEventListener('request', (e) => each(JSON.parse(e.data)));
   source.onerror = () => lost(source.readyState === EventSource.CLOSED);
   source.onopen = () => lost(undefined);
   signal.addEventListener('abort', () => source.close());
+}
+
+/** follow hears of some kinds of events, until signal ends it, and while the page is seen: a browser has few connections to a server. */
+export function follow(kinds, signal) {
+  let source;
+  const look = () => {
+    source?.close();
+    source = document.hidden ? undefined : listen({ kinds });
+  };
+  look();
+  document.addEventListener('visibilitychange', () => {
+    look();
+    if (source) live.dispatchEvent(new Event('tables')); // there may have been some meanwhile
+  }, { signal });
+  signal.addEventListener('abort', () => source?.close());
 }
 
 /** part is a piece of a path. */

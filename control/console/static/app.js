@@ -1,6 +1,6 @@
 // The frame of all pages: who one is, where one is, and the page of that place.
 import { h, fill, errorBox } from './dom.js';
-import { get, session } from './api.js';
+import { follow, get, live, session } from './api.js';
 
 const routes = [
   [/^\/$/, 'home.js', 'Home'],
@@ -17,7 +17,7 @@ const routes = [
 const places = [['/', 'Home'], ['/requests', 'Requests'], ['/query', 'Query'], ['/streams', 'Streams'], ['/lab', 'Lab'], ['/migration', 'Migration']];
 
 const nav = h('nav', { 'aria-label': 'Pages' }, places.map(([href, label]) => h('a', { href }, label)));
-const state = h('span', { class: 'state' });
+const state = h('a', { href: '/lab' });
 const main = h('main', { id: 'main', tabindex: -1 });
 let leaving = new AbortController();
 
@@ -45,15 +45,31 @@ function askToken() {
   input.focus();
 }
 
+let known; // what the server said of itself last, and when
+
+/** serverTime is what the clock of the server shows by now. */
+export const serverTime = () => new Date(Date.parse(known.clock.now) + (known.clock.frozen ? 0 : Date.now() - known.at));
+
+function stand() {
+  if (!known) return;
+  const now = serverTime();
+  const parts = [`clock ${now.toISOString().slice(0, 19)}Z`];
+  if (known.clock.frozen) parts.push('frozen');
+  else if (Math.abs(now - Date.now()) > 5000) parts.push('shifted');
+  if (known.faults) parts.push(`${known.faults} fault${known.faults > 1 ? 's' : ''} armed`);
+  state.textContent = parts.join(' · ');
+}
+live.addEventListener('tick', stand);
+live.addEventListener('lab', (e) => {
+  known = { ...known, ...e.detail, at: Date.now() };
+  stand();
+});
+
 /** standing shows what is unlike a server that was just started. */
 export async function standing() {
   const info = await get('info');
-  const now = new Date(info.clock.now);
-  const parts = [`clock ${info.clock.now.slice(0, 19)}Z`];
-  if (info.clock.frozen) parts.push('frozen');
-  else if (Math.abs(now - Date.now()) > 5000) parts.push('shifted');
-  if (info.faults) parts.push(`${info.faults} fault${info.faults > 1 ? 's' : ''} armed`);
-  fill(state, h('a', { href: '/lab' }, parts.join(' · ')));
+  known = { ...info, at: Date.now() };
+  stand();
   return info;
 }
 
@@ -78,8 +94,9 @@ async function show() {
     document.title = [...args, title, 'Tabletop'].join(' · ');
     const [page, info] = await Promise.all([import('./' + file), standing()]);
     if (signal.aborted) return;
+    if (file !== 'requests.js') follow(file === 'migration.js' ? 'lab,tables,runs' : 'lab,tables', signal); // that page has a stream of its own
     fill(main);
-    await page.show(main, { args, info, params: new URLSearchParams(location.search), signal, again: show });
+    await page.show(main, { args, info, params: new URLSearchParams(location.search), signal, again: show, live });
   } catch (err) {
     if (signal.aborted) return;
     if (err.code === 'token') askToken();
@@ -97,7 +114,7 @@ export function go(path) {
 
 document.body.append(
   h('a', { class: 'skip', href: '#main' }, 'To the content'),
-  h('header', {}, h('b', {}, 'Tabletop'), nav, state), main);
+  h('header', {}, h('b', {}, 'Tabletop'), nav, h('span', { class: 'state' }, state)), main);
 document.addEventListener('click', (e) => {
   const a = e.target.closest?.('a[href^="/"]');
   if (!a || e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;

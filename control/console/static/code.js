@@ -15,27 +15,6 @@ export const awsLine = (info, command) => `AWS_ACCESS_KEY_ID=tabletop AWS_SECRET
 
 const json = JSON.stringify;
 
-/** filterGo is a filter in the JSON of its message as code of Go; it throws where the client has no such filter. */
-export function filterGo(filter) {
-  const all = Object.entries(filter).map(([key, value]) => [key.replace(/_([a-z])/g, (_, c) => c.toUpperCase()), value]);
-  const [name, x] = all[0] ?? ['passAllFilter', true];
-  const bytes = () => stringOf(bytesOf({ base64: x }));
-  const of = {
-    chain: () => `ChainFilters(${x.filters.map(filterGo).join(', ')})`,
-    interleave: () => `InterleaveFilters(${x.filters.map(filterGo).join(', ')})`,
-    condition: () => `ConditionFilter(${[x.predicateFilter ?? x.predicate_filter, x.trueFilter ?? x.true_filter, x.falseFilter ?? x.false_filter].map((f) => f ? filterGo(f) : 'nil').join(', ')})`,
-    passAllFilter: () => 'PassAllFilter()', blockAllFilter: () => 'BlockAllFilter()',
-    rowKeyRegexFilter: () => `RowKeyFilter(${bytes()})`, rowSampleFilter: () => `RowSampleFilter(${Number(x)})`,
-    familyNameRegexFilter: () => `FamilyFilter(${stringOf(new TextEncoder().encode(x))})`,
-    columnQualifierRegexFilter: () => `ColumnFilter(${bytes()})`, valueRegexFilter: () => `ValueFilter(${bytes()})`,
-    cellsPerRowOffsetFilter: () => `CellsPerRowOffsetFilter(${Number(x)})`, cellsPerRowLimitFilter: () => `CellsPerRowLimitFilter(${Number(x)})`,
-    cellsPerColumnLimitFilter: () => `LatestNFilter(${Number(x)})`, stripValueTransformer: () => 'StripValueFilter()',
-    applyLabelTransformer: () => `LabelFilter(${stringOf(new TextEncoder().encode(x))})`,
-  }[name];
-  if (!of || all.length > 1) throw new Error(`The filter ${all.map(([n]) => n).join(', ')} is not written as Go here: take it out of the copy.`);
-  return 'bigtable.' + of();
-}
-
 /** rowCode is for each client the code that reads a row: [client, code]. */
 export function rowCode(info, instance, table, key) {
   const bytes = bytesOf(key), isText = key.text !== undefined && plain(key.text) === key.text;

@@ -52,7 +52,31 @@ async function traffic(info) {
     last.length > 0 && h('span', { class: failed ? 'bad' : 'ok' }, `${failed} failed`), last.length > 0 && '. ', h('a', { href: '/requests' }, 'Watch them live'));
 }
 
-export async function show(main, { info, again }) {
+/** show makes the page, and makes it anew when there may be other tables. */
+export async function show(main, context) {
+  await draw(main, context);
+  let waits = false;
+  context.live.addEventListener('tables', () => {
+    if (waits) return; // for more of them
+    waits = true;
+    setTimeout(async () => {
+      waits = false;
+      const fresh = h('div');
+      try { await draw(fresh, { ...context, info: await get('info') }); } catch (err) { tell(err); return; }
+      if (context.signal.aborted) return;
+      const was = main.querySelector('input'), is = fresh.querySelector('input'), { scrollTop } = main, typing = was && was === document.activeElement;
+      if (was && is) {
+        is.value = was.value;
+        is.dispatchEvent(new Event('input'));
+      }
+      main.replaceChildren(...fresh.children);
+      main.scrollTop = scrollTop;
+      if (typing) is?.focus();
+    }, 200);
+  }, { signal: context.signal });
+}
+
+async function draw(main, { info, again }) {
   const [tables, now] = await Promise.all([get('tables'), traffic(info)]);
   const own = tables.bigtable.filter((t) => t.own);
   const shownTables = tables.bigtable.filter((t) => !t.own);

@@ -18,8 +18,10 @@ export function findings(map) {
   const sums = map.keys.map((k) => k.reads + k.writes);
   const all = sums.reduce((a, b) => a + b, 0);
   if (all < 100) return out;
+  // Of few keys each has a large share: one is hot that has several times what the others have, on average.
+  const fair = (i) => (all - sums[i]) / (map.keys.length - 1);
   for (const [i, k] of map.keys.entries()) {
-    if (map.keys.length === 1 || sums[i] <= 0.2 * all) continue;
+    if (map.keys.length === 1 || sums[i] <= 0.2 * all || sums[i] < 3 * fair(i)) continue;
     const where = k.first.base64 === k.last.base64 ? 'row' : 'range of keys';
     out.push([`${Math.round(100 * sums[i] / all)} % of the operations are at one ${where}`, 'L26 hot-key-range', i]);
   }
@@ -112,8 +114,8 @@ export async function show(main, { args: [instance, id], info, params, signal })
     }), found.filter(([, , at]) => at < 0).map(([text, rule]) => h('span', { title: text, class: 'mono' }, '⤡ ' + ids(rule))));
     const total = map.keys.reduce((sum, k) => sum + value(k), 0);
     fill(marks, found.map(([text, rule, at]) => h('div', { class: 'note warn' }, text, at >= 0 && [': ', bytesShown(map.keys[at].first, 80)], `. See rule ${rule} of tabletop migrate lint.`)));
-    const busiest = map.keys.map((k, i) => [k, i]).sort(([a], [b]) => value(b) - value(a)).slice(0, 12);
-    fill(sums, h('h2', {}, `${metric.value === 'bytes' ? size(total) : number(total)} ${metric.value === 'bytes' ? '' : metric.value} in ${number(map.keys.length)} ranges of keys; the busiest`), h('table', {}, h('tbody', {}, busiest.map(([k, i]) => h('tr', {},
+    const busiest = map.keys.map((k, i) => [k, i]).filter(([k]) => value(k) > 0).sort(([a], [b]) => value(b) - value(a)).slice(0, 12);
+    fill(sums, h('h2', {}, `${metric.value === 'bytes' ? size(total) : number(total)} ${metric.value === 'bytes' ? '' : metric.value} in ${number(map.keys.length)} ranges of keys${total ? '; the busiest' : ''}`), h('table', {}, h('tbody', {}, busiest.map(([k, i]) => h('tr', {},
       h('td', {}, bytesShown(k.first, 80)), h('td', { class: 'num' }, number(value(k))), h('td', { class: 'num soft' }, total ? `${(100 * value(k) / total).toFixed(1)} %` : ''),
       h('td', {}, h('a', { href: rowsAt(i) }, 'rows')))))));
   }

@@ -1,8 +1,9 @@
 // Lab: the clock, what is due, faults and snapshots, each also as code for testkit.
 import { h, fill, plain, shown, button, copier, confirmed, errorBox, tell, size } from './dom.js';
-import { get, post, remove, part, query } from './api.js';
+import { get, live, post, remove, part, query } from './api.js';
 import { changesShown } from './changes.js';
-import { standing } from './app.js';
+import { duration, faultCode } from './gocode.js';
+import { serverTime, standing } from './app.js';
 
 const presets = [
   ['10 % of writes UNAVAILABLE', { door: 'bigtable', method: 'MutateRow', effect: 'fail', code: 'UNAVAILABLE', probability: 0.1 }],
@@ -15,56 +16,23 @@ const presets = [
   ['A batch leaves entries unprocessed, once', { door: 'dynamodb', method: 'BatchWriteItem', effect: 'unprocessed', times: 1 }],
 ];
 
-const go = JSON.stringify; // a string of Go, too, for what is in faults
-
-/** faultCode is a fault as a test in Go arms it. */
-function faultCode(f) {
-  const options = [];
-  if (f.table) options.push(`testkit.OnTable(${go(f.table)})`);
-  if (f.row?.text !== undefined) options.push(`testkit.OnRow(${go(f.row.text)})`);
-  if (f.skip) options.push(`testkit.Skip(${f.skip})`);
-  if (f.times) options.push(`testkit.Times(${f.times})`);
-  if (f.probability !== undefined) options.push(`testkit.WithProbability(${f.probability})`);
-  if (f.applied) options.push('testkit.Applied()');
-  if (f.behindDynamoDB) options.push('testkit.BehindDynamoDB()');
-  const camel = (s) => /[a-z]/.test(s) ? s : s.toLowerCase().split('_').map((w) => w[0].toUpperCase() + w.slice(1)).join('');
-  const err = () => `status.Error(codes.${camel(f.code)}, ${go(f.message ?? 'down')})`;
-  const args = (...first) => [...first, ...options].join(', ');
-  if (f.door === 'dynamodb') {
-    switch (f.effect) {
-      case 'fail': return `env.FailDynamoDB(${args(go(f.method), 'testkit.' + f.code)})`;
-      case 'unprocessed': return `env.Unprocessed(${args(go(f.method))})`;
-      default: return `env.StaleReads(${args(go(f.method), 'snapshot')})`;
-    }
-  }
-  switch (f.effect) {
-    case 'fail': return `env.Fail(${args(go(f.method), err())})`;
-    case 'cut': return `env.CutReadRows(${args(f.rows ?? 0, err())})`;
-    case 'delay': return `env.Latency(${args(go(f.method), `${duration(f.delay)}`)})`;
-    default: return `env.Duplicate(${args(go(f.method))})`;
-  }
-}
-
-/** duration is a duration such as 1h30m as Go writes it. */
-function duration(text) {
-  const names = { d: '24*time.Hour', h: 'time.Hour', m: 'time.Minute', s: 'time.Second', ms: 'time.Millisecond' };
-  return [...text.matchAll(/([\d.]+)(ms|[dhms])/g)].filter(([, n]) => Number(n) !== 0).map(([, n, unit]) => `${n}*${names[unit]}`).join(' + ') || '0';
-}
-
-export async function show(main, { info, again }) {
+export async function show(main, { info, again, signal }) {
   const said = h('div', { 'aria-live': 'polite' });
-  const done = (text) => { fill(said, h('div', { class: 'note' }, text)); standing(); };
+  const done = (text) => { fill(said, h('div', { class: 'note' }, text)); };
   const guarded = (label, act, props) => button(label, act, props);
 
   // The clock.
   const now = h('span', { class: 'mono' });
+  let frozen = info.clock.frozen;
+  const timeText = () => serverTime().toISOString().slice(0, 19).replace('T', ' ') + ' UTC';
+  const tick = () => { now.textContent = `${timeText()}, ${frozen ? 'frozen' : 'running'}`; };
   async function clock(change) {
-    const state = change ? await post('clock', change) : info.clock;
-    info.clock = state;
-    fill(now, state.now.slice(0, 19).replace('T', ' '), ' UTC, ', state.frozen ? 'frozen' : 'running');
-    if (change) done('The time is ' + state.now.slice(0, 19).replace('T', ' ') + ' UTC. What was due on the way is done.');
+    await post('clock', change);
+    ({ clock: { frozen } } = await standing());
+    tick();
+    done(`The time is ${timeText()}. What was due on the way is done.`);
   }
-  await clock();
+  tick();
   const by = h('input', { class: 'mono', size: 8, value: '25h', 'aria-label': 'Advance by' });
   const to = h('input', { class: 'mono', size: 22, placeholder: '2030-01-01T00:00:00Z', 'aria-label': 'Set forward to' });
   const clockCard = h('section', { class: 'card' }, h('h2', {}, 'Clock'), h('p', {}, now),
@@ -89,8 +57,10 @@ export async function show(main, { info, again }) {
     differences.scrollIntoView({ block: 'nearest' });
   }
   const sides = h('div', { class: 'bar' });
+  let keptText;
   async function snapshots() {
     const list = (await get('snapshots')).snapshots;
+    if (signal.aborted || keptText === (keptText = JSON.stringify(list))) return;
     const side = (label, first) => h('select', { 'aria-label': label }, first && h('option', { value: '' }, first), list.map((s) => h('option', { value: s.name }, plain(s.name))));
     const from = side('From'), to = side('To', 'now');
     fill(sides, list.length > 0 && [h('label', {}, 'from', from), h('label', {}, 'to', to), guarded('Compare', () => compare(from.value, to.value))]);
@@ -101,23 +71,25 @@ export async function show(main, { info, again }) {
   }
   const snapshotCard = h('section', { class: 'card' }, h('h2', {}, 'Snapshots'), kept, sides,
     h('div', { class: 'bar' }, name, guarded('Take', async () => { await post('snapshots', { name: name.value }); await snapshots(); done(`“${plain(name.value)}” is taken.`); })),
-    copier('Copy as testkit code', () => { const v = name.value.replace(/\W/g, '') || 'base'; return `${v} := env.Snapshot()\n// …\nenv.Restore(${v})`; }));
+    copier('Copy as testkit code', 'snapshot := env.Snapshot()\n// …\nenv.Restore(snapshot)'));
 
   // Faults.
   const armed = h('div');
+  let armedText;
   async function faults() {
     const list = (await get('faults')).faults;
-    fill(armed, list.length ? [h('table', {}, h('thead', {}, h('tr', {}, ['door', 'method', 'effect', 'which', 'hits', ''].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, list.map((f) => h('tr', { 'data-fault': `${f.door}/${f.id}` },
+    if (signal.aborted || armedText === (armedText = JSON.stringify(list))) return;
+    fill(armed, list.length ? [h('div', { class: 'scroll' }, h('table', { class: 'faults' }, h('thead', {}, h('tr', {}, ['door', 'method', 'effect', 'which', 'hits', ''].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, list.map((f) => h('tr', { 'data-fault': `${f.door}/${f.id}` },
       h('td', {}, f.door), h('td', { class: 'mono' }, plain(f.method)), h('td', {}, plain([f.effect, f.code, f.delay, f.rows && `${f.rows} rows`, f.applied && 'applied'].filter(Boolean).join(' '))),
-      h('td', { class: 'soft' }, plain([f.table && 'table ' + f.table, f.row && 'row ' + (f.row.text ?? f.row.base64), f.item && JSON.stringify(f.item), f.skip && `skip ${f.skip}`, f.times && `${f.times} times`, f.probability !== undefined && `${f.probability * 100} %`].filter(Boolean).join(', '))),
-      h('td', { class: 'num' }, String(f.hits)), h('td', {}, copier('Code', faultCode(f)), ' ', guarded('End', async () => { await remove(`faults/${f.door}/${f.id}`); await faults(); standing(); })))))),
-    h('div', { class: 'bar' }, guarded('End all', async () => { await remove('faults'); await faults(); standing(); }), guarded('Count again', faults), copier('Copy all as testkit code', list.map(faultCode).join('\n')))]
+      h('td', { class: 'soft wraps' }, plain([f.table && 'table ' + f.table, f.row && 'row ' + (f.row.text ?? f.row.base64), f.item && JSON.stringify(f.item), f.skip && `skip ${f.skip}`, f.times && (f.times === 1 ? 'once' : `${f.times} times`), f.probability !== undefined && `${f.probability * 100} %`].filter(Boolean).join(', '))),
+      h('td', { class: 'num' }, String(f.hits)), h('td', { class: 'acts' }, copier('Code', () => faultCode(f)), ' ', guarded('End', async () => { await remove(`faults/${f.door}/${f.id}`); await faults(); }))))))),
+    h('div', { class: 'bar' }, guarded('End all', async () => { await remove('faults'); await faults(); }), guarded('Count again', faults), copier('Copy all as testkit code', list.map(faultCode).join('\n')))]
       : h('p', { class: 'soft' }, 'None is armed. A fault lets calls of clients fail, hang, be cut or arrive twice, so that you see what your program does then. Choose one below, change it, and arm it.'));
   }
   const spec = h('textarea', { rows: 9, 'aria-label': 'The fault, as JSON', value: JSON.stringify(presets[0][1], null, 2) });
   const preset = h('select', { 'aria-label': 'Presets', onchange: () => { spec.value = JSON.stringify(presets[preset.selectedIndex][1], null, 2); } }, presets.map(([label]) => h('option', {}, label)));
   const wrong = h('div');
-  const faultCard = h('section', { class: 'card' }, h('h2', {}, 'Faults'), armed, h('div', { class: 'bar' }, preset), spec,
+  const faultCard = h('section', { class: 'card whole' }, h('h2', {}, 'Faults'), armed, h('div', { class: 'bar' }, preset), spec,
     h('div', { class: 'bar' }, guarded('Arm', async () => {
       fill(wrong);
       try { await post('faults', JSON.parse(spec.value)); } catch (err) { fill(wrong, errorBox(err)); return; }
@@ -126,6 +98,13 @@ export async function show(main, { info, again }) {
     }, { class: 'primary' }), copier('Copy as testkit code', () => faultCode(JSON.parse(spec.value)))), wrong);
 
   await Promise.all([snapshots(), faults()]);
+  // Others may use what is here, too.
+  live.addEventListener('tick', tick, { signal });
+  live.addEventListener('lab', ({ detail }) => {
+    ({ clock: { frozen } } = detail);
+    tick();
+    Promise.all([snapshots(), faults()]).catch(tell);
+  }, { signal });
   main.append(h('h1', {}, 'Lab'), said, h('div', { class: 'cards' }, clockCard, dueCard, snapshotCard, h('section', { class: 'card' }, h('h2', {}, 'All of it'),
     h('div', { class: 'bar' }, guarded('Show as text', async () => {
       const { text } = await get('dump');

@@ -1,13 +1,13 @@
 // Migration: the fixtures of --fixtures, and what plan, verify and lint say of them.
 import { h, fill, plain, shown, button, errorBox, number, save } from './dom.js';
-import { get, post, part, query } from './api.js';
+import { get, live, post, part, query } from './api.js';
 import { workbench } from './workbench.js';
 
 const row = (what, value, cls) => h('tr', {}, h('th', { scope: 'row' }, what), h('td', { class: cls }, value));
 
 function findingShown(f) {
   return h('div', { class: 'note ' + (f.level === 'error' ? 'error' : f.level === 'warn' ? 'warn' : '') }, h('b', {}, plain([f.rule, f.name].filter(Boolean).join(' '))), ' ',
-    shown([f.message, f.file && `${f.file}:${f.line ?? ''}`, f.fix && 'fix: ' + f.fix].filter(Boolean).join(' · '), 2000));
+    shown([f.message, f.file && (f.line ? `${f.file}:${f.line}` : f.file), f.fix && 'fix: ' + f.fix].filter(Boolean).join(' · '), 2000));
 }
 
 /** rowLink is where the row of a difference is shown, if this server has the table: verify runs in a store of its own. */
@@ -17,14 +17,17 @@ function rowLink(f, info, tables) {
   return h('a', { href: `/t/${part(info.instance)}/${part(f.table)}/rows` + query({ prefix: escaped }) }, 'row');
 }
 
-/** reportShown is a report; link(failure) is what leads to the item of a difference. */
-function reportShown(r, info, tables, link) {
+/**
+ * reportShown is a report; link(failure) is what leads to the item of a difference. One for which nothing was laid out, that of
+ * lint, tells of no rows.
+ */
+function reportShown(r, laidOut, info, tables, link) {
   return [
-    h('table', {}, h('tbody', {}, row('items', number(r.items ?? 0)), row('rows', number(r.rows ?? 0)), r.differences !== undefined && row('differences', number(r.differences), r.differences ? 'bad' : 'ok'),
+    h('table', {}, h('tbody', {}, row('items', number(r.items ?? 0)), laidOut && row('rows', number(r.rows ?? 0)), laidOut && row('differences', number(r.differences ?? 0), r.differences ? 'bad' : 'ok'),
       r.lint && row('lint', `${r.lint.errors ?? 0} errors, ${r.lint.warnings ?? 0} warnings`))),
     r.failures?.length > 0 && [h('h2', {}, 'Differences'), r.failures.map((f) => h('div', { class: 'note error' }, h('b', {}, plain([f.kind, f.check].filter(Boolean).join(', '))), ' ', rowLink(f, info, tables), ' ', f.itemKey && link(f),
       h('table', {}, h('tbody', {}, Object.entries(f).filter(([name, v]) => typeof v === 'string' && name !== 'kind' && name !== 'check').map(([name, v]) => row(name, shown(v, 2000)))))))],
-    r.tables?.length > 0 && [h('h2', {}, 'Tables'), r.tables.map((t) => h('section', { class: 'card' }, h('h2', {}, plain(`${t.name} → ${t.target}`)), h('p', {}, `${number(t.items)} items in ${number(t.rows)} rows, ${number(t.cells)} cells`),
+    r.tables?.length > 0 && [h('h2', {}, 'Tables'), r.tables.map((t) => h('section', { class: 'card' }, h('h2', {}, plain(`${t.name} → ${t.target}`)), h('p', {}, `${number(t.items)} items`, laidOut && ` in ${number(t.rows)} rows, ${number(t.cells)} cells`),
       t.fidelity?.length > 0 && h('details', {}, h('summary', {}, 'Attributes: what is kept of them'), h('table', {}, h('tbody', {}, t.fidelity.map((f) => h('tr', {}, h('td', {}, plain(f.rule)), h('td', {}, plain(f.attribute)), h('td', { class: f.class === 'lossy' ? 'bad' : '' }, plain(f.class)), h('td', { class: 'soft' }, plain(f.why ?? ''))))))),
       t.samples?.length > 0 && h('details', {}, h('summary', {}, 'Samples: items and their rows'), t.samples.map((s) => h('div', { class: 'split' }, h('pre', {}, shown(s.item, 4000)), h('pre', {}, shown(s.row, 4000)))))))],
     r.patterns?.length > 0 && [h('h2', {}, 'Access patterns'), h('table', {}, h('tbody', {}, r.patterns.map((p) => h('tr', {}, h('td', { class: 'mono' }, plain(p.id)), h('td', {}, plain(p.title ?? '')), h('td', { class: p.differences ? 'bad' : 'ok' }, p.differences ? `${p.differences} differences` : 'equal'), h('td', { class: 'soft' }, plain((p.doors ?? []).join(' and ')))))))],
@@ -32,7 +35,14 @@ function reportShown(r, info, tables, link) {
   ];
 }
 
-export async function show(main, { info, params }) {
+/** runShown is how far a run is, of this page or of somebody else. */
+function runShown(r) {
+  const far = r.phase && `: ${r.phase} ${number(r.items)}${r.total < 0 ? '' : ` of ${number(r.total)}`}`;
+  return h('span', { class: 'soft', 'data-run': `${r.verb} ${r.fixture}` }, plain(`${r.verb} of ${r.fixture}`), far, ' ',
+    h('progress', { 'aria-label': plain(`${r.verb} of ${r.fixture}`), ...(r.phase && r.total > 0 ? { max: r.total, value: r.items } : {}) }));
+}
+
+export async function show(main, { info, params, signal }) {
   main.append(h('h1', {}, 'Migration'));
   let names;
   try {
@@ -45,13 +55,15 @@ export async function show(main, { info, params }) {
   }
   const which = h('select', { 'aria-label': 'Fixture', onchange: () => delete out.dataset.previewed }, names.map((n) => h('option', { value: n, selected: n === params.get('fixture') }, plain(n))));
   const out = h('div', { 'aria-live': 'polite' });
+  const running = h('span', { class: 'runs' });
+  live.addEventListener('runs', ({ detail }) => fill(running, detail.runs.map(runShown)), { signal });
   /** run shows what a verb says of a fixture with a text of its mapping, its own if there is none. */
   async function run(fixture, verb, mapping, into, link) {
     fill(into, h('p', { class: 'soft' }, `${verb} runs…`));
     try {
       const r = await post('migrate/' + verb, { fixture, mapping });
-      fill(into, h('div', { class: 'bar' }, h('b', {}, plain(`${verb} of ${fixture}`)), button('Save as JSON', () => save(`${fixture}-${verb}.json`, JSON.stringify(r, null, 2)))),
-        verb === 'plan' ? h('pre', {}, shown(JSON.stringify(r, null, 2), 200000)) : reportShown(r, info, (await get('tables')).bigtable, link));
+      fill(into, h('div', { class: 'bar', 'data-report': `${verb} ${fixture}` }, h('b', {}, plain(`${verb} of ${fixture}`)), button('Save as JSON', () => save(`${fixture}-${verb}.json`, JSON.stringify(r, null, 2)))),
+        verb === 'plan' ? h('pre', {}, shown(JSON.stringify(r, null, 2), 200000)) : reportShown(r, verb === 'verify', info, (await get('tables')).bigtable, link));
     } catch (err) { fill(into, errorBox(err)); }
   }
   const edit = (item) => workbench(out, which.value, (verb, text, into, to) => run(which.value, verb, text, into, (f) => button('item and row', () => to(f.itemKey))), item);
@@ -59,7 +71,7 @@ export async function show(main, { info, params }) {
     delete out.dataset.previewed;
     return run(which.value, label.toLowerCase(), undefined, out, (f) => h('a', { href: '/migration' + query({ fixture: which.value, item: f.itemKey }) }, 'item and row'));
   }, props);
-  main.append(names.length ? h('div', { class: 'bar' }, which, verb('Verify', { class: 'primary' }), verb('Lint'), verb('Plan'), button('Edit the mapping', () => edit()))
+  main.append(names.length ? h('div', { class: 'bar' }, which, verb('Verify', { class: 'primary' }), verb('Lint'), verb('Plan'), button('Edit the mapping', () => edit()), running)
     : h('div', { class: 'note' }, 'The folder has no fixtures: each is a folder of its own in it.'),
   h('p', { class: 'soft' }, 'Verify lays the items out in a store of its own, reads them back, compares the rows with the golden ones, and asks every access pattern at both doors.'), out);
   if (names.includes(params.get('fixture')) && (params.has('item') || params.has('edit'))) await edit(params.get('item')).catch((err) => fill(out, errorBox(err)));

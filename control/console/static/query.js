@@ -4,7 +4,8 @@ import { dynamo, get, part, query } from './api.js';
 import { bytesShown, base64Of, unescaped, timeOf } from './bytes.js';
 import { valueShown } from './items.js';
 import { callShown, capacityOf } from './requests.js';
-import { shellOf, stringOf, filterGo } from './code.js';
+import { shellOf } from './code.js';
+import { readCode } from './gocode.js';
 
 const operations = ['Query', 'Scan', 'GetItem', 'PutItem', 'UpdateItem', 'DeleteItem', 'BatchGetItem', 'BatchWriteItem', 'TransactGetItems', 'TransactWriteItems', 'CreateTable', 'UpdateTable', 'DeleteTable', 'DescribeTable', 'ListTables', 'UpdateTimeToLive', 'DescribeTimeToLive'];
 
@@ -103,13 +104,7 @@ export async function show(main, { info, params }) {
       const { rows } = await get(`tables/${part(t.instance)}/${part(t.table)}/rows` + query({ prefix64: bound(prefix), start64: bound(start), end64: bound(end), match64: bound(match), filter: filter.value.trim(), limit: most.value, reverse: reverse.checked ? 'true' : '' }));
       return [h('h2', {}, counted(rows.length, 'row')), rows.map((r) => h('details', { open: rows.length < 6 }, h('summary', {}, bytesShown(r.key), h('small', {}, ` ${counted(r.cells.length, 'cell')}`)),
         h('table', {}, h('tbody', {}, r.cells.slice(0, 200).map((c) => h('tr', {}, h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80)), h('td', { class: 'soft mono' }, timeOf(c.timestamp)), h('td', {}, bytesShown(c.value))))))))];
-    }), { class: 'primary' }), copier('Copy as Go', () => {
-      const go = (el) => stringOf(unescaped(el.value));
-      const filters = [match.value && `bigtable.RowKeyFilter(${go(match)})`, filter.value.trim() && filterGo(JSON.parse(filter.value))].filter(Boolean);
-      const filtered = filters.length ? `, bigtable.RowFilter(${filters.length > 1 ? `bigtable.ChainFilters(${filters.join(', ')})` : filters[0]})` : '';
-      const range = prefix.value ? `bigtable.PrefixRange(${go(prefix)})` : `bigtable.NewRange(${go(start)}, ${go(end)})`;
-      return `err := client.Open("${native[at.value]?.table ?? ''}").ReadRows(ctx, ${range}, func(r bigtable.Row) bool {\n\treturn true\n}, bigtable.LimitRows(${most.value})${filtered}${reverse.checked ? ', bigtable.ReverseScan()' : ''})`;
-    })));
+    }), { class: 'primary' }), copier('Copy as Go', () => readCode({ table: native[at.value]?.table ?? '', prefix: prefix.value, start: start.value, end: end.value, match: match.value, filter: filter.value, most: most.value, reverse: reverse.checked }))));
 
   const panels = { DynamoDB: dynamoTab, PartiQL: partiTab, ReadRows: rowsTab };
   const tabs = h('div', { class: 'bar', role: 'tablist', 'aria-label': 'Language' });

@@ -1,7 +1,7 @@
 // Streams: what DynamoDB Streams and Bigtable's change stream tell of one write, side by side.
-import { h, fill, shown, plain, virtual, copier, errorBox, number, size } from './dom.js';
+import { h, fill, shown, plain, virtual, copier, errorBox, tell, number, size } from './dom.js';
 import { bytesShown, textOf, timeOf } from './bytes.js';
-import { get, part, projectOf, query } from './api.js';
+import { get, live, part, projectOf, query } from './api.js';
 import { keyShown } from './changes.js';
 import { rowsPath } from './paths.js';
 
@@ -82,10 +82,18 @@ function changeShown(c, t, info) {
     h('table', { class: 'entries' }, h('tbody', {}, c.entries.map(entryShown)))];
 }
 
-/** listed are all streams, to choose one of. */
-async function listed(main, info) {
-  const all = await get('streams');
-  main.append(h('h1', {}, 'Streams'));
+/** listed are all streams, to choose one of: those that come meanwhile, too. */
+async function listed(main, info, signal) {
+  let asked = 0;
+  const draw = async () => {
+    const mine = ++asked, all = await get('streams');
+    if (mine === asked && !signal.aborted) listOf(fill(main, h('h1', {}, 'Streams')), all, info);
+  };
+  await draw();
+  live.addEventListener('tables', () => draw().catch(tell), { signal });
+}
+
+function listOf(main, all, info) {
   if (!all.bigtable.length && !all.dynamodb.length) {
     main.append(h('div', { class: 'note' }, h('p', {}, 'No table has a stream yet. One of DynamoDB tells of each item that changes:'), how(dynamoHow(info, 'orders')),
       h('p', {}, 'and a change stream of Bigtable of each mutation of a row, whichever door it came by:'), how(bigtableHow(info, 'orders'))));
@@ -110,7 +118,7 @@ async function listed(main, info) {
 export async function show(main, { info, params, signal }) {
   const project = params.get('project'), arn = params.get('arn'), dynamo = params.get('dynamodb');
   const [instance, table] = (params.get('bigtable') ?? '').split('/');
-  if (!table && !dynamo) return listed(main, info);
+  if (!table && !dynamo) return listed(main, info, signal);
   main.classList.add('full');
   const sides = { // of each, where it is read, and how far it was
     records: dynamo && { path: `streams/${part(dynamo)}/records`, asks: { arn }, found: [] },

@@ -10,7 +10,7 @@ const pause = 100; // ms after the last key
 const nameOf = (c) => `${c.family}:${c.qualifier.base64}@${c.timestamp}=${c.value.base64}`;
 
 function cellLine(c, i, mark) {
-  return h('tr', { class: mark, 'data-cell': i }, h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80)), h('td', { class: 'mono soft' }, timeOf(c.timestamp)), h('td', {}, bytesShown(c.value, 400)));
+  return h('tr', { class: mark, 'data-cell': i }, h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80), h('small', {}, timeOf(c.timestamp))), h('td', {}, bytesShown(c.value, 400)));
 }
 
 /** rowShown has the cells of an item; those that its mapping did not write before are marked, and those that it wrote are struck through. */
@@ -93,7 +93,7 @@ export async function workbench(out, fixture, run, first) {
   });
   const show = async (key) => { item = key; await refresh(); seen.scrollIntoView({ block: 'nearest' }); };
   const verb = (label) => button(label, () => run(label.toLowerCase(), edit.value, ran, show));
-  fill(out, h('div', { class: 'halves' },
+  fill(out, h('div', { class: 'halves workbench' },
     h('div', {}, edit, h('div', { class: 'bar' }, button('Save mapping.yaml', () => save('mapping.yaml', edit.value), { class: 'primary' }), copier('Copy', () => edit.value),
       verb('Verify'), verb('Lint'), verb('Plan'), button('As it was', () => { edit.value = own; return refresh(); })),
     h('p', { class: 'soft' }, 'The file on disk stays as it is. What is saved is this text, byte for byte, as ', h('code', {}, 'tabletop migrate plan --mapping'), ' takes it. Verify, Lint and Plan are of this text too.')),

@@ -1,0 +1,216 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+)
+
+// copying makes the clipboard of the page one that can be asked.
+const copying = `navigator.clipboard.writeText = async (text) => { globalThis.copied = text; }, true`
+
+// copied clicks a button, the last with that label, and returns what it copies.
+func (p *tab) copied(label string) string {
+	p.t.Helper()
+	ask[bool](p, "globalThis.copied = null, true")
+	ask[bool](p, fmt.Sprintf(`[...document.querySelectorAll('button')].filter((b) => b.textContent === %q).at(-1).click(), true`, label))
+	p.until("globalThis.copied !== null")
+	return ask[string](p, "globalThis.copied")
+}
+
+// builds fails the test unless pieces of code compile in a test that has the clients of both doors.
+func builds(t *testing.T, pieces ...string) {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString(`package copied
+
+import (
+	"context"
+	"time"
+
+	"cloud.google.com/go/bigtable"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/testkit"
+)
+
+var (
+	_ = status.Error
+	_ = codes.OK
+	_ types.AttributeValue
+	_ bigtable.Filter
+	_ time.Duration
+)
+`)
+	for _, piece := range pieces {
+		fmt.Fprintf(&text, "\nfunc _(ctx context.Context, env *testkit.Env, client *bigtable.Client, err error) {\n%s\n}\n", strings.Replace(piece, "err := client", "err = client", 1))
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "copied.go")
+	// The compiler sees a folder of this module that is not there.
+	place, err := filepath.Abs(filepath.Join("testdata", "copied", "copied.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {place: file}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{file: []byte(text.String()), filepath.Join(dir, "overlay.json"): overlay} {
+		if err := os.WriteFile(name, content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "./testdata/copied").CombinedOutput()
+	if err != nil {
+		t.Errorf("what is copied does not compile: %v\n%s\n%s", err, out, text.String())
+	}
+}
+
+// TestCopied_Faults: the code of a fault has all of its conditions, before it is armed and after, and compiles.
+func TestCopied_Faults(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.lab.Door().Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", createThings)
+	srv.createTable(t, "rows", "f")
+	p := open(t, ctx, srv)
+	p.visit("/lab")
+	ask[bool](p, copying)
+	ask[any](p, `fetch('/api/v1/snapshots', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{"name":"base"}' })`)
+	const said = `"fault of the control API"`
+	var pieces []string
+	for _, c := range []struct{ fault, want string }{
+		{
+			`{"door":"bigtable","method":"MutateRow","effect":"fail","code":"CANCELLED","message":"a\"b\\\n\u202e","table":"rows","skip":2,"times":1}`, //nolint:misspell // gRPC's own name
+			`env.Fail("MutateRow", status.Error(codes.Canceled, "a\"b\\\x0a\u202e"), testkit.OnTable("rows"), testkit.Skip(2), testkit.Times(1))`,
+		},
+		{
+			`{"door":"bigtable","method":"MutateRow","effect":"fail","code":"FAILED_PRECONDITION","row":{"base64":"/wAi"},"applied":true}`,
+			`env.Fail("MutateRow", status.Error(codes.FailedPrecondition, ` + said + `), testkit.OnRow("\xff\x00\x22"), testkit.Applied())`,
+		},
+		{
+			`{"door":"bigtable","method":"ReadRows","effect":"cut","code":"Unavailable","rows":2,"row":{"text":"é"},"behindDynamoDB":true}`,
+			`env.CutReadRows(2, status.Error(codes.Unavailable, ` + said + `), testkit.OnRow("é"), testkit.BehindDynamoDB())`,
+		},
+		{
+			`{"door":"bigtable","method":"*","effect":"delay","delay":"1m1.5s","probability":0.25}`,
+			`env.Latency("*", 1*time.Minute + 1*time.Second + 500*time.Millisecond, testkit.WithProbability(0.25))`,
+		},
+		{`{"door":"bigtable","method":"MutateRow","effect":"duplicate","table":"rows"}`, `env.Duplicate("MutateRow", testkit.OnTable("rows"))`},
+		{
+			`{"door":"dynamodb","method":"UpdateItem","effect":"fail","code":"ThrottlingException","table":"things","item":{"id":{"S":"<b>"}}}`,
+			`env.FailDynamoDB("UpdateItem", testkit.Throttling, testkit.OnTable("things"), testkit.OnItem(map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "<b>"}}))`,
+		},
+		{
+			`{"door":"dynamodb","method":"BatchWriteItem","effect":"unprocessed","item":{"id":{"B":"AP8="},"n":{"N":"1"}}}`,
+			`env.Unprocessed("BatchWriteItem", testkit.OnItem(map[string]types.AttributeValue{"id": &types.AttributeValueMemberB{Value: []byte("\x00\xff")}, "n": &types.AttributeValueMemberN{Value: "1"}}))`,
+		},
+		{`{"door":"dynamodb","method":"GetItem","effect":"stale","snapshot":"base"}`, `env.StaleReads("GetItem", env.Snapshot())`},
+	} {
+		p.fill("textarea", c.fault)
+		if got := p.copied("Copy as testkit code"); got != c.want {
+			t.Errorf("before it is armed %s is\n%s, want\n%s", c.fault, got, c.want)
+		}
+		faults := ask[int](p, "document.querySelectorAll('[data-fault]').length")
+		p.pushButton("Arm")
+		p.until(fmt.Sprintf("document.querySelectorAll('[data-fault]').length === %d", faults+1))
+		pieces = append(pieces, c.want)
+	}
+	// They are listed by door, in their order.
+	if got, want := p.copied("Copy all as testkit code"), strings.Join(pieces, "\n"); got != want {
+		t.Errorf("armed they are\n%s, want\n%s", got, want)
+	}
+	pieces = append(pieces, strings.Join(pieces, "\n"))
+	for i := range ask[int](p, "document.querySelector('[aria-label=Presets]').options.length") {
+		ask[bool](p, fmt.Sprintf(`((s) => { s.selectedIndex = %d; s.dispatchEvent(new Event('change')); return true; })(document.querySelector('[aria-label=Presets]'))`, i))
+		pieces = append(pieces, p.copied("Copy as testkit code"))
+	}
+	pieces = append(pieces, ask[[]string](p, `(async () => {
+		const out = [];
+		for (const b of [...document.querySelectorAll('button')].filter((b) => b.textContent === 'Copy as testkit code')) {
+			globalThis.copied = null;
+			b.click();
+			for (let i = 0; i < 200 && globalThis.copied === null; i++) await new Promise((done) => setTimeout(done, 5));
+			out.push(globalThis.copied);
+		}
+		return out;
+	})()`)...)
+	p.sound("copy")
+	builds(t, pieces...)
+
+	// What testkit has no word for is not left out.
+	p.fill("textarea", `{"door":"dynamodb","method":"PutItem","effect":"fail","code":"Throttling","item":{"id":{"L":[]}}}`)
+	ask[bool](p, "globalThis.copied = null, true")
+	ask[bool](p, `[...document.querySelectorAll('button')].filter((b) => b.textContent === 'Copy as testkit code').at(-1).click(), true`)
+	p.until("document.querySelector('.toast')?.textContent.includes('testkit.OnItem takes')")
+	if got := ask[bool](p, "globalThis.copied === null"); !got {
+		t.Error("half of a fault is copied")
+	}
+}
+
+// TestCopied_Query: the code of a read has its range, its filter and its options, and compiles.
+func TestCopied_Query(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	srv.createTable(t, "rows", "f")
+	srv.set(t, "rows", "a", btclient.Cell{Family: "f", Qualifier: []byte("q"), Timestamp: 1000, Value: []byte("v")})
+	p := open(t, ctx, srv)
+	p.visit("/query")
+	ask[bool](p, copying)
+	ask[bool](p, `[...document.querySelectorAll('[role=tab]')].find((b) => b.textContent === 'ReadRows').click(), true`)
+	const read = `err := client.Open("rows").ReadRows(ctx, %s, func(r bigtable.Row) bool {` + "\n\treturn true\n" + `}, bigtable.LimitRows(25)%s)`
+	var pieces []string
+	for _, c := range []struct{ prefix, start, end, match, filter, rows, options string }{
+		{"", "", "", "", "", `bigtable.NewRange("", "")`, ""},
+		{`a\xff`, "", "", "", "", `bigtable.PrefixRange("a\xff")`, ""},
+		{`a\xff`, "ab", `b\x00`, "", "", `bigtable.NewRange("a\xff", "b")`, ""},
+		{"é", "", "", `a.*"`, "", `bigtable.PrefixRange("é")`, `, bigtable.RowFilter(bigtable.RowKeyFilter("a.*\""))`},
+		{
+			"", "a", "", "a.*", `{"chain": {"filters": [{"familyNameRegexFilter": "f"}, {"cells_per_column_limit_filter": 1}]}}`,
+			`bigtable.NewRange("a", "")`, `, bigtable.RowFilter(bigtable.ChainFilters(bigtable.RowKeyFilter("a.*"), bigtable.ChainFilters(bigtable.FamilyFilter("f"), bigtable.LatestNFilter(1))))`,
+		},
+		{
+			"", "", "", "", `{"condition":{"predicateFilter":{"columnRangeFilter":{"familyName":"f","startQualifierOpen":"YQ==","endQualifierClosed":"Yg=="}},"trueFilter":{"interleave":{"filters":[{"valueRangeFilter":{"endValueOpen":"_w=="}},{"timestampRangeFilter":{"startTimestampMicros":"1000"}}]}}}}`,
+			`bigtable.NewRange("", "")`,
+			`, bigtable.RowFilter(bigtable.ConditionFilter(bigtable.ColumnRangeFilter("f", "a\x00", "b\x00"), bigtable.InterleaveFilters(bigtable.ValueRangeFilter(nil, []byte("\xff")), bigtable.TimestampRangeFilterMicros(1000, 0)), nil))`,
+		},
+		{
+			"", "", "", "", `{"chain":{"filters":[{"passAllFilter":true},{"blockAllFilter":true},{"rowKeyRegexFilter":"YQ=="},{"rowSampleFilter":0.5},{"columnQualifierRegexFilter":"cQ=="},{"valueRegexFilter":"dg=="},{"cellsPerRowOffsetFilter":1},{"cellsPerRowLimitFilter":2},{"stripValueTransformer":true},{"applyLabelTransformer":"l"}]}}`,
+			`bigtable.NewRange("", "")`,
+			`, bigtable.RowFilter(bigtable.ChainFilters(bigtable.PassAllFilter(), bigtable.BlockAllFilter(), bigtable.RowKeyFilter("a"), bigtable.RowSampleFilter(0.5), bigtable.ColumnFilter("q"), bigtable.ValueFilter("v"), bigtable.CellsPerRowOffsetFilter(1), bigtable.CellsPerRowLimitFilter(2), bigtable.StripValueFilter(), bigtable.LabelFilter("l")))`,
+		},
+	} {
+		for label, value := range map[string]string{"prefix": c.prefix, "from": c.start, "before": c.end, "keys that match": c.match, "A filter, as JSON": c.filter} {
+			p.fill("[aria-label='"+label+"']", value)
+		}
+		want := fmt.Sprintf(read, c.rows, c.options)
+		if got := p.copied("Copy as Go"); got != want {
+			t.Errorf("got\n%s, want\n%s", got, want)
+		}
+		pieces = append(pieces, want)
+	}
+	ask[bool](p, "document.querySelector('input[type=checkbox]').click(), true")
+	reversed := p.copied("Copy as Go")
+	if !strings.HasSuffix(reversed, ", bigtable.ReverseScan())") {
+		t.Errorf("backwards it is %s", reversed)
+	}
+	for filter, said := range map[string]string{`{"sink":true}`: "sink", `{}`: "that is empty", `{"passAllFilter":true,"sink":true}`: "with passAllFilter and sink"} {
+		p.fill("[aria-label='A filter, as JSON']", filter)
+		p.pushButton("Copy as Go")
+		p.until("document.querySelector('.toast')?.textContent.endsWith('no function for the filter " + said + "')")
+	}
+	p.visit("/streams")
+	p.until("document.querySelectorAll('main pre').length === 2")
+	builds(t, append(pieces, reversed, ask[string](p, "document.querySelectorAll('main pre')[1].textContent")+"\n_ = admin")...)
+}

@@ -1,0 +1,153 @@
+// Code of Go that does again what a page has done. What it cannot say it refuses to write: code that does something else is worse than none.
+import { plain } from './dom.js';
+import { bytesOf, unescaped } from './bytes.js';
+
+/** goText is a string of Go. */
+function goText(text) {
+  const out = [];
+  for (const c of text.toWellFormed()) {
+    const n = c.codePointAt(0);
+    if (c === '"' || c === '\\') out.push('\\', c);
+    else if (plain(c) === c) out.push(c);
+    else if (n < 0x80) out.push('\\x', n.toString(16).padStart(2, '0'));
+    else out.push(n > 0xffff ? '\\U' : '\\u', n.toString(16).padStart(n > 0xffff ? 8 : 4, '0'));
+  }
+  return `"${out.join('')}"`;
+}
+
+/** goBytes is a string of Go, too, which holds these bytes. */
+function goBytes(bytes) {
+  try { return goText(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes))); } catch { /* they are no text */ }
+  const byte = (n) => n >= 0x20 && n < 0x7f && n !== 0x22 && n !== 0x5c ? String.fromCharCode(n) : '\\x' + n.toString(16).padStart(2, '0');
+  return `"${Array.from(bytes, byte).join('')}"`;
+}
+
+/** bytesIn are the bytes of base64, of either alphabet. */
+const bytesIn = (base64) => bytesOf({ base64: base64.replaceAll('-', '+').replaceAll('_', '/') });
+
+const units = [['h', 'time.Hour', 3600_000_000_000n], ['m', 'time.Minute', 60_000_000_000n], ['s', 'time.Second', 1_000_000_000n], ['ms', 'time.Millisecond', 1_000_000n], ['us', 'time.Microsecond', 1000n], ['ns', 'time.Nanosecond', 1n]];
+const lengths = new Map([['d', 86400_000_000_000n], ...units.map(([name, , ns]) => [name, ns])]);
+
+/** duration is one such as 1.5h, or 1d12h, as Go writes it. */
+export function duration(text) {
+  const given = text.trim().replaceAll(/[µμ]s/g, 'us');
+  if (!/^(?:(?:\d+\.?\d*|\.\d+)(?:[dhms]|[mun]s))+$/.test(given)) throw new Error(`“${text}” is no duration such as 90s, 25h or 3d`);
+  let left = 0n;
+  for (const [, whole, rest = '', unit] of given.matchAll(/(\d*)\.?(\d*)([mun]s|[dhms])/g)) {
+    left += BigInt(whole + rest || 0) * lengths.get(unit) / 10n ** BigInt(rest.length);
+  }
+  const out = [];
+  for (const [, name, ns] of units) {
+    if (left / ns) out.push(`${left / ns}*${name}`);
+    left %= ns;
+  }
+  return out.join(' + ') || '0';
+}
+
+/** code is a status of gRPC by the name that package codes has for it. */
+function code(name) {
+  if (/[a-z]/.test(name)) return 'codes.' + name;
+  if (name === 'CANCELLED') return 'codes.Canceled';
+  return 'codes.' + name.split('_').map((w) => w[0] + w.slice(1).toLowerCase()).join('');
+}
+
+function keyValue(name, value) {
+  const [[type, v] = [], ...more] = Object.entries(value);
+  if (more.length || !['S', 'N', 'B'].includes(type)) throw new Error(`testkit.OnItem takes strings, numbers and bytes, and “${name}” is none of them`);
+  return `${goText(name)}: &types.AttributeValueMember${type}{Value: ${type === 'B' ? `[]byte(${goBytes(bytesIn(v))})` : goText(String(v))}}`;
+}
+
+/** faultCode is a fault, as the API takes and shows it, as a test in Go arms it. */
+export function faultCode(f) {
+  const options = [];
+  if (f.table) options.push(`testkit.OnTable(${goText(f.table)})`);
+  if (f.row) options.push(`testkit.OnRow(${f.row.base64 ? goBytes(bytesIn(f.row.base64)) : goText(f.row.text ?? '')})`);
+  if (f.item) options.push(`testkit.OnItem(map[string]types.AttributeValue{${Object.entries(f.item).map(([name, v]) => keyValue(name, v)).join(', ')}})`);
+  if (f.skip) options.push(`testkit.Skip(${f.skip})`);
+  if (f.times) options.push(`testkit.Times(${f.times})`);
+  if (f.probability !== undefined) options.push(`testkit.WithProbability(${f.probability})`);
+  if (f.applied) options.push('testkit.Applied()');
+  if (f.behindDynamoDB) options.push('testkit.BehindDynamoDB()');
+  const err = () => `status.Error(${code(f.code)}, ${goText(f.message || 'fault of the control API')})`;
+  const args = (...first) => [...first, ...options].join(', ');
+  switch (`${f.door} ${f.effect}`) {
+    case 'dynamodb fail': return `env.FailDynamoDB(${args(goText(f.method), 'testkit.' + f.code.replace(/Exception$/, ''))})`;
+    case 'dynamodb unprocessed': return `env.Unprocessed(${args(goText(f.method))})`;
+    case 'dynamodb stale': return `env.StaleReads(${args(goText(f.method), 'env.Snapshot()')})`;
+    case 'bigtable fail': return `env.Fail(${args(goText(f.method), err())})`;
+    case 'bigtable cut': return `env.CutReadRows(${args(f.rows ?? 0, err())})`;
+    case 'bigtable delay': return `env.Latency(${args(goText(f.method), duration(f.delay))})`;
+    case 'bigtable duplicate': return `env.Duplicate(${args(goText(f.method))})`;
+    default: throw new Error(`There is no fault of ${f.door} with the effect ${f.effect}`);
+  }
+}
+
+// filters are those that the client for Go has a function for, by their names in JSON.
+const filters = {
+  chain: (f) => `bigtable.ChainFilters(${(f.filters ?? []).map(filterCode).join(', ')})`,
+  interleave: (f) => `bigtable.InterleaveFilters(${(f.filters ?? []).map(filterCode).join(', ')})`,
+  condition: (f) => `bigtable.ConditionFilter(${['predicateFilter', 'trueFilter', 'falseFilter'].map((name) => { const sub = member(f, name); return sub ? filterCode(sub) : 'nil'; }).join(', ')})`,
+  passAllFilter: () => 'bigtable.PassAllFilter()',
+  blockAllFilter: () => 'bigtable.BlockAllFilter()',
+  rowKeyRegexFilter: (b) => `bigtable.RowKeyFilter(${goBytes(bytesIn(b))})`,
+  rowSampleFilter: (p) => `bigtable.RowSampleFilter(${Number(p)})`,
+  familyNameRegexFilter: (text) => `bigtable.FamilyFilter(${goText(text)})`,
+  columnQualifierRegexFilter: (b) => `bigtable.ColumnFilter(${goBytes(bytesIn(b))})`,
+  columnRangeFilter: (f) => `bigtable.ColumnRangeFilter(${[goText(member(f, 'familyName') ?? ''), ...bounds(f, 'Qualifier').map((b) => goBytes(b ?? []))].join(', ')})`,
+  timestampRangeFilter: (f) => `bigtable.TimestampRangeFilterMicros(${['startTimestampMicros', 'endTimestampMicros'].map((name) => BigInt(member(f, name) ?? 0)).join(', ')})`,
+  valueRegexFilter: (b) => `bigtable.ValueFilter(${goBytes(bytesIn(b))})`,
+  valueRangeFilter: (f) => `bigtable.ValueRangeFilter(${bounds(f, 'Value').map((b) => b ? `[]byte(${goBytes(b)})` : 'nil').join(', ')})`,
+  cellsPerRowOffsetFilter: (n) => `bigtable.CellsPerRowOffsetFilter(${Number(n)})`,
+  cellsPerRowLimitFilter: (n) => `bigtable.CellsPerRowLimitFilter(${Number(n)})`,
+  cellsPerColumnLimitFilter: (n) => `bigtable.LatestNFilter(${Number(n)})`,
+  stripValueTransformer: () => 'bigtable.StripValueFilter()',
+  applyLabelTransformer: (text) => `bigtable.LabelFilter(${goText(text)})`,
+};
+
+const camel = (name) => name.replaceAll(/_(.)/g, (_, c) => c.toUpperCase());
+
+/** member is one of a message, whose names may be written in two ways. */
+const member = (message, name) => Object.entries(message).find(([n]) => camel(n) === name)?.[1];
+
+/** bounds are the first that is in a range, and the first behind it: the client has no others. */
+function bounds(f, of) {
+  const bound = (closed, open, shift) => {
+    const [same, next] = [member(f, closed), member(f, open)];
+    const bytes = same !== undefined ? bytesIn(same) : next !== undefined ? [...bytesIn(next), 0] : undefined;
+    return shift && bytes ? (same !== undefined ? [...bytes, 0] : bytes.slice(0, -1)) : bytes;
+  };
+  return [bound(`start${of}Closed`, `start${of}Open`, false), bound(`end${of}Closed`, `end${of}Open`, true)];
+}
+
+function filterCode(f) {
+  const [[name, value] = ['that is empty'], ...more] = Object.entries(f).map(([n, v]) => [camel(n), v]);
+  if (more.length || !Object.hasOwn(filters, name)) throw new Error(`The client for Go has no function for the filter ${more.length ? 'with ' + [name, ...more.map(([n]) => n)].join(' and ') : name}`);
+  return filters[name](value);
+}
+
+const less = (a, b) => {
+  const i = a.findIndex((n, at) => n !== b[at]);
+  return i < 0 ? a.length < b.length : i >= b.length ? false : a[i] < b[i];
+};
+
+/** past is the first key behind all that begin with prefix; empty if there is none. */
+function past(prefix) {
+  const end = prefix.findLastIndex((n) => n < 0xff);
+  return end < 0 ? [] : [...prefix.slice(0, end), prefix[end] + 1];
+}
+
+/** readCode reads the rows of a table that the form of Query asks for: its keys are as people write bytes. */
+export function readCode({ table, prefix, start, end, match, filter, most, reverse }) {
+  let range = `bigtable.PrefixRange(${goBytes(unescaped(prefix))})`;
+  if (start || end || !prefix) {
+    let [from, before] = [[...unescaped(start)], [...unescaped(end)]];
+    const [first, last] = [[...unescaped(prefix)], past([...unescaped(prefix)])];
+    if (less(from, first)) from = first;
+    if (last.length && (!before.length || less(last, before))) before = last;
+    if (before.length && !less(from, before)) throw new Error('No key is in this range.');
+    range = `bigtable.NewRange(${goBytes(Uint8Array.from(from))}, ${goBytes(Uint8Array.from(before))})`;
+  }
+  const of = [match && `bigtable.RowKeyFilter(${goBytes(unescaped(match))})`, filter.trim() && filterCode(JSON.parse(filter))].filter(Boolean);
+  const options = [`bigtable.LimitRows(${Number(most)})`, of.length && `bigtable.RowFilter(${of.length > 1 ? `bigtable.ChainFilters(${of.join(', ')})` : of[0]})`, reverse && 'bigtable.ReverseScan()'].filter(Boolean);
+  return `err := client.Open(${goText(table)}).ReadRows(ctx, ${range}, func(r bigtable.Row) bool {\n\treturn true\n}, ${options.join(', ')})`;
+}
