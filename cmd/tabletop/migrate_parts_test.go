@@ -5,12 +5,15 @@ import (
 	"compress/gzip"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
@@ -47,35 +50,83 @@ func exportInFiles(t *testing.T, n, files int) (export, mapping string) {
 	return export, mapping
 }
 
-// TestMigrate_Parts loads and verifies an export in processes of their own, at once, as a
-// person would.
+// TestMigrate_Parts loads and verifies an export in ten processes of their own, at once, as
+// a person would. One of those that load is killed while it writes, and goes on.
 func TestMigrate_Parts(t *testing.T) {
 	t.Parallel()
-	export, mapping := exportInFiles(t, 300, 7)
+	const parts, items = 10, 300
+	export, mapping := exportInFiles(t, items, 13)
 	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 	folder := t.TempDir()
 	target := s.env["BIGTABLE_EMULATOR_HOST"]
-	const parts = 3
 	for _, verb := range [][]string{{"load", "--target", target}, {"verify", "--against", target}} {
-		command := func(more ...string) (string, int) {
-			return tabletop(t, slices.Concat([]string{"migrate"}, verb, []string{"--source", export, "--mapping", mapping, "--checkpoint", folder}, more)...)
+		args := func(more ...string) []string {
+			return slices.Concat([]string{"migrate"}, verb, []string{"--source", export, "--mapping", mapping, "--checkpoint", folder}, more)
 		}
-		if out, code := command("--finish"); code != exitBadInput || !strings.Contains(out, "the folder has no part of a "+verb[0]) {
-			t.Errorf("%s --finish without parts: exit %d: %s", verb[0], code, out)
+		finish := func(code int, want string) {
+			t.Helper()
+			if out, got := tabletop(t, args("--finish")...); got != code || !strings.Contains(out, want) {
+				t.Errorf("%s --finish: exit %d, want %d and %q: %s", verb[0], got, code, want, out)
+			}
 		}
+		finish(exitBadInput, "the folder has no part of a "+verb[0])
 		var working sync.WaitGroup
-		for i := range parts {
+		part := func(i int) {
 			working.Go(func() {
-				part := fmt.Sprintf("%d/%d", i+1, parts)
-				if out, code := command("--part", part); code != exitEqual || !strings.Contains(out, "part "+part+" is complete") {
+				part := fmt.Sprintf("%d/%d", i, parts)
+				if out, code := tabletop(t, args("--part", part)...); code != exitEqual || !strings.Contains(out, "part "+part+" is complete") {
 					t.Errorf("%s --part %s: exit %d: %s", verb[0], part, code, out)
 				}
 			})
 		}
-		working.Wait()
-		if out, code := command("--finish"); code != exitEqual || !strings.Contains(out, "300 items, 300 rows") {
-			t.Errorf("%s --finish: exit %d: %s", verb[0], code, out)
+		var slow *exec.Cmd
+		for i := range parts {
+			if i > 0 || verb[0] != "load" {
+				part(i + 1)
+				continue
+			}
+			slow = exec.CommandContext(t.Context(), "tabletop", args("--part", fmt.Sprintf("1/%d", parts), "--max-rows-per-second", "1")...)
+			if err := slow.Start(); err != nil {
+				t.Fatal(err)
+			}
 		}
+		working.Wait()
+		if slow != nil {
+			killWriting(t, slow, target, items-24) // of which the part has one file
+			finish(exitBadInput, "not all parts are complete: 1/10 (begun) lacking")
+			part(1)
+			working.Wait()
+		}
+		finish(exitEqual, "300 items, 300 rows")
+	}
+}
+
+// killWriting kills a load that writes rows to the table items, beside rows that are there.
+func killWriting(t *testing.T, load *exec.Cmd, target string, there int) {
+	t.Helper()
+	conn, err := dialBigtable(target, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	bt := btclient.New(conn, "tabletop", "tabletop", btclient.Options{})
+	rows := 0
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for ; rows <= there; <-look.C {
+		rows = 0
+		for _, err := range bt.Read(t.Context(), btclient.Read{Table: "Items", Spans: []btclient.Span{{}}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows++
+		}
+	}
+	if err := load.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := load.Wait(); err == nil {
+		t.Errorf("the load came to its end with %d rows before it was killed", rows)
 	}
 }
 

@@ -10,7 +10,8 @@
 //     which a connection made with [TellUnsent] tells;
 //   - a wait before a call is sent again is as long as the server asks for, up to the
 //     deadline of a call, and else doubles;
-//   - while the server says that it has no room, fewer rows are written at a time;
+//   - while the server says that it has no room, or asks for less, fewer rows are written
+//     at a time;
 //   - nothing is sent twice at a time to see who answers first;
 //   - a server that hangs ends the call with a [*DeadlineError], if there is a
 //     deadline ([Options.Deadline]), once it was sent again as often as Retry.Late says;
@@ -75,6 +76,7 @@ type Client struct {
 	server   string // as errors name it
 	o        Options
 	throttle *throttle // nil: nothing is bound
+	features string    // value of the header that tells what it understands
 
 	targets     sync.Map     // *target by table id
 	targetCount atomic.Int64 // of targets, about
@@ -87,13 +89,14 @@ func New(conn grpc.ClientConnInterface, project, instance string, o Options) *Cl
 		admin:    btapb.NewBigtableTableAdminClient(conn),
 		instance: "projects/" + project + "/instances/" + instance,
 		o:        o,
+		features: clientFeatures(),
 	}
 	c.server = c.instance
 	if named, ok := conn.(interface{ Target() string }); ok { // a *grpc.ClientConn is
 		c.server = named.Target() + ", " + c.instance
 	}
 	if o.Retry.First > 0 { // what has no room is asked again
-		c.throttle = &throttle{}
+		c.throttle, c.features = &throttle{}, patientFeatures()
 	}
 	c.o.Retry.Reads, c.o.Retry.Writes = min(o.Retry.Reads, maxRetries), min(o.Retry.Writes, maxRetries)
 	return c
@@ -124,7 +127,7 @@ func (c *Client) target(table string) *target {
 	if c.o.AppProfile != "" {
 		routed += "&" + route("app_profile_id", c.o.AppProfile)
 	}
-	t := &target{path: path, headers: metadata.Pairs(featuresHeader, clientFeatures(), routingHeader, routed)}
+	t := &target{path: path, headers: metadata.Pairs(featuresHeader, c.features, routingHeader, routed)}
 	if c.targetCount.Add(1) > maxTargets {
 		c.targets.Clear() // tables come and go
 		c.targetCount.Store(1)
@@ -153,10 +156,20 @@ const routingHeader = "x-goog-request-params"
 // route is the value of the routing header.
 func route(field, name string) string { return field + "=" + url.QueryEscape(name) }
 
-var clientFeatures = sync.OnceValue(func() string { // to marshal what is not used is slow
-	b, err := proto.Marshal(&btpb.FeatureFlags{ReverseScans: true})
+// What clients understand: to marshal what is not used is slow.
+var (
+	clientFeatures = sync.OnceValue(func() string { return featuresText(&btpb.FeatureFlags{ReverseScans: true}) })
+	// Of those that write less when they are asked to. The older flag for it, without the
+	// 2, excludes that single rows of a call are sent again.
+	patientFeatures = sync.OnceValue(func() string {
+		return featuresText(&btpb.FeatureFlags{ReverseScans: true, MutateRowsRateLimit2: true})
+	})
+)
+
+func featuresText(flags *btpb.FeatureFlags) string {
+	b, err := proto.Marshal(flags)
 	if err != nil {
 		return "" // no message without strings fails
 	}
 	return base64.URLEncoding.EncodeToString(b)
-})
+}

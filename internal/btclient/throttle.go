@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -16,6 +17,9 @@ import (
 // all that was under way together; for each time that as many rows are written as the
 // bound is, it goes up by one in 64 of those at first, or by one. Back at those there is
 // none.
+//
+// A Bigtable that asks for less before it refuses anything (RateLimitInfo) has them bound
+// by its factor, once in its period; meanwhile the bound does not go up.
 //
 // While nothing is refused it counts what is under way, and nothing waits for it. A nil
 // throttle bounds nothing. Reads are not bound: whoever reads may write meanwhile, and
@@ -28,6 +32,7 @@ type throttle struct {
 	before  int64 // rows under way when the bound was set
 	written int64 // since it was raised
 	halved  int64 // how often it was lowered
+	calm    bool  // the period of a RateLimitInfo goes on
 	freed   chan struct{}
 }
 
@@ -106,7 +111,7 @@ func (t *throttle) leave(p passage, refused bool) {
 		t.lower(under)
 	case refused && p.halved == t.halved:
 		t.lower(bound)
-	case !refused && bound > 0:
+	case !refused && bound > 0 && !t.calm:
 		t.written += int64(p.rows)
 		if t.written < bound {
 			break
@@ -121,6 +126,36 @@ func (t *throttle) leave(p passage, refused bool) {
 		close(t.freed)
 		t.freed = nil
 	}
+}
+
+// leastFactor bounds what a Bigtable asks for at once, as in the official clients.
+const leastFactor = 0.7
+
+// told hears what the Bigtable asks for, with an answer to rows that are under way. More
+// is not asked for: the bound goes up by itself.
+func (t *throttle) told(info *btpb.RateLimitInfo) {
+	factor := info.GetFactor()
+	if t == nil || factor <= 0 || factor >= 1 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.calm {
+		return
+	}
+	load := t.bound.Load()
+	if load == 0 {
+		load = t.under.Load()
+		t.before, t.written = load, 0
+	}
+	t.bound.Store(max(1, int64(float64(load)*max(factor, leastFactor))))
+	t.halved++
+	t.calm = true
+	time.AfterFunc(info.GetPeriod().AsDuration(), func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.calm = false
+	})
 }
 
 // lower sets the bound to half of so many rows.

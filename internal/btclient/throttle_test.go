@@ -2,6 +2,8 @@ package btclient_test
 
 import (
 	"context"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -13,6 +15,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -279,4 +282,77 @@ func TestThrottle_Off(t *testing.T) { //nolint:paralleltest // it counts what th
 	if without, with := allocations(0), allocations(time.Second); with != without {
 		t.Errorf("%v allocations, %v without a throttle", with, without)
 	}
+}
+
+// TestThrottle_RateLimitInfo: where the Bigtable asks for less, fewer rows are written at
+// a time, once in the period that it names; then as many as before, little by little.
+func TestThrottle_RateLimitInfo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const period = 10 * time.Second
+		var sizes []int
+		var info *btpb.RateLimitInfo
+		f := &fake{answer: func(_ int, req proto.Message) ([]proto.Message, error) {
+			n := len(req.(*btpb.MutateRowsRequest).GetEntries())
+			sizes = append(sizes, n)
+			resp := &btpb.MutateRowsResponse{RateLimitInfo: info}
+			for i := range n {
+				resp.Entries = append(resp.Entries, &btpb.MutateRowsResponse_Entry{Index: int64(i), Status: &spb.Status{}})
+			}
+			return []proto.Message{resp}, io.EOF
+		}}
+		c := patient(f)
+		keys := make([]string, 100)
+		for i := range keys {
+			keys[i] = fmt.Sprintf("%03d", i)
+		}
+		write := func(want ...int) {
+			t.Helper()
+			sizes = nil
+			if refused, err := c.MutateRows(t.Context(), "t", entries(keys...)); err != nil || len(refused) > 0 {
+				t.Fatalf("%v, %v", refused, err)
+			}
+			if want != nil && !slices.Equal(sizes, want) {
+				t.Errorf("calls of %v rows, want %v", sizes, want)
+			}
+		}
+		asks := func(factor float64) {
+			info = &btpb.RateLimitInfo{Factor: factor, Period: durationpb.New(period)}
+		}
+		asks(1.3)
+		write(100)
+		asks(0) // which is none
+		write(100)
+		asks(0.8)
+		write(100)
+		for range 10 { // the period goes on
+			write(80, 20)
+		}
+		time.Sleep(period)
+		asks(0.1) // no more than 0.7 at once
+		write(80, 20)
+		write(56, 44)
+		time.Sleep(period)
+		info = nil
+		n := 0
+		for sizes = nil; !slices.Equal(sizes, []int{100}); n++ {
+			if write(); n > 1000 {
+				t.Fatalf("still calls of %v rows", sizes)
+			}
+		}
+		if n < 20 {
+			t.Errorf("all rows at once after %d writes", n)
+		}
+		// Who would not heed it does not ask.
+		for i, c := range []*btclient.Client{c, f.client(btclient.Options{})} {
+			if _, err := c.MutateRows(t.Context(), "t", entries("a")); err != nil {
+				t.Fatal(err)
+			}
+			text, err := base64.URLEncoding.DecodeString(f.headers[len(f.headers)-1].Get("bigtable-features")[0])
+			flags := &btpb.FeatureFlags{}
+			if err = errors.Join(err, proto.Unmarshal(text, flags)); err != nil || flags.GetMutateRowsRateLimit2() != (i == 0) || flags.GetMutateRowsRateLimit() || !flags.GetReverseScans() {
+				t.Errorf("client %d: features %v, %v", i, flags, err)
+			}
+		}
+	})
 }

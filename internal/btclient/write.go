@@ -159,6 +159,7 @@ func (c *Client) mutateRowsOnce(ctx context.Context, table string, entries []*bt
 			return answers, w.why(err)
 		}
 		w.heard()
+		c.throttle.told(resp.GetRateLimitInfo())
 		for _, e := range resp.GetEntries() {
 			if i := e.GetIndex(); i < 0 || i >= int64(len(entries)) || answers[i].given {
 				return answers, fmt.Errorf("row %d of %d was answered, which is none, or was before", i, len(entries))
