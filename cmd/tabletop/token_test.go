@@ -65,7 +65,8 @@ func TestFetchedToken(t *testing.T) {
 		"one that takes long": {[]tokenAnswer{{after: 8 * time.Second, token: "a", valid: time.Hour}}, []string{"Unavailable gives no answer", "a"}, 0},
 		"a server that hangs": {
 			[]tokenAnswer{{after: 8 * time.Second, err: late}, {after: 7 * time.Second, token: "a", valid: time.Hour}},
-			[]string{"Unavailable gives no answer", "Unavailable gives no answer", "a"}, 0,
+			[]string{"Unavailable gives no answer", "Unavailable gives no answer", "a"},
+			0,
 		},
 		"a server that refuses":    {[]tokenAnswer{{err: refused}}, []string{"Unauthenticated invalid_grant"}, 0},
 		"a server that is down":    {[]tokenAnswer{{err: down}, {token: "a", valid: time.Hour}}, []string{"Unavailable there is no token", "a"}, 0},
