@@ -80,6 +80,8 @@ type Client struct {
 
 	targets     sync.Map     // *target by table id
 	targetCount atomic.Int64 // of targets, about
+
+	answered atomic.Bool // some call was
 }
 
 // New returns a client of an instance.

@@ -120,7 +120,7 @@ func TestDeadline_Late(t *testing.T) {
 	patient := btclient.Retry{Reads: 5, Writes: 5, Late: 2, First: time.Millisecond}
 	lost := func(n int, answers ...proto.Message) *fake {
 		return &fake{answer: func(call int, _ proto.Message) ([]proto.Message, error) {
-			if call < n {
+			if first := 1; call >= first && call < first+n {
 				return nil, nil
 			}
 			return answers, io.EOF
@@ -151,8 +151,12 @@ func TestDeadline_Late(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				for n := range 4 {
-					f, begun := lost(n, c.answer), time.Now()
-					err := c.do(t.Context(), f.client(btclient.Options{Retry: patient, Deadline: time.Minute}))
+					bt := lost(n, c.answer).client(btclient.Options{Retry: patient, Deadline: time.Minute})
+					if err := c.do(t.Context(), bt); err != nil { // somebody is there
+						t.Fatal(err)
+					}
+					begun := time.Now()
+					err := c.do(t.Context(), bt)
 					late := (*btclient.DeadlineError)(nil)
 					if errors.As(err, &late) != (n > c.most) || err != nil && late == nil {
 						t.Errorf("%d calls are lost: %v", n, err)
@@ -164,6 +168,18 @@ func TestDeadline_Late(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDeadline_LateAtFirst: where nobody has answered yet, a call that gets no answer is not sent again.
+func TestDeadline_LateAtFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) { return nil, nil }}
+		bt, begun := f.client(btclient.Options{Retry: btclient.Retry{Reads: 5, Writes: 5, Late: 2}, Deadline: 10 * time.Second}), time.Now()
+		if err := bt.MutateRow(t.Context(), "t", []byte("a"), nil); err == nil || time.Since(begun) != 10*time.Second {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+	})
 }
 
 // TestDeadline_LateAnew: what comes between makes a read as patient as at first.

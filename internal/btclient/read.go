@@ -167,6 +167,7 @@ func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part
 		w.hear()
 		resp, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
+			w.heard()
 			return m.Last(), rows, m.End()
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -23,7 +24,8 @@ type Retry struct {
 	// most 20.
 	Reads, Writes int
 	// Late is how often in a row a call that may be sent twice, and got no answer within
-	// Options.Deadline, is sent again, as a part of the others. Default: it is not.
+	// Options.Deadline, is sent again, as a part of the others; before the first answer to any call
+	// there is none: nobody may be there. Default: it is not.
 	Late int
 	// First is the wait before the first time; each further one is twice as long. Where
 	// the server asks for another one (RetryInfo), that is waited for, but no longer than
@@ -76,16 +78,17 @@ type tries struct {
 	throttle    *throttle     // of the rows that are written; nil: none
 	n           int           // after the first, in a row
 	late        int           // of these, those that a *DeadlineError was the reason of
+	answered    *atomic.Bool  // of the Client
 }
 
 // reading are the tries of a call that only reads.
 func (c *Client) reading(table, call string) tries {
-	return tries{r: &c.o.Retry, most: c.o.Retry.Reads, table: table, call: call, deadline: c.o.Deadline}
+	return tries{r: &c.o.Retry, most: c.o.Retry.Reads, table: table, call: call, deadline: c.o.Deadline, answered: &c.answered}
 }
 
 // writing are the tries of a write that may be sent twice.
 func (c *Client) writing(table, call string) tries {
-	return tries{r: &c.o.Retry, most: c.o.Retry.Writes, table: table, call: call, deadline: c.o.Deadline}
+	return tries{r: &c.o.Retry, most: c.o.Retry.Writes, table: table, call: call, deadline: c.o.Deadline, answered: &c.answered}
 }
 
 // ofRow are tries of a write of one row.
@@ -96,7 +99,7 @@ func (t tries) ofRow(c *Client) tries {
 
 // once are the tries of a call that may not be sent twice.
 func (c *Client) once(table, call string) tries {
-	return tries{r: &c.o.Retry, once: true, most: c.o.Retry.Writes, table: table, call: call, deadline: c.o.Deadline}
+	return tries{r: &c.o.Retry, once: true, most: c.o.Retry.Writes, table: table, call: call, deadline: c.o.Deadline, answered: &c.answered}
 }
 
 // passes reports whether a call that met err may be sent again, and that may help.
@@ -105,7 +108,7 @@ func (t *tries) passes(err error) bool {
 		return neverSent(err)
 	}
 	if isLate(err) {
-		return t.late < t.r.Late
+		return t.late < t.r.Late && t.answered.Load()
 	}
 	return t.r.passes(err)
 }
@@ -192,13 +195,15 @@ type watch struct {
 	timer  *time.Timer // nil: there is no deadline
 	after  time.Duration
 	late   *DeadlineError
+
+	answered *atomic.Bool // of the Client
 }
 
 // watch begins a call. It runs until heard is called, and again from hear on; end is
 // to follow.
 func (c *Client) watch(ctx context.Context, call string, deadline time.Duration) watch {
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := watch{ctx: ctx, cancel: cancel}
+	w := watch{ctx: ctx, cancel: cancel, answered: &c.answered}
 	if deadline > 0 {
 		late := &DeadlineError{Server: c.server, Call: call, After: deadline}
 		w.late, w.after = late, deadline
@@ -216,13 +221,20 @@ func (w *watch) hear() {
 
 // heard is called with each answer: the time until hear is the caller's.
 func (w *watch) heard() {
+	w.stop()
+	if !w.answered.Load() {
+		w.answered.Store(true)
+	}
+}
+
+func (w *watch) stop() {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
 }
 
 func (w *watch) end() {
-	w.heard()
+	w.stop()
 	w.cancel(nil)
 }
 
@@ -268,5 +280,8 @@ func unaryOnce[S, Req, Resp any](
 	w := c.watch(ctx, call, deadline)
 	defer w.end()
 	resp, err := send(service, w.ctx, req)
+	if err == nil {
+		w.heard()
+	}
 	return resp, w.why(err)
 }

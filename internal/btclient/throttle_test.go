@@ -329,10 +329,12 @@ func TestThrottle_RateLimitInfo(t *testing.T) {
 			write(80, 20)
 		}
 		time.Sleep(period)
-		asks(0.1) // no more than 0.7 at once
+		synctest.Wait() // it is over at that very moment
+		asks(0.1)       // no more than 0.7 at once
 		write(80, 20)
 		write(56, 44)
 		time.Sleep(period)
+		synctest.Wait()
 		info = nil
 		n := 0
 		for sizes = nil; !slices.Equal(sizes, []int{100}); n++ {
