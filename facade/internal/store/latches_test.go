@@ -27,15 +27,16 @@ func TestLatches_InLine(t *testing.T) {
 			t.Fatal(err)
 		}
 		var came []int
+		var all sync.WaitGroup
 		for i := range 100 { // each holds it for less than the patience, all of them for longer
-			go func() {
+			all.Go(func() {
 				if err := l.lock(ctx, idOf(1)); err != nil {
 					t.Errorf("%d: %v", i, err)
 				}
 				came = append(came, i)
 				time.Sleep(300 * time.Millisecond)
 				l.unlock(idOf(1))
-			}()
+			})
 			synctest.Wait()
 		}
 		for n := range uint32(1000) {
@@ -46,7 +47,7 @@ func TestLatches_InLine(t *testing.T) {
 			unlock()
 		}
 		l.unlock(idOf(1))
-		time.Sleep(time.Hour)
+		all.Wait()
 		for i, n := range came {
 			if i != n {
 				t.Fatalf("they came in the order %v", came)
