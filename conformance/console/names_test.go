@@ -57,7 +57,7 @@ func TestHome_Names(t *testing.T) {
 		filter string
 		rows   int
 		says   string
-	}{{"", 500, "the first 500 of 100000 tables"}, {"t-09999", 10, "10 tables"}, {"t-099999", 1, "t-099999"}, {"none", 0, "0 tables"}, {"t-0123", 100, "100 tables"}} {
+	}{{"", 500, "the first 500 of 100,000 tables"}, {"t-09999", 10, "10 tables"}, {"t-099999", 1, "t-099999"}, {"none", 0, "0 tables"}, {"t-0123", 100, "100 tables"}} {
 		if n := shown(c.filter); n != c.rows || !strings.Contains(said(), c.says) {
 			t.Errorf("%q shows %d tables, want %d: %.300s", c.filter, n, c.rows, said())
 		}
