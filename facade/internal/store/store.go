@@ -196,6 +196,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		Now: o.Now, NewToken: in.newToken, Logger: o.Logger, Lanes: in.lanes, Life: in.life,
 	})
 	rs := &rows{in}
+	var later func(func())
+	if in.lanes.Wide() {
+		later = in.background.Go
+	}
 	began := o.Wall.Now()
 	elapsed := func() time.Duration { return o.Wall.Now().Sub(began) }
 	ob := &outbox{instance: in, cat: cat, marks: m, rows: rs, whole: make(chan struct{}, 1)}
@@ -206,7 +210,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 			_, err := ob.recoverRow(ctx, table, row, adoptedOrder)
 			return err
 		},
-		RecoverAll: ob.recoverAll, Elapsed: elapsed, Seat: o.Seat, Life: in.life,
+		RecoverAll: ob.recoverAll, Elapsed: elapsed, Seat: o.Seat, Life: in.life, Later: later,
 	})
 	ob.logs = lg
 	tx := newTransactions(in, cat, m, rs, ob, lg)

@@ -68,6 +68,8 @@ type Options struct {
 	Elapsed func() time.Duration
 	Seat    string          // no two processes have it at a time; "": it has none
 	Life    context.Context //nolint:containedctx // ends when the logs are closed
+	// Later does, beside what goes on, what no write has to wait for; nil: they wait.
+	Later func(func())
 }
 
 // Logs records the changes of tables that have a log. It is safe for concurrent use.
@@ -287,6 +289,22 @@ func (lg *Logs) Append(ctx context.Context, all []*Write) {
 		from = to
 	}
 	lg.tellGrown()
+	switch {
+	case lg.enough(maxRecordCells):
+	case lg.o.Later == nil:
+		lg.clear(ctx)
+	default:
+		whole := context.WithoutCancel(ctx)
+		lg.o.Later(func() {
+			ctx, cancel := context.WithTimeout(whole, applyTimeout)
+			defer cancel()
+			lg.clear(ctx)
+		})
+	}
+}
+
+// clear is Clear after writes.
+func (lg *Logs) clear(ctx context.Context) {
 	if err := lg.Clear(ctx, maxRecordCells); err != nil {
 		lg.o.Logger.WarnContext(ctx, "clearing records of changes", "error", err)
 	}
@@ -334,10 +352,7 @@ func (lg *Logs) appended(w *Write) {
 // more than keep. The newest of an item stays until every process numbers above it:
 // the next writer of the item goes by it.
 func (lg *Logs) Clear(ctx context.Context, keep int) error {
-	lg.mu.Lock()
-	enough := keep == 0 && len(lg.newest) > 0 || len(lg.trail) > keep || len(lg.newest) > lg.kept+keep
-	lg.mu.Unlock()
-	if !enough {
+	if lg.enough(keep) {
 		return nil
 	}
 	passed, alone := lg.sequence.Passed()
@@ -377,6 +392,13 @@ func (lg *Logs) Clear(ctx context.Context, keep int) error {
 		lg.o.Marks.Unmark(w.mark, len(errs) == 0, nil)
 	}
 	return errors.Join(errs...)
+}
+
+// enough reports whether as few record cells are there as may stay.
+func (lg *Logs) enough(keep int) bool {
+	lg.mu.Lock()
+	defer lg.mu.Unlock()
+	return (keep > 0 || len(lg.newest) == 0) && len(lg.trail) <= keep && len(lg.newest) <= lg.kept+keep
 }
 
 // trailKey is what the records of an item have in common.
