@@ -19,6 +19,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 func TestOperations_Table(t *testing.T) {
@@ -53,6 +54,7 @@ func TestOperations_Refused(t *testing.T) {
 // A request has room for a million names. What compares each with all others
 // does not end within the time that tests have.
 func TestOperations_ManyNames(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	s := newTestServer(t)
 	must(t, s, "CreateTable", createPair)

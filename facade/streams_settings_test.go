@@ -8,6 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // A stream keeps its records, and is there once it has ended, as long as it was begun for.
@@ -96,6 +97,7 @@ func TestStreams_Mapped(t *testing.T) {
 // The largest records: two images whose texts have seven times the bytes that an item
 // counts. They are written by ones and by batches, and each is read alone.
 func TestStreams_LargestRecords(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	s := newTestServer(t)
 	reader := newStreamReader(createStreamed(t, s, "NEW_AND_OLD_IMAGES"))

@@ -112,6 +112,7 @@ func TestParse_Deep_Point4(t *testing.T) {
 // the steps that made it. The texts are such as what looks at pairs, or copies what it
 // has, would not end soon with.
 func TestParse_Linear_Point4(t *testing.T) { //nolint:paralleltest // what the process allocates is counted
+	race.OneAfterTheOther(t)
 	repeat := func(begin, piece, end string) func(n int) string {
 		return func(n int) string {
 			var list []string

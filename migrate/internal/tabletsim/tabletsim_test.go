@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/race"
 )
 
 // billion is the plan of docs/scale.md.
@@ -16,6 +18,7 @@ var billion = Plan{
 
 // TestRun_Table replays the plans of docs/scale.md, which has the table.
 func TestRun_Table(t *testing.T) {
+	race.OneAfterTheOther(t)
 	t.Parallel()
 	var text strings.Builder
 	text.WriteString("| plan | hours | calls | sent again | nodes busy | tablets at the end |\n|---|---|---|---|---|---|\n")
