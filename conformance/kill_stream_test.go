@@ -3,7 +3,6 @@ package conformance
 import (
 	"bufio"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -286,10 +285,13 @@ func followInGo(ctx context.Context, endpoint, arn string, ended <-chan struct{}
 		case <-time.After(100 * time.Millisecond):
 		}
 		before := f.records
-		if err := visit(); err != nil && (last || !isBroken(err) && !errors.Is(err, context.Canceled)) {
+		switch err := visit(); {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case isBroken(err): // an answer can be cut off, of which the end of the writes does not tell
+		case err != nil:
 			return err
-		}
-		if last && f.records == before {
+		case last && f.records == before:
 			return nil
 		}
 	}
