@@ -172,33 +172,14 @@ func TestDepth_Background(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for i, n := range []int{10, 90} {
-				synctest.Test(t, func(t *testing.T) {
-					db, err := engine.Open(engine.Options{})
-					if err != nil {
-						t.Fatal(err)
-					}
-					now := clock.NewFrozen(testTime)
-					srv, err := emu.New(emu.Options{DB: db, Clock: now})
-					if err != nil {
-						t.Fatal(err)
-					}
-					s, err := New(t.Context(), Options{Conn: farConn{srv.Conn()}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Concurrency: 100})
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer func() {
-						if err := errors.Join(s.Close(), srv.Close(), db.Close()); err != nil {
-							t.Error(err)
-						}
-					}()
+				far(t, func(*Options) {}, func(t *testing.T, s *Server, now *clock.Clock) {
+					t.Helper()
 					must(t, s, "CreateTable", table)
 					must(t, s, "UpdateTimeToLive", `{"TableName":"far","TimeToLiveSpecification":{"Enabled":true,"AttributeName":"until"}}`)
 					for i := range n {
 						must(t, s, "PutItem", fmt.Sprintf(`{"TableName":"far","Item":{"id":{"S":"x"},"s":{"N":"%d"},"l":{"N":"%d"},"g":{"S":"%d"},"until":{"N":"%d"}}}`, i, n-i, i, testTime.Unix()+60))
 					}
-					begin := time.Now()
-					c.work(t, s, now)
-					if took := int(time.Since(begin) / roundTrip); took > c.want[i] {
+					if took := waits(func() { c.work(t, s, now) }); took > c.want[i] {
 						t.Errorf("%d items wait for %d round trips, want at most %d", n, took, c.want[i])
 					}
 				})
@@ -208,7 +189,7 @@ func TestDepth_Background(t *testing.T) {
 }
 
 // far runs do in a bubble, with a door to a Bigtable a millisecond away.
-func far(t *testing.T, set func(*Options), do func(t *testing.T, s *Server)) {
+func far(t *testing.T, set func(*Options), do func(t *testing.T, s *Server, now *clock.Clock)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		db, err := engine.Open(engine.Options{})
@@ -231,7 +212,7 @@ func far(t *testing.T, set func(*Options), do func(t *testing.T, s *Server)) {
 				t.Error(err)
 			}
 		}()
-		do(t, s)
+		do(t, s, now)
 	})
 }
 
@@ -264,7 +245,7 @@ var depthLogged = []depthCase{
 // items beside them.
 func TestDepth_Log(t *testing.T) {
 	t.Parallel()
-	far(t, func(*Options) {}, func(t *testing.T, s *Server) {
+	far(t, func(*Options) {}, func(t *testing.T, s *Server, _ *clock.Clock) {
 		t.Helper()
 		loadCostTables(t, s, 300)
 		for _, table := range []string{costPlain, costIndexed} {
@@ -302,7 +283,7 @@ func TestDepth_Log(t *testing.T) {
 // runs: every call takes a millisecond of a time that passes only while all wait.
 func TestDepth(t *testing.T) {
 	t.Parallel()
-	far(t, func(o *Options) { o.Mappings = []*mapping.Mapping{saltedMapping(t, 3), saltedMapping(t, 30)} }, func(t *testing.T, s *Server) {
+	far(t, func(o *Options) { o.Mappings = []*mapping.Mapping{saltedMapping(t, 3), saltedMapping(t, 30)} }, func(t *testing.T, s *Server, _ *clock.Clock) {
 		t.Helper()
 		loadCostTables(t, s, 300)
 		for i := range 40 {
@@ -329,29 +310,6 @@ func TestDepth(t *testing.T) {
 	})
 }
 
-// farServer opens a server whose Bigtable is a round trip away. It is closed at the end of the bubble.
-func farServer(t *testing.T, mappings ...*mapping.Mapping) (s *Server, end func()) {
-	t.Helper()
-	db, err := engine.Open(engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := clock.NewFrozen(testTime)
-	srv, err := emu.New(emu.Options{DB: db, Clock: now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err = New(t.Context(), Options{Conn: farConn{srv.Conn()}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Concurrency: 100, Mappings: mappings})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, func() {
-		if err := errors.Join(s.Close(), srv.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // sharedMapping puts the items of a partition into one row.
 const sharedMapping = `apiVersion: migration/v1
 source: {table: Shared, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {V: S}}
@@ -364,9 +322,8 @@ rules: [{name: value, row: ["{PK}"], put: [{attr: V, cell: "v:{SK}"}]}]
 // how many tables they are of, nor on whether they share rows.
 func TestDepth_Spread(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, end := farServer(t, mappingOf(t, sharedMapping))
-		defer end()
+	far(t, func(o *Options) { o.Mappings = []*mapping.Mapping{mappingOf(t, sharedMapping)} }, func(t *testing.T, s *Server, _ *clock.Clock) {
+		t.Helper()
 		for i := range 10 {
 			const key = `"BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"PK","KeyType":"HASH"},{"AttributeName":"SK","KeyType":"RANGE"}],
 				"AttributeDefinitions":[{"AttributeName":"PK","AttributeType":"S"},{"AttributeName":"SK","AttributeType":"S"}`
@@ -425,9 +382,8 @@ func TestDepth_Spread(t *testing.T) {
 			salt++
 			for name, table := range tables {
 				for from := 0; from < 100; from += c.n {
-					begin := time.Now()
-					answer := must(t, s, c.operation, c.body(c.n, from, table))
-					if got := int(time.Since(begin) / roundTrip); got != c.want[name] {
+					var answer string
+					if got := waits(func() { answer = must(t, s, c.operation, c.body(c.n, from, table)) }); got != c.want[name] {
 						t.Errorf("%s of %d from %d, %s: waits for %d round trips, want %d", c.operation, c.n, from, name, got, c.want[name])
 					}
 					if strings.Contains(answer, `"Error"`) || strings.Contains(answer, `"PutRequest"`) {
