@@ -16,7 +16,7 @@ func inOrder(partitions []Partition, exact bool) ([]Partition, error) {
 		if c, _ := attr.Compare(a.Hash, b.Hash); c != 0 {
 			return c
 		}
-		return compareLow(spanOf(a), spanOf(b))
+		return spanOf(a).low.compare(spanOf(b).low, lows)
 	})
 	var out []Partition
 	first := 0 // of the partition in out
@@ -35,11 +35,13 @@ func inOrder(partitions []Partition, exact bool) ([]Partition, error) {
 	return out, nil
 }
 
-// span is a range of sort keys. Bounds of type Absent stand for the least and for no
-// bound.
-type span struct {
-	low, high         attr.Value
-	lowOpen, highOpen bool // the bound itself is not in it
+// span is a range of sort keys.
+type span struct{ low, high bound }
+
+// bound is where a span begins or ends; with a key of type Absent it goes on for ever.
+type bound struct {
+	key  attr.Value
+	open bool // the key itself is not in it
 }
 
 // spanOf returns the keys that a partition's range holds of.
@@ -48,78 +50,65 @@ func spanOf(p Partition) (s span) {
 	switch p.Op {
 	case expr.NoRange, expr.NotIndexable:
 	case expr.Equal:
-		s.low, s.high = p.A, p.A
+		s.low.key, s.high.key = p.A, p.A
 	case expr.Less, expr.LessEqual:
-		s.high, s.highOpen = p.A, p.Op == expr.Less
+		s.high = bound{p.A, p.Op == expr.Less}
 	case expr.Greater:
-		if s.low, s.lowOpen = p.A, !text; text { // from the next key on
-			s.low.Str += "\x00"
+		if s.low = (bound{p.A, !text}); text { // from the next key on
+			s.low.key.Str += "\x00"
 		}
 	case expr.GreaterEqual:
-		s.low = p.A
+		s.low.key = p.A
 	case expr.Between:
-		s.low, s.high = p.A, p.B
+		s.low.key, s.high.key = p.A, p.B
 	case expr.BeginsWith:
-		s.low = p.A
+		s.low.key = p.A
 		if end := cells.PrefixEnd([]byte(p.A.Str)); end != nil {
-			s.high, s.highOpen = attr.Value{Type: p.A.Type, Str: string(end)}, true
+			s.high = bound{attr.Value{Type: p.A.Type, Str: string(end)}, true}
 		}
 	}
-	if text && s.low.Str == "" { // no key is empty
-		s.low = attr.Value{Type: p.A.Type, Str: "\x00"}
+	if text && s.low.key.Str == "" { // no key is empty
+		s.low.key = attr.Value{Type: p.A.Type, Str: "\x00"}
 	}
 	return s
 }
 
-// compareLow compares where two spans begin.
-func compareLow(a, b span) int {
-	switch {
-	case a.low.Type == attr.Absent && b.low.Type == attr.Absent:
-		return 0
-	case a.low.Type == attr.Absent:
-		return -1
-	case b.low.Type == attr.Absent:
-		return 1
-	case a.lowOpen != b.lowOpen && attr.Equal(a.low, b.low):
-		if a.lowOpen {
-			return 1
-		}
-		return -1
-	}
-	c, _ := attr.Compare(a.low, b.low)
-	return c
-}
+// The sides of a span: where a bound without a key lies.
+const (
+	lows  = -1
+	highs = 1
+)
 
-// compareHigh compares where two spans end.
-func compareHigh(a, b span) int {
-	switch {
-	case a.high.Type == attr.Absent && b.high.Type == attr.Absent:
+// compare compares where two spans begin (lows) or end (highs).
+func (b bound) compare(other bound, side int) int {
+	switch endless, otherEndless := b.key.Type == attr.Absent, other.key.Type == attr.Absent; {
+	case endless && otherEndless:
 		return 0
-	case a.high.Type == attr.Absent:
-		return 1
-	case b.high.Type == attr.Absent:
-		return -1
-	case a.highOpen != b.highOpen && attr.Equal(a.high, b.high):
-		if a.highOpen {
-			return -1
+	case endless:
+		return side
+	case otherEndless:
+		return -side
+	case b.open != other.open && attr.Equal(b.key, other.key):
+		if b.open {
+			return -side
 		}
-		return 1
+		return side
 	}
-	c, _ := attr.Compare(a.high, b.high)
+	c, _ := attr.Compare(b.key, other.key)
 	return c
 }
 
 // meet reports whether two spans have a key in common.
 func meet(a, b span) bool {
-	if compareLow(a, b) < 0 {
-		a.low, a.lowOpen = b.low, b.lowOpen
+	if a.low.compare(b.low, lows) < 0 {
+		a.low = b.low
 	}
-	if compareHigh(a, b) > 0 {
-		a.high, a.highOpen = b.high, b.highOpen
+	if a.high.compare(b.high, highs) > 0 {
+		a.high = b.high
 	}
-	if a.low.Type == attr.Absent || a.high.Type == attr.Absent {
+	if a.low.key.Type == attr.Absent || a.high.key.Type == attr.Absent {
 		return true
 	}
-	c, _ := attr.Compare(a.low, a.high)
-	return c < 0 || c == 0 && !a.lowOpen && !a.highOpen
+	c, _ := attr.Compare(a.low.key, a.high.key)
+	return c < 0 || c == 0 && !a.low.open && !a.high.open
 }
