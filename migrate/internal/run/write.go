@@ -141,15 +141,20 @@ func (w *writer) full() bool {
 
 // add queues the cells of one item for a table.
 func (w *writer) add(table int, p Placed, at lens.Placed) {
-	t := &w.tables[table]
 	for cells := range slices.Chunk(at.Cells, maxBatchMutations) {
-		e := &btpb.MutateRowsRequest_Entry{RowKey: at.Row, Mutations: btclient.AppendSets(nil, cells)}
+		size := 0
 		for _, c := range cells {
-			w.bytes += len(at.Row) + len(c.Qualifier) + len(c.Value) + 32
+			size += len(at.Row) + len(c.Qualifier) + len(c.Value) + 32
 		}
-		w.mutations += len(cells)
-		t.Entries = append(t.Entries, writeEntry{e, p.n, p.Entry})
+		w.queue(table, writeEntry{&btpb.MutateRowsRequest_Entry{RowKey: at.Row, Mutations: btclient.AppendSets(nil, cells)}, p.n, p.Entry}, size)
 	}
+}
+
+// queue adds an entry, of about so many bytes, to what the next flush sends to a table.
+func (w *writer) queue(table int, e writeEntry, size int) {
+	w.tables[table].Entries = append(w.tables[table].Entries, e)
+	w.mutations += len(e.GetMutations())
+	w.bytes += size
 }
 
 // flush sends what is queued, and returns its size and the items that Bigtable
