@@ -201,23 +201,31 @@ func batches(entries []writeEntry) func(yield func([]writeEntry) bool) {
 	}
 }
 
-// dropUnchanged takes out the mutations whose cells the table holds already.
+// dropUnchanged takes out the mutations whose cells the table holds already. Where it has
+// none of the rows, nothing is hashed.
 func (w *writer) dropUnchanged(ctx context.Context, t *writeTable) error {
-	held := map[extsort.Hash]bool{}
 	var rows [][]byte // to read
+	known := false    // what some row holds
 	for _, e := range t.Entries {
-		wide := t.wide[string(e.GetRowKey())]
-		if wide == nil {
+		if t.wide[string(e.GetRowKey())] == nil {
 			rows = append(rows, e.GetRowKey())
-		}
-		for _, m := range e.GetMutations() {
-			h := hashMutation(e.GetRowKey(), m)
-			held[h] = wide[h]
+		} else {
+			known = true
 		}
 	}
 	slices.SortFunc(rows, bytes.Compare)
 	rows = slices.CompactFunc(rows, bytes.Equal)
-	if err := w.lookUp(ctx, t, rows, held); err != nil {
+	var held map[extsort.Hash]bool // the cells to be written, and whether the table has them; nil: it has none
+	wanted := func() map[extsort.Hash]bool {
+		if held == nil {
+			held = t.wanted()
+		}
+		return held
+	}
+	if known {
+		wanted()
+	}
+	if err := w.lookUp(ctx, t, rows, wanted); err != nil || held == nil {
 		return err
 	}
 	for _, e := range t.Entries {
@@ -227,6 +235,20 @@ func (w *writer) dropUnchanged(ctx context.Context, t *writeTable) error {
 	}
 	t.Entries = slices.DeleteFunc(t.Entries, func(e writeEntry) bool { return len(e.GetMutations()) == 0 })
 	return nil
+}
+
+// wanted are the hashes of the cells that are queued, and whether a wide row that is
+// remembered has them.
+func (t *writeTable) wanted() map[extsort.Hash]bool {
+	held := map[extsort.Hash]bool{}
+	for _, e := range t.Entries {
+		wide := t.wide[string(e.GetRowKey())]
+		for _, m := range e.GetMutations() {
+			h := hashMutation(e.GetRowKey(), m)
+			held[h] = wide[h]
+		}
+	}
+	return held
 }
 
 // hashMutation is the hash of the cell that a mutation sets.
@@ -239,15 +261,15 @@ func hashMutation(row []byte, m *btpb.Mutation) extsort.Hash {
 // 40 bytes.
 const maxWideHashes = 1 << 20
 
-// lookUp marks those of the hashes in held that are of cells of some rows. Of a wide
-// row, which many batches meet, it remembers all, so that it is not read for each of
-// them: what is written to it meanwhile are cells of other items. A row of more than
-// maxWideHashes cells is read for each.
-func (w *writer) lookUp(ctx context.Context, t *writeTable, rows [][]byte, held map[extsort.Hash]bool) error {
+// lookUp marks those of the wanted hashes that are of cells of some rows; it asks for them
+// with the first cell. Of a wide row, which many batches meet, it remembers all, so that it
+// is not read for each of them: what is written to it meanwhile are cells of other items. A
+// row of more than maxWideHashes cells is read for each.
+func (w *writer) lookUp(ctx context.Context, t *writeTable, rows [][]byte, wanted func() map[extsort.Hash]bool) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	var found []extsort.Hash       // of those in held, in the row at hand
+	var found []extsort.Hash       // of those wanted, in the row at hand
 	var wide map[extsort.Hash]bool // nil: not to be remembered
 	for part, err := range w.B.Parts(ctx, btclient.Read{Table: t.ID, Keys: rows}, w.J.Options.Part) {
 		if err != nil {
@@ -261,7 +283,7 @@ func (w *writer) lookUp(ctx context.Context, t *writeTable, rows [][]byte, held 
 		}
 		for _, c := range part.Cells {
 			h := extsort.HashCell(part.Key, c, c.Value)
-			if _, ok := held[h]; ok {
+			if _, ok := wanted()[h]; ok {
 				found = append(found, h)
 			}
 			if wide != nil {
@@ -275,7 +297,7 @@ func (w *writer) lookUp(ctx context.Context, t *writeTable, rows [][]byte, held 
 			continue
 		}
 		for _, h := range found {
-			held[h] = true
+			wanted()[h] = true
 		}
 		if wide != nil {
 			t.remember(part.Key, wide)
