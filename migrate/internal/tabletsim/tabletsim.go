@@ -1,177 +1,190 @@
 package tabletsim
 
 import (
-	"container/heap"
-	"slices"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"sync"
 	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 )
 
 // Plan is a load in parts, and the cluster that takes it.
 type Plan struct {
 	Rows     int64         // in all
-	RowBytes int64         // of a row as it is stored
-	Parts    int           // that run at once, each with one call under way
-	Batch    int64         // rows of a call
-	Prepare  time.Duration // CPU of a part for a row, which is not spent while a call is under way
+	RowBytes int64         // of a row as it is stored, and as a load reckons it
+	Parts    int           // that run at once, each with one call under way; 1024 at most
+	Check    time.Duration // CPU of a part for a row, before it writes any
+	LayOut   time.Duration // CPU of a part for a row, which is not spent while a call is under way
 	Wire     time.Duration // of a round trip
-	Pace     int64         // rows a second of a part; 0: as fast as they go
+	Pace     int           // rows a second of a part; 0: as fast as they go
+	New      bool          // no part reads what is there; else all but the one that makes the table do
 	Sorted   bool          // the files are in the order of row keys; else any batch has rows of all tablets
 	Tablets  int           // with which the table begins
 	Nodes    int           // servers
-	Lost     int64         // each so many-th call has to be sent again; 0: none
+	Lost     int64         // the answer to each so many-th write is lost; 0: of none
+	Scale    int64         // so many times fewer rows than these are written; 0: 1
+
+	Room  time.Duration // of work that a node holds, beyond which it refuses writes; 0: it holds all
+	Tells bool          // what is refused is told when to come again (RetryInfo)
+	Asks  time.Duration // of work that a node holds, beyond which it asks for less (RateLimitInfo); 0: it does not
 }
 
-// The model of the service: what a server takes, when a tablet splits, and how long it is
-// not served when it then moves. The first is Google's guidance of 10,000 writes of 1 KB
-// a second and node; the others are of the order that is seen.
-// https://cloud.google.com/bigtable/docs/performance
-const (
-	nodeRows   = 10_000  // a second
-	splitBytes = 4 << 30 // of a tablet
-	moveTime   = time.Second
-	retryWait  = 100 * time.Millisecond // as package run begins
-)
+func (p Plan) scale() int64 { return max(1, p.Scale) }
 
-// Outcome is what came of a plan.
+// Outcome is what came of a plan. Its counts are of the rows that were written: there are
+// Scale times as many at full size.
 type Outcome struct {
-	Took    time.Duration
-	Calls   int64         // with those that were sent again
-	Again   int64         // of them
-	Waited  time.Duration // that parts waited for servers that were behind, in all
+	Took    time.Duration // at full size
+	Reads   int64         // calls of ReadRows
+	Calls   int64         // calls of MutateRows
+	Refused int64         // of them, those that some node had no room for
+	Away    int64         // of both, those that met a tablet which was moving
+	Lost    int64         // of them, those whose answer was lost
+	Asked   int64         // of them, those that were asked for less
+	Waited  float64       // share of the time of all parts that they waited before they sent something again
 	Tablets int           // at the end
-	Busy    float64       // share of what the servers could have taken meanwhile
+	Busy    float64       // share of what the nodes could have done meanwhile
+
+	Written int64 // rows that were answered as written
 }
 
-// tablet is a range of keys on a node.
-type tablet struct {
-	from, to float64 // of the keys, which are from 0 to 1
-	node     int
-	bytes    int64
-	away     time.Duration // until when nobody serves it
+// alignment is what keeps parts apart, and how many there may be: a part acts only at
+// times whose nanoseconds, by this modulus, are its index. So do the timers of its client,
+// whose times are multiples of it. Then the same plan gives the same figures.
+const alignment = 1 << 10
+
+// Run runs a plan, by a monotonic clock that stands at 0 and a way to wait by it: those
+// of a bubble of testing/synctest, since the client of the load has timers.
+func Run(ctx context.Context, p Plan, now func() time.Duration, sleep func(context.Context, time.Duration) error) (Outcome, error) {
+	if p.Parts < 1 || p.Parts > alignment || p.Nodes < 1 {
+		return Outcome{}, fmt.Errorf("a load of %d parts on %d nodes: want 1 to %d, and 1 or more", p.Parts, p.Nodes, alignment)
+	}
+	p.Rows /= p.scale()
+	s := newService(p, now)
+	parts := make([]part, p.Parts)
+	var wg sync.WaitGroup
+	for i := range parts {
+		x := &parts[i]
+		*x = part{p: p, index: i, s: s, sleep: sleep, rand: rand.New(rand.NewPCG(1, uint64(i)))}
+		wg.Go(func() { x.err = x.load(ctx) })
+	}
+	wg.Wait()
+	out := s.out
+	out.Tablets = len(s.tablets)
+	var waited, all time.Duration
+	for i := range parts {
+		x := &parts[i]
+		if x.err != nil {
+			return out, fmt.Errorf("part %d: %w", i+1, x.err)
+		}
+		out.Took, waited, all = max(out.Took, x.took), waited+x.waited, all+x.took
+	}
+	if all > 0 {
+		out.Waited = float64(waited) / float64(all)
+		out.Busy = float64(s.served) / (float64(nodeRows*p.Nodes) * out.Took.Seconds())
+	}
+	out.Took *= time.Duration(p.scale())
+	return out, nil
 }
 
-// part is a process of the load; it is at its next call.
+// part is a process of the load.
 type part struct {
-	at       time.Duration
-	index    int
-	left     int64
-	from, to float64 // of sorted files, its share of the keys
-	done     int64
+	p      Plan
+	index  int
+	s      *service
+	sleep  func(context.Context, time.Duration) error
+	rand   *rand.Rand
+	waited time.Duration // before it sent something again
+	took   time.Duration
+	err    error
 }
 
-// Run replays a plan.
-func Run(p Plan) Outcome {
-	var out Outcome
-	tablets := make([]tablet, max(1, p.Tablets))
-	for i := range tablets {
-		tablets[i] = tablet{from: float64(i) / float64(len(tablets)), to: float64(i+1) / float64(len(tablets)), node: i % p.Nodes}
-	}
-	free := make([]time.Duration, p.Nodes) // when a node has done what it was sent
-	queue := make(parts, p.Parts)
-	for i := range queue {
-		n := p.Rows / int64(p.Parts)
-		if int64(i) < p.Rows%int64(p.Parts) {
-			n++
-		}
-		queue[i] = &part{index: i, left: n, from: float64(i) / float64(p.Parts), to: float64(i+1) / float64(p.Parts)}
-	}
-	heap.Init(&queue)
-	perRow := time.Second / nodeRows
-	load := make([]int64, p.Nodes)
-	for queue.Len() > 0 {
-		x := queue[0]
-		n := min(x.left, p.Batch)
-		begun := x.at + time.Duration(n)*p.Prepare
-		comes := begun + p.Wire/2
-		end := comes
-		clear(load)
-		// Which keys the rows have: one behind the other, or all alike.
-		from, to := 0.0, 1.0
-		if p.Sorted {
-			all := x.done + x.left
-			from = x.from + (x.to-x.from)*float64(x.done)/float64(all)
-			to = x.from + (x.to-x.from)*float64(x.done+n)/float64(all)
-		}
-		phase := float64(out.Calls%7) / 7 // so that no tablet gains by rounding
-		at := func(key float64) int64 { return int64(float64(n)*(min(max(key, from), to)-from)/(to-from) + phase) }
-		for i := 0; i < len(tablets); i++ {
-			t := &tablets[i]
-			rows := at(t.to) - at(t.from)
-			if rows == 0 {
-				continue
-			}
-			load[t.node] += rows
-			if t.away > comes { // others are served meanwhile
-				end = max(end, t.away+time.Duration(rows)*perRow)
-			}
-			if t.bytes += rows * p.RowBytes; t.bytes >= splitBytes {
-				half := *t
-				half.from = (t.from + t.to) / 2
-				half.bytes, half.node, half.away = t.bytes/2, fewest(tablets, p.Nodes), comes+moveTime
-				t.to, t.bytes = half.from, t.bytes-half.bytes
-				tablets = slices.Insert(tablets, i+1, half)
-				i++ // it has no rows of this call
-			}
-		}
-		for node, rows := range load {
-			if rows == 0 {
-				continue
-			}
-			free[node] = max(free[node], comes) + time.Duration(rows)*perRow
-			end = max(end, free[node])
-		}
-		out.Calls++
-		out.Waited += end - comes
-		end += p.Wire / 2
-		if p.Lost > 0 && out.Calls%p.Lost == 0 {
-			out.Calls, out.Again = out.Calls+1, out.Again+1
-			end += retryWait + p.Wire
-		}
-		if p.Pace > 0 {
-			end = max(end, x.at+time.Duration(n)*time.Second/time.Duration(p.Pace))
-		}
-		x.left, x.done, x.at = x.left-n, x.done+n, end
-		out.Took = max(out.Took, end)
-		if x.left == 0 {
-			heap.Pop(&queue)
-		} else {
-			heap.Fix(&queue, 0)
-		}
-	}
-	out.Tablets = len(tablets)
-	out.Busy = float64(p.Rows) / (float64(nodeRows*p.Nodes) * out.Took.Seconds())
-	return out
+// until waits until t, or a little longer: the part's own time comes.
+func (x *part) until(ctx context.Context, t time.Duration) error {
+	now := x.s.now()
+	t = max(t, now)
+	t += (time.Duration(x.index) - t%alignment + alignment) % alignment
+	return x.sleep(ctx, t-now)
 }
 
-// fewest is the node that has the fewest tablets.
-func fewest(tablets []tablet, nodes int) int {
-	n := make([]int, nodes)
-	for _, t := range tablets {
-		n[t.node]++
+// wait waits for some time.
+func (x *part) wait(ctx context.Context, d time.Duration) error { return x.until(ctx, x.s.now()+d) }
+
+// load checks and writes the rows of the part, as migrate load --part does.
+func (x *part) load(ctx context.Context) error {
+	n := x.p.Rows / int64(x.p.Parts)
+	if int64(x.index) < x.p.Rows%int64(x.p.Parts) {
+		n++
 	}
-	return slices.Index(n, slices.Min(n))
+	if err := x.wait(ctx, time.Duration(n)*x.p.Check); err != nil {
+		return err
+	}
+	o := run.Options{
+		Sleep: x.wait, Jitter: x.rand.Float64, Waiting: func(w btclient.Wait) { x.waited += w.Next },
+		Pace: run.NewPace(x.p.Pace, x.s.now, x.wait),
+	}
+	stream := run.NewStream(run.NewBigtable(conn{x.s, x.until}, o), o, "t", x.index > 0 && !x.p.New)
+	rows := rowMaker{x: x, of: n}
+	for done := int64(0); done < n; {
+		batch := int64(0)
+		for ; done+batch < n && !stream.Full(); batch++ {
+			stream.Add(rows.row(batch), int(x.p.RowBytes))
+		}
+		rows.place(done, batch)
+		if err := x.wait(ctx, time.Duration(batch)*x.p.LayOut); err != nil {
+			return err
+		}
+		if err := stream.Flush(ctx); err != nil {
+			return err
+		}
+		done += batch
+	}
+	x.took = x.s.now()
+	return nil
 }
 
-// parts is a heap by the time of the next call, then by index.
-type parts []*part
-
-// Len implements heap.Interface.
-func (h parts) Len() int { return len(h) }
-
-// Less implements heap.Interface.
-func (h parts) Less(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].index < h[j].index
+// rowMaker makes the rows of a part, batch by batch, in memory that batches share.
+type rowMaker struct {
+	x    *part
+	of   int64 // all of the part
+	rows []*btpb.MutateRowsRequest_Entry
+	at   []float64 // where among all keys, from 0 to 1
 }
 
-// Swap implements heap.Interface.
-func (h parts) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+// row is a row of a batch, which has no key yet.
+func (m *rowMaker) row(i int64) *btpb.MutateRowsRequest_Entry {
+	if i == int64(len(m.rows)) {
+		m.rows = append(m.rows, &btpb.MutateRowsRequest_Entry{RowKey: make([]byte, 8), Mutations: []*btpb.Mutation{btclient.SetCell("f", nil, 0, nil)}})
+	}
+	return m.rows[i]
+}
 
-// Push implements heap.Interface.
-func (h *parts) Push(x any) { *h = append(*h, x.(*part)) }
-
-// Pop implements heap.Interface.
-func (h *parts) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
+// place gives the rows of a batch their keys: those behind the done first of the part, or
+// any at all. They ascend, which changes nothing but what the reads of a load cost here.
+func (m *rowMaker) place(done, batch int64) {
+	m.at = m.at[:0]
+	if m.x.p.Sorted {
+		for i := range batch {
+			m.at = append(m.at, (float64(m.x.index)+float64(done+i)/float64(m.of))/float64(m.x.p.Parts))
+		}
+	} else {
+		sum := 0.0
+		for range batch {
+			sum += m.x.rand.ExpFloat64()
+			m.at = append(m.at, sum)
+		}
+		sum += m.x.rand.ExpFloat64()
+		for i := range m.at { // now they are as if each had been drawn by itself
+			m.at[i] /= sum
+		}
+	}
+	for i, at := range m.at {
+		binary.BigEndian.PutUint64(m.rows[i].GetRowKey(), uint64(at*(1<<53))<<11)
+	}
 }
