@@ -28,7 +28,7 @@
 //     migrate/internal/golden has the golden rows of fixtures,
 //     migrate/internal/doors asks through both doors, and
 //     migrate/internal/differential draws items and requests from a mapping;
-//     migrate/internal/tabletsim replays the schedule of a load against a model.
+//     migrate/internal/tabletsim has a load's own code write to a model.
 //   - fixtures is the format of fixture folders: sources, access patterns and
 //     golden files, and those that ship with the project. fixtures.Open, Subjects, Clock
 //     and Fixture are kept, but for what is of a type of an internal package.

@@ -174,7 +174,9 @@ var layers = []layerRule{
 	}), why: "a run acts on the tables of Bigtable and opens no DynamoDB door"},
 	{folder: "migrate/internal/doors", denied: slices.Concat(storage, []string{module + "/migrate$", module + "/migrate/internal/differential", module + "/testkit"}), why: "doors are over a run"},
 	{folder: "migrate/internal/differential", denied: slices.Concat(storage, []string{module + "/migrate$", module + "/testkit"}), why: "trials are over runs and doors"},
-	{folder: "migrate/internal/tabletsim", denied: slices.Concat([]string{module}, network), why: "a model knows numbers and no rows"},
+	{folder: "migrate/internal/tabletsim", denied: slices.Concat(storage, mapped, []string{
+		module + "/facade", module + "/fixtures", module + "/migrate$", module + "/migrate/source", module + "/migrate/internal/doors", module + "/migrate/internal/differential", module + "/testkit",
+	}), why: "a model drives the writing side of a load, and knows no items"},
 	{folder: "migrate", denied: slices.Concat(storage, []string{module + "/control", module + "/testkit"}), why: "migration takes a connection"},
 
 	// The control.

@@ -18,8 +18,14 @@ var fullScale = flag.Bool("tabletsim.full", false, "have TestRun_Scale run its p
 // billion is the plan of docs/scale.md.
 var billion = Plan{
 	Rows: 1_000_000_000, RowBytes: 1000, Parts: 16, Check: 14 * time.Microsecond, LayOut: 14 * time.Microsecond, Wire: 2 * time.Millisecond,
-	Tablets: 64, Nodes: 30, Lost: 1000, Scale: 400,
+	Tablets: 64, Nodes: 30, Lost: 1000, Scale: 250,
 }
+
+// room is what a node holds that refuses more: a quarter of a second of work.
+const room = 250 * time.Millisecond
+
+// few makes a plan one on three nodes, which takes so long that its scale can be smaller.
+func few(p *Plan) { p.Nodes, p.Scale = 3, 500 }
 
 // outcome runs a plan in a bubble.
 func outcome(t *testing.T, p Plan) (out Outcome, err error) {
@@ -44,7 +50,6 @@ func outcome(t *testing.T, p Plan) (out Outcome, err error) {
 func TestRun_Table(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
-	const room = 250 * time.Millisecond
 	var text strings.Builder
 	text.WriteString("| plan | hours | million writes | refused | asked for less | parts waited | nodes busy | tablets at the end |\n|---|---|---|---|---|---|---|---|\n")
 	for _, c := range []struct {
@@ -61,11 +66,11 @@ func TestRun_Table(t *testing.T) {
 		{"16 parts over 20 ms", func(p *Plan) { p.Wire = 20 * time.Millisecond }},
 		{"16 parts, each write in 20 lost", func(p *Plan) { p.Lost = 20 }},
 		{"16 parts, 5,000 rows a second each", func(p *Plan) { p.Pace = 5000 }},
-		{"16 parts, 3 nodes", func(p *Plan) { p.Nodes = 3 }},
-		{"the same, refused beyond 0.25 s of work", func(p *Plan) { p.Nodes, p.Room = 3, room }},
-		{"the same, and told when to come again", func(p *Plan) { p.Nodes, p.Room, p.Tells = 3, room, true }},
-		{"64 parts, 3 nodes, refused and told", func(p *Plan) { p.Parts, p.Nodes, p.Room, p.Tells = 64, 3, room, true }},
-		{"16 parts, 3 nodes, asked for less beyond 0.125 s", func(p *Plan) { p.Nodes, p.Asks = 3, room/2 }},
+		{"16 parts, 3 nodes", func(p *Plan) { few(p) }},
+		{"the same, refused beyond 0.25 s of work", func(p *Plan) { few(p); p.Room = room }},
+		{"the same, and told when to come again", func(p *Plan) { few(p); p.Room, p.Tells = room, true }},
+		{"64 parts, 3 nodes, refused and told", func(p *Plan) { few(p); p.Parts, p.Room, p.Tells = 64, room, true }},
+		{"16 parts, 3 nodes, asked for less beyond 0.125 s", func(p *Plan) { few(p); p.Asks = room / 2 }},
 	} {
 		p := billion
 		c.change(&p)
@@ -91,7 +96,7 @@ func TestRun_Table(t *testing.T) {
 func TestRun_Scale(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
-	scales := []int64{400, 100}
+	scales := []int64{250, 125}
 	if *fullScale {
 		scales = append(scales, 1)
 	}
@@ -100,13 +105,13 @@ func TestRun_Scale(t *testing.T) {
 		change func(*Plan)
 	}{
 		{"30 nodes", func(*Plan) {}},
-		{"3 nodes", func(p *Plan) { p.Nodes, p.Room, p.Tells = 3, 250*time.Millisecond, true }},
+		{"3 nodes", func(p *Plan) { few(p); p.Room, p.Tells = room, true }},
 	} {
 		var first time.Duration
 		for _, scale := range scales {
 			p := billion
-			p.Scale, p.New = scale, true
 			c.change(&p)
+			p.Scale, p.New = scale, true
 			r, err := outcome(t, p)
 			if err != nil {
 				t.Fatal(err)
@@ -119,5 +124,65 @@ func TestRun_Scale(t *testing.T) {
 				t.Errorf("%s: %v at 1/%d, %v at 1/%d", c.name, r.Took, scale, first, scales[0])
 			}
 		}
+	}
+}
+
+// small is a plan of some seconds, in which no tablet splits.
+var small = Plan{Rows: 300_000, RowBytes: 1000, Parts: 4, Nodes: 3, Tablets: 6, New: true}
+
+// TestRun_Bounds: no plan is faster than its parts, its pace or its nodes, and none takes
+// much longer than the slowest of them.
+func TestRun_Bounds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		change      func(*Plan)
+		least, most float64 // seconds
+	}{
+		{"nodes", func(*Plan) {}, 10, 12},
+		{"reads", func(p *Plan) { p.New = false }, 17.5, 24}, // of three parts
+		{"one tablet", func(p *Plan) { p.Tablets, p.RowBytes = 1, 1 }, 30, 31},
+		{"pace", func(p *Plan) { p.Pace = 1000 }, 74, 80},
+		{"checking", func(p *Plan) { p.Check = time.Millisecond }, 75 + 10, 75 + 12},
+		{"laying out", func(p *Plan) { p.LayOut = time.Millisecond }, 75, 90},
+		{"wire", func(p *Plan) { p.Wire = time.Second }, 71, 90},
+		{"each write in two lost", func(p *Plan) { p.Lost = 2 }, 20, 40},
+		{"little room", func(p *Plan) { p.Room = 10 * time.Millisecond }, 10, 35}, // whose waits are longer than the queue
+		{"little room, told", func(p *Plan) { p.Room, p.Tells = 10*time.Millisecond, true }, 10, 20},
+		{"asked for less", func(p *Plan) { p.Asks = 10 * time.Millisecond }, 10, 15},
+	} {
+		p := small
+		c.change(&p)
+		r, err := outcome(t, p)
+		if took := r.Took.Seconds(); err != nil || took < c.least || took > c.most || r.Busy > 1 || r.Written != p.Rows ||
+			(r.Refused > 0) != (p.Room > 0) || (r.Asked > 0) != (p.Asks > 0) || (r.Lost > 0) != (p.Lost > 0) || (r.Reads == 0) != p.New {
+			t.Errorf("%s: %v, %+v; want %v to %v s", c.name, err, r, c.least, c.most)
+		}
+	}
+}
+
+// TestRun_Same: the same plan gives the same figures, with all that can come in its way.
+func TestRun_Same(t *testing.T) {
+	t.Parallel()
+	p := small
+	p.Rows, p.RowBytes, p.Tablets, p.New, p.Wire, p.Lost = 100_000, 100_000, 1, false, time.Millisecond, 100
+	p.Room, p.Tells, p.Asks, p.Pace = time.Millisecond, true, time.Millisecond/2, 4000
+	first, err := outcome(t, p)
+	if err != nil || first.Refused == 0 || first.Away == 0 || first.Lost == 0 || first.Asked == 0 || first.Tablets < 3 || first.Written != p.Rows {
+		t.Errorf("%v, %+v: not all that can be", err, first)
+	}
+	if again, err := outcome(t, p); err != nil || again != first {
+		t.Errorf("%v, %+v, and at first %+v", err, again, first)
+	}
+}
+
+// TestRun_HardlyAnyRoom: where most of what many parts send is refused they go on in
+// smaller calls, and none gives up.
+func TestRun_HardlyAnyRoom(t *testing.T) {
+	t.Parallel()
+	p := small
+	p.Rows, p.Parts, p.Nodes, p.Tablets, p.Room = 50_000, 64, 1, 1, 1
+	if r, err := outcome(t, p); err != nil || r.Written != p.Rows || r.Refused < r.Calls/2 {
+		t.Errorf("%v, %+v", err, r)
 	}
 }
