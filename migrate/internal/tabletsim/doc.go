@@ -13,7 +13,8 @@
 // A plan may be run at a scale of 1/n ([Plan.Scale]): so many times fewer rows, into
 // tablets that split at so many times fewer bytes, and one move of so many keeps its
 // tablet away. What happens in a second is the same as at full size, there are fewer
-// seconds of it.
+// seconds of it; but moves that fall together at full size then do not, and parts wait
+// rather more for them.
 //
 // What it does not do: it lays out no items, whose CPU is a number of the plan; it keeps
 // no rows, and so a row that is looked up is never there; reads are queued and not

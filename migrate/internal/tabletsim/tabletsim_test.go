@@ -57,9 +57,9 @@ func TestRun_Table(t *testing.T) {
 		change func(*Plan)
 	}{
 		{"16 parts, 30 nodes, 64 tablets", func(*Plan) {}},
-		{"the same, but nothing is read first", func(p *Plan) { p.New = true }},
-		{"the same, from one tablet", func(p *Plan) { p.Tablets = 1 }},
-		{"the same, files in the order of rows", func(p *Plan) { p.Sorted = true }},
+		{"16 parts, 30 nodes, nothing read first", func(p *Plan) { p.New = true }},
+		{"as the first, from one tablet", func(p *Plan) { p.Tablets = 1 }},
+		{"as the first, files in the order of rows", func(p *Plan) { p.Sorted = true }},
 		{"the same, in that order and from one tablet", func(p *Plan) { p.Sorted, p.Tablets = true, 1 }},
 		{"1 part", func(p *Plan) { p.Parts = 1 }},
 		{"64 parts", func(p *Plan) { p.Parts = 64 }},
