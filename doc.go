@@ -143,6 +143,7 @@
 //     one; internal/linear checks that concurrent calls have a sequential order.
 //   - internal/bombs sends small inputs that would grow large, internal/soak runs
 //     many clients for a long time, internal/faultdisk makes disks fail,
+//     internal/heldfile gives a file when a test says so,
 //     internal/failures lets the Bigtable behind the doors and the loader fail,
 //     migrate/internal/exporttest builds exports, intact and damaged.
 //   - internal/peer is Google's bttest, internal/synthetic makes tables of items,

@@ -3,7 +3,6 @@ package control_test
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/control"
+	"github.com/tabletop-emu/tabletop/internal/heldfile"
 )
 
 // streaming is a stream of events on a fake connection.
@@ -162,25 +162,10 @@ func TestEvents_Kinds(t *testing.T) {
 	}
 }
 
-// slowly are files, one of which is given when the test says so.
-type slowly struct {
-	fs.FS
-
-	name string
-	may  chan struct{}
-}
-
-func (s slowly) Open(name string) (fs.File, error) {
-	if name == s.name {
-		<-s.may
-	}
-	return s.FS.Open(name)
-}
-
 // TestEvents_Runs: how far a run of migrate is, whoever began it, is told until it is done.
 func TestEvents_Runs(t *testing.T) {
 	t.Parallel()
-	files := slowly{os.DirFS("../fixtures/subjects"), "s2-video/expect/schema.golden", make(chan struct{})}
+	files := heldfile.New(os.DirFS("../fixtures/subjects"), "s2-video/expect/schema.golden")
 	e := newEnvOf(t, slog.New(slog.DiscardHandler), files)
 	early := e.stream("?kinds=runs")
 	if !early.until("event: runs\ndata: {\"runs\":[]}\n\n") {
@@ -200,7 +185,7 @@ func TestEvents_Runs(t *testing.T) {
 	} else {
 		late.end()
 	}
-	close(files.may)
+	files.Give()
 	ended := func() bool {
 		early.conn.mu.Lock()
 		defer early.conn.mu.Unlock()

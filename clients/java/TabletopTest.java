@@ -43,6 +43,8 @@ public final class TabletopTest {
 		var items = IntStream.range(0, 1000).mapToObj(i -> Map.of("k", Map.of("S", "k" + i), "ttl", Map.of("N", String.valueOf(due)))).toList();
 		equal("items that were put", 1000L, control.putItems("orders_java", items));
 		equal("items", 1000L, count());
+		String cursor = control.call("GET", "items/orders_java", null).get("cursor").text();
+		equal("items behind the first", 900L, control.items("orders_java", Map.of("cursor", cursor, "limit", 300)).count());
 		equal("the table of the stream", "orders_java", control.streams().get("dynamodb").get(0).get("table").text());
 		equal("records", 1000L, control.records("orders_java", Map.of("limit", 300)).map(r -> r.get("dynamodb").get("Keys").toString()).distinct().count());
 		String rows = over();

@@ -70,7 +70,7 @@ export class Control {
 	changes(table, { instance = 'tabletop', ...query } = {}) { return this.#pages('changes', `tables/${part(instance)}/${part(table)}/changes`, query) }
 
 	async *#pages(member, path, query) {
-		for (let cursor; ;) {
+		for (let { cursor } = query; ;) {
 			const page = await this.call('GET', path, { query: { ...query, cursor } })
 			yield* page[member]
 			cursor = page.cursor

@@ -27,9 +27,9 @@ async function getItem() {
 
 test('acceptance', async () => {
 	const control = new Control()
-	const count = async () => {
+	const count = async query => {
 		let n = 0
-		for await (const _ of control.items('orders_js')) n++
+		for await (const _ of control.items('orders_js', query)) n++
 		return n
 	}
 	await control.reset()
@@ -39,6 +39,8 @@ test('acceptance', async () => {
 	const due = String(second + 24 * 3600)
 	await control.putItems('orders_js', Array.from({ length: 1000 }, (_, i) => ({ k: { S: `k${i}` }, ttl: { N: due } })))
 	assert.equal(await count(), 1000)
+	const { cursor } = await control.call('GET', 'items/orders_js')
+	assert.equal(await count({ cursor, limit: 300 }), 900)
 	assert.deepEqual((await control.streams()).dynamodb.map(s => s.table), ['orders_js'])
 	const keys = []
 	for await (const r of control.records('orders_js')) keys.push(r.dynamodb.Keys.k.S)

@@ -95,12 +95,11 @@ class Control:
         return self._pages("items", f"items/{_part(table)}", query)
 
     def _pages(self, member, path, query):
-        cursor = None
         while True:
-            page = self.call("GET", path, cursor=cursor, **query)
+            page = self.call("GET", path, **query)
             yield from page[member]
-            cursor = page.get("cursor")
-            if cursor is None:
+            query = {**query, "cursor": page.get("cursor")}
+            if query["cursor"] is None:
                 return
 
     def streams(self):

@@ -37,6 +37,8 @@ class TestControl(unittest.TestCase):
         due = str(second_of(control) + 24 * 3600)
         control.put_items("orders_py", ({"k": {"S": f"k{i}"}, "ttl": {"N": due}} for i in range(1000)))
         self.assertEqual(len(list(control.items("orders_py"))), 1000)
+        first = control.call("GET", "items/orders_py")
+        self.assertEqual(len(list(control.items("orders_py", cursor=first["cursor"], limit=300))), 900)
         self.assertEqual([s["table"] for s in control.streams()["dynamodb"]], ["orders_py"])
         records = list(control.records("orders_py"))
         self.assertEqual(sorted(r["dynamodb"]["Keys"]["k"]["S"] for r in records), sorted(f"k{i}" for i in range(1000)))

@@ -263,9 +263,6 @@ func (s ctlServer) answer(ctx context.Context, method, path string, query url.Va
 	return nil, badInput("ctl %s: %w", s.verb.name, s.verb.inShell(failed.Error))
 }
 
-// mostListed is the most that the API lists in an answer.
-const mostListed = "1000"
-
 func (c *ctlCommand) ask(ctx context.Context, p *program, v *ctlVerb, what asked) error {
 	base, token, err := c.at(ctx, p)
 	if err != nil {
@@ -283,53 +280,24 @@ func (c *ctlCommand) ask(ctx context.Context, p *program, v *ctlVerb, what asked
 		}
 		what.path = strings.Replace(what.path, "{}", url.PathEscape(info.Instance), 1)
 	}
-	if c.All && !what.query.Has("limit") {
-		what.query.Set("limit", mostListed)
+	if c.All {
+		return s.all(ctx, p, what)
 	}
-	var listed []json.RawMessage
-	for {
-		text, err := s.answer(ctx, v.method, what.path, what.query, what.body)
-		if err != nil {
-			return err
-		}
-		var page map[string]json.RawMessage
-		if err := json.Unmarshal(text, &page); err != nil {
-			return fmt.Errorf("ctl: the answer cannot be read: %w", err)
-		}
-		name, value := next(page)
-		switch {
-		case v.list == "":
-			return printAnswer(p, v.text, text)
-		case !c.All:
-			if err := printAnswer(p, v.text, text); err != nil {
-				return err
-			}
-			if name != "" {
-				_, _ = fmt.Fprintf(p.stderr, "tabletop: there are more: add %s=%s to go on, or --all\n", name, value)
-			}
-			return nil
-		}
-		var some []json.RawMessage
-		if err := json.Unmarshal(page[v.list], &some); err != nil {
-			return fmt.Errorf("ctl: the answer cannot be read: %w", err)
-		}
-		listed = append(listed, some...)
-		if name != "" {
-			what.query.Set(name, value)
-			continue
-		}
-		if listed == nil {
-			listed = []json.RawMessage{}
-		}
-		page[v.list], err = json.Marshal(listed)
-		if err == nil {
-			text, err = json.Marshal(page)
-		}
-		if err != nil {
-			return fmt.Errorf("ctl: the answer cannot be read: %w", err)
-		}
-		return printAnswer(p, v.text, text)
+	text, err := s.answer(ctx, v.method, what.path, what.query, what.body)
+	if err != nil {
+		return err
 	}
+	var page map[string]json.RawMessage
+	if err := json.Unmarshal(text, &page); err != nil {
+		return unreadable(err)
+	}
+	if err := printAnswer(p, v.text, text); err != nil || v.list == "" {
+		return err
+	}
+	if name, value := next(page); name != "" {
+		_, _ = fmt.Fprintf(p.stderr, "tabletop: there are more: add %s=%s to go on, or --all\n", name, value)
+	}
+	return nil
 }
 
 // next is the parameter that asks for the next page; "" if there is none.
@@ -359,7 +327,7 @@ func printAnswer(p *program, member string, answer []byte) error {
 		out.WriteByte('\n')
 	}
 	if err != nil {
-		return fmt.Errorf("ctl: the answer cannot be read: %w", err)
+		return unreadable(err)
 	}
 	_, _ = p.stdout.Write(out.Bytes())
 	return nil

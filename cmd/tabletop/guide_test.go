@@ -17,23 +17,23 @@ import (
 type guide struct {
 	t       *testing.T
 	dir     string
-	assigns []string // lines that set variables, which later commands see
+	assigns []string // lines that set variables and functions, which later commands see
 	server  *server  // the one in the background, nil for none
 	command string   // the last one
 	printed string   // by it
 	counts  map[string]int
 }
 
-// notRun are the commands that make the program that the test has: they need the
-// module's sources.
-var notRun = []string{"go build -o bin/tabletop ./cmd/tabletop", "export PATH=$PWD/bin:$PATH"}
+// notRun are the commands that make what the test has: the program, which needs the
+// module's sources, and an empty folder.
+var notRun = []string{"go build -o bin/tabletop ./cmd/tabletop", "export PATH=$PWD/bin:$PATH", "cd $(mktemp -d)"}
 
 // guideBigtable is the address that the guide names: a server's default.
 const guideBigtable = "127.0.0.1:8086"
 
 var (
 	fenced     = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
-	assignment = regexp.MustCompile(`^[A-Z]+=`)
+	assignment = regexp.MustCompile(`^([A-Z]+=|[a-z]+\(\) \{)`)
 	endsWith   = regexp.MustCompile(` +# exit code ([0-9])$`)
 )
 

@@ -3,7 +3,6 @@ package console
 import (
 	"bytes"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,6 +14,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/heldfile"
 )
 
 // TestRequests_Live: what a client asks for appears without a reload, and a DynamoDB request opens into the calls of
@@ -385,25 +385,10 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// slowly are files, one of which is given when the test says so.
-type slowly struct {
-	fs.FS
-
-	name string
-	may  chan struct{}
-}
-
-func (s slowly) Open(name string) (fs.File, error) {
-	if name == s.name {
-		<-s.may
-	}
-	return s.FS.Open(name)
-}
-
 // TestMigration_Progress: how far a run is can be seen on the page that began it, and on any other.
 func TestMigration_Progress(t *testing.T) {
 	ctx := browser(t)
-	files := slowly{os.DirFS("../../fixtures/subjects"), "s2-video/expect/schema.golden", make(chan struct{})}
+	files := heldfile.New(os.DirFS("../../fixtures/subjects"), "s2-video/expect/schema.golden")
 	srv := startOver(t, files)
 	mine, other := open(t, ctx, srv), open(t, ctx, srv)
 	other.visit("/migration")
@@ -418,7 +403,7 @@ func TestMigration_Progress(t *testing.T) {
 	mine.shoot("migration-progress")
 	mine.resize(640, 800)
 	mine.shoot("migration-progress-640")
-	close(files.may)
+	files.Give()
 	mine.until("!!document.querySelector('[data-report]')")
 	for _, p := range []*tab{mine, other} {
 		p.until("!document.querySelector('[data-run]')")

@@ -86,14 +86,14 @@ func TestRows_Copy(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
 	srv.createTable(t, "rows", "f")
-	for _, key := range []string{`it's "1"`, "\x00\xff\\"} {
+	for _, key := range []string{`it's "é"`, "\x00\xff\\"} {
 		srv.set(t, "rows", key, btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
 	}
 	p := open(t, ctx, srv)
 	for prefix, want := range map[string]map[string]string{
 		"it": {
-			"Go": `row, err := client.Open("rows").ReadRow(ctx, "it's \x221\x22")`, "Java": `ByteString.copyFromUtf8("it's \"1\"")`,
-			"Python": `.read_row(b"it's \x221\x22")`, "JavaScript": `.row("it's \"1\"").get()`, "cbt": `lookup rows 'it'\''s "1"'`,
+			"Go": `row, err := client.Open("rows").ReadRow(ctx, "it's \"é\"")`, "Java": `ByteString.copyFromUtf8("it's \"é\"")`,
+			"Python": `.read_row(b"it's \x22\xc3\xa9\x22")`, "JavaScript": `.row("it's \"é\"").get()`, "cbt": `lookup rows 'it'\''s "é"'`,
 		},
 		`\x00`: {"Go": `"\x00\xff\x5c"`, "Java": `ByteString.fromHex("00ff5c")`, "Python": `b"\x00\xff\x5c"`, "JavaScript": `Buffer.from("00ff5c", "hex")`},
 	} {

@@ -4,8 +4,26 @@ import { bytesOf } from './bytes.js';
 
 const hex = (n) => n.toString(16).padStart(2, '0');
 
-/** stringOf is a literal of Go, and behind b one of Python, of which each byte that is not of ASCII is written out. */
-export const stringOf = (bytes) => '"' + Array.from(bytes, (n) => n >= 0x20 && n < 0x7f && n !== 0x22 && n !== 0x5c ? String.fromCharCode(n) : '\\x' + hex(n)).join('') + '"';
+// asciiOf is a literal of Go, and behind b one of Python, of which each byte that is not of ASCII is written out.
+const asciiOf = (bytes) => '"' + Array.from(bytes, (n) => n >= 0x20 && n < 0x7f && n !== 0x22 && n !== 0x5c ? String.fromCharCode(n) : '\\x' + hex(n)).join('') + '"';
+
+/** goText is a string of Go. */
+export function goText(text) {
+  const out = [];
+  for (const c of text.toWellFormed()) {
+    const n = c.codePointAt(0);
+    if (c === '"' || c === '\\') out.push('\\', c);
+    else if (plain(c) === c) out.push(c);
+    else if (n < 0x80) out.push('\\x', hex(n));
+    else out.push(n > 0xffff ? '\\U' : '\\u', n.toString(16).padStart(n > 0xffff ? 8 : 4, '0'));
+  }
+  return `"${out.join('')}"`;
+}
+
+/** goBytes is a string of Go, too, which holds these bytes. */
+export function goBytes(bytes) {
+  try { return goText(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes))); } catch { return asciiOf(bytes); }
+}
 
 /** shellOf quotes a word for a shell. */
 export const shellOf = (word) => "'" + word.replaceAll("'", "'\\''") + "'";
@@ -20,9 +38,9 @@ export function rowCode(info, instance, table, key) {
   const bytes = bytesOf(key), isText = key.text !== undefined && plain(key.text) === key.text;
   const all = Array.from(bytes, hex).join('');
   const out = [
-    ['Go', `row, err := client.Open(${json(table)}).ReadRow(ctx, ${stringOf(bytes)})`],
+    ['Go', `row, err := client.Open(${json(table)}).ReadRow(ctx, ${goBytes(bytes)})`],
     ['Java', `Row row = client.readRow(TableId.of(${json(table)}), ByteString.${isText ? `copyFromUtf8(${json(key.text)})` : `fromHex("${all}")`});`],
-    ['Python', `row = bigtable.Client(project=${json(info.project)}).instance(${json(instance)}).table(${json(table)}).read_row(b${stringOf(bytes)})`],
+    ['Python', `row = bigtable.Client(project=${json(info.project)}).instance(${json(instance)}).table(${json(table)}).read_row(b${asciiOf(bytes)})`],
     ['JavaScript', `const [row] = await new Bigtable({ projectId: ${json(info.project)} }).instance(${json(instance)}).table(${json(table)}).row(${isText ? json(key.text) : `Buffer.from("${all}", "hex")`}).get();`],
   ];
   if (isText) out.push(['cbt', `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${instance} lookup ${table} ${shellOf(key.text)}`]);

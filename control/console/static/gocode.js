@@ -1,26 +1,6 @@
 // Code of Go that does again what a page has done. What it cannot say it refuses to write: code that does something else is worse than none.
-import { plain } from './dom.js';
 import { bytesOf, unescaped } from './bytes.js';
-
-/** goText is a string of Go. */
-function goText(text) {
-  const out = [];
-  for (const c of text.toWellFormed()) {
-    const n = c.codePointAt(0);
-    if (c === '"' || c === '\\') out.push('\\', c);
-    else if (plain(c) === c) out.push(c);
-    else if (n < 0x80) out.push('\\x', n.toString(16).padStart(2, '0'));
-    else out.push(n > 0xffff ? '\\U' : '\\u', n.toString(16).padStart(n > 0xffff ? 8 : 4, '0'));
-  }
-  return `"${out.join('')}"`;
-}
-
-/** goBytes is a string of Go, too, which holds these bytes. */
-function goBytes(bytes) {
-  try { return goText(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes))); } catch { /* they are no text */ }
-  const byte = (n) => n >= 0x20 && n < 0x7f && n !== 0x22 && n !== 0x5c ? String.fromCharCode(n) : '\\x' + n.toString(16).padStart(2, '0');
-  return `"${Array.from(bytes, byte).join('')}"`;
-}
+import { goBytes, goText } from './code.js';
 
 /** bytesIn are the bytes of base64, of either alphabet. */
 const bytesIn = (base64) => bytesOf({ base64: base64.replaceAll('-', '+').replaceAll('_', '/') });
