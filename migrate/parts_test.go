@@ -127,6 +127,9 @@ func TestParts(t *testing.T) {
 			if r.Items != c.items || r.Rows != c.rows || !r.Equal() {
 				t.Errorf("%d items in %d rows, %d differences; want %d in %d, 0", r.Items, r.Rows, r.Differences, c.items, c.rows)
 			}
+			if text, want := r.Text(), "load, table "+r.Tables[0].Target+": 600 items\n"; !strings.Contains(text, want) || strings.Contains(text, " 0 a second") {
+				t.Errorf("the report of all parts does not say %q, or has a rate of none:\n%s", want, text)
+			}
 			if got, want := allTables(t, many), allTables(t, one); got != want {
 				t.Error("the rows of ten parts are not those of one load")
 			}

@@ -389,6 +389,9 @@ func FinishLoad(ctx context.Context, src *source.Source, o Options, connect func
 		return nil, err
 	}
 	joined := report.Joined(o.MaxDifferences, reportsOf(parts))
+	for _, t := range joined.Tables {
+		joined.Restate(loadCheck, t.Target, phrase.Counted(t.Items, "item"))
+	}
 	if !apart { // items of several parts are in one row, or may be in one of an index
 		for i, j := range r.Jobs {
 			if joined.Tables[i].DeadLetters > 0 { // the parts told of them
