@@ -100,12 +100,12 @@ func (c *loadCommand) interrupted(err error) error {
 const patience = 2 * time.Second
 
 // waiting says what a person should know of a wait that begins now, once for each
-// write; "" for nothing.
+// call; "" for nothing.
 func (c *loadCommand) waiting(w migrate.Wait, now time.Time) string {
 	if w.Spent >= patience || w.Spent+w.Next < patience {
 		return ""
 	}
-	return fmt.Sprintf("%s does not take the rows (%v): they are sent again for %v more, until %s; Ctrl-C ends the load at once",
+	return fmt.Sprintf("%s does not do what it is asked (%v): it is asked again for %v more, until %s; Ctrl-C ends the load at once",
 		c.place(), w.Err, w.Left.Round(time.Second), now.Add(w.Left).Format(time.TimeOnly))
 }
 

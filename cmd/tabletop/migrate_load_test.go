@@ -60,8 +60,8 @@ func TestLoadCommand_Interrupted(t *testing.T) {
 	}
 }
 
-// A person is told once for each write, when a server has not taken it for about
-// two seconds, why and until when it is tried.
+// A person is told once for each call, when a server has not done it for about two
+// seconds, why and until when it is tried.
 func TestLoadCommand_Waiting(t *testing.T) {
 	t.Parallel()
 	c := loadCommand{Target: "127.0.0.1:18088"}
@@ -73,7 +73,7 @@ func TestLoadCommand_Waiting(t *testing.T) {
 			told = append(told, text)
 		}
 	}
-	const want = "target 127.0.0.1:18088 does not take the rows (connection refused): they are sent again for 24s more, until 14:03:25; Ctrl-C ends the load at once"
+	const want = "target 127.0.0.1:18088 does not do what it is asked (connection refused): it is asked again for 24s more, until 14:03:25; Ctrl-C ends the load at once"
 	if len(told) != 1 || told[0] != want {
 		t.Errorf("it says %q, want %q", told, want)
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/days"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/internal/preflight"
 )
 
 const (
@@ -517,7 +518,7 @@ func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
 	}
 	if err != nil {
 		if c.Target != "" {
-			return fmt.Errorf("--target %s: %w", c.Target, err)
+			return fmt.Errorf("--target %s: %w", c.Target, preflight.Explain(err))
 		}
 		return err
 	}

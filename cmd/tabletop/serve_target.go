@@ -15,7 +15,7 @@ import (
 // checked.
 func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool, err error) {
 	c := s.command
-	t, err := (&connectFlags{Project: c.Project, Instance: c.Instance, Endpoint: c.Endpoint, CA: c.CA, TokenFile: c.Token, Compress: c.Compress, CallTimeout: c.Timeout}).connect(ctx, c.Target)
+	t, err := (&connectFlags{Project: c.Project, Instance: c.Instance, Endpoint: c.Endpoint, CA: c.CA, TokenFile: c.Token, tokenFlag: "--target-token-file", Compress: c.Compress, CallTimeout: c.Timeout}).connect(ctx, c.Target)
 	if err != nil {
 		return false, fmt.Errorf("--target: %w", err)
 	}
