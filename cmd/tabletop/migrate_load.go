@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/preflight"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -102,6 +103,9 @@ const patience = 2 * time.Second
 // waiting says what a person should know of a wait that begins now, once for each
 // call; "" for nothing.
 func (c *loadCommand) waiting(w migrate.Wait, now time.Time) string {
+	if _, late := errors.AsType[*btclient.DeadlineError](w.Err); late { // it has taken its time before there was anything to wait for
+		return fmt.Sprintf("%s gives no answer (%v): it is asked again; Ctrl-C ends the load at once", c.place(), w.Err)
+	}
 	if w.Spent >= patience || w.Spent+w.Next < patience {
 		return ""
 	}
