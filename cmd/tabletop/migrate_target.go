@@ -166,8 +166,9 @@ func (f *connectFlags) dialOptions(cloud bool) []grpc.DialOption {
 }
 
 // cloudChannels is over how many connections calls on data go, in turn: one takes about
-// a hundred calls at a time. https://cloud.google.com/bigtable/docs/configure-connection-pools
-const cloudChannels = 4
+// a hundred calls at a time, and the official Go client has ten
+// (defaultBigtableConnPoolSize). https://cloud.google.com/bigtable/docs/configure-connection-pools
+const cloudChannels = 10
 
 // tls is how a server proves itself.
 func (f *connectFlags) tls() (credentials.TransportCredentials, error) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,9 +15,11 @@ import (
 	"testing"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 )
@@ -93,6 +96,63 @@ func TestServe_Cloud(t *testing.T) {
 	}
 	if code != exitEqual {
 		t.Errorf("the check ends with %d:\n%s", code, out)
+	}
+}
+
+// TestConnect_Pool: calls on data of Cloud Bigtable go over as many connections as those of
+// the official Go client, in turn, and those of administration over one of their own.
+func TestConnect_Pool(t *testing.T) {
+	t.Parallel()
+	cert, key, _ := certificate(t)
+	pair, err := credentials.NewServerTLSFromFile(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lis := listen(t)
+	var mu sync.Mutex
+	calls := map[string]map[string]int{} // by service and connection
+	srv := grpc.NewServer(grpc.Creds(pair), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		from, _ := peer.FromContext(stream.Context())
+		method, _ := grpc.MethodFromServerStream(stream)
+		mu.Lock()
+		defer mu.Unlock()
+		service := path.Dir(method)
+		if calls[service] == nil {
+			calls[service] = map[string]int{}
+		}
+		calls[service][from.Addr.String()]++
+		return status.Error(codes.Unimplemented, "no such method")
+	}))
+	go func() { _ = srv.Serve(lis) }() // until it is stopped
+	t.Cleanup(srv.Stop)
+	flags := connectFlags{Endpoint: lis.Addr().String(), CA: cert, TokenFile: writeFile(t, t.TempDir(), "token", "a-static-token\n")}
+	c, err := flags.connect(t.Context(), "projects/p/instances/i")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const rounds, pool = 3, 10 // defaultBigtableConnPoolSize
+	for range rounds * pool {
+		_, dataErr := btpb.NewBigtableClient(c.conn).MutateRow(t.Context(), &btpb.MutateRowRequest{})
+		_, adminErr := btapb.NewBigtableTableAdminClient(c.conn).ListTables(t.Context(), &btapb.ListTablesRequest{})
+		if status.Code(dataErr) != codes.Unimplemented || status.Code(adminErr) != codes.Unimplemented {
+			t.Fatal(dataErr, adminErr)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	data, admin := calls["/google.bigtable.v2.Bigtable"], calls["/google.bigtable.admin.v2.BigtableTableAdmin"]
+	if len(data) != pool || len(admin) != 1 {
+		t.Errorf("calls on data go over %d connections, those of administration over %d; want %d and 1", len(data), len(admin), pool)
+	}
+	for from, n := range data {
+		if n != rounds {
+			t.Errorf("%d calls go over %s, want %d", n, from, rounds)
+		}
 	}
 }
 
