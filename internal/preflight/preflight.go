@@ -200,7 +200,10 @@ func (c *checker) profile() {
 		}
 		c.found(check, Wrong, "there is no app profile %s of %s: --app-profile names one that there is (gcloud bigtable app-profiles list --instance=%s)", id, c.name, c.Instance)
 		return
-	default: // emulators have no such service; not everyone may ask
+	case codes.Unimplemented:
+		c.found(check, Unknown, "the server does not tell of any, as emulators do not: nothing is known of %s", id)
+		return
+	default: // not everyone may ask
 		c.found(check, Unknown, "%s cannot be looked at: %v", id, err)
 		return
 	}
@@ -226,7 +229,11 @@ func (c *checker) permissions() {
 	ctx, cancel := c.timed("resource", c.name)
 	defer cancel()
 	resp, err := c.instances.TestIamPermissions(ctx, &iampb.TestIamPermissionsRequest{Resource: c.name, Permissions: permissions})
-	if err != nil {
+	switch {
+	case status.Code(err) == codes.Unimplemented:
+		c.found("permissions", Unknown, "the server does not tell of any, as emulators do not")
+		return
+	case err != nil:
 		c.found("permissions", Unknown, "they cannot be asked for: %v", err)
 		return
 	}

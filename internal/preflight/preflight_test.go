@@ -122,6 +122,25 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRun_Emulator: what emulators do not have is said in words.
+func TestRun_Emulator(t *testing.T) {
+	t.Parallel()
+	unimplemented := status.Error(codes.Unimplemented, "unimplemented feature")
+	findings, err := preflight.Run(t.Context(), options(good(fake{"GetAppProfile": unimplemented, "TestIamPermissions": unimplemented})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := 0
+	for _, f := range findings {
+		if f.Level == preflight.Unknown && strings.Contains(f.Text, "as emulators do not") && !strings.Contains(f.Text, "rpc error") {
+			said++
+		}
+	}
+	if said != 2 {
+		t.Errorf("%v, want words for the app profile and the permissions", findings)
+	}
+}
+
 // TestExplain: an error is explained once, keeps its code, and is else as it was.
 func TestExplain(t *testing.T) {
 	t.Parallel()
