@@ -166,8 +166,8 @@ func (f *connectFlags) dialOptions(cloud bool) []grpc.DialOption {
 }
 
 // cloudChannels is over how many connections calls on data go, in turn: one takes about
-// a hundred calls at a time, and the official Go client has ten
-// (defaultBigtableConnPoolSize). https://cloud.google.com/bigtable/docs/configure-connection-pools
+// a hundred calls at a time, and the official Go client has ten.
+// https://cloud.google.com/bigtable/docs/configure-connection-pools
 const cloudChannels = 10
 
 // tls is how a server proves itself.

@@ -30,7 +30,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/days"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
-	"github.com/tabletop-emu/tabletop/internal/preflight"
 )
 
 const (
@@ -517,10 +516,7 @@ func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
 		return badInput("%s: %w", dynamoDBFlag[bad.Option], bad.Err)
 	}
 	if err != nil {
-		if c.Target != "" {
-			return fmt.Errorf("--target %s: %w", c.Target, preflight.Explain(err))
-		}
-		return err
+		return c.ofTarget(err)
 	}
 	s.every(c.TTLInterval, func(ctx context.Context) {
 		deleted, err := reap(ctx)

@@ -48,6 +48,15 @@ func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool,
 	return false, nil
 }
 
+// ofTarget is the error of a door that cannot be opened: where it is over a target, that of
+// the target.
+func (c *serveCommand) ofTarget(err error) error {
+	if c.Target == "" {
+		return err
+	}
+	return fmt.Errorf("--target %s: %w", c.Target, preflight.Explain(err))
+}
+
 // tablesOf are the tables of mappings, those of their indexes, and the one that says by
 // which mapping a table was loaded.
 func tablesOf(mappings []*mapping.Mapping) (tables []preflight.Table) {

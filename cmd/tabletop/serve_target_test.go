@@ -135,7 +135,7 @@ func TestConnect_Pool(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	const rounds, pool = 3, 10 // defaultBigtableConnPoolSize
+	const rounds, pool = 3, 10
 	for range rounds * pool {
 		_, dataErr := btpb.NewBigtableClient(c.conn).MutateRow(t.Context(), &btpb.MutateRowRequest{})
 		_, adminErr := btapb.NewBigtableTableAdminClient(c.conn).ListTables(t.Context(), &btapb.ListTablesRequest{})
