@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -393,4 +395,84 @@ func TestDepth_Spread(t *testing.T) {
 			}
 		}
 	})
+}
+
+// endingConn is a far Bigtable that a process reaches until a time: what has not arrived by then does not.
+type endingConn struct {
+	grpc.ClientConnInterface
+	end time.Time // zero: there is none
+}
+
+// arrive waits until a call has come to the Bigtable.
+func (c *endingConn) arrive() error {
+	if time.Sleep(roundTrip); !c.end.IsZero() && time.Now().After(c.end) {
+		return status.Error(codes.Unavailable, "the process has ended")
+	}
+	return nil
+}
+
+func (c *endingConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	if err := c.arrive(); err != nil {
+		return err
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+}
+
+func (c *endingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	if err := c.arrive(); err != nil {
+		return nil, err
+	}
+	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+}
+
+// TestDepth_Recovery: how long a start waits for a transaction that another process left, committed or not, does not
+// grow with the number of its items.
+func TestDepth_Recovery(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cut       int // after so many round trips the process ends
+		committed bool
+		want      int // at most
+	}{
+		"not committed": {cut: 3, want: 23},
+		"committed":     {cut: 4, committed: true, want: 22},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, n := range []int{5, 10, 90} {
+				var conn *endingConn
+				far(t, func(o *Options) {
+					conn = &endingConn{ClientConnInterface: o.Conn.(farConn).ClientConnInterface}
+					o.Conn = conn
+				}, func(t *testing.T, s *Server, now *clock.Clock) {
+					t.Helper()
+					loadCostTables(t, s, 300)
+					conn.end = time.Now().Add(time.Duration(c.cut)*roundTrip + roundTrip/2)
+					_ = post(s, "TransactWriteItems", depthTransactPut(n, "")(costPlain)) // nobody is there to hear of it
+					now.Advance(time.Minute)
+					o := Options{Conn: farConn{conn.ClientConnInterface}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{2}), NoAuth: true, Concurrency: 100}
+					var next *Server
+					got := waits(func() {
+						var err error
+						if next, err = New(t.Context(), o); err != nil {
+							t.Fatal(err)
+						}
+					})
+					if got > c.want {
+						t.Errorf("of %d items: the start waits for %d round trips, want %d at most", n, got, c.want)
+					}
+					for i := range n {
+						item := must(t, next, "GetItem", onKey(`"Key":`+costKey(100+i))(costPlain))
+						if written := strings.Contains(item, fmt.Sprintf(`v%08d"`, n)); written != c.committed {
+							t.Errorf("of %d items: that item %d is written is %t, want %t", n, i, written, c.committed)
+						}
+					}
+					if err := next.Close(); err != nil {
+						t.Error(err)
+					}
+					conn.end = time.Time{} // s is closed, too
+				})
+			}
+		})
+	}
 }

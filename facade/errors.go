@@ -182,7 +182,10 @@ func foreignError(err error) *Error {
 		return validationError(fmt.Sprintf(msgUnreadableRow, err))
 	}
 	switch status.Code(err) { //nolint:exhaustive // the others are nobody's but this server's
-	case codes.NotFound: // the rows' table was dropped by another client
+	case codes.NotFound: // the table of the rows, or of all, was dropped by another client
+		if strings.Contains(err.Error(), "table "+store.CatalogTable) { // as package btclient names it
+			return serviceUnavailableError(fmt.Sprintf(msgCatalogLost, store.CatalogTable, err))
+		}
 		return resourceNotFoundError(fmt.Sprintf(msgRowsNotFound, err))
 	// What a retry may get past; SDKs send all three kinds again.
 	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html

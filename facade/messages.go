@@ -22,6 +22,7 @@ const (
 	msgBigtableLimit        = "Throughput exceeds the current throughput limit for your account: the Bigtable behind this endpoint: %s"                              // part of 354
 	msgBigtableSilent       = "The request processing has failed because of an unknown error, exception or failure: the Bigtable behind this endpoint: %s"           // part of 220
 	msgServiceUnavailable   = "The Bigtable behind this endpoint is unavailable: %s"                                                                                 // ours
+	msgCatalogLost          = "it has lost the table %s, as one in memory has when it is started anew: start this server anew, too (%v)"                             // ours
 	msgOperationRefused     = "Tabletop does not support the operation %s: %s"                                                                                       // ours
 	msgBucketsMissing       = "Tabletop does not support the operation %s without buckets: start tabletop serve with --buckets DIR, whose folders stand for buckets" // ours
 	msgParameterUnsupported = "Tabletop does not support the parameter %s of %s"                                                                                     // ours

@@ -11,6 +11,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -111,4 +112,28 @@ func TestNativeChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(http.StatusBadRequest, "ResourceNotFoundException", m.TargetTable())
+}
+
+// TestNativeChange_CatalogLost: a Bigtable that has lost what the door keeps of its tables,
+// as an emulator that was started again, is not taken for one without the table that was
+// asked for: no operation but on tables tells of that.
+func TestNativeChange_CatalogLost(t *testing.T) {
+	t.Parallel()
+	var o Options
+	s := newTestServer(t, func(given *Options) { o = *given })
+	name := "projects/" + defaultProject + "/instances/" + defaultInstance + "/tables/" + store.CatalogTable
+	if _, err := btapb.NewBigtableTableAdminClient(o.Conn).DeleteTable(t.Context(), &btapb.DeleteTableRequest{Name: name}); err != nil {
+		t.Fatal(err)
+	}
+	for operation, body := range map[string]string{
+		"ListTables": `{}`,
+		"CreateTable": `{"TableName":"orders","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],
+			"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}`,
+		"PutItem": `{"TableName":"orders","Item":{"id":{"S":"a"}}}`,
+	} {
+		w := post(s, operation, body)
+		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "ServiceUnavailable") || !strings.Contains(w.Body.String(), "start this server anew, too") {
+			t.Errorf("%s: status %d: %s", operation, w.Code, w.Body)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -120,12 +121,18 @@ func TestParts(t *testing.T) {
 			if err := load(&intercepted{ClientConnInterface: many, before: func(*btpb.MutateRowsRequest) error { return killed }}); err != nil {
 				t.Errorf("complete parts do something: %v", err)
 			}
+			if err := os.WriteFile(filepath.Join(o.Checkpoint, "load-3-of-10.rows.t.123"), nil, 0o600); err != nil { // of a process that was killed
+				t.Fatal(err)
+			}
 			r, err := FinishLoad(t.Context(), many, openExport(t, fsys), o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if r.Items != c.items || r.Rows != c.rows || !r.Equal() {
 				t.Errorf("%d items in %d rows, %d differences; want %d in %d, 0", r.Items, r.Rows, r.Differences, c.items, c.rows)
+			}
+			if text, want := r.Text(), "load, table "+r.Tables[0].Target+": 600 items\n"; !strings.Contains(text, want) || strings.Contains(text, " 0 a second") {
+				t.Errorf("the report of all parts does not say %q, or has a rate of none:\n%s", want, text)
 			}
 			if got, want := allTables(t, many), allTables(t, one); got != want {
 				t.Error("the rows of ten parts are not those of one load")
@@ -263,6 +270,55 @@ func TestParts_Meet(t *testing.T) {
 	}
 	_, err := FinishLoad(t.Context(), conn, openExport(t, fsys), o)
 	WantDamage(t, err, source.KeyDuplicate, "the parts are written, but do not fit together")
+}
+
+// TestParts_Twice: a part that is run a second time beside itself, and ends early, takes
+// nothing from the one that comes to its end; and what that one did is what counts.
+func TestParts_Twice(t *testing.T) {
+	t.Parallel()
+	line := func(i int) string { return `{"Item":` + entityLine(i) + `}` }
+	fsys := exporttest.New([]string{line(1), line(2)}, []string{line(3)}, []string{line(4), line(1)})
+	conn := newBigtableServer(t)
+	o := LoadOptions{Part: source.Part{Index: 1, Of: 3}, Checkpoint: t.TempDir()}
+	o.Mappings = []*mapping.Mapping{mappingOf(t, partsPlain)}
+	var all [2]*Prepared
+	for i := range all {
+		p, err := Prepare(t.Context(), openExport(t, fsys), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[i] = p
+	}
+	cut, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Prepare(cut, openExport(t, fsys), o); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want the part to be cut off while it is checked", err)
+	}
+	for i, p := range all {
+		r, err := p.Load(t.Context(), conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if warned := slices.ContainsFunc(r.Warnings, func(w string) bool {
+			return strings.HasPrefix(w, "part 1/3 was completed by another process meanwhile")
+		}); warned != (i == 1) {
+			t.Errorf("run %d of the part warns of %q", i+1, r.Warnings)
+		}
+	}
+	for i := 2; i <= 3; i++ {
+		other := o
+		other.Part.Index = i
+		if _, err := Load(t.Context(), conn, openExport(t, fsys), other); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finish := o
+	finish.Part = source.Part{}
+	_, err := FinishLoad(t.Context(), conn, openExport(t, fsys), finish)
+	WantDamage(t, err, source.KeyDuplicate, "the parts are written, but do not fit together")
+	if there, err := filepath.Glob(filepath.Join(o.Checkpoint, "load-1-of-3.*")); err != nil || len(there) != 2 {
+		t.Errorf("%q is there of the part, error %v; want what it did and its rows", there, err)
+	}
 }
 
 // TestParts_Refused: what has no parts says so, and so does what does not fit the others.

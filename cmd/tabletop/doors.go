@@ -98,22 +98,26 @@ func (d *doorFlags) tls() (*tls.Config, error) {
 }
 
 // token returns the content of --token-file without the line's end, or "".
-func (d *doorFlags) token() (string, error) {
-	if d.TokenFile == "" {
+func (d *doorFlags) token() (string, error) { return readToken("--token-file", d.TokenFile) }
+
+// readToken returns the content of the file that a flag names, without the line's end, or
+// "" for none.
+func readToken(flag, file string) (string, error) {
+	if file == "" {
 		return "", nil
 	}
-	src, err := os.ReadFile(d.TokenFile)
+	src, err := os.ReadFile(file)
 	if err != nil {
-		return "", badInput("--token-file: %w", err)
+		return "", badInput("%s: %w", flag, err)
 	}
 	token := strings.TrimRight(string(src), "\r\n")
 	switch {
 	case token == "":
-		return "", badInput("--token-file: %s is empty; a token is expected", d.TokenFile)
+		return "", badInput("%s: %s is empty; a token is expected", flag, file)
 	case len(token) > maxTokenBytes:
-		return "", badInput("--token-file: %s has %d bytes; a token has at most %d", d.TokenFile, len(token), maxTokenBytes)
+		return "", badInput("%s: %s has %d bytes; a token has at most %d", flag, file, len(token), maxTokenBytes)
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", badInput("--token-file: %s is not one word of printable ASCII", d.TokenFile)
+		return "", badInput("%s: %s is not one word of printable ASCII", flag, file)
 	}
 	return token, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/preflight"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -99,14 +100,28 @@ func (c *loadCommand) interrupted(err error) error {
 // patience is how long nothing is said of a server that does not answer.
 const patience = 2 * time.Second
 
+// tellWaits sets a Waiting that tells a person of waits of some work for a place; done ends
+// what shows the progress.
+func (p *program) tellWaits(into *func(migrate.Wait), place, work string, done func()) {
+	*into = func(w migrate.Wait) {
+		if text := waiting(place, work, w, time.Now()); text != "" {
+			done()
+			_, _ = fmt.Fprintf(p.stderr, "tabletop: %s\n", text)
+		}
+	}
+}
+
 // waiting says what a person should know of a wait that begins now, once for each
-// write; "" for nothing.
-func (c *loadCommand) waiting(w migrate.Wait, now time.Time) string {
+// call; "" for nothing.
+func waiting(place, work string, w migrate.Wait, now time.Time) string {
+	if _, late := errors.AsType[*btclient.DeadlineError](w.Err); late { // it has taken its time before there was anything to wait for
+		return fmt.Sprintf("%s gives no answer (%v): it is asked again; Ctrl-C ends the %s at once", place, w.Err, work)
+	}
 	if w.Spent >= patience || w.Spent+w.Next < patience {
 		return ""
 	}
-	return fmt.Sprintf("%s does not take the rows (%v): they are sent again for %v more, until %s; Ctrl-C ends the load at once",
-		c.place(), w.Err, w.Left.Round(time.Second), now.Add(w.Left).Format(time.TimeOnly))
+	return fmt.Sprintf("%s does not do what it is asked (%v): it is asked again for %v more, until %s; Ctrl-C ends the %s at once",
+		place, w.Err, w.Left.Round(time.Second), now.Add(w.Left).Format(time.TimeOnly), work)
 }
 
 // Run loads the source.
@@ -149,12 +164,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 		o.DeadLetter = letters
 	}
 	done := p.showProgress(&o.Progress)
-	o.Waiting = func(w migrate.Wait) {
-		if text := c.waiting(w, time.Now()); text != "" {
-			done()
-			_, _ = fmt.Fprintf(p.stderr, "tabletop: %s\n", text)
-		}
-	}
+	p.tellWaits(&o.Waiting, c.place(), "load", done)
 	write := func(conn grpc.ClientConnInterface) (*report.Report, error) {
 		return migrate.FinishLoad(ctx, conn, src, o)
 	}

@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/migrate"
 )
 
@@ -60,21 +62,25 @@ func TestLoadCommand_Interrupted(t *testing.T) {
 	}
 }
 
-// A person is told once for each write, when a server has not taken it for about
-// two seconds, why and until when it is tried.
-func TestLoadCommand_Waiting(t *testing.T) {
+// A person is told once for each call, when a server has not done it for about two
+// seconds, why and until when it is tried.
+func TestWaiting(t *testing.T) {
 	t.Parallel()
-	c := loadCommand{Target: "127.0.0.1:18088"}
 	now := time.Date(2024, 5, 1, 14, 3, 0, 0, time.UTC)
 	var told []string
 	spent, all := time.Duration(0), 25500*time.Millisecond
 	for next := 100 * time.Millisecond; spent < all; spent, next = spent+next, 2*next {
-		if text := c.waiting(migrate.Wait{Err: errors.New("connection refused"), Spent: spent, Next: next, Left: all - spent}, now.Add(spent)); text != "" {
+		if text := waiting("target 127.0.0.1:18088", "load", migrate.Wait{Err: errors.New("connection refused"), Spent: spent, Next: next, Left: all - spent}, now.Add(spent)); text != "" {
 			told = append(told, text)
 		}
 	}
-	const want = "target 127.0.0.1:18088 does not take the rows (connection refused): they are sent again for 24s more, until 14:03:25; Ctrl-C ends the load at once"
+	const want = "target 127.0.0.1:18088 does not do what it is asked (connection refused): it is asked again for 24s more, until 14:03:25; Ctrl-C ends the load at once"
 	if len(told) != 1 || told[0] != want {
 		t.Errorf("it says %q, want %q", told, want)
+	}
+	late := fmt.Errorf("writing to table t: %w", &btclient.DeadlineError{Server: "h:1", Call: "MutateRows", After: 10 * time.Second})
+	const asked = "target 127.0.0.1:18088 gives no answer (writing to table t: no answer from h:1 to MutateRows for 10s): it is asked again; Ctrl-C ends the load at once"
+	if text := waiting("target 127.0.0.1:18088", "load", migrate.Wait{Err: late, Next: 100 * time.Millisecond, Left: all}, now); text != asked {
+		t.Errorf("of a call that has taken its time it says %q, want %q", text, asked)
 	}
 }

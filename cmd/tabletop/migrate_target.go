@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -49,6 +50,8 @@ type connectFlags struct {
 	CA        string `name:"ca" help:"Trust these certificates (PEM), and speak TLS to a HOST:PORT." placeholder:"FILE"`
 	TokenFile string `name:"token-file" help:"Send the token in this file. Default for projects/P/instances/I: application default credentials." placeholder:"FILE"`
 
+	tokenFlag string // what the flag of TokenFile is called; "": as here
+
 	AppProfile  string        `name:"app-profile" help:"Go by this app profile of the instance. Default: the instance's own." placeholder:"ID"`
 	Compress    bool          `help:"Pack calls with gzip, and have answers packed, on the way to a Bigtable that is reached over a wire: less to send, more to compute."`
 	CallTimeout time.Duration `name:"call-timeout" help:"How long a Bigtable that is reached over a wire may go without an answer to a call. Default: ${default}." default:"10s" placeholder:"DURATION"`
@@ -95,7 +98,8 @@ func checkTarget(flag, text string) error {
 // connect opens the connection to a target that is not embedded. Nothing is
 // sent yet.
 func (f *connectFlags) connect(ctx context.Context, text string) (*target, error) {
-	token, err := (&doorFlags{TokenFile: f.TokenFile}).token()
+	tokenFlag := cmp.Or(f.tokenFlag, "--token-file")
+	token, err := readToken(tokenFlag, f.TokenFile)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +136,7 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	} else if m != nil {
 		shown, err := defaultCredentials(ctx)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w (gcloud auth application-default login, or %s)", err, tokenFlag)
 		}
 		options = append(options, grpc.WithPerRPCCredentials(shown))
 	}
@@ -162,8 +166,9 @@ func (f *connectFlags) dialOptions(cloud bool) []grpc.DialOption {
 }
 
 // cloudChannels is over how many connections calls on data go, in turn: one takes about
-// a hundred calls at a time. https://cloud.google.com/bigtable/docs/configure-connection-pools
-const cloudChannels = 4
+// a hundred calls at a time, and the official Go client has ten.
+// https://cloud.google.com/bigtable/docs/configure-connection-pools
+const cloudChannels = 10
 
 // tls is how a server proves itself.
 func (f *connectFlags) tls() (credentials.TransportCredentials, error) {
@@ -247,7 +252,7 @@ func (f *connectFlags) withTarget(ctx context.Context, flag, text string, fn fun
 	if _, ok := errors.AsType[*exitError](err); ok || err == nil {
 		return err
 	}
-	return fmt.Errorf("%s %s: %w", flag, text, err)
+	return fmt.Errorf("%s %s: %w", flag, text, preflight.Explain(err))
 }
 
 // look finds, as serve does, what is wrong with a target by which whatever it is asked

@@ -86,8 +86,16 @@ func TestMigrate_Cloud(t *testing.T) {
 	}
 	// Who shows no token, another one, or trusts no such certificate, stays out.
 	run(exitEnvironment, "Unauthenticated", with([]string{"load", "--target", target, "--endpoint", address, "--ca", cert, "--token-file", writeFile(t, dir, "other", "another")}, source)...)
-	run(exitEnvironment, "certificate", with([]string{"load", "--target", target, "--endpoint", address, "--token-file", token}, source)...)
 	run(exitEnvironment, "--target "+address, with([]string{"load", "--target", address}, source)...)
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
+	for verb, flag := range map[string]string{"load": "--target", "verify": "--against"} {
+		run(exitEnvironment, flag+" "+address+": the Bigtable does not take the credentials", with([]string{verb, flag, address, "--ca", cert}, source)...)
+		run(exitEnvironment, "what answers is no Bigtable", with([]string{verb, flag, web.Listener.Addr().String()}, source)...)
+		run(exitEnvironment, "target "+web.Listener.Addr().String()+" does not do what it is asked", with([]string{verb, flag, web.Listener.Addr().String()}, source)...)
+		run(exitEnvironment, "without --ca is reached in plain text", with([]string{verb, flag, web.Listener.Addr().String(), "--ca", cert}, source)...)
+		run(exitEnvironment, "name those to trust (--ca FILE)", with([]string{verb, flag, target, "--endpoint", address, "--token-file", token}, source)...)
+	}
 
 	check := with([]string{"load", "--check", "--target", target}, connect, source)
 	run(exitEqual, "ok: tables: items is not there yet", check...)
@@ -311,13 +319,18 @@ func TestMigrate_NoCredentials(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	items := writeFile(t, dir, "items.jsonl", `{"id":{"S":"a"}}`)
-	cmd := exec.CommandContext(t.Context(), "tabletop", "migrate", "load", "--source", items, "--target", "projects/p/instances/i")
-	cmd.Env = append(os.Environ(), "GOOGLE_APPLICATION_CREDENTIALS="+filepath.Join(dir, "none.json"), "HOME="+dir)
-	out, err := cmd.CombinedOutput()
-	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitEnvironment {
-		t.Errorf("%v, want exit code %d", err, exitEnvironment)
-	}
-	if !strings.Contains(string(out), "gcloud auth application-default login, or --token-file") {
-		t.Errorf("it says: %s", out)
+	for flag, args := range map[string][]string{
+		"--token-file":        {"migrate", "load", "--source", items},
+		"--target-token-file": {"serve", "--dynamodb", "127.0.0.1:0", "--check"},
+	} {
+		cmd := exec.CommandContext(t.Context(), "tabletop", append(args, "--target", "projects/p/instances/i")...)
+		cmd.Env = append(os.Environ(), "GOOGLE_APPLICATION_CREDENTIALS="+filepath.Join(dir, "none.json"), "HOME="+dir)
+		out, err := cmd.CombinedOutput()
+		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitEnvironment {
+			t.Errorf("%s: %v, want exit code %d", args[0], err, exitEnvironment)
+		}
+		if !strings.Contains(string(out), "gcloud auth application-default login, or "+flag+")") {
+			t.Errorf("%s says: %s", args[0], out)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -43,9 +44,15 @@ func dialBigtable(addr, advice string, options ...grpc.DialOption) (*plainConn, 
 		}),
 	}, options...)
 	var err error
-	c.ClientConn, err = grpc.NewClient("passthrough:///"+addr, options...)
+	c.ClientConn, err = grpc.NewClient(asItIs+addr, options...)
 	return c, err
 }
+
+// asItIs lets package grpc take an address without resolving it.
+const asItIs = "passthrough:///"
+
+// Target names the server in errors.
+func (c *plainConn) Target() string { return strings.TrimPrefix(c.ClientConn.Target(), asItIs) }
 
 // Invoke implements grpc.ClientConnInterface.
 func (c *plainConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -69,10 +70,12 @@ func (p *program) good(good bool, text string) string {
 	return p.paint(ansiRed, text)
 }
 
-// showProgress sets a Progress that reports to a bar on stderr while a person watches it.
+// showProgress sets a Progress that reports to a bar on stderr while a person watches it,
+// and else, as where stderr is the log of a part on another machine, by a line now and then.
 // Call done before anything else is printed.
 func (p *program) showProgress(into *func(source.Progress)) (done func()) {
 	if !p.progress {
+		*into = (&progressLog{w: p.stderr, now: time.Now}).tell
 		return func() {}
 	}
 	var bar *progressbar.ProgressBar
@@ -107,4 +110,40 @@ func (p *program) showProgress(into *func(source.Progress)) (done func()) {
 		_ = bar.Set64(at.Items)
 	}
 	return clearBar
+}
+
+// progressEvery is how often a log is told how far the work is.
+const progressEvery = 30 * time.Second
+
+// progressLog tells how far the work is, by a line on w every progressEvery.
+type progressLog struct {
+	w   io.Writer
+	now func() time.Time
+
+	at          source.Progress // as it was told of last
+	began, told time.Time       // the pass, and the last line
+}
+
+// tell is a Progress.
+func (l *progressLog) tell(at source.Progress) {
+	now := l.now()
+	if l.began.IsZero() || at.Phase != l.at.Phase || at.Table != l.at.Table || at.Items < l.at.Items { // another pass
+		l.began, l.told = now, now
+	}
+	l.at = at
+	if now.Sub(l.told) < progressEvery || at.Items == at.Total {
+		return
+	}
+	l.told = now
+	text, rate := fmt.Sprintf("%s %s: %d", at.Phase, at.Table, at.Items), float64(at.Items)/now.Sub(l.began).Seconds()
+	if at.Total <= 0 {
+		_, _ = fmt.Fprintf(l.w, "tabletop: %s items, %.0f a second\n", text, rate)
+		return
+	}
+	text += fmt.Sprintf(" of %d items, %d %%, %.0f a second", at.Total, 100*at.Items/at.Total, rate)
+	if rate > 0 {
+		left := time.Duration(float64(at.Total-at.Items) / rate * float64(time.Second))
+		text += fmt.Sprintf(", %v left", max(left, 0).Round(time.Second))
+	}
+	_, _ = fmt.Fprintf(l.w, "tabletop: %s\n", text)
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -26,9 +27,44 @@ func TestShowProgress(t *testing.T) {
 	if text := out.String(); strings.TrimRight(text[strings.LastIndexByte(text, '\r')+1:], " ") != "" {
 		t.Errorf("it leaves %q", text)
 	}
-	o.Progress = nil
-	(&program{stderr: &out}).showProgress(&o.Progress)()
-	if o.Progress != nil {
-		t.Error("progress is shown where nobody watches")
+}
+
+// TestProgressLog: where nobody watches, a line every half a minute says how far each pass
+// is; a short one is not worth a line.
+func TestProgressLog(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	begun := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	now := begun
+	l := progressLog{w: &out, now: func() time.Time { return now }}
+	for _, c := range []struct {
+		at   int // seconds
+		p    source.Progress
+		want string
+	}{
+		{0, source.Progress{Table: "t", Phase: "checking", Items: 256, Total: 1000}, ""},
+		{40, source.Progress{Table: "t", Phase: "checking", Items: 1000, Total: 1000}, ""}, // it is at its end
+		{41, source.Progress{Table: "t", Phase: "loading", Items: 256, Total: 100_000}, ""},
+		{70, source.Progress{Table: "t", Phase: "loading", Items: 9000, Total: 100_000}, ""},
+		{81, source.Progress{Table: "t", Phase: "loading", Items: 10_000, Total: 100_000}, "tabletop: loading t: 10000 of 100000 items, 10 %, 250 a second, 6m0s left\n"},
+		{110, source.Progress{Table: "t", Phase: "loading", Items: 20_000, Total: 100_000}, ""},
+		{121, source.Progress{Table: "t", Phase: "loading", Items: 50_000, Total: 100_000}, "tabletop: loading t: 50000 of 100000 items, 50 %, 625 a second, 1m20s left\n"},
+		{122, source.Progress{Table: "t", Phase: "loading", Items: 256, Total: 100_000}, ""}, // once more
+		{130, source.Progress{Table: "u", Phase: "catching up", Items: 0, Total: -1}, ""},
+		{170, source.Progress{Table: "u", Phase: "catching up", Items: 400, Total: -1}, "tabletop: catching up u: 400 items, 10 a second\n"},
+		{210, source.Progress{Table: "u", Phase: "catching up", Items: 900, Total: 800}, "tabletop: catching up u: 900 of 800 items, 112 %, 11 a second, 0s left\n"},
+	} {
+		out.Reset()
+		now = begun.Add(time.Duration(c.at) * time.Second)
+		if l.tell(c.p); out.String() != c.want {
+			t.Errorf("after %d s it says %q, want %q", c.at, out.String(), c.want)
+		}
+	}
+	var o migrate.Common
+	done := (&program{stderr: &out}).showProgress(&o.Progress)
+	out.Reset()
+	o.Progress(source.Progress{Table: "t", Phase: "loading", Items: 1, Total: 2})
+	if done(); out.Len() > 0 {
+		t.Errorf("work of no time is told of: %q", out.String())
 	}
 }

@@ -516,10 +516,7 @@ func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
 		return badInput("%s: %w", dynamoDBFlag[bad.Option], bad.Err)
 	}
 	if err != nil {
-		if c.Target != "" {
-			return fmt.Errorf("--target %s: %w", c.Target, err)
-		}
-		return err
+		return c.ofTarget(err)
 	}
 	s.every(c.TTLInterval, func(ctx context.Context) {
 		deleted, err := reap(ctx)

@@ -15,7 +15,7 @@ import (
 // checked.
 func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool, err error) {
 	c := s.command
-	t, err := (&connectFlags{Project: c.Project, Instance: c.Instance, Endpoint: c.Endpoint, CA: c.CA, TokenFile: c.Token, Compress: c.Compress, CallTimeout: c.Timeout}).connect(ctx, c.Target)
+	t, err := (&connectFlags{Project: c.Project, Instance: c.Instance, Endpoint: c.Endpoint, CA: c.CA, TokenFile: c.Token, tokenFlag: "--target-token-file", Compress: c.Compress, CallTimeout: c.Timeout}).connect(ctx, c.Target)
 	if err != nil {
 		return false, fmt.Errorf("--target: %w", err)
 	}
@@ -46,6 +46,15 @@ func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool,
 		return false, fmt.Errorf("--target %s: %w", c.Target, err)
 	}
 	return false, nil
+}
+
+// ofTarget is the error of a door that cannot be opened: where it is over a target, that of
+// the target.
+func (c *serveCommand) ofTarget(err error) error {
+	if c.Target == "" {
+		return err
+	}
+	return fmt.Errorf("--target %s: %w", c.Target, preflight.Explain(err))
 }
 
 // tablesOf are the tables of mappings, those of their indexes, and the one that says by

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,9 +15,11 @@ import (
 	"testing"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 )
@@ -60,13 +63,16 @@ func TestServe_Cloud(t *testing.T) {
 		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token, "--check"}), exitEqual, "ok: instance: " + target + " is there"},
 		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token, "--compress", "--check"}), exitEqual, "ok: tables: _tabletop.catalog is not there yet"},
 		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", other}), exitEnvironment, "does not take the credentials"},
-		{slices.Concat(cloud, []string{"--target-token-file", token}), exitEnvironment, "certificate"},
+		{slices.Concat(cloud, []string{"--target-token-file", token}), exitEnvironment, "name those to trust (--ca FILE)"},
 		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token, "--app-profile", "mine"}), exitEnvironment, "there is no app profile mine"},
-		{[]string{"--target", web.Listener.Addr().String(), "--dynamodb", "127.0.0.1:0", "--check"}, exitEnvironment, "--target"},
+		{[]string{"--target", web.Listener.Addr().String(), "--dynamodb", "127.0.0.1:0", "--check"}, exitEnvironment, "what answers is no Bigtable"},
+		{[]string{"--target", web.Listener.Addr().String(), "--dynamodb", "127.0.0.1:0"}, exitEnvironment, "what answers is no Bigtable"},
+		{[]string{"--target", found.Bigtable, "--ca", cert, "--dynamodb", "127.0.0.1:0"}, exitEnvironment, "does not take the credentials"},
+		{[]string{"--target", found.Bigtable, "--target-token-file", filepath.Join(dir, "none"), "--dynamodb", "127.0.0.1:0"}, exitBadInput, "--target-token-file: open"},
 		{over(answers, "--check"), exitEnvironment, "my-project"},
 		{over(answers), exitEnvironment, "instances/missing not found"},
 		{over(silent, "--check", "--call-timeout", "1s"), exitEnvironment, silent.Addr().String()},
-		{over(silent, "--call-timeout", "1s"), exitEnvironment, silent.Addr().String()},
+		{over(silent, "--call-timeout", "1s"), exitEnvironment, "no answer from " + silent.Addr().String() + ", projects/my-project/instances/missing to "},
 		{[]string{"--dynamodb", "127.0.0.1:0", "--check"}, exitBadInput, "are of --target"},
 		{[]string{"--target", "projects/p", "--check"}, exitBadInput, "neither HOST:PORT nor projects/P/instances/I"},
 	} {
@@ -90,6 +96,63 @@ func TestServe_Cloud(t *testing.T) {
 	}
 	if code != exitEqual {
 		t.Errorf("the check ends with %d:\n%s", code, out)
+	}
+}
+
+// TestConnect_Pool: calls on data of Cloud Bigtable go over as many connections as those of
+// the official Go client, in turn, and those of administration over one of their own.
+func TestConnect_Pool(t *testing.T) {
+	t.Parallel()
+	cert, key, _ := certificate(t)
+	pair, err := credentials.NewServerTLSFromFile(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lis := listen(t)
+	var mu sync.Mutex
+	calls := map[string]map[string]int{} // by service and connection
+	srv := grpc.NewServer(grpc.Creds(pair), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		from, _ := peer.FromContext(stream.Context())
+		method, _ := grpc.MethodFromServerStream(stream)
+		mu.Lock()
+		defer mu.Unlock()
+		service := path.Dir(method)
+		if calls[service] == nil {
+			calls[service] = map[string]int{}
+		}
+		calls[service][from.Addr.String()]++
+		return status.Error(codes.Unimplemented, "no such method")
+	}))
+	go func() { _ = srv.Serve(lis) }() // until it is stopped
+	t.Cleanup(srv.Stop)
+	flags := connectFlags{Endpoint: lis.Addr().String(), CA: cert, TokenFile: writeFile(t, t.TempDir(), "token", "a-static-token\n")}
+	c, err := flags.connect(t.Context(), "projects/p/instances/i")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	const rounds, pool = 3, 10
+	for range rounds * pool {
+		_, dataErr := btpb.NewBigtableClient(c.conn).MutateRow(t.Context(), &btpb.MutateRowRequest{})
+		_, adminErr := btapb.NewBigtableTableAdminClient(c.conn).ListTables(t.Context(), &btapb.ListTablesRequest{})
+		if status.Code(dataErr) != codes.Unimplemented || status.Code(adminErr) != codes.Unimplemented {
+			t.Fatal(dataErr, adminErr)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	data, admin := calls["/google.bigtable.v2.Bigtable"], calls["/google.bigtable.admin.v2.BigtableTableAdmin"]
+	if len(data) != pool || len(admin) != 1 {
+		t.Errorf("calls on data go over %d connections, those of administration over %d; want %d and 1", len(data), len(admin), pool)
+	}
+	for from, n := range data {
+		if n != rounds {
+			t.Errorf("%d calls go over %s, want %d", n, from, rounds)
+		}
 	}
 }
 

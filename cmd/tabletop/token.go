@@ -40,7 +40,7 @@ func defaultCredentials(ctx context.Context) (*fetchedToken, error) {
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Timeout: tokenPatience})
 	found, err := google.FindDefaultCredentials(ctx, cloudScope)
 	if err != nil {
-		return nil, fmt.Errorf("application default credentials: %w (gcloud auth application-default login, or --token-file)", err)
+		return nil, fmt.Errorf("application default credentials: %w", err)
 	}
 	return &fetchedToken{source: found.TokenSource}, nil
 }

@@ -139,30 +139,22 @@ func (c *checker) instance() error {
 		c.found("instance", OK, "%s is there", c.name)
 	case code == codes.NotFound:
 		return fmt.Errorf("there is no %s: is the project, is the instance right? (%w)", c.name, err)
-	case code == codes.Unauthenticated:
-		return fmt.Errorf("the Bigtable does not take the credentials: are they those of the project, is the token still good? (%w)", err)
 	case code == codes.PermissionDenied && c.ReadOnly:
 		c.found("instance", Unknown, "the credentials may not list the tables of %s", c.name)
 	case code == codes.PermissionDenied:
 		return fmt.Errorf("the credentials may not use %s, or there is none: a door and a load need roles/bigtable.admin, or the permissions %s (%w)", c.name, strings.Join(permissions, ", "), err)
-	case notBigtable(err):
-		return fmt.Errorf("what answers is no Bigtable: a server of its gRPC API is expected (%w)", err)
+	case code == codes.Unimplemented:
+		return &explained{noBigtable, err}
 	case ctx.Err() != nil && c.ctx.Err() == nil:
 		return fmt.Errorf("the Bigtable gave no answer to ListTables of %s for %v (%w)", c.name, c.Deadline, err)
 	default:
+		if said := Explain(err); said != err { //nolint:errorlint // the same value is an error as it was
+			return said
+		}
 		return fmt.Errorf("the Bigtable cannot be reached, or used: %w", err)
 	}
 	c.clock(header)
 	return nil
-}
-
-// notBigtable tells of an answer that no Bigtable gives: a method it has to have is
-// not there, or what came is no gRPC.
-func notBigtable(err error) bool {
-	text := err.Error()
-	return status.Code(err) == codes.Unimplemented ||
-		strings.Contains(text, "unexpected HTTP status code") || strings.Contains(text, "unexpected content-type") ||
-		strings.Contains(text, "error reading server preface") || strings.Contains(text, "looked like an HTTP/1.1 header")
 }
 
 // clock compares clocks, where the server tells its own.
@@ -208,7 +200,10 @@ func (c *checker) profile() {
 		}
 		c.found(check, Wrong, "there is no app profile %s of %s: --app-profile names one that there is (gcloud bigtable app-profiles list --instance=%s)", id, c.name, c.Instance)
 		return
-	default: // emulators have no such service; not everyone may ask
+	case codes.Unimplemented:
+		c.found(check, Unknown, "the server does not tell of any, as emulators do not: nothing is known of %s", id)
+		return
+	default: // not everyone may ask
 		c.found(check, Unknown, "%s cannot be looked at: %v", id, err)
 		return
 	}
@@ -234,7 +229,11 @@ func (c *checker) permissions() {
 	ctx, cancel := c.timed("resource", c.name)
 	defer cancel()
 	resp, err := c.instances.TestIamPermissions(ctx, &iampb.TestIamPermissionsRequest{Resource: c.name, Permissions: permissions})
-	if err != nil {
+	switch {
+	case status.Code(err) == codes.Unimplemented:
+		c.found("permissions", Unknown, "the server does not tell of any, as emulators do not")
+		return
+	case err != nil:
 		c.found("permissions", Unknown, "they cannot be asked for: %v", err)
 		return
 	}

@@ -2,6 +2,8 @@ package preflight_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"path"
 	"strings"
 	"testing"
@@ -120,6 +122,44 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRun_Emulator: what emulators do not have is said in words.
+func TestRun_Emulator(t *testing.T) {
+	t.Parallel()
+	unimplemented := status.Error(codes.Unimplemented, "unimplemented feature")
+	findings, err := preflight.Run(t.Context(), options(good(fake{"GetAppProfile": unimplemented, "TestIamPermissions": unimplemented})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := 0
+	for _, f := range findings {
+		if f.Level == preflight.Unknown && strings.Contains(f.Text, "as emulators do not") && !strings.Contains(f.Text, "rpc error") {
+			said++
+		}
+	}
+	if said != 2 {
+		t.Errorf("%v, want words for the app profile and the permissions", findings)
+	}
+}
+
+// TestExplain: an error is explained once, keeps its code, and is else as it was.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	unknown := status.Error(codes.Unauthenticated, "no token")
+	said := preflight.Explain(fmt.Errorf("reading table t: %w", unknown))
+	if again := preflight.Explain(fmt.Errorf("--target h:1: %w", said)); again.Error() != "--target h:1: "+said.Error() {
+		t.Errorf("explained again: %v", again)
+	}
+	const want = "the Bigtable does not take the credentials: are they those of the project, is the token still good? (reading table t: "
+	if status.Code(said) != codes.Unauthenticated || !strings.HasPrefix(said.Error(), want) {
+		t.Errorf("%v, code %v; want %q and its code", said, status.Code(said), want)
+	}
+	for _, err := range []error{nil, io.EOF, status.Error(codes.Unimplemented, "no such method")} {
+		if got := preflight.Explain(err); got != err { //nolint:errorlint // the same value
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+}
+
 // TestStart: what cannot be used is an error that says why, in less than 15 seconds.
 func TestStart(t *testing.T) {
 	t.Parallel()
@@ -135,7 +175,9 @@ func TestStart(t *testing.T) {
 		{fake{"ListTables": status.Error(codes.Unauthenticated, "u")}, "does not take the credentials"},
 		{fake{"ListTables": status.Error(codes.Unimplemented, "u")}, "is no Bigtable"},
 		{fake{"ListTables": status.Error(codes.Unavailable, "connection error: desc = \"error reading server preface: http2: frame too large\"")}, "is no Bigtable"},
-		{fake{"ListTables": status.Error(codes.Unavailable, "x509: certificate signed by unknown authority")}, "x509"},
+		{fake{"ListTables": status.Error(codes.Unavailable, "x509: certificate signed by unknown authority")}, "--ca FILE"},
+		{fake{"ListTables": status.Error(codes.Unavailable, "tls: first record does not look like a TLS handshake")}, "without --ca"},
+		{fake{"ListTables": status.Error(codes.Unavailable, "connection refused")}, "cannot be reached"},
 		{fake{"ListTables": nil}, "no answer to ListTables of projects/p/instances/i for 10s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -66,6 +66,13 @@ func (r *Report) JoinChecks(part *Report, wanted func(check string) bool) {
 	}
 }
 
+// Restate gives a check that several parts made the detail of all of them.
+func (r *Report) Restate(name, table, detail string) {
+	if i := r.check(name, table); i >= 0 {
+		r.Checks[i].Detail = detail
+	}
+}
+
 // check is the index of a check, -1 where there is none.
 func (r *Report) check(name, table string) int {
 	return slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == name && c.Table == table })
@@ -111,7 +118,7 @@ func (t *TableReport) join(o TableReport) {
 	}, func(a *AcceptedLoss, b AcceptedLoss) { a.Cells, a.Values = a.Cells+b.Cells, a.Values+b.Values })
 	// Parts run side by side: their seconds are of all processes.
 	t.Phases = joined(t.Phases, o.Phases, func(a, b Phase) bool { return a.Name == b.Name }, func(a *Phase, b Phase) {
-		a.Items, a.Seconds, a.Passes = a.Items+b.Items, a.Seconds+b.Seconds, max(a.Passes, b.Passes)
+		a.Items, a.Handled, a.Seconds, a.Passes = a.Items+b.Items, a.Handled+b.Handled, a.Seconds+b.Seconds, max(a.Passes, b.Passes)
 	})
 }
 

@@ -221,8 +221,8 @@ type Phase struct {
 	Name    string  `json:"name"`    // "comparing"
 	Items   int64   `json:"items"`   // of the pass with the most
 	Passes  int64   `json:"passes"`  // over the items
+	Handled int64   `json:"handled"` // items of all passes
 	Seconds float64 `json:"seconds"` // of all passes
-	handled int64   // items of all passes
 }
 
 // String returns "comparing 1000 items in 0.52 s, 1923 a second", or of several passes
@@ -234,7 +234,7 @@ func (p Phase) String() string {
 	}
 	text += fmt.Sprintf(" in %.2f s", p.Seconds)
 	if p.Seconds > 0 {
-		text += fmt.Sprintf(", %.0f a second", float64(p.handled)/p.Seconds)
+		text += fmt.Sprintf(", %.0f a second", float64(p.Handled)/p.Seconds)
 	}
 	return text
 }
@@ -247,7 +247,7 @@ func (t *TableReport) AddPhase(name string, items int64, took time.Duration) {
 		t.Phases = append(t.Phases, Phase{Name: name})
 	}
 	p := &t.Phases[i]
-	p.Items, p.Passes, p.handled = max(p.Items, items), p.Passes+1, p.handled+items
+	p.Items, p.Passes, p.Handled = max(p.Items, items), p.Passes+1, p.Handled+items
 	p.Seconds += took.Seconds()
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -120,6 +121,14 @@ func TestPhase_Passes(t *testing.T) {
 	for i, p := range r.Phases {
 		if p.String() != want[i] {
 			t.Errorf("%q, want %q", p, want[i])
+		}
+		text, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Phase
+		if err := json.Unmarshal(text, &back); err != nil || back.String() != want[i] {
+			t.Errorf("a phase of a report that was written: %q, error %v; want %q", back, err, want[i])
 		}
 	}
 }

@@ -240,7 +240,7 @@ func (j *Job) count(ctx context.Context, proof *layout.JoinerProof) (again bool,
 			return false, openErr
 		}
 		w := bufio.NewWriterSize(kept, 1<<16)
-		defer func() { err = errors.Join(err, w.Flush(), kept.Close()) }()
+		defer func() { err = tablePart{j}.placeRows(kept, errors.Join(err, w.Flush())) }()
 		rows.Keep = w
 	}
 	versions := j.Mapping.ProveVersions()

@@ -195,22 +195,47 @@ func (t tableRanges) wants(table string, row []byte, what sums) {
 // Complete reports whether the run is a part that is done: its report is that of then.
 func (r *Run) Complete() bool { return r.complete != nil }
 
-// keepRows opens the file of the part's rows anew.
+// rowsFile is the file of the row keys of a load's part.
+func (j tablePart) rowsFile(p source.Part) string {
+	return j.Options.partFile(p, partRows) + "." + j.Report.Target
+}
+
+// keepRows opens a file for the part's rows. It takes its place with placeRows, when it is
+// whole: the same part may be under way in another process, or be complete by then.
 func (j tablePart) keepRows() (*os.File, error) {
 	o := j.Options
 	if err := os.MkdirAll(o.Parts, 0o777); err != nil {
 		return nil, fmt.Errorf("making the folder of the parts: %w", err)
 	}
-	f, err := os.Create(o.partFile(o.Share, partRows) + "." + j.Report.Target)
+	f, err := os.CreateTemp(o.Parts, filepath.Base(j.rowsFile(o.Share))+".*")
 	if err != nil {
 		return nil, fmt.Errorf("keeping the rows of part %v: %w", o.Share, err)
 	}
 	return f, nil
 }
 
+// placeRows puts what keepRows opened in its place, or removes it where err tells that it
+// is not whole.
+func (j tablePart) placeRows(f *os.File, err error) error {
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), j.rowsFile(j.Options.Share))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // else it goes with the parts
+	}
+	return err
+}
+
 // EndPart notes that the part is complete, with its report.
 func (r *Run) EndPart() error {
 	o := r.Options
+	kept := &checkpoint{path: o.partFile(o.Share, partCheckpoint)}
+	if before, err := r.readPart(o.Share); err != nil {
+		return err
+	} else if before != nil {
+		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("part %v was completed by another process meanwhile: what that one did counts", o.Share))
+		return kept.remove()
+	}
 	done := completePart{Identity: r.identity, Report: r.Report}
 	for _, j := range r.Jobs {
 		done.Tables = append(done.Tables, partTable{Joiner: j.joiner, Row: j.lastRow, Ranges: j.ranges})
@@ -225,7 +250,7 @@ func (r *Run) EndPart() error {
 	if err != nil {
 		return fmt.Errorf("noting that part %v is complete: %w", o.Share, err)
 	}
-	return (&checkpoint{path: o.partFile(o.Share, partCheckpoint)}).remove()
+	return kept.remove()
 }
 
 // readPart reads what a part did, nil where it is not complete.
@@ -346,19 +371,17 @@ func (r *Run) readParts(src *source.Source) ([]*completePart, error) {
 	return parts, nil
 }
 
-// removeParts removes the files of parts that are finished.
+// removeParts removes the files of parts that are finished, also of processes that were
+// killed.
 func (r *Run) removeParts(of int) error {
-	for i := 1; i <= of; i++ {
-		p := source.Part{Index: i, Of: of}
-		names := []string{r.Options.partFile(p, partDone)}
-		for _, j := range r.Jobs {
-			names = append(names, r.Options.partFile(p, partRows)+"."+j.Report.Target)
+	entries, err := os.ReadDir(r.Options.Parts)
+	for _, e := range entries {
+		if m := partName.FindStringSubmatch(e.Name()); m != nil && m[1] == r.Options.verb() && m[3] == strconv.Itoa(of) {
+			err = errors.Join(err, os.Remove(filepath.Join(r.Options.Parts, e.Name())))
 		}
-		for _, name := range names {
-			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("removing what complete parts left: %w", err)
-			}
-		}
+	}
+	if err != nil {
+		return fmt.Errorf("removing what complete parts left: %w", err)
 	}
 	return nil
 }
@@ -389,6 +412,9 @@ func FinishLoad(ctx context.Context, src *source.Source, o Options, connect func
 		return nil, err
 	}
 	joined := report.Joined(o.MaxDifferences, reportsOf(parts))
+	for _, t := range joined.Tables {
+		joined.Restate(loadCheck, t.Target, phrase.Counted(t.Items, "item"))
+	}
 	if !apart { // items of several parts are in one row, or may be in one of an index
 		for i, j := range r.Jobs {
 			if joined.Tables[i].DeadLetters > 0 { // the parts told of them
@@ -488,7 +514,7 @@ func (r *Run) partsApart(of int) (bool, error) {
 
 func (j tablePart) sharedRows(rows *extsort.Set, of int) (bool, error) {
 	for i := 1; i <= of; i++ {
-		f, err := os.Open(j.Options.partFile(source.Part{Index: i, Of: of}, partRows) + "." + j.Report.Target)
+		f, err := os.Open(j.rowsFile(source.Part{Index: i, Of: of}))
 		if err != nil {
 			return false, fmt.Errorf("reading which rows part %d/%d wrote: %w", i, of, err)
 		}

@@ -38,6 +38,9 @@ func (r *Run) Connect(conn grpc.ClientConnInterface) {
 	}
 }
 
+// loadCheck is the check that the items of a table are loaded.
+const loadCheck = "load"
+
 // LoadAll loads all jobs, from where a checkpoint says.
 func (r *Run) LoadAll(ctx context.Context) error {
 	c, err := OpenCheckpoint(r.Jobs)
@@ -48,7 +51,7 @@ func (r *Run) LoadAll(ctx context.Context) error {
 		if err := (tablePart{j}).splitTables(ctx, r.B); err != nil {
 			return err
 		}
-		err := r.Report.Check("load", j.Report.Target, func() (string, error) {
+		err := r.Report.Check(loadCheck, j.Report.Target, func() (string, error) {
 			unfinished, first, err := j.beginNote(ctx, r.B)
 			if err != nil {
 				return "", err
