@@ -181,7 +181,7 @@ func (tx *RowTx) open(part []byte) (*Scan, error) {
 		return nil, fmt.Errorf("engine: read row: %w", damage(err))
 	}
 	s.it = it
-	found := it.First()
+	found := it.SeekGE(s.lower) // see Scan.first
 	if !found || !s.startRow() {
 		if s.err == nil {
 			s.err = iterError(it.Error())

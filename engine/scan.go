@@ -250,12 +250,14 @@ func (s *Scan) rowBefore() bool {
 	return s.it.SeekLT(s.prefix)
 }
 
-// first moves to the end of the span where the scan begins.
+// first moves to the end of the span where the scan begins. It seeks the bound instead
+// of asking for the first key: a seek further on in the row, to a column, then goes on
+// from there in each level of the store, where it would begin anew.
 func (s *Scan) first() bool {
 	if s.reverse {
 		return s.it.Last()
 	}
-	return s.it.First()
+	return s.it.SeekGE(s.lower)
 }
 
 // rowEnd returns the least key after the current row.
