@@ -18,14 +18,14 @@ func TestGCPercent(t *testing.T) {
 		{64 * mb, 4 * mb, mb, 74 * mb},     // the store's buffers are full
 		{4 * gb, 4 * gb, mb, 6*gb + 8*mb},
 	} {
-		percent := uint64(gcPercent(c.live, c.pointers, c.roots))
+		percent := uint64(gcPercent(8*mb, c.live, c.pointers, c.roots))
 		goal := max(c.live+(c.live+c.roots)*percent/100, leastHeapBytes*percent/100)
 		exact := max(c.live+c.roots, leastHeapBytes) / 100 // of which a percentage is a multiple
 		if goal > c.goal || goal+exact+1 < c.goal {
 			t.Errorf("%d bytes in use, %d of pointers and %d of roots: %d %% is a heap of %d bytes, want %d", c.live, c.pointers, c.roots, percent, goal, c.goal)
 		}
 	}
-	if got := gcPercent(0, 0, 1<<40); got != 1 {
+	if got := gcPercent(8*mb, 0, 0, 1<<40); got != 1 {
 		t.Errorf("%d %% with roots of a terabyte, want 1", got)
 	}
 }
