@@ -20,6 +20,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -162,6 +163,9 @@ func (r *Run) beginPart(src *source.Source) error {
 		return nil
 	}
 	for _, j := range r.Jobs {
+		if r.Options.verb() == loading && j.Mapping.Spec() != nil { // else nothing is noted of the table
+			j.parts = loadnote.PartsPrefix + r.identity[:16] + "/"
+		}
 		j.Options.Checkpoint = r.Options.partFile(r.Options.Share, partCheckpoint)
 		if r.Options.verb() == verifying {
 			j.ranges = rangesOf(tablePart{j}.cuts(r.Options.Share.Of))
