@@ -481,4 +481,23 @@ func TestLoad_Pace(t *testing.T) {
 	if now < time.Minute+4*time.Second {
 		t.Errorf("500 rows at 100 a second took %v, besides a minute for nothing", now)
 	}
+	conn.fail = nil
+	begun := now
+	if _, err := Load(t.Context(), conn, manyItems(t, 500), o); err != nil {
+		t.Fatal(err)
+	}
+	if took := now - begun; took < 4*time.Second || took > 6*time.Second {
+		t.Errorf("500 rows that were there took %v to look up", took)
+	}
+	begun = now
+	o.MaxRowsPerSecond = 1000
+	verify := VerifyOptions{Stored: true, Common: o.Common}
+	r, err := Verify(t.Context(), conn, OfSource(manyItems(t, 1100)), verify)
+	if err != nil || r.Equal() {
+		t.Fatalf("error %v, want that rows are missing", err)
+	}
+	// They are read twice, and 256 together before the first wait.
+	if took := now - begun; took < 200*time.Millisecond || took > time.Second {
+		t.Errorf("500 rows at 1000 a second took %v to read back and compare", took)
+	}
 }

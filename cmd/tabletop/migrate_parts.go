@@ -14,7 +14,7 @@ import (
 type partFlags struct {
 	Part             partOfN `help:"Do the I-th of N parts of the work, by the data files of an export, in the folder --checkpoint that all parts have: each in a process of its own, at once or in any order. Needs --mapping FILE." placeholder:"I/N"`
 	Finish           bool    `help:"When all parts are done: check that they are, do what no part can do alone, and report for all."`
-	MaxRowsPerSecond int     `name:"max-rows-per-second" help:"Write or read no more rows in a second. With parts, the limit is of each. Default: no limit." placeholder:"N"`
+	MaxRowsPerSecond int     `name:"max-rows-per-second" help:"Look up and write, or read back, no more than N rows in a second; what is sent again is not counted. A row that is looked up before it is written counts twice: those of a table that was there are. With parts, the limit is of each. Default: no limit." placeholder:"N"`
 }
 
 // partOfN is --part.

@@ -180,7 +180,7 @@ func (w *writer) flush(ctx context.Context) (size int, refused []int64, err erro
 			t.untried = false
 		}
 		for batch := range batches(t.Entries) {
-			for some := range slices.Chunk(batch, w.J.Options.Pace.most(len(batch))) {
+			for some := range slices.Chunk(batch, w.J.Options.Pace.chunk(len(batch))) {
 				bad, err := w.send(ctx, t.ID, some)
 				if err != nil {
 					return 0, nil, err
@@ -237,8 +237,16 @@ func (w *writer) dropUnchanged(ctx context.Context, t *writeTable) error {
 	if known {
 		wanted()
 	}
-	if err := w.lookUp(ctx, t, rows, wanted); err != nil || held == nil {
-		return err
+	for some := range slices.Chunk(rows, w.J.Options.Pace.chunk(len(rows))) {
+		if err := w.J.Options.Pace.wait(ctx, len(some)); err != nil {
+			return err
+		}
+		if err := w.lookUp(ctx, t, some, wanted); err != nil {
+			return err
+		}
+	}
+	if held == nil {
+		return nil
 	}
 	for _, e := range t.Entries {
 		before := len(e.GetMutations())
@@ -278,9 +286,6 @@ const maxWideHashes = 1 << 20
 // is not read for each of them: what is written to it meanwhile are cells of other items. A
 // row of more than maxWideHashes cells is read for each.
 func (w *writer) lookUp(ctx context.Context, t *writeTable, rows [][]byte, wanted func() map[extsort.Hash]bool) error {
-	if len(rows) == 0 {
-		return nil
-	}
 	var found []extsort.Hash       // of those wanted, in the row at hand
 	var wide map[extsort.Hash]bool // nil: not to be remembered
 	for part, err := range w.B.Parts(ctx, btclient.Read{Table: t.ID, Keys: rows}, w.J.Options.Part) {
