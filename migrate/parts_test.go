@@ -165,7 +165,11 @@ func TestParts(t *testing.T) {
 				}
 				return r
 			}
-			if r := verify(); !r.Equal() || r.Items != c.items || r.Rows != c.rows {
+			r = verify()
+			if text := r.Text(); !strings.Contains(text, fmt.Sprintf("rows of the part, table t: %d rows, ", c.rows)) || strings.Contains(text, "in the range of the part") {
+				t.Errorf("the report does not add up what the parts found:\n%s", text)
+			}
+			if !r.Equal() || r.Items != c.items || r.Rows != c.rows {
 				t.Errorf("%d items in %d rows, want %d in %d and nothing that differs: %v", r.Items, r.Rows, c.items, c.rows, r.Failures)
 			}
 			r = verify(btclient.DeleteRow())

@@ -136,7 +136,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	if o.Lint, err = c.lint(); err != nil {
 		return err
 	}
-	o.Part, o.Parts, o.MaxRowsPerSecond = c.Part.Part, c.Checkpoint, c.MaxRowsPerSecond
+	o.Part, o.Parts, o.MaxRowsPerSecond = c.Part.Part, c.Checkpoint, given(c.MaxRowsPerSecond)
 	if !c.partly() {
 		o.Lint = cmp.Or(o.Lint, &migrate.LintRules{})
 	}

@@ -342,7 +342,7 @@ func (r *Run) readParts(src *source.Source) ([]*completePart, error) {
 	}
 	begun := there[of]
 	if of == 0 {
-		return nil, source.Damaged(source.CheckpointInvalid, at, nil, "the folder has no part of a %s: expected %s and so on, as parts leave them", o.verb(), filepath.Base(o.partFile(source.Part{Index: 1, Of: 2}, partDone)))
+		return nil, source.Damaged(source.CheckpointInvalid, at, nil, "the folder has no part of a %s: expected %s and so on, as parts leave them until they are finished", o.verb(), filepath.Base(o.partFile(source.Part{Index: 1, Of: 2}, partDone)))
 	}
 	if err := r.identify(src, of); err != nil {
 		return nil, err
