@@ -121,8 +121,10 @@ func TestParts(t *testing.T) {
 			if err := load(&intercepted{ClientConnInterface: many, before: func(*btpb.MutateRowsRequest) error { return killed }}); err != nil {
 				t.Errorf("complete parts do something: %v", err)
 			}
-			if err := os.WriteFile(filepath.Join(o.Checkpoint, "load-3-of-10.rows.t.123"), nil, 0o600); err != nil { // of a process that was killed
-				t.Fatal(err)
+			for _, name := range []string{"load-3-of-10.rows.t.123", "load-3-of-10.lock", "load-1-of-4.lock"} { // of processes that were killed
+				if err := os.WriteFile(filepath.Join(o.Checkpoint, name), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 			r, err := FinishLoad(t.Context(), many, openExport(t, fsys), o)
 			if err != nil {

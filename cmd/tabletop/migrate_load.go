@@ -131,6 +131,13 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
+	if c.Part.Of > 0 && !c.Check {
+		release, lockErr := lockPart(c.Checkpoint, "load", c.Part.Part)
+		if lockErr != nil {
+			return lockErr
+		}
+		defer release()
+	}
 	if c.Check {
 		return c.withTarget(ctx, "--target", c.Target, func(t *target) error {
 			return p.check(ctx, preflight.Options{

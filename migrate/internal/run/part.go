@@ -278,8 +278,9 @@ func (r *Run) readPart(p source.Part) (*completePart, error) {
 	return &done, nil
 }
 
-// partName is the name of a file of a part.
-var partName = regexp.MustCompile(`^([a-z]+)-([0-9]{1,9})-of-([0-9]{1,9})\.(checkpoint|done|rows\..+)$`)
+// partName is the name of a file of a part. A lock is held by the process of a part that is
+// under way, and says nothing where there is no such process.
+var partName = regexp.MustCompile(`^([a-z]+)-([0-9]{1,9})-of-([0-9]{1,9})\.(checkpoint|done|rows\..+|lock)$`)
 
 // partsThere are the parts that have left a file in the folder, by how many there are to
 // be.
@@ -291,7 +292,7 @@ func (o Options) partsThere() (map[int]map[int]bool, error) {
 	there := map[int]map[int]bool{}
 	for _, e := range entries {
 		m := partName.FindStringSubmatch(e.Name())
-		if m == nil || m[1] != o.verb() {
+		if m == nil || m[1] != o.verb() || m[4] == "lock" {
 			continue
 		}
 		i, _ := strconv.Atoi(m[2]) // nine digits are a number
@@ -380,7 +381,7 @@ func (r *Run) readParts(src *source.Source) ([]*completePart, error) {
 func (r *Run) removeParts(of int) error {
 	entries, err := os.ReadDir(r.Options.Parts)
 	for _, e := range entries {
-		if m := partName.FindStringSubmatch(e.Name()); m != nil && m[1] == r.Options.verb() && m[3] == strconv.Itoa(of) {
+		if m := partName.FindStringSubmatch(e.Name()); m != nil && m[1] == r.Options.verb() && (m[3] == strconv.Itoa(of) || m[4] == "lock") {
 			err = errors.Join(err, os.Remove(filepath.Join(r.Options.Parts, e.Name())))
 		}
 	}
