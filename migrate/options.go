@@ -67,8 +67,9 @@ type Common struct {
 	// is not.
 	Waiting func(Wait)
 
-	// MaxRowsPerSecond bounds how many rows are written, or read back by a verification,
-	// in a second, by Stopwatch and Sleep, which it needs. Default: no bound.
+	// MaxRowsPerSecond bounds how many rows a load looks up and writes, or a verification
+	// reads back, in a second, by Stopwatch and Sleep, which it needs. What is sent again,
+	// and what an incremental export changes, is not counted. Default: no bound.
 	MaxRowsPerSecond int
 
 	knobs run.Knobs // of tests

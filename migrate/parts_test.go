@@ -121,8 +121,10 @@ func TestParts(t *testing.T) {
 			if err := load(&intercepted{ClientConnInterface: many, before: func(*btpb.MutateRowsRequest) error { return killed }}); err != nil {
 				t.Errorf("complete parts do something: %v", err)
 			}
-			if err := os.WriteFile(filepath.Join(o.Checkpoint, "load-3-of-10.rows.t.123"), nil, 0o600); err != nil { // of a process that was killed
-				t.Fatal(err)
+			for _, name := range []string{"load-3-of-10.rows.t.123", "load-3-of-10.lock", "load-1-of-4.lock"} { // of processes that were killed
+				if err := os.WriteFile(filepath.Join(o.Checkpoint, name), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 			r, err := FinishLoad(t.Context(), many, openExport(t, fsys), o)
 			if err != nil {
@@ -165,7 +167,11 @@ func TestParts(t *testing.T) {
 				}
 				return r
 			}
-			if r := verify(); !r.Equal() || r.Items != c.items || r.Rows != c.rows {
+			r = verify()
+			if text := r.Text(); !strings.Contains(text, fmt.Sprintf("rows of the part, table t: %d rows, ", c.rows)) || strings.Contains(text, "in the range of the part") {
+				t.Errorf("the report does not add up what the parts found:\n%s", text)
+			}
+			if !r.Equal() || r.Items != c.items || r.Rows != c.rows {
 				t.Errorf("%d items in %d rows, want %d in %d and nothing that differs: %v", r.Items, r.Rows, c.items, c.rows, r.Failures)
 			}
 			r = verify(btclient.DeleteRow())
@@ -480,5 +486,24 @@ func TestLoad_Pace(t *testing.T) {
 	}
 	if now < time.Minute+4*time.Second {
 		t.Errorf("500 rows at 100 a second took %v, besides a minute for nothing", now)
+	}
+	conn.fail = nil
+	begun := now
+	if _, err := Load(t.Context(), conn, manyItems(t, 500), o); err != nil {
+		t.Fatal(err)
+	}
+	if took := now - begun; took < 4*time.Second || took > 6*time.Second {
+		t.Errorf("500 rows that were there took %v to look up", took)
+	}
+	begun = now
+	o.MaxRowsPerSecond = 1000
+	verify := VerifyOptions{Stored: true, Common: o.Common}
+	r, err := Verify(t.Context(), conn, OfSource(manyItems(t, 1100)), verify)
+	if err != nil || r.Equal() {
+		t.Fatalf("error %v, want that rows are missing", err)
+	}
+	// They are read twice, and 256 together before the first wait.
+	if took := now - begun; took < 200*time.Millisecond || took > time.Second {
+		t.Errorf("500 rows at 1000 a second took %v to read back and compare", took)
 	}
 }

@@ -30,7 +30,7 @@ type loadCommand struct {
 	Mix        bool   `help:"Load over what another source was loaded into the table from: a later full export, or one that tells no time. What only the one has of an item stays beside what the other has. Default: refused."`
 	Checkpoint string `help:"Record the progress of the load here; a load that finds the file continues from there. A complete load removes it. With --part and --finish, the folder of all parts." placeholder:"FILE"`
 	Check      bool   `help:"Load nothing: look whether the target can be used - instance, app profile, permissions, the clock, and the families of the tables of --mapping and of their indexes - and print what is found. Exits 0 if nothing is wrong, else 3."`
-	Tablets    int    `help:"Begin tables that the load makes in N tablets, cut at row keys of the data, so that several servers take the rows from the start. Default: 1." placeholder:"N"`
+	Tablets    *int   `help:"Begin tables that the load makes in N tablets, cut at row keys of the data, so that several servers take the rows from the start. Default: 1." placeholder:"N"`
 }
 
 // Validate checks what flags cannot say alone.
@@ -50,8 +50,8 @@ func (c *loadCommand) Validate(args *kong.Context) error {
 	if c.Check && (c.Data != "" || c.Target == targetEmbedded) {
 		wrong = errors.Join(wrong, errors.New("--check is of a --target that is reached over a wire"))
 	}
-	if c.Tablets < 0 || c.Tablets > maxTablets {
-		wrong = errors.Join(wrong, fmt.Errorf("--tablets is %d, want 1 to %d", c.Tablets, maxTablets))
+	if c.Tablets != nil && (*c.Tablets < 1 || *c.Tablets > maxTablets) {
+		wrong = errors.Join(wrong, fmt.Errorf("--tablets is %d, want 1 to %d", *c.Tablets, maxTablets))
 	}
 	if err := errors.Join(wrong, c.sourceFlags.Validate(args), c.validateFailOn(), c.validateParts(c.Checkpoint, c.FailOn != "" || c.Rules != "")); err != nil {
 		return err
@@ -131,6 +131,13 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 	if err != nil {
 		return err
 	}
+	if c.Part.Of > 0 && !c.Check {
+		release, lockErr := lockPart(c.Checkpoint, "load", c.Part.Part)
+		if lockErr != nil {
+			return lockErr
+		}
+		defer release()
+	}
 	if c.Check {
 		return c.withTarget(ctx, "--target", c.Target, func(t *target) error {
 			return p.check(ctx, preflight.Options{
@@ -145,7 +152,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 	if m := cloudInstance.FindStringSubmatch(c.Target); m != nil {
 		o.Project, o.Instance = m[1], m[2]
 	}
-	o.Part, o.Tablets, o.MaxRowsPerSecond = c.Part.Part, c.Tablets, c.MaxRowsPerSecond
+	o.Part, o.Tablets, o.MaxRowsPerSecond = c.Part.Part, given(c.Tablets), given(c.MaxRowsPerSecond)
 	if o.Lint, err = c.lint(); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 type partFlags struct {
 	Part             partOfN `help:"Do the I-th of N parts of the work, by the data files of an export, in the folder --checkpoint that all parts have: each in a process of its own, at once or in any order. Needs --mapping FILE." placeholder:"I/N"`
 	Finish           bool    `help:"When all parts are done: check that they are, do what no part can do alone, and report for all."`
-	MaxRowsPerSecond int     `name:"max-rows-per-second" help:"Write or read no more rows in a second. With parts, the limit is of each. Default: no limit." placeholder:"N"`
+	MaxRowsPerSecond *int    `name:"max-rows-per-second" help:"Look up and write, or read back, no more than N rows in a second; what is sent again is not counted. A row that is looked up before it is written counts twice: those of a table that was there are. With parts, the limit is of each. Default: no limit." placeholder:"N"`
 }
 
 // partOfN is --part.
@@ -33,8 +33,8 @@ func (p *partOfN) Decode(ctx *kong.DecodeContext) (err error) {
 // flags of lint are given.
 func (f *partFlags) validateParts(folder string, lint bool) error {
 	switch {
-	case f.MaxRowsPerSecond < 0:
-		return fmt.Errorf("--max-rows-per-second is %d, want 1 or more", f.MaxRowsPerSecond)
+	case f.MaxRowsPerSecond != nil && *f.MaxRowsPerSecond < 1:
+		return fmt.Errorf("--max-rows-per-second is %d, want 1 or more", *f.MaxRowsPerSecond)
 	case f.Part.Of == 0 && !f.Finish:
 		return nil
 	case f.Part.Of > 0 && f.Finish:
@@ -57,10 +57,22 @@ func (f *partFlags) flag() string {
 // partly reports whether the command is one of several.
 func (f *partFlags) partly() bool { return f.Finish || f.Part.Of > 0 }
 
+// given is the value of a flag, 0 where it is not given.
+func given(flag *int) int {
+	if flag == nil {
+		return 0
+	}
+	return *flag
+}
+
 // said is what a person reads of a part behind its report.
 func (f *partFlags) said(verb string) string {
 	if f.Part.Of == 0 {
 		return ""
 	}
-	return strings.Join([]string{"part", f.Part.String(), "is complete; when all are:", "tabletop migrate", verb, "--finish"}, " ")
+	then := "when all are:"
+	if verb == "verify" {
+		then = "its rows are compared when all are, whatever is said above of differences:"
+	}
+	return strings.Join([]string{"part", f.Part.String(), "is complete;", then, "tabletop migrate", verb, "--finish"}, " ")
 }

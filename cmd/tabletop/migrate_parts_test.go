@@ -142,7 +142,11 @@ func TestMigrate_PartsFlags(t *testing.T) {
 		{[]string{"--finish"}, "--finish needs the folder of the parts"},
 		{[]string{"--part", "1/3", "--checkpoint", "d", "--fail-on", "lint=warn"}, "lint judges all items"},
 		{[]string{"--max-rows-per-second=-1"}, "--max-rows-per-second is -1, want 1 or more"},
+		{[]string{"--max-rows-per-second=0"}, "--max-rows-per-second is 0, want 1 or more"},
 		{[]string{"--tablets", "5000"}, "--tablets is 5000, want 1 to 1000"},
+		{[]string{"--tablets", "0"}, "--tablets is 0, want 1 to 1000"},
+		{[]string{"--instance", "x/y"}, `--instance: "x/y" has a slash`},
+		{[]string{"--project", "a/b"}, `--project: "a/b" has a slash`},
 	} {
 		out, code := tabletop(t, append([]string{"migrate", "load", "--source", "x.json", "--mapping", "m.yaml", "--target", "127.0.0.1:1"}, c.flags...)...)
 		if code != exitBadInput || !strings.Contains(out, c.want) {

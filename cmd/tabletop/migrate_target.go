@@ -62,6 +62,16 @@ func (f *connectFlags) AfterApply() error {
 	if f.CallTimeout <= 0 {
 		return fmt.Errorf("--call-timeout: %v is not a time to wait", f.CallTimeout)
 	}
+	return checkPlace(f.Project, f.Instance)
+}
+
+// checkPlace finds what is no name of a project or an instance, but of something longer.
+func checkPlace(project, instance string) error {
+	for _, place := range []struct{ flag, name string }{{"--project", project}, {"--instance", instance}} {
+		if strings.Contains(place.name, "/") {
+			return fmt.Errorf("%s: %q has a slash, which no name of one has: --target projects/P/instances/I names both", place.flag, place.name)
+		}
+	}
 	return nil
 }
 

@@ -130,13 +130,20 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	if tables > 1 && c.WriteMapping != "" && !strings.Contains(c.WriteMapping, tableInName) {
 		return badInput("--write-mapping: %s has %d tables: put %s into the name, or take one by --table", c.Source, tables, tableInName)
 	}
+	if c.Part.Of > 0 {
+		release, err := lockPart(c.Checkpoint, "verify", c.Part.Part)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	o := migrate.VerifyOptions{Common: common(mappings), Stored: c.stored(), Timestamps: fixtures.TimestampPolicy(c.Timestamps), LenientSets: c.LenientSets}
 	o.Deadline, o.AppProfile = c.deadline(c.Against), c.AppProfile
 	o.MaxDifferences, o.Differential, o.Seed, o.Regress, o.AllowEmpty = c.MaxDiffs, c.Differential, c.Seed, c.Regress, c.AllowEmpty
 	if o.Lint, err = c.lint(); err != nil {
 		return err
 	}
-	o.Part, o.Parts, o.MaxRowsPerSecond = c.Part.Part, c.Checkpoint, c.MaxRowsPerSecond
+	o.Part, o.Parts, o.MaxRowsPerSecond = c.Part.Part, c.Checkpoint, given(c.MaxRowsPerSecond)
 	if !c.partly() {
 		o.Lint = cmp.Or(o.Lint, &migrate.LintRules{})
 	}

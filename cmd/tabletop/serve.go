@@ -173,6 +173,9 @@ func (c *serveCommand) Validate() error {
 	if c.Timeout <= 0 {
 		return fmt.Errorf("--call-timeout: %v is not a time to wait", c.Timeout)
 	}
+	if err := checkPlace(c.Project, c.Instance); err != nil {
+		return err
+	}
 	if c.AdminDelay < 0 {
 		return fmt.Errorf("--admin-delay: %v is not a time to wait", c.AdminDelay)
 	}

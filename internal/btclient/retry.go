@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -104,6 +105,9 @@ func (c *Client) once(table, call string) tries {
 
 // passes reports whether a call that met err may be sent again, and that may help.
 func (t *tries) passes(err error) bool {
+	if hopeless(err) && !t.answered.Load() {
+		return false
+	}
 	if t.once {
 		return neverSent(err)
 	}
@@ -111,6 +115,19 @@ func (t *tries) passes(err error) bool {
 		return t.late < t.r.Late && t.answered.Load()
 	}
 	return t.r.passes(err)
+}
+
+// hopeless reports whether a connection met a server that speaks something else, or is not
+// trusted. That does not pass by itself, unless there was an answer before: then it may be
+// somebody in between.
+func hopeless(err error) bool {
+	if status.Code(err) != codes.Unavailable {
+		return false
+	}
+	text := err.Error()
+	return slices.ContainsFunc([]string{
+		"looked like an HTTP/1.1 header", "certificate signed by unknown authority", "first record does not look like a TLS handshake",
+	}, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // anew counts from the beginning, since something came.

@@ -78,6 +78,46 @@ func TestRetry_Unsent(t *testing.T) {
 	}
 }
 
+// TestRetry_Hopeless: a server that is none of Bigtable's, or not trusted, is not asked again,
+// unless something was answered before.
+func TestRetry_Hopeless(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"connection error: desc = \"error reading server preface: http2: failed reading the frame payload: http2: frame too large, note that the frame header looked like an HTTP/1.1 header\"",
+		"connection error: desc = \"transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority\"",
+		"connection error: desc = \"transport: authentication handshake failed: tls: first record does not look like a TLS handshake\"",
+	} {
+		for _, answered := range []bool{false, true} {
+			f := &fake{answer: func(call int, _ proto.Message) ([]proto.Message, error) {
+				if answered && call == 0 {
+					return nil, io.EOF
+				}
+				return nil, &btclient.UnsentError{Err: status.Error(codes.Unavailable, text)}
+			}}
+			c := f.client(btclient.Options{Retry: btclient.Retry{Reads: 3, Writes: 3}})
+			if answered {
+				if _, err := c.ReadRow(t.Context(), "t", []byte("a"), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := 1
+			if answered {
+				want = 4
+			}
+			for _, do := range []func() error{
+				func() error { _, err := c.ReadRow(t.Context(), "t", []byte("a"), nil); return err },
+				func() error { return c.MutateRow(t.Context(), "t", []byte("a"), nil) },
+				func() error { _, err := c.CheckAndMutate(t.Context(), "t", []byte("a"), nil, nil, nil); return err },
+			} {
+				before := len(f.reqs)
+				if err := do(); err == nil || len(f.reqs)-before != want {
+					t.Errorf("%s: error %v after %d calls, want %d; answered before: %t", text, err, len(f.reqs)-before, want, answered)
+				}
+			}
+		}
+	}
+}
+
 // TestRetry_Jitter: waits double, and each is shorter by up to a half.
 func TestRetry_Jitter(t *testing.T) {
 	t.Parallel()

@@ -86,6 +86,11 @@ func (m *migration) bare(tables []string) {
 // meet does it while calls fail.
 func (m *migration) meet(do func() error, rpc string, how failure, from, most int) outcome {
 	m.conn.set(rpc, how, from, most)
+	return m.judge(do, how)
+}
+
+// judge does it, and looks at its error.
+func (m *migration) judge(do func() error, how failure) outcome {
 	begun := time.Now()
 	err := do()
 	o := outcome{text: "done", after: time.Since(begun)}

@@ -77,6 +77,10 @@ const (
 	WrittenColumn    = "written"
 )
 
+// PartsPrefix is what the columns of the first row begin with in which the parts of a load
+// that is under way tell each other how far they are.
+const PartsPrefix = "parts/"
+
 // MaxAge is how long a DynamoDB door that found no load goes on without looking again: it
 // acknowledges no write later than that without having noted it, if there is a load.
 const MaxAge = time.Second

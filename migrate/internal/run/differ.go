@@ -85,7 +85,7 @@ func (d *differ) run(ctx context.Context) error {
 		}
 		return row, nil
 	}
-	next, stop := pull.Seq2(d.b.TableRows(ctx, d.table, d.spans...))
+	next, stop := pull.Seq2(d.j.Options.Pace.rows(ctx, d.b.TableRows(ctx, d.table, d.spans...)))
 	defer stop()
 	got, gotErr, found := next()
 	want, err2 := wanted()

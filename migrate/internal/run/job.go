@@ -57,9 +57,11 @@ type Job struct {
 	// What is noted of the table in layout.SchemaTable, once it has been read.
 	noted    []layout.Row
 	notedNow bool
-	fresh    bool // what a door noted there is of an earlier table
-	unseen   bool // doors may not know yet that it was loaded
-	made     bool // the load has made the table
+	fresh    bool            // what a door noted there is of an earlier table
+	unseen   bool            // doors may not know yet that it was loaded
+	made     map[string]bool // the tables, by id, that the load has made
+	parts    string          // what the columns begin with in which the parts of the load note what they know; "": they do not
+	untried  bool            // the tables are new to the load, and nothing of this part was written before
 
 	Warnings []string // of the inference, or that a given mapping may not be meant for the table
 }

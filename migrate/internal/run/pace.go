@@ -2,10 +2,14 @@ package run
 
 import (
 	"context"
+	"iter"
 	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Pace bounds how many rows a second are written or read. A nil Pace bounds nothing.
+// Pace bounds how many rows a second are written, looked up or read back, all together. A
+// nil Pace bounds nothing.
 type Pace struct {
 	every time.Duration // of one row
 	now   func() time.Duration
@@ -33,6 +37,14 @@ func (p *Pace) most(of int) int {
 	return max(1, min(of, int(paceStep/max(1, p.every))))
 }
 
+// chunk is how many of so many rows go in each of their calls, if none is much smaller than
+// the others.
+func (p *Pace) chunk(of int) int {
+	most := p.most(of)
+	calls := max(1, (of+most-1)/most)
+	return max(1, (of+calls-1)/calls)
+}
+
 // wait returns when so many rows may go. What was not used before is not made up for: a
 // target that was slow is not hurried after.
 func (p *Pace) wait(ctx context.Context, rows int) error {
@@ -49,4 +61,22 @@ func (p *Pace) wait(ctx context.Context, rows int) error {
 	}
 	p.next += time.Duration(rows) * p.every
 	return nil
+}
+
+// rows are rows that are read, at the pace.
+func (p *Pace) rows(ctx context.Context, rows iter.Seq2[layout.Row, error]) iter.Seq2[layout.Row, error] {
+	if p == nil {
+		return rows
+	}
+	return func(yield func(layout.Row, error) bool) {
+		n := 0
+		for row, err := range rows {
+			if n++; err == nil && n%pacedRows == 0 {
+				err = p.wait(ctx, pacedRows)
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
 }

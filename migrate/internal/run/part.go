@@ -20,6 +20,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -162,6 +163,9 @@ func (r *Run) beginPart(src *source.Source) error {
 		return nil
 	}
 	for _, j := range r.Jobs {
+		if r.Options.verb() == loading && j.Mapping.Spec() != nil { // else nothing is noted of the table
+			j.parts = loadnote.PartsPrefix + r.identity[:16] + "/"
+		}
 		j.Options.Checkpoint = r.Options.partFile(r.Options.Share, partCheckpoint)
 		if r.Options.verb() == verifying {
 			j.ranges = rangesOf(tablePart{j}.cuts(r.Options.Share.Of))
@@ -274,8 +278,9 @@ func (r *Run) readPart(p source.Part) (*completePart, error) {
 	return &done, nil
 }
 
-// partName is the name of a file of a part.
-var partName = regexp.MustCompile(`^([a-z]+)-([0-9]{1,9})-of-([0-9]{1,9})\.(checkpoint|done|rows\..+)$`)
+// partName is the name of a file of a part. A lock is held by the process of a part that is
+// under way, and says nothing where there is no such process.
+var partName = regexp.MustCompile(`^([a-z]+)-([0-9]{1,9})-of-([0-9]{1,9})\.(checkpoint|done|rows\..+|lock)$`)
 
 // partsThere are the parts that have left a file in the folder, by how many there are to
 // be.
@@ -287,7 +292,7 @@ func (o Options) partsThere() (map[int]map[int]bool, error) {
 	there := map[int]map[int]bool{}
 	for _, e := range entries {
 		m := partName.FindStringSubmatch(e.Name())
-		if m == nil || m[1] != o.verb() {
+		if m == nil || m[1] != o.verb() || m[4] == "lock" {
 			continue
 		}
 		i, _ := strconv.Atoi(m[2]) // nine digits are a number
@@ -338,7 +343,7 @@ func (r *Run) readParts(src *source.Source) ([]*completePart, error) {
 	}
 	begun := there[of]
 	if of == 0 {
-		return nil, source.Damaged(source.CheckpointInvalid, at, nil, "the folder has no part of a %s: expected %s and so on, as parts leave them", o.verb(), filepath.Base(o.partFile(source.Part{Index: 1, Of: 2}, partDone)))
+		return nil, source.Damaged(source.CheckpointInvalid, at, nil, "the folder has no part of a %s: expected %s and so on, as parts leave them until they are finished", o.verb(), filepath.Base(o.partFile(source.Part{Index: 1, Of: 2}, partDone)))
 	}
 	if err := r.identify(src, of); err != nil {
 		return nil, err
@@ -376,7 +381,7 @@ func (r *Run) readParts(src *source.Source) ([]*completePart, error) {
 func (r *Run) removeParts(of int) error {
 	entries, err := os.ReadDir(r.Options.Parts)
 	for _, e := range entries {
-		if m := partName.FindStringSubmatch(e.Name()); m != nil && m[1] == r.Options.verb() && m[3] == strconv.Itoa(of) {
+		if m := partName.FindStringSubmatch(e.Name()); m != nil && m[1] == r.Options.verb() && (m[3] == strconv.Itoa(of) || m[4] == "lock") {
 			err = errors.Join(err, os.Remove(filepath.Join(r.Options.Parts, e.Name())))
 		}
 	}

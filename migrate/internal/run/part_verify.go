@@ -14,6 +14,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
+// partRowsCheck is the check of what a part read of a table.
+const partRowsCheck = "rows of the part"
+
 // ReadPart reads the range of each table that is the part's, and sums up what is there.
 func (r *Run) ReadPart(ctx context.Context) error {
 	index := r.Options.Share.Index - 1
@@ -27,7 +30,7 @@ func (r *Run) ReadPart(ctx context.Context) error {
 			if index >= len(ranges) {
 				continue // there are fewer ranges than parts
 			}
-			err := r.Report.Check("rows of the part", table, func() (string, error) {
+			err := r.Report.Check(partRowsCheck, table, func() (string, error) {
 				h, err := tablePart{j}.readRange(ctx, r.B, table, ranges[index].Span, k)
 				if err != nil {
 					return "", err
@@ -89,6 +92,9 @@ func FinishVerify(ctx context.Context, src *source.Source, o Options, connect fu
 	differing := make([]map[string][]layout.Span, len(r.Jobs))
 	equal := true
 	for i, j := range r.Jobs {
+		for table, found := range foundBy(parts, i) {
+			joined.Restate(partRowsCheck, table, found.what()+" in the ranges of all parts")
+		}
 		if differing[i], err = (tablePart{j}).differingRanges(parts, i); err != nil {
 			return nil, err
 		}
@@ -117,6 +123,21 @@ func FinishVerify(ctx context.Context, src *source.Source, o Options, connect fu
 		r.Sum()
 	}
 	return r, r.removeParts(len(parts))
+}
+
+// foundBy is what parts found in the tables of a job, by the id.
+func foundBy(parts []*completePart, job int) map[string]held {
+	all := map[string]held{}
+	for _, p := range parts {
+		for table, ranges := range p.Tables[job].Ranges {
+			h := all[table]
+			for _, at := range ranges {
+				h.Rows, h.Cells.Count = h.Rows+at.Rows, h.Cells.Count+at.Found.Cells.Count
+			}
+			all[table] = h
+		}
+	}
+	return all
 }
 
 // differingRanges are the ranges, by table, in which something else was found than the

@@ -66,6 +66,9 @@ func (r *Run) LoadAll(ctx context.Context) error {
 			if err := j.awaitDoors(ctx, r.B); err != nil {
 				return "", err
 			}
+			if err := (tablePart{j}).noteBegun(ctx, r.B); err != nil {
+				return "", err
+			}
 			if err := j.catchUp(ctx, r.B, r.Report); err != nil {
 				return "", err
 			}

@@ -93,14 +93,29 @@ func (j *Job) beginNote(ctx context.Context, b *Bigtable) (unfinished, first boo
 // table are written: until then one may write, and delete, without noting it. A table that
 // the load makes itself no door can write yet: one that finds it made looks for the note.
 func (j *Job) awaitDoors(ctx context.Context, b *Bigtable) error {
-	if !j.unseen {
+	if !j.unseen && j.parts == "" {
 		return nil
 	}
-	created, err := b.MakeTable(ctx, j.Report.Target, j.Mapping.Families())
-	if j.made = created; err != nil || created || j.Options.Sleep == nil {
+	created, err := j.makeTables(ctx, b)
+	if err != nil || created || !j.unseen || j.Options.Sleep == nil {
 		return err
 	}
 	return j.Options.Sleep(ctx, 2*loadnote.MaxAge) // their clocks may be slower than this one
+}
+
+// makeTables makes the table of the job and, if it is not there yet, those of the indexes.
+func (j *Job) makeTables(ctx context.Context, b *Bigtable) (created bool, err error) {
+	created, err = b.MakeTable(ctx, j.Report.Target, j.Mapping.Families())
+	if err != nil || !created {
+		return false, err
+	}
+	j.made = map[string]bool{j.Report.Target: true}
+	for _, x := range j.Indexes {
+		if j.made[x.TargetTable()], err = b.MakeTable(ctx, x.TargetTable(), x.Families()); err != nil {
+			return true, err
+		}
+	}
+	return true, tablePart{j}.noteMade(ctx, b)
 }
 
 // endNote notes that the load is at its end.
@@ -151,6 +166,9 @@ func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (ch
 		loadnote.SetUnfinished(want, begun)
 	}
 	got, doors := cutNote(got, loadnote.WrittenColumn)
+	if j.parts != "" { // what other loads in parts know goes, since this one changes it
+		got = cutColumns(got, func(column string) bool { return strings.HasPrefix(column, j.parts) })
+	}
 	there := map[string]string{}
 	for _, row := range got {
 		there[string(row.Key)] = string(rowtext.FormatRow(nil, row))
@@ -204,12 +222,20 @@ func (j *Job) exportsBefore(ctx context.Context, b *Bigtable, noted []layout.Row
 // cutNote returns rows without what is noted in a column of the first, and whether there
 // was something.
 func cutNote(rows []layout.Row, column string) (rest []layout.Row, noted bool) {
-	rest = slices.Clone(rows)
-	for i, row := range rest {
-		rest[i].Cells = slices.DeleteFunc(slices.Clone(row.Cells), func(c layout.Cell) bool { return string(c.Qualifier) == column })
-		noted = noted || len(rest[i].Cells) < len(row.Cells)
-	}
+	rest = cutColumns(rows, func(of string) bool {
+		noted = noted || of == column
+		return of == column
+	})
 	return rest, noted
+}
+
+// cutColumns returns rows without the cells of some columns.
+func cutColumns(rows []layout.Row, which func(column string) bool) []layout.Row {
+	rest := slices.Clone(rows)
+	for i, row := range rest {
+		rest[i].Cells = slices.DeleteFunc(slices.Clone(row.Cells), func(c layout.Cell) bool { return which(string(c.Qualifier)) })
+	}
+	return rest
 }
 
 // noteDeletes deletes what is in the row of a key, column by column.
@@ -243,6 +269,7 @@ func (r *Run) compareSchema(ctx context.Context, j *Job, required bool) error {
 		return nil
 	}
 	got, _ = cutNote(got, loadnote.WrittenColumn) // what a door wrote differs by itself
+	got = cutColumns(got, func(column string) bool { return strings.HasPrefix(column, loadnote.PartsPrefix) })
 	if j.Source.ExportTime.IsZero() {
 		got, _ = cutNote(got, loadnote.UntilColumn) // of exports before it
 	}

@@ -13,9 +13,10 @@ import (
 type Stream struct{ w writer }
 
 // NewStream is a stream to one table. found says that the table was there before: what it
-// holds is read, and not written again.
-func NewStream(b *Bigtable, o Options, table string, found bool) *Stream {
-	return &Stream{writer{B: b, J: &Job{Options: o.Normalized()}, tables: []writeTable{{ID: table, found: found}}}}
+// holds is read, and not written again. untried says that another part made it, so that where
+// the first batch finds nothing, no other is read.
+func NewStream(b *Bigtable, o Options, table string, found, untried bool) *Stream {
+	return &Stream{writer{B: b, J: &Job{Options: o.Normalized()}, tables: []writeTable{{ID: table, found: found, untried: untried}}}}
 }
 
 // Full reports whether what was added is a batch.

@@ -30,18 +30,24 @@ func (j *Job) load(ctx context.Context, b *Bigtable, c *checkpoint, table int) e
 	if err := w.addTable(ctx, j.Mapping.TargetTable(), j.Mapping.Families()); err != nil {
 		return err
 	}
-	if j.made {
-		w.tables[0].found, j.made = false, false
-	}
 	for _, x := range j.Indexes {
 		if err := w.addTable(ctx, x.TargetTable(), x.Families()); err != nil {
 			return err
 		}
 	}
+	for i := range w.tables {
+		t := &w.tables[i]
+		t.found = t.found && !j.made[t.ID]
+	}
+	j.made = nil // the next time they are there
 	start, err := c.begin(ctx, w, table)
 	if err != nil {
 		return err
 	}
+	for i := range w.tables {
+		w.tables[i].untried = j.untried && start.Items == 0
+	}
+	j.untried = false
 	done := &c.state.Tables[table]
 	j.Report.ItemsResumed = start.Items - int64(len(start.Retry))
 	done.Retry = nil
@@ -116,6 +122,7 @@ type writer struct {
 type writeTable struct {
 	ID      string
 	found   bool // the table was there before: what it holds is not written again
+	untried bool // nothing is expected there: where the first batch finds nothing, nothing more is looked up
 	Entries []writeEntry
 	// wide are the hashes of the cells that wide rows hold, by row: hashes in all.
 	wide   map[string]map[extsort.Hash]bool
@@ -162,13 +169,18 @@ func (w *writer) queue(table int, e writeEntry, size int) {
 func (w *writer) flush(ctx context.Context) (size int, refused []int64, err error) {
 	for i := range w.tables {
 		t := &w.tables[i]
-		if t.found {
+		if t.found && len(t.Entries) > 0 {
+			before := w.J.Report.CellsUnchanged
 			if err := w.dropUnchanged(ctx, t); err != nil {
 				return 0, nil, err
 			}
+			if t.untried && w.J.Report.CellsUnchanged == before {
+				t.found, t.wide = false, nil
+			}
+			t.untried = false
 		}
 		for batch := range batches(t.Entries) {
-			for some := range slices.Chunk(batch, w.J.Options.Pace.most(len(batch))) {
+			for some := range slices.Chunk(batch, w.J.Options.Pace.chunk(len(batch))) {
 				bad, err := w.send(ctx, t.ID, some)
 				if err != nil {
 					return 0, nil, err
@@ -225,8 +237,16 @@ func (w *writer) dropUnchanged(ctx context.Context, t *writeTable) error {
 	if known {
 		wanted()
 	}
-	if err := w.lookUp(ctx, t, rows, wanted); err != nil || held == nil {
-		return err
+	for some := range slices.Chunk(rows, w.J.Options.Pace.chunk(len(rows))) {
+		if err := w.J.Options.Pace.wait(ctx, len(some)); err != nil {
+			return err
+		}
+		if err := w.lookUp(ctx, t, some, wanted); err != nil {
+			return err
+		}
+	}
+	if held == nil {
+		return nil
 	}
 	for _, e := range t.Entries {
 		before := len(e.GetMutations())
@@ -266,9 +286,6 @@ const maxWideHashes = 1 << 20
 // is not read for each of them: what is written to it meanwhile are cells of other items. A
 // row of more than maxWideHashes cells is read for each.
 func (w *writer) lookUp(ctx context.Context, t *writeTable, rows [][]byte, wanted func() map[extsort.Hash]bool) error {
-	if len(rows) == 0 {
-		return nil
-	}
 	var found []extsort.Hash       // of those wanted, in the row at hand
 	var wide map[extsort.Hash]bool // nil: not to be remembered
 	for part, err := range w.B.Parts(ctx, btclient.Read{Table: t.ID, Keys: rows}, w.J.Options.Part) {

@@ -23,7 +23,7 @@ type Plan struct {
 	LayOut   time.Duration // CPU of a part for a row, which is not spent while a call is under way
 	Wire     time.Duration // of a round trip
 	Pace     int           // rows a second of a part; 0: as fast as they go
-	New      bool          // no part reads what is there; else all but the one that makes the table do
+	There    bool          // the table was there, and each part looks its rows up; else one part makes it, and the others look at their first batch
 	Sorted   bool          // the files are in the order of row keys; else any batch has rows of all tablets
 	Tablets  int           // with which the table begins
 	Nodes    int           // servers
@@ -129,7 +129,7 @@ func (x *part) load(ctx context.Context) error {
 		Sleep: x.wait, Jitter: x.rand.Float64, Waiting: func(w btclient.Wait) { x.waited += w.Next },
 		Pace: run.NewPace(x.p.Pace, x.s.now, x.wait),
 	}
-	stream := run.NewStream(run.NewBigtable(conn{x.s, x.until}, o), o, "t", x.index > 0 && !x.p.New)
+	stream := run.NewStream(run.NewBigtable(conn{x.s, x.until}, o), o, "t", x.p.There || x.index > 0, !x.p.There)
 	rows := rowMaker{x: x, of: n}
 	for done := int64(0); done < n; {
 		batch := int64(0)

@@ -57,7 +57,7 @@ func TestRun_Table(t *testing.T) {
 		change func(*Plan)
 	}{
 		{"16 parts, 30 nodes, 64 tablets", func(*Plan) {}},
-		{"16 parts, 30 nodes, nothing read first", func(p *Plan) { p.New = true }},
+		{"the same, into a table that was there", func(p *Plan) { p.There = true }},
 		{"as the first, from one tablet", func(p *Plan) { p.Tablets = 1 }},
 		{"as the first, files in the order of rows", func(p *Plan) { p.Sorted = true }},
 		{"the same, in that order and from one tablet", func(p *Plan) { p.Sorted, p.Tablets = true, 1 }},
@@ -66,8 +66,10 @@ func TestRun_Table(t *testing.T) {
 		{"16 parts over 20 ms", func(p *Plan) { p.Wire = 20 * time.Millisecond }},
 		{"16 parts, each write in 20 lost", func(p *Plan) { p.Lost = 20 }},
 		{"16 parts, 5,000 rows a second each", func(p *Plan) { p.Pace = 5000 }},
+		{"the same, into a table that was there", func(p *Plan) { p.Pace, p.There = 5000, true }},
 		{"16 parts, 3 nodes", func(p *Plan) { few(p) }},
-		{"the same, refused beyond 0.25 s of work", func(p *Plan) { few(p); p.Room = room }},
+		{"the same, into a table that was there", func(p *Plan) { few(p); p.There = true }},
+		{"16 parts, 3 nodes, refused beyond 0.25 s of work", func(p *Plan) { few(p); p.Room = room }},
 		{"the same, and told when to come again", func(p *Plan) { few(p); p.Room, p.Tells = room, true }},
 		{"64 parts, 3 nodes, refused and told", func(p *Plan) { few(p); p.Parts, p.Room, p.Tells = 64, room, true }},
 		{"16 parts, 3 nodes, asked for less beyond 0.125 s", func(p *Plan) { few(p); p.Asks = room / 2 }},
@@ -111,7 +113,7 @@ func TestRun_Scale(t *testing.T) {
 		for _, scale := range scales {
 			p := billion
 			c.change(&p)
-			p.Scale, p.New = scale, true
+			p.Scale = scale
 			r, err := outcome(t, p)
 			if err != nil {
 				t.Fatal(err)
@@ -128,7 +130,7 @@ func TestRun_Scale(t *testing.T) {
 }
 
 // small is a plan of some seconds, in which no tablet splits.
-var small = Plan{Rows: 300_000, RowBytes: 1000, Parts: 4, Nodes: 3, Tablets: 6, New: true}
+var small = Plan{Rows: 300_000, RowBytes: 1000, Parts: 4, Nodes: 3, Tablets: 6}
 
 // TestRun_Bounds: no plan is faster than its parts, its pace or its nodes, and none takes
 // much longer than the slowest of them.
@@ -140,8 +142,9 @@ func TestRun_Bounds(t *testing.T) {
 		least, most float64 // seconds
 	}{
 		{"nodes", func(*Plan) {}, 10, 12},
-		{"reads", func(p *Plan) { p.New = false }, 17.5, 24}, // of three parts
-		{"one tablet", func(p *Plan) { p.Tablets, p.RowBytes = 1, 1 }, 30, 31},
+		{"reads", func(p *Plan) { p.There = true }, 20, 24},
+		{"one tablet", // and 60,000 rows of first batches
+			func(p *Plan) { p.Tablets, p.RowBytes = 1, 1 }, 36, 37},
 		{"pace", func(p *Plan) { p.Pace = 1000 }, 74, 80},
 		{"checking", func(p *Plan) { p.Check = time.Millisecond }, 75 + 10, 75 + 12},
 		{"laying out", func(p *Plan) { p.LayOut = time.Millisecond }, 75, 90},
@@ -155,7 +158,7 @@ func TestRun_Bounds(t *testing.T) {
 		c.change(&p)
 		r, err := outcome(t, p)
 		if took := r.Took.Seconds(); err != nil || took < c.least || took > c.most || r.Busy > 1 || r.Written != p.Rows ||
-			(r.Refused > 0) != (p.Room > 0) || (r.Asked > 0) != (p.Asks > 0) || (r.Lost > 0) != (p.Lost > 0) || (r.Reads == 0) != p.New {
+			(r.Refused > 0) != (p.Room > 0) || (r.Asked > 0) != (p.Asks > 0) || (r.Lost > 0) != (p.Lost > 0) || (r.Reads > 100) != p.There {
 			t.Errorf("%s: %v, %+v; want %v to %v s", c.name, err, r, c.least, c.most)
 		}
 	}
@@ -165,7 +168,7 @@ func TestRun_Bounds(t *testing.T) {
 func TestRun_Same(t *testing.T) {
 	t.Parallel()
 	p := small
-	p.Rows, p.RowBytes, p.Tablets, p.New, p.Wire, p.Lost = 100_000, 100_000, 1, false, time.Millisecond, 100
+	p.Rows, p.RowBytes, p.Tablets, p.There, p.Wire, p.Lost = 100_000, 100_000, 1, true, time.Millisecond, 100
 	p.Room, p.Tells, p.Asks, p.Pace = time.Millisecond, true, time.Millisecond/2, 4000
 	first, err := outcome(t, p)
 	if err != nil || first.Refused == 0 || first.Away == 0 || first.Lost == 0 || first.Asked == 0 || first.Tablets < 3 || first.Written != p.Rows {

@@ -1,0 +1,88 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+)
+
+// Parts of a load note in the first row that is of their table in layout.SchemaTable, in
+// columns of their own load: the one that makes the tables, that they are new; and each
+// part, before it writes, that it has begun. So a part that finds new tables, and not
+// itself, knows that nothing of it can be there, and need not look for it. It may only say
+// so after it has noted itself: of two processes of one part, one finds the other.
+//
+// What is looked up is not written again, and counted as it was found. Written again, it
+// would be the same: cells have their times from the source. So rows are right whatever is
+// noted; what a part that is wrong about the table wrote is counted as written. It is, where
+// somebody puts another table in the place of the one that the load made, with rows that
+// hold what the source does: that, the first batch finds, which is looked up in any case.
+// Any other load takes the notes away before it writes items (writeSchema), and FinishLoad
+// at the end.
+
+// madeColumn says that the tables are new to the load.
+const madeColumn = "made"
+
+// noteMade notes that the load has made its tables, if it has made all.
+func (j tablePart) noteMade(ctx context.Context, b *Bigtable) error {
+	if j.parts == "" {
+		return nil
+	}
+	for _, table := range j.Targets() {
+		if !j.made[table] {
+			return nil
+		}
+	}
+	return j.note(ctx, b, madeColumn)
+}
+
+// notes are the columns in which parts of loads noted something.
+func (j tablePart) notes(rows []layout.Row) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, row := range rows {
+			if !bytes.Equal(row.Key, layout.SchemaRowPrefix(j.Report.Target)) {
+				continue
+			}
+			for _, c := range row.Cells {
+				if column := string(c.Qualifier); strings.HasPrefix(column, loadnote.PartsPrefix) && !yield(column) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// noteBegun notes that the part has begun, and finds out whether its tables are untried.
+func (j tablePart) noteBegun(ctx context.Context, b *Bigtable) error {
+	if j.parts == "" {
+		return nil
+	}
+	part := strconv.Itoa(j.Options.Share.Index) + "/"
+	self := part + rand.Text()
+	if err := j.note(ctx, b, self); err != nil {
+		return err
+	}
+	rows, err := b.SchemaOf(ctx, j.Report.Target)
+	if err != nil {
+		return err
+	}
+	isNew, before := false, false
+	for column := range j.notes(rows) {
+		column, own := strings.CutPrefix(column, j.parts)
+		isNew = isNew || own && column == madeColumn
+		before = before || own && column != self && strings.HasPrefix(column, part)
+	}
+	j.untried = isNew && !before
+	return nil
+}
+
+func (j tablePart) note(ctx context.Context, b *Bigtable, column string) error {
+	return b.changeNote(ctx, j.Report.Target, btclient.SetCell(layout.SchemaFamily, []byte(j.parts+column), j.Micros, nil))
+}

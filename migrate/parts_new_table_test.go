@@ -1,0 +1,340 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// lookUps counts the reads of a load that name rows of the table of the items.
+type lookUps struct {
+	grpc.ClientConnInterface
+	reads atomic.Int64
+}
+
+func (c *lookUps) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+	if err != nil || !strings.HasSuffix(method, "/ReadRows") {
+		return s, err
+	}
+	return &lookUpStream{s, c}, nil
+}
+
+type lookUpStream struct {
+	grpc.ClientStream
+	c *lookUps
+}
+
+func (s *lookUpStream) SendMsg(m any) error {
+	if r := m.(*btpb.ReadRowsRequest); len(r.GetRows().GetRowKeys()) > 0 && r.GetFilter() == nil && strings.HasSuffix(r.GetTableName(), "/t") {
+		s.c.reads.Add(1)
+	}
+	return s.ClientStream.SendMsg(m)
+}
+
+// newTableRun is a load in parts of an export, each of many batches.
+type newTableRun struct {
+	t    *testing.T
+	conn *lookUps
+	o    LoadOptions
+
+	first *btpb.MutateRowsRequest // that the part wrote which began last
+}
+
+const newTableItems = 300
+
+func newNewTableRun(t *testing.T) *newTableRun {
+	t.Helper()
+	r := &newTableRun{t: t, conn: &lookUps{ClientConnInterface: newBigtableServer(t)}, o: LoadOptions{Checkpoint: t.TempDir()}}
+	r.o.Mappings, r.o.knobs = []*mapping.Mapping{mappingOf(t, partsPlain)}, run.Knobs{Batch: 1 << 10, CheckpointBytes: 1 << 30}
+	return r
+}
+
+func (r *newTableRun) source() *source.Source {
+	return openExport(r.t, partsExport(newTableItems, 9, entityLine))
+}
+
+// prepare is the part, as a process has it that has checked its items.
+func (r *newTableRun) prepare(part int) *Prepared {
+	r.t.Helper()
+	o := r.o
+	o.Part = source.Part{Index: part, Of: 3}
+	p, err := Prepare(r.t.Context(), r.source(), o)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return p
+}
+
+// load loads what was prepared, and returns how many batches it looked up.
+func (r *newTableRun) load(p *Prepared) (*report.Report, int64) {
+	r.t.Helper()
+	before := r.conn.reads.Load()
+	told, err := p.Load(r.t.Context(), r.conn)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return told, r.conn.reads.Load() - before
+}
+
+// begin loads a part up to some writes, at which it is killed.
+func (r *newTableRun) begin(part, writes int) (written int64) {
+	r.t.Helper()
+	r.first = nil
+	killed := errors.New("killed")
+	_, err := r.prepare(part).Load(r.t.Context(), &intercepted{ClientConnInterface: r.conn, before: func(req *btpb.MutateRowsRequest) error {
+		if strings.HasSuffix(req.GetTableName(), "/"+layout.SchemaTable) {
+			return nil
+		}
+		if writes--; writes < 0 {
+			return killed
+		}
+		if r.first == nil {
+			r.first = req
+		}
+		for _, e := range req.GetEntries() {
+			written += int64(len(e.GetMutations()))
+		}
+		return nil
+	}})
+	if !errors.Is(err, killed) {
+		r.t.Fatalf("error %v, want the part to be killed", err)
+	}
+	return written
+}
+
+// deleteFirst deletes the rows that the first write of a part wrote, which the first batch
+// does not find then, and returns how many of the cells are gone.
+func (r *newTableRun) deleteFirst() (gone int64) {
+	r.t.Helper()
+	table := r.first.GetTableName()[strings.LastIndex(r.first.GetTableName(), "/")+1:]
+	for _, e := range r.first.GetEntries() {
+		gone += int64(len(e.GetMutations()))
+		if err := run.NewBigtable(r.conn, run.Options{}).MutateRow(r.t.Context(), table, e.GetRowKey(), []*btpb.Mutation{btclient.DeleteRow()}); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	return gone
+}
+
+// elsewhere has the next parts run on another machine, where no files are.
+func (r *newTableRun) elsewhere() { r.o.Checkpoint = r.t.TempDir() }
+
+// finds loads a part, and compares how many of its cells it found: want, or -1 for all.
+func (r *newTableRun) finds(p *Prepared, want int64, lookedUp bool) {
+	r.t.Helper()
+	told, looked := r.load(p)
+	at := told.Tables[0]
+	if want < 0 {
+		want = at.CellsUnchanged + at.CellsWritten
+	}
+	if at.CellsUnchanged != want || at.CellsWritten == 0 && want == 0 {
+		r.t.Errorf("%d cells unchanged, %d written; want %d unchanged", at.CellsUnchanged, at.CellsWritten, want)
+	}
+	if lookedUp != (looked > 3) {
+		r.t.Errorf("%d batches were looked up; of all: %t", looked, lookedUp)
+	}
+}
+
+// whole loads the source in one.
+func (r *newTableRun) whole() {
+	r.t.Helper()
+	if _, err := Load(r.t.Context(), r.conn, r.source(), LoadOptions{Common: r.o.Common}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// noted reports whether parts have noted something.
+func (r *newTableRun) noted() (noted bool) {
+	r.t.Helper()
+	rows, err := run.NewBigtable(r.conn, run.Options{}).SchemaOf(r.t.Context(), "t")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, row := range rows {
+		for _, c := range row.Cells {
+			noted = noted || strings.HasPrefix(string(c.Qualifier), loadnote.PartsPrefix)
+		}
+	}
+	return noted
+}
+
+// TestParts_NewTable: a part does not look for its rows where another one has made the
+// table and nothing of it was written before; else it does, and counts what it finds.
+func TestParts_NewTable(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(*newTableRun){
+		"as it should be": func(r *newTableRun) {
+			if _, looked := r.load(r.prepare(1)); looked != 0 {
+				r.t.Errorf("the part that made the table looked %d batches up", looked)
+			}
+			if _, looked := r.load(r.prepare(2)); looked != 1 {
+				r.t.Errorf("a part that found the table new looked %d batches up, want the first", looked)
+			}
+			r.finds(r.prepare(3), 0, false)
+			if _, err := FinishLoad(r.t.Context(), r.conn, r.source(), r.o); err != nil {
+				r.t.Fatal(err)
+			}
+			if r.noted() {
+				r.t.Error("notes of parts are left")
+			}
+			r.finds(r.prepare(2), -1, true)
+		},
+		"a part that is loaded again": func(r *newTableRun) {
+			r.load(r.prepare(1))
+			r.load(r.prepare(2))
+			r.elsewhere()
+			for part := range 2 {
+				r.finds(r.prepare(part+1), -1, true)
+			}
+		},
+		"killed at once, and begun again": func(r *newTableRun) {
+			r.load(r.prepare(1))
+			r.finds(r.prepare(2), r.begin(2, 2), true)
+		},
+		"killed later, and begun again elsewhere": func(r *newTableRun) {
+			r.load(r.prepare(1))
+			written := r.begin(2, 30)
+			r.elsewhere()
+			r.finds(r.prepare(2), written, true)
+		},
+		"killed, and its first rows deleted": func(r *newTableRun) {
+			r.load(r.prepare(1))
+			written := r.begin(2, 31)
+			r.elsewhere()
+			r.finds(r.prepare(2), written-r.deleteFirst(), true)
+		},
+		"the one that made the table is killed": func(r *newTableRun) {
+			written := r.begin(1, 8)
+			r.finds(r.prepare(2), 0, false)
+			r.finds(r.prepare(1), written, true)
+		},
+		"killed and resumed at a checkpoint": func(r *newTableRun) {
+			r.load(r.prepare(1))
+			r.o.knobs.CheckpointBytes = 4 << 10
+			written := r.begin(2, 30)
+			told, looked := r.load(r.prepare(2))
+			if at := told.Tables[0]; at.ItemsResumed == 0 || at.CellsUnchanged == 0 || at.CellsUnchanged >= written || looked < 3 {
+				r.t.Errorf("%d items resumed, %d cells found of %d, %d batches looked up", at.ItemsResumed, at.CellsUnchanged, written, looked)
+			}
+		},
+		"two processes of one part": func(r *newTableRun) {
+			r.load(r.prepare(1))
+			one := r.prepare(2)
+			r.elsewhere()
+			other := r.prepare(2)
+			r.finds(one, 0, false)
+			r.finds(other, -1, true)
+		},
+		"another load meanwhile": func(r *newTableRun) {
+			r.load(r.prepare(1))
+			conn := r.conn
+			r.conn = &lookUps{ClientConnInterface: newBigtableServer(r.t)}
+			r.begin(2, 1) // elsewhere: it tells the first rows
+			r.conn = conn
+			r.elsewhere()
+			late := r.prepare(2)
+			r.whole()
+			if r.noted() {
+				r.t.Error("a load leaves the notes of parts, though it writes what is theirs")
+			}
+			gone := r.deleteFirst()
+			told, looked := r.load(late)
+			if at := told.Tables[0]; at.CellsWritten != gone || at.CellsUnchanged == 0 || looked < 3 {
+				r.t.Errorf("%d cells written, %d unchanged, %d batches looked up; %d were gone", at.CellsWritten, at.CellsUnchanged, looked, gone)
+			}
+		},
+		"another load in other parts meanwhile": func(r *newTableRun) {
+			r.load(r.prepare(1))
+			r.elsewhere()
+			o := r.o
+			for i := range 2 {
+				o.Part = source.Part{Index: i + 1, Of: 2}
+				if _, err := Load(r.t.Context(), r.conn, r.source(), o); err != nil {
+					r.t.Fatal(err)
+				}
+			}
+			r.elsewhere()
+			r.finds(r.prepare(2), -1, true)
+		},
+		"rows that somebody else wrote": func(r *newTableRun) {
+			r.load(r.prepare(1))
+			from := newBigtableServer(r.t)
+			if _, err := Load(r.t.Context(), from, r.source(), LoadOptions{Common: r.o.Common}); err != nil {
+				r.t.Fatal(err)
+			}
+			to := run.NewBigtable(r.conn, run.Options{})
+			for row, err := range run.NewBigtable(from, run.Options{}).TableRows(r.t.Context(), "t") {
+				if err == nil {
+					err = to.MutateRow(r.t.Context(), "t", row.Key, btclient.AppendSets(nil, row.Cells))
+				}
+				if err != nil {
+					r.t.Fatal(err)
+				}
+			}
+			told, _ := r.load(r.prepare(2))
+			if told.Tables[0].CellsUnchanged == 0 {
+				r.t.Error("the part finds nothing")
+			}
+		},
+		"a table that was there": func(r *newTableRun) {
+			if _, err := run.NewBigtable(r.conn, run.Options{}).MakeTable(r.t.Context(), "t", (*layout.Mapping)(r.o.Mappings[0]).Families()); err != nil {
+				r.t.Fatal(err)
+			}
+			for part := range 2 {
+				r.finds(r.prepare(part+1), 0, true)
+			}
+		},
+		"an index that was there": func(r *newTableRun) {
+			x := (*layout.Mapping)(r.o.Mappings[0]).Indexes()[0]
+			if _, err := run.NewBigtable(r.conn, run.Options{}).MakeTable(r.t.Context(), x.TargetTable(), x.Families()); err != nil {
+				r.t.Fatal(err)
+			}
+			r.load(r.prepare(1))
+			r.finds(r.prepare(2), 0, true)
+		},
+		"a table that is made again": func(r *newTableRun) {
+			r.load(r.prepare(1))
+			if err := run.NewBigtable(r.conn, run.Options{}).DropTable(r.t.Context(), "t"); err != nil {
+				r.t.Fatal(err)
+			}
+			r.load(r.prepare(2))
+			r.elsewhere()
+			r.finds(r.prepare(2), -1, true)
+			r.finds(r.prepare(3), 0, false)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newNewTableRun(t)
+			do(r)
+			r.elsewhere()
+			for part := range 3 {
+				r.load(r.prepare(part + 1))
+			}
+			if _, err := FinishLoad(t.Context(), r.conn, r.source(), r.o); err != nil {
+				t.Fatal(err)
+			}
+			one := newBigtableServer(t)
+			if _, err := Load(t.Context(), one, r.source(), LoadOptions{Common: r.o.Common}); err != nil {
+				t.Fatal(err)
+			}
+			if allTables(t, r.conn) != allTables(t, one) {
+				t.Error("the rows are not those of one load")
+			}
+		})
+	}
+}
