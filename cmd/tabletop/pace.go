@@ -11,10 +11,10 @@ import (
 // --data by heapGrowthDiskBytes, which are about what a thousand requests leave to be
 // collected, and by heapGrowthPercent of what a collection looks through: of what holds
 // pointers. Most of a server's heap are the buffers of its store, which hold none: they
-// cost a collection nothing, and need no room to grow. With 8 MB in memory too, requests
-// took a twentieth more of the processor; who keeps the data on disk looks at memory first.
+// cost a collection nothing, and need no room to grow. What a MB more or less costs is in
+// docs/notes/performance.md.
 const (
-	heapGrowthBytes     = 12 << 20
+	heapGrowthBytes     = 10 << 20
 	heapGrowthDiskBytes = 8 << 20
 	heapGrowthPercent   = 50
 	// leastHeapBytes is, times the percentage, the heap below which package runtime
