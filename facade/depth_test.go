@@ -74,6 +74,8 @@ var depthCases = []depthCase{
 	{"GetItem", "GetItem", onKey(`"Key":` + costKey(1)), 1, 1},
 	{"Query", "Query", onKey(`"KeyConditionExpression":"PK = :p","ExpressionAttributeValues":{":p":{"S":"p00000000"}}`), 1, 1},
 	{"Scan of a page", "Scan", onKey(`"Limit":50`), 1, 1},
+	{"Scan of a segment, which cuts the table", "Scan", onKey(`"Segment":1,"TotalSegments":4,"Limit":50`), 5, 5},
+	{"Scan of a segment", "Scan", onKey(`"Segment":2,"TotalSegments":4,"Limit":50`), 1, 1},
 	{"PutItem", "PutItem", onKey(`"Item":` + costItem(2, 1)), 1, 3},
 	{"PutItem of a new item", "PutItem", onKey(`"Item":` + costItem(402, 1)), 1, 3},
 	{"PutItem, key exists", "PutItem", onKey(`"Item":` + costItem(3, 1) + `,"ConditionExpression":"attribute_exists(PK)"`), 1, 3},
