@@ -130,7 +130,8 @@
 //     turns sequences into iterators, internal/nearest finds the name that somebody
 //     meant.
 //   - internal/httpbody reads and packs the bodies of HTTP messages,
-//     internal/strictyaml is the one strict reader of YAML.
+//     internal/strictyaml is the one strict reader of YAML, internal/filelock locks
+//     files between processes.
 //
 // Tests of the whole, and what they need:
 //

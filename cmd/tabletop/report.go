@@ -122,20 +122,21 @@ type progressLog struct {
 
 	at          source.Progress // as it was told of last
 	began, told time.Time       // the pass, and the last line
+	from        int64           // how far it was when it began: of a load that is taken up again, what is done
 }
 
 // tell is a Progress.
 func (l *progressLog) tell(at source.Progress) {
 	now := l.now()
 	if l.began.IsZero() || at.Phase != l.at.Phase || at.Table != l.at.Table || at.Items < l.at.Items { // another pass
-		l.began, l.told = now, now
+		l.began, l.told, l.from = now, now, at.Items
 	}
 	l.at = at
 	if now.Sub(l.told) < progressEvery || at.Items == at.Total {
 		return
 	}
 	l.told = now
-	text, rate := fmt.Sprintf("%s %s: %d", at.Phase, at.Table, at.Items), float64(at.Items)/now.Sub(l.began).Seconds()
+	text, rate := fmt.Sprintf("%s %s: %d", at.Phase, at.Table, at.Items), float64(at.Items-l.from)/now.Sub(l.began).Seconds()
 	if at.Total <= 0 {
 		_, _ = fmt.Fprintf(l.w, "tabletop: %s items, %.0f a second\n", text, rate)
 		return

@@ -46,13 +46,15 @@ func TestProgressLog(t *testing.T) {
 		{40, source.Progress{Table: "t", Phase: "checking", Items: 1000, Total: 1000}, ""}, // it is at its end
 		{41, source.Progress{Table: "t", Phase: "loading", Items: 256, Total: 100_000}, ""},
 		{70, source.Progress{Table: "t", Phase: "loading", Items: 9000, Total: 100_000}, ""},
-		{81, source.Progress{Table: "t", Phase: "loading", Items: 10_000, Total: 100_000}, "tabletop: loading t: 10000 of 100000 items, 10 %, 250 a second, 6m0s left\n"},
+		{81, source.Progress{Table: "t", Phase: "loading", Items: 10_000, Total: 100_000}, "tabletop: loading t: 10000 of 100000 items, 10 %, 244 a second, 6m9s left\n"},
 		{110, source.Progress{Table: "t", Phase: "loading", Items: 20_000, Total: 100_000}, ""},
-		{121, source.Progress{Table: "t", Phase: "loading", Items: 50_000, Total: 100_000}, "tabletop: loading t: 50000 of 100000 items, 50 %, 625 a second, 1m20s left\n"},
+		{121, source.Progress{Table: "t", Phase: "loading", Items: 50_000, Total: 100_000}, "tabletop: loading t: 50000 of 100000 items, 50 %, 622 a second, 1m20s left\n"},
 		{122, source.Progress{Table: "t", Phase: "loading", Items: 256, Total: 100_000}, ""}, // once more
 		{130, source.Progress{Table: "u", Phase: "catching up", Items: 0, Total: -1}, ""},
 		{170, source.Progress{Table: "u", Phase: "catching up", Items: 400, Total: -1}, "tabletop: catching up u: 400 items, 10 a second\n"},
 		{210, source.Progress{Table: "u", Phase: "catching up", Items: 900, Total: 800}, "tabletop: catching up u: 900 of 800 items, 112 %, 11 a second, 0s left\n"},
+		{220, source.Progress{Table: "v", Phase: "loading", Items: 900_000, Total: 1_000_000}, ""}, // taken up at a checkpoint
+		{260, source.Progress{Table: "v", Phase: "loading", Items: 910_000, Total: 1_000_000}, "tabletop: loading v: 910000 of 1000000 items, 91 %, 250 a second, 6m0s left\n"},
 	} {
 		out.Reset()
 		now = begun.Add(time.Duration(c.at) * time.Second)

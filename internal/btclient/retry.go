@@ -118,13 +118,16 @@ func (t *tries) passes(err error) bool {
 }
 
 // hopeless reports whether a connection met a server that speaks something else, or is not
-// trusted. That does not pass by itself, unless there was an answer before: then it may be
-// somebody in between.
+// trusted. That hardly passes by itself, unless there was an answer before: then it may be
+// somebody in between. A proxy that is up before its Bigtable may look so at first.
 func hopeless(err error) bool {
 	if status.Code(err) != codes.Unavailable {
 		return false
 	}
 	text := err.Error()
+	if strings.Contains(text, "there is no token to show") { // it is that of another server
+		return false
+	}
 	return slices.ContainsFunc([]string{
 		"looked like an HTTP/1.1 header", "certificate signed by unknown authority", "first record does not look like a TLS handshake",
 	}, func(part string) bool { return strings.Contains(text, part) })
@@ -255,8 +258,13 @@ func (w *watch) end() {
 	w.cancel(nil)
 }
 
-// why is the error of a call, or that it took too long.
+// why is the error of a call, or that it took too long. One that only the server can have
+// found is an answer, too.
 func (w *watch) why(err error) error {
+	switch status.Code(err) { //nolint:exhaustive // the others may come from the connection
+	case codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.InvalidArgument, codes.OutOfRange, codes.Aborted, codes.ResourceExhausted:
+		w.answered.Store(true)
+	}
 	if err == nil || w.late == nil || !errors.Is(context.Cause(w.ctx), w.late) {
 		return err
 	}
@@ -292,7 +300,11 @@ func unaryOnce[S, Req, Resp any](
 	send func(S, context.Context, *Req, ...grpc.CallOption) (*Resp, error), service S, req *Req,
 ) (*Resp, error) {
 	if deadline <= 0 {
-		return send(service, ctx, req)
+		resp, err := send(service, ctx, req)
+		if err == nil && !c.answered.Load() {
+			c.answered.Store(true)
+		}
+		return resp, err
 	}
 	w := c.watch(ctx, call, deadline)
 	defer w.end()

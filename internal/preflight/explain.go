@@ -39,8 +39,12 @@ func Explain(err error) error {
 	switch {
 	case status.Code(err) == codes.Unauthenticated:
 		return &explained{"the Bigtable does not take the credentials: are they those of the project, is the token still good?", err}
+	case has("unexpected HTTP status code") && has(" 429 (", " 502 (", " 503 (", " 504 ("):
+		return &explained{"what answered was not the Bigtable, but perhaps a proxy before it", err}
 	case has("unexpected HTTP status code", "unexpected content-type", "error reading server preface", "looked like an HTTP/1.1 header"):
 		return &explained{noBigtable, err}
+	case has("there is no token to show") && has("x509: certificate signed by unknown authority"):
+		return &explained{"the certificate of the server of tokens is not trusted: it is looked for among those of the system, or of $SSL_CERT_FILE", err}
 	case has("x509: certificate signed by unknown authority"):
 		return &explained{"the certificate of the server is not trusted: name those to trust (--ca FILE)", err}
 	case has("first record does not look like a TLS handshake"):

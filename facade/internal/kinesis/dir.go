@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/tabletop-emu/tabletop/internal/filelock"
 )
 
 // Dir is a folder with a file for each stream, <stream>.jsonl, of a record a line. There
@@ -41,7 +43,7 @@ func (d *Dir) Put(_ context.Context, stream string, records []Record) (taken []b
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }() // it ends the lock
-	if err := lock(f); err != nil {
+	if err := filelock.Lock(f); err != nil {
 		return nil, fmt.Errorf("%s: locking it: %w", f.Name(), err)
 	}
 	if err := cutLine(f); err != nil {

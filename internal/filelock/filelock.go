@@ -1,0 +1,15 @@
+// Package filelock locks files between processes. A lock lasts as long as its file is
+// open, so it goes with the process that holds it. Where the system or the file system
+// has no locks of files, each process finds them free.
+package filelock
+
+import "os"
+
+// Lock waits until nobody else has f locked, in this process or another one.
+func Lock(f *os.File) error {
+	_, err := lock(f, true)
+	return err
+}
+
+// TryLock locks f, or reports that somebody else has it locked.
+func TryLock(f *os.File) (locked bool, err error) { return lock(f, false) }
