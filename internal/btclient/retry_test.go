@@ -87,16 +87,17 @@ func TestRetry_Hopeless(t *testing.T) {
 		"connection error: desc = \"transport: authentication handshake failed: tls: failed to verify certificate: x509: certificate signed by unknown authority\"",
 		"connection error: desc = \"transport: authentication handshake failed: tls: first record does not look like a TLS handshake\"",
 	} {
-		for _, answered := range []bool{false, true} {
+		for _, first := range []error{nil, io.EOF, status.Error(codes.NotFound, "there is no such table")} { // which only a server can find
+			answered := first != nil
 			f := &fake{answer: func(call int, _ proto.Message) ([]proto.Message, error) {
 				if answered && call == 0 {
-					return nil, io.EOF
+					return nil, first
 				}
 				return nil, &btclient.UnsentError{Err: status.Error(codes.Unavailable, text)}
 			}}
 			c := f.client(btclient.Options{Retry: btclient.Retry{Reads: 3, Writes: 3}})
 			if answered {
-				if _, err := c.ReadRow(t.Context(), "t", []byte("a"), nil); err != nil {
+				if _, err := c.ReadRow(t.Context(), "t", []byte("a"), nil); (err == nil) != errors.Is(first, io.EOF) {
 					t.Fatal(err)
 				}
 			}
@@ -115,6 +116,18 @@ func TestRetry_Hopeless(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestRetry_Token: what the server of tokens is like says nothing of the Bigtable.
+func TestRetry_Token(t *testing.T) {
+	t.Parallel()
+	f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) {
+		return nil, &btclient.UnsentError{Err: status.Error(codes.Unavailable, "there is no token to show: application default credentials: tls: failed to verify certificate: x509: certificate signed by unknown authority")}
+	}}
+	err := f.client(btclient.Options{Retry: btclient.Retry{Writes: 3}}).MutateRow(t.Context(), "t", []byte("a"), nil)
+	if err == nil || f.calls() != 4 {
+		t.Errorf("error %v after %d calls, want 4", err, f.calls())
 	}
 }
 

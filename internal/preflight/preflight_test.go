@@ -153,6 +153,16 @@ func TestExplain(t *testing.T) {
 	if status.Code(said) != codes.Unauthenticated || !strings.HasPrefix(said.Error(), want) {
 		t.Errorf("%v, code %v; want %q and its code", said, status.Code(said), want)
 	}
+	for text, want := range map[string]string{
+		`unexpected HTTP status code received from server: 404 (Not Found); transport: received unexpected content-type "text/html"`:   "what answers is no Bigtable: a server of its gRPC API is expected",
+		`unexpected HTTP status code received from server: 502 (Bad Gateway); transport: received unexpected content-type "text/html"`: "what answered was not the Bigtable, but perhaps a proxy before it",
+		"tls: failed to verify certificate: x509: certificate signed by unknown authority":                                             "the certificate of the server is not trusted: name those to trust (--ca FILE)",
+		"there is no token to show: tls: failed to verify certificate: x509: certificate signed by unknown authority":                  "the certificate of the server of tokens is not trusted: it is looked for among those of the system, or of $SSL_CERT_FILE",
+	} {
+		if got := preflight.Explain(status.Error(codes.Unavailable, text)).Error(); !strings.HasPrefix(got, want+" (") {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 	for _, err := range []error{nil, io.EOF, status.Error(codes.Unimplemented, "no such method")} {
 		if got := preflight.Explain(err); got != err { //nolint:errorlint // the same value
 			t.Errorf("%v became %v", err, got)
