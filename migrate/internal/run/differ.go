@@ -202,7 +202,7 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 	}
 	text := cellText
 	if d.items {
-		text = d.j.cellText(layout.Row{Key: key, Cells: want.cells})
+		text = textsOf(d.j.Mapping, layout.Row{Key: key, Cells: want.cells})
 	}
 	diffCellsAs(want.cells, got.Cells, text, stored, element, func(c CellDiff) {
 		if c.want < 0 {
@@ -587,10 +587,10 @@ const maxOrderBytes = 1 << 10
 // cellText is the part of a cell's canonical text behind its column.
 func cellText(c layout.Cell) string { return versionText(c, rowtext.ValueText(c.Value)) }
 
-// cellText is cellText for the cells of a row of the table: of a protobuf its
+// textsOf is cellText for the cells of a row of a mapping's table: of a protobuf its
 // fields, and its bytes.
-func (j *Job) cellText(row layout.Row) func(layout.Cell) string {
-	decoded := j.Mapping.CellText(row)
+func textsOf(m *layout.Mapping, row layout.Row) func(layout.Cell) string {
+	decoded := m.CellText(row)
 	return func(c layout.Cell) string {
 		text := rowtext.ValueText(c.Value)
 		if fields := decoded(c); fields != text {

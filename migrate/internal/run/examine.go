@@ -388,7 +388,7 @@ func (j *Job) meetings(ctx context.Context) (again bool, err error) {
 				return err
 			}
 		}
-		return keys.Add(j.keyHash(p.Entry.Item))
+		return keys.Add(keyHash(j.Mapping, p.Entry.Item))
 	})
 	if err != nil {
 		return false, err
@@ -407,7 +407,7 @@ func (j *Job) meetings(ctx context.Context) (again bool, err error) {
 	first := newMeeting(sameKey, sameCell)
 	err = j.Each(ctx, "checking", func(p Placed) error {
 		if len(sameKey) > 0 {
-			m := j.meets(p, j.keyHash(p.Entry.Item), "")
+			m := j.meets(p, keyHash(j.Mapping, p.Entry.Item), "")
 			m.at = RowLayout{J: j}.Owned(report.InRow(j.Report.Target, p.Base.Row), Owner{p.Base.Rule, m.key})
 			return first.meet(m, source.KeyDuplicate, "the item has the same key as the item at %s: %s")
 		}
@@ -529,7 +529,7 @@ func (m meeting) meet(item met, d source.Damage, format string) error {
 	return &itemRefused{err, item.at, first.key}
 }
 
-func (j *Job) keyHash(item attr.Item) extsort.Hash {
-	key := j.Mapping.Key()
+func keyHash(m *layout.Mapping, item attr.Item) extsort.Hash {
+	key := m.Key()
 	return extsort.HashOf([]byte(item[key.Hash.Name].Str), []byte(item[key.Range.Name].Str))
 }
