@@ -136,7 +136,8 @@ func (b *Bigtable) changeNote(ctx context.Context, table string, m *btpb.Mutatio
 // writeSchema makes the rows of layout.SchemaTable that are of the job's table
 // those of its mapping, each row at once. Rows that are so already are not
 // written; changed is how many were. What a door notes there stays, unless it is of an
-// earlier table. The load is noted as unfinished if it is to be.
+// earlier table, and so does what parts of the same load note. The load is noted as
+// unfinished if it is to be.
 func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (changed int, err error) {
 	if j.Mapping.Spec() == nil {
 		return 0, nil
@@ -165,7 +166,9 @@ func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (ch
 	if !begun.IsZero() {
 		loadnote.SetUnfinished(want, begun)
 	}
-	got, doors := cutNote(got, loadnote.WrittenColumn)
+	door, _ := writtenAt(got, j.Report.Target)
+	stale := door > 0 && door <= j.earlier
+	got, _ = cutNote(got, loadnote.WrittenColumn)
 	if j.parts != "" { // what other loads in parts know goes, since this one changes it
 		got = cutColumns(got, func(column string) bool { return strings.HasPrefix(column, j.parts) })
 	}
@@ -181,12 +184,15 @@ func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (ch
 	for i, row := range want {
 		was := there[string(row.Key)]
 		delete(there, string(row.Key))
-		if same := was == string(rowtext.FormatRow(nil, row)); same && (i > 0 || !doors || !j.fresh) {
+		if same := was == string(rowtext.FormatRow(nil, row)); same && (i > 0 || !stale) {
 			continue
 		}
 		gone := []*btpb.Mutation{btclient.DeleteRow()}
-		if i == 0 && !j.fresh { // a door may note something just now: all but that goes
+		if i == 0 { // doors, and other parts, may note something just now: that stays
 			gone = noteDeletes(got, row.Key)
+			if stale {
+				gone = append(gone, btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.WrittenColumn), 0, j.earlier+1000))
+			}
 		}
 		replace(row.Key, gone, row.Cells)
 	}
@@ -203,6 +209,25 @@ func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (ch
 		}
 	}
 	return len(entries), nil
+}
+
+// writtenAt is when DynamoDB doors noted that they write in a table, the first and the last
+// of them, in microseconds; 0: none did.
+func writtenAt(rows []layout.Row, table string) (first, last int64) {
+	for _, row := range rows {
+		if !slices.Equal(row.Key, layout.SchemaRowPrefix(table)) {
+			continue
+		}
+		for _, c := range row.Cells {
+			if string(c.Qualifier) != loadnote.WrittenColumn {
+				continue
+			}
+			if last = max(last, c.Timestamp); first == 0 || c.Timestamp < first {
+				first = c.Timestamp
+			}
+		}
+	}
+	return first, last
 }
 
 // exportsBefore are the moments that are noted of the exports of earlier loads: a source
