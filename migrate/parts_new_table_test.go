@@ -353,6 +353,20 @@ func TestParts_NewTable(t *testing.T) {
 			}
 			r.finds(r.prepare(3), 0, false)
 		},
+		"another load, which looked before there were notes": func(r *newTableRun) {
+			conn := r.conn
+			r.conn = &lookUps{ClientConnInterface: &beforeAdmin{ClientConnInterface: conn, do: func() {
+				r := *r
+				r.conn = conn
+				r.load(r.prepare(1))
+			}}}
+			r.whole()
+			r.conn = conn
+			if r.noted() {
+				r.t.Error("a load leaves the notes of parts, though it writes what is theirs")
+			}
+			r.finds(r.prepare(2), -1, true)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -55,7 +55,7 @@ func (b *Bigtable) SchemaOf(ctx context.Context, table string) ([]layout.Row, er
 }
 
 // Noted are the rows of layout.SchemaTable of the job's table, as they were when the job
-// first asked, or wrote them.
+// first asked, at all or since it wrote them.
 func (j *Job) Noted(ctx context.Context, b *Bigtable) (rows []layout.Row, err error) {
 	if !j.notedNow {
 		j.noted, err = b.SchemaOf(ctx, j.Report.Target)
@@ -145,7 +145,8 @@ func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (ch
 	if _, err := b.MakeTable(ctx, layout.SchemaTable, SchemaFamilies); err != nil {
 		return 0, err
 	}
-	got, err := j.Noted(ctx, b)
+	// Read anew: parts of other loads may have noted something since the load looked first.
+	got, err := b.SchemaOf(ctx, j.Report.Target)
 	if err != nil {
 		return 0, err
 	}
