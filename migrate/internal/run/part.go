@@ -381,8 +381,13 @@ func (r *Run) readParts(src *source.Source) ([]*completePart, error) {
 func (r *Run) removeParts(of int) error {
 	entries, err := os.ReadDir(r.Options.Parts)
 	for _, e := range entries {
-		if m := partName.FindStringSubmatch(e.Name()); m != nil && m[1] == r.Options.verb() && (m[3] == strconv.Itoa(of) || m[4] == "lock") {
-			err = errors.Join(err, os.Remove(filepath.Join(r.Options.Parts, e.Name())))
+		m := partName.FindStringSubmatch(e.Name())
+		if m == nil || m[1] != r.Options.verb() || m[3] != strconv.Itoa(of) && m[4] != "lock" {
+			continue
+		}
+		// A process that is at its end removes its lock itself.
+		if gone := os.Remove(filepath.Join(r.Options.Parts, e.Name())); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
 		}
 	}
 	if err != nil {
