@@ -169,7 +169,7 @@ func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (ch
 	}
 	door, _ := writtenAt(got, j.Report.Target)
 	stale := door > 0 && door <= j.earlier
-	got, _ = cutNote(got, loadnote.WrittenColumn)
+	got = cutNote(got, loadnote.WrittenColumn)
 	if j.parts != "" { // what other loads in parts know goes, since this one changes it
 		got = cutColumns(got, func(column string) bool { return strings.HasPrefix(column, j.parts) })
 	}
@@ -245,14 +245,9 @@ func (j *Job) exportsBefore(ctx context.Context, b *Bigtable, noted []layout.Row
 	return until, loadnote.Unfinished(noted, table), nil
 }
 
-// cutNote returns rows without what is noted in a column of the first, and whether there
-// was something.
-func cutNote(rows []layout.Row, column string) (rest []layout.Row, noted bool) {
-	rest = cutColumns(rows, func(of string) bool {
-		noted = noted || of == column
-		return of == column
-	})
-	return rest, noted
+// cutNote returns rows without what is noted in a column of the first.
+func cutNote(rows []layout.Row, column string) []layout.Row {
+	return cutColumns(rows, func(of string) bool { return of == column })
 }
 
 // cutColumns returns rows without the cells of some columns.
@@ -294,10 +289,10 @@ func (r *Run) compareSchema(ctx context.Context, j *Job, required bool) error {
 	if len(got) == 0 && !required {
 		return nil
 	}
-	got, _ = cutNote(got, loadnote.WrittenColumn) // what a door wrote differs by itself
+	got = cutNote(got, loadnote.WrittenColumn) // what a door wrote differs by itself
 	got = cutColumns(got, func(column string) bool { return strings.HasPrefix(column, loadnote.PartsPrefix) })
 	if j.Source.ExportTime.IsZero() {
-		got, _ = cutNote(got, loadnote.UntilColumn) // of exports before it
+		got = cutNote(got, loadnote.UntilColumn) // of exports before it
 	}
 	return r.Report.Check("schema table", layout.SchemaTable, func() (string, error) {
 		there := map[string]layout.Row{}
