@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
@@ -172,6 +173,29 @@ func (r *newTableRun) noted() (noted bool) {
 	return noted
 }
 
+// doorNotes notes that a DynamoDB door has written in the table of the items.
+func doorNotes(t *testing.T, conn grpc.ClientConnInterface, at time.Time) {
+	t.Helper()
+	set := btclient.SetCell(layout.SchemaFamily, []byte(loadnote.WrittenColumn), at.UnixMicro(), loadnote.MomentValue(at))
+	if err := run.NewBigtable(conn, run.Options{}).MutateRow(t.Context(), layout.SchemaTable, layout.SchemaRowPrefix("t"), []*btpb.Mutation{set}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// beforeAdmin does something once, before the first call that is about a table as a whole.
+type beforeAdmin struct {
+	grpc.ClientConnInterface
+	do func()
+}
+
+func (c *beforeAdmin) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	if do := c.do; do != nil && strings.Contains(method, "TableAdmin/") {
+		c.do = nil
+		do()
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+}
+
 // TestParts_NewTable: a part does not look for its rows where another one has made the
 // table and nothing of it was written before; else it does, and counts what it finds.
 func TestParts_NewTable(t *testing.T) {
@@ -316,6 +340,33 @@ func TestParts_NewTable(t *testing.T) {
 			r.finds(r.prepare(2), -1, true)
 			r.finds(r.prepare(3), 0, false)
 		},
+		"dropped after a door wrote": func(r *newTableRun) {
+			r.load(r.prepare(1))
+			doorNotes(r.t, r.conn, time.UnixMilli(1000))
+			for _, table := range []string{"t", (*layout.Mapping)(r.o.Mappings[0]).Indexes()[0].TargetTable()} {
+				if err := run.NewBigtable(r.conn, run.Options{}).DropTable(r.t.Context(), table); err != nil {
+					r.t.Fatal(err)
+				}
+			}
+			if _, looked := r.load(r.prepare(2)); looked != 0 {
+				r.t.Errorf("the part that made the table looked %d batches up", looked)
+			}
+			r.finds(r.prepare(3), 0, false)
+		},
+		"another load, which looked before there were notes": func(r *newTableRun) {
+			conn := r.conn
+			r.conn = &lookUps{ClientConnInterface: &beforeAdmin{ClientConnInterface: conn, do: func() {
+				r := *r
+				r.conn = conn
+				r.load(r.prepare(1))
+			}}}
+			r.whole()
+			r.conn = conn
+			if r.noted() {
+				r.t.Error("a load leaves the notes of parts, though it writes what is theirs")
+			}
+			r.finds(r.prepare(2), -1, true)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -337,4 +388,64 @@ func TestParts_NewTable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestParts_NoteOfDroppedTable: what a door noted of a table that is gone is never beside a
+// new one: wherever a part dies, exports that follow are not refused for it.
+func TestParts_NoteOfDroppedTable(t *testing.T) {
+	t.Parallel()
+	before, after := plainStates()
+	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
+	killed := errors.New("killed")
+	deaths := 0
+	for at := 0; ; at++ {
+		conn := newBigtableServer(t)
+		if _, err := Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o}); err != nil {
+			t.Fatal(err)
+		}
+		doorNotes(t, conn, time.UnixMilli(1000))
+		if err := run.NewBigtable(conn, run.Options{}).DropTable(t.Context(), "t"); err != nil {
+			t.Fatal(err)
+		}
+		left := at
+		_, err := Load(t.Context(), &intercepted{ClientConnInterface: conn, before: func(*btpb.MutateRowsRequest) error {
+			if left--; left < 0 {
+				return killed
+			}
+			return nil
+		}}, exports(t, true, before), LoadOptions{Common: o, Part: source.Part{Index: 1, Of: 1}, Checkpoint: t.TempDir()})
+		if _, err := Load(t.Context(), conn, exports(t, true, before, after), LoadOptions{Common: o}); err != nil {
+			t.Errorf("a part was killed at its write %d: %v", at, err)
+		}
+		if err == nil {
+			break
+		}
+		if deaths++; !errors.Is(err, killed) {
+			t.Fatal(err)
+		}
+	}
+	if deaths < 3 {
+		t.Errorf("killed %d times, want more", deaths)
+	}
+}
+
+// TestParts_NoteOfNewTable: what a door notes of the new table, while a load takes back
+// what was noted of the old one, stays.
+func TestParts_NoteOfNewTable(t *testing.T) {
+	t.Parallel()
+	before, after := plainStates()
+	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
+	conn := newBigtableServer(t)
+	if _, err := Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o}); err != nil {
+		t.Fatal(err)
+	}
+	doorNotes(t, conn, time.UnixMilli(1000))
+	if err := run.NewBigtable(conn, run.Options{}).DropTable(t.Context(), "t"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(t.Context(), &beforeAdmin{conn, func() { doorNotes(t, conn, time.UnixMilli(2000)) }}, exports(t, true, before), LoadOptions{Common: o}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(t.Context(), conn, exports(t, true, before, after), LoadOptions{Common: o})
+	WantDamage(t, err, source.TargetWritten, "Bigtable table t: a DynamoDB door has written since the load")
 }

@@ -507,3 +507,44 @@ func TestLoad_Pace(t *testing.T) {
 		t.Errorf("500 rows at 1000 a second took %v to read back and compare", took)
 	}
 }
+
+// TestParts_ShortRows: a file of rows that lost some, as on a machine that lost its power,
+// does not say that parts share no rows.
+func TestParts_ShortRows(t *testing.T) {
+	t.Parallel()
+	fsys := partsExport(60, 4, entityLine)
+	conn := newBigtableServer(t)
+	o := LoadOptions{Checkpoint: t.TempDir()}
+	o.Mappings = []*mapping.Mapping{mappingOf(t, partsPlain)}
+	load := func() {
+		t.Helper()
+		if err := eachPart(t, fsys, 2, func(ctx context.Context, p source.Part, src *source.Source) error {
+			o := o
+			o.Part = p
+			_, err := Load(ctx, conn, src, o)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load()
+	name := filepath.Join(o.Checkpoint, "load-2-of-2.rows.t")
+	whole, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{0, 16, len(whole) - 16, len(whole) - 1} {
+		if err := os.WriteFile(name, whole[:size], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := FinishLoad(t.Context(), conn, openExport(t, fsys), o)
+		WantDamage(t, err, source.CheckpointInvalid, fmt.Sprintf("the file has %d bytes, and %d rows of part 2/2 take %d: remove load-2-of-2.done beside it, and load the part again", size, len(whole)/16, len(whole)))
+	}
+	if err := os.Remove(filepath.Join(o.Checkpoint, "load-2-of-2.done")); err != nil {
+		t.Fatal(err)
+	}
+	load()
+	if _, err := FinishLoad(t.Context(), conn, openExport(t, fsys), o); err != nil {
+		t.Error(err)
+	}
+}

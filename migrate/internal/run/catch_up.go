@@ -52,7 +52,9 @@ func (j *Job) DoorWrites(ctx context.Context, b *Bigtable) (warning string, err 
 		if err != nil {
 			return "", err
 		}
-		written, j.fresh = there, !there
+		if written = there; !there {
+			_, j.earlier = writtenAt(noted, j.Report.Target)
+		}
 	}
 	switch {
 	case !j.Source.FullTime.IsZero():

@@ -57,7 +57,7 @@ type Job struct {
 	// What is noted of the table in layout.SchemaTable, once it has been read.
 	noted    []layout.Row
 	notedNow bool
-	fresh    bool            // what a door noted there is of an earlier table
+	earlier  int64           // when a door last noted there that it writes, in a table that is gone, in microseconds; 0: none did
 	unseen   bool            // doors may not know yet that it was loaded
 	made     map[string]bool // the tables, by id, that the load has made
 	parts    string          // what the columns begin with in which the parts of the load note what they know; "": they do not

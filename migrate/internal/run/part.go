@@ -70,6 +70,7 @@ type completePart struct {
 type partTable struct {
 	Joiner string `json:"joiner,omitempty"` // that the keys of the part could have
 	Row    []byte `json:"row,omitempty"`    // that the load of the part wrote last
+	Rows   int64  `json:"rows,omitempty"`   // whose hashes the load of the part kept
 	// Ranges are, by Bigtable table, what its items ask for in each range of its keys,
 	// and what is there of the range that is the part's to read.
 	Ranges tableRanges `json:"ranges,omitempty"`
@@ -221,6 +222,9 @@ func (j tablePart) keepRows() (*os.File, error) {
 // placeRows puts what keepRows opened in its place, or removes it where err tells that it
 // is not whole.
 func (j tablePart) placeRows(f *os.File, err error) error {
+	if err == nil {
+		err = f.Sync()
+	}
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), j.rowsFile(j.Options.Share))
 	}
@@ -242,7 +246,11 @@ func (r *Run) EndPart() error {
 	}
 	done := completePart{Identity: r.identity, Report: r.Report}
 	for _, j := range r.Jobs {
-		done.Tables = append(done.Tables, partTable{Joiner: j.joiner, Row: j.lastRow, Ranges: j.ranges})
+		t := partTable{Joiner: j.joiner, Row: j.lastRow, Ranges: j.ranges}
+		if o.verb() == loading {
+			t.Rows = j.Report.Rows
+		}
+		done.Tables = append(done.Tables, t)
 	}
 	text, err := json.Marshal(done)
 	if err == nil {
@@ -381,8 +389,13 @@ func (r *Run) readParts(src *source.Source) ([]*completePart, error) {
 func (r *Run) removeParts(of int) error {
 	entries, err := os.ReadDir(r.Options.Parts)
 	for _, e := range entries {
-		if m := partName.FindStringSubmatch(e.Name()); m != nil && m[1] == r.Options.verb() && (m[3] == strconv.Itoa(of) || m[4] == "lock") {
-			err = errors.Join(err, os.Remove(filepath.Join(r.Options.Parts, e.Name())))
+		m := partName.FindStringSubmatch(e.Name())
+		if m == nil || m[1] != r.Options.verb() || m[3] != strconv.Itoa(of) && m[4] != "lock" {
+			continue
+		}
+		// A process that is at its end removes its lock itself.
+		if gone := os.Remove(filepath.Join(r.Options.Parts, e.Name())); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
 		}
 	}
 	if err != nil {
@@ -412,7 +425,7 @@ func FinishLoad(ctx context.Context, src *source.Source, o Options, connect func
 			return nil, err
 		}
 	}
-	apart, err := r.partsApart(len(parts))
+	apart, err := r.partsApart(parts)
 	if err != nil {
 		return nil, err
 	}
@@ -499,12 +512,11 @@ func (j tablePart) holdsParts(ctx context.Context, b *Bigtable, parts []*complet
 }
 
 // partsApart reports whether no two parts have items in one row, so that none can meet.
-// It sets the numbers of rows.
-func (r *Run) partsApart(of int) (bool, error) {
+func (r *Run) partsApart(parts []*completePart) (bool, error) {
 	apart := true
-	for _, j := range r.Jobs {
+	for i, j := range r.Jobs {
 		rows := extsort.NewSet(j.Options.TempDir)
-		shared, err := tablePart{j}.sharedRows(rows, of)
+		shared, err := tablePart{j}.sharedRows(rows, parts, i)
 		rows.Close()
 		if err != nil {
 			return false, err
@@ -517,13 +529,28 @@ func (r *Run) partsApart(of int) (bool, error) {
 	return apart, nil
 }
 
-func (j tablePart) sharedRows(rows *extsort.Set, of int) (bool, error) {
-	for i := 1; i <= of; i++ {
-		f, err := os.Open(j.rowsFile(source.Part{Index: i, Of: of}))
+// hashBytes is what the hash of a row takes in the file of a part.
+const hashBytes = 16
+
+// sharedRows reports whether parts have rows of a table in common. A file that does not have
+// all rows of its part cannot tell.
+func (j tablePart) sharedRows(rows *extsort.Set, parts []*completePart, table int) (bool, error) {
+	for i, done := range parts {
+		p := source.Part{Index: i + 1, Of: len(parts)}
+		f, err := os.Open(j.rowsFile(p))
 		if err != nil {
-			return false, fmt.Errorf("reading which rows part %d/%d wrote: %w", i, of, err)
+			return false, fmt.Errorf("reading which rows part %v wrote: %w", p, err)
 		}
-		rows.Join(f)
+		rows.Join(f) // which closes it
+		is, err := f.Stat()
+		if err != nil {
+			return false, fmt.Errorf("reading which rows part %v wrote: %w", p, err)
+		}
+		if n := done.Tables[table].Rows; is.Size() != n*hashBytes {
+			return false, source.Damaged(source.CheckpointInvalid, source.Position{File: f.Name()}, nil,
+				"the file has %s, and %s of part %v take %d: remove %s beside it, and load the part again",
+				phrase.Counted(is.Size(), "byte"), phrase.Counted(n, "row"), p, n*hashBytes, filepath.Base(j.Options.partFile(p, partDone)))
+		}
 	}
 	_, shared, _, err := rows.Finish(1, 1)
 	return len(shared) > 0, err

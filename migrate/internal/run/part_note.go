@@ -24,8 +24,10 @@ import (
 // noted; what a part that is wrong about the table wrote is counted as written. It is, where
 // somebody puts another table in the place of the one that the load made, with rows that
 // hold what the source does: that, the first batch finds, which is looked up in any case.
-// Any other load takes the notes away before it writes items (writeSchema), and FinishLoad
-// at the end.
+// Any other load takes away what is noted when it writes its own notes, before it writes
+// items (writeSchema), and FinishLoad does at the end. Later notes stay: where two loads
+// begin at once, and one makes the tables after the other has noted itself, parts of it may
+// count what the other wrote as written.
 
 // madeColumn says that the tables are new to the load.
 const madeColumn = "made"

@@ -57,8 +57,11 @@ func (r *Run) LoadAll(ctx context.Context) error {
 				return "", err
 			}
 			// The note is there before the rows, so that the next load knows of one that
-			// was cut off. Where there was none, catching up reads nothing of it.
-			if first {
+			// was cut off. Where there was none, or no table, catching up reads nothing of
+			// it; and what a door noted of a table that is gone is taken back before there
+			// is a new one.
+			early := first || j.earlier > 0
+			if early {
 				if _, err := j.writeSchema(ctx, r.B, unfinished); err != nil {
 					return "", err
 				}
@@ -72,7 +75,7 @@ func (r *Run) LoadAll(ctx context.Context) error {
 			if err := j.catchUp(ctx, r.B, r.Report); err != nil {
 				return "", err
 			}
-			if !first {
+			if !early {
 				if _, err := j.writeSchema(ctx, r.B, unfinished); err != nil {
 					return "", err
 				}

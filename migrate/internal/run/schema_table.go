@@ -55,7 +55,7 @@ func (b *Bigtable) SchemaOf(ctx context.Context, table string) ([]layout.Row, er
 }
 
 // Noted are the rows of layout.SchemaTable of the job's table, as they were when the job
-// first asked, or wrote them.
+// first asked, at all or since it wrote them.
 func (j *Job) Noted(ctx context.Context, b *Bigtable) (rows []layout.Row, err error) {
 	if !j.notedNow {
 		j.noted, err = b.SchemaOf(ctx, j.Report.Target)
@@ -136,7 +136,8 @@ func (b *Bigtable) changeNote(ctx context.Context, table string, m *btpb.Mutatio
 // writeSchema makes the rows of layout.SchemaTable that are of the job's table
 // those of its mapping, each row at once. Rows that are so already are not
 // written; changed is how many were. What a door notes there stays, unless it is of an
-// earlier table. The load is noted as unfinished if it is to be.
+// earlier table, and so does what parts of the same load note. The load is noted as
+// unfinished if it is to be.
 func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (changed int, err error) {
 	if j.Mapping.Spec() == nil {
 		return 0, nil
@@ -144,7 +145,8 @@ func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (ch
 	if _, err := b.MakeTable(ctx, layout.SchemaTable, SchemaFamilies); err != nil {
 		return 0, err
 	}
-	got, err := j.Noted(ctx, b)
+	// Read anew: parts of other loads may have noted something since the load looked first.
+	got, err := b.SchemaOf(ctx, j.Report.Target)
 	if err != nil {
 		return 0, err
 	}
@@ -165,7 +167,9 @@ func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (ch
 	if !begun.IsZero() {
 		loadnote.SetUnfinished(want, begun)
 	}
-	got, doors := cutNote(got, loadnote.WrittenColumn)
+	door, _ := writtenAt(got, j.Report.Target)
+	stale := door > 0 && door <= j.earlier
+	got = cutNote(got, loadnote.WrittenColumn)
 	if j.parts != "" { // what other loads in parts know goes, since this one changes it
 		got = cutColumns(got, func(column string) bool { return strings.HasPrefix(column, j.parts) })
 	}
@@ -181,12 +185,15 @@ func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (ch
 	for i, row := range want {
 		was := there[string(row.Key)]
 		delete(there, string(row.Key))
-		if same := was == string(rowtext.FormatRow(nil, row)); same && (i > 0 || !doors || !j.fresh) {
+		if same := was == string(rowtext.FormatRow(nil, row)); same && (i > 0 || !stale) {
 			continue
 		}
 		gone := []*btpb.Mutation{btclient.DeleteRow()}
-		if i == 0 && !j.fresh { // a door may note something just now: all but that goes
+		if i == 0 { // doors, and other parts, may note something just now: that stays
 			gone = noteDeletes(got, row.Key)
+			if stale {
+				gone = append(gone, btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.WrittenColumn), 0, j.earlier+1000))
+			}
 		}
 		replace(row.Key, gone, row.Cells)
 	}
@@ -205,6 +212,25 @@ func (j *Job) writeSchema(ctx context.Context, b *Bigtable, unfinished bool) (ch
 	return len(entries), nil
 }
 
+// writtenAt is when DynamoDB doors noted that they write in a table, the first and the last
+// of them, in microseconds; 0: none did.
+func writtenAt(rows []layout.Row, table string) (first, last int64) {
+	for _, row := range rows {
+		if !slices.Equal(row.Key, layout.SchemaRowPrefix(table)) {
+			continue
+		}
+		for _, c := range row.Cells {
+			if string(c.Qualifier) != loadnote.WrittenColumn {
+				continue
+			}
+			if last = max(last, c.Timestamp); first == 0 || c.Timestamp < first {
+				first = c.Timestamp
+			}
+		}
+	}
+	return first, last
+}
+
 // exportsBefore are the moments that are noted of the exports of earlier loads: a source
 // that tells no time says nothing of them, and leaves them as they are, unless their rows
 // are gone.
@@ -219,14 +245,9 @@ func (j *Job) exportsBefore(ctx context.Context, b *Bigtable, noted []layout.Row
 	return until, loadnote.Unfinished(noted, table), nil
 }
 
-// cutNote returns rows without what is noted in a column of the first, and whether there
-// was something.
-func cutNote(rows []layout.Row, column string) (rest []layout.Row, noted bool) {
-	rest = cutColumns(rows, func(of string) bool {
-		noted = noted || of == column
-		return of == column
-	})
-	return rest, noted
+// cutNote returns rows without what is noted in a column of the first.
+func cutNote(rows []layout.Row, column string) []layout.Row {
+	return cutColumns(rows, func(of string) bool { return of == column })
 }
 
 // cutColumns returns rows without the cells of some columns.
@@ -268,10 +289,10 @@ func (r *Run) compareSchema(ctx context.Context, j *Job, required bool) error {
 	if len(got) == 0 && !required {
 		return nil
 	}
-	got, _ = cutNote(got, loadnote.WrittenColumn) // what a door wrote differs by itself
+	got = cutNote(got, loadnote.WrittenColumn) // what a door wrote differs by itself
 	got = cutColumns(got, func(column string) bool { return strings.HasPrefix(column, loadnote.PartsPrefix) })
 	if j.Source.ExportTime.IsZero() {
-		got, _ = cutNote(got, loadnote.UntilColumn) // of exports before it
+		got = cutNote(got, loadnote.UntilColumn) // of exports before it
 	}
 	return r.Report.Check("schema table", layout.SchemaTable, func() (string, error) {
 		there := map[string]layout.Row{}
