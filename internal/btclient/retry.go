@@ -258,13 +258,8 @@ func (w *watch) end() {
 	w.cancel(nil)
 }
 
-// why is the error of a call, or that it took too long. One that only the server can have
-// found is an answer, too.
+// why is the error of a call, or that it took too long.
 func (w *watch) why(err error) error {
-	switch status.Code(err) { //nolint:exhaustive // the others may come from the connection
-	case codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.InvalidArgument, codes.OutOfRange, codes.Aborted, codes.ResourceExhausted:
-		w.answered.Store(true)
-	}
 	if err == nil || w.late == nil || !errors.Is(context.Cause(w.ctx), w.late) {
 		return err
 	}
