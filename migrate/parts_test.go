@@ -68,6 +68,17 @@ func eachPart(t *testing.T, fsys fstest.MapFS, of int, do func(ctx context.Conte
 	return work.Wait()
 }
 
+// loadParts loads an export in so many parts at once.
+func loadParts(t *testing.T, conn grpc.ClientConnInterface, fsys fstest.MapFS, of int, o LoadOptions) error {
+	t.Helper()
+	return eachPart(t, fsys, of, func(ctx context.Context, p source.Part, src *source.Source) error {
+		o := o
+		o.Part = p
+		_, err := Load(ctx, conn, src, o)
+		return err
+	})
+}
+
 // TestParts loads an export in ten parts at once, each of which is killed and goes on, and
 // compares what is there with what one load writes; then ten parts verify it, and find each
 // row that is missing, changed or too many.
@@ -95,12 +106,7 @@ func TestParts(t *testing.T) {
 			o := LoadOptions{Checkpoint: t.TempDir(), Tablets: 4}
 			o.Mappings, o.knobs = []*mapping.Mapping{mappingOf(t, c.mapping)}, run.Knobs{Batch: 1 << 10, CheckpointBytes: 1}
 			load := func(conn grpc.ClientConnInterface) error {
-				return eachPart(t, fsys, parts, func(ctx context.Context, p source.Part, src *source.Source) error {
-					o := o
-					o.Part = p
-					_, err := Load(ctx, conn, src, o)
-					return err
-				})
+				return loadParts(t, conn, fsys, parts, o)
 			}
 			killed := errors.New("killed")
 			var calls atomic.Int64
@@ -266,12 +272,7 @@ func TestParts_Meet(t *testing.T) {
 	conn := newBigtableServer(t)
 	o := LoadOptions{Checkpoint: t.TempDir()}
 	o.Mappings = []*mapping.Mapping{mappingOf(t, partsPlain)}
-	if err := eachPart(t, fsys, 3, func(ctx context.Context, p source.Part, src *source.Source) error {
-		o := o
-		o.Part = p
-		_, err := Load(ctx, conn, src, o)
-		return err
-	}); err != nil {
+	if err := loadParts(t, conn, fsys, 3, o); err != nil {
 		t.Fatal(err)
 	}
 	_, err := FinishLoad(t.Context(), conn, openExport(t, fsys), o)
@@ -402,12 +403,7 @@ func TestParts_DeadLetters(t *testing.T) {
 	conn := newBigtableServer(t)
 	o := LoadOptions{Checkpoint: t.TempDir(), DeadLetter: io.Discard}
 	o.Mappings = []*mapping.Mapping{mappingOf(t, caughtUpRows)}
-	if err := eachPart(t, fsys, 4, func(ctx context.Context, p source.Part, src *source.Source) error {
-		o := o
-		o.Part = p
-		_, err := Load(ctx, conn, src, o)
-		return err
-	}); err != nil {
+	if err := loadParts(t, conn, fsys, 4, o); err != nil {
 		t.Fatal(err)
 	}
 	r, err := FinishLoad(t.Context(), conn, openExport(t, fsys), o)
@@ -518,12 +514,7 @@ func TestParts_ShortRows(t *testing.T) {
 	o.Mappings = []*mapping.Mapping{mappingOf(t, partsPlain)}
 	load := func() {
 		t.Helper()
-		if err := eachPart(t, fsys, 2, func(ctx context.Context, p source.Part, src *source.Source) error {
-			o := o
-			o.Part = p
-			_, err := Load(ctx, conn, src, o)
-			return err
-		}); err != nil {
+		if err := loadParts(t, conn, fsys, 2, o); err != nil {
 			t.Fatal(err)
 		}
 	}
