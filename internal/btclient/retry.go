@@ -242,8 +242,13 @@ func (w *watch) hear() {
 // heard is called with each answer: the time until hear is the caller's.
 func (w *watch) heard() {
 	w.stop()
-	if !w.answered.Load() {
-		w.answered.Store(true)
+	setOnce(w.answered)
+}
+
+// setOnce sets a flag that most calls find set, and then do not write.
+func setOnce(flag *atomic.Bool) {
+	if !flag.Load() {
+		flag.Store(true)
 	}
 }
 
@@ -296,8 +301,8 @@ func unaryOnce[S, Req, Resp any](
 ) (*Resp, error) {
 	if deadline <= 0 {
 		resp, err := send(service, ctx, req)
-		if err == nil && !c.answered.Load() {
-			c.answered.Store(true)
+		if err == nil {
+			setOnce(&c.answered)
 		}
 		return resp, err
 	}
