@@ -3,7 +3,7 @@ package emu
 import (
 	"context"
 	"fmt"
-	"runtime"
+	"runtime/metrics"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
 // waitingClock counts how often somebody waits, which a change stream does once each
@@ -20,12 +21,15 @@ import (
 type waitingClock struct {
 	Clock
 	waits atomic.Int64
+	first chan struct{} // is closed at the first wait, unless it is nil
 	asked chan struct{} // is sent a value at each
 }
 
 func (c *waitingClock) At(t time.Time) (reached <-chan struct{}, stop func()) {
 	reached, stop = c.Clock.At(t)
-	c.waits.Add(1)
+	if c.waits.Add(1) == 1 && c.first != nil {
+		close(c.first)
+	}
 	c.asked <- struct{}{}
 	return reached, stop
 }
@@ -59,8 +63,12 @@ func splitStream(t *testing.T, e *env, n int) []*btpb.StreamPartition {
 
 // TestMemoryOfIdleStreams: a thousand streams that wait hold less than 32 KB each,
 // client and server, run only when their heartbeat is due, and are woken by writes to
-// their own partition. It is not parallel: memory is counted in the whole process.
-func TestMemoryOfIdleStreams(t *testing.T) { //nolint:paralleltest // see above
+// their own partition.
+func TestMemoryOfIdleStreams(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
+	memory.Alone(t, testMemoryOfIdleStreams)
+}
+
+func testMemoryOfIdleStreams(t *testing.T) {
 	const streams, most = 1000, 32 << 10
 	e := newEnv(t)
 	clock := &waitingClock{Clock: e.clock, asked: make(chan struct{}, 2*streams)}
@@ -68,10 +76,10 @@ func TestMemoryOfIdleStreams(t *testing.T) { //nolint:paralleltest // see above
 	partitions := splitStream(t, e, streams)
 	e.createTable("other", "a")
 	used := func() int64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc + m.StackInuse)
+		heap := memory.Live()
+		stacks := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}}
+		metrics.Read(stacks)
+		return int64(heap + stacks[0].Value.Uint64())
 	}
 	wire := btpb.NewBigtableClient(e.dial())
 	if _, err := wire.ReadModifyWriteRow(e.ctx(), &btpb.ReadModifyWriteRowRequest{}); err == nil { // connects
@@ -133,14 +141,12 @@ func TestCostOfWakes(t *testing.T) {
 	const writes = 100
 	e := newEnv(t)
 	partitions := splitStream(t, e, 2)
-	clock := &waitingClock{Clock: e.clock, asked: make(chan struct{})} // who waits is held
+	clock := &waitingClock{Clock: e.clock, first: make(chan struct{}), asked: make(chan struct{})} // a stream that waits is held
 	e.srv.clock = clock
 	e.data = btpb.NewBigtableClient(e.dial())
 	r := e.changes(&btpb.ReadChangeStreamRequest{Partition: partitions[1]})
 	write := func() { e.mustMutate("0001", set("a", "q", 1000, "v")) }
-	for clock.waits.Load() == 0 {
-		runtime.Gosched()
-	}
+	<-clock.first
 	for range writes {
 		write()
 	}

@@ -109,9 +109,7 @@ func TestOfficialClient(t *testing.T) {
 	}
 	bad := bigtable.NewMutation()
 	bad.Set("nope", "q", 1000, nil)
-	bulkCtx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	errs, err = table.ApplyBulk(bulkCtx, []string{"x", "y"}, []*bigtable.Mutation{bad, muts[0]})
+	errs, err = table.ApplyBulk(ctx, []string{"x", "y"}, []*bigtable.Mutation{bad, muts[0]})
 	if err != nil || len(errs) != 2 || errs[0] == nil || errs[1] != nil {
 		t.Errorf("an unknown family in bulk: %v, %v", errs, err)
 	}

@@ -1,7 +1,6 @@
 package emu
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -71,9 +69,7 @@ func TestConcurrentClients(t *testing.T) {
 	e := newAggregates(t)
 	e.createTable("stays", "f")
 	const clients, admins, rounds = 64, 8, 12
-	ctx, cancel := context.WithTimeout(e.ctx(), 2*time.Minute) // only a deadlock takes so long
-	t.Cleanup(cancel)
-	ctx = withFeatures(ctx, &btpb.FeatureFlags{ReverseScans: true, LastScannedRowResponses: true}, base64.URLEncoding)
+	ctx := withFeatures(e.ctx(), &btpb.FeatureFlags{ReverseScans: true, LastScannedRowResponses: true}, base64.URLEncoding)
 	wire := e.dial()
 	moments := []codes.Code{codes.OK, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition, codes.Aborted}
 	explained := func(what string, err error) {

@@ -33,8 +33,13 @@ func TestLimits(t *testing.T) {
 		"qualifier": func(e *env) error { return e.mutate("r", set("f", long(maxQualifierBytes), 0, "")) },
 		"value":     func(e *env) error { return e.srv.checkValue("value", make([]byte, maxValueBytes+1)) }, // nothing to store
 		"row": func(e *env) error {
-			w := &rowchunks.Writer{Send: func(*btpb.ReadRowsResponse) error { return nil }, RowLimitBytes: e.srv.rowLimitBytes()}
-			w.Begin(make([]byte, maxRowBytes)) // a key counts too
+			const scale = 1 << 20 // a row of the limit itself takes seconds to quote in the error
+			limit := e.srv.rowLimitBytes()
+			if limit > 0 && limit != maxRowBytes {
+				t.Errorf("the limit of a row is %d, want %d", limit, maxRowBytes)
+			}
+			w := &rowchunks.Writer{Send: func(*btpb.ReadRowsResponse) error { return nil }, RowLimitBytes: limit / scale}
+			w.Begin(make([]byte, maxRowBytes/scale)) // a key counts too
 			return w.Add(&filter.Cell{Family: "f"})
 		},
 		"mutations": func(e *env) error { return e.mutate("r", muts...) },

@@ -24,6 +24,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // updateTable updates table t and returns the response of the operation.
@@ -434,12 +435,11 @@ func TestTrap64_AdminRacesData(t *testing.T) {
 	}}, engine.Options{})
 	e.mustCreateInstance("i", nodes("z", 1), nodes("z2", 1))
 	e.createTable("t", "f")
-	rounds := 100
-	if testing.Short() || race.Enabled {
-		rounds = 20
+	rounds := 20
+	if long.Enabled() && !race.Enabled {
+		rounds = 100
 	}
-	ctx, cancel := context.WithTimeout(e.ctx(), 5*time.Minute)
-	defer cancel()
+	ctx := e.ctx()
 	instances, operations := e.instances(), e.operations()
 	modify := func(mods ...*btapb.ModifyColumnFamiliesRequest_Modification) error {
 		_, err := e.admin.ModifyColumnFamilies(ctx, &btapb.ModifyColumnFamiliesRequest{Name: testTable, Modifications: mods})

@@ -427,7 +427,7 @@ func TestDivergence_NoneCostsNothing(t *testing.T) { //nolint:paralleltest // se
 				e.must(err)
 			},
 		} {
-			allocations[i] = min(testing.AllocsPerRun(100, call), testing.AllocsPerRun(100, call)) // the store has work of its own
+			allocations[i] = fewestAllocations(100, call)
 		}
 		return allocations
 	}

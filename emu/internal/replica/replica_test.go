@@ -300,7 +300,7 @@ func TestRouting_Allocations(t *testing.T) { //nolint:paralleltest // allocation
 	single := &btapb.AppProfile{RoutingPolicy: &btapb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{ClusterId: "b"}}}
 	c := &Control{}
 	if n := testing.AllocsPerRun(100, func() {
-		r := Routing{View: c.View("i"), Now: time.Now}
+		r := Routing{View: c.View("i"), Now: func() time.Time { return time.Time{} }}
 		for _, p := range []*btapb.AppProfile{single, multi0} {
 			if c, err := r.Cluster(p, all, nil); err != nil || c == nil {
 				t.Fatal(c, err)

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"runtime"
 	"testing"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -15,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
 func setCell(family, qualifier string, micros int64, value string) *btpb.Mutation {
@@ -59,20 +59,22 @@ func requests() []proto.Message {
 
 // TestUnmarshal_Bomb: a request of very many mutations of next to nothing takes no
 // more memory than package proto needs for it.
-func TestUnmarshal_Bomb(t *testing.T) { //nolint:paralleltest // memory is counted in the whole process
+func TestUnmarshal_Bomb(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
 	}
+	memory.Alone(t, testUnmarshalBomb)
+}
+
+func testUnmarshalBomb(t *testing.T) {
 	empty := []byte{2<<3 | 2, 0}
 	entry := protowire.AppendBytes([]byte{2<<3 | 2}, bytes.Repeat(empty, 2*maxCells))
 	allocated := func(read func() error) uint64 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		if err := read(); err != nil {
-			t.Fatal(err)
-		}
-		runtime.ReadMemStats(&after)
-		return after.TotalAlloc - before.TotalAlloc
+		return memory.Allocated(func() {
+			if err := read(); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	theirs := allocated(func() error { return proto.Unmarshal(entry, &btpb.MutateRowsRequest{}) })
 	ours := allocated(func() error {
