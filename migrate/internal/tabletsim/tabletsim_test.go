@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
@@ -134,8 +136,8 @@ func TestRun_SmallTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text.String() != string(golden) {
-		t.Errorf("the outcomes are not those of testdata/small.golden (when a change of the loader is intended, write these there and run the long tier for docs/scale.md):\n%s", text.String())
+	if diff := cmp.Diff(string(golden), text.String()); diff != "" {
+		t.Errorf("outcomes (-testdata/small.golden +got); if a change of the loader is intended, change the file, and the table of docs/scale.md by the long tier:\n%s", diff)
 	}
 }
 
