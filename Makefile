@@ -41,13 +41,42 @@ pictures: ## the pictures of the README, made by the console's tests (needs Chro
 demo: ## carry the shipped fixtures through the whole path
 	$(GO) run ./cmd/tabletop demo
 
+# The long tier: see internal/test/long.
+LONG := TABLETOP_LONG=1
+
 .PHONY: test
-test: ## the tests a user runs
+test: ## the quick tier: the tests a user runs
 	$(GO) test ./...
 
+.PHONY: test-long
+test-long: ## both tiers: memory bounds at full size, all failures, simulations (internal/test/long/tests.tsv lists them)
+	$(LONG) $(GO) test -timeout 30m ./...
+
+.PHONY: test-memory
+test-memory: ## the tests that count memory, built without C, which puts more of it on Go's heap
+	CGO_ENABLED=0 $(GO) test -vet=off -run 'Memory|Alloc|Cost|Bomb' ./emu/... ./engine ./facade/... ./migrate/...
+
+RUNS ?= 20
+
+.PHONY: test-stress
+test-stress: ## the quick tier RUNS times beside two busy loops, shuffled, with one core and with two; lists what failed
+	$(GO) run ./internal/test/stress -runs $(RUNS)
+
+# The packages in which goroutines meet.
+RACED := ./engine/... ./emu/... ./facade ./facade/internal/store/... ./facade/internal/jobs ./facade/internal/kinesis/... \
+	./facade/internal/throttle ./facade/internal/insights ./control/... ./testkit ./cmd/tabletop ./migrate \
+	./internal/btclient ./internal/inproc ./internal/heat ./internal/linear ./internal/soak ./internal/filelock \
+	./internal/preflight ./internal/failures ./internal/extsort ./internal/pull
+
 .PHONY: race
-race: ## the tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race ./...
+race: ## the quick tier under the race detector, where goroutines meet (needs a C compiler; RACED=./... for all packages)
+	CGO_ENABLED=1 $(GO) test -vet=off -race -timeout 20m $(RACED)
+
+.PHONY: nightly
+nightly: ## what .ci/run has no time for: race of both tiers, crashes, more inputs, all consumers and tools, other Bigtables (some two hours)
+	$(LONG) $(MAKE) race RACED=./...
+	$(MAKE) meta crash CRASHES=5 fuzz FUZZTIME=100000x
+	$(MAKE) facade-remote conformance-tools conformance-streams conformance-java-streams
 
 .PHONY: meta
 meta: ## 100,000 random operations on the engine and on its model
@@ -82,7 +111,7 @@ CRASHES ?= 1
 
 .PHONY: crash
 crash: ## stores crashed at every write, disks that fail, servers killed under load, CRASHES times
-	$(GO) test ./engine ./emu ./facade ./facade/internal/store ./cmd/tabletop ./conformance -run 'Crash|Faults|Damage|Close_Log|Kill' -count=$(CRASHES) -timeout=60m
+	$(LONG) $(GO) test ./engine ./emu ./facade ./facade/internal/store ./cmd/tabletop ./conformance -run 'Crash|Faults|Damage|Close_Log|Kill' -count=$(CRASHES) -timeout=60m
 
 .PHONY: doors
 doors: ## three doors over one Bigtable, killed and stopped for long under 150 clients, whose history is checked, CRASHES times

@@ -195,8 +195,8 @@ var layers = []layerRule{
 	{folder: "internal", denied: above, why: "what is internal serves the layers, not the other way round"},
 }
 
-// onlyTestkit lists imports that no package but testkit, and one of what tests share,
-// has outside of tests.
+// onlyTestkit lists imports that only testkit, and the packages that tests share, have
+// outside of tests.
 var onlyTestkit = []string{
 	"testing", "github.com/stretchr/testify", "github.com/aws",
 	"cloud.google.com/go/bigtable$", "cloud.google.com/go/bigtable/bttest",
@@ -217,7 +217,7 @@ func refused(folder, imported string, test bool) (layer, why string) {
 			return "", "use " + current
 		}
 	}
-	if !test && !within(folder, "testkit") && !within(folder, "migrate/internal/exporttest") && slices.ContainsFunc(onlyTestkit, func(p string) bool { return matches(imported, p) }) {
+	if !test && !within(folder, "testkit") && !within(folder, "migrate/internal/exporttest") && !within(folder, "internal/test") && slices.ContainsFunc(onlyTestkit, func(p string) bool { return matches(imported, p) }) {
 		return "", "only testkit does"
 	}
 	i := slices.IndexFunc(layers, func(l layerRule) bool { return within(folder, l.folder) })

@@ -27,7 +27,7 @@ type goFile struct {
 	generated bool
 	lines     int
 	imports   []string
-	tree      *ast.File // of imports alone where it is a test
+	tree      *ast.File // without comments where it is a test
 }
 
 // goFiles are the Go files of the module.
@@ -74,9 +74,9 @@ var readModule = sync.OnceValues(func() (files []goFile, err error) {
 			return err
 		}
 		f := goFile{path: rel, test: strings.HasSuffix(rel, "_test.go"), lines: bytes.Count(text, []byte("\n"))}
-		mode := parser.ParseComments | parser.SkipObjectResolution
-		if f.test {
-			mode = parser.ImportsOnly
+		mode := parser.SkipObjectResolution
+		if !f.test {
+			mode |= parser.ParseComments
 		}
 		if f.tree, err = parser.ParseFile(token.NewFileSet(), p, text, mode); err != nil {
 			return err

@@ -1,0 +1,139 @@
+package lint
+
+import (
+	"go/ast"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	longPackage = module + "/internal/test/long"
+	longList    = "internal/test/long/tests.tsv"
+)
+
+// TestLongTier compares the tests that ask for the long tier with the list of them, and
+// keeps the question in the test itself, where a reader and the list find it.
+func TestLongTier(t *testing.T) {
+	t.Parallel()
+	listed := map[string]bool{} // "folder TestName", and whether a test was found
+	header, rows, _ := strings.Cut(readRepoFile(t, longList), "\n")
+	if want := "package\ttest\twhy it is long\twhat stays in the quick tier"; header != want {
+		t.Errorf("%s begins with %q, want %q", longList, header, want)
+	}
+	var keys []string
+	for row := range strings.Lines(rows) {
+		cells := strings.Split(strings.TrimSuffix(row, "\n"), "\t")
+		if len(cells) != 4 || slices.Contains(cells, "") {
+			t.Errorf("%s: %q has to have four cells with text, separated by tabs", longList, row)
+			continue
+		}
+		key := cells[0] + " " + cells[1]
+		listed[key], keys = false, append(keys, key)
+	}
+	if !slices.IsSorted(keys) || len(slices.Compact(keys)) != len(listed) {
+		t.Errorf("%s is not sorted by package and test, or lists a test twice", longList)
+	}
+	for _, f := range goFiles(t) {
+		if path.Dir(f.path) == path.Dir(longList) {
+			continue
+		}
+		for _, d := range f.tree.Decls {
+			if slices.Contains(f.imports, "testing") && names(d, "testing", "Short") != "" {
+				t.Errorf("%s: testing.Short is not used: call %s.Enabled", f.path, longPackage)
+			}
+			if !slices.Contains(f.imports, longPackage) || names(d, "long", "Test", "Enabled") == "" {
+				continue
+			}
+			name := declared(d)
+			if !f.test || !strings.HasPrefix(name, "Test") {
+				t.Errorf("%s: %s asks for the long tier; a test function has to do so itself", f.path, name)
+				continue
+			}
+			key := path.Dir(f.path) + " " + name
+			if _, ok := listed[key]; !ok {
+				t.Errorf("%s does not list %s", longList, key)
+			}
+			listed[key] = true
+		}
+	}
+	for key, found := range listed {
+		if !found {
+			t.Errorf("%s lists %s, which is not a test that asks for the long tier", longList, key)
+		}
+	}
+}
+
+// realTime lists the functions of test files that may read or await the real time, by
+// file and name, with the reason. No other does outside a bubble of testing/synctest: how
+// long something takes depends on how busy the machine is.
+var realTime = map[string]string{}
+
+// clockNames are the functions by which Go code reads or awaits the real time.
+var clockNames = map[string][]string{
+	"time":    {"Sleep", "Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+	"context": {"WithTimeout", "WithTimeoutCause", "WithDeadline", "WithDeadlineCause"},
+}
+
+// TestRealTime keeps tests from depending on how busy the machine is.
+func TestRealTime(t *testing.T) {
+	t.Parallel()
+	unused := map[string]bool{}
+	for key := range realTime {
+		unused[key] = true
+	}
+	for _, f := range goFiles(t) {
+		if !f.test || slices.Contains(f.imports, "testing/synctest") {
+			continue
+		}
+		for _, d := range f.tree.Decls {
+			for of, clocks := range clockNames {
+				if !slices.Contains(f.imports, of) {
+					continue
+				}
+				used := names(d, of, clocks...)
+				if used == "" {
+					continue
+				}
+				key := f.path + " " + declared(d)
+				delete(unused, key)
+				if realTime[key] == "" {
+					t.Errorf("%s: %s calls %s outside a bubble of testing/synctest", f.path, declared(d), used)
+				}
+			}
+		}
+	}
+	for key := range unused {
+		t.Errorf("realTime lists %s, which does not use the real time", key)
+	}
+}
+
+// names returns the first of the names of a package that a declaration mentions, with
+// the package before it, or "".
+func names(d ast.Decl, of string, wanted ...string) (found string) {
+	ast.Inspect(d, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && found == "" {
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == of && slices.Contains(wanted, s.Sel.Name) {
+				found = of + "." + s.Sel.Name
+			}
+		}
+		return found == ""
+	})
+	return found
+}
+
+// declared returns the name of a function, or the first name of another declaration.
+func declared(d ast.Decl) string {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		return d.Name.Name
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			if v, ok := s.(*ast.ValueSpec); ok {
+				return v.Names[0].Name
+			}
+		}
+	}
+	return ""
+}

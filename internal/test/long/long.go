@@ -1,0 +1,28 @@
+// Package long separates the two tiers of tests: `go test ./...` runs the quick tier,
+// and `make test-long` sets [Variable] and runs both.
+//
+// A test of the long tier calls [Test]. A test that has a small instance in the quick
+// tier and a large one in the long tier asks [Enabled]. Each such test has a row in
+// tests.tsv, which says why it is long and which quick test can still fail in its place.
+package long
+
+import "os"
+
+// Variable is the environment variable that enables the long tier when it is "1".
+const Variable = "TABLETOP_LONG"
+
+// Enabled reports whether the long tier runs. Call it inside a test and not while a
+// package is initialized: go test caches results by the variables that tests read.
+func Enabled() bool { return os.Getenv(Variable) == "1" }
+
+// Test skips tb unless the long tier runs.
+func Test(tb interface {
+	Helper()
+	Skip(args ...any)
+},
+) {
+	tb.Helper()
+	if !Enabled() {
+		tb.Skip("a test of the long tier: make test-long, or " + Variable + "=1")
+	}
+}

@@ -1,0 +1,124 @@
+// Package memory measures how much memory work takes, in tests.
+//
+// What a Go process holds and allocates is counted for the whole process, so a test that
+// measures it runs in [Alone]. No figure depends on time: [Peak] looks at each garbage
+// collection, and those are paced by what is allocated.
+package memory
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// aloneVariable names the test that a process of [Alone] runs.
+const aloneVariable = "TABLETOP_TEST_ALONE"
+
+// Alone runs body in a process of its own, in which no other test runs. The calling test
+// is parallel to others, has to be a top-level test, and fails when body fails; its
+// other statements run in both processes.
+func Alone(t *testing.T, body func(t *testing.T)) {
+	t.Helper()
+	if os.Getenv(aloneVariable) == t.Name() {
+		body(t)
+		return
+	}
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.count=1")
+	cmd.Env = append(os.Environ(), aloneVariable+"="+t.Name())
+	out, err := cmd.CombinedOutput()
+	text := strings.TrimSpace(string(out))
+	switch {
+	case err != nil:
+		t.Errorf("in a process of its own: %v\n%s", err, text)
+	case strings.Contains(text, "\n--- SKIP: "+t.Name()+" "):
+		t.Skipf("in a process of its own:\n%s", text)
+	case !strings.Contains(text, "--- PASS: "+t.Name()+" "):
+		t.Errorf("the process of its own did not run the test:\n%s", text)
+	case testing.Verbose():
+		t.Log(text)
+	}
+}
+
+// Live collects garbage and returns the bytes of the heap that are still referred to.
+func Live() uint64 {
+	for range 2 { // what pools hold survives one collection
+		runtime.GC()
+	}
+	return marked()
+}
+
+// marked returns the bytes of the heap that the last collection found in use.
+func marked() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// Allocated returns the bytes that the process allocates on the heap while work runs.
+func Allocated(work func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	work()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// Peak returns how many bytes more than before the heap held at most while work ran.
+// A collection starts whenever the heap has grown by a tenth, and each is looked at. What
+// is allocated during a collection counts as held, so the result is up to a few hundred KiB
+// too high.
+func Peak(work func()) uint64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	before := Live()
+	p := &peak{most: before}
+	p.await()
+	work()
+	runtime.GC()
+	return p.end() - before
+}
+
+// peak keeps the most that collections found in use.
+type peak struct {
+	mu   sync.Mutex
+	most uint64
+	done bool
+}
+
+// await looks after the next collection, and after those that follow it.
+func (p *peak) await() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.done {
+		return
+	}
+	sentinel := new([16]byte)
+	runtime.AddCleanup(sentinel, func(p *peak) {
+		p.look()
+		p.await()
+	}, p)
+}
+
+func (p *peak) end() uint64 {
+	p.look()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done = true
+	return p.most
+}
+
+func (p *peak) look() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.most = max(p.most, marked())
+}
