@@ -136,6 +136,9 @@
 // Tests of the whole, and what they need:
 //
 //   - internal/lint holds the module's rules as tests.
+//   - internal/test/long separates the quick tier of tests from the long one, whose tests
+//     internal/test/long/tests.tsv lists; internal/test/memory measures memory, and
+//     internal/test/stress repeats the quick tier beside busy loops.
 //   - conformance runs the official clients against a running server;
 //     conformance/bigtable-client runs the Go client's own suite, conformance/html
 //     opens reports in a browser and conformance/console the pages of a server, conformance/clients runs the clients of the control API
