@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/cputime"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
 var (
@@ -310,7 +310,7 @@ func TestManyTables(t *testing.T) {
 func TestConcurrentCounts(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(0)
-	const each = 5000
+	const each = 2000
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
@@ -458,20 +458,18 @@ func number(key []byte, n int) {
 }
 
 // TestDay: a day of 1,000 buckets a minute is kept in the memory that the store says it takes at most.
-func TestDay(t *testing.T) { //nolint:paralleltest // memory is counted in the whole process
+func TestDay(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector takes memory")
 	}
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := heap()
+	memory.Alone(t, testDay)
+}
+
+func testDay(t *testing.T) {
+	before := memory.Live()
 	s, c := newStore(0)
 	day(s, c)
-	took := heap() - before
+	took := memory.Live() - before
 	t.Logf("%d bytes of heap, the store says %d", took, s.Bytes())
 	if took > defaultBytes || s.Bytes() > defaultBytes {
 		t.Errorf("the store takes %d bytes and says %d, want at most %d", took, s.Bytes(), defaultBytes)
@@ -497,10 +495,15 @@ const dayMinutes, dayKeys = 24*60 - 1, minuteBuckets
 // in each of its seconds.
 func day(s *Store, c *clock.Clock) {
 	const seconds = 10
+	keys := make([][]byte, dayKeys)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "user#%08d", i)
+	}
 	for range dayMinutes {
 		for second := range seconds {
+			table := s.Table(place.Cluster, place.Table)
 			for j := range dayKeys / seconds {
-				s.add(place, fmt.Sprintf("user#%08d", j*seconds+second), Counts{Writes: 1, Bytes: 100})
+				table.Add(keys[j*seconds+second], Counts{Writes: 1, Bytes: 100})
 			}
 			c.Advance(minute / seconds * time.Second)
 		}
