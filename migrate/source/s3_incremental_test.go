@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
 
@@ -164,47 +165,43 @@ func TestOpen_DamagedIncrementalExport(t *testing.T) {
 	}
 }
 
-// What is held of the changes stays within its bound, whatever they would take as
-// items. The test is not parallel: bytes are counted in the whole process.
-func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // see above
+// What is held of the changes stays within its bound, whatever the items would take.
+func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector takes memory too")
 	}
-	t1 := exporttest.Time.Add(time.Hour)
-	for _, elems := range []int{0, 40} {
-		var lines []string
-		list := strings.TrimSuffix(strings.Repeat(`{"N":"1"},`, elems), ",")
-		for i := range 12_000 {
-			lines = append(lines, exporttest.Change(t1, exporttest.Key(fmt.Sprint("x", i)), "", fmt.Sprintf(`{"id":{"S":"x%d"},"l":{"L":[%s]}}`, i, list)))
-		}
-		fsys := exporttest.Sample()
-		exporttest.AddIncremental(fsys, "01", exporttest.Time, t1, lines...)
-		r := replayOfOne(t, fsys)
-		r.maxBytes = 2 << 20
-		heap := func() int {
-			var m runtime.MemStats
-			runtime.GC()
-			runtime.ReadMemStats(&m)
-			return int(m.HeapAlloc)
-		}
-		before, most, n := heap(), 0, 0
-		r.entries(func(_ Entry, err error) bool {
-			if err != nil {
-				t.Fatal(err)
+	memory.Alone(t, func(t *testing.T) {
+		t1 := exporttest.Time.Add(time.Hour)
+		for _, c := range []struct{ elems, items int }{{0, 12_000}, {40, 6_000}} {
+			var lines []string
+			list := strings.TrimSuffix(strings.Repeat(`{"N":"1"},`, c.elems), ",")
+			for i := range c.items {
+				lines = append(lines, exporttest.Change(t1, exporttest.Key(fmt.Sprint("x", i)), "", fmt.Sprintf(`{"id":{"S":"x%d"},"l":{"L":[%s]}}`, i, list)))
 			}
-			if n++; n%500 == 1 {
-				most = max(most, heap()-before)
+			fsys := exporttest.Sample()
+			exporttest.AddIncremental(fsys, "01", exporttest.Time, t1, lines...)
+			lines = nil
+			r := replayOfOne(t, fsys)
+			r.maxBytes = 1 << 20
+			before, most, n := int64(memory.Live()), int64(0), 0
+			r.entries(func(_ Entry, err error) bool {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if n++; n%500 == 1 {
+					most = max(most, int64(memory.Live())-before)
+				}
+				return true
+			})
+			if n != c.items+3 {
+				t.Errorf("%d items, want %d", n, c.items+3)
 			}
-			return true
-		})
-		if n != len(lines)+3 {
-			t.Errorf("%d items, want %d", n, len(lines)+3)
+			if bound := int64(r.maxBytes) * 5 / 4; most > bound || r.parts < 4 { // the parts are not of one size, and a file is being read
+				t.Errorf("lists of %d: %d bytes are held in %d parts, want at most %d in 4 or more", c.elems, most, r.parts, bound)
+			}
+			runtime.KeepAlive(fsys)
 		}
-		if bound := r.maxBytes * 5 / 4; most > bound { // the parts are not of one size, and a file is being read
-			t.Errorf("lists of %d: %d bytes are held in %d parts, want at most %d", elems, most, r.parts, bound)
-		}
-		runtime.KeepAlive(fsys)
-	}
+	})
 }
 
 // TestReplay_Property: a table changes at random; what its full export and its
