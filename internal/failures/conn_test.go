@@ -18,24 +18,27 @@ import (
 // failure is a way in which a call fails.
 type failure struct {
 	name    string
-	err     error  // nil: there is no answer
-	applied bool   // what was asked for is done nonetheless
-	begun   bool   // the first message of a stream comes; for streams alone
-	only    string // the RPC that can fail so; "": all
-	raced   bool   // it is met with the race detector too: of those that take alike paths, one is
+	err     error    // nil: there is no answer
+	applied bool     // what was asked for is done nonetheless
+	begun   bool     // the first message of a stream comes; for streams alone
+	only    string   // the RPC that can fail so; "": all
+	raced   bool     // it is met with the race detector too: of those that take alike paths, one is
+	quick   []string // the RPCs that fail so in the quick tier; nil: all
 }
 
+// failures are all ways to fail. The quick tier meets each way, and each RPC that is
+// called.
 var failures = []failure{
-	{name: "`UNAVAILABLE`", err: status.Error(codes.Unavailable, "a fault"), raced: true},
-	{name: "`ABORTED`", err: status.Error(codes.Aborted, "a fault")},
-	{name: "`DEADLINE_EXCEEDED`", err: status.Error(codes.DeadlineExceeded, "a fault")},
-	{name: "`RESOURCE_EXHAUSTED`", err: status.Error(codes.ResourceExhausted, "a fault")},
-	{name: "no connection", err: &btclient.UnsentError{Err: status.Error(codes.Unavailable, "a fault: nobody is there")}},
-	{name: "connection cut", err: status.Error(codes.Unavailable, "a fault: cut"), begun: true},
-	{name: "the answer ends early", err: io.EOF, only: "MutateRows"},
-	{name: "answer lost", err: status.Error(codes.Unavailable, "a fault: lost"), applied: true, raced: true},
-	{name: "hangs", err: nil, raced: true},
-	{name: "done, then hangs", err: nil, applied: true},
+	{name: "`UNAVAILABLE`", err: status.Error(codes.Unavailable, "a fault"), raced: true, quick: []string{"GetTable"}},
+	{name: "`ABORTED`", err: status.Error(codes.Aborted, "a fault"), quick: []string{"CreateTable"}},
+	{name: "`DEADLINE_EXCEEDED`", err: status.Error(codes.DeadlineExceeded, "a fault"), quick: []string{"ListTables"}},
+	{name: "`RESOURCE_EXHAUSTED`", err: status.Error(codes.ResourceExhausted, "a fault"), quick: []string{"MutateRow"}},
+	{name: "no connection", err: &btclient.UnsentError{Err: status.Error(codes.Unavailable, "a fault: nobody is there")}, quick: []string{"ReadModifyWriteRow"}},
+	{name: "connection cut", err: status.Error(codes.Unavailable, "a fault: cut"), begun: true, quick: []string{"ReadRows"}},
+	{name: "the answer ends early", err: io.EOF, only: "MutateRows", quick: []string{"MutateRows"}},
+	{name: "answer lost", err: status.Error(codes.Unavailable, "a fault: lost"), applied: true, raced: true, quick: []string{"CheckAndMutateRow"}},
+	{name: "hangs", err: nil, raced: true, quick: []string{"ModifyColumnFamilies", "SampleRowKeys"}},
+	{name: "done, then hangs", err: nil, applied: true, quick: []string{"DeleteTable"}},
 }
 
 // failingConn is a connection on which some calls of one RPC fail.
