@@ -277,7 +277,11 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 			}
 		}},
 	} {
-		if got := testing.AllocsPerRun(100, tc.call); got > tc.most {
+		got := tc.most + 1
+		for range 3 { // Pebble allocates in the background too
+			got = min(got, testing.AllocsPerRun(50, tc.call))
+		}
+		if got > tc.most {
 			t.Errorf("%s takes %.1f allocations, want at most %.0f", tc.name, got, tc.most)
 		}
 	}

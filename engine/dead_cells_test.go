@@ -21,7 +21,7 @@ func TestDeadCellsOfARowThatIsWrittenAllTheTime(t *testing.T) {
 	if err := d.Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	const times = 6000
+	const times = 2000
 	for i := 1; i <= times; i++ {
 		ts, value := int64(1000+i*1000), fmt.Sprint(i)
 		mustMutate(t, d, "r",
@@ -71,7 +71,7 @@ func TestDeadCellsOfARowThatComesAndGoes(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
 	createTest(t, d, "f")
-	const times = 6000
+	const times = 2000
 	for i := 1; i <= times; i++ {
 		ts := int64(i * 1000)
 		if err := d.Update(t.Context(), "t", []byte("r"), func(tx *RowTx) error {
