@@ -126,6 +126,9 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(req)
 }
 
+// patience is the bound that the SDK's waiters need; the timeout of go test comes first.
+const patience = 24 * time.Hour
+
 // item and its values are short for the SDK's.
 type item = map[string]types.AttributeValue
 
@@ -178,7 +181,7 @@ func newItems(t *testing.T, db *dynamodb.Client, name string, more ...func(*dyna
 		t.Fatal(err)
 	}
 	waiter := dynamodb.NewTableExistsWaiter(db)
-	if err := waiter.Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: in.TableName}, time.Minute); err != nil {
+	if err := waiter.Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: in.TableName}, patience); err != nil {
 		t.Fatal(err)
 	}
 	return in.TableName
@@ -270,7 +273,7 @@ func TestGoDynamoDB_Tables(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := &dynamodb.DescribeTableInput{TableName: name}
-	if err := dynamodb.NewTableNotExistsWaiter(db).Wait(ctx, in, time.Minute); err != nil {
+	if err := dynamodb.NewTableNotExistsWaiter(db).Wait(ctx, in, patience); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.DescribeTable(ctx, in); code(err) != "ResourceNotFoundException" {
@@ -848,7 +851,7 @@ func TestGoDynamoDB_Recovery(t *testing.T) {
 	}
 	for _, restored := range []string{"go-from-backup", "go-to-time"} {
 		waiter := dynamodb.NewTableExistsWaiter(db, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay, o.MaxDelay = time.Millisecond, time.Second })
-		if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &restored}, time.Minute); err != nil {
+		if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &restored}, patience); err != nil {
 			t.Fatal(err)
 		}
 		got, err := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: &restored, Key: key})
@@ -1048,16 +1051,13 @@ func TestGoDynamoDB_Exports(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for {
+		return ended(t, "the export", func() (*types.ExportDescription, bool, error) {
 			out, err := db.DescribeExport(ctx, &dynamodb.DescribeExportInput{ExportArn: begun.ExportDescription.ExportArn})
 			if err != nil {
-				t.Fatal(err)
+				return nil, false, err
 			}
-			if d := out.ExportDescription; d.ExportStatus != types.ExportStatusInProgress {
-				return d
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+			return out.ExportDescription, out.ExportDescription.ExportStatus != types.ExportStatusInProgress, nil
+		})
 	}
 	_, err := db.ExportTableToPointInTime(ctx, &dynamodb.ExportTableToPointInTimeInput{TableArn: table, S3Bucket: aws.String("conformance")})
 	if code(err) != "PointInTimeRecoveryUnavailableException" {
@@ -1119,15 +1119,27 @@ func importDone(t *testing.T, db *dynamodb.Client, in *dynamodb.ImportTableInput
 	if err != nil {
 		t.Fatal(err)
 	}
-	for {
+	return ended(t, "the import", func() (*types.ImportTableDescription, bool, error) {
 		out, err := db.DescribeImport(t.Context(), &dynamodb.DescribeImportInput{ImportArn: begun.ImportTableDescription.ImportArn})
 		if err != nil {
-			t.Fatal(err)
+			return nil, false, err
 		}
-		if d := out.ImportTableDescription; d.ImportStatus != types.ImportStatusInProgress {
+		return out.ImportTableDescription, out.ImportTableDescription.ImportStatus != types.ImportStatusInProgress, nil
+	})
+}
+
+// ended asks the server for the state of a job until the job has ended, and returns the
+// last state.
+func ended[D any](t *testing.T, job string, ask func() (d D, ended bool, err error)) D {
+	t.Helper()
+	for {
+		d, ended, err := ask()
+		if err != nil {
+			t.Fatalf("waiting for the end of %s: %v", job, err)
+		}
+		if ended {
 			return d
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 

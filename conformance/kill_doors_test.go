@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/tabletop-emu/tabletop/internal/linear"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // What the clients of several doors work on. A group has few items, so that calls meet,
@@ -55,9 +56,10 @@ func TestKill_Doors(t *testing.T) {
 		f.start(i)
 	}
 	f.open()
+	kills := rounds(long.Enabled())
 	f.work(func(answered func(calls int)) {
 		choose := rand.New(rand.NewPCG(*killSeed, doorCount*doorClients))
-		for range *killRounds {
+		for range kills {
 			order := choose.Perm(doorCount)
 			stopped, killed := order[0], order[1]
 			answered(*doorStep)

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tabletop-emu/tabletop/conformance/internal/program"
 )
 
 // binary is the tabletop that the tests run.
@@ -26,11 +29,8 @@ func run(m *testing.M) int {
 		return failed("temporary folder", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	binary = filepath.Join(dir, "tabletop")
-	build := exec.Command("go", "build", "-o", binary, "../cmd/tabletop")
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		return failed("go build", err)
+	if binary, err = program.Path(context.Background(), "../cmd/tabletop"); err != nil {
+		return failed("the binary", err)
 	}
 	buckets := filepath.Join(dir, "buckets")
 	if err := writeBucket(buckets); err != nil {

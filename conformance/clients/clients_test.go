@@ -11,15 +11,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/tabletop-emu/tabletop/conformance/internal/program"
 )
 
 // TestClients: what docs/control.md promises, by each client: items, snapshots, faults, time, all that ctl has, two
 // workers at a time with a server each, and servers that do not answer.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "tabletop")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../cmd/tabletop").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	binary, err := program.Path(t.Context(), "../../cmd/tabletop")
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Run("surface", func(t *testing.T) {
 		t.Parallel()
