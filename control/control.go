@@ -90,11 +90,12 @@ type Server struct {
 	stopping  chan struct{}
 	stop      sync.Once
 	snapshots snapshots
+	rowLevels rowLevels
 }
 
 // New returns the API of o.Lab.
 func New(o Options) *Server {
-	s := &Server{opts: o, log: o.Requests.log, stopping: make(chan struct{})}
+	s := &Server{opts: o, log: o.Requests.log, stopping: make(chan struct{}), rowLevels: lintLevels}
 	s.runs.told = &s.live
 	api := http.NewServeMux()
 	handle := func(pattern, query string, body bool, answer http.HandlerFunc) {

@@ -6,14 +6,17 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-const (
-	// largeRow is the size from which a row is marked, hugeRow the one that it must not exceed: the levels of
-	// the lint rule L41 row-too-large.
-	largeRow = 100 << 20
-	hugeRow  = 256 << 20
-	// mostLarge is how many rows are looked at for one map.
-	mostLarge = 16
-)
+// mostLarge is how many rows are looked at for one map.
+const mostLarge = 16
+
+// rowLevels are sizes of rows.
+type rowLevels struct {
+	large int64 // a row is marked from this size on
+	huge  int64 // a row must not exceed this size
+}
+
+// lintLevels are the levels of the lint rule L41 row-too-large.
+var lintLevels = rowLevels{large: 100 << 20, huge: 256 << 20}
 
 // large is a row that is larger than a row should be.
 type large struct {
@@ -24,11 +27,11 @@ type large struct {
 
 // largeRows are the rows of a map that are too large. Only a row that has a range of its own can be one, and only
 // if requests moved as many bytes: no other is read.
-func largeRows(ctx context.Context, db *engine.DB, table string, keys []bucket) ([]large, error) {
+func (l rowLevels) largeRows(ctx context.Context, db *engine.DB, table string, keys []bucket) ([]large, error) {
 	found := []large{}
 	looked := 0
 	for _, k := range keys {
-		if k.First.Base64 != k.Last.Base64 || k.Bytes < largeRow || looked == mostLarge {
+		if k.First.Base64 != k.Last.Base64 || k.Bytes < uint64(l.large) || looked == mostLarge {
 			continue
 		}
 		looked++
@@ -36,11 +39,11 @@ func largeRows(ctx context.Context, db *engine.DB, table string, keys []bucket) 
 		if err != nil {
 			return nil, err
 		}
-		size, more, err := rowBytes(ctx, db, table, key)
+		size, more, err := l.rowBytes(ctx, db, table, key)
 		if err != nil {
 			return nil, err
 		}
-		if size >= largeRow {
+		if size >= l.large {
 			found = append(found, large{Key: k.First, Bytes: size, More: more})
 		}
 	}
@@ -48,7 +51,7 @@ func largeRows(ctx context.Context, db *engine.DB, table string, keys []bucket) 
 }
 
 // rowBytes adds up a row cell by cell, until it is beyond the limit.
-func rowBytes(ctx context.Context, db *engine.DB, table string, key []byte) (size int64, more bool, err error) {
+func (l rowLevels) rowBytes(ctx context.Context, db *engine.DB, table string, key []byte) (size int64, more bool, err error) {
 	scan, err := db.Scan(ctx, table, engine.ScanOptions{Spans: []engine.Span{{Start: key, End: append(key[:len(key):len(key)], 0)}}})
 	if err != nil {
 		return 0, false, err
@@ -57,7 +60,7 @@ func rowBytes(ctx context.Context, db *engine.DB, table string, key []byte) (siz
 		for !more && scan.NextCell() {
 			c := scan.Cell()
 			size += int64(len(c.Qualifier) + len(c.Value))
-			more = size > hugeRow
+			more = size > l.huge
 		}
 	}
 	return size, more, scan.Close()

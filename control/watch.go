@@ -330,7 +330,7 @@ func (s *Server) heatMap(r *http.Request) (any, error) {
 		}
 		columns = append(columns, heatColumn{c.Start, cells})
 	}
-	tooLarge, err := largeRows(r.Context(), s.opts.Lab.DB(), table, keys)
+	tooLarge, err := s.rowLevels.largeRows(r.Context(), s.opts.Lab.DB(), table, keys)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"testing"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
@@ -87,12 +88,22 @@ func TestAllocations_Kept(t *testing.T) { //nolint:paralleltest // it counts all
 	var writes, reads [2]float64
 	for i, observe := range []func(*emu.Call){nil, requests.New().Bigtable} {
 		data := observedBy(t, observe)
-		writes[i] = testing.AllocsPerRun(2000, func() { writeKiB(t, data, row) })
-		reads[i] = testing.AllocsPerRun(2000, func() { readRow(t, data, row) })
+		writes[i] = fewestAllocs(func() { writeKiB(t, data, row) })
+		reads[i] = fewestAllocs(func() { readRow(t, data, row) })
 	}
 	if writes[1] > writes[0] || reads[1] > reads[0] {
 		t.Errorf("a write allocates %v, a read %v: not kept and kept", writes, reads)
 	}
+}
+
+// fewestAllocs returns how often do allocates, without what the engine allocates in the
+// background during some of the runs.
+func fewestAllocs(do func()) float64 {
+	fewest := math.Inf(1)
+	for range 5 {
+		fewest = min(fewest, testing.AllocsPerRun(400, do))
+	}
+	return fewest
 }
 
 // BenchmarkCompareObservedWrite is what it costs a MutateRow that the console keeps it.

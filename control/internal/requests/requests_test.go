@@ -21,6 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
 func call(key string) *emu.Call {
@@ -224,29 +225,25 @@ func TestBodies(t *testing.T) {
 }
 
 // TestMemory: what the heap holds of a full log is what it says, and not much more.
-func TestMemory(t *testing.T) { //nolint:paralleltest // memory is counted in the whole process
+func TestMemory(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	heap := func() int64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
-	before := heap()
-	l := New()
-	c := call("k")
-	c.Request.(*btpb.MutateRowRequest).Mutations = []*btpb.Mutation{{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{Value: make([]byte, 10<<10)}}}}
-	for range 3 * maxRecords {
-		l.Bigtable(c)
-	}
-	held := heap() - before
-	t.Logf("%d MiB are held of %d", held>>20, l.Bytes()>>20)
-	if held > maxBytes+4<<20 {
-		t.Errorf("%d bytes are held, of %d that are counted", held, l.Bytes())
-	}
-	runtime.KeepAlive(l)
+	memory.Alone(t, func(t *testing.T) {
+		before := memory.Live()
+		l := New()
+		c := call("k")
+		c.Request.(*btpb.MutateRowRequest).Mutations = []*btpb.Mutation{{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{Value: make([]byte, 10<<10)}}}}
+		for range 3 * maxRecords {
+			l.Bigtable(c)
+		}
+		held := int64(memory.Live()) - int64(before)
+		t.Logf("%d MiB are held of %d", held>>20, l.Bytes()>>20)
+		if held > maxBytes+4<<20 {
+			t.Errorf("%d bytes are held, of %d that are counted", held, l.Bytes())
+		}
+		runtime.KeepAlive(l)
+	})
 }
 
 func BenchmarkDynamoDB(b *testing.B) {
