@@ -1,0 +1,26 @@
+// Package property limits the cases of property tests.
+package property
+
+import "pgregory.net/rapid"
+
+// All is a limit that lets all cases pass.
+const All = 0
+
+// First returns a property that checks prop in the first n cases and holds in all others,
+// until a case fails: then it is prop, so that the failure can be reproduced and made smaller.
+// With the limit All it is prop.
+func First(n int, prop func(*rapid.T)) func(*rapid.T) {
+	if n == All {
+		return prop
+	}
+	ran, failed := 0, false
+	return func(t *rapid.T) {
+		if ran++; ran > n && !failed {
+			return
+		}
+		ended := false
+		defer func() { failed = failed || !ended }()
+		prop(t)
+		ended = !t.Failed()
+	}
+}
