@@ -14,7 +14,7 @@ import (
 func (o Options) bucketJobs(st *store.Store) (*bucketjobs.Service, bool) {
 	return bucketjobs.New(bucketjobs.Options{
 		Store: st, Buckets: o.Buckets, Region: o.Region, Account: o.AccountID, Now: o.Now, Random: o.random, Wording: o.wording,
-		Delay: o.StatusDelays.Create,
+		Delay: o.StatusDelays.Create, BatchBytes: o.batchBytes,
 	}), o.Buckets != nil
 }
 

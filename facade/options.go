@@ -165,6 +165,7 @@ type Options struct {
 
 	maxTables, maxNamespaces int   // limits, which tests lower
 	countedItems             int64 // likewise; 0: the store's
+	batchBytes               int   // likewise, of the items that work over a whole table holds at once
 
 	wall *clock.Clock // of the leases of jobs, and of processes that share logs; nil: the wall's
 	sink kinesis.Sink // of the Kinesis destinations; nil: none
@@ -179,7 +180,7 @@ func (o Options) store(catalog string) store.Options {
 	return store.Options{
 		Conn: o.conn(), Project: o.Project, Instance: o.Instance, AppProfile: o.AppProfile, Catalog: catalog, Mappings: o.layouts(),
 		Now: o.Now, Wall: o.wall, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
-		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables, CountedItems: o.countedItems,
+		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables, CountedItems: o.countedItems, BatchBytes: o.batchBytes,
 		Deadline: o.Deadline, Concurrency: o.Concurrency, Progress: told,
 		Shards:          tabledef.Shards{Slots: o.StreamShards, Rotation: o.StreamShardRotation},
 		Seat:            o.Seat,

@@ -2,6 +2,7 @@ package bucketjobs
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,8 @@ import (
 )
 
 const (
-	// putItems and putBytes bound the items that are put at once.
+	// putItems and putBytes limit the items that are put at once; Options.BatchBytes replaces
+	// putBytes.
 	putItems = 256
 	putBytes = 4 << 20
 
@@ -255,7 +257,7 @@ func (r *importRun) add(ctx context.Context, item attr.Item, at place) error {
 		return r.refuse(at, err)
 	}
 	key := string(tabledef.AppendKey(nil, r.table.Key, item))
-	if r.keys[key] || len(r.batch) == putItems || r.size >= putBytes {
+	if r.keys[key] || len(r.batch) == putItems || r.size >= cmp.Or(r.s.o.BatchBytes, putBytes) {
 		if err := r.put(ctx); err != nil {
 			return err
 		}

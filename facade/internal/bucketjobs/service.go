@@ -36,7 +36,7 @@ const (
 // keepJobs is how long a job that has ended is listed (belief: as on the service).
 const keepJobs = 90 * 24 * time.Hour
 
-// Options are what a Service works with. There are no defaults but for Delay.
+// Options configure a Service. Only Delay and BatchBytes have a default.
 type Options struct {
 	Store   *store.Store
 	Buckets *os.Root // whose folders stand for buckets
@@ -46,6 +46,8 @@ type Options struct {
 	Random  func(n int) []byte
 	Wording func(operation string) wording.Request
 	Delay   time.Duration // how long jobs are IN_PROGRESS at least
+	// BatchBytes limits the items that an import holds in one batch. Default: 4 MiB.
+	BatchBytes int
 }
 
 // Service makes and describes exports and imports. It is safe for concurrent use.

@@ -125,12 +125,15 @@ func (fl *filler) fillAgainNow(ctx context.Context, name string) error {
 	return err
 }
 
-// fillBatch is how many entries are looked up, and held, at once; fillBatchBytes the
-// size of their cells from which on it is fewer.
+// A batch of entries that are looked up and held at once has at most fillBatch entries. It
+// ends earlier when the size of their cells reaches Options.BatchBytes, by default
+// defaultBatchBytes.
 const (
-	fillBatch      = 500
-	fillBatchBytes = 4 << 20
+	fillBatch         = 500
+	defaultBatchBytes = 4 << 20
 )
+
+func (in *instance) batchBytes() int { return cmp.Or(in.o.BatchBytes, defaultBatchBytes) }
 
 // fillEntry is an entry that is to be in an index.
 type fillEntry struct {
@@ -178,7 +181,7 @@ func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) 
 			for _, c := range placed.Cells {
 				size += len(c.Qualifier) + len(c.Value)
 			}
-			if len(batch) >= fillBatch || size >= fillBatchBytes {
+			if len(batch) >= fillBatch || size >= fl.batchBytes() {
 				if err := fl.enterAll(ctx, l, x, batch); err != nil {
 					return err
 				}

@@ -56,9 +56,6 @@ func (k *keeper) Kept(ctx context.Context, def *tabledef.Table, table string) it
 	}
 }
 
-// keptBytes bounds what is written at once.
-const keptBytes = 4 << 20
-
 // Keep writes items into a table that only the caller knows: one of KeptTable, or, for "",
 // that of a definition that is being restored. What is there is replaced.
 func (k *keeper) Keep(ctx context.Context, def *tabledef.Table, table string, items iter.Seq2[attr.Item, error]) error {
@@ -96,7 +93,7 @@ func (k *keeper) Keep(ctx context.Context, def *tabledef.Table, table string, it
 		for _, c := range placed.Cells {
 			size += len(c.Qualifier) + len(c.Value)
 		}
-		if len(entries) >= fillBatch || size >= keptBytes || muts >= maxKeptMutations {
+		if len(entries) >= fillBatch || size >= k.batchBytes() || muts >= maxKeptMutations {
 			if err := flush(); err != nil {
 				return err
 			}

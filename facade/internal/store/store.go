@@ -118,7 +118,7 @@ type Hint struct {
 }
 
 // Options are what a store works with. There are no defaults but for AppProfile, Mappings,
-// IndexLag, StatusDelays, Seat, StreamRetention, CountedItems, Deadline,
+// IndexLag, StatusDelays, Seat, StreamRetention, CountedItems, BatchBytes, Deadline,
 // Progress, Kinds and KeepDeleted.
 type Options struct {
 	Conn              grpc.ClientConnInterface
@@ -142,6 +142,9 @@ type Options struct {
 	Seat            string
 	StreamRetention time.Duration // of streams that begin; 0: tabledef.StreamRetention
 	CountedItems    int64         // up to which a table is counted when it is described; 0: countedItems
+	// BatchBytes limits the items, index entries or log records that work over a whole table
+	// holds in one batch. 0: defaultBatchBytes, and the default of package history.
+	BatchBytes int
 
 	// Kinds are those of the jobs over a store. nil: there are none.
 	Kinds func(*Store) []jobs.Kind
@@ -261,7 +264,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 func (s *Store) historyOptions() history.Options {
 	return history.Options{
-		Bigtable: s.bt, Wall: s.o.Wall, Log: s.logs, Order: s.comparePlaces,
+		Bigtable: s.bt, Wall: s.o.Wall, Log: s.logs, Order: s.comparePlaces, BatchBytes: s.o.BatchBytes,
 		NewScratch: func() string { return reservedPrefix + "h." + hex.EncodeToString(s.newToken()) },
 		Scan: func(ctx context.Context, t *tabledef.Table) iter.Seq2[layout.Stored, error] {
 			return s.Scan(ctx, t, nil, 0, 1, nil)

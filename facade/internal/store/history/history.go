@@ -28,7 +28,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// What is held at once: so many items or records, or about so many bytes of them.
+// The defaults of Options.BatchItems and Options.BatchBytes.
 const (
 	batchItems = 1000
 	batchBytes = 2 << 20
@@ -57,6 +57,8 @@ type Options struct {
 	Scan func(ctx context.Context, t *tabledef.Table) iter.Seq2[layout.Stored, error]
 	// BatchItems is how many items or records are held at once. Default: 1000.
 	BatchItems int
+	// BatchBytes is about how many bytes of items or records are held at once. Default: 2 MiB.
+	BatchBytes int
 	// Order compares the places of two keys in that order. An item that cannot be in
 	// the table comes last.
 	Order func(ctx context.Context, t *tabledef.Table, a, b attr.Item) (int, error)
@@ -67,7 +69,7 @@ type Reader struct{ o Options }
 
 // New returns a Reader.
 func New(o Options) *Reader {
-	o.BatchItems = cmp.Or(o.BatchItems, batchItems)
+	o.BatchItems, o.BatchBytes = cmp.Or(o.BatchItems, batchItems), cmp.Or(o.BatchBytes, batchBytes)
 	return &Reader{o}
 }
 
@@ -258,7 +260,7 @@ func (r *Reader) gather(ctx context.Context, t *tabledef.Table, from, before uin
 }
 
 func (r *Reader) batch(to *images) *batch {
-	return &batch{to: to, most: r.o.BatchItems, found: map[string]found{}}
+	return &batch{to: to, most: r.o.BatchItems, mostBytes: r.o.BatchBytes, found: map[string]found{}}
 }
 
 func keyOfRecord(e *changelog.Entry) (attr.Item, error) {
@@ -302,7 +304,7 @@ func (p *past) items(ctx context.Context, yield func(Item, error) bool) error {
 		p.held = append(p.held, Item{Size: sizes.Item, stored: stored})
 		p.ends = append(p.ends, len(p.text))
 		p.keys = append(p.keys, keyOf(p.t, stored))
-		if len(p.held) >= p.o.BatchItems || len(p.text) >= batchBytes {
+		if len(p.held) >= p.o.BatchItems || len(p.text) >= p.o.BatchBytes {
 			if err := p.flush(ctx, yield); err != nil {
 				return err
 			}

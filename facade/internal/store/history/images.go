@@ -167,10 +167,11 @@ type found struct {
 
 // batch gathers images that are written together.
 type batch struct {
-	to    *images
-	most  int              // rows
-	found map[string]found // by row
-	bytes int
+	to        *images
+	most      int              // rows
+	mostBytes int              // of rows and images
+	found     map[string]found // by row
+	bytes     int
 }
 
 // add takes the image of a record, if it is the one sought of its key.
@@ -180,7 +181,7 @@ func (b *batch) add(ctx context.Context, key attr.Item, at changelog.Position, i
 		return nil
 	}
 	b.found[row] = found{at, changelog.Image{JSON: bytes.Clone(image.JSON), Size: image.Size}}
-	if b.bytes += len(row) + len(image.JSON); len(b.found) < b.most && b.bytes < batchBytes {
+	if b.bytes += len(row) + len(image.JSON); len(b.found) < b.most && b.bytes < b.mostBytes {
 		return nil
 	}
 	return b.flush(ctx)
