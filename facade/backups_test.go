@@ -12,7 +12,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,6 +28,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
 const createOrders = `{"TableName": "orders", "BillingMode": "PAY_PER_REQUEST",
@@ -547,31 +548,38 @@ func TestRestore_IsTakenOver(t *testing.T) {
 	close(gate.open)
 }
 
-// However large a table is, a copy of it holds no more than 64 MiB.
-func TestBackups_Memory(t *testing.T) {
+// The memory of a restore does not depend on the size of its table.
+func TestBackups_Memory(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector counts in memory of its own")
 	}
-	const items, itemBytes = 250, 360 << 10 // 90 MB, and as much in the log
-	conn := otherProcess(t)
-	s := newTestServer(t, func(o *Options) { o.Conn, o.Now, o.wall = conn, clock.New().Now, clock.New() })
+	size := smallMemory
+	if long.Enabled() {
+		size = fullMemory
+	}
+	memory.Alone(t, func(t *testing.T) { restoresInMemory(t, size) })
+}
+
+func restoresInMemory(t *testing.T, size memorySize) {
+	t.Helper()
+	now := clock.NewFrozen(testTime)
+	s := newTestServer(t, size.options(t), func(o *Options) { o.Now = now.Now })
 	must(t, s, "CreateTable", createOrders)
 	fill := func(text string) {
-		body := strings.Repeat(text, itemBytes)
-		for i := range items {
+		body := strings.Repeat(text, size.itemBytes)
+		for i := range size.items {
 			must(t, s, "PutItem", fmt.Sprintf(`{"TableName": "orders", "Item": {"id": {"S": "%d"}, "v": {"N": "%d"}, "text": {"S": %q}}}`, i, i, body))
 		}
 	}
 	fill("a")
 	must(t, s, "UpdateContinuousBackups", recover35)
-	def, err := s.store.TableNow(t.Context(), "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := def.Recovery.Since
+	at := now.Advance(time.Second)
+	now.Advance(time.Second)
 	fill("b")
-	must(t, s, "RestoreTableToPointInTime", restoreTo(at.Add(time.Millisecond), "again"))
-	checkHeld(t, "restored", func() { awaitJobs(t, s) })
+	size.check(t, "restored", func() {
+		must(t, s, "RestoreTableToPointInTime", restoreTo(at, "again"))
+		awaitJobs(t, s)
+	})
 	if got := must(t, s, "GetItem", `{"TableName": "again", "Key": {"id": {"S": "17"}}}`); !strings.Contains(got, `"aaaa`) {
 		t.Errorf("it has %.100s", got)
 	}
@@ -626,7 +634,7 @@ func TestBackups_OtherProcess(t *testing.T) {
 	if dir == "" {
 		t.Skip("it is run by TestBackups_Memory, in a process of its own")
 	}
-	db, err := engine.Open(engine.Options{Dir: dir, Now: clock.New().Now})
+	db, err := engine.Open(engine.Options{Dir: dir, NoSync: true, Now: clock.New().Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -645,31 +653,6 @@ func TestBackups_OtherProcess(t *testing.T) {
 	if err := errors.Join(err, bt.Close(), <-served, db.Close()); err != nil {
 		t.Error(err)
 	}
-}
-
-// peakHeap returns about the most that is held while work is done.
-func peakHeap(work func()) (most uint64) {
-	ended, looked, wall := make(chan struct{}), make(chan struct{}), clock.New()
-	go func() {
-		defer close(looked)
-		for {
-			var m runtime.MemStats
-			runtime.GC()
-			runtime.ReadMemStats(&m)
-			most = max(most, m.HeapAlloc)
-			tick, stop := wall.At(wall.Now().Add(100 * time.Millisecond))
-			select {
-			case <-ended:
-				stop()
-				return
-			case <-tick:
-			}
-		}
-	}()
-	work()
-	close(ended)
-	<-looked
-	return most
 }
 
 // A table that is being deleted can still be kept: the service accepts it (7.2). What there was comes back, and

@@ -19,6 +19,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -319,17 +321,24 @@ func TestExports_Restart(t *testing.T) {
 	}
 }
 
-// However large a table and its log are, exports of them hold no more than 64 MiB.
-func TestExports_Memory(t *testing.T) {
+// The memory of an export does not depend on the size of its table or log.
+func TestExports_Memory(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector counts in memory of its own")
 	}
-	const items, itemBytes = 200, 360 << 10 // 72 MB, and three times as much in the log
-	conn := otherProcess(t)
-	e := newExporting(t, func(o *Options) { o.Conn, o.wall = conn, clock.New() })
+	size := smallMemory
+	if long.Enabled() {
+		size = fullMemory
+	}
+	memory.Alone(t, func(t *testing.T) { exportsInMemory(t, size) })
+}
+
+func exportsInMemory(t *testing.T, size memorySize) {
+	t.Helper()
+	e := newExporting(t, size.options(t))
 	fill := func(text string) {
-		body := strings.Repeat(text, itemBytes)
-		for i := range items {
+		body := strings.Repeat(text, size.itemBytes)
+		for i := range size.items {
 			must(t, e.Server, "PutItem", fmt.Sprintf(`{"TableName": "pairs", "Item": {"pk": {"S": "p"}, "sk": {"N": "%d"}, "text": {"S": %q}}}`, i, body))
 		}
 	}
@@ -342,8 +351,8 @@ func TestExports_Memory(t *testing.T) {
 		"full":        fmt.Sprintf(`, "ExportTime": %d`, written.Unix()),
 		"incremental": fmt.Sprintf(`, "ExportType": "INCREMENTAL_EXPORT", "IncrementalExportSpecification": {"ExportFromTime": %d}`, written.Unix()),
 	} {
-		checkHeld(t, name, func() {
-			if d := e.export(t, more); d.ExportStatus != "COMPLETED" || d.ItemCount != items {
+		size.check(t, name, func() {
+			if d := e.export(t, more); d.ExportStatus != "COMPLETED" || d.ItemCount != int64(size.items) {
 				t.Errorf("%s: %+v", name, d)
 			}
 		})

@@ -11,33 +11,59 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
-// mostHeld is what the log, an export, an import or a restore may hold, in bytes.
-const mostHeld = 64 << 20
+// memorySize is the size of a test that limits the memory of a server.
+type memorySize struct {
+	items, itemBytes int
+	batchBytes       int // see Options.batchBytes
+	most             uint64
+}
 
-// checkHeld runs work, and checks what this process held meanwhile.
-func checkHeld(t *testing.T, what string, work func()) {
+// A table of 7.5 MiB with batches of 256 KiB, and one of 86 MB with the default batches and
+// items of about the largest size.
+var (
+	smallMemory = memorySize{items: 192, itemBytes: 40 << 10, batchBytes: 256 << 10, most: 6 << 20}
+	fullMemory  = memorySize{items: 240, itemBytes: 360 << 10, most: 64 << 20}
+)
+
+// options sets the batches, and a Bigtable whose memory is not counted.
+func (m memorySize) options(t *testing.T) func(*Options) {
 	t.Helper()
-	peak := peakHeap(work)
-	t.Logf("%s: at most %d MiB", what, peak>>20)
-	if peak > mostHeld {
-		t.Errorf("%s: %d MiB were held, want at most %d", what, peak>>20, mostHeld>>20)
+	conn := otherProcess(t)
+	return func(o *Options) { o.Conn, o.batchBytes, o.wall = conn, m.batchBytes, clock.New() }
+}
+
+// check runs work and compares its peak memory with the limit.
+func (m memorySize) check(t *testing.T, what string, work func()) {
+	t.Helper()
+	peak := memory.Peak(work)
+	t.Logf("%s: the peak is %d KiB", what, peak>>10)
+	if peak > m.most {
+		t.Errorf("%s: the peak is %d KiB, want at most %d", what, peak>>10, m.most>>10)
 	}
 }
 
-// However much is imported, no more than 64 MiB of it are held. Each file is larger than
-// that, and its items as large as they may be.
-func TestImports_Memory(t *testing.T) {
+// The memory of an import does not depend on the sizes of its files.
+func TestImports_Memory(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector counts in memory of its own")
 	}
-	const items, itemBytes = 240, 360 << 10 // 86 MB
-	conn := otherProcess(t)
+	size := smallMemory
+	if long.Enabled() {
+		size = fullMemory
+	}
+	memory.Alone(t, func(t *testing.T) { importsInMemory(t, size) })
+}
+
+func importsInMemory(t *testing.T, size memorySize) {
+	t.Helper()
 	dir := t.TempDir()
 	buckets := openBuckets(t, dir)
-	s := newTestServer(t, func(o *Options) { o.Conn, o.Buckets, o.wall = conn, buckets, clock.New() })
-	body := strings.Repeat("a", itemBytes)
+	s := newTestServer(t, size.options(t), func(o *Options) { o.Buckets = buckets })
+	body := strings.Repeat("a", size.itemBytes)
 	for _, format := range []struct{ name, head, line, tail string }{
 		{"DYNAMODB_JSON", "", `{"Item": {"id": {"S": "%d"}, "v": {"N": "%d"}, "text": {"S": "`, `"}}}`},
 		{"CSV", "id,v,text\n", "%d,%d,", ""},
@@ -52,7 +78,7 @@ func TestImports_Memory(t *testing.T) {
 		}
 		w := bufio.NewWriter(f)
 		_, _ = w.WriteString(format.head) // Flush has the error
-		for i := range items {
+		for i := range size.items {
 			_, _ = fmt.Fprintf(w, format.line, i, i)
 			_, _ = w.WriteString(body)
 			_, _ = w.WriteString(format.tail + "\n")
@@ -64,39 +90,56 @@ func TestImports_Memory(t *testing.T) {
 			t.Fatal(err)
 		}
 		table := "of_" + format.name
-		checkHeld(t, format.name, func() {
+		size.check(t, format.name, func() {
 			imported := answerOf[struct {
 				ImportTableDescription struct{ ImportArn string }
 			}](t, s, "ImportTable", `{"S3BucketSource": {"S3Bucket": "bucket", "S3KeyPrefix": "`+format.name+`"}, "InputFormat": "`+format.name+
 				`", "TableCreationParameters": `+strings.Replace(createOrders, `"orders"`, `"`+table+`"`, 1)+`}`)
 			waitForJobs(t, s)
-			if got := must(t, s, "DescribeImport", `{"ImportArn": "`+imported.ImportTableDescription.ImportArn+`"}`); !strings.Contains(got, `"ImportStatus":"COMPLETED"`) || !strings.Contains(got, fmt.Sprintf(`"ImportedItemCount":%d`, items)) {
+			if got := must(t, s, "DescribeImport", `{"ImportArn": "`+imported.ImportTableDescription.ImportArn+`"}`); !strings.Contains(got, `"ImportStatus":"COMPLETED"`) || !strings.Contains(got, fmt.Sprintf(`"ImportedItemCount":%d`, size.items)) {
 				t.Errorf("%s: %s", format.name, got)
 			}
 		})
 	}
 }
 
-// However much the log has, writing it, reading it and forgetting it holds no more than
-// 64 MiB: one answer of GetRecords is of a megabyte or so.
-func TestStreams_Memory(t *testing.T) {
+// The memory that it takes to write, read and delete a log does not depend on its size: one
+// answer of GetRecords has about a megabyte.
+func TestStreams_Memory(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector counts in memory of its own")
 	}
-	const items, itemBytes = 240, 360 << 10 // 86 MB, twice: each change has both images
-	conn := otherProcess(t)
+	size := smallMemory
+	if long.Enabled() {
+		size = fullMemory
+	}
+	memory.Alone(t, func(t *testing.T) { streamsInMemory(t, size) })
+}
+
+func streamsInMemory(t *testing.T, size memorySize) {
+	t.Helper()
 	now := clock.NewFrozen(testTime)
-	s := newTestServer(t, func(o *Options) { o.Conn, o.Now, o.wall = conn, now.Now, clock.New() })
+	s := newTestServer(t, size.options(t), func(o *Options) { o.Now = now.Now })
 	of := createStreamed(t, s, "NEW_AND_OLD_IMAGES")
-	checkHeld(t, "written", func() {
+	records := 2 * size.items // each with both images
+	write := func() {
 		for _, text := range []string{"a", "b"} {
-			body := strings.Repeat(text, itemBytes)
-			for i := range items {
+			body := strings.Repeat(text, size.itemBytes)
+			for i := range size.items {
 				must(t, s, "PutItem", put(fmt.Sprint(i), `, "text": {"S": "`+body+`"}`))
 			}
 		}
-	})
-	checkHeld(t, "read", func() {
+	}
+	before := memory.Live()
+	if size.batchBytes == 0 {
+		size.check(t, "written", write)
+	} else {
+		write() // its peak is mostly that of single requests
+	}
+	if after := memory.Live(); after > before+size.most { // the log remembers the last records
+		t.Errorf("%d KiB are held after %d writes, %d before", after>>10, records, before>>10)
+	}
+	size.check(t, "read", func() {
 		shard := answerOf[struct {
 			StreamDescription struct {
 				Shards []struct {
@@ -106,7 +149,7 @@ func TestStreams_Memory(t *testing.T) {
 		}](t, s, "DescribeStream", `{"StreamArn": "`+of+`"}`).StreamDescription.Shards[0].ShardID
 		next := answerOf[struct{ ShardIterator string }](t, s, "GetShardIterator", `{"StreamArn": "`+of+`", "ShardId": "`+shard+`", "ShardIteratorType": "TRIM_HORIZON"}`).ShardIterator
 		read := 0
-		for read < 2*items {
+		for read < records {
 			page := answerOf[struct {
 				Records           []struct{}
 				NextShardIterator string
@@ -115,12 +158,12 @@ func TestStreams_Memory(t *testing.T) {
 				break
 			}
 		}
-		if read != 2*items {
-			t.Errorf("%d records are read, want %d", read, 2*items)
+		if read != records {
+			t.Errorf("%d records are read, want %d", read, records)
 		}
 	})
 	now.Advance(25 * time.Hour)
-	checkHeld(t, "forgotten", func() {
+	size.check(t, "forgotten", func() {
 		if got := newStreamReader(of).read(t, s); len(got) != 0 {
 			t.Errorf("%d records are there after a day", len(got))
 		}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
 // newSharingServer returns a server over an emulator whose messages are not
@@ -208,15 +208,19 @@ var mostAllocations = map[string]float64{
 
 // TestMemoryOfReads: what a page of a query or scan allocates, which is all that
 // it can hold, is the same in tables four times as large.
-func TestMemoryOfReads(t *testing.T) {
+func TestMemoryOfReads(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
 	}
 	if *remoteBigtable != "" {
 		t.Skip("the Bigtable is in another process")
 	}
+	memory.Alone(t, memoryOfReads)
+}
+
+func memoryOfReads(t *testing.T) {
 	small, large := newSharingServer(t), newSharingServer(t)
-	const few, many = 1500, 6000
+	const few, many = 1200, 4800 // a page has about 1,000
 	loadCostTables(t, small, few)
 	loadCostTables(t, large, many)
 	for _, r := range []struct{ name, operation, body string }{
@@ -243,11 +247,7 @@ func allocatedBy(t *testing.T, s *Server, operation, body string) uint64 {
 	t.Helper()
 	least := uint64(math.MaxUint64)
 	for range 5 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		must(t, s, operation, body)
-		runtime.ReadMemStats(&after)
-		least = min(least, after.TotalAlloc-before.TotalAlloc)
+		least = min(least, memory.Allocated(func() { must(t, s, operation, body) }))
 	}
 	return least
 }

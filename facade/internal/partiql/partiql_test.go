@@ -2,7 +2,6 @@ package partiql
 
 import (
 	"errors"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
 // seeds are statements of each kind, right and wrong.
@@ -111,8 +111,12 @@ func TestParse_Deep_Point4(t *testing.T) {
 // What a statement takes grows as it does: twice the length, twice the memory, and so
 // the steps that made it. The texts are such as what looks at pairs, or copies what it
 // has, would not end soon with.
-func TestParse_Linear_Point4(t *testing.T) { //nolint:paralleltest // what the process allocates is counted
+func TestParse_Linear_Point4(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
+	memory.Alone(t, parsesLinearly)
+}
+
+func parsesLinearly(t *testing.T) {
 	repeat := func(begin, piece, end string) func(n int) string {
 		return func(n int) string {
 			var list []string
@@ -152,15 +156,13 @@ func TestParse_Linear_Point4(t *testing.T) { //nolint:paralleltest // what the p
 	} {
 		bytes := func(n int) uint64 {
 			statement := text(n)
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			if st, err := Parse(statement); err == nil {
-				if bound, err := st.Bind(nil); err == nil {
-					_, _ = bound.Plan(Key{Hash: expr.KeyAttribute{Name: "k", Type: attr.N}})
+			return memory.Allocated(func() {
+				if st, err := Parse(statement); err == nil {
+					if bound, err := st.Bind(nil); err == nil {
+						_, _ = bound.Plan(Key{Hash: expr.KeyAttribute{Name: "k", Type: attr.N}})
+					}
 				}
-			}
-			runtime.ReadMemStats(&after)
-			return after.TotalAlloc - before.TotalAlloc
+			})
 		}
 		bytes(100)
 		if few, many := bytes(2000), bytes(8000); many > 6*few+64<<10 {
