@@ -23,6 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/property"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
@@ -31,6 +32,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/peer"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // The random tests of this package see the same requests in every run, unless
@@ -52,6 +54,10 @@ func init() {
 // More of it: -rapid.checks=1000 -rapid.steps=100, -rapid.seed=N.
 func TestOperations_Model(t *testing.T) {
 	t.Parallel()
+	limit := 20
+	if long.Enabled() {
+		limit = property.All
+	}
 	for name, draw := range map[string]func(*testing.T) func(*rapid.T) []modelTable{
 		"default":        defaultTables,
 		"s1-catalog":     subjectTables("s1-catalog", drawProduct),
@@ -67,11 +73,11 @@ func TestOperations_Model(t *testing.T) {
 			if *remoteBigtable != "" {
 				remote = dialRemote(t)
 			}
-			rapid.Check(t, func(r *rapid.T) {
+			rapid.Check(t, property.First(limit, func(r *rapid.T) {
 				m := newMachine(t, r, remote, tables(r))
 				defer m.close(r)
 				r.Repeat(m.actions())
-			})
+			}))
 		})
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 func TestOperations_Table(t *testing.T) {
@@ -56,6 +57,10 @@ func TestOperations_Refused(t *testing.T) {
 func TestOperations_ManyNames(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
+	names := 100_000
+	if long.Enabled() {
+		names = 1_000_000
+	}
 	s := newTestServer(t)
 	must(t, s, "CreateTable", createPair)
 	list := func(n int, format string) string {
@@ -73,11 +78,11 @@ func TestOperations_ManyNames(t *testing.T) {
 	)
 	table := `{"TableName": "many", "BillingMode": "PAY_PER_REQUEST", "KeySchema": [{"AttributeName": "1", "KeyType": "HASH"}], "AttributeDefinitions": `
 	for _, c := range []struct{ name, operation, body, want string }{
-		{"attributes to get", "GetItem", `{"TableName": "pairs", "Key": {"pk": {"S": "a"}, "sk": {"N": "1"}}, "AttributesToGet": ` + list(1_000_000, `"$"`) + `}`, ""},
-		{"definitions", "CreateTable", create + `{"AttributeName": "-", "KeyType": "RANGE"}], "AttributeDefinitions": ` + list(300_000, definition) + `}`, "Keys: [1, -], AttributeDefinitions: ["},
-		{"key attributes", "CreateTable", table + list(150_000, definition) + `, "GlobalSecondaryIndexes": [{"IndexName": "index",
-			"Projection": {"ProjectionType": "ALL"}, "KeySchema": ` + list(150_000, element) + `}]}`, "exceeds the maximum allowed number of HASH key attributes"},
-		{"indexes", "CreateTable", table + list(100_000, definition) + `, "GlobalSecondaryIndexes": ` + list(50_000, index) + `}`, "exceeds the per-table limit of 20"},
+		{"attributes to get", "GetItem", `{"TableName": "pairs", "Key": {"pk": {"S": "a"}, "sk": {"N": "1"}}, "AttributesToGet": ` + list(names, `"$"`) + `}`, ""},
+		{"definitions", "CreateTable", create + `{"AttributeName": "-", "KeyType": "RANGE"}], "AttributeDefinitions": ` + list(names*3/10, definition) + `}`, "Keys: [1, -], AttributeDefinitions: ["},
+		{"key attributes", "CreateTable", table + list(names*3/20, definition) + `, "GlobalSecondaryIndexes": [{"IndexName": "index",
+			"Projection": {"ProjectionType": "ALL"}, "KeySchema": ` + list(names*3/20, element) + `}]}`, "exceeds the maximum allowed number of HASH key attributes"},
+		{"indexes", "CreateTable", table + list(names/10, definition) + `, "GlobalSecondaryIndexes": ` + list(names/20, index) + `}`, "exceeds the per-table limit of 20"},
 	} {
 		_, err := s.Call(t.Context(), c.operation, []byte(c.body))
 		if c.want == "" && err != nil || c.want != "" && !strings.Contains(fmt.Sprint(err), c.want) {
@@ -108,8 +113,8 @@ func TestUpdateItem_ManyAttributeUpdates(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	// As many as an item could never have: refused, and soon.
-	if _, err := s.Call(t.Context(), "UpdateItem", []byte(update(100_000, `{"Value": {"N": "1"}}`))); err == nil || !strings.Contains(err.Error(), "size") {
-		t.Errorf("100,000 attributes: %v", err)
+	if _, err := s.Call(t.Context(), "UpdateItem", []byte(update(60_000, `{"Value": {"N": "1"}}`))); err == nil || !strings.Contains(err.Error(), "size") {
+		t.Errorf("60,000 attributes: %v", err)
 	}
 }
 

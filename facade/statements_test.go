@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // statementPage is an answer of ExecuteStatement.
@@ -127,6 +128,10 @@ func TestExecuteStatement_NextToken_Parameters(t *testing.T) {
 func TestExecuteStatement_Filter_Point3(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
+	statements := 500
+	if long.Enabled() {
+		statements = 10_000
+	}
 	s := newTestServer(t)
 	fillPairs(t, s)
 	rng := rand.New(rand.NewPCG(3, 3))
@@ -159,7 +164,7 @@ func TestExecuteStatement_Filter_Point3(t *testing.T) {
 		}
 		return path + " " + pick("=", "<>", "<", "<=", ">", ">=") + " " + pick(":one", ":two", ":five")
 	}
-	for range 10_000 {
+	for range statements {
 		text := where(3)
 		used, statement := []string{}, text
 		for _, name := range sortedKeys(values) {

@@ -34,7 +34,7 @@ func TestEndpoint_Answers(t *testing.T) {
 			w.WriteHeader(c.status)
 			_, _ = w.Write([]byte(c.body))
 		}))
-		e, err := NewEndpoint(server.URL, "us-east-1", clock.New())
+		e, err := NewEndpoint(server.URL, "us-east-1", clock.NewFrozen(time.Unix(1000, 0)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,8 +22,10 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
+	"github.com/tabletop-emu/tabletop/facade/internal/property"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 const testARN = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"
@@ -217,7 +219,11 @@ func between(text, before, after string) string {
 // ended: each change comes, those of an item in order.
 func TestDelivery_AtLeastOnceInOrder(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	limit := 25
+	if long.Enabled() {
+		limit = property.All
+	}
+	rapid.Check(t, property.First(limit, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)) //nolint:gosec // of a test
 		source := newTestSource(rapid.SampledFrom([]int{1, 2, 7}).Draw(t, "slots"))
 		counts := map[string]int{}
@@ -268,7 +274,7 @@ func TestDelivery_AtLeastOnceInOrder(t *testing.T) {
 		}
 		cancel()
 		checkGot(t, sink.got, counts)
-	})
+	}))
 }
 
 type cleanups struct{ all []func() }

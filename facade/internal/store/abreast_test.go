@@ -19,6 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // backendsAbreast are the backends, and one on which calls go side by side.
@@ -218,10 +219,14 @@ func TestWriteItems_CrashAbreast(t *testing.T) {
 	}
 }
 
-// TestTransact_Fair: 64 clients of two processes want two of five items each, and try
+// TestTransact_Fair: clients of two processes want two of five items each, and try
 // again when they are refused. All get them, none of them much later than the others.
 func TestTransact_Fair(t *testing.T) {
 	t.Parallel()
+	clients := 32
+	if long.Enabled() {
+		clients = 64
+	}
 	synctest.Test(t, func(t *testing.T) {
 		conn, end := bubbleBigtable(t)
 		t.Cleanup(end)
@@ -236,7 +241,7 @@ func TestTransact_Fair(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		const clients, rounds = 64, 3
+		const rounds = 3
 		tries := make([]int, clients)
 		begin := time.Now()
 		var wg sync.WaitGroup

@@ -23,12 +23,14 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/property"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // indexedTable is a table with a global index of each projection, a local one,
@@ -159,13 +161,17 @@ func checkIndexes(ctx context.Context, s *Store, t *tabledef.Table, m model) err
 // After any writes the indexes are what the items give.
 func TestStore_Indexes(t *testing.T) {
 	t.Parallel()
+	limit := 20
+	if long.Enabled() {
+		limit = property.All
+	}
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := start(t)
 			s := openStore(t, testOptions(conn))
 			n := 0
-			rapid.Check(t, func(r *rapid.T) {
+			rapid.Check(t, property.First(limit, func(r *rapid.T) {
 				n++
 				def := newTable(t, s, indexedTable("indexed"+strconv.Itoa(n)))
 				keys := rapid.SliceOfN(genKey(def.Key), 1, 3).Draw(r, "keys")
@@ -204,7 +210,7 @@ func TestStore_Indexes(t *testing.T) {
 				if _, err := s.DeleteTable(t.Context(), def.Name); err != nil {
 					r.Fatal(err)
 				}
-			})
+			}))
 		})
 	}
 }
@@ -524,6 +530,10 @@ func TestStore_StaleDrain(t *testing.T) {
 // was written and read meanwhile; and at the next start.
 func TestStore_IndexLag(t *testing.T) {
 	t.Parallel()
+	limit := 20
+	if long.Enabled() {
+		limit = property.All
+	}
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -532,7 +542,7 @@ func TestStore_IndexLag(t *testing.T) {
 			o.Now, o.IndexLag = now.Now, time.Minute
 			s := openStore(t, o)
 			n := 0
-			rapid.Check(t, func(r *rapid.T) {
+			rapid.Check(t, property.First(limit, func(r *rapid.T) {
 				n++
 				ctx := t.Context()
 				def := newTable(t, s, indexedTable("lagging"+strconv.Itoa(n)))
@@ -567,7 +577,7 @@ func TestStore_IndexLag(t *testing.T) {
 				if err := checkIndexes(ctx, next, def, m); err != nil {
 					r.Fatal(err)
 				}
-			})
+			}))
 		})
 	}
 }

@@ -15,11 +15,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/property"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // A wideTable is a mapping that puts many items of a partition into one row.
@@ -215,6 +217,10 @@ func firstOf(items iter.Seq2[layout.Stored, error], n int) (got []attr.Item, err
 // direction and page by page, it is what the items say.
 func TestStore_WideRow(t *testing.T) {
 	t.Parallel()
+	limit := 20
+	if long.Enabled() {
+		limit = property.All
+	}
 	for name, w := range wideTables {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -240,7 +246,7 @@ func TestStore_WideRow(t *testing.T) {
 			} else if d := diffItems(items, got); d != "" {
 				t.Fatalf("scan (-want +got):\n%s", d)
 			}
-			rapid.Check(t, func(rt *rapid.T) {
+			rapid.Check(t, property.First(limit, func(rt *rapid.T) {
 				any := func(label string) attr.Item { return items[rapid.IntRange(0, len(items)-1).Draw(rt, label)] }
 				limit := rapid.IntRange(1, 300).Draw(rt, "limit")
 				after := any("after")
@@ -288,7 +294,7 @@ func TestStore_WideRow(t *testing.T) {
 				if d := diffItems(want[:min(limit, len(want))], got); d != "" {
 					rt.Fatalf("query %v (-want +got):\n%s", cond, d)
 				}
-			})
+			}))
 		})
 	}
 }

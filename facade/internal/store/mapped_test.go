@@ -17,11 +17,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/property"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // catalogMapping has one row an item, in the words of the design guides.
@@ -291,6 +293,10 @@ func genVideoItem(t *rapid.T) attr.Item {
 // last item.
 func TestStore_SharedRows(t *testing.T) {
 	t.Parallel()
+	limit := 25
+	if long.Enabled() {
+		limit = property.All
+	}
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -302,7 +308,7 @@ func TestStore_SharedRows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rapid.Check(t, func(r *rapid.T) {
+			rapid.Check(t, property.First(limit, func(r *rapid.T) {
 				if err := empty(ctx, s, def); err != nil {
 					r.Fatal(err)
 				}
@@ -366,7 +372,7 @@ func TestStore_SharedRows(t *testing.T) {
 				if rows := dump(t, s, "videos"); len(rows) > 0 {
 					r.Fatalf("rows are left behind: %v", rows)
 				}
-			})
+			}))
 		})
 	}
 }

@@ -72,14 +72,14 @@ func TestScan_SegmentsReadTheirShare(t *testing.T) {
 			conn := &countingConn{ClientConnInterface: start(t)}
 			s := openStore(t, testOptions(conn))
 			def, index := segmentTable(t, s)
-			const items = 600
+			const items = 600 // more than cuts.SmallRows
 			for i := range items {
 				if err := put(t.Context(), s, def, segmentItem(i)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for _, ix := range []*tabledef.Index{nil, index} {
-				for _, total := range []int{2, 3, 8, 50, 5000} {
+				for _, total := range []int{2, 3, 8, 50, 1000} {
 					if _, err := collect(s.Scan(t.Context(), def, ix, 0, total, nil)); err != nil { // chooses
 						t.Fatal(err)
 					}

@@ -25,6 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/property"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
@@ -32,6 +33,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/peer"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // backends are the Bigtables that the store is tested on: see testBigtable,
@@ -349,6 +351,10 @@ func empty(ctx context.Context, s *Store, t *tabledef.Table) error {
 // item leaves nothing behind.
 func TestStore_Items(t *testing.T) {
 	t.Parallel()
+	limit := 25
+	if long.Enabled() {
+		limit = property.All
+	}
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -359,7 +365,7 @@ func TestStore_Items(t *testing.T) {
 				tables[name] = newTable(t, s, tabledef.Table{Name: name, Key: schema})
 			}
 			names := slices.Sorted(maps.Keys(tables))
-			rapid.Check(t, func(r *rapid.T) {
+			rapid.Check(t, property.First(limit, func(r *rapid.T) {
 				def := tables[rapid.SampledFrom(names).Draw(r, "table")]
 				if err := empty(t.Context(), s, def); err != nil {
 					r.Fatal(err)
@@ -425,7 +431,7 @@ func TestStore_Items(t *testing.T) {
 				if rows := dump(t, s, def.BigtableTable); len(rows) > 0 {
 					r.Fatalf("rows are left behind: %v", rows)
 				}
-			})
+			}))
 		})
 	}
 }
@@ -529,13 +535,17 @@ func pages(n int, page func(after attr.Item) iter.Seq2[layout.Stored, error]) ([
 // any size; scans give all items once, however divided.
 func TestStore_Query(t *testing.T) {
 	t.Parallel()
+	limit := 25
+	if long.Enabled() {
+		limit = property.All
+	}
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := start(t)
 			s := openStore(t, testOptions(conn))
 			n := 0
-			rapid.Check(t, func(r *rapid.T) {
+			rapid.Check(t, property.First(limit, func(r *rapid.T) {
 				schema := testSchemas[rapid.SampledFrom(slices.Sorted(maps.Keys(testSchemas))).Draw(r, "schema")]
 				n++
 				def := newTable(t, s, tabledef.Table{Name: "query" + strconv.Itoa(n), Key: schema})
@@ -583,7 +593,7 @@ func TestStore_Query(t *testing.T) {
 				if _, err := s.DeleteTable(t.Context(), def.Name); err != nil {
 					r.Fatal(err)
 				}
-			})
+			}))
 		})
 	}
 }
