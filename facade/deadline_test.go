@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -28,11 +29,13 @@ func (hanging) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ..
 // is a deadline.
 func TestFaultM13_BigtableThatHangs(t *testing.T) {
 	t.Parallel()
-	_, err := New(t.Context(), Options{Conn: hanging{}, Deadline: time.Millisecond})
-	var late *btclient.DeadlineError
-	if !errors.As(err, &late) || late.After != time.Millisecond {
-		t.Errorf("error %v, want one of a deadline", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		_, err := New(t.Context(), Options{Conn: hanging{}, Deadline: time.Millisecond})
+		var late *btclient.DeadlineError
+		if !errors.As(err, &late) || late.After != time.Millisecond {
+			t.Errorf("error %v, want one of a deadline", err)
+		}
+	})
 	if _, err := New(t.Context(), Options{Conn: hanging{}, Deadline: -1}); err == nil {
 		t.Error("a negative deadline is taken")
 	}

@@ -3,6 +3,7 @@ package facade
 import (
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -139,7 +140,11 @@ func TestObserve_Off(t *testing.T) { //nolint:paralleltest // it counts allocati
 			"GetItem": `{"TableName":"Tab","Key":{"k":{"S":"a"}},"ConsistentRead":true}`,
 		} {
 			ask("PutItem", `{"TableName":"Tab","Item":{"k":{"S":"a"},"v":{"S":"value"}}}`)
-			out[operation] = testing.AllocsPerRun(300, func() { ask(operation, body) })
+			// The least of some runs: the store allocates in the background too.
+			out[operation] = math.Inf(1)
+			for range 5 {
+				out[operation] = min(out[operation], testing.AllocsPerRun(60, func() { ask(operation, body) }))
+			}
 		}
 		if (causes[true] > 0) != (told != nil) || told == nil && causes[false] == 0 {
 			t.Errorf("somebody is told %v: calls with a cause and without: %v", told != nil, causes)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -515,6 +516,10 @@ func (c *pairConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method 
 // alone: the mark and the read of the item are one round trip of three.
 func TestRequest_FirstWriteWithLog(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, firstWriteWithLog) // in which calls that wait for each other in vain fail at once
+}
+
+func firstWriteWithLog(t *testing.T) {
 	conn := &pairConn{}
 	conn.calls.Store(2) // not armed
 	s := newTestServer(t, func(o *Options) { conn.ClientConnInterface, o.Conn, o.Concurrency = o.Conn, conn, 100 })
