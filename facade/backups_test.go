@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -137,50 +138,52 @@ func TestRestoreTableToPointInTime_EachSecond(t *testing.T) {
 // its table.
 func TestCreateBackup_OutlivesItsTable(t *testing.T) {
 	t.Parallel()
-	s := newTestServer(t, func(o *Options) { o.wall = clock.New() }) // a copy waits for writes under way
-	must(t, s, "CreateTable", createOrders)
-	rnd, model := rand.New(rand.NewPCG(1, 2)), map[string]string{}
-	for range 50 {
-		writeOrder(t, s, model, rnd)
-	}
-	want := maps.Clone(model)
-	var made struct {
-		BackupDetails struct{ BackupArn, BackupStatus string }
-	}
-	answer := must(t, s, "CreateBackup", `{"TableName": "orders", "BackupName": "first"}`)
-	if err := json.Unmarshal([]byte(answer), &made); err != nil || made.BackupDetails.BackupStatus != "CREATING" {
-		t.Fatalf("%s, %v", answer, err)
-	}
-	for range 50 {
-		writeOrder(t, s, model, rnd)
-	}
-	awaitJobs(t, s)
-	arn := made.BackupDetails.BackupArn
-	described := must(t, s, "DescribeBackup", `{"BackupArn": "`+arn+`"}`)
-	if !strings.Contains(described, `"BackupStatus":"AVAILABLE"`) || !strings.Contains(described, fmt.Sprintf(`"ItemCount":%d`, len(want))) || strings.Contains(described, `"BackupSizeBytes":0`) {
-		t.Errorf("it is %s", described)
-	}
-	if def, err := s.store.TableNow(t.Context(), "orders"); err != nil || def.Log.On() {
-		t.Errorf("the log of the table is still on: %+v, %v", def.Log, err)
-	}
-	must(t, s, "DeleteTable", `{"TableName": "orders"}`)
-	must(t, s, "RestoreTableFromBackup", `{"TargetTableName": "again", "BackupArn": "`+arn+`"}`)
-	awaitJobs(t, s)
-	if d := gocmp.Diff(want, orders(t, s, "again")); d != "" {
-		t.Errorf("restored (-want +got):\n%s", d)
-	}
-	must(t, s, "PutItem", `{"TableName": "again", "Item": {"id": {"S": "new"}, "v": {"N": "1"}}}`)
-	must(t, s, "DeleteBackup", `{"BackupArn": "`+arn+`"}`)
-	if _, err := s.Call(t.Context(), "DescribeBackup", []byte(`{"BackupArn": "`+arn+`"}`)); !isCode(err, wire.CodeBackupNotFound) {
-		t.Errorf("after its deletion: %v", err)
-	}
-	if _, err := s.ReapExpired(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ids, err := s.store.BigtableTables(t.Context())
-	if err != nil || len(ids) != 3 { // the catalog, the table and its index
-		t.Errorf("tables %v are left, %v", ids, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestServer(t, func(o *Options) { o.wall = clock.New() }) // a copy waits for writes under way
+		must(t, s, "CreateTable", createOrders)
+		rnd, model := rand.New(rand.NewPCG(1, 2)), map[string]string{}
+		for range 50 {
+			writeOrder(t, s, model, rnd)
+		}
+		want := maps.Clone(model)
+		var made struct {
+			BackupDetails struct{ BackupArn, BackupStatus string }
+		}
+		answer := must(t, s, "CreateBackup", `{"TableName": "orders", "BackupName": "first"}`)
+		if err := json.Unmarshal([]byte(answer), &made); err != nil || made.BackupDetails.BackupStatus != "CREATING" {
+			t.Fatalf("%s, %v", answer, err)
+		}
+		for range 50 {
+			writeOrder(t, s, model, rnd)
+		}
+		awaitJobs(t, s)
+		arn := made.BackupDetails.BackupArn
+		described := must(t, s, "DescribeBackup", `{"BackupArn": "`+arn+`"}`)
+		if !strings.Contains(described, `"BackupStatus":"AVAILABLE"`) || !strings.Contains(described, fmt.Sprintf(`"ItemCount":%d`, len(want))) || strings.Contains(described, `"BackupSizeBytes":0`) {
+			t.Errorf("it is %s", described)
+		}
+		if def, err := s.store.TableNow(t.Context(), "orders"); err != nil || def.Log.On() {
+			t.Errorf("the log of the table is still on: %+v, %v", def.Log, err)
+		}
+		must(t, s, "DeleteTable", `{"TableName": "orders"}`)
+		must(t, s, "RestoreTableFromBackup", `{"TargetTableName": "again", "BackupArn": "`+arn+`"}`)
+		awaitJobs(t, s)
+		if d := gocmp.Diff(want, orders(t, s, "again")); d != "" {
+			t.Errorf("restored (-want +got):\n%s", d)
+		}
+		must(t, s, "PutItem", `{"TableName": "again", "Item": {"id": {"S": "new"}, "v": {"N": "1"}}}`)
+		must(t, s, "DeleteBackup", `{"BackupArn": "`+arn+`"}`)
+		if _, err := s.Call(t.Context(), "DescribeBackup", []byte(`{"BackupArn": "`+arn+`"}`)); !isCode(err, wire.CodeBackupNotFound) {
+			t.Errorf("after its deletion: %v", err)
+		}
+		if _, err := s.ReapExpired(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ids, err := s.store.BigtableTables(t.Context())
+		if err != nil || len(ids) != 3 { // the catalog, the table and its index
+			t.Errorf("tables %v are left, %v", ids, err)
+		}
+	})
 }
 
 func isCode(err error, code string) bool {
@@ -450,32 +453,34 @@ const maxTestRestores = 50
 // that one makes is right while the other writes.
 func TestBackups_TwoServers(t *testing.T) {
 	t.Parallel()
-	now := clock.New()
-	a, b := newTwoTestServers(t, func(o *Options) { o.Conn, o.Now, o.wall = testBigtable(t, now), now.Now, clock.New() })
-	must(t, a, "CreateTable", createOrders)
-	must(t, a, "UpdateContinuousBackups", recover35)
-	now.Advance(2 * time.Second) // then both know
-	rnd, model := rand.New(rand.NewPCG(1, 2)), map[string]string{}
-	for i := range 100 {
-		writeOrder(t, []*Server{a, b}[i%2], model, rnd)
-	}
-	if _, err := a.ReapExpired(t.Context()); err != nil { // it learns that it is not alone
-		t.Fatal(err)
-	}
-	var made struct{ BackupDetails struct{ BackupArn string } }
-	if err := json.Unmarshal([]byte(must(t, b, "CreateBackup", `{"TableName": "orders", "BackupName": "one"}`)), &made); err != nil {
-		t.Fatal(err)
-	}
-	awaitJobs(t, b)
-	if got := must(t, a, "DescribeBackup", `{"BackupArn": "`+made.BackupDetails.BackupArn+`"}`); !strings.Contains(got, `"BackupStatus":"AVAILABLE"`) {
-		t.Errorf("the other server has %s", got)
-	}
-	must(t, a, "RestoreTableFromBackup", `{"BackupArn": "`+made.BackupDetails.BackupArn+`", "TargetTableName": "again"}`)
-	awaitJobs(t, a)
-	now.Advance(2 * time.Second)
-	if d := gocmp.Diff(model, orders(t, b, "again")); d != "" {
-		t.Errorf("restored (-want +got):\n%s", d)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		now := clock.New()
+		a, b := newTwoTestServers(t, func(o *Options) { o.Conn, o.Now, o.wall = testBigtable(t, now), now.Now, clock.New() })
+		must(t, a, "CreateTable", createOrders)
+		must(t, a, "UpdateContinuousBackups", recover35)
+		now.Advance(2 * time.Second) // then both know
+		rnd, model := rand.New(rand.NewPCG(1, 2)), map[string]string{}
+		for i := range 100 {
+			writeOrder(t, []*Server{a, b}[i%2], model, rnd)
+		}
+		if _, err := a.ReapExpired(t.Context()); err != nil { // it learns that it is not alone
+			t.Fatal(err)
+		}
+		var made struct{ BackupDetails struct{ BackupArn string } }
+		if err := json.Unmarshal([]byte(must(t, b, "CreateBackup", `{"TableName": "orders", "BackupName": "one"}`)), &made); err != nil {
+			t.Fatal(err)
+		}
+		awaitJobs(t, b)
+		if got := must(t, a, "DescribeBackup", `{"BackupArn": "`+made.BackupDetails.BackupArn+`"}`); !strings.Contains(got, `"BackupStatus":"AVAILABLE"`) {
+			t.Errorf("the other server has %s", got)
+		}
+		must(t, a, "RestoreTableFromBackup", `{"BackupArn": "`+made.BackupDetails.BackupArn+`", "TargetTableName": "again"}`)
+		awaitJobs(t, a)
+		now.Advance(2 * time.Second)
+		if d := gocmp.Diff(model, orders(t, b, "again")); d != "" {
+			t.Errorf("restored (-want +got):\n%s", d)
+		}
+	})
 }
 
 // A table that nobody makes copies of costs the calls that it did: none for its
@@ -525,27 +530,30 @@ func (c *countingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, met
 // What a server that stands still has begun another one ends.
 func TestRestore_IsTakenOver(t *testing.T) {
 	t.Parallel()
-	now := clock.NewFrozen(testTime)
-	conn := testBigtable(t, now)
-	gate := &gatedConn{ClientConnInterface: conn, open: make(chan struct{})}
-	a := newTestServer(t, func(o *Options) { o.Conn, o.Now = gate, now.Now })
-	must(t, a, "CreateTable", createOrders)
-	must(t, a, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "a"}, "v": {"N": "1"}}}`)
-	var made struct{ BackupDetails struct{ BackupArn string } }
-	if err := json.Unmarshal([]byte(must(t, a, "CreateBackup", `{"TableName": "orders", "BackupName": "one"}`)), &made); err != nil {
-		t.Fatal(err)
-	}
-	awaitJobs(t, a)
-	must(t, a, "RestoreTableFromBackup", `{"TargetTableName": "again", "BackupArn": "`+made.BackupDetails.BackupArn+`"}`)
-	wall := clock.NewFrozen(testTime)
-	b := newTestServer(t, func(o *Options) { o.Conn, o.Now, o.wall = conn, now.Now, wall })
-	for !strings.Contains(must(t, b, "DescribeTable", `{"TableName": "again"}`), `"TableStatus":"ACTIVE"`) {
-		wall.Advance(time.Second)
-	}
-	if got := orders(t, b, "again"); got["a"] != "1" || len(got) != 1 {
-		t.Errorf("it has %v", got)
-	}
-	close(gate.open)
+	synctest.Test(t, func(t *testing.T) {
+		now := clock.NewFrozen(testTime)
+		conn := testBigtable(t, now)
+		gate := &gatedConn{ClientConnInterface: conn, open: make(chan struct{})}
+		a := newTestServer(t, func(o *Options) { o.Conn, o.Now = gate, now.Now })
+		must(t, a, "CreateTable", createOrders)
+		must(t, a, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "a"}, "v": {"N": "1"}}}`)
+		var made struct{ BackupDetails struct{ BackupArn string } }
+		if err := json.Unmarshal([]byte(must(t, a, "CreateBackup", `{"TableName": "orders", "BackupName": "one"}`)), &made); err != nil {
+			t.Fatal(err)
+		}
+		awaitJobs(t, a)
+		must(t, a, "RestoreTableFromBackup", `{"TargetTableName": "again", "BackupArn": "`+made.BackupDetails.BackupArn+`"}`)
+		wall := clock.NewFrozen(testTime)
+		b := newTestServer(t, func(o *Options) { o.Conn, o.Now, o.wall = conn, now.Now, wall })
+		for !strings.Contains(must(t, b, "DescribeTable", `{"TableName": "again"}`), `"TableStatus":"ACTIVE"`) {
+			wall.Advance(time.Second)
+			synctest.Wait()
+		}
+		if got := orders(t, b, "again"); got["a"] != "1" || len(got) != 1 {
+			t.Errorf("it has %v", got)
+		}
+		close(gate.open)
+	})
 }
 
 // The memory of a restore does not depend on the size of its table.
@@ -659,31 +667,33 @@ func TestBackups_OtherProcess(t *testing.T) {
 // a backup of a table that has gone does not wait for it.
 func TestCreateBackup_OfATableThatGoes(t *testing.T) {
 	t.Parallel()
-	now := clock.NewFrozen(time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC))
-	s := newTestServer(t, func(o *Options) {
-		o.Now, o.wall = now.Now, clock.New()
-		o.StatusDelays = StatusDelays{Delete: time.Minute}
+	synctest.Test(t, func(t *testing.T) {
+		now := clock.NewFrozen(time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC))
+		s := newTestServer(t, func(o *Options) {
+			o.Now, o.wall = now.Now, clock.New()
+			o.StatusDelays = StatusDelays{Delete: time.Minute}
+		})
+		must(t, s, "CreateTable", createOrders)
+		rnd, want := rand.New(rand.NewPCG(1, 2)), map[string]string{}
+		for range 20 {
+			writeOrder(t, s, want, rnd)
+		}
+		must(t, s, "DeleteTable", `{"TableName": "orders"}`)
+		if described := must(t, s, "DescribeTable", `{"TableName": "orders"}`); !strings.Contains(described, `"TableStatus":"DELETING"`) {
+			t.Fatalf("it is %s", described)
+		}
+		var made struct{ BackupDetails struct{ BackupArn string } }
+		answer := must(t, s, "CreateBackup", `{"TableName": "orders", "BackupName": "last"}`)
+		if err := json.Unmarshal([]byte(answer), &made); err != nil {
+			t.Fatal(err)
+		}
+		awaitJobs(t, s)
+		now.Advance(2 * time.Minute)
+		refuses(t, s, "CreateBackup", `{"TableName": "orders", "BackupName": "late"}`, "TableNotFoundException: Table not found: orders")
+		must(t, s, "RestoreTableFromBackup", `{"TargetTableName": "again", "BackupArn": "`+made.BackupDetails.BackupArn+`"}`)
+		awaitJobs(t, s)
+		if d := gocmp.Diff(want, orders(t, s, "again")); d != "" {
+			t.Errorf("restored (-want +got):\n%s", d)
+		}
 	})
-	must(t, s, "CreateTable", createOrders)
-	rnd, want := rand.New(rand.NewPCG(1, 2)), map[string]string{}
-	for range 20 {
-		writeOrder(t, s, want, rnd)
-	}
-	must(t, s, "DeleteTable", `{"TableName": "orders"}`)
-	if described := must(t, s, "DescribeTable", `{"TableName": "orders"}`); !strings.Contains(described, `"TableStatus":"DELETING"`) {
-		t.Fatalf("it is %s", described)
-	}
-	var made struct{ BackupDetails struct{ BackupArn string } }
-	answer := must(t, s, "CreateBackup", `{"TableName": "orders", "BackupName": "last"}`)
-	if err := json.Unmarshal([]byte(answer), &made); err != nil {
-		t.Fatal(err)
-	}
-	awaitJobs(t, s)
-	now.Advance(2 * time.Minute)
-	refuses(t, s, "CreateBackup", `{"TableName": "orders", "BackupName": "late"}`, "TableNotFoundException: Table not found: orders")
-	must(t, s, "RestoreTableFromBackup", `{"TargetTableName": "again", "BackupArn": "`+made.BackupDetails.BackupArn+`"}`)
-	awaitJobs(t, s)
-	if d := gocmp.Diff(want, orders(t, s, "again")); d != "" {
-		t.Errorf("restored (-want +got):\n%s", d)
-	}
 }

@@ -9,11 +9,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -132,25 +132,23 @@ func jobsOf(t *testing.T, s *Server, kind string) (all []jobs.Job) {
 }
 
 // endJobs waits until no job of a kind runs, also those that a process has left which is
-// gone: their leases go by.
-func endJobs(t *testing.T, s *Server, kind string, dead map[string]bool) {
+// gone: their leases go by, in the time of a bubble.
+func endJobs(t *testing.T, s *Server, kind string) {
 	t.Helper()
-	for running := true; running; {
-		running = false
-		for _, j := range jobsOf(t, s, kind) {
-			if j.State == jobs.Running {
-				running = true
-				if dead[j.Owner] {
-					s.opts.wall.Advance(time.Second)
-				}
-			}
-		}
-		runtime.Gosched()
+	running := func(j jobs.Job) bool { return j.State == jobs.Running }
+	for slices.ContainsFunc(jobsOf(t, s, kind), running) {
+		time.Sleep(time.Second)
 	}
 }
 
-// crashAt runs a script up to a call, and reports whether it got to its end before.
+// crashAt runs a script up to a call in a bubble, and reports whether it got to its end before.
 func crashAt(t *testing.T, c crashed, step int, done bool) (whole bool) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { whole = crashInBubbleAt(t, c, step, done) })
+	return whole
+}
+
+func crashInBubbleAt(t *testing.T, c crashed, step int, done bool) (whole bool) {
 	t.Helper()
 	now := clock.NewFrozen(testTime)
 	cut := &cutConn{ClientConnInterface: testBigtable(t, now), cut: make(chan struct{}), done: done}
@@ -188,10 +186,6 @@ func crashAt(t *testing.T, c crashed, step int, done bool) (whole bool) {
 	}
 	_ = s.Close() // its process has ended
 	cut.revive()
-	dead := map[string]bool{}
-	for _, j := range jobsOf(t, s, c.kind) {
-		dead[j.Owner] = j.Owner != ""
-	}
 	o.Conn, o.wall = cut.ClientConnInterface, clock.New()
 	next, err := New(t.Context(), o)
 	if err != nil {
@@ -205,7 +199,7 @@ func crashAt(t *testing.T, c crashed, step int, done bool) (whole bool) {
 	if c.resume != nil {
 		c.resume(t, next)
 	}
-	endJobs(t, next, c.kind, dead)
+	endJobs(t, next, c.kind)
 	c.check(t, next, acknowledged)
 	return whole
 }
@@ -432,7 +426,7 @@ func TestKilled_Import(t *testing.T) {
 				if err != nil && !strings.HasPrefix(err.Error(), "ResourceNotFoundException") {
 					return acknowledged, err
 				}
-				runtime.Gosched()
+				time.Sleep(time.Millisecond)
 			}
 			if _, err = s.Call(t.Context(), "PutItem", []byte(`{"TableName": "again", "Item": {"id": {"S": "a"}, "v": {"N": "99"}}}`)); err == nil {
 				acknowledged += " put"
@@ -532,7 +526,7 @@ func TestKilled_Kinesis(t *testing.T) {
 				if strings.Contains(string(answer), `"DestinationStatus":"ACTIVE"`) {
 					break
 				}
-				runtime.Gosched()
+				time.Sleep(time.Millisecond)
 			}
 			_, err = s.Call(t.Context(), "DisableKinesisStreamingDestination", []byte(kinesisStream))
 			return acknowledged, err
@@ -547,7 +541,7 @@ func TestKilled_Kinesis(t *testing.T) {
 				if !strings.Contains(got, `"DestinationStatus":"ENABLING"`) {
 					return
 				}
-				s.opts.wall.Advance(time.Second) // the lease of the process that is gone goes by
+				time.Sleep(time.Second) // the lease of the process that is gone goes by
 			}
 		},
 		check: checkDelivered,
@@ -593,53 +587,55 @@ func checkDelivered(t *testing.T, s *Server, acknowledged string) {
 // clients have written into the table that was ACTIVE by then.
 func TestImport_AgainBehindClients(t *testing.T) {
 	t.Parallel()
-	active := 0
-	for n, whole := 0, false; !whole; n++ {
-		conn := &faultyConn{}
-		s := newTestServer(t, func(o *Options) {
-			conn.ClientConnInterface, o.Conn = o.Conn, conn
-			o.Buckets = openBuckets(t, t.TempDir())
-		})
-		writeObject(t, s.opts.Buckets, "bucket/in.csv", "id,v\na,1\n")
-		writes, failed := 0, make(chan struct{})
-		conn.set(false, func(req any) bool {
-			m, ok := req.(*btpb.CheckAndMutateRowRequest)
-			if !ok || !strings.HasPrefix(string(m.GetRowKey()), "j/import/") {
-				return false
+	synctest.Test(t, func(t *testing.T) {
+		active := 0
+		for n, whole := 0, false; !whole; n++ {
+			conn := &faultyConn{}
+			s := newTestServer(t, func(o *Options) {
+				conn.ClientConnInterface, o.Conn = o.Conn, conn
+				o.Buckets = openBuckets(t, t.TempDir())
+			})
+			writeObject(t, s.opts.Buckets, "bucket/in.csv", "id,v\na,1\n")
+			writes, failed := 0, make(chan struct{})
+			conn.set(false, func(req any) bool {
+				m, ok := req.(*btpb.CheckAndMutateRowRequest)
+				if !ok || !strings.HasPrefix(string(m.GetRowKey()), "j/import/") {
+					return false
+				}
+				if writes++; writes == n+2 { // the first is of the operation
+					close(failed)
+				}
+				return writes == n+2
+			})
+			must(t, s, "ImportTable", `{"S3BucketSource": {"S3Bucket": "bucket", "S3KeyPrefix": "in"}, "InputFormat": "CSV", "TableCreationParameters": `+createOrders+`}`)
+			for waiting := true; waiting && !whole; { // then the work waits for the clock
+				select {
+				case <-failed:
+					waiting = false
+				default:
+					whole = jobsOf(t, s, "import")[0].State != jobs.Running
+					synctest.Wait()
+				}
 			}
-			if writes++; writes == n+2 { // the first is of the operation
-				close(failed)
+			want := "1"
+			if answer, err := s.Call(t.Context(), "DescribeTable", []byte(`{"TableName": "orders"}`)); err == nil && !whole && strings.Contains(string(answer), `"TableStatus":"ACTIVE"`) {
+				must(t, s, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "a"}, "v": {"N": "99"}}}`)
+				want = "99"
+				active++
 			}
-			return writes == n+2
-		})
-		must(t, s, "ImportTable", `{"S3BucketSource": {"S3Bucket": "bucket", "S3KeyPrefix": "in"}, "InputFormat": "CSV", "TableCreationParameters": `+createOrders+`}`)
-		for waiting := true; waiting && !whole; { // then the work waits for the clock
-			select {
-			case <-failed:
-				waiting = false
-			default:
-				whole = jobsOf(t, s, "import")[0].State != jobs.Running
-				runtime.Gosched()
+			for jobsOf(t, s, "import")[0].State == jobs.Running {
+				s.opts.wall.Advance(time.Second)
+				synctest.Wait()
+			}
+			if got := orders(t, s, "orders")["a"]; got != want {
+				t.Errorf("after write %d of the job failed, the item is %s, want %s", n, got, want)
+			}
+			if got := must(t, s, "ListImports", "{}"); !strings.Contains(got, `"ImportStatus":"COMPLETED"`) {
+				t.Errorf("after write %d of the job failed, the imports are %s", n, got)
 			}
 		}
-		want := "1"
-		if answer, err := s.Call(t.Context(), "DescribeTable", []byte(`{"TableName": "orders"}`)); err == nil && !whole && strings.Contains(string(answer), `"TableStatus":"ACTIVE"`) {
-			must(t, s, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "a"}, "v": {"N": "99"}}}`)
-			want = "99"
-			active++
+		if active == 0 {
+			t.Error("no write failed behind the table's being ACTIVE")
 		}
-		for jobsOf(t, s, "import")[0].State == jobs.Running {
-			s.opts.wall.Advance(time.Second)
-			runtime.Gosched()
-		}
-		if got := orders(t, s, "orders")["a"]; got != want {
-			t.Errorf("after write %d of the job failed, the item is %s, want %s", n, got, want)
-		}
-		if got := must(t, s, "ListImports", "{}"); !strings.Contains(got, `"ImportStatus":"COMPLETED"`) {
-			t.Errorf("after write %d of the job failed, the imports are %s", n, got)
-		}
-	}
-	if active == 0 {
-		t.Error("no write failed behind the table's being ACTIVE")
-	}
+	})
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -110,119 +110,125 @@ func TestStreams_BeginsAlone(t *testing.T) {
 // lacks nothing that was written once the destination is ACTIVE.
 func TestKinesis_BeginsBesideAnotherProcess(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	a, b, now, wall := unawares(t, strings.TrimSuffix(plainStreamed, "}")+`, "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "KEYS_ONLY"}}`,
-		func(o *Options) { o.KinesisDir = dir })
-	const destination = `{"TableName": "streamed", "StreamArn": "arn:aws:kinesis:us-east-1:000000000000:stream/changes"}`
-	must(t, b, "PutItem", put("before", ""))
-	must(t, a, "EnableKinesisStreamingDestination", destination)
-	must(t, b, "PutItem", put("meanwhile", ""))
-	status := func() string {
-		return answerOf[struct {
-			KinesisDataStreamDestinations []struct{ DestinationStatus string }
-		}](t, a, "DescribeKinesisStreamingDestination", `{"TableName": "streamed"}`).KinesisDataStreamDestinations[0].DestinationStatus
-	}
-	if got := status(); got != "ENABLING" {
-		t.Errorf("it is %s while another process does not know of it", got)
-	}
-	for now.Advance(2 * time.Second); status() != "ACTIVE"; runtime.Gosched() {
-		wall.Advance(time.Second)
-	}
-	must(t, b, "PutItem", put("b", ""))
-	must(t, a, "PutItem", put("a", ""))
-	must(t, a, "DisableKinesisStreamingDestination", destination)
-	var text []byte
-	for !strings.Contains(string(text), `"S":"a"`) {
-		wall.Advance(time.Second)
-		meet(t, a, b)
-		runtime.Gosched()
-		text, _ = os.ReadFile(filepath.Join(dir, "changes.jsonl"))
-	}
-	if n := strings.Count(string(text), "\n"); n < 2 || strings.Count(string(text), `"NewImage"`) != n || !strings.Contains(string(text), `"S":"b"`) {
-		t.Errorf("delivered is %s", text)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		a, b, now, wall := unawares(t, strings.TrimSuffix(plainStreamed, "}")+`, "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "KEYS_ONLY"}}`,
+			func(o *Options) { o.KinesisDir = dir })
+		const destination = `{"TableName": "streamed", "StreamArn": "arn:aws:kinesis:us-east-1:000000000000:stream/changes"}`
+		must(t, b, "PutItem", put("before", ""))
+		must(t, a, "EnableKinesisStreamingDestination", destination)
+		must(t, b, "PutItem", put("meanwhile", ""))
+		status := func() string {
+			return answerOf[struct {
+				KinesisDataStreamDestinations []struct{ DestinationStatus string }
+			}](t, a, "DescribeKinesisStreamingDestination", `{"TableName": "streamed"}`).KinesisDataStreamDestinations[0].DestinationStatus
+		}
+		if got := status(); got != "ENABLING" {
+			t.Errorf("it is %s while another process does not know of it", got)
+		}
+		for now.Advance(2 * time.Second); status() != "ACTIVE"; synctest.Wait() {
+			wall.Advance(time.Second)
+		}
+		must(t, b, "PutItem", put("b", ""))
+		must(t, a, "PutItem", put("a", ""))
+		must(t, a, "DisableKinesisStreamingDestination", destination)
+		var text []byte
+		for !strings.Contains(string(text), `"S":"a"`) {
+			wall.Advance(time.Second)
+			meet(t, a, b)
+			synctest.Wait()
+			text, _ = os.ReadFile(filepath.Join(dir, "changes.jsonl"))
+		}
+		if n := strings.Count(string(text), "\n"); n < 2 || strings.Count(string(text), `"NewImage"`) != n || !strings.Contains(string(text), `"S":"b"`) {
+			t.Errorf("delivered is %s", text)
+		}
+	})
 }
 
 // A table can be restored from when on all processes know that, and a backup waits for
 // them: neither has what was written later.
 func TestBackups_BeginBesideAnotherProcess(t *testing.T) {
 	t.Parallel()
-	a, b, now, wall := unawares(t, createOrders)
-	order := func(s *Server, id, v string) {
-		must(t, s, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "`+id+`"}, "v": {"N": "`+v+`"}}}`)
-	}
-	order(b, "x", "1")
-	described := must(t, a, "UpdateContinuousBackups", recover35)
-	order(b, "x", "2") // unrecorded
-	now.Advance(2 * time.Second)
-	at := now.Now()
-	if since := fmt.Sprintf(`"EarliestRestorableDateTime":%d`, at.Unix()); !strings.Contains(described, since) {
-		t.Errorf("it is %s, want %s", described, since)
-	}
-	now.Advance(time.Second)
-	order(b, "x", "3")
-	order(a, "y", "3")
-	now.Advance(10 * time.Minute)
-	must(t, a, "RestoreTableToPointInTime", restoreTo(at, "then"))
-	for !strings.Contains(must(t, a, "DescribeTable", `{"TableName": "then"}`), `"TableStatus":"ACTIVE"`) {
-		wall.Advance(time.Second)
-		meet(t, a, b)
-		runtime.Gosched()
-	}
-	if d := gocmp.Diff(map[string]string{"x": "2"}, orders(t, a, "then")); d != "" {
-		t.Errorf("restored is (-want +got):\n%s", d)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		a, b, now, wall := unawares(t, createOrders)
+		order := func(s *Server, id, v string) {
+			must(t, s, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "`+id+`"}, "v": {"N": "`+v+`"}}}`)
+		}
+		order(b, "x", "1")
+		described := must(t, a, "UpdateContinuousBackups", recover35)
+		order(b, "x", "2") // unrecorded
+		now.Advance(2 * time.Second)
+		at := now.Now()
+		if since := fmt.Sprintf(`"EarliestRestorableDateTime":%d`, at.Unix()); !strings.Contains(described, since) {
+			t.Errorf("it is %s, want %s", described, since)
+		}
+		now.Advance(time.Second)
+		order(b, "x", "3")
+		order(a, "y", "3")
+		now.Advance(10 * time.Minute)
+		must(t, a, "RestoreTableToPointInTime", restoreTo(at, "then"))
+		for !strings.Contains(must(t, a, "DescribeTable", `{"TableName": "then"}`), `"TableStatus":"ACTIVE"`) {
+			wall.Advance(time.Second)
+			meet(t, a, b)
+			synctest.Wait()
+		}
+		if d := gocmp.Diff(map[string]string{"x": "2"}, orders(t, a, "then")); d != "" {
+			t.Errorf("restored is (-want +got):\n%s", d)
+		}
+	})
 }
 
 // A backup that turns the log of a table on has what another process writes until it knows
 // of that, and nothing that is written later.
 func TestCreateBackup_BesideAnotherProcess(t *testing.T) {
 	t.Parallel()
-	a, b, now, wall := unawares(t, createOrders)
-	order := `{"TableName": "orders", "Item": {"id": {"S": "x"}, "v": {"N": "%d"}}}`
-	must(t, b, "PutItem", fmt.Sprintf(order, 1))
-	backedUp := make(chan string)
-	go func() {
-		out, err := a.Call(t.Context(), "CreateBackup", []byte(backUpOrders))
-		if err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		a, b, now, wall := unawares(t, createOrders)
+		order := `{"TableName": "orders", "Item": {"id": {"S": "x"}, "v": {"N": "%d"}}}`
+		must(t, b, "PutItem", fmt.Sprintf(order, 1))
+		backedUp := make(chan string)
+		go func() {
+			out, err := a.Call(t.Context(), "CreateBackup", []byte(backUpOrders))
+			if err != nil {
+				t.Error(err)
+			}
+			backedUp <- string(out)
+		}()
+		for held := false; !held; synctest.Wait() {
+			def, err := a.store.TableNow(t.Context(), "orders")
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = def.Log.On()
 		}
-		backedUp <- string(out)
-	}()
-	for held := false; !held; runtime.Gosched() {
-		def, err := a.store.TableNow(t.Context(), "orders")
-		if err != nil {
-			t.Fatal(err)
-		}
-		held = def.Log.On()
-	}
-	must(t, b, "PutItem", fmt.Sprintf(order, 2)) // unrecorded
-	select {
-	case out := <-backedUp:
-		t.Fatalf("it is there before others know: %s", out)
-	default:
-	}
-	now.Advance(2 * time.Second)
-	for ended := false; !ended; runtime.Gosched() {
-		wall.Advance(time.Second)
+		must(t, b, "PutItem", fmt.Sprintf(order, 2)) // unrecorded
 		select {
-		case <-backedUp:
-			ended = true
+		case out := <-backedUp:
+			t.Fatalf("it is there before others know: %s", out)
 		default:
 		}
-	}
-	must(t, b, "PutItem", fmt.Sprintf(order, 3))
-	for !strings.Contains(must(t, a, "ListBackups", `{}`), `"BackupStatus":"AVAILABLE"`) {
-		wall.Advance(time.Second)
-		meet(t, a, b)
-	}
-	arn := answerOf[struct{ BackupSummaries []struct{ BackupArn string } }](t, a, "ListBackups", `{}`).BackupSummaries[0].BackupArn
-	must(t, a, "RestoreTableFromBackup", `{"BackupArn": "`+arn+`", "TargetTableName": "then"}`)
-	for !strings.Contains(must(t, a, "DescribeTable", `{"TableName": "then"}`), `"TableStatus":"ACTIVE"`) {
-		wall.Advance(time.Second)
-		meet(t, a, b)
-	}
-	if d := gocmp.Diff(map[string]string{"x": "2"}, orders(t, a, "then")); d != "" {
-		t.Errorf("restored is (-want +got):\n%s", d)
-	}
+		now.Advance(2 * time.Second)
+		for ended := false; !ended; synctest.Wait() {
+			wall.Advance(time.Second)
+			select {
+			case <-backedUp:
+				ended = true
+			default:
+			}
+		}
+		must(t, b, "PutItem", fmt.Sprintf(order, 3))
+		for !strings.Contains(must(t, a, "ListBackups", `{}`), `"BackupStatus":"AVAILABLE"`) {
+			wall.Advance(time.Second)
+			meet(t, a, b)
+		}
+		arn := answerOf[struct{ BackupSummaries []struct{ BackupArn string } }](t, a, "ListBackups", `{}`).BackupSummaries[0].BackupArn
+		must(t, a, "RestoreTableFromBackup", `{"BackupArn": "`+arn+`", "TargetTableName": "then"}`)
+		for !strings.Contains(must(t, a, "DescribeTable", `{"TableName": "then"}`), `"TableStatus":"ACTIVE"`) {
+			wall.Advance(time.Second)
+			meet(t, a, b)
+		}
+		if d := gocmp.Diff(map[string]string{"x": "2"}, orders(t, a, "then")); d != "" {
+			t.Errorf("restored is (-want +got):\n%s", d)
+		}
+	})
 }

@@ -102,7 +102,8 @@ func TestStreams_Point7_EachCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			states := func(s *Server) map[string]string {
+			states := func(t *testing.T, s *Server) map[string]string {
+				t.Helper()
 				out := map[string]string{}
 				for id := range c.events {
 					out[id] = must(t, s, "GetItem", keyOf(id, ""))
@@ -120,7 +121,7 @@ func TestStreams_Point7_EachCall(t *testing.T) {
 					must(t, s, "PutItem", put("there", `, "n": {"N": "1"}`))
 					mu.Lock()
 					defer mu.Unlock()
-					arn, before = made, states(s)
+					arn, before = made, states(t, s)
 					return made
 				},
 				do: func(t *testing.T, s *Server, _ string) (string, error) {
@@ -143,7 +144,7 @@ func TestStreams_Point7_EachCall(t *testing.T) {
 						}
 					}
 					changed := 0
-					for id, is := range states(s) {
+					for id, is := range states(t, s) {
 						want := ""
 						if is != was[id] {
 							want = c.events[id]
