@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -20,6 +21,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 	"github.com/tabletop-emu/tabletop/testkit"
@@ -31,14 +34,10 @@ const (
 )
 
 // within fails if call allocates more bytes than most, all in all. With the
-// race detector, which allocates too, it only calls.
+// race detector, which allocates too, it only calls. Tests that use it run alone.
 func within(t *testing.T, most uint64, call func()) {
 	t.Helper()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	call()
-	runtime.ReadMemStats(&after)
-	got := after.TotalAlloc - before.TotalAlloc
+	got := memory.Allocated(call)
 	t.Logf("%.1f MiB of %.1f MiB are allocated", float64(got)/mib, float64(most)/mib)
 	if got > most && !race.Enabled {
 		t.Errorf("%d bytes are allocated, want %d at most", got, most)
@@ -133,7 +132,11 @@ func nest(f *btpb.RowFilter, depth int) *btpb.RowFilter {
 	return f
 }
 
-func TestFilters(t *testing.T) {
+func TestFilters(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
+	memory.Alone(t, testFilters)
+}
+
+func testFilters(t *testing.T) {
 	c, table := start(t)
 	var tenfold []*btpb.RowFilter
 	for range 10 {
@@ -174,8 +177,12 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-func TestMutations(t *testing.T) {
+func TestMutations(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
+	memory.Alone(t, testMutations)
+}
+
+func testMutations(t *testing.T) {
 	c, table := start(t)
 	for n, code := range map[int]codes.Code{100_000: codes.OK, 100_001: codes.InvalidArgument} {
 		muts := cells(n, "v")
@@ -185,15 +192,26 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// TestRow reads a row of almost 256 MiB, which is the most that can be read, and
-// of some more: the heap holds a few messages of it at a time.
-func TestRow(t *testing.T) {
+// TestRow reads a large row: the heap holds a few messages of it at a time.
+// In the long tier the row has almost 256 MiB, the most that a read returns,
+// and then some more.
+func TestRow(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
-	if testing.Short() {
-		t.Skip("it writes 256 MiB")
+	row := rowTest{size: 64 * mib, value: mib, most: 20 * mib, codes: []codes.Code{codes.OK}}
+	if long.Enabled() {
+		row = rowTest{size: 256 * mib, value: 8 * mib, most: 48 * mib, codes: []codes.Code{codes.OK, codes.FailedPrecondition}}
 	}
+	memory.Alone(t, row.run)
+}
+
+type rowTest struct {
+	size, value int          // of the row and of its cells, in bytes
+	most        uint64       // the bytes that the heap may hold
+	codes       []codes.Code // of reads; between two of them the row grows
+}
+
+func (r rowTest) run(t *testing.T) {
 	c, table := start(t)
-	const limit, value = 256 * mib, 8 * mib
 	written := 0
 	write := func(column, size int) {
 		t.Helper()
@@ -204,30 +222,23 @@ func TestRow(t *testing.T) {
 		}
 		written += size
 	}
-	for i := range limit/value - 1 {
-		write(i, value)
+	for i := range r.size/r.value - 1 {
+		write(i, r.value)
 	}
-	write(limit/value, value-64<<10)
+	write(r.size/r.value, r.value-64<<10)
 	total := written + rowCells*100
-	for _, code := range []codes.Code{codes.OK, codes.FailedPrecondition} {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		before, most := m.HeapAlloc, uint64(0)
-		n, err := read(t, c, table, nil, func() {
-			runtime.GC()
-			runtime.ReadMemStats(&m)
-			most = max(most, m.HeapAlloc)
-		})
+	for _, code := range r.codes {
+		before, most := memory.Live(), uint64(0)
+		n, err := read(t, c, table, nil, func() { most = max(most, memory.Live()) })
 		want(t, err, code)
 		if code == codes.OK && n != total {
 			t.Errorf("%d bytes, want %d", n, total)
 		}
 		t.Logf("%v after %.1f MiB: at most %.1f MiB more are held", code, float64(n)/mib, (float64(most)-float64(before))/mib)
-		if most > before+48*mib {
-			t.Errorf("%d bytes are held while the row is read, %d before", most, before)
+		if most > before+r.most {
+			t.Errorf("the heap holds %d bytes while the row is read and %d before, want at most %d more", most, before, r.most)
 		}
-		write(limit/value+1, 128<<10)
+		write(r.size/r.value+1, 128<<10)
 	}
 }
 
@@ -271,7 +282,11 @@ func zstandard(t *testing.T, parts ...io.Reader) []byte {
 	return b.Bytes()
 }
 
-func TestRequests(t *testing.T) {
+func TestRequests(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
+	memory.Alone(t, testRequests)
+}
+
+func testRequests(t *testing.T) {
 	door := testkit.Start(t).RoundTripper()
 	deep := func(open, end string) string {
 		return `{"TableName":"bombs","Item":{"id":` + strings.Repeat(open, 200_000) + `{"S":"x"}` + strings.Repeat(end, 200_000) + `}}`
@@ -321,8 +336,12 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-func TestExports(t *testing.T) {
+func TestExports(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
+	memory.Alone(t, testExports)
+}
+
+func testExports(t *testing.T) {
 	line := `{"Item":{"id":{"S":"a"}}}` + "\n"
 	for name, data := range map[string][]byte{
 		"endless line, gzip":   zipped(t, strings.NewReader(line+`{"Item":{"id":{"S":"`), spaces(128*mib)),
@@ -389,7 +408,11 @@ func yamlBombs() map[string]string {
 	}
 }
 
-func TestMappings(t *testing.T) {
+func TestMappings(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
+	memory.Alone(t, testMappings)
+}
+
+func testMappings(t *testing.T) {
 	for name, text := range yamlBombs() {
 		t.Run(name, func(t *testing.T) {
 			within(t, 256*mib, func() {
@@ -404,14 +427,26 @@ func TestMappings(t *testing.T) {
 }
 
 // TestFixtures puts the bombs of YAML into the files of a fixture, and where any
-// value may stand too: in the request of an access pattern.
-func TestFixtures(t *testing.T) {
+// value may stand too: in the request of an access pattern. The long tier puts each
+// into every file, the quick one into one file each.
+func TestFixtures(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
+	all := long.Enabled()
+	memory.Alone(t, func(t *testing.T) { testFixtures(t, all) })
+}
+
+func testFixtures(t *testing.T, all bool) {
 	const access, request = "access/a.yaml", "id: x\nexpect: {count: 0}\ndynamodb:\n  op: Query\n  request:\n"
-	for name, text := range yamlBombs() {
-		for file, text := range map[string]string{
-			"fixture.yaml": text, "lint.yaml": text, access: text, "access/b.yaml": request + "    " + strings.ReplaceAll(text, "\n", "\n    "),
-		} {
+	bombs := yamlBombs()
+	for n, name := range slices.Sorted(maps.Keys(bombs)) {
+		for i, file := range []string{"fixture.yaml", "lint.yaml", access, "access/b.yaml"} {
+			if !all && n%4 != i {
+				continue
+			}
+			text := bombs[name]
+			if file == "access/b.yaml" {
+				text = request + "    " + strings.ReplaceAll(text, "\n", "\n    ")
+			}
 			t.Run(name+" "+file, func(t *testing.T) {
 				within(t, 256*mib, func() {
 					_, err := migrate.Lint(t.Context(), migrate.OfFixture(fstest.MapFS{

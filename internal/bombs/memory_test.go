@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
@@ -23,13 +24,17 @@ import (
 // by many clients at once and over the network, through both doors: what the reads
 // took of the heap is free when they are over, while the server and its connections
 // live on.
-func TestFaultB11_HeapAfterLargeReads(t *testing.T) {
+func TestFaultB11_HeapAfterLargeReads(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
+	memory.Alone(t, testHeapAfterLargeReads)
+}
+
+func testHeapAfterLargeReads(t *testing.T) {
 	const (
 		clients   = 8
-		rows      = 6
+		rows      = 2
 		rowBytes  = 8 * mib
-		items     = 60
+		items     = 45
 		itemBytes = 390_000
 		most      = 8 * mib // what connections buffer, and blocks of the store
 	)
@@ -117,33 +122,20 @@ func TestFaultB11_HeapAfterLargeReads(t *testing.T) {
 		}
 		return nil
 	}
-	before := heapInUse()
+	before := memory.Live()
 	var wg sync.WaitGroup
 	for range clients {
 		wg.Go(func() {
-			for range 2 {
-				if err := readAll(); err != nil {
-					t.Error(err)
-				}
+			if err := readAll(); err != nil {
+				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	after := heapInUse()
+	after := memory.Live()
 	t.Logf("the heap has %.1f MiB before the reads and %.1f MiB after them", float64(before)/mib, float64(after)/mib)
 	if after > before+most && !race.Enabled {
 		t.Errorf("the heap has %d bytes after the reads and had %d before them, want %d more at most", after, before, most)
 	}
 	runtime.KeepAlive(env)
-}
-
-// heapInUse is what the heap holds that something refers to; pools let go of what they
-// keep in the second collection.
-func heapInUse() uint64 {
-	var m runtime.MemStats
-	for range 3 {
-		runtime.GC()
-	}
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
