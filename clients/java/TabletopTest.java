@@ -40,22 +40,22 @@ public final class TabletopTest {
 		control.query("UpdateTimeToLive", """
 			{"TableName":"orders_java","TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}}""");
 		long due = now().getEpochSecond() + 24 * 3600;
-		var items = IntStream.range(0, 1000).mapToObj(i -> Map.of("k", Map.of("S", "k" + i), "ttl", Map.of("N", String.valueOf(due)))).toList();
-		equal("items that were put", 1000L, control.putItems("orders_java", items));
-		equal("items", 1000L, count());
+		var items = IntStream.range(0, 300).mapToObj(i -> Map.of("k", Map.of("S", "k" + i), "ttl", Map.of("N", String.valueOf(due)))).toList();
+		equal("items that were put", 300L, control.putItems("orders_java", items));
+		equal("items", 300L, count());
 		String cursor = control.call("GET", "items/orders_java", null).get("cursor").text();
-		equal("items behind the first", 900L, control.items("orders_java", Map.of("cursor", cursor, "limit", 300)).count());
+		equal("items behind the first", 200L, control.items("orders_java", Map.of("cursor", cursor, "limit", 70)).count());
 		equal("the table of the stream", "orders_java", control.streams().get("dynamodb").get(0).get("table").text());
-		equal("records", 1000L, control.records("orders_java", Map.of("limit", 300)).map(r -> r.get("dynamodb").get("Keys").toString()).distinct().count());
+		equal("records", 300L, control.records("orders_java", Map.of("limit", 70)).map(r -> r.get("dynamodb").get("Keys").toString()).distinct().count());
 		String rows = over();
 		fails("changes of a table without a stream", "no_stream", () -> control.changes(rows));
 		control.snapshot("all");
-		for (int i = 0; i < 1000; i += 2) {
+		for (int i = 0; i < 300; i += 2) {
 			control.query("DeleteItem", "{\"TableName\":\"orders_java\",\"Key\":{\"k\":{\"S\":\"k" + i + "\"}}}");
 		}
-		equal("items left", 500L, count());
+		equal("items left", 150L, count());
 		control.restore("all");
-		equal("items back", 1000L, count());
+		equal("items back", 300L, count());
 
 		control.fault(Map.of("door", "dynamodb", "method", "GetItem", "effect", "fail", "code", "InternalServerError", "times", 2));
 		equal("statuses", List.of(500, 500, 200), List.of(getItem(), getItem(), getItem()));
@@ -181,7 +181,7 @@ public final class TabletopTest {
 				results.add(pool.submit(() -> work(servers.get(number), number, together)));
 			}
 			for (int worker = 0; worker < servers.size(); worker++) {
-				equal("hours of worker " + worker, 5L * (1 + worker), results.get(worker).get(60, TimeUnit.SECONDS));
+				equal("hours of worker " + worker, 5L * (1 + worker), results.get(worker).get(600, TimeUnit.SECONDS));
 			}
 		} finally {
 			pool.shutdownNow();
@@ -196,12 +196,12 @@ public final class TabletopTest {
 		Instant before = Instant.parse(server.clock().get("now").text());
 		for (int test = 0; test < 5; test++) {
 			String key = "worker" + worker + "/" + test;
-			together.await(60, TimeUnit.SECONDS);
+			together.await(600, TimeUnit.SECONDS);
 			server.restore("base");
 			server.putItems("orders_java", List.of(Map.of("k", Map.of("S", key))));
 			server.advance(1 + worker + "h");
 			server.fault(Map.of("door", "dynamodb", "method", "GetItem", "effect", "fail", "code", "Throttling", "times", 1 + worker));
-			together.await(60, TimeUnit.SECONDS);
+			together.await(600, TimeUnit.SECONDS);
 			equal("items of worker " + worker, List.of(key), server.items("orders_java").map(i -> i.get("k").get("S").text()).toList());
 			equal("faults of worker " + worker, List.of(1L + worker), server.faults().stream().map(f -> f.get("times").number()).toList());
 			server.mend();
@@ -245,7 +245,7 @@ public final class TabletopTest {
 
 	private static Instant now() { return Instant.parse(control.clock().get("now").text()); }
 
-	private static long count() { return control.items("orders_java", Map.of("limit", 300)).count(); }
+	private static long count() { return control.items("orders_java", Map.of("limit", 70)).count(); }
 
 	/** The Bigtable table that has the items. */
 	private static String over() {
