@@ -2,8 +2,7 @@ package testkit_test
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"sync"
 	"testing"
@@ -17,58 +16,60 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// heap returns the bytes that live in this process's Go memory.
-func heap() uint64 {
-	debug.FreeOSMemory() // a collection that is finished when it returns
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc + m.StackInuse
+// held returns the bytes of Go memory that are in use: of the heap, and of stacks.
+func held() uint64 {
+	live := memory.Live()
+	stacks := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(stacks)
+	return live + stacks[0].Value.Uint64()
 }
 
 // TestIsolation has 200 environments at a time, which use the same names for
 // everything: each sees its own rows, items, time and faults, holds less than a
-// megabyte when idle, and leaves no goroutine behind. It runs alone, for the
-// sake of the memory.
-func TestIsolation(t *testing.T) {
-	const (
-		environments = 200
-		maxBytes     = 1 << 20 // of an idle environment
-	)
-	began := time.Unix(1_700_000_000, 0)
-	t.Run("first", func(t *testing.T) { useAlone(t, testkit.Start(t), 0) }) // what is made once a process
-	before, running := heap(), goleak.IgnoreCurrent()
+// megabyte when idle, and leaves no goroutine behind.
+func TestIsolation(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
+	memory.Alone(t, func(t *testing.T) {
+		const (
+			environments = 200
+			maxBytes     = 1 << 20 // of an idle environment
+		)
+		began := time.Unix(1_700_000_000, 0)
+		t.Run("first", func(t *testing.T) { useAlone(t, testkit.Start(t), 0) }) // what is made once a process
+		before, running := held(), goleak.IgnoreCurrent()
 
-	t.Run("together", func(t *testing.T) {
-		envs := make([]*testkit.Env, environments)
-		owners := make([]*fakeTB, environments)
-		together(func(i int) {
-			owners[i] = newExampleTB()
-			envs[i] = testkit.Start(t, testkit.WithFrozenClock(began))
-			useAlone(owners[i], envs[i], i)
-			envs[i].Advance(time.Duration(i) * time.Second)
-			if i%2 == 1 {
-				envs[i].Fail("SampleRowKeys", status.Error(codes.DataLoss, strconv.Itoa(i)))
+		t.Run("together", func(t *testing.T) {
+			envs := make([]*testkit.Env, environments)
+			owners := make([]*fakeTB, environments)
+			together(func(i int) {
+				owners[i] = newExampleTB()
+				envs[i] = testkit.Start(t, testkit.WithFrozenClock(began))
+				useAlone(owners[i], envs[i], i)
+				envs[i].Advance(time.Duration(i) * time.Second)
+				if i%2 == 1 {
+					envs[i].Fail("SampleRowKeys", status.Error(codes.DataLoss, strconv.Itoa(i)))
+				}
+			}, environments)
+			if t.Failed() {
+				return
 			}
-		}, environments)
-		if t.Failed() {
-			return
-		}
-		each := func() int64 { return (int64(heap()) - int64(before)) / environments }
-		busy := each()
-		for _, o := range owners {
-			o.end()
-		}
-		idle := each()
-		t.Logf("%d environments hold %d KiB of Go memory each, with clients connected %d KiB", environments, idle>>10, busy>>10)
-		if idle > maxBytes {
-			t.Errorf("an idle environment holds %d bytes, at most %d are meant to", idle, maxBytes)
-		}
-		together(func(i int) { checkAlone(t, envs[i], i, began) }, environments)
+			each := func() int64 { return (int64(held()) - int64(before)) / environments }
+			busy := each()
+			for _, o := range owners {
+				o.end()
+			}
+			idle := each()
+			t.Logf("%d environments hold %d KiB of Go memory each, with clients connected %d KiB", environments, idle>>10, busy>>10)
+			if idle > maxBytes {
+				t.Errorf("an idle environment holds %d bytes, at most %d are meant to", idle, maxBytes)
+			}
+			together(func(i int) { checkAlone(t, envs[i], i, began) }, environments)
+		})
+		goleak.VerifyNone(t, running)
 	})
-	goleak.VerifyNone(t, running)
 }
 
 // together runs f(0), f(1) … f(n-1) at the same time.
