@@ -70,7 +70,7 @@ func TestCompare_AcceptedNullsAndDamage(t *testing.T) {
 		"fixture.yaml":       {Data: []byte("name: nulls\n")},
 		"mapping.yaml":       {Data: []byte(nullsMapping)},
 		"source/items.jsonl": {Data: []byte(nullItems)},
-	}, Common{})
+	}, Common{}, allMutants)
 }
 
 // A loss that the mapping does not accept is a failure of the item, and stops a load.

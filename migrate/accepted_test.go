@@ -141,5 +141,5 @@ func TestVerify_UnmetAcceptances(t *testing.T) {
 // Damage to what was lost in part is damage all the same.
 func TestCompare_AcceptedLossesAndDamage(t *testing.T) {
 	t.Parallel()
-	testMutations(t, lossyFixture, Common{})
+	testMutations(t, lossyFixture, Common{}, allMutants)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -80,6 +81,10 @@ func spoil(t *testing.T, conn grpc.ClientConnInterface, r *rand.Rand, shared boo
 // deletes no cell that was as it is to be.
 func TestFaultM2_CatchUpOverBrokenRows(t *testing.T) {
 	t.Parallel()
+	seeds := uint64(16)
+	if long.Enabled() {
+		seeds = 100
+	}
 	caughtUp(t, func(t *testing.T, o Common, shared bool) {
 		t.Helper()
 		if len(o.Mappings) == 0 {
@@ -87,7 +92,7 @@ func TestFaultM2_CatchUpOverBrokenRows(t *testing.T) {
 		}
 		m := (*layout.Mapping)(o.Mappings[0])
 		left := 0
-		for seed := range uint64(100) {
+		for seed := range seeds {
 			r := rand.New(rand.NewPCG(seed, 7))
 			states := []itemsAt{drawItems(r, shared), drawItems(r, shared)}
 			old := seed%2 == 0
@@ -175,8 +180,8 @@ func TestFaultM2_CatchUpOverBrokenRows(t *testing.T) {
 				t.Fatalf("seed %d: spoiled %v, states\n%v\n%v\n%s", seed, spoiled, states[0], states[1], load.Text())
 			}
 		}
-		if left < 10 {
-			t.Errorf("%d changes are left, want more", left)
+		if left < int(seeds)/10 {
+			t.Errorf("%d changes are left after %d seeds, want more", left, seeds)
 		}
 	})
 }

@@ -21,7 +21,7 @@ func TestCompare_SmallWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testMutations(t, files, Common{TempDir: t.TempDir(), knobs: run.Knobs{Window: 1}})
+	testMutations(t, files, Common{TempDir: t.TempDir(), knobs: run.Knobs{Window: 1}}, allMutants)
 }
 
 // The damages of the index, and of elements of a list, which no shipped fixture
@@ -37,7 +37,7 @@ func TestCompare_MutationsOfListsAndIndexes(t *testing.T) {
 		"source/items.jsonl": {Data: []byte(`{"id":{"S":"a"},"year":{"N":"1999"},"list":{"L":[{"S":"x"},{"N":"1"},{"S":"y"}]}}
 {"id":{"S":"b"},"year":{"N":"2000"},"tags":{"SS":["p","q"]},"m":{"M":{"k":{"BOOL":true}}}}
 {"id":{"S":"c"},"list":{"S":"none"}}`)},
-	}, Common{})
+	}, Common{}, allMutants)
 }
 
 func TestCompare_TimestampPolicies(t *testing.T) {

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
@@ -24,19 +26,23 @@ import (
 // DynamoDB door writes and from rows that the loader writes.
 func TestDifferential_Subjects(t *testing.T) {
 	t.Parallel()
+	n := 60 // items, and requests
+	if long.Enabled() {
+		n = 200
+	}
 	for _, s := range shippedSubjects(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(s.Files), VerifyOptions{Differential: 200, Seed: 1})
+			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(s.Files), VerifyOptions{Differential: n, Seed: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
 			wantEqual(t, r)
 			c := checkNamed(t, r, "differential")
-			if c.State != report.CheckOK || strings.Contains(c.Detail, "200 refused") {
+			if c.State != report.CheckOK || strings.Contains(c.Detail, fmt.Sprintf("%d refused", n)) {
 				t.Errorf("nothing was checked: %+v", c)
 			}
-			want := report.Check{Name: "differential requests", Table: c.Table, State: report.CheckOK, Detail: "200 requests of seed 1"}
+			want := report.Check{Name: "differential requests", Table: c.Table, State: report.CheckOK, Detail: fmt.Sprintf("%d requests of seed 1", n)}
 			if s.Name == "s4-versions" {
 				want.State, want.Detail = report.CheckSkipped, "the mapping keeps copies of items, which DynamoDB does not"
 			}
@@ -117,6 +123,10 @@ func TestDifferential_BrokenLens(t *testing.T) {
 // what they say comes back, and of requests too.
 func TestDifferential_AcceptedLosses(t *testing.T) {
 	t.Parallel()
+	n := 100 // items, and requests
+	if long.Enabled() {
+		n = 300
+	}
 	for name, text := range map[string]string{
 		"lossy":         lossyMapping,
 		"with an index": strings.Replace(lossyMapping, "schema: {s: S,", "gsis: [{name: ByPlot, hash: {name: s, type: S}, range: {name: f, type: N}, projection: ALL, as: table}], schema: {s: S,", 1),
@@ -137,13 +147,13 @@ rules: [{name: version, when: {version: "v{n:ver}"}, row: ["{id}"], put: [{attr:
 				items = `{"Item":{"id":{"S":"1"},"version":{"S":"v1"}}}`
 			}
 			files := fstest.MapFS{"mapping.yaml": {Data: []byte(text)}, "source/items.jsonl": {Data: []byte(items)}}
-			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{Differential: 300, Seed: 3})
+			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{Differential: n, Seed: 3})
 			if err != nil {
 				t.Fatal(err)
 			}
 			wantEqual(t, r)
 			for _, name := range []string{"differential", "differential requests"} {
-				if c := checkNamed(t, r, name); c.State != report.CheckOK || strings.Contains(c.Detail, "300 refused") {
+				if c := checkNamed(t, r, name); c.State != report.CheckOK || strings.Contains(c.Detail, fmt.Sprintf("%d refused", n)) {
 					t.Errorf("%+v", c)
 				}
 			}

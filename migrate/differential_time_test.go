@@ -12,6 +12,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate/internal/differential"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
@@ -45,11 +46,15 @@ func timedFixture(mapping string) fstest.MapFS {
 // the door and in the rows at the same instant, and nothing else is.
 func TestDifferential_TimePasses(t *testing.T) {
 	t.Parallel()
+	n := 150 // items, and requests
+	if long.Enabled() {
+		n = 400
+	}
 	for name, text := range map[string]string{"expiring items": expiringMapping, "versions": versionsMapping} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn, o := newCollected(t, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
-			o.Differential, o.Seed = 400, 5
+			o.Differential, o.Seed = n, 5
 			r, err := Verify(t.Context(), conn, OfFixture(timedFixture(text)), o)
 			if err != nil {
 				t.Fatal(err)
@@ -65,11 +70,15 @@ func TestDifferential_TimePasses(t *testing.T) {
 // So they are by the shipped mappings.
 func TestDifferential_TimePassesOfSubjects(t *testing.T) {
 	t.Parallel()
+	n := 30 // requests
+	if long.Enabled() {
+		n = 80
+	}
 	for _, s := range shippedSubjects(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			conn, o := newCollected(t, time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC))
-			o.Differential, o.Seed = 80, 11
+			o.Differential, o.Seed = n, 11
 			_, r, err := prepare(t.Context(), conn, OfFixture(s.Files), o.options())
 			if err != nil {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
@@ -130,6 +132,25 @@ func mutants(table string, rows []layout.Row, index, sidecar bool) []mutant {
 	return out
 }
 
+// allMutants is more mutants than a table has.
+const allMutants = math.MaxInt
+
+// few keeps at most n mutants of each damage, evenly spread.
+func few(all []mutant, n int) (kept []mutant) {
+	total, seen := map[damage]int{}, map[damage]int{}
+	for _, m := range all {
+		total[m.damage]++
+	}
+	for _, m := range all {
+		i := seen[m.damage]
+		seen[m.damage]++
+		if of := total[m.damage]; of <= n || i*n/of != (i+1)*n/of {
+			kept = append(kept, m)
+		}
+	}
+	return kept
+}
+
 // putRow replaces a row.
 func putRow(t *testing.T, conn grpc.ClientConnInterface, table string, key []byte, cells []layout.Cell) {
 	t.Helper()
@@ -150,14 +171,18 @@ var allTypes = fstest.MapFS{
 
 // Each damage to the rows of each shipped fixture is found, by one failure of
 // exactly the right kind, which says all of where and what; and so by the golden
-// rows.
+// rows. The quick tier does each damage to three rows of a table.
 func TestCompare_Mutations(t *testing.T) {
 	t.Parallel()
+	most := 3 // of each damage to a table
+	if long.Enabled() {
+		most = allMutants
+	}
 	var mu sync.Mutex
 	everywhere := map[damage]bool{}
 	run := func(t *testing.T, files fs.FS) {
 		t.Helper()
-		found := testMutations(t, files, Common{})
+		found := testMutations(t, files, Common{}, most)
 		mu.Lock()
 		defer mu.Unlock()
 		maps.Copy(everywhere, found)
@@ -182,7 +207,7 @@ func TestCompare_Mutations(t *testing.T) {
 }
 
 // testMutations returns which damages there were.
-func testMutations(t *testing.T, files fs.FS, o Common) map[damage]bool {
+func testMutations(t *testing.T, files fs.FS, o Common, most int) map[damage]bool {
 	t.Helper()
 	conn := newBigtableServer(t)
 	f, loaded, err := prepare(t.Context(), conn, OfFixture(files), o.options())
@@ -234,7 +259,7 @@ func testMutations(t *testing.T, files fs.FS, o Common) map[damage]bool {
 			}
 			rows[table] = append(rows[table], row)
 		}
-		for _, m := range mutants(table, rows[table], index, sidecars[table]) {
+		for _, m := range few(mutants(table, rows[table], index, sidecars[table]), most) {
 			putRow(t, conn, table, m.row, m.cells)
 			judge := func(r *report.Report, kind report.Kind) {
 				t.Helper()
