@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/model"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 var (
@@ -30,7 +31,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // small that everything is in files, and with rules that act at once.
 func TestMetamorphic(t *testing.T) {
 	t.Parallel()
-	seeds := []uint64{1, 2, 3}
+	seeds := []uint64{1, 2}
+	if long.Enabled() {
+		seeds = append(seeds, 3, 4, 5, 6)
+	}
 	if *seedFlag != 0 {
 		seeds = []uint64{*seedFlag}
 	}
