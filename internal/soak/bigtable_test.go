@@ -85,7 +85,7 @@ func (l *ledger) scan(ctx context.Context) error {
 			return fmt.Errorf("%d rows, want %d", rows, *longRows)
 		case code == codes.OK:
 			return nil
-		case code != refusedCall && code != cutStream:
+		case code != refusedScan && code != cutStream:
 			return err
 		default:
 			l.saw(code.String())

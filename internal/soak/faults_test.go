@@ -24,9 +24,10 @@ type asked struct {
 
 // The codes of Bigtable calls that are struck.
 const (
-	refusedCall = codes.Unavailable       // nothing was done
-	lostAnswer  = codes.Aborted           // all was done
-	cutStream   = codes.ResourceExhausted // some rows came
+	refusedCall = codes.Unavailable        // nothing was done
+	refusedScan = codes.FailedPrecondition // of the long table: nothing came
+	lostAnswer  = codes.Aborted            // all was done
+	cutStream   = codes.ResourceExhausted  // some rows came
 )
 
 // The codes of DynamoDB calls that are struck.
@@ -43,7 +44,10 @@ func (s *soak) script() []asked {
 		refused.faults = append(refused.faults, s.env.Fail(method, status.Error(refusedCall, "refused"), testkit.WithProbability(0.02)))
 		lost.faults = append(lost.faults, s.env.Fail(method, status.Error(lostAnswer, "lost"), testkit.Applied(), testkit.WithProbability(0.02)))
 	}
-	refused.faults = append(refused.faults, s.env.Fail("ReadRows", status.Error(refusedCall, "refused"), testkit.WithProbability(0.02)))
+	refused.faults = append(refused.faults, s.env.Fail("ReadRows", status.Error(refusedCall, "refused"), testkit.OnTable(rowsTable), testkit.WithProbability(0.02)))
+	scan := asked{code: refusedScan.String(), exact: true, unseen: &s.left, faults: []*testkit.Fault{
+		s.env.Fail("ReadRows", status.Error(refusedScan, "refused"), testkit.OnTable(longTable), testkit.WithProbability(0.02)),
+	}}
 	// A write of a value is the same when it is made twice.
 	s.env.Duplicate("MutateRow", testkit.WithProbability(0.05))
 	s.env.Duplicate("MutateRows", testkit.WithProbability(0.05))
@@ -63,7 +67,7 @@ func (s *soak) script() []asked {
 			s.env.Fail(method, status.Error(codes.Unavailable, "lost"), testkit.BehindDynamoDB(), testkit.Applied(), testkit.WithProbability(0.005)),
 		)
 	}
-	return []asked{refused, lost, cut, throttled, lostToo, behind}
+	return []asked{refused, lost, scan, cut, throttled, lostToo, behind}
 }
 
 // check compares what clients saw with how often the faults struck, which it

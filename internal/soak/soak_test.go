@@ -17,11 +17,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
 var (
-	soakFor  = flag.Duration("soak.for", 2*time.Second, "how long the clients work, at the rate that is asked")
+	soakFor  = flag.Duration("soak.for", 0, "how long the clients work, at the rate of -soak.rate; 0: until each window has 40 calls, without a rate")
 	clients  = flag.Int("soak.clients", 20, "how many clients work at the same time, half of them on each door")
 	rate     = flag.Int("soak.rate", 400, "calls a second, of all clients together")
 	longRows = flag.Int("soak.rows", 2000, "how many rows of 1 KB a long scan reads")
@@ -40,6 +41,8 @@ const (
 	windows = 20
 	// warmWindows are those before the first sample.
 	warmWindows = 4
+	// windowCalls are the calls of a window without -soak.for.
+	windowCalls = 40
 	// tick is how often clients are given calls to make.
 	tick = 10 * time.Millisecond
 )
@@ -96,7 +99,11 @@ func TestSoak(t *testing.T) {
 	for i := range rngs {
 		rngs[i] = rand.New(rand.NewPCG(*seed, uint64(i)))
 	}
-	calls := max(int(soakFor.Seconds()*float64(*rate))/windows, len(workers))
+	calls := windowCalls
+	if *soakFor > 0 {
+		calls = int(soakFor.Seconds()*float64(*rate)) / windows
+	}
+	calls = max(calls, len(workers))
 	var warm sample
 	began := time.Now()
 	for w := range windows {
@@ -115,7 +122,7 @@ func TestSoak(t *testing.T) {
 		t.Logf("window %d of %d is over after %v", w+1, windows, time.Since(began).Round(time.Second))
 	}
 	end := takeSample()
-	end.settle(warm)
+	end.settle(t, warm)
 	struck := 0
 	for _, f := range faults {
 		struck += f.check(s)
@@ -182,6 +189,21 @@ func (s *soak) window(workers []worker, rngs []*rand.Rand, calls int, scanning b
 			s.times[scanning] = append(s.times[scanning], times...)
 		})
 	}
+	if *soakFor > 0 {
+		s.paced(turns, calls)
+	} else {
+		for given := 0; given < calls && !s.t.Failed(); given++ {
+			turns <- struct{}{}
+		}
+	}
+	close(turns)
+	working.Wait()
+	cancel()
+	scans.Wait()
+}
+
+// paced gives turns at the rate of -soak.rate.
+func (s *soak) paced(turns chan<- struct{}, calls int) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	due := 0.0
@@ -192,10 +214,6 @@ func (s *soak) window(workers []worker, rngs []*rand.Rand, calls int, scanning b
 			given++
 		}
 	}
-	close(turns)
-	working.Wait()
-	cancel()
-	scans.Wait()
 }
 
 // What a sample may be above the one after the warm-up, beside a fifth of the
@@ -217,11 +235,7 @@ type sample struct {
 }
 
 func takeSample() sample {
-	runtime.GC()
-	runtime.GC() // what finalizers and pools held
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	out := sample{goroutines: runtime.NumGoroutine(), heap: m.HeapAlloc}
+	out := sample{heap: memory.Live(), goroutines: runtime.NumGoroutine()}
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		for line := range strings.Lines(string(status)) {
 			if after, ok := strings.CutPrefix(line, "VmRSS:"); ok {
@@ -233,12 +247,16 @@ func takeSample() sample {
 	return out
 }
 
-// settle takes the sample again while goroutines that end by themselves are
-// still there, a second at most.
-func (s *sample) settle(warm sample) {
+// settle takes the number of goroutines again until those that are about to end have
+// ended. The test fails if they still run a minute before the timeout of go test.
+func (s *sample) settle(t *testing.T, warm sample) {
+	t.Helper()
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	for i := 0; i < 100 && s.goroutines > warm.goroutines+goroutineSlack; i++ {
+	for s.goroutines > warm.goroutines+goroutineSlack {
+		if timeout, ok := t.Deadline(); ok && time.Until(timeout) < time.Minute {
+			return
+		}
 		<-ticker.C
 		s.goroutines = runtime.NumGoroutine()
 	}
