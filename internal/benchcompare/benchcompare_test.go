@@ -14,8 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/tabletop-emu/tabletop/testkit"
 )
 
 // TestReport: medians over repetitions, verdicts in both directions, and rows
@@ -111,11 +109,11 @@ func TestCommandLine(t *testing.T) {
 func TestPoints(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "raw.jsonl")
-	sound, struck := testkit.Start(t), testkit.Start(t)
-	struck.Fail("CheckAndMutateRow", status.Error(codes.Unavailable, "struck"))
-	for target, env := range map[string]*testkit.Env{ours: sound, cbtemulator: struck} {
+	_, sound := serveBigtable(t, "", nil)
+	_, struck := serveBigtable(t, "/google.bigtable.v2.Bigtable/CheckAndMutateRow", status.Error(codes.Unavailable, "struck"))
+	for target, addr := range map[string]string{ours: sound, cbtemulator: struck} {
 		var stderr strings.Builder
-		args := []string{pointsCommand, "-addr", env.Addr(), "-target", target, "-pid", strconv.Itoa(os.Getpid()), "-rows", "600", "-ops", "100", "-out", file}
+		args := []string{pointsCommand, "-addr", addr, "-target", target, "-pid", strconv.Itoa(os.Getpid()), "-rows", "600", "-ops", "100", "-out", file}
 		if code := run(t.Context(), args, io.Discard, &stderr); code != exitHold {
 			t.Fatalf("%s: exit code %d: %s", target, code, stderr.String())
 		}
@@ -144,7 +142,7 @@ func TestChanges(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "raw.jsonl")
 	var stderr strings.Builder
-	endpoint := strings.TrimPrefix(testkit.Start(t).DynamoDBURL(), "http://")
+	endpoint := strings.TrimPrefix(serveDynamoDB(t), "http://")
 	args := []string{changesCommand, "-addr", endpoint, "-target", ours, "-pid", strconv.Itoa(os.Getpid()), "-rows", "20", "-ops", "400", "-out", file}
 	if code := run(t.Context(), args, io.Discard, &stderr); code != exitHold {
 		t.Fatalf("exit code %d: %s", code, stderr.String())

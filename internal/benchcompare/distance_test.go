@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/tabletop-emu/tabletop/testkit"
 )
 
 // TestLink: what goes over a link comes whole and in order, both ways, and the end of
@@ -69,7 +67,7 @@ func TestLink(t *testing.T) {
 func TestDistanceOperations(t *testing.T) {
 	t.Parallel()
 	d := &distance{bench: &bench{}}
-	l := &changeLoad{load: load{ops: 2, maxTime: time.Minute}, endpoint: testkit.Start(t).DynamoDBURL(), client: &http.Client{}}
+	l := &changeLoad{load: load{ops: 2, maxTime: time.Hour}, endpoint: serveDynamoDB(t), client: &http.Client{}}
 	t.Cleanup(l.client.CloseIdleConnections)
 	if err := fillDistance(t.Context(), l); err != nil {
 		t.Fatal(err)
