@@ -64,6 +64,7 @@
 //     emu/internal/listfilter reads what a list is filtered and ordered by,
 //     emu/internal/virtual runs what sessions carry,
 //     emu/internal/hooks lets faults and observers stand around calls,
+//     emu/internal/filter/re2 compares its expressions with RE2,
 //     emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.
 //
