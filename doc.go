@@ -153,8 +153,7 @@
 //     migrate/internal/exporttest builds exports, intact and damaged.
 //   - internal/peer is Google's bttest, internal/synthetic makes tables of items,
 //     internal/race reports whether the race detector is on, internal/cputime counts
-//     the processor time of benchmarks, internal/shownby finds the tests that lists of
-//     what must be shown name.
+//     the processor time of benchmarks.
 //   - internal/benchcompare measures the program against its peers.
 //
 // # Layers

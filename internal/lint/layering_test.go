@@ -190,7 +190,6 @@ var layers = []layerRule{
 	{folder: "internal/extsort", denied: slices.Concat(storage, network, []string{module + "/facade$", module + "/facade/expr", module + "/fixtures", module + "/migrate", module + "/testkit"}), why: "what is sorted are values and cells"},
 	{folder: "internal/s3export", denied: slices.Concat(storage, network, mapped, []string{module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/fixtures", module + "/migrate", module + "/testkit"}), why: "an export is items and files, which the door and the migration share"},
 	{folder: "internal/iontext", denied: slices.Concat(storage, network, mapped, []string{module + "/facade$", module + "/facade/expr", module + "/facade/internal", module + "/fixtures", module + "/migrate", module + "/testkit"}), why: "a text of Ion is of items"},
-	{folder: "internal/shownby", denied: []string{module, "github.com", "google.golang.org"}, why: "tests are names in files"},
 	{folder: "internal/csvtext", denied: []string{module, "github.com", "google.golang.org"}, why: "records are cells of text"},
 	{folder: "internal", denied: above, why: "what is internal serves the layers, not the other way round"},
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/shownby"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
@@ -24,45 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// acceptance is what the package must show, line by line, and the tests that show
-// it: of this package, or of internal/layout.
-var acceptance = []struct {
-	line  string
-	tests []string
-}{
-	{"the reader of an export passes MD5 and counts", []string{"TestVerify_Inputs/s3-export"}},
-	{"a corrupt gzip, a wrong count, a missing and an extra file give distinct errors", []string{"TestAcceptance/damaged exports", "migrate/source:TestOpen_DamagedExport"}},
-	{"the rows of S1 to S8 are those of the designs, byte for byte", []string{"TestAcceptance/rows", "TestVerify_Subjects", "TestVerify_TypesReferenceRow"}},
-	{"the inverse of S1 to S8 gives the items", []string{"TestAcceptance/inverse", "TestVerify_Subjects", "TestReverse_ClosedLoop"}},
-	{"Club fails E-DELIM by plain, and has 2 rows for m#17 by auto", []string{"TestVerify_DelimiterInKeys"}},
-	{"120 deep items round-trip without a sidecar cell", []string{"TestVerify_Inputs/json-lines/members.json.gz"}},
-	{"the profile of Google's utility lays an item out as it does, and lists its losses", []string{"internal/layout:TestGoogleUtility_Sample", "internal/layout:TestGoogleUtility"}},
-	{"the 14 patterns of order entry pass on both doors", []string{"TestAcceptance/fourteen patterns", "TestVerify_Subjects/s5-order-entry"}},
-	{"7 facets of Lending, 5 of Notes and 7 of Club pass on both doors", []string{"TestAcceptance/facets"}},
-	{"every lint rule has a positive and a negative fixture", []string{"TestLintRules"}},
-	{"an update of golden files changes nothing twice", []string{"TestSubjects_Goldens", "TestUpdateGoldens"}},
-	{"each injected mutation is found by exactly one kind of failure", []string{"TestCompare_Mutations", "TestCompare_InjectedDamage"}},
-}
-
-// TestAcceptance has the lines that no other test has, and sees to it that the
-// others are there.
-func TestAcceptance(t *testing.T) {
-	t.Parallel()
-	t.Run("damaged exports", testDistinctDamages)
-	t.Run("rows", testRowsOfDesigns)
-	t.Run("inverse", testInverses)
-	t.Run("fourteen patterns", testFourteenPatterns)
-	t.Run("facets", testFacets)
-	for _, a := range acceptance {
-		for _, name := range a.tests {
-			if err := shownby.Find("..", name); err != nil {
-				t.Errorf("%s: %v", a.line, err)
-			}
-		}
-	}
-}
-
-func testDistinctDamages(t *testing.T) {
+func TestDamagedExports(t *testing.T) {
 	t.Parallel()
 	found := map[string]string{}
 	for _, c := range exporttest.Damages {
@@ -187,7 +148,7 @@ Sofia [536f666961]
 }
 
 // The rows that a load writes hold those of the designs.
-func testRowsOfDesigns(t *testing.T) {
+func TestDesigns_Rows(t *testing.T) {
 	t.Parallel()
 	for name, text := range designRows {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +190,7 @@ func testRowsOfDesigns(t *testing.T) {
 }
 
 // What the mapping makes of the rows are the items of the source.
-func testInverses(t *testing.T) {
+func TestDesigns_Inverse(t *testing.T) {
 	t.Parallel()
 	for _, s := range shippedSubjects(t) {
 		t.Run(s.Name, func(t *testing.T) {
@@ -268,7 +229,7 @@ func testInverses(t *testing.T) {
 }
 
 // Each of the fourteen is asked of both sides, says its cost and finds items.
-func testFourteenPatterns(t *testing.T) {
+func TestDesigns_FourteenPatterns(t *testing.T) {
 	t.Parallel()
 	s := shippedSubjects(t)[slices.IndexFunc(subjectCounts, func(s subjectCount) bool { return s.name == "s5-order-entry" })]
 	f, err := run.OpenFixture(s.Files, source.Options{})
@@ -300,7 +261,7 @@ type question struct {
 // The facets of models: their items, as both doors give them. Lending names its
 // facets; those of the other two are their partitions, of the table and of the
 // index.
-func testFacets(t *testing.T) {
+func TestDesigns_Facets(t *testing.T) {
 	t.Parallel()
 	t.Run("Lending", func(t *testing.T) {
 		t.Parallel()
