@@ -13,9 +13,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
+// instance returns an instance for each run of a test.
+func instance(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("any-instance-%d", servers.runOf(t))
+}
+
 func adminClient(t *testing.T) *bigtable.AdminClient {
 	t.Helper()
-	admin, err := bigtable.NewAdminClient(t.Context(), "any-project", "any-instance")
+	admin, err := bigtable.NewAdminClient(t.Context(), "any-project", instance(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +41,7 @@ func newTable(t *testing.T, name string, families ...string) *bigtable.Table {
 			t.Fatal(err)
 		}
 	}
-	client, err := bigtable.NewClient(t.Context(), "any-project", "any-instance")
+	client, err := bigtable.NewClient(t.Context(), "any-project", instance(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +269,7 @@ func TestGoBigtable_Errors(t *testing.T) {
 		t.Errorf("empty row key: %v", err)
 	}
 	// What is not built says so by name, and the server lives on.
-	client, err := bigtable.NewClient(ctx, "any-project", "any-instance")
+	client, err := bigtable.NewClient(ctx, "any-project", instance(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,12 +140,16 @@ func n(v any) types.AttributeValue { return &types.AttributeValueMemberN{Value: 
 // exported variables.
 func dynamoDBClient(t *testing.T, calls *recorder) *dynamodb.Client {
 	t.Helper()
+	server, err := servers.of(servers.runOf(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	t.Cleanup(transport.CloseIdleConnections)
 	calls.RoundTripper = transport
 	return dynamodb.New(dynamodb.Options{
 		Region:       os.Getenv("AWS_REGION"),
-		BaseEndpoint: aws.String(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")),
+		BaseEndpoint: aws.String(server.exports["AWS_ENDPOINT_URL_DYNAMODB"]),
 		Credentials:  credentials.NewStaticCredentialsProvider(os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), ""),
 		HTTPClient:   &http.Client{Transport: calls},
 	})

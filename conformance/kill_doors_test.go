@@ -56,7 +56,7 @@ func TestKill_Doors(t *testing.T) {
 		f.start(i)
 	}
 	f.open()
-	kills := rounds(long.Enabled())
+	kills := killCount(long.Enabled())
 	f.work(func(answered func(calls int)) {
 		choose := rand.New(rand.NewPCG(*killSeed, doorCount*doorClients))
 		for range kills {

@@ -53,7 +53,7 @@ const (
 // say.
 func TestKill_Writers(t *testing.T) {
 	t.Parallel()
-	kills := rounds(long.Enabled())
+	kills := killCount(long.Enabled())
 	t.Run("with its data", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
@@ -83,8 +83,8 @@ func TestKill_Writers(t *testing.T) {
 	})
 }
 
-// rounds returns how often the servers are killed.
-func rounds(longTier bool) int {
+// killCount returns how often the servers are killed.
+func killCount(longTier bool) int {
 	switch {
 	case *killRounds > 0:
 		return *killRounds

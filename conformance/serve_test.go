@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -36,20 +37,73 @@ func run(m *testing.M) int {
 	if err := writeBucket(buckets); err != nil {
 		return failed("bucket", err)
 	}
-	server, err := serve("--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--buckets", buckets)
+	servers.start = func() (*process, error) {
+		return serve("--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--buckets", buckets)
+	}
+	first, err := servers.of(0)
 	if err != nil {
 		return failed("serve", err)
 	}
-	for name, value := range server.exports {
+	for name, value := range first.exports {
 		if err := os.Setenv(name, value); err != nil {
 			return failed("environment", err)
 		}
 	}
 	code := m.Run()
-	if err := server.stop(); err != nil {
-		return failed("stopping the server", err)
+	for _, server := range servers.running {
+		if err := server.stop(); err != nil {
+			return failed("stopping a server", err)
+		}
 	}
 	return code
+}
+
+// servers are those that tests share. A test that runs again in this process, as with
+// -count and -cpu, asks another one, which has none of its tables.
+var servers shared
+
+type shared struct {
+	start func() (*process, error)
+
+	mu      sync.Mutex
+	running []*process
+	runs    map[string]int     // of each test
+	run     map[*testing.T]int // of the tests that run now
+}
+
+// runOf returns how often a test ran before.
+func (s *shared) runOf(t *testing.T) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run == nil {
+		s.runs, s.run = map[string]int{}, map[*testing.T]int{}
+	}
+	if n, ok := s.run[t]; ok {
+		return n
+	}
+	n := s.runs[t.Name()]
+	s.runs[t.Name()]++
+	s.run[t] = n
+	t.Cleanup(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.run, t)
+	})
+	return n
+}
+
+// of returns the server of the n-th run of tests.
+func (s *shared) of(n int) (*process, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.running) <= n {
+		p, err := s.start()
+		if err != nil {
+			return nil, err
+		}
+		s.running = append(s.running, p)
+	}
+	return s.running[n], nil
 }
 
 // writeBucket makes a bucket with a file to import.
