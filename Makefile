@@ -25,14 +25,14 @@ pgo: ## make the profile of both doors under load anew (some three minutes; noth
 
 .PHONY: report-check
 report-check: ## the HTML report and the console in a real browser (needs Chromium)
-	REPORT_CHECK=1 $(GO) test ./conformance/html ./conformance/console -count=1
+	REPORT_CHECK=1 $(GO) -C conformance/browser test ./... -count=1
 
 SHOTS ?= $(or $(TMPDIR),/tmp)/tabletop-pictures
 
 .PHONY: pictures
 pictures: ## the pictures of the README, made by the console's tests (needs Chromium)
 	mkdir -p $(SHOTS)
-	REPORT_CHECK=1 REPORT_SHOTS=$(SHOTS) $(GO) test ./conformance/console -count=1 -run 'TestPages_Fixtures/s2-video|TestKeys|TestRequests_Live'
+	REPORT_CHECK=1 REPORT_SHOTS=$(SHOTS) $(GO) -C conformance/browser test ./console -count=1 -run 'TestPages_Fixtures/s2-video|TestKeys|TestRequests_Live'
 	cp $(SHOTS)/s2-video-comment-light.png docs/console-rows.png
 	cp $(SHOTS)/keys-hot-dark.png docs/console-keys.png
 	cp $(SHOTS)/requests-live-light.png docs/console-requests.png
@@ -70,7 +70,7 @@ RACED := ./engine/... ./emu/... ./facade ./facade/internal/store/... ./facade/in
 
 # Modules of their own, so that their dependencies burden nobody else. A test of
 # internal/lint fails when one is missing here.
-MODULES := emu/internal/filter/re2
+MODULES := conformance/browser emu/internal/filter/re2
 
 .PHONY: test-modules
 test-modules: ## the tests of the modules below the main one

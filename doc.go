@@ -141,8 +141,8 @@
 //     internal/test/long/tests.tsv lists; internal/test/memory measures memory, and
 //     internal/test/stress repeats the quick tier beside busy loops.
 //   - conformance runs the official clients against a running server;
-//     conformance/bigtable-client runs the Go client's own suite, conformance/html
-//     opens reports in a browser and conformance/console the pages of a server, conformance/clients runs the clients of the control API
+//     conformance/bigtable-client runs the Go client's own suite, conformance/browser/html
+//     opens reports in a browser and conformance/browser/console the pages of a server, conformance/clients runs the clients of the control API
 //     in clients/.
 //   - internal/model and internal/metamorphic compare the engine with a naive
 //     one; internal/linear checks that concurrent calls have a sequential order.

@@ -55,11 +55,12 @@ var (
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "copied.go")
-	// The compiler sees a folder of this module that is not there.
-	place, err := filepath.Abs(filepath.Join("testdata", "copied", "copied.go"))
+	// The compiler sees a folder of the main module that does not exist.
+	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
 	}
+	place := filepath.Join(root, "conformance", "testdata", "copied", "copied.go")
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {place: file}})
 	if err != nil {
 		t.Fatal(err)
@@ -69,8 +70,9 @@ var (
 			t.Fatal(err)
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "./testdata/copied").CombinedOutput()
-	if err != nil {
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "./conformance/testdata/copied")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("what is copied does not compile: %v\n%s\n%s", err, out, text.String())
 	}
 }
