@@ -2,41 +2,40 @@ package migrate
 
 import (
 	"io"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// What a dead letter costs does not grow with those before it. The test is not
-// parallel: bytes are counted in the whole process.
-func TestLoad_DeadLettersCost(t *testing.T) { //nolint:paralleltest // see above
+// What a dead letter costs does not grow with those before it.
+func TestLoad_DeadLettersCost(t *testing.T) { //nolint:paralleltest // memory.Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
 	}
-	cost := func(letters int) uint64 {
-		text := `{"id":{"S":"a"}}` + "\n" + strings.Repeat(`{"id":{"S":"b"},"n":{"N":"x"}}`+"\n", letters)
-		src, conn := open(t, text), newBigtableServer(t)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		r, err := Load(t.Context(), conn, src, LoadOptions{DeadLetter: io.Discard})
-		runtime.ReadMemStats(&after)
-		if err != nil {
-			t.Fatal(err)
+	memory.Alone(t, func(t *testing.T) {
+		cost := func(letters int) uint64 {
+			text := `{"id":{"S":"a"}}` + "\n" + strings.Repeat(`{"id":{"S":"b"},"n":{"N":"x"}}`+"\n", letters)
+			src, conn := open(t, text), newBigtableServer(t)
+			return memory.Allocated(func() {
+				r, err := Load(t.Context(), conn, src, LoadOptions{DeadLetter: io.Discard})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := r.Tables[0].DeadLetters; got != int64(letters) {
+					t.Errorf("%d dead letters, want %d", got, letters)
+				}
+			})
 		}
-		if got := r.Tables[0].DeadLetters; got != int64(letters) {
-			t.Errorf("%d dead letters, want %d", got, letters)
+		const few, times = 500, 8
+		if one, many := cost(few), cost(times*few); many > times*3/2*one {
+			t.Errorf("%d dead letters allocate %d bytes, %d of them %d: want in proportion", few, one, times*few, many)
 		}
-		return after.TotalAlloc - before.TotalAlloc
-	}
-	const few, times = 2000, 8
-	if one, many := cost(few), cost(times*few); many > times*3/2*one {
-		t.Errorf("%d dead letters allocate %d bytes, %d of them %d: want in proportion", few, one, times*few, many)
-	}
+	})
 }
 
 // Without one change nobody knows what the table is: that is no dead letter, which

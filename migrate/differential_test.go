@@ -30,7 +30,7 @@ func TestDifferential_Subjects(t *testing.T) {
 	if long.Enabled() {
 		n = 200
 	}
-	for _, s := range shippedSubjects(t) {
+	for _, s := range subjectsAnd(t, long.Enabled()) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(s.Files), VerifyOptions{Differential: n, Seed: 1})

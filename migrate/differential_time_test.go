@@ -74,7 +74,7 @@ func TestDifferential_TimePassesOfSubjects(t *testing.T) {
 	if long.Enabled() {
 		n = 80
 	}
-	for _, s := range shippedSubjects(t) {
+	for _, s := range subjectsAnd(t, long.Enabled()) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			conn, o := newCollected(t, time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC))

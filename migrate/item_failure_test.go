@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -133,7 +134,7 @@ func TestVerify_ItemFailures(t *testing.T) {
 	// Every key of the others is taken.
 	refusing := []string{"s1-catalog", "s2-video", "s2b-one-family", "s5-order-entry", "s6-anti-leading-time", "s6-row-keys", "s6-tenants", "s7-friends"} // keys with a delimiter
 	ruled := []string{"s2-video", "s2b-one-family", "s3-adjacency", "s4-time-versions", "s4-versions", "s6-anti-raw-bytes", "s6-row-keys"}
-	for _, s := range append(shippedSubjects(t), fixtures.Subject{Name: "all types", Files: allTypes}) {
+	for _, s := range append(subjectsAnd(t, long.Enabled()), fixtures.Subject{Name: "all types", Files: allTypes}) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			conn := newBigtableServer(t)

@@ -198,7 +198,7 @@ func TestCompare_Mutations(t *testing.T) {
 		t.Parallel()
 		run(t, allTypes)
 	})
-	for _, s := range shippedSubjects(t) {
+	for _, s := range subjectsAnd(t, long.Enabled()) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			run(t, s.Files)

@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
@@ -16,7 +17,7 @@ import (
 // nothing is left of them.
 func TestVerify_OracleOfSubjects(t *testing.T) {
 	t.Parallel()
-	for _, s := range shippedSubjects(t) {
+	for _, s := range subjectsAnd(t, long.Enabled()) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			conn := newBigtableServer(t)

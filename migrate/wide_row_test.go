@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -17,6 +16,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -67,7 +68,7 @@ func (s *piecemealStream) RecvMsg(m any) error {
 // A verification says the same of rows that it takes for wide ones.
 func TestVerify_WideRows(t *testing.T) {
 	t.Parallel()
-	for _, s := range shippedSubjects(t) {
+	for _, s := range subjectsAnd(t, long.Enabled()) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			var texts [2]string
@@ -173,38 +174,33 @@ func (s *wideStream) RecvMsg(m any) error {
 	return nil
 }
 
-// What is held of a row does not grow with it. The test is not parallel: bytes are
-// counted in the whole process.
-func TestScan_Memory(t *testing.T) { //nolint:paralleltest // see above
+// What is held of a row does not grow with it.
+func TestScan_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector takes memory too")
 	}
-	f := friendsFixture(t)
-	const window = 2 << 20
-	heap := func() int {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int(m.HeapAlloc)
-	}
-	for _, n := range []int{8_000, 32_000} {
-		before, most, calls := heap(), 0, 0
-		sample := func() {
-			if calls++; calls%50 == 0 {
-				most = max(most, heap()-before)
+	memory.Alone(t, func(t *testing.T) {
+		f := friendsFixture(t)
+		const window = 1 << 20
+		for _, n := range []int{4_000, 16_000} {
+			before, most, calls := int64(memory.Live()), int64(0), 0
+			sample := func() {
+				if calls++; calls%25 == 0 {
+					most = max(most, int64(memory.Live())-before)
+				}
+			}
+			j := &run.Job{Mapping: (*layout.Mapping)(f.Mapping), Options: run.Options{TempDir: t.TempDir(), Progress: func(source.Progress) { sample() }, Knobs: run.Knobs{Window: window}}.Normalized(), Source: f.Data.Tables[0]}
+			b := run.NewBigtable(wideTable{n: n, each: sample}, run.Options{})
+			h, err := j.Scan(t.Context(), b, "friends", (*layout.Mapping)(f.Mapping).Items, run.NewRetention((*layout.Mapping)(f.Mapping).Families(), nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.Rows != 1 || h.Cells.Count != int64(n) || h.Items.Count != int64(n) || h.Unreadable {
+				t.Errorf("%d rows, %d cells, %d items, want 1 and %d", h.Rows, h.Cells.Count, h.Items.Count, n)
+			}
+			if bound := int64(3 * window); most > bound || most == 0 { // a run, its file's buffers, and the parts under way
+				t.Errorf("a row of %d KB: %d bytes are held, want at most %d", n, most, bound)
 			}
 		}
-		j := &run.Job{Mapping: (*layout.Mapping)(f.Mapping), Options: run.Options{TempDir: t.TempDir(), Progress: func(source.Progress) { sample() }, Knobs: run.Knobs{Window: window}}.Normalized(), Source: f.Data.Tables[0]}
-		b := run.NewBigtable(wideTable{n: n, each: sample}, run.Options{})
-		h, err := j.Scan(t.Context(), b, "friends", (*layout.Mapping)(f.Mapping).Items, run.NewRetention((*layout.Mapping)(f.Mapping).Families(), nil))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if h.Rows != 1 || h.Cells.Count != int64(n) || h.Items.Count != int64(n) || h.Unreadable {
-			t.Errorf("%d rows, %d cells, %d items, want 1 and %d", h.Rows, h.Cells.Count, h.Items.Count, n)
-		}
-		if bound := 3 * window; most > bound || most == 0 { // a run, its file's buffers, and the parts under way
-			t.Errorf("a row of %d KB: %d bytes are held, want at most %d", n, most, bound)
-		}
-	}
+	})
 }
