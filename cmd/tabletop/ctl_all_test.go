@@ -36,8 +36,8 @@ func (p *printed) String() string {
 	return p.text.String()
 }
 
-// pagesOf serves pages of a list; at is told of each request before it is answered, and may answer it.
-func pagesOf(t *testing.T, pages []string, at func(page int, w http.ResponseWriter) bool) *httptest.Server {
+// pagesOf serves pages of a list. It passes each request to at, which may answer it, before it answers it.
+func pagesOf(t *testing.T, pages []string, at func(page int, w http.ResponseWriter, r *http.Request) bool) *httptest.Server {
 	t.Helper()
 	numbers := map[string]int{"": 0}
 	for i := range pages {
@@ -45,7 +45,7 @@ func pagesOf(t *testing.T, pages []string, at func(page int, w http.ResponseWrit
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		page := numbers[r.URL.Query().Get("cursor")]
-		if at == nil || !at(page, w) {
+		if at == nil || !at(page, w, r) {
 			_, _ = io.WriteString(w, pages[page])
 		}
 	}))
@@ -81,7 +81,7 @@ func TestCtlAll_Flow(t *testing.T) {
 	} {
 		var out printed
 		asked := 0
-		s := pagesOf(t, c.pages, func(page int, _ http.ResponseWriter) bool {
+		s := pagesOf(t, c.pages, func(page int, _ http.ResponseWriter, _ *http.Request) bool {
 			asked++
 			for _, before := range c.pages[:page] {
 				var had struct{ Items []json.RawMessage }
@@ -110,7 +110,7 @@ func TestCtlAll_Flow(t *testing.T) {
 // TestCtlAll_Cut: when a page fails, the document stays open, and it is said how to go on.
 func TestCtlAll_Cut(t *testing.T) {
 	t.Parallel()
-	refused := func(w http.ResponseWriter) {
+	refused := func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, `{"error":{"code":"timeout","text":"too slow","remedy":"ask again"}}`)
 	}
@@ -118,22 +118,25 @@ func TestCtlAll_Cut(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		fails  int // the page that does
-		answer func(http.ResponseWriter)
+		answer http.HandlerFunc
 		code   int
 		told   string
 		items  int // that are printed
 	}{
 		{"the first", 0, refused, exitBadInput, "tabletop: ctl items: too slow: ask again\n", 0},
 		{"refused", 2, refused, exitBadInput, "tabletop: ctl items: too slow: ask again; what is printed ends after 2 items: --all cursor=c2 goes on\n", 2},
-		{"gone", 1, func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, exitEnvironment, "; what is printed ends after 2 items: --all cursor=c1 goes on\n", 2},
-		{"no page", 1, func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"items":{}}`) }, exitEnvironment, "cannot be read: ", 2},
-		{"no JSON", 1, func(w http.ResponseWriter) { _, _ = io.WriteString(w, `<p>`) }, exitEnvironment, "as no control API does", 2},
-		{"interrupted", 1, func(http.ResponseWriter) { leave() }, exitEnvironment, "tabletop: interrupted; what is printed ends after 2 items: --all cursor=c1 goes on\n", 2},
+		{"gone", 1, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, exitEnvironment, "; what is printed ends after 2 items: --all cursor=c1 goes on\n", 2},
+		{"no page", 1, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"items":{}}`) }, exitEnvironment, "cannot be read: ", 2},
+		{"no JSON", 1, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `<p>`) }, exitEnvironment, "as no control API does", 2},
+		{"interrupted", 1, func(_ http.ResponseWriter, r *http.Request) {
+			leave()
+			<-r.Context().Done() // an answer would race with the interruption
+		}, exitEnvironment, "tabletop: interrupted; what is printed ends after 2 items: --all cursor=c1 goes on\n", 2},
 	} {
 		var out printed
-		s := pagesOf(t, threePages, func(page int, w http.ResponseWriter) bool {
+		s := pagesOf(t, threePages, func(page int, w http.ResponseWriter, r *http.Request) bool {
 			if page == c.fails {
-				c.answer(w)
+				c.answer(w, r)
 			}
 			return page == c.fails
 		})
@@ -152,7 +155,7 @@ func TestCtlAll_Cut(t *testing.T) {
 func TestCtlAll_Full(t *testing.T) {
 	t.Parallel()
 	out := printed{full: true}
-	s := pagesOf(t, threePages, func(page int, _ http.ResponseWriter) bool {
+	s := pagesOf(t, threePages, func(page int, _ http.ResponseWriter, _ *http.Request) bool {
 		if page > 0 {
 			t.Errorf("page %d is asked for", page)
 		}

@@ -315,24 +315,6 @@ func TestServe_NoFolder(t *testing.T) {
 	}
 }
 
-// TestServe_CollectsLater: a server opens its store without a collection of its
-// heap, which would take longer.
-func TestServe_CollectsLater(t *testing.T) {
-	t.Parallel()
-	if race.Enabled {
-		t.Skip("the detector's own use of memory starts a collection")
-	}
-	cmd := exec.CommandContext(t.Context(), "tabletop", "serve", "--bigtable", "192.0.2.1:1", "--public", "--dynamodb", "off")
-	cmd.Env = append(os.Environ(), "GODEBUG=gctrace=1")
-	out, err := cmd.CombinedOutput()
-	if _, ok := errors.AsType[*exec.ExitError](err); !ok || !strings.Contains(string(out), "--bigtable") {
-		t.Fatalf("%v, %s; a port that cannot be opened is expected", err, out)
-	}
-	if strings.Contains(string(out), "gc 1 ") {
-		t.Errorf("the heap was collected:\n%s", out)
-	}
-}
-
 // TestServe_GC: what background and eager do with a version too many, and
 // manual does not.
 func TestServe_GC(t *testing.T) {

@@ -31,18 +31,29 @@ func paceHeap(growth uint64) {
 	if os.Getenv("GOMEMLIMIT") != "" || os.Getenv("GOGC") != "" {
 		return
 	}
-	samples := []metrics.Sample{
+	newPacer(growth, func(percent int) { debug.SetGCPercent(percent) }).pace()
+}
+
+// pacer chooses the GOGC of a process after each collection of its heap.
+type pacer struct {
+	growth  uint64
+	set     func(percent int)
+	samples []metrics.Sample // of what the last collection found: live, pointers, stacks, globals
+}
+
+func newPacer(growth uint64, set func(percent int)) *pacer {
+	return &pacer{growth, set, []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/heap:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
-	}
-	var pace func(struct{})
-	pace = func(struct{}) {
-		metrics.Read(samples)
-		live, pointers := samples[0].Value.Uint64(), samples[1].Value.Uint64()
-		roots := samples[2].Value.Uint64() + samples[3].Value.Uint64()
-		debug.SetGCPercent(gcPercent(growth, live, pointers, roots))
-		runtime.AddCleanup(new(*byte), pace, struct{}{}) // what nobody holds goes with the next collection
-	}
-	pace(struct{}{})
+	}}
+}
+
+// pace sets GOGC now and after each collection that follows.
+func (p *pacer) pace() {
+	metrics.Read(p.samples)
+	live, pointers := p.samples[0].Value.Uint64(), p.samples[1].Value.Uint64()
+	roots := p.samples[2].Value.Uint64() + p.samples[3].Value.Uint64()
+	p.set(gcPercent(p.growth, live, pointers, roots))
+	runtime.AddCleanup(new(*byte), (*pacer).pace, p) // the next collection frees what nothing refers to
 }
 
 // gcPercent returns the GOGC by which a heap with live bytes in use, of which pointers

@@ -1,6 +1,18 @@
 package main
 
-import "testing"
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
+)
 
 // TestGCPercent: the heap that package runtime makes of a percentage has grown by
 // 8 MB and half of what holds pointers, and not by more.
@@ -28,4 +40,76 @@ func TestGCPercent(t *testing.T) {
 	if got := gcPercent(8*mb, 0, 0, 1<<40); got != 1 {
 		t.Errorf("%d %% with roots of a terabyte, want 1", got)
 	}
+}
+
+// TestPacer: the heap of a process may grow by growth before it is collected, first and
+// after each collection, however much of it buffers take.
+func TestPacer(t *testing.T) { //nolint:paralleltest // memory.Alone makes it parallel
+	if race.Enabled {
+		t.Skip("the detector's own use of memory counts as the process's")
+	}
+	memory.Alone(t, func(t *testing.T) {
+		const growth = 10 << 20
+		type room struct{ live, growth, pointers uint64 }
+		set := make(chan room, 16)
+		p := newPacer(growth, func(percent int) {
+			debug.SetGCPercent(percent)
+			samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/goal:bytes"}, {Name: "/gc/scan/heap:bytes"}}
+			metrics.Read(samples)
+			live := samples[0].Value.Uint64()
+			set <- room{live, samples[1].Value.Uint64() - live, samples[2].Value.Uint64()}
+		})
+		p.pace()
+		buffers := make([]byte, 0)
+		for _, size := range []uint64{0, 64 << 20, 128 << 20} {
+			if size > 0 {
+				buffers = nil
+				debug.SetGCPercent(-1) // so that the one collection is the one below
+				buffers = make([]byte, size)
+				runtime.GC()
+			}
+			got := <-set // it is set after the collection, or the test does not end
+			least, most := uint64(growth*9/10), growth*11/10+got.pointers
+			if got.live < size || got.growth < least || got.growth > most {
+				t.Errorf("with buffers of %d bytes: %d bytes are in use, the heap may grow by %d, want %d to %d", size, got.live, got.growth, least, most)
+			}
+			runtime.KeepAlive(buffers)
+		}
+	})
+}
+
+// TestPaceHeap_Variables: the variables of package runtime take precedence.
+func TestPaceHeap_Variables(t *testing.T) { //nolint:paralleltest // memory.Alone makes it parallel
+	memory.Alone(t, func(t *testing.T) {
+		const before = 123
+		for _, c := range []struct {
+			name, value string
+			want        bool // the variable decides
+		}{{"GOGC", "50", true}, {"GOMEMLIMIT", "1GiB", true}, {"GOGC", "", false}} {
+			t.Setenv("GOGC", "")
+			t.Setenv("GOMEMLIMIT", "")
+			t.Setenv(c.name, c.value)
+			debug.SetGCPercent(before)
+			paceHeap(heapGrowthBytes)
+			if got := debug.SetGCPercent(before); (got == before) != c.want {
+				t.Errorf("%s=%s: GOGC is %d, was %d", c.name, c.value, got, before)
+			}
+		}
+	})
+}
+
+// BenchmarkServe_Open opens the store of a server, and counts the collections of its heap
+// by then: there should be none.
+func BenchmarkServe_Open(b *testing.B) {
+	collections := 0
+	for b.Loop() {
+		cmd := exec.CommandContext(b.Context(), "tabletop", "serve", "--bigtable", "192.0.2.1:1", "--public", "--dynamodb", "off")
+		cmd.Env = append(os.Environ(), "GODEBUG=gctrace=1")
+		out, err := cmd.CombinedOutput()
+		if _, ok := errors.AsType[*exec.ExitError](err); !ok || !strings.Contains(string(out), "--bigtable") {
+			b.Fatalf("%v, %s; a port that cannot be opened is expected", err, out)
+		}
+		collections += strings.Count("\n"+string(out), "\ngc ")
+	}
+	b.ReportMetric(float64(collections)/float64(b.N), "collections/op")
 }
