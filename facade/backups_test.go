@@ -593,18 +593,22 @@ func restoresInMemory(t *testing.T, size memorySize) {
 	}
 }
 
-const bigtableDir = "TABLETOP_TEST_BIGTABLE_DIR"
+// bigtableDir is a variable with the folder of the Bigtable of otherProcess, or inMemory.
+const (
+	bigtableDir = "TABLETOP_TEST_BIGTABLE_DIR"
+	inMemory    = "memory"
+)
 
-// otherProcess returns a connection to a Bigtable whose memory is not counted
-// in that of the test.
-func otherProcess(t *testing.T) *grpc.ClientConn {
+// otherProcess returns a connection to a Bigtable over a folder, or inMemory, whose memory is
+// not counted in that of the test.
+func otherProcess(t *testing.T, dir string) *grpc.ClientConn {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, "-test.run=^TestBackups_OtherProcess$")
-	cmd.Env, cmd.Stderr = append(os.Environ(), bigtableDir+"="+t.TempDir()), os.Stderr
+	cmd.Env, cmd.Stderr = append(os.Environ(), bigtableDir+"="+dir, "GOGC=1000"), os.Stderr // its memory is not counted
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -642,7 +646,7 @@ func TestBackups_OtherProcess(t *testing.T) {
 	if dir == "" {
 		t.Skip("it is run by TestBackups_Memory, in a process of its own")
 	}
-	db, err := engine.Open(engine.Options{Dir: dir, NoSync: true, Now: clock.New().Now})
+	db, err := engine.Open(engine.Options{Dir: strings.TrimPrefix(dir, inMemory), NoSync: true, Now: clock.New().Now})
 	if err != nil {
 		t.Fatal(err)
 	}

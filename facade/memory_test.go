@@ -32,7 +32,11 @@ var (
 // options sets the batches, and a Bigtable whose memory is not counted.
 func (m memorySize) options(t *testing.T) func(*Options) {
 	t.Helper()
-	conn := otherProcess(t)
+	dir := inMemory
+	if m.batchBytes == 0 {
+		dir = t.TempDir()
+	}
+	conn := otherProcess(t, dir)
 	return func(o *Options) { o.Conn, o.batchBytes, o.wall = conn, m.batchBytes, clock.New() }
 }
 
