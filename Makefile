@@ -140,7 +140,7 @@ MILLION ?= 1000000
 
 .PHONY: million
 million: ## migrate a million synthetic items (MILLION=n, at least 20000) in bounded memory, killed and resumed
-	$(GO) test ./cmd/tabletop -run 'TestMillion$$' -count=1 -timeout=120m -v -million.items=$(MILLION)
+	$(LONG) $(GO) test ./cmd/tabletop -run 'TestMillion$$' -count=1 -timeout=120m -v -million.items=$(MILLION)
 
 .PHONY: conformance
 conformance: build ## official Python clients against a running server

@@ -102,7 +102,7 @@ func TestFaultM2_DeletedByADoor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, loadedFirst := range []bool{true, false} { // a load can come while a door is there
-				now := time.Now()
+				now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 				conn := &checkWrites{ClientConnInterface: newBigtableServer(t)}
 				var door *facade.Server
 				if !loadedFirst {
@@ -166,7 +166,7 @@ func TestFaultM2_DeletedByADoor(t *testing.T) {
 func TestFaultM2_NoteBeforeWrite(t *testing.T) {
 	t.Parallel()
 	before, _ := plainStates()
-	now := time.Now()
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	conn := &checkWrites{ClientConnInterface: newBigtableServer(t)}
 	if _, err := Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}}); err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestFaultM2_NoteBeforeWrite(t *testing.T) {
 // a second, once, it is looked whether a load came.
 func TestFaultM2_NoNoteWithoutALoad(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	conn := &checkWrites{ClientConnInterface: newBigtableServer(t)}
 	door := doorOver(t, conn, &now)
 	callDoor(t, door, "CreateTable", `{"TableName":"Own","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"PK","KeyType":"HASH"},{"AttributeName":"SK","KeyType":"RANGE"}],"AttributeDefinitions":[{"AttributeName":"PK","AttributeType":"S"},{"AttributeName":"SK","AttributeType":"S"}]}`)

@@ -38,7 +38,7 @@ func TestFaultM2_LookedBeforeTheLoad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := newBigtableServer(t)
-			now := time.Now()
+			now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 			door := doorOver(t, server, &now)
 			callDoor(t, door, "DeleteItem", deleteOfA) // it has looked: there is no load
 			var waited time.Duration
@@ -101,7 +101,7 @@ func TestFaultM2_DoneAfterTheLoad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			now := time.Now()
+			now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 			conn := &checkWrites{ClientConnInterface: newBigtableServer(t)}
 			door := doorOver(t, conn, &now)
 			callDoor(t, door, "PutItem", `{"TableName":"Tee","Item":{"PK":{"S":"a"},"SK":{"S":"x"},"n":{"N":"0"}}}`)
@@ -134,7 +134,7 @@ func TestFaultM2_OpenedWithinTheLoad(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
 	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
-	now := time.Now()
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	conn := &checkWrites{ClientConnInterface: newBigtableServer(t)}
 	loads := 0
 	conn.fail = func(table string) error {

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -36,6 +38,10 @@ func TestMain(m *testing.M) {
 		// The detector lets a program that ends wait for a second, and there are
 		// some two hundred.
 		_ = os.Setenv(raceOptions, "atexit_sleep_ms=10")
+	}
+	// Most tests here wait for other processes.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		log.Fatal(err)
 	}
 	testscript.Main(m, map[string]func(){"tabletop": main})
 }

