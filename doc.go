@@ -138,8 +138,10 @@
 //
 //   - internal/lint holds the module's rules as tests.
 //   - internal/test/long separates the quick tier of tests from the long one, whose tests
-//     internal/test/long/tests.tsv lists; internal/test/memory measures memory, and
+//     internal/test/long/tests.tsv lists; internal/test/memory measures memory,
+//     internal/test/property limits the cases of property tests, and
 //     internal/test/stress repeats the quick tier beside busy loops.
+//     conformance/internal/program builds the programs that tests start.
 //   - conformance runs the official clients against a running server;
 //     conformance/bigtable-client runs the Go client's own suite, conformance/browser/html
 //     opens reports in a browser and conformance/browser/console the pages of a server, conformance/clients runs the clients of the control API

@@ -68,7 +68,25 @@ func TestLongTier(t *testing.T) {
 // realTime lists the functions of test files that may read or await the real time, by
 // file and name, with the reason. No other does outside a bubble of testing/synctest: how
 // long something takes depends on how busy the machine is.
-var realTime = map[string]string{}
+var realTime = map[string]string{
+	"cmd/tabletop/doors_test.go TestServe_Doors":                    "signs requests to a server in another process, which has the real time",
+	"cmd/tabletop/main_test.go TestServe_TTL":                       "writes items that expire for a server in another process, which has the real time",
+	"conformance/change_stream_bench_test.go BenchmarkChangeStream": "measures",
+	"engine/bench_test.go BenchmarkGC":                              "measures",
+	"internal/btclient/fake_test.go RecvMsg":                        "runs in the bubble of its caller",
+	"internal/failures/door_test.go meet":                           "runs in the bubble of its caller",
+	"internal/failures/door_test.go look":                           "runs in the bubble of its caller",
+	"internal/failures/migrate_test.go newMigration":                "runs in the bubble of its caller",
+	"internal/failures/migrate_test.go judge":                       "runs in the bubble of its caller",
+	"internal/soak/bigtable_test.go call":                           "reports how long calls take and asserts nothing about it",
+	"internal/soak/dynamodb_test.go call":                           "reports how long calls take and asserts nothing about it",
+	"internal/soak/rounds_test.go TestRounds":                       "reports how long rounds take and asserts nothing about it",
+	"internal/soak/soak_test.go TestSoak":                           "works for the time that a flag gives",
+	"internal/soak/soak_test.go paced":                              "keeps the rate that a flag gives",
+	"internal/soak/soak_test.go settle":                             "looks again until the heap has settled, however long that takes",
+	"internal/soak/soak_test.go report":                             "reports how long the run took",
+	"testkit/example_test.go ExampleEnv_Latency":                    "shows a latency beyond the deadline of a call, and awaits neither",
+}
 
 // clockNames are the functions by which Go code reads or awaits the real time.
 var clockNames = map[string][]string{
