@@ -37,16 +37,21 @@ const (
 	behindDoor       = "ServiceUnavailable"   // it was done, is half done and will be undone or finished, or was not done
 )
 
-// script lets faults strike, a few in a hundred calls.
+// script lets faults strike: a few in a hundred calls, and many more of the few calls
+// without -soak.for.
 func (s *soak) script() []asked {
+	often := 1.0
+	if *soakFor == 0 {
+		often = 5
+	}
 	refused, lost := asked{code: refusedCall.String(), exact: true}, asked{code: lostAnswer.String(), exact: true}
 	for _, method := range []string{"MutateRow", "MutateRows", "CheckAndMutateRow", "ReadModifyWriteRow"} {
-		refused.faults = append(refused.faults, s.env.Fail(method, status.Error(refusedCall, "refused"), testkit.WithProbability(0.02)))
-		lost.faults = append(lost.faults, s.env.Fail(method, status.Error(lostAnswer, "lost"), testkit.Applied(), testkit.WithProbability(0.02)))
+		refused.faults = append(refused.faults, s.env.Fail(method, status.Error(refusedCall, "refused"), testkit.WithProbability(0.02*often)))
+		lost.faults = append(lost.faults, s.env.Fail(method, status.Error(lostAnswer, "lost"), testkit.Applied(), testkit.WithProbability(0.02*often)))
 	}
-	refused.faults = append(refused.faults, s.env.Fail("ReadRows", status.Error(refusedCall, "refused"), testkit.OnTable(rowsTable), testkit.WithProbability(0.02)))
+	refused.faults = append(refused.faults, s.env.Fail("ReadRows", status.Error(refusedCall, "refused"), testkit.OnTable(rowsTable), testkit.WithProbability(0.02*often)))
 	scan := asked{code: refusedScan.String(), exact: true, unseen: &s.left, faults: []*testkit.Fault{
-		s.env.Fail("ReadRows", status.Error(refusedScan, "refused"), testkit.OnTable(longTable), testkit.WithProbability(0.02)),
+		s.env.Fail("ReadRows", status.Error(refusedScan, "refused"), testkit.OnTable(longTable), testkit.WithProbability(0.02*often)),
 	}}
 	// A write of a value is the same when it is made twice.
 	s.env.Duplicate("MutateRow", testkit.WithProbability(0.05))
@@ -56,15 +61,15 @@ func (s *soak) script() []asked {
 	}}
 
 	throttled, lostToo, behind := asked{code: refusedOperation, exact: true}, asked{code: lostResponse}, asked{code: behindDoor}
-	throttled.faults = append(throttled.faults, s.env.FailDynamoDB("*", testkit.Throttling, testkit.WithProbability(0.02)))
+	throttled.faults = append(throttled.faults, s.env.FailDynamoDB("*", testkit.Throttling, testkit.WithProbability(0.02*often)))
 	for _, op := range []string{"PutItem", "UpdateItem", "TransactWriteItems"} {
-		lostToo.faults = append(lostToo.faults, s.env.FailDynamoDB(op, testkit.RequestLimitExceeded, testkit.Applied(), testkit.WithProbability(0.02)))
+		lostToo.faults = append(lostToo.faults, s.env.FailDynamoDB(op, testkit.RequestLimitExceeded, testkit.Applied(), testkit.WithProbability(0.02*often)))
 	}
 	for _, method := range []string{"MutateRow", "CheckAndMutateRow"} {
 		behind.faults = append(
 			behind.faults,
-			s.env.Fail(method, status.Error(codes.Unavailable, "refused"), testkit.BehindDynamoDB(), testkit.WithProbability(0.005)),
-			s.env.Fail(method, status.Error(codes.Unavailable, "lost"), testkit.BehindDynamoDB(), testkit.Applied(), testkit.WithProbability(0.005)),
+			s.env.Fail(method, status.Error(codes.Unavailable, "refused"), testkit.BehindDynamoDB(), testkit.WithProbability(0.005*often)),
+			s.env.Fail(method, status.Error(codes.Unavailable, "lost"), testkit.BehindDynamoDB(), testkit.Applied(), testkit.WithProbability(0.005*often)),
 		)
 	}
 	return []asked{refused, lost, scan, cut, throttled, lostToo, behind}
