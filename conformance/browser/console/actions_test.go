@@ -100,7 +100,7 @@ const editAll = `(async () => {
 			const shown = [...document.querySelectorAll('[data-edited]')];
 			return shown.length === want && (want > 0 || document.querySelector('[data-edit]').textContent.includes(answer.refused?.slice(0, 60) ?? 'No cell is other'));
 		};
-		for (let i = 0; i < 200 && !right(); i++) await new Promise((done) => setTimeout(done, 25));
+		for (let i = 0; i < 12_000 && !right(); i++) await new Promise((done) => setTimeout(done, 25));
 		if (!right()) return 'without ' + name + ': ' + document.querySelector('[data-edit]').textContent + ', want ' + want + ' cells';
 		seen += want;
 		if (!answer.refused) taken++;

@@ -155,11 +155,11 @@ func (p *tab) ready(path string) {
 	p.until(fmt.Sprintf("decodeURIComponent(document.documentElement.dataset.ready ?? '') === decodeURIComponent(%q)", path))
 }
 
-// until waits until an expression is true.
+// until waits until an expression is true, for five minutes at most.
 func (p *tab) until(expression string) {
 	p.t.Helper()
 	if !ask[bool](p, fmt.Sprintf(`new Promise((done) => {
-		const end = Date.now() + 60_000;
+		const end = Date.now() + 300_000;
 		(function look() { if (%s) done(true); else if (Date.now() > end) done(false); else setTimeout(look, 15); })();
 	})`, expression)) {
 		p.t.Fatalf("it does not come to be: %s %v\n%s", expression, p.complaints(), ask[string](p, "document.body.innerText.slice(0, 2000)"))
