@@ -75,11 +75,11 @@ func Allocated(work func()) uint64 {
 }
 
 // Peak returns how many bytes more than before the heap held at most while work ran.
-// A collection starts whenever the heap has grown by a tenth, and each is looked at. What
+// A collection starts whenever the heap has grown by a quarter, and each is looked at. What
 // is allocated during a collection counts as held, so the result is up to a few hundred KiB
 // too high.
 func Peak(work func()) uint64 {
-	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	before := Live()
 	p := &peak{most: before}
 	p.await()
