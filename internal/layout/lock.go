@@ -18,9 +18,11 @@ func (m *Mapping) Lock() (mapfile.Lock, error) {
 	if m.spec == nil {
 		return mapfile.Lock{}, &mapfile.SpecError{Code: lens.CodeSyntax, What: "the default layout has no lock"}
 	}
-	spec := *m.spec
-	spec.Target.Joiner = cmp.Or(m.proven, spec.Target.Joiner)
-	text, err := spec.YAML()
+	text, err := m.locked.of(func() ([]byte, error) {
+		spec := *m.spec
+		spec.Target.Joiner = cmp.Or(m.proven, spec.Target.Joiner)
+		return spec.YAML()
+	})
 	if err != nil {
 		return mapfile.Lock{}, fmt.Errorf("writing the mapping: %w", err)
 	}

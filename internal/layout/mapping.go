@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"sync"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -21,6 +22,20 @@ type Mapping struct {
 	layout         layout
 	indexes        []*secondary.Index
 	views          []View
+	locked, text   written
+}
+
+// written is a text of a mapping that is written once, for it never changes.
+type written struct {
+	once sync.Once
+	text []byte
+	err  error
+}
+
+// of returns what write answers the first time.
+func (w *written) of(write func() ([]byte, error)) ([]byte, error) {
+	w.once.Do(func() { w.text, w.err = write() })
+	return slices.Clip(w.text), w.err
 }
 
 // layout is how items lie in rows: by the rules of a file, or the default.

@@ -40,7 +40,7 @@ func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := m.spec.YAML()
+	text, err := m.text.of(m.spec.YAML)
 	if err != nil {
 		return nil, err
 	}
