@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/edge"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
 // drawItemOf draws an item for a mapping, as Generate does.
@@ -26,7 +27,7 @@ func drawItemOf(t *rapid.T, m *Mapping) attr.Item {
 
 // TestRoundTrip_Derived attacks the shipped mappings, and those of the tests,
 // with items drawn from the mapping itself. The quick tier attacks every third
-// mapping of the tests.
+// mapping of the tests, and each with fewer items.
 func TestRoundTrip_Derived(t *testing.T) {
 	t.Parallel()
 	var all []subject
@@ -54,9 +55,9 @@ func TestRoundTrip_Derived(t *testing.T) {
 		s.derived = true
 		all = append(all, s)
 	}
-	every := 3
+	every, cases := 3, 30
 	if long.Enabled() {
-		every = 1
+		every, cases = 1, property.All
 	}
 	for i, s := range all {
 		if i >= len(files) && i%every != 0 {
@@ -70,14 +71,14 @@ func TestRoundTrip_Derived(t *testing.T) {
 		t.Run(cmp.Or(s.name, fmt.Sprint(m.TargetTable())), func(t *testing.T) {
 			t.Parallel()
 			placed := 0
-			rapid.Check(t, func(t *rapid.T) {
+			rapid.Check(t, property.First(cases, func(t *rapid.T) {
 				for range 10 {
 					if _, err := m.Place(drawItemOf(t, m), expTime); err == nil {
 						placed++
 					}
 				}
 				checkSubject(t, s, m)
-			})
+			}))
 			if placed == 0 {
 				t.Error("the mapping took none of the items that were drawn for it")
 			}

@@ -18,6 +18,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
 // What mappings are attacked with: delimiters, escapes, prefixes of one
@@ -350,11 +352,15 @@ func (s subject) draw(t *rapid.T, key lens.KeySchema, partitions []attr.Value) a
 // placed comes back exactly, within its own extents, and no plan misses it.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
+	cases := 40
+	if long.Enabled() {
+		cases = property.All
+	}
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			m := s.mapping(t)
-			rapid.Check(t, func(t *rapid.T) { checkSubject(t, s, m) })
+			rapid.Check(t, property.First(cases, func(t *rapid.T) { checkSubject(t, s, m) }))
 		})
 	}
 }
