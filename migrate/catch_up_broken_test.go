@@ -81,7 +81,7 @@ func spoil(t *testing.T, conn grpc.ClientConnInterface, r *rand.Rand, shared boo
 // deletes no cell that was as it is to be.
 func TestFaultM2_CatchUpOverBrokenRows(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(16)
+	seeds := uint64(6)
 	if long.Enabled() {
 		seeds = 100
 	}

@@ -157,7 +157,7 @@ func caughtUp(t *testing.T, yield func(t *testing.T, o Common, shared bool)) {
 // second one finds nothing to do.
 func TestFaultM2_CatchUp(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(5)
+	seeds := uint64(3)
 	if long.Enabled() {
 		seeds = 12
 	}

@@ -26,7 +26,7 @@ import (
 // DynamoDB door writes and from rows that the loader writes.
 func TestDifferential_Subjects(t *testing.T) {
 	t.Parallel()
-	n := 60 // items, and requests
+	n := 25 // items, and requests
 	if long.Enabled() {
 		n = 200
 	}
@@ -123,7 +123,7 @@ func TestDifferential_BrokenLens(t *testing.T) {
 // what they say comes back, and of requests too.
 func TestDifferential_AcceptedLosses(t *testing.T) {
 	t.Parallel()
-	n := 100 // items, and requests
+	n := 40 // items, and requests
 	if long.Enabled() {
 		n = 300
 	}

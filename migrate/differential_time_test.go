@@ -46,7 +46,7 @@ func timedFixture(mapping string) fstest.MapFS {
 // the door and in the rows at the same instant, and nothing else is.
 func TestDifferential_TimePasses(t *testing.T) {
 	t.Parallel()
-	n := 150 // items, and requests
+	n := 60 // items, and requests
 	if long.Enabled() {
 		n = 400
 	}
@@ -70,7 +70,7 @@ func TestDifferential_TimePasses(t *testing.T) {
 // So they are by the shipped mappings.
 func TestDifferential_TimePassesOfSubjects(t *testing.T) {
 	t.Parallel()
-	n := 30 // requests
+	n := 15 // requests
 	if long.Enabled() {
 		n = 80
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -11,6 +12,10 @@ import (
 // that are drawn from them come back.
 func TestFaultM9_RulesThroughBothDoors(t *testing.T) {
 	t.Parallel()
+	n := 60 // items, and requests
+	if long.Enabled() {
+		n = 200
+	}
 	const head = `apiVersion: migration/v1
 source:
   table: T
@@ -47,7 +52,7 @@ rules:
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := fstest.MapFS{"mapping.yaml": {Data: []byte(c.mapping)}, "source/items.jsonl": {Data: []byte(c.items)}}
-			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{Differential: 200, Seed: 1})
+			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{Differential: n, Seed: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

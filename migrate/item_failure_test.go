@@ -162,11 +162,16 @@ func TestVerify_ItemFailures(t *testing.T) {
 				want = append(want, report.KeyCollision)
 			}
 			slices.Sort(want)
-			if kinds := slices.Sorted(maps.Keys(bad)); !slices.Equal(kinds, want) {
+			kinds := slices.Sorted(maps.Keys(bad))
+			if !slices.Equal(kinds, want) {
 				t.Errorf("items of the kinds %v were found, want %v", kinds, want)
 			}
-			for kind, item := range bad {
+			for i, kind := range kinds {
+				item := bad[kind]
 				for _, first := range []bool{true, false} {
+					if !long.Enabled() && first != ((i+len(s.Name))%2 == 0) {
+						continue // the other end is that of other fixtures
+					}
 					t.Run(fmt.Sprintf("%s first %v", kind, first), func(t *testing.T) {
 						t.Parallel()
 						files := withItem(t, s.Files, item, first)

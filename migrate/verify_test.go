@@ -28,6 +28,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/property"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
@@ -613,8 +615,11 @@ func TestVerify_AnyItems(t *testing.T) {
 		return rapid.OneOf(kinds...)
 	}
 	conn := newBigtableServer(t)
-	n := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	n, cases := 0, 30
+	if long.Enabled() {
+		cases = property.All
+	}
+	rapid.Check(t, property.First(cases, func(rt *rapid.T) {
 		items := rapid.SliceOfN(rapid.MapOfN(name, value(2), 0, 5), 1, 6).Draw(rt, "items")
 		var text []byte
 		for i, attrs := range items {
@@ -635,7 +640,7 @@ func TestVerify_AnyItems(t *testing.T) {
 		if !r.Equal() {
 			rt.Fatalf("%s\n%s", r.Text(), text)
 		}
-	})
+	}))
 }
 
 const indexedModel = `{"ModelName":"m","DataModel":[{"TableName":"Orders",
