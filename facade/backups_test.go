@@ -631,7 +631,9 @@ func otherProcess(t *testing.T, dir string) *grpc.ClientConn {
 		t.Fatal(err)
 	}
 	conn, err := grpc.NewClient(strings.TrimSpace(addr), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256<<20)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(256<<20)),
+		// By default the windows grow with the speed of the machine, up to 16 MiB.
+		grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
@@ -49,14 +50,14 @@ func (s *Server) getRecords(ctx context.Context, in *getRecordsInput) (*streams.
 	before := min(end, of.Floor)
 	out := &streams.Records{View: of.View, Region: s.opts.Region, TableID: of.t.ID, Complete: before}
 	next := changelog.Position{Sequence: max(before, from.Sequence)}
-	size := 0
+	most, size := cmp.Or(s.opts.batchBytes, maxRecordsBytes), 0
 	for r, err := range s.store.ReadLog(ctx, of.t.Log, uint16(it.Shard.Slot), from, before, limit+1) {
 		if err != nil {
 			return nil, err
 		}
 		r.Record = r.Seen(of.Stream.View)
 		size += r.Key.Size + r.Old.Size + r.New.Size
-		if len(out.Records) == limit || size > maxRecordsBytes && len(out.Records) > 0 {
+		if len(out.Records) == limit || size > most && len(out.Records) > 0 {
 			next = r.At
 			out.Complete = r.At.Sequence
 			break

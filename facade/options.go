@@ -165,7 +165,7 @@ type Options struct {
 
 	maxTables, maxNamespaces int   // limits, which tests lower
 	countedItems             int64 // likewise; 0: the store's
-	batchBytes               int   // likewise, of the items that work over a whole table holds at once
+	batchBytes               int   // likewise, of what work over a whole table holds at once, and of an answer of GetRecords
 
 	wall *clock.Clock // of the leases of jobs, and of processes that share logs; nil: the wall's
 	sink kinesis.Sink // of the Kinesis destinations; nil: none
