@@ -130,7 +130,11 @@ func bubbleBigtable(t *testing.T) (conn grpc.ClientConnInterface, end func()) {
 // whose calls then any may arrive: all of it happens or none, whoever comes next.
 func TestTransact_CrashAbreast(t *testing.T) {
 	t.Parallel()
-	const steps, seeds = 13, 6 // of the answer the last few wait for no more
+	const steps = 13 // of the answer the last few wait for no more
+	seeds := 2
+	if long.Enabled() {
+		seeds = 6
+	}
 	for _, next := range []string{"start", "read", "write", "timer", "snapshot"} {
 		for step := range steps {
 			for seed := range seeds {
@@ -153,7 +157,11 @@ func TestTransact_CrashAbreast(t *testing.T) {
 // come.
 func TestWriteItems_CrashAbreast(t *testing.T) {
 	t.Parallel()
-	const steps, seeds, n = 5, 12, 10
+	const steps, n = 5, 10
+	seeds := 4
+	if long.Enabled() {
+		seeds = 12
+	}
 	for step := range steps {
 		for seed := range seeds {
 			t.Run(fmt.Sprintf("%d/%d", step, seed), func(t *testing.T) {

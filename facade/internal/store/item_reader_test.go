@@ -217,7 +217,7 @@ func firstOf(items iter.Seq2[layout.Stored, error], n int) (got []attr.Item, err
 // direction and page by page, it is what the items say.
 func TestStore_WideRow(t *testing.T) {
 	t.Parallel()
-	limit := 20
+	limit := 10
 	if long.Enabled() {
 		limit = property.All
 	}

@@ -79,7 +79,7 @@ func TestScan_SegmentsReadTheirShare(t *testing.T) {
 				}
 			}
 			for _, ix := range []*tabledef.Index{nil, index} {
-				for _, total := range []int{2, 3, 8, 50, 1000} {
+				for _, total := range []int{2, 3, 8, 50, 700} {
 					if _, err := collect(s.Scan(t.Context(), def, ix, 0, total, nil)); err != nil { // chooses
 						t.Fatal(err)
 					}

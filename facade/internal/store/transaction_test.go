@@ -99,7 +99,7 @@ func checkNoIntents(tb testing.TB, s *Store, tables ...string) {
 // and one whose items share rows.
 func TestTransact_Model(t *testing.T) {
 	t.Parallel()
-	limit := 20
+	limit := 10
 	if long.Enabled() {
 		limit = property.All
 	}
@@ -759,7 +759,7 @@ func TestTransact_Transfers(t *testing.T) {
 				}
 				total += 10
 			}
-			rounds := 5
+			rounds := 3
 			if name == "bttest" {
 				rounds = 2 // over a wire
 			}
