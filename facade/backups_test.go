@@ -576,7 +576,7 @@ func restoresInMemory(t *testing.T, size memorySize) {
 	fill := func(text string) {
 		body := strings.Repeat(text, size.itemBytes)
 		for i := range size.items {
-			must(t, s, "PutItem", fmt.Sprintf(`{"TableName": "orders", "Item": {"id": {"S": "%d"}, "v": {"N": "%d"}, "text": {"S": %q}}}`, i, i, body))
+			must(t, s, "PutItem", fmt.Sprintf(`{"TableName": "orders", "Item": {"id": {"S": "%d"}, "v": {"N": "%d"}, "text": {"S": "`, i, i)+body+`"}}}`)
 		}
 	}
 	fill("a")

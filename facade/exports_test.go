@@ -339,7 +339,7 @@ func exportsInMemory(t *testing.T, size memorySize) {
 	fill := func(text string) {
 		body := strings.Repeat(text, size.itemBytes)
 		for i := range size.items {
-			must(t, e.Server, "PutItem", fmt.Sprintf(`{"TableName": "pairs", "Item": {"pk": {"S": "p"}, "sk": {"N": "%d"}, "text": {"S": %q}}}`, i, body))
+			must(t, e.Server, "PutItem", fmt.Sprintf(`{"TableName": "pairs", "Item": {"pk": {"S": "p"}, "sk": {"N": "%d"}, "text": {"S": "`, i)+body+`"}}}`)
 		}
 	}
 	fill("a")

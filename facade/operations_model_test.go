@@ -54,7 +54,7 @@ func init() {
 // More of it: -rapid.checks=1000 -rapid.steps=100, -rapid.seed=N.
 func TestOperations_Model(t *testing.T) {
 	t.Parallel()
-	limit := 20
+	limit := 8
 	if long.Enabled() {
 		limit = property.All
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // faultyConn fails calls that fail says, before or (after) after they were carried out.
@@ -113,7 +114,7 @@ func TestStreams_Point7_EachCall(t *testing.T) {
 			var arn string
 			var before map[string]string
 			var mu sync.Mutex // the cuts of a call that is carried out, and of one that is not, go on side by side
-			crashEverywhereIn(t, crashed{
+			crashEverywhereIn(t, long.Enabled(), crashed{
 				kind: "kinesis",
 				prepare: func(t *testing.T, s *Server) string {
 					t.Helper()

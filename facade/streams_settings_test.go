@@ -108,7 +108,7 @@ func TestStreams_LargestRecords(t *testing.T) {
 		return `{"id": {"S": "` + id + `"}, "n": {"N": "` + n + `"}, "l": {"L": [` + strings.TrimSuffix(nulls, ",") + `]}}`
 	}
 	for _, n := range []string{"1", "2"} {
-		must(t, s, "BatchWriteItem", `{"RequestItems": {"streamed": [{"PutRequest": {"Item": `+item("a", n)+`}}, {"PutRequest": {"Item": `+item("b", n)+`}}, {"PutRequest": {"Item": `+item("c", n)+`}}]}}`)
+		must(t, s, "BatchWriteItem", `{"RequestItems": {"streamed": [{"PutRequest": {"Item": `+item("a", n)+`}}, {"PutRequest": {"Item": `+item("b", n)+`}}]}}`)
 	}
 	must(t, s, "DeleteItem", keyOf("a", ""))
 	type record struct {
@@ -132,7 +132,7 @@ func TestStreams_LargestRecords(t *testing.T) {
 		}
 		records, next = append(records, page.Records...), page.NextShardIterator
 	}
-	if n := len(records); n != 7 {
+	if n := len(records); n != 5 {
 		t.Fatalf("%d records", n)
 	}
 	for i, r := range records {
