@@ -122,17 +122,22 @@ func TestPoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	cpu := 0.0
 	for _, w := range []string{"read/c64", "checkandmutate/c8", "checkandmutate/c64", "rmw/hot/c1", "rmw/hot/c64", "rmw/spread/c1", "rmw/spread/c64"} {
 		runs := rs.runs[point{ours, w}]
 		if len(runs) != 1 || runs[0].Errors != 0 || runs[0].Ops != 100 || runs[0].P50us <= 0 || runs[0].MaxUs < runs[0].P99us {
 			t.Errorf("%s: %+v", w, runs)
 		}
-		if _, err := os.Stat("/proc/self/schedstat"); err == nil && runs[0].ServerUs <= 0 {
-			t.Errorf("%s took no CPU time", w)
+		for _, r := range runs {
+			cpu += r.ServerUs
 		}
 		if why, want := rs.failure(point{cbtemulator, w}), strings.HasPrefix(w, "check"); strings.Contains(why, "struck") != want {
 			t.Errorf("%s that is struck: %q", w, why)
 		}
+	}
+	// The kernel counts the time of a running thread now and then: a short workload can have none.
+	if _, err := os.Stat("/proc/self/schedstat"); err == nil && cpu <= 0 {
+		t.Error("all workloads together took no CPU time")
 	}
 }
 
