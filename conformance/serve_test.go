@@ -73,6 +73,7 @@ type shared struct {
 
 // runOf returns how often a test ran before.
 func (s *shared) runOf(t *testing.T) int {
+	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.run == nil {

@@ -63,7 +63,6 @@ func TestPacer(t *testing.T) { //nolint:paralleltest // memory.Alone makes it pa
 		buffers := make([]byte, 0)
 		for _, size := range []uint64{0, 64 << 20, 128 << 20} {
 			if size > 0 {
-				buffers = nil
 				debug.SetGCPercent(-1) // so that the one collection is the one below
 				buffers = make([]byte, size)
 				runtime.GC()
