@@ -172,7 +172,7 @@ func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone mak
 	}
 	memory.Alone(t, func(t *testing.T) {
 		t1 := exporttest.Time.Add(time.Hour)
-		for _, c := range []struct{ elems, items int }{{0, 12_000}, {40, 6_000}} {
+		for _, c := range []struct{ elems, items int }{{0, 6_000}, {40, 3_000}} {
 			var lines []string
 			list := strings.TrimSuffix(strings.Repeat(`{"N":"1"},`, c.elems), ",")
 			for i := range c.items {
@@ -182,13 +182,13 @@ func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone mak
 			exporttest.AddIncremental(fsys, "01", exporttest.Time, t1, lines...)
 			lines = nil
 			r := replayOfOne(t, fsys)
-			r.maxBytes = 1 << 20
+			r.maxBytes = 1 << 19
 			before, most, n := int64(memory.Live()), int64(0), 0
 			r.entries(func(_ Entry, err error) bool {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if n++; n%500 == 1 {
+				if n++; n%250 == 1 {
 					most = max(most, int64(memory.Live())-before)
 				}
 				return true
