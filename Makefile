@@ -122,13 +122,13 @@ crash: ## stores crashed at every write, disks that fail, servers killed under l
 
 .PHONY: doors
 doors: ## three doors over one Bigtable, killed and stopped for long under 150 clients, whose history is checked, CRASHES times
-	$(GO) test ./conformance -run 'TestKill_Doors$$' -count=$(CRASHES) -timeout=60m -v -conformance.step=4000
+	$(LONG) $(GO) test ./conformance -run 'TestKill_Doors$$' -count=$(CRASHES) -timeout=60m -v -conformance.step=4000
 
 SOAK ?= -soak.for=30m -soak.clients=500 -soak.rate=200 -soak.rows=20000 -soak.seed=1
 
 .PHONY: soak
 soak: ## 500 clients on both doors for 30 minutes, with faults, under the race detector (SOAK= for other flags)
-	CGO_ENABLED=1 $(GO) test -race ./internal/soak -count=1 -timeout=24h -v $(SOAK)
+	$(LONG) CGO_ENABLED=1 $(GO) test -race ./internal/soak -count=1 -timeout=24h -v $(SOAK)
 
 ROUNDS ?= 1000
 
@@ -169,7 +169,7 @@ conformance-streams: ## consumers with the SDKs of Go, Python and JavaScript fol
 	test -x .venv/bin/python || python3 -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/python/requirements.txt
 	npm --prefix conformance/js ci --ignore-scripts --no-audit --no-fund --loglevel=error
-	$(GO) test ./conformance -count=1 -run 'TestKill_Streams|TestExamples' -v -timeout=60m -conformance.changes=$(CHANGES) \
+	$(LONG) $(GO) test ./conformance -count=1 -run 'TestKill_Streams|TestExamples' -v -timeout=60m -conformance.changes=$(CHANGES) \
 		-conformance.python=$(CURDIR)/.venv/bin/python -conformance.node=node
 
 .PHONY: conformance-java

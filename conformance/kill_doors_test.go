@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -31,7 +32,7 @@ const (
 	groupItems  = 3
 )
 
-var doorStep = flag.Int("conformance.step", 400, "how many calls of several doors are answered between what happens to the doors")
+var doorStep = flag.Int("conformance.step", 0, "how many calls of several doors are answered between what happens to the doors; 0: as many as the tier of the tests asks for")
 
 // TestKill_Doors lets 150 clients of three doors over one Bigtable read and write the
 // same items, while again and again one door is stopped and goes on later, and another
@@ -56,22 +57,25 @@ func TestKill_Doors(t *testing.T) {
 		f.start(i)
 	}
 	f.open()
-	kills := killCount(long.Enabled())
+	kills, step := killCount(long.Enabled()), cmp.Or(*doorStep, 150)
+	if long.Enabled() {
+		step = cmp.Or(*doorStep, 400)
+	}
 	f.work(func(answered func(calls int)) {
 		choose := rand.New(rand.NewPCG(*killSeed, doorCount*doorClients))
 		for range kills {
 			order := choose.Perm(doorCount)
 			stopped, killed := order[0], order[1]
-			answered(*doorStep)
+			answered(step)
 			f.signal(stopped, syscall.SIGSTOP)
-			answered(*doorStep)
+			answered(step)
 			f.kill(killed)
-			answered(*doorStep)
+			answered(step)
 			f.start(killed)
-			answered(*doorStep)
+			answered(step)
 			f.signal(stopped, syscall.SIGCONT)
 		}
-		answered(*doorStep)
+		answered(step)
 	})
 	f.check()
 }

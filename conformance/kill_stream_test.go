@@ -47,7 +47,7 @@ const (
 // once, those of an item in the order of its writes.
 func TestKill_Streams(t *testing.T) {
 	t.Parallel()
-	kills, changes := 1, cmp.Or(*streamChanges, 600)
+	kills, changes := 1, cmp.Or(*streamChanges, 300)
 	if long.Enabled() {
 		kills, changes = 4, cmp.Or(*streamChanges, 2000)
 	}

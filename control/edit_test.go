@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 type editedCell struct {
@@ -40,6 +41,9 @@ type editedRow struct {
 func TestPreviewItem_Fixtures(t *testing.T) {
 	t.Parallel()
 	for _, s := range subjects(t) {
+		if s.Name == largest && !long.Enabled() {
+			continue
+		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			e, m := fixtureEnv(t, s.Files)

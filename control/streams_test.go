@@ -251,7 +251,7 @@ func TestStreams_Bounds(t *testing.T) {
 	e.createRows("t")
 	e.changeStream("t")
 	client := btclient.New(e.lab.Bigtable().Conn(), "p", "i", btclient.Options{})
-	const writes = 12
+	const writes = 8
 	for i := range writes {
 		e.query("PutItem", fmt.Sprintf(`{"TableName":"orders","Item":{"k":{"S":"k%d"},"v":{"S":%q}}}`, i%2, strings.Repeat(string(rune('a'+i)), 390_000)))
 		set := []*btpb.Mutation{btclient.SetCell("f", []byte("q"), 1000, make([]byte, 1<<20))}

@@ -21,6 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/faultdisk"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // step is one call of a script.
@@ -308,7 +309,7 @@ func TestCrash_ControlPlane(t *testing.T) {
 }
 
 // TestFaults_ControlPlane lets the disk fail from the n-th write of a change
-// on, for every n: the disk holds the change whole or not at all, and what the
+// on, for every n, and in the quick tier for every second one: the disk holds the change whole or not at all, and what the
 // store answered and answers is what the disk holds, or that it has failed.
 func TestFaults_ControlPlane(t *testing.T) {
 	t.Parallel()
@@ -321,12 +322,16 @@ func TestFaults_ControlPlane(t *testing.T) {
 		}
 		states = append(states, storeText(t, e.db))
 	}
+	every := 2
+	if long.Enabled() {
+		every = 1
+	}
 	for i, st := range script {
 		t.Run(st.name, func(t *testing.T) {
 			t.Parallel()
 			n := 0
 			for failAt(t, script[:i], st, n, states[i], states[i+1]) {
-				n++
+				n += every
 			}
 			if n == 0 {
 				t.Error("nothing was written")

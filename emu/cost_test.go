@@ -23,8 +23,8 @@ func TestMemoryOfScans(t *testing.T) { //nolint:paralleltest // Alone makes it p
 }
 
 func testMemoryOfScans(t *testing.T) {
-	const few, many, slack = 1_000, 10_000, 2 << 20
-	value := strings.Repeat("v", 1000)
+	const few, many, slack = 300, 3_000, 2 << 20
+	value := strings.Repeat("v", 3000)
 	table := func(rows int) *env {
 		e := newTable(t, "f")
 		for i := 0; i < rows; i += 100 {
@@ -187,7 +187,7 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 			}
 		}},
 	} {
-		got := fewestAllocations(100, tc.call)
+		got := fewestAllocations(25, tc.call)
 		t.Logf("%s takes %.1f allocations", tc.name, got)
 		if got > tc.most {
 			t.Errorf("%s takes %.1f allocations, want at most %.0f", tc.name, got, tc.most)

@@ -20,6 +20,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // sweptRPC is a method of a registered service, with the types of its messages.
@@ -301,9 +303,9 @@ func nested(d protoreflect.MessageDescriptor, turns int) []byte {
 }
 
 // messages returns what the sweep sends to a method.
-func (s *sweep) messages(d protoreflect.MessageDescriptor) [][]byte {
+func (s *sweep) messages(d protoreflect.MessageDescriptor, most int) [][]byte {
 	out := [][]byte{nil}
-	for i := range 60 {
+	for i := range most {
 		s.hostile, s.budget = i%2 == 0, 1<<20
 		m := s.message(d, 0)
 		out = append(out, m)
@@ -345,6 +347,10 @@ func TestTrap66_EveryRPCAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	most := 18
+	if long.Enabled() {
+		most = 60
+	}
 	methods, messages, answered := 0, 0, 0
 	for _, r := range registeredRPCs(t, e.srv.grpc) {
 		// What messages name may be gone by now.
@@ -356,7 +362,7 @@ func TestTrap66_EveryRPCAnswers(t *testing.T) {
 		methods++
 		s := &sweep{rng: rng}
 		feature, known := listed[shortService(r.service)+"."+r.method]
-		for i, m := range s.messages(r.request) {
+		for i, m := range s.messages(r.request, most) {
 			messages++
 			sent := [][]byte{m, m}
 			err := r.call(e.ctx(), conn, sent...)
@@ -394,6 +400,10 @@ func TestTrap66_EveryRPCAnswers(t *testing.T) {
 // before. No materialized view exists, so that sessions on one do not begin.
 func TestTrap66_SessionsThatBeginWell(t *testing.T) {
 	t.Parallel()
+	most := 18
+	if long.Enabled() {
+		most = 60
+	}
 	e := newTable(t, "a", "f")
 	e.mustCreateView("v", &btapb.AuthorizedView{AuthorizedView: &btapb.AuthorizedView_SubsetView_{SubsetView: &btapb.AuthorizedView_SubsetView{
 		RowPrefixes:   [][]byte{nil},
@@ -426,8 +436,8 @@ func TestTrap66_SessionsThatBeginWell(t *testing.T) {
 		wantCode(t, r.call(e.ctx(), conn, open, closing), kind.end)
 
 		s := &sweep{rng: rand.New(rand.NewPCG(3, uint64(len(kind.method))))}
-		sent := s.messages(method.Input())
-		for i, m := range s.messages(kind.virtual.ProtoReflect().Descriptor()) {
+		sent := s.messages(method.Input(), most)
+		for i, m := range s.messages(kind.virtual.ProtoReflect().Descriptor(), most) {
 			sent = append(sent, marshal(&btpb.SessionRequest{Payload: &btpb.SessionRequest_VirtualRpc{
 				VirtualRpc: &btpb.VirtualRpcRequest{RpcId: int64(1 + i), Payload: m},
 			}}))

@@ -667,7 +667,7 @@ func TestTrap123_SlowReader(t *testing.T) { //nolint:paralleltest // Alone makes
 }
 
 func testSlowReader(t *testing.T) {
-	const records, most = 2_000, 6 << 20 // 20 MB; flow control and a batch of the journal are ahead of the reader
+	const records, most = 1_000, 6 << 20 // 10 MB; flow control and a batch of the journal are ahead of the reader
 	ended := make(chan struct{}, 1)
 	e := newEnvWith(t, Options{StreamInterceptor: func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		err := handler(srv, ss)
@@ -685,7 +685,7 @@ func testSlowReader(t *testing.T) {
 	e.data = btpb.NewBigtableClient(e.dial())
 	before := memory.Live()
 	r := e.changes(&btpb.ReadChangeStreamRequest{Partition: partition("", ""), StartFrom: fromTime(start)})
-	for i := range 20 {
+	for i := range 10 {
 		r.take(1)
 		if held := int64(memory.Live() - before); held > most {
 			t.Errorf("after %d of %d records %d KiB are held", i+1, records, held>>10)

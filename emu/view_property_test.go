@@ -10,6 +10,9 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/status"
 	"pgregory.net/rapid"
+
+	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
 // Texts from few letters, so that prefixes meet what begins with them. Generators
@@ -139,8 +142,12 @@ func (e *env) text(req *btpb.ReadRowsRequest) string {
 // has only what is in the view.
 func TestProperty_ReadThroughView(t *testing.T) {
 	t.Parallel()
+	cases := 30
+	if long.Enabled() {
+		cases = property.All
+	}
 	e := newEnv(t)
-	rapid.Check(t, func(rt *rapid.T) {
+	rapid.Check(t, property.First(cases, func(rt *rapid.T) {
 		p := drawPair(rt, e)
 		for range 8 {
 			req := &btpb.ReadRowsRequest{
@@ -160,7 +167,7 @@ func TestProperty_ReadThroughView(t *testing.T) {
 				rt.Fatalf("view %v\nrequest %v\ngot:\n%swant:\n%s", p.d, req, got, want)
 			}
 		}
-	})
+	}))
 }
 
 // TestProperty_WriteThroughView: property (c), of views. A write through a view is allowed if all the
@@ -169,8 +176,12 @@ func TestProperty_ReadThroughView(t *testing.T) {
 // table has that has only what is in the view.
 func TestProperty_WriteThroughView(t *testing.T) {
 	t.Parallel()
+	cases := 30
+	if long.Enabled() {
+		cases = property.All
+	}
 	e := newEnv(t)
-	rapid.Check(t, func(rt *rapid.T) {
+	rapid.Check(t, property.First(cases, func(rt *rapid.T) {
 		p := drawPair(rt, e)
 		row := someKey().Draw(rt, "row")
 		allowed := holdsRow(p.d, row)
@@ -215,5 +226,5 @@ func TestProperty_WriteThroughView(t *testing.T) {
 		if through, part := p.text(&btpb.ReadRowsRequest{AuthorizedViewName: p.view}), p.text(&btpb.ReadRowsRequest{TableName: p.part}); through != part {
 			rt.Fatalf("view %v\nthrough the view:\n%son the table:\n%s", p.d, through, part)
 		}
-	})
+	}))
 }

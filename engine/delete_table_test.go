@@ -60,16 +60,17 @@ func TestFaultB11_DeletedTablesAreBounded(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
 	c := clock.NewFrozen(time.Unix(1_700_000_000, 0))
+	const unit = 256 << 10
 	type deletion struct {
 		options Options
-		mib     []int
+		units   []int
 		want    string
 	}
 	deletions := []deletion{
-		{Options{KeepDeletedBytes: 5 << 20}, []int{2, 2, 2, 2}, "[t2 t3]"},
-		{Options{KeepDeletedBytes: 5 << 20}, []int{2, 6, 2}, "[t2]"},
-		{Options{KeepDeletedBytes: 5 << 20}, []int{2, 2, 6}, "[]"},
-		{Options{KeepDeletedBytes: 5 << 20, Dir: "disk"}, []int{2, 2, 2, 2}, "[t2 t3]"},
+		{Options{KeepDeletedBytes: 5 * unit}, []int{2, 2, 2, 2}, "[t2 t3]"},
+		{Options{KeepDeletedBytes: 5 * unit}, []int{2, 6, 2}, "[t2]"},
+		{Options{KeepDeletedBytes: 5 * unit}, []int{2, 2, 6}, "[]"},
+		{Options{KeepDeletedBytes: 5 * unit, Dir: "disk"}, []int{2, 2, 2, 2}, "[t2 t3]"},
 		{Options{KeepDeletedBytes: -1}, []int{2, 2, 2, 2}, "[t0 t1 t2 t3]"},
 		{Options{Dir: "disk"}, []int{2, 2}, "[t0 t1]"},
 	}
@@ -77,19 +78,19 @@ func TestFaultB11_DeletedTablesAreBounded(t *testing.T) {
 		t.Errorf("the default bound is %d bytes, want 128 MiB", got)
 	}
 	if long.Enabled() {
-		deletions = append(deletions, deletion{Options{}, []int{40, 40, 40, 40}, "[t1 t2 t3]"})
+		deletions = append(deletions, deletion{Options{}, []int{160, 160, 160, 160}, "[t1 t2 t3]"})
 	}
 	for _, tc := range deletions {
-		tc.options.Now, tc.options.MemTableBytes, tc.options.NoSync = c.Now, 1<<20, true
+		tc.options.Now, tc.options.MemTableBytes, tc.options.NoSync = c.Now, unit, true
 		if tc.options.Dir != "" {
 			tc.options.Dir = t.TempDir()
 		}
 		d := openTest(t, tc.options)
-		for i, n := range tc.mib {
-			fillAndDelete(t, d, fmt.Sprintf("t%d", i), n<<20)
+		for i, n := range tc.units {
+			fillAndDelete(t, d, fmt.Sprintf("t%d", i), n*unit)
 		}
 		if got := deletedNames(d); got != tc.want {
-			t.Errorf("%+v, tables of %v MiB: %s can be undeleted, want %s", tc.options, tc.mib, got, tc.want)
+			t.Errorf("%+v, tables of %v times 256 KiB: %s can be undeleted, want %s", tc.options, tc.units, got, tc.want)
 		}
 		err := d.UpdateCatalog(t.Context(), func(tx *CatalogTx) error {
 			_, err := tx.UndeleteTable("t0")
@@ -132,8 +133,8 @@ func TestFaultB11_DeletedTablesAreBounded(t *testing.T) {
 func TestFaultB11_MemoryComesBack(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
-	const bound, table, rounds = 4 << 20, 2 << 20, 40
-	d := openTest(t, Options{KeepDeletedBytes: bound, MemTableBytes: 1 << 20})
+	const bound, table, rounds = 2 << 20, 1 << 20, 40
+	d := openTest(t, Options{KeepDeletedBytes: bound, MemTableBytes: 512 << 10})
 	for i := range rounds {
 		fillAndDelete(t, d, fmt.Sprintf("t%d", i), table)
 	}

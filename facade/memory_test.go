@@ -22,10 +22,10 @@ type memorySize struct {
 	most             uint64
 }
 
-// A table of 4.5 MiB with batches of 128 KiB, and one of 86 MB with the default batches and
+// A table of 7.5 MiB with batches of 128 KiB, and one of 86 MB with the default batches and
 // items of about the largest size.
 var (
-	smallMemory = memorySize{items: 144, itemBytes: 32 << 10, batchBytes: 128 << 10, most: 8 << 20}
+	smallMemory = memorySize{items: 192, itemBytes: 40 << 10, batchBytes: 128 << 10, most: 10 << 20}
 	fullMemory  = memorySize{items: 240, itemBytes: 360 << 10, most: 64 << 20}
 )
 

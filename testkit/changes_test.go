@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"pgregory.net/rapid"
 
+	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/property"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
@@ -254,7 +256,11 @@ func TestEnv_Changes_Bookkeeping(t *testing.T) {
 // order.
 func TestEnv_Changes_AnyCut(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
+	cases := 40
+	if long.Enabled() {
+		cases = property.All
+	}
+	rapid.Check(t, property.First(cases, func(rt *rapid.T) {
 		tb := newExampleTB()
 		defer func() {
 			if tb.end(); tb.failed != "" {
@@ -305,7 +311,7 @@ func TestEnv_Changes_AnyCut(t *testing.T) {
 		if got := changeTexts(delivered); got != strings.Join(want, "\n")+"\n" {
 			rt.Fatalf("again\n%swant\n%s", got, strings.Join(want, "\n"))
 		}
-	})
+	}))
 }
 
 // replay writes records to a table as they say.
@@ -338,7 +344,11 @@ func replay(tb testing.TB, to *bigtable.Table, changes []testkit.Change) {
 // and a store that is closed and opened again.
 func TestEnv_Changes_Replay(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(8) {
+	seeds := uint64(3)
+	if long.Enabled() {
+		seeds = 8
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			testReplay(t, seed)

@@ -286,6 +286,30 @@ func meetEach(t *testing.T, cells map[string]*cell, what string, whole *failingC
 	}
 }
 
+// wholeRuns are the runs of requests without a failure. They are the same under each
+// failure, and one does for all.
+type wholeRuns struct {
+	mu      sync.Mutex
+	conns   map[string]*failingConn // by the name of the request; what it counted
+	answers map[string]string
+}
+
+var doorRuns = wholeRuns{conns: map[string]*failingConn{}, answers: map[string]string{}}
+
+// of returns what a request's run counted and answered, which it is made for where it was not made yet.
+func (w *wholeRuns) of(name string, run func() (*failingConn, string)) (*failingConn, string) {
+	w.mu.Lock()
+	conn, answer := w.conns[name], w.answers[name]
+	w.mu.Unlock()
+	if conn == nil {
+		conn, answer = run() // others may run it too
+		w.mu.Lock()
+		w.conns[name], w.answers[name] = conn, answer
+		w.mu.Unlock()
+	}
+	return conn, answer
+}
+
 // meetRequests lets each request meet a failure at its calls.
 func meetRequests(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell {
 	t.Helper()
@@ -295,9 +319,12 @@ func meetRequests(t *testing.T, conn grpc.ClientConnInterface, how failure) map[
 		return &doorRun{t: t, what: what, name: fmt.Sprint("instance-", runs), conn: newFailingConn(conn)}
 	}
 	for _, q := range requests {
-		whole := begin(q.name)
-		_, want := whole.meet(q, "", "", failure{}, 0, 0)
-		meetEach(t, cells, q.name, whole.conn, how, func(what, rpc string, from, most int) outcome {
+		counts, want := doorRuns.of(q.name, func() (*failingConn, string) {
+			whole := begin(q.name)
+			_, answer := whole.meet(q, "", "", failure{}, 0, 0)
+			return whole.conn, answer
+		})
+		meetEach(t, cells, q.name, counts, how, func(what, rpc string, from, most int) outcome {
 			o, _ := begin(what).meet(q, want, rpc, how, from, most)
 			return o
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/cputime"
 	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
@@ -462,44 +463,51 @@ func TestDay(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector takes memory")
 	}
-	memory.Alone(t, testDay)
+	memory.Alone(t, func(t *testing.T) {
+		minutes, bound := dayMinutes, defaultBytes
+		if !long.Enabled() {
+			minutes, bound = dayMinutes/6, liveBytes+(defaultBytes-liveBytes)/6
+		}
+		testDay(t, minutes, bound)
+	})
 }
 
-func testDay(t *testing.T) {
+func testDay(t *testing.T, minutes, bound int) {
+	t.Helper()
 	before := memory.Live()
-	s, c := newStore(0)
-	day(s, c)
+	s, c := newStore(bound)
+	day(s, c, minutes)
 	took := memory.Live() - before
 	t.Logf("%d bytes of heap, the store says %d", took, s.Bytes())
-	if took > defaultBytes || s.Bytes() > defaultBytes {
-		t.Errorf("the store takes %d bytes and says %d, want at most %d", took, s.Bytes(), defaultBytes)
+	if took > uint64(bound) || s.Bytes() > bound {
+		t.Errorf("the store takes %d bytes and says %d, want at most %d", took, s.Bytes(), bound)
 	}
-	minutes := 0
+	kept := 0
 	s.Columns(place, start, c.Now(), func(column Column) bool {
 		if column.Width == time.Minute {
-			minutes++
+			kept++
 			if len(column.Buckets) != dayKeys {
 				t.Errorf("%v has %d buckets", column.Start, len(column.Buckets))
 			}
 		}
 		return !t.Failed()
 	})
-	if got := sum(s, place); got.Writes != dayMinutes*dayKeys || minutes < dayMinutes-fineSeconds/minute {
-		t.Errorf("%d minutes have %+v", minutes, got)
+	if got := sum(s, place); got.Writes != uint64(minutes)*dayKeys || kept < minutes-fineSeconds/minute {
+		t.Errorf("%d minutes have %+v", kept, got)
 	}
 }
 
 const dayMinutes, dayKeys = 24*60 - 1, minuteBuckets
 
-// day fills a store with a day of minutes, each of so many keys as a column has buckets: some
+// day fills a store with so many minutes of a day, each of so many keys as a column has buckets: some
 // in each of its seconds.
-func day(s *Store, c *clock.Clock) {
+func day(s *Store, c *clock.Clock, minutes int) {
 	const seconds = 10
 	keys := make([][]byte, dayKeys)
 	for i := range keys {
 		keys[i] = fmt.Appendf(nil, "user#%08d", i)
 	}
-	for range dayMinutes {
+	for range minutes {
 		for second := range seconds {
 			table := s.Table(place.Cluster, place.Table)
 			for j := range dayKeys / seconds {
@@ -513,7 +521,7 @@ func day(s *Store, c *clock.Clock) {
 // BenchmarkDay is a map of a day of 1,000 keys a minute.
 func BenchmarkDay(b *testing.B) {
 	s, c := newStore(0)
-	day(s, c)
+	day(s, c, dayMinutes)
 	b.ReportMetric(float64(s.Bytes()), "B/store")
 	for b.Loop() {
 		s.Map(start, c.Now(), time.Minute, 256, place)

@@ -54,6 +54,9 @@ func TestMetamorphic(t *testing.T) {
 				return engine.Options{Dir: "data", FS: vfs.NewCrashableMem(), EagerGC: true, MemTableBytes: 64 << 10}
 			},
 		} {
+			if seed == 2 && !long.Enabled() && name != "memory" && name != "tinyfiles" && *seedFlag == 0 {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/seed=%d", name, seed), func(t *testing.T) {
 				t.Parallel()
 				runTandem(t, seed, *opsFlag, options(t))
