@@ -42,7 +42,7 @@ demo: ## carry the shipped fixtures through the whole path
 	$(GO) run ./cmd/tabletop demo
 
 # The long tier: see internal/test/long.
-LONG := TABLETOP_LONG=1
+LONG := LONG_TESTS=1
 
 .PHONY: test
 test: ## the quick tier: the tests a user runs

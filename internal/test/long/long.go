@@ -8,8 +8,9 @@ package long
 
 import "os"
 
-// Variable is the environment variable that enables the long tier when it is "1".
-const Variable = "TABLETOP_LONG"
+// Variable is the environment variable that enables the long tier when it is "1". It does
+// not begin with TABLETOP_, as those of the program's flags do.
+const Variable = "LONG_TESTS"
 
 // Enabled reports whether the long tier runs. Call it inside a test and not while a
 // package is initialized: go test caches results by the variables that tests read.

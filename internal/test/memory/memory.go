@@ -18,7 +18,7 @@ import (
 )
 
 // aloneVariable names the test that a process of [Alone] runs.
-const aloneVariable = "TABLETOP_TEST_ALONE"
+const aloneVariable = "TEST_ALONE"
 
 // Alone runs body in a process of its own, in which no other test runs. The calling test
 // is parallel to others, has to be a top-level test, and fails when body fails; its
