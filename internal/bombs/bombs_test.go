@@ -211,6 +211,7 @@ type rowTest struct {
 }
 
 func (r rowTest) run(t *testing.T) {
+	t.Helper()
 	c, table := start(t)
 	written := 0
 	write := func(column, size int) {

@@ -35,7 +35,9 @@ func Alone(t *testing.T, body func(t *testing.T)) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.count=1")
-	cmd.Env = append(os.Environ(), aloneVariable+"="+t.Name())
+	// A collection stops the world: what would be allocated beside it would count as held.
+	debug := strings.Trim(os.Getenv("GODEBUG")+",gcstoptheworld=1", ",")
+	cmd.Env = append(os.Environ(), aloneVariable+"="+t.Name(), "GODEBUG="+debug)
 	out, err := cmd.CombinedOutput()
 	text := strings.TrimSpace(string(out))
 	switch {
@@ -66,7 +68,9 @@ func marked() uint64 {
 }
 
 // Allocated returns the bytes that the process allocates on the heap while work runs.
+// Nothing is collected meanwhile: a collection empties pools, which are then filled again.
 func Allocated(work func()) uint64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	work()
@@ -75,9 +79,8 @@ func Allocated(work func()) uint64 {
 }
 
 // Peak returns how many bytes more than before the heap held at most while work ran.
-// A collection starts whenever the heap has grown by a quarter, and each is looked at. What
-// is allocated during a collection counts as held, so the result is up to a few hundred KiB
-// too high.
+// A collection starts whenever the heap has grown by a quarter, and each is looked at. In
+// [Alone] the result is exact but for what is held only between two collections.
 func Peak(work func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	before := Live()

@@ -72,18 +72,18 @@ func stress(ctx context.Context, runs, loops int, cpu string, packages []string)
 		}
 		err = cmd.Wait()
 		if ctx.Err() != nil {
-			fmt.Fprintln(os.Stdout, "interrupted")
+			_, _ = fmt.Fprintln(os.Stdout, "interrupted")
 			break
 		}
 		if err != nil && failed == 0 {
 			fmt.Fprintln(os.Stderr, "stress: go test:", err)
 			return 3
 		}
-		fmt.Fprintf(os.Stdout, "run %d of %d: %d tests passed, %d failed\n", run+1, runs, tests, failed)
+		_, _ = fmt.Fprintf(os.Stdout, "run %d of %d: %d tests passed, %d failed\n", run+1, runs, tests, failed)
 	}
 	for _, name := range slices.Sorted(maps.Keys(failures)) {
 		f := failures[name]
-		fmt.Fprintf(os.Stdout, "\n%s failed %d times, first with:\n%s", name, f.times, f.output)
+		_, _ = fmt.Fprintf(os.Stdout, "\n%s failed %d times, first with:\n%s", name, f.times, f.output)
 	}
 	if len(failures) > 0 {
 		return 1
