@@ -215,10 +215,10 @@ func TestMemoryOfReads(t *testing.T) { //nolint:paralleltest // Alone makes it p
 	if *remoteBigtable != "" {
 		t.Skip("the Bigtable is in another process")
 	}
-	memory.Alone(t, memoryOfReads)
+	memory.Alone(t, testMemoryOfReads)
 }
 
-func memoryOfReads(t *testing.T) {
+func testMemoryOfReads(t *testing.T) {
 	small, large := newSharingServer(t), newSharingServer(t)
 	const few, many = 1200, 4800 // a page has about 1,000
 	loadCostTables(t, small, few)
