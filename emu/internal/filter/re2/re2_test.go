@@ -36,7 +36,8 @@ var (
 // comparable reports whether RE2 has to give the same answer.
 func comparable(pattern, input string) bool {
 	return len(pattern) <= 200 && // RE2 lacks the memory for longer ones
-		!quotedByte.MatchString(pattern) && !(foldsCase.MatchString(pattern) && highByte.MatchString(input))
+		!quotedByte.MatchString(pattern) &&
+		(!foldsCase.MatchString(pattern) || !highByte.MatchString(input))
 }
 
 // answer asks RE2, which reads pattern and input as bytes (RE2::Latin1, as the service
