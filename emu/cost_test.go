@@ -64,8 +64,11 @@ func testMemoryOfScans(t *testing.T) {
 		// program was built without C: it is filled before.
 		drain(small, tc.req(few))()
 		drain(large, tc.req(many))()
-		was := memory.Peak(drain(small, tc.req(few)))
-		is := memory.Peak(drain(large, tc.req(many)))
+		// The least of three: a flush in the background takes a memtable, on the heap where
+		// the program was built without C.
+		peak := func(read func()) uint64 { return min(memory.Peak(read), memory.Peak(read), memory.Peak(read)) }
+		was := peak(drain(small, tc.req(few)))
+		is := peak(drain(large, tc.req(many)))
 		t.Logf("%s: %d KiB are held of %d rows, %d KiB of %d", tc.name, was>>10, few, is>>10, many)
 		if is > was+slack {
 			t.Errorf("%s: %d bytes are held while %d rows are read, %d while %d are", tc.name, is, many, was, few)
