@@ -18,7 +18,7 @@ import (
 // failure is a way in which a call fails.
 type failure struct {
 	name    string
-	err     error    // nil: there is no answer
+	err     error    // nil without an answer
 	applied bool     // what was asked for is done nonetheless
 	begun   bool     // the first message of a stream comes; for streams alone
 	only    string   // the RPC that can fail so; "": all

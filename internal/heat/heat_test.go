@@ -499,7 +499,7 @@ func testDay(t *testing.T, minutes, bound int) {
 
 const dayMinutes, dayKeys = 24*60 - 1, minuteBuckets
 
-// day fills a store with so many minutes of a day, each of so many keys as a column has buckets: some
+// day fills a store with the given number of minutes, each with as many keys as a column has buckets: some
 // in each of its seconds.
 func day(s *Store, c *clock.Clock, minutes int) {
 	const seconds = 10
