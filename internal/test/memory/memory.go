@@ -79,23 +79,31 @@ func Allocated(work func()) uint64 {
 }
 
 // Peak returns how many bytes more than before the heap held at most while work ran.
-// A collection starts whenever the heap has grown by a quarter, and each is looked at. In
-// [Alone] the result is exact but for what is held only between two collections.
+// A collection starts whenever the heap has grown by a quarter. In [Alone] each collection
+// is exact, but one that the next follows at once may pass unseen: the result is a lower
+// bound, and holds what work leaves behind.
 func Peak(work func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
-	before := Live()
-	p := &peak{most: before}
-	p.await()
+	p := watch()
 	work()
 	runtime.GC()
-	return p.end() - before
+	return p.end()
 }
 
 // peak keeps the most that collections found in use.
 type peak struct {
-	mu   sync.Mutex
-	most uint64
-	done bool
+	before uint64
+	mu     sync.Mutex
+	most   uint64
+	done   bool
+}
+
+// watch begins to look at collections.
+func watch() *peak {
+	live := Live()
+	p := &peak{before: live, most: live}
+	p.await()
+	return p
 }
 
 // await looks after the next collection, and after those that follow it.
@@ -113,15 +121,17 @@ func (p *peak) await() {
 }
 
 func (p *peak) end() uint64 {
-	p.look()
+	most := p.look()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done = true
-	return p.most
+	return most
 }
 
-func (p *peak) look() {
+// look looks at the last collection, and returns the most so far.
+func (p *peak) look() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.most = max(p.most, marked())
+	return p.most - p.before
 }
