@@ -21,18 +21,18 @@ build: ## build bin/tabletop as it is shipped: static, optimized by a profile (P
 
 .PHONY: pgo
 pgo: ## make the profile of both doors under load anew (some three minutes; nothing else should run)
-	$(GO) run ./internal/benchcompare -reps 2 -parts bigtable,dynamodb -profile cmd/tabletop/serve.pgo
+	$(GO) run -C conformance ./benchcompare -reps 2 -parts bigtable,dynamodb -profile ../cmd/tabletop/serve.pgo
 
 .PHONY: report-check
 report-check: ## the HTML report and the console in a real browser (needs Chromium)
-	REPORT_CHECK=1 $(GO) -C conformance/browser test ./... -count=1
+	REPORT_CHECK=1 $(GO) -C conformance test ./console ./html -count=1
 
 SHOTS ?= $(or $(TMPDIR),/tmp)/tabletop-pictures
 
 .PHONY: pictures
 pictures: ## the pictures of the README, made by the console's tests (needs Chromium)
 	mkdir -p $(SHOTS)
-	REPORT_CHECK=1 REPORT_SHOTS=$(SHOTS) $(GO) -C conformance/browser test ./console -count=1 -run 'TestPages_Fixtures/s2-video|TestKeys|TestRequests_Live'
+	REPORT_CHECK=1 REPORT_SHOTS=$(SHOTS) $(GO) -C conformance test ./console -count=1 -run 'TestPages_Fixtures/s2-video|TestKeys|TestRequests_Live'
 	cp $(SHOTS)/s2-video-comment-light.png docs/console-rows.png
 	cp $(SHOTS)/keys-hot-dark.png docs/console-keys.png
 	cp $(SHOTS)/requests-live-light.png docs/console-requests.png
@@ -51,6 +51,7 @@ test: ## the quick tier: the tests a user runs
 .PHONY: test-long
 test-long: ## both tiers: memory bounds at full size, all failures, simulations (internal/test/long/tests.tsv lists them)
 	$(LONG) $(GO) test -timeout 30m ./...
+	$(LONG) $(MAKE) --no-print-directory test-modules
 
 .PHONY: test-memory
 test-memory: ## the tests that count memory, built without C, which puts more of it on Go's heap
@@ -65,20 +66,22 @@ test-stress: ## the quick tier RUNS times beside two busy loops, shuffled, with 
 # The packages in which goroutines meet.
 RACED := ./engine/... ./emu/... ./facade ./facade/internal/store/... ./facade/internal/jobs ./facade/internal/kinesis/... \
 	./facade/internal/throttle ./facade/internal/insights ./control/... ./testkit ./cmd/tabletop ./migrate \
-	./internal/btclient ./internal/inproc ./internal/heat ./internal/linear ./internal/soak ./internal/filelock \
+	./internal/btclient ./internal/inproc ./internal/heat ./internal/filelock \
 	./internal/preflight ./internal/failures ./internal/extsort ./internal/pull
 
 # Modules of their own, so that their dependencies burden nobody else. A test of
 # internal/lint fails when one is missing here.
-MODULES := conformance/browser emu/internal/filter/re2
+MODULES := conformance emu/internal/filter/re2
 
+# The go command does not see that the program was changed that these tests start.
 .PHONY: test-modules
 test-modules: ## the tests of the modules below the main one
-	for m in $(MODULES); do $(GO) -C $$m test ./... || exit 1; done
+	for m in $(MODULES); do $(GO) -C $$m test -count=1 -timeout 30m ./... || exit 1; done
 
 .PHONY: race
 race: ## the quick tier under the race detector, where goroutines meet (needs a C compiler; RACED=./... for all packages)
 	CGO_ENABLED=1 $(GO) test -vet=off -race -timeout 20m $(RACED)
+	CGO_ENABLED=1 $(GO) -C conformance test -vet=off -race -timeout 20m ./linear ./soak
 
 .PHONY: nightly
 nightly: ## what .ci/run has no time for: race of both tiers, crashes, more inputs, all consumers and tools, other Bigtables (some two hours)
@@ -92,11 +95,11 @@ meta: ## 100,000 random operations on the engine and on its model
 
 .PHONY: bench-compare
 bench-compare: ## the targets of docs/performance.md, measured beside the peers (some 25 minutes; nothing else should run; needs the load harness, in ../shared/bench or HARNESS=dir)
-	$(GO) run ./internal/benchcompare $(if $(HARNESS),-harness $(HARNESS)) -out docs/performance.md
+	$(GO) run -C conformance ./benchcompare $(if $(HARNESS),-harness $(abspath $(HARNESS))) -out ../docs/performance.md
 
 .PHONY: distance
 distance: ## the DynamoDB door, loads and verifications over links of 1, 5 and 20 ms, into docs/performance.md (some 10 minutes; nothing else should run)
-	$(GO) run ./internal/benchcompare distance -out docs/performance.md
+	$(GO) run -C conformance ./benchcompare distance -out ../docs/performance.md
 
 FUZZTIME ?= 30s
 FUZZ     ?= .
@@ -118,23 +121,24 @@ CRASHES ?= 1
 
 .PHONY: crash
 crash: ## stores crashed at every write, disks that fail, servers killed under load, CRASHES times
-	$(LONG) $(GO) test ./engine ./emu ./facade ./facade/internal/store ./cmd/tabletop ./conformance -run 'Crash|Faults|Damage|Close_Log|Kill' -count=$(CRASHES) -timeout=60m
+	$(LONG) $(GO) test ./engine ./emu ./facade ./facade/internal/store ./cmd/tabletop -run 'Crash|Faults|Damage|Close_Log|Kill' -count=$(CRASHES) -timeout=60m
+	$(LONG) $(GO) -C conformance test . -run Kill -count=$(CRASHES) -timeout=60m
 
 .PHONY: doors
 doors: ## three doors over one Bigtable, killed and stopped for long under 150 clients, whose history is checked, CRASHES times
-	$(LONG) $(GO) test ./conformance -run 'TestKill_Doors$$' -count=$(CRASHES) -timeout=60m -v -conformance.step=4000
+	$(LONG) $(GO) -C conformance test . -run 'TestKill_Doors$$' -count=$(CRASHES) -timeout=60m -v -conformance.step=4000
 
 SOAK ?= -soak.for=30m -soak.clients=500 -soak.rate=200 -soak.rows=20000 -soak.seed=1
 
 .PHONY: soak
 soak: ## 500 clients on both doors for 30 minutes, with faults, under the race detector (SOAK= for other flags)
-	$(LONG) CGO_ENABLED=1 $(GO) test -race ./internal/soak -count=1 -timeout=24h -v $(SOAK)
+	$(LONG) CGO_ENABLED=1 $(GO) -C conformance test -race ./soak -count=1 -timeout=24h -v $(SOAK)
 
 ROUNDS ?= 1000
 
 .PHONY: soak-rounds
 soak-rounds: ## ROUNDS tables made, filled with 20 MB and deleted: what is resident stays flat
-	$(GO) test ./internal/soak -run 'TestRounds$$' -count=1 -timeout=60m -v -soak.rounds=$(ROUNDS)
+	$(GO) -C conformance test ./soak -run 'TestRounds$$' -count=1 -timeout=60m -v -soak.rounds=$(ROUNDS)
 
 MILLION ?= 1000000
 
@@ -150,7 +154,7 @@ conformance: build ## official Python clients against a running server
 
 .PHONY: conformance-client
 conformance-client: build ## the official Go client's own integration tests
-	$(GO) run ./conformance/bigtable-client bin/tabletop
+	$(GO) run -C conformance ./bigtable-client ../bin/tabletop
 
 # The types of our client find themselves in either way that projects look for them.
 TSC := conformance/js/node_modules/.bin/tsc --noEmit --strict --target es2022
@@ -169,7 +173,7 @@ conformance-streams: ## consumers with the SDKs of Go, Python and JavaScript fol
 	test -x .venv/bin/python || python3 -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/python/requirements.txt
 	npm --prefix conformance/js ci --ignore-scripts --no-audit --no-fund --loglevel=error
-	$(LONG) $(GO) test ./conformance -count=1 -run 'TestKill_Streams|TestExamples' -v -timeout=60m -conformance.changes=$(CHANGES) \
+	$(LONG) $(GO) -C conformance test . -count=1 -run 'TestKill_Streams|TestExamples' -v -timeout=60m -conformance.changes=$(CHANGES) \
 		-conformance.python=$(CURDIR)/.venv/bin/python -conformance.node=node
 
 .PHONY: conformance-java
@@ -177,7 +181,7 @@ conformance-java: build ## the official Java clients, and the reader of change s
 	mvn -q -B -f conformance/java/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-classpath
 	javac -cp "$$(cat bin/java-classpath)" -d bin/java-classes clients/java/Tabletop.java conformance/java/Control.java
 	java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" Control bin/tabletop
-	$(GO) test ./conformance -count=1 -run TestExamples/Java -conformance.java="$(CURDIR)/bin/java-classes:$$(cat bin/java-classpath)"
+	$(GO) -C conformance test . -count=1 -run TestExamples/Java -conformance.java="$(CURDIR)/bin/java-classes:$$(cat bin/java-classpath)"
 	java -Dslf4j.internal.verbosity=ERROR -cp "$$(cat bin/java-classpath)" conformance/java/Changes.java bin/tabletop
 
 .PHONY: conformance-tools
@@ -201,7 +205,7 @@ conformance-suites: build ## public DynamoDB suites, fetched; or of a checkout: 
 
 .PHONY: facade-remote
 facade-remote: ## the tests of the facade over gRPC, on a tabletop and on Google's test server
-	$(GO) test ./conformance -count=1 -run TestFacade_Remote -conformance.facade
+	$(GO) -C conformance test . -count=1 -run TestFacade_Remote -conformance.facade
 
 $(LINT): tools/go.mod
 	$(GO) -C tools build -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -142,21 +142,25 @@
 //     internal/test/property limits the cases of property tests, and
 //     internal/test/stress repeats the quick tier beside busy loops.
 //     conformance/internal/program builds the programs that tests start.
-//   - conformance runs the official clients against a running server;
-//     conformance/bigtable-client runs the Go client's own suite, conformance/browser/html
-//     opens reports in a browser and conformance/browser/console the pages of a server, conformance/clients runs the clients of the control API
-//     in clients/.
-//   - internal/model and internal/metamorphic compare the engine with a naive
-//     one; internal/linear checks that concurrent calls have a sequential order.
-//   - internal/bombs sends small inputs that would grow large, internal/soak runs
-//     many clients for a long time, internal/faultdisk makes disks fail,
-//     internal/heldfile gives a file when a test says so,
+//   - internal/model and internal/metamorphic compare the engine with a naive one.
+//   - internal/bombs sends small inputs that would grow large, internal/faultdisk makes
+//     disks fail, internal/heldfile gives a file when a test says so,
 //     internal/failures lets the Bigtable behind the doors and the loader fail,
 //     migrate/internal/exporttest builds exports, intact and damaged.
 //   - internal/peer is Google's bttest, internal/synthetic makes tables of items,
 //     internal/race reports whether the race detector is on, internal/cputime counts
 //     the processor time of benchmarks.
-//   - internal/benchcompare measures the program against its peers.
+//
+// The module conformance tests the program as its users see it:
+//
+//   - conformance runs the official clients against a running server, and
+//     conformance/bigtable-client the Go client's own suite.
+//   - conformance/clients runs the clients of the control API in clients/,
+//     conformance/html opens reports in a browser, and conformance/console the pages of a
+//     server.
+//   - conformance/linear checks that concurrent calls have a sequential order,
+//     conformance/soak runs many clients for a long time.
+//   - conformance/benchcompare measures the program against its peers.
 //
 // # Layers
 //

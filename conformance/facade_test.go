@@ -49,10 +49,10 @@ func TestFacade_Remote(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			suite := exec.CommandContext(t.Context(), "go", "test", "-count=1", "../facade", "../facade/internal/store", "-skip="+inOneProcess, "-facade.bigtable="+start(t), "-rapid.checks=20")
+			suite := exec.CommandContext(t.Context(), "go", "-C", "..", "test", "-count=1", "./facade", "./facade/internal/store", "-skip="+inOneProcess, "-facade.bigtable="+start(t), "-rapid.checks=20")
 			suite.Stdout, suite.Stderr = os.Stdout, os.Stderr
 			if err := suite.Run(); err != nil {
-				t.Errorf("go test ../facade: %v", err)
+				t.Errorf("go test ./facade: %v", err)
 			}
 		})
 	}

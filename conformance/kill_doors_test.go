@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/tabletop-emu/tabletop/internal/linear"
+	"github.com/tabletop-emu/tabletop/conformance/linear"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 

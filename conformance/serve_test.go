@@ -30,7 +30,7 @@ func run(m *testing.M) int {
 		return failed("temporary folder", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if binary, err = program.Path(context.Background(), "../cmd/tabletop"); err != nil {
+	if binary, err = program.Path(context.Background()); err != nil {
 		return failed("the binary", err)
 	}
 	buckets := filepath.Join(dir, "buckets")

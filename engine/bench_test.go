@@ -15,7 +15,7 @@ import (
 // The benchmarks named after what a caller does have two parts: "engine", and
 // "pebble", which does the least that the same store could do for it: the same
 // keys and options, read and written directly. What lies between them is the
-// price of the data model. internal/benchcompare runs those named Compare.
+// price of the data model. conformance/benchcompare runs those named Compare.
 
 // benchRows is the size of the table that benchmarks read: three cells of
 // some 340 bytes a row, which is beyond what the memtable holds.

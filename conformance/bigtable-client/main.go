@@ -3,7 +3,7 @@
 // declared in declared.txt. It fails if an outcome differs, in either
 // direction, or if the client has a test that is not declared.
 //
-//	go run ./conformance/bigtable-client bin/tabletop [TEST...]
+//	go run -C conformance ./bigtable-client ../bin/tabletop [TEST...]
 //
 // The tests come from the client module named in go.mod. Each runs in a process
 // of its own, as it would against the service (-it.use-prod); only

@@ -19,7 +19,7 @@ import (
 // workers at a time with a server each, and servers that do not answer.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	binary, err := program.Path(t.Context(), "../../cmd/tabletop")
+	binary, err := program.Path(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package program builds the programs that tests start.
+// Package program builds the program that tests start.
 package program
 
 import (
@@ -10,25 +10,30 @@ import (
 	"strings"
 )
 
-// Path returns the executable of a main package. It is in the cache of the go command,
-// which links it only after a change, for all tests that start it.
-func Path(ctx context.Context, pkg string) (string, error) {
-	path, err := executable(ctx, pkg)
+// Path returns the executable of tabletop. It is in the cache of the go command, which
+// links it only after a change, for all tests that start it.
+func Path(ctx context.Context) (string, error) {
+	dir, err := command(ctx, "list", "-m", "-f", "{{.Dir}}", "github.com/tabletop-emu/tabletop")
 	if err != nil {
 		return "", err
 	}
-	// The run that links the executable names a copy, which ends with the run.
+	// go run prints the executable that it would run. The run that links it names a copy,
+	// which ends with the run.
+	build := []string{"-C", dir, "run", "-exec", "echo", "./cmd/tabletop"}
+	path, err := command(ctx, build...)
+	if err != nil {
+		return "", err
+	}
 	if _, err = os.Stat(path); err != nil {
-		if path, err = executable(ctx, pkg); err == nil {
+		if path, err = command(ctx, build...); err == nil {
 			_, err = os.Stat(path)
 		}
 	}
 	return path, err
 }
 
-// executable lets go run print the executable that it would run.
-func executable(ctx context.Context, pkg string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "run", "-exec", "echo", pkg)
+func command(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -42,6 +42,10 @@ const (
 	exitEnvironment = 3
 )
 
+// repository is the folder of the project, as seen from conformance, in which the program
+// runs.
+const repository = ".."
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -59,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	b := &bench{stderr: stderr}
 	flags := flag.NewFlagSet("benchcompare", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&b.harness, "harness", "../shared/bench", "the folder, `DIR`, of the load harness")
+	flags.StringVar(&b.harness, "harness", "../../shared/bench", "the folder, `DIR`, of the load harness")
 	flags.StringVar(&b.cache, "cache", filepath.Join(os.TempDir(), "tabletop-bench"), "the folder, `DIR`, where built peers are kept")
 	flags.IntVar(&b.reps, "reps", 3, fmt.Sprintf("repetitions, whose medians count; with -before at least %d, and by default %d", leastPairs, beforeReps))
 	flags.IntVar(&b.rows, "rows", 100_000, "rows of the base table")
@@ -149,7 +153,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // commandLine is the command that gave these flags, but that a place on this
 // machine is named by what it is.
 func commandLine(flags *flag.FlagSet) string {
-	words := []string{"go run ./internal/benchcompare"}
+	words := []string{"go run -C conformance ./benchcompare"}
 	flags.Visit(func(f *flag.Flag) {
 		value := f.Value.String()
 		if filepath.IsAbs(value) {

@@ -388,7 +388,7 @@ func TestMigration(t *testing.T) {
 // TestMigration_Progress: how far a run is can be seen on the page that began it, and on any other.
 func TestMigration_Progress(t *testing.T) {
 	ctx := browser(t)
-	files := heldfile.New(os.DirFS("../../../fixtures/subjects"), "s2-video/expect/schema.golden")
+	files := heldfile.New(os.DirFS("../../fixtures/subjects"), "s2-video/expect/schema.golden")
 	srv := startOver(t, files)
 	mine, other := open(t, ctx, srv), open(t, ctx, srv)
 	other.visit("/migration")

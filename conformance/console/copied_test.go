@@ -56,11 +56,11 @@ var (
 	dir := t.TempDir()
 	file := filepath.Join(dir, "copied.go")
 	// The compiler sees a folder of the main module that does not exist.
-	root, err := filepath.Abs("../../..")
+	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	place := filepath.Join(root, "conformance", "testdata", "copied", "copied.go")
+	place := filepath.Join(root, "testkit", "testdata", "copied", "copied.go")
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {place: file}})
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ var (
 			t.Fatal(err)
 		}
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "./conformance/testdata/copied")
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "./testkit/testdata/copied")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("what is copied does not compile: %v\n%s\n%s", err, out, text.String())

@@ -192,7 +192,7 @@ func (b *bench) build(ctx context.Context, names []string) error {
 	}
 	linked := filepath.Join(b.binaries, "linked")
 	how = append(how, "-o", linked, "./cmd/tabletop")
-	if err := b.command(ctx, ".", []string{"CGO_ENABLED=0"}, "go", append([]string{"build"}, how...)...); err != nil {
+	if err := b.command(ctx, repository, []string{"CGO_ENABLED=0"}, "go", append([]string{"build"}, how...)...); err != nil {
 		return err
 	}
 	if b.before != "" {

@@ -25,7 +25,7 @@ func TestWorkbench(t *testing.T) {
 	p := open(t, ctx, start(t))
 	p.visit("/migration?fixture=s2-video&edit=1")
 	p.until("document.querySelector('[data-previewed]')?.dataset.previewed === 'own'")
-	file, err := os.ReadFile("../../../fixtures/subjects/s2-video/mapping.yaml")
+	file, err := os.ReadFile("../../fixtures/subjects/s2-video/mapping.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,6 +133,7 @@ func middle(values []float64) float64 {
 func (b *bench) goBenchmarks(ctx context.Context, _ string, rep int) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkCompare", "-benchtime", "1s",
 		"./engine", "./emu", "./testkit", "./facade", "./control/internal/requests")
+	cmd.Dir = repository
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out)

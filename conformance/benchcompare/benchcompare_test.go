@@ -99,7 +99,7 @@ func TestCommandLine(t *testing.T) {
 	if err := flags.Parse([]string{"-reps", "2", "-raw", t.TempDir(), "-out", "docs/performance.md"}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := commandLine(flags), "go run ./internal/benchcompare -out docs/performance.md -raw FILE -reps 2"; got != want {
+	if got, want := commandLine(flags), "go run -C conformance ./benchcompare -out docs/performance.md -raw FILE -reps 2"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

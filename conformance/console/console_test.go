@@ -72,7 +72,7 @@ type server struct {
 
 func start(t *testing.T, mappings ...*mapping.Mapping) *server {
 	t.Helper()
-	return startOver(t, os.DirFS("../../../fixtures/subjects"), mappings...)
+	return startOver(t, os.DirFS("../../fixtures/subjects"), mappings...)
 }
 
 func startOver(t *testing.T, fixtures fs.FS, mappings ...*mapping.Mapping) *server {
