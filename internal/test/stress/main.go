@@ -4,14 +4,15 @@
 //	go run ./internal/test/stress [-runs 20] [-loops 2] [-cpu 1,2] [package ...]
 //
 // Each run has a seed of its own for the order of tests. It exits with 1 when a test failed
-// and with 3 when go test could not run.
+// and with 3 when a test could not be compiled or started.
 package main
 
 import (
 	"bufio"
-	"cmp"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -19,8 +20,13 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
@@ -51,35 +57,29 @@ func stress(ctx context.Context, runs, loops int, cpu string, packages []string)
 			}
 		}()
 	}
+	dir, err := os.MkdirTemp("", "stress")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "stress:", err)
+		return 3
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	tests, err := build(ctx, dir, packages)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "stress:", err)
+		return 3
+	}
 	failures := map[string]*failure{}
 	for run := range runs {
-		args := append([]string{"test", "-json", "-count=1", "-cpu=" + cpu, fmt.Sprintf("-shuffle=%d", run+1)}, packages...)
-		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "stress:", err)
-			return 3
-		}
-		if err := cmd.Start(); err != nil {
-			fmt.Fprintln(os.Stderr, "stress:", err)
-			return 3
-		}
-		failed, tests, err := read(out, failures)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "stress: reading the output of go test:", err)
-			return 3
-		}
-		err = cmd.Wait()
+		failed, passed, err := once(ctx, tests, []string{"-test.v=test2json", "-test.timeout=30m", "-test.cpu=" + cpu, fmt.Sprintf("-test.shuffle=%d", run+1)}, failures)
 		if ctx.Err() != nil {
 			_, _ = fmt.Fprintln(os.Stdout, "interrupted")
 			break
 		}
-		if err != nil && failed == 0 {
-			fmt.Fprintln(os.Stderr, "stress: go test:", err)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "stress:", err)
 			return 3
 		}
-		_, _ = fmt.Fprintf(os.Stdout, "run %d of %d: %d tests passed, %d failed\n", run+1, runs, tests, failed)
+		_, _ = fmt.Fprintf(os.Stdout, "run %d of %d: %d tests passed, %d failed\n", run+1, runs, passed, failed)
 	}
 	for _, name := range slices.Sorted(maps.Keys(failures)) {
 		f := failures[name]
@@ -91,10 +91,71 @@ func stress(ctx context.Context, runs, loops int, cpu string, packages []string)
 	return 0
 }
 
-// event is a line of go test -json.
-type event struct{ Action, Package, Test, Output, ImportPath string }
+// binary is the compiled test of a package.
+type binary struct{ pkg, dir, file string }
 
-// read adds the failures of a run, and counts its failures and the tests that passed.
+// build compiles the tests once for all runs.
+func build(ctx context.Context, to string, packages []string) ([]binary, error) {
+	out, err := command(ctx, append([]string{"list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}{{end}}"}, packages...)...)
+	if err != nil {
+		return nil, err
+	}
+	var tests []binary
+	for line := range strings.Lines(out) {
+		pkg, dir, ok := strings.Cut(strings.TrimSpace(line), "\t")
+		if !ok {
+			continue
+		}
+		b := binary{pkg, dir, filepath.Join(to, fmt.Sprint(len(tests)))}
+		if _, err := command(ctx, "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", b.file, pkg); err != nil {
+			return nil, err
+		}
+		tests = append(tests, b)
+	}
+	return tests, nil
+}
+
+func command(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+	}
+	return string(out), nil
+}
+
+// once runs all tests, as many packages at a time as there are cores.
+func once(ctx context.Context, tests []binary, flags []string, failures map[string]*failure) (failed, passed int, err error) {
+	var mu sync.Mutex
+	var group errgroup.Group
+	group.SetLimit(runtime.NumCPU())
+	for _, b := range tests {
+		group.Go(func() error {
+			cmd := exec.CommandContext(ctx, "go", append([]string{"tool", "test2json", "-t", "-p", b.pkg, b.file}, flags...)...)
+			cmd.Dir, cmd.Stderr = b.dir, os.Stderr
+			out, err := cmd.Output()
+			if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			f, p, readErr := read(bytes.NewReader(out), failures)
+			failed, passed = failed+f, passed+p
+			if err != nil && f == 0 && readErr == nil {
+				return fmt.Errorf("%s: %w", b.pkg, err)
+			}
+			return readErr
+		})
+	}
+	err = group.Wait()
+	return failed, passed, err
+}
+
+// event is a line of test2json.
+type event struct{ Action, Package, Test, Output string }
+
+// read adds the failures of a package, and counts its failures and the tests that passed.
 func read(out io.Reader, failures map[string]*failure) (failed, passed int, err error) {
 	output := map[string]*strings.Builder{}
 	within := map[string]bool{} // packages with a test that failed
@@ -111,10 +172,9 @@ func read(out io.Reader, failures map[string]*failure) (failed, passed int, err 
 		if err := json.Unmarshal(line, &e); err != nil {
 			return failed, passed, fmt.Errorf("%w: %s", err, line)
 		}
-		of := cmp.Or(e.Package, e.ImportPath)
-		name := strings.TrimSpace(of + " " + e.Test)
+		name := strings.TrimSpace(e.Package + " " + e.Test)
 		switch e.Action {
-		case "output", "build-output":
+		case "output":
 			if output[name] == nil {
 				output[name] = &strings.Builder{}
 			}
@@ -124,11 +184,11 @@ func read(out io.Reader, failures map[string]*failure) (failed, passed int, err 
 				passed++
 			}
 			delete(output, name)
-		case "fail", "build-fail":
-			if e.Test == "" && within[of] {
+		case "fail":
+			if e.Test == "" && within[e.Package] {
 				continue // its tests are listed
 			}
-			within[of] = true
+			within[e.Package] = true
 			failed++
 			if failures[name] == nil {
 				failures[name] = &failure{}
