@@ -184,7 +184,7 @@
 // facade/op_put_item.go. Limits are in limits.go of emu and facade; those of a request's body in
 // facade/internal/wire, of values and expressions in facade/attr and facade/expr, of row
 // keys in internal/layout/lens. Error texts are in
-// emu/status.go on the Bigtable side; on the DynamoDB side in
+// emu/internal/refusal on the Bigtable side; on the DynamoDB side in
 // facade/messages.go, facade/internal/{wire,legacy,keyrules,bucketjobs}/messages.go, facade/internal/partiql/errors.go, facade/attr/error.go and
 // facade/expr/error.go; facade/testdata/messages.tsv and emu/testdata/traps.tsv are
 // the catalogs of texts and traps. In the engine, what expires is decided in

@@ -1,35 +1,49 @@
-// Package emu is a Bigtable server: the gRPC API of Cloud Bigtable's data and
-// table administration over an engine.DB.
+// Package emu serves the gRPC API of Cloud Bigtable over an engine.DB: data, tables and
+// instances.
 //
-// What it promises: a request is validated as a whole before anything is changed;
-// a row mutation happens wholly or not at all; a row is read as it was at one
-// moment; cells come in Bigtable's order (families by creation, qualifiers
-// bytewise, timestamps descending), which is also the order in which per-row
-// limits and offsets count; filters stream and never hold more than one
-// cell; documented limits are enforced unless Options.Limits says otherwise;
-// an RPC that is not implemented answers Unimplemented with its name; and no
-// request of any shape ends the process.
+// What it guarantees: a request is validated as a whole before anything changes. A row
+// mutation happens completely or not at all. A row is read as it was at one moment. Cells
+// come in Bigtable's order (families by creation, qualifiers bytewise, timestamps
+// descending), which is also the order in which per-row limits and offsets count. Filters
+// stream and never hold more than one cell. Documented limits are enforced unless
+// Options.Limits says otherwise. An RPC that is not implemented returns Unimplemented with
+// its name. No request of any shape ends the process.
 //
-// What it does not do: there are no replicas, so every read is consistent; the
-// settings of an instance and its clusters are stored but have no effect, except
-// that app profiles decide on single-row transactions; policies are stored and
-// not enforced; settings of tiers are stored and start nothing; SQL and its views
-// are not implemented, and say so. Support lists each RPC, filter, mutation and
-// garbage-collection rule with its state.
+// Replication is simulated: there is one copy of each row, and Options.ReplicationLag and
+// [Server.Replication] decide when each cluster of an instance sees a write, which clusters
+// are up, and where an app profile routes. Storage type and node count of a cluster are
+// stored and have no effect. IAM policies are stored; callers have no identity here, and
+// testkit.WithIAM enforces policies for the clients of a test. Settings of tiered storage
+// are stored and have no effect. SQL and its views are not implemented. [Support] lists
+// the state of each RPC, filter, mutation and garbage-collection rule.
 //
-// Any instance exists as soon as it is named, until the first CreateInstance in
-// its project; those that hold tables stay.
+// Any instance exists as soon as a request names it, until the first CreateInstance in its
+// project; instances that hold tables remain.
 //
-// What follows the clock, such as a backup that is CREATING for a while
-// (Options.AdminDelay) and then expires, follows from stored times whenever it is
-// asked for. What has to do something at a time, such as giving back space, or making
-// an automated backup, is a due.Work (see due.go) that New gives to the queue: NextDue
-// says when there is something to do, and RunDue does it; the owner of the Server
-// calls them.
+// What depends on the clock, such as a backup that is CREATING for a while
+// (Options.AdminDelay) and then expires, is computed from stored times whenever it is
+// read. Work that must happen at a time, such as deleting expired data or making an
+// automated backup, is a due.Work (see due.go) in a queue: [Server.NextDue] returns the
+// time of the next, and the owner of the Server calls [Server.RunDue].
 //
-// Where to look: the RPC ReadRows is in read_rows.go, and so on; table and
-// instance administration is in admin_*.go; filters are in internal/filter;
-// statuses are made only in status.go, limits are only in limits.go.
+// A request meets these packages, in this order; each is below emu/internal:
+//
+//   - hooks: fault injection and an observer around every call.
+//   - tokengate, drain, metered: the token of a listener, the orderly stop, the counts of load.
+//   - request, resname, listfilter, fieldpath: names, pages, filters and masks of requests.
+//   - replica, view: which cluster answers and how far it is; which columns a view shows.
+//   - filter: the filter language.
+//   - rowchunks, wire, changes: rows, messages and change records as they are sent.
+//   - bundle: schema bundles, which describe the protobufs in cells.
+//   - schema, backup, automated, instancedef, memorylayer, policy, virtual: resources as
+//     they are stored and shown.
+//   - later, due: state that a resource reaches at a time, and the queue of due work.
+//   - hottablets: the busiest key ranges, from the counts of load.
+//   - locations, support: the regions, and the table of what is served.
+//   - refusal: every status that is returned, with the source of its text.
+//
+// In package emu, the RPC ReadRows is in read_rows.go, and so on; table and instance
+// administration is in admin_*.go; limits are in limits.go.
 //
 //	db, err := engine.Open(engine.Options{})
 //	...

@@ -1,8 +1,12 @@
 package lint
 
 import (
+	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -24,5 +28,67 @@ func TestPackages(t *testing.T) {
 	}
 	if len(seen) < 30 {
 		t.Errorf("%d packages were found, which cannot be all", len(seen))
+	}
+}
+
+// repoPath is a path from the module's folder in a text: 1 is the path, 2 what follows.
+// Patterns of paths do not count.
+var repoPath = regexp.MustCompile(`(?m)(?:^|[\s("'\x60\[])((?:cmd|clients|conformance|control|docs|emu|engine|facade|fixtures|internal|migrate|testkit)/[A-Za-z0-9_./-]+)([<*{$]?)`)
+
+// link is a link of a document to a file: 1 is the path from the document's folder.
+var link = regexp.MustCompile(`\]\(([^():#\s]+)(?:#[^)\s]*)?\)`)
+
+// elsewhere are what looks like a path and is none of the module's, by file and beginning.
+var elsewhere = map[string]string{
+	"docs/guide.md":                         "fixtures/s2-video", // in the reader's folder
+	"docs/control.md":                       "migrate/",          // below /api/v1
+	"docs/performance.md":                   "migrate/",          // names of measurements
+	"conformance/bigtable-client/README.md": "internal/option/",  // of the Go client
+}
+
+// TestPathsExist checks that the files and folders exist that documents and package
+// comments name.
+func TestPathsExist(t *testing.T) {
+	t.Parallel()
+	found := 0
+	check := func(file, named string) {
+		found++
+		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(named))); err != nil {
+			t.Errorf("%s names %s, which does not exist", file, named)
+		}
+	}
+	walk := func(file string, text string) {
+		for _, m := range repoPath.FindAllStringSubmatch(text, -1) {
+			if prefix, ok := elsewhere[file]; m[2] == "" && !(ok && strings.HasPrefix(m[1], prefix)) {
+				check(file, strings.TrimRight(m[1], ".-/"))
+			}
+		}
+	}
+	for _, f := range goFiles(t) {
+		if path.Base(f.path) == "doc.go" {
+			walk(f.path, readRepoFile(t, f.path))
+		}
+	}
+	err := fs.WalkDir(os.DirFS(root), ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && p != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules" || d.Name() == "testdata" || p == "bin") {
+			return fs.SkipDir
+		}
+		if path.Ext(p) == ".md" && p != "CHANGELOG.md" {
+			text := readRepoFile(t, p)
+			walk(p, text)
+			for _, m := range link.FindAllStringSubmatch(text, -1) {
+				check(p, path.Join(path.Dir(p), m[1]))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found < 100 {
+		t.Errorf("%d paths were found, which cannot be all", found)
 	}
 }
