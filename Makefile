@@ -55,7 +55,7 @@ test-long: ## both tiers: memory bounds at full size, all failures, simulations 
 
 .PHONY: test-memory
 test-memory: ## the tests that count memory, built without C, which puts more of it on Go's heap
-	CGO_ENABLED=0 $(GO) test -vet=off -run 'Memory|Alloc|Cost|Bomb' ./emu/... ./engine ./facade/... ./migrate/...
+	CGO_ENABLED=0 $(GO) test -vet=off -run 'Memory|Alloc|Cost|Bomb|SlowReader|TestDay|Isolation' ./emu/... ./engine ./facade/... ./migrate/... ./control ./testkit ./internal/heat
 
 RUNS ?= 20
 
@@ -65,7 +65,7 @@ test-stress: ## the quick tier RUNS times beside two busy loops, shuffled, with 
 
 # The packages in which goroutines meet.
 RACED := ./engine/... ./emu/... ./facade ./facade/internal/store/... ./facade/internal/jobs ./facade/internal/kinesis/... \
-	./facade/internal/throttle ./facade/internal/insights ./control/... ./testkit ./cmd/tabletop ./migrate \
+	./facade/internal/throttle ./facade/internal/insights ./control/... ./testkit ./cmd/... ./migrate \
 	./internal/btclient ./internal/inproc ./internal/heat ./internal/filelock \
 	./internal/preflight ./internal/failures ./internal/extsort ./internal/pull
 
@@ -80,13 +80,13 @@ test-modules: ## the tests of the modules below the main one
 
 .PHONY: race
 race: ## the quick tier under the race detector, where goroutines meet (needs a C compiler; RACED=./... for all packages)
-	CGO_ENABLED=1 $(GO) test -vet=off -race -timeout 20m $(RACED)
+	CGO_ENABLED=1 $(GO) test -vet=off -race -timeout 60m $(RACED)
 	CGO_ENABLED=1 $(GO) -C conformance test -vet=off -race -timeout 20m ./linear ./soak
 
 .PHONY: nightly
-nightly: ## what .ci/run has no time for: race of both tiers, crashes, more inputs, all consumers and tools, other Bigtables (some two hours)
+nightly: ## what .ci/run has no time for: race of both tiers of all packages, crashes, stopped doors, soak, more inputs, all consumers and tools, other Bigtables (some three hours)
 	$(LONG) $(MAKE) race RACED=./...
-	$(MAKE) meta crash CRASHES=5 fuzz FUZZTIME=100000x
+	$(MAKE) meta crash CRASHES=5 doors soak fuzz FUZZTIME=100000x
 	$(MAKE) facade-remote conformance-tools conformance-streams conformance-java-streams
 
 .PHONY: meta

@@ -389,10 +389,12 @@ func TestAllocationsOfCounts(t *testing.T) { //nolint:paralleltest // it counts 
 				}
 			},
 		} {
-			takes[i][j] = fewestAllocations(200, call)
+			takes[i][j] = fewestAllocations(call)
 		}
 	}
-	if takes[0] != takes[1] {
-		t.Errorf("allocations without and with counts: %v and %v", takes[0], takes[1])
+	for j, without := range takes[0] {
+		if takes[1][j] > without {
+			t.Errorf("allocations without and with counts: %v and %v", takes[0], takes[1])
+		}
 	}
 }

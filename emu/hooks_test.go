@@ -127,7 +127,7 @@ func TestAllocationsOfHooks(t *testing.T) { //nolint:paralleltest // it counts a
 			},
 			read(wire),
 		} {
-			takes[i][j] = fewestAllocations(300, call)
+			takes[i][j] = fewestAllocations(call)
 		}
 	}
 	for i, name := range []string{1: "waiting for faults", 2: "told of calls"} {

@@ -667,7 +667,7 @@ func TestTrap123_SlowReader(t *testing.T) { //nolint:paralleltest // Alone makes
 }
 
 func testSlowReader(t *testing.T) {
-	const records, most = 1_000, 6 << 20 // 10 MB; flow control and a batch of the journal are ahead of the reader
+	const records, most = 1_000, 2 << 20 // 10 MB; windows of 64 KiB and a batch of the journal are ahead of the reader
 	ended := make(chan struct{}, 1)
 	e := newEnvWith(t, Options{StreamInterceptor: func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		err := handler(srv, ss)
@@ -682,7 +682,8 @@ func testSlowReader(t *testing.T) {
 	for i := range records {
 		e.mustMutate(fmt.Sprint(i%10), set("a", "q", 1000, value))
 	}
-	e.data = btpb.NewBigtableClient(e.dial())
+	// Without a fixed size windows grow with the speed of the machine.
+	e.data = btpb.NewBigtableClient(e.dial(grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10)))
 	before := memory.Live()
 	r := e.changes(&btpb.ReadChangeStreamRequest{Partition: partition("", ""), StartFrom: fromTime(start)})
 	for i := range 10 {

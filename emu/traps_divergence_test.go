@@ -427,7 +427,7 @@ func TestDivergence_NoneCostsNothing(t *testing.T) { //nolint:paralleltest // se
 				e.must(err)
 			},
 		} {
-			allocations[i] = fewestAllocations(100, call)
+			allocations[i] = fewestAllocations(call)
 		}
 		return allocations
 	}

@@ -307,7 +307,7 @@ func TestCrash_Open(t *testing.T) {
 	t.Parallel()
 	seeds := 1
 	if long.Enabled() {
-		seeds = 4
+		seeds = 10
 	}
 	crashes := 0
 	for seed := range uint64(seeds) {

@@ -646,7 +646,7 @@ func otherProcess(t *testing.T, dir string) *grpc.ClientConn {
 func TestBackups_OtherProcess(t *testing.T) {
 	dir := os.Getenv(bigtableDir)
 	if dir == "" {
-		t.Skip("it is run by TestBackups_Memory, in a process of its own")
+		t.Skip("the memory tests run it, in a process of its own")
 	}
 	db, err := engine.Open(engine.Options{Dir: strings.TrimPrefix(dir, inMemory), NoSync: true, Now: clock.New().Now})
 	if err != nil {

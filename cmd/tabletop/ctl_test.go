@@ -183,7 +183,7 @@ func TestCtl_Words(t *testing.T) {
 func TestCtl_PortFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "ports.json")
-	waiting := exec.CommandContext(t.Context(), "tabletop", "ctl", "--port-file", file, "--wait", "5m", "info")
+	waiting := exec.CommandContext(t.Context(), "tabletop", "ctl", "--port-file", file, "--wait", "24h", "info")
 	var out strings.Builder
 	waiting.Stdout, waiting.Stderr = &out, &out
 	if err := waiting.Start(); err != nil {

@@ -58,7 +58,7 @@ func TestServe_StopUnasked(t *testing.T) {
 	if _, err := bufio.NewReader(again).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	if code := s.end(t, syscall.SIGTERM); code != 0 || s.stderr.Len() > 0 {
+	if code := s.end(t, syscall.SIGTERM); code != 0 || !s.quiet() {
 		t.Errorf("exit code %d\n%s", code, s.stderr)
 	}
 	for i, conn := range append(conns, half, again) {

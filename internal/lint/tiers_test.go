@@ -102,10 +102,15 @@ func TestRealTime(t *testing.T) {
 		unused[key] = true
 	}
 	for _, f := range goFiles(t) {
-		if !f.test || slices.Contains(f.imports, "testing/synctest") {
+		if !f.test {
 			continue
 		}
+		bubbles := inBubbles(f.tree)
 		for _, d := range f.tree.Decls {
+			// What is not a test may be called in a bubble of the file.
+			if bubbles[declared(d)] || len(bubbles) > 0 && !isTest(declared(d)) {
+				continue
+			}
 			for of, clocks := range clockNames {
 				if !slices.Contains(f.imports, of) {
 					continue
@@ -125,6 +130,34 @@ func TestRealTime(t *testing.T) {
 	for key := range unused {
 		t.Errorf("realTime lists %s, which does not use the real time", key)
 	}
+}
+
+// inBubbles returns the functions of a file that call synctest.Test, themselves or
+// through others of the file.
+func inBubbles(tree *ast.File) map[string]bool {
+	in := map[string]bool{}
+	for _, d := range tree.Decls {
+		if names(d, "synctest", "Test") != "" {
+			in[declared(d)] = true
+		}
+	}
+	for before := 0; before < len(in); {
+		before = len(in)
+		for _, d := range tree.Decls {
+			ast.Inspect(d, func(n ast.Node) bool {
+				if x, ok := n.(*ast.Ident); ok && in[x.Name] {
+					in[declared(d)] = true
+				}
+				return !in[declared(d)]
+			})
+		}
+	}
+	return in
+}
+
+// isTest reports whether the go command runs a function of this name.
+func isTest(name string) bool {
+	return strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Benchmark") || strings.HasPrefix(name, "Fuzz")
 }
 
 // names returns the first of the names of a package that a declaration mentions, with

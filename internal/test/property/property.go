@@ -1,15 +1,24 @@
 // Package property limits the cases of property tests.
 package property
 
-import "pgregory.net/rapid"
+import (
+	"flag"
+
+	"pgregory.net/rapid"
+)
 
 // All is a limit that lets all cases pass.
 const All = 0
 
 // First returns a property that checks prop in the first n cases and holds in all others,
 // until a case fails: then it is prop, so that the failure can be reproduced and made smaller.
-// With the limit All it is prop.
+// With the limit All, and with the flag -rapid.checks, it is prop.
 func First(n int, prop func(*rapid.T)) func(*rapid.T) {
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "rapid.checks" {
+			n = All
+		}
+	})
 	if n == All {
 		return prop
 	}
