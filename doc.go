@@ -40,9 +40,7 @@
 //   - engine is the sorted storage on Pebble; exported for emu's callers, without
 //     a promise of stability.
 //   - engine/internal/memfs is the file system that a store in memory lives in,
-//     engine/internal/guardfs keeps errors of the disk from Pebble,
-//     engine/internal/watch tells readers of journals that there is more,
-//     engine/internal/keyset is what a call's mutations have deleted.
+//     engine/internal/guardfs keeps errors of the disk from Pebble.
 //   - emu/internal/filter evaluates row filters, emu/internal/changes has the
 //     partitions, tokens and messages of change streams, emu/internal/view says what an
 //     authorized view holds, emu/internal/bundle judges schema bundles,

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/tabletop-emu/tabletop/engine/internal/watch"
 )
 
 // A table may have a journal: each change of a row is recorded in the batch that
@@ -96,7 +94,7 @@ type journal struct {
 	gaps       []journalGap
 	// restores counts what Restore did: readers end with it.
 	restores uint64
-	watchers map[uint32]*watch.Set // by table id
+	watchers map[uint32]*watchers // by table id
 }
 
 // flight is a number that is or was in flight.
@@ -212,20 +210,20 @@ func (j *journal) checkPosition(table uint32, number uint64) error {
 func before(key, end []byte) bool { return len(end) == 0 || bytes.Compare(key, end) < 0 }
 
 // watch begins to tell w of a table's records.
-func (j *journal) watch(table uint32, w *watch.Watcher) {
+func (j *journal) watch(table uint32, w *watcher) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.watchers == nil {
-		j.watchers = map[uint32]*watch.Set{}
+		j.watchers = map[uint32]*watchers{}
 	}
 	if j.watchers[table] == nil {
-		j.watchers[table] = &watch.Set{}
+		j.watchers[table] = &watchers{}
 	}
 	j.watchers[table].Add(w)
 }
 
 // unwatch ends watch.
-func (j *journal) unwatch(table uint32, w *watch.Watcher) {
+func (j *journal) unwatch(table uint32, w *watcher) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.watchers[table].Remove(w) {

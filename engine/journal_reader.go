@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-
-	"github.com/tabletop-emu/tabletop/engine/internal/watch"
 )
 
 // JournalPosition is a place between two records of a table's journal.
@@ -49,7 +47,7 @@ type JournalReader struct {
 	o        JournalOptions
 	restores uint64
 	table    uint32
-	watcher  *watch.Watcher
+	watcher  *watcher
 	at       JournalPosition
 
 	batch []storedRecord // what was read and not returned yet
@@ -85,7 +83,7 @@ func (d *DB) ReadJournal(table string, o JournalOptions) (*JournalReader, error)
 		return nil, fmt.Errorf("table %q: %w", table, err)
 	}
 	r := &JournalReader{d: d, name: table, o: o, at: JournalPosition{Number: o.After}}
-	r.table, r.watcher = t.def.ID, watch.New(o.Span.Start, o.Span.End)
+	r.table, r.watcher = t.def.ID, newWatcher(o.Span.Start, o.Span.End)
 	_, r.restores = d.journal.end(d.now)
 	d.journal.watch(r.table, r.watcher)
 	r.fill()

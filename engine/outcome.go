@@ -7,8 +7,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/google/btree"
-
-	"github.com/tabletop-emu/tabletop/engine/internal/keyset"
 )
 
 // Deletes read the keys they remove and delete each of them: a range
@@ -38,7 +36,7 @@ type outcomes struct {
 	sets     *btree.BTreeG[*outcome]
 	// toAccumulate is how many mutations are still to come that read the store.
 	toAccumulate int
-	deleted      keyset.Set // where no cell of the store is left
+	deleted      keySet // where no cell of the store is left
 
 	slab []outcome // to take new ones from
 
@@ -119,7 +117,7 @@ func (o *outcomes) delete(m *Mutation) error {
 		o.unset(o.cell(w.versionKey(m)))
 		return nil
 	}
-	all := []keyset.Range{{Lower: lower, Upper: upper}}
+	all := []keyRange{{Lower: lower, Upper: upper}}
 	if !o.deleted.Empty() || o.toDelete+o.toAccumulate > 0 {
 		all = o.deleted.Add(all[0])
 	}
@@ -142,7 +140,7 @@ func (o *outcomes) delete(m *Mutation) error {
 
 // deleteStored deletes the keys that the store holds in a range. If they are
 // too many it stops and returns true: the caller deletes the range.
-func (o *outcomes) deleteStored(r keyset.Range) (tooMany bool, err error) {
+func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
 	if o.w.tx.absent {
 		o.w.dead = o.w.tx.absentSteps
 		return false, nil

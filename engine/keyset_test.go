@@ -1,4 +1,4 @@
-package keyset
+package engine
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 func TestSet(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var ranges Set
+		var ranges keySet
 		var in [256]bool
 		for range rapid.IntRange(1, 30).Draw(t, "n") {
 			lower := rapid.IntRange(0, 254).Draw(t, "lower")
@@ -24,7 +24,7 @@ func TestSet(t *testing.T) {
 				in[i] = true
 			}
 			var got []byte
-			for _, r := range ranges.Add(Range{Lower: []byte{byte(lower)}, Upper: []byte{byte(upper)}}) {
+			for _, r := range ranges.Add(keyRange{Lower: []byte{byte(lower)}, Upper: []byte{byte(upper)}}) {
 				for i := int(r.Lower[0]); i < int(r.Upper[0]); i++ {
 					got = append(got, byte(i))
 				}

@@ -1,5 +1,4 @@
-// Package keyset is a set of keys that is made of ranges.
-package keyset
+package engine
 
 import (
 	"bytes"
@@ -7,33 +6,33 @@ import (
 	"github.com/google/btree"
 )
 
-const degree = 16 // of the tree
+const keySetDegree = 16 // of the tree
 
-// Range is the keys from Lower up to but not including Upper.
-type Range struct{ Lower, Upper []byte }
+// keyRange is the keys from Lower up to but not including Upper.
+type keyRange struct{ Lower, Upper []byte }
 
-// Set is a set of keys. The zero value is empty.
-type Set struct {
-	ranges *btree.BTreeG[Range] // disjoint, not adjacent; nil is none
-	Work   int                  // ranges looked at, for tests
+// keySet is a set of keys. The zero value is empty.
+type keySet struct {
+	ranges *btree.BTreeG[keyRange] // disjoint, not adjacent; nil is none
+	Work   int                     // ranges looked at, for tests
 }
 
 // Add adds r to the set and returns the parts of it that were not in there,
 // in order.
-func (s *Set) Add(r Range) []Range {
+func (s *keySet) Add(r keyRange) []keyRange {
 	if s.ranges == nil {
-		s.ranges = btree.NewG(degree, func(a, b Range) bool { return bytes.Compare(a.Lower, b.Lower) < 0 })
+		s.ranges = btree.NewG(keySetDegree, func(a, b keyRange) bool { return bytes.Compare(a.Lower, b.Lower) < 0 })
 		s.ranges.ReplaceOrInsert(r)
-		return []Range{r}
+		return []keyRange{r}
 	}
-	var touched []Range
-	s.ranges.DescendLessOrEqual(Range{Lower: r.Lower}, func(x Range) bool {
+	var touched []keyRange
+	s.ranges.DescendLessOrEqual(keyRange{Lower: r.Lower}, func(x keyRange) bool {
 		if bytes.Compare(x.Upper, r.Lower) >= 0 {
 			touched = append(touched, x)
 		}
 		return false
 	})
-	s.ranges.AscendGreaterOrEqual(Range{Lower: r.Lower}, func(x Range) bool {
+	s.ranges.AscendGreaterOrEqual(keyRange{Lower: r.Lower}, func(x keyRange) bool {
 		if bytes.Compare(x.Lower, r.Upper) > 0 {
 			return false
 		}
@@ -43,11 +42,11 @@ func (s *Set) Add(r Range) []Range {
 		return true
 	})
 	s.Work += 1 + len(touched)
-	var added []Range
+	var added []keyRange
 	all, from := r, r.Lower
 	for _, x := range touched {
 		if bytes.Compare(from, x.Lower) < 0 {
-			added = append(added, Range{from, x.Lower})
+			added = append(added, keyRange{from, x.Lower})
 		}
 		if bytes.Compare(from, x.Upper) < 0 {
 			from = x.Upper
@@ -61,20 +60,20 @@ func (s *Set) Add(r Range) []Range {
 		s.ranges.Delete(x)
 	}
 	if bytes.Compare(from, r.Upper) < 0 {
-		added = append(added, Range{from, r.Upper})
+		added = append(added, keyRange{from, r.Upper})
 	}
 	s.ranges.ReplaceOrInsert(all)
 	return added
 }
 
 // Empty tells whether there are no keys in the set.
-func (s *Set) Empty() bool { return s.ranges == nil }
+func (s *keySet) Empty() bool { return s.ranges == nil }
 
 // Contains tells whether the key is in the set.
-func (s *Set) Contains(key []byte) bool {
+func (s *keySet) Contains(key []byte) bool {
 	in := false
 	if s.ranges != nil {
-		s.ranges.DescendLessOrEqual(Range{Lower: key}, func(x Range) bool {
+		s.ranges.DescendLessOrEqual(keyRange{Lower: key}, func(x keyRange) bool {
 			in = bytes.Compare(key, x.Upper) < 0
 			return false
 		})

@@ -1,4 +1,4 @@
-package watch
+package engine
 
 import (
 	"bytes"
@@ -8,14 +8,14 @@ import (
 )
 
 // TestSet: whatever ranges there are, a key wakes those that hold it.
-func TestSet(t *testing.T) {
+func TestWatch_Set(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.SliceOfN(rapid.ByteRange('a', 'd'), 0, 2)
-		var s Set
-		var all []*Watcher
+		var s watchers
+		var all []*watcher
 		for range rapid.IntRange(0, 8).Draw(t, "watchers") {
-			w := New(key.Draw(t, "start"), key.Draw(t, "end"))
+			w := newWatcher(key.Draw(t, "start"), key.Draw(t, "end"))
 			s.Add(w)
 			all = append(all, w)
 		}

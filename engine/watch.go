@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"bytes"
+	"slices"
+)
+
+// watcher waits for keys of a range.
+type watcher struct {
+	start, end []byte // an empty end has no bound
+	// Signal receives a value when there was a key: one for any number of them until
+	// it is taken out.
+	Signal chan struct{}
+}
+
+// newWatcher returns a watcher of the keys from start up to but not including end, which
+// has no bound if it is empty.
+func newWatcher(start, end []byte) *watcher {
+	return &watcher{start: start, end: end, Signal: make(chan struct{}, 1)}
+}
+
+func (w *watcher) wake() {
+	select {
+	case w.Signal <- struct{}{}:
+	default:
+	}
+}
+
+// watchers is a set of watchers. The zero value is empty. It is for one goroutine at a
+// time.
+type watchers struct {
+	list []*watcher // by start
+	// reach has the greatest end among the watchers up to each place.
+	reach [][]byte
+}
+
+// Wake tells those whose range holds the key. Where ranges do not overlap it looks
+// at one of them.
+func (s *watchers) Wake(key []byte) {
+	n, _ := slices.BinarySearchFunc(s.list, key, func(w *watcher, key []byte) int {
+		if bytes.Compare(w.start, key) <= 0 {
+			return -1
+		}
+		return 1
+	})
+	for i := n - 1; i >= 0 && endsBefore(key, s.reach[i]); i-- {
+		if endsBefore(key, s.list[i].end) {
+			s.list[i].wake()
+		}
+	}
+}
+
+// WakeAll tells all of them.
+func (s *watchers) WakeAll() {
+	for _, w := range s.list {
+		w.wake()
+	}
+}
+
+// Add adds a watcher.
+func (s *watchers) Add(w *watcher) {
+	at, _ := slices.BinarySearchFunc(s.list, w, func(a, b *watcher) int { return bytes.Compare(a.start, b.start) })
+	s.list = slices.Insert(s.list, at, w)
+	s.settle()
+}
+
+// Remove removes a watcher; last tells that it was the last.
+func (s *watchers) Remove(w *watcher) (last bool) {
+	s.list = slices.DeleteFunc(s.list, func(x *watcher) bool { return x == w })
+	s.settle()
+	return len(s.list) == 0
+}
+
+// settle works out reach.
+func (s *watchers) settle() {
+	s.reach = s.reach[:0]
+	for i, w := range s.list {
+		end := w.end
+		if i > 0 && len(end) > 0 && (len(s.reach[i-1]) == 0 || endsBefore(end, s.reach[i-1])) {
+			end = s.reach[i-1]
+		}
+		s.reach = append(s.reach, end)
+	}
+}
+
+// before tells whether a key lies before an end.
+func endsBefore(key, end []byte) bool { return len(end) == 0 || bytes.Compare(key, end) < 0 }
