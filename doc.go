@@ -41,29 +41,8 @@
 //     a promise of stability.
 //   - engine/internal/memfs is the file system that a store in memory lives in,
 //     engine/internal/guardfs keeps errors of the disk from Pebble.
-//   - emu/internal/filter evaluates row filters, emu/internal/changes has the
-//     partitions, tokens and messages of change streams, emu/internal/view says what an
-//     authorized view holds, emu/internal/bundle judges schema bundles,
-//     emu/internal/support says what is served, emu/internal/schema what the API and the
-//     engine say of a table, emu/internal/resname reads names of resources,
-//     emu/internal/refusal makes the statuses of answers, emu/internal/rowchunks
-//     writes what ReadRows answers, emu/internal/backup knows what
-//     a backup is at a time, emu/internal/automated when automated ones are due,
-//     emu/internal/instancedef checks definitions of instances and
-//     clusters, emu/internal/locations describes a service of zones,
-//     emu/internal/fieldpath reads field masks,
-//     emu/internal/metered counts what requests do, emu/internal/hottablets says where that
-//     was much, emu/internal/memorylayer knows what a memory layer is at a time,
-//     emu/internal/tokengate keeps out who has no token, emu/internal/policy has the rules of IAM policies, testkit/internal/iam says what they
-//     allow,
-//     emu/internal/due does what is due at a time, emu/internal/drain ends what has no end, emu/internal/later knows what is shown of
-//     what is not done yet, emu/internal/replica what clusters see of each other and which
-//     of them answers, emu/internal/request what requests are to,
-//     emu/internal/listfilter reads what a list is filtered and ordered by,
-//     emu/internal/virtual runs what sessions carry,
-//     emu/internal/hooks lets faults and observers stand around calls,
-//     emu/internal/filter/re2 compares its expressions with RE2,
-//     emu/internal/wire is the codec of the server, internal/hllpp the sketch of HLL families.
+//   - emu/doc.go names the packages below emu. testkit/internal/iam evaluates IAM policies,
+//     internal/hllpp is the sketch of HLL families.
 //   - internal/inproc is the gRPC channel without a wire between facade and emu.
 //
 // Inside, the DynamoDB and the migration:

@@ -180,7 +180,7 @@ func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.C
 		if err := record(tx, req.GetParent()); err != nil {
 			return err
 		}
-		if found, err := load(tx, kindAppProfile+p.GetName(), &btapb.AppProfile{}); err != nil {
+		if found, err := loadOne(tx, kindAppProfile+p.GetName(), &btapb.AppProfile{}); err != nil {
 			return err
 		} else if found {
 			return refusal.Exists("App profile", p.GetName())

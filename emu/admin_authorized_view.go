@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/view"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -47,7 +47,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 		if err != nil {
 			return err
 		}
-		if found, err := load(tx, kindAuthorizedView+v.GetName(), &btapb.AuthorizedView{}); err != nil {
+		if found, err := loadOne(tx, kindAuthorizedView+v.GetName(), &btapb.AuthorizedView{}); err != nil {
 			return err
 		} else if found {
 			return refusal.Exists("Authorized view", v.GetName())
@@ -188,7 +188,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 		if v.GetSubsetView() == nil { // what was cleared holds nothing; a view without it ends clients
 			v.AuthorizedView = &btapb.AuthorizedView_SubsetView_{SubsetView: &btapb.AuthorizedView_SubsetView{}}
 		}
-		if fieldpath.Under(paths, "subset_view") {
+		if admin.FieldsUnder(paths, "subset_view") {
 			t, err := tx.Table(segments(v.GetName(), 6))
 			if err != nil {
 				return err

@@ -14,11 +14,10 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
-	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -49,7 +48,7 @@ func (s *Server) findBackup(r catalogReader, field, name string) (*btapb.Backup,
 // gone.
 func backups(r catalogReader) (goneAt func(*btapb.Backup) time.Time, all []*btapb.Backup, err error) {
 	all, err = loadAll[btapb.Backup](r, kindBackup, "")
-	return backup.GoneAt(all), all, err
+	return admin.BackupGoneAt(all), all, err
 }
 
 // backupsUnder returns the backups whose names begin with prefix, by name and as
@@ -73,8 +72,8 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 		return nil, err
 	}
 	b := &btapb.Backup{
-		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceTable: table, StartTime: backup.Micros(timestamppb.New(s.now())),
-		ExpireTime: backup.Micros(given.GetExpireTime()), BackupType: given.GetBackupType(), HotToStandardTime: backup.Micros(given.GetHotToStandardTime()),
+		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceTable: table, StartTime: admin.Micros(timestamppb.New(s.now())),
+		ExpireTime: admin.Micros(given.GetExpireTime()), BackupType: given.GetBackupType(), HotToStandardTime: admin.Micros(given.GetHotToStandardTime()),
 	}
 	check := func(r catalogReader, c *btapb.Cluster, in *btapb.Instance) error {
 		if segments(table, 4) != in.GetName() {
@@ -84,13 +83,13 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 		if err != nil {
 			return err
 		}
-		if schema.ReadyAt(t).After(s.now()) {
+		if admin.ReadyAt(t).After(s.now()) {
 			return refusal.Precondition("Table %s is not ready.", table)
 		}
-		if err := backup.CheckExpiry(b, backup.MaxAge(in)); err != nil {
+		if err := admin.CheckBackupExpiry(b, admin.MaxBackupAge(in)); err != nil {
 			return refusal.Invalid("backup.expire_time", "%v", err)
 		}
-		if err := backup.SettleType(b, c); err != nil {
+		if err := admin.SettleBackupType(b, c); err != nil {
 			return refusal.Invalid("backup.backup_type", "%v", err)
 		}
 		return checkHotTime(b)
@@ -107,8 +106,8 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 // is copied is independent from then on, and cannot be copied again.
 func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackupRequest) (*longrunningpb.Operation, error) {
 	b := &btapb.Backup{
-		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceBackup: req.GetSourceBackup(), StartTime: backup.Micros(timestamppb.New(s.now())),
-		ExpireTime: backup.Micros(req.GetExpireTime()), BackupType: btapb.Backup_STANDARD,
+		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceBackup: req.GetSourceBackup(), StartTime: admin.Micros(timestamppb.New(s.now())),
+		ExpireTime: admin.Micros(req.GetExpireTime()), BackupType: btapb.Backup_STANDARD,
 	}
 	var info *btapb.BackupInfo
 	check := func(r catalogReader, _ *btapb.Cluster, _ *btapb.Instance) error {
@@ -116,17 +115,17 @@ func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackup
 		if err != nil {
 			return err
 		}
-		from := backup.At(stored, s.now())
-		b.SourceTable, info = from.GetSourceTable(), backup.InfoOf(from)
+		from := admin.BackupAt(stored, s.now())
+		b.SourceTable, info = from.GetSourceTable(), admin.BackupInfoOf(from)
 		switch {
 		case from.GetState() != btapb.Backup_READY:
 			return refusal.Precondition("Backup %s is not ready.", from.GetName())
 		case from.GetSourceBackup() != "":
 			return refusal.Precondition("Backup %s is a copy of %s and cannot be copied.", from.GetName(), from.GetSourceBackup())
-		case from.GetExpireTime().AsTime().Sub(s.now()) < backup.MinCopiedAge:
-			return refusal.Precondition("Backup %s expires within %v and cannot be copied.", from.GetName(), backup.MinCopiedAge)
+		case from.GetExpireTime().AsTime().Sub(s.now()) < admin.MinCopiedAge:
+			return refusal.Precondition("Backup %s expires within %v and cannot be copied.", from.GetName(), admin.MinCopiedAge)
 		}
-		if err := backup.CheckExpiry(b, backup.MaxCopyAge); err != nil {
+		if err := admin.CheckBackupExpiry(b, admin.MaxCopyAge); err != nil {
 			return refusal.Invalid("expire_time", "%v", err)
 		}
 		return nil
@@ -135,7 +134,7 @@ func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackup
 		return s.db.Backups().Copy(ctx, req.GetSourceBackup(), b.GetName(), fn)
 	}
 	return s.makeBackup(ctx, req.GetParent(), req.GetBackupId(), b, check, make, func() proto.Message {
-		return &btapb.CopyBackupMetadata{Name: b.GetName(), SourceBackupInfo: info, Progress: backup.Progress(b.GetStartTime(), b.GetEndTime())}
+		return &btapb.CopyBackupMetadata{Name: b.GetName(), SourceBackupInfo: info, Progress: admin.Progress(b.GetStartTime(), b.GetEndTime())}
 	})
 }
 
@@ -157,7 +156,7 @@ func (s *Server) makeBackup(
 	}
 	err = s.keepBackup(ctx, b, check, make, func(tx *engine.CatalogTx) (err error) {
 		doneAt := b.GetEndTime().AsTime()
-		op, err = s.start(tx, segments(parent, 4), metadata(), backup.At(b, doneAt), doneAt)
+		op, err = s.start(tx, segments(parent, 4), metadata(), admin.BackupAt(b, doneAt), doneAt)
 		return err
 	})
 	return op, err
@@ -205,13 +204,13 @@ func (s *Server) keepBackup(ctx context.Context, b *btapb.Backup, check checkBac
 		if err := checked(tx); err != nil {
 			return err
 		}
-		b.SizeBytes, b.EndTime = kept.Bytes, backup.Micros(timestamppb.New(s.now().Add(s.adminDelay)))
+		b.SizeBytes, b.EndTime = kept.Bytes, admin.Micros(timestamppb.New(s.now().Add(s.adminDelay)))
 		return errors.Join(done(tx), remove(tx, kindPolicy+b.GetName()), store(tx, kindBackup+b.GetName(), b))
 	}))
 }
 
 func checkHotTime(b *btapb.Backup) error {
-	if err := backup.CheckHotTime(b); err != nil {
+	if err := admin.CheckHotTime(b); err != nil {
 		return refusal.Invalid("backup.hot_to_standard_time", "%v", err)
 	}
 	return nil
@@ -225,7 +224,7 @@ func (s *Server) checkBackupCount(r catalogReader, cluster string, b *btapb.Back
 	all, err := s.backupsUnder(r, cluster+"/backups/")
 	n, most := 0, maxStandardBackups
 	for _, x := range all {
-		if x.GetSourceTable() == b.GetSourceTable() && backup.At(x, s.now()).GetBackupType() == b.GetBackupType() {
+		if x.GetSourceTable() == b.GetSourceTable() && admin.BackupAt(x, s.now()).GetBackupType() == b.GetBackupType() {
 			n++
 		}
 	}
@@ -241,7 +240,7 @@ func (s *Server) checkBackupCount(r catalogReader, cluster string, b *btapb.Back
 // backupEncryption says how a backup in a cluster would be encrypted: with the
 // version of a customer's key that is in use when it is made.
 func backupEncryption(c *btapb.Cluster) *btapb.EncryptionInfo {
-	info := schema.EncryptionOf(c)
+	info := admin.EncryptionOf(c)
 	if info.GetEncryptionStatus() != nil {
 		info.EncryptionStatus = refusal.UntrackedKey()
 	}
@@ -254,7 +253,7 @@ func (s tableAdminService) GetBackup(_ context.Context, req *btapb.GetBackupRequ
 	if err != nil {
 		return nil, err
 	}
-	return backup.At(b, s.now()), nil
+	return admin.BackupAt(b, s.now()), nil
 }
 
 // UpdateBackup replaces expire_time and hot_to_standard_time of a backup, as far
@@ -277,22 +276,22 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 		for _, path := range paths {
 			switch path {
 			case "expire_time":
-				most := backup.MaxAge(in)
+				most := admin.MaxBackupAge(in)
 				if b.GetSourceBackup() != "" {
-					most = backup.MaxCopyAge
+					most = admin.MaxCopyAge
 				}
-				b.ExpireTime = backup.Micros(req.GetBackup().GetExpireTime())
-				if err := backup.CheckExpiry(b, most); err != nil {
+				b.ExpireTime = admin.Micros(req.GetBackup().GetExpireTime())
+				if err := admin.CheckBackupExpiry(b, most); err != nil {
 					return refusal.Invalid("backup.expire_time", "%v", err)
 				}
 				if !b.GetExpireTime().AsTime().After(s.now()) {
 					return refusal.Invalid("backup.expire_time", "%v has passed", b.GetExpireTime().AsTime().Format(time.RFC3339Nano))
 				}
 			case "hot_to_standard_time":
-				if backup.At(b, s.now()).GetBackupType() != btapb.Backup_HOT {
+				if admin.BackupAt(b, s.now()).GetBackupType() != btapb.Backup_HOT {
 					return refusal.Invalid("backup.hot_to_standard_time", "is for hot backups alone")
 				}
-				b.HotToStandardTime = backup.Micros(req.GetBackup().GetHotToStandardTime())
+				b.HotToStandardTime = admin.Micros(req.GetBackup().GetHotToStandardTime())
 				if err := checkHotTime(b); err != nil {
 					return err
 				}
@@ -300,7 +299,7 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 				return refusal.Invalid("update_mask", "%q cannot be updated; expected expire_time or hot_to_standard_time", path)
 			}
 		}
-		out = backup.At(b, s.now())
+		out = admin.BackupAt(b, s.now())
 		return store(tx, kindBackup+b.GetName(), b)
 	})
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
-	"github.com/tabletop-emu/tabletop/emu/internal/memorylayer"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -199,7 +198,7 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 		return nil, err
 	}
 	given := req.GetCluster()
-	scaling := fieldpath.Under(paths, "cluster_config")
+	scaling := admin.FieldsUnder(paths, "cluster_config")
 	if slices.Contains(paths, "serve_nodes") && scaling && given.GetServeNodes() != 0 && given.GetClusterConfig().GetClusterAutoscalingConfig() != nil {
 		return nil, refusal.Invalid("cluster", "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
 	}
@@ -286,7 +285,7 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 		if err := s.checkNoBackups(tx, "Cluster", c.GetName(), c.GetName()+"/"); err != nil {
 			return err
 		}
-		if err := remove(tx, kindMemoryLayer+memorylayer.NameOf(c.GetName())); err != nil {
+		if err := remove(tx, kindMemoryLayer+admin.MemoryLayerName(c.GetName())); err != nil {
 			return err
 		}
 		return tx.DeleteResource(kindCluster + c.GetName())

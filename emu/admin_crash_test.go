@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/schema"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/faultdisk"
@@ -126,7 +126,7 @@ func changeScript() []step {
 		{"UpdateTable", protect(false)},
 		{"UpdateTable stream", func(e *env) error {
 			_, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{
-				Table:      &btapb.Table{Name: table, ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(schema.MinChangeStreamRetention)}},
+				Table:      &btapb.Table{Name: table, ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(admin.MinChangeStreamRetention)}},
 				UpdateMask: mask("change_stream_config"),
 			})
 			return err

@@ -8,8 +8,8 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
-	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -29,7 +29,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 		if err != nil {
 			return err
 		}
-		relax := schema.Relaxation(len(clusters), req.GetIgnoreWarnings())
+		relax := admin.Relaxation(len(clusters), req.GetIgnoreWarnings())
 		changes := make([]engine.FamilyChange, 0, len(req.GetModifications()))
 		for i, m := range req.GetModifications() {
 			change, err := s.familyChange(t, changes, refusal.Element("modifications", i), m, relax)
@@ -44,7 +44,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 	if err != nil {
 		return nil, err
 	}
-	return schema.Shown(t), nil
+	return admin.ShownTable(t), nil
 }
 
 // familyChange converts a modification of t that follows others.
@@ -55,7 +55,7 @@ func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, fie
 		if err != nil {
 			return nil, err
 		}
-		for _, key := range schema.SettingsOf(t).GetRowKeySchema().GetFields() {
+		for _, key := range admin.SettingsOf(t).GetRowKeySchema().GetFields() {
 			if key.GetFieldName() == f.Name {
 				return nil, refusal.Invalid(field+".id", "%q is a field of the row key schema", f.Name)
 			}
@@ -77,7 +77,7 @@ func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, fie
 		if err := s.checkFamilyName(field+".id", m.GetId()); err != nil {
 			return nil, err
 		}
-		if schema.Protected(t) {
+		if admin.Protected(t) {
 			return nil, refusal.Protected(t.Name, "dropping a column family")
 		}
 		return &engine.FamilyChange{Drop: m.GetId()}, nil
@@ -115,10 +115,10 @@ func (s *Server) familyUpdate(is *engine.Family, field string, to *btapb.ColumnF
 		switch path {
 		case "gc_rule":
 			if f.GC, err = s.gcRule(field+".update.gc_rule", to.GetGcRule()); err == nil {
-				err = schema.CheckRelaxed(f.Name, is.GC, f.GC, relax)
+				err = admin.CheckRelaxed(f.Name, is.GC, f.GC, relax)
 			}
 		case "value_type":
-			err = schema.ChangeValueType(&f, is, field+".update", to.GetValueType())
+			err = admin.ChangeValueType(&f, is, field+".update", to.GetValueType())
 		default:
 			err = refusal.Invalid(field+".update_mask", "%q is not a field of a column family that can be updated; expected gc_rule or value_type", path)
 		}
@@ -136,7 +136,7 @@ func (s *Server) newFamily(field, name string, f *btapb.ColumnFamily) (engine.Fa
 	if err != nil {
 		return out, err
 	}
-	return out, schema.SetValueType(&out, field+".value_type", f.GetValueType())
+	return out, admin.SetValueType(&out, field+".value_type", f.GetValueType())
 }
 
 // family validates the definition of a family, but for its value type, and

@@ -5,9 +5,7 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/hottablets"
-	"github.com/tabletop-emu/tabletop/emu/internal/metered"
-	"github.com/tabletop-emu/tabletop/emu/internal/request"
+	"github.com/tabletop-emu/tabletop/emu/internal/load"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/internal/heat"
 )
@@ -18,7 +16,7 @@ func (s instanceAdminService) ListHotTablets(_ context.Context, req *btapb.ListH
 	if _, err := cluster(s.db, req.GetParent()); err != nil {
 		return nil, err
 	}
-	return hottablets.List(s.Heat(), req, s.now(), s.hasTable)
+	return load.ListHotTablets(s.Heat(), req, s.now(), s.hasTable)
 }
 
 // Heat returns the counts of what requests do to which keys.
@@ -30,8 +28,8 @@ func (s *Server) hasTable(name string) bool {
 }
 
 // newMeter returns what counts requests: those to instances that were created, or all.
-func (s *Server) newMeter(all bool) *metered.Meter {
-	return &metered.Meter{
+func (s *Server) newMeter(all bool) *load.Meter {
+	return &load.Meter{
 		Heat:   heat.New(heat.Options{Now: s.clock.Now}),
 		Exists: s.hasTable,
 		Cluster: func(req any) (string, bool) {
@@ -39,7 +37,7 @@ func (s *Server) newMeter(all bool) *metered.Meter {
 			if err != nil || len(routes.instances) == 0 && !all {
 				return "", false
 			}
-			name, _ := request.Target(req)
+			name, _ := targetOf(req)
 			switch clusters := routes.instances[segments(name, 4)].clusters; len(clusters) {
 			case 0:
 				return implicitCluster, all

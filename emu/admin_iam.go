@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/policy"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -35,7 +35,7 @@ func (s tableAdminService) TestIamPermissions(_ context.Context, req *iampb.Test
 	if status.Code(err) == codes.InvalidArgument { // no name of such a resource
 		return nil, err
 	}
-	return policy.Grant(req, err == nil)
+	return admin.GrantPermissions(req, err == nil)
 }
 
 // GetIamPolicy returns the policy of an instance.
@@ -54,7 +54,7 @@ func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.T
 	if err := parseInstance("resource", req.GetResource()); err != nil {
 		return nil, err
 	}
-	return policy.Grant(req, instancePolicy(s.db, req.GetResource()) == nil)
+	return admin.GrantPermissions(req, instancePolicy(s.db, req.GetResource()) == nil)
 }
 
 // tablePolicy refuses the name of a table, of what lies under one, or of a backup,
@@ -84,10 +84,10 @@ func instancePolicy(r catalogReader, name string) error {
 // loadPolicy returns the stored policy of a resource, or the empty one.
 func loadPolicy(r catalogReader, resource string) (*iampb.Policy, error) {
 	p := &iampb.Policy{}
-	if found, err := load(r, kindPolicy+resource, p); err != nil || found {
+	if found, err := loadOne(r, kindPolicy+resource, p); err != nil || found {
 		return p, err
 	}
-	return policy.Unset(), nil
+	return admin.UnsetPolicy(), nil
 }
 
 // policy answers GetIamPolicy for a resource that check passes.
@@ -96,7 +96,7 @@ func (s *Server) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, che
 		if err := check(tx, req.GetResource()); err != nil {
 			return err
 		}
-		if err := policy.CheckVersion("options.requested_policy_version", req.GetOptions().GetRequestedPolicyVersion()); err != nil {
+		if err := admin.CheckPolicyVersion("options.requested_policy_version", req.GetOptions().GetRequestedPolicyVersion()); err != nil {
 			return err
 		}
 		p, err = loadPolicy(tx, req.GetResource())
@@ -121,7 +121,7 @@ func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, 
 		if err != nil {
 			return err
 		}
-		p, err = policy.Set(old, req, func(n int) error { return s.limit(n, maxPolicyPrincipals, "policy.bindings", "principals") })
+		p, err = admin.SetPolicy(old, req, func(n int) error { return s.limit(n, maxPolicyPrincipals, "policy.bindings", "principals") })
 		if err != nil {
 			return err
 		}

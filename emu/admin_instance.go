@@ -13,10 +13,10 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
-	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -39,7 +39,7 @@ const (
 // instanceExists finds out whether and how an instance exists; one that is
 // recorded is loaded into in.
 func instanceExists(r catalogReader, name string, in *btapb.Instance) (existence, error) {
-	if found, err := load(r, kindInstance+name, in); err != nil || found {
+	if found, err := loadOne(r, kindInstance+name, in); err != nil || found {
 		return recorded, err
 	}
 	_, err := r.Resource(kindProject + segments(name, 2))
@@ -361,7 +361,7 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 		}
 		tables := tx.Tables(instancePrefix(name))
 		for _, t := range tables {
-			if schema.Protected(t) {
+			if admin.Protected(t) {
 				return refusal.Protected(t.Name, "DeleteInstance")
 			}
 		}

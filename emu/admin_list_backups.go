@@ -6,7 +6,7 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
@@ -24,9 +24,9 @@ func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackups
 	}
 	now := s.now()
 	for i, b := range all {
-		all[i] = backup.At(b, now)
+		all[i] = admin.BackupAt(b, now)
 	}
-	resp, field, err := backup.List(all, req, maxPageSize)
+	resp, field, err := admin.ListBackups(all, req, maxPageSize)
 	if err != nil {
 		return nil, refusal.Invalid(field, "%v", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/memorylayer"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -15,13 +15,13 @@ import (
 // memoryLayer returns the stored memory layer of a cluster, empty if it was never set.
 func memoryLayer(r catalogReader, c *btapb.Cluster) (*btapb.MemoryLayer, error) {
 	m := &btapb.MemoryLayer{}
-	_, err := load(r, kindMemoryLayer+memorylayer.NameOf(c.GetName()), m)
+	_, err := loadOne(r, kindMemoryLayer+admin.MemoryLayerName(c.GetName()), m)
 	return m, refusal.Of(err)
 }
 
 // GetMemoryLayer returns the memory layer of a cluster: it has one, if a disabled one.
 func (s instanceAdminService) GetMemoryLayer(ctx context.Context, req *btapb.GetMemoryLayerRequest) (*btapb.MemoryLayer, error) {
-	name, err := memorylayer.ClusterOf("name", req.GetName())
+	name, err := admin.MemoryLayerCluster("name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -34,10 +34,10 @@ func (s instanceAdminService) GetMemoryLayer(ctx context.Context, req *btapb.Get
 
 // UpdateMemoryLayer enables or disables the memory layer of a cluster.
 func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.UpdateMemoryLayerRequest) (*longrunningpb.Operation, error) {
-	if err := memorylayer.Check(req); err != nil {
+	if err := admin.CheckMemoryLayer(req); err != nil {
 		return nil, err
 	}
-	name, err := memorylayer.ClusterOf("memory_layer.name", req.GetMemoryLayer().GetName())
+	name, err := admin.MemoryLayerCluster("memory_layer.name", req.GetMemoryLayer().GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -52,19 +52,19 @@ func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.
 		if err != nil {
 			return err
 		}
-		if err := checkEtag(memorylayer.NameOf(name), req.GetMemoryLayer().GetEtag(), memorylayer.At(m, c, now).GetEtag()); err != nil {
+		if err := checkEtag(admin.MemoryLayerName(name), req.GetMemoryLayer().GetEtag(), admin.MemoryLayerAt(m, c, now).GetEtag()); err != nil {
 			return err
 		}
 		etag, err := newEtag(tx)
 		if err != nil {
 			return err
 		}
-		doneAt := memorylayer.Enable(m, req.GetMemoryLayer(), etag, now, now.Add(s.adminDelay))
+		doneAt := admin.EnableMemoryLayer(m, req.GetMemoryLayer(), etag, now, now.Add(s.adminDelay))
 		if err := store(tx, kindMemoryLayer+m.GetName(), m); err != nil {
 			return err
 		}
 		metadata := &btapb.UpdateMemoryLayerMetadata{OriginalRequest: req, RequestTime: timestamppb.New(now), FinishTime: timestamppb.New(doneAt)}
-		op, err = s.start(tx, segments(name, 4), metadata, memorylayer.At(m, c, doneAt), doneAt)
+		op, err = s.start(tx, segments(name, 4), metadata, admin.MemoryLayerAt(m, c, doneAt), doneAt)
 		return err
 	})
 	return op, err
@@ -81,7 +81,7 @@ func (s instanceAdminService) ListMemoryLayers(ctx context.Context, req *btapb.L
 			if err != nil {
 				return err
 			}
-			resp.MemoryLayers = append(resp.MemoryLayers, memorylayer.At(m, c, now))
+			resp.MemoryLayers = append(resp.MemoryLayers, admin.MemoryLayerAt(m, c, now))
 		}
 		return err
 	})

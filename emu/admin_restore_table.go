@@ -10,10 +10,9 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
-	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -57,11 +56,11 @@ func (s *Server) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.O
 		doneAt := s.now().Add(s.adminDelay)
 		t, err := tx.UpdateTable(name, func(t *engine.Table) (err error) {
 			settings := n.settle(t, doneAt)
-			settings.RowKeySchema = schema.SettingsOf(t).GetRowKeySchema()
+			settings.RowKeySchema = admin.SettingsOf(t).GetRowKeySchema()
 			if s.adminDelay > 0 {
 				later.Set(settings, doneAt)
 			}
-			t.Meta, err = schema.EncodeSettings(settings)
+			t.Meta, err = admin.EncodeSettings(settings)
 			return err
 		})
 		if err != nil {
@@ -71,7 +70,7 @@ func (s *Server) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.O
 		if err := removeAll(tx, name); err != nil {
 			return err
 		}
-		op, err = n.record(tx, schema.Shown(t), timestamppb.New(began), timestamppb.New(doneAt))
+		op, err = n.record(tx, admin.ShownTable(t), timestamppb.New(began), timestamppb.New(doneAt))
 		return err
 	})
 	return op, refusal.Of(err)
@@ -89,7 +88,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 		if err != nil {
 			return err
 		}
-		if b = backup.At(stored, s.now()); b.GetState() != btapb.Backup_READY {
+		if b = admin.BackupAt(stored, s.now()); b.GetState() != btapb.Backup_READY {
 			return refusal.Precondition("Backup %s is not ready.", b.GetName())
 		}
 		optimized, err = optimizes(r, n.parent, b)
@@ -100,7 +99,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 			t.Families[i].GC = engine.GCRule{}
 		}
 		info := &btapb.RestoreInfo{
-			SourceType: btapb.RestoreSourceType_BACKUP, SourceInfo: &btapb.RestoreInfo_BackupInfo{BackupInfo: backup.InfoOf(b)},
+			SourceType: btapb.RestoreSourceType_BACKUP, SourceInfo: &btapb.RestoreInfo_BackupInfo{BackupInfo: admin.BackupInfoOf(b)},
 		}
 		if optimized && s.adminDelay > 0 {
 			later.Set(info, doneAt.Add(s.adminDelay))
@@ -109,13 +108,13 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 	}
 	n.record = func(tx *engine.CatalogTx, t *btapb.Table, began, doneAt *timestamppb.Timestamp) (*longrunningpb.Operation, error) {
 		metadata := &btapb.RestoreTableMetadata{
-			Name: t.GetName(), SourceType: btapb.RestoreSourceType_BACKUP, Progress: backup.Progress(began, doneAt),
-			SourceInfo: &btapb.RestoreTableMetadata_BackupInfo{BackupInfo: backup.InfoOf(b)},
+			Name: t.GetName(), SourceType: btapb.RestoreSourceType_BACKUP, Progress: admin.Progress(began, doneAt),
+			SourceInfo: &btapb.RestoreTableMetadata_BackupInfo{BackupInfo: admin.BackupInfoOf(b)},
 		}
 		if optimized { // from when the table is ready, as long again
 			end := doneAt.AsTime().Add(s.adminDelay)
 			o, err := s.start(tx, n.parent, &btapb.OptimizeRestoredTableMetadata{
-				Name: t.GetName(), Progress: backup.Progress(doneAt, timestamppb.New(end)),
+				Name: t.GetName(), Progress: admin.Progress(doneAt, timestamppb.New(end)),
 			}, &emptypb.Empty{}, end)
 			if err != nil {
 				return nil, err

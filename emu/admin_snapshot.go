@@ -11,11 +11,10 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
-	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -52,10 +51,10 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 	if err := s.checkID("snapshot_id", "a snapshot id", req.GetSnapshotId()); err != nil {
 		return nil, err
 	}
-	life := backup.SnapshotLife
+	life := admin.SnapshotLife
 	if ttl := req.GetTtl(); ttl != nil {
-		if life = ttl.AsDuration(); !ttl.IsValid() || life <= 0 || life > backup.MaxSnapshotLife {
-			return nil, refusal.Invalid("ttl", "%v is not above 0 and at most %v", life, backup.MaxSnapshotLife)
+		if life = ttl.AsDuration(); !ttl.IsValid() || life <= 0 || life > admin.MaxSnapshotLife {
+			return nil, refusal.Invalid("ttl", "%v is not above 0 and at most %v", life, admin.MaxSnapshotLife)
 		}
 	}
 	now := s.now()
@@ -92,7 +91,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 		if err := check(tx); err != nil {
 			return err
 		}
-		x.DataSizeBytes, x.SourceTable = kept.Bytes, schema.Shown(kept.Table)
+		x.DataSizeBytes, x.SourceTable = kept.Bytes, admin.ShownTable(kept.Table)
 		doneAt := s.now().Add(s.adminDelay)
 		metadata := &btapb.SnapshotTableMetadata{OriginalRequest: req, RequestTime: x.GetCreateTime(), FinishTime: timestamppb.New(doneAt)}
 		var err error

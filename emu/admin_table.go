@@ -12,11 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/automated"
-	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
-	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -57,10 +55,10 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		return ok
 	}
 	later.Take(settings)
-	if err := schema.Settle(settings, hasFamily, nil, s.now()); err != nil {
+	if err := admin.SettleTable(settings, hasFamily, nil, s.now()); err != nil {
 		return nil, err
 	}
-	if def.Meta, err = schema.EncodeSettings(settings); err != nil {
+	if def.Meta, err = admin.EncodeSettings(settings); err != nil {
 		return nil, refusal.Of(err)
 	}
 	setStream(&def)
@@ -87,7 +85,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	if err != nil {
 		return nil, err
 	}
-	return schema.Shown(t), nil
+	return admin.ShownTable(t), nil
 }
 
 // checkTableCount refuses one table more than an instance can have.
@@ -138,7 +136,7 @@ func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableReques
 		return nil, err
 	}
 	s.replication.View(segments(t.Name, 4)).Show(clusters)
-	return schema.ToTable(t, view, clusters, s.now()), nil
+	return admin.ToTable(t, view, clusters, s.now()), nil
 }
 
 // ListTables returns the tables of one instance, sorted by name, in pages; in
@@ -169,7 +167,7 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 		return nil, err
 	}
 	for _, t := range tables {
-		resp.Tables = append(resp.Tables, schema.ToTable(t, view, clusters, s.now()))
+		resp.Tables = append(resp.Tables, admin.ToTable(t, view, clusters, s.now()))
 	}
 	return resp, nil
 }
@@ -199,7 +197,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 	if err != nil {
 		return nil, err
 	}
-	if fieldpath.Under(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
+	if admin.FieldsUnder(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
 		return nil, refusal.Invalid("update_mask", "row_key_schema can only be updated as a whole")
 	}
 	if _, err := findTable(s.db, "table.name", req.GetTable().GetName()); err != nil {
@@ -208,7 +206,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 	began, doneAt := s.span()
 	var op *longrunningpb.Operation
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
-		if fieldpath.Under(paths, "tiered_storage_config") {
+		if admin.FieldsUnder(paths, "tiered_storage_config") {
 			if err := checkTier(tx, segments(req.GetTable().GetName(), 4), req.GetTable()); err != nil {
 				return err
 			}
@@ -220,7 +218,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 			return err
 		}
 		metadata := &btapb.UpdateTableMetadata{Name: t.Name, StartTime: began, EndTime: doneAt}
-		op, err = s.start(tx, segments(t.Name, 4), metadata, schema.Shown(t), doneAt.AsTime())
+		op, err = s.start(tx, segments(t.Name, 4), metadata, admin.ShownTable(t), doneAt.AsTime())
 		return err
 	})
 	return op, err
@@ -232,12 +230,12 @@ func checkTier(r catalogReader, instance string, settings *btapb.Table) error {
 	if err != nil {
 		return err
 	}
-	return schema.CheckTier(settings.GetTieredStorageConfig(), clusters)
+	return admin.CheckTier(settings.GetTieredStorageConfig(), clusters)
 }
 
 // updateSettings replaces the settings of t at paths.
 func (s *Server) updateSettings(r catalogReader, t *engine.Table, from *btapb.Table, paths []string, ignoreWarnings bool) error {
-	settings := schema.SettingsOf(t)
+	settings := admin.SettingsOf(t)
 	was, policy := settings.GetRowKeySchema(), proto.CloneOf(settings.GetAutomatedBackupPolicy())
 	if err := applyMask(settings, proto.CloneOf(from), paths); err != nil {
 		return err
@@ -249,17 +247,17 @@ func (s *Server) updateSettings(r catalogReader, t *engine.Table, from *btapb.Ta
 	case is != nil && !proto.Equal(was, is):
 		return refusal.Invalid("table.row_key_schema", "a row key schema cannot be changed, only removed")
 	}
-	err := schema.Settle(settings, func(name string) bool {
+	err := admin.SettleTable(settings, func(name string) bool {
 		_, err := family(t, name)
 		return err == nil
 	}, policy, s.now())
-	if err == nil && fieldpath.Under(paths, "automated_backup_policy") {
+	if err == nil && admin.FieldsUnder(paths, "automated_backup_policy") {
 		err = checkBackupPlaces(r, segments(t.Name, 4), settings)
 	}
 	if err != nil {
 		return err
 	}
-	if t.Meta, err = schema.EncodeSettings(settings); err != nil {
+	if t.Meta, err = admin.EncodeSettings(settings); err != nil {
 		return err
 	}
 	setStream(t)
@@ -269,7 +267,7 @@ func (s *Server) updateSettings(r catalogReader, t *engine.Table, from *btapb.Ta
 // checkBackupPlaces checks what a policy of automated backups asks of its instance.
 func checkBackupPlaces(r catalogReader, name string, settings *btapb.Table) error {
 	p := settings.GetAutomatedBackupPolicy()
-	if !automated.InForce(p) {
+	if !admin.AutomatedInForce(p) {
 		return nil
 	}
 	in, _, err := instance(r, name)
@@ -280,7 +278,7 @@ func checkBackupPlaces(r catalogReader, name string, settings *btapb.Table) erro
 	if err != nil {
 		return err
 	}
-	return automated.CheckPlaces(p, in, clusters)
+	return admin.CheckAutomatedPlaces(p, in, clusters)
 }
 
 // DeleteTable deletes a table with its rows and views, unless it or one of its
@@ -292,7 +290,7 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 		if err != nil {
 			return err
 		}
-		if schema.Protected(t) {
+		if admin.Protected(t) {
 			return refusal.Protected(t.Name, "DeleteTable")
 		}
 		if err := checkNoStream(t, "DeleteTable"); err != nil {
@@ -329,13 +327,13 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 			return err
 		}
 		t, err := tx.UpdateTable(req.GetName(), func(t *engine.Table) error {
-			return replan(t, func(p *automated.Policy) { automated.Skip(p, s.now()) })
+			return replan(t, func(p *admin.AutomatedPolicy) { admin.SkipAutomated(p, s.now()) })
 		})
 		if err != nil {
 			return err
 		}
 		metadata := &btapb.UndeleteTableMetadata{Name: t.Name, StartTime: began, EndTime: doneAt}
-		op, err = s.start(tx, parent, metadata, schema.Shown(t), doneAt.AsTime())
+		op, err = s.start(tx, parent, metadata, admin.ShownTable(t), doneAt.AsTime())
 		return err
 	})
 	return op, err

@@ -6,8 +6,8 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
-	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -23,7 +23,7 @@ func (s *Server) addToCell(t *engine.Table, field string, m *btpb.Mutation_AddTo
 	}
 	field += ".input"
 	in := m.GetInput()
-	switch schema.ValueType(f).GetAggregateType().GetInputType().GetKind().(type) {
+	switch admin.ValueType(f).GetAggregateType().GetInputType().GetKind().(type) {
 	case *btapb.Type_Int64Type:
 		out.Input, err = intValue(field, in)
 	case *btapb.Type_StringType:

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/automated"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -212,7 +212,7 @@ func TestAutomatedBackups_Restart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := automated.Backup(p, testTable, c, start.Add(5*day))
+	made := admin.AutomatedBackup(p, testTable, c, start.Add(5*day))
 	if err := e.srv.automatedBackup(e.ctx(), made); err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +398,7 @@ func TestAutomatedBackups_WithoutPlan(t *testing.T) {
 	e.setPolicy(keep(3))
 	err := e.db.UpdateCatalog(e.ctx(), func(tx *engine.CatalogTx) error {
 		_, err := tx.UpdateTable(testTable, func(t *engine.Table) error {
-			return replan(t, func(p *automated.Policy) { later.Take(p) })
+			return replan(t, func(p *admin.AutomatedPolicy) { later.Take(p) })
 		})
 		return err
 	})

@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/changes"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
-	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -406,7 +406,7 @@ func (c *changeStream) sendClose(m *btpb.ReadChangeStreamResponse_CloseStream) e
 
 // setStream makes the engine record what the settings of a table ask for.
 func setStream(t *engine.Table) {
-	t.Journal[engine.JournalStream].Keep = schema.SettingsOf(t).GetChangeStreamConfig().GetRetentionPeriod().AsDuration()
+	t.Journal[engine.JournalStream].Keep = admin.SettingsOf(t).GetChangeStreamConfig().GetRetentionPeriod().AsDuration()
 }
 
 // checkNoStream refuses to delete a table whose change stream is enabled.

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
-	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -264,7 +264,7 @@ func (s *Server) gcRule(field string, r *btapb.GcRule) (engine.GCRule, error) {
 	if err := s.limit(proto.Size(r), maxGCRuleBytes, field, "bytes"); err != nil {
 		return engine.GCRule{}, err
 	}
-	return schema.GCRule(field, r)
+	return admin.GCRule(field, r)
 }
 
 // implicitCluster is the id of the one cluster of an instance that nobody

@@ -29,17 +29,15 @@
 // A request meets these packages, in this order; each is below emu/internal:
 //
 //   - hooks: fault injection and an observer around every call.
-//   - tokengate, drain, metered: the token of a listener, the orderly stop, the counts of load.
-//   - request, resname, listfilter, fieldpath: names, pages, filters and masks of requests.
-//   - replica, view: which cluster answers and how far it is; which columns a view shows.
-//   - filter: the filter language.
+//   - load: counts of the load on keys, and the hot tablets.
+//   - resname, listfilter: names of resources, filters and orders of lists.
+//   - replica: which cluster answers, and how far its replication is.
+//   - view: which columns an authorized view shows.
+//   - filter: the filter language; filter/re2 compares its expressions with RE2.
 //   - rowchunks, wire, changes: rows, messages and change records as they are sent.
 //   - bundle: schema bundles, which describe the protobufs in cells.
-//   - schema, backup, automated, instancedef, memorylayer, policy, virtual: resources as
-//     they are stored and shown.
+//   - admin, instancedef: the rules of tables, backups, policies, instances and clusters.
 //   - later, due: state that a resource reaches at a time, and the queue of due work.
-//   - hottablets: the busiest key ranges, from the counts of load.
-//   - locations, support: the regions, and the table of what is served.
 //   - refusal: every status that is returned, with the source of its text.
 //
 // In package emu, the RPC ReadRows is in read_rows.go, and so on; table and instance

@@ -8,10 +8,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/automated"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
-	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -92,19 +91,19 @@ type automatedBackups struct{ s *Server }
 func (w automatedBackups) Due() ([]due.Item, error) {
 	var items []due.Item
 	for _, t := range w.s.db.Tables("") {
-		if p := backupPolicy(t); automated.InForce(p) {
-			items = append(items, due.Item{At: automated.Next(p), Name: t.Name})
+		if p := backupPolicy(t); admin.AutomatedInForce(p) {
+			items = append(items, due.Item{At: admin.NextAutomated(p), Name: t.Name})
 		}
 	}
 	return items, nil
 }
 
 // backupPolicy returns the policy of automated backups of a table, nil without one.
-func backupPolicy(t *engine.Table) *automated.Policy {
+func backupPolicy(t *engine.Table) *admin.AutomatedPolicy {
 	if len(t.Meta) == 0 {
 		return nil
 	}
-	return schema.SettingsOf(t).GetAutomatedBackupPolicy()
+	return admin.SettingsOf(t).GetAutomatedBackupPolicy()
 }
 
 // Run implements due.Work: it makes a backup in each cluster that has not failed. One that is there was
@@ -116,7 +115,7 @@ func (w automatedBackups) Run(ctx context.Context, i due.Item) error {
 		return nil //nolint:nilerr // it was deleted meanwhile
 	}
 	p := backupPolicy(t)
-	if !automated.InForce(p) || !automated.Next(p).Equal(i.At) {
+	if !admin.AutomatedInForce(p) || !admin.NextAutomated(p).Equal(i.At) {
 		return nil
 	}
 	clusters, err := clustersOf(s.db, segments(t.Name, 4))
@@ -124,9 +123,9 @@ func (w automatedBackups) Run(ctx context.Context, i due.Item) error {
 		return err
 	}
 	view := s.replication.View(segments(t.Name, 4))
-	for _, c := range automated.Places(p, clusters, i.At) {
-		b := automated.Backup(p, t.Name, c, i.At)
-		if view.Failed(resname.Last(c.GetName())) || i.At.IsZero() || !b.GetExpireTime().AsTime().After(s.now()) || schema.ReadyAt(t).After(i.At) {
+	for _, c := range admin.AutomatedPlaces(p, clusters, i.At) {
+		b := admin.AutomatedBackup(p, t.Name, c, i.At)
+		if view.Failed(resname.Last(c.GetName())) || i.At.IsZero() || !b.GetExpireTime().AsTime().After(s.now()) || admin.ReadyAt(t).After(i.At) {
 			continue // it is down; it is planned from now on; it would be gone; there was nothing to copy
 		}
 		err := s.automatedBackup(ctx, b)
@@ -138,9 +137,9 @@ func (w automatedBackups) Run(ctx context.Context, i due.Item) error {
 	}
 	return s.change(ctx, func(tx *engine.CatalogTx) error {
 		_, err := tx.UpdateTable(t.Name, func(t *engine.Table) error {
-			return replan(t, func(p *automated.Policy) {
-				if automated.InForce(p) && automated.Next(p).Equal(i.At) {
-					automated.Done(p, i.At, s.now())
+			return replan(t, func(p *admin.AutomatedPolicy) {
+				if admin.AutomatedInForce(p) && admin.NextAutomated(p).Equal(i.At) {
+					admin.AutomatedDone(p, i.At, s.now())
 				}
 			})
 		})
@@ -164,9 +163,9 @@ func (s *Server) automatedBackup(ctx context.Context, b *btapb.Backup) error {
 }
 
 // replan lets fn change the plan of a table's automated backups.
-func replan(t *engine.Table, fn func(*automated.Policy)) (err error) {
-	settings := schema.SettingsOf(t)
+func replan(t *engine.Table, fn func(*admin.AutomatedPolicy)) (err error) {
+	settings := admin.SettingsOf(t)
 	fn(settings.GetAutomatedBackupPolicy())
-	t.Meta, err = schema.EncodeSettings(settings)
+	t.Meta, err = admin.EncodeSettings(settings)
 	return err
 }

@@ -16,10 +16,10 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
-	"github.com/tabletop-emu/tabletop/emu/internal/schema"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -101,7 +101,7 @@ func operation(r catalogReader, name string) (*longrunningpb.Operation, string, 
 	}
 	op := &longrunningpb.Operation{}
 	key := operationKey(number)
-	if found, err := load(r, key, op); err != nil {
+	if found, err := loadOne(r, key, op); err != nil {
 		return nil, "", refusal.Of(err)
 	} else if !found || op.GetName() != name {
 		return nil, "", refusal.NotFound("Operation", name)
@@ -201,14 +201,14 @@ func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, don
 			return false, nil
 		}
 		c := &btapb.Cluster{}
-		found, err := load(tx, kindCluster+made.GetName(), c)
+		found, err := loadOne(tx, kindCluster+made.GetName(), c)
 		if err != nil || !found || !later.Of(c).Equal(doneAt) {
 			return false, err
 		}
 		return true, remove(tx, kindCluster+made.GetName())
 	case *btapb.Backup:
 		b := &btapb.Backup{}
-		found, err := load(tx, kindBackup+made.GetName(), b)
+		found, err := loadOne(tx, kindBackup+made.GetName(), b)
 		if err != nil || !found || !b.GetEndTime().AsTime().Equal(doneAt) {
 			return false, err
 		}
@@ -216,7 +216,7 @@ func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, don
 	case *btapb.Table:
 		restore, ok := metadata.(*btapb.RestoreTableMetadata)
 		t, err := tx.Table(made.GetName())
-		if !ok || err != nil || !schema.ReadyAt(t).Equal(doneAt) || schema.Protected(t) || checkNoStream(t, "") != nil {
+		if !ok || err != nil || !admin.ReadyAt(t).Equal(doneAt) || admin.Protected(t) || checkNoStream(t, "") != nil {
 			return false, nil //nolint:nilerr // there is none any more
 		}
 		if name := restore.GetOptimizeTableOperationName(); name != "" {

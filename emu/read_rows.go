@@ -11,7 +11,6 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
-	"github.com/tabletop-emu/tabletop/emu/internal/request"
 	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -53,7 +52,7 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	r := &rowReader{
 		program: program,
 		out: &rowchunks.Writer{
-			Send: stream.Send, SendCopies: s.sendCopies, WholeRows: func() bool { return request.WantsWholeRows(ctx) }, RowLimitBytes: s.rowLimitBytes(),
+			Send: stream.Send, SendCopies: s.sendCopies, WholeRows: func() bool { return wantsWholeRows(ctx) }, RowLimitBytes: s.rowLimitBytes(),
 		},
 		limit:        req.GetRowsLimit(),
 		at:           s.at(t.Name, by),
@@ -186,7 +185,7 @@ func (s *Server) clientFeatures(ctx context.Context) *btpb.FeatureFlags {
 		if last := s.features.Load(); last != nil && last.header == v {
 			return last.flags
 		}
-		if flags := request.Features(v); flags != nil {
+		if flags := clientFeatures(v); flags != nil {
 			s.features.Store(&toldFeatures{header: v, flags: flags})
 			return flags
 		}

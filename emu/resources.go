@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -51,8 +51,8 @@ type catalogReader interface {
 	Resources(prefix string) ([]engine.Resource, error)
 }
 
-// load reads a resource into m and reports whether it is there.
-func load(r catalogReader, key string, m proto.Message) (bool, error) {
+// loadOne reads a resource into m and reports whether it is there.
+func loadOne(r catalogReader, key string, m proto.Message) (bool, error) {
 	raw, err := r.Resource(key)
 	if errors.Is(err, engine.ErrResourceNotFound) {
 		return false, nil
@@ -73,7 +73,7 @@ type message[M any] interface {
 // what it is.
 func find[M any, P message[M]](r catalogReader, kind, what, name string) (P, error) {
 	m := P(new(M))
-	if found, err := load(r, kind+name, m); err != nil {
+	if found, err := loadOne(r, kind+name, m); err != nil {
 		return nil, refusal.Of(err)
 	} else if !found {
 		return nil, refusal.NotFound(what, name)
@@ -232,7 +232,7 @@ func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error)
 // field that src does not have is cleared.
 func applyMask(dst, src proto.Message, paths []string) error {
 	for _, path := range paths {
-		if !fieldpath.Copy(dst.ProtoReflect(), src.ProtoReflect(), path) {
+		if !admin.CopyField(dst.ProtoReflect(), src.ProtoReflect(), path) {
 			return refusal.Invalid("update_mask", "%q is not a field of %s", path, dst.ProtoReflect().Descriptor().Name())
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/request"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
@@ -90,7 +89,7 @@ func wantsTrailer(ctx context.Context) bool {
 
 // exists reports whether there is the table, view or instance that a request is to.
 func (s *Server) exists(req any) bool {
-	name, _ := request.Target(req)
+	name, _ := targetOf(req)
 	switch {
 	case resname.HasShape(name, "projects", "instances", "tables"):
 		_, err := s.db.Table(name)

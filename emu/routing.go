@@ -11,7 +11,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
-	"github.com/tabletop-emu/tabletop/emu/internal/request"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
@@ -89,7 +88,7 @@ func (s *Server) place(instance string, r route, p *btapb.AppProfile, req any) (
 	}
 	var row []byte
 	if p.GetMultiClusterRoutingUseAny().GetRowAffinity() != nil {
-		row = request.Row(req)
+		row = rowOf(req)
 	}
 	c, err := replica.Routing{View: view, Now: s.now, Draw: s.draw}.Cluster(p, r.clusters, row)
 	if c == nil && err == nil {
@@ -135,7 +134,7 @@ var implicitLocation = &btpb.ResponseParams{ZoneId: proto.String(implicitZone), 
 // exist; the implicit one in an instance that nobody created; nil where none is up.
 // The answer is shared.
 func (s *Server) answeredBy(req any) *btpb.ResponseParams {
-	name, id := request.Target(req)
+	name, id := targetOf(req)
 	instance := segments(name, 4)
 	r, p, _ := s.profile(instance, id)
 	c, err := s.place(instance, r, p, req)

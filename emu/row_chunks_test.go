@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
-	"github.com/tabletop-emu/tabletop/emu/internal/request"
 	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 )
 
@@ -89,7 +88,7 @@ func TestWantsWholeRows(t *testing.T) {
 		{metadata.Pairs("google-cloud-resource-prefix", "projects/p", "user-agent", "grpc-java-netty/1.70.0"), false},
 		{metadata.Pairs("google-cloud-resource-prefix", "projects/p", "user-agent", "cbt-go/v1.58.0 grpc-go/1.85.0"), true},
 	} {
-		if got := request.WantsWholeRows(metadata.NewIncomingContext(t.Context(), c.md)); got != c.want {
+		if got := wantsWholeRows(metadata.NewIncomingContext(t.Context(), c.md)); got != c.want {
 			t.Errorf("%v: got %v", c.md, got)
 		}
 	}

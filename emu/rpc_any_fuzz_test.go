@@ -16,8 +16,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-
-	"github.com/tabletop-emu/tabletop/emu/internal/request"
 )
 
 // rpcSeeds are requests that mean something to the server of fuzz targets, in
@@ -312,7 +310,7 @@ func FuzzOpenTable(f *testing.F) {
 			s.requests = append(s.requests, m)
 		}
 		kind := &tableSessions
-		if name, _ := request.Target(s.requests[0]); strings.Contains(name, "/authorizedViews/") {
+		if name, _ := targetOf(s.requests[0]); strings.Contains(name, "/authorizedViews/") {
 			kind = &authorizedViewSessions
 		}
 		err := dataService{Server: z.srv}.openSession(kind, s)

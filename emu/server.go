@@ -24,18 +24,14 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/backup"
-	"github.com/tabletop-emu/tabletop/emu/internal/drain"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
 	"github.com/tabletop-emu/tabletop/emu/internal/hooks"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
-	"github.com/tabletop-emu/tabletop/emu/internal/locations"
-	"github.com/tabletop-emu/tabletop/emu/internal/metered"
+	"github.com/tabletop-emu/tabletop/emu/internal/load"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
-	"github.com/tabletop-emu/tabletop/emu/internal/support"
-	"github.com/tabletop-emu/tabletop/emu/internal/tokengate"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/inproc"
@@ -52,7 +48,7 @@ type Server struct {
 	churn        float64 // see churnPartitions
 	// stopping is closed when the server stops: streams without end end.
 	stopping chan struct{}
-	calls    drain.Calls
+	calls    callsInFlight
 	stopOnce sync.Once
 
 	logger *slog.Logger
@@ -72,7 +68,7 @@ type Server struct {
 	adminDelay      time.Duration
 	operationsEnded later.Broadcast // by a request, ahead of their time
 	due             *due.Queue      // see NextDue
-	meter           *metered.Meter
+	meter           *load.Meter
 
 	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
 
@@ -156,12 +152,12 @@ func New(o Options) (*Server, error) {
 		}),
 	}
 	if o.Token != "" {
-		options = append(options, grpc.InTapHandle(tokengate.New(o.Token)))
+		options = append(options, grpc.InTapHandle(tokenGate(o.Token)))
 	}
 	s.grpc = grpc.NewServer(options...)
 	data := s.guard(&btpb.Bigtable_ServiceDesc)
-	s.grpc.RegisterService(around.Wrap(s.withResponseParams(data)), metered.Service{BigtableServer: dataService{Server: s, sendCopies: o.StreamInterceptor == nil}, Meter: s.meter})
-	s.inproc.RegisterService(around.Wrap(data), metered.Service{BigtableServer: dataService{Server: s}, Meter: s.meter})
+	s.grpc.RegisterService(around.Wrap(s.withResponseParams(data)), load.Service{BigtableServer: dataService{Server: s, sendCopies: o.StreamInterceptor == nil}, Meter: s.meter})
+	s.inproc.RegisterService(around.Wrap(data), load.Service{BigtableServer: dataService{Server: s}, Meter: s.meter})
 	s.registerAdmin(around, s.grpc, s.inproc)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
@@ -180,7 +176,7 @@ func (s *Server) registerAdmin(around hooks.Hooks, to ...grpc.ServiceRegistrar) 
 		{&btapb.BigtableTableAdmin_ServiceDesc, tableAdminService{Server: s}},
 		{&btapb.BigtableInstanceAdmin_ServiceDesc, instanceAdminService{Server: s}},
 		{&longrunningpb.Operations_ServiceDesc, operationsService{Server: s}},
-		{&locations.ServiceDesc, locationsService{Server: s}},
+		{&locationsServiceDesc, locationsService{Server: s}},
 	} {
 		guarded := around.Wrap(s.guard(service.desc))
 		for _, r := range to {
@@ -196,7 +192,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	out := *desc
 	out.Methods = make([]grpc.MethodDesc, len(desc.Methods))
 	for i, m := range desc.Methods {
-		served := support.Serves(desc.ServiceName, m.MethodName)
+		served := serves(desc.ServiceName, m.MethodName)
 		handler := m.Handler
 		fullMethod := desc.ServiceName + "/" + m.MethodName
 		out.Methods[i] = grpc.MethodDesc{
@@ -214,7 +210,7 @@ func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	}
 	out.Streams = make([]grpc.StreamDesc, len(desc.Streams))
 	for i, st := range desc.Streams {
-		served := support.Serves(desc.ServiceName, st.StreamName)
+		served := serves(desc.ServiceName, st.StreamName)
 		handler := st.Handler
 		fullMethod := desc.ServiceName + "/" + st.StreamName
 		st.Handler = func(impl any, stream grpc.ServerStream) (err error) {
@@ -344,7 +340,7 @@ func (s *Server) Resources() ([]Resource, error) {
 			case *btapb.Instance:
 				instancedef.InstanceAt(x, s.now())
 			case *btapb.Backup:
-				m = backup.At(x, s.now())
+				m = admin.BackupAt(x, s.now())
 			case *btapb.Snapshot:
 				shownSnapshot(x, s.now())
 			case *btapb.MemoryLayer:

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/locations"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -22,7 +21,7 @@ var descriptors = []*grpc.ServiceDesc{
 	&btapb.BigtableTableAdmin_ServiceDesc,
 	&btapb.BigtableInstanceAdmin_ServiceDesc,
 	&longrunningpb.Operations_ServiceDesc,
-	&locations.ServiceDesc,
+	&locationsServiceDesc,
 }
 
 // rpc is one method of a service.

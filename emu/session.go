@@ -20,7 +20,6 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
-	"github.com/tabletop-emu/tabletop/emu/internal/virtual"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -71,7 +70,7 @@ type sessionKind struct {
 	// opened answers it.
 	opened proto.Message
 	// request returns an empty virtual RPC. It may be one that cannot mutate.
-	request func() virtual.Request
+	request func() virtualRequest
 	// read and mutated are the answers to virtual RPCs. Without mutated there are
 	// no permissions to write.
 	read    func(*btpb.SessionReadRowResponse) proto.Message
@@ -104,7 +103,7 @@ var tableSessions = sessionKind{
 		return opening{m.GetTableName(), m.GetAppProfileId(), m.GetPermission()}, err
 	},
 	opened:  &btpb.OpenTableResponse{},
-	request: func() virtual.Request { return &btpb.TableRequest{} },
+	request: func() virtualRequest { return &btpb.TableRequest{} },
 	read: func(r *btpb.SessionReadRowResponse) proto.Message {
 		return &btpb.TableResponse{Payload: &btpb.TableResponse_ReadRow{ReadRow: r}}
 	},
@@ -122,7 +121,7 @@ var authorizedViewSessions = sessionKind{
 		return opening{m.GetAuthorizedViewName(), m.GetAppProfileId(), m.GetPermission()}, err
 	},
 	opened:  &btpb.OpenAuthorizedViewResponse{},
-	request: func() virtual.Request { return &btpb.AuthorizedViewRequest{} },
+	request: func() virtualRequest { return &btpb.AuthorizedViewRequest{} },
 	read: func(r *btpb.SessionReadRowResponse) proto.Message {
 		return &btpb.AuthorizedViewResponse{Payload: &btpb.AuthorizedViewResponse_ReadRow{ReadRow: r}}
 	},
@@ -140,7 +139,7 @@ var materializedViewSessions = sessionKind{
 		return opening{m.GetMaterializedViewName(), m.GetAppProfileId(), m.GetPermission()}, err
 	},
 	opened:  &btpb.OpenMaterializedViewResponse{},
-	request: func() virtual.Request { return &btpb.MaterializedViewRequest{} },
+	request: func() virtualRequest { return &btpb.MaterializedViewRequest{} },
 	read: func(r *btpb.SessionReadRowResponse) proto.Message {
 		return &btpb.MaterializedViewResponse{Payload: &btpb.MaterializedViewResponse_ReadRow{ReadRow: r}}
 	},
@@ -329,7 +328,7 @@ func (ss *session) virtualRPC(req *btpb.VirtualRpcRequest) *btpb.SessionResponse
 	where := &btpb.ClusterInformation{ClusterId: ss.where.GetClusterId(), ZoneId: ss.where.GetZoneId()}
 	payload, err := ss.run(ctx, req.GetPayload())
 	if err != nil {
-		return virtual.Error(req.GetRpcId(), where, refusal.Of(err))
+		return virtualError(req.GetRpcId(), where, refusal.Of(err))
 	}
 	return &btpb.SessionResponse{Payload: &btpb.SessionResponse_VirtualRpc{VirtualRpc: &btpb.VirtualRpcResponse{
 		RpcId: req.GetRpcId(), ClusterInfo: where, Payload: payload,
@@ -344,11 +343,11 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 	if err := proto.Unmarshal(payload, req); err != nil {
 		return nil, refusal.Invalid("virtual_rpc.payload", "is no %s: %v", req.ProtoReflect().Descriptor().Name(), err)
 	}
-	return virtual.Call(ctx, ss.s.intercept, ss.name, ss.profile, req, func(ctx context.Context) ([]byte, error) { return ss.answer(ctx, req) })
+	return callVirtual(ctx, ss.s.intercept, ss.name, ss.profile, req, func(ctx context.Context) ([]byte, error) { return ss.answer(ctx, req) })
 }
 
 // answer is run for a request that was let through.
-func (ss *session) answer(ctx context.Context, req virtual.Request) ([]byte, error) {
+func (ss *session) answer(ctx context.Context, req virtualRequest) ([]byte, error) {
 	t, err := ss.kind.target(ss.s, ss.name)
 	if err == nil {
 		err = ss.at.Check()

@@ -1,20 +1,184 @@
 package emu
 
-import "github.com/tabletop-emu/tabletop/emu/internal/support"
+import (
+	"strings"
+	"sync"
+)
 
 // Status says whether the server implements a feature.
-type Status = support.Status
+type Status string
 
 // The states of an RPC, filter, mutation or rule.
 const (
-	Served  = support.Served
-	Refused = support.Refused // answers Unimplemented by name
+	Served  Status = "served"
+	Refused Status = "refused" // answers Unimplemented by name
 )
 
 // Feature is one row of the support table.
-type Feature = support.Feature
+type Feature struct {
+	// Group is the short name of the gRPC service, or RowFilter, Mutation or
+	// GcRule for a member of that oneof.
+	Group string
+	// Name is the name of the method, or of the oneof field in the proto.
+	Name   string
+	Status Status
+	// Note says what a served feature leaves out, or why one is refused. May
+	// be "".
+	Note string
+}
 
 // Support returns every RPC of the registered services and every member of the
 // oneofs of RowFilter, Mutation and GcRule, in a fixed order. The caller owns
 // the slice.
-func Support() []Feature { return support.All() }
+func Support() []Feature { return append([]Feature(nil), features...) }
+
+// features is in the order of the protos. A test compares it with the service
+// descriptors and oneofs.
+var features = []Feature{
+	{"Bigtable", "ReadRows", Served, ""},
+	{"Bigtable", "SampleRowKeys", Served, ""},
+	{"Bigtable", "MutateRow", Served, ""},
+	{"Bigtable", "MutateRows", Served, "rate_limit_info, when asked for, always lets a client grow"},
+	{"Bigtable", "CheckAndMutateRow", Served, ""},
+	{"Bigtable", "PingAndWarm", Served, ""},
+	{"Bigtable", "ReadModifyWriteRow", Served, ""},
+	{"Bigtable", "GenerateInitialChangeStreamPartitions", Served, "those of the initial splits; they change only by Server.SplitPartition and MergePartitions"},
+	{"Bigtable", "ReadChangeStream", Served, "commit timestamps are exact and increase by a microsecond at least; partition may be absent"},
+	{"Bigtable", "PrepareQuery", Refused, "SQL"},
+	{"Bigtable", "ExecuteQuery", Refused, "SQL"},
+	{"Bigtable", "GetClientConfiguration", Served, "clients are told to open no sessions"},
+	{"Bigtable", "OpenTable", Served, "not over Server.Conn, which carries no streams from the client"},
+	{"Bigtable", "OpenAuthorizedView", Served, "not over Server.Conn, which carries no streams from the client"},
+	{"Bigtable", "OpenMaterializedView", Served, "finds no view: none can be created"},
+
+	{"BigtableTableAdmin", "CreateTable", Served, "families come in name order; tiers are a setting that is stored and does nothing"},
+	{"BigtableTableAdmin", "CreateTableFromSnapshot", Served, "done when it returns; copies the data"},
+	{"BigtableTableAdmin", "ListTables", Served, ""},
+	{"BigtableTableAdmin", "GetTable", Served, ""},
+	{"BigtableTableAdmin", "UpdateTable", Served, "done when it returns"},
+	{"BigtableTableAdmin", "DeleteTable", Served, ""},
+	{"BigtableTableAdmin", "UndeleteTable", Served, "done when it returns; in memory 128 MiB of deleted tables are kept, the most recently deleted, and at most 100 of them"},
+	{"BigtableTableAdmin", "CreateAuthorizedView", Served, "done when it returns; its families must exist"},
+	{"BigtableTableAdmin", "ListAuthorizedViews", Served, ""},
+	{"BigtableTableAdmin", "GetAuthorizedView", Served, "everything unless a view is asked for, as the service answers"},
+	{"BigtableTableAdmin", "UpdateAuthorizedView", Served, "done when it returns"},
+	{"BigtableTableAdmin", "DeleteAuthorizedView", Served, ""},
+	{"BigtableTableAdmin", "ModifyColumnFamilies", Served, ""},
+	{"BigtableTableAdmin", "DropRowRange", Served, ""},
+	{"BigtableTableAdmin", "GenerateConsistencyToken", Served, ""},
+	{"BigtableTableAdmin", "CheckConsistency", Served, "follows the lags that are set; by default all clusters see everything at once"},
+	{"BigtableTableAdmin", "SnapshotTable", Served, "done when it returns; copies the data, which counts as that of backups"},
+	{"BigtableTableAdmin", "GetSnapshot", Served, ""},
+	{"BigtableTableAdmin", "ListSnapshots", Served, "in one page"},
+	{"BigtableTableAdmin", "DeleteSnapshot", Served, ""},
+	{"BigtableTableAdmin", "CreateBackup", Served, "done when it returns; copies the data; in memory backups take 4 GiB together"},
+	{"BigtableTableAdmin", "GetBackup", Served, ""},
+	{"BigtableTableAdmin", "UpdateBackup", Served, ""},
+	{"BigtableTableAdmin", "DeleteBackup", Served, ""},
+	{"BigtableTableAdmin", "ListBackups", Served, ""},
+	{"BigtableTableAdmin", "RestoreTable", Served, "done when it returns; copies the data"},
+	{"BigtableTableAdmin", "CopyBackup", Served, "done when it returns; copies the data"},
+	{"BigtableTableAdmin", "GetIamPolicy", Served, "stored, not enforced; tables, authorized views, schema bundles and backups"},
+	{"BigtableTableAdmin", "SetIamPolicy", Served, "stored, not enforced; tables, authorized views, schema bundles and backups"},
+	{"BigtableTableAdmin", "TestIamPermissions", Served, "grants everything"},
+	{"BigtableTableAdmin", "CreateSchemaBundle", Served, "done when it returns; used by nothing here"},
+	{"BigtableTableAdmin", "UpdateSchemaBundle", Served, "done when it returns; Avro schemas are not checked for compatibility"},
+	{"BigtableTableAdmin", "GetSchemaBundle", Served, ""},
+	{"BigtableTableAdmin", "ListSchemaBundles", Served, "whole bundles"},
+	{"BigtableTableAdmin", "DeleteSchemaBundle", Served, ""},
+
+	{"BigtableInstanceAdmin", "CreateInstance", Served, "done when it returns; ends the implicit existence of other instances of the project that hold no table"},
+	{"BigtableInstanceAdmin", "GetInstance", Served, "any instance exists once it is named, until one is created in its project"},
+	{"BigtableInstanceAdmin", "ListInstances", Served, ""},
+	{"BigtableInstanceAdmin", "UpdateInstance", Served, ""},
+	{"BigtableInstanceAdmin", "PartialUpdateInstance", Served, "done when it returns"},
+	{"BigtableInstanceAdmin", "DeleteInstance", Served, "deletes its tables, for good"},
+	{"BigtableInstanceAdmin", "CreateCluster", Served, "done when it returns; one process serves all clusters"},
+	{"BigtableInstanceAdmin", "GetCluster", Served, ""},
+	{"BigtableInstanceAdmin", "ListClusters", Served, ""},
+	{"BigtableInstanceAdmin", "UpdateCluster", Served, "done when it returns"},
+	{"BigtableInstanceAdmin", "PartialUpdateCluster", Served, "done when it returns; autoscaling stays at the fewest nodes"},
+	{"BigtableInstanceAdmin", "DeleteCluster", Served, "what it took and no other cluster has seen is lost: [Replication](bigtable.md#replication)"},
+	{"BigtableInstanceAdmin", "UpdateMemoryLayer", Served, "done when it returns; the layer serves no reads"},
+	{"BigtableInstanceAdmin", "ListMemoryLayers", Served, ""},
+	{"BigtableInstanceAdmin", "GetMemoryLayer", Served, "8 GiB a node"},
+	{"BigtableInstanceAdmin", "CreateAppProfile", Served, "no etag, as in the service"},
+	{"BigtableInstanceAdmin", "GetAppProfile", Served, ""},
+	{"BigtableInstanceAdmin", "ListAppProfiles", Served, ""},
+	{"BigtableInstanceAdmin", "UpdateAppProfile", Served, "done when it returns"},
+	{"BigtableInstanceAdmin", "DeleteAppProfile", Served, "needs ignore_warnings"},
+	{"BigtableInstanceAdmin", "GetIamPolicy", Served, "stored, not enforced"},
+	{"BigtableInstanceAdmin", "SetIamPolicy", Served, "stored, not enforced"},
+	{"BigtableInstanceAdmin", "TestIamPermissions", Served, "grants everything"},
+	{"BigtableInstanceAdmin", "ListHotTablets", Served, "from requests of the last 24 hours, since the start of the process, to instances that were created; shares of the load instead of CPU"},
+	{"BigtableInstanceAdmin", "CreateLogicalView", Refused, "SQL views"},
+	{"BigtableInstanceAdmin", "GetLogicalView", Refused, "SQL views"},
+	{"BigtableInstanceAdmin", "ListLogicalViews", Refused, "SQL views"},
+	{"BigtableInstanceAdmin", "UpdateLogicalView", Refused, "SQL views"},
+	{"BigtableInstanceAdmin", "DeleteLogicalView", Refused, "SQL views"},
+	{"BigtableInstanceAdmin", "CreateMaterializedView", Refused, "SQL views"},
+	{"BigtableInstanceAdmin", "GetMaterializedView", Refused, "SQL views"},
+	{"BigtableInstanceAdmin", "ListMaterializedViews", Refused, "SQL views"},
+	{"BigtableInstanceAdmin", "UpdateMaterializedView", Refused, "SQL views"},
+	{"BigtableInstanceAdmin", "DeleteMaterializedView", Refused, "SQL views"},
+
+	{"Operations", "ListOperations", Served, "the newest 10,000; no filters"},
+	{"Operations", "GetOperation", Served, ""},
+	{"Operations", "DeleteOperation", Served, ""},
+	{"Operations", "CancelOperation", Served, "of clusters and backups that are CREATING, and of restores; other operations are done when their RPC returns, or cannot be taken back"},
+	{"Operations", "WaitOperation", Served, "waits on the clock of the server"},
+
+	{"Locations", "ListLocations", Served, "the zones of the project's clusters"},
+	{"Locations", "GetLocation", Served, "every zone exists"},
+
+	{"RowFilter", "chain", Served, ""},
+	{"RowFilter", "interleave", Served, ""},
+	{"RowFilter", "condition", Served, "predicate and branches see the row at the same moment"},
+	{"RowFilter", "sink", Served, ""},
+	{"RowFilter", "pass_all_filter", Served, ""},
+	{"RowFilter", "block_all_filter", Served, ""},
+	{"RowFilter", "row_key_regex_filter", Served, ""},
+	{"RowFilter", "row_sample_filter", Served, "the random sequence starts at Options.Seed"},
+	{"RowFilter", "family_name_regex_filter", Served, ""},
+	{"RowFilter", "column_qualifier_regex_filter", Served, ""},
+	{"RowFilter", "column_range_filter", Served, ""},
+	{"RowFilter", "timestamp_range_filter", Served, ""},
+	{"RowFilter", "value_regex_filter", Served, ""},
+	{"RowFilter", "value_range_filter", Served, ""},
+	{"RowFilter", "cells_per_row_offset_filter", Served, "counts in ReadRows order"},
+	{"RowFilter", "cells_per_row_limit_filter", Served, "counts in ReadRows order"},
+	{"RowFilter", "cells_per_column_limit_filter", Served, ""},
+	{"RowFilter", "strip_value_transformer", Served, ""},
+	{"RowFilter", "apply_label_transformer", Served, ""},
+	{"RowFilter", "value_bitmask_filter", Served, ""},
+
+	{"Mutation", "set_cell", Served, ""},
+	{"Mutation", "add_to_cell", Served, ""},
+	{"Mutation", "merge_to_cell", Served, ""},
+	{"Mutation", "delete_from_column", Served, ""},
+	{"Mutation", "delete_from_family", Served, ""},
+	{"Mutation", "delete_from_row", Served, ""},
+
+	{"GcRule", "max_num_versions", Served, ""},
+	{"GcRule", "max_age", Served, ""},
+	{"GcRule", "intersection", Served, ""},
+	{"GcRule", "union", Served, ""},
+}
+
+// servedRPCs are the RPCs that are answered, as Service/Method. A server asks
+// for each of its methods, so they are gathered once.
+var servedRPCs = sync.OnceValue(func() map[string]bool {
+	served := make(map[string]bool, len(features))
+	for _, f := range features {
+		if f.Status == Served {
+			served[f.Group+"/"+f.Name] = true
+		}
+	}
+	return served
+})
+
+// serves says whether an RPC of a service, by its full name, is answered. A method that the table does not
+// know is not: what a new version of the protos adds is not built.
+func serves(service, method string) bool {
+	return servedRPCs()[service[strings.LastIndexByte(service, '.')+1:]+"/"+method]
+}

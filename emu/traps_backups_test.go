@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/backup"
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -200,11 +200,11 @@ func TestTrap75_SizeComesLater(t *testing.T) {
 func TestTrap76_EndTimeWhileCreating(t *testing.T) {
 	t.Parallel()
 	stored := &btapb.Backup{StartTime: timestamppb.New(start), EndTime: timestamppb.New(start.Add(time.Hour)), SizeBytes: 5}
-	b := backup.At(stored, start)
+	b := admin.BackupAt(stored, start)
 	if b.GetState() != btapb.Backup_CREATING || !proto.Equal(b.GetEndTime(), stored.GetStartTime()) || b.GetSizeBytes() != 0 {
 		t.Errorf("%v", b)
 	}
-	if b := backup.At(stored, start.Add(time.Hour)); b.GetState() != btapb.Backup_READY || !proto.Equal(b.GetEndTime(), stored.GetEndTime()) {
+	if b := admin.BackupAt(stored, start.Add(time.Hour)); b.GetState() != btapb.Backup_READY || !proto.Equal(b.GetEndTime(), stored.GetEndTime()) {
 		t.Errorf("%v", b)
 	}
 }

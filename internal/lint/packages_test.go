@@ -10,11 +10,10 @@ import (
 	"testing"
 )
 
-// TestPackages keeps the map in doc.go whole: it names every package, by its
-// path from the module's folder.
+// TestPackages keeps the maps whole: doc.go, or the doc.go of a folder above it, names
+// every package, by its path from the module's folder or from the folder's internal.
 func TestPackages(t *testing.T) {
 	t.Parallel()
-	text := readRepoFile(t, "doc.go")
 	seen := map[string]bool{".": true}
 	for _, f := range goFiles(t) {
 		folder := path.Dir(f.path)
@@ -22,13 +21,28 @@ func TestPackages(t *testing.T) {
 			continue
 		}
 		seen[folder] = true
-		if !regexp.MustCompile(`[ (]` + regexp.QuoteMeta(folder) + `[ ,;:)\n]`).MatchString(text) {
-			t.Errorf("doc.go does not name the package %s", folder)
+		named := false
+		for above := path.Dir(folder); !named; above = path.Dir(above) {
+			if text, err := os.ReadFile(filepath.Join(root, above, "doc.go")); err == nil {
+				named = mapNames(string(text), folder) || mapNames(string(text), strings.TrimPrefix(folder, above+"/internal/")) ||
+					mapNames(string(text), strings.TrimPrefix(folder, above+"/"))
+			}
+			if above == "." {
+				break
+			}
+		}
+		if !named {
+			t.Errorf("neither doc.go nor the doc.go of a folder above %s names it", folder)
 		}
 	}
 	if len(seen) < 30 {
 		t.Errorf("%d packages were found, which cannot be all", len(seen))
 	}
+}
+
+// mapNames reports whether a map names a folder.
+func mapNames(text, folder string) bool {
+	return regexp.MustCompile(`[ (]` + regexp.QuoteMeta(folder) + `[ ,;:)\n]`).MatchString(text)
 }
 
 // repoPath is a path from the module's folder in a text: 1 is the path, 2 what follows.

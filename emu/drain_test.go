@@ -1,4 +1,4 @@
-package drain
+package emu
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 // TestStop: who waits for what has no end is not waited for, once the rest is done.
 func TestStop(t *testing.T) {
 	t.Parallel()
-	var c Calls
+	var c callsInFlight
 	end := make(chan struct{})
 	asked := make(chan chan time.Time)
 	done := make(chan struct{})
@@ -16,7 +16,7 @@ func TestStop(t *testing.T) {
 	go func() {
 		defer close(done)
 		c.Stop(func() { <-end }, func() { cuts++; close(end) }, func(d time.Duration) <-chan time.Time {
-			if d != patience {
+			if d != drainPatience {
 				t.Errorf("waits %v", d)
 			}
 			passed := make(chan time.Time, 1)

@@ -1,4 +1,4 @@
-package schema
+package admin
 
 import (
 	"time"
@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/automated"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -69,10 +68,10 @@ func ReadyAt(t *engine.Table) time.Time { return later.Of(SettingsOf(t)) }
 // Protected reports whether t has deletion_protection.
 func Protected(t *engine.Table) bool { return SettingsOf(t).GetDeletionProtection() }
 
-// Settle checks the settings that t is to have from now on, and fills in defaults.
+// SettleTable checks the settings that t is to have from now on, and fills in defaults.
 // hasFamily tells of the families of the table, or of the request that creates it;
 // was is the policy of automated backups before.
-func Settle(t *btapb.Table, hasFamily func(string) bool, was *automated.Policy, now time.Time) error {
+func SettleTable(t *btapb.Table, hasFamily func(string) bool, was *AutomatedPolicy, now time.Time) error {
 	if c := t.GetChangeStreamConfig(); c != nil {
 		age := c.GetRetentionPeriod()
 		if err := checkPeriod("table.change_stream_config.retention_period", age, MinChangeStreamRetention, maxChangeStreamRetention); err != nil {
@@ -84,7 +83,7 @@ func Settle(t *btapb.Table, hasFamily func(string) bool, was *automated.Policy, 
 		if err := settleBackupPolicy(p); err != nil {
 			return err
 		}
-		automated.Settle(p, was, now)
+		SettleAutomated(p, was, now)
 	}
 	if c := t.GetTieredStorageConfig(); c != nil {
 		rule, ok := c.GetInfrequentAccess().GetRule().(*btapb.TieredStorageRule_IncludeIfOlderThan)
@@ -189,8 +188,8 @@ func checkRowKeySchema(schema *btapb.Type_Struct, hasFamily func(string) bool) e
 	return nil
 }
 
-// Shown converts a definition to the view SCHEMA_VIEW of it.
-func Shown(t *engine.Table) *btapb.Table {
+// ShownTable converts a definition to the view SCHEMA_VIEW of it.
+func ShownTable(t *engine.Table) *btapb.Table {
 	return ToTable(t, btapb.Table_SCHEMA_VIEW, nil, time.Time{})
 }
 
@@ -214,7 +213,7 @@ func ToTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, 
 			f := &t.Families[i]
 			out.ColumnFamilies[f.Name] = &btapb.ColumnFamily{GcRule: ToGCRule(f.GC), ValueType: ValueType(f)}
 		}
-		if p := out.GetAutomatedBackupPolicy(); automated.InForce(p) {
+		if p := out.GetAutomatedBackupPolicy(); AutomatedInForce(p) {
 			later.Take(p)
 			out.EffectiveAutomatedBackupPolicy = proto.CloneOf(p)
 		}

@@ -1,10 +1,4 @@
-// Package metered counts what requests for data do, in a heat.Store: reads and writes
-// at the first key of a request, errors there and at the entries of bulk writes
-// that fail, and bytes at each row. What is counted are ReadRows, MutateRow, MutateRows,
-// CheckAndMutateRow, ReadModifyWriteRow, and the same in sessions; a request that
-// both reads and writes is a write. Calls of no client, by which a lab or a console looks at
-// rows, are not counted.
-package metered
+package load
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package automated
+package admin
 
 import (
 	"regexp"
@@ -16,29 +16,29 @@ var start = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 const day = 24 * time.Hour
 
-func daily() *Policy {
-	return &Policy{RetentionPeriod: durationpb.New(3 * day), Frequency: durationpb.New(day)}
+func daily() *AutomatedPolicy {
+	return &AutomatedPolicy{RetentionPeriod: durationpb.New(3 * day), Frequency: durationpb.New(day)}
 }
 
 // The plan of a policy lives as long as one is in force.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	planned := daily()
-	Settle(planned, nil, start)
-	if at := Next(planned); !at.Equal(start.Add(day)) {
+	SettleAutomated(planned, nil, start)
+	if at := NextAutomated(planned); !at.Equal(start.Add(day)) {
 		t.Errorf("the first are due at %v", at)
 	}
-	changed, off, again := daily(), &Policy{Disabled: true}, daily()
+	changed, off, again := daily(), &AutomatedPolicy{Disabled: true}, daily()
 	later.Set(changed, start.Add(-100*day)) // what a request can say
 	later.Set(off, start)
-	Settle(changed, planned, start.Add(day/2))
-	Settle(off, changed, start.Add(day/2))
-	Settle(again, off, start.Add(day/2))
-	Settle(nil, planned, start)
-	if !Next(changed).Equal(start.Add(day)) || !later.Of(off).IsZero() || !Next(again).Equal(start.Add(3*day/2)) {
-		t.Errorf("due at %v, %v and %v", Next(changed), later.Of(off), Next(again))
+	SettleAutomated(changed, planned, start.Add(day/2))
+	SettleAutomated(off, changed, start.Add(day/2))
+	SettleAutomated(again, off, start.Add(day/2))
+	SettleAutomated(nil, planned, start)
+	if !NextAutomated(changed).Equal(start.Add(day)) || !later.Of(off).IsZero() || !NextAutomated(again).Equal(start.Add(3*day/2)) {
+		t.Errorf("due at %v, %v and %v", NextAutomated(changed), later.Of(off), NextAutomated(again))
 	}
-	if InForce(off) || InForce(nil) || !InForce(again) {
+	if AutomatedInForce(off) || AutomatedInForce(nil) || !AutomatedInForce(again) {
 		t.Error("what is in force")
 	}
 }
@@ -46,40 +46,40 @@ func TestSettle(t *testing.T) {
 func TestDoneAndSkip(t *testing.T) {
 	t.Parallel()
 	p := daily()
-	if !Next(p).IsZero() {
-		t.Errorf("without a plan due at %v", Next(p))
+	if !NextAutomated(p).IsZero() {
+		t.Errorf("without a plan due at %v", NextAutomated(p))
 	}
-	Skip(p, start) // which is none of its business
-	Done(p, Next(p), start)
-	if !Next(p).Equal(start.Add(day)) {
-		t.Errorf("due at %v", Next(p))
+	SkipAutomated(p, start) // which is none of its business
+	AutomatedDone(p, NextAutomated(p), start)
+	if !NextAutomated(p).Equal(start.Add(day)) {
+		t.Errorf("due at %v", NextAutomated(p))
 	}
-	Done(p, Next(p), start.Add(40*day))
-	if !Next(p).Equal(start.Add(2 * day)) {
-		t.Errorf("due at %v", Next(p))
+	AutomatedDone(p, NextAutomated(p), start.Add(40*day))
+	if !NextAutomated(p).Equal(start.Add(2 * day)) {
+		t.Errorf("due at %v", NextAutomated(p))
 	}
 	for now, want := range map[time.Duration]time.Duration{0: 2 * day, 2*day - 1: 2 * day, 2 * day: 3 * day, 5*day + 1: 6 * day} {
 		q := daily()
 		later.Set(q, start.Add(day))
-		if Skip(q, start.Add(now)); !Next(q).Equal(start.Add(want)) {
-			t.Errorf("skipped to %v, due at %v", now, Next(q))
+		if SkipAutomated(q, start.Add(now)); !NextAutomated(q).Equal(start.Add(want)) {
+			t.Errorf("skipped to %v, due at %v", now, NextAutomated(q))
 		}
 	}
-	Skip(nil, start)
-	Skip(&Policy{Disabled: true}, start)
+	SkipAutomated(nil, start)
+	SkipAutomated(&AutomatedPolicy{Disabled: true}, start)
 }
 
 // Ids are at most 50 characters, are those of a backup, and those of two tables are
 // two, however they begin.
 func TestID(t *testing.T) {
 	t.Parallel()
-	if got, want := ID("t", start.In(time.FixedZone("", 3600))), "t-auto-20260501T120000Z"; got != want {
+	if got, want := AutomatedID("t", start.In(time.FixedZone("", 3600))), "t-auto-20260501T120000Z"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	long := strings.Repeat("t", 49)
 	seen := map[string]string{}
 	for _, table := range []string{long + "1", long + "2", long, long[:28], long[:29], "_." + long[:40]} {
-		id := ID(table, start)
+		id := AutomatedID(table, start)
 		if other, ok := seen[id]; ok {
 			t.Errorf("%s and %s have %s", table, other, id)
 		}
@@ -88,7 +88,7 @@ func TestID(t *testing.T) {
 			t.Errorf("%s of %s", id, table)
 		}
 	}
-	if got := ID(long[:28], start); got != long[:28]+"-auto-20260501T120000Z" || len(got) != 50 {
+	if got := AutomatedID(long[:28], start); got != long[:28]+"-auto-20260501T120000Z" || len(got) != 50 {
 		t.Errorf("got %s", got)
 	}
 }
@@ -101,9 +101,9 @@ func TestPlaces(t *testing.T) {
 		return c
 	}
 	clusters := []*btapb.Cluster{made("a", time.Time{}), made("b", start), made("c", start.Add(time.Second))}
-	names := func(p *Policy) string {
+	names := func(p *AutomatedPolicy) string {
 		var out []string
-		for _, c := range Places(p, clusters, start) {
+		for _, c := range AutomatedPlaces(p, clusters, start) {
 			out = append(out, c.GetName())
 		}
 		return strings.Join(out, " ")
@@ -111,7 +111,7 @@ func TestPlaces(t *testing.T) {
 	if got := names(daily()); got != "c-a c-b" {
 		t.Errorf("everywhere: %s", got)
 	}
-	if got := names(&Policy{Locations: []string{"b", "c", "none"}}); got != "c-b" {
+	if got := names(&AutomatedPolicy{Locations: []string{"b", "c", "none"}}); got != "c-b" {
 		t.Errorf("somewhere: %s", got)
 	}
 }

@@ -1,5 +1,4 @@
-// Package fieldpath reads the paths of field masks.
-package fieldpath
+package admin
 
 import (
 	"strings"
@@ -7,8 +6,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Copy copies the field at path; it reports whether there is such a field.
-func Copy(dst, src protoreflect.Message, path string) bool {
+// CopyField copies the field at path; it reports whether there is such a field.
+func CopyField(dst, src protoreflect.Message, path string) bool {
 	name, rest, nested := strings.Cut(path, ".")
 	field := dst.Descriptor().Fields().ByName(protoreflect.Name(name))
 	switch {
@@ -25,13 +24,13 @@ func Copy(dst, src protoreflect.Message, path string) bool {
 	}
 	if !src.Has(field) && !dst.Has(field) {
 		// Nothing to clear; the path must still exist.
-		return Copy(dst.NewField(field).Message(), src.Get(field).Message(), rest)
+		return CopyField(dst.NewField(field).Message(), src.Get(field).Message(), rest)
 	}
-	return Copy(dst.Mutable(field).Message(), src.Get(field).Message(), rest)
+	return CopyField(dst.Mutable(field).Message(), src.Get(field).Message(), rest)
 }
 
-// Under reports whether one of paths is field or lies in it.
-func Under(paths []string, field string) bool {
+// FieldsUnder reports whether one of paths is field or lies in it.
+func FieldsUnder(paths []string, field string) bool {
 	for _, p := range paths {
 		if p == field || strings.HasPrefix(p, field+".") {
 			return true

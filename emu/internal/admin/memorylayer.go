@@ -1,6 +1,4 @@
-// Package memorylayer knows what the memory layer of a cluster is: a setting that
-// is kept and shown, and serves no reads.
-package memorylayer
+package admin
 
 import (
 	"strings"
@@ -14,6 +12,9 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
+// This file has the memory layer of a cluster, a setting that
+// is kept and shown, and serves no reads.
+
 const (
 	suffix = "/memoryLayer"
 	// unsetEtag is that of a layer that was never set. No layer that was has it.
@@ -23,11 +24,11 @@ const (
 	gibPerNode = 8
 )
 
-// NameOf returns the name of the layer of a cluster.
-func NameOf(cluster string) string { return cluster + suffix }
+// MemoryLayerName returns the name of the layer of a cluster.
+func MemoryLayerName(cluster string) string { return cluster + suffix }
 
-// ClusterOf returns the cluster whose layer a field names.
-func ClusterOf(field, name string) (string, error) {
+// MemoryLayerCluster returns the cluster whose layer a field names.
+func MemoryLayerCluster(field, name string) (string, error) {
 	cluster, ok := strings.CutSuffix(name, suffix)
 	if !ok || !resname.HasShape(cluster, "projects", "instances", "clusters") {
 		return "", refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/memoryLayer")
@@ -35,8 +36,8 @@ func ClusterOf(field, name string) (string, error) {
 	return cluster, nil
 }
 
-// Check refuses what an update cannot do. Errors: statuses.
-func Check(req *btapb.UpdateMemoryLayerRequest) error {
+// CheckMemoryLayer refuses what an update cannot do. Errors: statuses.
+func CheckMemoryLayer(req *btapb.UpdateMemoryLayerRequest) error {
 	for _, path := range req.GetUpdateMask().GetPaths() {
 		if path != "memory_config" {
 			return refusal.Invalid("update_mask", "%q cannot be updated; expected memory_config", path)
@@ -48,10 +49,10 @@ func Check(req *btapb.UpdateMemoryLayerRequest) error {
 	return nil
 }
 
-// Enable makes stored, an empty message for a layer that was never set, what from
+// EnableMemoryLayer makes stored, an empty message for a layer that was never set, what from
 // says: on from a time on if it has a configuration, and off if it has none. A layer
 // that is on stays on. It returns when the operation is done.
-func Enable(stored, from *btapb.MemoryLayer, etag string, now, doneAt time.Time) time.Time {
+func EnableMemoryLayer(stored, from *btapb.MemoryLayer, etag string, now, doneAt time.Time) time.Time {
 	since := later.Take(stored)
 	switch {
 	case from.GetMemoryConfig() == nil:
@@ -69,12 +70,12 @@ func Enable(stored, from *btapb.MemoryLayer, etag string, now, doneAt time.Time)
 	return doneAt
 }
 
-// At is what the layer of a cluster is at a time. stored, which stays as it is, is
+// MemoryLayerAt is what the layer of a cluster is at a time. stored, which stays as it is, is
 // empty for one that was never set.
-func At(stored *btapb.MemoryLayer, c *btapb.Cluster, now time.Time) *btapb.MemoryLayer {
+func MemoryLayerAt(stored *btapb.MemoryLayer, c *btapb.Cluster, now time.Time) *btapb.MemoryLayer {
 	m := proto.CloneOf(stored)
 	since := later.Take(m)
-	m.Name = NameOf(c.GetName())
+	m.Name = MemoryLayerName(c.GetName())
 	switch {
 	case m.GetMemoryConfig() == nil:
 		m.State = btapb.MemoryLayer_DISABLED

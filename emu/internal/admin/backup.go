@@ -1,6 +1,4 @@
-// Package backup knows what a backup of Bigtable's API is at a time, which values
-// of its fields are allowed, and how backups are listed.
-package backup
+package admin
 
 import (
 	"cmp"
@@ -38,10 +36,10 @@ const (
 	sizeDelay = time.Minute
 )
 
-// GoneAt returns when each of all backups is gone, those that are in no copy of
+// BackupGoneAt returns when each of all backups is gone, those that are in no copy of
 // another: at its expire_time, or when the last copy of it that is under way then
 // is done.
-func GoneAt(all []*btapb.Backup) func(*btapb.Backup) time.Time {
+func BackupGoneAt(all []*btapb.Backup) func(*btapb.Backup) time.Time {
 	copied := map[string]time.Time{} // when the last copy of a backup is done
 	for _, c := range all {
 		if from, end := c.GetSourceBackup(), c.GetEndTime().AsTime(); from != "" && end.After(copied[from]) {
@@ -57,8 +55,8 @@ func GoneAt(all []*btapb.Backup) func(*btapb.Backup) time.Time {
 	}
 }
 
-// At is what a stored backup is at a time.
-func At(stored *btapb.Backup, now time.Time) *btapb.Backup {
+// BackupAt is what a stored backup is at a time.
+func BackupAt(stored *btapb.Backup, now time.Time) *btapb.Backup {
 	b := proto.CloneOf(stored)
 	b.State = btapb.Backup_READY
 	if end := b.GetEndTime().AsTime(); now.Before(end.Add(sizeDelay)) {
@@ -74,9 +72,9 @@ func At(stored *btapb.Backup, now time.Time) *btapb.Backup {
 	return b
 }
 
-// CheckExpiry checks the expire_time of a backup: at least six hours and at most
+// CheckBackupExpiry checks the expire_time of a backup: at least six hours and at most
 // most from its start. It is received later than it was computed.
-func CheckExpiry(b *btapb.Backup, most time.Duration) error {
+func CheckBackupExpiry(b *btapb.Backup, most time.Duration) error {
 	t := b.GetExpireTime()
 	if t == nil || !t.IsValid() {
 		return errors.New("must be a time")
@@ -88,16 +86,16 @@ func CheckExpiry(b *btapb.Backup, most time.Duration) error {
 	return nil
 }
 
-// MaxAge is how long a backup in an instance may be kept.
-func MaxAge(in *btapb.Instance) time.Duration {
+// MaxBackupAge is how long a backup in an instance may be kept.
+func MaxBackupAge(in *btapb.Instance) time.Duration {
 	if in.GetEdition() == btapb.Instance_ENTERPRISE_PLUS {
 		return maxAgePlus
 	}
 	return maxAge
 }
 
-// SettleType checks the type of a backup that is to be in c, and fills it in.
-func SettleType(b *btapb.Backup, c *btapb.Cluster) error {
+// SettleBackupType checks the type of a backup that is to be in c, and fills it in.
+func SettleBackupType(b *btapb.Backup, c *btapb.Cluster) error {
 	switch b.GetBackupType() {
 	case btapb.Backup_BACKUP_TYPE_UNSPECIFIED:
 		b.BackupType = btapb.Backup_STANDARD
@@ -133,8 +131,8 @@ func Micros(t *timestamppb.Timestamp) *timestamppb.Timestamp {
 	return &timestamppb.Timestamp{Seconds: t.GetSeconds(), Nanos: t.GetNanos() / 1000 * 1000}
 }
 
-// InfoOf is what other messages say of a backup.
-func InfoOf(b *btapb.Backup) *btapb.BackupInfo {
+// BackupInfoOf is what other messages say of a backup.
+func BackupInfoOf(b *btapb.Backup) *btapb.BackupInfo {
 	return &btapb.BackupInfo{
 		Backup: b.GetName(), StartTime: b.GetStartTime(), EndTime: b.GetEndTime(),
 		SourceTable: b.GetSourceTable(), SourceBackup: b.GetSourceBackup(),
@@ -176,12 +174,12 @@ func fieldOf(b *btapb.Backup) func(string) listfilter.Value {
 // listTokenSum is how much of a sum of the request a token begins with.
 const listTokenSum = 8
 
-// List answers ListBackups of all that the parent holds, as they are now: those
+// ListBackups answers ListBackups of all that the parent holds, as they are now: those
 // that the filter takes, the newest first or in the order asked for, a page of at
 // most maxPage. A token is good for the parent, filter and order that it was made
 // for: it holds the last backup of the page before, so that backups that come and
 // go move no other. field names what of the request the error is of.
-func List(all []*btapb.Backup, req *btapb.ListBackupsRequest, maxPage int) (resp *btapb.ListBackupsResponse, field string, err error) {
+func ListBackups(all []*btapb.Backup, req *btapb.ListBackupsRequest, maxPage int) (resp *btapb.ListBackupsResponse, field string, err error) {
 	filter, err := listfilter.Parse(req.GetFilter(), listFields)
 	if err != nil {
 		return nil, "filter", err

@@ -1,5 +1,4 @@
-// Package policy knows the rules of IAM policies, as google.iam.v1 has them.
-package policy
+package admin
 
 import (
 	"bytes"
@@ -10,30 +9,29 @@ import (
 	"cloud.google.com/go/iam/apiv1/iampb"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/fieldpath"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
-// unsetEtag is what the service answers for a policy that was never set:
+// policyUnsetEtag is what the service answers for a policy that was never set:
 // python-bigtable, tests of policies. That of another one is its revision, eight
 // bytes big-endian.
-var unsetEtag = []byte{0x00, 0x20, 0x01}
+var policyUnsetEtag = []byte{0x00, 0x20, 0x01}
 
-// Unset returns the policy of a resource that has none.
-func Unset() *iampb.Policy { return &iampb.Policy{Etag: slices.Clone(unsetEtag)} }
+// UnsetPolicy returns the policy of a resource that has none.
+func UnsetPolicy() *iampb.Policy { return &iampb.Policy{Etag: slices.Clone(policyUnsetEtag)} }
 
-// CheckVersion refuses a version that there is not.
-func CheckVersion(field string, v int32) error {
+// CheckPolicyVersion refuses a version that there is not.
+func CheckPolicyVersion(field string, v int32) error {
 	if v != 0 && v != 1 && v != 3 {
 		return refusal.Invalid(field, "%d is not a version; expected 0, 1 or 3", v)
 	}
 	return nil
 }
 
-// Set returns the policy that a request makes of an old one, with a new etag. An etag in
+// SetPolicy returns the policy that a request makes of an old one, with a new etag. An etag in
 // it must be that of the old one. With an update mask, the fields that it names are
 // replaced and the others stay. principals refuses a number of them. Errors: statuses.
-func Set(old *iampb.Policy, req *iampb.SetIamPolicyRequest, principals func(n int) error) (*iampb.Policy, error) {
+func SetPolicy(old *iampb.Policy, req *iampb.SetIamPolicyRequest, principals func(n int) error) (*iampb.Policy, error) {
 	given := req.GetPolicy()
 	if len(given.GetEtag()) > 0 && !bytes.Equal(given.GetEtag(), old.GetEtag()) {
 		return nil, refusal.Aborted("The policy of %s has changed: its etag is not %x.", req.GetResource(), given.GetEtag())
@@ -43,7 +41,7 @@ func Set(old *iampb.Policy, req *iampb.SetIamPolicyRequest, principals func(n in
 		p = proto.CloneOf(old)
 		for _, path := range paths {
 			if !slices.Contains([]string{"version", "bindings", "audit_configs", "etag"}, path) ||
-				!fieldpath.Copy(p.ProtoReflect(), proto.CloneOf(given).ProtoReflect(), path) {
+				!CopyField(p.ProtoReflect(), proto.CloneOf(given).ProtoReflect(), path) {
 				return nil, refusal.Invalid("update_mask", "%q cannot be updated; expected one of version, bindings, audit_configs, etag", path)
 			}
 		}
@@ -61,7 +59,7 @@ func Set(old *iampb.Policy, req *iampb.SetIamPolicyRequest, principals func(n in
 
 // check checks a policy by the rules of google.iam.v1.Policy.
 func check(p *iampb.Policy, principals func(n int) error) error {
-	if err := CheckVersion("policy.version", p.GetVersion()); err != nil {
+	if err := CheckPolicyVersion("policy.version", p.GetVersion()); err != nil {
 		return err
 	}
 	named := 0
@@ -81,8 +79,8 @@ func check(p *iampb.Policy, principals func(n int) error) error {
 	return principals(named)
 }
 
-// Grant answers TestIamPermissions: all that is asked on what exists, and none else.
-func Grant(req *iampb.TestIamPermissionsRequest, exists bool) (*iampb.TestIamPermissionsResponse, error) {
+// GrantPermissions answers TestIamPermissions: all that is asked on what exists, and none else.
+func GrantPermissions(req *iampb.TestIamPermissionsRequest, exists bool) (*iampb.TestIamPermissionsResponse, error) {
 	for i, p := range req.GetPermissions() {
 		if p == "" || strings.Contains(p, "*") {
 			return nil, refusal.Invalid(refusal.Element("permissions", i), "%q is not a permission; wildcards are not allowed", p)

@@ -1,4 +1,4 @@
-package backup
+package admin
 
 import (
 	"fmt"
@@ -11,18 +11,18 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-var start = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+var backupStart = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 // in is a time after the start.
-func in(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(start.Add(d)) }
+func in(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(backupStart.Add(d)) }
 
-const day = 24 * time.Hour
+const backupDay = 24 * time.Hour
 
 // What a backup is follows from its times, at the microsecond.
 func TestAt(t *testing.T) {
 	t.Parallel()
 	stored := &btapb.Backup{
-		Name: "b", StartTime: in(0), EndTime: in(time.Hour), SizeBytes: 5, BackupType: btapb.Backup_HOT, HotToStandardTime: in(day), ExpireTime: in(2 * day),
+		Name: "b", StartTime: in(0), EndTime: in(time.Hour), SizeBytes: 5, BackupType: btapb.Backup_HOT, HotToStandardTime: in(backupDay), ExpireTime: in(2 * backupDay),
 	}
 	before := proto.CloneOf(stored)
 	for _, tc := range []struct {
@@ -37,10 +37,10 @@ func TestAt(t *testing.T) {
 		{time.Hour, btapb.Backup_READY, time.Hour, 0, btapb.Backup_HOT},
 		{time.Hour + time.Minute - 1, btapb.Backup_READY, time.Hour, 0, btapb.Backup_HOT},
 		{time.Hour + time.Minute, btapb.Backup_READY, time.Hour, 5, btapb.Backup_HOT},
-		{day - 1, btapb.Backup_READY, time.Hour, 5, btapb.Backup_HOT},
-		{day, btapb.Backup_READY, time.Hour, 5, btapb.Backup_STANDARD},
+		{backupDay - 1, btapb.Backup_READY, time.Hour, 5, btapb.Backup_HOT},
+		{backupDay, btapb.Backup_READY, time.Hour, 5, btapb.Backup_STANDARD},
 	} {
-		b := At(stored, start.Add(tc.at))
+		b := BackupAt(stored, backupStart.Add(tc.at))
 		if b.GetState() != tc.state || !proto.Equal(b.GetEndTime(), in(tc.end)) || b.GetSizeBytes() != tc.bytes || b.GetBackupType() != tc.typ ||
 			(b.GetHotToStandardTime() != nil) != (tc.typ == btapb.Backup_HOT) {
 			t.Errorf("after %v: %v", tc.at, b)
@@ -55,21 +55,21 @@ func TestAt(t *testing.T) {
 // then.
 func TestGoneAt(t *testing.T) {
 	t.Parallel()
-	b := &btapb.Backup{Name: "b", ExpireTime: in(day)}
+	b := &btapb.Backup{Name: "b", ExpireTime: in(backupDay)}
 	copied := func(from string, end time.Duration) *btapb.Backup {
-		return &btapb.Backup{Name: fmt.Sprint(from, end), SourceBackup: from, ExpireTime: in(30 * day), EndTime: in(end)}
+		return &btapb.Backup{Name: fmt.Sprint(from, end), SourceBackup: from, ExpireTime: in(30 * backupDay), EndTime: in(end)}
 	}
 	for _, tc := range []struct {
 		copies []*btapb.Backup
 		want   time.Duration
 	}{
-		{nil, day},
-		{[]*btapb.Backup{copied("b", day-1)}, day},
-		{[]*btapb.Backup{copied("b", day+time.Hour), copied("b", day+2*time.Hour), copied("b", 0)}, day + 2*time.Hour},
-		{[]*btapb.Backup{copied("another", 2*day)}, day},
+		{nil, backupDay},
+		{[]*btapb.Backup{copied("b", backupDay-1)}, backupDay},
+		{[]*btapb.Backup{copied("b", backupDay+time.Hour), copied("b", backupDay+2*time.Hour), copied("b", 0)}, backupDay + 2*time.Hour},
+		{[]*btapb.Backup{copied("another", 2*backupDay)}, backupDay},
 	} {
-		if got := GoneAt(append(tc.copies, b))(b); !got.Equal(start.Add(tc.want)) {
-			t.Errorf("copies %v: gone at %v, want %v", tc.copies, got, start.Add(tc.want))
+		if got := BackupGoneAt(append(tc.copies, b))(b); !got.Equal(backupStart.Add(tc.want)) {
+			t.Errorf("copies %v: gone at %v, want %v", tc.copies, got, backupStart.Add(tc.want))
 		}
 	}
 }
@@ -77,21 +77,21 @@ func TestGoneAt(t *testing.T) {
 func TestCheckExpiry(t *testing.T) {
 	t.Parallel()
 	for age, ok := range map[time.Duration]bool{
-		6 * time.Hour: true, 6*time.Hour - grace: true, 6*time.Hour - grace - 1: false, 0: false, -day: false,
-		90 * day: true, 90*day + 1: false,
+		6 * time.Hour: true, 6*time.Hour - grace: true, 6*time.Hour - grace - 1: false, 0: false, -backupDay: false,
+		90 * backupDay: true, 90*backupDay + 1: false,
 	} {
-		if err := CheckExpiry(&btapb.Backup{StartTime: in(0), ExpireTime: in(age)}, MaxAge(&btapb.Instance{})); (err == nil) != ok {
+		if err := CheckBackupExpiry(&btapb.Backup{StartTime: in(0), ExpireTime: in(age)}, MaxBackupAge(&btapb.Instance{})); (err == nil) != ok {
 			t.Errorf("%v: %v", age, err)
 		}
 	}
-	plus := MaxAge(&btapb.Instance{Edition: btapb.Instance_ENTERPRISE_PLUS})
-	for age, ok := range map[time.Duration]bool{365 * day: true, 365*day + 1: false} {
-		if err := CheckExpiry(&btapb.Backup{StartTime: in(0), ExpireTime: in(age)}, plus); (err == nil) != ok {
+	plus := MaxBackupAge(&btapb.Instance{Edition: btapb.Instance_ENTERPRISE_PLUS})
+	for age, ok := range map[time.Duration]bool{365 * backupDay: true, 365*backupDay + 1: false} {
+		if err := CheckBackupExpiry(&btapb.Backup{StartTime: in(0), ExpireTime: in(age)}, plus); (err == nil) != ok {
 			t.Errorf("of ENTERPRISE_PLUS, %v: %v", age, err)
 		}
 	}
 	for name, at := range map[string]*timestamppb.Timestamp{"none": nil, "bad": {Nanos: -1}, "far": {Seconds: 1 << 60}} {
-		if err := CheckExpiry(&btapb.Backup{StartTime: in(0), ExpireTime: at}, plus); err == nil {
+		if err := CheckBackupExpiry(&btapb.Backup{StartTime: in(0), ExpireTime: at}, plus); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
@@ -113,7 +113,7 @@ func TestHot(t *testing.T) {
 		{99, ssd, 99, false},
 	} {
 		b := &btapb.Backup{BackupType: tc.typ}
-		if err := SettleType(b, tc.c); (err == nil) != tc.ok || b.GetBackupType() != tc.want {
+		if err := SettleBackupType(b, tc.c); (err == nil) != tc.ok || b.GetBackupType() != tc.want {
 			t.Errorf("%v: %v, %v", tc, b, err)
 		}
 	}
@@ -124,11 +124,11 @@ func TestHot(t *testing.T) {
 	}{
 		{btapb.Backup_HOT, nil, true},
 		{btapb.Backup_STANDARD, nil, true},
-		{btapb.Backup_STANDARD, in(day), false},
-		{btapb.Backup_HOT, in(day), true},
-		{btapb.Backup_HOT, in(day - grace), true},
-		{btapb.Backup_HOT, in(day - grace - 1), false},
-		{btapb.Backup_HOT, in(1000 * day), true},
+		{btapb.Backup_STANDARD, in(backupDay), false},
+		{btapb.Backup_HOT, in(backupDay), true},
+		{btapb.Backup_HOT, in(backupDay - grace), true},
+		{btapb.Backup_HOT, in(backupDay - grace - 1), false},
+		{btapb.Backup_HOT, in(1000 * backupDay), true},
 		{btapb.Backup_HOT, &timestamppb.Timestamp{Nanos: -1}, false},
 	} {
 		if err := CheckHotTime(&btapb.Backup{StartTime: in(0), BackupType: tc.typ, HotToStandardTime: tc.at}); (err == nil) != tc.ok {
@@ -156,8 +156,8 @@ func TestList_Pages(t *testing.T) {
 	var all []*btapb.Backup
 	for i := range 10 {
 		all = append(all, &btapb.Backup{
-			Name: fmt.Sprint("b", i), SourceTable: fmt.Sprint("t", i%2), StartTime: in(time.Duration(i/2) * time.Hour), EndTime: in(day),
-			ExpireTime: in(2 * day), SizeBytes: int64(i % 3), State: btapb.Backup_READY,
+			Name: fmt.Sprint("b", i), SourceTable: fmt.Sprint("t", i%2), StartTime: in(time.Duration(i/2) * time.Hour), EndTime: in(backupDay),
+			ExpireTime: in(2 * backupDay), SizeBytes: int64(i % 3), State: btapb.Backup_READY,
 		})
 	}
 	for _, tc := range []struct {
@@ -175,7 +175,7 @@ func TestList_Pages(t *testing.T) {
 			req := &btapb.ListBackupsRequest{Parent: "p", Filter: tc.filter, OrderBy: tc.order, PageSize: size}
 			rest := slices.Clone(all)
 			for {
-				resp, field, err := List(rest, req, 4)
+				resp, field, err := ListBackups(rest, req, 4)
 				if err != nil {
 					t.Fatalf("%+v: %s: %v", tc, field, err)
 				}
@@ -196,7 +196,7 @@ func TestList_Pages(t *testing.T) {
 			}
 		}
 	}
-	first, _, err := List(all, &btapb.ListBackupsRequest{Parent: "p", PageSize: 1}, 4)
+	first, _, err := ListBackups(all, &btapb.ListBackupsRequest{Parent: "p", PageSize: 1}, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestList_Pages(t *testing.T) {
 		"filter":      {Parent: "p", Filter: "("},
 		"order_by":    {Parent: "p", OrderBy: "backup_type"},
 	} {
-		if _, field, err := List(all, req, 4); err == nil || field != want[:len(field)] || field == "" {
+		if _, field, err := ListBackups(all, req, 4); err == nil || field != want[:len(field)] || field == "" {
 			t.Errorf("%v: %q, %v", req, field, err)
 		}
 	}
@@ -217,12 +217,12 @@ func TestList_Pages(t *testing.T) {
 
 func TestInfoOf(t *testing.T) {
 	t.Parallel()
-	b := &btapb.Backup{Name: "b", SourceTable: "t", SourceBackup: "s", StartTime: in(0), EndTime: in(day), SizeBytes: 5}
-	want := &btapb.BackupInfo{Backup: "b", SourceTable: "t", SourceBackup: "s", StartTime: in(0), EndTime: in(day)}
-	if got := InfoOf(b); !proto.Equal(got, want) {
+	b := &btapb.Backup{Name: "b", SourceTable: "t", SourceBackup: "s", StartTime: in(0), EndTime: in(backupDay), SizeBytes: 5}
+	want := &btapb.BackupInfo{Backup: "b", SourceTable: "t", SourceBackup: "s", StartTime: in(0), EndTime: in(backupDay)}
+	if got := BackupInfoOf(b); !proto.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if p := Progress(in(0), in(day)); p.GetProgressPercent() != 100 || !proto.Equal(p.GetStartTime(), in(0)) || !proto.Equal(p.GetEndTime(), in(day)) {
+	if p := Progress(in(0), in(backupDay)); p.GetProgressPercent() != 100 || !proto.Equal(p.GetStartTime(), in(0)) || !proto.Equal(p.GetEndTime(), in(backupDay)) {
 		t.Errorf("%v", p)
 	}
 }

@@ -1,6 +1,4 @@
-// Package request says of requests of the data API, of any kind, what they are to and
-// whose they are.
-package request
+package emu
 
 import (
 	"context"
@@ -12,10 +10,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Target returns the name of the table, view or instance that a request is to
+// targetOf returns the name of the table, view or instance that a request is to
 // and the app profile that it names. A session is opened by a request inside a
 // request.
-func Target(req any) (name, profile string) {
+func targetOf(req any) (name, profile string) {
 	if r, ok := req.(*btpb.SessionRequest); ok {
 		open := &btpb.OpenTableRequest{} // the same on the wire as the requests of other kinds of sessions
 		if proto.Unmarshal(r.GetOpenSession().GetPayload(), open) != nil {
@@ -41,9 +39,9 @@ func Target(req any) (name, profile string) {
 	return name, profile
 }
 
-// Row returns the key of the one row that a request is for, nil if it is for
+// rowOf returns the key of the one row that a request is for, nil if it is for
 // several.
-func Row(req any) []byte {
+func rowOf(req any) []byte {
 	switch r := req.(type) {
 	case *btpb.ReadRowsRequest:
 		if keys := r.GetRows().GetRowKeys(); len(keys) == 1 && len(r.GetRows().GetRowRanges()) == 0 {
@@ -55,10 +53,10 @@ func Row(req any) []byte {
 	return nil
 }
 
-// Features decodes the header in which a client says what it can do: FeatureFlags in
+// clientFeatures decodes the header in which a client says what it can do: FeatureFlags in
 // URL-safe base64, with padding or, from some clients, without. It returns nil if it
 // cannot be read.
-func Features(header string) *btpb.FeatureFlags {
+func clientFeatures(header string) *btpb.FeatureFlags {
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(header, "="))
 	flags := &btpb.FeatureFlags{}
 	if err != nil || proto.Unmarshal(raw, flags) != nil {
@@ -67,11 +65,11 @@ func Features(header string) *btpb.FeatureFlags {
 	return flags
 }
 
-// WantsWholeRows recognizes the official Go client, which refuses a message
+// wantsWholeRows recognizes the official Go client, which refuses a message
 // that ends within a row: it checks after every message that none is open
 // (google-cloud-go, bigtable.go, where its reader of chunks is closed). The protocol allows such
 // messages, and other clients read them.
-func WantsWholeRows(ctx context.Context) bool {
+func wantsWholeRows(ctx context.Context) bool {
 	if len(metadata.ValueFromIncomingContext(ctx, "google-cloud-resource-prefix")) == 0 {
 		return false // a caller of the stubs
 	}

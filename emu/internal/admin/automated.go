@@ -1,10 +1,4 @@
-// Package automated plans the backups that the policy of a table asks for: when
-// the next ones are due, in which clusters they are made, and what each is.
-//
-// The plan is one time, stored with the policy: from when it counts, which is when
-// the policy came into force, and then when backups were due last. The next are due
-// one frequency later.
-package automated
+package admin
 
 import (
 	"crypto/sha256"
@@ -20,55 +14,62 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// Policy is that of a table.
-type Policy = btapb.Table_AutomatedBackupPolicy
+// This file plans the backups that the policy of a table asks for: when
+// the next ones are due, in which clusters they are made, and what each is.
+//
+// The plan is one time, stored with the policy: from when it counts, which is when
+// the policy came into force, and then when backups were due last. The next are due
+// one frequency later.
 
-// InForce tells whether a policy asks for backups.
-func InForce(p *Policy) bool { return p != nil && !p.GetDisabled() }
+// AutomatedPolicy is that of a table.
+type AutomatedPolicy = btapb.Table_AutomatedBackupPolicy
 
-// Settle gives a policy that has been checked its plan: that of the policy before
+// AutomatedInForce tells whether a policy asks for backups.
+func AutomatedInForce(p *AutomatedPolicy) bool { return p != nil && !p.GetDisabled() }
+
+// SettleAutomated gives a policy that has been checked its plan: that of the policy before
 // it, if one was in force, else one that begins now. Whatever else a request said
 // beside the fields of the API is taken out.
-func Settle(p, was *Policy, now time.Time) {
+func SettleAutomated(p, was *AutomatedPolicy, now time.Time) {
 	switch {
-	case InForce(p) && InForce(was):
+	case AutomatedInForce(p) && AutomatedInForce(was):
 		later.Set(p, later.Of(was))
-	case InForce(p):
+	case AutomatedInForce(p):
 		later.Set(p, now)
 	case p != nil:
 		later.Take(p)
 	}
 }
 
-// Next returns when backups are due next. A policy that has no plan, as one from
+// NextAutomated returns when backups are due next. A policy that has no plan, as one from
 // before there were plans, is due at the zero time: see Done.
-func Next(p *Policy) time.Time {
+func NextAutomated(p *AutomatedPolicy) time.Time {
 	if from := later.Of(p); !from.IsZero() {
 		return from.Add(p.GetFrequency().AsDuration())
 	}
 	return time.Time{}
 }
 
-// Done says that those which were due at a time have been made; of a policy
+// AutomatedDone says that those which were due at a time have been made; of a policy
 // without a plan, that it begins now.
-func Done(p *Policy, at, now time.Time) {
+func AutomatedDone(p *AutomatedPolicy, at, now time.Time) {
 	if at.IsZero() {
 		at = now
 	}
 	later.Set(p, at)
 }
 
-// Skip leaves out the backups that were due by now: those of a table that was
+// SkipAutomated leaves out the backups that were due by now: those of a table that was
 // deleted are not made when it comes back.
-func Skip(p *Policy, now time.Time) {
-	for InForce(p) && !Next(p).IsZero() && !Next(p).After(now) {
-		Done(p, Next(p), now)
+func SkipAutomated(p *AutomatedPolicy, now time.Time) {
+	for AutomatedInForce(p) && !NextAutomated(p).IsZero() && !NextAutomated(p).After(now) {
+		AutomatedDone(p, NextAutomated(p), now)
 	}
 }
 
-// Places returns the clusters in which a policy asks for backups at a time: those
+// AutomatedPlaces returns the clusters in which a policy asks for backups at a time: those
 // in its locations, if it names any, that are made by then.
-func Places(p *Policy, clusters []*btapb.Cluster, at time.Time) []*btapb.Cluster {
+func AutomatedPlaces(p *AutomatedPolicy, clusters []*btapb.Cluster, at time.Time) []*btapb.Cluster {
 	var in []*btapb.Cluster
 	for _, c := range clusters {
 		if places(p, c) && !later.Of(c).After(at) {
@@ -78,9 +79,9 @@ func Places(p *Policy, clusters []*btapb.Cluster, at time.Time) []*btapb.Cluster
 	return in
 }
 
-// CheckPlaces checks what a policy asks of its instance and clusters: locations are
+// CheckAutomatedPlaces checks what a policy asks of its instance and clusters: locations are
 // for the edition ENTERPRISE_PLUS, hot backups for clusters with SSD storage.
-func CheckPlaces(p *Policy, in *btapb.Instance, clusters []*btapb.Cluster) error {
+func CheckAutomatedPlaces(p *AutomatedPolicy, in *btapb.Instance, clusters []*btapb.Cluster) error {
 	const field = "table.automated_backup_policy"
 	if len(p.GetLocations()) > 0 && in.GetEdition() != btapb.Instance_ENTERPRISE_PLUS {
 		return refusal.Invalid(field+".locations", "can only be set in an instance of the edition ENTERPRISE_PLUS")
@@ -94,18 +95,18 @@ func CheckPlaces(p *Policy, in *btapb.Instance, clusters []*btapb.Cluster) error
 }
 
 // places tells whether a policy asks for backups in a cluster.
-func places(p *Policy, c *btapb.Cluster) bool {
+func places(p *AutomatedPolicy, c *btapb.Cluster) bool {
 	return len(p.GetLocations()) == 0 || slices.Contains(p.GetLocations(), c.GetLocation())
 }
 
 func onSSD(c *btapb.Cluster) bool { return c.GetDefaultStorageType() == btapb.StorageType_SSD }
 
-// Backup returns the backup of a table that is due in a cluster at a time. It is
+// AutomatedBackup returns the backup of a table that is due in a cluster at a time. It is
 // hot only on SSD storage, also if the policy asks for more: a cluster may have
 // been added since.
-func Backup(p *Policy, table string, c *btapb.Cluster, at time.Time) *btapb.Backup {
+func AutomatedBackup(p *AutomatedPolicy, table string, c *btapb.Cluster, at time.Time) *btapb.Backup {
 	b := &btapb.Backup{
-		Name: c.GetName() + "/backups/" + ID(resname.Last(table), at), SourceTable: table, BackupType: btapb.Backup_STANDARD,
+		Name: c.GetName() + "/backups/" + AutomatedID(resname.Last(table), at), SourceTable: table, BackupType: btapb.Backup_STANDARD,
 		StartTime: timestamppb.New(at), ExpireTime: timestamppb.New(at.Add(p.GetRetentionPeriod().AsDuration())),
 	}
 	if hot := p.GetKeepHotDuration(); hot != nil && onSSD(c) {
@@ -121,9 +122,9 @@ const (
 	hashBytes     = 4
 )
 
-// ID returns the id of the backup of a table, given by its id, that is due at a
+// AutomatedID returns the id of the backup of a table, given by its id, that is due at a
 // time. It is the same whenever it is asked for.
-func ID(table string, at time.Time) string {
+func AutomatedID(table string, at time.Time) string {
 	if len(table) > maxTableBytes {
 		sum := sha256.Sum256([]byte(table))
 		table = table[:maxTableBytes-1-2*hashBytes] + "-" + hex.EncodeToString(sum[:hashBytes])

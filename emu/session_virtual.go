@@ -1,7 +1,4 @@
-// Package virtual is about virtual RPCs, which sessions carry: they pass what
-// stands in front of the calls of the API that do the same, and their errors say
-// when to try again.
-package virtual
+package emu
 
 import (
 	"context"
@@ -14,21 +11,21 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Request is a virtual RPC: a TableRequest or one of another kind of session. It may
+// virtualRequest is a virtual RPC: a TableRequest or one of another kind of session. It may
 // have a GetMutateRow too.
-type Request interface {
+type virtualRequest interface {
 	proto.Message
 	GetReadRow() *btpb.SessionReadRowRequest
 }
 
-// Call runs do, which answers a virtual RPC on a resource, through an interceptor: as
+// callVirtual runs do, which answers a virtual RPC on a resource, through an interceptor: as
 // a ReadRows or a MutateRow of the row. Without an interceptor, nil, and for a request of
 // neither, it only runs do.
-func Call(ctx context.Context, ic grpc.UnaryServerInterceptor, resource, profile string, req Request, do func(context.Context) ([]byte, error)) ([]byte, error) {
+func callVirtual(ctx context.Context, ic grpc.UnaryServerInterceptor, resource, profile string, req virtualRequest, do func(context.Context) ([]byte, error)) ([]byte, error) {
 	if ic == nil {
 		return do(ctx)
 	}
-	method, like := request(resource, profile, req)
+	method, like := likeVirtual(resource, profile, req)
 	if like == nil {
 		return do(ctx)
 	}
@@ -41,8 +38,8 @@ func Call(ctx context.Context, ic grpc.UnaryServerInterceptor, resource, profile
 	return out, nil
 }
 
-// request returns the request of the API that is like a virtual one, nil if none is.
-func request(resource, profile string, req Request) (string, proto.Message) {
+// likeVirtual returns the request of the API that is like a virtual one, nil if none is.
+func likeVirtual(resource, profile string, req virtualRequest) (string, proto.Message) {
 	table, view, materialized := resource, "", ""
 	switch {
 	case strings.Contains(resource, "/authorizedViews/"):
@@ -67,10 +64,10 @@ func request(resource, profile string, req Request) (string, proto.Message) {
 	return "", nil
 }
 
-// Error is the answer to a virtual RPC that failed with a status. When to try again, a
+// virtualError is the answer to a virtual RPC that failed with a status. When to try again, a
 // RetryInfo among its details, is said in the answer too: clients of sessions look
 // there alone.
-func Error(id int64, where *btpb.ClusterInformation, err error) *btpb.SessionResponse {
+func virtualError(id int64, where *btpb.ClusterInformation, err error) *btpb.SessionResponse {
 	st := status.Convert(err)
 	out := &btpb.ErrorResponse{RpcId: id, ClusterInfo: where, Status: st.Proto()}
 	for _, detail := range st.Details() {

@@ -1,5 +1,4 @@
-// Package tokengate keeps out who does not have a token.
-package tokengate
+package emu
 
 import (
 	"context"
@@ -12,11 +11,11 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
-// New returns what refuses the RPCs that do not carry a token, as
+// tokenGate returns what refuses the RPCs that do not carry a token, as
 // `authorization: Bearer TOKEN`, the form of gRPC's OAuth credentials. It looks
 // at the headers alone, before a byte of a request is read, and stands before
 // every service of a listener, health and reflection with them.
-func New(token string) tap.ServerInHandle {
+func tokenGate(token string) tap.ServerInHandle {
 	want := sha256.Sum256([]byte(token)) // comparing sums tells nothing of the token's length
 	return func(ctx context.Context, info *tap.Info) (context.Context, error) {
 		values := info.Header.Get("authorization")

@@ -1,10 +1,4 @@
-// Package hottablets answers ListHotTablets from what was counted.
-//
-// What a node's CPU does is made up: a table is cut into pieces that took about
-// the same load in the span that is asked for, and the percentage of a piece in a
-// minute is its share of the load of the cluster's busiest minute. A piece with at
-// least a tenth is hot. A row that took a twentieth of its table's load is a piece of its own.
-package hottablets
+package load
 
 import (
 	"cmp"
@@ -47,9 +41,9 @@ type cursor struct {
 	Skip     int32
 }
 
-// List answers a request on the tables of a cluster that exist, by the name of the
+// ListHotTablets answers a request on the tables of a cluster that exist, by the name of the
 // resource. Errors: statuses.
-func List(store *heat.Store, req *btapb.ListHotTabletsRequest, now time.Time, exists func(table string) bool) (*btapb.ListHotTabletsResponse, error) {
+func ListHotTablets(store *heat.Store, req *btapb.ListHotTabletsRequest, now time.Time, exists func(table string) bool) (*btapb.ListHotTabletsResponse, error) {
 	at, err := start(req, now)
 	if err != nil {
 		return nil, err

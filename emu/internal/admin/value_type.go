@@ -1,4 +1,4 @@
-package schema
+package admin
 
 import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
