@@ -4,4 +4,11 @@
 // at the server only by the export lines that it prints.
 // dynamodb-suites/run.mjs runs public DynamoDB test suites against it. The
 // package has no code of its own.
+//
+//   - bigtable-client: the Go client's own suite.
+//   - clients: the clients of the control API.
+//   - console, html: the pages and the report in a browser.
+//   - linear: whether concurrent calls have a sequential order; soak: many clients for long.
+//   - benchcompare: benchmarks beside peers.
+//   - internal/program: builds the program.
 package conformance

@@ -1,11 +1,3 @@
-// Package control is the HTTP API by which a running server is looked at and
-// experimented with: what package testkit does for tests in Go, for every language. It
-// is described in docs/control.md and, for programs, in openapi.yaml.
-//
-// What it promises: a request needs a token, and one that a web page of another origin
-// made, or that names another host, is refused; every error is JSON that says
-// what is wrong and what to do; every body, list and stream has a bound; what it
-// reads for itself meets no faults.
 package control
 
 import (

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/bucketjobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 )
 
 // bucketJobs is what makes the exports and imports of a store; false where there are no
@@ -20,7 +20,7 @@ func (o Options) bucketJobs(st *store.Store) (*bucketjobs.Service, bool) {
 
 // throughBuckets calls an operation of exports and imports, if there are buckets.
 func throughBuckets[In, Out any](
-	ctx context.Context, s *Server, operation string, in *In, do func(*bucketjobs.Service, context.Context, *validation.Validator, *In) (*Out, error),
+	ctx context.Context, s *Server, operation string, in *In, do func(*bucketjobs.Service, context.Context, *request.Validator, *In) (*Out, error),
 ) (*Out, error) {
 	b, ok := s.opts.bucketJobs(s.store)
 	if !ok {

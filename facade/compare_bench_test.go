@@ -55,7 +55,7 @@ func BenchmarkComparePut(b *testing.B) {
 	})
 }
 
-func compareDoors(b *testing.B, operation, body string, request func(*testing.B, *dynamodb.Client, map[string]types.AttributeValue)) {
+func compareDoors(b *testing.B, operation, body string, req func(*testing.B, *dynamodb.Client, map[string]types.AttributeValue)) {
 	b.Helper()
 	b.Run("http", func(b *testing.B) {
 		s := newSharingServer(b)
@@ -67,7 +67,7 @@ func compareDoors(b *testing.B, operation, body string, request func(*testing.B,
 		item := benchTable(b, c)
 		b.ReportAllocs()
 		for b.Loop() {
-			request(b, c, item)
+			req(b, c, item)
 		}
 	})
 	b.Run("round-tripper", func(b *testing.B) {
@@ -75,7 +75,7 @@ func compareDoors(b *testing.B, operation, body string, request func(*testing.B,
 		item := benchTable(b, c)
 		b.ReportAllocs()
 		for b.Loop() {
-			request(b, c, item)
+			req(b, c, item)
 		}
 	})
 	b.Run("direct", func(b *testing.B) {

@@ -20,4 +20,23 @@
 // some of its items before and others after it. Capacity is counted, and
 // throttled if Options say so. Signatures are checked for their form, and verified when Options
 // names the keys: see [Options].
+//
+// A request meets these packages, in this order; each is below facade/internal:
+//
+//   - wire: the frame of requests and answers: JSON, signatures, errors.
+//   - request: what a request may contain, knowing no table.
+//   - partiql: the statements of PartiQL.
+//   - tabledef, tablespec: what a table is, and what a request means for one.
+//   - policy, insights: resource policies and contributor insights.
+//   - capacity, throttle: what an operation consumes, and limits on it.
+//   - store: items in rows: catalog, transactions, indexes. Below it, store/lanes runs
+//     calls side by side, store/marks finds rows with work left to do, store/segment
+//     divides tables for parallel scans, store/history reads a table as it was.
+//   - sizes: when tables are counted.
+//   - changelog: the log of a table's changes; streams serves it as DynamoDB Streams, and
+//     kinesis delivers it to Kinesis.
+//   - jobs: work that outlives its request; backups, bucketjobs (exports and imports) and
+//     kinesis run as jobs. importfile reads the files of an import.
+//
+// In package facade, the operation PutItem is in op_put_item.go, and so on.
 package facade

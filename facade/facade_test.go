@@ -294,8 +294,8 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 		show()
 		return shown
 	}
-	transaction, request, _ := strings.Cut(input, "\nmeanwhile\n")
-	input = request
+	transaction, req, _ := strings.Cut(input, "\nmeanwhile\n")
+	input = req
 	f.conn.mu.Lock()
 	f.conn.hook = show
 	f.conn.mu.Unlock()

@@ -429,12 +429,12 @@ func TestFaultD35_SegmentBeforePaths(t *testing.T) {
 	if owner < 0 {
 		t.Fatal("no segment has the item")
 	}
-	request := func(segment int) string {
+	req := func(segment int) string {
 		return fmt.Sprintf(`{"TableName": "fault", "Segment": %d, "TotalSegments": 2, "FilterExpression": "attribute_exists(a.b)", "ExclusiveStartKey": %s}`, segment, key)
 	}
 	checkFaults(t, current, classic, []faultCase{
-		{operation: "Scan", request: request(1 - owner), want: fmt.Sprintf("The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: 2 Segment: %d", 1-owner)},
-		{operation: "Scan", request: request(owner), want: "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: a"},
+		{operation: "Scan", request: req(1 - owner), want: fmt.Sprintf("The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: 2 Segment: %d", 1-owner)},
+		{operation: "Scan", request: req(owner), want: "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: a"},
 	})
 }
 

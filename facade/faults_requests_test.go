@@ -329,7 +329,7 @@ func TestFaultD5_NamesThatBeginWithUnderscore(t *testing.T) {
 func TestFaultD6_ListAppendIsNoOperand(t *testing.T) {
 	t.Parallel()
 	const misused = "Invalid UpdateExpression: The function is not allowed to be used this way in an expression; function: list_append"
-	request := func(update string) string {
+	req := func(update string) string {
 		values := `":a": {"L": [{"S": "a"}]}`
 		if strings.Contains(update, ":n") {
 			values += `, ":n": {"N": "1"}`
@@ -343,12 +343,12 @@ func TestFaultD6_ListAppendIsNoOperand(t *testing.T) {
 		"SET x = if_not_exists(x, if_not_exists(y, list_append(:a, :a)))",
 		"SET x = list_append(:a, :a) + :n", "SET x = :n - list_append(:a, :a)",
 	} {
-		cases = append(cases, faultCase{operation: "UpdateItem", request: request(update), want: misused, enveloped: true})
+		cases = append(cases, faultCase{operation: "UpdateItem", request: req(update), want: misused, enveloped: true})
 	}
 	runFaults(t, append(cases,
-		faultCase{operation: "UpdateItem", request: request("SET x = list_append(if_not_exists(q, :a), if_not_exists(q, :a))"), want: `{"Attributes":{"x":{"L":[{"S":"a"},{"S":"a"}]}}}`},
-		faultCase{operation: "UpdateItem", request: request("SET y = (list_append((:a), :a))"), want: `{"Attributes":{"y":{"L":[{"S":"a"},{"S":"a"}]}}}`},
-		faultCase{operation: "UpdateItem", request: request("SET z = if_not_exists(q, if_not_exists(r, :a))"), want: `{"Attributes":{"z":{"L":[{"S":"a"}]}}}`}))
+		faultCase{operation: "UpdateItem", request: req("SET x = list_append(if_not_exists(q, :a), if_not_exists(q, :a))"), want: `{"Attributes":{"x":{"L":[{"S":"a"},{"S":"a"}]}}}`},
+		faultCase{operation: "UpdateItem", request: req("SET y = (list_append((:a), :a))"), want: `{"Attributes":{"y":{"L":[{"S":"a"},{"S":"a"}]}}}`},
+		faultCase{operation: "UpdateItem", request: req("SET z = if_not_exists(q, if_not_exists(r, :a))"), want: `{"Attributes":{"z":{"L":[{"S":"a"}]}}}`}))
 }
 
 // No path leads into a key of the table or of any of its indexes, whatever the

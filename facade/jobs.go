@@ -7,7 +7,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/backups"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
 	"github.com/tabletop-emu/tabletop/facade/internal/kinesis"
-	"github.com/tabletop-emu/tabletop/facade/internal/kinesis/worker"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 
@@ -37,11 +36,11 @@ func (o Options) jobKinds(st *store.Store) (kinds []jobs.Kind) {
 }
 
 // deliveries gives the changes of a store's tables to Kinesis, nil where there is none.
-func (o Options) deliveries(st *store.Store) *worker.Worker {
+func (o Options) deliveries(st *store.Store) *kinesis.Worker {
 	if o.sink == nil {
 		return nil
 	}
-	return &worker.Worker{Store: st, Sink: o.sink, Now: o.Now, Wall: o.wall, Logger: o.Logger, Most: o.maxTables}
+	return &kinesis.Worker{Store: st, Sink: o.sink, Now: o.Now, Wall: o.wall, Logger: o.Logger, Most: o.maxTables}
 }
 
 // openSink opens what Kinesis destinations deliver to.

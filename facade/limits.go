@@ -1,8 +1,8 @@
 package facade
 
 import (
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/inorder"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
@@ -16,15 +16,15 @@ const (
 	// Keys and items.
 	maxHashKeyBytes  = lens.MaxHashBytes
 	maxRangeKeyBytes = lens.MaxSortBytes
-	maxItemBytes     = keyrules.MaxItemBytes
+	maxItemBytes     = tablespec.MaxItemBytes
 
 	// Pages and batches.
-	maxPageBytes          = inorder.PageBytes // evaluated data of one Query or Scan
-	maxBatchGetKeys       = 100               // keys of one BatchGetItem, over all tables
-	maxBatchGetBytes      = 16 << 20          // returned by one BatchGetItem
-	maxBatchWriteRequests = 25                // puts and deletes of one BatchWriteItem
-	maxTransactItems      = 100               // actions of one transaction
-	maxTransactBytes      = 4 << 20           // of the items, keys and values of one TransactWriteItems; returned by one TransactGetItems, before projection
+	maxPageBytes          = store.PageBytes // evaluated data of one Query or Scan
+	maxBatchGetKeys       = 100             // keys of one BatchGetItem, over all tables
+	maxBatchGetBytes      = 16 << 20        // returned by one BatchGetItem
+	maxBatchWriteRequests = 25              // puts and deletes of one BatchWriteItem
+	maxTransactItems      = 100             // actions of one transaction
+	maxTransactBytes      = 4 << 20         // of the items, keys and values of one TransactWriteItems; returned by one TransactGetItems, before projection
 	maxRequestTokenChars  = 36
 	maxBatchStatements    = 25 // of one BatchExecuteStatement
 	maxStatementChars     = 8192

@@ -1,8 +1,8 @@
 package facade
 
 import (
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
-	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -64,11 +64,11 @@ const (
 // C, D. Attribute values and keys.
 const (
 	msgItemTooLarge  = "Item size has exceeded the maximum allowed size" // 62
-	msgKeyMismatch   = keyrules.MsgKeyMismatch                           // 64
-	msgIndexKeyType  = keyrules.MsgIndexKeyType                          // 67
-	msgKeyEmpty      = keyrules.MsgKeyEmpty                              // 68
-	msgHashTooLarge  = keyrules.MsgHashTooLarge                          // 71, sic
-	msgRangeTooLarge = keyrules.MsgRangeTooLarge                         // 72
+	msgKeyMismatch   = tablespec.MsgKeyMismatch                          // 64
+	msgIndexKeyType  = tablespec.MsgIndexKeyType                         // 67
+	msgKeyEmpty      = tablespec.MsgKeyEmpty                             // 68
+	msgHashTooLarge  = tablespec.MsgHashTooLarge                         // 71, sic
+	msgRangeTooLarge = tablespec.MsgRangeTooLarge                        // 72
 )
 
 // E, F, G. Expressions, placeholders, legacy parameters.
@@ -79,7 +79,7 @@ const (
 
 // H. Query and Scan.
 const (
-	msgNoKeyCondition      = legacy.MsgNoKeyCondition                                                                                                                            // 122
+	msgNoKeyCondition      = request.MsgNoKeyCondition                                                                                                                           // 122
 	msgFilterOnKey         = "Filter Expression can only contain non-primary key attributes: Primary key attribute: %s"                                                          // 132
 	msgLegacyFilterOnKey   = "QueryFilter can only contain non-primary key attributes: Primary key attribute: %s"                                                                // 132b
 	msgIndexUnknown        = "The table does not have the specified index: %s"                                                                                                   // 133

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tabletop-emu/tabletop/facade/internal/namespaces"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -16,7 +15,7 @@ import (
 // openNamespaces opens the namespaces that are there, so that what was under
 // way in them goes on.
 func (s *Server) openNamespaces(ctx context.Context) error {
-	s.namespaces = namespaces.New(s.opts.maxNamespaces, s.opts.open)
+	s.namespaces = newNamespaces(s.opts.maxNamespaces, s.opts.open)
 	ids, err := s.store.BigtableTables(ctx)
 	if err != nil {
 		return fmt.Errorf("listing the namespaces: %w", err)

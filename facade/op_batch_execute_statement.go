@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -57,7 +57,7 @@ type batchSlot struct {
 func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStatementInput) (*batchExecuteStatementOutput, error) {
 	v := s.validator("BatchExecuteStatement")
 	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
-	v.Statements("Statements", "BatchStatementRequest", in.Statements == nil, len(in.Statements), maxBatchStatements, func(i int) validation.Statement {
+	v.Statements("Statements", "BatchStatementRequest", in.Statements == nil, len(in.Statements), maxBatchStatements, func(i int) request.Statement {
 		return in.Statements[i].shown("consistentRead=" + in.Statements[i].ConsistentRead.String())
 	})
 	for i := range in.Statements {

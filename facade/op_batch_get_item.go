@@ -10,9 +10,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -66,12 +66,12 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 			return nil, err
 		}
 		for _, key := range bt.request.Keys {
-			if err := keyrules.CheckKey(bt.table.Key, key.Item); err != nil {
+			if err := tablespec.CheckKey(bt.table.Key, key.Item); err != nil {
 				return nil, err
 			}
 		}
 		if bt.projection != nil {
-			if err := keyrules.CheckPathsOutsideKeys(bt.table, bt.projection.Paths()); err != nil {
+			if err := tablespec.CheckPathsOutsideKeys(bt.table, bt.projection.Paths()); err != nil {
 				return nil, err
 			}
 		}
@@ -107,7 +107,7 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, error) {
 	if len(in.RequestItems) == 0 {
 		if v.Current {
-			v.Fail("RequestItems", "'{}'", fmt.Sprintf(validation.MsgMemberMinLength, 1))
+			v.Fail("RequestItems", "'{}'", fmt.Sprintf(request.MsgMemberMinLength, 1))
 			return nil, v.Constrained()
 		}
 		return nil, validationError(msgBatchGetEmpty)
@@ -116,17 +116,17 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 	keys := 0
 	var tables []batchGetTable
 	for _, member := range sortedKeys(in.RequestItems) {
-		request := in.RequestItems[member]
-		tables = append(tables, batchGetTable{member: member, name: v.BatchTable(member, fmt.Sprintf("[%d keys]", len(request.Keys))), request: request})
+		req := in.RequestItems[member]
+		tables = append(tables, batchGetTable{member: member, name: v.BatchTable(member, fmt.Sprintf("[%d keys]", len(req.Keys))), request: req})
 		path := "RequestItems." + member + ".member."
-		if v.Required(path+"Keys", request.Keys != nil); request.Keys != nil && len(request.Keys) == 0 {
-			v.Fail(path+"Keys", "'[]'", fmt.Sprintf(validation.MsgMemberMinLength, 1))
+		if v.Required(path+"Keys", req.Keys != nil); req.Keys != nil && len(req.Keys) == 0 {
+			v.Fail(path+"Keys", "'[]'", fmt.Sprintf(request.MsgMemberMinLength, 1))
 		}
-		if n := len(request.Keys); n > maxBatchGetKeys {
-			v.Fail(path+"Keys", fmt.Sprintf("'[%d keys]'", n), fmt.Sprintf(validation.MsgMemberMaxLength, maxBatchGetKeys))
+		if n := len(req.Keys); n > maxBatchGetKeys {
+			v.Fail(path+"Keys", fmt.Sprintf("'[%d keys]'", n), fmt.Sprintf(request.MsgMemberMaxLength, maxBatchGetKeys))
 		}
-		v.attributesToGet(request.AttributesToGet)
-		keys += len(request.Keys)
+		v.attributesToGet(req.AttributesToGet)
+		keys += len(req.Keys)
 	}
 	if err := v.Constrained(); err != nil {
 		return nil, err
@@ -146,22 +146,22 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 // batchGetTable checks what a BatchGetItem asks of one table, but for what
 // depends on it. seen are the keys of the request so far.
 func (v *validator) batchGetTable(bt *batchGetTable, seen map[string]bool) error {
-	request := &bt.request
-	err := v.ExpressionStyle(request.ExpressionAttributeNames, nil,
-		[]validation.ExpressionParameter{{Name: "ProjectionExpression", Text: request.ProjectionExpression}},
-		validation.Given(validation.LegacyMember{Name: "AttributesToGet", Given: request.AttributesToGet != nil}))
+	req := &bt.request
+	err := v.ExpressionStyle(req.ExpressionAttributeNames, nil,
+		[]request.ExpressionParameter{{Name: "ProjectionExpression", Text: req.ProjectionExpression}},
+		request.Given(request.LegacyMember{Name: "AttributesToGet", Given: req.AttributesToGet != nil}))
 	if err != nil {
 		return err
 	}
-	for _, key := range request.Keys {
+	for _, key := range req.Keys {
 		if err := v.Value(key.Err); err != nil {
 			return err
 		}
 	}
-	if bt.projection, err = v.projection(request.ProjectionExpression, request.AttributesToGet, request.ExpressionAttributeNames); err != nil {
+	if bt.projection, err = v.projection(req.ProjectionExpression, req.AttributesToGet, req.ExpressionAttributeNames); err != nil {
 		return err
 	}
-	for _, key := range request.Keys {
+	for _, key := range req.Keys {
 		if isSeen(seen, bt.name, key.Item) {
 			return validationError(msgDuplicateKeys)
 		}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -192,14 +192,14 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 		if w.PutRequest != nil {
 			item = w.PutRequest.Item.Item
 			if err = checkBatchKey(bt.table.Key, item); err == nil {
-				err = keyrules.CheckItem(bt.table, item)
+				err = tablespec.CheckItem(bt.table, item)
 			}
 			if err == nil {
 				err = s.store.CheckPlace(ctx, bt.table, item)
 			}
 		} else {
 			item = w.DeleteRequest.Key.Item
-			err = keyrules.CheckKey(bt.table.Key, item)
+			err = tablespec.CheckKey(bt.table.Key, item)
 		}
 		if err != nil {
 			return err

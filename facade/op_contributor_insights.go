@@ -7,9 +7,9 @@ import (
 	"iter"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/insights"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -164,7 +164,7 @@ func (s *Server) listContributorInsights(ctx context.Context, in *listContributo
 	v.AtLeast("MaxResults", in.MaxResults, 1)
 	only := ""
 	if in.TableName != nil {
-		only = validation.TableOfARN(*in.TableName)
+		only = request.TableOfARN(*in.TableName)
 		v.Name("TableName", only)
 	}
 	if err := v.Constrained(); err != nil {

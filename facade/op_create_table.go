@@ -8,26 +8,26 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/policy"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
-	"github.com/tabletop-emu/tabletop/facade/internal/tags"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // createTableInput is the request of CreateTable.
 type createTableInput struct {
 	TableName                 *string
-	AttributeDefinitions      []tableschema.AttributeDefinition
-	KeySchema                 []tableschema.KeySchemaElement
-	LocalSecondaryIndexes     []tableschema.LocalSecondaryIndex
-	GlobalSecondaryIndexes    []tableschema.GlobalSecondaryIndex
+	AttributeDefinitions      []tablespec.AttributeDefinition
+	KeySchema                 []tablespec.KeySchemaElement
+	LocalSecondaryIndexes     []tablespec.LocalSecondaryIndex
+	GlobalSecondaryIndexes    []tablespec.GlobalSecondaryIndex
 	BillingMode               *string
-	ProvisionedThroughput     *tableschema.ProvisionedThroughput
+	ProvisionedThroughput     *tablespec.ProvisionedThroughput
 	StreamSpecification       *streamSpecification
-	SSESpecification          *tableschema.SSESpecification
-	Tags                      []tags.Tag
+	SSESpecification          *tablespec.SSESpecification
+	Tags                      []request.Tag
 	TableClass                *string
 	DeletionProtectionEnabled *wire.Flag
 	WarmThroughput            *tabledef.WarmThroughput
@@ -97,7 +97,7 @@ func (in *createTableInput) constraints(v *validator, path string) {
 	v.Required(path+"AttributeDefinitions", in.AttributeDefinitions != nil)
 	v.tables().Definitions(path, in.AttributeDefinitions)
 	v.tables().KeySchema(path+"KeySchema", in.KeySchema, maxKeySchemaElements)
-	v.Enum(path+"BillingMode", in.BillingMode, tableschema.BillingProvisioned, tableschema.BillingOnDemand)
+	v.Enum(path+"BillingMode", in.BillingMode, tablespec.BillingProvisioned, tablespec.BillingOnDemand)
 	v.tables().Throughput(path+"ProvisionedThroughput", in.ProvisionedThroughput)
 	v.Enum(path+"TableClass", in.TableClass, tableClasses...)
 	in.StreamSpecification.constraints(v)
@@ -118,8 +118,8 @@ func (s *Server) tableOf(ctx context.Context, name string, in *createTableInput)
 	if err := in.billing(t); err != nil {
 		return nil, err
 	}
-	if err := tableschema.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput},
-		tableschema.Target{Billing: t.BillingMode, Provisioned: t.Provisioned}); err != nil {
+	if err := tablespec.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput},
+		tablespec.Target{Billing: t.BillingMode, Provisioned: t.Provisioned}); err != nil {
 		return nil, err
 	}
 	if err := in.schema().Resolve(t); err != nil {
@@ -133,7 +133,7 @@ func (s *Server) tableOf(ctx context.Context, name string, in *createTableInput)
 		t.Class = *in.TableClass
 	}
 	var err error
-	if t.Tags, err = tags.Merge(nil, in.Tags); err != nil {
+	if t.Tags, err = request.MergeTags(nil, in.Tags); err != nil {
 		return nil, err
 	}
 	if err := in.SSESpecification.Set(t); err != nil {
@@ -168,7 +168,7 @@ func (given *streamSpecification) constraints(v *validator) {
 	v.Enum("StreamSpecification.StreamViewType", given.StreamViewType, streamViews...)
 }
 
-func (v *validator) index(member string, name *string, schema []tableschema.KeySchemaElement, mostKeys int, p *tableschema.Projection) {
+func (v *validator) index(member string, name *string, schema []tablespec.KeySchemaElement, mostKeys int, p *tablespec.Projection) {
 	v.indexName(member+".IndexName", name)
 	v.tables().KeySchema(member+".KeySchema", schema, mostKeys)
 	v.tables().Projection(member+".Projection", p)
@@ -194,26 +194,26 @@ func refuseMembers(operation string, members map[string]jsontext.Value) error {
 
 // billing checks and sets billing mode and throughput.
 func (in *createTableInput) billing(t *tabledef.Table) error {
-	t.BillingMode = tableschema.BillingProvisioned
+	t.BillingMode = tablespec.BillingProvisioned
 	if in.BillingMode != nil {
 		t.BillingMode = *in.BillingMode
 	}
 	given := in.ProvisionedThroughput
 	switch {
-	case t.BillingMode == tableschema.BillingOnDemand && given != nil:
+	case t.BillingMode == tablespec.BillingOnDemand && given != nil:
 		return validationError(msgThroughputOnDemand)
-	case t.BillingMode == tableschema.BillingProvisioned && given == nil:
+	case t.BillingMode == tablespec.BillingProvisioned && given == nil:
 		return validationError(msgThroughputMissing)
 	case given != nil:
 		t.ReadUnits, t.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
-		return tableschema.CheckUnits(given)
+		return tablespec.CheckUnits(given)
 	}
 	return nil
 }
 
 // schema is what the request says of keys and indexes.
-func (in *createTableInput) schema() tableschema.Schema {
-	return tableschema.Schema{
+func (in *createTableInput) schema() tablespec.Schema {
+	return tablespec.Schema{
 		AttributeDefinitions: in.AttributeDefinitions, KeySchema: in.KeySchema,
 		LocalSecondaryIndexes: in.LocalSecondaryIndexes, GlobalSecondaryIndexes: in.GlobalSecondaryIndexes,
 	}

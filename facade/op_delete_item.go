@@ -5,8 +5,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -52,7 +52,7 @@ func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeIte
 		return nil, err
 	}
 	key := in.Key.Item
-	if err := keyrules.CheckKey(t.Key, key); err != nil {
+	if err := tablespec.CheckKey(t.Key, key); err != nil {
 		return nil, err
 	}
 	if err := g.checkPaths(t); err != nil {

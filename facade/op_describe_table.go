@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -27,28 +27,28 @@ type tableInput struct {
 
 // tableDescription is how answers describe a table.
 type tableDescription struct {
-	AttributeDefinitions      []tableschema.AttributeDefinition `json:",omitzero"`
-	BillingModeSummary        *billingModeSummary               `json:",omitzero"`
-	CreationDateTime          wire.EpochSeconds                 `json:",omitzero"`
+	AttributeDefinitions      []tablespec.AttributeDefinition `json:",omitzero"`
+	BillingModeSummary        *billingModeSummary             `json:",omitzero"`
+	CreationDateTime          wire.EpochSeconds               `json:",omitzero"`
 	DeletionProtectionEnabled bool
 	GlobalSecondaryIndexes    []indexDescription `json:",omitzero"`
 	ItemCount                 int64
-	KeySchema                 []tableschema.KeySchemaElement `json:",omitzero"`
-	LatestStreamArn           string                         `json:",omitzero"`
-	LatestStreamLabel         string                         `json:",omitzero"`
-	LocalSecondaryIndexes     []indexDescription             `json:",omitzero"`
-	OnDemandThroughput        *tabledef.OnDemandThroughput   `json:",omitzero"`
+	KeySchema                 []tablespec.KeySchemaElement `json:",omitzero"`
+	LatestStreamArn           string                       `json:",omitzero"`
+	LatestStreamLabel         string                       `json:",omitzero"`
+	LocalSecondaryIndexes     []indexDescription           `json:",omitzero"`
+	OnDemandThroughput        *tabledef.OnDemandThroughput `json:",omitzero"`
 	ProvisionedThroughput     throughputDescription
-	RestoreSummary            *backups.RestoreSummary     `json:",omitzero"`
-	SSEDescription            *tableschema.SSEDescription `json:",omitzero"`
-	StreamSpecification       *streamSpecification        `json:",omitzero"`
+	RestoreSummary            *backups.RestoreSummary   `json:",omitzero"`
+	SSEDescription            *tablespec.SSEDescription `json:",omitzero"`
+	StreamSpecification       *streamSpecification      `json:",omitzero"`
 	TableArn                  string
 	TableClassSummary         *tableClassSummary `json:",omitzero"`
 	TableID                   string             `json:"TableId"`
 	TableName                 string
 	TableSizeBytes            int64
 	TableStatus               string
-	WarmThroughput            *tableschema.WarmDescription `json:",omitzero"`
+	WarmThroughput            *tablespec.WarmDescription `json:",omitzero"`
 }
 
 type billingModeSummary struct {
@@ -73,11 +73,11 @@ type indexDescription struct {
 	IndexSizeBytes        int64
 	IndexStatus           string `json:",omitzero"`
 	ItemCount             int64
-	KeySchema             []tableschema.KeySchemaElement
-	Projection            tableschema.Projection
+	KeySchema             []tablespec.KeySchemaElement
+	Projection            tablespec.Projection
 	OnDemandThroughput    *tabledef.OnDemandThroughput `json:",omitzero"`
 	ProvisionedThroughput *throughputDescription       `json:",omitzero"`
-	WarmThroughput        *tableschema.WarmDescription `json:",omitzero"`
+	WarmThroughput        *tablespec.WarmDescription   `json:",omitzero"`
 }
 
 // describeTable describes a table.
@@ -134,11 +134,11 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 	now := s.opts.Now()
 	arn := s.tableARN(t.Name)
 	d := &tableDescription{
-		AttributeDefinitions:      []tableschema.AttributeDefinition{},
+		AttributeDefinitions:      []tablespec.AttributeDefinition{},
 		CreationDateTime:          wire.EpochSeconds(t.Created.UnixMilli()),
 		DeletionProtectionEnabled: t.DeletionProtection,
 		ItemCount:                 counts.Items,
-		KeySchema:                 tableschema.KeySchemaElements(tabledef.IndexKeyOf(t.Key)),
+		KeySchema:                 tablespec.KeySchemaElements(tabledef.IndexKeyOf(t.Key)),
 		OnDemandThroughput:        t.Throughput.OnDemand,
 		ProvisionedThroughput:     describeUnits(t.Provisioned, now),
 		RestoreSummary:            backups.RestoreOf(t),
@@ -147,10 +147,10 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 		TableName:                 t.Name,
 		TableSizeBytes:            counts.Bytes,
 		TableStatus:               t.Status,
-		WarmThroughput:            tableschema.DescribeWarm(t.Throughput, t.Provisioned, t.BillingMode),
+		WarmThroughput:            tablespec.DescribeWarm(t.Throughput, t.Provisioned, t.BillingMode),
 	}
 	for _, a := range t.Attributes {
-		d.AttributeDefinitions = append(d.AttributeDefinitions, tableschema.DefinitionOf(a))
+		d.AttributeDefinitions = append(d.AttributeDefinitions, tablespec.DefinitionOf(a))
 	}
 	d.BillingModeSummary = describeBilling(t)
 	if t.Class != "" {
@@ -163,7 +163,7 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 	if d.LatestStreamLabel = t.StreamLabel; t.StreamLabel != "" {
 		d.LatestStreamArn = arn + "/stream/" + t.StreamLabel
 	}
-	d.SSEDescription = tableschema.DescribeSSE(t, s.opts.Region, s.opts.AccountID)
+	d.SSEDescription = tablespec.DescribeSSE(t, s.opts.Region, s.opts.AccountID)
 	for _, ix := range slices.Concat(t.Indexes, t.Leaving) {
 		described := describeIndex(arn, t.BillingMode, &ix, counts.Indexes[ix.Name], now)
 		if ix.Global {
@@ -183,8 +183,8 @@ func describeIndex(tableARN, billing string, ix *tabledef.Index, count sizes.Cou
 		IndexName:      ix.Name,
 		IndexSizeBytes: count.Bytes,
 		ItemCount:      count.Items,
-		KeySchema:      tableschema.KeySchemaElements(ix.Key),
-		Projection:     tableschema.Projection{ProjectionType: &ix.Projection, NonKeyAttributes: ix.NonKey},
+		KeySchema:      tablespec.KeySchemaElements(ix.Key),
+		Projection:     tablespec.Projection{ProjectionType: &ix.Projection, NonKeyAttributes: ix.NonKey},
 	}
 	if !ix.Global {
 		return d
@@ -192,7 +192,7 @@ func describeIndex(tableARN, billing string, ix *tabledef.Index, count sizes.Cou
 	d.IndexStatus = ix.Status
 	units := describeUnits(ix.Provisioned, now)
 	d.ProvisionedThroughput = &units
-	d.OnDemandThroughput, d.WarmThroughput = ix.Throughput.OnDemand, tableschema.DescribeWarm(ix.Throughput, ix.Provisioned, billing)
+	d.OnDemandThroughput, d.WarmThroughput = ix.Throughput.OnDemand, tablespec.DescribeWarm(ix.Throughput, ix.Provisioned, billing)
 	if ix.Status == tabledef.StatusCreating && (ix.Backfilling || !ix.FillFrom.IsZero()) {
 		d.Backfilling = &ix.Backfilling
 	}

@@ -10,10 +10,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
-	"github.com/tabletop-emu/tabletop/facade/internal/readsource"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -126,7 +125,7 @@ func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement,
 		}
 	}
 	r := &selectRead{statement: st, in: in, plan: plan, page: &readPlan{
-		v: v, Source: readsource.Source{Table: st.table, Index: st.index}, filter: plan.Filter, in: &readInput{ConsistentRead: in.ConsistentRead},
+		v: v, Source: tablespec.Source{Table: st.table, Index: st.index}, filter: plan.Filter, in: &readInput{ConsistentRead: in.ConsistentRead},
 	}}
 	if err := st.checkPaths(); err != nil {
 		return nil, err
@@ -202,7 +201,7 @@ func (r *selectRead) checkProjected() error {
 	case len(missing) > 0 && r.index.Global:
 		return validationError(fmt.Sprintf(msgNotProjected, r.index.Name, strings.Join(missing, ", ")))
 	case len(filtered) > 0:
-		return validationError(fmt.Sprintf(readsource.MsgFilterNotProjected, r.index.Name, strings.Join(filtered, ", ")))
+		return validationError(fmt.Sprintf(tablespec.MsgFilterNotProjected, r.index.Name, strings.Join(filtered, ", ")))
 	case len(missing) > 0:
 		r.page.fetch, r.page.filterEntry = true, true
 		all := "ALL_ATTRIBUTES"
@@ -220,7 +219,7 @@ func (r *selectRead) startsInside() bool {
 	if r.next.Last == nil {
 		return true
 	}
-	if keyrules.CheckKey(r.table.Key, r.table.Key.KeyOf(r.next.Last)) != nil {
+	if tablespec.CheckKey(r.table.Key, r.table.Key.KeyOf(r.next.Last)) != nil {
 		return false
 	}
 	for _, a := range r.page.Key().Attributes() {

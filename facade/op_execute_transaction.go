@@ -9,10 +9,10 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -79,7 +79,7 @@ func reasonOfStatement(err error) (reason CancellationReason, ok bool) {
 	var wrong *partiql.Error
 	switch {
 	case errors.As(err, &wrong) && wrong.Problem == partiql.WrongKey:
-		return CancellationReason{Code: reasonValidation, Message: keyrules.MsgKeyMismatch}, true
+		return CancellationReason{Code: reasonValidation, Message: tablespec.MsgKeyMismatch}, true
 	case !isError:
 	case e.Code == wire.CodeResourceNotFound:
 		return CancellationReason{Code: "ResourceNotFound", Message: e.Message}, true
@@ -99,7 +99,7 @@ func inTransactStatement(i int, err error) error {
 func (v *validator) transactStatements(in *executeTransactionInput) ([]*statement, error) {
 	v.Length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
 	v.Statements("TransactStatements", "ParameterizedStatement", in.TransactStatements == nil, len(in.TransactStatements), maxTransactItems,
-		func(i int) validation.Statement { return in.TransactStatements[i].shown() })
+		func(i int) request.Statement { return in.TransactStatements[i].shown() })
 	for i := range in.TransactStatements {
 		in.TransactStatements[i].constraints(v, "TransactStatements."+strconv.Itoa(i+1)+".member.")
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -50,8 +50,8 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 		return nil, err
 	}
 	if err := v.ExpressionStyle(in.ExpressionAttributeNames, nil,
-		[]validation.ExpressionParameter{{Name: "ProjectionExpression", Text: in.ProjectionExpression}},
-		validation.Given(validation.LegacyMember{Name: "AttributesToGet", Given: in.AttributesToGet != nil})); err != nil {
+		[]request.ExpressionParameter{{Name: "ProjectionExpression", Text: in.ProjectionExpression}},
+		request.Given(request.LegacyMember{Name: "AttributesToGet", Given: in.AttributesToGet != nil})); err != nil {
 		return nil, err
 	}
 	if err := v.Value(in.Key.Err); err != nil {
@@ -65,11 +65,11 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 	if err != nil {
 		return nil, err
 	}
-	if err := keyrules.CheckKey(t.Key, in.Key.Item); err != nil {
+	if err := tablespec.CheckKey(t.Key, in.Key.Item); err != nil {
 		return nil, err
 	}
 	if projection != nil {
-		if err := keyrules.CheckPathsOutsideKeys(t, projection.Paths()); err != nil {
+		if err := tablespec.CheckPathsOutsideKeys(t, projection.Paths()); err != nil {
 			return nil, err
 		}
 	}
@@ -92,7 +92,7 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 // attributesToGet checks the constraint of the model: not empty.
 func (v *validator) attributesToGet(names []string) {
 	if names != nil && len(names) == 0 {
-		v.Fail("AttributesToGet", "'[]'", fmt.Sprintf(validation.MsgMemberMinLength, 1))
+		v.Fail("AttributesToGet", "'[]'", fmt.Sprintf(request.MsgMemberMinLength, 1))
 	}
 }
 

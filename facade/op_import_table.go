@@ -6,22 +6,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/bucketjobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // tableCreationParameters say what the table of an import is to be.
 type tableCreationParameters struct {
 	TableName              *string
-	AttributeDefinitions   []tableschema.AttributeDefinition
-	KeySchema              []tableschema.KeySchemaElement
+	AttributeDefinitions   []tablespec.AttributeDefinition
+	KeySchema              []tablespec.KeySchemaElement
 	BillingMode            *string
-	ProvisionedThroughput  *tableschema.ProvisionedThroughput
+	ProvisionedThroughput  *tablespec.ProvisionedThroughput
 	OnDemandThroughput     *tabledef.OnDemandThroughput
-	SSESpecification       *tableschema.SSESpecification
-	GlobalSecondaryIndexes []tableschema.GlobalSecondaryIndex
+	SSESpecification       *tablespec.SSESpecification
+	GlobalSecondaryIndexes []tablespec.GlobalSecondaryIndex
 	VectorIndexes          jsontext.Value
 }
 
@@ -37,13 +37,13 @@ func (p *tableCreationParameters) create() *createTableInput {
 // importTable begins to import the files of a bucket into a new table.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ImportTable.html
 func (s *Server) importTable(ctx context.Context, in *bucketjobs.ImportRequest) (*bucketjobs.ImportOutput, error) {
-	return throughBuckets(ctx, s, "ImportTable", in, func(b *bucketjobs.Service, ctx context.Context, v *validation.Validator, in *bucketjobs.ImportRequest) (*bucketjobs.ImportOutput, error) {
+	return throughBuckets(ctx, s, "ImportTable", in, func(b *bucketjobs.Service, ctx context.Context, v *request.Validator, in *bucketjobs.ImportRequest) (*bucketjobs.ImportOutput, error) {
 		return s.importInto(ctx, b, v, in)
 	})
 }
 
 // importInto checks what the table of an import is to be, and begins the import.
-func (s *Server) importInto(ctx context.Context, b *bucketjobs.Service, checks *validation.Validator, in *bucketjobs.ImportRequest) (*bucketjobs.ImportOutput, error) {
+func (s *Server) importInto(ctx context.Context, b *bucketjobs.Service, checks *request.Validator, in *bucketjobs.ImportRequest) (*bucketjobs.ImportOutput, error) {
 	v := &validator{*checks}
 	in.Constraints(&v.Validator)
 	var given tableCreationParameters

@@ -3,43 +3,43 @@ package facade
 import (
 	"context"
 
-	"github.com/tabletop-emu/tabletop/facade/internal/kinesis/worker"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/kinesis"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 )
 
 // destinations does operations that change the Kinesis destinations of a table.
-func (s *Server) destinations(operation string) worker.Operations {
-	return worker.Operations{
+func (s *Server) destinations(operation string) kinesis.Operations {
+	return kinesis.Operations{
 		Store: s.store, Worker: s.opts.deliveries(s.store), Validator: s.validator(operation).Validator,
 		Now: s.opts.Now(), Delay: s.opts.StatusDelays.Update, Region: s.opts.Region,
 	}
 }
 
 // kinesisAnswer gives an error of the store its text.
-func kinesisAnswer(in *worker.Input, out *worker.Output, err error) (*worker.Output, error) {
+func kinesisAnswer(in *kinesis.Input, out *kinesis.Output, err error) (*kinesis.Output, error) {
 	if err != nil && in.TableName != nil {
-		err = controlError(err, validation.TableOfARN(*in.TableName))
+		err = controlError(err, request.TableOfARN(*in.TableName))
 	}
 	return out, err
 }
 
 // enableKinesisStreamingDestination makes a stream get the changes of a table.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_EnableKinesisStreamingDestination.html
-func (s *Server) enableKinesisStreamingDestination(ctx context.Context, in *worker.Input) (*worker.Output, error) {
+func (s *Server) enableKinesisStreamingDestination(ctx context.Context, in *kinesis.Input) (*kinesis.Output, error) {
 	out, err := s.destinations("EnableKinesisStreamingDestination").Enable(ctx, in)
 	return kinesisAnswer(in, out, err)
 }
 
 // disableKinesisStreamingDestination ends that.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DisableKinesisStreamingDestination.html
-func (s *Server) disableKinesisStreamingDestination(ctx context.Context, in *worker.Input) (*worker.Output, error) {
+func (s *Server) disableKinesisStreamingDestination(ctx context.Context, in *kinesis.Input) (*kinesis.Output, error) {
 	out, err := s.destinations("DisableKinesisStreamingDestination").Disable(ctx, in)
 	return kinesisAnswer(in, out, err)
 }
 
 // updateKinesisStreamingDestination changes the precision of the times in records.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateKinesisStreamingDestination.html
-func (s *Server) updateKinesisStreamingDestination(ctx context.Context, in *worker.Input) (*worker.Output, error) {
+func (s *Server) updateKinesisStreamingDestination(ctx context.Context, in *kinesis.Input) (*kinesis.Output, error) {
 	out, err := s.destinations("UpdateKinesisStreamingDestination").Update(ctx, in)
 	return kinesisAnswer(in, out, err)
 }
@@ -47,12 +47,12 @@ func (s *Server) updateKinesisStreamingDestination(ctx context.Context, in *work
 // describeKinesisStreamingDestination answers which streams get the changes of a table,
 // or got them.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeKinesisStreamingDestination.html
-func (s *Server) describeKinesisStreamingDestination(ctx context.Context, in *tableInput) (*worker.Description, error) {
+func (s *Server) describeKinesisStreamingDestination(ctx context.Context, in *tableInput) (*kinesis.WorkerDescription, error) {
 	t, err := s.settledTable(ctx, "DescribeKinesisStreamingDestination", in.TableName)
 	if err != nil {
 		return nil, err
 	}
-	return worker.Describe(t, s.opts.Now()), nil
+	return kinesis.Describe(t, s.opts.Now()), nil
 }
 
 // KinesisWaiting hands the changes that wait for Kinesis data streams to visit, as the streams get them: table by
@@ -66,7 +66,7 @@ func (s *Server) KinesisWaiting(ctx context.Context, visit func(streamARN string
 		if err != nil {
 			continue // it is gone, or of a mapping that is not served
 		}
-		if err := worker.Waiting(ctx, s.store, t, s.opts.Region, s.opts.Now(), visit); err != nil {
+		if err := kinesis.Waiting(ctx, s.store, t, s.opts.Region, s.opts.Now(), visit); err != nil {
 			return err
 		}
 	}

@@ -7,11 +7,10 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
-	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -36,12 +35,12 @@ type conditionInput struct {
 	ConditionExpression       *string
 	ExpressionAttributeNames  map[string]string
 	ExpressionAttributeValues map[string]wire.Value
-	Expected                  map[string]legacy.ExpectedAttributeValue
+	Expected                  map[string]request.ExpectedAttributeValue
 	ConditionalOperator       *string
 }
 
-func (in *conditionInput) legacy() []validation.LegacyMember {
-	return []validation.LegacyMember{
+func (in *conditionInput) legacy() []request.LegacyMember {
+	return []request.LegacyMember{
 		{Name: "Expected", Given: in.Expected != nil},
 		{Name: "ConditionalOperator", Given: in.ConditionalOperator != nil},
 	}
@@ -103,7 +102,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	if err != nil {
 		return nil, err
 	}
-	if err := keyrules.CheckItem(t, item); err != nil {
+	if err := tablespec.CheckItem(t, item); err != nil {
 		return nil, err
 	}
 	if err := g.checkPaths(t); err != nil {
@@ -154,8 +153,8 @@ func (s *Server) itemTable(ctx context.Context, name string) (*tabledef.Table, e
 
 // conditionStyle checks how a Put or Delete uses expressions.
 func (v *validator) conditionStyle(in *conditionInput) error {
-	expressions := []validation.ExpressionParameter{{Name: "ConditionExpression", Text: in.ConditionExpression}}
-	return v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, expressions, validation.Given(in.legacy()...))
+	expressions := []request.ExpressionParameter{{Name: "ConditionExpression", Text: in.ConditionExpression}}
+	return v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, expressions, request.Given(in.legacy()...))
 }
 
 // oldOrNone checks the ReturnValues of a Put or Delete.
@@ -192,7 +191,7 @@ func (g guard) checkPaths(t *tabledef.Table) error {
 	if g.condition == nil {
 		return nil
 	}
-	return keyrules.CheckPathsOutsideKeys(t, g.condition.Paths())
+	return tablespec.CheckPathsOutsideKeys(t, g.condition.Paths())
 }
 
 // check evaluates the condition on the item as it is.

@@ -7,10 +7,9 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
-	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -19,17 +18,17 @@ import (
 type queryInput struct {
 	readInput
 	KeyConditionExpression *string
-	KeyConditions          map[string]legacy.Condition
-	QueryFilter            map[string]legacy.Condition
+	KeyConditions          map[string]request.Condition
+	QueryFilter            map[string]request.Condition
 	ScanIndexForward       *wire.Flag
 }
 
 // legacy are the members that came before expressions. KeyConditions is none of
 // them where it alone is the key condition: it can stand beside the others'
 // expressions.
-func (in *queryInput) legacy() []validation.LegacyMember {
-	return append(in.readInput.legacy(validation.LegacyMember{Name: "QueryFilter", Given: in.QueryFilter != nil}),
-		validation.LegacyMember{Name: "KeyConditions", Given: in.KeyConditions != nil && in.KeyConditionExpression != nil})
+func (in *queryInput) legacy() []request.LegacyMember {
+	return append(in.readInput.legacy(request.LegacyMember{Name: "QueryFilter", Given: in.QueryFilter != nil}),
+		request.LegacyMember{Name: "KeyConditions", Given: in.KeyConditions != nil && in.KeyConditionExpression != nil})
 }
 
 // query reads the items of one partition of a table or an index, in the order
@@ -44,11 +43,11 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []validation.ExpressionParameter{
+	err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []request.ExpressionParameter{
 		{Name: "ProjectionExpression", Text: in.ProjectionExpression},
 		{Name: "FilterExpression", Text: in.FilterExpression},
 		{Name: "KeyConditionExpression", Text: in.KeyConditionExpression},
-	}, validation.Given(in.legacy()...))
+	}, request.Given(in.legacy()...))
 	if err != nil {
 		return nil, err
 	}
@@ -163,8 +162,8 @@ func exprKeys(key []lens.KeyAttr) []expr.KeyAttribute {
 func checkBoundValues(key tabledef.IndexKey, bound expr.KeyRange) error {
 	hashBytes, rangeBytes := 0, 0
 	for i, value := range bound.Hash {
-		if keyrules.IsEmpty(value) {
-			return validationError(fmt.Sprintf(msgKeyEmpty, keyrules.KindName(value.Type), key.Hash[i].Name))
+		if tablespec.IsEmpty(value) {
+			return validationError(fmt.Sprintf(msgKeyEmpty, tablespec.KindName(value.Type), key.Hash[i].Name))
 		}
 		hashBytes += value.Size()
 	}
@@ -172,14 +171,14 @@ func checkBoundValues(key tabledef.IndexKey, bound expr.KeyRange) error {
 		return validationError(msgHashTooLarge)
 	}
 	for i, value := range bound.Equal {
-		if keyrules.IsEmpty(value) {
-			return validationError(fmt.Sprintf(msgKeyEmpty, keyrules.KindName(value.Type), key.Range[i].Name))
+		if tablespec.IsEmpty(value) {
+			return validationError(fmt.Sprintf(msgKeyEmpty, tablespec.KindName(value.Type), key.Range[i].Name))
 		}
 		rangeBytes += value.Size()
 	}
 	for _, value := range []attr.Value{bound.A, bound.B} {
-		if keyrules.IsEmpty(value) && bound.Op != expr.BeginsWith {
-			return validationError(fmt.Sprintf(msgKeyEmpty, keyrules.KindName(value.Type), key.Range[len(bound.Equal)].Name))
+		if tablespec.IsEmpty(value) && bound.Op != expr.BeginsWith {
+			return validationError(fmt.Sprintf(msgKeyEmpty, tablespec.KindName(value.Type), key.Range[len(bound.Equal)].Name))
 		}
 		if rangeBytes+value.Size() > maxRangeKeyBytes {
 			return validationError(msgRangeTooLarge)

@@ -6,15 +6,14 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 )
 
 // scanInput is the request of Scan.
 type scanInput struct {
 	readInput
-	ScanFilter    map[string]legacy.Condition
+	ScanFilter    map[string]request.Condition
 	Segment       *int32
 	TotalSegments *int32
 }
@@ -33,10 +32,10 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []validation.ExpressionParameter{
+	err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []request.ExpressionParameter{
 		{Name: "ProjectionExpression", Text: in.ProjectionExpression},
 		{Name: "FilterExpression", Text: in.FilterExpression},
-	}, validation.Given(in.legacy(validation.LegacyMember{Name: "ScanFilter", Given: in.ScanFilter != nil})...))
+	}, request.Given(in.legacy(request.LegacyMember{Name: "ScanFilter", Given: in.ScanFilter != nil})...))
 	if err != nil {
 		return nil, err
 	}

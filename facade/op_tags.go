@@ -7,17 +7,16 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tags"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // tagResourceInput is the request of TagResource.
 type tagResourceInput struct {
 	ResourceArn *string
-	Tags        []tags.Tag
+	Tags        []request.Tag
 }
 
 // untagResourceInput is the request of UntagResource.
@@ -34,7 +33,7 @@ type listTagsInput struct {
 
 // listTagsOutput is the answer of ListTagsOfResource: always one page.
 type listTagsOutput struct {
-	Tags []tags.Tag
+	Tags []request.Tag
 }
 
 // noOutput is the answer of an operation that has none: a nil one, without a body.
@@ -56,7 +55,7 @@ func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
 }
 
 // resource takes apart the ARN of a table or of a stream.
-func (v *validator) resource(arn *string) (of validation.ARN, err error) {
+func (v *validator) resource(arn *string) (of request.ARN, err error) {
 	v.Required("ResourceArn", arn != nil)
 	if err := v.Constrained(); err != nil {
 		return of, err
@@ -64,14 +63,14 @@ func (v *validator) resource(arn *string) (of validation.ARN, err error) {
 	if !strings.HasPrefix(*arn, "arn:") {
 		return of, validationError(fmt.Sprintf(msgARNPrefix, *arn))
 	}
-	of, ok := validation.ParseARN(*arn)
+	of, ok := request.ParseARN(*arn)
 	switch {
 	case !ok, strings.HasPrefix(of.Rest, "/backup/"), strings.HasPrefix(of.Rest, "/export/"), strings.HasPrefix(of.Rest, "/import/"):
 		return of, validationError(fmt.Sprintf(msgARNOfNothing, *arn))
 	case strings.HasPrefix(of.Rest, "/index/"):
 		return of, validationError(fmt.Sprintf(msgARNOfIndex, *arn))
 	}
-	if !validation.IsTableName(of.Table) {
+	if !request.IsTableName(of.Table) {
 		return of, validationError(fmt.Sprintf(msgTagsARN, *arn))
 	}
 	return of, nil
@@ -97,7 +96,7 @@ func (s *Server) tagResource(ctx context.Context, in *tagResourceInput) (*noOutp
 		return nil, validationError(msgTagsEmpty)
 	}
 	_, err = s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
-		merged, err := tags.Merge(t.Tags, in.Tags)
+		merged, err := request.MergeTags(t.Tags, in.Tags)
 		t.Tags = merged
 		return err
 	})
@@ -115,7 +114,7 @@ func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*no
 	if err != nil {
 		return nil, err
 	}
-	if err := tags.CheckKeys(in.TagKeys); err != nil {
+	if err := request.CheckTagKeys(in.TagKeys); err != nil {
 		return nil, err
 	}
 	_, err = s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
@@ -141,9 +140,9 @@ func (s *Server) listTagsOfResource(ctx context.Context, in *listTagsInput) (*li
 	if err != nil {
 		return nil, tagError(err, *in.ResourceArn)
 	}
-	out := &listTagsOutput{Tags: []tags.Tag{}}
+	out := &listTagsOutput{Tags: []request.Tag{}}
 	for _, key := range sortedKeys(t.Tags) {
-		out.Tags = append(out.Tags, tags.Tag{Key: new(key), Value: new(t.Tags[key])})
+		out.Tags = append(out.Tags, request.Tag{Key: new(key), Value: new(t.Tags[key])})
 	}
 	return out, nil
 }

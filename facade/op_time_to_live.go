@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -50,7 +50,7 @@ func (s *Server) updateTimeToLive(ctx context.Context, in *updateTimeToLiveInput
 	out.TimeToLiveSpecification.Enabled = spec.Enabled.IsTrue()
 	now := s.opts.Now()
 	_, err = s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
-		if err := tableschema.CheckTimeToLive(t, *spec.AttributeName, spec.Enabled.IsTrue(), now); err != nil {
+		if err := tablespec.CheckTimeToLive(t, *spec.AttributeName, spec.Enabled.IsTrue(), now); err != nil {
 			return err
 		}
 		t.TTLAttribute, t.TTLChanged = "", now

@@ -6,9 +6,9 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -64,7 +64,7 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 	for i, element := range in.TransactItems {
 		get := element.Get
 		err := v.ExpressionStyle(get.ExpressionAttributeNames, nil,
-			[]validation.ExpressionParameter{{Name: "ProjectionExpression", Text: get.ProjectionExpression}}, nil)
+			[]request.ExpressionParameter{{Name: "ProjectionExpression", Text: get.ProjectionExpression}}, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -147,9 +147,9 @@ func (s *Server) transactReads(ctx context.Context, in *transactGetItemsInput, n
 		if err := checkKeyNotEmpty(r.Table, r.Key); err != nil {
 			return nil, err
 		}
-		err := keyrules.CheckKey(r.Table.Key, r.Key)
+		err := tablespec.CheckKey(r.Table.Key, r.Key)
 		if err == nil && projections[i] != nil {
-			err = keyrules.CheckPathsOutsideKeys(r.Table, projections[i].Paths())
+			err = tablespec.CheckPathsOutsideKeys(r.Table, projections[i].Paths())
 		}
 		if err != nil {
 			return nil, canceledAt(len(reads), i, err)

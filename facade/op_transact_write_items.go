@@ -12,11 +12,10 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
-	"github.com/tabletop-emu/tabletop/facade/internal/itemupdate"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -217,7 +216,7 @@ func (v *validator) tableNameAt(member string, value *string) string {
 	if value == nil {
 		return ""
 	}
-	name := validation.TableOfARN(*value)
+	name := request.TableOfARN(*value)
 	v.Name(member, name)
 	return name
 }
@@ -241,9 +240,9 @@ func (a *checkedAction) key() attr.Item {
 // parse checks values and expressions. It returns what the action counts
 // against the limit of a transaction.
 func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
-	expressions := []validation.ExpressionParameter{{Name: "ConditionExpression", Text: a.ConditionExpression}}
+	expressions := []request.ExpressionParameter{{Name: "ConditionExpression", Text: a.ConditionExpression}}
 	if a.kind == actionUpdate {
-		expressions = append([]validation.ExpressionParameter{{Name: "UpdateExpression", Text: a.UpdateExpression}}, expressions...)
+		expressions = append([]request.ExpressionParameter{{Name: "UpdateExpression", Text: a.UpdateExpression}}, expressions...)
 	}
 	if err := v.ExpressionStyle(a.ExpressionAttributeNames, a.ExpressionAttributeValues, expressions, nil); err != nil {
 		return 0, err
@@ -291,8 +290,8 @@ func isSeen(seen map[string]bool, table string, key attr.Item) bool {
 // does not cancel the transaction but the request.
 func checkKeyNotEmpty(t *tabledef.Table, key attr.Item) error {
 	for _, a := range t.Key.Attrs() {
-		if value := key[a.Name]; value.Type == a.Type && keyrules.IsEmpty(value) {
-			return validationError(fmt.Sprintf(msgKeyEmpty, keyrules.KindName(value.Type), a.Name))
+		if value := key[a.Name]; value.Type == a.Type && tablespec.IsEmpty(value) {
+			return validationError(fmt.Sprintf(msgKeyEmpty, tablespec.KindName(value.Type), a.Name))
 		}
 	}
 	return nil
@@ -302,13 +301,13 @@ func checkKeyNotEmpty(t *tabledef.Table, key attr.Item) error {
 // a change of the store.
 func (a *checkedAction) checkAgainstTable() error {
 	if a.kind == actionPut {
-		if err := keyrules.CheckItem(a.table, a.Item.Item); err != nil {
+		if err := tablespec.CheckItem(a.table, a.Item.Item); err != nil {
 			return err
 		}
-	} else if err := keyrules.CheckKey(a.table.Key, a.Key.Item); err != nil {
+	} else if err := tablespec.CheckKey(a.table.Key, a.Key.Item); err != nil {
 		return err
 	}
-	if err := itemupdate.Check(a.table, a.update); err != nil {
+	if err := tablespec.CheckUpdate(a.table, a.update); err != nil {
 		return err
 	}
 	if err := a.guard.checkPaths(a.table); err != nil {
@@ -323,7 +322,7 @@ func (a *checkedAction) checkAgainstTable() error {
 		case actionPut:
 			return a.Item.Item, nil
 		case actionUpdate:
-			return itemupdate.Apply(a.table, a.change.Key, a.update, old)
+			return tablespec.ApplyUpdate(a.table, a.change.Key, a.update, old)
 		case actionCheck:
 			return old, nil
 		default:

@@ -7,13 +7,10 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
-	"github.com/tabletop-emu/tabletop/facade/internal/itemupdate"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
-	"github.com/tabletop-emu/tabletop/facade/internal/legacy"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/facade/internal/wording"
 )
 
 // updateItemInput is the request of UpdateItem.
@@ -21,12 +18,12 @@ type updateItemInput struct {
 	TableName        *string
 	Key              *wire.Item
 	UpdateExpression *string
-	AttributeUpdates map[string]legacy.AttributeValueUpdate
+	AttributeUpdates map[string]request.AttributeValueUpdate
 	writeInput
 }
 
-func (in *updateItemInput) legacy() []validation.LegacyMember {
-	return append([]validation.LegacyMember{{Name: "AttributeUpdates", Given: in.AttributeUpdates != nil}},
+func (in *updateItemInput) legacy() []request.LegacyMember {
+	return append([]request.LegacyMember{{Name: "AttributeUpdates", Given: in.AttributeUpdates != nil}},
 		in.conditionInput.legacy()...)
 }
 
@@ -47,8 +44,8 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 		return nil, err
 	}
 	if err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues,
-		[]validation.ExpressionParameter{{Name: "UpdateExpression", Text: in.UpdateExpression}, {Name: "ConditionExpression", Text: in.ConditionExpression}},
-		validation.Given(in.legacy()...)); err != nil {
+		[]request.ExpressionParameter{{Name: "UpdateExpression", Text: in.UpdateExpression}, {Name: "ConditionExpression", Text: in.ConditionExpression}},
+		request.Given(in.legacy()...)); err != nil {
 		return nil, err
 	}
 	if err := v.Value(in.Key.Err); err != nil {
@@ -76,23 +73,23 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 		return nil, err
 	}
 	key := in.Key.Item
-	if err := keyrules.CheckKey(t.Key, key); err != nil {
+	if err := tablespec.CheckKey(t.Key, key); err != nil {
 		return nil, err
 	}
-	if err := itemupdate.Check(t, update); err != nil {
+	if err := tablespec.CheckUpdate(t, update); err != nil {
 		return nil, err
 	}
 	if err := g.checkPaths(t); err != nil {
 		return nil, err
 	}
 	if v.Current && update != nil && update.Size() > maxItemBytes {
-		return nil, validationError(itemupdate.MsgTooLarge)
+		return nil, validationError(tablespec.MsgTooLarge)
 	}
 	old, updated, err := s.writeItem(ctx, t, key, func(old attr.Item) (attr.Item, error) {
 		if err := g.check(old); err != nil {
 			return nil, err
 		}
-		return itemupdate.Apply(t, key, update, old)
+		return tablespec.ApplyUpdate(t, key, update, old)
 	}, store.Hint{})
 	if errors.Is(err, expr.ErrOperandType) && in.UpdateExpression == nil {
 		err = validationError(msgUpdateStoredType)
@@ -101,7 +98,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 		return nil, v.expressionAtRunTime(err)
 	}
 	out := &writeItemOutput{ItemCollectionMetrics: capacity.CollectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
-	if returned := itemupdate.Returned(in.ReturnValues, update, old, updated); len(returned) > 0 {
+	if returned := tablespec.ReturnedAttributes(in.ReturnValues, update, old, updated); len(returned) > 0 {
 		out.Attributes = &wire.Item{Item: returned}
 	}
 	if capacity.Wanted(in.ReturnConsumedCapacity) {
@@ -114,6 +111,6 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 // expressionAtRunTime is expression for errors that only the item showed:
 // these never carry the newer prefix.
 func (v *validator) expressionAtRunTime(err error) error {
-	bare := wording.Request{Operation: v.Operation}
+	bare := request.Request{Operation: v.Operation}
 	return bare.Expression(err)
 }

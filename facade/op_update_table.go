@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -21,12 +21,12 @@ import (
 // updateTableInput is the request of UpdateTable.
 type updateTableInput struct {
 	TableName                   *string
-	AttributeDefinitions        []tableschema.AttributeDefinition
+	AttributeDefinitions        []tablespec.AttributeDefinition
 	BillingMode                 *string
-	ProvisionedThroughput       *tableschema.ProvisionedThroughput
+	ProvisionedThroughput       *tablespec.ProvisionedThroughput
 	GlobalSecondaryIndexUpdates []globalSecondaryIndexUpdate
 	StreamSpecification         *streamSpecification
-	SSESpecification            *tableschema.SSESpecification
+	SSESpecification            *tablespec.SSESpecification
 	TableClass                  *string
 	DeletionProtectionEnabled   *wire.Flag
 	OnDemandThroughput          *tabledef.OnDemandThroughput
@@ -42,10 +42,10 @@ type updateTableInput struct {
 
 // globalSecondaryIndexUpdate has exactly one member.
 type globalSecondaryIndexUpdate struct {
-	Create *tableschema.GlobalSecondaryIndex
+	Create *tablespec.GlobalSecondaryIndex
 	Update *struct {
 		IndexName             *string
-		ProvisionedThroughput *tableschema.ProvisionedThroughput
+		ProvisionedThroughput *tablespec.ProvisionedThroughput
 		OnDemandThroughput    *tabledef.OnDemandThroughput
 		WarmThroughput        *tabledef.WarmThroughput
 	}
@@ -84,7 +84,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 		return nil, err
 	}
 	v.tables().Definitions("", in.AttributeDefinitions)
-	v.Enum("BillingMode", in.BillingMode, tableschema.BillingProvisioned, tableschema.BillingOnDemand)
+	v.Enum("BillingMode", in.BillingMode, tablespec.BillingProvisioned, tablespec.BillingOnDemand)
 	v.tables().Throughput("ProvisionedThroughput", in.ProvisionedThroughput)
 	v.Enum("TableClass", in.TableClass, tableClasses...)
 	in.StreamSpecification.constraints(v)
@@ -104,7 +104,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	}
 	updated, err := s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
 		t.Transition = tabledef.TransitionAfter(s.opts.Now(), tabledef.StatusUpdating, s.opts.StatusDelays.Update)
-		tableschema.KeepWarm(t)
+		tablespec.KeepWarm(t)
 		before := *t
 		before.Indexes = slices.Clone(t.Indexes)
 		if err := in.apply(t, s.opts.Now()); err != nil || s.throttle == nil {
@@ -113,7 +113,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 		if err := quotas.Check(&before, t); err != nil {
 			return err
 		}
-		return tableschema.CheckDecreases(&before, t, s.opts.Now())
+		return tablespec.CheckDecreases(&before, t, s.opts.Now())
 	})
 	if err != nil {
 		return nil, controlError(err, name)
@@ -140,7 +140,7 @@ func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
 
 // check checks what does not depend on the table.
 func (in *updateTableInput) check(v *validator) error {
-	if err := tableschema.CheckDefinedOnce(in.AttributeDefinitions); err != nil {
+	if err := tablespec.CheckDefinedOnce(in.AttributeDefinitions); err != nil {
 		return err
 	}
 	if err := in.StreamSpecification.check(msgStreamViewNotDisabled, msgStreamViewNotEnabled); err != nil {
@@ -154,17 +154,17 @@ func (in *updateTableInput) check(v *validator) error {
 		}
 		return validationError(msgUpdateTableNothingOld)
 	}
-	if is(in.BillingMode, tableschema.BillingProvisioned) && in.ProvisionedThroughput == nil {
+	if is(in.BillingMode, tablespec.BillingProvisioned) && in.ProvisionedThroughput == nil {
 		return validationError(msgUpdateThroughputMissing)
 	}
 	if in.ProvisionedThroughput != nil {
 		if in.StreamSpecification != nil {
 			return validationError(msgStreamWithThroughput)
 		}
-		if is(in.BillingMode, tableschema.BillingOnDemand) {
+		if is(in.BillingMode, tablespec.BillingOnDemand) {
 			return validationError(msgThroughputOnDemand)
 		}
-		if err := tableschema.CheckUnits(in.ProvisionedThroughput); err != nil {
+		if err := tablespec.CheckUnits(in.ProvisionedThroughput); err != nil {
 			return err
 		}
 	}
@@ -201,13 +201,13 @@ func (in *updateTableInput) check(v *validator) error {
 
 // apply changes a copy of the table's definition.
 func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
-	wasProvisioned := t.BillingMode != tableschema.BillingOnDemand
+	wasProvisioned := t.BillingMode != tablespec.BillingOnDemand
 	if in.BillingMode != nil {
-		tableschema.SetBilling(t, *in.BillingMode, now)
+		tablespec.SetBilling(t, *in.BillingMode, now)
 	}
 	given := in.ProvisionedThroughput
 	switch {
-	case given != nil && t.BillingMode == tableschema.BillingOnDemand:
+	case given != nil && t.BillingMode == tablespec.BillingOnDemand:
 		return validationError(msgThroughputOnDemand)
 	case given != nil:
 		if wasProvisioned && in.GlobalSecondaryIndexUpdates == nil && t.ReadUnits == *given.ReadCapacityUnits && t.WriteUnits == *given.WriteCapacityUnits {
@@ -215,8 +215,8 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 		}
 		t.Change(*given.ReadCapacityUnits, *given.WriteCapacityUnits, now, t.Transition)
 	}
-	if err := tableschema.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput},
-		tableschema.Target{Billing: t.BillingMode, Provisioned: t.Provisioned, Changed: true}); err != nil {
+	if err := tablespec.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput},
+		tablespec.Target{Billing: t.BillingMode, Provisioned: t.Provisioned, Changed: true}); err != nil {
 		return err
 	}
 	if in.TableClass != nil {
@@ -247,7 +247,7 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 			return err
 		}
 	}
-	if t.BillingMode != tableschema.BillingOnDemand {
+	if t.BillingMode != tablespec.BillingOnDemand {
 		var without []string
 		for i := range t.Indexes {
 			if ix := &t.Indexes[i]; ix.Global && ix.ReadUnits == 0 {
@@ -259,7 +259,7 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 		}
 	}
 	pruneDefinitions(t)
-	return tableschema.CheckIndexLimits(t)
+	return tablespec.CheckIndexLimits(t)
 }
 
 // applyIndex creates, changes or deletes one global index.
@@ -279,18 +279,18 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 			return nil
 		}
 		if units := u.Update.ProvisionedThroughput; units != nil {
-			if t.BillingMode == tableschema.BillingOnDemand {
-				return validationError(fmt.Sprintf(tableschema.MsgIndexThroughputOnDemand, name))
+			if t.BillingMode == tablespec.BillingOnDemand {
+				return validationError(fmt.Sprintf(tablespec.MsgIndexThroughputOnDemand, name))
 			}
-			if err := tableschema.CheckUnits(units); err != nil {
+			if err := tablespec.CheckUnits(units); err != nil {
 				return err
 			}
 			ix := &t.Indexes[i]
 			ix.Transition = t.Transition
 			ix.Change(*units.ReadCapacityUnits, *units.WriteCapacityUnits, now, t.Transition)
 		}
-		return tableschema.SetThroughput(&t.Indexes[i].Throughput, tabledef.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput},
-			tableschema.Target{Index: name, Billing: t.BillingMode, Provisioned: t.Indexes[i].Provisioned, Changed: true})
+		return tablespec.SetThroughput(&t.Indexes[i].Throughput, tabledef.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput},
+			tablespec.Target{Index: name, Billing: t.BillingMode, Provisioned: t.Indexes[i].Provisioned, Changed: true})
 	}
 	if t.Index(*u.Create.IndexName) != nil {
 		return validationError(msgIndexExists)
@@ -300,35 +300,35 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 	if len(in.AttributeDefinitions) == 0 {
 		return validationError(fmt.Sprintf(msgIndexWithoutDefinitions, *u.Create.IndexName))
 	}
-	given := tableschema.DefinedTypes(in.AttributeDefinitions)
-	if err := tableschema.CheckDefined(u.Create.KeySchema, in.AttributeDefinitions, given); err != nil {
+	given := tablespec.DefinedTypes(in.AttributeDefinitions)
+	if err := tablespec.CheckDefined(u.Create.KeySchema, in.AttributeDefinitions, given); err != nil {
 		return err
 	}
 	if err := checkSameTypes(t, u.Create.KeySchema, given); err != nil {
 		return err
 	}
-	defs := make([]tableschema.AttributeDefinition, 0, len(t.Attributes)+len(in.AttributeDefinitions))
+	defs := make([]tablespec.AttributeDefinition, 0, len(t.Attributes)+len(in.AttributeDefinitions))
 	for _, a := range t.Attributes {
-		defs = append(defs, tableschema.DefinitionOf(a))
+		defs = append(defs, tablespec.DefinitionOf(a))
 	}
-	known := tableschema.DefinedTypes(defs)
+	known := tablespec.DefinedTypes(defs)
 	for _, d := range in.AttributeDefinitions {
 		if known[d.Name()] == attr.Absent {
 			defs = append(defs, d)
 		}
 	}
-	ix, err := tableschema.ResolveGlobal(*u.Create, t.BillingMode, msgIndexThroughputMissing, tableschema.DefinedTypes(defs))
+	ix, err := tablespec.ResolveGlobal(*u.Create, t.BillingMode, msgIndexThroughputMissing, tablespec.DefinedTypes(defs))
 	if err != nil {
 		return err
 	}
 	t.Indexes = append(slices.Clone(t.Indexes), ix)
-	t.Attributes = tableschema.DefinitionsOf(defs)
+	t.Attributes = tablespec.DefinitionsOf(defs)
 	return nil
 }
 
 // checkSameTypes refuses the key of a new index where it gives another type to an
 // attribute that the table, or an index of it, has in its key.
-func checkSameTypes(t *tabledef.Table, schema []tableschema.KeySchemaElement, types map[string]attr.Type) error {
+func checkSameTypes(t *tabledef.Table, schema []tablespec.KeySchemaElement, types map[string]attr.Type) error {
 	added := tabledef.IndexKey{}
 	for _, e := range schema {
 		a := lens.KeyAttr{Name: e.Name(), Type: types[e.Name()]}
@@ -367,7 +367,7 @@ func schemaText(key tabledef.IndexKey) string {
 // pruneDefinitions drops the definitions that no key uses any more, silently
 // as DynamoDB does.
 func pruneDefinitions(t *tabledef.Table) {
-	used := tableschema.UsedKeys(t)
+	used := tablespec.UsedKeys(t)
 	kept := make([]lens.KeyAttr, 0, len(used))
 	for _, a := range t.Attributes {
 		if slices.Contains(used, a.Name) {

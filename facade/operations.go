@@ -53,7 +53,7 @@ type operation struct {
 }
 
 // handler takes a request and returns the JSON of its answer.
-type handler func(ctx context.Context, s *Server, op *operation, r request) ([]byte, error)
+type handler func(ctx context.Context, s *Server, op *operation, r rawRequest) ([]byte, error)
 
 // The prefixes of X-Amz-Target.
 const (
@@ -83,7 +83,7 @@ func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Ou
 	_, wantsHost := any(new(In)).(hostInput)
 	return &operation{
 		service: serviceDynamoDB, name: name, status: Served, note: note,
-		handle: func(ctx context.Context, s *Server, _ *operation, r request) ([]byte, error) {
+		handle: func(ctx context.Context, s *Server, _ *operation, r rawRequest) ([]byte, error) {
 			in, scanned := r.scanned.(*In)
 			if !scanned {
 				in = new(In)
@@ -116,7 +116,7 @@ type hostInput interface{ sentTo(host string) }
 func refuse(name, note string) *operation {
 	return &operation{
 		service: serviceDynamoDB, name: name, status: Refused, note: note,
-		handle: func(_ context.Context, _ *Server, op *operation, _ request) ([]byte, error) {
+		handle: func(_ context.Context, _ *Server, op *operation, _ rawRequest) ([]byte, error) {
 			return nil, unknownOperationError(fmt.Sprintf(msgOperationRefused, op.name, op.note))
 		},
 	}

@@ -153,10 +153,10 @@ func (m *machine) close(r *rapid.T) {
 }
 
 // call makes a request that has to succeed.
-func (m *machine) call(r *rapid.T, operation string, request any) []byte {
-	answer, err := m.server.Call(m.tb.Context(), operation, []byte(ddbmodel.Text(request)))
+func (m *machine) call(r *rapid.T, operation string, req any) []byte {
+	answer, err := m.server.Call(m.tb.Context(), operation, []byte(ddbmodel.Text(req)))
 	if err != nil {
-		r.Fatalf("%s %s: %v", operation, ddbmodel.Text(request), err)
+		r.Fatalf("%s %s: %v", operation, ddbmodel.Text(req), err)
 	}
 	return answer
 }
@@ -173,7 +173,7 @@ func (m *machine) create(r *rapid.T, t *ddbmodel.Table) {
 		}
 		return out
 	}
-	request := members{"TableName": t.Name, "BillingMode": "PAY_PER_REQUEST", "KeySchema": schema(t.Key)}
+	req := members{"TableName": t.Name, "BillingMode": "PAY_PER_REQUEST", "KeySchema": schema(t.Key)}
 	for _, x := range t.Indexes {
 		projection := members{"ProjectionType": x.Projection}
 		if x.NonKey != nil {
@@ -183,15 +183,15 @@ func (m *machine) create(r *rapid.T, t *ddbmodel.Table) {
 		if x.Global {
 			list = "GlobalSecondaryIndexes"
 		}
-		indexes, _ := request[list].([]members)
-		request[list] = append(indexes, members{"IndexName": x.Name, "KeySchema": schema(x.Key), "Projection": projection})
+		indexes, _ := req[list].([]members)
+		req[list] = append(indexes, members{"IndexName": x.Name, "KeySchema": schema(x.Key), "Projection": projection})
 	}
 	var definitions []members
 	for _, name := range slices.Sorted(maps.Keys(types)) {
 		definitions = append(definitions, members{"AttributeName": name, "AttributeType": types[name]})
 	}
-	request["AttributeDefinitions"] = definitions
-	m.call(r, "CreateTable", request)
+	req["AttributeDefinitions"] = definitions
+	m.call(r, "CreateTable", req)
 	if t.TTL != "" {
 		m.call(r, "UpdateTimeToLive", members{"TableName": t.Name, "TimeToLiveSpecification": members{"AttributeName": t.TTL, "Enabled": true}})
 	}
@@ -336,13 +336,13 @@ func (m *machine) load(r *rapid.T) {
 
 // run makes a request of both and compares.
 func (m *machine) run(r *rapid.T, op ddbmodel.Operation) {
-	request := ddbmodel.Text(op.Request())
-	r.Logf("%s %s", op.Name(), request)
+	req := ddbmodel.Text(op.Request())
+	r.Logf("%s %s", op.Name(), req)
 	want, wantErr := m.db.Run(op)
-	answer, err := m.server.Call(m.tb.Context(), op.Name(), []byte(request))
+	answer, err := m.server.Call(m.tb.Context(), op.Name(), []byte(req))
 	if err != nil || wantErr != nil {
 		if fault := compareErrors(wantErr, err); fault != "" {
-			r.Fatalf("%s %s\n%s\ngot  %v\nwant %v", op.Name(), request, fault, err, wantErr)
+			r.Fatalf("%s %s\n%s\ngot  %v\nwant %v", op.Name(), req, fault, err, wantErr)
 		}
 		return
 	}
@@ -354,7 +354,7 @@ func (m *machine) run(r *rapid.T, op ddbmodel.Operation) {
 		r.Fatal(err)
 	}
 	if diff := gocmp.Diff(ddbmodel.Text(want), got); diff != "" {
-		r.Fatalf("%s %s (-want +got):\n%s", op.Name(), request, diff)
+		r.Fatalf("%s %s (-want +got):\n%s", op.Name(), req, diff)
 	}
 }
 
@@ -457,24 +457,24 @@ type answerPage struct {
 // read makes a Query, or a Scan of all segments, by pages.
 func (m *machine) read(r *rapid.T, query bool) {
 	reading, table := m.reading(r, query)
-	request := reading.Request(m.db)
+	req := reading.Request(m.db)
 	limit := oneOf(r, "limit", 0, 1, 2, 3)
 	if limit > 0 {
-		request["Limit"] = limit
+		req["Limit"] = limit
 	}
 	x := table.Index(reading.Index)
 	if (x == nil || !x.Global) && rapid.Bool().Draw(r, "consistent") {
-		request["ConsistentRead"] = true
+		req["ConsistentRead"] = true
 	}
 	restartable := !query || reading.Index != "" || len(table.Key) > 1
 	var after ddbmodel.Item
 	if query && reading.Index == "" && len(table.Key) > 1 && rarely(r, "after", 4) {
 		after = ddbmodel.Item{table.Key[0].Name: reading.Hash, table.Key[1].Name: drawLike(r, table, table.Key[1])}
-		request["ExclusiveStartKey"] = after
+		req["ExclusiveStartKey"] = after
 	}
-	r.Logf("%s %s", reading.Name(), ddbmodel.Text(request))
+	r.Logf("%s %s", reading.Name(), ddbmodel.Text(req))
 	if after != nil && reading.Range != nil && !reading.Range.Holds(after[table.Key[1].Name]) {
-		_, err := m.server.Call(m.tb.Context(), "Query", []byte(ddbmodel.Text(request)))
+		_, err := m.server.Call(m.tb.Context(), "Query", []byte(ddbmodel.Text(req)))
 		want := &ddbmodel.Error{Code: wire.CodeValidation, Messages: []string{"The provided starting key does not match the range key predicate"}}
 		if fault := compareErrors(want, err); fault != "" {
 			r.Fatalf("%s: %v", fault, err)
@@ -484,14 +484,14 @@ func (m *machine) read(r *rapid.T, query bool) {
 	want := m.db.Read(reading, after)
 	counting := reading.Select == "" && reading.Projection == nil && rarely(r, "count", 6)
 	if counting {
-		request["Select"] = "COUNT"
+		req["Select"] = "COUNT"
 	}
 	var got []string
 	if query {
-		pages := m.pages(r, "Query", request)
+		pages := m.pages(r, "Query", req)
 		got = m.checkPages(r, pages, limit, restartable, want.Scanned, counting)
 	} else {
-		got = m.Scan(r, request, limit, want.Scanned, counting)
+		got = m.Scan(r, req, limit, want.Scanned, counting)
 	}
 	if counting {
 		n := 0
@@ -499,7 +499,7 @@ func (m *machine) read(r *rapid.T, query bool) {
 			n += len(group)
 		}
 		if len(got) != n {
-			r.Fatalf("%s %s: %d items, want %d", reading.Name(), ddbmodel.Text(request), len(got), n)
+			r.Fatalf("%s %s: %d items, want %d", reading.Name(), ddbmodel.Text(req), len(got), n)
 		}
 		return
 	}
@@ -516,16 +516,16 @@ func (m *machine) read(r *rapid.T, query bool) {
 		wanted = append(wanted, texts...)
 	}
 	if diff := gocmp.Diff(wanted, got); diff != "" {
-		r.Fatalf("%s %s (-want +got):\n%s", reading.Name(), ddbmodel.Text(request), diff)
+		r.Fatalf("%s %s (-want +got):\n%s", reading.Name(), ddbmodel.Text(req), diff)
 	}
 }
 
 // pages makes a request until there are no more pages.
-func (m *machine) pages(r *rapid.T, operation string, request map[string]any) []answerPage {
+func (m *machine) pages(r *rapid.T, operation string, req map[string]any) []answerPage {
 	var pages []answerPage
 	for {
 		var page answerPage
-		if err := json.Unmarshal(m.call(r, operation, request), &page); err != nil {
+		if err := json.Unmarshal(m.call(r, operation, req), &page); err != nil {
 			r.Fatal(err)
 		}
 		pages = append(pages, page)
@@ -533,23 +533,23 @@ func (m *machine) pages(r *rapid.T, operation string, request map[string]any) []
 			return pages
 		}
 		if len(pages) > 200 {
-			r.Fatalf("%s %s: no end of pages", operation, ddbmodel.Text(request))
+			r.Fatalf("%s %s: no end of pages", operation, ddbmodel.Text(req))
 		}
-		request["ExclusiveStartKey"] = page.LastEvaluatedKey
+		req["ExclusiveStartKey"] = page.LastEvaluatedKey
 	}
 }
 
 // Scan reads one segment after the other.
-func (m *machine) Scan(r *rapid.T, request map[string]any, limit, scanned int, counting bool) []string {
+func (m *machine) Scan(r *rapid.T, req map[string]any, limit, scanned int, counting bool) []string {
 	segments := rapid.IntRange(1, 3).Draw(r, "segments")
 	var got []string
 	total := 0
 	for i := range segments {
 		if segments > 1 {
-			request["Segment"], request["TotalSegments"] = i, segments
+			req["Segment"], req["TotalSegments"] = i, segments
 		}
-		delete(request, "ExclusiveStartKey")
-		pages := m.pages(r, "Scan", request)
+		delete(req, "ExclusiveStartKey")
+		pages := m.pages(r, "Scan", req)
 		inSegment := 0
 		for _, p := range pages {
 			inSegment += p.ScannedCount
@@ -558,7 +558,7 @@ func (m *machine) Scan(r *rapid.T, request map[string]any, limit, scanned int, c
 		got = append(got, m.checkPages(r, pages, limit, true, inSegment, counting)...)
 	}
 	if total != scanned {
-		r.Fatalf("Scan %s: %d items scanned, want %d", ddbmodel.Text(request), total, scanned)
+		r.Fatalf("Scan %s: %d items scanned, want %d", ddbmodel.Text(req), total, scanned)
 	}
 	return got
 }

@@ -44,7 +44,7 @@ func TestOperations_Refused(t *testing.T) {
 		if op.status != Refused {
 			continue
 		}
-		_, err := s.run(t.Context(), op, request{body: []byte("{}")})
+		_, err := s.run(t.Context(), op, rawRequest{body: []byte("{}")})
 		e, ok := asError(err)
 		if !ok || e.Code != wire.CodeUnknownOperation || !strings.Contains(e.Message, op.name) {
 			t.Errorf("%s answers %v", op.name, err)
@@ -246,21 +246,21 @@ func TestBatchGetItem_UnprocessedKeys(t *testing.T) {
 		must(t, s, "PutItem", `{"TableName": "pairs", "Item": {"pk": {"S": "a"}, "sk": {"N": "`+strconv.Itoa(i)+`"}, "v": {"S": "`+pad+`"}}}`)
 		keys = append(keys, `{"pk": {"S": "a"}, "sk": {"N": "`+strconv.Itoa(i)+`"}}`)
 	}
-	request := `{"pairs": {"ProjectionExpression": "sk", "Keys": [` + strings.Join(keys, ",") + `]}}`
+	req := `{"pairs": {"ProjectionExpression": "sk", "Keys": [` + strings.Join(keys, ",") + `]}}`
 	var counts []int
 	for {
 		var out struct {
 			Responses       map[string][]map[string]map[string]string
 			UnprocessedKeys jsonText
 		}
-		if err := json.Unmarshal([]byte(must(t, s, "BatchGetItem", `{"RequestItems": `+request+`}`)), &out); err != nil {
+		if err := json.Unmarshal([]byte(must(t, s, "BatchGetItem", `{"RequestItems": `+req+`}`)), &out); err != nil {
 			t.Fatal(err)
 		}
 		counts = append(counts, len(out.Responses["pairs"]))
 		if string(out.UnprocessedKeys) == "{}" {
 			break
 		}
-		request = string(out.UnprocessedKeys)
+		req = string(out.UnprocessedKeys)
 	}
 	if diff := cmp.Diff([]int{41, 4}, counts); diff != "" {
 		t.Errorf("items an answer (-want +got):\n%s", diff)
@@ -290,8 +290,8 @@ func TestScan_Segments(t *testing.T) {
 	for segment := range total {
 		start := ""
 		for {
-			request := `{"TableName": "pairs", "Limit": 7, "Segment": ` + strconv.Itoa(segment) + `, "TotalSegments": ` + strconv.Itoa(total) + start + `}`
-			page := decodePage(t, must(t, s, "Scan", request))
+			req := `{"TableName": "pairs", "Limit": 7, "Segment": ` + strconv.Itoa(segment) + `, "TotalSegments": ` + strconv.Itoa(total) + start + `}`
+			page := decodePage(t, must(t, s, "Scan", req))
 			for _, item := range page.Items {
 				seen[item["sk"]["N"]]++
 			}

@@ -19,7 +19,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/backups"
 	"github.com/tabletop-emu/tabletop/facade/internal/kinesis"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
@@ -173,9 +172,9 @@ type Options struct {
 
 // store returns the options of the store over a catalog. o is normalized.
 func (o Options) store(catalog string) store.Options {
-	var told func(progress.Progress)
+	var told func(store.Progress)
 	if tell := o.Progress; tell != nil {
-		told = func(p progress.Progress) { tell(Progress(p)) }
+		told = func(p store.Progress) { tell(Progress(p)) }
 	}
 	return store.Options{
 		Conn: o.conn(), Project: o.Project, Instance: o.Instance, AppProfile: o.AppProfile, Catalog: catalog, Mappings: o.layouts(),

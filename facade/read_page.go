@@ -10,10 +10,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
-	"github.com/tabletop-emu/tabletop/facade/internal/readsource"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
@@ -56,7 +55,7 @@ func (out *readOutput) WriteJSON(w *wire.Writer) {
 type readPlan struct {
 	v  *validator
 	in *readInput
-	readsource.Source
+	tablespec.Source
 	filter     *expr.Condition
 	projection *expr.Projection
 	startKey   attr.Item
@@ -93,13 +92,13 @@ func (in *readInput) startKeyValues(v *validator) error {
 	if errors.As(err, &e) && (e.IsNumber() || e.Problem == attr.DuplicateMember || e.Problem == attr.EmptySet && e.Type == attr.NS) {
 		return v.Reject(text) // AWS does not say where
 	}
-	return v.Reject(fmt.Sprintf(readsource.MsgStartKeyInvalid, text))
+	return v.Reject(fmt.Sprintf(tablespec.MsgStartKeyInvalid, text))
 }
 
 // legacy are the members of both operations that came before expressions, and
 // the filter of that kind.
-func (in *readInput) legacy(filter validation.LegacyMember) []validation.LegacyMember {
-	return []validation.LegacyMember{
+func (in *readInput) legacy(filter request.LegacyMember) []request.LegacyMember {
+	return []request.LegacyMember{
 		{Name: "AttributesToGet", Given: in.AttributesToGet != nil},
 		filter,
 		{Name: "ConditionalOperator", Given: in.ConditionalOperator != nil},
@@ -156,14 +155,14 @@ func (p *readPlan) checkProjectionPaths() error {
 	if p.projection == nil {
 		return nil
 	}
-	return keyrules.CheckPathsOutsideKeys(p.Table, p.projection.Paths())
+	return tablespec.CheckPathsOutsideKeys(p.Table, p.projection.Paths())
 }
 
 func (p *readPlan) checkFilterPaths() error {
 	if p.filter == nil {
 		return nil
 	}
-	return keyrules.CheckPathsOutsideKeys(p.Table, p.filter.Paths())
+	return tablespec.CheckPathsOutsideKeys(p.Table, p.filter.Paths())
 }
 
 // checkSelect checks that Select, the index and the list of attributes go
@@ -322,7 +321,7 @@ func (s *Server) fetch(ctx context.Context, p *readPlan, entries iter.Seq2[layou
 		limit = int(*p.in.Limit)
 	}
 	key := tabledef.IndexKeyOf(p.Table.Key)
-	return readsource.Fetch(entries, limit, maxPageBytes, func(some []layout.Stored, take func(int, attr.Item) bool) error {
+	return fetchItems(entries, limit, maxPageBytes, func(some []layout.Stored, take func(int, attr.Item) bool) error {
 		keys := make([]attr.Item, len(some))
 		for i, entry := range some {
 			keys[i] = key.Of(entry)
@@ -347,7 +346,7 @@ func selectOf(p *readPlan, stored layout.Stored) (selection, error) {
 	out := selection{entry: entry.Sizes()}
 	item, filtered := entry, entry
 	if p.fetch {
-		item = stored.(readsource.Fetched).Whole //nolint:forcetypeassert // fetch makes no others
+		item = stored.(fetched).Whole //nolint:forcetypeassert // fetch makes no others
 		out.fetchedBytes = item.Size()
 	}
 	if !p.filterEntry {

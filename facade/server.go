@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/insights"
-	"github.com/tabletop-emu/tabletop/facade/internal/namespaces"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -27,7 +26,7 @@ type Server struct {
 	pages *wire.PageMemory
 	dates wire.Dates
 
-	namespaces *namespaces.Set // nil: all callers share the tables of store
+	namespaces *namespaceSet // nil: all callers share the tables of store
 
 	firstCaller  atomic.Pointer[wire.Caller]
 	otherCallers atomic.Bool // one was told of
@@ -103,8 +102,8 @@ func (s *Server) answer(r *http.Request, requestID string, told *Call) wire.Resp
 	return answer
 }
 
-// request is a request before its operation has looked at it.
-type request struct {
+// rawRequest is a request before its operation has looked at it.
+type rawRequest struct {
 	body []byte
 	host string // that it was sent to
 	// scanned is what the operation's scan made of the body; nil: it is to be
@@ -116,7 +115,7 @@ type request struct {
 
 // readRequest refuses a body that is no JSON object. op is nil where there is no
 // such operation.
-func (s *Server) readRequest(ctx context.Context, op *operation, host string, body []byte) (r request, err error) {
+func (s *Server) readRequest(ctx context.Context, op *operation, host string, body []byte) (r rawRequest, err error) {
 	r.body, r.host = body, host
 	if op == nil {
 		return r, wire.CheckJSON(body)
@@ -140,7 +139,7 @@ func (s *Server) call(r *http.Request, watermark *string, told *Call) ([]byte, e
 	}
 	told.asks(body)
 	op, noOperation := operationOfTarget(r.Header.Get("X-Amz-Target"))
-	var req request
+	var req rawRequest
 	if len(body) > 0 {
 		if req, err = s.readRequest(r.Context(), op, wire.Host(r), body); err != nil {
 			return nil, err
@@ -163,12 +162,12 @@ func (s *Server) call(r *http.Request, watermark *string, told *Call) ([]byte, e
 // Call runs one operation by name ("GetItem") without HTTP: request and
 // response are the JSON bodies of the AWS JSON 1.0 protocol. It requires no
 // signature. A failure that DynamoDB would return is an *Error.
-func (s *Server) Call(ctx context.Context, operation string, request []byte) (response []byte, err error) {
-	return s.callAt(ctx, "dynamodb."+s.opts.Region+".amazonaws.com", operation, request)
+func (s *Server) Call(ctx context.Context, operation string, req []byte) (response []byte, err error) {
+	return s.callAt(ctx, "dynamodb."+s.opts.Region+".amazonaws.com", operation, req)
 }
 
 // callAt is Call for a request that was sent to a host.
-func (s *Server) callAt(ctx context.Context, host, operation string, request []byte) (response []byte, err error) {
+func (s *Server) callAt(ctx context.Context, host, operation string, body []byte) (response []byte, err error) {
 	op, ok := operationsByTarget[targetDynamoDB+operation]
 	if !ok {
 		op, ok = operationsByTarget[targetStreams+operation]
@@ -176,7 +175,7 @@ func (s *Server) callAt(ctx context.Context, host, operation string, request []b
 	if !ok {
 		return nil, unknownOperationError("no operation " + strconv.Quote(operation))
 	}
-	req, err := s.readRequest(ctx, op, host, request)
+	req, err := s.readRequest(ctx, op, host, body)
 	if err == nil {
 		response, err = s.run(ctx, op, req)
 	}
@@ -196,12 +195,12 @@ func (s *Server) Mapping(ctx context.Context, table string) (*mapping.Mapping, e
 // CallAs is Call for the sender of r, whose body was sent: unlike with Call,
 // the signature of r must be valid for its own body, and if callers have
 // tables of their own, request works on those of the sender.
-func (s *Server) CallAs(r *http.Request, sent []byte, operation string, request []byte) (response []byte, err error) {
+func (s *Server) CallAs(r *http.Request, sent []byte, operation string, req []byte) (response []byte, err error) {
 	target, err := s.forSender(r, sent)
 	if err != nil {
 		return nil, s.answerableError(r.Context(), err, "")
 	}
-	return target.callAt(r.Context(), wire.Host(r), operation, request)
+	return target.callAt(r.Context(), wire.Host(r), operation, req)
 }
 
 // forSender checks the signature of r, whose body was sent, and returns the
@@ -228,14 +227,14 @@ func (s *Server) answerPanic(ctx context.Context, op *operation, err *error) {
 }
 
 // run calls the operation.
-func (s *Server) run(ctx context.Context, op *operation, r request) (response []byte, err error) {
+func (s *Server) run(ctx context.Context, op *operation, r rawRequest) (response []byte, err error) {
 	defer s.answerPanic(ctx, op, &err)
 	if err := s.throttle.Call(op.name); err != nil {
 		return nil, err
 	}
 	response, err = op.handle(ctx, s, op, r)
 	if s.store.Outdated(err) {
-		response, err = op.handle(ctx, s, op, request{body: r.body, host: r.host, watermark: r.watermark})
+		response, err = op.handle(ctx, s, op, rawRequest{body: r.body, host: r.host, watermark: r.watermark})
 	}
 	return response, err
 }

@@ -237,8 +237,8 @@ func TestServer_BodyLimit(t *testing.T) {
 func TestServer_PanicIsInternalServerError(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
-	op := &operation{name: "Broken", handle: func(context.Context, *Server, *operation, request) ([]byte, error) { panic("broken") }}
-	_, err := s.run(t.Context(), op, request{})
+	op := &operation{name: "Broken", handle: func(context.Context, *Server, *operation, rawRequest) ([]byte, error) { panic("broken") }}
+	_, err := s.run(t.Context(), op, rawRequest{})
 	e, ok := asError(err)
 	if !ok || e.Code != wire.CodeInternalServerError || e.HTTPStatus != http.StatusInternalServerError {
 		t.Fatalf("a panic answers %v", err)

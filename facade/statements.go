@@ -9,14 +9,12 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
-	"github.com/tabletop-emu/tabletop/facade/internal/itemupdate"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/facade/internal/wording"
 )
 
 // statementInput are the members that a statement has in all three operations of
@@ -35,9 +33,9 @@ func (in *statementInput) constraints(v *validator, path string) {
 }
 
 // shown is the statement as a list of too many shows it.
-func (in *statementInput) shown(more ...string) validation.Statement {
-	more = append(more, "returnValuesOnConditionCheckFailure="+wording.OrNull(in.ReturnValuesOnConditionCheckFailure))
-	return validation.Statement{Text: in.Statement, Parameters: in.Parameters, More: more}
+func (in *statementInput) shown(more ...string) request.Statement {
+	more = append(more, "returnValuesOnConditionCheckFailure="+request.OrNull(in.ReturnValuesOnConditionCheckFailure))
+	return request.Statement{Text: in.Statement, Parameters: in.Parameters, More: more}
 }
 
 func (in *statementInput) textConstraints(v *validator, path string) {
@@ -47,7 +45,7 @@ func (in *statementInput) textConstraints(v *validator, path string) {
 
 func (in *statementInput) parameterConstraints(v *validator, path string) {
 	if in.Parameters != nil && len(in.Parameters) == 0 {
-		v.Fail(path+"Parameters", "'[]'", fmt.Sprintf(validation.MsgMemberMinLength, 1))
+		v.Fail(path+"Parameters", "'[]'", fmt.Sprintf(request.MsgMemberMinLength, 1))
 	}
 }
 
@@ -126,7 +124,7 @@ func (st *statement) writes() bool { return st.Kind != partiql.Select }
 
 // resolve finds the table and the index of a statement.
 func (s *Server) resolve(ctx context.Context, st *statement, consistent bool) (err error) {
-	name := validation.TableOfARN(st.Table)
+	name := request.TableOfARN(st.Table)
 	if st.writes() && st.Index != "" {
 		return validationError(msgStatementIndex)
 	}
@@ -178,7 +176,7 @@ func (st *statement) aimRead(without string) (err error) {
 	case err != nil:
 		return err
 	}
-	return keyrules.CheckKey(st.table.Key, st.key)
+	return tablespec.CheckKey(st.table.Key, st.key)
 }
 
 // aim finds the item that a statement other than a SELECT is about, and checks what
@@ -189,21 +187,21 @@ func (st *statement) aim() (err error) {
 			return validationError(msgItemTooLarge)
 		}
 		st.key = st.table.Key.KeyOf(st.Item)
-		return keyrules.CheckItem(st.table, st.Item)
+		return tablespec.CheckItem(st.table, st.Item)
 	}
 	if st.key, st.condition, err = st.Target(st.statementKey()); err != nil {
 		return err
 	}
-	if err := keyrules.CheckKey(st.table.Key, st.key); err != nil {
+	if err := tablespec.CheckKey(st.table.Key, st.key); err != nil {
 		return err
 	}
-	if err := itemupdate.Check(st.table, st.Update); err != nil {
+	if err := tablespec.CheckUpdate(st.table, st.Update); err != nil {
 		return err
 	}
 	if st.condition == nil {
 		return nil
 	}
-	return keyrules.CheckPathsOutsideKeys(st.table, st.condition.Paths())
+	return tablespec.CheckPathsOutsideKeys(st.table, st.condition.Paths())
 }
 
 // apply is what the statement makes of its item.
@@ -232,7 +230,7 @@ func (st *statement) apply(old attr.Item) (attr.Item, error) {
 	case old == nil, st.condition != nil && !st.condition.Eval(old):
 		return nil, failed(old)
 	case st.Kind == partiql.Update:
-		return itemupdate.Apply(st.table, st.key, st.Update, old)
+		return tablespec.ApplyUpdate(st.table, st.key, st.Update, old)
 	default:
 		return nil, nil
 	}
@@ -253,7 +251,7 @@ func (s *Server) write(ctx context.Context, v *validator, st *statement, counted
 		tally = capacity.WriteTally(st.table, old, updated)
 	}
 	mode := map[string]string{"ALL OLD": "ALL_OLD", "ALL NEW": "ALL_NEW", "MODIFIED OLD": "UPDATED_OLD", "MODIFIED NEW": "UPDATED_NEW"}[st.Returning]
-	returned = itemupdate.Returned(&mode, st.Update, old, updated)
+	returned = tablespec.ReturnedAttributes(&mode, st.Update, old, updated)
 	if len(returned) == 0 {
 		returned = nil
 	}
@@ -271,7 +269,7 @@ func (s *Server) read(ctx context.Context, st *statement, consistent, only bool)
 	if !ok || only && !alone {
 		return nil, nil, false, nil
 	}
-	if err := keyrules.CheckKey(st.table.Key, key); err != nil {
+	if err := tablespec.CheckKey(st.table.Key, key); err != nil {
 		return nil, nil, true, err
 	}
 	if err := st.checkPaths(); err != nil {
@@ -303,5 +301,5 @@ func (st *statement) checkPaths() error {
 	for _, c := range st.Columns {
 		paths = append(paths, c.Path)
 	}
-	return keyrules.CheckPathsOutsideKeys(st.table, paths)
+	return tablespec.CheckPathsOutsideKeys(st.table, paths)
 }

@@ -177,11 +177,11 @@ func TestExecuteStatement_Filter_Point3(t *testing.T) {
 				statement = strings.ReplaceAll(statement, name, values[name])
 			}
 		}
-		request := `{"TableName": "pairs", "ProjectionExpression": "sk", "FilterExpression": "` + text + `"`
+		req := `{"TableName": "pairs", "ProjectionExpression": "sk", "FilterExpression": "` + text + `"`
 		if len(used) > 0 {
-			request += `, "ExpressionAttributeValues": {` + strings.Join(used, ", ") + `}`
+			req += `, "ExpressionAttributeValues": {` + strings.Join(used, ", ") + `}`
 		}
-		scan, scanErr := s.Call(t.Context(), "Scan", []byte(request+"}"))
+		scan, scanErr := s.Call(t.Context(), "Scan", []byte(req+"}"))
 		page, err := execute(t, s, "SELECT sk FROM pairs WHERE "+statement, "")
 		if (err == nil) != (scanErr == nil) {
 			if err == nil && strings.Contains(scanErr.Error(), "redundant parentheses") {

@@ -62,9 +62,9 @@ func (r *streamRecord) text() string {
 	return text
 }
 
-func answerOf[T any](tb testing.TB, s *Server, operation, request string) (out T) {
+func answerOf[T any](tb testing.TB, s *Server, operation, req string) (out T) {
 	tb.Helper()
-	if err := json.Unmarshal([]byte(must(tb, s, operation, request)), &out); err != nil {
+	if err := json.Unmarshal([]byte(must(tb, s, operation, req)), &out); err != nil {
 		tb.Fatal(err)
 	}
 	return out
@@ -173,11 +173,11 @@ func TestStreams_Point9_NoChange(t *testing.T) {
 	must(t, s, "UpdateItem", keyOf("Fred", `, "UpdateExpression": "REMOVE nothing"`))
 	must(t, s, "BatchWriteItem", `{"RequestItems": {"streamed": [{"PutRequest": {"Item": {"id": {"S": "Fred"}}}}, {"DeleteRequest": {"Key": {"id": {"S": "none"}}}}]}}`)
 	must(t, s, "TransactWriteItems", `{"TransactItems": [{"Put": `+put("Fred", "")+`}, {"Delete": `+keyOf("none", "")+`}]}`)
-	for operation, request := range map[string]string{
+	for operation, req := range map[string]string{
 		"PutItem":            `{"TableName": "streamed", "Item": {"id": {"S": "Fred"}, "a": {"N": "1"}}, "ConditionExpression": "attribute_not_exists(id)"}`,
 		"TransactWriteItems": `{"TransactItems": [{"Put": ` + put("new", "") + `}, {"ConditionCheck": ` + keyOf("none", `, "ConditionExpression": "attribute_exists(id)"`) + `}]}`,
 	} {
-		if _, err := s.Call(t.Context(), operation, []byte(request)); err == nil {
+		if _, err := s.Call(t.Context(), operation, []byte(req)); err == nil {
 			t.Errorf("%s is not refused", operation)
 		}
 	}
@@ -246,10 +246,10 @@ func TestStreams_Point10_Expired(t *testing.T) {
 		`REMOVE {"id":{"S":"reaped"}} new null old null by Service dynamodb.amazonaws.com`)
 }
 
-func streamError(t *testing.T, s *Server, operation, request, want string) {
+func streamError(t *testing.T, s *Server, operation, req, want string) {
 	t.Helper()
-	if got, err := s.Call(t.Context(), operation, []byte(request)); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%s %s: answered %s, %v, want %s", operation, request, got, err, want)
+	if got, err := s.Call(t.Context(), operation, []byte(req)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s %s: answered %s, %v, want %s", operation, req, got, err, want)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -30,11 +30,11 @@ func (s *Server) newLimiter() *throttle.Limiter {
 
 // quotas are what the account may have, of which tables but the named one have their part:
 // nothing is bounded that is not throttled.
-func (s *Server) quotas(ctx context.Context, name string) (q tableschema.Quotas, err error) {
+func (s *Server) quotas(ctx context.Context, name string) (q tablespec.Quotas, err error) {
 	if s.throttle == nil {
 		return q, nil
 	}
-	q = tableschema.Quotas{Region: s.opts.Region, Table: tableMaxCapacityUnits, Account: accountMaxCapacityUnits}
+	q = tablespec.Quotas{Region: s.opts.Region, Table: tableMaxCapacityUnits, Account: accountMaxCapacityUnits}
 	for other, err := range s.tableNames(ctx, "") {
 		if err != nil {
 			return q, err

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -29,14 +29,14 @@ func describeUnits(p tabledef.Provisioned, now time.Time) throughputDescription 
 func describeBilling(t *tabledef.Table) *billingModeSummary {
 	since := t.OnDemandSince
 	if since.IsZero() {
-		if t.BillingMode != tableschema.BillingOnDemand {
+		if t.BillingMode != tablespec.BillingOnDemand {
 			return nil
 		}
 		since = t.Created
 	}
 	mode := t.BillingMode
 	if mode == "" {
-		mode = tableschema.BillingProvisioned
+		mode = tablespec.BillingProvisioned
 	}
 	return &billingModeSummary{BillingMode: mode, LastUpdateToPayPerRequestDateTime: wire.EpochSeconds(since.UnixMilli())}
 }

@@ -95,15 +95,15 @@ func TestServer_TwoOfThem(t *testing.T) {
 		return `{"TableName": "pairs", "Item": {"pk": {"S": "a"}, "sk": {"N": "1"}, "g": {"S": "` + g + `"}}}`
 	}
 	const key = `{"TableName": "pairs", "Key": {"pk": {"S": "a"}, "sk": {"N": "1"}}}`
-	refused := func(operation, request, want string) {
+	refused := func(operation, req, want string) {
 		t.Helper()
-		if got, err := b.Call(t.Context(), operation, []byte(request)); err == nil || !strings.HasSuffix(err.Error(), want) {
+		if got, err := b.Call(t.Context(), operation, []byte(req)); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: answered %s, %v, want %s", operation, got, err, want)
 		}
 	}
-	holds := func(operation, request, want string) {
+	holds := func(operation, req, want string) {
 		t.Helper()
-		if got := must(t, b, operation, request); !strings.Contains(got, want) {
+		if got := must(t, b, operation, req); !strings.Contains(got, want) {
 			t.Errorf("%s answers %s, want %s", operation, got, want)
 		}
 	}
@@ -132,7 +132,7 @@ func TestServer_TwoOfThem(t *testing.T) {
 	must(t, a, "CreateTable", createPair)
 	holds("GetItem", key, `{}`)
 
-	for _, request := range []struct{ operation, body, want string }{
+	for _, req := range []struct{ operation, body, want string }{
 		{"PutItem", item("z"), `{}`},
 		{"UpdateItem", `{"TableName": "pairs", "Key": {"pk": {"S": "a"}, "sk": {"N": "1"}}, "UpdateExpression": "ADD n :one", "ExpressionAttributeValues": {":one": {"N": "1"}}, "ReturnValues": "UPDATED_NEW"}`, `"n":{"N":"1"}`},
 		{"BatchWriteItem", `{"RequestItems": {"pairs": [{"PutRequest": {"Item": {"pk": {"S": "a"}, "sk": {"N": "1"}}}}]}}`, `"UnprocessedItems":{}`},
@@ -143,6 +143,6 @@ func TestServer_TwoOfThem(t *testing.T) {
 	} {
 		must(t, a, "DeleteTable", `{"TableName": "pairs"}`)
 		must(t, a, "CreateTable", createPair)
-		holds(request.operation, request.body, request.want)
+		holds(req.operation, req.body, req.want)
 	}
 }

@@ -1,25 +1,24 @@
 package facade
 
 import (
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
-	"github.com/tabletop-emu/tabletop/facade/internal/wording"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 )
 
 // validator is a request's, with the checks that operations add to those of package
 // validation.
-type validator struct{ validation.Validator }
+type validator struct{ request.Validator }
 
 func (s *Server) validator(operation string) *validator {
-	return &validator{validation.New(s.opts.wording(operation))}
+	return &validator{request.NewValidator(s.opts.wording(operation))}
 }
 
 // tables has the checks of what a table is to be.
-func (v *validator) tables() tableschema.Constraints {
-	return tableschema.Constraints{Validator: &v.Validator}
+func (v *validator) tables() tablespec.Constraints {
+	return tablespec.Constraints{Validator: &v.Validator}
 }
 
 // wording is that of the answers to a request.
-func (o Options) wording(operation string) wording.Request {
-	return wording.Request{Operation: operation, Current: o.Messages == MessagesCurrent}
+func (o Options) wording(operation string) request.Request {
+	return request.Request{Operation: operation, Current: o.Messages == MessagesCurrent}
 }

@@ -20,4 +20,17 @@
 // What it does not do: it starts no server (it takes a connection to any
 // Bigtable), it reads no network source, and it does not read Ion: both are
 // refused with a hint.
+//
+// A load and a verification meet these packages, in this order:
+//
+//   - source: exports and files of items, read in bounded memory.
+//   - infer: a mapping where none is given.
+//   - lint: the rules of the design guides.
+//   - internal/run: the load and the comparison: it writes, reads back, compares.
+//   - internal/golden: the golden rows of fixtures.
+//   - internal/doors: requests through both endpoints.
+//   - internal/differential: random items and requests of a mapping.
+//   - report: the result, as text, JSON and HTML.
+//   - internal/tabletsim: a model of tablets, to which a load writes in virtual time.
+//   - internal/exporttest: exports for tests, intact and damaged.
 package migrate

@@ -35,4 +35,15 @@
 // A type mark is a tag byte (S N B O Z s n b M L: string, number, binary,
 // boolean, null, the three sets, map, list), followed by j where the cell holds
 // canonical DynamoDB JSON and by e for an empty map or list.
+//
+// # Packages
+//
+//   - mapfile: the model of mapping files.
+//   - rowkey: encoders and templates of row keys.
+//   - codec: values of cells.
+//   - lens: the terms of keys, places and plans, which the facade uses too.
+//   - unmapped, secondary: rows of tables without a mapping file, and of indexes.
+//   - loadnote: what a load stores about its mapping.
+//   - rowtext: rows as text.
+//   - edge: values that tests attack mappings with.
 package layout

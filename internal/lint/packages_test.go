@@ -42,7 +42,7 @@ func TestPackages(t *testing.T) {
 
 // mapNames reports whether a map names a folder.
 func mapNames(text, folder string) bool {
-	return regexp.MustCompile(`[ (]` + regexp.QuoteMeta(folder) + `[ ,;:)\n]`).MatchString(text)
+	return regexp.MustCompile(`[ (/]` + regexp.QuoteMeta(folder) + `[ ,;:)\n]`).MatchString(text)
 }
 
 // repoPath is a path from the module's folder in a text: 1 is the path, 2 what follows.
@@ -67,7 +67,8 @@ func TestPathsExist(t *testing.T) {
 	found := 0
 	check := func(file, named string) {
 		found++
-		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(named))); err != nil {
+		_, err := os.Stat(filepath.Join(root, filepath.FromSlash(named)))
+		if _, below := os.Stat(filepath.Join(root, path.Dir(file), filepath.FromSlash(named))); err != nil && below != nil {
 			t.Errorf("%s names %s, which does not exist", file, named)
 		}
 	}

@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -42,7 +42,7 @@ type Delays struct {
 // Service answers the operations. V is of the request.
 type Service struct {
 	Options
-	V validation.Validator
+	V request.Validator
 }
 
 // The kinds of jobs.
@@ -396,7 +396,7 @@ func millis(seconds float64) int64 {
 func (s *Service) List(ctx context.Context, in *ListInput) (*ListOutput, error) {
 	name := ""
 	if in.TableName != nil {
-		name = validation.TableOfARN(*in.TableName)
+		name = request.TableOfARN(*in.TableName)
 		s.V.Name("TableName", name)
 	}
 	s.V.AtMost("Limit", in.Limit, maxList)

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -137,8 +137,8 @@ func (s *Service) UpdateContinuous(ctx context.Context, in *UpdateContinuousInpu
 }
 
 // atLeast64 is validation's AtLeast for members of 64 bits.
-func atLeast64(v *validation.Validator, member string, value *int64, least int64) {
+func atLeast64(v *request.Validator, member string, value *int64, least int64) {
 	if value != nil && *value < least {
-		v.Fail(member, validation.Quoted(strconv.FormatInt(*value, 10)), fmt.Sprintf(validation.MsgMemberMinValue, least))
+		v.Fail(member, request.Quoted(strconv.FormatInt(*value, 10)), fmt.Sprintf(request.MsgMemberMinValue, least))
 	}
 }

@@ -2,7 +2,7 @@ package backups
 
 import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -38,7 +38,7 @@ type units struct{ ReadCapacityUnits, WriteCapacityUnits int64 }
 type sourceTable struct {
 	BillingMode           string
 	ItemCount             int64
-	KeySchema             []tableschema.KeySchemaElement
+	KeySchema             []tablespec.KeySchemaElement
 	OnDemandThroughput    *tabledef.OnDemandThroughput `json:",omitzero"`
 	ProvisionedThroughput units
 	TableArn              string
@@ -50,17 +50,17 @@ type sourceTable struct {
 
 // features are what of the table was on.
 type features struct {
-	GlobalSecondaryIndexes []index                     `json:",omitzero"`
-	LocalSecondaryIndexes  []index                     `json:",omitzero"`
-	SSEDescription         *tableschema.SSEDescription `json:",omitzero"`
-	StreamDescription      *stream                     `json:",omitzero"`
-	TimeToLiveDescription  *timeToLive                 `json:",omitzero"`
+	GlobalSecondaryIndexes []index                   `json:",omitzero"`
+	LocalSecondaryIndexes  []index                   `json:",omitzero"`
+	SSEDescription         *tablespec.SSEDescription `json:",omitzero"`
+	StreamDescription      *stream                   `json:",omitzero"`
+	TimeToLiveDescription  *timeToLive               `json:",omitzero"`
 }
 
 type index struct {
 	IndexName             string
-	KeySchema             []tableschema.KeySchemaElement
-	Projection            tableschema.Projection
+	KeySchema             []tablespec.KeySchemaElement
+	Projection            tablespec.Projection
 	OnDemandThroughput    *tabledef.OnDemandThroughput `json:",omitzero"`
 	ProvisionedThroughput *units                       `json:",omitzero"`
 }
@@ -103,12 +103,12 @@ func (s *Service) summary(b *backup) Summary {
 func (s *Service) describe(b *backup, arn string) Description {
 	t := b.def
 	d := Description{BackupDetails: s.details(b, arn), SourceTableDetails: sourceTable{
-		BillingMode: t.BillingMode, ItemCount: b.Items, KeySchema: tableschema.KeySchemaElements(tabledef.IndexKeyOf(t.Key)),
+		BillingMode: t.BillingMode, ItemCount: b.Items, KeySchema: tablespec.KeySchemaElements(tabledef.IndexKeyOf(t.Key)),
 		OnDemandThroughput: t.Throughput.OnDemand, ProvisionedThroughput: units{t.ReadUnits, t.WriteUnits}, TableArn: s.tableARN(t.Name),
 		TableCreationDateTime: wire.EpochSeconds(t.Created.UnixMilli()), TableID: t.ID, TableName: t.Name, TableSizeBytes: b.Bytes,
 	}}
 	if d.SourceTableDetails.BillingMode == "" {
-		d.SourceTableDetails.BillingMode = tableschema.BillingProvisioned
+		d.SourceTableDetails.BillingMode = tablespec.BillingProvisioned
 	}
 	if b.Type == typeSystem {
 		return d
@@ -116,7 +116,7 @@ func (s *Service) describe(b *backup, arn string) Description {
 	f := &d.SourceTableFeatureDetails
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
-		described := index{IndexName: ix.Name, KeySchema: tableschema.KeySchemaElements(ix.Key), Projection: tableschema.Projection{ProjectionType: &ix.Projection, NonKeyAttributes: ix.NonKey}}
+		described := index{IndexName: ix.Name, KeySchema: tablespec.KeySchemaElements(ix.Key), Projection: tablespec.Projection{ProjectionType: &ix.Projection, NonKeyAttributes: ix.NonKey}}
 		if !ix.Global {
 			f.LocalSecondaryIndexes = append(f.LocalSecondaryIndexes, described)
 			continue
@@ -130,6 +130,6 @@ func (s *Service) describe(b *backup, arn string) Description {
 	if t.TTLAttribute != "" {
 		f.TimeToLiveDescription = &timeToLive{t.TTLAttribute, "ENABLED"}
 	}
-	f.SSEDescription = tableschema.DescribeSSE(t, s.Region, s.Account)
+	f.SSEDescription = tablespec.DescribeSSE(t, s.Region, s.Account)
 	return d
 }

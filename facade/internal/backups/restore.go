@@ -14,11 +14,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/history"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -26,11 +26,11 @@ import (
 // Overrides are what a restored table is to have instead of what its source has.
 type Overrides struct {
 	BillingModeOverride           *string
-	GlobalSecondaryIndexOverride  []tableschema.GlobalSecondaryIndex
-	LocalSecondaryIndexOverride   []tableschema.LocalSecondaryIndex
+	GlobalSecondaryIndexOverride  []tablespec.GlobalSecondaryIndex
+	LocalSecondaryIndexOverride   []tablespec.LocalSecondaryIndex
 	OnDemandThroughputOverride    *tabledef.OnDemandThroughput
-	ProvisionedThroughputOverride *tableschema.ProvisionedThroughput
-	SSESpecificationOverride      *tableschema.SSESpecification
+	ProvisionedThroughputOverride *tablespec.ProvisionedThroughput
+	SSESpecificationOverride      *tablespec.SSESpecification
 	VectorIndexOverride           jsontext.Value
 }
 
@@ -75,7 +75,7 @@ func (s *Service) unsupported(o *Overrides) error {
 // constraints checks the overrides against the model.
 func (s *Service) constraints(o *Overrides) {
 	v := &s.V
-	v.Enum("BillingModeOverride", o.BillingModeOverride, tableschema.BillingProvisioned, tableschema.BillingOnDemand)
+	v.Enum("BillingModeOverride", o.BillingModeOverride, tablespec.BillingProvisioned, tablespec.BillingOnDemand)
 	for i, ix := range o.GlobalSecondaryIndexOverride {
 		path := fmt.Sprintf("GlobalSecondaryIndexOverride.%d.member", i+1)
 		s.indexConstraints(path, ix.IndexName, ix.KeySchema, ix.Projection)
@@ -88,7 +88,7 @@ func (s *Service) constraints(o *Overrides) {
 	o.SSESpecificationOverride.Constraints(v, "SSESpecificationOverride")
 }
 
-func (s *Service) indexConstraints(path string, name *string, schema []tableschema.KeySchemaElement, p *tableschema.Projection) {
+func (s *Service) indexConstraints(path string, name *string, schema []tablespec.KeySchemaElement, p *tablespec.Projection) {
 	v := &s.V
 	v.Required(path+".IndexName", name != nil)
 	if name != nil {
@@ -107,7 +107,7 @@ func (s *Service) indexConstraints(path string, name *string, schema []tablesche
 	}
 }
 
-func (s *Service) units(path string, given *tableschema.ProvisionedThroughput) {
+func (s *Service) units(path string, given *tablespec.ProvisionedThroughput) {
 	if given == nil {
 		return
 	}
@@ -157,7 +157,7 @@ func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table,
 	if source != nil {
 		s.V.Name("SourceTableName", *source)
 	}
-	s.V.Length("SourceTableArn", in.SourceTableArn, 1, validation.MaxTableARNChars)
+	s.V.Length("SourceTableArn", in.SourceTableArn, 1, request.MaxTableARNChars)
 	s.constraints(&in.Overrides)
 	if err := s.V.Constrained(); err != nil {
 		return nil, err
@@ -205,9 +205,9 @@ func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table,
 // sourceOf returns the table of the ARN of a source, which is one of this account and
 // region.
 func (s *Service) sourceOf(arn string) (string, error) {
-	of, ok := validation.ParseARN(arn)
+	of, ok := request.ParseARN(arn)
 	switch {
-	case !ok, of.Rest != "", !validation.IsTableName(of.Table):
+	case !ok, of.Rest != "", !request.IsTableName(of.Table):
 		return "", wire.ValidationError(msgSourceARN)
 	case of.Account != s.Account:
 		return "", wire.ValidationError(msgSourceOther)
@@ -339,8 +339,8 @@ func (s *Service) restored(name string, src *tabledef.Table, o *Overrides) (*tab
 		Throughput: tabledef.Throughput{OnDemand: src.Throughput.OnDemand}, Extra: map[string]string{},
 	}
 	t.ReadUnits, t.WriteUnits = src.ReadUnits, src.WriteUnits
-	if given := src.Extra[tableschema.ExtraSSE]; given != "" {
-		t.Extra[tableschema.ExtraSSE] = given
+	if given := src.Extra[tablespec.ExtraSSE]; given != "" {
+		t.Extra[tablespec.ExtraSSE] = given
 	}
 	if err := o.SSESpecificationOverride.Set(t); err != nil {
 		return nil, err
@@ -355,14 +355,14 @@ func (s *Service) restored(name string, src *tabledef.Table, o *Overrides) (*tab
 		ix := &t.Indexes[i]
 		kept := tabledef.Index{Name: ix.Name, Global: ix.Global, Key: ix.Key, Projection: ix.Projection, NonKey: ix.NonKey}
 		kept.Throughput.OnDemand = ix.Throughput.OnDemand
-		if kept.ReadUnits, kept.WriteUnits = ix.ReadUnits, ix.WriteUnits; t.BillingMode == tableschema.BillingOnDemand {
+		if kept.ReadUnits, kept.WriteUnits = ix.ReadUnits, ix.WriteUnits; t.BillingMode == tablespec.BillingOnDemand {
 			kept.ReadUnits, kept.WriteUnits = 0, 0
 		} else if kept.ReadUnits == 0 && ix.Global {
 			kept.ReadUnits, kept.WriteUnits = t.ReadUnits, t.WriteUnits
 		}
 		*ix = kept
 	}
-	used := tableschema.UsedKeys(t)
+	used := tablespec.UsedKeys(t)
 	t.Attributes = slices.DeleteFunc(slices.Clone(t.Attributes), func(a lens.KeyAttr) bool { return !slices.Contains(used, a.Name) })
 	return t, nil
 }
@@ -373,15 +373,15 @@ func (o *Overrides) billing(t *tabledef.Table) error {
 	if o.BillingModeOverride != nil {
 		mode = *o.BillingModeOverride
 	}
-	onDemand := t.BillingMode == tableschema.BillingOnDemand
+	onDemand := t.BillingMode == tablespec.BillingOnDemand
 	switch {
 	case mode == "" && units != nil && onDemand:
 		return wire.ValidationError(msgUnitsUnlessMode)
-	case mode == tableschema.BillingProvisioned && units == nil:
+	case mode == tablespec.BillingProvisioned && units == nil:
 		return wire.ValidationError(msgUnitsNeeded)
-	case mode == tableschema.BillingOnDemand && units != nil:
+	case mode == tablespec.BillingOnDemand && units != nil:
 		return wire.ValidationError(msgUnitsOnDemand)
-	case bounds != nil && mode != tableschema.BillingOnDemand:
+	case bounds != nil && mode != tablespec.BillingOnDemand:
 		return wire.ValidationError(msgBoundsUnlessMode)
 	case bounds != nil && !inRange(bounds):
 		return wire.ValidationError(msgBoundsRange)
@@ -392,13 +392,13 @@ func (o *Overrides) billing(t *tabledef.Table) error {
 	if units != nil {
 		t.ReadUnits, t.WriteUnits = *units.ReadCapacityUnits, *units.WriteCapacityUnits
 	}
-	if t.BillingMode == tableschema.BillingOnDemand {
+	if t.BillingMode == tablespec.BillingOnDemand {
 		t.ReadUnits, t.WriteUnits = 0, 0
 	} else {
 		t.Throughput.OnDemand = nil
 	}
 	if bounds != nil {
-		return tableschema.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: bounds}, tableschema.Target{Billing: t.BillingMode, Changed: true})
+		return tablespec.SetThroughput(&t.Throughput, tabledef.Throughput{OnDemand: bounds}, tablespec.Target{Billing: t.BillingMode, Changed: true})
 	}
 	return nil
 }
@@ -407,7 +407,7 @@ func inRange(o *tabledef.OnDemandThroughput) bool {
 	if o.MaxReadRequestUnits == nil && o.MaxWriteRequestUnits == nil {
 		return false
 	}
-	ok := func(n *int64) bool { return n == nil || *n == tableschema.NoUnitsBound || *n >= 1 }
+	ok := func(n *int64) bool { return n == nil || *n == tablespec.NoUnitsBound || *n >= 1 }
 	return ok(o.MaxReadRequestUnits) && ok(o.MaxWriteRequestUnits)
 }
 
@@ -416,12 +416,12 @@ func inRange(o *tabledef.OnDemandThroughput) bool {
 func (o *Overrides) indexes(t *tabledef.Table) error {
 	var kept []tabledef.Index
 	for _, global := range []bool{false, true} {
-		var wanted []tableschema.GlobalSecondaryIndex
+		var wanted []tablespec.GlobalSecondaryIndex
 		all := o.GlobalSecondaryIndexOverride == nil
 		if wanted = o.GlobalSecondaryIndexOverride; !global {
 			all, wanted = o.LocalSecondaryIndexOverride == nil, nil
 			for _, ix := range o.LocalSecondaryIndexOverride {
-				wanted = append(wanted, tableschema.GlobalSecondaryIndex{IndexName: ix.IndexName, KeySchema: ix.KeySchema, Projection: ix.Projection})
+				wanted = append(wanted, tablespec.GlobalSecondaryIndex{IndexName: ix.IndexName, KeySchema: ix.KeySchema, Projection: ix.Projection})
 			}
 		}
 		if all {
@@ -442,7 +442,7 @@ func (o *Overrides) indexes(t *tabledef.Table) error {
 			if p := w.ProvisionedThroughput; p != nil {
 				ix.ReadUnits, ix.WriteUnits = *p.ReadCapacityUnits, *p.WriteCapacityUnits
 			}
-			if err := tableschema.SetThroughput(&ix.Throughput, tabledef.Throughput{OnDemand: w.OnDemandThroughput}, tableschema.Target{Index: ix.Name, Billing: t.BillingMode, Changed: true}); err != nil {
+			if err := tablespec.SetThroughput(&ix.Throughput, tabledef.Throughput{OnDemand: w.OnDemandThroughput}, tablespec.Target{Index: ix.Name, Billing: t.BillingMode, Changed: true}); err != nil {
 				return err
 			}
 			kept = append(kept, ix)
@@ -454,16 +454,16 @@ func (o *Overrides) indexes(t *tabledef.Table) error {
 
 // matches reports whether an index that is wanted is one that there was, under whatever
 // name.
-func matches(ix *tabledef.Index, w *tableschema.GlobalSecondaryIndex) bool {
+func matches(ix *tabledef.Index, w *tablespec.GlobalSecondaryIndex) bool {
 	projection := ""
 	if w.Projection.ProjectionType != nil {
 		projection = *w.Projection.ProjectionType
 	}
 	given, had := slices.Sorted(slices.Values(w.Projection.NonKeyAttributes)), slices.Sorted(slices.Values(ix.NonKey))
-	return projection == ix.Projection && slices.Equal(given, had) && reflect.DeepEqual(texts(w.KeySchema), texts(tableschema.KeySchemaElements(ix.Key)))
+	return projection == ix.Projection && slices.Equal(given, had) && reflect.DeepEqual(texts(w.KeySchema), texts(tablespec.KeySchemaElements(ix.Key)))
 }
 
-func texts(schema []tableschema.KeySchemaElement) (all []string) {
+func texts(schema []tablespec.KeySchemaElement) (all []string) {
 	for _, e := range schema {
 		all = append(all, e.Kind()+" "+e.Name())
 	}

@@ -12,10 +12,10 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/history"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
@@ -57,7 +57,7 @@ type Period struct {
 }
 
 // Constraints checks the members of a request against the model.
-func (in *ExportRequest) Constraints(v *validation.Validator) {
+func (in *ExportRequest) Constraints(v *request.Validator) {
 	v.Required("TableArn", in.TableARN != nil)
 	v.Length("TableArn", in.TableARN, 0, maxARN)
 	v.Pattern("ClientToken", in.ClientToken, clientToken)
@@ -145,7 +145,7 @@ type ExportOutput struct{ ExportDescription *ExportDescription }
 
 // Export begins an export; the order of its checks is AWS's.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExportTableToPointInTime.html
-func (s *Service) Export(ctx context.Context, v *validation.Validator, in *ExportRequest) (*ExportOutput, error) {
+func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRequest) (*ExportOutput, error) {
 	in.Constraints(v)
 	if err := v.Constrained(); err != nil {
 		return nil, err
@@ -319,7 +319,7 @@ type DescribeExportRequest struct {
 
 // DescribeExport describes an export.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeExport.html
-func (s *Service) DescribeExport(ctx context.Context, v *validation.Validator, in *DescribeExportRequest) (*ExportOutput, error) {
+func (s *Service) DescribeExport(ctx context.Context, v *request.Validator, in *DescribeExportRequest) (*ExportOutput, error) {
 	v.Required("ExportArn", in.ExportARN != nil)
 	v.Length("ExportArn", in.ExportARN, minJobARN, maxARN)
 	if err := v.Constrained(); err != nil {
@@ -354,7 +354,7 @@ type ExportSummary struct {
 
 // ListExports lists the exports of tables that are there, the newest first.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListExports.html
-func (s *Service) ListExports(ctx context.Context, v *validation.Validator, in *ListExportsRequest) (*ListExportsOutput, error) {
+func (s *Service) ListExports(ctx context.Context, v *request.Validator, in *ListExportsRequest) (*ListExportsOutput, error) {
 	only, limit, err := s.listed(v, in.TableARN, "MaxResults", in.MaxResults)
 	if err != nil {
 		return nil, err

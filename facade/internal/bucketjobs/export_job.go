@@ -16,10 +16,10 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/history"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
@@ -57,7 +57,7 @@ func (s *Service) runExport(ctx context.Context, c *jobs.Claim) error {
 	if err := readJob(&j, &of, &before); err != nil {
 		return &jobs.Failure{Code: jobs.CodeInternal, Message: err.Error()}
 	}
-	v := validation.New(s.o.Wording("ExportTableToPointInTime"))
+	v := request.NewValidator(s.o.Wording("ExportTableToPointInTime"))
 	f, err := parseFilter(&v, of.Request.FilterSpecification)
 	if err != nil {
 		return &jobs.Failure{Code: jobs.CodeInternal, Message: err.Error()}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -31,7 +31,7 @@ type filter struct {
 }
 
 // parseFilter parses the filter of a request; nothing is none.
-func parseFilter(v *validation.Validator, text jsontext.Value) (f filter, err error) {
+func parseFilter(v *request.Validator, text jsontext.Value) (f filter, err error) {
 	if len(text) == 0 || text.Kind() == 'n' {
 		return f, nil
 	}
@@ -42,7 +42,7 @@ func parseFilter(v *validation.Validator, text jsontext.Value) (f filter, err er
 	if in.KeyConditionExpression == nil && in.FilterExpression == nil && in.ProjectionExpression == nil && in.ExpressionAttributeNames == nil && in.ExpressionAttributeValues == nil {
 		return f, wire.ValidationError(msgFilterEmpty)
 	}
-	if err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []validation.ExpressionParameter{
+	if err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []request.ExpressionParameter{
 		{Name: "ProjectionExpression", Text: in.ProjectionExpression},
 		{Name: "FilterExpression", Text: in.FilterExpression},
 		{Name: "KeyConditionExpression", Text: in.KeyConditionExpression},
@@ -79,7 +79,7 @@ func parseFilter(v *validation.Validator, text jsontext.Value) (f filter, err er
 }
 
 // check checks a filter against the key of its table.
-func (f filter) check(v *validation.Validator, key lens.KeySchema) error {
+func (f filter) check(v *request.Validator, key lens.KeySchema) error {
 	if f.key == nil {
 		return nil
 	}

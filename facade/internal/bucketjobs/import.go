@@ -10,9 +10,9 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/internal/importfile"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -47,7 +47,7 @@ type CSVOptions struct {
 
 // Constraints checks the members of a request against the model, but for those of the
 // table.
-func (in *ImportRequest) Constraints(v *validation.Validator) {
+func (in *ImportRequest) Constraints(v *request.Validator) {
 	v.Pattern("ClientToken", in.ClientToken, clientToken)
 	v.Required("S3BucketSource", in.S3BucketSource != nil)
 	if from := in.S3BucketSource; from != nil {
@@ -257,7 +257,7 @@ type DescribeImportRequest struct {
 
 // DescribeImport describes an import.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeImport.html
-func (s *Service) DescribeImport(ctx context.Context, v *validation.Validator, in *DescribeImportRequest) (*ImportOutput, error) {
+func (s *Service) DescribeImport(ctx context.Context, v *request.Validator, in *DescribeImportRequest) (*ImportOutput, error) {
 	v.Required("ImportArn", in.ImportARN != nil)
 	v.Length("ImportArn", in.ImportARN, minJobARN, maxARN)
 	if err := v.Constrained(); err != nil {
@@ -297,7 +297,7 @@ type ImportSummary struct {
 
 // ListImports lists imports, the newest first, those of tables that are gone too.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListImports.html
-func (s *Service) ListImports(ctx context.Context, v *validation.Validator, in *ListImportsRequest) (*ListImportsOutput, error) {
+func (s *Service) ListImports(ctx context.Context, v *request.Validator, in *ListImportsRequest) (*ListImportsOutput, error) {
 	only, limit, err := s.listed(v, in.TableARN, "PageSize", in.PageSize)
 	if err != nil {
 		return nil, err
@@ -334,7 +334,7 @@ func (s *Service) ListImports(ctx context.Context, v *validation.Validator, in *
 
 // listed checks what lists of jobs share: the table that alone is wanted, "" for all, and
 // the size of a page.
-func (s *Service) listed(v *validation.Validator, tableARN *string, sizeMember string, size *int32) (only string, limit int, err error) {
+func (s *Service) listed(v *request.Validator, tableARN *string, sizeMember string, size *int32) (only string, limit int, err error) {
 	v.Length("TableArn", tableARN, 0, maxARN)
 	v.AtLeast(sizeMember, size, 1)
 	v.AtMost(sizeMember, size, maxPage)
@@ -353,7 +353,7 @@ func (s *Service) listed(v *validation.Validator, tableARN *string, sizeMember s
 }
 
 // table takes apart the ARN of a table of this account.
-func (s *Service) table(arn string) (validation.ARN, error) {
+func (s *Service) table(arn string) (request.ARN, error) {
 	r, ok := resourceOf(arn)
 	switch {
 	case arn == "":

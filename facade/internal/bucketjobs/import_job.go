@@ -18,9 +18,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/importfile"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
-	"github.com/tabletop-emu/tabletop/facade/internal/keyrules"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 )
 
 const (
@@ -249,9 +249,9 @@ func (r *importRun) file(ctx context.Context, bucket *os.Root, key string) error
 
 // add lets an item wait to be put, or refuses it.
 func (r *importRun) add(ctx context.Context, item attr.Item, at place) error {
-	err := keyrules.CheckItem(r.table, item)
-	if size := item.Size(); err == nil && size > keyrules.MaxItemBytes {
-		err = fmt.Errorf("the item has %d bytes, more than %d", size, keyrules.MaxItemBytes)
+	err := tablespec.CheckItem(r.table, item)
+	if size := item.Size(); err == nil && size > tablespec.MaxItemBytes {
+		err = fmt.Errorf("the item has %d bytes, more than %d", size, tablespec.MaxItemBytes)
 	}
 	if err != nil {
 		return r.refuse(at, err)

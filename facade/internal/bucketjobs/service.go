@@ -20,10 +20,9 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
-	"github.com/tabletop-emu/tabletop/facade/internal/validation"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/facade/internal/wording"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
@@ -44,7 +43,7 @@ type Options struct {
 	Account string
 	Now     func() time.Time
 	Random  func(n int) []byte
-	Wording func(operation string) wording.Request
+	Wording func(operation string) request.Request
 	Delay   time.Duration // how long jobs are IN_PROGRESS at least
 	// BatchBytes limits the items that an import holds in one batch. Default: 4 MiB.
 	BatchBytes int
@@ -128,9 +127,9 @@ func (s *Service) tableARN(table string) string {
 }
 
 // resourceOf takes apart the ARN of a table that there can be, or of what belongs to it.
-func resourceOf(arn string) (r validation.ARN, ok bool) {
-	r, ok = validation.ParseARN(arn)
-	return r, ok && validation.IsTableName(r.Table)
+func resourceOf(arn string) (r request.ARN, ok bool) {
+	r, ok = request.ParseARN(arn)
+	return r, ok && request.IsTableName(r.Table)
 }
 
 // Compiled for the first that asks: a start waits for none.

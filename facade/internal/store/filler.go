@@ -10,7 +10,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/lanes"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -152,7 +151,7 @@ func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) 
 	}
 	told := fl.telling(l.name, phase)
 	defer told.End(&err)
-	var unread progress.Unread
+	var unread Unread
 	var batch []fillEntry
 	size := 0 // of its cells
 	plan := l.base.PlanScan()
@@ -269,7 +268,7 @@ func (fl *filler) enter(ctx context.Context, l *tableLayout, x *indexLayout, e f
 // dropStale takes the entries out of an index that their items do not have: who
 // changed the items did not know the index. Writes may go on.
 func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) error {
-	var unread progress.Unread
+	var unread Unread
 	type staleEntry struct {
 		key   attr.Item // of its item
 		row   []byte

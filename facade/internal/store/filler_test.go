@@ -9,7 +9,6 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -30,7 +29,7 @@ rules: [{name: thing, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 func TestFaultM4_FillNamesUnreadableRows(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	for _, bad := range []int{1, 3, progress.MaxNamed + 2} {
+	for _, bad := range []int{1, 3, MaxUnreadNamed + 2} {
 		conn := backends["emu"](t)
 		m := loadMapping(t, indexedMapping)
 		loader := openStore(t, testOptions(conn))
@@ -71,7 +70,7 @@ func TestFaultM4_FillNamesUnreadableRows(t *testing.T) {
 			}
 		}
 		for i := range bad {
-			if named := strings.Contains(err.Error(), fmt.Sprintf("row %q: ", row(i))); named != (i < progress.MaxNamed) {
+			if named := strings.Contains(err.Error(), fmt.Sprintf("row %q: ", row(i))); named != (i < MaxUnreadNamed) {
 				t.Errorf("row %q is named: %v\n%v", row(i), named, err)
 			}
 			if err := loader.bt.MutateRow(ctx, "things", row(i), []*btpb.Mutation{btclient.DeleteRow()}); err != nil {

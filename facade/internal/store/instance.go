@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/store/lanes"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
@@ -142,8 +141,8 @@ func (in *instance) newUUID() string {
 }
 
 // telling begins to tell of work; End is to follow.
-func (in *instance) telling(table, phase string) *progress.Teller {
-	return progress.Telling(table, phase, in.o.Progress)
+func (in *instance) telling(table, phase string) *Teller {
+	return TellProgress(table, phase, in.o.Progress)
 }
 
 // Abreast calls do with the numbers below n: side by side where calls to Bigtable go so, else one after the other.

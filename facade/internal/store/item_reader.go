@@ -10,8 +10,6 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/inorder"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -112,7 +110,7 @@ func (r *itemReader) readSlices(ctx context.Context, row []byte, parts []*layout
 	if len(streams) == 1 {
 		streams[0](wanted)
 	} else {
-		inorder.Merge(r.rd.lanes.Each, streams, r.compare, wanted)
+		MergeInOrder(r.rd.lanes.Each, streams, r.compare, wanted)
 	}
 	return more
 }
@@ -216,7 +214,7 @@ func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byt
 	if p.part.Single() {
 		return nil, nil
 	}
-	ranges, ok := extent.RangeFilters(p.part.Counted(from, before))
+	ranges, ok := rangeFilters(p.part.Counted(from, before))
 	if !ok {
 		return nil, nil
 	}
@@ -244,7 +242,7 @@ func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byt
 // readPiece yields the items of a piece. It returns how many bytes of cells were
 // read.
 func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(layout.Stored, error) bool) (size int, more bool) {
-	filters, ok := extent.RangeFilters(append(p.part.Counted(from, before), p.part.Uncounted(from, before)...))
+	filters, ok := rangeFilters(append(p.part.Counted(from, before), p.part.Uncounted(from, before)...))
 	filter := btclient.AnyOf(append(filters, anyIntent())...)
 	if !ok {
 		filter = nil

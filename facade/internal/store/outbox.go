@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -28,7 +27,7 @@ type outbox struct {
 	cat   *catalog
 	marks *marks.Marks
 	rows  *rows
-	logs  *logs.Logs
+	logs  *changelog.Logs
 	// whole is held by the one that has a row of many items in memory.
 	whole chan struct{}
 }

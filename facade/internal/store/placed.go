@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
@@ -75,7 +75,7 @@ func (cat *catalog) placed(row btclient.Row) (all []Placed, err error) {
 		}
 	}
 	if log := def.Log; log.On() {
-		all = append(all, Placed{log.Table, []layout.Family{{Name: logs.Family, GC: layout.GC{MaxAge: log.Retention}}}})
+		all = append(all, Placed{log.Table, []layout.Family{{Name: changelog.Family, GC: layout.GC{MaxAge: log.Retention}}}})
 	}
 	return all, nil
 }

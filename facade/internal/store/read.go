@@ -12,10 +12,8 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/cuts"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/inorder"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/lanes"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/segment"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
@@ -30,7 +28,7 @@ type reader struct {
 	rows     *rows
 	outbox   *outbox
 	tx       *transactions
-	segments *cuts.Cutter
+	segments *segment.Cutter
 }
 
 // GetItem returns the item with the given key (the key attributes alone), or
@@ -81,7 +79,7 @@ func (rd *reader) GetItems(ctx context.Context, t *tabledef.Table, keys []attr.I
 		extents = append(extents, p.own...)
 	}
 	slices.SortFunc(read.Keys, bytes.Compare)
-	read.Filter = extentsFilter(extent.Distinct(extents))
+	read.Filter = extentsFilter(distinctExtents(extents))
 	// The rows come in the order of their keys: what is skipped is not there.
 	next := 0
 	for row, err := range rd.bt.Read(ctx, read) {
@@ -124,10 +122,10 @@ func takeNone(numbers []int, take func(i int, item attr.Item) bool) bool {
 // others: nil, everything, where they are whole families
 // or too many to name.
 func extentsFilter(extents []lens.Extent) *btpb.RowFilter {
-	if extents == nil || !slices.ContainsFunc(extents, func(e lens.Extent) bool { return !extent.WholeFamily(e) }) {
+	if extents == nil || !slices.ContainsFunc(extents, func(e lens.Extent) bool { return !wholeFamily(e) }) {
 		return nil
 	}
-	filters, ok := extent.Filters(extents)
+	filters, ok := extentFilters(extents)
 	if !ok {
 		return nil
 	}
@@ -188,9 +186,9 @@ func inOrder(side *lanes.Lanes, plan lens.Plan, forward bool, compare func(a, b 
 		for i, span := range plan.Spans {
 			streams[i] = read([]layout.Span{span}, (plan.Order == lens.MergeOrder) != forward)
 		}
-		inorder.Merge(side.Each, streams, compare, yield)
+		MergeInOrder(side.Each, streams, compare, yield)
 	case lens.SortOrder:
-		inorder.InPasses(read(plan.Spans, false), compare, yield)
+		InPasses(read(plan.Spans, false), compare, yield)
 	}
 }
 
@@ -207,7 +205,7 @@ func (q *baseQuery) plan() (lens.Plan, error) {
 	}
 	behind, err := q.l.base.PlanQuery(q.rest())
 	plan.Spans = cells.Intersect(plan.Spans, behind.Spans)
-	plan.Extents = extent.Intersect(plan.Extents, behind.Extents)
+	plan.Extents = intersectExtents(plan.Extents, behind.Extents)
 	return plan, err
 }
 
@@ -378,7 +376,7 @@ func (rd *reader) Scan(ctx context.Context, t *tabledef.Table, ix *tabledef.Inde
 }
 
 // scanSegment is scan, but for errors that come before the first item.
-func (rd *reader) scanSegment(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, segment, total int, startAfter attr.Item, yield func(layout.Stored, error) bool) error {
+func (rd *reader) scanSegment(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, at, total int, startAfter attr.Item, yield func(layout.Stored, error) bool) error {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {
 		return err
@@ -392,7 +390,7 @@ func (rd *reader) scanSegment(ctx context.Context, t *tabledef.Table, ix *tabled
 		table, hash, plan = x.table, ix.Key.Hash, x.x.PlanScan()
 	}
 	parts, err := rd.segments.Of(ctx, table, hash, plan.Spans, total, startAfter == nil)
-	if errors.Is(err, cuts.ErrContended) {
+	if errors.Is(err, segment.ErrContended) {
 		err = fmt.Errorf("%w: %w", ErrContended, err)
 	}
 	if err != nil {
@@ -403,12 +401,12 @@ func (rd *reader) scanSegment(ctx context.Context, t *tabledef.Table, ix *tabled
 		if from, err = c.layout.rowOf(x, startAfter); err != nil {
 			return err
 		}
-		if !parts.HasItem(segment, layout.Decoded(startAfter)) || !parts.HasRow(segment, from) {
+		if !parts.HasItem(at, layout.Decoded(startAfter)) || !parts.HasRow(at, from) {
 			return ErrOtherSegment
 		}
 	}
-	plan.Spans = parts.Spans(segment, plan.Spans)
-	keep := func(item layout.Stored) bool { return parts.HasItem(segment, item) }
+	plan.Spans = parts.Spans(at, plan.Spans)
+	keep := func(item layout.Stored) bool { return parts.HasItem(at, item) }
 	if x == nil {
 		rd.scanBase(ctx, c.layout, plan, keep, from, startAfter, yield)
 	} else {

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/cuts"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/segment"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -84,9 +84,9 @@ func TestScan_SegmentsReadTheirShare(t *testing.T) {
 						t.Fatal(err)
 					}
 					seen := map[string]int{}
-					for segment := range total {
+					for at := range total {
 						before := conn.rows.Load()
-						got, err := collect(s.Scan(t.Context(), def, ix, segment, total, nil))
+						got, err := collect(s.Scan(t.Context(), def, ix, at, total, nil))
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -95,7 +95,7 @@ func TestScan_SegmentsReadTheirShare(t *testing.T) {
 						}
 						read, share := conn.rows.Load()-before, int64(items/total)
 						if read > share+2 {
-							t.Errorf("index %v: segment %d of %d read %d rows, its share is %d", ix != nil, segment, total, read, share)
+							t.Errorf("index %v: segment %d of %d read %d rows, its share is %d", ix != nil, at, total, read, share)
 						}
 					}
 					checkSeenOnce(t, seen, items)
@@ -121,7 +121,7 @@ func checkSeenOnce(t *testing.T, seen map[string]int, items int) {
 // that was there all along once, while others are written.
 func TestScan_SegmentsStay(t *testing.T) {
 	t.Parallel()
-	for _, items := range []int{cuts.SmallRows / 2, 2 * cuts.SmallRows} {
+	for _, items := range []int{segment.SmallRows / 2, 2 * segment.SmallRows} {
 		t.Run(fmt.Sprint(items), func(t *testing.T) {
 			t.Parallel()
 			conn := backends["emu"](t)
@@ -142,16 +142,16 @@ func TestScan_SegmentsStay(t *testing.T) {
 			seen := map[string]int{}
 			for n := 0; len(left) > 0; n++ {
 				i := random.IntN(len(left))
-				segment := left[i]
+				at := left[i]
 				got := 0
-				for item, err := range decode(processes[random.IntN(2)].Scan(t.Context(), def, nil, segment, total, after[segment])) {
+				for item, err := range decode(processes[random.IntN(2)].Scan(t.Context(), def, nil, at, total, after[at])) {
 					if err != nil {
 						t.Fatal(err)
 					}
 					if item["g"].Str != "new" {
 						seen[item["s"].Str]++
 					}
-					after[segment] = item
+					after[at] = item
 					if got++; got == page {
 						break
 					}
@@ -165,7 +165,7 @@ func TestScan_SegmentsStay(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				c.Advance(cuts.Kept - cuts.Touched - time.Second)
+				c.Advance(segment.Kept - segment.Touched - time.Second)
 			}
 			checkSeenOnce(t, seen, items)
 
@@ -176,16 +176,16 @@ func TestScan_SegmentsStay(t *testing.T) {
 			}
 
 			// What grew in one place is cut anew once no one scans any more.
-			c.Advance(cuts.Kept)
+			c.Advance(segment.Kept)
 			sizes := make([]int, total)
-			for segment := range total {
-				got, err := collect(processes[1].Scan(t.Context(), def, nil, segment, total, nil))
+			for at := range total {
+				got, err := collect(processes[1].Scan(t.Context(), def, nil, at, total, nil))
 				if err != nil {
 					t.Fatal(err)
 				}
-				sizes[segment] = len(got)
+				sizes[at] = len(got)
 			}
-			if least, most := slices.Min(sizes), slices.Max(sizes); items > cuts.SmallRows && most > least+5 {
+			if least, most := slices.Min(sizes), slices.Max(sizes); items > segment.SmallRows && most > least+5 {
 				t.Errorf("segments of %v items", sizes)
 			}
 		})
@@ -198,21 +198,21 @@ func TestScan_SegmentsOfATableMadeAgain(t *testing.T) {
 	s := openStore(t, testOptions(backends["emu"](t)))
 	for range 2 {
 		def, _ := segmentTable(t, s)
-		for i := range cuts.SmallRows {
+		for i := range segment.SmallRows {
 			if err := put(t.Context(), s, def, segmentItem(i)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		seen := map[string]int{}
-		for segment := range 3 {
-			for item, err := range decode(s.Scan(t.Context(), def, nil, segment, 3, nil)) {
+		for at := range 3 {
+			for item, err := range decode(s.Scan(t.Context(), def, nil, at, 3, nil)) {
 				if err != nil {
 					t.Fatal(err)
 				}
 				seen[item["s"].Str]++
 			}
 		}
-		checkSeenOnce(t, seen, cuts.SmallRows)
+		checkSeenOnce(t, seen, segment.SmallRows)
 		if _, err := s.DeleteTable(t.Context(), def.Name); err != nil {
 			t.Fatal(err)
 		}

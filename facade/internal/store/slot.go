@@ -11,7 +11,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
@@ -158,7 +157,7 @@ func (l *tableLayout) slot(key attr.Item) (*slot, error) {
 		return nil, outsideMapping(err)
 	}
 	p := l.slotIn(at.Row, key)
-	p.own, p.shared, p.derived = extent.Distinct(at.Own), at.Shared, at.Derived
+	p.own, p.shared, p.derived = distinctExtents(at.Own), at.Shared, at.Derived
 	return p, nil
 }
 
@@ -177,7 +176,7 @@ func outsideMapping(err error) error {
 // alone reports whether the item's own cells are whole families: then its row
 // holds no other item.
 func (p *slot) alone() bool {
-	return !p.derived && !slices.ContainsFunc(p.own, func(e lens.Extent) bool { return !extent.WholeFamily(e) })
+	return !p.derived && !slices.ContainsFunc(p.own, func(e lens.Extent) bool { return !wholeFamily(e) })
 }
 
 // filter passes the item's cells and its bookkeeping, and all claims to columns
@@ -190,7 +189,7 @@ func (p *slot) filter() *btpb.RowFilter {
 	if p.alone() {
 		return nil
 	}
-	own, ok := extent.Filters(p.own)
+	own, ok := extentFilters(p.own)
 	if !ok {
 		return nil
 	}
@@ -208,7 +207,7 @@ func (p *slot) filter() *btpb.RowFilter {
 // occupied passes something if a cell of the item is there. Where they are
 // too many to name it is any cell at all.
 func (p *slot) occupied() *btpb.RowFilter {
-	own, ok := extent.Filters(p.own)
+	own, ok := extentFilters(p.own)
 	if !ok {
 		return &btpb.RowFilter{Filter: &btpb.RowFilter_PassAllFilter{PassAllFilter: true}}
 	}
@@ -221,7 +220,7 @@ func (p *slot) occupied() *btpb.RowFilter {
 func (p *slot) clear(row *layout.Row) (muts []*btpb.Mutation, ok bool) {
 	for _, e := range p.own {
 		switch {
-		case extent.WholeFamily(e):
+		case wholeFamily(e):
 			muts = append(muts, btclient.DeleteFamily(e.Family))
 		case !e.Prefix:
 			muts = append(muts, btclient.DeleteColumn(e.Family, e.Qualifier, e.MinTime, e.MaxTime))

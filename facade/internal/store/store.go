@@ -54,12 +54,11 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/cuts"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/history"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/progress"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/segment"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -133,10 +132,10 @@ type Options struct {
 	IndexLag          time.Duration // how long a write takes to the global indexes
 	StatusDelays      StatusDelays
 	MaxTables         int
-	Deadline          time.Duration           // of a call of the Bigtable; 0: none
-	Concurrency       int                     // calls of one operation side by side; 0, 1: in sequence
-	Progress          func(progress.Progress) // nil: nobody is told
-	Shards            tabledef.Shards         // of streams that begin: rotation and slots; 0: defaults
+	Deadline          time.Duration   // of a call of the Bigtable; 0: none
+	Concurrency       int             // calls of one operation side by side; 0, 1: in sequence
+	Progress          func(Progress)  // nil: nobody is told
+	Shards            tabledef.Shards // of streams that begin: rotation and slots; 0: defaults
 	// Seat is what no two processes have at a time: who has it takes over at once what an
 	// earlier one left; "": none.
 	Seat            string
@@ -176,7 +175,7 @@ type Store struct {
 	*counter
 	*keeper
 	marks *marks.Marks
-	logs  *logs.Logs
+	logs  *changelog.Logs
 
 	// Jobs are those of the catalog, of Options.Kinds.
 	Jobs *jobs.Runner
@@ -206,7 +205,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	began := o.Wall.Now()
 	elapsed := func() time.Duration { return o.Wall.Now().Sub(began) }
 	ob := &outbox{instance: in, cat: cat, marks: m, rows: rs, whole: make(chan struct{}, 1)}
-	lg := logs.New(logs.Options{
+	lg := changelog.New(changelog.Options{
 		Bigtable: in.bt, Catalog: o.Catalog, Family: catalogFamily, Prefix: logRowPrefix, Present: presentRowPrefix,
 		Now: o.Now, Logger: o.Logger, Marks: m,
 		Recover: func(ctx context.Context, table string, row []byte) error {
@@ -218,7 +217,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	ob.logs = lg
 	tx := newTransactions(in, cat, m, rs, ob, lg)
 	w := newWriter(in, cat, m, rs, ob, tx, lg)
-	sg := cuts.New(cuts.Options{
+	sg := segment.NewCutter(segment.CutterOptions{
 		Bigtable: in.bt, Catalog: o.Catalog, Family: requestFamily, Prefix: segmentsRowPrefix, Now: o.Now, NewToken: in.newToken,
 	})
 	rd := &reader{in, cat, rs, ob, tx, sg}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
@@ -96,7 +95,7 @@ func (ts *tables) retain(ctx context.Context, was *tabledef.Log, def *tabledef.T
 	if was.On() && was.Retention == keep {
 		return nil
 	}
-	family := layout.Family{Name: logs.Family, GC: layout.GC{MaxAge: keep}}
+	family := layout.Family{Name: changelog.Family, GC: layout.GC{MaxAge: keep}}
 	made, err := ts.bt.EnsureTable(ctx, log.Table, []layout.Family{family}, nil)
 	if err == nil && !made && log.Retention != keep {
 		err = ts.bt.SetGC(ctx, log.Table, family)
@@ -422,8 +421,8 @@ func (p *slot) recordsAfter(at changelog.Position) *btpb.RowFilter {
 }
 
 // logged is a write of the item that is to be recorded.
-func (st *itemState) logged(updated attr.Item, mark *marks.Mark) logs.Change {
+func (st *itemState) logged(updated attr.Item, mark *marks.Mark) changelog.Change {
 	p := st.slot
-	at := logs.Item{Table: p.l.table, Row: p.row, ID: p.id, Log: p.l.log, Hash: p.l.key.Hash, Key: p.key}
-	return logs.Change{Item: at, Old: st.item, Updated: updated, After: st.recorded, Mark: mark}
+	at := changelog.Item{Table: p.l.table, Row: p.row, ID: p.id, Log: p.l.log, Hash: p.l.key.Hash, Key: p.key}
+	return changelog.Change{Item: at, Old: st.item, Updated: updated, After: st.recorded, Mark: mark}
 }

@@ -13,7 +13,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
-	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
@@ -28,7 +28,7 @@ type tables struct {
 	cat    *catalog
 	marks  *marks.Marks
 	filler *filler
-	logs   *logs.Logs
+	logs   *changelog.Logs
 	// keepDeleted is Options.KeepDeleted.
 	keepDeleted func(ctx context.Context, t *tabledef.Table) (bool, error)
 }

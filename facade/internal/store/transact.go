@@ -11,7 +11,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
@@ -403,7 +403,7 @@ func (ta *transactor) settleHeld(ctx context.Context, r *transactionRecord, orde
 		return
 	}
 	defer unmark()
-	changed := make([][]*logs.Write, len(ordered))
+	changed := make([][]*changelog.Write, len(ordered))
 	_ = ta.lanes.Each(len(ordered), func(i int) (err error) {
 		r.items[i].settled, err = ta.settleHeldItem(ctx, ordered[i], &changed[i])
 		return err
@@ -438,7 +438,7 @@ func (ta *transactor) markRecorded(ctx context.Context, ordered []*Change) (unma
 	return unmark, err
 }
 
-func (ta *transactor) settleHeldItem(ctx context.Context, ch *Change, changed *[]*logs.Write) (bool, error) {
+func (ta *transactor) settleHeldItem(ctx context.Context, ch *Change, changed *[]*changelog.Write) (bool, error) {
 	schema := ta.cat.latchOf(ch.Table.Name)
 	schema.RLock()
 	defer schema.RUnlock()

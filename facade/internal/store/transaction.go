@@ -11,7 +11,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
@@ -88,13 +88,13 @@ type transactions struct {
 	marks  *marks.Marks
 	rows   *rows
 	outbox *outbox
-	logs   *logs.Logs
+	logs   *changelog.Logs
 
 	mu         sync.Mutex
 	unfinished map[string]bool // by id
 }
 
-func newTransactions(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *outbox, lg *logs.Logs) *transactions {
+func newTransactions(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *outbox, lg *changelog.Logs) *transactions {
 	return &transactions{instance: in, cat: cat, marks: m, rows: rs, outbox: ob, logs: lg, unfinished: map[string]bool{}}
 }
 

@@ -8,7 +8,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -60,7 +60,7 @@ func (tx *transactions) settleItem(ctx context.Context, table, tableID string, k
 
 // settleOne is settleIntent with the record appended.
 func (tx *transactions) settleOne(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
-	var changed []*logs.Write
+	var changed []*changelog.Write
 	done, err := tx.settleIntent(ctx, st, in, commit, &changed)
 	tx.logs.Append(ctx, changed)
 	return done, err
@@ -68,7 +68,7 @@ func (tx *transactions) settleOne(ctx context.Context, st itemState, in intent, 
 
 // settleIntent is settleItem for an item as it was read, with its intent. It
 // reports false when the item has changed since. The table's schema latch is held.
-func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool, changed *[]*logs.Write) (settled bool, err error) {
+func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool, changed *[]*changelog.Write) (settled bool, err error) {
 	p, l := st.slot, st.slot.l
 	defer l.sizes.Wrote()
 	defer func() {

@@ -12,8 +12,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/extent"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
@@ -29,11 +28,11 @@ type writer struct {
 	rows    *rows
 	outbox  *outbox
 	tx      *transactions
-	logs    *logs.Logs
+	logs    *changelog.Logs
 	latches itemLatches
 }
 
-func newWriter(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *outbox, tx *transactions, lg *logs.Logs) *writer {
+func newWriter(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *outbox, tx *transactions, lg *changelog.Logs) *writer {
 	w := &writer{instance: in, cat: cat, marks: m, rows: rs, outbox: ob, tx: tx, logs: lg}
 	w.latches.init(in.o.Deadline)
 	return w
@@ -342,7 +341,7 @@ func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb
 			return e.Covers(layout.Cell{Family: set.GetFamilyName(), Qualifier: set.GetColumnQualifier(), Timestamp: set.GetTimestampMicros()})
 		}
 		if slices.ContainsFunc(sets, inside) && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return e.Covers(c) }) {
-			vacant = append(vacant, extent.Filter(e))
+			vacant = append(vacant, extentFilter(e))
 		}
 	}
 	return vacant, nil
@@ -362,7 +361,7 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 			return g.old, nil, false, err
 		}
 	}
-	var changed []*logs.Write
+	var changed []*changelog.Write
 	done, err = g.write(ctx, mark, &changed)
 	w.wr.logs.Append(ctx, changed)
 	return g.old, g.updated, done, err
@@ -425,7 +424,7 @@ func (g *plannedWrite) marks() bool { return len(g.muts) > 0 && (!g.change.empty
 // write writes if the item is still as it was read, and ends the use of the mark
 // that its row has if it changes indexes or is recorded. Its record, which is still
 // to be appended to the log, is added to changed.
-func (g *plannedWrite) write(ctx context.Context, mark *marks.Mark, changed *[]*logs.Write) (done bool, err error) {
+func (g *plannedWrite) write(ctx context.Context, mark *marks.Mark, changed *[]*changelog.Write) (done bool, err error) {
 	if len(g.muts) == 0 {
 		return true, nil
 	}
@@ -436,7 +435,7 @@ func (g *plannedWrite) write(ctx context.Context, mark *marks.Mark, changed *[]*
 	clean := true
 	var entered []byte
 	defer func() { w.wr.marks.Unmark(mark, clean, entered) }()
-	var logged *logs.Write
+	var logged *changelog.Write
 	if g.records() {
 		change := g.st.logged(g.updated, mark)
 		change.Expired = w.expired
@@ -508,7 +507,7 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 		// An item that came and went meanwhile has left its records.
 		there = append(there, p.recordsAfter(st.recorded))
 	}
-	if own, ok := extent.Filters(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return c.Family != lens.FamilyState }) {
+	if own, ok := extentFilters(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return c.Family != lens.FamilyState }) {
 		there = append(there, own...)
 	}
 	return w.writeIf(ctx, false, btclient.AnyOf(there...), muts)

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/store/logs"
+	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
@@ -107,7 +107,7 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 			ofWrite[i], marked = marked[0], marked[1:]
 		}
 	}
-	changed := make([][]*logs.Write, len(all))
+	changed := make([][]*changelog.Write, len(all))
 	err = wr.lanes.Each(len(all), func(i int) (err error) {
 		g, mark := prepared[i], ofWrite[i]
 		if g == nil {

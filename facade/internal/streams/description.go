@@ -6,7 +6,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -27,7 +27,7 @@ func SplitARN(arn string) (table, label string, ok bool) {
 // Description is how an answer describes a stream, with a page of its shards.
 type Description struct {
 	CreationRequestDateTime wire.EpochSeconds
-	KeySchema               []tableschema.KeySchemaElement
+	KeySchema               []tablespec.KeySchemaElement
 	LastEvaluatedShardID    string `json:"LastEvaluatedShardId,omitzero"`
 	Shards                  []ShardDescription
 	StreamARN               string `json:"StreamArn"`
@@ -41,7 +41,7 @@ type Description struct {
 func (v View) Description(t *tabledef.Table, arn string) Description {
 	return Description{
 		CreationRequestDateTime: wire.EpochSeconds(changelog.Position{Sequence: v.Stream.Shards.Since}.Time().UnixMilli()),
-		KeySchema:               tableschema.KeySchemaElements(tabledef.IndexKeyOf(t.Key)),
+		KeySchema:               tablespec.KeySchemaElements(tabledef.IndexKeyOf(t.Key)),
 		Shards:                  []ShardDescription{},
 		StreamARN:               arn,
 		StreamLabel:             v.Stream.Label,

@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -164,7 +164,7 @@ func (l *Limiter) demand(all []demand, t *tabledef.Table, ix *tabledef.Index, us
 		rate = partitionReadUnits
 	}
 	limit = limitProvisionedKeyRange
-	if t.BillingMode == tableschema.BillingOnDemand {
+	if t.BillingMode == tablespec.BillingOnDemand {
 		limit = limitKeyRange
 	}
 	return append(all, demand{l.bucket(key, t.Created, now, rate, time.Second), units, limit, key.index, use})
@@ -176,14 +176,14 @@ func (l *Limiter) whole(key bucketKey, t *tabledef.Table, ix *tabledef.Index, no
 	if ix != nil {
 		provisioned, throughput = ix.Provisioned, ix.Throughput
 	}
-	if t.BillingMode != tableschema.BillingOnDemand {
+	if t.BillingMode != tablespec.BillingOnDemand {
 		rate := provisioned.WriteUnits
 		if key.use == Read {
 			rate = provisioned.ReadUnits
 		}
 		return l.bucket(key, t.Created, now, rate, provisionedBurst), limitProvisioned
 	}
-	initial, account := int64(tableschema.OnDemandWriteUnits), l.o.TableWriteUnits
+	initial, account := int64(tablespec.OnDemandWriteUnits), l.o.TableWriteUnits
 	var warm, most *int64
 	if w := throughput.Warm; w != nil {
 		warm = w.WriteUnitsPerSecond
@@ -192,7 +192,7 @@ func (l *Limiter) whole(key bucketKey, t *tabledef.Table, ix *tabledef.Index, no
 		most = o.MaxWriteRequestUnits
 	}
 	if key.use == Read {
-		initial, account = tableschema.OnDemandReadUnits, l.o.TableReadUnits
+		initial, account = tablespec.OnDemandReadUnits, l.o.TableReadUnits
 		if w := throughput.Warm; w != nil {
 			warm = w.ReadUnitsPerSecond
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/tableschema"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -37,7 +37,7 @@ func newTestLimiter(change func(*Options)) (*Limiter, *testClock) {
 
 func provisioned(read, write int64) *tabledef.Table {
 	return &tabledef.Table{
-		Name: "orders", ID: "1", Created: begin, BillingMode: tableschema.BillingProvisioned,
+		Name: "orders", ID: "1", Created: begin, BillingMode: tablespec.BillingProvisioned,
 		Key:         lens.KeySchema{Hash: lens.KeyAttr{Name: "id", Type: attr.S}},
 		Provisioned: tabledef.Provisioned{ReadUnits: read, WriteUnits: write},
 		Indexes: []tabledef.Index{
@@ -49,7 +49,7 @@ func provisioned(read, write int64) *tabledef.Table {
 
 func onDemand() *tabledef.Table {
 	t := provisioned(0, 0)
-	t.BillingMode = tableschema.BillingOnDemand
+	t.BillingMode = tablespec.BillingOnDemand
 	return t
 }
 

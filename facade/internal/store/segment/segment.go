@@ -1,8 +1,3 @@
-// Package segment divides the rows of a table, or of an index, into the segments of a
-// parallel scan: each item is in one of them, whatever requests ask for it. Cuts divide
-// a table into pieces, and a segment is a run of pieces: the same cuts serve any number
-// of segments. Without cuts the items are divided by a hash of the partition key, and
-// each segment reads all rows.
 package segment
 
 import (

@@ -1,0 +1,585 @@
+package changelog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+const (
+	// Family of a log's table has one cell a row, the record.
+	Family = "r"
+
+	// maxTrail bounds how many items are remembered whose newest record cell stays.
+	maxTrail = 1 << 16
+
+	// maxRecordCells is how many record cells may wait to be deleted together.
+	maxRecordCells = 64
+
+	// A bulk append has so many records at most, and about so many bytes: Bigtable
+	// bounds both. https://cloud.google.com/bigtable/quotas
+	appendEntries = 1000
+	appendBytes   = 4 << 20
+
+	// applyTimeout bounds how long the records of committed writes are being
+	// appended after their caller has gone.
+	applyTimeout = time.Minute
+)
+
+// Options are what logs are kept with.
+type Options struct {
+	Bigtable *btclient.Client
+	Catalog  string // table of the processes
+	Family   string // of their cells, which keeps the newest
+	Prefix   string // begins the rows of the processes that write logs
+	Present  string // begins those of the processes that are open
+	Now      func() time.Time
+	Logger   *slog.Logger
+	Marks    *marks.Marks
+	// Recover appends the records that are in a row, and RecoverAll finishes all that was
+	// left to do in one.
+	Recover, RecoverAll func(ctx context.Context, table string, row []byte) error
+	// Elapsed is the time that has passed for this process, by which it judges whether
+	// others are alive: it never goes back, and nobody moves it.
+	Elapsed func() time.Duration
+	Seat    string          // no two processes have it at a time; "": it has none
+	Life    context.Context //nolint:containedctx // ends when the logs are closed
+	// Later does, beside what goes on, what no write has to wait for; nil: they wait.
+	Later func(func())
+}
+
+// Logs records the changes of tables that have a log. It is safe for concurrent use.
+type Logs struct {
+	o        Options
+	bt       *btclient.Client
+	sequence *Sequencer
+	epoch    uint64
+	beat     sync.Once // begins what keepBeating does
+	beating  sync.WaitGroup
+
+	mu    sync.Mutex
+	trail []*Write // appended; their record cells are not needed any more
+	// newest are those of each item whose record cell is still needed, until every
+	// process numbers above it; queue has them in the order they were appended, and
+	// some that others have replaced since.
+	newest map[trailKey]*Write
+	queue  []*Write
+	kept   int      // how many newest there were when they were last gone through
+	late   []*Write // whose record may not be appended: they hold the floor
+
+	grown atomic.Pointer[chan struct{}] // closed when records were appended; nil: nobody waits
+}
+
+// Grown returns a channel that is closed when this process has appended records again.
+// Who reads the logs after asking for it misses none.
+func (lg *Logs) Grown() <-chan struct{} {
+	for {
+		if there := lg.grown.Load(); there != nil {
+			return *there
+		}
+		grown := make(chan struct{})
+		lg.grown.CompareAndSwap(nil, &grown)
+	}
+}
+
+func (lg *Logs) tellGrown() {
+	if lg.grown.Load() == nil {
+		return
+	}
+	if waits := lg.grown.Swap(nil); waits != nil {
+		close(*waits)
+	}
+}
+
+// New returns the logs of a process. Start is to follow.
+func New(o Options) *Logs {
+	lg := &Logs{o: o, bt: o.Bigtable, newest: map[trailKey]*Write{}}
+	lg.sequence = NewSequencer(o.Now, o.Elapsed, lg)
+	return lg
+}
+
+// Start says which start on the catalog the process is, before any other call.
+func (lg *Logs) Start(epoch uint64) {
+	lg.epoch = epoch
+	lg.sequence.Start(epoch, lg.o.Seat)
+}
+
+// Mark is Mark of the marks for a row of a table that may have a log: then others
+// know of this process before.
+func (lg *Logs) Mark(ctx context.Context, log *tabledef.Log, table string, row []byte) (*marks.Mark, error) {
+	if err := lg.join(ctx, log); err != nil {
+		return nil, err
+	}
+	return lg.o.Marks.Mark(ctx, table, row)
+}
+
+// MarkRows is Mark for several rows.
+func (lg *Logs) MarkRows(ctx context.Context, log *tabledef.Log, table string, rows [][]byte) ([]*marks.Mark, error) {
+	if len(rows) > 0 {
+		if err := lg.join(ctx, log); err != nil {
+			return nil, err
+		}
+	}
+	return lg.o.Marks.MarkRows(ctx, table, rows)
+}
+
+// join makes this process known to others, for whom it then shows that it lives: readers
+// wait for a process that only writes, too.
+func (lg *Logs) join(ctx context.Context, log *tabledef.Log) error {
+	if !log.On() {
+		return nil
+	}
+	err := lg.sequence.Join(ctx)
+	if _, alone := lg.sequence.Passed(); err == nil && !alone {
+		lg.showLife()
+	}
+	return err
+}
+
+// Item is where an item is that is written.
+type Item struct {
+	Table string // Bigtable table
+	Row   []byte
+	ID    [16]byte
+	Log   *tabledef.Log // of its table
+	Hash  lens.KeyAttr  // its partition key
+	Key   attr.Item
+}
+
+// Write is a write that is recorded.
+type Write struct {
+	p     Item
+	hold  *Hold
+	at    Position
+	value []byte // of the record cell
+	mark  *marks.Mark
+}
+
+// Change is a write of an item that is going to be recorded.
+type Change struct {
+	Item         Item
+	Old, Updated attr.Item   // nil: none
+	After        Position    // the latest record of the item that is still in its row
+	Expired      bool        // nobody asked for it: the item's time is over
+	Mark         *marks.Mark // of the item's row
+}
+
+// Begin takes the place of a write in the log of its table.
+func (lg *Logs) Begin(ctx context.Context, c Change) (*Write, error) {
+	hold, err := lg.sequence.Hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	log := c.Item.Log
+	at, err := hold.Next(ctx, max(c.After.Sequence, log.Shards.Since))
+	if err != nil {
+		hold.Release()
+		return nil, err
+	}
+	r := NewRecord(log.View, c.Item.Key, c.Old, c.Updated)
+	r.Expired = c.Expired
+	w := &Write{p: c.Item, hold: hold, at: at, mark: c.Mark}
+	w.value = CellValue(c.Item.slot(at), at, &r)
+	return w, nil
+}
+
+// slot returns the slot of a record of the item: all of a partition have one.
+func (p *Item) slot(at Position) uint16 {
+	shards := p.Log.Shards
+	h := fnv.New64a()
+	_, _ = h.Write(tabledef.AppendKey(nil, lens.KeySchema{Hash: p.Hash}, p.Key)) // it never fails
+	return uint16(h.Sum64() % uint64(shards.SlotsOf(shards.Generation(at.Sequence))))
+}
+
+// Cell sets the record cell: it goes with the mutation that commits the write.
+func (w *Write) Cell() *btpb.Mutation {
+	return btclient.SetCell(lens.FamilyState, w.qualifier(), CellMicros(w.at), w.value)
+}
+
+func (w *Write) qualifier() []byte { return CellQualifier(w.p.ID[:], w.at) }
+
+// Commit commits a write by do, which reports whether it was. A record that is to be
+// appended then is added to changed; where it is not known whether there is one, that
+// is found out before anyone reads on. w may be nil: nothing is recorded.
+func (lg *Logs) Commit(ctx context.Context, w *Write, changed *[]*Write, do func(context.Context) (bool, error)) (done bool, err error) {
+	if w == nil {
+		return do(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, CommitTimeout)
+	defer cancel()
+	if done, err = do(ctx); err == nil && !done {
+		done, err = lg.arrived(ctx, w)
+	}
+	switch {
+	case err != nil:
+		lg.o.Marks.Use(w.mark)
+		lg.mu.Lock()
+		defer lg.mu.Unlock()
+		lg.late = append(lg.late, w)
+	case !done:
+		w.hold.Release()
+	default:
+		lg.o.Marks.Use(w.mark)
+		*changed = append(*changed, w)
+	}
+	return done, err
+}
+
+// arrived reports whether a write that found its item changed has changed it itself: it
+// can be delivered twice, and nobody else writes its record cell.
+func (lg *Logs) arrived(ctx context.Context, w *Write) (bool, error) {
+	there, err := lg.bt.ReadRow(ctx, w.p.Table, w.p.Row, btclient.Chain(btclient.OfColumn(lens.FamilyState, w.qualifier()), btclient.KeysOnly()))
+	return len(there.Cells) > 0, err
+}
+
+// Append appends the records of writes that were committed. It goes on when ctx ends,
+// and what cannot be appended now is later: the writes have happened.
+func (lg *Logs) Append(ctx context.Context, all []*Write) {
+	if len(all) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
+	defer cancel()
+	for from := 0; from < len(all); {
+		table, size, to := all[from].p.Log.Table, 0, from
+		var entries []*btpb.MutateRowsRequest_Entry
+		for ; to < len(all) && all[to].p.Log.Table == table && to-from < appendEntries && size < appendBytes; to++ {
+			w := all[to]
+			size += len(w.value)
+			key, record, _ := ParseCell(w.value) // it was just made
+			entries = append(entries, logEntry(key, record, w.at))
+		}
+		err := lg.appendEntries(ctx, table, entries)
+		lg.mu.Lock()
+		if err != nil {
+			lg.o.Logger.WarnContext(ctx, "records of changes are appended later", "table", all[from].mark.Table, "records", to-from, "error", err)
+			lg.late = append(lg.late, all[from:to]...)
+		} else {
+			for _, w := range all[from:to] {
+				w.hold.Release()
+				w.value = nil
+				lg.appended(w)
+			}
+		}
+		lg.mu.Unlock()
+		from = to
+	}
+	lg.tellGrown()
+	switch {
+	case lg.enough(maxRecordCells):
+	case lg.o.Later == nil:
+		lg.clear(ctx)
+	default:
+		whole := context.WithoutCancel(ctx)
+		lg.o.Later(func() {
+			ctx, cancel := context.WithTimeout(whole, applyTimeout)
+			defer cancel()
+			lg.clear(ctx)
+		})
+	}
+}
+
+// clear is Clear after writes.
+func (lg *Logs) clear(ctx context.Context) {
+	if err := lg.Clear(ctx, maxRecordCells); err != nil {
+		lg.o.Logger.WarnContext(ctx, "clearing records of changes", "error", err)
+	}
+}
+
+func logEntry(key, record []byte, at Position) *btpb.MutateRowsRequest_Entry {
+	return &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{
+		btclient.SetCell(Family, nil, CellMicros(at), record),
+	}}
+}
+
+func (lg *Logs) appendEntries(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) error {
+	if len(entries) == 1 {
+		return lg.bt.MutateRow(ctx, table, entries[0].GetRowKey(), entries[0].GetMutations())
+	}
+	return lg.mutateAll(ctx, table, entries)
+}
+
+func (lg *Logs) mutateAll(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) error {
+	refused, err := lg.bt.MutateRows(ctx, table, entries)
+	if err == nil && len(refused) > 0 {
+		err = refused[0].Err
+	}
+	return err
+}
+
+// appended remembers that the record of a write is in the log. lg.mu is held.
+func (lg *Logs) appended(w *Write) {
+	key := w.item()
+	before := lg.newest[key]
+	if before != nil && w.at.Compare(before.at) < 0 {
+		lg.trail = append(lg.trail, w)
+		return
+	}
+	if before != nil {
+		lg.trail = append(lg.trail, before)
+	}
+	lg.newest[key] = w
+	if lg.queue = append(lg.queue, w); len(lg.queue) > 2*len(lg.newest)+maxRecordCells {
+		lg.queue = slices.DeleteFunc(lg.queue, func(w *Write) bool { return lg.newest[w.item()] != w })
+	}
+}
+
+// Clear deletes the record cells that are not needed any more, if there are
+// more than keep. The newest of an item stays until every process numbers above it:
+// the next writer of the item goes by it.
+func (lg *Logs) Clear(ctx context.Context, keep int) error {
+	if lg.enough(keep) {
+		return nil
+	}
+	passed, alone := lg.sequence.Passed()
+	if alone { // one that is to come numbers above all that were
+		passed = math.MaxUint64
+	}
+	lg.mu.Lock()
+	for len(lg.queue) > 0 {
+		w := lg.queue[0]
+		key := w.item()
+		if is := lg.newest[key] == w; is && w.at.Sequence >= passed && len(lg.newest) <= maxTrail {
+			break
+		} else if is {
+			delete(lg.newest, key)
+			lg.trail = append(lg.trail, w)
+		}
+		lg.queue[0] = nil
+		lg.queue = lg.queue[1:]
+	}
+	trail := lg.trail
+	lg.trail, lg.kept = nil, len(lg.newest)
+	lg.mu.Unlock()
+	byTable := map[string][]*btpb.MutateRowsRequest_Entry{}
+	for _, w := range trail {
+		table, micros := w.p.Table, CellMicros(w.at)
+		byTable[table] = append(byTable[table], &btpb.MutateRowsRequest_Entry{RowKey: w.p.Row, Mutations: []*btpb.Mutation{
+			btclient.DeleteColumn(lens.FamilyState, w.qualifier(), micros, micros+1000),
+		}})
+	}
+	var errs []error
+	for table, entries := range byTable {
+		if err := lg.mutateAll(ctx, table, entries); err != nil && status.Code(err) != codes.NotFound {
+			errs = append(errs, err)
+		}
+	}
+	for _, w := range trail {
+		lg.o.Marks.Unmark(w.mark, len(errs) == 0, nil)
+	}
+	return errors.Join(errs...)
+}
+
+// enough reports whether as few record cells are there as may stay.
+func (lg *Logs) enough(keep int) bool {
+	lg.mu.Lock()
+	defer lg.mu.Unlock()
+	return (keep > 0 || len(lg.newest) == 0) && len(lg.trail) <= keep && len(lg.newest) <= lg.kept+keep
+}
+
+// trailKey is what the records of an item have in common.
+type trailKey struct {
+	table, row string
+	id         [16]byte
+}
+
+func (w *Write) item() trailKey { return trailKey{w.p.Table, string(w.p.Row), w.p.ID} }
+
+// Settle appends what could not be when it was written.
+func (lg *Logs) Settle(ctx context.Context) error {
+	lg.mu.Lock()
+	late := lg.late
+	lg.late = nil
+	lg.mu.Unlock()
+	for i, w := range late {
+		if err := lg.o.Recover(ctx, w.mark.Table, w.mark.Row); err != nil {
+			lg.mu.Lock()
+			lg.late = append(lg.late, late[i:]...)
+			lg.mu.Unlock()
+			return fmt.Errorf("settling a write of table %s: %w", w.mark.Table, err)
+		}
+		w.hold.Release()
+		lg.o.Marks.Unmark(w.mark, true, nil)
+	}
+	return nil
+}
+
+// RecoverRow appends the records that are in a row of a table, and sees to it that they
+// are deleted there. It returns the cells that are none. log may be nil.
+func (lg *Logs) RecoverRow(ctx context.Context, name, table string, log *tabledef.Log, row layout.Row) (rest []layout.Cell, err error) {
+	var entries []*btpb.MutateRowsRequest_Entry
+	var found []*Write
+	var clear []*btpb.Mutation
+	var last uint64
+	for _, c := range row.Cells {
+		at, ok := CellPosition(c.Qualifier, nil)
+		if !ok {
+			rest = append(rest, c)
+			continue
+		}
+		key, record, err := ParseCell(c.Value)
+		if err != nil {
+			return nil, fmt.Errorf("row %q of table %s: %w", row.Key, table, err)
+		}
+		entries = append(entries, logEntry(key, record, at))
+		found = append(found, &Write{p: Item{Table: table, Row: row.Key, ID: CellItem(c.Qualifier)}, at: at})
+		clear = append(clear, btclient.DeleteColumn(lens.FamilyState, c.Qualifier, 0, 0))
+		last = max(last, at.Sequence)
+	}
+	if len(entries) == 0 || log == nil {
+		return rest, nil
+	}
+	if err := lg.sequence.Reach(ctx, last); err != nil {
+		return nil, err
+	}
+	if err := lg.appendAll(ctx, log.Table, entries); err != nil {
+		return nil, err
+	}
+	passed, alone := lg.sequence.Passed()
+	if alone || last < passed {
+		return rest, lg.bt.MutateRow(ctx, table, row.Key, clear)
+	}
+	// Others may still number below them: the next writer of the item goes by them.
+	for _, w := range found {
+		if w.mark, err = lg.o.Marks.Mark(ctx, name, row.Key); err != nil {
+			return nil, err
+		}
+		lg.mu.Lock()
+		before := lg.newest[w.item()]
+		known := before != nil && before.at == w.at // the row was looked after before
+		if !known {
+			lg.appended(w)
+		}
+		lg.mu.Unlock()
+		if known {
+			lg.o.Marks.Unmark(w.mark, true, nil)
+		}
+	}
+	return rest, nil
+}
+
+// appendAll appends entries, as many at a time as one call takes.
+func (lg *Logs) appendAll(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) error {
+	for len(entries) > 0 {
+		n, size := 0, 0
+		for ; n < len(entries) && n < appendEntries && size < appendBytes; n++ {
+			size += proto.Size(entries[n])
+		}
+		if err := lg.mutateAll(ctx, table, entries[:n]); err != nil {
+			return err
+		}
+		entries = entries[n:]
+	}
+	return nil
+}
+
+// Floor returns a sequence number below which no record will be added to any log.
+func (lg *Logs) Floor(ctx context.Context) (uint64, error) {
+	if err := lg.Settle(ctx); err != nil {
+		lg.o.Logger.WarnContext(ctx, "the logs stand still", "error", err)
+	}
+	floor, err := lg.sequence.Floor(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if _, alone := lg.sequence.Passed(); !alone {
+		err = lg.company(ctx)
+	}
+	return floor, err
+}
+
+// Read yields the records of a slot from a position on and before a sequence
+// number. Their images share memory with a message.
+func (lg *Logs) Read(ctx context.Context, log *tabledef.Log, slot uint16, from Position, before uint64, limit int) iter.Seq2[Entry, error] {
+	if from.Sequence >= before {
+		return func(func(Entry, error) bool) {}
+	}
+	span := layout.Span{Start: Key(slot, from), End: Key(slot, Position{Sequence: before})}
+	return lg.read(ctx, log, []layout.Span{span}, limit)
+}
+
+// ReadSlots yields the records of all slots from a sequence number on and before
+// another, slot after slot. Where slots only split, those of an item are in their
+// order.
+func (lg *Logs) ReadSlots(ctx context.Context, log *tabledef.Log, from, before uint64) iter.Seq2[Entry, error] {
+	var spans []layout.Span
+	for slot := range log.MaxSlots() {
+		if from < before {
+			start, end := Position{Sequence: from}, Position{Sequence: before}
+			spans = append(spans, layout.Span{Start: Key(uint16(slot), start), End: Key(uint16(slot), end)})
+		}
+	}
+	return lg.read(ctx, log, spans, 0)
+}
+
+func (lg *Logs) read(ctx context.Context, log *tabledef.Log, spans []layout.Span, limit int) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		read := btclient.Read{Table: log.Table, Spans: spans, Filter: btclient.Newest(1), Limit: int64(limit)}
+		for row, err := range lg.bt.Read(ctx, read) {
+			var r Entry
+			if err == nil && len(row.Cells) > 0 {
+				var ok bool
+				if _, r.At, ok = ParseKey(row.Key); !ok {
+					err = fmt.Errorf("row %q of table %s is no record", row.Key, log.Table)
+				} else {
+					r.Record, err = ParseRecord(row.Cells[0].Value)
+				}
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Above returns a number above all records that this process wrote, or is to write.
+func (lg *Logs) Above(ctx context.Context) (uint64, error) { return lg.sequence.Above(ctx) }
+
+// Beyond returns a number above all records of changes whose calls have returned, of any
+// process. Floors get there, whatever the clocks of the processes say.
+func (lg *Logs) Beyond(ctx context.Context) (uint64, error) {
+	at, err := lg.Above(ctx)
+	if err != nil {
+		return 0, err
+	}
+	all, past, err := lg.List(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("reading up to where others write the log: %w", err)
+	}
+	above := max(at, past)
+	for _, r := range all {
+		if r.Epoch != lg.epoch {
+			above = max(above, r.Ceiling)
+		}
+	}
+	if above == at {
+		return at, nil
+	}
+	hold, err := lg.sequence.Hold(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer hold.Release()
+	_, err = hold.Next(ctx, above) // so that others raise theirs too
+	return above, err
+}

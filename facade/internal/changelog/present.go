@@ -1,0 +1,65 @@
+package changelog
+
+import (
+	"context"
+	"fmt"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// Each process that is open has a row in the catalog, whether it ever writes a log or not:
+// who turns a log on has to know whether others may write what they do not record. It
+// says nothing of whether the process is still there: who ended without closing, and had
+// no seat, is waited for in vain.
+
+var seatQualifier = []byte("seat")
+
+func (lg *Logs) presentRow(epoch uint64) []byte {
+	return fmt.Appendf(nil, "%s%020d", lg.o.Present, epoch)
+}
+
+// Appear says that the process is open. Start came before, and no definition was read yet.
+func (lg *Logs) Appear(ctx context.Context) error {
+	row := lg.presentRow(lg.epoch)
+	return lg.bt.MutateRow(ctx, lg.o.Catalog, row, []*btpb.Mutation{
+		btclient.SetCell(lg.o.Family, seatQualifier, lg.o.Now().UnixMilli()*1000, []byte(lg.o.Seat)),
+	})
+}
+
+// Disappear ends what Appear began. Where it cannot, nothing is lost.
+func (lg *Logs) Disappear(ctx context.Context) {
+	if lg.epoch == 0 {
+		return
+	}
+	if err := lg.bt.MutateRow(ctx, lg.o.Catalog, lg.presentRow(lg.epoch), []*btpb.Mutation{btclient.DeleteRow()}); err != nil {
+		lg.o.Logger.DebugContext(ctx, "a process that is closed stays in the catalog", "error", err)
+	}
+}
+
+// Others reports whether another process may be open. Those that had the seat of this one
+// are not.
+func (lg *Logs) Others(ctx context.Context) (others bool, err error) {
+	prefix := []byte(lg.o.Present)
+	own := string(lg.presentRow(lg.epoch))
+	var gone [][]byte
+	read := btclient.Read{Table: lg.o.Catalog, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1)}
+	for row, err := range lg.bt.Read(ctx, read) {
+		switch {
+		case err != nil:
+			return false, fmt.Errorf("looking for other processes: %w", err)
+		case len(row.Cells) == 0 || string(row.Key) == own:
+		case lg.o.Seat != "" && string(row.Cells[0].Value) == lg.o.Seat:
+			gone = append(gone, row.Key)
+		default:
+			others = true
+		}
+	}
+	if len(gone) > 0 {
+		err = lg.bt.DeleteRows(ctx, lg.o.Catalog, gone)
+	}
+	return others, err
+}

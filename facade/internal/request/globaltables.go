@@ -1,0 +1,97 @@
+package request
+
+import (
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// GlobalTableInput is a request that names a global table, and nothing else that counts.
+type GlobalTableInput struct{ GlobalTableName *string }
+
+// CreateGlobalTableInput is the request of CreateGlobalTable.
+type CreateGlobalTableInput struct {
+	GlobalTableName  *string
+	ReplicationGroup []struct{ RegionName *string }
+}
+
+// UpdateGlobalTableInput is the request of UpdateGlobalTable.
+type UpdateGlobalTableInput struct {
+	GlobalTableName *string
+	ReplicaUpdates  []struct {
+		Create, Delete *struct{ RegionName *string }
+	}
+}
+
+// ListGlobalTablesInput is the request of ListGlobalTables.
+type ListGlobalTablesInput struct {
+	ExclusiveStartGlobalTableName *string
+	Limit                         *int32
+	RegionName                    *string
+}
+
+// ListGlobalTablesOutput is the answer of ListGlobalTables.
+type ListGlobalTablesOutput struct{ GlobalTables []struct{} }
+
+// checkName checks the name of a global table.
+func checkName(v *Validator, name *string) error {
+	v.Required("GlobalTableName", name != nil)
+	if name != nil {
+		if n := utf8.RuneCountInString(*name); n < MinTableNameChars || n > MaxTableNameChars {
+			return wire.ValidationError(fmt.Sprintf(MsgNameLength, "TableName"))
+		}
+		v.Name("GlobalTableName", *name)
+	}
+	return v.Constrained()
+}
+
+// CreateGlobalTable refuses, once the request has the right shape.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateGlobalTable.html
+func CreateGlobalTable(v *Validator, in *CreateGlobalTableInput) error {
+	v.Required("ReplicationGroup", in.ReplicationGroup != nil)
+	if err := checkName(v, in.GlobalTableName); err != nil {
+		return err
+	}
+	return wire.ValidationError(msgVersion2017)
+}
+
+// NoGlobalTable answers that there is no global table of a name.
+func NoGlobalTable(v *Validator, in *GlobalTableInput) error {
+	if err := checkName(v, in.GlobalTableName); err != nil {
+		return err
+	}
+	text := msgNotFound
+	if v.Operation == "DescribeGlobalTableSettings" || v.Operation == "UpdateGlobalTableSettings" {
+		text = msgNoReplicas
+	}
+	return &wire.Refusal{Code: wire.CodeGlobalTableNotFound, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(text, *in.GlobalTableName)}
+}
+
+// UpdateGlobalTable is None for UpdateGlobalTable.
+func UpdateGlobalTable(v *Validator, in *UpdateGlobalTableInput) error {
+	v.Required("ReplicaUpdates", in.ReplicaUpdates != nil)
+	return NoGlobalTable(v, &GlobalTableInput{in.GlobalTableName})
+}
+
+// ListGlobalTables lists none.
+func ListGlobalTables(v *Validator, in *ListGlobalTablesInput) (*ListGlobalTablesOutput, error) {
+	v.AtLeast("Limit", in.Limit, 1)
+	if in.ExclusiveStartGlobalTableName != nil {
+		v.Name("ExclusiveStartGlobalTableName", *in.ExclusiveStartGlobalTableName)
+	}
+	if err := v.Constrained(); err != nil {
+		return nil, err
+	}
+	return &ListGlobalTablesOutput{[]struct{}{}}, nil
+}
+
+// NoReplicas answers, of a table that is there or not, that it is no global table.
+func NoReplicas(v *Validator, table *string) error {
+	name, err := v.ControlTableName(table)
+	if err != nil {
+		return err
+	}
+	return &wire.Refusal{Code: wire.CodeResourceNotFound, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(msgNoReplicas, name)}
+}

@@ -1,0 +1,427 @@
+package request
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// Refuser checks the members of the request that the parameters are in.
+type Refuser interface {
+	// Required and Enum record a constraint of the model that a member does not
+	// satisfy.
+	Required(member string, present bool)
+	Enum(member string, value *string, set ...string)
+	// Value is the error of a value that could not be decoded.
+	Value(err error) error
+	// Reject is the failure of a value or a name, and Refuse one that is the same
+	// in all wordings.
+	Reject(message string) error
+	Refuse(message string) error
+}
+
+// LegacyParameters checks these parameters, and refuses as By does.
+type LegacyParameters struct {
+	By      Refuser
+	Current bool // in the newer wording
+}
+
+// Condition is one element of KeyConditions, QueryFilter or ScanFilter.
+type Condition struct {
+	AttributeValueList []wire.Value
+	ComparisonOperator *string
+}
+
+// ExpectedAttributeValue is one element of Expected. A request that has something
+// else in its place is answered with the name of the type, as the model has it.
+type ExpectedAttributeValue struct {
+	Value              *wire.Value
+	Exists             *wire.Flag
+	ComparisonOperator *string
+	AttributeValueList []wire.Value
+}
+
+// AttributeValueUpdate is one element of AttributeUpdates.
+type AttributeValueUpdate struct {
+	Value  *wire.Value
+	Action *string
+}
+
+// comparisonOperators in AWS's order.
+var comparisonOperators = []string{
+	"IN", "NULL", "BETWEEN", "LT", "NOT_CONTAINS", "EQ", "GT", "NOT_NULL", "NE", "LE", "BEGINS_WITH", "GE", "CONTAINS",
+}
+
+// keyOperators are the operators of KeyConditions. Others are refused too, but
+// not before the table is known.
+var keyOperators = map[string]expr.RangeOperator{
+	"EQ": expr.Equal, "LT": expr.Less, "LE": expr.LessEqual, "GT": expr.Greater, "GE": expr.GreaterEqual,
+	"BETWEEN": expr.Between, "BEGINS_WITH": expr.BeginsWith,
+}
+
+// comparisonText writes the operators that have two operands.
+var comparisonText = map[string]string{"EQ": "=", "NE": "<>", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
+
+// CheckConditions checks the elements against the model.
+func (p LegacyParameters) CheckConditions(member string, conditions map[string]Condition) {
+	for _, name := range sorted(conditions) {
+		path := member + "." + name + ".member.ComparisonOperator"
+		p.By.Required(path, conditions[name].ComparisonOperator != nil)
+		p.By.Enum(path, conditions[name].ComparisonOperator, comparisonOperators...)
+	}
+}
+
+// CheckExpected checks the elements against the model.
+func (p LegacyParameters) CheckExpected(expected map[string]ExpectedAttributeValue) {
+	if p.Current {
+		return // its own check, see expectedPart
+	}
+	for _, name := range sorted(expected) {
+		p.By.Enum("Expected."+name+".member.ComparisonOperator", expected[name].ComparisonOperator, comparisonOperators...)
+	}
+}
+
+// CheckUpdates checks the elements against the model.
+func (p LegacyParameters) CheckUpdates(updates map[string]AttributeValueUpdate) {
+	for _, name := range sorted(updates) {
+		p.By.Enum("AttributeUpdates."+name+".member.Action", updates[name].Action, "ADD", "PUT", "DELETE")
+	}
+}
+
+// name checks a name that stands for itself, outside of expressions and items.
+func (p LegacyParameters) name(attribute string) error {
+	switch {
+	case attribute == "":
+		return p.By.Reject(wire.MsgEmptyName)
+	case len(attribute) > attr.MaxNameBytes:
+		return p.By.Value(&attr.Error{Problem: attr.LongName, Text: attribute})
+	}
+	return nil
+}
+
+// operands checks the name of a condition and its values, which it returns.
+func (p LegacyParameters) operands(attribute, operator string, list []wire.Value) ([]attr.Value, error) {
+	if err := p.name(attribute); err != nil {
+		return nil, err
+	}
+	values := make([]attr.Value, len(list))
+	for i, given := range list {
+		if given.Err != nil {
+			return nil, p.By.Value(given.Err)
+		}
+		values[i] = given.Value
+	}
+	return values, p.checkComparison(operator, values)
+}
+
+// checkComparison checks number and types of a comparison's arguments.
+func (p LegacyParameters) checkComparison(operator string, values []attr.Value) error {
+	arity := 1
+	switch operator {
+	case "NULL", "NOT_NULL":
+		arity = 0
+	case "BETWEEN":
+		arity = 2
+	case "IN":
+		arity = max(1, len(values))
+	}
+	if len(values) != arity {
+		return p.By.Reject(fmt.Sprintf(msgLegacyArity, operator))
+	}
+	for _, value := range values {
+		if value.Type != values[0].Type {
+			return p.By.Reject(msgLegacyMixedTypes)
+		}
+		comparable := true
+		switch operator {
+		case "LT", "LE", "GT", "GE", "BETWEEN", "IN", "CONTAINS", "NOT_CONTAINS":
+			comparable = value.Type == attr.S || value.Type == attr.N || value.Type == attr.B
+		case "BEGINS_WITH":
+			comparable = value.Type == attr.S || value.Type == attr.B
+		}
+		if !comparable {
+			return p.By.Reject(fmt.Sprintf(msgLegacyOperatorType, operator, value.Type))
+		}
+	}
+	if operator == "BETWEEN" {
+		if c, ok := attr.Compare(values[0], values[1]); ok && c > 0 {
+			return p.By.Reject(msgLegacyBetweenOrder)
+		}
+	}
+	return nil
+}
+
+// joint checks ConditionalOperator for n conditions and returns the word to
+// join them with.
+func (p LegacyParameters) joint(operator *string, n int) (string, error) {
+	if operator == nil {
+		return " AND ", nil
+	}
+	switch n {
+	case 0:
+		return "", p.By.Reject(msgLegacyOperatorAlone)
+	case 1:
+		return "", p.By.Reject(msgLegacyOperatorOne)
+	}
+	return " " + *operator + " ", nil
+}
+
+// Filter turns a QueryFilter or ScanFilter into a condition, nil for none.
+func (p LegacyParameters) Filter(conditions map[string]Condition, operator *string) (*expr.Condition, error) {
+	joint, err := p.joint(operator, len(conditions))
+	if err != nil || len(conditions) == 0 {
+		return nil, err
+	}
+	var l text
+	var parts []string
+	for _, name := range sorted(conditions) {
+		operator := *conditions[name].ComparisonOperator
+		values, err := p.operands(name, operator, conditions[name].AttributeValueList)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, l.comparison(name, operator, values))
+	}
+	return expr.ParseCondition(expr.FilterExpression, strings.Join(parts, joint), l.placeholders())
+}
+
+// Condition turns Expected into a condition, nil for none.
+func (p LegacyParameters) Condition(expected map[string]ExpectedAttributeValue, operator *string) (*expr.Condition, error) {
+	joint, err := p.joint(operator, len(expected))
+	if err != nil || len(expected) == 0 {
+		return nil, err
+	}
+	var l text
+	var parts []string
+	for _, name := range sorted(expected) {
+		operator, list, err := p.expectedPart(name, expected[name])
+		if err != nil {
+			return nil, err
+		}
+		values, err := p.operands(name, operator, list)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, l.comparison(name, operator, values))
+	}
+	return expr.ParseCondition(expr.ConditionExpression, strings.Join(parts, joint), l.placeholders())
+}
+
+// expectedPart returns the comparison that an element of Expected stands for.
+func (p LegacyParameters) expectedPart(name string, e ExpectedAttributeValue) (operator string, list []wire.Value, err error) {
+	list = e.AttributeValueList
+	if e.Value != nil {
+		list = []wire.Value{*e.Value}
+	}
+	refuse := func(format string, args ...any) (string, []wire.Value, error) {
+		return "", nil, p.By.Reject(fmt.Sprintf(format, args...))
+	}
+	if err := p.name(name); err != nil {
+		return "", nil, err
+	}
+	switch {
+	case e.ComparisonOperator != nil && !slices.Contains(comparisonOperators, *e.ComparisonOperator):
+		return refuse(msgExpectedOperatorUnknown)
+	case e.Value != nil && e.AttributeValueList != nil:
+		return refuse(msgExpectedValueAndList, name)
+	case e.ComparisonOperator != nil && e.Exists != nil:
+		return refuse(msgExpectedExistsOperator, name)
+	case e.ComparisonOperator != nil && list == nil && *e.ComparisonOperator != "NULL" && *e.ComparisonOperator != "NOT_NULL":
+		return refuse(msgExpectedOperatorAlone, *e.ComparisonOperator, name)
+	case e.ComparisonOperator == nil && e.AttributeValueList != nil:
+		return refuse(msgExpectedListAlone, name)
+	case e.ComparisonOperator != nil:
+		return *e.ComparisonOperator, list, nil
+	}
+	if e.Value != nil && e.Value.Err != nil {
+		return "", nil, p.By.Value(e.Value.Err)
+	}
+	switch exists := e.Exists == nil || bool(*e.Exists); {
+	case exists && e.Value == nil:
+		given := "null"
+		if e.Exists != nil {
+			given = "true"
+		}
+		return refuse(msgExpectedValueMissing, given, name)
+	case !exists && e.Value != nil:
+		return refuse(msgExpectedValueSurplus, name)
+	case !exists:
+		return "NULL", nil, nil
+	default:
+		return "EQ", list, nil
+	}
+}
+
+// Projection turns AttributesToGet into a projection onto top-level attributes,
+// nil for none.
+func (p LegacyParameters) Projection(attributes []string) (*expr.Projection, error) {
+	if attributes == nil {
+		return nil, nil
+	}
+	paths := make([]expr.Path, len(attributes))
+	seen := make(map[string]bool, len(attributes)) // a request has room for a million
+	for i, name := range attributes {
+		if err := p.name(name); err != nil {
+			return nil, err
+		}
+		if seen[name] {
+			return nil, p.By.Reject(fmt.Sprintf(msgDuplicateAttribute, name))
+		}
+		seen[name] = true
+		paths[i] = expr.AttributePath(name)
+	}
+	return expr.ProjectionOf(paths...), nil
+}
+
+// KeyConditions turns KeyConditions into a key condition.
+func (p LegacyParameters) KeyConditions(conditions map[string]Condition) (*expr.KeyCondition, error) {
+	var terms []expr.KeyTerm
+	for _, name := range sorted(conditions) {
+		operator := *conditions[name].ComparisonOperator
+		values, err := p.operands(name, operator, conditions[name].AttributeValueList)
+		if err != nil {
+			return nil, err
+		}
+		term := expr.KeyTerm{Name: name, Op: expr.NotIndexable, Args: values}
+		if op, ok := keyOperators[operator]; ok {
+			term.Op = op
+		}
+		terms = append(terms, term)
+	}
+	switch n := len(conditions); {
+	case n == 0 && p.Current:
+		return nil, p.By.Refuse(MsgNoKeyCondition)
+	case (n < 1 || n > 2) && !p.Current:
+		return nil, p.By.Refuse(msgKeyConditionCount)
+	}
+	return expr.KeyConditionOf(terms...), nil
+}
+
+// Update turns AttributeUpdates into an update, nil for none.
+func (p LegacyParameters) Update(updates map[string]AttributeValueUpdate) (*expr.Update, error) {
+	if len(updates) == 0 {
+		return nil, nil
+	}
+	var l text
+	clauses := map[string][]string{}
+	for _, name := range sorted(updates) {
+		action, err := p.checkUpdate(name, updates[name])
+		if err != nil {
+			return nil, err
+		}
+		section, clause := l.clause(name, action, updates[name].Value)
+		clauses[section] = append(clauses[section], clause)
+	}
+	var sections []string
+	for _, section := range sorted(clauses) {
+		sections = append(sections, section+" "+strings.Join(clauses[section], ", "))
+	}
+	return expr.ParseUpdate(strings.Join(sections, " "), l.placeholders())
+}
+
+// checkUpdate checks an element of AttributeUpdates and returns its action.
+func (p LegacyParameters) checkUpdate(name string, u AttributeValueUpdate) (action string, err error) {
+	if err := p.name(name); err != nil {
+		return "", err
+	}
+	action = "PUT"
+	if u.Action != nil {
+		action = *u.Action
+	}
+	if u.Value == nil {
+		if action != "DELETE" {
+			return "", p.By.Refuse(msgUpdateValueMissing)
+		}
+		return action, nil
+	}
+	if u.Value.Err != nil {
+		return "", p.By.Value(u.Value.Err)
+	}
+	switch t := u.Value.Value.Type; {
+	case action == "DELETE" && !t.IsSet():
+		return "", p.By.Refuse(fmt.Sprintf(msgUpdateDeleteType, t))
+	case action == "ADD" && t != attr.N && t != attr.L && !t.IsSet():
+		return "", p.By.Refuse(fmt.Sprintf(msgUpdateAddType, t))
+	}
+	return action, nil
+}
+
+// text writes an expression and collects its placeholders.
+type text struct {
+	names  map[string]string
+	values map[string]attr.Value
+}
+
+func (l *text) name(attribute string) string {
+	if l.names == nil {
+		l.names = map[string]string{}
+	}
+	placeholder := "#n" + strconv.Itoa(len(l.names))
+	l.names[placeholder] = attribute
+	return placeholder
+}
+
+func (l *text) value(value attr.Value) string {
+	if l.values == nil {
+		l.values = map[string]attr.Value{}
+	}
+	placeholder := ":v" + strconv.Itoa(len(l.values))
+	l.values[placeholder] = value
+	return placeholder
+}
+
+// placeholders returns those of everything written so far.
+func (l *text) placeholders() *expr.Placeholders {
+	return expr.UnlimitedPlaceholders(l.names, l.values)
+}
+
+// comparison writes a comparison that has been checked.
+func (l *text) comparison(attribute, operator string, values []attr.Value) string {
+	name := l.name(attribute)
+	operands := make([]string, len(values))
+	for i, value := range values {
+		operands[i] = l.value(value)
+	}
+	switch operator {
+	case "NULL":
+		return "attribute_not_exists(" + name + ")"
+	case "NOT_NULL":
+		return "attribute_exists(" + name + ")"
+	case "BETWEEN":
+		return name + " BETWEEN " + operands[0] + " AND " + operands[1]
+	case "IN":
+		return name + " IN (" + strings.Join(operands, ", ") + ")"
+	case "CONTAINS":
+		return "contains(" + name + ", " + operands[0] + ")"
+	case "NOT_CONTAINS":
+		return "attribute_exists(" + name + ") AND NOT contains(" + name + ", " + operands[0] + ")"
+	case "BEGINS_WITH":
+		return "begins_with(" + name + ", " + operands[0] + ")"
+	default:
+		return name + " " + comparisonText[operator] + " " + operands[0]
+	}
+}
+
+// clause writes an element of AttributeUpdates that has been checked.
+func (l *text) clause(attribute, action string, value *wire.Value) (section, clause string) {
+	name := l.name(attribute)
+	switch {
+	case value == nil:
+		return "REMOVE", name
+	case action == "ADD" && value.Value.Type == attr.L:
+		return "SET", name + " = list_append(if_not_exists(" + name + ", " + l.value(attr.ListOf()) + "), " + l.value(value.Value) + ")"
+	case action == "ADD", action == "DELETE":
+		return action, name + " " + l.value(value.Value)
+	default:
+		return "SET", name + " = " + l.value(value.Value)
+	}
+}
+
+// sorted returns the names of a map in order.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

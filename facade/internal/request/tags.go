@@ -1,0 +1,97 @@
+package request
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// The texts; the number behind one is its row in facade/testdata/messages.tsv.
+const (
+	msgNoKeys   = "Atleast one Tag Key needs to be provided as Input."                   // 160, sic
+	msgKey      = "The Tag Key provided is invalid, Key: %s"                             // 212
+	msgValue    = "The Tag Value provided is invalid, Value: %s"                         // 213
+	msgReserved = "Tag Key cannot be prefixed with aws:, Key: %s"                        // 214
+	msgTwice    = "Duplicate Tag Keys provided as input: Duplicate Tag Key found %s"     // 215
+	msgTooMany  = "Number of Tags exceed the current limit for the provided ResourceArn" // 216
+)
+
+// The limits. Source: developer guide, "Tagging restrictions in DynamoDB".
+const (
+	maxTags       = 50
+	maxKeyChars   = 128
+	maxValueChars = 256
+)
+
+// Tag is one tag of a table.
+type Tag struct {
+	Key   *string
+	Value *string
+}
+
+// reservedPrefix begins the keys that AWS alone gives, in either case.
+// Source: developer guide, "Tagging restrictions in DynamoDB".
+const reservedPrefix = "aws:"
+
+// isText reports whether s is made of what keys and values of tags may have.
+func isText(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.In(r, unicode.L, unicode.Z, unicode.N) && !strings.ContainsRune("_.:/=+-@", r)
+	})
+}
+
+// MergeTags adds tags to a copy of those that are there.
+func MergeTags(current map[string]string, tags []Tag) (map[string]string, error) {
+	given := make(map[string]string, len(tags))
+	for _, t := range tags {
+		if err := checkKey(t.Key); err != nil {
+			return nil, err
+		}
+		if t.Value == nil || utf8.RuneCountInString(*t.Value) > maxValueChars || !isText(*t.Value) {
+			return nil, wire.ValidationError(fmt.Sprintf(msgValue, OrNull(t.Value)))
+		}
+		if _, twice := given[*t.Key]; twice {
+			return nil, wire.ValidationError(fmt.Sprintf(msgTwice, *t.Key))
+		}
+		given[*t.Key] = *t.Value
+	}
+	merged := maps.Clone(current)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, given)
+	if len(merged) > maxTags {
+		return nil, wire.ValidationError(msgTooMany)
+	}
+	return merged, nil
+}
+
+func checkKey(key *string) error {
+	switch {
+	case key == nil || *key == "" || utf8.RuneCountInString(*key) > maxKeyChars || !isText(*key):
+		return wire.ValidationError(fmt.Sprintf(msgKey, OrNull(key)))
+	case strings.HasPrefix(strings.ToLower(*key), reservedPrefix):
+		return wire.ValidationError(fmt.Sprintf(msgReserved, *key))
+	}
+	return nil
+}
+
+// CheckTagKeys checks the keys of tags that are to be removed.
+func CheckTagKeys(keys []string) error {
+	switch n := len(keys); {
+	case n == 0:
+		return wire.ValidationError(msgNoKeys)
+	case n > maxTags:
+		return wire.ValidationError(msgTooMany)
+	}
+	for _, key := range keys {
+		if err := checkKey(&key); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,387 @@
+package request
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// Validator checks the members of one request in AWS's order. Constraints of
+// the API model gather first; Constrained then answers for all of them. What
+// comes after it fails at once, in the words of the Request.
+type Validator struct {
+	Request
+	failures Failures
+}
+
+// NewValidator returns the validator of a request.
+func NewValidator(r Request) Validator { return Validator{Request: r} }
+
+// Fail records a failed constraint of a member. value is the text AWS shows:
+// Quoted, or "null".
+func (v *Validator) Fail(member, value, constraint string) {
+	v.failures.Add(v.Request, member, value, constraint)
+}
+
+// Constrained answers for the constraints checked so far.
+func (v *Validator) Constrained() error { return v.failures.Err(v.Request) }
+
+// Required records a member that is not there.
+func (v *Validator) Required(member string, present bool) {
+	if !present {
+		v.Fail(member, "null", msgMemberNotNull)
+	}
+}
+
+// Enum checks an optional member; set is printed as AWS orders it.
+func (v *Validator) Enum(member string, value *string, set ...string) {
+	if value != nil && !slices.Contains(set, *value) {
+		v.Fail(member, Quoted(*value), fmt.Sprintf(msgMemberEnum, strings.Join(set, ", ")))
+	}
+}
+
+// AtLeast checks the least value of an optional member.
+func (v *Validator) AtLeast(member string, value *int32, least int32) {
+	if value != nil && *value < least {
+		v.Fail(member, Quoted(strconv.Itoa(int(*value))), fmt.Sprintf(MsgMemberMinValue, least))
+	}
+}
+
+// AtMost checks the greatest value of an optional member.
+func (v *Validator) AtMost(member string, value *int32, most int32) {
+	if value != nil && *value > most {
+		v.Fail(member, Quoted(strconv.Itoa(int(*value))), fmt.Sprintf(msgMemberMaxValue, most))
+	}
+}
+
+// Length checks the number of characters of an optional member.
+func (v *Validator) Length(member string, value *string, least, most int) {
+	if value == nil {
+		return
+	}
+	switch n := utf8.RuneCountInString(*value); {
+	case n < least:
+		v.Fail(member, Quoted(*value), fmt.Sprintf(MsgMemberMinLength, least))
+	case n > most:
+		v.Fail(member, Quoted(*value), fmt.Sprintf(MsgMemberMaxLength, most))
+	}
+}
+
+// Pattern checks that all of an optional member matches a regular expression, which is
+// printed as the model has it.
+func (v *Validator) Pattern(member string, value *string, pattern string) {
+	if value != nil && !regexp.MustCompile("^(?:"+pattern+")$").MatchString(*value) {
+		v.Fail(member, Quoted(*value), fmt.Sprintf(msgMemberPattern, pattern))
+	}
+}
+
+// Count checks the number of elements of a required list; what they are is shown
+// where there are too many.
+func (v *Validator) Count(member string, absent bool, n, most int, elements string) {
+	switch {
+	case absent:
+		v.Required(member, false)
+	case n == 0:
+		v.Fail(member, "'[]'", fmt.Sprintf(MsgMemberMinLength, 1))
+	case n > most:
+		v.Fail(member, fmt.Sprintf("'[%d %s]'", n, elements), fmt.Sprintf(MsgMemberMaxLength, most))
+	}
+}
+
+// Statement is a statement of PartiQL in a list.
+type Statement struct {
+	Text       *string
+	Parameters []wire.Parameter
+	More       []string // what AWS shows behind them
+}
+
+// Statements checks the number of elements of a list of statements, of which each is
+// shown where there are too many: of parameters how many there are, and of statements
+// behind twice the limit. kind is the name of an element in the API model.
+func (v *Validator) Statements(member, kind string, absent bool, n, most int, at func(i int) Statement) {
+	if n <= most {
+		v.Count(member, absent, n, most, "")
+		return
+	}
+	shown := make([]string, min(n, 2*most))
+	for i := range shown {
+		st, parameters := at(i), "null"
+		if st.Parameters != nil {
+			parameters = fmt.Sprintf("[%d parameters]", len(st.Parameters))
+		}
+		shown[i] = fmt.Sprintf(msgStatementShown, kind, OrNull(st.Text), parameters, strings.Join(st.More, ", "))
+	}
+	if n > len(shown) {
+		shown = append(shown, fmt.Sprintf("[%d statements]", n-len(shown)))
+	}
+	v.Fail(member, Quoted("["+strings.Join(shown, ", ")+"]"), fmt.Sprintf(MsgMemberMaxLength, most))
+}
+
+// The limits of names.
+const (
+	MinTableNameChars = 3
+	MaxTableNameChars = 255
+	MaxTableARNChars  = 1024
+)
+
+const namePatternText = "[a-zA-Z0-9_.-]+"
+
+var (
+	namePattern = regexp.MustCompile("^" + namePatternText + "$")
+	tableARN    = regexp.MustCompile(`^arn:[a-z-]+:dynamodb:[a-z0-9-]*:[0-9]*:table/([^/]+)$`)
+)
+
+// TableName checks the member TableName of an operation on items and returns
+// the name; the member may be a table's ARN.
+func (v *Validator) TableName(value *string) string {
+	const member = "TableName"
+	if value == nil {
+		v.Required(member, false)
+		return ""
+	}
+	name := TableOfARN(*value)
+	v.Name(member, name)
+	return name
+}
+
+// TableOfARN returns the name in a table's ARN; what is none it returns as it
+// is.
+func TableOfARN(given string) string {
+	if m := tableARN.FindStringSubmatch(given); m != nil && len(given) <= MaxTableARNChars {
+		return m[1]
+	}
+	return given
+}
+
+// ARN is what the ARN of a table, or of what belongs to one, says.
+type ARN struct{ Region, Account, Table, Rest string }
+
+// Compiled for the first that asks: a start waits for none.
+var resourceARN = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^arn:[a-z-]+:dynamodb:([a-z0-9-]*):([0-9]*):table/([^/]*)(/.*)?$`)
+})
+
+// ParseARN takes an ARN apart; ok is false where it is none. The rest begins with a
+// slash, or is empty for a table. The name is not checked.
+func ParseARN(arn string) (a ARN, ok bool) {
+	m := resourceARN().FindStringSubmatch(arn)
+	if m == nil {
+		return a, false
+	}
+	return ARN{m[1], m[2], m[3], m[4]}, true
+}
+
+// BatchTable checks a name in RequestItems, which may be a table's ARN, and
+// returns the table's; value stands for what the request wants of it.
+func (v *Validator) BatchTable(given, value string) string {
+	name := TableOfARN(given)
+	if !IsTableName(name) {
+		v.Fail("RequestItems", "'{"+given+"="+value+"}'", msgMapKeys)
+	}
+	return name
+}
+
+// IsTableName reports whether a table can have the name.
+func IsTableName(name string) bool {
+	n := utf8.RuneCountInString(name)
+	return MinTableNameChars <= n && n <= MaxTableNameChars && namePattern.MatchString(name)
+}
+
+// Name checks the name of a table or an index.
+func (v *Validator) Name(member, name string) {
+	least := MinTableNameChars
+	if name == "" && member == "TableName" {
+		least = 1 // the member itself; what is given may also be an ARN
+	}
+	if !namePattern.MatchString(name) && least > 1 {
+		v.Fail(member, Quoted(name), fmt.Sprintf(msgMemberPattern, namePatternText))
+	}
+	v.Length(member, &name, least, MaxTableNameChars)
+}
+
+// ControlTableName is TableName for operations on tables, which answer for
+// the name alone and with texts of their own.
+func (v *Validator) ControlTableName(value *string) (string, error) {
+	name, err := v.ChangedTableName(value)
+	if err != nil {
+		return "", err
+	}
+	return name, v.Constrained()
+}
+
+// ChangedTableName is ControlTableName where what the name does not satisfy is told
+// with what other members do not.
+func (v *Validator) ChangedTableName(value *string) (string, error) {
+	if value == nil {
+		return "", wire.ValidationError(fmt.Sprintf(msgParameterRequired, "TableName"))
+	}
+	name := TableOfARN(*value)
+	n := utf8.RuneCountInString(name)
+	if n == 0 && v.Operation == "DescribeTable" { // the only one known to say both
+		v.Length("TableName", value, MinTableNameChars, MaxTableNameChars)
+		v.Pattern("TableName", value, namePatternText)
+		return "", v.Constrained()
+	}
+	wrongLength := n > 0 && (n < MinTableNameChars || n > MaxTableNameChars)
+	if wrongLength && v.Operation != "CreateTable" { // which says it by the constraint
+		return "", wire.ValidationError(fmt.Sprintf(MsgNameLength, "TableName"))
+	}
+	v.Name("TableName", name)
+	return name, nil
+}
+
+// WatchedIndex checks the name of an index that contributor insights are of; nil is the
+// table itself.
+func (v *Validator) WatchedIndex(name *string) error {
+	if name == nil {
+		return nil
+	}
+	if n := utf8.RuneCountInString(*name); n < MinTableNameChars || n > MaxTableNameChars {
+		return wire.ValidationError(fmt.Sprintf(MsgNameLength, "IndexName"))
+	}
+	v.Name("IndexName", *name)
+	return nil
+}
+
+// ReturnOptions checks the members that say what a call reports.
+func (v *Validator) ReturnOptions(capacity, collections *string) {
+	v.Enum("ReturnConsumedCapacity", capacity, "INDEXES", "TOTAL", "NONE")
+	v.Enum("ReturnItemCollectionMetrics", collections, "SIZE", "NONE")
+}
+
+// ReturnValues checks ReturnValues against the model's enum, whose text has
+// another form in the newer wording.
+func (v *Validator) ReturnValues(value, onFailure *string) {
+	v.movedEnum("ReturnValues", value, msgReturnValuesEnum, "ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW")
+	v.Enum("ReturnValuesOnConditionCheckFailure", onFailure, "ALL_OLD", "NONE")
+}
+
+// JoiningOperator checks ConditionalOperator against the model's enum,
+// whose text has another form in the newer wording, but for Scan.
+func (v *Validator) JoiningOperator(value *string) {
+	newer := MsgConditionalOperatorEnum
+	if v.Operation == "Scan" {
+		newer = ""
+	}
+	v.movedEnum("ConditionalOperator", value, newer, "OR", "AND")
+}
+
+// movedEnum is Enum with a text of its own in the newer wording.
+func (v *Validator) movedEnum(member string, value *string, newer string, set ...string) {
+	n := len(v.failures)
+	v.Enum(member, value, set...)
+	if v.Current && len(v.failures) > n {
+		v.failures[n].Newer = newer
+	}
+}
+
+// ExpressionParameter is one expression of a request, nil when not given.
+type ExpressionParameter struct {
+	Name string
+	Text *string
+}
+
+// ExpressionStyle checks the way a request uses expressions: not together with
+// Legacy parameters, names and values only with an expression. What the names
+// and values are is for Placeholders, which comes after the other members.
+func (v *Validator) ExpressionStyle(names map[string]string, values map[string]wire.Value, expressions []ExpressionParameter, legacy []string) error {
+	var given, absent []string // absent: of those that can use values
+	valued := false
+	for _, e := range expressions {
+		uses := e.Name != "ProjectionExpression"
+		switch {
+		case e.Text != nil:
+			given = append(given, e.Name)
+			valued = valued || uses
+		case uses:
+			absent = append(absent, e.Name)
+		}
+	}
+	if len(legacy) > 0 && len(given) > 0 {
+		return v.Reject(fmt.Sprintf(msgMixedStyles, strings.Join(legacy, ", "), strings.Join(given, ", ")))
+	}
+	if len(given) == 0 && names != nil {
+		return v.Reject(msgNamesWithoutExpr)
+	}
+	if values != nil && !valued {
+		if v.Current {
+			return v.Reject(msgValuesWithoutExpr)
+		}
+		verb := "is"
+		if len(absent) > 1 {
+			verb = "are"
+		}
+		return v.Reject(fmt.Sprintf(msgValuesWithoutExprNull, strings.Join(absent, " and "), verb))
+	}
+	return nil
+}
+
+// Placeholders checks the names and values of the expressions of a request.
+func (v *Validator) Placeholders(names map[string]string, values map[string]wire.Value) (*expr.Placeholders, error) {
+	var plain map[string]attr.Value
+	if values != nil {
+		plain = make(map[string]attr.Value, len(values))
+		for key, value := range values {
+			plain[key] = value.Value
+		}
+	}
+	p, err := expr.NewPlaceholders(names, plain)
+	if err != nil {
+		return nil, v.Expression(err)
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if err := values[key].Err; err != nil {
+			return nil, v.PlaceholderValue(key, err)
+		}
+	}
+	return p, nil
+}
+
+// Legacy checks the parameters from before expressions, and refuses as v does.
+func (v *Validator) Legacy() LegacyParameters {
+	return LegacyParameters{By: legacyRefuser{v}, Current: v.Current}
+}
+
+// legacyRefuser is a validator as package legacy asks for one.
+type legacyRefuser struct{ v *Validator }
+
+func (r legacyRefuser) Required(member string, present bool) { r.v.Required(member, present) }
+
+func (r legacyRefuser) Enum(member string, value *string, set ...string) {
+	r.v.Enum(member, value, set...)
+}
+
+func (r legacyRefuser) Value(err error) error { return r.v.Value(err) }
+
+func (r legacyRefuser) Reject(message string) error { return r.v.Reject(message) }
+
+func (r legacyRefuser) Refuse(message string) error { return wire.ValidationError(message) }
+
+// Given returns the names of the members that are there, in order.
+func Given(members ...LegacyMember) []string {
+	var given []string
+	for _, m := range members {
+		if m.Given {
+			given = append(given, m.Name)
+		}
+	}
+	return given
+}
+
+// LegacyMember is a parameter from before expressions.
+type LegacyMember struct {
+	Name  string
+	Given bool
+}
+
+// Quoted is a text as AWS shows it in a failed constraint.
+func Quoted(s string) string { return "'" + s + "'" }

@@ -1,0 +1,250 @@
+package request
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// maxMemberErrorCount is how many failed constraints one classic message lists.
+const maxMemberErrorCount = 10
+
+// Request is what the wording of an answer depends on.
+type Request struct {
+	Operation string
+	Current   bool // the newer wording
+}
+
+// Failure is a constraint that a member of the request does not satisfy.
+type Failure struct {
+	member  string
+	text    string
+	Newer   string // in the newer wording, where the profile has it
+	missing bool   // the member is not there
+}
+
+// Failures are the constraints that a request does not satisfy, in the order in which
+// they were checked.
+type Failures []Failure
+
+// Add records a failed constraint of a member. value is the text AWS shows:
+// quoted, or "null".
+func (fs *Failures) Add(r Request, member, value, constraint string) {
+	f := Failure{member: member, text: fmt.Sprintf(msgMemberClassic, value, lowerPath(member), constraint), missing: value == "null"}
+	if r.newWording(member, value) {
+		f.Newer = fmt.Sprintf(msgMemberCurrent, member, constraint)
+	}
+	*fs = append(*fs, f)
+}
+
+// memberOrder is the order in which an operation's failures are listed.
+// Operations and members that are not here: as they are checked.
+var memberOrder = map[string][]string{
+	"CreateTable": {"AttributeDefinitions", "TableName", "BillingMode", "ProvisionedThroughput", "KeySchema", "GlobalSecondaryIndexes", "LocalSecondaryIndexes"},
+	"UpdateTable": {"AttributeDefinitions", "TableName", "BillingMode", "ProvisionedThroughput", "GlobalSecondaryIndexUpdates"},
+	"DeleteItem":  {"ReturnConsumedCapacity", "TableName", "ReturnValues", "ReturnItemCollectionMetrics", "ConditionalOperator", "Key"},
+	"GetItem":     {"ReturnConsumedCapacity", "AttributesToGet", "TableName", "Key"},
+	"Query":       {"Select", "IndexName", "ReturnConsumedCapacity", "QueryFilter", "TableName", "ConditionalOperator", "AttributesToGet", "Limit", "KeyConditions"},
+	"Scan":        {"Select", "IndexName", "Segment", "TotalSegments", "ReturnConsumedCapacity", "TableName", "ConditionalOperator", "ScanFilter", "Limit", "AttributesToGet"},
+	"PutItem":     {"ReturnConsumedCapacity", "TableName", "Item", "ConditionalOperator", "Expected", "ReturnValues", "ReturnItemCollectionMetrics"},
+	"UpdateItem":  {"ReturnConsumedCapacity", "TableName", "ReturnItemCollectionMetrics", "ReturnValues", "ConditionalOperator", "Key"},
+}
+
+func (r Request) rank(f Failure) int {
+	order := memberOrder[r.Operation]
+	root, _, _ := strings.Cut(f.member, ".")
+	if i := slices.Index(order, root); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// Err answers for the constraints checked so far.
+func (fs Failures) Err(r Request) error {
+	slices.SortStableFunc(fs, func(a, b Failure) int { return r.rank(a) - r.rank(b) })
+	var older, newer []string
+	missing := false
+	for _, f := range fs {
+		missing = missing || f.missing
+		switch {
+		case f.Newer == "":
+			older = append(older, f.text)
+		case r.Current:
+			newer = append(newer, f.Newer)
+		case len(newer) == 0:
+			newer = []string{f.Newer} // stops at the first
+		}
+	}
+	texts := newer
+	switch {
+	case r.Current && missing:
+		// Such a request gets no further than the older checks.
+		texts = nil
+		for _, f := range fs {
+			texts = append(texts, f.text)
+		}
+	case len(newer) == 0, !r.Current && len(older) > 0:
+		texts = older
+	case newer[0] == MsgConditionalOperatorEnum && !r.isWrite():
+		return wire.ValidationError(newer[0])
+	case r.isWrite():
+		texts = newer[:1]
+	}
+	n := min(len(texts), maxMemberErrorCount)
+	if n == 0 {
+		return nil
+	}
+	plural := "s"
+	if n == 1 {
+		plural = ""
+	}
+	return wire.ValidationError(fmt.Sprintf(msgValidationErrors, n, plural, strings.Join(texts[:n], "; ")))
+}
+
+// newWording: the constraint errors with the newer wording, which names the
+// member with capitals, shows no value, and comes before all others: those of
+// an empty table name, the limits of reads, and the keys of a BatchGetItem. The
+// latter two have it in every region, but for the limits of Scan.
+func (r Request) newWording(member, value string) bool {
+	switch r.Operation {
+	case "PutItem", "UpdateItem", "DeleteItem", "GetItem":
+		return r.Current && member == "TableName" && value == "''"
+	case "Query":
+		return member == "Limit" || r.Current && member == "TableName" && value == "''"
+	case "Scan":
+		return r.Current && (member == "Limit" || member == "Segment" || member == "TotalSegments" || member == "TableName" && value == "''")
+	case "BatchGetItem":
+		return strings.HasSuffix(member, ".member.Keys") || r.Current && member == "RequestItems"
+	default:
+		return false
+	}
+}
+
+// isWrite reports whether the operation writes one item.
+func (r Request) isWrite() bool {
+	return r.Operation == "PutItem" || r.Operation == "UpdateItem" || r.Operation == "DeleteItem"
+}
+
+// Reject is a failure of an expression or a value. Three operations carry the
+// newer prefix.
+func (r Request) Reject(message string) error {
+	switch r.Operation {
+	case "PutItem", "UpdateItem", "DeleteItem":
+		if r.Current {
+			message = fmt.Sprintf(msgValidationErrors, 1, "", message)
+		}
+	}
+	return wire.ValidationError(message)
+}
+
+// RejectSelect is a failure of Select: of the two operations that have it, Query
+// carries the newer prefix.
+func (r Request) RejectSelect(message string) error {
+	if r.Current && r.Operation == "Query" {
+		message = fmt.Sprintf(msgValidationErrors, 1, "", message)
+	}
+	return wire.ValidationError(message)
+}
+
+// Value says what decoding left to say about a value or an item.
+func (r Request) Value(err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *attr.Error
+	switch {
+	case errors.As(err, &e) && (isUntyped(e) || e.Problem == attr.ManyTypes) && r.newValueWording():
+		return wire.ValidationError(r.AttributeErrorText(err)) // it has no prefix
+	default:
+		return r.Reject(r.AttributeErrorText(err))
+	}
+}
+
+// isUntyped reports whether a value has no type.
+func isUntyped(e *attr.Error) bool { return e.Problem == attr.NoType || e.Problem == attr.UnknownType }
+
+// PlaceholderValue is Value for an expression attribute value.
+func (r Request) PlaceholderValue(key string, err error) error {
+	text := r.AttributeErrorText(err)
+	named := fmt.Sprintf(msgValueInvalid, text, key)
+	var e *attr.Error
+	switch {
+	case !r.newValueWording() || !errors.As(err, &e):
+		return r.Reject(named)
+	case isUntyped(e):
+		return wire.ValidationError(text)
+	case e.Problem == attr.ManyTypes:
+		return wire.ValidationError(named)
+	case e.IsNumber(), e.Problem == attr.DuplicateMember, e.Problem == attr.NullNotTrue, e.Problem == attr.TooDeep:
+		return r.Reject(text)
+	case e.Problem == attr.EmptySet && r.isWrite():
+		return r.Reject(text)
+	default:
+		return r.Reject(named)
+	}
+}
+
+// newValueWording: the operations whose errors about values moved to the newer
+// wording.
+func (r Request) newValueWording() bool {
+	switch r.Operation {
+	case "BatchWriteItem", "Scan", "TransactGetItems", "TransactWriteItems":
+		return false
+	default:
+		return r.Current
+	}
+}
+
+// AttributeErrorText is AWS's text for an error of package attr.
+func (r Request) AttributeErrorText(err error) string {
+	var e *attr.Error
+	if errors.As(err, &e) {
+		if text := e.CurrentAWSMessage(); text != "" && r.newValueWording() {
+			return text
+		}
+		if text, _ := e.AWSMessage(); text != "" {
+			return text
+		}
+	}
+	return err.Error()
+}
+
+// Expression gives an error of package expr its place in the answer.
+func (r Request) Expression(err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *expr.Error
+	if errors.As(err, &e) {
+		if r.Current || e.Classic == "" {
+			return r.Reject(e.Message)
+		}
+		return r.Reject(e.Classic)
+	}
+	return err
+}
+
+// lowerPath writes the path of a member as the older wording does, each name
+// with a small first letter.
+func lowerPath(member string) string {
+	names := strings.Split(member, ".")
+	for i, name := range names {
+		if name != "" {
+			names[i] = strings.ToLower(name[:1]) + name[1:]
+		}
+	}
+	return strings.Join(names, ".")
+}
+
+// OrNull is a member as AWS prints it inside of others.
+func OrNull(text *string) string {
+	if text == nil {
+		return "null"
+	}
+	return *text
+}

@@ -1,0 +1,92 @@
+package store
+
+import (
+	"container/heap"
+	"iter"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// PageBytes is as much as one answer can have: of items that have to be
+// sorted so many bytes are held.
+const PageBytes = 1 << 20
+
+// InPasses yields items that come in no order in that of compare, under which
+// no two are equal. It holds one page of them: each pass over items finds the
+// page behind the one before. A page is as much as one answer can have, so
+// that an answer takes one pass.
+func InPasses(items iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
+	var last layout.Stored
+	for {
+		page := leastItems{compare: compare}
+		for stored, err := range items {
+			var item attr.Item // nil: of a pass before
+			if err == nil && (last == nil || compare(stored, last) > 0) {
+				item, err = stored.Item()
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if item != nil {
+				page.add(layout.Decoded(item))
+			}
+		}
+		slices.SortFunc(page.items, func(a, b layout.Decoded) int { return compare(a, b) })
+		for _, item := range page.items {
+			if !yield(item, nil) {
+				return
+			}
+			last = item
+		}
+		if !page.dropped {
+			return
+		}
+	}
+}
+
+// leastItems holds the least of the items that were added: as many as it takes
+// to fill a page. It is a heap with the greatest of them on top.
+type leastItems struct {
+	compare func(a, b layout.Stored) int
+	items   []layout.Decoded
+	bytes   int
+	dropped bool // some were not held
+}
+
+func (l *leastItems) add(item layout.Decoded) {
+	heap.Push(l, item)
+	l.bytes += attr.Item(item).Size()
+	for {
+		most := attr.Item(l.items[0]).Size()
+		if l.bytes-most < PageBytes {
+			return
+		}
+		l.bytes -= most
+		heap.Pop(l)
+		l.dropped = true
+	}
+}
+
+// Len is part of heap.Interface.
+func (l *leastItems) Len() int { return len(l.items) }
+
+// Less puts the greatest item first: it is the one that is dropped.
+func (l *leastItems) Less(i, j int) bool { return l.compare(l.items[i], l.items[j]) > 0 }
+
+// Swap is part of heap.Interface.
+func (l *leastItems) Swap(i, j int) { l.items[i], l.items[j] = l.items[j], l.items[i] }
+
+// Push is part of heap.Interface.
+func (l *leastItems) Push(x any) { l.items = append(l.items, x.(layout.Decoded)) }
+
+// Pop is part of heap.Interface.
+func (l *leastItems) Pop() any {
+	last := len(l.items) - 1
+	item := l.items[last]
+	l.items[last] = nil
+	l.items = l.items[:last]
+	return item
+}

@@ -1,0 +1,227 @@
+package segment
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+const (
+	// Kept is how long cuts last without being used: the longest that a
+	// client may pause between two pages of a parallel scan.
+	Kept = 15 * time.Minute
+	// Touched is how often their use is recorded. In between a process
+	// relies on the cuts that it knows.
+	Touched = time.Minute
+
+	// maxAttempts bounds the attempts to keep cuts that other processes keep changing.
+	maxAttempts = 64
+
+	// SmallRows: a table with fewer rows, and fewer bytes, is small.
+	SmallRows  = 256
+	smallBytes = 512 << 10
+	// countedBytes is the size up to which a table's keys are read to cut
+	// it evenly; a larger one is cut where its Bigtable says.
+	countedBytes = 64 << 20
+)
+
+var (
+	versionQualifier = []byte("version")
+	cutsQualifier    = []byte("cuts")
+)
+
+// ErrContended says that other processes changed the cuts under every attempt to keep some.
+var ErrContended = errors.New("too many concurrent scans chose segments of one table")
+
+// CutterOptions are what cuts are kept with.
+type CutterOptions struct {
+	Bigtable *btclient.Client
+	Catalog  string // table of the cuts
+	Family   string // of their cells; it forgets what has not been written for longer than Kept
+	Prefix   string // begins the rows of cuts
+	Now      func() time.Time
+	NewToken func() []byte // that no other cuts have
+}
+
+// Cutter keeps the cuts that this process knows, by Bigtable table, and those in
+// the catalog. It is safe for concurrent use.
+type Cutter struct {
+	o     CutterOptions
+	mu    sync.Mutex
+	known map[string]knownCuts
+	// using is held by the one that looks at the catalog, so that the requests
+	// that begin a scan together do not all choose cuts.
+	using chan struct{}
+}
+
+// NewCutter returns a cutter that knows no cuts yet.
+func NewCutter(o CutterOptions) *Cutter {
+	return &Cutter{o: o, known: map[string]knownCuts{}, using: make(chan struct{}, 1)}
+}
+
+type knownCuts struct {
+	cuts    [][]byte
+	touched time.Time
+}
+
+// lookup returns cuts whose use was recorded a short while ago: no process
+// chooses others before Kept has passed since.
+func (ct *Cutter) lookup(table string, now time.Time) ([][]byte, bool) {
+	ct.mu.Lock()
+	defer ct.mu.Unlock()
+	known, ok := ct.known[table]
+	return known.cuts, ok && now.Sub(known.touched) < Touched
+}
+
+// remember notes cuts, and forgets those of tables that are not scanned any
+// more.
+func (ct *Cutter) remember(table string, known knownCuts) {
+	ct.mu.Lock()
+	defer ct.mu.Unlock()
+	maps.DeleteFunc(ct.known, func(_ string, k knownCuts) bool { return known.touched.Sub(k.touched) >= Touched })
+	ct.known[table] = known
+}
+
+// Of returns the segments of a scan over the rows of a Bigtable table
+// whose items have the partition key hash. begins says that the request is the
+// first of its segment.
+func (ct *Cutter) Of(ctx context.Context, table string, hash []lens.KeyAttr, spans []layout.Span, total int, begins bool) (Segments, error) {
+	seg := Segments{Total: total, Hash: hash}
+	if total <= 1 {
+		return seg, nil
+	}
+	var err error
+	seg.Cuts, err = ct.cutsOf(ctx, table, spans, begins)
+	return seg, err
+}
+
+// cutsOf returns the cuts of a table that are in use, or, for a scan that
+// begins, new ones when there are none.
+func (ct *Cutter) cutsOf(ctx context.Context, table string, spans []layout.Span, begins bool) ([][]byte, error) {
+	if cuts, ok := ct.lookup(table, ct.o.Now()); ok {
+		return cuts, nil
+	}
+	select {
+	case ct.using <- struct{}{}:
+		defer func() { <-ct.using }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for the segments of table %s: %w", table, ctx.Err())
+	}
+	for range maxAttempts {
+		now := ct.o.Now()
+		if cuts, ok := ct.lookup(table, now); ok {
+			return cuts, nil
+		}
+		kept, err := ct.readCuts(ctx, table)
+		if err != nil {
+			return nil, err
+		}
+		cuts := kept.cuts
+		if kept.version == nil || begins && now.Sub(time.UnixMicro(kept.micros)) >= Kept {
+			if cuts, err = ct.chooseCuts(ctx, table, spans); err != nil {
+				return nil, err
+			}
+		}
+		ok, err := ct.writeCuts(ctx, table, kept, cuts)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			ct.remember(table, knownCuts{cuts, now})
+			return cuts, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: the segments of table %s", ErrContended, table)
+}
+
+// keptCuts are cuts as the catalog has them.
+type keptCuts struct {
+	cuts    [][]byte
+	version []byte // nil: there are none
+	micros  int64  // when they were used
+}
+
+func (ct *Cutter) row(table string) []byte { return []byte(ct.o.Prefix + table) }
+
+func (ct *Cutter) readCuts(ctx context.Context, table string) (keptCuts, error) {
+	row, err := ct.o.Bigtable.ReadRow(ctx, ct.o.Catalog, ct.row(table), btclient.Chain(btclient.OfFamily(ct.o.Family), btclient.Newest(1)))
+	if err != nil {
+		return keptCuts{}, err
+	}
+	var kept keptCuts
+	for _, c := range row.Cells {
+		switch string(c.Qualifier) {
+		case string(versionQualifier):
+			kept.version, kept.micros = c.Value, c.Timestamp
+		case string(cutsQualifier):
+			for rest := c.Value; len(rest) > 0; {
+				cut, behind, ok := tabledef.CutBytes(rest)
+				if !ok {
+					return kept, fmt.Errorf("the segments of table %s are damaged in the catalog", table)
+				}
+				kept.cuts, rest = append(kept.cuts, cut), behind
+			}
+		}
+	}
+	return kept, nil
+}
+
+// writeCuts keeps cuts, used now, unless others have come in the place of
+// those that were read.
+func (ct *Cutter) writeCuts(ctx context.Context, table string, old keptCuts, cuts [][]byte) (bool, error) {
+	var text []byte
+	for _, cut := range cuts {
+		text = tabledef.AppendBytes(text, cut)
+	}
+	micros := max(ct.o.Now().UnixMilli()*1000, old.micros)
+	write := []*btpb.Mutation{
+		btclient.DeleteRow(),
+		btclient.SetCell(ct.o.Family, versionQualifier, micros, ct.o.NewToken()),
+		btclient.SetCell(ct.o.Family, cutsQualifier, micros, text),
+	}
+	version := btclient.OfColumn(ct.o.Family, versionQualifier)
+	if old.version == nil {
+		there, err := ct.o.Bigtable.CheckAndMutate(ctx, ct.o.Catalog, ct.row(table), version, nil, write)
+		return !there, err
+	}
+	return ct.o.Bigtable.CheckAndMutate(ctx, ct.o.Catalog, ct.row(table), btclient.Chain(version, btclient.Newest(1), btclient.OfValue(old.version)), write, nil)
+}
+
+// chooseCuts cuts the rows of spans into pieces of about the same size.
+func (ct *Cutter) chooseCuts(ctx context.Context, table string, spans []layout.Span) ([][]byte, error) {
+	samples, size, err := ct.o.Bigtable.SampleKeys(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	if size > countedBytes {
+		inside := func(key []byte) bool {
+			return len(cells.Intersect(spans, []layout.Span{{Start: key, End: append(bytes.Clone(key), 0)}})) > 0
+		}
+		samples = slices.DeleteFunc(samples, func(key []byte) bool { return !inside(key) })
+		return Cuts(samples), nil
+	}
+	var keys Sample
+	for row, err := range ct.o.Bigtable.Read(ctx, btclient.Read{Table: table, Spans: spans, Filter: btclient.KeysOnly()}) {
+		if err != nil {
+			return nil, err
+		}
+		keys.Add(row.Key)
+	}
+	if keys.Rows < 2 || keys.Rows < SmallRows && size < smallBytes {
+		return nil, nil
+	}
+	return Cuts(keys.Keys[1:]), nil
+}

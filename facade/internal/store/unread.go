@@ -1,0 +1,36 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+)
+
+// MaxUnreadNamed bounds how many rows an error names.
+const MaxUnreadNamed = 10
+
+// Unread are rows that the mapping cannot read: all are told at once.
+type Unread struct {
+	rows  int64
+	first []error
+}
+
+// Add adds one, with the reason.
+func (u *Unread) Add(row []byte, err error) {
+	if u.rows++; len(u.first) < MaxUnreadNamed {
+		u.first = append(u.first, fmt.Errorf("row %q: %w", row, err))
+	}
+}
+
+// Err is the error of rows of a table; nil if there are none.
+func (u *Unread) Err(table, remedy string) error {
+	if u.rows == 0 {
+		return nil
+	}
+	which := ""
+	if u.rows > MaxUnreadNamed {
+		which = fmt.Sprintf(" (the first %d are named)", MaxUnreadNamed)
+	}
+	return fmt.Errorf("%s of table %s cannot be read by the mapping%s: %s:\n%w", phrase.Counted(u.rows, "row"), table, which, remedy, errors.Join(u.first...))
+}

@@ -1,0 +1,38 @@
+package tablespec
+
+import (
+	"cmp"
+	"slices"
+	"unicode/utf16"
+)
+
+// DefaultHashRoom is the room of a hash table without a given size: that in which AWS
+// collects the keys that a table uses.
+const DefaultHashRoom = 16
+
+// HashOrder returns names, each once, in the order in which AWS lists them in
+// messages about key schemas: that of a Java hash table, which begins with room
+// for some names and doubles when it is more than three quarters full.
+func HashOrder(names []string, room int) []string {
+	var distinct []string
+	seen := make(map[string]bool, len(names))
+	for _, name := range names {
+		if !seen[name] {
+			seen[name] = true
+			distinct = append(distinct, name)
+		}
+	}
+	buckets := 1
+	for buckets < max(room, len(distinct)) || len(distinct)*4 > buckets*3 {
+		buckets *= 2
+	}
+	bucket := func(name string) int {
+		var hash uint32
+		for _, unit := range utf16.Encode([]rune(name)) {
+			hash = 31*hash + uint32(unit)
+		}
+		return int(hash^hash>>16) & (buckets - 1)
+	}
+	slices.SortStableFunc(distinct, func(a, b string) int { return cmp.Compare(bucket(a), bucket(b)) })
+	return distinct
+}

@@ -1,0 +1,102 @@
+package tablespec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// The texts; the number behind one is its row in facade/testdata/messages.tsv.
+const (
+	MsgTooLarge                = "Item size to update has exceeded the maximum allowed size"                                                                                                                                                                                          // 63
+	msgIndexKeyType            = "The update expression attempted to update the secondary index key to unsupported type"                                                                                                                                                              // 70b
+	itemupdateMsgIndexKeyEmpty = "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s" // 70
+	msgKey                     = "One or more parameter values were invalid: Cannot update attribute %s. This attribute is part of the key"                                                                                                                                           // 73
+)
+
+// CheckUpdate refuses to touch the key, to give a key attribute of an index
+// another type, as far as that shows without the item, and to look into keys.
+func CheckUpdate(t *tabledef.Table, update *expr.Update) error {
+	if update == nil {
+		return nil
+	}
+	for _, a := range t.Key.Attrs() {
+		if slices.ContainsFunc(update.Paths(), func(p expr.Path) bool { return p.Attribute() == a.Name }) {
+			return wire.ValidationError(fmt.Sprintf(msgKey, a.Name))
+		}
+	}
+	for _, ix := range t.Indexes {
+		for _, a := range ix.Key.Attributes() {
+			if given, ok := update.TypeOf(a.Name); ok && given != a.Type {
+				return wire.ValidationError(fmt.Sprintf(MsgIndexKeyType, a.Name, a.Type, given, ix.Name))
+			}
+		}
+	}
+	return CheckPathsOutsideKeys(t, slices.Concat(update.Paths(), update.ReadPaths()))
+}
+
+// ApplyUpdate returns the item after the update. It begins with the item as it
+// is or, where there is none, with one of its key. An update that only removes
+// creates no item; one without clauses does.
+//
+// A path that leads nowhere is refused in an item that is not there as in any
+// other. One recording of the service has it otherwise for REMOVE; DynamoDB
+// Local does as we do.
+func ApplyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr.Item) (attr.Item, error) {
+	updated := old
+	if old == nil {
+		updated = key
+	}
+	if update == nil {
+		updated = maps.Clone(updated)
+	} else {
+		var err error
+		if updated, err = update.Apply(updated); err != nil {
+			return nil, err
+		}
+		if old == nil && len(updated) == len(key) {
+			return nil, nil
+		}
+	}
+	for _, ix := range t.Indexes {
+		for _, a := range ix.Key.Attributes() {
+			if value, ok := updated[a.Name]; ok && value.Type != a.Type && !attr.Equal(old[a.Name], value) {
+				return nil, wire.ValidationError(msgIndexKeyType) // it has read it of the item
+			}
+		}
+	}
+	if err := CheckIndexKeys(t, old, updated, itemupdateMsgIndexKeyEmpty); err != nil {
+		return nil, err
+	}
+	if updated.Size() > MaxItemBytes {
+		return nil, wire.ValidationError(MsgTooLarge)
+	}
+	return updated, nil
+}
+
+// ReturnedAttributes is what an answer returns of an item, by the mode of ReturnValues; nil for
+// nothing.
+func ReturnedAttributes(mode *string, update *expr.Update, old, updated attr.Item) attr.Item {
+	if mode == nil {
+		return nil
+	}
+	switch {
+	case *mode == "ALL_OLD":
+		return old
+	case *mode == "ALL_NEW":
+		return updated
+	case update == nil:
+		return nil
+	case *mode == "UPDATED_OLD":
+		return expr.ProjectionOf(update.Paths()...).Apply(old)
+	case *mode == "UPDATED_NEW":
+		return expr.ProjectionOf(update.Paths()...).Apply(updated)
+	default:
+		return nil
+	}
+}

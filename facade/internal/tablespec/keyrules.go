@@ -1,0 +1,153 @@
+package tablespec
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+// MaxItemBytes is how large an item can be: the names and the values of its attributes.
+// Source: the quotas page of the developer guide.
+const MaxItemBytes = 400 << 10
+
+// CheckKey checks the member Key: exactly the key attributes, of their types,
+// not empty, not too large.
+func CheckKey(key lens.KeySchema, given attr.Item) error {
+	attrs := key.Attrs()
+	if len(given) != len(attrs) {
+		return wire.ValidationError(MsgKeyMismatch)
+	}
+	for _, a := range attrs {
+		if given[a.Name].Type != a.Type {
+			return wire.ValidationError(MsgKeyMismatch)
+		}
+	}
+	return CheckKeySizes(key, given)
+}
+
+// CheckKeySizes checks the key attributes of an item whose types are right.
+func CheckKeySizes(key lens.KeySchema, item attr.Item) error {
+	for _, a := range key.Attrs() {
+		if value := item[a.Name]; IsEmpty(value) {
+			return wire.ValidationError(fmt.Sprintf(MsgKeyEmpty, KindName(value.Type), a.Name))
+		}
+	}
+	if item[key.Hash.Name].Size() > lens.MaxHashBytes {
+		return wire.ValidationError(MsgHashTooLarge)
+	}
+	if key.Range.Name != "" && item[key.Range.Name].Size() > lens.MaxSortBytes {
+		return wire.ValidationError(MsgRangeTooLarge)
+	}
+	return nil
+}
+
+// IsEmpty reports whether a value is one that no key attribute can have.
+func IsEmpty(value attr.Value) bool {
+	return (value.Type == attr.S || value.Type == attr.B) && value.Str == ""
+}
+
+// KindName is the word for a type in the texts about empty keys.
+func KindName(t attr.Type) string {
+	if t == attr.B {
+		return "binary"
+	}
+	return "string"
+}
+
+// CheckItem checks a whole item against a table: its key and its index keys.
+func CheckItem(t *tabledef.Table, item attr.Item) error {
+	for _, a := range t.Key.Attrs() {
+		value, ok := item[a.Name]
+		if !ok {
+			return wire.ValidationError(fmt.Sprintf(msgKeyMissing, a.Name))
+		}
+		if value.Type != a.Type {
+			return wire.ValidationError(fmt.Sprintf(msgKeyType, a.Name, a.Type, value.Type))
+		}
+	}
+	if err := CheckKeySizes(t.Key, item); err != nil {
+		return err
+	}
+	return CheckIndexKeys(t, nil, item, msgIndexKeyEmpty)
+}
+
+// CheckIndexKeys checks the index key attributes of item that differ from
+// those of old: an item that came in natively keeps what it has until someone
+// changes it.
+func CheckIndexKeys(t *tabledef.Table, old, item attr.Item, emptyText string) error {
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		for _, a := range ix.Key.Attributes() {
+			value, ok := item[a.Name]
+			if !ok || t.Key.IsKey(a.Name) {
+				continue
+			}
+			if before, had := old[a.Name]; had && attr.Equal(before, value) {
+				continue
+			}
+			if value.Type != a.Type {
+				return wire.ValidationError(fmt.Sprintf(MsgIndexKeyType, a.Name, a.Type, value.Type, ix.Name))
+			}
+			if IsEmpty(value) {
+				return wire.ValidationError(fmt.Sprintf(emptyText, KindName(value.Type), ix.Name, a.Name))
+			}
+		}
+		if err := checkIndexKeySizes(ix, old, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkIndexKeySizes checks the size of each part of an index's key that
+// differs from that of old: the attributes of a part count together.
+func checkIndexKeySizes(ix *tabledef.Index, old, item attr.Item) error {
+	for _, part := range []struct {
+		attributes []lens.KeyAttr
+		maxBytes   int
+	}{{ix.Key.Hash, lens.MaxHashBytes}, {ix.Key.Range, lens.MaxSortBytes}} {
+		size, changed := 0, false
+		names := make([]string, len(part.attributes))
+		for i, a := range part.attributes {
+			names[i] = a.Name
+			size += item[a.Name].Size()
+			changed = changed || !attr.Equal(old[a.Name], item[a.Name])
+		}
+		if changed && size > part.maxBytes {
+			return wire.ValidationError(fmt.Sprintf(msgIndexKeyTooLarge, strings.Join(names, ", "), part.maxBytes, ix.Name))
+		}
+	}
+	return nil
+}
+
+// CheckPathsOutsideKeys refuses paths that go into a key attribute of a table
+// or of any of its indexes: keys are scalars.
+func CheckPathsOutsideKeys(t *tabledef.Table, paths []expr.Path) error {
+	nested := map[string]bool{}
+	for _, p := range paths {
+		if len(p) > 1 {
+			nested[p.Attribute()] = true
+		}
+	}
+	if len(nested) == 0 {
+		return nil
+	}
+	for _, a := range t.Key.Attrs() {
+		if nested[a.Name] {
+			return wire.ValidationError(fmt.Sprintf(msgPathIntoKey, a.Name))
+		}
+	}
+	for i := range t.Indexes {
+		for _, a := range t.Indexes[i].Key.Attributes() {
+			if nested[a.Name] {
+				return wire.ValidationError(fmt.Sprintf(msgPathIntoIndexKey, a.Name))
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package tablespec
+
+import (
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// Quotas bound the throughput of an account in a region. The zero value bounds nothing.
+type Quotas struct {
+	Region         string
+	Table, Account int64 // units of a table or an index, and of all that are provisioned
+	// ReadUnits and WriteUnits are those that other tables are provisioned with.
+	ReadUnits, WriteUnits int64
+}
+
+// Reserve counts what a table is provisioned with as that of another one.
+func (q *Quotas) Reserve(t *tabledef.Table) {
+	read, write := reserved(t)
+	q.ReadUnits, q.WriteUnits = q.ReadUnits+read, q.WriteUnits+write
+}
+
+// reserved is what a table and its indexes are provisioned with.
+func reserved(t *tabledef.Table) (read, write int64) {
+	read, write = t.ReadUnits, t.WriteUnits
+	for i := range t.Indexes {
+		read, write = read+t.Indexes[i].ReadUnits, write+t.Indexes[i].WriteUnits
+	}
+	return read, write
+}
+
+// Check refuses what is made of a table, or of an empty one, if it gets more than there
+// may be. What it has already stays.
+func (q Quotas) Check(before, after *tabledef.Table) error {
+	if q == (Quotas{}) {
+		return nil
+	}
+	if err := q.checkPart("", before.Provisioned, after.Provisioned, before.Throughput, after.Throughput); err != nil {
+		return err
+	}
+	for i := range after.Indexes {
+		ix, was := &after.Indexes[i], &tabledef.Index{}
+		if there := before.Index(ix.Name); there != nil {
+			was = there
+		}
+		if err := q.checkPart(ix.Name, was.Provisioned, ix.Provisioned, was.Throughput, ix.Throughput); err != nil {
+			return err
+		}
+	}
+	readBefore, writeBefore := reserved(before)
+	readAfter, writeAfter := reserved(after)
+	for _, c := range []struct {
+		member                string
+		others, before, after int64
+	}{{"ReadCapacityUnits", q.ReadUnits, readBefore, readAfter}, {"WriteCapacityUnits", q.WriteUnits, writeBefore, writeAfter}} {
+		if c.after > c.before && c.others+c.after > q.Account {
+			return wire.LimitExceededError(fmt.Sprintf(msgAboveAccount, c.member, q.Region, c.member, c.others+c.before, q.Account, c.after-c.before))
+		}
+	}
+	return nil
+}
+
+// checkPart is Check of a table without its indexes, or of an index that is not "".
+func (q Quotas) checkPart(index string, was, is tabledef.Provisioned, had, has tabledef.Throughput) error {
+	for _, c := range []struct {
+		member  string
+		was, is int64
+	}{{"ReadCapacityUnits", was.ReadUnits, is.ReadUnits}, {"WriteCapacityUnits", was.WriteUnits, is.WriteUnits}} {
+		switch {
+		case c.is <= q.Table || c.is <= c.was:
+		case index == "":
+			return wire.LimitExceededError(fmt.Sprintf(msgAboveTable, c.member, c.is, q.Region, q.Table))
+		default:
+			return wire.LimitExceededError(fmt.Sprintf(msgAboveIndex, c.member, index, c.is, q.Region, q.Table))
+		}
+	}
+	var hadBounds, bounds tabledef.OnDemandThroughput
+	if had.OnDemand != nil {
+		hadBounds = *had.OnDemand
+	}
+	if has.OnDemand != nil {
+		bounds = *has.OnDemand
+	}
+	var hadWarm, warm tabledef.WarmThroughput
+	if had.Warm != nil {
+		hadWarm = *had.Warm
+	}
+	if has.Warm != nil {
+		warm = *has.Warm
+	}
+	ofBounds, ofWarm := "table", "table"
+	if index != "" {
+		ofBounds, ofWarm = "index : "+index, "index "+index
+	}
+	for _, c := range []struct {
+		member, of, quota string
+		was, is           *int64
+	}{
+		{"MaxReadRequestUnits for OnDemandThroughput", ofBounds, "TableMaxReadCapacityUnits", hadBounds.MaxReadRequestUnits, bounds.MaxReadRequestUnits},
+		{"MaxWriteRequestUnits for OnDemandThroughput", ofBounds, "TableMaxWriteCapacityUnits", hadBounds.MaxWriteRequestUnits, bounds.MaxWriteRequestUnits},
+		{"ReadUnitsPerSecond for WarmThroughput", ofWarm, "TableMaxReadCapacityUnits", hadWarm.ReadUnitsPerSecond, warm.ReadUnitsPerSecond},
+		{"WriteUnitsPerSecond for WarmThroughput", ofWarm, "TableMaxWriteCapacityUnits", hadWarm.WriteUnitsPerSecond, warm.WriteUnitsPerSecond},
+	} {
+		if n := unitsOf(c.is); n > q.Table && n > unitsOf(c.was) {
+			return wire.LimitExceededError(fmt.Sprintf(msgAboveQuota, c.member, c.of, c.quota, q.Region))
+		}
+	}
+	return nil
+}

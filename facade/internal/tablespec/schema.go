@@ -1,0 +1,412 @@
+package tablespec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+)
+
+// The limits of a table. Source: quotas page of the developer guide.
+const (
+	MaxKeyAttributesOfKind    = 4 // HASH, and RANGE, of a global index
+	maxCapacityUnits          = 1_000_000_000_000
+	maxLocalSecondaryIndexes  = 5
+	maxGlobalSecondaryIndexes = 20
+	maxNonKeyAttributesSummed = 100 // over the indexes of a table
+)
+
+// AttributeDefinition is a key attribute with its type.
+type AttributeDefinition struct {
+	AttributeName *string
+	AttributeType *string
+}
+
+// Name is the name of a definition that was checked.
+func (d AttributeDefinition) Name() string { return *d.AttributeName }
+
+// KeySchemaElement is an attribute of a key, with its part in it.
+type KeySchemaElement struct {
+	AttributeName *string
+	KeyType       *string
+}
+
+// Name is the name in an element that was checked.
+func (e KeySchemaElement) Name() string { return *e.AttributeName }
+
+// Kind is HASH or RANGE, in an element that was checked.
+func (e KeySchemaElement) Kind() string { return *e.KeyType }
+
+// DefinitionOf is the definition of a key attribute.
+func DefinitionOf(a lens.KeyAttr) AttributeDefinition {
+	return AttributeDefinition{new(a.Name), new(a.Type.String())}
+}
+
+// Projection is what an index holds of items.
+type Projection struct {
+	ProjectionType   *string  `json:",omitzero"`
+	NonKeyAttributes []string `json:",omitzero"`
+}
+
+// ProvisionedThroughput is in units a second.
+type ProvisionedThroughput struct {
+	ReadCapacityUnits  *int64
+	WriteCapacityUnits *int64
+}
+
+// LocalSecondaryIndex is what a request says of a local index.
+type LocalSecondaryIndex struct {
+	IndexName  *string
+	KeySchema  []KeySchemaElement
+	Projection *Projection
+}
+
+// GlobalSecondaryIndex is what a request says of a global index.
+type GlobalSecondaryIndex struct {
+	IndexName             *string
+	KeySchema             []KeySchemaElement
+	Projection            *Projection
+	ProvisionedThroughput *ProvisionedThroughput
+	OnDemandThroughput    *tabledef.OnDemandThroughput
+	WarmThroughput        *tabledef.WarmThroughput
+}
+
+// The billing modes.
+const (
+	BillingProvisioned = "PROVISIONED"
+	BillingOnDemand    = "PAY_PER_REQUEST"
+)
+
+// Schema is what a request to create a table says of its keys and indexes.
+type Schema struct {
+	AttributeDefinitions   []AttributeDefinition
+	KeySchema              []KeySchemaElement
+	LocalSecondaryIndexes  []LocalSecondaryIndex
+	GlobalSecondaryIndexes []GlobalSecondaryIndex
+}
+
+// Resolve checks a schema and sets the keys and indexes of a table, whose billing mode
+// is set.
+func (in Schema) Resolve(t *tabledef.Table) error {
+	if err := CheckDefinedOnce(in.AttributeDefinitions); err != nil {
+		return err
+	}
+	types := DefinedTypes(in.AttributeDefinitions)
+	var err error
+	if t.Key, err = resolveTableKey(in.KeySchema, in.AttributeDefinitions, types); err != nil {
+		return err
+	}
+	t.Attributes = DefinitionsOf(in.AttributeDefinitions)
+	if in.LocalSecondaryIndexes != nil && len(in.LocalSecondaryIndexes) == 0 {
+		return wire.ValidationError(fmt.Sprintf(msgIndexListEmpty, "LocalSecondaryIndexes"))
+	}
+	if in.GlobalSecondaryIndexes != nil && len(in.GlobalSecondaryIndexes) == 0 {
+		return wire.ValidationError(fmt.Sprintf(msgIndexListEmpty, "GlobalSecondaryIndexes"))
+	}
+	if len(in.LocalSecondaryIndexes) > 0 && t.Key.Range.Name == "" {
+		return wire.ValidationError(msgLocalWithoutRange)
+	}
+	for _, given := range in.LocalSecondaryIndexes {
+		if err := CheckDefined(given.KeySchema, in.AttributeDefinitions, types); err != nil {
+			return err
+		}
+	}
+	for _, given := range in.LocalSecondaryIndexes {
+		ix, err := resolveLocal(t, given, types)
+		if err != nil {
+			return err
+		}
+		t.Indexes = append(t.Indexes, ix)
+	}
+	for _, given := range in.GlobalSecondaryIndexes {
+		if err := CheckDefined(given.KeySchema, in.AttributeDefinitions, types); err != nil {
+			return err
+		}
+	}
+	for _, given := range in.GlobalSecondaryIndexes {
+		ix, err := ResolveGlobal(given, t.BillingMode, msgIndexThroughputNone, types)
+		if err != nil {
+			return err
+		}
+		t.Indexes = append(t.Indexes, ix)
+	}
+	if err := CheckIndexLimits(t); err != nil {
+		return err
+	}
+	used := UsedKeys(t)
+	if len(used) == len(in.AttributeDefinitions) {
+		return nil
+	}
+	if len(t.Indexes) == 0 {
+		return wire.ValidationError(msgSurplusDefinitions)
+	}
+	return wire.ValidationError(fmt.Sprintf(msgUnusedDefinitions, definitionNames(in.AttributeDefinitions),
+		strings.Join(HashOrder(used, DefaultHashRoom), ", ")))
+}
+
+// DefinitionsOf are the key attributes of definitions that were checked.
+func DefinitionsOf(defs []AttributeDefinition) []lens.KeyAttr {
+	types := DefinedTypes(defs)
+	out := make([]lens.KeyAttr, len(defs))
+	for i, d := range defs {
+		out[i] = lens.KeyAttr{Name: d.Name(), Type: types[d.Name()]}
+	}
+	return out
+}
+
+// DefinedTypes returns the types of the defined attributes by name.
+func DefinedTypes(defs []AttributeDefinition) map[string]attr.Type {
+	types := make(map[string]attr.Type, len(defs))
+	for _, d := range defs {
+		t, _ := attr.ParseType(*d.AttributeType) // the enum was checked
+		types[d.Name()] = t
+	}
+	return types
+}
+
+// CheckDefinedOnce refuses definitions of one attribute.
+func CheckDefinedOnce(defs []AttributeDefinition) error {
+	seen := make(map[string]bool, len(defs))
+	for _, d := range defs {
+		if seen[d.Name()] {
+			return wire.ValidationError(fmt.Sprintf(msgDefinedTwice, d.Name()))
+		}
+		seen[d.Name()] = true
+	}
+	return nil
+}
+
+// resolveKeySchema checks the shape of a key schema whose attributes are
+// defined, and gives them their types.
+func resolveKeySchema(schema []KeySchemaElement, types map[string]attr.Type) (lens.KeySchema, error) {
+	var key lens.KeySchema
+	if len(schema) > 1 && schema[0].Name() == schema[1].Name() {
+		return key, wire.ValidationError(msgHashEqualsRange)
+	}
+	if schema[0].Kind() != "HASH" {
+		return key, wire.ValidationError(msgFirstKeyNotHash)
+	}
+	key.Hash = lens.KeyAttr{Name: schema[0].Name(), Type: types[schema[0].Name()]}
+	if len(schema) > 1 {
+		if schema[1].Kind() != "RANGE" {
+			return key, wire.ValidationError(msgSecondKeyNotRange)
+		}
+		key.Range = lens.KeyAttr{Name: schema[1].Name(), Type: types[schema[1].Name()]}
+	}
+	return key, nil
+}
+
+// resolveTableKey is resolveKeySchema for a table, definitions included.
+func resolveTableKey(schema []KeySchemaElement, defs []AttributeDefinition, types map[string]attr.Type) (lens.KeySchema, error) {
+	if len(defs) < len(schema) { // AWS counts before it looks at the names
+		return lens.KeySchema{}, wire.ValidationError(msgKeyNotDefined)
+	}
+	if err := CheckDefined(schema, defs, types); err != nil {
+		return lens.KeySchema{}, err
+	}
+	return resolveKeySchema(schema, types)
+}
+
+// resolveGlobalKey is resolveKeySchema for a global index, whose parts may have
+// several attributes.
+func resolveGlobalKey(schema []KeySchemaElement, types map[string]attr.Type) (tabledef.IndexKey, error) {
+	var key tabledef.IndexKey
+	if schema[0].Kind() != "HASH" {
+		return key, wire.ValidationError(msgFirstKeyNotHash)
+	}
+	ordered := true
+	seen := make(map[string]bool, len(schema))
+	for _, e := range schema {
+		if seen[e.Name()] {
+			if len(schema) == 2 && e.Kind() == "RANGE" {
+				return key, wire.ValidationError(msgHashEqualsRange)
+			}
+			return key, wire.ValidationError(msgKeyNameTwice)
+		}
+		seen[e.Name()] = true
+		a := lens.KeyAttr{Name: e.Name(), Type: types[e.Name()]}
+		if e.Kind() == "RANGE" {
+			key.Range = append(key.Range, a)
+			continue
+		}
+		ordered = ordered && len(key.Range) == 0
+		key.Hash = append(key.Hash, a)
+	}
+	switch {
+	case !ordered:
+		return key, wire.ValidationError(msgHashAfterRange)
+	case len(key.Hash) > MaxKeyAttributesOfKind:
+		return key, wire.ValidationError(fmt.Sprintf(msgTooManyKeyAttributes, "HASH"))
+	case len(key.Range) > MaxKeyAttributesOfKind:
+		return key, wire.ValidationError(fmt.Sprintf(msgTooManyKeyAttributes, "RANGE"))
+	}
+	return key, nil
+}
+
+// CheckDefined refuses a key schema with attributes that have no definition;
+// types are those of defs. It lists both where there are as many definitions as
+// key attributes.
+func CheckDefined(schema []KeySchemaElement, defs []AttributeDefinition, types map[string]attr.Type) error {
+	keys := make([]string, len(schema))
+	undefined := false
+	for i, e := range schema {
+		keys[i] = e.Name()
+		undefined = undefined || types[e.Name()] == attr.Absent
+	}
+	if !undefined {
+		return nil
+	}
+	if keys = HashOrder(keys, 1); len(defs) < len(keys) {
+		return wire.ValidationError(msgKeyNotDefined)
+	}
+	return wire.ValidationError(fmt.Sprintf(msgIndexKeyNotDefined, strings.Join(keys, ", "), definitionNames(defs)))
+}
+
+func definitionNames(defs []AttributeDefinition) string {
+	names := make([]string, len(defs))
+	for i, d := range defs {
+		names[i] = d.Name()
+	}
+	return strings.Join(HashOrder(names, len(names)), ", ")
+}
+
+// resolveProjection fills an index's Projection in.
+func resolveProjection(ix *tabledef.Index, p *Projection) error {
+	if p.ProjectionType == nil {
+		return wire.ValidationError(msgProjectionUnknown)
+	}
+	ix.Projection = *p.ProjectionType
+	if ix.Projection != tabledef.ProjectInclude {
+		if p.NonKeyAttributes != nil {
+			return wire.ValidationError(fmt.Sprintf(msgNonKeyNotAllowed, ix.Projection))
+		}
+		return nil
+	}
+	if len(p.NonKeyAttributes) == 0 {
+		return wire.ValidationError(msgNonKeyMissing)
+	}
+	for i, name := range p.NonKeyAttributes {
+		if slices.Contains(p.NonKeyAttributes[:i], name) {
+			return wire.ValidationError(fmt.Sprintf(msgNonKeyTwice, name))
+		}
+	}
+	ix.NonKey = slices.Clone(p.NonKeyAttributes)
+	return nil
+}
+
+// resolveLocal checks a local index against its table.
+func resolveLocal(t *tabledef.Table, in LocalSecondaryIndex, types map[string]attr.Type) (tabledef.Index, error) {
+	ix := tabledef.Index{Name: *in.IndexName}
+	key, err := resolveKeySchema(in.KeySchema, types)
+	if err != nil {
+		return ix, err
+	}
+	ix.Key = tabledef.IndexKeyOf(key)
+	if len(ix.Key.Range) == 0 {
+		return ix, wire.ValidationError(fmt.Sprintf(msgLocalIndexWithoutRange, ix.Name))
+	}
+	if hash := ix.Key.Hash[0].Name; hash != t.Key.Hash.Name {
+		return ix, wire.ValidationError(fmt.Sprintf(msgLocalIndexOtherHash, ix.Name, hash, t.Key.Hash.Name))
+	}
+	return ix, resolveProjection(&ix, in.Projection)
+}
+
+// ResolveGlobal checks a global index of a table with the given billing mode; what
+// it says of one without throughput depends on the operation.
+func ResolveGlobal(in GlobalSecondaryIndex, billing, withoutUnits string, types map[string]attr.Type) (tabledef.Index, error) {
+	ix := tabledef.Index{Name: *in.IndexName, Global: true}
+	var err error
+	if ix.Key, err = resolveGlobalKey(in.KeySchema, types); err != nil {
+		return ix, err
+	}
+	if err := resolveProjection(&ix, in.Projection); err != nil {
+		return ix, err
+	}
+	given := in.ProvisionedThroughput
+	switch {
+	case billing == BillingOnDemand && given != nil:
+		return ix, wire.ValidationError(fmt.Sprintf(MsgIndexThroughputOnDemand, ix.Name))
+	case billing != BillingOnDemand && given == nil:
+		return ix, wire.ValidationError(fmt.Sprintf(withoutUnits, ix.Name))
+	case given != nil:
+		if err := CheckUnits(given); err != nil {
+			return ix, err
+		}
+		ix.ReadUnits, ix.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
+	}
+	return ix, SetThroughput(&ix.Throughput, tabledef.Throughput{OnDemand: in.OnDemandThroughput, Warm: in.WarmThroughput},
+		Target{Index: ix.Name, Billing: billing, Provisioned: ix.Provisioned})
+}
+
+// CheckUnits refuses more units than any table has.
+func CheckUnits(t *ProvisionedThroughput) error {
+	if *t.ReadCapacityUnits > maxCapacityUnits {
+		return wire.ValidationError(fmt.Sprintf(msgUnitsOutOfBounds, *t.ReadCapacityUnits, "ReadCapacityUnits"))
+	}
+	if *t.WriteCapacityUnits > maxCapacityUnits {
+		return wire.ValidationError(fmt.Sprintf(msgUnitsOutOfBounds, *t.WriteCapacityUnits, "WriteCapacityUnits"))
+	}
+	return nil
+}
+
+// CheckIndexLimits checks what holds over all indexes of a table.
+func CheckIndexLimits(t *tabledef.Table) error {
+	local, global, nonKey := 0, 0, 0
+	seen := map[string]bool{}
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		if seen[ix.Name] {
+			return wire.ValidationError(fmt.Sprintf(msgDuplicateIndex, ix.Name))
+		}
+		seen[ix.Name] = true
+		nonKey += len(ix.NonKey)
+		if ix.Global {
+			global++
+		} else {
+			local++
+		}
+	}
+	switch {
+	case local > maxLocalSecondaryIndexes:
+		return wire.ValidationError(msgTooManyLocal)
+	case global > maxGlobalSecondaryIndexes:
+		return wire.ValidationError(msgTooManyGlobal)
+	case nonKey > maxNonKeyAttributesSummed:
+		return wire.ValidationError(fmt.Sprintf(msgTooManyNonKey, maxNonKeyAttributesSummed))
+	}
+	return nil
+}
+
+// UsedKeys returns the key attributes of the table and its indexes, each
+// once, in order.
+func UsedKeys(t *tabledef.Table) []string {
+	var used []string
+	add := func(key []lens.KeyAttr) {
+		for _, a := range key {
+			if !slices.Contains(used, a.Name) {
+				used = append(used, a.Name)
+			}
+		}
+	}
+	add(t.Key.Attrs())
+	for i := range t.Indexes {
+		add(t.Indexes[i].Key.Attributes())
+	}
+	return used
+}
+
+// KeySchemaElements is a key schema as descriptions show it.
+func KeySchemaElements(key tabledef.IndexKey) []KeySchemaElement {
+	var out []KeySchemaElement
+	for _, a := range key.Hash {
+		out = append(out, KeySchemaElement{new(a.Name), new("HASH")})
+	}
+	for _, a := range key.Range {
+		out = append(out, KeySchemaElement{new(a.Name), new("RANGE")})
+	}
+	return out
+}

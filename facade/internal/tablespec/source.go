@@ -1,0 +1,112 @@
+package tablespec
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// Source is a table, or an index of it.
+type Source struct {
+	Table *tabledef.Table
+	Index *tabledef.Index // nil: the table itself
+}
+
+// Key is the key schema that the read goes by.
+func (s Source) Key() tabledef.IndexKey {
+	if s.Index != nil {
+		return s.Index.Key
+	}
+	return tabledef.IndexKeyOf(s.Table.Key)
+}
+
+// Unprojected returns the attributes of paths that the index does not hold.
+func (s Source) Unprojected(paths []expr.Path) []string {
+	var missing []string
+	for _, path := range paths {
+		if !capacity.Projects(s.Table, s.Index, path.Attribute()) && !slices.Contains(missing, path.Attribute()) {
+			missing = append(missing, path.Attribute())
+		}
+	}
+	return missing
+}
+
+// CheckStartKey checks the shape of an ExclusiveStartKey: it has the key of the
+// table and, for an index, the index's key attributes. The types are those of
+// the key that the read goes by, unless it scans the table itself. onlyHash leaves
+// the sort key out: what the request asks of the partition key is wrong, which is
+// told before it. Errors: ValidationException.
+func (s Source) CheckStartKey(given attr.Item, scans, onlyHash bool) error {
+	names := map[string]bool{}
+	for _, a := range s.Table.Key.Attrs() {
+		names[a.Name] = true
+	}
+	for _, a := range s.Key().Attributes() {
+		names[a.Name] = true
+	}
+	scansTable := s.Index == nil && scans
+	shape := msgStartKeyShape
+	if scansTable {
+		shape = fmt.Sprintf(MsgStartKeyInvalid, MsgKeyMismatch)
+	}
+	if len(given) != len(names) {
+		return wire.ValidationError(shape)
+	}
+	if scansTable {
+		return nil
+	}
+	attributes := s.Key().Attributes()
+	if onlyHash {
+		attributes = s.Key().Hash
+	}
+	for _, a := range attributes {
+		switch value, ok := given[a.Name]; {
+		case !ok:
+			return wire.ValidationError(shape)
+		case value.Type != a.Type:
+			return wire.ValidationError(MsgKeyMismatch)
+		}
+	}
+	return nil
+}
+
+// CheckStartKeyOfTable checks what an ExclusiveStartKey has of the table's key.
+// Errors: ValidationException.
+func (s Source) CheckStartKeyOfTable(given attr.Item) error {
+	err := CheckKey(s.Table.Key, s.Table.Key.KeyOf(given))
+	var refused *wire.Refusal
+	if errors.As(err, &refused) {
+		return wire.ValidationError(fmt.Sprintf(MsgStartKeyInvalid, refused.Message))
+	}
+	return err
+}
+
+// LastKey is the LastEvaluatedKey after an item.
+func (s Source) LastKey(item layout.Stored) attr.Item {
+	key := tabledef.IndexKeyOf(s.Table.Key).Of(item)
+	if s.Index != nil {
+		maps.Copy(key, s.Index.Key.Of(item))
+	}
+	return key
+}
+
+// BytesOnPage returns what an entry of so many bytes counts for of a page. Of an
+// index it is its own sort key that counts (belief).
+func (s Source) BytesOnPage(entry layout.Stored, sizes attr.Sizes) int {
+	if s.Index == nil {
+		return sizes.OnPage(entry.Get(s.Table.Key.Range.Name))
+	}
+	sortKey := make([]attr.Value, 0, MaxKeyAttributesOfKind)
+	for _, a := range s.Index.Key.Range {
+		sortKey = append(sortKey, entry.Get(a.Name))
+	}
+	return sizes.OnPage(sortKey...)
+}

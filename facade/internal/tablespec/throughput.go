@@ -1,0 +1,198 @@
+package tablespec
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// What a table or an index on demand can do at once in the beginning. Source: developer
+// guide, "On-demand capacity mode".
+const (
+	OnDemandReadUnits  = 12_000
+	OnDemandWriteUnits = 4_000
+)
+
+// WarmDescription describes what a table or an index can do at once.
+type WarmDescription struct {
+	ReadUnitsPerSecond  int64
+	Status              string
+	WriteUnitsPerSecond int64
+}
+
+// DescribeWarm describes what a table or an index with a billing mode can do at once.
+func DescribeWarm(s tabledef.Throughput, p tabledef.Provisioned, billing string) *WarmDescription {
+	w := warm(s, p, billing)
+	return &WarmDescription{ReadUnitsPerSecond: *w.ReadUnitsPerSecond, WriteUnitsPerSecond: *w.WriteUnitsPerSecond, Status: tabledef.StatusActive}
+}
+
+// warm is what a table or an index can do at once: what it is known to be able to, at
+// least what it is provisioned or begins with. Source: recordings of the service.
+func warm(s tabledef.Throughput, p tabledef.Provisioned, billing string) tabledef.WarmThroughput {
+	read, write := p.ReadUnits, p.WriteUnits
+	if billing == BillingOnDemand {
+		read, write = OnDemandReadUnits, OnDemandWriteUnits
+	}
+	if w := s.Warm; w != nil {
+		read, write = max(read, unitsOf(w.ReadUnitsPerSecond)), max(write, unitsOf(w.WriteUnitsPerSecond))
+	}
+	return tabledef.WarmThroughput{ReadUnitsPerSecond: &read, WriteUnitsPerSecond: &write}
+}
+
+func unitsOf(given *int64) int64 {
+	if given == nil {
+		return 0
+	}
+	return *given
+}
+
+// KeepWarm notes what a table and its indexes can do at once before they are changed:
+// it never becomes less.
+func KeepWarm(t *tabledef.Table) {
+	keep := func(s *tabledef.Throughput, p tabledef.Provisioned) {
+		w := warm(*s, p, t.BillingMode)
+		s.Warm = &w
+	}
+	keep(&t.Throughput, t.Provisioned)
+	for i := range t.Indexes {
+		if ix := &t.Indexes[i]; ix.Global {
+			keep(&ix.Throughput, ix.Provisioned)
+		}
+	}
+}
+
+// NoUnitsBound is -1 in a request: without a bound.
+const NoUnitsBound = -1
+
+// Target is what a request sets the throughput of.
+type Target struct {
+	Index       string // its name, "" for the table itself
+	Billing     string
+	Provisioned tabledef.Provisioned
+	Changed     bool // it was there before
+}
+
+// SetThroughput changes the settings of a table or an index to what is given; what is
+// not given stays.
+func SetThroughput(s *tabledef.Throughput, given tabledef.Throughput, of Target) error {
+	if o := given.OnDemand; o != nil {
+		if err := of.checkBounds(o); err != nil {
+			return err
+		}
+		var bounds tabledef.OnDemandThroughput
+		if s.OnDemand != nil {
+			bounds = *s.OnDemand
+		}
+		setUnits(&bounds.MaxReadRequestUnits, o.MaxReadRequestUnits)
+		setUnits(&bounds.MaxWriteRequestUnits, o.MaxWriteRequestUnits)
+		if s.OnDemand = &bounds; bounds == (tabledef.OnDemandThroughput{}) {
+			s.OnDemand = nil
+		}
+	}
+	if w := given.Warm; w != nil {
+		least := warm(*s, of.Provisioned, of.Billing)
+		if err := of.checkWarm(w, least); err != nil {
+			return err
+		}
+		setUnits(&least.ReadUnitsPerSecond, w.ReadUnitsPerSecond)
+		setUnits(&least.WriteUnitsPerSecond, w.WriteUnitsPerSecond)
+		s.Warm = &least
+	}
+	return nil
+}
+
+// checkBounds refuses bounds of what has none, and such as nothing has. There is none to
+// take away from what is new.
+func (t Target) checkBounds(given *tabledef.OnDemandThroughput) error {
+	for _, bound := range []struct {
+		member string
+		units  *int64
+	}{{"MaxReadRequestUnits", given.MaxReadRequestUnits}, {"MaxWriteRequestUnits", given.MaxWriteRequestUnits}} {
+		whose, text := "table", msgBoundsProvisioned
+		if t.Changed {
+			text = msgBoundsProvisionedNow
+		}
+		of := ""
+		if t.Index != "" {
+			whose, of = "index : "+t.Index, " for index: "+t.Index
+		}
+		switch {
+		case bound.units == nil:
+		case t.Billing != BillingOnDemand:
+			return wire.ValidationError(fmt.Sprintf(text, bound.member, of))
+		case *bound.units < 1 && (*bound.units != NoUnitsBound || !t.Changed):
+			return wire.ValidationError(fmt.Sprintf(msgBoundsRange, bound.member, whose))
+		}
+	}
+	return nil
+}
+
+// checkWarm refuses less than the least that it can be.
+func (t Target) checkWarm(given *tabledef.WarmThroughput, least tabledef.WarmThroughput) error {
+	for _, w := range []struct {
+		member, provisioned string
+		units, least        *int64
+	}{
+		{"ReadUnitsPerSecond", "ReadCapacityUnits", given.ReadUnitsPerSecond, least.ReadUnitsPerSecond},
+		{"WriteUnitsPerSecond", "WriteCapacityUnits", given.WriteUnitsPerSecond, least.WriteUnitsPerSecond},
+	} {
+		whose := "table"
+		if t.Index != "" {
+			whose = "index " + t.Index
+		}
+		switch {
+		case w.units == nil || *w.units >= *w.least:
+		case t.Changed:
+			return wire.ValidationError(fmt.Sprintf(msgWarmLess, w.member, whose))
+		case t.Billing != BillingOnDemand:
+			return wire.ValidationError(fmt.Sprintf(msgWarmBelowUnits, w.member, whose, w.provisioned))
+		case t.Index != "":
+			return wire.ValidationError(fmt.Sprintf(msgWarmInitial, w.member, whose))
+		default:
+			return wire.ValidationError(fmt.Sprintf(msgWarmInitial, w.member, whose) + msgWarmInitialPage)
+		}
+	}
+	return nil
+}
+
+func setUnits(units **int64, given *int64) {
+	switch {
+	case given == nil:
+	case *given == NoUnitsBound:
+		*units = nil
+	default:
+		*units = given
+	}
+}
+
+// SetBilling changes the billing mode of a table. On demand nothing is
+// provisioned, and the other way around nothing is bounded.
+func SetBilling(t *tabledef.Table, mode string, now time.Time) {
+	if t.BillingMode == mode {
+		return
+	}
+	if t.OnDemandSince.IsZero() {
+		t.OnDemandSince = t.Created // as which it began, if it does not begin now
+	}
+	if t.BillingMode = mode; mode == BillingOnDemand {
+		t.OnDemandSince = now
+		t.Change(0, 0, now, t.Transition)
+	} else {
+		t.Throughput.OnDemand = nil
+	}
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		if ix.Global {
+			ix.Transition = t.Transition
+		}
+		if mode == BillingOnDemand {
+			before := ix.UnitChanges
+			ix.Change(0, 0, now, t.Transition)
+			ix.Meanwhile.UnitChanges = before // unlike the table's
+		} else {
+			ix.Throughput.OnDemand = nil
+		}
+	}
+}

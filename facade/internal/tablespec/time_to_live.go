@@ -1,0 +1,28 @@
+package tablespec
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// ttlChangeInterval is the time in which AWS takes one change of a table.
+const ttlChangeInterval = time.Hour
+
+// CheckTimeToLive refuses a change that changes nothing, that goes from one attribute to
+// another, or that follows too soon on the last.
+func CheckTimeToLive(t *tabledef.Table, attribute string, enable bool, now time.Time) error {
+	switch {
+	case t.TTLAttribute == "" && !enable:
+		return wire.ValidationError(msgTTLDisabled)
+	case t.TTLAttribute != "" && t.TTLAttribute != attribute:
+		return wire.ValidationError(fmt.Sprintf(msgTTLOtherAttribute, t.TTLAttribute))
+	case t.TTLAttribute != "" && enable:
+		return wire.ValidationError(msgTTLEnabled)
+	case !t.TTLChanged.IsZero() && now.Sub(t.TTLChanged) < ttlChangeInterval:
+		return wire.ValidationError(msgTTLTooSoon)
+	}
+	return nil
+}

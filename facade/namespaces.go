@@ -1,0 +1,90 @@
+package facade
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+const msgTooMany = "Tabletop keeps the tables of %d pairs of access key and region apart, and has no room for another"
+
+// catalogPrefix begins the ids of the catalogs.
+const catalogPrefix = store.CatalogTable + "-"
+
+// namespaceOpener opens the store over a catalog, creating it if need be.
+type namespaceOpener func(ctx context.Context, catalog string) (*store.Store, error)
+
+// namespaceSet are the namespaces of a server. It is safe for concurrent use.
+type namespaceSet struct {
+	open   namespaceOpener
+	most   int
+	mu     sync.Mutex
+	stores map[string]*store.Store // by id of the catalog
+}
+
+// newNamespaces returns an empty set that has at most so many namespaces.
+func newNamespaces(most int, open namespaceOpener) *namespaceSet {
+	return &namespaceSet{open: open, most: most, stores: map[string]*store.Store{}}
+}
+
+// catalogOf is the id of the catalog of a caller.
+func catalogOf(c wire.Caller) string {
+	sum := sha256.Sum256([]byte(c.AccessKey + "\x00" + c.Region))
+	return catalogPrefix + hex.EncodeToString(sum[:8])
+}
+
+// OpenAll opens the namespaces among the tables of a Bigtable.
+func (n *namespaceSet) OpenAll(ctx context.Context, tables []string) error {
+	for _, id := range tables {
+		if !strings.HasPrefix(id, catalogPrefix) {
+			continue
+		}
+		if _, err := n.store(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Of returns the store of a caller, creating it if need be. Errors: a
+// LimitExceededException, and those of Opener.
+func (n *namespaceSet) Of(ctx context.Context, c wire.Caller) (*store.Store, error) {
+	return n.store(ctx, catalogOf(c))
+}
+
+func (n *namespaceSet) store(ctx context.Context, catalog string) (*store.Store, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if st := n.stores[catalog]; st != nil {
+		return st, nil
+	}
+	if len(n.stores) >= n.most {
+		return nil, &wire.Refusal{Code: wire.CodeLimitExceeded, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(msgTooMany, n.most)}
+	}
+	st, err := n.open(ctx, catalog)
+	if err != nil {
+		return nil, err
+	}
+	n.stores[catalog] = st
+	return st, nil
+}
+
+// Stores returns all stores, in the order of their catalogs.
+func (n *namespaceSet) Stores() []*store.Store {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var all []*store.Store
+	for _, id := range slices.Sorted(maps.Keys(n.stores)) {
+		all = append(all, n.stores[id])
+	}
+	return all
+}

@@ -1,0 +1,89 @@
+package facade
+
+import (
+	"iter"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// Fetched is an entry of a local index with the item that it is of, nil if that has been deleted.
+type fetched struct {
+	layout.Stored
+	Whole attr.Item
+}
+
+const (
+	// firstFetch is how many items are fetched together while nothing is known of their sizes,
+	// and mostFetched how many at most.
+	firstFetch  = 8
+	mostFetched = 100
+)
+
+// Fetch yields entries with their items, which get reads, several at a time: at most twice as many as before, as many as a page
+// of pageBytes has room for by those that were read, and no more than limit in all, if that is not 0. Of items that are
+// read together about a page is held, and the one that crosses its end: what get could not hand on is read again when its turn comes.
+func fetchItems(entries iter.Seq2[layout.Stored, error], limit, pageBytes int, get func(some []layout.Stored, take func(i int, item attr.Item) bool) error) iter.Seq2[layout.Stored, error] {
+	return func(yield func(layout.Stored, error) bool) {
+		var waiting []layout.Stored
+		together, read, size := firstFetch, 0, 0
+		flush := func() bool {
+			for len(waiting) > 0 {
+				items, there, held := make([]attr.Item, len(waiting)), make([]bool, len(waiting)), 0
+				err := get(waiting, func(i int, item attr.Item) bool {
+					items[i], there[i] = item, true
+					held += item.Size()
+					return held < pageBytes
+				})
+				if err != nil {
+					yield(nil, err)
+					return false
+				}
+				n := 0
+				for ; n < len(waiting) && there[n]; n++ {
+					size += items[n].Size()
+					if !yield(fetched{waiting[n], items[n]}, nil) {
+						return false
+					}
+				}
+				if n == 0 { // others came first, and filled a page
+					if !one(waiting[0], get, yield) {
+						return false
+					}
+					n = 1
+				}
+				read += n
+				waiting = waiting[n:]
+			}
+			together = min(2*together, mostFetched, max(1, (pageBytes-size)*read/max(size, 1)))
+			return true
+		}
+		for entry, err := range entries {
+			if err != nil {
+				if flush() {
+					yield(nil, err)
+				}
+				return
+			}
+			waiting = append(waiting, entry)
+			if (len(waiting) >= together || limit > 0 && read+len(waiting) >= limit) && !flush() {
+				return
+			}
+		}
+		flush()
+	}
+}
+
+// one yields an entry with its item.
+func one(entry layout.Stored, get func([]layout.Stored, func(int, attr.Item) bool) error, yield func(layout.Stored, error) bool) bool {
+	var whole attr.Item
+	err := get([]layout.Stored{entry}, func(_ int, item attr.Item) bool {
+		whole = item
+		return false
+	})
+	if err != nil {
+		yield(nil, err)
+		return false
+	}
+	return yield(fetched{entry, whole}, nil)
+}

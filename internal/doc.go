@@ -1,0 +1,37 @@
+// Package internal has the packages that several parts of the module share.
+//
+// Rows and calls:
+//
+//   - btclient: the one client of a Bigtable, with the one retry; cells: its rows and cells;
+//     rowmerge: joins the chunks in which rows arrive; preflight: checks that a Bigtable can
+//     be used.
+//   - inproc: a gRPC channel inside the process; pull: iterators from sequences.
+//   - layout: mappings between items and rows.
+//   - heat: counts of the load on keys; cause, probe: which request of DynamoDB, or of no
+//     client, a call is made for.
+//   - hllpp: the sketch of HLL families.
+//
+// Files and formats:
+//
+//   - s3export: DynamoDB's exports to S3; iontext: items as Ion; csvtext: records of CSV;
+//     extsort: sorting on disk.
+//   - strictyaml: the one reader of YAML; httpbody: bodies of HTTP messages; filelock: locks
+//     of files.
+//
+// Words and time:
+//
+//   - clock: the time source; days: durations; phrase: texts that reports share; nearest: the
+//     name that somebody meant; hosts: host names that a server accepts.
+//
+// Tests:
+//
+//   - lint: the rules of the module, as tests.
+//   - test/long, test/memory, test/property, test/stress: the two tiers, and what tests of
+//     memory, of properties and under load need.
+//   - model, ddbmodel: a naive Bigtable and a naive DynamoDB; metamorphic compares the
+//     engine with the first.
+//   - bombs: small inputs that would grow large; failures: failing Bigtables behind the
+//     endpoint and the loader.
+//   - faultdisk, heldfile, peer, synthetic, race, cputime: failing disks, files that wait,
+//     Google's bttest, tables of items, the race detector, the CPU time of benchmarks.
+package internal
