@@ -67,10 +67,10 @@ test-stress: ## the quick tier RUNS times beside two busy loops, shuffled, with 
 RACED := ./engine/... ./emu/... ./facade ./facade/internal/store/... ./facade/internal/jobs ./facade/internal/kinesis/... \
 	./facade/internal/throttle ./facade/internal/insights ./control/... ./testkit ./cmd/... ./migrate \
 	./internal/btclient ./internal/inproc ./internal/heat ./internal/filelock \
-	./internal/preflight ./internal/failures ./internal/extsort ./internal/pull
+	./internal/preflight ./internal/test/failures ./internal/extsort ./internal/pull
 
 # Modules of their own, so that their dependencies burden nobody else. A test of
-# internal/lint fails when one is missing here.
+# internal/test/lint fails when one is missing here.
 MODULES := conformance emu/internal/filter/re2
 
 # The go command does not see that the program was changed that these tests start.
@@ -91,7 +91,7 @@ nightly: ## what .ci/run has no time for: race of both tiers of all packages, cr
 
 .PHONY: meta
 meta: ## 100,000 random operations on the engine and on its model
-	$(GO) test ./internal/metamorphic -count=1 -timeout=60m -meta.ops=100000
+	$(GO) test ./internal/test/metamorphic -count=1 -timeout=60m -meta.ops=100000
 
 .PHONY: bench-compare
 bench-compare: ## the targets of docs/performance.md, measured beside the peers (some 25 minutes; nothing else should run; needs the load harness, in ../shared/bench or HARNESS=dir)

@@ -26,10 +26,10 @@
 //   - control serves the HTTP API and the pages that control a running server; control/lab
 //     is a server with a clock, faults and snapshots.
 //   - internal has what several of these share; internal/layout is the machine behind
-//     mappings, internal/test and internal/lint the test machinery.
+//     mappings, internal/test the test machinery.
 //   - conformance, a module of its own, tests the program with official clients.
 //
-// An arrow points at what a package may import; internal/lint enforces it.
+// An arrow points at what a package may import; internal/test/lint enforces it.
 //
 //	engine <- emu <- control/lab <- testkit -> migrate -> facade -> facade/{attr,expr,mapping}
 //	testkit, migrate -> fixtures -> internal/layout <- facade/mapping
@@ -49,4 +49,4 @@
 //   - What is supported is in emu.Support and facade.Operations, and in docs/support.md.
 package tabletop
 
-//go:generate go test ./internal/lint -count=1 -run TestSupportTables -update
+//go:generate go test ./internal/test/lint -count=1 -run TestSupportTables -update

@@ -8,7 +8,7 @@ import (
 
 	"cloud.google.com/go/bigtable/bttest"
 
-	"github.com/tabletop-emu/tabletop/internal/peer"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 var facadeTests = flag.Bool("conformance.facade", false, "run the tests of package facade and of its store over Bigtables in other processes, which takes about a minute")

@@ -7,8 +7,8 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // TestHeat_LargeRows: rows are marked by their own size, whatever was written or read of them, and one beyond the

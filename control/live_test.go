@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/control"
-	"github.com/tabletop-emu/tabletop/internal/heldfile"
+	"github.com/tabletop-emu/tabletop/internal/test/heldfile"
 )
 
 // streaming is a stream of events on a fake connection.

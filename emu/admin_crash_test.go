@@ -20,7 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/faultdisk"
+	"github.com/tabletop-emu/tabletop/internal/test/faultdisk"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/heat"
-	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 const hotCluster = testInstance + "/clusters/c1"

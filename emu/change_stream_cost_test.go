@@ -12,8 +12,8 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // waitingClock counts how often somebody waits, which a change stream does once each

@@ -8,7 +8,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/internal/cputime"
+	"github.com/tabletop-emu/tabletop/internal/test/cputime"
 )
 
 // benchCounted compares a request that is counted with one that is not, in process: call

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/faultdisk"
+	"github.com/tabletop-emu/tabletop/internal/test/faultdisk"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 

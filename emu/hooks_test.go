@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/hooks"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/cause"
-	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // disarmed are faults that fail who lets a call pass them.

@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // TestLimits sends what is one beyond each limit of size: it is refused, or

@@ -20,8 +20,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/changes"
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 func (e *env) wantChanges(want ...string) []*changeRecord {

@@ -23,8 +23,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // updateTable updates table t and returns the response of the operation.

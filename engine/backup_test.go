@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/faultdisk"
+	"github.com/tabletop-emu/tabletop/internal/test/faultdisk"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/tabletop-emu/tabletop/internal/cputime"
+	"github.com/tabletop-emu/tabletop/internal/test/cputime"
 )
 
 // The benchmarks named after what a caller does have two parts: "engine", and

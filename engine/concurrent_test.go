@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // TestConcurrent runs writers, counters, readers, the garbage collector and

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/engine/internal/guardfs"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // rowsOf fills a fresh table with rows of three small cells and writes them to

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/faultdisk"
+	"github.com/tabletop-emu/tabletop/internal/test/faultdisk"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // TestDeadCellsOfARowThatIsWrittenAllTheTime: replacing a cell under a new

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // fillAndDelete makes a table with so many bytes of rows, and deletes it. The

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/engine/internal/guardfs"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/faultdisk"
+	"github.com/tabletop-emu/tabletop/internal/test/faultdisk"
 )
 
 // TestRunGC_Disk looks at the collector whenever the disk is waited for: no row

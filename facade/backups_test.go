@@ -28,9 +28,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/backups"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 const createOrders = `{"TableName": "orders", "BillingMode": "PAY_PER_REQUEST",

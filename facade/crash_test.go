@@ -20,7 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/faultdisk"
+	"github.com/tabletop-emu/tabletop/internal/test/faultdisk"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 

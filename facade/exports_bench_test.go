@@ -12,7 +12,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"github.com/tabletop-emu/tabletop/internal/cputime"
+	"github.com/tabletop-emu/tabletop/internal/test/cputime"
 )
 
 // exportedItems is the table of BenchmarkCompareExport: some 5 MB.

@@ -18,9 +18,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // TestObserve: a request is told of after its answer, and what it asks of the Bigtable

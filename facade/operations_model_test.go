@@ -30,8 +30,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 

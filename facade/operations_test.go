@@ -19,8 +19,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 func TestOperations_Table(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/peer"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 var remoteBigtable = goflag.String("facade.bigtable", "",

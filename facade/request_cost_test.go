@@ -13,8 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // newSharingServer returns a server over an emulator whose messages are not

@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // statementPage is an answer of ExecuteStatement.

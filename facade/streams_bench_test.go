@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tabletop-emu/tabletop/internal/cputime"
+	"github.com/tabletop-emu/tabletop/internal/test/cputime"
 )
 
 // BenchmarkCompareRecordedPut compares puts into a table with a log with those into one

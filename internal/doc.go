@@ -23,15 +23,6 @@
 //   - clock: the time source; days: durations; phrase: texts that reports share; nearest: the
 //     name that somebody meant; hosts: host names that a server accepts.
 //
-// Tests:
-//
-//   - lint: the rules of the module, as tests.
-//   - test/long, test/memory, test/property, test/stress: the two tiers, and what tests of
-//     memory, of properties and under load need.
-//   - model, ddbmodel: a naive Bigtable and a naive DynamoDB; metamorphic compares the
-//     engine with the first.
-//   - bombs: small inputs that would grow large; failures: failing Bigtables behind the
-//     endpoint and the loader.
-//   - faultdisk, heldfile, peer, synthetic, race, cputime: failing disks, files that wait,
-//     Google's bttest, tables of items, the race detector, the CPU time of benchmarks.
+// Tests: test/lint holds the rules of the module; internal/test/doc.go names the others.
+// ddbmodel is a naive DynamoDB, which trials of a migration compare with, too.
 package internal

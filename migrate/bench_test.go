@@ -11,7 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/internal/synthetic"
+	"github.com/tabletop-emu/tabletop/internal/test/synthetic"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )

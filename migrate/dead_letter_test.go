@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )

@@ -15,9 +15,9 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 	"github.com/tabletop-emu/tabletop/migrate/internal/run"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )

@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tabletop-emu/tabletop/internal/race"
-	"github.com/tabletop-emu/tabletop/internal/synthetic"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
+	"github.com/tabletop-emu/tabletop/internal/test/synthetic"
 )
 
 // millionItems is how many items TestMillion migrates: `make million` says.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // TestGCPercent: the heap that package runtime makes of a percentage has grown by

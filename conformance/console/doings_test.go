@@ -14,7 +14,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/internal/heldfile"
+	"github.com/tabletop-emu/tabletop/internal/test/heldfile"
 )
 
 // TestRequests_Live: what a client asks for appears without a reload, and a DynamoDB request opens into the calls of

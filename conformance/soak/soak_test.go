@@ -16,8 +16,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 

@@ -7,7 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 func TestLocal(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/internal/extsort"
-	"github.com/tabletop-emu/tabletop/internal/synthetic"
+	"github.com/tabletop-emu/tabletop/internal/test/synthetic"
 )
 
 // BenchmarkEntry reads the items of a source and nothing else.

@@ -15,9 +15,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
 

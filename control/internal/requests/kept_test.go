@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/internal/cputime"
-	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/cputime"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // benchObserved compares a request that the console keeps with one that nobody is told of, in process: call makes the n-th, to

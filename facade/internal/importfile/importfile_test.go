@@ -12,8 +12,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // pack compresses a text.

@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/peer"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 var remoteBigtable = flag.String("facade.bigtable", "",

@@ -30,10 +30,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/peer"
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // backends are the Bigtables that the store is tested on: see testBigtable,

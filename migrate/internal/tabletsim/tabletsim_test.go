@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 var fullScale = flag.Bool("tabletsim.full", false, "have TestRun_Scale also run its plans at full size, which takes minutes")

@@ -18,7 +18,7 @@ import (
 const module = "github.com/tabletop-emu/tabletop"
 
 // root is the module's folder, seen from this package's.
-const root = "../.."
+const root = "../../.."
 
 // goFile is a Go file of the module.
 type goFile struct {

@@ -21,8 +21,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -186,7 +186,7 @@ var called = regexp.MustCompile(`\b(?:Bigtable(?:TableAdmin)?Client|c\.data)\.([
 // clientRPCs are all RPCs that the one client of a Bigtable can call.
 func clientRPCs(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("../btclient/*.go")
+	files, err := filepath.Glob("../../btclient/*.go")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("the files of package btclient: %v, %v", files, err)
 	}
@@ -208,8 +208,8 @@ func clientRPCs(t *testing.T) []string {
 
 // The table is between these lines of the page.
 const (
-	page  = "../../docs/reliability.md"
-	begin = "<!-- written by go generate ./internal/failures -->\n"
+	page  = "../../../docs/reliability.md"
+	begin = "<!-- written by go generate ./internal/test/failures -->\n"
 	end   = "<!-- end -->\n"
 )
 
@@ -235,11 +235,11 @@ func compareDocs(t *testing.T, table string, whole bool) {
 		of := strings.SplitAfter(have, "\n")
 		for line := range strings.Lines(table) {
 			if !slices.Contains(of, line) {
-				t.Errorf("%s lacks a row that is seen; go generate ./internal/failures writes the table:\n%s", page, line)
+				t.Errorf("%s lacks a row that is seen; go generate ./internal/test/failures writes the table:\n%s", page, line)
 			}
 		}
 	default:
-		t.Errorf("%s is not what is seen; go generate ./internal/failures writes it (-docs +seen):\n%s", page, cmp.Diff(strings.Split(have, "\n"), strings.Split(table, "\n")))
+		t.Errorf("%s is not what is seen; go generate ./internal/test/failures writes it (-docs +seen):\n%s", page, cmp.Diff(strings.Split(have, "\n"), strings.Split(table, "\n")))
 	}
 }
 

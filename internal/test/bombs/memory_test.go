@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/tabletop-emu/tabletop/internal/race"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/model"
+	"github.com/tabletop-emu/tabletop/internal/test/model"
 )
 
 // store runs operations and answers with text, which must be the same for all

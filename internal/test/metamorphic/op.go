@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/internal/model"
+	"github.com/tabletop-emu/tabletop/internal/test/model"
 )
 
 // kind tells which operation an op is.

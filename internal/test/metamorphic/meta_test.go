@@ -15,8 +15,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/model"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/model"
 )
 
 var (

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tabletop-emu/tabletop/internal/race"
+	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
 // dialers are the files that open connections, and to whom.
@@ -28,7 +28,7 @@ func TestNoTelemetry(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
 	for _, f := range productionFiles(t) {
-		if within(f.path, "internal/peer") || within(f.path, "conformance") {
+		if within(f.path, "internal/test/peer") || within(f.path, "conformance") {
 			continue // for those who develop it
 		}
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(f.path)))

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/internal/model"
 	"github.com/tabletop-emu/tabletop/internal/rowmerge"
+	"github.com/tabletop-emu/tabletop/internal/test/model"
 )
 
 // Authorized views are the server's: it keeps them among the engine's resources, and looks at

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/hllpp"
-	"github.com/tabletop-emu/tabletop/internal/model"
+	"github.com/tabletop-emu/tabletop/internal/test/model"
 )
 
 // What operations are made of: few names, so that they meet, and bytes that
