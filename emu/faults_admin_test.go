@@ -16,7 +16,7 @@ import (
 // An update of a family without a mask, or with one that is empty, is of the
 // gc_rule alone, whatever else the message says: comment of
 // ModifyColumnFamiliesRequest.Modification.update_mask.
-func TestFaultB1_UpdateWithoutMask(t *testing.T) {
+func TestClusters_UpdateWithoutMask(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	sum := aggregateOf("sum", int64Type())
@@ -57,7 +57,7 @@ func TestFaultB1_UpdateWithoutMask(t *testing.T) {
 // A cluster with neither serve_nodes nor autoscaling has its nodes allocated:
 // comment of Cluster.serve_nodes, and the admin tests of the Python client,
 // which create such instances.
-func TestFaultB2_NodesAllocated(t *testing.T) {
+func TestClusters_NodesAllocated(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	twice := nodes("z2", 0)
@@ -95,7 +95,7 @@ func TestFaultB2_NodesAllocated(t *testing.T) {
 
 // The etag of a policy that was never set, and its version: the tests of the
 // Python client against the service.
-func TestFaultB9_Trap164_EmptyPolicy(t *testing.T) {
+func TestTrap164_EmptyPolicy(t *testing.T) {
 	t.Parallel()
 	e := newTable(t)
 	for resource, service := range map[string]policies{testTable: e.admin, testInstance: e.instances()} {
@@ -127,7 +127,7 @@ func TestFaultB9_Trap164_EmptyPolicy(t *testing.T) {
 // What the tests of the Node and Java clients see of a cluster's nodes under
 // autoscaling: none in the operation that creates the cluster, the least in the
 // cluster, and as many as there were where autoscaling begins.
-func TestFaultB10_NodesUnderAutoscaling(t *testing.T) {
+func TestClusters_NodesUnderAutoscaling(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.mustCreateInstance("i", nodes("z1", 1), scaled("z2", 3, 4, 50, 0))
@@ -157,7 +157,7 @@ func TestFaultB10_NodesUnderAutoscaling(t *testing.T) {
 
 // A key of another region than the cluster's is refused: BigtableCmekIT of the
 // Java client has the text.
-func TestFaultB12_KeyOfAnotherRegion(t *testing.T) {
+func TestAppProfiles_KeyOfAnotherRegion(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	keyed := func(zone, key string) *btapb.Cluster {

@@ -25,7 +25,7 @@ func wantStatus(t *testing.T, err error, code codes.Code, text string) {
 // An empty row_key_regex_filter is refused, wherever it stands:
 // googleapis/google-cloud-go#6519 quotes the service. The service's answer to
 // other empty expressions is not known; they match what is empty.
-func TestFaultB3_EmptyRowKeyRegex(t *testing.T) {
+func TestFilters_EmptyRowKeyRegex(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
 	e.mustMutate("r", set("f", "q", 0, ""))
@@ -57,7 +57,7 @@ func TestFaultB3_EmptyRowKeyRegex(t *testing.T) {
 }
 
 // The text that tests of official clients match.
-func TestFaultB7_RowKeysMustBeNonEmpty(t *testing.T) {
+func TestMutateRows_RowKeysMustBeNonEmpty(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
 	one := []*btpb.Mutation{set("f", "q", 0, "")}
@@ -89,7 +89,7 @@ func (e *env) firstEntry(entries ...*btpb.MutateRowsRequest_Entry) error {
 
 // Texts of the service: googleapis/google-cloud-go#4309 and #1111,
 // nodejs-bigtable#291, java-bigtable-hbase#1497.
-func TestFaultB8_MutationCounts(t *testing.T) {
+func TestLimits_MutationCounts(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
 	check := func(trueMuts, falseMuts []*btpb.Mutation) error {

@@ -171,7 +171,7 @@ func TestResponseParams_Routing(t *testing.T) {
 // The location of who answered is in the header and in the trailer: the clients of
 // Node and C++ read trailers alone, others the header first. Those of Go and Java get
 // no trailer, which they would not look at.
-func TestFaultB4_LocationInTrailer(t *testing.T) {
+func TestLocationInTrailer(t *testing.T) {
 	t.Parallel()
 	for agent, trailers := range map[string]bool{
 		"gl-node grpc-node-js/1.13.4": true, "gcloud-cpp/2.40.0 grpc-c++/1.74.1 grpc-c/48.0.0": true, "somebody": false, // of Go
@@ -226,7 +226,7 @@ func testLocationInTrailer(t *testing.T, agent string, trailers bool) {
 // A call to what does not exist is answered by no cluster: the metrics tests of
 // the Java client want it in the zone "global" of the cluster "<unspecified>",
 // which is what clients make of no location.
-func TestFaultB5_Trap169_NoLocation(t *testing.T) {
+func TestTrap169_NoLocation(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
 	e.createTable("gone", "f")

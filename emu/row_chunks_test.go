@@ -154,7 +154,7 @@ func TestRowChunks_SendCopies(t *testing.T) {
 // Several rows come in one message only as long as it stays near 100 KB, whole;
 // a row that is larger comes alone. Tests of official clients want six messages
 // or more of 32 rows of 32 cells of 512 bytes, and pass against the service.
-func TestFaultB6_MessageSizes(t *testing.T) {
+func TestLimits_MessageSizes(t *testing.T) {
 	t.Parallel()
 	type table struct{ rows, cells, bytes int }
 	for want, tables := range map[[2]int][]table{

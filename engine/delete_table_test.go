@@ -56,7 +56,7 @@ func deletedNames(d *DB) string {
 
 // Tables that were deleted take memory up to a bound: those that were deleted
 // first go, for good.
-func TestFaultB11_DeletedTablesAreBounded(t *testing.T) {
+func TestMemory_DeletedTablesAreBounded(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
 	c := clock.NewFrozen(time.Unix(1_700_000_000, 0))
@@ -130,7 +130,7 @@ func TestFaultB11_DeletedTablesAreBounded(t *testing.T) {
 // The memory of tables that were filled and deleted comes back: the files of a
 // store in memory do not grow with their number. A file that holds something else
 // still is kept whole.
-func TestFaultB11_MemoryComesBack(t *testing.T) {
+func TestMemoryComesBack(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
 	const bound, table, rounds = 2 << 20, 1 << 20, 40
@@ -148,7 +148,7 @@ func TestFaultB11_MemoryComesBack(t *testing.T) {
 
 // A table of few large rows is written to files that nothing merges: their memory
 // comes back too, but for that of one which holds something else.
-func TestFaultB11_MemoryOfLargeRows(t *testing.T) {
+func TestMemoryOfLargeRows(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(context.Context, *DB) error{
 		"delete table": func(ctx context.Context, d *DB) error {

@@ -347,7 +347,7 @@ func TestLatency(t *testing.T) {
 
 // An official client whose deadline is nearer than a latency tries again: what the
 // documentation says of it is what happens.
-func TestFaultM15_LatencyAndDeadlines(t *testing.T) {
+func TestFaults_LatencyAndDeadlines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		env := testkit.Start(t, testkit.WithFrozenClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)))

@@ -9,7 +9,7 @@ import (
 
 // infer --mapping completes a mapping file: each rule with "*" gets the attributes of
 // its items, and what it writes is a mapping for the same rows.
-func TestFaultM8_InferCompletesAMapping(t *testing.T) {
+func TestMarkers_InferCompletesAMapping(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	items := writeFile(t, dir, "items.jsonl", `{"PK":{"S":"p"},"SK":{"S":"A"},"x":{"S":"1"}}
@@ -50,7 +50,7 @@ rules:
 
 // infer --mapping completes a file with a fault that the schemas of the rules mend, and
 // says so.
-func TestFaultM8_InferMendsAMapping(t *testing.T) {
+func TestMarkers_InferMendsAMapping(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	items := writeFile(t, dir, "items.jsonl", `{"PK":{"S":"p"},"SK":{"S":"A"},"x":{"S":"1"}}
@@ -79,7 +79,7 @@ rules:
 }
 
 // Durations of flags may be in days.
-func TestFaultM9_FlagsInDays(t *testing.T) {
+func TestMapping_FlagsInDays(t *testing.T) {
 	t.Parallel()
 	out, code := tabletop(t, "serve", "--ttl-interval", "1x")
 	if code != exitBadInput || !strings.Contains(out, `"1x" is no duration; expected one such as 400d, 720h or 1m30s`) {
@@ -93,7 +93,7 @@ func TestFaultM9_FlagsInDays(t *testing.T) {
 
 // What a mapping refuses, and two items of one key, are findings of plan and verify: exit
 // code 1, with all of them and with the rest.
-func TestFaultM11_RefusedItemsAreFindings(t *testing.T) {
+func TestFindings_RefusedItemsAreFindings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const good = `{"id":{"S":"a"},"n":{"N":"1"}}` + "\n"

@@ -10,7 +10,7 @@ import (
 
 // A server that speaks TLS ends a connection in plain text without a word: who meets
 // it so is told, at once, and what to do.
-func TestFaultM13_ServerSpeaksTLS(t *testing.T) {
+func TestDeadlines_ServerSpeaksTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cert, key, _ := certificate(t)

@@ -11,7 +11,7 @@ import (
 
 // A server that goes over all items of a table by itself says so, and what it does not
 // show.
-func TestFaultM14_ServeTellsOfItsWork(t *testing.T) {
+func TestProgress_ServeTellsOfItsWork(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	items := writeFile(t, dir, "items.jsonl", `{"id":{"S":"a"},"g":{"S":"x"}}`+"\n"+`{"id":{"S":"b"},"g":{"S":"x"}}`+"\n")

@@ -8,7 +8,7 @@ import (
 
 // What the service was recorded to have on a page of 1 MB (dynalite 3.2.1, tests of
 // Query and Scan near the limit), in numbers: each case is one byte below or at it.
-func TestFaultD25_RecordedPages(t *testing.T) {
+func TestPages_RecordedPages(t *testing.T) {
 	t.Parallel()
 	const page = 1 << 20
 	text := func(n int) Value { return Value{Type: S, Str: strings.Repeat("x", n)} }

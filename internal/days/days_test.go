@@ -8,7 +8,7 @@ import (
 )
 
 // What time.ParseDuration takes is as it takes it; days stand before it.
-func TestFaultM9_DurationsInDays(t *testing.T) {
+func TestMapping_DurationsInDays(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	for text, want := range map[string]time.Duration{

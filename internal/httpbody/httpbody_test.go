@@ -106,7 +106,7 @@ func TestEncode_Decode(t *testing.T) {
 }
 
 // Which coding AWS chooses for a header.
-func TestFaultD18_Accepted(t *testing.T) {
+func TestNumbers_Accepted(t *testing.T) {
 	t.Parallel()
 	for header, want := range map[string]string{
 		"": "", "identity": "", "br": "", "zstd": "", "compress": "", "x-gzip": "", "gzip": "gzip", "deflate": "deflate",
@@ -131,7 +131,7 @@ func TestFaultD18_Accepted(t *testing.T) {
 }
 
 // What repeats nothing is packed too, where it has few characters.
-func TestFaultD18_RandomLetters(t *testing.T) {
+func TestNumbers_RandomLetters(t *testing.T) {
 	t.Parallel()
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	r := rand.New(rand.NewPCG(1, 2))

@@ -12,7 +12,7 @@ import (
 
 // All that is wrong with a mapping file is told at once, in its order, each with its
 // place; what only follows from a fault is not told.
-func TestFaultM9_AllErrorsAtOnce(t *testing.T) {
+func TestMapping_AllErrorsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
 		{"views", `apiVersion: migration/v1

@@ -10,7 +10,7 @@ import (
 
 // A rule may have a column of its own beside "*" where several rules share rows: what
 // would be on it under "*" is refused when it comes.
-func TestFaultM9_LiteralBesideStar(t *testing.T) {
+func TestMapping_LiteralBesideStar(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, `apiVersion: migration/v1
 source: {table: T, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {n: N, s: S, state: S, count: S}}

@@ -35,7 +35,7 @@ rules:
   put: [{attr: PK, cell: "c:PK"}, {attr: "{c}", cell: "c:id"}, {attr: "*", cell: "c:{attr}"}]
 `
 
-func TestFaultM9_KeysInCells(t *testing.T) {
+func TestMapping_KeysInCells(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, ordersMapping)
 	var placed []lens.Placed
@@ -139,7 +139,7 @@ customers#ann [637573746f6d65727323616e6e]
 	}
 }
 
-func TestFaultM9_KeysInCellsRefused(t *testing.T) {
+func TestMapping_KeysInCellsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ from, to, want string }{
 		"not told by the row": {`{attr: "{c}", cell: "o:customer"}`, `{attr: "{c}", cell: "o:customer#{c}"}`, ""}, // the qualifier tells it
@@ -156,7 +156,7 @@ func TestFaultM9_KeysInCellsRefused(t *testing.T) {
 }
 
 // A view can sort by a key attribute that every rule keeps in one column.
-func TestFaultM9_ViewOfKeptKeys(t *testing.T) {
+func TestMapping_ViewOfKeptKeys(t *testing.T) {
 	t.Parallel()
 	const text = `apiVersion: migration/v1
 source:

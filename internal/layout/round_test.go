@@ -19,7 +19,7 @@ rules:
 
 // A number whose nearest in 64 bits is no number of DynamoDB's is outside of the
 // codec's domain, whatever loss is accepted: nothing could read it back.
-func TestFaultM4_RoundedBeyondNumbers(t *testing.T) {
+func TestUnreadableRows_RoundedBeyondNumbers(t *testing.T) {
 	t.Parallel()
 	const text = `{"PK":{"S":"p"},"n":{"N":"9.9999999999999999999999999999999999999E+125"}}`
 	item, err := attr.UnmarshalItem([]byte(text))
@@ -36,7 +36,7 @@ func TestFaultM4_RoundedBeyondNumbers(t *testing.T) {
 }
 
 // An attribute that cannot be read is named, with its row.
-func TestFaultM4_UnreadableIsNamed(t *testing.T) {
+func TestUnreadableRows_UnreadableIsNamed(t *testing.T) {
 	t.Parallel()
 	const text = `apiVersion: migration/v1
 source: {table: T, key: {hash: {name: PK, type: S}}, schema: {n: N, s: SS, m: {M: N}, l: L}}

@@ -68,7 +68,7 @@ func sidecarOfPlaced(p lens.Placed) []string {
 
 // A version records which of the rule's attributes it lacks, and not those that other
 // entities of the table have.
-func TestFaultM8_MarkersOfTheRule(t *testing.T) {
+func TestMarkersOfTheRule(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, entitiesMapping)
 	p := comesBack(t, m, `{"PK":{"S":"p"},"SK":{"S":"v1_x"},"State":{"S":"OK"}}`)
@@ -79,7 +79,7 @@ func TestFaultM8_MarkersOfTheRule(t *testing.T) {
 
 // The types of a rule's attributes are its own: what is a number in its items needs no
 // mark where other items have a text.
-func TestFaultM8_TypesOfTheRule(t *testing.T) {
+func TestMarkers_TypesOfTheRule(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, entitiesMapping)
 	for item, want := range map[string][]string{
@@ -95,7 +95,7 @@ func TestFaultM8_TypesOfTheRule(t *testing.T) {
 }
 
 // What a rule does not list is unknown to it, as what no schema names is to a table.
-func TestFaultM8_UnknownToTheRule(t *testing.T) {
+func TestMarkers_UnknownToTheRule(t *testing.T) {
 	t.Parallel()
 	const item = `{"PK":{"S":"p"},"SK":{"S":"v1_x"},"State":{"S":"OK"},"Time":{"S":"t"},"Price":{"N":"1"}}`
 	it, err := attr.UnmarshalItem([]byte(item))
@@ -115,7 +115,7 @@ func TestFaultM8_UnknownToTheRule(t *testing.T) {
 
 // What is said of a rule's attributes is said of its own: their fidelity, and the
 // column that a view finds them in.
-func TestFaultM8_OthersGoByTheRule(t *testing.T) {
+func TestMarkers_OthersGoByTheRule(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, strings.NewReplacer(`row: [other`, `schema: [Data, Tags], row: [other`,
 		"\ntarget:", "\n  gsis: [{name: by-owner, hash: Owner, as: view, projection: [Price]}]\ntarget:").Replace(entitiesMapping))
@@ -135,7 +135,7 @@ func TestFaultM8_OthersGoByTheRule(t *testing.T) {
 }
 
 // A rule's schema is written back as it was, and refused where it says nothing.
-func TestFaultM8_File(t *testing.T) {
+func TestMarkers_File(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, entitiesMapping)
 	text, err := m.Spec().YAML()

@@ -33,7 +33,7 @@ func orgKey(pk, sk string) attr.Item {
 
 // Two items whose rows the plain and the escaped joiner make one: the row is told with
 // the item of the other rule.
-func TestFaultM6_RowsOfTwoRulesAreTold(t *testing.T) {
+func TestJoinedKeys_RowsOfTwoRulesAreTold(t *testing.T) {
 	t.Parallel()
 	org, user := orgKey("ORG#acme#u#bob", "ORG"), orgKey("ORG#acme", "USER#bob")
 	for _, joiner := range []string{"escaped('#')", "plain('#')"} {
@@ -59,7 +59,7 @@ func TestFaultM6_RowsOfTwoRulesAreTold(t *testing.T) {
 
 // Where rules differ in their numbers of segments, auto escapes the last segments too:
 // no row is that of two rules, items come back, and queries find them.
-func TestFaultM6_LastSegmentsAreEscaped(t *testing.T) {
+func TestJoinedKeys_LastSegmentsAreEscaped(t *testing.T) {
 	t.Parallel()
 	hostile := []string{"acme", "acme#u#bob", "acme#s#bob", "#", "$", "a$23u", "acme#u#", "u", "s#u"}
 	for _, joiner := range []string{"auto", "escaped-all('#')"} {
@@ -133,7 +133,7 @@ func TestFaultM6_LastSegmentsAreEscaped(t *testing.T) {
 
 // A query whose text of the last segment begins with a literal that needs an escape
 // elsewhere reads the rows as they are.
-func TestFaultM6_LiteralInLastSegment(t *testing.T) {
+func TestJoinedKeys_LiteralInLastSegment(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, `apiVersion: migration/v1
 source: {table: T, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {Name: S}}
@@ -156,7 +156,7 @@ rules:
 }
 
 // What auto comes to is noted as it is, and compiles to the same rows.
-func TestFaultM6_AutoIsProven(t *testing.T) {
+func TestJoinedKeys_AutoIsProven(t *testing.T) {
 	t.Parallel()
 	m := orgs(t, "auto")
 	proof := m.ProveJoiner()

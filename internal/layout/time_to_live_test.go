@@ -30,7 +30,7 @@ rules:
 
 // Garbage collection deletes the items of a rule whose families it empties, and keeps
 // the others, which have the expiry as an attribute.
-func TestFaultM9_TimeToLiveOfARule(t *testing.T) {
+func TestMapping_TimeToLiveOfARule(t *testing.T) {
 	t.Parallel()
 	const expires = 1715690000
 	noDoc := strings.Replace(sessionsMapping, `- {name: doc`, `#`, 1)
@@ -97,7 +97,7 @@ func TestFaultM9_TimeToLiveOfARule(t *testing.T) {
 	}
 }
 
-func TestFaultM9_TimeToLiveRefused(t *testing.T) {
+func TestMapping_TimeToLiveRefused(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(sessionsMapping, "TYPES", "", 1)
 	for name, c := range map[string]struct{ from, to, want string }{

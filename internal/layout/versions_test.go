@@ -137,7 +137,7 @@ rules:
 `
 
 // Copies of the highest version forbid only indexes that items of their rule would be in.
-func TestFaultM9_LatestBesideIndexes(t *testing.T) {
+func TestMapping_LatestBesideIndexes(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, versionsBesideIndex)
 	item := func(sk, name string) attr.Item {

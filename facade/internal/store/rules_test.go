@@ -28,7 +28,7 @@ rules:
 
 // Items of a rule whose families are collected expire, those of others stay: by the
 // door too, before garbage collection comes.
-func TestFaultM9_TimeToLiveOfARule(t *testing.T) {
+func TestMapping_TimeToLiveOfARule(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	o := testOptions(backends["emu"](t), loadMapping(t, accountsMapping))
@@ -62,7 +62,7 @@ func TestFaultM9_TimeToLiveOfARule(t *testing.T) {
 
 // Where a cell alone tells whose an item is, of two that claim the row the second is
 // refused, and neither is taken for the other.
-func TestFaultM9_KeysInCells(t *testing.T) {
+func TestMapping_KeysInCells(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := openStore(t, testOptions(backends["emu"](t), loadMapping(t, accountsMapping)))

@@ -11,10 +11,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/edge"
 )
 
-// TestFaultM4_WhatIsWrittenCanBeRead holds all codecs to it: what they encode they
+// TestUnreadableRows_WhatIsWrittenCanBeRead holds all codecs to it: what they encode they
 // decode to the same value, and what they round or write of a stray value they decode
 // or say that they cannot.
-func TestFaultM4_WhatIsWrittenCanBeRead(t *testing.T) {
+func TestUnreadableRows_WhatIsWrittenCanBeRead(t *testing.T) {
 	t.Parallel()
 	types := []attr.Type{attr.S, attr.N, attr.B, attr.BOOL, attr.NULL, attr.SS, attr.NS, attr.BS, attr.L, attr.M}
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,7 +12,7 @@ import (
 // Rows that were laid out with last segments as they are, are not those of a mapping
 // whose joiner auto escapes them: it is told, with what lies elsewhere. Between plain
 // and escaped, rows are the same.
-func TestFaultM6_NotedJoiner(t *testing.T) {
+func TestJoinedKeys_NotedJoiner(t *testing.T) {
 	t.Parallel()
 	load := func(joiner, org string) *layout.Mapping {
 		m, err := layout.Load("m.yaml", []byte(strings.NewReplacer("JOINER", joiner, "ORG", org).Replace(`apiVersion: migration/v1

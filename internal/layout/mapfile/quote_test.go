@@ -13,7 +13,7 @@ import (
 
 // A mapping file is read back to the same mapping, whatever its attributes are called:
 // what is noted of a table would else be another one.
-func TestFaultM3_SpecIsReadBack(t *testing.T) {
+func TestNotedMapping_SpecIsReadBack(t *testing.T) {
 	t.Parallel()
 	check := func(t interface{ Fatalf(string, ...any) }, name string) {
 		spec := &Spec{

@@ -20,11 +20,11 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// TestFaultB11_HeapAfterLargeReads reads rows and items that are large together,
+// TestMemory_HeapAfterLargeReads reads rows and items that are large together,
 // by many clients at once and over the network, through both doors: what the reads
 // took of the heap is free when they are over, while the server and its connections
 // live on.
-func TestFaultB11_HeapAfterLargeReads(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
+func TestMemory_HeapAfterLargeReads(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
 	memory.Alone(t, testHeapAfterLargeReads)
 }
