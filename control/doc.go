@@ -1,6 +1,6 @@
-// Package control serves the HTTP API by which a running server is inspected and
-// controlled: what package testkit does for tests in Go, for every language. It
-// is described in docs/control.md and, for programs, in openapi.yaml.
+// Package control serves the HTTP API that inspects and controls a running server: what
+// package testkit does for Go tests, for every language. docs/control.md describes it for
+// people, openapi.yaml for programs.
 //
 // What it promises: a request needs a token, and one that a web page of another origin
 // made, or that names another host, is refused; every error is JSON that says

@@ -1,4 +1,4 @@
-// Package facade answers the DynamoDB API over any Bigtable.
+// Package facade serves the DynamoDB API over any Bigtable.
 //
 // A [Server] speaks AWS JSON 1.0 over HTTP, or inside the process through its
 // [Server.RoundTripper], and keeps its tables as rows of the Bigtable behind
@@ -21,6 +21,7 @@
 // throttled if Options say so. Signatures are checked for their form, and verified when Options
 // names the keys: see [Options].
 //
+// Package [github.com/tabletop-emu/tabletop/facade/awserr] has the errors and their texts.
 // A request meets these packages, in this order; each is below facade/internal:
 //
 //   - wire: the frame of requests and answers: JSON, signatures, errors.

@@ -1,4 +1,4 @@
-// Package internal has the packages that several parts of the module share.
+// Package internal contains the packages that several parts of the module share.
 //
 // Rows and calls:
 //

@@ -1,5 +1,5 @@
-// Package migrate turns DynamoDB data into Bigtable rows through a mapping, and
-// proves the result.
+// Package migrate converts DynamoDB data to Bigtable rows through a mapping, and verifies
+// the result.
 //
 // [Load] writes a source as the mapping says; [Verify] also reads everything
 // back and compares it cell by cell and item by item, or only reads and compares what

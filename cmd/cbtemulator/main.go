@@ -1,7 +1,6 @@
-// Command cbtemulator is Tabletop's Bigtable door with the command line of
-// Google's Cloud Bigtable emulator: it takes the same flags, prints the same
-// line when it is ready, and keeps the data in memory. Scripts and containers
-// that start one can start the other.
+// Command cbtemulator serves Bigtable with the command line of Google's Cloud Bigtable
+// emulator: it takes the same flags, prints the same line when it is ready, and keeps the
+// data in memory. Scripts and containers that start that emulator can start this one.
 //
 //	cbtemulator -host 127.0.0.1 -port 9000
 //

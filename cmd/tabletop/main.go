@@ -1,6 +1,5 @@
-// Command tabletop is a Bigtable and a DynamoDB over the same rows, on this
-// machine, and the tool that moves DynamoDB data between the two and proves
-// the result.
+// Command tabletop runs a Bigtable and a DynamoDB over the same rows on this machine, and
+// moves DynamoDB data to Bigtable and verifies it.
 //
 //	tabletop serve            both doors, for any language
 //	tabletop ctl              control such a server: snapshots, clock, faults

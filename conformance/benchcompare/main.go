@@ -1,6 +1,6 @@
-// Command benchcompare measures Tabletop against the emulators that people use
-// now, and says which of the project's targets hold. `make bench-compare` runs
-// it; docs/performance.md has its last figures.
+// Command benchcompare measures Tabletop beside the emulators that people use now, and
+// reports which of the project's targets hold. `make bench-compare` runs it;
+// docs/performance.md has its last figures.
 //
 // Our program and a peer do the same seeded work in turn, repetition after
 // repetition, so that the machine's drift affects both; every figure is a ratio

@@ -1,7 +1,7 @@
-// Package lab is a Tabletop that can be experimented with: a store, the Bigtable server
-// over it and the DynamoDB door, with a clock to move, faults that strike calls,
-// snapshots to come back to, and all that it holds as text. Package testkit makes it
-// an environment of a test, and `tabletop serve --console` a server that is controlled from outside.
+// Package lab runs a Tabletop for experiments: a store, the Bigtable server over it and the
+// DynamoDB endpoint, with a clock that can be moved, faults, snapshots, and a dump of
+// everything as text. Package testkit uses it as the environment of a test, and `tabletop
+// serve --console` as a server that is controlled from outside.
 //
 // Without faults that are armed a call costs what it costs without a lab.
 package lab

@@ -1,5 +1,5 @@
-// Package attr is the value model of DynamoDB: the ten attribute types, their
-// JSON form, sizes, comparison and exact 38-digit numbers.
+// Package attr implements DynamoDB's values: the ten attribute types, their JSON form,
+// sizes, comparison and exact 38-digit numbers.
 //
 // Values are held in canonical form: a number is its canonical decimal text,
 // a set is sorted and free of duplicates. So equal values are equal field by

@@ -1,6 +1,5 @@
-// Package mapping turns items of a DynamoDB table into rows of a Bigtable table,
-// and rows back into items, as a mapping file describes: a YAML file of rules,
-// each a pair of inverse functions.
+// Package mapping converts items of a DynamoDB table to rows of a Bigtable table and back,
+// as a mapping file describes: a YAML file of rules, each a pair of inverse functions.
 //
 // What it promises: an item that Place takes comes back from Items exactly,
 // with the types of its values; the same item gives the same cells; an item for

@@ -1,5 +1,5 @@
-// Package btclient is the one client of a Bigtable: with it the DynamoDB door, the
-// migration and the tests read and write rows, over any connection.
+// Package btclient reads and writes the rows of a Bigtable over any connection. It is the
+// only client that the DynamoDB endpoint, the migration and the tests use.
 //
 // What it promises:
 //   - a read that breaks off continues after its last row, so that each row comes

@@ -1,6 +1,6 @@
-// Package cause says which request of the DynamoDB door a call to the Bigtable behind
-// it was made for. In one process it travels as a value of the context, which costs a call nothing;
-// over a connection in metadata.
+// Package cause passes on which DynamoDB request a Bigtable call was made for. Within one
+// process the id is a value of the context, which costs a call nothing; over a connection it
+// is metadata.
 package cause
 
 import (

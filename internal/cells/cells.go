@@ -1,7 +1,7 @@
-// Package cells holds Bigtable's data as the layers above a connection see it:
-// rows of cells, ranges of row keys, and families. It knows neither how they are
-// read and written (package btclient) nor what they mean (a mapping), so that
-// these two need not know each other.
+// Package cells defines Bigtable's data as the layers above a connection see it: rows of
+// cells, ranges of row keys, and families. It knows neither how they are read and written
+// (package btclient) nor what they mean (a mapping), so that these two need not know each
+// other.
 package cells
 
 import (

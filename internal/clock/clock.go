@@ -1,4 +1,4 @@
-// Package clock is the time source that every layer receives in its Options.
+// Package clock provides the time source that every layer receives in its Options.
 //
 // A [Clock] is wall time plus an offset. It can be advanced, never turned
 // back, and frozen; no package of this module reads the wall clock directly.

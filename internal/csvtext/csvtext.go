@@ -1,6 +1,6 @@
-// Package csvtext reads the records of CSV files by RFC 4180. Unlike Go's own reader it
-// leaves line ends inside quotes as they are, tells a quoted cell without text from an
-// empty one, and bounds the size of a record.
+// Package csvtext parses the records of CSV files by RFC 4180. Unlike Go's own reader it
+// keeps line ends inside quotes, distinguishes a quoted empty cell from an empty one, and
+// bounds the size of a record.
 package csvtext
 
 import (

@@ -1,5 +1,5 @@
-// Package days reads durations in which days may stand before the hours: 400d, 1d12h.
-// People say for how long data are kept in days, which package time has no unit for.
+// Package days parses durations with days before the hours, such as 400d and 1d12h.
+// Retention is usually given in days, for which package time has no unit.
 package days
 
 import (

@@ -1,8 +1,8 @@
-// Package ddbmodel is a naive DynamoDB: the reference that tests, and the
-// differential runs of package migrate, compare the facade with. It holds a
-// list of items for each table, evaluates expressions that are built, not
-// parsed, and prefers being obviously right to being fast. It shares no code
-// with the facade and knows nothing of rows. It is for one goroutine.
+// Package ddbmodel implements a naive DynamoDB: the reference that tests, and the
+// differential runs of package migrate, compare the facade with. It holds a list of items
+// for each table, evaluates expressions that are built, not parsed, and prefers being
+// obviously right to being fast. It shares no code with the facade and knows nothing of
+// rows. One goroutine may use it at a time.
 package ddbmodel
 
 import (

@@ -1,6 +1,6 @@
-// Package filelock locks files between processes. A lock lasts as long as its file is
-// open, so it goes with the process that holds it. Where the system or the file system
-// has no locks of files, each process finds them free.
+// Package filelock locks files between processes. A lock lasts as long as its file is open,
+// so it ends with its process. If the system or the file system has no file locks, every
+// lock succeeds.
 package filelock
 
 import "os"

@@ -1,5 +1,5 @@
-// Package heat counts what requests do to which keys, and when: one store for all
-// who ask where the load of a server is.
+// Package heat counts requests by key and time: one store for every reader that asks where
+// the load of a server is.
 //
 // A count belongs to a place (a table, in the cluster that answered), a key and a
 // second. The keys of a column of time are grouped into buckets of about equal

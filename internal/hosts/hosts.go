@@ -1,6 +1,6 @@
-// Package hosts says by which names a server on this machine may be asked. A web page
-// anywhere can make a browser send requests to a name of its own that leads here: what
-// tells them from others is that name.
+// Package hosts checks the host name that a request to a local server gives. Any web page
+// can make a browser send requests to a name of its own that resolves to this machine; only
+// that name distinguishes such requests from others.
 package hosts
 
 import (

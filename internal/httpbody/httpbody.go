@@ -1,6 +1,6 @@
-// Package httpbody reads bodies of HTTP messages up to a limit, and knows the
-// content codings that DynamoDB and its clients use: gzip and deflate. The unpacked
-// size of a body is limited as well.
+// Package httpbody reads bodies of HTTP messages up to a limit, also in the content codings
+// that DynamoDB and its clients use: gzip and deflate. The unpacked size of a body is
+// limited as well.
 package httpbody
 
 import (

@@ -1,6 +1,6 @@
-// Package inproc is a copy-free gRPC channel inside one process: a
-// [grpc.ClientConnInterface] that calls registered service implementations
-// directly, without a wire, a codec or a goroutine.
+// Package inproc implements a copy-free gRPC channel inside one process: a
+// [grpc.ClientConnInterface] that calls registered service implementations directly, without
+// a wire, a codec or a goroutine.
 //
 // A unary call runs its handler in the caller's goroutine with the caller's
 // own request message. A server stream runs its handler as a coroutine: each

@@ -1,5 +1,5 @@
-// Package layout is the lens between DynamoDB items and Bigtable rows: a pair
-// of inverse functions, compiled from a declarative YAML mapping.
+// Package layout converts between DynamoDB items and Bigtable rows: a pair of inverse
+// functions, compiled from a declarative YAML mapping.
 //
 // It is the only place that speaks both vocabularies. The facade, the loader
 // and the verifier all go through it: one mapping, one code path.

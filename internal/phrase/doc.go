@@ -1,3 +1,3 @@
-// Package phrase has the small texts that reports and messages share: counts with
-// their nouns, and quotations that are not too long.
+// Package phrase writes the small texts that reports and messages share: counts with their
+// nouns, and shortened quotations.
 package phrase

@@ -1,5 +1,4 @@
-// Package preflight looks, before anything is served or loaded, whether a Bigtable can
-// be used as it is named: that it is one, its instance, its app profile, what the caller
-// may do there, the garbage collection of tables that are there, and its clock. It
-// changes nothing.
+// Package preflight checks, before anything is served or loaded, that a Bigtable can be
+// used: that the address is one, its instance, its app profile, the caller's permissions,
+// the garbage collection of existing tables, and its clock. It changes nothing.
 package preflight

@@ -1,5 +1,5 @@
-// Package probe marks the calls by which a lab, a console or a test looks at what there is. They
-// are of no client: no fault strikes them, and none is kept or counted.
+// Package probe marks the calls that a lab, a console or a test makes to inspect data. They
+// belong to no client: faults do not affect them, and they are neither kept nor counted.
 package probe
 
 import (

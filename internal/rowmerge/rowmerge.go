@@ -1,7 +1,6 @@
-// Package rowmerge joins the chunks of ReadRows responses into rows, as a client
-// does, and refuses what breaks the protocol. It accepts whatever a Bigtable may
-// send: rows and values spread over messages, rows that are reset, keys that are
-// repeated.
+// Package rowmerge joins the chunks of ReadRows responses into rows, as a client does, and
+// rejects violations of the protocol. It accepts whatever a Bigtable may send: rows and
+// values spread over messages, rows that are reset, keys that are repeated.
 //
 //	m := rowmerge.New(false, func(c rowmerge.Cell) rowmerge.Cell { return c })
 //	for resp, err := stream.Recv(); err == nil; resp, err = stream.Recv() {

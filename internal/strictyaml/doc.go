@@ -1,5 +1,5 @@
-// Package strictyaml reads the YAML files that people write for this project:
-// mappings, fixtures, access patterns and settings of lint.
+// Package strictyaml reads the YAML files of this project that people write: mappings,
+// fixtures, access patterns and settings of lint.
 //
 // A file is one document. It is decoded into structs by their tags; a key that a
 // struct does not have is an error, and so is one that occurs twice. An error names

@@ -1,4 +1,5 @@
-// Package test has what tests of several packages need, and the tests of the whole module.
+// Package test contains what tests of several packages need, and the tests of the whole
+// module.
 //
 //   - lint: the rules of the module, as tests.
 //   - long: the two tiers of tests; memory: measurements of memory; property: fewer cases of

@@ -1,5 +1,5 @@
-// Package report is what a load, a verification or a comparison found, and how it is
-// shown: as text, JSON, JUnit XML and one page of HTML.
+// Package report holds the results of a load, a verification or a comparison, and writes
+// them as text, JSON, JUnit XML and one page of HTML.
 //
 // What it promises: all differences are counted, the first of them listed, each with
 // its place; what follows from an item that has failed is not listed as another fault.

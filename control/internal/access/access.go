@@ -1,5 +1,5 @@
-// Package access writes requests that were answered as access patterns of a fixture: what
-// was asked of DynamoDB, the native read that it became, and the items that both must give.
+// Package access writes answered requests as access patterns of a fixture: the DynamoDB
+// request, the native read that corresponds to it, and the items that both must return.
 package access
 
 import (

@@ -1,6 +1,5 @@
-// Package requests keeps the last requests that both doors have answered. It holds
-// the newest of them within bounds, whoever reads them: who reads slowly misses some, and
-// no door waits.
+// Package requests keeps the last requests that both endpoints have answered, within bounds.
+// A slow reader misses some; no endpoint waits for a reader.
 package requests
 
 import (

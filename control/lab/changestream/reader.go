@@ -1,5 +1,5 @@
-// Package changestream reads the change streams of the Bigtable tables of a lab, as a
-// client does that follows their partitions whatever these are and become.
+// Package changestream reads the change streams of a lab's Bigtable tables as a client does:
+// it follows partitions through splits and merges.
 package changestream
 
 import (

@@ -1,5 +1,5 @@
-// Package bundle judges what schema bundles hold: descriptor sets of protobuf,
-// which must link and on an update stay compatible, and schemas of Avro.
+// Package bundle checks the contents of schema bundles: protobuf descriptor sets, which must
+// link and stay compatible on an update, and Avro schemas.
 package bundle
 
 import (

@@ -1,5 +1,5 @@
-// Package changes is what a change stream is made of: partitions, positions and
-// the tokens that hold them, and the messages of a record. It reads and writes no storage.
+// Package changes implements the parts of a change stream: partitions, positions, the tokens
+// that encode them, and the messages of a record. It reads and writes no storage.
 package changes
 
 import (

@@ -1,4 +1,4 @@
-// Package due does what resources ask for at a time.
+// Package due runs the work of resources when its time has come.
 //
 // What is there follows from stored times and the clock whenever it is asked
 // for: no job makes it so. What has to do something when its time comes, such as

@@ -1,8 +1,6 @@
-// Package hooks is what may stand around the calls of a server without being in their
-// way: faults that strike them, and somebody who is told of them. It wraps handlers
-// instead of using gRPC's interceptors, so that every transport has the same, and calls
-// go the way that they go without it. A server without hooks has its handlers as
-// they are.
+// Package hooks wraps RPC handlers with fault injection and an observer. It wraps handlers
+// instead of using gRPC's interceptors, so that every transport has the same hooks. Without
+// hooks the handlers are registered unchanged.
 package hooks
 
 import (

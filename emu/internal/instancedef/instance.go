@@ -1,6 +1,5 @@
-// Package instancedef checks and completes what requests say that instances and their
-// clusters are to be: types and labels, zones and keys, storage, and nodes or their
-// autoscaling.
+// Package instancedef checks and completes the definitions of instances and their clusters:
+// types and labels, zones and keys, storage, and nodes or their autoscaling.
 package instancedef
 
 import (

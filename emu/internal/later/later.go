@@ -1,6 +1,6 @@
-// Package later is about what is stored as it will be, and shown as it is: work
-// that takes a while is recorded once, with the time at which it is done, and
-// everything before follows from that record and the clock, also after a restart.
+// Package later stores resources in their final state, with the time at which they reach it.
+// Everything that is shown before follows from that time and the clock, also after a
+// restart.
 package later
 
 import (

@@ -1,6 +1,6 @@
-// Package listfilter reads the filters and orders of lists of resources, as
-// ListBackupsRequest of google/bigtable/admin/v2 describes them, and applies
-// them to values of fields.
+// Package listfilter parses the filters and orders of lists of resources, as
+// ListBackupsRequest of google/bigtable/admin/v2 describes them, and applies them to field
+// values.
 //
 // A filter is terms of the form FIELD OPERATOR VALUE, joined by AND, which may be
 // left out, OR and NOT, with parentheses. NOT binds tightest, then AND, then OR.

@@ -1,6 +1,6 @@
-// Package refusal makes every status that the server answers with. Each constructor
-// says where its text comes from: "seen" (reported from production in public
-// threads), "doc" (the API's documentation) or "ours".
+// Package refusal creates every error status that the server returns. Each constructor names
+// the source of its text: "seen" (reported from production in public threads), "doc" (the
+// API's documentation) or "ours".
 package refusal
 
 import (

@@ -1,4 +1,5 @@
-// Package replica knows what the clusters of an instance see of each other's writes.
+// Package replica simulates replication: it computes which writes each cluster of an
+// instance can see.
 //
 // The store has one journal a table, in which each record names its origin, the
 // cluster that took the write, and the commit time. What is visible where follows

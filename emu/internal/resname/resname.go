@@ -1,5 +1,5 @@
-// Package resname reads the names of resources: projects/P/instances/I/tables/T and
-// others, and their ids.
+// Package resname parses resource names, such as projects/P/instances/I/tables/T, and their
+// ids.
 package resname
 
 import "strings"

@@ -1,4 +1,4 @@
-// Package rowchunks writes the responses of ReadRows.
+// Package rowchunks encodes the responses of ReadRows.
 package rowchunks
 
 import (

@@ -1,7 +1,7 @@
-// Package view decides what an authorized view holds of its table. A definition
-// compiles to spans of row keys and, for each family, spans of qualifiers. A
-// read intersects its row set with the former and gives its filter the cells
-// that a [Gate] lets through; a write asks [View.HoldsRow] and [View.Allows].
+// Package view decides which rows and columns an authorized view contains. A definition
+// compiles to spans of row keys and, for each family, spans of qualifiers. A read intersects
+// its row set with the former, and its filter gets the cells that a [Gate] lets through; a
+// write asks [View.HoldsRow] and [View.Allows].
 //
 // A gate stands before the filter of a request, not in it: what is outside of
 // the view does not exist for limits, conditions and sinks either. It turns the

@@ -1,8 +1,7 @@
-// Package wire is the gRPC codec of the server: protobuf, with code of its own
-// for the messages that carry most of the bytes, which are responses of ReadRows
-// and requests that set cells. That code knows the usual forms of these messages;
-// package proto handles all others, and says what is wrong with those that are
-// malformed.
+// Package wire implements the gRPC codec of the server: protobuf, with code of its own for
+// the messages that carry most of the bytes: responses of ReadRows and requests that set
+// cells. That code handles the usual forms of these messages; package proto handles all
+// others, and reports what is wrong with malformed ones.
 package wire
 
 import (

@@ -1,5 +1,5 @@
-// Package guardfs stands between Pebble and the file system. It keeps the errors of
-// a disk from ending the process, and fails the store instead.
+// Package guardfs wraps the file system for Pebble. It keeps disk errors from ending the
+// process, and fails the store instead.
 package guardfs
 
 import (

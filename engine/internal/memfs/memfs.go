@@ -1,4 +1,4 @@
-// Package memfs is the file system in which a store in memory lives.
+// Package memfs implements the file system of a store in memory.
 package memfs
 
 import (

@@ -1,7 +1,7 @@
-// Package backups is the recovery of tables: continuous backups, by which a table can be
-// restored to any second of a period; backups, that stay when their table goes; and
-// restores from both. It checks requests, keeps what is known of each backup, and does the
-// work in jobs: package history reads tables as they were.
+// Package backups implements the recovery of tables: continuous backups, from which a table
+// can be restored to any second of a period; backups, which remain when their table is
+// deleted; and restores from both. It checks requests, stores the state of each backup, and
+// does the work in jobs: package history reads past contents of tables.
 package backups
 
 import (
@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
@@ -173,11 +174,11 @@ func (s *Service) parseARN(arn string) (id string, err error) {
 	m := backupARN().FindStringSubmatch(arn)
 	switch {
 	case m == nil:
-		return "", wire.ValidationError(msgInvalidARN)
+		return "", wire.ValidationError(awserr.MsgBackupARN)
 	case m[1] != "aws" && m[1] != "aws-cn" && m[1] != "aws-us-gov", m[2] != "dynamodb", m[3] != s.Region && !region().MatchString(m[3]):
-		return "", wire.ValidationError(msgARNNotValid)
+		return "", wire.ValidationError(awserr.MsgBackupARNOfPart)
 	case m[4] != s.Account:
-		return "", refuse(wire.CodeAccessDenied, msgAccessDenied)
+		return "", refuse(wire.CodeAccessDenied, awserr.MsgAccessDenied)
 	}
 	return m[6] + "/" + m[5], nil
 }
@@ -194,7 +195,7 @@ func (s *Service) backup(ctx context.Context, arn string) (backup, error) {
 	}
 	j, err := s.Store.Jobs.Get(ctx, KindBackup, id)
 	if errors.Is(err, jobs.ErrNotFound) || err == nil && j.State == jobs.Failed {
-		return backup{}, refuse(wire.CodeBackupNotFound, fmt.Sprintf(msgBackupNotFound, arn))
+		return backup{}, refuse(wire.CodeBackupNotFound, fmt.Sprintf(awserr.MsgBackupNotFound, arn))
 	}
 	if err != nil {
 		return backup{}, err
@@ -206,7 +207,7 @@ func (s *Service) backup(ctx context.Context, arn string) (backup, error) {
 func (s *Service) table(ctx context.Context, name string) (*tabledef.Table, error) {
 	t, err := s.Store.TableNow(ctx, name)
 	if errors.Is(err, store.ErrTableNotFound) || err == nil && t.Status == tabledef.StatusCreating {
-		return nil, refuse(wire.CodeTableNotFound, fmt.Sprintf(msgTableNotFound, name))
+		return nil, refuse(wire.CodeTableNotFound, fmt.Sprintf(awserr.MsgNamedTableNotFound, name))
 	}
 	return t, err
 }
@@ -241,7 +242,7 @@ func (s *Service) Create(ctx context.Context, in *CreateInput) (*CreateOutput, e
 		return nil, err
 	}
 	if s.young(t) {
-		return nil, refuse(wire.CodeContinuousBackupsUnavailable, fmt.Sprintf(msgBackupsUnavailable, name))
+		return nil, refuse(wire.CodeContinuousBackupsUnavailable, fmt.Sprintf(awserr.MsgBackupsUnavailable, name))
 	}
 	id := newID(s.Now(), "-"+hex.EncodeToString(s.Random(4)), name)
 	j, err := s.create(ctx, id, record{Name: *in.BackupName, Type: typeUser}, t)
@@ -258,7 +259,7 @@ func (s *Service) Create(ctx context.Context, in *CreateInput) (*CreateOutput, e
 
 func (s *Service) tableError(err error, name string) error {
 	if errors.Is(err, store.ErrTableNotFound) {
-		return refuse(wire.CodeTableNotFound, fmt.Sprintf(msgTableNotFound, name))
+		return refuse(wire.CodeTableNotFound, fmt.Sprintf(awserr.MsgNamedTableNotFound, name))
 	}
 	return err
 }
@@ -279,7 +280,7 @@ func (s *Service) create(ctx context.Context, id string, r record, t *tabledef.T
 		j, err = s.Store.Jobs.Create(ctx, spec)
 	}
 	if errors.Is(err, jobs.ErrTooMany) {
-		err = refuse(wire.CodeLimitExceeded, fmt.Sprintf(msgTooManyBackups, jobs.DefaultMost))
+		err = refuse(wire.CodeLimitExceeded, fmt.Sprintf(awserr.MsgTooManyBackups, jobs.DefaultMost))
 	}
 	if err != nil && spec.Done {
 		err = errors.Join(err, s.Store.DropKept(context.WithoutCancel(ctx), s.Store.KeptTable(id)))
@@ -334,19 +335,19 @@ func (s *Service) Delete(ctx context.Context, in *ARNInput) (*DescribeOutput, er
 		return nil, err
 	}
 	if b.Type == typeSystem {
-		return nil, wire.ValidationError(fmt.Sprintf(msgSystemBackup, arn, b.Created.Add(systemAge).UTC().Format(time.RFC3339)))
+		return nil, wire.ValidationError(fmt.Sprintf(awserr.MsgSystemBackup, arn, b.Created.Add(systemAge).UTC().Format(time.RFC3339)))
 	}
 	if s.status(&b) == statusCreating {
-		return nil, refuse(wire.CodeBackupInUse, fmt.Sprintf(msgBackupCreating, arn))
+		return nil, refuse(wire.CodeBackupInUse, fmt.Sprintf(awserr.MsgBackupCreating, arn))
 	}
 	if restores, err := s.restores(ctx); err != nil {
 		return nil, err
 	} else if restores.of[b.ID] != "" {
-		return nil, refuse(wire.CodeBackupInUse, fmt.Sprintf(msgBackupRestoring, arn))
+		return nil, refuse(wire.CodeBackupInUse, fmt.Sprintf(awserr.MsgBackupRestoring, arn))
 	}
 	err = s.Store.Jobs.Delete(ctx, KindBackup, b.ID, func(jobs.Job) error { return nil })
 	if errors.Is(err, jobs.ErrNotFound) {
-		return nil, refuse(wire.CodeBackupNotFound, fmt.Sprintf(msgBackupNotFound, arn))
+		return nil, refuse(wire.CodeBackupNotFound, fmt.Sprintf(awserr.MsgBackupNotFound, arn))
 	}
 	if err == nil {
 		err = s.Store.DropKept(ctx, b.rows(s.Store))
@@ -407,12 +408,12 @@ func (s *Service) List(ctx context.Context, in *ListInput) (*ListOutput, error) 
 		return nil, err
 	}
 	if lower, upper := in.TimeRangeLowerBound, in.TimeRangeUpperBound; lower != nil && upper != nil && millis(*lower) > millis(*upper) {
-		return nil, wire.ValidationError(msgTimeRange)
+		return nil, wire.ValidationError(awserr.MsgBackupTimeRange)
 	}
 	after := ""
 	if arn := in.ExclusiveStartBackupArn; arn != nil {
 		if m := backupARN().FindStringSubmatch(*arn); m != nil && m[3] != s.Region {
-			return nil, wire.ValidationError(msgStartOfRegion)
+			return nil, wire.ValidationError(awserr.MsgBackupStartOfRegion)
 		}
 		var err error
 		if after, err = s.parseARN(*arn); err != nil {

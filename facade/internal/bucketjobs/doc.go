@@ -1,6 +1,6 @@
-// Package bucketjobs is exports of tables to buckets and imports from them: what requests
-// say, the jobs that do the work, and how they are described. Buckets of S3 are folders
-// below one folder, each named as its bucket.
+// Package bucketjobs exports tables to buckets and imports from them: it checks requests,
+// runs the jobs, and describes them. A bucket of S3 is a folder of that name below one
+// folder.
 //
 // What it promises: an export appears whole or not at all; an import puts each item once
 // or again, the last of a key last; both go on after a restart, from their start; memory

@@ -1,5 +1,5 @@
-// Package capacity counts what operations consume, in DynamoDB's units, and writes
-// it as the answers have it.
+// Package capacity counts what operations consume, in DynamoDB's units, and writes it in the
+// form of answers.
 package capacity
 
 import (

@@ -1,5 +1,5 @@
-// Package changelog is the log of what was changed in a table: one record for each
-// committed write of an item that changed it. Streams are read from it.
+// Package changelog records the changes of a table: one record for each committed write that
+// changed an item. Streams are read from it.
 //
 // # What a log promises
 //

@@ -1,6 +1,6 @@
-// Package insights is contributor insights, of tables and of indexes: whether the keys
-// that are used most are watched, which rules watch them, and how often they were used since
-// this process began.
+// Package insights implements contributor insights for tables and indexes: whether the most
+// used keys are watched, which rules watch them, and how often they were used since the
+// process began.
 package insights
 
 import (

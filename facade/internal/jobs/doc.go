@@ -1,6 +1,6 @@
-// Package jobs is work that outlives the request that asked for it: backups, restores,
-// exports, imports, deliveries. Each job is one row of the catalog; the work is done in
-// the background of a process, and by another one if that ends.
+// Package jobs runs work that outlives its request: backups, restores, exports, imports,
+// deliveries. Each job is one row of the catalog. A process does the work in the background,
+// and another process takes over if that one ends.
 //
 // # What it promises
 //

@@ -1,5 +1,5 @@
-// Package kinesis gives the changes of tables to Kinesis data streams: the state of a
-// table's destinations, and the delivery.
+// Package kinesis delivers the changes of tables to Kinesis data streams, and keeps the
+// state of a table's destinations.
 //
 // A destination is a part of the table's definition. While it is live the table has a
 // change log, from which a [Delivery] reads: a job of package jobs, one for each time

@@ -1,7 +1,7 @@
-// Package partiql reads the statements of DynamoDB's PartiQL and plans them: tokens
-// with their places, a tree that still holds what DynamoDB does not support, the
-// refusals in DynamoDB's order, and conditions, updates and key ranges as the ordinary
-// operations have them. It reads and writes nothing.
+// Package partiql parses DynamoDB's PartiQL statements and plans them: tokens with their
+// positions, a tree that also holds what DynamoDB does not support, the errors in DynamoDB's
+// order, and conditions, updates and key ranges in the form of the other operations. It
+// reads and writes nothing.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.html
 package partiql
 

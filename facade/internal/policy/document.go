@@ -1,7 +1,6 @@
-// Package policy keeps the resource policies of tables and streams: it checks a
-// document as DynamoDB does, brings it to the form that DynamoDB stores, and
-// numbers its revisions. It does not evaluate them: callers have no identities.
-// Errors are of the kinds that DynamoDB answers.
+// Package policy stores the resource policies of tables and streams: it checks a document as
+// DynamoDB does, converts it to the form that DynamoDB stores, and numbers its revisions. It
+// does not evaluate policies: callers have no identities. Its errors are DynamoDB's.
 package policy
 
 import (
@@ -14,22 +13,8 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-)
-
-// The texts; the number behind one is its row in facade/testdata/messages.tsv.
-const (
-	msgTooLarge     = wire.MsgInvalidParameterPrefix + "Maximum policy size of 20480 bytes exceeded"                                                                                              // 280
-	msgDocument     = wire.MsgInvalidParameterPrefix + "Invalid policy document: %s"                                                                                                              // part of 281-287
-	msgJSON         = "This policy contains invalid Json"                                                                                                                                         // part of 281
-	msgSyntax       = "Syntax error at position (%d,%d)"                                                                                                                                          // part of 282
-	msgNoPolicy     = "This text appears not to be a policy"                                                                                                                                      // part of 283
-	msgMissingField = "Missing required field %s"                                                                                                                                                 // part of 284
-	msgNoStatement  = "Could not parse the policy: Statement is empty!"                                                                                                                           // part of 285
-	msgSameIDs      = "The Statement Ids in the policy are not unique"                                                                                                                            // part of 286
-	msgActions      = "The following action names are invalid: %s"                                                                                                                                // part of 287
-	msgPrincipal    = wire.MsgInvalidParameterPrefix + "Invalid principal in policy document."                                                                                                    // 288
-	msgUnbounded    = wire.MsgInvalidParameterPrefix + "Resource-based policy grants unbounded access in one or more elements. Please revise the policy to ensure least-privilege form of access" // 289
 )
 
 // maxBytes bounds a document.
@@ -83,18 +68,18 @@ func AllowsAction(name string) bool {
 // its root user.
 func canonical(text string) (string, error) {
 	if len(text) > maxBytes {
-		return "", wire.ValidationError(msgTooLarge)
+		return "", wire.ValidationError(awserr.MsgPolicyTooLarge)
 	}
 	var parsed any
 	if err := jsonv2.Unmarshal([]byte(text), &parsed); err != nil {
-		return "", invalid(msgJSON)
+		return "", invalid(awserr.MsgPolicyJSON)
 	}
 	if _, isList := parsed.([]any); isList {
-		return "", invalid(msgJSON)
+		return "", invalid(awserr.MsgPolicyJSON)
 	}
 	document, ok := parsed.(map[string]any)
 	if !ok {
-		return "", invalid(msgNoPolicy)
+		return "", invalid(awserr.MsgPolicyNotOne)
 	}
 	statements, given := document["Statement"]
 	if !given || !only(document, documentMembers) {
@@ -119,7 +104,7 @@ func canonical(text string) (string, error) {
 		}
 		if id, ok := statement["Sid"].(string); ok {
 			if ids[id] {
-				return "", invalid(msgSameIDs)
+				return "", invalid(awserr.MsgPolicySameIDs)
 			}
 			ids[id] = true
 		}
@@ -129,7 +114,9 @@ func canonical(text string) (string, error) {
 	return string(appendValue(nil, inOrder(document, documentMembers))), nil
 }
 
-func invalid(why string) error { return wire.ValidationError(fmt.Sprintf(msgDocument, why)) }
+func invalid(why string) error {
+	return wire.ValidationError(fmt.Sprintf(awserr.MsgPolicyDocument, why))
+}
 
 // errSyntax is what no statement of a policy looks like.
 var errSyntax = errors.New("no statement")
@@ -138,7 +125,7 @@ var errSyntax = errors.New("no statement")
 // service names the end of the text.
 func syntaxError(text string) error {
 	last := text[strings.LastIndexByte(text, '\n')+1:]
-	return invalid(fmt.Sprintf(msgSyntax, strings.Count(text, "\n")+1, len(last)+1))
+	return invalid(fmt.Sprintf(awserr.MsgPolicySyntax, strings.Count(text, "\n")+1, len(last)+1))
 }
 
 func only(object map[string]any, members []string) bool {
@@ -156,7 +143,7 @@ func statementsOf(given any) ([]any, error) {
 	case !ok:
 		return []any{given}, nil
 	case len(list) == 0:
-		return nil, invalid(msgNoStatement)
+		return nil, invalid(awserr.MsgPolicyNoStatement)
 	}
 	return list, nil
 }
@@ -165,7 +152,7 @@ func statementsOf(given any) ([]any, error) {
 func check(statement map[string]any) error {
 	effect, given := statement["Effect"]
 	if !given {
-		return invalid(fmt.Sprintf(msgMissingField, "Effect"))
+		return invalid(fmt.Sprintf(awserr.MsgPolicyMissingField, "Effect"))
 	}
 	if effect != "Allow" && effect != "Deny" {
 		return errSyntax
@@ -177,7 +164,7 @@ func check(statement map[string]any) error {
 		value, given := statement[name]
 		if negated := "Not" + name; !given {
 			if value, given = statement[negated]; !given {
-				return invalid(fmt.Sprintf(msgMissingField, name))
+				return invalid(fmt.Sprintf(awserr.MsgPolicyMissingField, name))
 			}
 			name = negated
 		}
@@ -187,7 +174,7 @@ func check(statement map[string]any) error {
 		}
 		if strings.HasSuffix(name, "Action") {
 			if unknown := slices.DeleteFunc(slices.Clone(texts), AllowsAction); len(unknown) > 0 {
-				return invalid(fmt.Sprintf(msgActions, strings.Join(unknown, ", ")))
+				return invalid(fmt.Sprintf(awserr.MsgPolicyActions, strings.Join(unknown, ", ")))
 			}
 		}
 		statement[name] = one(texts)
@@ -203,7 +190,7 @@ func checkPrincipal(statement map[string]any) error {
 	if !given {
 		name = "NotPrincipal"
 		if principal, given = statement[name]; !given {
-			return invalid(fmt.Sprintf(msgMissingField, "Principal"))
+			return invalid(fmt.Sprintf(awserr.MsgPolicyMissingField, "Principal"))
 		}
 	}
 	everybody := principal == "*"
@@ -211,7 +198,7 @@ func checkPrincipal(statement map[string]any) error {
 		for kind, value := range kinds {
 			texts, ok := textsOf(value)
 			if !ok || !slices.Contains([]string{"AWS", "Service", "Federated", "CanonicalUser"}, kind) {
-				return wire.ValidationError(msgPrincipal)
+				return wire.ValidationError(awserr.MsgPolicyPrincipal)
 			}
 			for i, text := range texts {
 				everybody = everybody || text == "*"
@@ -222,10 +209,10 @@ func checkPrincipal(statement map[string]any) error {
 			kinds[kind] = one(texts)
 		}
 	} else if !everybody {
-		return wire.ValidationError(msgPrincipal)
+		return wire.ValidationError(awserr.MsgPolicyPrincipal)
 	}
 	if _, bounded := statement["Condition"]; everybody && !bounded && name == "Principal" && statement["Effect"] == "Allow" {
-		return wire.ValidationError(msgUnbounded)
+		return wire.ValidationError(awserr.MsgPolicyUnbounded)
 	}
 	return nil
 }

@@ -1,5 +1,4 @@
-// Package sizes decides when the items of a table are counted, and remembers how many
-// there were.
+// Package sizes decides when the items of a table are counted, and remembers the counts.
 //
 // A write does not know whether it inserts, and to find out would cost it a read. So
 // the items of a table are counted when someone asks: those of a small table there

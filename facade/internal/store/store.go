@@ -1,6 +1,5 @@
-// Package store is the seam between operations, which think in items, and the
-// Bigtable behind them, which holds rows. Operations never see a row; the
-// store never sees an expression or a request.
+// Package store stores the items of operations as rows of a Bigtable. Operations never see a
+// row; the store never sees an expression or a request.
 //
 // It keeps these promises on any Bigtable, with single-row atomicity alone:
 //   - an item write is one CheckAndMutateRow: it happens wholly, on the item

@@ -1,7 +1,7 @@
-// Package streams is what DynamoDB Streams makes of the change log of a table: which
-// shards a stream has at a time, iterators, and records as clients get them. It keeps
-// nothing: shards follow from when the stream began and how it rotates, iterators hold
-// all that there is to know.
+// Package streams serves the change log of a table as DynamoDB Streams: the shards that a
+// stream has at a time, iterators, and records in the form of answers. It stores nothing:
+// shards follow from the start of the stream and its rotation, and iterators contain their
+// whole state.
 package streams
 
 import (

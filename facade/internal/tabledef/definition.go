@@ -1,6 +1,6 @@
-// Package tabledef is what a table of DynamoDB and its indexes are, as the catalog
-// stores it: their keys, what they look like while they change, and the forms of both
-// in bytes. It is data: package store acts on it.
+// Package tabledef defines DynamoDB tables and their indexes as the catalog stores them:
+// their keys, their states while they change, and the encoding of both. It contains data
+// only; package store acts on it.
 package tabledef
 
 import (

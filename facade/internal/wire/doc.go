@@ -1,7 +1,7 @@
-// Package wire is the frame of the DynamoDB API, AWS JSON 1.0 over HTTP: it reads
-// bodies, decodes or scans requests, checks signatures, writes answers and errors
-// with the headers that AWS sends. It knows no operation: requests and answers are
-// structs of its callers, with the member names of the API model.
+// Package wire implements the protocol of the DynamoDB API, AWS JSON 1.0 over HTTP: it reads
+// bodies, decodes or scans requests, checks signatures, and writes answers and errors with
+// AWS's headers. It knows no operation: requests and answers are structs of its callers,
+// with the member names of the API model.
 //
 // Whatever is sent, nothing here panics, and the size of a body is limited before and
 // after it is unpacked. A request is refused with a *Refusal, which has the type and

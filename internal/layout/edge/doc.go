@@ -1,5 +1,4 @@
-// Package edge generates the values that a mapping is attacked with: at the edges of
-// codecs and encoders, of delimiters and alphabets, of what DynamoDB accepts. The
-// same source of randomness gives the same values. The caller decides which keys and
-// attributes they become.
+// Package edge generates values that attack a mapping: at the edges of codecs and encoders,
+// of delimiters and alphabets, of what DynamoDB accepts. The same source of randomness gives
+// the same values. The caller decides which keys and attributes they become.
 package edge

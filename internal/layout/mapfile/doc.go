@@ -1,4 +1,4 @@
-// Package mapfile is the model of a mapping file and of the lock beside it: read
-// strictly, written back as the same Spec, with the line of whatever is wrong. It
-// does not know whether rules can be inverted: package layout compiles them.
+// Package mapfile reads and writes mapping files and their locks: strictly, back to the same
+// Spec, and with the line of every error. Package layout decides whether the rules can be
+// inverted.
 package mapfile

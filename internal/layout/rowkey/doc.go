@@ -1,7 +1,6 @@
-// Package rowkey writes values into row keys and qualifiers, and takes these
-// apart again: encoders of one value, listed in the table Encoders; templates,
-// which are text with references that have encoders; joiners, which join
-// segments.
+// Package rowkey encodes values in row keys and qualifiers, and decodes them: encoders of
+// one value, listed in the table Encoders; templates, which are text with references that
+// have encoders; joiners, which join segments.
 //
 // Each is injective on its domain, and its inverse takes nothing that it does not
 // write; encoders that are not say so (Encoder.Derived). An encoder's order

@@ -1,3 +1,3 @@
-// Package rowtext says in text what rows hold: the canonical text of a row, which
-// golden files and dumps have, and what the cells of the sidecar say.
+// Package rowtext writes rows as text: the canonical text of a row in golden files and
+// dumps, and the meaning of the sidecar's cells.
 package rowtext

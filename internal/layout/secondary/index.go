@@ -1,6 +1,6 @@
-// Package secondary is the layout of secondary indexes: what of an item an index
-// holds, the row of its entry, and the rows that a query reads. Those that a mapping
-// file describes have readable rows; those of the facade alone are one cell each.
+// Package secondary lays out secondary indexes: the attributes of an item that an index
+// holds, the row of its entry, and the rows that a query reads. Indexes of a mapping file
+// have readable rows; those of the facade alone have one cell each.
 package secondary
 
 import (

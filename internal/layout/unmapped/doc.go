@@ -1,4 +1,4 @@
-// Package unmapped is the layout of a table that no mapping file describes: one row
-// an item, one self-describing cell an attribute. It loses nothing, takes every legal
-// item, and keeps the order of sort keys.
+// Package unmapped lays out tables without a mapping file: one row per item, one
+// self-describing cell per attribute. It loses nothing, accepts every legal item, and keeps
+// the order of sort keys.
 package unmapped

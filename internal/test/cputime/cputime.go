@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package cputime counts the processor time of benchmarks, which says more than the
-// clock on a machine that does other things.
+// Package cputime counts the processor time of benchmarks, which says more than the clock on
+// a busy machine.
 package cputime
 
 import (

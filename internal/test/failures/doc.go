@@ -1,6 +1,6 @@
-// Package failures is a test of what becomes of requests, loads and verifications when
-// the Bigtable behind them fails: each of its calls in each way that a server that is
-// far can fail, once and for good. It has no other code.
+// Package failures tests what happens to requests, loads and verifications when the Bigtable
+// behind them fails: each of its calls in each way that a remote server can fail, once and
+// permanently. It has no other code.
 //
 // What came of it is a table in docs/reliability.md, which the test holds to what it
 // sees; go generate writes it anew. Time is virtual: a test that waits for a server that

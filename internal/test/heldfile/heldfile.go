@@ -1,4 +1,4 @@
-// Package heldfile has files for tests that look at what goes on while one of
+// Package heldfile provides files that tests hold back, to look at what happens while one of
 // them is read.
 package heldfile
 

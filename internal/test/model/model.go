@@ -1,6 +1,6 @@
-// Package model is a naive Bigtable: the reference that tests compare the
-// engine with. It holds a map of cells, sorts it whenever it is read, and
-// prefers being obviously right to being fast. It is for one goroutine.
+// Package model implements a naive Bigtable: the reference that tests compare the engine
+// with. It holds a map of cells, sorts it whenever it is read, and prefers being obviously
+// right to being fast. One goroutine may use it at a time.
 package model
 
 import (

@@ -1,4 +1,4 @@
-// Package peer makes Google's bttest a Bigtable that tests can rely on.
+// Package peer wraps Google's bttest so that tests can rely on it as a Bigtable.
 //
 // It serves one call at a time: the reads of bttest share the list of a row's
 // columns with its writes, so that a cell of a row can be missing from a read or

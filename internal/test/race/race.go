@@ -1,6 +1,5 @@
-// Package race tells tests whether they are built with the race detector: it
-// allocates, and takes memory and time, so that figures measured with it say
-// nothing about the program.
+// Package race reports whether tests are built with the race detector: it allocates, and
+// takes memory and time, so that figures measured with it say nothing about the program.
 package race
 
 // OneAfterTheOther skips a test that is long and makes its calls one after the other, where the

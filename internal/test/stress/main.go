@@ -1,4 +1,4 @@
-// Stress runs the quick tier again and again beside busy loops, and lists the tests that
+// Command stress runs the quick tier again and again beside busy loops, and lists the tests that
 // failed, each with its number of failures and the output of the first one.
 //
 //	go run ./internal/test/stress [-runs 20] [-loops 2] [-cpu 1,2] [package ...]

@@ -1,5 +1,5 @@
-// Package run is the work on the tables of one source: it lays the items out, writes
-// the rows, reads them back and compares them, and says in a report what it found.
+// Package run migrates the tables of one source: it lays the items out, writes the rows,
+// reads them back and compares them, and reports the results.
 //
 // What it promises: memory is bounded by the largest item, row and batch, and by a
 // fixed allowance; the same input gives the same rows; nothing is written before all

@@ -1,6 +1,6 @@
-// Package iam says who may do what: which permissions an RPC needs, on which
-// resource, and which of them policies grant. Permissions of RPCs are those of
-// the service's audit logs, those of roles from the list of its predefined roles.
+// Package iam decides who may do what: which permissions an RPC needs, on which resource,
+// and which of them policies grant. Permissions of RPCs are those of the service's audit
+// logs, those of roles from the list of its predefined roles.
 package iam
 
 import (

@@ -1,5 +1,5 @@
-// Package history is what a table held at a time, told by the table as it is and the log
-// of its changes. No state of it was kept at that time.
+// Package history computes what a table contained at a time, from its present contents and
+// the log of its changes. Nothing was stored at that time.
 //
 // An item that has changed since was what the first of these changes found: the old
 // image of the earliest record behind the time. Any other is what it is now. So the

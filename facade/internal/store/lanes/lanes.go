@@ -1,6 +1,5 @@
-// Package lanes lets calls that do not depend on each other go side by side where
-// each waits for a wire, and one after the other where none does: in one process
-// that is the shorter way.
+// Package lanes runs independent calls side by side if each waits for a network, and one
+// after the other if none does: within one process that is faster.
 //
 // It promises that whoever waits always goes on by itself, so that lanes within
 // lanes cannot wait for each other; that a call which panics panics in the

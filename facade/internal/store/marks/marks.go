@@ -1,4 +1,4 @@
-// Package marks says, durably, which rows may hold what a write has left to do.
+// Package marks records, durably, which rows may contain unfinished work of a write.
 package marks
 
 import (
