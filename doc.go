@@ -18,7 +18,8 @@
 //   - engine stores rows and cells on Pebble.
 //   - emu serves the gRPC API of Bigtable over an engine.
 //   - facade serves the DynamoDB API over any Bigtable. facade/attr has its values,
-//     facade/expr its expressions, facade/mapping reads and applies a mapping file.
+//     facade/expr its expressions, facade/awserr its errors; facade/mapping reads and
+//     applies a mapping file.
 //   - migrate loads and verifies data. migrate/source reads exports, migrate/infer finds
 //     mappings, migrate/lint judges tables and mappings, migrate/report shows results.
 //   - fixtures has the fixture folders that ship with the project.
@@ -31,7 +32,7 @@
 //
 // An arrow points at what a package may import; internal/test/lint enforces it.
 //
-//	engine <- emu <- control/lab <- testkit -> migrate -> facade -> facade/{attr,expr,mapping}
+//	engine <- emu <- control/lab <- testkit -> migrate -> facade -> facade/{attr,awserr,expr,mapping}
 //	testkit, migrate -> fixtures -> internal/layout <- facade/mapping
 //	cmd/tabletop -> control -> control/lab, migrate, fixtures
 //
@@ -42,8 +43,8 @@
 //   - The RPC ReadRows is in emu/read_rows.go, an admin RPC in emu/admin_*.go, the operation
 //     PutItem in facade/op_put_item.go, a flag in cmd/tabletop/<command>.go.
 //   - Limits are in limits.go of emu and facade.
-//   - Bigtable's statuses are in emu/internal/refusal. DynamoDB's errors are in
-//     facade/errors.go, its texts in the messages.go of facade and of its packages.
+//   - Bigtable's statuses are in emu/internal/refusal, DynamoDB's errors and their texts in
+//     facade/awserr.
 //   - emu/testdata/traps.tsv and facade/testdata/messages.tsv list behaviour and texts of
 //     the services, with the tests that hold them.
 //   - What is supported is in emu.Support and facade.Operations, and in docs/support.md.

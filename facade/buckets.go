@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/bucketjobs"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
@@ -24,7 +25,7 @@ func throughBuckets[In, Out any](
 ) (*Out, error) {
 	b, ok := s.opts.bucketJobs(s.store)
 	if !ok {
-		return nil, unknownOperationError(fmt.Sprintf(msgBucketsMissing, operation))
+		return nil, unknownOperationError(fmt.Sprintf(awserr.MsgBucketsMissing, operation))
 	}
 	return do(b, ctx, &s.validator(operation).Validator, in)
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
@@ -81,7 +82,7 @@ func limitExceededError(message string) *Error { return badRequest(wire.CodeLimi
 
 // conditionalCheckFailedError carries old when the request asked for it.
 func conditionalCheckFailedError(old attr.Item) *Error {
-	e := badRequest(wire.CodeConditionalCheckFailed, msgConditionFailed)
+	e := badRequest(wire.CodeConditionalCheckFailed, awserr.MsgConditionFailed)
 	e.Item = old
 	return e
 }
@@ -103,17 +104,17 @@ func transactionCanceledError(reasons []CancellationReason) *Error {
 	for i, r := range reasons {
 		codes[i] = r.Code
 	}
-	e := badRequest(wire.CodeTransactionCanceled, fmt.Sprintf(msgTransactionCanceled, strings.Join(codes, ", ")))
+	e := badRequest(wire.CodeTransactionCanceled, fmt.Sprintf(awserr.MsgTransactionCanceled, strings.Join(codes, ", ")))
 	e.Reasons = reasons
 	return e
 }
 
 func internalServerError() *Error {
-	return &Error{Code: wire.CodeInternalServerError, HTTPStatus: http.StatusInternalServerError, Message: msgInternalError}
+	return &Error{Code: wire.CodeInternalServerError, HTTPStatus: http.StatusInternalServerError, Message: awserr.MsgInternalError}
 }
 
 func serviceUnavailableError(detail string) *Error {
-	return &Error{Code: wire.CodeServiceUnavailable, HTTPStatus: http.StatusServiceUnavailable, Message: fmt.Sprintf(msgServiceUnavailable, detail)}
+	return &Error{Code: wire.CodeServiceUnavailable, HTTPStatus: http.StatusServiceUnavailable, Message: fmt.Sprintf(awserr.MsgServiceUnavailable, detail)}
 }
 
 // asError returns the *Error that err is, or is answered with, if it is one of
@@ -157,21 +158,21 @@ func foreignError(err error) *Error {
 	var busy *tabledef.TableInUseError
 	switch {
 	case errors.Is(err, store.ErrOutsideMapping):
-		return validationError(wire.MsgInvalidParameterPrefix + err.Error())
+		return validationError(awserr.MsgInvalidParameterPrefix + err.Error())
 	case errors.Is(err, store.ErrSchemaConflict):
-		return validationError(wire.MsgInvalidParameterPrefix + err.Error())
+		return validationError(awserr.MsgInvalidParameterPrefix + err.Error())
 	case errors.Is(err, store.ErrIntent):
-		return badRequest(wire.CodeTransactionConflict, msgTransactionOngoing)
+		return badRequest(wire.CodeTransactionConflict, awserr.MsgTransactionOngoing)
 	case errors.Is(err, store.ErrTokenMismatch):
-		return badRequest(wire.CodeIdempotentMismatch, msgTokenMismatch)
+		return badRequest(wire.CodeIdempotentMismatch, awserr.MsgTokenMismatch)
 	case errors.Is(err, store.ErrTokenRunning):
-		return badRequest(wire.CodeTransactionInProgress, msgTokenRunning)
+		return badRequest(wire.CodeTransactionInProgress, awserr.MsgTokenRunning)
 	case errors.Is(err, store.ErrTableNotFound):
-		return resourceNotFoundError(msgResourceNotFound)
+		return resourceNotFoundError(awserr.MsgResourceNotFound)
 	case errors.As(err, &busy) && busy.Stream != "":
-		return resourceInUseError(fmt.Sprintf(msgStreamChanging, busy.Table, busy.Label, busy.Stream))
+		return resourceInUseError(fmt.Sprintf(awserr.MsgStreamChanging, busy.Table, busy.Label, busy.Stream))
 	case errors.As(err, &busy):
-		return resourceInUseError(fmt.Sprintf(msgTableInUse, inUseWord(busy.Status), busy.Table))
+		return resourceInUseError(fmt.Sprintf(awserr.MsgTableInUse, inUseWord(busy.Status), busy.Table))
 	case errors.Is(err, store.ErrContended):
 		return serviceUnavailableError(err.Error())
 	}
@@ -179,20 +180,20 @@ func foreignError(err error) *Error {
 	if errors.As(err, &unreadable) {
 		// Another client wrote what the layout cannot say. A retry would read
 		// the same, so that the answer says where it stands instead.
-		return validationError(fmt.Sprintf(msgUnreadableRow, err))
+		return validationError(fmt.Sprintf(awserr.MsgUnreadableRow, err))
 	}
 	switch status.Code(err) { //nolint:exhaustive // the others are nobody's but this server's
 	case codes.NotFound: // the table of the rows, or of all, was dropped by another client
 		if strings.Contains(err.Error(), "table "+store.CatalogTable) { // as package btclient names it
-			return serviceUnavailableError(fmt.Sprintf(msgCatalogLost, store.CatalogTable, err))
+			return serviceUnavailableError(fmt.Sprintf(awserr.MsgCatalogLost, store.CatalogTable, err))
 		}
-		return resourceNotFoundError(fmt.Sprintf(msgRowsNotFound, err))
+		return resourceNotFoundError(fmt.Sprintf(awserr.MsgRowsNotFound, err))
 	// What a retry may get past; SDKs send all three kinds again.
 	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
 	case codes.ResourceExhausted: // which SDKs wait longer for
-		return badRequest(wire.CodeRequestLimit, fmt.Sprintf(msgBigtableLimit, err))
+		return badRequest(wire.CodeRequestLimit, fmt.Sprintf(awserr.MsgBigtableLimit, err))
 	case codes.DeadlineExceeded: // of a write that failed so, it says, nobody knows whether it was done
-		return &Error{Code: wire.CodeInternalServerError, HTTPStatus: http.StatusInternalServerError, Message: fmt.Sprintf(msgBigtableSilent, err)}
+		return &Error{Code: wire.CodeInternalServerError, HTTPStatus: http.StatusInternalServerError, Message: fmt.Sprintf(awserr.MsgBigtableSilent, err)}
 	case codes.Unavailable, codes.Aborted, codes.Canceled:
 		return serviceUnavailableError(err.Error())
 	}

@@ -150,19 +150,18 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Behind each text of every messages.go stand its rows of testdata/messages.tsv,
-// those it is a part of, or that it is ours. The cases of package expr name
-// rows that are there.
+// Each text of package awserr names its rows of testdata/messages.tsv, the rows that it is
+// a part of, or that it is ours. The cases of package expr name existing rows.
 func TestMessages_NumbersExist(t *testing.T) {
 	t.Parallel()
 	messages := readMessages(t)
 	source := regexp.MustCompile(`^(?:nolint:\S+ // )?(?:ours|(?:part of )?([0-9]+b?(?:-[0-9]+)?(?:, [0-9]+b?(?:-[0-9]+)?)*)(?:, (?:sic|current|classic))?)$`)
 	number := regexp.MustCompile(`([0-9]+)(b?)(?:-([0-9]+))?`)
-	paths, err := filepath.Glob(filepath.Join("internal", "*", "messages.go"))
-	if err != nil {
-		t.Fatal(err)
+	paths, err := filepath.Glob(filepath.Join("awserr", "texts_*.go"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%d files of texts, %v", len(paths), err)
 	}
-	for _, path := range append(paths, "messages.go") {
+	for _, path := range paths {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

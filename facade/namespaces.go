@@ -11,11 +11,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
-
-const msgTooMany = "Tabletop keeps the tables of %d pairs of access key and region apart, and has no room for another"
 
 // catalogPrefix begins the ids of the catalogs.
 const catalogPrefix = store.CatalogTable + "-"
@@ -68,7 +67,7 @@ func (n *namespaceSet) store(ctx context.Context, catalog string) (*store.Store,
 		return st, nil
 	}
 	if len(n.stores) >= n.most {
-		return nil, &wire.Refusal{Code: wire.CodeLimitExceeded, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(msgTooMany, n.most)}
+		return nil, &wire.Refusal{Code: wire.CodeLimitExceeded, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(awserr.MsgTooManyNamespaces, n.most)}
 	}
 	st, err := n.open(ctx, catalog)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
@@ -85,11 +86,11 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 		}
 		writes, reads = writes || slot.writes(), reads || !slot.writes()
 		if isSeen(seen, slot.table.ID, slot.key) {
-			return nil, validationError(msgDuplicateKeys)
+			return nil, validationError(awserr.MsgDuplicateKeys)
 		}
 	}
 	if reads && writes {
-		return nil, validationError(msgBatchReadsAndWrites)
+		return nil, validationError(awserr.MsgBatchReadsAndWrites)
 	}
 	var tallies capacity.Tallies
 	failed := map[string]float64{}
@@ -124,7 +125,7 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 // aimSlot finds the table and the item of a statement of a batch.
 func (s *Server) aimSlot(ctx context.Context, slot *batchSlot) error {
 	if slot.Kind == partiql.Exists {
-		return validationError(msgExistsOutside)
+		return validationError(awserr.MsgExistsOutside)
 	}
 	if err := s.resolve(ctx, slot.statement, slot.consistent); err != nil {
 		return err
@@ -133,9 +134,9 @@ func (s *Server) aimSlot(ctx context.Context, slot *batchSlot) error {
 		return slot.aim()
 	}
 	if slot.index != nil {
-		return validationError(msgBatchSelectKey)
+		return validationError(awserr.MsgBatchSelectKey)
 	}
-	return slot.aimRead(msgBatchSelectKey)
+	return slot.aimRead(awserr.MsgBatchSelectKey)
 }
 
 // doSlot does a statement of a batch and returns what its response shows.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
@@ -107,10 +108,10 @@ func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batc
 func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, error) {
 	if len(in.RequestItems) == 0 {
 		if v.Current {
-			v.Fail("RequestItems", "'{}'", fmt.Sprintf(request.MsgMemberMinLength, 1))
+			v.Fail("RequestItems", "'{}'", fmt.Sprintf(awserr.MsgMemberMinLength, 1))
 			return nil, v.Constrained()
 		}
-		return nil, validationError(msgBatchGetEmpty)
+		return nil, validationError(awserr.MsgBatchGetEmpty)
 	}
 	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
 	keys := 0
@@ -120,10 +121,10 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 		tables = append(tables, batchGetTable{member: member, name: v.BatchTable(member, fmt.Sprintf("[%d keys]", len(req.Keys))), request: req})
 		path := "RequestItems." + member + ".member."
 		if v.Required(path+"Keys", req.Keys != nil); req.Keys != nil && len(req.Keys) == 0 {
-			v.Fail(path+"Keys", "'[]'", fmt.Sprintf(request.MsgMemberMinLength, 1))
+			v.Fail(path+"Keys", "'[]'", fmt.Sprintf(awserr.MsgMemberMinLength, 1))
 		}
 		if n := len(req.Keys); n > maxBatchGetKeys {
-			v.Fail(path+"Keys", fmt.Sprintf("'[%d keys]'", n), fmt.Sprintf(request.MsgMemberMaxLength, maxBatchGetKeys))
+			v.Fail(path+"Keys", fmt.Sprintf("'[%d keys]'", n), fmt.Sprintf(awserr.MsgMemberMaxLength, maxBatchGetKeys))
 		}
 		v.attributesToGet(req.AttributesToGet)
 		keys += len(req.Keys)
@@ -132,7 +133,7 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 		return nil, err
 	}
 	if keys > maxBatchGetKeys {
-		return nil, validationError(msgBatchGetTooMany)
+		return nil, validationError(awserr.MsgBatchGetTooMany)
 	}
 	seen := map[string]bool{} // a table can be there twice: by name and by ARN
 	for i := range tables {
@@ -163,7 +164,7 @@ func (v *validator) batchGetTable(bt *batchGetTable, seen map[string]bool) error
 	}
 	for _, key := range req.Keys {
 		if isSeen(seen, bt.name, key.Item) {
-			return validationError(msgDuplicateKeys)
+			return validationError(awserr.MsgDuplicateKeys)
 		}
 	}
 	return nil

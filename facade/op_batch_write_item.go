@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -130,7 +131,7 @@ func (w writeRequest) target(t *tabledef.Table) (key, item attr.Item) {
 // batchWriteTables checks the request and returns its tables by name.
 func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable, error) {
 	if len(in.RequestItems) == 0 {
-		return nil, validationError(msgBatchWriteEmpty)
+		return nil, validationError(awserr.MsgBatchWriteEmpty)
 	}
 	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 	requests := 0
@@ -139,7 +140,7 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 		writes := in.RequestItems[member]
 		tables = append(tables, batchWriteTable{member: member, name: v.BatchTable(member, fmt.Sprintf("[%d requests]", len(writes))), writes: writes})
 		if len(writes) == 0 || len(writes) > maxBatchWriteRequests {
-			v.Fail("RequestItems", fmt.Sprintf("'{%s=[%d requests]}'", member, len(writes)), msgBatchWriteTooMany)
+			v.Fail("RequestItems", fmt.Sprintf("'{%s=[%d requests]}'", member, len(writes)), awserr.MsgBatchWriteTooMany)
 		}
 		requests += len(writes)
 	}
@@ -147,7 +148,7 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 		return nil, err
 	}
 	if requests > maxBatchWriteRequests {
-		return nil, validationError(msgBatchWriteSum)
+		return nil, validationError(awserr.MsgBatchWriteSum)
 	}
 	for _, bt := range tables {
 		for _, w := range bt.writes {
@@ -178,7 +179,7 @@ func (v *validator) writeRequest(w writeRequest) error {
 		return err
 	}
 	if w.PutRequest != nil && given.Item.Size() > maxItemBytes {
-		return validationError(msgItemTooLarge)
+		return validationError(awserr.MsgItemTooLarge)
 	}
 	return nil
 }
@@ -206,7 +207,7 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 		}
 		id := string(tabledef.AppendKey(append([]byte(bt.name), 0), bt.table.Key, item))
 		if seen[id] {
-			return validationError(msgDuplicateKeys)
+			return validationError(awserr.MsgDuplicateKeys)
 		}
 		seen[id] = true
 	}
@@ -218,7 +219,7 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 func checkBatchKey(key lens.KeySchema, item attr.Item) error {
 	for _, a := range key.Attrs() {
 		if item[a.Name].Type != a.Type {
-			return validationError(msgKeyMismatch)
+			return validationError(awserr.MsgKeyMismatch)
 		}
 	}
 	return nil

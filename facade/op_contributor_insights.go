@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/insights"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
@@ -42,7 +43,7 @@ func watched(t *tabledef.Table, index *string) (string, error) {
 		return "", nil
 	}
 	if ix := t.Index(*index); ix == nil || !ix.Global {
-		return "", resourceNotFoundError(fmt.Sprintf(msgInsightsIndexNotFound, *index, t.Name))
+		return "", resourceNotFoundError(fmt.Sprintf(awserr.MsgInsightsIndexNotFound, *index, t.Name))
 	}
 	return *index, nil
 }
@@ -76,9 +77,9 @@ func (s *Server) updateContributorInsights(ctx context.Context, in *updateContri
 	}
 	switch { // before the store would, which has another text
 	case t.Status != tabledef.StatusActive && index == "":
-		return nil, validationError(fmt.Sprintf(msgInsightsNotActive, "Table"))
+		return nil, validationError(fmt.Sprintf(awserr.MsgInsightsNotActive, "Table"))
 	case index != "" && t.Index(index).Status != tabledef.StatusActive:
-		return nil, validationError(fmt.Sprintf(msgInsightsNotActive, "Index"))
+		return nil, validationError(fmt.Sprintf(awserr.MsgInsightsNotActive, "Index"))
 	}
 	t, err = s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
 		if _, err := watched(t, in.IndexName); err != nil {
@@ -172,7 +173,7 @@ func (s *Server) listContributorInsights(ctx context.Context, in *listContributo
 	}
 	from, after, ok := insights.PlaceOf(in.NextToken)
 	if !ok {
-		return nil, validationError(msgInsightsToken)
+		return nil, validationError(awserr.MsgInvalidNextToken)
 	}
 	out, limit, now := &listContributorInsightsOutput{ContributorInsightsSummaries: []contributorInsights{}}, maxInsightsPage, s.opts.Now()
 	if in.MaxResults != nil {

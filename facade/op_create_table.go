@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/policy"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
@@ -73,11 +74,11 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	switch {
 	case errors.Is(err, store.ErrTableExists):
 		if there, err := s.store.Table(ctx, name); err == nil && there.Restoring() {
-			return nil, resourceInUseError(fmt.Sprintf(msgTableInUse, "used", name))
+			return nil, resourceInUseError(fmt.Sprintf(awserr.MsgTableInUse, "used", name))
 		}
-		return nil, resourceInUseError(fmt.Sprintf(msgTableExists, name))
+		return nil, resourceInUseError(fmt.Sprintf(awserr.MsgTableExists, name))
 	case errors.Is(err, store.ErrTooManyTables):
-		return nil, limitExceededError(fmt.Sprintf(msgTooManyTables, s.opts.maxTables))
+		return nil, limitExceededError(fmt.Sprintf(awserr.MsgTooManyTables, s.opts.maxTables))
 	case err != nil:
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func (s *Server) tableOf(ctx context.Context, name string, in *createTableInput)
 	if err := in.schema().Resolve(t); err != nil {
 		return nil, err
 	}
-	if err := in.StreamSpecification.check(msgStreamViewWithoutStream, msgStreamWithoutView); err != nil {
+	if err := in.StreamSpecification.check(awserr.MsgStreamViewWithoutStream, awserr.MsgStreamWithoutView); err != nil {
 		return nil, err
 	}
 	setStream(t, in.StreamSpecification)
@@ -186,7 +187,7 @@ func (v *validator) indexName(member string, name *string) {
 func refuseMembers(operation string, members map[string]jsontext.Value) error {
 	for _, name := range sortedKeys(members) {
 		if isGiven(members[name]) {
-			return validationError(fmt.Sprintf(msgParameterUnsupported, name, operation))
+			return validationError(fmt.Sprintf(awserr.MsgParameterUnsupported, name, operation))
 		}
 	}
 	return nil
@@ -201,9 +202,9 @@ func (in *createTableInput) billing(t *tabledef.Table) error {
 	given := in.ProvisionedThroughput
 	switch {
 	case t.BillingMode == tablespec.BillingOnDemand && given != nil:
-		return validationError(msgThroughputOnDemand)
+		return validationError(awserr.MsgThroughputOnDemand)
 	case t.BillingMode == tablespec.BillingProvisioned && given == nil:
-		return validationError(msgThroughputMissing)
+		return validationError(awserr.MsgThroughputMissing)
 	case given != nil:
 		t.ReadUnits, t.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
 		return tablespec.CheckUnits(given)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
@@ -18,7 +19,7 @@ func (s *Server) deleteTable(ctx context.Context, in *tableInput) (*tableOutput,
 		return nil, err
 	}
 	if t.DeletionProtection {
-		return nil, validationError(msgDeletionProtected)
+		return nil, validationError(awserr.MsgDeletionProtected)
 	}
 	counts, err := s.store.KnownCounts(ctx, t)
 	if err != nil {
@@ -27,7 +28,7 @@ func (s *Server) deleteTable(ctx context.Context, in *tableInput) (*tableOutput,
 	deleted, err := s.store.DeleteTable(ctx, t.Name)
 	var busy *tabledef.TableInUseError
 	if errors.As(err, &busy) && busy.Stream != "" {
-		return nil, resourceInUseError(fmt.Sprintf(msgStreamHoldsTable, strings.ToLower(busy.Stream)+"d"))
+		return nil, resourceInUseError(fmt.Sprintf(awserr.MsgStreamHoldsTable, strings.ToLower(busy.Stream)+"d"))
 	}
 	if err != nil {
 		return nil, controlError(err, t.Name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/streams"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
@@ -46,14 +47,14 @@ func (s *Server) streamARN(t *tabledef.Table, label string) string {
 func (s *Server) stream(ctx context.Context, arn string) (openStream, error) {
 	table, label, ok := streams.SplitARN(arn)
 	if !ok {
-		return openStream{}, validationError(msgInvalidStreamARN)
+		return openStream{}, validationError(awserr.MsgInvalidStreamARN)
 	}
 	o, err := s.streamOf(ctx, table, "", label)
 	if err == nil && o.t != nil && s.streamARN(o.t, o.Stream.Label) != arn {
 		o.t = nil
 	}
 	if err == nil && o.t == nil {
-		err = resourceNotFoundError(fmt.Sprintf(msgStreamNotFound, arn))
+		err = resourceNotFoundError(fmt.Sprintf(awserr.MsgStreamNotFound, arn))
 	}
 	return o, err
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/backups"
 	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
@@ -118,7 +119,7 @@ func (s *Server) settledTable(ctx context.Context, operation string, given *stri
 func controlError(err error, name string) error {
 	switch {
 	case errors.Is(err, store.ErrTableNotFound):
-		return resourceNotFoundError(fmt.Sprintf(msgTableNotFound, name))
+		return resourceNotFoundError(fmt.Sprintf(awserr.MsgTableNotFound, name))
 	default:
 		return err
 	}

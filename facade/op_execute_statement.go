@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
@@ -79,9 +80,9 @@ func (s *Server) executeStatement(ctx context.Context, in *executeStatementInput
 	case err != nil:
 		return nil, err
 	case st.Kind == partiql.Exists:
-		return nil, validationError(msgExistsOutside)
+		return nil, validationError(awserr.MsgExistsOutside)
 	case st.writes() && in.NextToken != nil:
-		return nil, validationError(msgTokenOfWrite)
+		return nil, validationError(awserr.MsgTokenOfWrite)
 	}
 	if err := s.resolve(ctx, st, in.ConsistentRead.IsTrue()); err != nil {
 		return nil, err
@@ -139,7 +140,7 @@ func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement,
 			return nil, v.statementError(err)
 		}
 		if !r.startsInside() {
-			return nil, validationError(msgNextToken)
+			return nil, validationError(awserr.MsgInvalidNextToken)
 		}
 	}
 	out := &executeStatementOutput{}
@@ -199,9 +200,9 @@ func (r *selectRead) checkProjected() error {
 	}
 	switch {
 	case len(missing) > 0 && r.index.Global:
-		return validationError(fmt.Sprintf(msgNotProjected, r.index.Name, strings.Join(missing, ", ")))
+		return validationError(fmt.Sprintf(awserr.MsgNotProjected, r.index.Name, strings.Join(missing, ", ")))
 	case len(filtered) > 0:
-		return validationError(fmt.Sprintf(tablespec.MsgFilterNotProjected, r.index.Name, strings.Join(filtered, ", ")))
+		return validationError(fmt.Sprintf(awserr.MsgFilterNotProjected, r.index.Name, strings.Join(filtered, ", ")))
 	case len(missing) > 0:
 		r.page.fetch, r.page.filterEntry = true, true
 		all := "ALL_ATTRIBUTES"

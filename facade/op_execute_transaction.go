@@ -8,11 +8,11 @@ import (
 	"strconv"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
-	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -54,7 +54,7 @@ func (s *Server) executeTransaction(ctx context.Context, in *executeTransactionI
 	writes := statements[0].writes()
 	for _, st := range statements {
 		if st.writes() != writes {
-			return nil, validationError(msgTransactReadsAndWrites)
+			return nil, validationError(awserr.MsgTransactReadsAndWrites)
 		}
 	}
 	if canceled {
@@ -79,7 +79,7 @@ func reasonOfStatement(err error) (reason CancellationReason, ok bool) {
 	var wrong *partiql.Error
 	switch {
 	case errors.As(err, &wrong) && wrong.Problem == partiql.WrongKey:
-		return CancellationReason{Code: reasonValidation, Message: tablespec.MsgKeyMismatch}, true
+		return CancellationReason{Code: reasonValidation, Message: awserr.MsgKeyMismatch}, true
 	case !isError:
 	case e.Code == wire.CodeResourceNotFound:
 		return CancellationReason{Code: "ResourceNotFound", Message: e.Message}, true
@@ -90,7 +90,7 @@ func reasonOfStatement(err error) (reason CancellationReason, ok bool) {
 // inTransactStatement says which statement an error is of.
 func inTransactStatement(i int, err error) error {
 	if e, ok := asError(err); ok && e.Code == wire.CodeValidation {
-		return validationError(fmt.Sprintf(msgTransactStatement, i, e.Message))
+		return validationError(fmt.Sprintf(awserr.MsgTransactStatement, i, e.Message))
 	}
 	return err
 }
@@ -118,11 +118,11 @@ func (v *validator) transactStatements(in *executeTransactionInput) ([]*statemen
 		switch {
 		case err != nil:
 		case st.ExistsAlone:
-			err = validationError(msgExistsAlone)
+			err = validationError(awserr.MsgExistsAlone)
 		case st.Returning != "":
-			err = validationError(msgTransactReturning)
+			err = validationError(awserr.MsgTransactReturning)
 		case !st.writes() && st.Index != "":
-			err = validationError(msgTransactIndex)
+			err = validationError(awserr.MsgTransactIndex)
 		}
 		if err != nil {
 			return nil, inTransactStatement(i, err)
@@ -141,11 +141,11 @@ func (s *Server) aimInTransaction(ctx context.Context, st *statement) error {
 		err := st.aim()
 		var e *partiql.Error
 		if st.Kind == partiql.Exists && (errors.As(err, &e) && e.Problem == partiql.NoKey || err == nil && st.condition == nil) {
-			return validationError(msgExistsAlone)
+			return validationError(awserr.MsgExistsAlone)
 		}
 		return err
 	}
-	if err := st.aimRead(msgTransactSelectKey); err != nil {
+	if err := st.aimRead(awserr.MsgTransactSelectKey); err != nil {
 		return err
 	}
 	return st.checkPaths()

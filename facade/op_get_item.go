@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
@@ -92,7 +93,7 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 // attributesToGet checks the constraint of the model: not empty.
 func (v *validator) attributesToGet(names []string) {
 	if names != nil && len(names) == 0 {
-		v.Fail("AttributesToGet", "'[]'", fmt.Sprintf(request.MsgMemberMinLength, 1))
+		v.Fail("AttributesToGet", "'[]'", fmt.Sprintf(awserr.MsgMemberMinLength, 1))
 	}
 }
 

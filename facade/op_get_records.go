@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/streams"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -26,23 +27,23 @@ func (s *Server) getRecords(ctx context.Context, in *getRecordsInput) (*streams.
 	}
 	it, ok := streams.ParseIterator(*in.ShardIterator)
 	if !ok {
-		return nil, validationError(msgInvalidIterator)
+		return nil, validationError(awserr.MsgInvalidIterator)
 	}
 	now := s.opts.Now()
 	if it.Expired(now) {
-		return nil, badRequest(wire.CodeExpiredIterator, msgExpiredIterator)
+		return nil, badRequest(wire.CodeExpiredIterator, awserr.MsgExpiredIterator)
 	}
 	of, err := s.streamOf(ctx, it.Table, it.TableID, it.Label)
 	if err != nil {
 		return nil, err
 	}
 	if of.t == nil {
-		return nil, resourceNotFoundError(msgResourceNotFound)
+		return nil, resourceNotFoundError(awserr.MsgResourceNotFound)
 	}
 	from := it.From
 	if from.Sequence < of.Trim {
 		if !it.Trims {
-			return nil, badRequest(wire.CodeTrimmedData, msgTrimmedData)
+			return nil, badRequest(wire.CodeTrimmedData, awserr.MsgTrimmedData)
 		}
 		from = changelog.Position{Sequence: of.Trim}
 	}

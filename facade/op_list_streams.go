@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/streams"
 )
 
@@ -37,7 +38,7 @@ func (s *Server) listStreams(ctx context.Context, in *listStreamsInput) (*listSt
 	if in.ExclusiveStartStreamARN != nil {
 		after = *in.ExclusiveStartStreamARN
 		if _, _, ok := streams.SplitARN(after); !ok {
-			return nil, validationError(msgInvalidStreamARN)
+			return nil, validationError(awserr.MsgInvalidStreamARN)
 		}
 	}
 	defs, err := s.store.TablesWithStreams(ctx, table)

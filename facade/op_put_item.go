@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
@@ -88,7 +89,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	}
 	item := in.Item.Item
 	if item.Size() > maxItemBytes {
-		return nil, validationError(msgItemTooLarge)
+		return nil, validationError(awserr.MsgItemTooLarge)
 	}
 	placeholders, err := v.Placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	if err != nil {
@@ -142,11 +143,11 @@ func (s *Server) itemTable(ctx context.Context, name string) (*tabledef.Table, e
 	t, err := s.store.Table(ctx, name)
 	switch {
 	case errors.Is(err, store.ErrTableNotFound):
-		return nil, resourceNotFoundError(msgResourceNotFound)
+		return nil, resourceNotFoundError(awserr.MsgResourceNotFound)
 	case err != nil:
 		return nil, err
 	case t.Status == tabledef.StatusCreating, t.Status == tabledef.StatusDeleting:
-		return nil, resourceNotFoundError(msgResourceNotFound)
+		return nil, resourceNotFoundError(awserr.MsgResourceNotFound)
 	}
 	return t, nil
 }
@@ -162,7 +163,7 @@ func (v *validator) oldOrNone(returnValues *string) error {
 	if returnValues == nil || *returnValues == "ALL_OLD" || *returnValues == "NONE" {
 		return nil
 	}
-	return v.Reject(msgReturnValuesOldOrNone)
+	return v.Reject(awserr.MsgReturnValuesOldOrNone)
 }
 
 // guard is the condition of a write.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -108,7 +109,7 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 // after them.
 func (p *readPlan) parseQuery(in *queryInput) (*expr.KeyCondition, error) {
 	if in.KeyConditionExpression == nil && in.KeyConditions == nil {
-		return nil, validationError(msgNoKeyCondition)
+		return nil, validationError(awserr.MsgNoKeyCondition)
 	}
 	placeholders, err := p.v.Placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	if err != nil {
@@ -136,9 +137,9 @@ func (p *readPlan) checkFilterOutsideKey() error {
 	if p.filter == nil {
 		return nil
 	}
-	text := msgFilterOnKey
+	text := awserr.MsgFilterOnKey
 	if p.in.FilterExpression == nil {
-		text = msgLegacyFilterOnKey
+		text = awserr.MsgLegacyFilterOnKey
 	}
 	paths := p.filter.Paths()
 	for _, a := range p.Key().Attributes() {
@@ -163,25 +164,25 @@ func checkBoundValues(key tabledef.IndexKey, bound expr.KeyRange) error {
 	hashBytes, rangeBytes := 0, 0
 	for i, value := range bound.Hash {
 		if tablespec.IsEmpty(value) {
-			return validationError(fmt.Sprintf(msgKeyEmpty, tablespec.KindName(value.Type), key.Hash[i].Name))
+			return validationError(fmt.Sprintf(awserr.MsgKeyEmpty, tablespec.KindName(value.Type), key.Hash[i].Name))
 		}
 		hashBytes += value.Size()
 	}
 	if hashBytes > maxHashKeyBytes {
-		return validationError(msgHashTooLarge)
+		return validationError(awserr.MsgHashTooLarge)
 	}
 	for i, value := range bound.Equal {
 		if tablespec.IsEmpty(value) {
-			return validationError(fmt.Sprintf(msgKeyEmpty, tablespec.KindName(value.Type), key.Range[i].Name))
+			return validationError(fmt.Sprintf(awserr.MsgKeyEmpty, tablespec.KindName(value.Type), key.Range[i].Name))
 		}
 		rangeBytes += value.Size()
 	}
 	for _, value := range []attr.Value{bound.A, bound.B} {
 		if tablespec.IsEmpty(value) && bound.Op != expr.BeginsWith {
-			return validationError(fmt.Sprintf(msgKeyEmpty, tablespec.KindName(value.Type), key.Range[len(bound.Equal)].Name))
+			return validationError(fmt.Sprintf(awserr.MsgKeyEmpty, tablespec.KindName(value.Type), key.Range[len(bound.Equal)].Name))
 		}
 		if rangeBytes+value.Size() > maxRangeKeyBytes {
-			return validationError(msgRangeTooLarge)
+			return validationError(awserr.MsgRangeTooLarge)
 		}
 	}
 	return nil
@@ -203,15 +204,15 @@ func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
 		sort[i] = p.startKey[a.Name]
 	}
 	if !bound.Matches(sort...) {
-		return validationError(msgStartKeyPredicate)
+		return validationError(awserr.MsgStartKeyPredicate)
 	}
 	for i, hash := range bound.Hash {
 		switch {
 		case attr.Equal(p.startKey[key.Hash[i].Name], hash):
 		case bound.Op == expr.NoRange && len(bound.Equal) == 0:
-			return validationError(msgStartKeyOutside)
+			return validationError(awserr.MsgStartKeyOutside)
 		default:
-			return validationError(msgStartKeySingle)
+			return validationError(awserr.MsgStartKeySingle)
 		}
 	}
 	if !p.returnsOne() {
@@ -219,9 +220,9 @@ func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
 	}
 	if p.v.Current {
 		hash := key.Hash[0].Name
-		return validationError(fmt.Sprintf(msgStartKeyOfOne, hash, expr.ValueText(p.startKey[hash])))
+		return validationError(fmt.Sprintf(awserr.MsgStartKeyOfOne, hash, expr.ValueText(p.startKey[hash])))
 	}
-	return validationError(msgStartKeySingle)
+	return validationError(awserr.MsgStartKeySingle)
 }
 
 // rangeOp turns the operator of an expression into that of a plan.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/policy"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
@@ -43,9 +44,9 @@ func (s *Server) policyOf(v *validator, arn *string) (of policy.Resource, slot s
 	slot, isStream := strings.CutPrefix(r.Rest, "/stream/")
 	switch {
 	case r.Account != s.opts.AccountID:
-		return of, "", validationError(msgPolicyOfOtherAccount)
+		return of, "", validationError(awserr.MsgOtherAccount)
 	case r.Region != s.opts.Region, r.Rest != "" && !isStream:
-		return of, "", validationError(fmt.Sprintf(msgPolicyARN, *arn))
+		return of, "", validationError(fmt.Sprintf(awserr.MsgPolicyARN, *arn))
 	}
 	return policy.Resource{ARN: *arn, Table: r.Table, Label: slot, Delay: s.opts.StatusDelays.Update}, slot, nil
 }
@@ -55,7 +56,7 @@ func (s *Server) checkPolicySlot(t *tabledef.Table, of policy.Resource, slot str
 	if slot == "" || t.Stream(slot, s.opts.Now()) != nil {
 		return nil
 	}
-	return resourceNotFoundError(fmt.Sprintf(msgStreamNotFound, of.ARN))
+	return resourceNotFoundError(fmt.Sprintf(awserr.MsgStreamNotFound, of.ARN))
 }
 
 // changePolicy puts what change makes of a resource's policy in its place.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
@@ -52,13 +53,13 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	segment, total := 0, 1
 	switch {
 	case in.Segment != nil && in.TotalSegments == nil:
-		return nil, validationError(msgNoTotalSegments)
+		return nil, validationError(awserr.MsgNoTotalSegments)
 	case in.Segment == nil && in.TotalSegments != nil:
-		return nil, validationError(msgNoSegment)
+		return nil, validationError(awserr.MsgNoSegment)
 	case in.Segment != nil:
 		segment, total = int(*in.Segment), int(*in.TotalSegments)
 		if segment >= total {
-			return nil, validationError(fmt.Sprintf(msgSegmentRange, segment, total))
+			return nil, validationError(fmt.Sprintf(awserr.MsgSegmentRange, segment, total))
 		}
 	}
 	placeholders, err := v.Placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
@@ -91,7 +92,7 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 		}
 	}
 	if errors.Is(err, store.ErrOtherSegment) {
-		return nil, validationError(fmt.Sprintf(msgStartKeySegment, total, segment))
+		return nil, validationError(fmt.Sprintf(awserr.MsgStartKeySegment, total, segment))
 	}
 	return out, err
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -47,9 +48,9 @@ func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
 	case err != nil:
 		return "", err
 	case of.Rest != "":
-		return "", validationError(fmt.Sprintf(msgTagsARN, *arn))
+		return "", validationError(fmt.Sprintf(awserr.MsgTagsARN, *arn))
 	case of.Account != s.opts.AccountID:
-		return "", badRequest(wire.CodeAccessDenied, fmt.Sprintf(msgAccessDenied, s.opts.AccountID, v.Operation, *arn))
+		return "", badRequest(wire.CodeAccessDenied, fmt.Sprintf(awserr.MsgNotAuthorized, s.opts.AccountID, v.Operation, *arn))
 	}
 	return of.Table, nil
 }
@@ -61,17 +62,17 @@ func (v *validator) resource(arn *string) (of request.ARN, err error) {
 		return of, err
 	}
 	if !strings.HasPrefix(*arn, "arn:") {
-		return of, validationError(fmt.Sprintf(msgARNPrefix, *arn))
+		return of, validationError(fmt.Sprintf(awserr.MsgARNPrefix, *arn))
 	}
 	of, ok := request.ParseARN(*arn)
 	switch {
 	case !ok, strings.HasPrefix(of.Rest, "/backup/"), strings.HasPrefix(of.Rest, "/export/"), strings.HasPrefix(of.Rest, "/import/"):
-		return of, validationError(fmt.Sprintf(msgARNOfNothing, *arn))
+		return of, validationError(fmt.Sprintf(awserr.MsgARNOfNothing, *arn))
 	case strings.HasPrefix(of.Rest, "/index/"):
-		return of, validationError(fmt.Sprintf(msgARNOfIndex, *arn))
+		return of, validationError(fmt.Sprintf(awserr.MsgARNOfIndex, *arn))
 	}
 	if !request.IsTableName(of.Table) {
-		return of, validationError(fmt.Sprintf(msgTagsARN, *arn))
+		return of, validationError(fmt.Sprintf(awserr.MsgTagsARN, *arn))
 	}
 	return of, nil
 }
@@ -79,7 +80,7 @@ func (v *validator) resource(arn *string) (of request.ARN, err error) {
 // tagError gives the store's errors the texts of operations on tags.
 func tagError(err error, arn string) error {
 	if errors.Is(err, store.ErrTableNotFound) {
-		return resourceNotFoundError(fmt.Sprintf(msgTagsNotFound, arn))
+		return resourceNotFoundError(fmt.Sprintf(awserr.MsgTagsNotFound, arn))
 	}
 	return err
 }
@@ -93,7 +94,7 @@ func (s *Server) tagResource(ctx context.Context, in *tagResourceInput) (*noOutp
 		return nil, err
 	}
 	if len(in.Tags) == 0 {
-		return nil, validationError(msgTagsEmpty)
+		return nil, validationError(awserr.MsgTagsEmpty)
 	}
 	_, err = s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
 		merged, err := request.MergeTags(t.Tags, in.Tags)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
@@ -124,7 +125,7 @@ func (s *Server) snapshot(ctx context.Context, v *validator, reads []*store.Item
 		}
 	}
 	if totalBytes > maxTransactBytes {
-		return validationError(msgTransactReadTooMuch)
+		return validationError(awserr.MsgTransactReadTooMuch)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
@@ -171,7 +172,7 @@ func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedActio
 		return nil, err
 	}
 	if surplus {
-		return nil, validationError(msgTransactAction)
+		return nil, validationError(awserr.MsgTransactAction)
 	}
 	totalBytes := 0
 	for i := range actions {
@@ -182,7 +183,7 @@ func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedActio
 		totalBytes += sizeBytes
 	}
 	if totalBytes > maxTransactBytes {
-		return nil, validationError(msgTransactTooLarge)
+		return nil, validationError(awserr.MsgTransactTooLarge)
 	}
 	return actions, nil
 }
@@ -252,7 +253,7 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 	}
 	sizeBytes = a.given().Item.Size()
 	if a.kind == actionPut && sizeBytes > maxItemBytes {
-		return 0, validationError(msgItemTooLarge)
+		return 0, validationError(awserr.MsgItemTooLarge)
 	}
 	placeholders, err := v.Placeholders(a.ExpressionAttributeNames, a.ExpressionAttributeValues)
 	if err != nil {
@@ -273,7 +274,7 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 // checkOnce refuses an item that an earlier element of the transaction has.
 func checkOnce(seen map[string]bool, t *tabledef.Table, key attr.Item) error {
 	if isSeen(seen, t.ID, key) {
-		return validationError(msgTransactTwice)
+		return validationError(awserr.MsgTransactTwice)
 	}
 	return nil
 }
@@ -291,7 +292,7 @@ func isSeen(seen map[string]bool, table string, key attr.Item) bool {
 func checkKeyNotEmpty(t *tabledef.Table, key attr.Item) error {
 	for _, a := range t.Key.Attrs() {
 		if value := key[a.Name]; value.Type == a.Type && tablespec.IsEmpty(value) {
-			return validationError(fmt.Sprintf(msgKeyEmpty, tablespec.KindName(value.Type), a.Name))
+			return validationError(fmt.Sprintf(awserr.MsgKeyEmpty, tablespec.KindName(value.Type), a.Name))
 		}
 	}
 	return nil
@@ -396,7 +397,7 @@ func (v *validator) canceled(errs []error) error {
 		}
 		switch {
 		case errors.Is(err, store.ErrIntent), errors.Is(err, store.ErrSnapshot):
-			reasons[i] = CancellationReason{Code: reasonConflict, Message: msgTransactionOngoing}
+			reasons[i] = CancellationReason{Code: reasonConflict, Message: awserr.MsgTransactionOngoing}
 		case e.Code == wire.CodeConditionalCheckFailed:
 			reasons[i] = CancellationReason{Code: reasonConditionFailed, Message: e.Message, Item: e.Item}
 		case e.Code == wire.CodeDuplicateItem:

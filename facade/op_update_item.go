@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
@@ -83,7 +84,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 		return nil, err
 	}
 	if v.Current && update != nil && update.Size() > maxItemBytes {
-		return nil, validationError(tablespec.MsgTooLarge)
+		return nil, validationError(awserr.MsgUpdatedItemTooLarge)
 	}
 	old, updated, err := s.writeItem(ctx, t, key, func(old attr.Item) (attr.Item, error) {
 		if err := g.check(old); err != nil {
@@ -92,7 +93,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 		return tablespec.ApplyUpdate(t, key, update, old)
 	}, store.Hint{})
 	if errors.Is(err, expr.ErrOperandType) && in.UpdateExpression == nil {
-		err = validationError(msgUpdateStoredType)
+		err = validationError(awserr.MsgUpdateStoredType)
 	}
 	if err != nil {
 		return nil, v.expressionAtRunTime(err)

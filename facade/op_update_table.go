@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
@@ -143,26 +144,26 @@ func (in *updateTableInput) check(v *validator) error {
 	if err := tablespec.CheckDefinedOnce(in.AttributeDefinitions); err != nil {
 		return err
 	}
-	if err := in.StreamSpecification.check(msgStreamViewNotDisabled, msgStreamViewNotEnabled); err != nil {
+	if err := in.StreamSpecification.check(awserr.MsgStreamViewNotDisabled, awserr.MsgStreamViewNotEnabled); err != nil {
 		return err
 	}
 	if in.BillingMode == nil && in.ProvisionedThroughput == nil && len(in.GlobalSecondaryIndexUpdates) == 0 &&
 		in.StreamSpecification == nil && in.SSESpecification == nil && in.TableClass == nil &&
 		in.DeletionProtectionEnabled == nil && in.OnDemandThroughput == nil && in.WarmThroughput == nil {
 		if v.Current {
-			return validationError(msgUpdateTableNothing)
+			return validationError(awserr.MsgUpdateTableNothing)
 		}
-		return validationError(msgUpdateTableNothingOld)
+		return validationError(awserr.MsgUpdateTableNothingOld)
 	}
 	if is(in.BillingMode, tablespec.BillingProvisioned) && in.ProvisionedThroughput == nil {
-		return validationError(msgUpdateThroughputMissing)
+		return validationError(awserr.MsgUpdateThroughputMissing)
 	}
 	if in.ProvisionedThroughput != nil {
 		if in.StreamSpecification != nil {
-			return validationError(msgStreamWithThroughput)
+			return validationError(awserr.MsgStreamWithThroughput)
 		}
 		if is(in.BillingMode, tablespec.BillingOnDemand) {
-			return validationError(msgThroughputOnDemand)
+			return validationError(awserr.MsgThroughputOnDemand)
 		}
 		if err := tablespec.CheckUnits(in.ProvisionedThroughput); err != nil {
 			return err
@@ -179,14 +180,14 @@ func (in *updateTableInput) check(v *validator) error {
 		}
 		switch given {
 		case 0:
-			return validationError(msgGSIUpdateEmpty)
+			return validationError(awserr.MsgGSIUpdateEmpty)
 		case 1:
 		default:
-			return validationError(msgGSIUpdateSeveral)
+			return validationError(awserr.MsgGSIUpdateSeveral)
 		}
 		name := *u.indexName()
 		if seen[name] {
-			return validationError(fmt.Sprintf(msgGSIUpdateTwice, name))
+			return validationError(fmt.Sprintf(awserr.MsgGSIUpdateTwice, name))
 		}
 		seen[name] = true
 		if u.Update == nil {
@@ -194,7 +195,7 @@ func (in *updateTableInput) check(v *validator) error {
 		}
 	}
 	if builds > 1 {
-		return limitExceededError(msgOneIndexAtATime)
+		return limitExceededError(awserr.MsgOneIndexAtATime)
 	}
 	return nil
 }
@@ -208,10 +209,10 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 	given := in.ProvisionedThroughput
 	switch {
 	case given != nil && t.BillingMode == tablespec.BillingOnDemand:
-		return validationError(msgThroughputOnDemand)
+		return validationError(awserr.MsgThroughputOnDemand)
 	case given != nil:
 		if wasProvisioned && in.GlobalSecondaryIndexUpdates == nil && t.ReadUnits == *given.ReadCapacityUnits && t.WriteUnits == *given.WriteCapacityUnits {
-			return validationError(fmt.Sprintf(msgThroughputUnchanged, t.ReadUnits, *given.ReadCapacityUnits, t.WriteUnits, *given.WriteCapacityUnits))
+			return validationError(fmt.Sprintf(awserr.MsgThroughputUnchanged, t.ReadUnits, *given.ReadCapacityUnits, t.WriteUnits, *given.WriteCapacityUnits))
 		}
 		t.Change(*given.ReadCapacityUnits, *given.WriteCapacityUnits, now, t.Transition)
 	}
@@ -227,9 +228,9 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 	}
 	if in.StreamSpecification != nil && in.StreamSpecification.StreamEnabled.IsTrue() == t.StreamEnabled {
 		if t.StreamEnabled {
-			return validationError(fmt.Sprintf(msgStreamEnabled, t.Name))
+			return validationError(fmt.Sprintf(awserr.MsgStreamEnabled, t.Name))
 		}
-		return validationError(fmt.Sprintf(msgStreamDisabled, t.Name))
+		return validationError(fmt.Sprintf(awserr.MsgStreamDisabled, t.Name))
 	}
 	if in.StreamSpecification != nil && t.Transition.Until.After(now) {
 		t.Transition.Stream = tabledef.StreamDisable
@@ -255,7 +256,7 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 			}
 		}
 		if len(without) > 0 {
-			return validationError(fmt.Sprintf(msgIndexThroughputMissing, strings.Join(without, ",")))
+			return validationError(fmt.Sprintf(awserr.MsgIndexThroughputMissing, strings.Join(without, ",")))
 		}
 	}
 	pruneDefinitions(t)
@@ -268,10 +269,10 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 		name := *u.indexName()
 		i := slices.IndexFunc(t.Indexes, func(ix tabledef.Index) bool { return ix.Global && ix.Name == name })
 		if i < 0 && u.Update != nil {
-			return validationError(msgIndexUpdateBlocked)
+			return validationError(awserr.MsgIndexUpdateBlocked)
 		}
 		if i < 0 {
-			return resourceNotFoundError(fmt.Sprintf(msgIndexNotFound, name, t.Name))
+			return resourceNotFoundError(fmt.Sprintf(awserr.MsgIndexNotFound, name, t.Name))
 		}
 		if u.Delete != nil {
 			t.Indexes = slices.Delete(slices.Clone(t.Indexes), i, i+1)
@@ -280,7 +281,7 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 		}
 		if units := u.Update.ProvisionedThroughput; units != nil {
 			if t.BillingMode == tablespec.BillingOnDemand {
-				return validationError(fmt.Sprintf(tablespec.MsgIndexThroughputOnDemand, name))
+				return validationError(fmt.Sprintf(awserr.MsgIndexThroughputOnDemand, name))
 			}
 			if err := tablespec.CheckUnits(units); err != nil {
 				return err
@@ -293,12 +294,12 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 			tablespec.Target{Index: name, Billing: t.BillingMode, Provisioned: t.Indexes[i].Provisioned, Changed: true})
 	}
 	if t.Index(*u.Create.IndexName) != nil {
-		return validationError(msgIndexExists)
+		return validationError(awserr.MsgIndexExists)
 	}
 	// The request has to define the key attributes of the index, those too that
 	// the table defines; these keep their types.
 	if len(in.AttributeDefinitions) == 0 {
-		return validationError(fmt.Sprintf(msgIndexWithoutDefinitions, *u.Create.IndexName))
+		return validationError(fmt.Sprintf(awserr.MsgIndexWithoutDefinitions, *u.Create.IndexName))
 	}
 	given := tablespec.DefinedTypes(in.AttributeDefinitions)
 	if err := tablespec.CheckDefined(u.Create.KeySchema, in.AttributeDefinitions, given); err != nil {
@@ -317,7 +318,7 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 			defs = append(defs, d)
 		}
 	}
-	ix, err := tablespec.ResolveGlobal(*u.Create, t.BillingMode, msgIndexThroughputMissing, tablespec.DefinedTypes(defs))
+	ix, err := tablespec.ResolveGlobal(*u.Create, t.BillingMode, awserr.MsgIndexThroughputMissing, tablespec.DefinedTypes(defs))
 	if err != nil {
 		return err
 	}
@@ -345,7 +346,7 @@ func checkSameTypes(t *tabledef.Table, schema []tablespec.KeySchemaElement, type
 	for _, key := range keys {
 		for _, a := range key.Attributes() {
 			if now := types[a.Name]; added.Has(a.Name) && now != a.Type {
-				return validationError(fmt.Sprintf(msgDefinedOtherwise, schemaText(key), schemaText(added)))
+				return validationError(fmt.Sprintf(awserr.MsgDefinedOtherwise, schemaText(key), schemaText(added)))
 			}
 		}
 	}

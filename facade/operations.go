@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -117,7 +118,7 @@ func refuse(name, note string) *operation {
 	return &operation{
 		service: serviceDynamoDB, name: name, status: Refused, note: note,
 		handle: func(_ context.Context, _ *Server, op *operation, _ rawRequest) ([]byte, error) {
-			return nil, unknownOperationError(fmt.Sprintf(msgOperationRefused, op.name, op.note))
+			return nil, unknownOperationError(fmt.Sprintf(awserr.MsgOperationRefused, op.name, op.note))
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
@@ -92,7 +93,7 @@ func (in *readInput) startKeyValues(v *validator) error {
 	if errors.As(err, &e) && (e.IsNumber() || e.Problem == attr.DuplicateMember || e.Problem == attr.EmptySet && e.Type == attr.NS) {
 		return v.Reject(text) // AWS does not say where
 	}
-	return v.Reject(fmt.Sprintf(tablespec.MsgStartKeyInvalid, text))
+	return v.Reject(fmt.Sprintf(awserr.MsgStartKeyInvalid, text))
 }
 
 // legacy are the members of both operations that came before expressions, and
@@ -139,13 +140,13 @@ func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string)
 			p.Table, p.Index = t, t.Index(*in.IndexName)
 		}
 		if p.Index == nil {
-			return validationError(fmt.Sprintf(msgIndexUnknown, *in.IndexName))
+			return validationError(fmt.Sprintf(awserr.MsgIndexUnknown, *in.IndexName))
 		}
 		if p.Index.Global && in.ConsistentRead.IsTrue() {
-			return validationError(msgConsistentOnGlobal)
+			return validationError(awserr.MsgConsistentOnGlobal)
 		}
 		if p.Index.Status == tabledef.StatusCreating {
-			return validationError(fmt.Sprintf(msgIndexBackfilling, *in.IndexName))
+			return validationError(fmt.Sprintf(awserr.MsgIndexBackfilling, *in.IndexName))
 		}
 	}
 	return p.checkSelect()
@@ -178,13 +179,13 @@ func (p *readPlan) checkSelect() error {
 	}
 	switch {
 	case is(in.Select, "ALL_PROJECTED_ATTRIBUTES") && p.Index == nil:
-		return p.v.RejectSelect(msgProjectedNoIndex)
+		return p.v.RejectSelect(awserr.MsgProjectedNoIndex)
 	case is(in.Select, "SPECIFIC_ATTRIBUTES") && list == "":
-		return p.v.RejectSelect(msgSpecificWithoutList)
+		return p.v.RejectSelect(awserr.MsgSpecificWithoutList)
 	case is(in.Select, "COUNT") && list != "" && p.v.Current:
-		return p.v.RejectSelect(fmt.Sprintf(msgListWithSelect, list, msgOnlyTheCount))
+		return p.v.RejectSelect(fmt.Sprintf(awserr.MsgListWithSelect, list, awserr.MsgOnlyTheCount))
 	case in.Select != nil && *in.Select != "SPECIFIC_ATTRIBUTES" && list != "":
-		return p.v.RejectSelect(fmt.Sprintf(msgListWithSelect, list, *in.Select))
+		return p.v.RejectSelect(fmt.Sprintf(awserr.MsgListWithSelect, list, *in.Select))
 	}
 	return nil
 }
@@ -197,7 +198,7 @@ func (p *readPlan) checkProjected() error {
 	}
 	if is(p.in.Select, "ALL_ATTRIBUTES") {
 		if p.Index.Global {
-			return validationError(fmt.Sprintf(msgAllOnPartialGlobal, p.Index.Name))
+			return validationError(fmt.Sprintf(awserr.MsgAllOnPartialGlobal, p.Index.Name))
 		}
 		p.fetch = true
 		return nil
@@ -208,7 +209,7 @@ func (p *readPlan) checkProjected() error {
 	}
 	if missing := p.Unprojected(paths); len(missing) > 0 {
 		if p.Index.Global {
-			return validationError(fmt.Sprintf(msgNotProjected, p.Index.Name, strings.Join(missing, ", ")))
+			return validationError(fmt.Sprintf(awserr.MsgNotProjected, p.Index.Name, strings.Join(missing, ", ")))
 		}
 		p.fetch = true
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/partiql"
@@ -45,7 +46,7 @@ func (in *statementInput) textConstraints(v *validator, path string) {
 
 func (in *statementInput) parameterConstraints(v *validator, path string) {
 	if in.Parameters != nil && len(in.Parameters) == 0 {
-		v.Fail(path+"Parameters", "'[]'", fmt.Sprintf(request.MsgMemberMinLength, 1))
+		v.Fail(path+"Parameters", "'[]'", fmt.Sprintf(awserr.MsgMemberMinLength, 1))
 	}
 }
 
@@ -126,7 +127,7 @@ func (st *statement) writes() bool { return st.Kind != partiql.Select }
 func (s *Server) resolve(ctx context.Context, st *statement, consistent bool) (err error) {
 	name := request.TableOfARN(st.Table)
 	if st.writes() && st.Index != "" {
-		return validationError(msgStatementIndex)
+		return validationError(awserr.MsgStatementIndex)
 	}
 	if st.table, err = s.itemTable(ctx, name); err != nil || st.Index == "" {
 		return err
@@ -140,13 +141,13 @@ func (s *Server) resolve(ctx context.Context, st *statement, consistent bool) (e
 	}
 	switch {
 	case st.index == nil:
-		return validationError(msgStatementNoIndex)
+		return validationError(awserr.MsgStatementNoIndex)
 	case len(st.index.Key.Hash) > 1 || len(st.index.Key.Range) > 1:
-		return validationError(msgStatementMultiKey)
+		return validationError(awserr.MsgStatementMultiKey)
 	case st.index.Global && consistent:
-		return validationError(msgStatementConsistent)
+		return validationError(awserr.MsgStatementConsistent)
 	case st.index.Status == tabledef.StatusCreating:
-		return validationError(fmt.Sprintf(msgIndexBackfilling, st.Index))
+		return validationError(fmt.Sprintf(awserr.MsgIndexBackfilling, st.Index))
 	}
 	return nil
 }
@@ -184,7 +185,7 @@ func (st *statement) aimRead(without string) (err error) {
 func (st *statement) aim() (err error) {
 	if st.Kind == partiql.Insert {
 		if st.Item.Size() > maxItemBytes {
-			return validationError(msgItemTooLarge)
+			return validationError(awserr.MsgItemTooLarge)
 		}
 		st.key = st.table.Key.KeyOf(st.Item)
 		return tablespec.CheckItem(st.table, st.Item)
@@ -215,7 +216,7 @@ func (st *statement) apply(old attr.Item) (attr.Item, error) {
 	case st.Kind == partiql.Insert && old == nil:
 		return st.Item, nil
 	case st.Kind == partiql.Insert:
-		e := badRequest(wire.CodeDuplicateItem, msgDuplicateItem)
+		e := badRequest(wire.CodeDuplicateItem, awserr.MsgDuplicateItem)
 		if st.returnOld {
 			e.Item = old
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
@@ -128,7 +129,7 @@ func TestServer_TwoOfThem(t *testing.T) {
 	holds("ListTagsOfResource", `{"ResourceArn": "arn:aws:dynamodb:us-east-1:000000000000:table/pairs"}`, `"Key":"k"`)
 
 	must(t, a, "DeleteTable", `{"TableName": "pairs"}`)
-	refused("GetItem", key, wire.CodeResourceNotFound+": "+msgResourceNotFound)
+	refused("GetItem", key, wire.CodeResourceNotFound+": "+awserr.MsgResourceNotFound)
 	must(t, a, "CreateTable", createPair)
 	holds("GetItem", key, `{}`)
 

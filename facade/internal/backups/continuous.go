@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -107,14 +108,14 @@ func (s *Service) UpdateContinuous(ctx context.Context, in *UpdateContinuousInpu
 	}
 	enable := given.PointInTimeRecoveryEnabled.IsTrue()
 	if !enable && given.RecoveryPeriodInDays != nil {
-		return nil, wire.ValidationError(msgPeriodDisabling)
+		return nil, wire.ValidationError(awserr.MsgRecoveryPeriodDisabling)
 	}
 	t, err := s.table(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	if s.young(t) {
-		return nil, refuse(wire.CodeContinuousBackupsUnavailable, fmt.Sprintf(msgBackupsUnavailable, name))
+		return nil, refuse(wire.CodeContinuousBackupsUnavailable, fmt.Sprintf(awserr.MsgBackupsUnavailable, name))
 	}
 	if !enable && !t.Recovery.On() || enable && t.Recovery.On() && (given.RecoveryPeriodInDays == nil || t.Recovery.Days == days) {
 		return s.continuous(t), nil
@@ -139,6 +140,6 @@ func (s *Service) UpdateContinuous(ctx context.Context, in *UpdateContinuousInpu
 // atLeast64 is validation's AtLeast for members of 64 bits.
 func atLeast64(v *request.Validator, member string, value *int64, least int64) {
 	if value != nil && *value < least {
-		v.Fail(member, request.Quoted(strconv.FormatInt(*value, 10)), fmt.Sprintf(request.MsgMemberMinValue, least))
+		v.Fail(member, request.Quoted(strconv.FormatInt(*value, 10)), fmt.Sprintf(awserr.MsgMemberMinValue, least))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
@@ -85,15 +86,15 @@ func (in *ExportRequest) couplings() error {
 	p := in.IncrementalExportSpecification
 	switch {
 	case p != nil && in.ExportType == nil:
-		return wire.ValidationError(msgSpecNoType)
+		return wire.ValidationError(awserr.MsgExportSpecNoType)
 	case p != nil && !in.incremental():
-		return wire.ValidationError(msgSpecOfFull)
+		return wire.ValidationError(awserr.MsgExportSpecOfFull)
 	case p == nil && in.incremental():
-		return wire.ValidationError(msgSpecMissing)
+		return wire.ValidationError(awserr.MsgExportSpecMissing)
 	case p != nil && p.ExportFromTime == nil:
-		return wire.ValidationError(msgFromMissing)
+		return wire.ValidationError(awserr.MsgExportFromMissing)
 	case in.S3SseKmsKeyID != nil && !is(in.S3SseAlgorithm, sseKMS):
-		return wire.ValidationError(msgKeyWithoutKMS)
+		return wire.ValidationError(awserr.MsgExportKeyWithoutKMS)
 	}
 	return nil
 }
@@ -177,7 +178,7 @@ func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRe
 	def, err := s.o.Store.TableNow(ctx, of.Table)
 	switch {
 	case of.Region != s.o.Region, errors.Is(err, store.ErrTableNotFound), err == nil && def.Status == tabledef.StatusCreating:
-		return nil, refusal(wire.CodeTableNotFound, fmt.Sprintf(msgTableNotFound, *in.TableARN))
+		return nil, refusal(wire.CodeTableNotFound, fmt.Sprintf(awserr.MsgNamedTableNotFound, *in.TableARN))
 	case err != nil:
 		return nil, err
 	}
@@ -205,9 +206,9 @@ func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRe
 func exportError(err error) error {
 	switch {
 	case errors.Is(err, jobs.ErrTokenMismatch):
-		return refusal(codeExportConflict, msgExportConflict)
+		return refusal(codeExportConflict, awserr.MsgExportConflict)
 	case errors.Is(err, jobs.ErrTooMany):
-		return refusal(wire.CodeLimitExceeded, fmt.Sprintf(msgTooMany, jobs.DefaultMost))
+		return refusal(wire.CodeLimitExceeded, fmt.Sprintf(awserr.MsgTooManyJobs, jobs.DefaultMost))
 	}
 	return err
 }
@@ -228,17 +229,17 @@ func (s *Service) checkTimes(ctx context.Context, t *tabledef.Table, in *ExportR
 		from, until := p.ExportFromTime.Time(), p.ExportToTime.Time()
 		switch {
 		case from.Before(t.Created.Truncate(time.Millisecond)):
-			return refusal(codeInvalidExportTime, fmt.Sprintf(msgFromTooEarly, isoTime(t.Created)))
+			return refusal(codeInvalidExportTime, fmt.Sprintf(awserr.MsgExportFromTooEarly, isoTime(t.Created)))
 		case until.After(now):
-			return refusal(codeInvalidExportTime, fmt.Sprintf(msgToTooLate, isoTime(now)))
+			return refusal(codeInvalidExportTime, fmt.Sprintf(awserr.MsgExportToTooLate, isoTime(now)))
 		case until.Sub(from) < minPeriod:
-			return refusal(codeInvalidExportTime, msgPeriodTooShort)
+			return refusal(codeInvalidExportTime, awserr.MsgExportPeriodTooShort)
 		case until.Sub(from) > maxPeriod:
-			return refusal(codeInvalidExportTime, msgPeriodTooLong)
+			return refusal(codeInvalidExportTime, awserr.MsgExportPeriodTooLong)
 		}
 	}
 	if !t.Recovery.On() {
-		return refusal(codeNoRecovery, fmt.Sprintf(msgNoRecovery, t.Name))
+		return refusal(codeNoRecovery, fmt.Sprintf(awserr.MsgNoRecovery, t.Name))
 	}
 	earliest, latest := t.Recovery.Earliest(now).Truncate(time.Millisecond), now.Add(-recoveryLag)
 	if latest.Before(t.Recovery.Since) {
@@ -246,7 +247,7 @@ func (s *Service) checkTimes(ctx context.Context, t *tabledef.Table, in *ExportR
 	}
 	switch {
 	case given != nil && given.ExportFromTime.Time().Before(earliest):
-		return refusal(codeInvalidExportTime, msgExportTime)
+		return refusal(codeInvalidExportTime, awserr.MsgExportTime)
 	case given != nil:
 	case in.ExportTime == nil:
 		at, err := s.reached(ctx, now)
@@ -255,9 +256,9 @@ func (s *Service) checkTimes(ctx context.Context, t *tabledef.Table, in *ExportR
 		}
 		in.ExportTime = new(wire.EpochSeconds(at.UnixMilli()))
 	case in.ExportTime.Time().After(now), in.ExportTime.Time().Before(earliest):
-		return refusal(codeInvalidExportTime, msgExportTime)
+		return refusal(codeInvalidExportTime, awserr.MsgExportTime)
 	case in.ExportTime.Time().After(latest):
-		return refusal(codeInvalidExportTime, msgExportTimeLast)
+		return refusal(codeInvalidExportTime, awserr.MsgExportTimeLast)
 	}
 	return nil
 }
@@ -310,7 +311,7 @@ func (s *Service) describeExport(j *jobs.Job) (*ExportOutput, error) {
 	return &ExportOutput{d}, nil
 }
 
-var exportWords = words{msgExportARN, codeExportNotFound, msgExportNotFound, msgExportRegion}
+var exportWords = words{awserr.MsgExportARN, codeExportNotFound, awserr.MsgExportNotFound, awserr.MsgExportRegion}
 
 // DescribeExportRequest is the request of DescribeExport.
 type DescribeExportRequest struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
@@ -73,7 +74,7 @@ func (s *Service) runExport(ctx context.Context, c *jobs.Claim) error {
 	case errors.Is(err, fs.ErrExist): // it was finished, and that was not noted
 		return s.finished(ctx, c, bucket, e)
 	case errors.Is(err, fs.ErrPermission):
-		return &jobs.Failure{Code: codeAccessDenied, Message: fmt.Sprintf(msgBucketRefused, err)}
+		return &jobs.Failure{Code: codeAccessDenied, Message: fmt.Sprintf(awserr.MsgBucketRefused, err)}
 	case err != nil:
 		return err
 	}
@@ -81,7 +82,7 @@ func (s *Service) runExport(ctx context.Context, c *jobs.Claim) error {
 	t, err := s.o.Store.TableNow(ctx, of.Table)
 	switch {
 	case errors.Is(err, store.ErrTableNotFound), err == nil && t.ID != of.TableID:
-		return &jobs.Failure{Code: codeNoTable, Message: fmt.Sprintf(msgTableNotFound, e.TableArn)}
+		return &jobs.Failure{Code: codeNoTable, Message: fmt.Sprintf(awserr.MsgNamedTableNotFound, e.TableArn)}
 	case err != nil:
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -40,7 +41,7 @@ func parseFilter(v *request.Validator, text jsontext.Value) (f filter, err error
 		return f, err
 	}
 	if in.KeyConditionExpression == nil && in.FilterExpression == nil && in.ProjectionExpression == nil && in.ExpressionAttributeNames == nil && in.ExpressionAttributeValues == nil {
-		return f, wire.ValidationError(msgFilterEmpty)
+		return f, wire.ValidationError(awserr.MsgExportFilterEmpty)
 	}
 	if err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []request.ExpressionParameter{
 		{Name: "ProjectionExpression", Text: in.ProjectionExpression},
@@ -96,7 +97,7 @@ func (f filter) check(v *request.Validator, key lens.KeySchema) error {
 	paths := f.condition.Paths()
 	for _, a := range key.Attrs() {
 		if slices.ContainsFunc(paths, func(p expr.Path) bool { return p.Attribute() == a.Name }) {
-			return wire.ValidationError(fmt.Sprintf(msgFilterOnKey, a.Name))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgFilterOnKey, a.Name))
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/importfile"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
@@ -123,7 +124,7 @@ type ImportOutput struct{ ImportTableDescription *ImportDescription }
 // Sources: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ImportTable.html
 func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.Table) (*ImportOutput, error) {
 	if format := *in.InputFormat; in.InputFormatOptions != nil && format != importfile.FormatCSV {
-		return nil, wire.ValidationError(fmt.Sprintf(msgImportOptions, format))
+		return nil, wire.ValidationError(fmt.Sprintf(awserr.MsgImportOptions, format))
 	}
 	t, err := token(in.ClientToken, in)
 	if err != nil {
@@ -143,7 +144,7 @@ func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.T
 		if imported, err := s.importing(ctx, there); err != nil {
 			return nil, err
 		} else if !imported { // else this import is to fail
-			return nil, refusal(wire.CodeResourceInUse, fmt.Sprintf(msgTableExists, def.Name))
+			return nil, refusal(wire.CodeResourceInUse, fmt.Sprintf(awserr.MsgTableExists, def.Name))
 		}
 	} else if !errors.Is(err, store.ErrTableNotFound) {
 		return nil, err
@@ -189,9 +190,9 @@ func (s *Service) importing(ctx context.Context, t *tabledef.Table) (bool, error
 func importError(err error) error {
 	switch {
 	case errors.Is(err, jobs.ErrTokenMismatch):
-		return refusal(codeImportConflict, msgImportConflict)
+		return refusal(codeImportConflict, awserr.MsgImportConflict)
 	case errors.Is(err, jobs.ErrTooMany):
-		return refusal(wire.CodeLimitExceeded, fmt.Sprintf(msgTooMany, jobs.DefaultMost))
+		return refusal(wire.CodeLimitExceeded, fmt.Sprintf(awserr.MsgTooManyJobs, jobs.DefaultMost))
 	}
 	return err
 }
@@ -248,7 +249,7 @@ func readJob(j *jobs.Job, request, progress any) error {
 	return nil
 }
 
-var importWords = words{msgImportARN, codeImportNotFound, msgImportNotFound, msgImportRegion}
+var importWords = words{awserr.MsgImportARN, codeImportNotFound, awserr.MsgImportNotFound, awserr.MsgImportRegion}
 
 // DescribeImportRequest is the request of DescribeImport.
 type DescribeImportRequest struct {
@@ -357,13 +358,13 @@ func (s *Service) table(arn string) (request.ARN, error) {
 	r, ok := resourceOf(arn)
 	switch {
 	case arn == "":
-		return r, wire.ValidationError(msgARNEmpty)
+		return r, wire.ValidationError(awserr.MsgJobTableARNEmpty)
 	case !ok:
-		return r, wire.ValidationError(msgARN)
+		return r, wire.ValidationError(awserr.MsgJobTableARN)
 	case r.Rest != "":
-		return r, wire.ValidationError(msgARNOfPart)
+		return r, wire.ValidationError(awserr.MsgJobTableARNOfPart)
 	case r.Account != s.o.Account:
-		return r, refusal(wire.CodeAccessDenied, msgAccessDenied)
+		return r, refusal(wire.CodeAccessDenied, awserr.MsgAccessDenied)
 	}
 	return r, nil
 }

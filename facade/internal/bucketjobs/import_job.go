@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/importfile"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
@@ -79,7 +80,7 @@ func (s *Service) runImport(ctx context.Context, c *jobs.Claim) error {
 		return err
 	}
 	if r.Errors > 0 {
-		return &jobs.Failure{Code: codeItems, Message: msgItems}
+		return &jobs.Failure{Code: codeItems, Message: awserr.MsgImportItems}
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func (r *importRun) create(ctx context.Context) (err error) {
 			r.table = there
 			return nil
 		}
-		return &jobs.Failure{Code: codeTableExists, Message: fmt.Sprintf(msgTableExists, r.job.Table)}
+		return &jobs.Failure{Code: codeTableExists, Message: fmt.Sprintf(awserr.MsgTableExists, r.job.Table)}
 	}
 	return err
 }

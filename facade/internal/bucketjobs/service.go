@@ -19,6 +19,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
@@ -143,7 +144,7 @@ func (s *Service) find(ctx context.Context, kind string, arn string, w words) (j
 	case !ok || !isKind || !jobIDPattern().MatchString(id):
 		return jobs.Job{}, wire.ValidationError(w.invalidARN)
 	case r.Account != s.o.Account:
-		return jobs.Job{}, refusal(wire.CodeAccessDenied, msgAccessDenied)
+		return jobs.Job{}, refusal(wire.CodeAccessDenied, awserr.MsgAccessDenied)
 	case r.Region != s.o.Region:
 		return jobs.Job{}, refusal(w.notFoundCode, w.otherRegion)
 	}
@@ -167,7 +168,7 @@ func (s *Service) page(ctx context.Context, kind string, after *string) (iter.Se
 	if after != nil {
 		id, err := base64.RawURLEncoding.DecodeString(*after)
 		if err != nil || !jobIDPattern().Match(id) {
-			return nil, wire.ValidationError(fmt.Sprintf(msgNextToken, *after))
+			return nil, wire.ValidationError(fmt.Sprintf(awserr.MsgJobNextToken, *after))
 		}
 		from = rowID(string(id))
 	}
@@ -184,11 +185,11 @@ func (s *Service) bucket(name string, owner *string) (*os.Root, error) {
 	root, err := s.o.Buckets.OpenRoot(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err != nil && !isFolder(s.o.Buckets, name):
-		return nil, &jobs.Failure{Code: codeNoSuchBucket, Message: msgNoSuchBucket}
+		return nil, &jobs.Failure{Code: codeNoSuchBucket, Message: awserr.MsgNoSuchBucket}
 	case err != nil:
-		return nil, &jobs.Failure{Code: codeAccessDenied, Message: fmt.Sprintf(msgBucketRefused, err)}
+		return nil, &jobs.Failure{Code: codeAccessDenied, Message: fmt.Sprintf(awserr.MsgBucketRefused, err)}
 	case owner != nil && *owner != s.o.Account:
-		return nil, errors.Join(&jobs.Failure{Code: codeAccessDenied, Message: msgBucketOwner}, root.Close())
+		return nil, errors.Join(&jobs.Failure{Code: codeAccessDenied, Message: awserr.MsgBucketOwner}, root.Close())
 	}
 	return root, nil
 }

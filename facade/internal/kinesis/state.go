@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -53,7 +54,7 @@ func Status(d *tabledef.KinesisDestination, now time.Time) string {
 // Description returns what is said of a status, "" for nothing.
 func Description(status string) string {
 	if status == tabledef.KinesisFailed {
-		return msgNoPermission
+		return awserr.MsgKinesisNoPermission
 	}
 	return ""
 }
@@ -67,7 +68,7 @@ func (c Changes) Enable(t *tabledef.Table, arn string, precision *string) error 
 	}
 	for _, d := range t.Kinesis {
 		if !settled(d) {
-			return wire.ValidationError(msgNotEnabled)
+			return wire.ValidationError(awserr.MsgKinesisNotEnabled)
 		}
 	}
 	t.Kinesis = slices.DeleteFunc(slices.Clone(t.Kinesis), func(d tabledef.KinesisDestination) bool { return d.StreamARN == arn })
@@ -88,7 +89,7 @@ func (c Changes) Enable(t *tabledef.Table, arn string, precision *string) error 
 func (c Changes) Disable(t *tabledef.Table, arn string) error {
 	d := t.KinesisDestination(arn)
 	if d == nil {
-		return wire.ValidationError(msgNotDisabled)
+		return wire.ValidationError(awserr.MsgKinesisNotDisabled)
 	}
 	switch Status(d, c.Now) {
 	case Disabling:
@@ -97,7 +98,7 @@ func (c Changes) Disable(t *tabledef.Table, arn string) error {
 		d.State, d.Transition = tabledef.KinesisDisabled, tabledef.TransitionAfter(c.Now, Disabling, c.Delay)
 		return nil
 	}
-	return wire.ValidationError(msgNotDisabled)
+	return wire.ValidationError(awserr.MsgKinesisNotDisabled)
 }
 
 // Update changes the precision of records' times.
@@ -105,11 +106,11 @@ func (c Changes) Update(t *tabledef.Table, arn, precision string) error {
 	d := t.KinesisDestination(arn)
 	switch {
 	case d == nil:
-		return wire.ValidationError(fmt.Sprintf(msgUnknown, arn, t.Name))
+		return wire.ValidationError(fmt.Sprintf(awserr.MsgKinesisUnknown, arn, t.Name))
 	case Status(d, c.Now) != tabledef.KinesisActive:
-		return wire.ValidationError(fmt.Sprintf(msgNotActive, t.Name, arn))
+		return wire.ValidationError(fmt.Sprintf(awserr.MsgKinesisNotActive, t.Name, arn))
 	case d.Precision == precision, d.Precision == "" && precision == Millisecond:
-		return wire.ValidationError(fmt.Sprintf(msgSamePrecision, precision, t.ID, arn))
+		return wire.ValidationError(fmt.Sprintf(awserr.MsgKinesisSamePrecision, precision, t.ID, arn))
 	}
 	d.Precision, d.Transition = precision, tabledef.TransitionAfter(c.Now, Updating, c.Delay)
 	return nil
@@ -131,7 +132,7 @@ func Found(t *tabledef.Table, arn string, from uint64, there bool) bool {
 // CheckDisable refuses to disable with settings.
 func CheckDisable(configured bool) error {
 	if configured {
-		return wire.ValidationError(msgDisableWith)
+		return wire.ValidationError(awserr.MsgKinesisDisableWith)
 	}
 	return nil
 }
@@ -139,7 +140,7 @@ func CheckDisable(configured bool) error {
 // CheckUpdate refuses to update nothing.
 func CheckUpdate(precision *string) error {
 	if precision == nil {
-		return wire.ValidationError(msgUpdateWithout)
+		return wire.ValidationError(awserr.MsgKinesisUpdateWithout)
 	}
 	return nil
 }

@@ -6,17 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-)
-
-const (
-	msgNotFound = "Resource-based policy not found for the provided ResourceArn: %s"                                                  // 226
-	msgOther    = "Requested update for policy with revision id %s, but the policy associated to target table %s has revision id %s." // part of 290
-	msgNone     = "Requested update for policy with revision id %s, but table %s has no associated policy."                           // ours
-	msgThere    = "Requested policy update expecting none to be present for table %s, but a policy exists with revision id %s."       // part of 291
-	msgPending  = "Attempt to change a resource which is still in use: Table is pending previous resource-based policy update: %s"    // 472
-	msgTooSoon  = "Resource-based policy for %s modified within the previous %d milliseconds. Please try again after %s."             // 473
 )
 
 // changeInterval is the time in which AWS takes one change of a policy.
@@ -53,13 +45,13 @@ func changed(p tabledef.Policy, of Resource, document string, now time.Time) (ta
 	last := time.UnixMilli(p.Changed)
 	switch until := last.Add(changeInterval); {
 	case now.Before(last.Add(of.Delay)):
-		return p, &wire.Refusal{Code: wire.CodeResourceInUse, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(msgPending, of.Table)}
+		return p, &wire.Refusal{Code: wire.CodeResourceInUse, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(awserr.MsgPolicyPending, of.Table)}
 	case now.Before(until):
 		what := "table " + of.Table
 		if of.Label != "" {
 			what = "stream " + of.Label
 		}
-		text := fmt.Sprintf(msgTooSoon, what, changeInterval.Milliseconds(), until.UTC().Format("2006-01-02T15:04:05.000Z"))
+		text := fmt.Sprintf(awserr.MsgPolicyTooSoon, what, changeInterval.Milliseconds(), until.UTC().Format("2006-01-02T15:04:05.000Z"))
 		return p, &wire.Refusal{Code: wire.CodeThrottling, HTTPStatus: http.StatusBadRequest, Message: text}
 	}
 	return next, nil
@@ -77,9 +69,9 @@ func Text(p tabledef.Policy) string {
 func NotFound(of Resource) error { return notFound(of, "") }
 
 func notFound(of Resource, why string) error {
-	text := fmt.Sprintf(msgNotFound, of.ARN)
+	text := fmt.Sprintf(awserr.MsgPolicyNotFound, of.ARN)
 	if why != "" {
-		text = fmt.Sprintf(msgNotFound, why)
+		text = fmt.Sprintf(awserr.MsgPolicyNotFound, why)
 	}
 	return &wire.Refusal{Code: wire.CodePolicyNotFound, HTTPStatus: http.StatusBadRequest, Message: text}
 }
@@ -93,7 +85,7 @@ func Put(p tabledef.Policy, of Resource, document string, expected *string, now 
 	}
 	if expected != nil && *expected == NoPolicy {
 		if p.Document != "" {
-			return p, notFound(of, fmt.Sprintf(msgThere, of.Table, p.Revision()))
+			return p, notFound(of, fmt.Sprintf(awserr.MsgPolicyExists, of.Table, p.Revision()))
 		}
 	} else if err := expect(p, of, expected); err != nil {
 		return p, err
@@ -117,9 +109,9 @@ func expect(p tabledef.Policy, of Resource, revision *string) error {
 	case revision == nil:
 		return nil
 	case p.Document == "":
-		return notFound(of, fmt.Sprintf(msgNone, *revision, of.Table))
+		return notFound(of, fmt.Sprintf(awserr.MsgPolicyNoRevision, *revision, of.Table))
 	case *revision != p.Revision():
-		return notFound(of, fmt.Sprintf(msgOther, *revision, of.Table, p.Revision()))
+		return notFound(of, fmt.Sprintf(awserr.MsgPolicyOtherRevision, *revision, of.Table, p.Revision()))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"unicode/utf8"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -40,7 +41,7 @@ func checkName(v *Validator, name *string) error {
 	v.Required("GlobalTableName", name != nil)
 	if name != nil {
 		if n := utf8.RuneCountInString(*name); n < MinTableNameChars || n > MaxTableNameChars {
-			return wire.ValidationError(fmt.Sprintf(MsgNameLength, "TableName"))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgNameLength, "TableName"))
 		}
 		v.Name("GlobalTableName", *name)
 	}
@@ -54,7 +55,7 @@ func CreateGlobalTable(v *Validator, in *CreateGlobalTableInput) error {
 	if err := checkName(v, in.GlobalTableName); err != nil {
 		return err
 	}
-	return wire.ValidationError(msgVersion2017)
+	return wire.ValidationError(awserr.MsgVersion2017)
 }
 
 // NoGlobalTable answers that there is no global table of a name.
@@ -62,9 +63,9 @@ func NoGlobalTable(v *Validator, in *GlobalTableInput) error {
 	if err := checkName(v, in.GlobalTableName); err != nil {
 		return err
 	}
-	text := msgNotFound
+	text := awserr.MsgGlobalTableNotFound
 	if v.Operation == "DescribeGlobalTableSettings" || v.Operation == "UpdateGlobalTableSettings" {
-		text = msgNoReplicas
+		text = awserr.MsgNoReplicas
 	}
 	return &wire.Refusal{Code: wire.CodeGlobalTableNotFound, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(text, *in.GlobalTableName)}
 }
@@ -93,5 +94,5 @@ func NoReplicas(v *Validator, table *string) error {
 	if err != nil {
 		return err
 	}
-	return &wire.Refusal{Code: wire.CodeResourceNotFound, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(msgNoReplicas, name)}
+	return &wire.Refusal{Code: wire.CodeResourceNotFound, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(awserr.MsgNoReplicas, name)}
 }

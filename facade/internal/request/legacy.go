@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -98,7 +99,7 @@ func (p LegacyParameters) CheckUpdates(updates map[string]AttributeValueUpdate) 
 func (p LegacyParameters) name(attribute string) error {
 	switch {
 	case attribute == "":
-		return p.By.Reject(wire.MsgEmptyName)
+		return p.By.Reject(awserr.MsgEmptyName)
 	case len(attribute) > attr.MaxNameBytes:
 		return p.By.Value(&attr.Error{Problem: attr.LongName, Text: attribute})
 	}
@@ -132,11 +133,11 @@ func (p LegacyParameters) checkComparison(operator string, values []attr.Value) 
 		arity = max(1, len(values))
 	}
 	if len(values) != arity {
-		return p.By.Reject(fmt.Sprintf(msgLegacyArity, operator))
+		return p.By.Reject(fmt.Sprintf(awserr.MsgLegacyArity, operator))
 	}
 	for _, value := range values {
 		if value.Type != values[0].Type {
-			return p.By.Reject(msgLegacyMixedTypes)
+			return p.By.Reject(awserr.MsgLegacyMixedTypes)
 		}
 		comparable := true
 		switch operator {
@@ -146,12 +147,12 @@ func (p LegacyParameters) checkComparison(operator string, values []attr.Value) 
 			comparable = value.Type == attr.S || value.Type == attr.B
 		}
 		if !comparable {
-			return p.By.Reject(fmt.Sprintf(msgLegacyOperatorType, operator, value.Type))
+			return p.By.Reject(fmt.Sprintf(awserr.MsgLegacyOperatorType, operator, value.Type))
 		}
 	}
 	if operator == "BETWEEN" {
 		if c, ok := attr.Compare(values[0], values[1]); ok && c > 0 {
-			return p.By.Reject(msgLegacyBetweenOrder)
+			return p.By.Reject(awserr.MsgLegacyBetweenOrder)
 		}
 	}
 	return nil
@@ -165,9 +166,9 @@ func (p LegacyParameters) joint(operator *string, n int) (string, error) {
 	}
 	switch n {
 	case 0:
-		return "", p.By.Reject(msgLegacyOperatorAlone)
+		return "", p.By.Reject(awserr.MsgLegacyOperatorAlone)
 	case 1:
-		return "", p.By.Reject(msgLegacyOperatorOne)
+		return "", p.By.Reject(awserr.MsgLegacyOperatorOne)
 	}
 	return " " + *operator + " ", nil
 }
@@ -227,15 +228,15 @@ func (p LegacyParameters) expectedPart(name string, e ExpectedAttributeValue) (o
 	}
 	switch {
 	case e.ComparisonOperator != nil && !slices.Contains(comparisonOperators, *e.ComparisonOperator):
-		return refuse(msgExpectedOperatorUnknown)
+		return refuse(awserr.MsgExpectedOperatorUnknown)
 	case e.Value != nil && e.AttributeValueList != nil:
-		return refuse(msgExpectedValueAndList, name)
+		return refuse(awserr.MsgExpectedValueAndList, name)
 	case e.ComparisonOperator != nil && e.Exists != nil:
-		return refuse(msgExpectedExistsOperator, name)
+		return refuse(awserr.MsgExpectedExistsOperator, name)
 	case e.ComparisonOperator != nil && list == nil && *e.ComparisonOperator != "NULL" && *e.ComparisonOperator != "NOT_NULL":
-		return refuse(msgExpectedOperatorAlone, *e.ComparisonOperator, name)
+		return refuse(awserr.MsgExpectedOperatorAlone, *e.ComparisonOperator, name)
 	case e.ComparisonOperator == nil && e.AttributeValueList != nil:
-		return refuse(msgExpectedListAlone, name)
+		return refuse(awserr.MsgExpectedListAlone, name)
 	case e.ComparisonOperator != nil:
 		return *e.ComparisonOperator, list, nil
 	}
@@ -248,9 +249,9 @@ func (p LegacyParameters) expectedPart(name string, e ExpectedAttributeValue) (o
 		if e.Exists != nil {
 			given = "true"
 		}
-		return refuse(msgExpectedValueMissing, given, name)
+		return refuse(awserr.MsgExpectedValueMissing, given, name)
 	case !exists && e.Value != nil:
-		return refuse(msgExpectedValueSurplus, name)
+		return refuse(awserr.MsgExpectedValueSurplus, name)
 	case !exists:
 		return "NULL", nil, nil
 	default:
@@ -271,7 +272,7 @@ func (p LegacyParameters) Projection(attributes []string) (*expr.Projection, err
 			return nil, err
 		}
 		if seen[name] {
-			return nil, p.By.Reject(fmt.Sprintf(msgDuplicateAttribute, name))
+			return nil, p.By.Reject(fmt.Sprintf(awserr.MsgDuplicateAttribute, name))
 		}
 		seen[name] = true
 		paths[i] = expr.AttributePath(name)
@@ -296,9 +297,9 @@ func (p LegacyParameters) KeyConditions(conditions map[string]Condition) (*expr.
 	}
 	switch n := len(conditions); {
 	case n == 0 && p.Current:
-		return nil, p.By.Refuse(MsgNoKeyCondition)
+		return nil, p.By.Refuse(awserr.MsgNoKeyCondition)
 	case (n < 1 || n > 2) && !p.Current:
-		return nil, p.By.Refuse(msgKeyConditionCount)
+		return nil, p.By.Refuse(awserr.MsgKeyConditionCount)
 	}
 	return expr.KeyConditionOf(terms...), nil
 }
@@ -336,7 +337,7 @@ func (p LegacyParameters) checkUpdate(name string, u AttributeValueUpdate) (acti
 	}
 	if u.Value == nil {
 		if action != "DELETE" {
-			return "", p.By.Refuse(msgUpdateValueMissing)
+			return "", p.By.Refuse(awserr.MsgUpdateValueMissing)
 		}
 		return action, nil
 	}
@@ -345,9 +346,9 @@ func (p LegacyParameters) checkUpdate(name string, u AttributeValueUpdate) (acti
 	}
 	switch t := u.Value.Value.Type; {
 	case action == "DELETE" && !t.IsSet():
-		return "", p.By.Refuse(fmt.Sprintf(msgUpdateDeleteType, t))
+		return "", p.By.Refuse(fmt.Sprintf(awserr.MsgUpdateDeleteType, t))
 	case action == "ADD" && t != attr.N && t != attr.L && !t.IsSet():
-		return "", p.By.Refuse(fmt.Sprintf(msgUpdateAddType, t))
+		return "", p.By.Refuse(fmt.Sprintf(awserr.MsgUpdateAddType, t))
 	}
 	return action, nil
 }

@@ -7,17 +7,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-)
-
-// The texts; the number behind one is its row in facade/testdata/messages.tsv.
-const (
-	msgNoKeys   = "Atleast one Tag Key needs to be provided as Input."                   // 160, sic
-	msgKey      = "The Tag Key provided is invalid, Key: %s"                             // 212
-	msgValue    = "The Tag Value provided is invalid, Value: %s"                         // 213
-	msgReserved = "Tag Key cannot be prefixed with aws:, Key: %s"                        // 214
-	msgTwice    = "Duplicate Tag Keys provided as input: Duplicate Tag Key found %s"     // 215
-	msgTooMany  = "Number of Tags exceed the current limit for the provided ResourceArn" // 216
 )
 
 // The limits. Source: developer guide, "Tagging restrictions in DynamoDB".
@@ -52,10 +43,10 @@ func MergeTags(current map[string]string, tags []Tag) (map[string]string, error)
 			return nil, err
 		}
 		if t.Value == nil || utf8.RuneCountInString(*t.Value) > maxValueChars || !isText(*t.Value) {
-			return nil, wire.ValidationError(fmt.Sprintf(msgValue, OrNull(t.Value)))
+			return nil, wire.ValidationError(fmt.Sprintf(awserr.MsgTagValue, OrNull(t.Value)))
 		}
 		if _, twice := given[*t.Key]; twice {
-			return nil, wire.ValidationError(fmt.Sprintf(msgTwice, *t.Key))
+			return nil, wire.ValidationError(fmt.Sprintf(awserr.MsgTagTwice, *t.Key))
 		}
 		given[*t.Key] = *t.Value
 	}
@@ -65,7 +56,7 @@ func MergeTags(current map[string]string, tags []Tag) (map[string]string, error)
 	}
 	maps.Copy(merged, given)
 	if len(merged) > maxTags {
-		return nil, wire.ValidationError(msgTooMany)
+		return nil, wire.ValidationError(awserr.MsgTooManyTags)
 	}
 	return merged, nil
 }
@@ -73,9 +64,9 @@ func MergeTags(current map[string]string, tags []Tag) (map[string]string, error)
 func checkKey(key *string) error {
 	switch {
 	case key == nil || *key == "" || utf8.RuneCountInString(*key) > maxKeyChars || !isText(*key):
-		return wire.ValidationError(fmt.Sprintf(msgKey, OrNull(key)))
+		return wire.ValidationError(fmt.Sprintf(awserr.MsgTagKey, OrNull(key)))
 	case strings.HasPrefix(strings.ToLower(*key), reservedPrefix):
-		return wire.ValidationError(fmt.Sprintf(msgReserved, *key))
+		return wire.ValidationError(fmt.Sprintf(awserr.MsgTagReserved, *key))
 	}
 	return nil
 }
@@ -84,9 +75,9 @@ func checkKey(key *string) error {
 func CheckTagKeys(keys []string) error {
 	switch n := len(keys); {
 	case n == 0:
-		return wire.ValidationError(msgNoKeys)
+		return wire.ValidationError(awserr.MsgTagKeysEmpty)
 	case n > maxTags:
-		return wire.ValidationError(msgTooMany)
+		return wire.ValidationError(awserr.MsgTooManyTags)
 	}
 	for _, key := range keys {
 		if err := checkKey(&key); err != nil {

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -38,28 +39,28 @@ func (v *Validator) Constrained() error { return v.failures.Err(v.Request) }
 // Required records a member that is not there.
 func (v *Validator) Required(member string, present bool) {
 	if !present {
-		v.Fail(member, "null", msgMemberNotNull)
+		v.Fail(member, "null", awserr.MsgMemberNotNull)
 	}
 }
 
 // Enum checks an optional member; set is printed as AWS orders it.
 func (v *Validator) Enum(member string, value *string, set ...string) {
 	if value != nil && !slices.Contains(set, *value) {
-		v.Fail(member, Quoted(*value), fmt.Sprintf(msgMemberEnum, strings.Join(set, ", ")))
+		v.Fail(member, Quoted(*value), fmt.Sprintf(awserr.MsgMemberEnum, strings.Join(set, ", ")))
 	}
 }
 
 // AtLeast checks the least value of an optional member.
 func (v *Validator) AtLeast(member string, value *int32, least int32) {
 	if value != nil && *value < least {
-		v.Fail(member, Quoted(strconv.Itoa(int(*value))), fmt.Sprintf(MsgMemberMinValue, least))
+		v.Fail(member, Quoted(strconv.Itoa(int(*value))), fmt.Sprintf(awserr.MsgMemberMinValue, least))
 	}
 }
 
 // AtMost checks the greatest value of an optional member.
 func (v *Validator) AtMost(member string, value *int32, most int32) {
 	if value != nil && *value > most {
-		v.Fail(member, Quoted(strconv.Itoa(int(*value))), fmt.Sprintf(msgMemberMaxValue, most))
+		v.Fail(member, Quoted(strconv.Itoa(int(*value))), fmt.Sprintf(awserr.MsgMemberMaxValue, most))
 	}
 }
 
@@ -70,9 +71,9 @@ func (v *Validator) Length(member string, value *string, least, most int) {
 	}
 	switch n := utf8.RuneCountInString(*value); {
 	case n < least:
-		v.Fail(member, Quoted(*value), fmt.Sprintf(MsgMemberMinLength, least))
+		v.Fail(member, Quoted(*value), fmt.Sprintf(awserr.MsgMemberMinLength, least))
 	case n > most:
-		v.Fail(member, Quoted(*value), fmt.Sprintf(MsgMemberMaxLength, most))
+		v.Fail(member, Quoted(*value), fmt.Sprintf(awserr.MsgMemberMaxLength, most))
 	}
 }
 
@@ -80,7 +81,7 @@ func (v *Validator) Length(member string, value *string, least, most int) {
 // printed as the model has it.
 func (v *Validator) Pattern(member string, value *string, pattern string) {
 	if value != nil && !regexp.MustCompile("^(?:"+pattern+")$").MatchString(*value) {
-		v.Fail(member, Quoted(*value), fmt.Sprintf(msgMemberPattern, pattern))
+		v.Fail(member, Quoted(*value), fmt.Sprintf(awserr.MsgMemberPattern, pattern))
 	}
 }
 
@@ -91,9 +92,9 @@ func (v *Validator) Count(member string, absent bool, n, most int, elements stri
 	case absent:
 		v.Required(member, false)
 	case n == 0:
-		v.Fail(member, "'[]'", fmt.Sprintf(MsgMemberMinLength, 1))
+		v.Fail(member, "'[]'", fmt.Sprintf(awserr.MsgMemberMinLength, 1))
 	case n > most:
-		v.Fail(member, fmt.Sprintf("'[%d %s]'", n, elements), fmt.Sprintf(MsgMemberMaxLength, most))
+		v.Fail(member, fmt.Sprintf("'[%d %s]'", n, elements), fmt.Sprintf(awserr.MsgMemberMaxLength, most))
 	}
 }
 
@@ -118,12 +119,12 @@ func (v *Validator) Statements(member, kind string, absent bool, n, most int, at
 		if st.Parameters != nil {
 			parameters = fmt.Sprintf("[%d parameters]", len(st.Parameters))
 		}
-		shown[i] = fmt.Sprintf(msgStatementShown, kind, OrNull(st.Text), parameters, strings.Join(st.More, ", "))
+		shown[i] = fmt.Sprintf(awserr.MsgStatementShown, kind, OrNull(st.Text), parameters, strings.Join(st.More, ", "))
 	}
 	if n > len(shown) {
 		shown = append(shown, fmt.Sprintf("[%d statements]", n-len(shown)))
 	}
-	v.Fail(member, Quoted("["+strings.Join(shown, ", ")+"]"), fmt.Sprintf(MsgMemberMaxLength, most))
+	v.Fail(member, Quoted("["+strings.Join(shown, ", ")+"]"), fmt.Sprintf(awserr.MsgMemberMaxLength, most))
 }
 
 // The limits of names.
@@ -185,7 +186,7 @@ func ParseARN(arn string) (a ARN, ok bool) {
 func (v *Validator) BatchTable(given, value string) string {
 	name := TableOfARN(given)
 	if !IsTableName(name) {
-		v.Fail("RequestItems", "'{"+given+"="+value+"}'", msgMapKeys)
+		v.Fail("RequestItems", "'{"+given+"="+value+"}'", awserr.MsgMapKeys)
 	}
 	return name
 }
@@ -203,7 +204,7 @@ func (v *Validator) Name(member, name string) {
 		least = 1 // the member itself; what is given may also be an ARN
 	}
 	if !namePattern.MatchString(name) && least > 1 {
-		v.Fail(member, Quoted(name), fmt.Sprintf(msgMemberPattern, namePatternText))
+		v.Fail(member, Quoted(name), fmt.Sprintf(awserr.MsgMemberPattern, namePatternText))
 	}
 	v.Length(member, &name, least, MaxTableNameChars)
 }
@@ -222,7 +223,7 @@ func (v *Validator) ControlTableName(value *string) (string, error) {
 // with what other members do not.
 func (v *Validator) ChangedTableName(value *string) (string, error) {
 	if value == nil {
-		return "", wire.ValidationError(fmt.Sprintf(msgParameterRequired, "TableName"))
+		return "", wire.ValidationError(fmt.Sprintf(awserr.MsgParameterRequired, "TableName"))
 	}
 	name := TableOfARN(*value)
 	n := utf8.RuneCountInString(name)
@@ -233,7 +234,7 @@ func (v *Validator) ChangedTableName(value *string) (string, error) {
 	}
 	wrongLength := n > 0 && (n < MinTableNameChars || n > MaxTableNameChars)
 	if wrongLength && v.Operation != "CreateTable" { // which says it by the constraint
-		return "", wire.ValidationError(fmt.Sprintf(MsgNameLength, "TableName"))
+		return "", wire.ValidationError(fmt.Sprintf(awserr.MsgNameLength, "TableName"))
 	}
 	v.Name("TableName", name)
 	return name, nil
@@ -246,7 +247,7 @@ func (v *Validator) WatchedIndex(name *string) error {
 		return nil
 	}
 	if n := utf8.RuneCountInString(*name); n < MinTableNameChars || n > MaxTableNameChars {
-		return wire.ValidationError(fmt.Sprintf(MsgNameLength, "IndexName"))
+		return wire.ValidationError(fmt.Sprintf(awserr.MsgNameLength, "IndexName"))
 	}
 	v.Name("IndexName", *name)
 	return nil
@@ -261,14 +262,14 @@ func (v *Validator) ReturnOptions(capacity, collections *string) {
 // ReturnValues checks ReturnValues against the model's enum, whose text has
 // another form in the newer wording.
 func (v *Validator) ReturnValues(value, onFailure *string) {
-	v.movedEnum("ReturnValues", value, msgReturnValuesEnum, "ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW")
+	v.movedEnum("ReturnValues", value, awserr.MsgReturnValuesEnum, "ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW")
 	v.Enum("ReturnValuesOnConditionCheckFailure", onFailure, "ALL_OLD", "NONE")
 }
 
 // JoiningOperator checks ConditionalOperator against the model's enum,
 // whose text has another form in the newer wording, but for Scan.
 func (v *Validator) JoiningOperator(value *string) {
-	newer := MsgConditionalOperatorEnum
+	newer := awserr.MsgConditionalOperatorEnum
 	if v.Operation == "Scan" {
 		newer = ""
 	}
@@ -307,20 +308,20 @@ func (v *Validator) ExpressionStyle(names map[string]string, values map[string]w
 		}
 	}
 	if len(legacy) > 0 && len(given) > 0 {
-		return v.Reject(fmt.Sprintf(msgMixedStyles, strings.Join(legacy, ", "), strings.Join(given, ", ")))
+		return v.Reject(fmt.Sprintf(awserr.MsgMixedStyles, strings.Join(legacy, ", "), strings.Join(given, ", ")))
 	}
 	if len(given) == 0 && names != nil {
-		return v.Reject(msgNamesWithoutExpr)
+		return v.Reject(awserr.MsgNamesWithoutExpr)
 	}
 	if values != nil && !valued {
 		if v.Current {
-			return v.Reject(msgValuesWithoutExpr)
+			return v.Reject(awserr.MsgValuesWithoutExpr)
 		}
 		verb := "is"
 		if len(absent) > 1 {
 			verb = "are"
 		}
-		return v.Reject(fmt.Sprintf(msgValuesWithoutExprNull, strings.Join(absent, " and "), verb))
+		return v.Reject(fmt.Sprintf(awserr.MsgValuesWithoutExprNull, strings.Join(absent, " and "), verb))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -35,9 +36,9 @@ type Failures []Failure
 // Add records a failed constraint of a member. value is the text AWS shows:
 // quoted, or "null".
 func (fs *Failures) Add(r Request, member, value, constraint string) {
-	f := Failure{member: member, text: fmt.Sprintf(msgMemberClassic, value, lowerPath(member), constraint), missing: value == "null"}
+	f := Failure{member: member, text: fmt.Sprintf(awserr.MsgMemberClassic, value, lowerPath(member), constraint), missing: value == "null"}
 	if r.newWording(member, value) {
-		f.Newer = fmt.Sprintf(msgMemberCurrent, member, constraint)
+		f.Newer = fmt.Sprintf(awserr.MsgMemberCurrent, member, constraint)
 	}
 	*fs = append(*fs, f)
 }
@@ -90,7 +91,7 @@ func (fs Failures) Err(r Request) error {
 		}
 	case len(newer) == 0, !r.Current && len(older) > 0:
 		texts = older
-	case newer[0] == MsgConditionalOperatorEnum && !r.isWrite():
+	case newer[0] == awserr.MsgConditionalOperatorEnum && !r.isWrite():
 		return wire.ValidationError(newer[0])
 	case r.isWrite():
 		texts = newer[:1]
@@ -103,7 +104,7 @@ func (fs Failures) Err(r Request) error {
 	if n == 1 {
 		plural = ""
 	}
-	return wire.ValidationError(fmt.Sprintf(msgValidationErrors, n, plural, strings.Join(texts[:n], "; ")))
+	return wire.ValidationError(fmt.Sprintf(awserr.MsgValidationErrors, n, plural, strings.Join(texts[:n], "; ")))
 }
 
 // newWording: the constraint errors with the newer wording, which names the
@@ -136,7 +137,7 @@ func (r Request) Reject(message string) error {
 	switch r.Operation {
 	case "PutItem", "UpdateItem", "DeleteItem":
 		if r.Current {
-			message = fmt.Sprintf(msgValidationErrors, 1, "", message)
+			message = fmt.Sprintf(awserr.MsgValidationErrors, 1, "", message)
 		}
 	}
 	return wire.ValidationError(message)
@@ -146,7 +147,7 @@ func (r Request) Reject(message string) error {
 // carries the newer prefix.
 func (r Request) RejectSelect(message string) error {
 	if r.Current && r.Operation == "Query" {
-		message = fmt.Sprintf(msgValidationErrors, 1, "", message)
+		message = fmt.Sprintf(awserr.MsgValidationErrors, 1, "", message)
 	}
 	return wire.ValidationError(message)
 }
@@ -171,7 +172,7 @@ func isUntyped(e *attr.Error) bool { return e.Problem == attr.NoType || e.Proble
 // PlaceholderValue is Value for an expression attribute value.
 func (r Request) PlaceholderValue(key string, err error) error {
 	text := r.AttributeErrorText(err)
-	named := fmt.Sprintf(msgValueInvalid, text, key)
+	named := fmt.Sprintf(awserr.MsgValueInvalid, text, key)
 	var e *attr.Error
 	switch {
 	case !r.newValueWording() || !errors.As(err, &e):

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 )
 
@@ -32,9 +33,9 @@ func (v Constraints) keyName(member string, name *string) {
 	case name == nil:
 		v.Required(member, false)
 	case *name == "":
-		v.Fail(member, "''", fmt.Sprintf(request.MsgMemberMinLength, 1))
+		v.Fail(member, "''", fmt.Sprintf(awserr.MsgMemberMinLength, 1))
 	case len(*name) > maxKeyNameChars:
-		v.Fail(member, request.Quoted(*name), fmt.Sprintf(request.MsgMemberMaxLength, maxKeyNameChars))
+		v.Fail(member, request.Quoted(*name), fmt.Sprintf(awserr.MsgMemberMaxLength, maxKeyNameChars))
 	}
 }
 
@@ -45,7 +46,7 @@ func (v Constraints) KeySchema(member string, schema []KeySchemaElement, most in
 		if schema == nil {
 			v.Required(member, false)
 		} else {
-			v.Fail(member, "'[]'", fmt.Sprintf(request.MsgMemberMinLength, 1))
+			v.Fail(member, "'[]'", fmt.Sprintf(awserr.MsgMemberMinLength, 1))
 		}
 	}
 	if most > 0 && len(schema) > most {
@@ -53,7 +54,7 @@ func (v Constraints) KeySchema(member string, schema []KeySchemaElement, most in
 		for i, e := range schema {
 			elements[i] = fmt.Sprintf("KeySchemaElement(attributeName=%s, keyType=%s)", request.OrNull(e.AttributeName), request.OrNull(e.KeyType))
 		}
-		v.Fail(member, "'["+strings.Join(elements, ", ")+"]'", fmt.Sprintf(request.MsgMemberMaxLength, most))
+		v.Fail(member, "'["+strings.Join(elements, ", ")+"]'", fmt.Sprintf(awserr.MsgMemberMaxLength, most))
 	}
 	for i, e := range schema {
 		path := fmt.Sprintf("%s.%d.member.", member, i+1)
@@ -71,14 +72,14 @@ func (v Constraints) Projection(member string, p *Projection) {
 	}
 	v.Enum(member+".ProjectionType", p.ProjectionType, "ALL", "INCLUDE", "KEYS_ONLY")
 	if p.NonKeyAttributes != nil && len(p.NonKeyAttributes) == 0 {
-		v.Fail(member+".NonKeyAttributes", "'[]'", fmt.Sprintf(request.MsgMemberMinLength, 1))
+		v.Fail(member+".NonKeyAttributes", "'[]'", fmt.Sprintf(awserr.MsgMemberMinLength, 1))
 	}
 	if n := len(p.NonKeyAttributes); n > maxNonKeyAttributes {
-		v.Fail(member+".NonKeyAttributes", "'["+strings.Join(p.NonKeyAttributes, ", ")+"]'", fmt.Sprintf(request.MsgMemberMaxLength, maxNonKeyAttributes))
+		v.Fail(member+".NonKeyAttributes", "'["+strings.Join(p.NonKeyAttributes, ", ")+"]'", fmt.Sprintf(awserr.MsgMemberMaxLength, maxNonKeyAttributes))
 	}
 	if slices.ContainsFunc(p.NonKeyAttributes, func(name string) bool { return name == "" || len(name) > maxKeyNameChars }) {
 		v.Fail(member+".NonKeyAttributes", "'["+strings.Join(p.NonKeyAttributes, ", ")+"]'",
-			fmt.Sprintf(request.MsgMemberElements, fmt.Sprintf(request.MsgMemberMaxLength, maxKeyNameChars), fmt.Sprintf(request.MsgMemberMinLength, 1)))
+			fmt.Sprintf(awserr.MsgMemberElements, fmt.Sprintf(awserr.MsgMemberMaxLength, maxKeyNameChars), fmt.Sprintf(awserr.MsgMemberMinLength, 1)))
 	}
 }
 
@@ -95,7 +96,7 @@ func (v Constraints) Throughput(member string, t *ProvisionedThroughput) {
 		case units.value == nil:
 			v.Required(member+"."+units.name, false)
 		case *units.value < 1:
-			v.Fail(member+"."+units.name, fmt.Sprintf("'%d'", *units.value), fmt.Sprintf(request.MsgMemberMinValue, 1))
+			v.Fail(member+"."+units.name, fmt.Sprintf("'%d'", *units.value), fmt.Sprintf(awserr.MsgMemberMinValue, 1))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -41,5 +42,5 @@ func checkDecrease(before, after tabledef.Provisioned, now time.Time) error {
 		return nil
 	}
 	const form = "Monday, January 2, 2006 3:04:05 PM MST"
-	return wire.LimitExceededError(fmt.Sprintf(msgDecreases, n, changes.Decreased.UTC().Format(form), next.UTC().Format(form)))
+	return wire.LimitExceededError(fmt.Sprintf(awserr.MsgDecreases, n, changes.Decreased.UTC().Format(form), next.UTC().Format(form)))
 }

@@ -6,17 +6,10 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-)
-
-// The texts; the number behind one is its row in facade/testdata/messages.tsv.
-const (
-	MsgTooLarge                = "Item size to update has exceeded the maximum allowed size"                                                                                                                                                                                          // 63
-	msgIndexKeyType            = "The update expression attempted to update the secondary index key to unsupported type"                                                                                                                                                              // 70b
-	itemupdateMsgIndexKeyEmpty = "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s" // 70
-	msgKey                     = "One or more parameter values were invalid: Cannot update attribute %s. This attribute is part of the key"                                                                                                                                           // 73
 )
 
 // CheckUpdate refuses to touch the key, to give a key attribute of an index
@@ -27,13 +20,13 @@ func CheckUpdate(t *tabledef.Table, update *expr.Update) error {
 	}
 	for _, a := range t.Key.Attrs() {
 		if slices.ContainsFunc(update.Paths(), func(p expr.Path) bool { return p.Attribute() == a.Name }) {
-			return wire.ValidationError(fmt.Sprintf(msgKey, a.Name))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgUpdateKey, a.Name))
 		}
 	}
 	for _, ix := range t.Indexes {
 		for _, a := range ix.Key.Attributes() {
 			if given, ok := update.TypeOf(a.Name); ok && given != a.Type {
-				return wire.ValidationError(fmt.Sprintf(MsgIndexKeyType, a.Name, a.Type, given, ix.Name))
+				return wire.ValidationError(fmt.Sprintf(awserr.MsgIndexKeyType, a.Name, a.Type, given, ix.Name))
 			}
 		}
 	}
@@ -66,15 +59,15 @@ func ApplyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr
 	for _, ix := range t.Indexes {
 		for _, a := range ix.Key.Attributes() {
 			if value, ok := updated[a.Name]; ok && value.Type != a.Type && !attr.Equal(old[a.Name], value) {
-				return nil, wire.ValidationError(msgIndexKeyType) // it has read it of the item
+				return nil, wire.ValidationError(awserr.MsgUpdateIndexKeyType) // it has read it of the item
 			}
 		}
 	}
-	if err := CheckIndexKeys(t, old, updated, itemupdateMsgIndexKeyEmpty); err != nil {
+	if err := CheckIndexKeys(t, old, updated, awserr.MsgUpdateIndexKeyEmpty); err != nil {
 		return nil, err
 	}
 	if updated.Size() > MaxItemBytes {
-		return nil, wire.ValidationError(MsgTooLarge)
+		return nil, wire.ValidationError(awserr.MsgUpdatedItemTooLarge)
 	}
 	return updated, nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -20,11 +21,11 @@ const MaxItemBytes = 400 << 10
 func CheckKey(key lens.KeySchema, given attr.Item) error {
 	attrs := key.Attrs()
 	if len(given) != len(attrs) {
-		return wire.ValidationError(MsgKeyMismatch)
+		return wire.ValidationError(awserr.MsgKeyMismatch)
 	}
 	for _, a := range attrs {
 		if given[a.Name].Type != a.Type {
-			return wire.ValidationError(MsgKeyMismatch)
+			return wire.ValidationError(awserr.MsgKeyMismatch)
 		}
 	}
 	return CheckKeySizes(key, given)
@@ -34,14 +35,14 @@ func CheckKey(key lens.KeySchema, given attr.Item) error {
 func CheckKeySizes(key lens.KeySchema, item attr.Item) error {
 	for _, a := range key.Attrs() {
 		if value := item[a.Name]; IsEmpty(value) {
-			return wire.ValidationError(fmt.Sprintf(MsgKeyEmpty, KindName(value.Type), a.Name))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgKeyEmpty, KindName(value.Type), a.Name))
 		}
 	}
 	if item[key.Hash.Name].Size() > lens.MaxHashBytes {
-		return wire.ValidationError(MsgHashTooLarge)
+		return wire.ValidationError(awserr.MsgHashTooLarge)
 	}
 	if key.Range.Name != "" && item[key.Range.Name].Size() > lens.MaxSortBytes {
-		return wire.ValidationError(MsgRangeTooLarge)
+		return wire.ValidationError(awserr.MsgRangeTooLarge)
 	}
 	return nil
 }
@@ -64,16 +65,16 @@ func CheckItem(t *tabledef.Table, item attr.Item) error {
 	for _, a := range t.Key.Attrs() {
 		value, ok := item[a.Name]
 		if !ok {
-			return wire.ValidationError(fmt.Sprintf(msgKeyMissing, a.Name))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgKeyMissing, a.Name))
 		}
 		if value.Type != a.Type {
-			return wire.ValidationError(fmt.Sprintf(msgKeyType, a.Name, a.Type, value.Type))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgKeyType, a.Name, a.Type, value.Type))
 		}
 	}
 	if err := CheckKeySizes(t.Key, item); err != nil {
 		return err
 	}
-	return CheckIndexKeys(t, nil, item, msgIndexKeyEmpty)
+	return CheckIndexKeys(t, nil, item, awserr.MsgIndexKeyEmpty)
 }
 
 // CheckIndexKeys checks the index key attributes of item that differ from
@@ -91,7 +92,7 @@ func CheckIndexKeys(t *tabledef.Table, old, item attr.Item, emptyText string) er
 				continue
 			}
 			if value.Type != a.Type {
-				return wire.ValidationError(fmt.Sprintf(MsgIndexKeyType, a.Name, a.Type, value.Type, ix.Name))
+				return wire.ValidationError(fmt.Sprintf(awserr.MsgIndexKeyType, a.Name, a.Type, value.Type, ix.Name))
 			}
 			if IsEmpty(value) {
 				return wire.ValidationError(fmt.Sprintf(emptyText, KindName(value.Type), ix.Name, a.Name))
@@ -119,7 +120,7 @@ func checkIndexKeySizes(ix *tabledef.Index, old, item attr.Item) error {
 			changed = changed || !attr.Equal(old[a.Name], item[a.Name])
 		}
 		if changed && size > part.maxBytes {
-			return wire.ValidationError(fmt.Sprintf(msgIndexKeyTooLarge, strings.Join(names, ", "), part.maxBytes, ix.Name))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgIndexKeyTooLarge, strings.Join(names, ", "), part.maxBytes, ix.Name))
 		}
 	}
 	return nil
@@ -139,13 +140,13 @@ func CheckPathsOutsideKeys(t *tabledef.Table, paths []expr.Path) error {
 	}
 	for _, a := range t.Key.Attrs() {
 		if nested[a.Name] {
-			return wire.ValidationError(fmt.Sprintf(msgPathIntoKey, a.Name))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgPathIntoKey, a.Name))
 		}
 	}
 	for i := range t.Indexes {
 		for _, a := range t.Indexes[i].Key.Attributes() {
 			if nested[a.Name] {
-				return wire.ValidationError(fmt.Sprintf(msgPathIntoIndexKey, a.Name))
+				return wire.ValidationError(fmt.Sprintf(awserr.MsgPathIntoIndexKey, a.Name))
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -102,13 +103,13 @@ func (in Schema) Resolve(t *tabledef.Table) error {
 	}
 	t.Attributes = DefinitionsOf(in.AttributeDefinitions)
 	if in.LocalSecondaryIndexes != nil && len(in.LocalSecondaryIndexes) == 0 {
-		return wire.ValidationError(fmt.Sprintf(msgIndexListEmpty, "LocalSecondaryIndexes"))
+		return wire.ValidationError(fmt.Sprintf(awserr.MsgIndexListEmpty, "LocalSecondaryIndexes"))
 	}
 	if in.GlobalSecondaryIndexes != nil && len(in.GlobalSecondaryIndexes) == 0 {
-		return wire.ValidationError(fmt.Sprintf(msgIndexListEmpty, "GlobalSecondaryIndexes"))
+		return wire.ValidationError(fmt.Sprintf(awserr.MsgIndexListEmpty, "GlobalSecondaryIndexes"))
 	}
 	if len(in.LocalSecondaryIndexes) > 0 && t.Key.Range.Name == "" {
-		return wire.ValidationError(msgLocalWithoutRange)
+		return wire.ValidationError(awserr.MsgLocalWithoutRange)
 	}
 	for _, given := range in.LocalSecondaryIndexes {
 		if err := CheckDefined(given.KeySchema, in.AttributeDefinitions, types); err != nil {
@@ -128,7 +129,7 @@ func (in Schema) Resolve(t *tabledef.Table) error {
 		}
 	}
 	for _, given := range in.GlobalSecondaryIndexes {
-		ix, err := ResolveGlobal(given, t.BillingMode, msgIndexThroughputNone, types)
+		ix, err := ResolveGlobal(given, t.BillingMode, awserr.MsgIndexThroughputNone, types)
 		if err != nil {
 			return err
 		}
@@ -142,9 +143,9 @@ func (in Schema) Resolve(t *tabledef.Table) error {
 		return nil
 	}
 	if len(t.Indexes) == 0 {
-		return wire.ValidationError(msgSurplusDefinitions)
+		return wire.ValidationError(awserr.MsgSurplusDefinitions)
 	}
-	return wire.ValidationError(fmt.Sprintf(msgUnusedDefinitions, definitionNames(in.AttributeDefinitions),
+	return wire.ValidationError(fmt.Sprintf(awserr.MsgUnusedDefinitions, definitionNames(in.AttributeDefinitions),
 		strings.Join(HashOrder(used, DefaultHashRoom), ", ")))
 }
 
@@ -173,7 +174,7 @@ func CheckDefinedOnce(defs []AttributeDefinition) error {
 	seen := make(map[string]bool, len(defs))
 	for _, d := range defs {
 		if seen[d.Name()] {
-			return wire.ValidationError(fmt.Sprintf(msgDefinedTwice, d.Name()))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgDefinedTwice, d.Name()))
 		}
 		seen[d.Name()] = true
 	}
@@ -185,15 +186,15 @@ func CheckDefinedOnce(defs []AttributeDefinition) error {
 func resolveKeySchema(schema []KeySchemaElement, types map[string]attr.Type) (lens.KeySchema, error) {
 	var key lens.KeySchema
 	if len(schema) > 1 && schema[0].Name() == schema[1].Name() {
-		return key, wire.ValidationError(msgHashEqualsRange)
+		return key, wire.ValidationError(awserr.MsgHashEqualsRange)
 	}
 	if schema[0].Kind() != "HASH" {
-		return key, wire.ValidationError(msgFirstKeyNotHash)
+		return key, wire.ValidationError(awserr.MsgFirstKeyNotHash)
 	}
 	key.Hash = lens.KeyAttr{Name: schema[0].Name(), Type: types[schema[0].Name()]}
 	if len(schema) > 1 {
 		if schema[1].Kind() != "RANGE" {
-			return key, wire.ValidationError(msgSecondKeyNotRange)
+			return key, wire.ValidationError(awserr.MsgSecondKeyNotRange)
 		}
 		key.Range = lens.KeyAttr{Name: schema[1].Name(), Type: types[schema[1].Name()]}
 	}
@@ -203,7 +204,7 @@ func resolveKeySchema(schema []KeySchemaElement, types map[string]attr.Type) (le
 // resolveTableKey is resolveKeySchema for a table, definitions included.
 func resolveTableKey(schema []KeySchemaElement, defs []AttributeDefinition, types map[string]attr.Type) (lens.KeySchema, error) {
 	if len(defs) < len(schema) { // AWS counts before it looks at the names
-		return lens.KeySchema{}, wire.ValidationError(msgKeyNotDefined)
+		return lens.KeySchema{}, wire.ValidationError(awserr.MsgKeyNotDefined)
 	}
 	if err := CheckDefined(schema, defs, types); err != nil {
 		return lens.KeySchema{}, err
@@ -216,16 +217,16 @@ func resolveTableKey(schema []KeySchemaElement, defs []AttributeDefinition, type
 func resolveGlobalKey(schema []KeySchemaElement, types map[string]attr.Type) (tabledef.IndexKey, error) {
 	var key tabledef.IndexKey
 	if schema[0].Kind() != "HASH" {
-		return key, wire.ValidationError(msgFirstKeyNotHash)
+		return key, wire.ValidationError(awserr.MsgFirstKeyNotHash)
 	}
 	ordered := true
 	seen := make(map[string]bool, len(schema))
 	for _, e := range schema {
 		if seen[e.Name()] {
 			if len(schema) == 2 && e.Kind() == "RANGE" {
-				return key, wire.ValidationError(msgHashEqualsRange)
+				return key, wire.ValidationError(awserr.MsgHashEqualsRange)
 			}
-			return key, wire.ValidationError(msgKeyNameTwice)
+			return key, wire.ValidationError(awserr.MsgKeyNameTwice)
 		}
 		seen[e.Name()] = true
 		a := lens.KeyAttr{Name: e.Name(), Type: types[e.Name()]}
@@ -238,11 +239,11 @@ func resolveGlobalKey(schema []KeySchemaElement, types map[string]attr.Type) (ta
 	}
 	switch {
 	case !ordered:
-		return key, wire.ValidationError(msgHashAfterRange)
+		return key, wire.ValidationError(awserr.MsgHashAfterRange)
 	case len(key.Hash) > MaxKeyAttributesOfKind:
-		return key, wire.ValidationError(fmt.Sprintf(msgTooManyKeyAttributes, "HASH"))
+		return key, wire.ValidationError(fmt.Sprintf(awserr.MsgTooManyKeyAttributes, "HASH"))
 	case len(key.Range) > MaxKeyAttributesOfKind:
-		return key, wire.ValidationError(fmt.Sprintf(msgTooManyKeyAttributes, "RANGE"))
+		return key, wire.ValidationError(fmt.Sprintf(awserr.MsgTooManyKeyAttributes, "RANGE"))
 	}
 	return key, nil
 }
@@ -261,9 +262,9 @@ func CheckDefined(schema []KeySchemaElement, defs []AttributeDefinition, types m
 		return nil
 	}
 	if keys = HashOrder(keys, 1); len(defs) < len(keys) {
-		return wire.ValidationError(msgKeyNotDefined)
+		return wire.ValidationError(awserr.MsgKeyNotDefined)
 	}
-	return wire.ValidationError(fmt.Sprintf(msgIndexKeyNotDefined, strings.Join(keys, ", "), definitionNames(defs)))
+	return wire.ValidationError(fmt.Sprintf(awserr.MsgIndexKeyNotDefined, strings.Join(keys, ", "), definitionNames(defs)))
 }
 
 func definitionNames(defs []AttributeDefinition) string {
@@ -277,21 +278,21 @@ func definitionNames(defs []AttributeDefinition) string {
 // resolveProjection fills an index's Projection in.
 func resolveProjection(ix *tabledef.Index, p *Projection) error {
 	if p.ProjectionType == nil {
-		return wire.ValidationError(msgProjectionUnknown)
+		return wire.ValidationError(awserr.MsgProjectionUnknown)
 	}
 	ix.Projection = *p.ProjectionType
 	if ix.Projection != tabledef.ProjectInclude {
 		if p.NonKeyAttributes != nil {
-			return wire.ValidationError(fmt.Sprintf(msgNonKeyNotAllowed, ix.Projection))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgNonKeyNotAllowed, ix.Projection))
 		}
 		return nil
 	}
 	if len(p.NonKeyAttributes) == 0 {
-		return wire.ValidationError(msgNonKeyMissing)
+		return wire.ValidationError(awserr.MsgNonKeyMissing)
 	}
 	for i, name := range p.NonKeyAttributes {
 		if slices.Contains(p.NonKeyAttributes[:i], name) {
-			return wire.ValidationError(fmt.Sprintf(msgNonKeyTwice, name))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgNonKeyTwice, name))
 		}
 	}
 	ix.NonKey = slices.Clone(p.NonKeyAttributes)
@@ -307,10 +308,10 @@ func resolveLocal(t *tabledef.Table, in LocalSecondaryIndex, types map[string]at
 	}
 	ix.Key = tabledef.IndexKeyOf(key)
 	if len(ix.Key.Range) == 0 {
-		return ix, wire.ValidationError(fmt.Sprintf(msgLocalIndexWithoutRange, ix.Name))
+		return ix, wire.ValidationError(fmt.Sprintf(awserr.MsgLocalIndexWithoutRange, ix.Name))
 	}
 	if hash := ix.Key.Hash[0].Name; hash != t.Key.Hash.Name {
-		return ix, wire.ValidationError(fmt.Sprintf(msgLocalIndexOtherHash, ix.Name, hash, t.Key.Hash.Name))
+		return ix, wire.ValidationError(fmt.Sprintf(awserr.MsgLocalIndexOtherHash, ix.Name, hash, t.Key.Hash.Name))
 	}
 	return ix, resolveProjection(&ix, in.Projection)
 }
@@ -329,7 +330,7 @@ func ResolveGlobal(in GlobalSecondaryIndex, billing, withoutUnits string, types 
 	given := in.ProvisionedThroughput
 	switch {
 	case billing == BillingOnDemand && given != nil:
-		return ix, wire.ValidationError(fmt.Sprintf(MsgIndexThroughputOnDemand, ix.Name))
+		return ix, wire.ValidationError(fmt.Sprintf(awserr.MsgIndexThroughputOnDemand, ix.Name))
 	case billing != BillingOnDemand && given == nil:
 		return ix, wire.ValidationError(fmt.Sprintf(withoutUnits, ix.Name))
 	case given != nil:
@@ -345,10 +346,10 @@ func ResolveGlobal(in GlobalSecondaryIndex, billing, withoutUnits string, types 
 // CheckUnits refuses more units than any table has.
 func CheckUnits(t *ProvisionedThroughput) error {
 	if *t.ReadCapacityUnits > maxCapacityUnits {
-		return wire.ValidationError(fmt.Sprintf(msgUnitsOutOfBounds, *t.ReadCapacityUnits, "ReadCapacityUnits"))
+		return wire.ValidationError(fmt.Sprintf(awserr.MsgUnitsOutOfBounds, *t.ReadCapacityUnits, "ReadCapacityUnits"))
 	}
 	if *t.WriteCapacityUnits > maxCapacityUnits {
-		return wire.ValidationError(fmt.Sprintf(msgUnitsOutOfBounds, *t.WriteCapacityUnits, "WriteCapacityUnits"))
+		return wire.ValidationError(fmt.Sprintf(awserr.MsgUnitsOutOfBounds, *t.WriteCapacityUnits, "WriteCapacityUnits"))
 	}
 	return nil
 }
@@ -360,7 +361,7 @@ func CheckIndexLimits(t *tabledef.Table) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
 		if seen[ix.Name] {
-			return wire.ValidationError(fmt.Sprintf(msgDuplicateIndex, ix.Name))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgDuplicateIndex, ix.Name))
 		}
 		seen[ix.Name] = true
 		nonKey += len(ix.NonKey)
@@ -372,11 +373,11 @@ func CheckIndexLimits(t *tabledef.Table) error {
 	}
 	switch {
 	case local > maxLocalSecondaryIndexes:
-		return wire.ValidationError(msgTooManyLocal)
+		return wire.ValidationError(awserr.MsgTooManyLocal)
 	case global > maxGlobalSecondaryIndexes:
-		return wire.ValidationError(msgTooManyGlobal)
+		return wire.ValidationError(awserr.MsgTooManyGlobal)
 	case nonKey > maxNonKeyAttributesSummed:
-		return wire.ValidationError(fmt.Sprintf(msgTooManyNonKey, maxNonKeyAttributesSummed))
+		return wire.ValidationError(fmt.Sprintf(awserr.MsgTooManyNonKey, maxNonKeyAttributesSummed))
 	}
 	return nil
 }

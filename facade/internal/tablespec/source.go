@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -53,9 +54,9 @@ func (s Source) CheckStartKey(given attr.Item, scans, onlyHash bool) error {
 		names[a.Name] = true
 	}
 	scansTable := s.Index == nil && scans
-	shape := msgStartKeyShape
+	shape := awserr.MsgStartKeyShape
 	if scansTable {
-		shape = fmt.Sprintf(MsgStartKeyInvalid, MsgKeyMismatch)
+		shape = fmt.Sprintf(awserr.MsgStartKeyInvalid, awserr.MsgKeyMismatch)
 	}
 	if len(given) != len(names) {
 		return wire.ValidationError(shape)
@@ -72,7 +73,7 @@ func (s Source) CheckStartKey(given attr.Item, scans, onlyHash bool) error {
 		case !ok:
 			return wire.ValidationError(shape)
 		case value.Type != a.Type:
-			return wire.ValidationError(MsgKeyMismatch)
+			return wire.ValidationError(awserr.MsgKeyMismatch)
 		}
 	}
 	return nil
@@ -84,7 +85,7 @@ func (s Source) CheckStartKeyOfTable(given attr.Item) error {
 	err := CheckKey(s.Table.Key, s.Table.Key.KeyOf(given))
 	var refused *wire.Refusal
 	if errors.As(err, &refused) {
-		return wire.ValidationError(fmt.Sprintf(MsgStartKeyInvalid, refused.Message))
+		return wire.ValidationError(fmt.Sprintf(awserr.MsgStartKeyInvalid, refused.Message))
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -110,9 +111,9 @@ func (t Target) checkBounds(given *tabledef.OnDemandThroughput) error {
 		member string
 		units  *int64
 	}{{"MaxReadRequestUnits", given.MaxReadRequestUnits}, {"MaxWriteRequestUnits", given.MaxWriteRequestUnits}} {
-		whose, text := "table", msgBoundsProvisioned
+		whose, text := "table", awserr.MsgBoundsProvisioned
 		if t.Changed {
-			text = msgBoundsProvisionedNow
+			text = awserr.MsgBoundsProvisionedNow
 		}
 		of := ""
 		if t.Index != "" {
@@ -123,7 +124,7 @@ func (t Target) checkBounds(given *tabledef.OnDemandThroughput) error {
 		case t.Billing != BillingOnDemand:
 			return wire.ValidationError(fmt.Sprintf(text, bound.member, of))
 		case *bound.units < 1 && (*bound.units != NoUnitsBound || !t.Changed):
-			return wire.ValidationError(fmt.Sprintf(msgBoundsRange, bound.member, whose))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgBoundsRange, bound.member, whose))
 		}
 	}
 	return nil
@@ -145,13 +146,13 @@ func (t Target) checkWarm(given *tabledef.WarmThroughput, least tabledef.WarmThr
 		switch {
 		case w.units == nil || *w.units >= *w.least:
 		case t.Changed:
-			return wire.ValidationError(fmt.Sprintf(msgWarmLess, w.member, whose))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgWarmLess, w.member, whose))
 		case t.Billing != BillingOnDemand:
-			return wire.ValidationError(fmt.Sprintf(msgWarmBelowUnits, w.member, whose, w.provisioned))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgWarmBelowUnits, w.member, whose, w.provisioned))
 		case t.Index != "":
-			return wire.ValidationError(fmt.Sprintf(msgWarmInitial, w.member, whose))
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgWarmInitial, w.member, whose))
 		default:
-			return wire.ValidationError(fmt.Sprintf(msgWarmInitial, w.member, whose) + msgWarmInitialPage)
+			return wire.ValidationError(fmt.Sprintf(awserr.MsgWarmInitial, w.member, whose) + awserr.MsgWarmInitialPage)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
@@ -16,13 +17,13 @@ const ttlChangeInterval = time.Hour
 func CheckTimeToLive(t *tabledef.Table, attribute string, enable bool, now time.Time) error {
 	switch {
 	case t.TTLAttribute == "" && !enable:
-		return wire.ValidationError(msgTTLDisabled)
+		return wire.ValidationError(awserr.MsgTTLDisabled)
 	case t.TTLAttribute != "" && t.TTLAttribute != attribute:
-		return wire.ValidationError(fmt.Sprintf(msgTTLOtherAttribute, t.TTLAttribute))
+		return wire.ValidationError(fmt.Sprintf(awserr.MsgTTLOtherAttribute, t.TTLAttribute))
 	case t.TTLAttribute != "" && enable:
-		return wire.ValidationError(msgTTLEnabled)
+		return wire.ValidationError(awserr.MsgTTLEnabled)
 	case !t.TTLChanged.IsZero() && now.Sub(t.TTLChanged) < ttlChangeInterval:
-		return wire.ValidationError(msgTTLTooSoon)
+		return wire.ValidationError(awserr.MsgTTLTooSoon)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
@@ -310,19 +311,19 @@ func (l *Limiter) refusal(t *tabledef.Table, demands []demand) error {
 // answer is how an exceeded limit is told.
 func (lim limit) answer(ofIndex bool) (code, message, reason string) {
 	const keyRange = "KeyRangeThroughputExceeded"
-	provisioned := msgTable
+	provisioned := awserr.MsgThrottledTable
 	if ofIndex {
-		provisioned = msgIndex
+		provisioned = awserr.MsgThrottledIndex
 	}
 	switch lim {
 	case limitProvisionedKeyRange:
 		return wire.CodeProvisionedThroughput, provisioned, keyRange
 	case limitKeyRange:
-		return wire.CodeThrottling, msgOnDemand, keyRange
+		return wire.CodeThrottling, awserr.MsgThrottledOnDemand, keyRange
 	case limitMaximum:
-		return wire.CodeThrottling, msgMaximum, "MaxOnDemandThroughputExceeded"
+		return wire.CodeThrottling, awserr.MsgThrottledMaximum, "MaxOnDemandThroughputExceeded"
 	case limitAccount:
-		return wire.CodeRequestLimit, msgAccount, "AccountLimitExceeded"
+		return wire.CodeRequestLimit, awserr.MsgThrottledAccount, "AccountLimitExceeded"
 	case limitProvisioned:
 	}
 	return wire.CodeProvisionedThroughput, provisioned, "ProvisionedThroughputExceeded"

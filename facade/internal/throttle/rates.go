@@ -3,6 +3,7 @@ package throttle
 import (
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -52,7 +53,7 @@ func (l *Limiter) Call(operation string) error {
 	}
 	b.fill(now, r.perSecond, time.Duration(r.burst*nano/r.perSecond))
 	if b.level < nano {
-		return &Error{Code: wire.CodeThrottling, Message: msgRate}
+		return &Error{Code: wire.CodeThrottling, Message: awserr.MsgThrottledRate}
 	}
 	b.take(1, now)
 	return nil

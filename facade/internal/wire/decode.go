@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
 // CheckJSON refuses a body that is not one JSON object.
@@ -17,7 +19,7 @@ func CheckJSON(body []byte) error {
 		return serializationError("")
 	}
 	if value.Kind() != '{' {
-		return serializationError(msgUnexpectedToken)
+		return serializationError(awserr.MsgUnexpectedToken)
 	}
 	return nil
 }
@@ -50,9 +52,9 @@ func decodeError(body []byte, in any, err error) error {
 		value := valueAt(body, semantic.ByteOffset)
 		return serializationError(mismatchText(semantic.JSONKind, value, semantic.GoType, at))
 	case at.element:
-		return serializationError(msgUnexpectedValueType)
+		return serializationError(awserr.MsgUnexpectedValueType)
 	default:
-		return serializationError(msgUnexpectedFieldType)
+		return serializationError(awserr.MsgUnexpectedFieldType)
 	}
 }
 
@@ -111,7 +113,7 @@ func mismatchText(kind jsontext.Kind, value []byte, t reflect.Type, at place) st
 	}
 	switch {
 	case goKind == reflect.Slice && kind == '{':
-		return msgStartOfStructure
+		return awserr.MsgStartOfStructure
 	case goKind == reflect.Map && kind == '[':
 		return "Unrecognized collection type java.util.Map<java.lang.String, " + modelTypeName(t.Elem()) + ">"
 	case goKind == reflect.Struct && kind == '[':
@@ -120,9 +122,9 @@ func mismatchText(kind jsontext.Kind, value []byte, t reflect.Type, at place) st
 		}
 		return "Unrecognized collection type class " + modelTypeName(t)
 	case goKind == reflect.Struct && at.element:
-		return msgUnexpectedValueType
+		return awserr.MsgUnexpectedValueType
 	default:
-		return msgUnexpectedFieldType
+		return awserr.MsgUnexpectedFieldType
 	}
 }
 
@@ -135,7 +137,7 @@ var scalarNames = map[reflect.Kind]string{
 func scalarMismatchText(kind jsontext.Kind, value []byte, target string) string {
 	switch byte(kind) {
 	case '{':
-		return msgStartOfStructure
+		return awserr.MsgStartOfStructure
 	case '[':
 		return "Unrecognized collection type class java.lang." + target
 	case 't':
@@ -144,7 +146,7 @@ func scalarMismatchText(kind jsontext.Kind, value []byte, target string) string 
 		return "FALSE_VALUE cannot be converted to " + target
 	case '"':
 		if target == "Boolean" {
-			return msgUnexpectedToken
+			return awserr.MsgUnexpectedToken
 		}
 		return "STRING_VALUE cannot be converted to " + target
 	case '0':
@@ -153,7 +155,7 @@ func scalarMismatchText(kind jsontext.Kind, value []byte, target string) string 
 		}
 		return "NUMBER_VALUE cannot be converted to " + target
 	default:
-		return msgUnexpectedToken
+		return awserr.MsgUnexpectedToken
 	}
 }
 

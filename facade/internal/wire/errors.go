@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
 // The namespaces of __type.
@@ -117,7 +118,7 @@ func serializationError(message string) *Refusal { return badRequest(codeSeriali
 func requestTooLargeError(bytes int64) *Refusal {
 	return &Refusal{
 		Code: codeRequestTooLarge, HTTPStatus: http.StatusRequestEntityTooLarge,
-		Message: fmt.Sprintf(msgRequestTooLarge, bytes, MaxRequestBytes),
+		Message: fmt.Sprintf(awserr.MsgRequestTooLarge, bytes, MaxRequestBytes),
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
 // Signature Version 4, in the Authorization header or in the query.
@@ -77,15 +79,15 @@ func parseSignature(r *http.Request) (signature, error) {
 	}
 	switch inQuery := query.Has(queryAlgorithm); {
 	case header != "" && inQuery:
-		return signature{}, badRequest(codeInvalidSignature, msgAuthTwice)
+		return signature{}, badRequest(codeInvalidSignature, awserr.MsgAuthTwice)
 	case header == "" && !inQuery:
-		return signature{}, badRequest(codeMissingAuthentication, msgAuthMissing)
+		return signature{}, badRequest(codeMissingAuthentication, awserr.MsgAuthMissing)
 	case inQuery:
 		return parseQuerySignature(query)
 	}
 	algorithm, fields, _ := strings.Cut(header, " ")
 	if !strings.HasPrefix(algorithm, "AWS4-") {
-		return signature{}, badRequest(codeMissingAuthentication, msgAuthMissing)
+		return signature{}, badRequest(codeMissingAuthentication, awserr.MsgAuthMissing)
 	}
 	sig := signature{algorithm: algorithm, date: cmp.Or(r.Header.Get("X-Amz-Date"), r.Header.Get("Date"))}
 	sig.parseFields(fields)
@@ -94,11 +96,11 @@ func parseSignature(r *http.Request) (signature, error) {
 		{"Credential", sig.credential}, {"Signature", sig.signature}, {"SignedHeaders", sig.signedHeaders},
 	} {
 		if part.given == "" {
-			missing = append(missing, fmt.Sprintf(msgAuthHeaderParameter, part.name))
+			missing = append(missing, fmt.Sprintf(awserr.MsgAuthHeaderParameter, part.name))
 		}
 	}
 	if sig.date == "" {
-		missing = append(missing, msgAuthDate)
+		missing = append(missing, awserr.MsgAuthDate)
 	}
 	if len(missing) > 0 {
 		return signature{}, badRequest(codeIncompleteSignature, strings.Join(missing, " ")+" Authorization="+header)
@@ -132,11 +134,11 @@ func parseQuerySignature(query url.Values) (signature, error) {
 	var missing []string
 	for _, name := range []string{queryAlgorithm, queryCredential, querySignature, querySignedHeaders, queryDate} {
 		if query.Get(name) == "" {
-			missing = append(missing, fmt.Sprintf(msgAuthQueryParameter, name))
+			missing = append(missing, fmt.Sprintf(awserr.MsgAuthQueryParameter, name))
 		}
 	}
 	if len(missing) > 0 {
-		return signature{}, badRequest(codeIncompleteSignature, strings.Join(append(missing, msgAuthQueryHint), " "))
+		return signature{}, badRequest(codeIncompleteSignature, strings.Join(append(missing, awserr.MsgAuthQueryHint), " "))
 	}
 	return signature{
 		algorithm: query.Get(queryAlgorithm), credential: query.Get(queryCredential), signedHeaders: query.Get(querySignedHeaders),
@@ -166,39 +168,39 @@ func (sig signature) verify(r *http.Request, body []byte, secrets map[string]str
 	}
 	signed, err := time.Parse(signatureTime, sig.date)
 	if err != nil {
-		return incomplete(msgAuthDateForm, sig.date)
+		return incomplete(awserr.MsgAuthDateForm, sig.date)
 	}
 	if err := sig.checkTimes(signed, clocks); err != nil {
 		return err
 	}
 	headers := strings.Split(sig.signedHeaders, ";")
 	if !slices.Contains(headers, "host") {
-		return invalid(msgAuthHost)
+		return invalid(awserr.MsgAuthHost)
 	}
 	if sig.algorithm != signatureAlgorithm {
-		return incomplete(msgAuthAlgorithm, sig.algorithm)
+		return incomplete(awserr.MsgAuthAlgorithm, sig.algorithm)
 	}
 	scope := sig.scope()
 	if len(scope) != 5 {
-		return incomplete(msgAuthScope, sig.credential)
+		return incomplete(awserr.MsgAuthScope, sig.credential)
 	}
 	switch day := signed.Format(signatureDate); {
 	case scope[1] != day:
-		return invalid(msgAuthScopeDate, scope[1], day, sig.date)
+		return invalid(awserr.MsgAuthScopeDate, scope[1], day, sig.date)
 	case scope[2] == "":
-		return invalid(msgAuthScopeRegion)
+		return invalid(awserr.MsgAuthScopeRegion)
 	case scope[3] != signatureService:
-		return invalid(msgAuthScopeService, signatureService)
+		return invalid(awserr.MsgAuthScopeService, signatureService)
 	case scope[4] != signatureTerminator:
-		return invalid(msgAuthScopeTerminator, signatureTerminator, scope[4])
+		return invalid(awserr.MsgAuthScopeTerminator, signatureTerminator, scope[4])
 	}
 	secret, known := secrets[scope[0]]
 	if !known {
-		return badRequest(codeUnrecognizedClient, msgAuthUnknownKey)
+		return badRequest(codeUnrecognizedClient, awserr.MsgAuthUnknownKey)
 	}
 	request := sig.canonicalRequest(r, headers, body)
 	if !hmac.Equal([]byte(sig.sign(request, secret, scope)), []byte(sig.signature)) {
-		return invalid(msgAuthMismatch)
+		return invalid(awserr.MsgAuthMismatch)
 	}
 	return nil
 }
@@ -236,7 +238,7 @@ func (sig signature) checkTime(signed, now time.Time) error {
 	if sig.expires != "" {
 		seconds, err := strconv.ParseUint(sig.expires, 10, 31)
 		if err != nil {
-			return badRequest(codeInvalidSignature, fmt.Sprintf(msgAuthExpires, sig.expires))
+			return badRequest(codeInvalidSignature, fmt.Sprintf(awserr.MsgAuthExpires, sig.expires))
 		}
 		life = time.Duration(seconds) * time.Second
 	}
@@ -246,9 +248,9 @@ func (sig signature) checkTime(signed, now time.Time) error {
 	}
 	switch oldest, newest := now.Add(-life), now.Add(signatureSkew); {
 	case signed.Before(oldest):
-		return text(msgAuthExpired, oldest, life)
+		return text(awserr.MsgAuthExpired, oldest, life)
 	case signed.After(newest):
-		return text(msgAuthNotYet, newest, signatureSkew)
+		return text(awserr.MsgAuthNotYet, newest, signatureSkew)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
 // Flag is a Boolean of the model: true, false, or a string that AWS takes for
@@ -36,7 +37,7 @@ func (f *Flag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		}
 		b, ok := attr.ParseBoolean(string(text))
 		if !ok {
-			return serializationError(msgUnexpectedToken)
+			return serializationError(awserr.MsgUnexpectedToken)
 		}
 		*f = Flag(b)
 		return nil
@@ -209,7 +210,7 @@ func places(number string) int {
 var errNoStructure = errors.New("a value that is no structure")
 
 // errEmptyName is the error of an attribute without a name.
-var errEmptyName = errors.New(MsgEmptyName) //nolint:staticcheck // ST1005: its text is the answer
+var errEmptyName = errors.New(awserr.MsgEmptyName) //nolint:staticcheck // ST1005: its text is the answer
 
 // checkNames refuses attributes without a name, which requests cannot have
 // though rows can.

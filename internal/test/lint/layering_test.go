@@ -38,9 +38,9 @@ var layers = []layerRule{
 		why:     "the Bigtable server knows nothing of DynamoDB, and of the store only what engine exports",
 	},
 	{
-		folders: []string{"facade/attr", "facade/expr"},
+		folders: []string{"facade/attr", "facade/awserr", "facade/expr"},
 		denied:  slices.Concat(tools, storage, network, []string{module + "/internal", module + "/facade/internal", module + "/facade/mapping"}),
-		why:     "values and expressions of DynamoDB depend on no storage, so that every layer can use them",
+		why:     "values, expressions and errors of DynamoDB depend on no storage, so that every layer can use them",
 	},
 	{
 		folders: []string{"internal/cells", "internal/layout", "facade/mapping"},
@@ -176,6 +176,8 @@ func TestLayers(t *testing.T) {
 		{"facade/attr", "~/internal/pull", false, true},
 		{"facade/expr", "~/internal/layout", false, true},
 		{"facade/expr", "~/facade/attr", false, false},
+		{"facade/awserr", "~/facade/attr", false, false},
+		{"facade/awserr", "~/facade/internal/wire", false, true},
 		{"internal/layout", "google.golang.org/grpc/status", false, true},
 		{"internal/layout", "~/facade", false, true},
 		{"internal/layout", "~/facade/attr", false, false},

@@ -1,0 +1,13 @@
+// Package awserr defines the errors of the DynamoDB endpoint: their codes and their texts.
+//
+// # Texts
+//
+// The constants Msg... are the texts, most of them formats. The number behind a text is its
+// row in facade/testdata/messages.tsv, which names the condition of the text and who has
+// seen it. Test cases carry the same number. "part of" marks the beginning, the middle or
+// the end of such a text. "ours" marks a text that the service does not have.
+//
+// Three packages keep the texts of their own parsers: attr those of values (50-61), expr
+// those of expressions (75-95, 100, 101, 103, 104, 123b-131), and
+// facade/internal/partiql those of statements.
+package awserr

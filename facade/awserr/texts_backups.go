@@ -1,0 +1,39 @@
+package awserr
+
+// The texts of backups.
+const (
+	MsgBackupARN           = "Invalid Backup ARN"                                                                                               // 370
+	MsgBackupARNOfPart     = "Invalid Request: BackupArn is not valid"                                                                          // 371
+	MsgBackupNotFound      = "Backup not found: %s"                                                                                             // 373
+	MsgSystemBackup        = "Invalid Request: User is not allowed to delete the system backup with arn %s. It will automatically expire on %s" // 374
+	MsgBackupRestoring     = "Backup is being used to restore table: %s"                                                                        // 375
+	MsgBackupCreating      = "Backup is being created: %s"                                                                                      // ours
+	MsgTooManyBackups      = "Subscriber limit exceeded: There is a limit of %d backups"                                                        // ours
+	MsgBackupTimeRange     = "One or more parameter values were invalid: Time range lower bound must be less than or equal to upper bound"      // 376
+	MsgBackupStartOfRegion = "Invalid Request: The supplied ExclusiveStartBackupArn does not match the region"                                  // 377
+	MsgBackupsUnavailable  = "Backups are being enabled for the table: %s. Please retry later"                                                  // 378
+)
+
+// The texts of point-in-time recovery. Exports need it too.
+const (
+	MsgRecoveryPeriodDisabling = "Invalid Request: Cannot specify RecoveryPeriodInDays when disabling point-in-time recovery." // 379
+	MsgNoRecovery              = "Point in time recovery is not enabled for table '%s'"                                        // 384, 415
+)
+
+// The texts of restores.
+const (
+	MsgRestoreTimesBoth        = "Invalid Request: Both RestoreDateTime and UseLatestRestorableTime cannot be set for point-in-time restore request. Please specify either RestoreDateTime time or UseLatestRestorableTime" // 380
+	MsgRestoreTimesNone        = "Invalid Request: Either one of RestoreDateTime or UseLatestRestorableTime must be specified, but not both"                                                                                // 381
+	MsgRestoreSourceBoth       = "Must provide exactly one of: sourceTableArn, sourceTableName"                                                                                                                             // 382
+	MsgRestoreSourceARN        = "One or more parameter values were invalid: sourceTableArn is not a valid ARN"                                                                                                             // 459
+	MsgRestoreTime             = "RestoreDateTime '%s' must be within EarliestRestorableDateTime '%s' and LatestRestorableDateTime '%s'"                                                                                    // 385
+	MsgRestoreTargetRestoring  = "Table: %s is already being restored from backup: %s"                                                                                                                                      // 387
+	MsgRestoreElsewhere        = "Backup is being used to restore another table: %s"                                                                                                                                        // 388
+	MsgTooManyRestores         = "Subscriber limit exceeded: Only %d restore operations can be done simultaneously"                                                                                                         // 389
+	MsgRestoreUnitsUnlessMode  = "Invalid Request: Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED"                                                                                                 // 440
+	MsgRestoreUnitsNeeded      = "Invalid Request: Must override ProvisionedThroughput if BillingMode is overridden to PROVISIONED"                                                                                         // 441
+	MsgRestoreUnitsOnDemand    = "Invalid Request: Cannot override ProvisionedThroughput if BillingMode is overridden to PAY_PER_REQUEST"                                                                                   // 442
+	MsgRestoreBoundsUnlessMode = "Invalid Request: Cannot override MaxReadRequestUnits for OnDemandThroughput unless BillingModeOverride is PAY_PER_REQUEST"                                                                // 443
+	MsgRestoreBoundsRange      = "Invalid Request: Requested MaxReadRequestUnits for OnDemandThroughput is outside of valid range"                                                                                          // 444
+	MsgRestoreIndexUnknown     = "Invalid Request: Index %s does not match a secondary index that existed in the source table and cannot be created during the restore operation"                                           // 445
+)

@@ -1,0 +1,23 @@
+package awserr
+
+// The texts of batches.
+const (
+	MsgBatchGetEmpty     = "The requestItems parameter is required for BatchGetItem"                                                                                   // 146
+	MsgBatchWriteEmpty   = "The requestItems parameter is required for BatchWriteItem"                                                                                 // 147
+	MsgBatchGetTooMany   = "Too many items requested for the BatchGetItem call"                                                                                        // 148
+	MsgBatchWriteTooMany = "Map value must satisfy constraint: [Member must have length less than or equal to 25, Member must have length greater than or equal to 1]" // part of 149
+	MsgBatchWriteSum     = "Too many items requested for the BatchWriteItem call"                                                                                      // 237
+	MsgDuplicateKeys     = "Provided list of item keys contains duplicates"                                                                                            // 150
+)
+
+// The texts of transactions.
+const (
+	MsgTransactionOngoing  = "Transaction is ongoing for the item"                                                // 155
+	MsgTransactTwice       = "Transaction request cannot include multiple operations on one item"                 // 152
+	MsgTransactAction      = "TransactItems can only contain one of Check, Put, Update or Delete"                 // 153
+	MsgTransactionCanceled = "Transaction cancelled, please refer cancellation reasons for specific reasons [%s]" //nolint:misspell // 154, sic
+	MsgTransactTooLarge    = "Transaction payload size cannot exceed 4MB."                                        // 152b
+	MsgTransactReadTooMuch = "The aggregate size of the items in the transaction exceeds 4 MB"                    // ours
+	MsgTokenMismatch       = "The request with this ClientRequestToken had other parameters"                      // ours
+	MsgTokenRunning        = "The transaction with the given request token is already in progress."               // 238
+)
