@@ -141,11 +141,7 @@ func twiceBase64(raw string) string {
 	return base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(raw))))
 }
 
-func (l *googleUtility) place(item attr.Item, _ int64) (lens.Placed, error) {
-	at, err := l.locate(item)
-	if err != nil {
-		return lens.Placed{}, err
-	}
+func (l *googleUtility) place(at lens.Location, item attr.Item, _ int64) (lens.Placed, error) {
 	placed := lens.Placed{Location: at}
 	if bad := l.cells(&placed, item, "", item); bad != nil {
 		return lens.Placed{}, bad

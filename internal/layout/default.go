@@ -25,8 +25,8 @@ func Default(sourceTable, targetTable string, key lens.KeySchema) (*Mapping, err
 
 func (l defaultLayout) columnFamilies() []Family { return l.Families() }
 
-func (l defaultLayout) place(item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
-	return l.Place(item, defaultTimeMicros)
+func (l defaultLayout) place(at lens.Location, item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
+	return l.Place(at, item, defaultTimeMicros), nil
 }
 
 func (l defaultLayout) locate(key attr.Item) (lens.Location, error) { return l.Locate(key) }

@@ -46,7 +46,7 @@ func (m *Mapping) Returned(item attr.Item, placed lens.Placed) (attr.Item, []Los
 		version := maps.Clone(item)
 		maps.Copy(version, key)
 		var err error
-		if placed, err = l.place(version, 0); err != nil {
+		if placed, err = m.Place(version, 0); err != nil {
 			return item, nil // what is wrong is told of the version
 		}
 	}

@@ -41,7 +41,7 @@ func (w *written) of(write func() ([]byte, error)) ([]byte, error) {
 // layout is how items lie in rows: by the rules of a file, or the default.
 type layout interface {
 	columnFamilies() []Family
-	place(item attr.Item, defaultTimeMicros int64) (lens.Placed, error)
+	place(at lens.Location, item attr.Item, defaultTimeMicros int64) (lens.Placed, error)
 	locate(key attr.Item) (lens.Location, error)
 	items(row Row) ([]attr.Item, error)
 	itemOf(row Row, key attr.Item) (attr.Item, error)
@@ -99,10 +99,19 @@ func (m *Mapping) ImportTimeMicros() (int64, bool) {
 // defaultTimeMicros, which must be a multiple of 1000 and not negative. The
 // cells of the same item are always the same bytes. Errors are *Error.
 func (m *Mapping) Place(item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
+	at, err := m.layout.locate(item)
+	if err != nil {
+		return lens.Placed{}, err
+	}
+	return m.PlaceAt(at, item, defaultTimeMicros)
+}
+
+// PlaceAt is Place for an item whose key [Mapping.Locate] has located.
+func (m *Mapping) PlaceAt(at lens.Location, item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
 	if defaultTimeMicros < 0 || defaultTimeMicros%1000 != 0 {
 		return lens.Placed{}, &lens.Error{Code: lens.CodeLimit, Table: m.source, What: fmt.Sprintf("the default timestamp is %d us", defaultTimeMicros), Expected: "whole milliseconds since 1970"}
 	}
-	return m.layout.place(item, defaultTimeMicros)
+	return m.layout.place(at, item, defaultTimeMicros)
 }
 
 // Locate returns where the item of the given key lives, or would live: the key

@@ -22,15 +22,21 @@ func (l *rules) bind(key attr.Item) (*rule, []attr.Value, *lens.Error) {
 		return nil, nil, err
 	}
 	for _, r := range l.rules {
-		vars := make([]attr.Value, rowkey.FirstCapture+len(r.captures))
-		for i, a := range l.key.Attrs() {
-			vars[i] = key[a.Name]
-		}
-		if r.derive(vars) {
+		if vars, ok := l.variables(r, key); ok {
 			return r, vars, nil
 		}
 	}
 	return nil, nil, l.fault(lens.CodeUnmatched, nil, key, "", "no rule takes the key", "")
+}
+
+// variables returns the values of a rule's variables; false where the rule does not take
+// the key.
+func (l *rules) variables(r *rule, key attr.Item) ([]attr.Value, bool) {
+	vars := make([]attr.Value, rowkey.FirstCapture+len(r.captures))
+	for i, a := range l.key.Attrs() {
+		vars[i] = key[a.Name]
+	}
+	return vars, r.derive(vars)
 }
 
 func (l *rules) checkKey(key attr.Item) *lens.Error {
@@ -153,21 +159,18 @@ type placer struct {
 	timed  []*cellTemplate // whose cells carry an attribute as their timestamp
 }
 
-func (l *rules) place(item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
-	r, vars, err := l.bind(item)
-	if err != nil {
-		return lens.Placed{}, err
+func (l *rules) place(at lens.Location, item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
+	if at.Derived {
+		return lens.Placed{Location: at}, nil
 	}
-	row, err := l.rowKey(r, vars, item)
-	if err != nil {
-		return lens.Placed{}, err
+	i := slices.IndexFunc(l.rules, func(r *rule) bool { return r.name == at.Rule })
+	if i < 0 {
+		return lens.Placed{}, l.fault(lens.CodeUnmatched, nil, item, "", fmt.Sprintf("the mapping has no rule %q", at.Rule), "the location of the item's key")
 	}
-	own, err := l.own(r, vars, item)
-	if err != nil {
-		return lens.Placed{}, err
-	}
-	if r.isCopy(vars) {
-		return lens.Placed{Location: lens.Location{Rule: r.name, Row: row, Own: own, Derived: true}}, nil
+	r := l.rules[i]
+	vars, ok := l.variables(r, item)
+	if !ok {
+		return lens.Placed{}, l.fault(lens.CodeUnmatched, r, item, "", "the rule does not take the key", "the location of the item's key")
 	}
 	p := &placer{l: l, r: r, vars: vars, item: l.withoutNulls(r, item), time: defaultTimeMicros}
 	if t := r.ttl; t != nil {
@@ -187,7 +190,7 @@ func (l *rules) place(item attr.Item, defaultTimeMicros int64) (lens.Placed, err
 	if err := p.finish(); err != nil {
 		return lens.Placed{}, err
 	}
-	placed := lens.Placed{Location: lens.Location{Rule: r.name, Row: row, Own: own}, Cells: p.cells}
+	placed := lens.Placed{Location: at, Cells: p.cells}
 	for _, c := range p.cells {
 		if c.Family == lens.FamilyTypes {
 			placed.Exceptions++

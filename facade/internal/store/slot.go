@@ -61,6 +61,7 @@ type slot struct {
 	key                   attr.Item
 	id                    itemID
 	row                   []byte
+	at                    lens.Location // none for a slot of bookkeeping alone
 	own                   []lens.Extent // the item's cells
 	shared                bool          // some of own can be another item's
 	derived               bool          // own are the cells of other items: it has none
@@ -157,8 +158,20 @@ func (l *tableLayout) slot(key attr.Item) (*slot, error) {
 		return nil, outsideMapping(err)
 	}
 	p := l.slotIn(at.Row, key)
-	p.own, p.shared, p.derived = distinctExtents(at.Own), at.Shared, at.Derived
+	p.at, p.own, p.shared, p.derived = at, distinctExtents(at.Own), at.Shared, at.Derived
 	return p, nil
+}
+
+// sets is tableLayout.sets for the item of the slot.
+func (p *slot) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, error) {
+	if p.at.Row == nil {
+		return p.l.sets(item, timeMicros)
+	}
+	placed, err := p.l.base.PlaceAt(p.at, item, timeMicros)
+	if err != nil {
+		return nil, outsideMapping(err)
+	}
+	return btclient.AppendSets(nil, placed.Cells), nil
 }
 
 // outsideMapping marks an error of the mapping as the request's fault.

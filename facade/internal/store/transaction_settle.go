@@ -94,7 +94,7 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 	}
 	var sets []*btpb.Mutation
 	if in.item != nil {
-		if sets, err = l.sets(in.item, in.order); err != nil {
+		if sets, err = p.sets(in.item, in.order); err != nil {
 			return false, err
 		}
 	}

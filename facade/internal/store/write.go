@@ -188,7 +188,7 @@ func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 	var err error
 	if hint.Replacement != nil {
 		live = w.wr.rows.newState(stateLive)
-		if sets, err = w.l.sets(hint.Replacement, w.wr.nowMicros()); err != nil {
+		if sets, err = p.sets(hint.Replacement, w.wr.nowMicros()); err != nil {
 			return false, err
 		}
 	}
@@ -296,7 +296,7 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 		// What an intent becomes is laid out when it is carried out. In a timeless
 		// layout that can always be done.
 		if w.tx == "" || !w.l.timeless {
-			if pw.sets, err = w.l.sets(pw.updated, w.wr.nowMicros()); err != nil {
+			if pw.sets, err = w.sets(pw.updated, w.wr.nowMicros()); err != nil {
 				return pw, false, err
 			}
 		}

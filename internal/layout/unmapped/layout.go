@@ -105,13 +105,10 @@ func (l *Layout) Locate(key attr.Item) (lens.Location, error) {
 	return lens.Location{Rule: rule, Row: row, Own: l.own}, nil
 }
 
-// Place lays out an item: a cell an attribute. Cells have the given time.
-func (l *Layout) Place(item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
-	loc, err := l.Locate(item)
-	if err != nil {
-		return lens.Placed{}, err
-	}
-	p := lens.Placed{Location: loc, Cells: make([]cells.Cell, 0, len(item))}
+// Place lays out an item that is located at a place: a cell an attribute. Cells have the
+// given time.
+func (l *Layout) Place(at lens.Location, item attr.Item, defaultTimeMicros int64) lens.Placed {
+	p := lens.Placed{Location: at, Cells: make([]cells.Cell, 0, len(item))}
 	names, blob := make([]string, 0, len(item)), false
 	for name := range item {
 		if !l.key.IsKey(name) {
@@ -139,7 +136,7 @@ func (l *Layout) Place(item attr.Item, defaultTimeMicros int64) (lens.Placed, er
 	case len(p.Cells) == 0:
 		p.Cells = []cells.Cell{{Family: lens.FamilyItem, Qualifier: []byte{}, Timestamp: defaultTimeMicros, Value: []byte{}}}
 	}
-	return p, nil
+	return p
 }
 
 // Items returns the item of a row, or none. Errors are *Error: E-CORRUPT.
