@@ -67,28 +67,17 @@ func (r *Runner) read(ctx context.Context, family string, key []byte) (row, erro
 // write replaces the text of a row that has a version (nil: that is not there), or, with
 // a nil text, deletes it. It returns the new version and whether it was written.
 func (r *Runner) write(ctx context.Context, family string, key, version, text []byte, state State) (next []byte, ok bool, err error) {
-	muts := []*btpb.Mutation{btclient.DeleteRow()}
+	var set []*btpb.Mutation
+	micros := r.o.Now().UnixMilli() * microsPerMilli
 	if text != nil {
 		next = r.o.NewToken()
-		micros := r.o.Now().UnixMilli() * microsPerMilli
-		muts = append(muts, btclient.SetCell(family, textQualifier, micros, text), btclient.SetCell(family, versionQualifier, micros, next))
+		set = append(set, btclient.SetCell(family, textQualifier, micros, text))
 		if state != "" {
-			muts = append(muts, btclient.SetCell(family, stateQualifier, micros, []byte(state)))
+			set = append(set, btclient.SetCell(family, stateQualifier, micros, []byte(state)))
 		}
 	}
-	guard := btclient.OfColumn(family, versionQualifier)
-	if version == nil {
-		ok, err = r.o.Client.CheckAndMutate(ctx, r.o.Table, key, guard, nil, muts)
-		ok = !ok && err == nil
-	} else {
-		ok, err = r.o.Client.CheckAndMutate(ctx, r.o.Table, key, btclient.Chain(guard, btclient.Newest(1), btclient.OfValue(version)), muts, nil)
-	}
-	if ok || err != nil || text == nil {
-		return next, ok, err
-	}
-	// What is there may be this very write, delivered twice.
-	there, err := r.read(ctx, family, key)
-	return next, err == nil && bytes.Equal(there.version, next), err
+	ok, err = r.o.Client.Replace(ctx, r.o.Table, key, btclient.Guard{Family: family, Qualifier: versionQualifier, Was: version}, next, micros, set...)
+	return next, ok, err
 }
 
 func (r *Runner) writeJob(ctx context.Context, j *Job, version []byte) (next []byte, ok bool, err error) {

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -370,18 +369,9 @@ func (cat *catalog) writeTable(ctx context.Context, def *tabledef.Table, version
 	}
 	defer cat.changed(def.Name)
 	next = cat.newToken()
-	ts := cat.nowMicros()
-	write := []*btpb.Mutation{
-		btclient.DeleteRow(),
-		btclient.SetCell(catalogFamily, definitionQualifier, ts, text),
-		btclient.SetCell(catalogFamily, versionQualifier, ts, next),
-	}
-	guard := btclient.OfColumn(catalogFamily, versionQualifier)
-	if version == nil {
-		ok, err = cat.bt.CheckAndMutate(ctx, cat.o.Catalog, tableRow(def.Name), guard, nil, write)
-		return next, !ok, err
-	}
-	ok, err = cat.bt.CheckAndMutate(ctx, cat.o.Catalog, tableRow(def.Name), btclient.Chain(guard, btclient.Newest(1), btclient.OfValue(version)), write, nil)
+	micros := cat.nowMicros()
+	guard := btclient.Guard{Family: catalogFamily, Qualifier: versionQualifier, Was: version}
+	ok, err = cat.bt.Replace(ctx, cat.o.Catalog, tableRow(def.Name), guard, next, micros, btclient.SetCell(catalogFamily, definitionQualifier, micros, text))
 	return next, ok, err
 }
 

@@ -118,6 +118,36 @@ func TestLog_ArrivesTwice(t *testing.T) {
 	}
 }
 
+// Rows of the catalog that are written by their version are written once, however often
+// the write arrives.
+func TestCatalog_ArrivesTwice(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
+	conn := &twiceConn{ClientConnInterface: testBigtable(t, now)}
+	o := testOptions(conn)
+	o.Now = now.Now
+	s := openStore(t, o)
+	conn.table = CatalogTable
+	newTable(t, s, tabledef.Table{Name: "tab", Key: testSchemas["SN"]})
+	def, err := s.UpdateTable(t.Context(), "tab", func(def *tabledef.Table) error {
+		def.DeletionProtection = true
+		return nil
+	})
+	if err != nil || !def.DeletionProtection {
+		t.Fatalf("%v, %v", def, err)
+	}
+	token := RequestToken{Token: "again", Hash: [32]byte{1}}
+	for i := range 2 { // the second is answered by what is remembered
+		ok, _, err := s.Transact(t.Context(), token, []*Change{replaceBy(def, keyAttrs(def, account("a", 0)), account("a", int64(i)))})
+		if err != nil || !ok {
+			t.Errorf("%v, %v", ok, err)
+		}
+	}
+	if got, err := collect(s.Scan(t.Context(), def, nil, 0, 2, nil)); err != nil || len(got) > 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 // hookedConn calls before ahead of each call, whose error is what comes of it.
 type hookedConn struct {
 	grpc.ClientConnInterface

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
@@ -112,8 +110,7 @@ func (tx *transactions) findRequest(ctx context.Context, req RequestToken) (know
 
 // forgetRequest removes what is remembered of a request, if it is still known.
 func (tx *transactions) forgetRequest(ctx context.Context, token string, known []byte) error {
-	guard := btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1), btclient.OfValue(known))
-	_, err := tx.bt.CheckAndMutate(ctx, tx.o.Catalog, requestRow(token), guard, []*btpb.Mutation{btclient.DeleteRow()}, nil)
+	_, err := tx.bt.Replace(ctx, tx.o.Catalog, requestRow(token), requestGuard(known), nil, 0)
 	return err
 }
 
@@ -121,23 +118,12 @@ func (tx *transactions) forgetRequest(ctx context.Context, token string, known [
 // another came first.
 func (tx *transactions) claimRequest(ctx context.Context, req RequestToken, r *transactionRecord, known []byte) (bool, error) {
 	value := tx.requestValue(requestRunning, req.Hash, r.id)
-	claim := []*btpb.Mutation{btclient.DeleteRow(), btclient.SetCell(requestFamily, requestQualifier, tx.nowMicros(), value)}
-	var claimed bool
-	var err error
-	if known != nil {
-		guard := btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1), btclient.OfValue(known))
-		claimed, err = tx.bt.CheckAndMutate(ctx, tx.o.Catalog, requestRow(req.Token), guard, claim, nil)
-	} else {
-		claimed, err = tx.bt.CheckAndMutate(ctx, tx.o.Catalog, requestRow(req.Token), btclient.OfFamily(requestFamily), nil, claim)
-		claimed = !claimed && err == nil
-	}
 	r.claim = value
-	if claimed || err != nil {
-		return claimed, err
-	}
-	// The claim that is there may be this one, delivered twice.
-	row, err := tx.bt.ReadRow(ctx, tx.o.Catalog, requestRow(req.Token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
-	return err == nil && len(row.Cells) > 0 && bytes.Equal(row.Cells[0].Value, value), err
+	return tx.bt.Replace(ctx, tx.o.Catalog, requestRow(req.Token), requestGuard(known), value, tx.nowMicros())
+}
+
+func requestGuard(known []byte) btclient.Guard {
+	return btclient.Guard{Family: requestFamily, Qualifier: requestQualifier, Was: known}
 }
 
 // endRequest remembers that the request of a committed transaction has
@@ -157,10 +143,7 @@ func (tx *transactions) endRequest(ctx context.Context, r *transactionRecord) er
 	if r.state != transactionCommitted {
 		return tx.forgetRequest(ctx, r.token, known)
 	}
-	guard := btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1), btclient.OfValue(known))
-	_, err := tx.bt.CheckAndMutate(ctx, tx.o.Catalog, requestRow(r.token), guard, []*btpb.Mutation{
-		btclient.DeleteRow(),
-		btclient.SetCell(requestFamily, requestQualifier, tx.nowMicros(), tx.requestValue(requestDone, [32]byte(known[1:33]), r.id)),
-	}, nil)
+	done := tx.requestValue(requestDone, [32]byte(known[1:33]), r.id)
+	_, err := tx.bt.Replace(ctx, tx.o.Catalog, requestRow(r.token), requestGuard(known), done, tx.nowMicros())
 	return err
 }

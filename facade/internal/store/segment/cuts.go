@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
@@ -187,17 +185,8 @@ func (ct *Cutter) writeCuts(ctx context.Context, table string, old keptCuts, cut
 		text = tabledef.AppendBytes(text, cut)
 	}
 	micros := max(ct.o.Now().UnixMilli()*1000, old.micros)
-	write := []*btpb.Mutation{
-		btclient.DeleteRow(),
-		btclient.SetCell(ct.o.Family, versionQualifier, micros, ct.o.NewToken()),
-		btclient.SetCell(ct.o.Family, cutsQualifier, micros, text),
-	}
-	version := btclient.OfColumn(ct.o.Family, versionQualifier)
-	if old.version == nil {
-		there, err := ct.o.Bigtable.CheckAndMutate(ctx, ct.o.Catalog, ct.row(table), version, nil, write)
-		return !there, err
-	}
-	return ct.o.Bigtable.CheckAndMutate(ctx, ct.o.Catalog, ct.row(table), btclient.Chain(version, btclient.Newest(1), btclient.OfValue(old.version)), write, nil)
+	guard := btclient.Guard{Family: ct.o.Family, Qualifier: versionQualifier, Was: old.version}
+	return ct.o.Bigtable.Replace(ctx, ct.o.Catalog, ct.row(table), guard, ct.o.NewToken(), micros, btclient.SetCell(ct.o.Family, cutsQualifier, micros, text))
 }
 
 // chooseCuts cuts the rows of spans into pieces of about the same size.

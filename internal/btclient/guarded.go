@@ -1,0 +1,39 @@
+package btclient
+
+import (
+	"bytes"
+	"context"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+)
+
+// Guard is the column by which a row is versioned, and the value that was read of it.
+type Guard struct {
+	Family    string
+	Qualifier []byte
+	Was       []byte // of the newest cell; nil: the column is empty
+}
+
+// Replace replaces a row, or, if next is nil, deletes it, if the newest cell of the guard's
+// column still has the value that was read: the row then has next in that column, and the
+// cells of set, all with the given time. No two calls may have the same next: a write
+// that arrives twice is refused the second time, and next in the row tells that it was
+// done. It reports whether it was done.
+func (c *Client) Replace(ctx context.Context, table string, row []byte, g Guard, next []byte, micros int64, set ...*btpb.Mutation) (done bool, err error) {
+	muts := append([]*btpb.Mutation{DeleteRow()}, set...)
+	if next != nil {
+		muts = append(muts, SetCell(g.Family, g.Qualifier, micros, next))
+	}
+	column := Chain(OfColumn(g.Family, g.Qualifier), Newest(1))
+	if g.Was == nil {
+		done, err = c.CheckAndMutate(ctx, table, row, column, nil, muts)
+		done = !done && err == nil
+	} else {
+		done, err = c.CheckAndMutate(ctx, table, row, Chain(column, OfValue(g.Was)), muts, nil)
+	}
+	if done || err != nil || next == nil {
+		return done, err
+	}
+	there, err := c.ReadRow(ctx, table, row, column)
+	return err == nil && len(there.Cells) > 0 && bytes.Equal(there.Cells[0].Value, next), err
+}
