@@ -25,6 +25,7 @@ import (
 	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/internal/hosts"
 )
 
@@ -212,7 +213,7 @@ func asError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	if e, ok := errors.AsType[*facade.Error](err); ok {
+	if e, ok := awserr.As(err); ok {
 		out := &Error{e.HTTPStatus, e.Code[strings.LastIndex(e.Code, "#")+1:], e.Message, "this is DynamoDB's own answer: change the request"}
 		by, struck := errors.AsType[*lab.FaultError](err)
 		switch {
@@ -220,7 +221,7 @@ func asError(err error) *Error {
 			out.Remedy = fmt.Sprintf("a fault answers so: DELETE %sfaults/dynamodb/%d ends it", Prefix, by.Fault.ID())
 		case e.HTTPStatus >= http.StatusInternalServerError:
 			out.Remedy = mayBeFault
-		case out.Code == "ResourceNotFoundException":
+		case out.Code == awserr.CodeResourceNotFound:
 			out.Remedy = tablesRemedy
 		}
 		return out

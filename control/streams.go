@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/control/lab/changestream"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
@@ -461,6 +462,6 @@ func (s streams) readShard(ctx context.Context, arn string, sh shard, after stri
 
 // isTrimmed tells whether records were asked for that are no more.
 func isTrimmed(err error) bool {
-	e, ok := errors.AsType[*facade.Error](err)
-	return ok && strings.HasSuffix(e.Code, "TrimmedDataAccessException")
+	e, ok := awserr.As(err)
+	return ok && strings.HasSuffix(e.Code, awserr.CodeTrimmedData)
 }

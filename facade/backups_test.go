@@ -25,8 +25,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/backups"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
@@ -173,7 +173,7 @@ func TestCreateBackup_OutlivesItsTable(t *testing.T) {
 		}
 		must(t, s, "PutItem", `{"TableName": "again", "Item": {"id": {"S": "new"}, "v": {"N": "1"}}}`)
 		must(t, s, "DeleteBackup", `{"BackupArn": "`+arn+`"}`)
-		if _, err := s.Call(t.Context(), "DescribeBackup", []byte(`{"BackupArn": "`+arn+`"}`)); !isCode(err, wire.CodeBackupNotFound) {
+		if _, err := s.Call(t.Context(), "DescribeBackup", []byte(`{"BackupArn": "`+arn+`"}`)); !isCode(err, awserr.CodeBackupNotFound) {
 			t.Errorf("after its deletion: %v", err)
 		}
 		if _, err := s.ReapExpired(t.Context()); err != nil {
@@ -187,7 +187,7 @@ func TestCreateBackup_OutlivesItsTable(t *testing.T) {
 }
 
 func isCode(err error, code string) bool {
-	e, ok := asError(err)
+	e, ok := awserr.As(err)
 	return ok && e.Code == code
 }
 
@@ -217,7 +217,7 @@ func TestDeleteTable_LeavesASystemBackup(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	_, err := s.Call(t.Context(), "DeleteBackup", []byte(`{"BackupArn": "`+b.BackupArn+`"}`))
-	if e, ok := asError(err); !ok || e.Message != "Invalid Request: User is not allowed to delete the system backup with arn "+b.BackupArn+". It will automatically expire on 2026-12-25T12:00:00Z" {
+	if e, ok := awserr.As(err); !ok || e.Message != "Invalid Request: User is not allowed to delete the system backup with arn "+b.BackupArn+". It will automatically expire on 2026-12-25T12:00:00Z" {
 		t.Errorf("deletion: %v", err)
 	}
 	must(t, s, "CreateTable", createOrders) // another of the name

@@ -2,7 +2,6 @@ package facade
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/bucketjobs"
@@ -25,7 +24,7 @@ func throughBuckets[In, Out any](
 ) (*Out, error) {
 	b, ok := s.opts.bucketJobs(s.store)
 	if !ok {
-		return nil, unknownOperationError(fmt.Sprintf(awserr.MsgBucketsMissing, operation))
+		return nil, awserr.New(awserr.CodeUnknownOperation, awserr.MsgBucketsMissing, operation)
 	}
 	return do(b, ctx, &s.validator(operation).Validator, in)
 }

@@ -24,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
@@ -327,12 +328,12 @@ func parseDuration(t *testing.T, d *datadriven.TestData, text string) time.Durat
 
 // showAnswer prints what Call returned.
 func showAnswer(answer []byte, err error) string {
-	var e *Error
+	var e *awserr.Error
 	switch {
 	case errors.As(err, &e):
 		text := strconv.Itoa(e.HTTPStatus) + " " + e.Error() + "\n"
 		if e.Item != nil || e.Reasons != nil {
-			text += prettyJSON(e.body(), "") + "\n"
+			text += prettyJSON(wire.EncodeError(e), "") + "\n"
 		}
 		return text
 	case err != nil:

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
@@ -67,7 +68,7 @@ func checkFaults(t *testing.T, current, classic *Server, cases []faultCase) {
 		}{{"current", newer, current}, {"classic", older, classic}} {
 			answer, err := wording.server.Call(t.Context(), c.operation, []byte(c.request))
 			got := string(answer)
-			var e *Error
+			var e *awserr.Error
 			if errors.As(err, &e) {
 				got = strings.TrimPrefix(e.Error(), "ValidationException: ")
 			} else if err != nil {

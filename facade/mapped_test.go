@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
@@ -75,7 +75,7 @@ func TestPutItem_SharedColumn(t *testing.T) {
 	s := newTestServer(t, func(o *Options) { o.Mappings = []*mapping.Mapping{mappingOf(t, videoYAML)} })
 	must(t, s, "PutItem", `{"TableName": "Videos", "Item": {"PK": {"S": "0123"}, "SK": {"S": "VideoStatsViews"}, "Count": {"N": "156"}}}`)
 	_, err := s.Call(t.Context(), "PutItem", []byte(`{"TableName": "Videos", "Item": {"PK": {"S": "0123"}, "SK": {"S": "VideoStats"}, "ViewCount": {"N": "45"}}}`))
-	if e, ok := asError(err); !ok || e.Code != wire.CodeValidation {
+	if e, ok := awserr.As(err); !ok || e.Code != awserr.CodeValidation {
 		t.Errorf("PutItem over another item: %v", err)
 	}
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -67,7 +65,7 @@ func (n *namespaceSet) store(ctx context.Context, catalog string) (*store.Store,
 		return st, nil
 	}
 	if len(n.stores) >= n.most {
-		return nil, &wire.Refusal{Code: wire.CodeLimitExceeded, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(awserr.MsgTooManyNamespaces, n.most)}
+		return nil, awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyNamespaces, n.most)
 	}
 	st, err := n.open(ctx, catalog)
 	if err != nil {

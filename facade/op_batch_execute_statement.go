@@ -86,11 +86,11 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 		}
 		writes, reads = writes || slot.writes(), reads || !slot.writes()
 		if isSeen(seen, slot.table.ID, slot.key) {
-			return nil, validationError(awserr.MsgDuplicateKeys)
+			return nil, awserr.Validation(awserr.MsgDuplicateKeys)
 		}
 	}
 	if reads && writes {
-		return nil, validationError(awserr.MsgBatchReadsAndWrites)
+		return nil, awserr.Validation(awserr.MsgBatchReadsAndWrites)
 	}
 	var tallies capacity.Tallies
 	failed := map[string]float64{}
@@ -108,10 +108,10 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 			continue
 		}
 		of := tallies.Of(slot.Table, slot.Table, slot.table)
-		switch e, ok := asError(slot.err); {
+		switch e, ok := awserr.As(slot.err); {
 		case slot.err == nil:
 			of.Add(slot.tally)
-		case ok && (e.Code == wire.CodeConditionalCheckFailed || e.Code == wire.CodeDuplicateItem):
+		case ok && (e.Code == awserr.CodeConditionalCheckFailed || e.Code == awserr.CodeDuplicateItem):
 			failed[slot.Table] += capacity.WriteUnits(slot.old, nil)
 		}
 	}
@@ -125,7 +125,7 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 // aimSlot finds the table and the item of a statement of a batch.
 func (s *Server) aimSlot(ctx context.Context, slot *batchSlot) error {
 	if slot.Kind == partiql.Exists {
-		return validationError(awserr.MsgExistsOutside)
+		return awserr.Validation(awserr.MsgExistsOutside)
 	}
 	if err := s.resolve(ctx, slot.statement, slot.consistent); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (s *Server) aimSlot(ctx context.Context, slot *batchSlot) error {
 		return slot.aim()
 	}
 	if slot.index != nil {
-		return validationError(awserr.MsgBatchSelectKey)
+		return awserr.Validation(awserr.MsgBatchSelectKey)
 	}
 	return slot.aimRead(awserr.MsgBatchSelectKey)
 }
@@ -157,7 +157,7 @@ func (slot *batchSlot) response(shown attr.Item) batchStatementResponse {
 	}
 	code, e := statementCode(slot.err)
 	r.Error = &batchStatementError{Code: code, Message: e.Message, Item: wire.OptionalItem(e.Item)}
-	if e.Code != wire.CodeValidation && slot.statement != nil {
+	if e.Code != awserr.CodeValidation && slot.statement != nil {
 		r.TableName = &slot.Table
 	}
 	return r

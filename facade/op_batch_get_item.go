@@ -111,7 +111,7 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 			v.Fail("RequestItems", "'{}'", fmt.Sprintf(awserr.MsgMemberMinLength, 1))
 			return nil, v.Constrained()
 		}
-		return nil, validationError(awserr.MsgBatchGetEmpty)
+		return nil, awserr.Validation(awserr.MsgBatchGetEmpty)
 	}
 	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
 	keys := 0
@@ -133,7 +133,7 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 		return nil, err
 	}
 	if keys > maxBatchGetKeys {
-		return nil, validationError(awserr.MsgBatchGetTooMany)
+		return nil, awserr.Validation(awserr.MsgBatchGetTooMany)
 	}
 	seen := map[string]bool{} // a table can be there twice: by name and by ARN
 	for i := range tables {
@@ -164,7 +164,7 @@ func (v *validator) batchGetTable(bt *batchGetTable, seen map[string]bool) error
 	}
 	for _, key := range req.Keys {
 		if isSeen(seen, bt.name, key.Item) {
-			return validationError(awserr.MsgDuplicateKeys)
+			return awserr.Validation(awserr.MsgDuplicateKeys)
 		}
 	}
 	return nil

@@ -131,7 +131,7 @@ func (w writeRequest) target(t *tabledef.Table) (key, item attr.Item) {
 // batchWriteTables checks the request and returns its tables by name.
 func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable, error) {
 	if len(in.RequestItems) == 0 {
-		return nil, validationError(awserr.MsgBatchWriteEmpty)
+		return nil, awserr.Validation(awserr.MsgBatchWriteEmpty)
 	}
 	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 	requests := 0
@@ -148,7 +148,7 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 		return nil, err
 	}
 	if requests > maxBatchWriteRequests {
-		return nil, validationError(awserr.MsgBatchWriteSum)
+		return nil, awserr.Validation(awserr.MsgBatchWriteSum)
 	}
 	for _, bt := range tables {
 		for _, w := range bt.writes {
@@ -179,7 +179,7 @@ func (v *validator) writeRequest(w writeRequest) error {
 		return err
 	}
 	if w.PutRequest != nil && given.Item.Size() > maxItemBytes {
-		return validationError(awserr.MsgItemTooLarge)
+		return awserr.Validation(awserr.MsgItemTooLarge)
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 		}
 		id := string(tabledef.AppendKey(append([]byte(bt.name), 0), bt.table.Key, item))
 		if seen[id] {
-			return validationError(awserr.MsgDuplicateKeys)
+			return awserr.Validation(awserr.MsgDuplicateKeys)
 		}
 		seen[id] = true
 	}
@@ -219,7 +219,7 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 func checkBatchKey(key lens.KeySchema, item attr.Item) error {
 	for _, a := range key.Attrs() {
 		if item[a.Name].Type != a.Type {
-			return validationError(awserr.MsgKeyMismatch)
+			return awserr.Validation(awserr.MsgKeyMismatch)
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package facade
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
@@ -43,7 +42,7 @@ func watched(t *tabledef.Table, index *string) (string, error) {
 		return "", nil
 	}
 	if ix := t.Index(*index); ix == nil || !ix.Global {
-		return "", resourceNotFoundError(fmt.Sprintf(awserr.MsgInsightsIndexNotFound, *index, t.Name))
+		return "", awserr.ResourceNotFound(awserr.MsgInsightsIndexNotFound, *index, t.Name)
 	}
 	return *index, nil
 }
@@ -77,9 +76,9 @@ func (s *Server) updateContributorInsights(ctx context.Context, in *updateContri
 	}
 	switch { // before the store would, which has another text
 	case t.Status != tabledef.StatusActive && index == "":
-		return nil, validationError(fmt.Sprintf(awserr.MsgInsightsNotActive, "Table"))
+		return nil, awserr.Validation(awserr.MsgInsightsNotActive, "Table")
 	case index != "" && t.Index(index).Status != tabledef.StatusActive:
-		return nil, validationError(fmt.Sprintf(awserr.MsgInsightsNotActive, "Index"))
+		return nil, awserr.Validation(awserr.MsgInsightsNotActive, "Index")
 	}
 	t, err = s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
 		if _, err := watched(t, in.IndexName); err != nil {
@@ -173,7 +172,7 @@ func (s *Server) listContributorInsights(ctx context.Context, in *listContributo
 	}
 	from, after, ok := insights.PlaceOf(in.NextToken)
 	if !ok {
-		return nil, validationError(awserr.MsgInvalidNextToken)
+		return nil, awserr.Validation(awserr.MsgInvalidNextToken)
 	}
 	out, limit, now := &listContributorInsightsOutput{ContributorInsightsSummaries: []contributorInsights{}}, maxInsightsPage, s.opts.Now()
 	if in.MaxResults != nil {
@@ -238,7 +237,7 @@ func (s *Server) TopKeys(ctx context.Context, table, index string) (insights.Top
 		return insights.Top{}, controlError(err, table)
 	}
 	if !t.Insights[index].Enabled {
-		return insights.Top{}, validationError(fmt.Sprintf("contributor insights of table %s, index %q, are off: turn them on by UpdateContributorInsights", table, index))
+		return insights.Top{}, awserr.Validation(awserr.MsgInsightsOff, table, index)
 	}
 	return s.keys.Top(t, index), nil
 }

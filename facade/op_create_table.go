@@ -74,11 +74,11 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	switch {
 	case errors.Is(err, store.ErrTableExists):
 		if there, err := s.store.Table(ctx, name); err == nil && there.Restoring() {
-			return nil, resourceInUseError(fmt.Sprintf(awserr.MsgTableInUse, "used", name))
+			return nil, awserr.New(awserr.CodeResourceInUse, awserr.MsgTableInUse, "used", name)
 		}
-		return nil, resourceInUseError(fmt.Sprintf(awserr.MsgTableExists, name))
+		return nil, awserr.New(awserr.CodeResourceInUse, awserr.MsgTableExists, name)
 	case errors.Is(err, store.ErrTooManyTables):
-		return nil, limitExceededError(fmt.Sprintf(awserr.MsgTooManyTables, s.opts.maxTables))
+		return nil, awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyTables, s.opts.maxTables)
 	case err != nil:
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func (v *validator) indexName(member string, name *string) {
 func refuseMembers(operation string, members map[string]jsontext.Value) error {
 	for _, name := range sortedKeys(members) {
 		if isGiven(members[name]) {
-			return validationError(fmt.Sprintf(awserr.MsgParameterUnsupported, name, operation))
+			return awserr.Validation(awserr.MsgParameterUnsupported, name, operation)
 		}
 	}
 	return nil
@@ -202,9 +202,9 @@ func (in *createTableInput) billing(t *tabledef.Table) error {
 	given := in.ProvisionedThroughput
 	switch {
 	case t.BillingMode == tablespec.BillingOnDemand && given != nil:
-		return validationError(awserr.MsgThroughputOnDemand)
+		return awserr.Validation(awserr.MsgThroughputOnDemand)
 	case t.BillingMode == tablespec.BillingProvisioned && given == nil:
-		return validationError(awserr.MsgThroughputMissing)
+		return awserr.Validation(awserr.MsgThroughputMissing)
 	case given != nil:
 		t.ReadUnits, t.WriteUnits = *given.ReadCapacityUnits, *given.WriteCapacityUnits
 		return tablespec.CheckUnits(given)
@@ -226,9 +226,9 @@ func (given *streamSpecification) check(withoutStream, withoutView string) error
 	switch {
 	case given == nil:
 	case !given.StreamEnabled.IsTrue() && given.StreamViewType != nil:
-		return validationError(withoutStream)
+		return awserr.Validation("%s", withoutStream)
 	case given.StreamEnabled.IsTrue() && given.StreamViewType == nil:
-		return validationError(withoutView)
+		return awserr.Validation("%s", withoutView)
 	}
 	return nil
 }

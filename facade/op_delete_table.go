@@ -3,7 +3,6 @@ package facade
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
@@ -19,7 +18,7 @@ func (s *Server) deleteTable(ctx context.Context, in *tableInput) (*tableOutput,
 		return nil, err
 	}
 	if t.DeletionProtection {
-		return nil, validationError(awserr.MsgDeletionProtected)
+		return nil, awserr.Validation(awserr.MsgDeletionProtected)
 	}
 	counts, err := s.store.KnownCounts(ctx, t)
 	if err != nil {
@@ -28,7 +27,7 @@ func (s *Server) deleteTable(ctx context.Context, in *tableInput) (*tableOutput,
 	deleted, err := s.store.DeleteTable(ctx, t.Name)
 	var busy *tabledef.TableInUseError
 	if errors.As(err, &busy) && busy.Stream != "" {
-		return nil, resourceInUseError(fmt.Sprintf(awserr.MsgStreamHoldsTable, strings.ToLower(busy.Stream)+"d"))
+		return nil, awserr.New(awserr.CodeResourceInUse, awserr.MsgStreamHoldsTable, strings.ToLower(busy.Stream)+"d")
 	}
 	if err != nil {
 		return nil, controlError(err, t.Name)

@@ -2,7 +2,6 @@ package facade
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/streams"
@@ -47,14 +46,14 @@ func (s *Server) streamARN(t *tabledef.Table, label string) string {
 func (s *Server) stream(ctx context.Context, arn string) (openStream, error) {
 	table, label, ok := streams.SplitARN(arn)
 	if !ok {
-		return openStream{}, validationError(awserr.MsgInvalidStreamARN)
+		return openStream{}, awserr.Validation(awserr.MsgInvalidStreamARN)
 	}
 	o, err := s.streamOf(ctx, table, "", label)
 	if err == nil && o.t != nil && s.streamARN(o.t, o.Stream.Label) != arn {
 		o.t = nil
 	}
 	if err == nil && o.t == nil {
-		err = resourceNotFoundError(fmt.Sprintf(awserr.MsgStreamNotFound, arn))
+		err = awserr.ResourceNotFound(awserr.MsgStreamNotFound, arn)
 	}
 	return o, err
 }

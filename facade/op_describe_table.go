@@ -3,7 +3,6 @@ package facade
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -119,7 +118,7 @@ func (s *Server) settledTable(ctx context.Context, operation string, given *stri
 func controlError(err error, name string) error {
 	switch {
 	case errors.Is(err, store.ErrTableNotFound):
-		return resourceNotFoundError(fmt.Sprintf(awserr.MsgTableNotFound, name))
+		return awserr.ResourceNotFound(awserr.MsgTableNotFound, name)
 	default:
 		return err
 	}

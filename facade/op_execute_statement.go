@@ -3,7 +3,6 @@ package facade
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"strings"
 
@@ -80,9 +79,9 @@ func (s *Server) executeStatement(ctx context.Context, in *executeStatementInput
 	case err != nil:
 		return nil, err
 	case st.Kind == partiql.Exists:
-		return nil, validationError(awserr.MsgExistsOutside)
+		return nil, awserr.Validation(awserr.MsgExistsOutside)
 	case st.writes() && in.NextToken != nil:
-		return nil, validationError(awserr.MsgTokenOfWrite)
+		return nil, awserr.Validation(awserr.MsgTokenOfWrite)
 	}
 	if err := s.resolve(ctx, st, in.ConsistentRead.IsTrue()); err != nil {
 		return nil, err
@@ -98,8 +97,8 @@ func (s *Server) executeWrite(ctx context.Context, v *validator, st *statement, 
 		return nil, v.statementError(err)
 	}
 	returned, tally, err := s.write(ctx, v, st, capacity.Wanted(in.ReturnConsumedCapacity))
-	if e, ok := asError(err); ok && e.Code == wire.CodeDuplicateItem {
-		return nil, badRequest(e.Code, e.Message) // the exception has no item
+	if e, ok := awserr.As(err); ok && e.Code == awserr.CodeDuplicateItem {
+		return nil, awserr.New(e.Code, "%s", e.Message) // the exception has no item
 	}
 	if err != nil {
 		return nil, err
@@ -140,7 +139,7 @@ func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement,
 			return nil, v.statementError(err)
 		}
 		if !r.startsInside() {
-			return nil, validationError(awserr.MsgInvalidNextToken)
+			return nil, awserr.Validation(awserr.MsgInvalidNextToken)
 		}
 	}
 	out := &executeStatementOutput{}
@@ -200,9 +199,9 @@ func (r *selectRead) checkProjected() error {
 	}
 	switch {
 	case len(missing) > 0 && r.index.Global:
-		return validationError(fmt.Sprintf(awserr.MsgNotProjected, r.index.Name, strings.Join(missing, ", ")))
+		return awserr.Validation(awserr.MsgNotProjected, r.index.Name, strings.Join(missing, ", "))
 	case len(filtered) > 0:
-		return validationError(fmt.Sprintf(awserr.MsgFilterNotProjected, r.index.Name, strings.Join(filtered, ", ")))
+		return awserr.Validation(awserr.MsgFilterNotProjected, r.index.Name, strings.Join(filtered, ", "))
 	case len(missing) > 0:
 		r.page.fetch, r.page.filterEntry = true, true
 		all := "ALL_ATTRIBUTES"
@@ -321,20 +320,20 @@ func (r *selectRead) endPage(entry layout.Stored, out *executeStatementOutput) {
 }
 
 // statementCode is the code of an error in the slot of a batch.
-func statementCode(err error) (code string, e *Error) {
-	e, ok := asError(err)
+func statementCode(err error) (code string, e *awserr.Error) {
+	e, ok := awserr.As(err)
 	if !ok {
 		if e = foreignError(err); errors.Is(err, context.Canceled) {
-			return "InternalServerError", e
+			return awserr.CodeInternalServerError, e
 		}
 	}
 	switch e.Code {
-	case wire.CodeValidation:
-		return reasonValidation, e
-	case wire.CodeThrottling:
-		return reasonThrottling, e
-	case wire.CodeInternalServerError, wire.CodeServiceUnavailable:
-		return "InternalServerError", e
+	case awserr.CodeValidation:
+		return awserr.ReasonValidation, e
+	case awserr.CodeThrottling:
+		return awserr.ReasonThrottling, e
+	case awserr.CodeInternalServerError, awserr.CodeServiceUnavailable:
+		return awserr.CodeInternalServerError, e
 	}
 	return strings.TrimSuffix(e.Code, "Exception"), e
 }

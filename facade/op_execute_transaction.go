@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -39,10 +38,10 @@ func (s *Server) executeTransaction(ctx context.Context, in *executeTransactionI
 	if err != nil {
 		return nil, err
 	}
-	reasons := make([]CancellationReason, len(statements))
+	reasons := make([]awserr.CancellationReason, len(statements))
 	canceled := false
 	for i, st := range statements {
-		reasons[i].Code = reasonNone
+		reasons[i].Code = awserr.ReasonNone
 		if err := s.aimInTransaction(ctx, st); err != nil {
 			reason, ok := reasonOfStatement(err)
 			if !ok {
@@ -54,11 +53,11 @@ func (s *Server) executeTransaction(ctx context.Context, in *executeTransactionI
 	writes := statements[0].writes()
 	for _, st := range statements {
 		if st.writes() != writes {
-			return nil, validationError(awserr.MsgTransactReadsAndWrites)
+			return nil, awserr.Validation(awserr.MsgTransactReadsAndWrites)
 		}
 	}
 	if canceled {
-		return nil, transactionCanceledError(reasons)
+		return nil, awserr.TransactionCanceled(reasons)
 	}
 	seen := map[string]bool{}
 	for _, st := range statements {
@@ -74,23 +73,23 @@ func (s *Server) executeTransaction(ctx context.Context, in *executeTransactionI
 
 // reasonOfStatement returns the reason that a statement gives to cancel its transaction:
 // there is no such table, or no such key can be. Other errors are of the request.
-func reasonOfStatement(err error) (reason CancellationReason, ok bool) {
-	e, isError := asError(err)
+func reasonOfStatement(err error) (reason awserr.CancellationReason, ok bool) {
+	e, isError := awserr.As(err)
 	var wrong *partiql.Error
 	switch {
 	case errors.As(err, &wrong) && wrong.Problem == partiql.WrongKey:
-		return CancellationReason{Code: reasonValidation, Message: awserr.MsgKeyMismatch}, true
+		return awserr.CancellationReason{Code: awserr.ReasonValidation, Message: awserr.MsgKeyMismatch}, true
 	case !isError:
-	case e.Code == wire.CodeResourceNotFound:
-		return CancellationReason{Code: "ResourceNotFound", Message: e.Message}, true
+	case e.Code == awserr.CodeResourceNotFound:
+		return awserr.CancellationReason{Code: awserr.ReasonResourceNotFound, Message: e.Message}, true
 	}
-	return CancellationReason{}, false
+	return awserr.CancellationReason{}, false
 }
 
 // inTransactStatement says which statement an error is of.
 func inTransactStatement(i int, err error) error {
-	if e, ok := asError(err); ok && e.Code == wire.CodeValidation {
-		return validationError(fmt.Sprintf(awserr.MsgTransactStatement, i, e.Message))
+	if e, ok := awserr.As(err); ok && e.Code == awserr.CodeValidation {
+		return awserr.Validation(awserr.MsgTransactStatement, i, e.Message)
 	}
 	return err
 }
@@ -118,11 +117,11 @@ func (v *validator) transactStatements(in *executeTransactionInput) ([]*statemen
 		switch {
 		case err != nil:
 		case st.ExistsAlone:
-			err = validationError(awserr.MsgExistsAlone)
+			err = awserr.Validation(awserr.MsgExistsAlone)
 		case st.Returning != "":
-			err = validationError(awserr.MsgTransactReturning)
+			err = awserr.Validation(awserr.MsgTransactReturning)
 		case !st.writes() && st.Index != "":
-			err = validationError(awserr.MsgTransactIndex)
+			err = awserr.Validation(awserr.MsgTransactIndex)
 		}
 		if err != nil {
 			return nil, inTransactStatement(i, err)
@@ -141,7 +140,7 @@ func (s *Server) aimInTransaction(ctx context.Context, st *statement) error {
 		err := st.aim()
 		var e *partiql.Error
 		if st.Kind == partiql.Exists && (errors.As(err, &e) && e.Problem == partiql.NoKey || err == nil && st.condition == nil) {
-			return validationError(awserr.MsgExistsAlone)
+			return awserr.Validation(awserr.MsgExistsAlone)
 		}
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/streams"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 type getRecordsInput struct {
@@ -27,23 +26,23 @@ func (s *Server) getRecords(ctx context.Context, in *getRecordsInput) (*streams.
 	}
 	it, ok := streams.ParseIterator(*in.ShardIterator)
 	if !ok {
-		return nil, validationError(awserr.MsgInvalidIterator)
+		return nil, awserr.Validation(awserr.MsgInvalidIterator)
 	}
 	now := s.opts.Now()
 	if it.Expired(now) {
-		return nil, badRequest(wire.CodeExpiredIterator, awserr.MsgExpiredIterator)
+		return nil, awserr.New(awserr.CodeExpiredIterator, awserr.MsgExpiredIterator)
 	}
 	of, err := s.streamOf(ctx, it.Table, it.TableID, it.Label)
 	if err != nil {
 		return nil, err
 	}
 	if of.t == nil {
-		return nil, resourceNotFoundError(awserr.MsgResourceNotFound)
+		return nil, awserr.ResourceNotFound(awserr.MsgResourceNotFound)
 	}
 	from := it.From
 	if from.Sequence < of.Trim {
 		if !it.Trims {
-			return nil, badRequest(wire.CodeTrimmedData, awserr.MsgTrimmedData)
+			return nil, awserr.New(awserr.CodeTrimmedData, awserr.MsgTrimmedData)
 		}
 		from = changelog.Position{Sequence: of.Trim}
 	}

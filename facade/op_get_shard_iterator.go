@@ -6,7 +6,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/streams"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 type shardIteratorInput struct {
@@ -36,9 +35,9 @@ func (s *Server) getShardIterator(ctx context.Context, in *shardIteratorInput) (
 	numbered := kind == "AT_SEQUENCE_NUMBER" || kind == "AFTER_SEQUENCE_NUMBER"
 	switch {
 	case numbered && in.SequenceNumber == nil:
-		return nil, validationError(awserr.MsgSequenceMissing)
+		return nil, awserr.Validation(awserr.MsgSequenceMissing)
 	case !numbered && in.SequenceNumber != nil:
-		return nil, validationError(awserr.MsgSequenceNotTaken)
+		return nil, awserr.Validation(awserr.MsgSequenceNotTaken)
 	}
 	o, err := s.stream(ctx, *in.StreamARN)
 	if err != nil {
@@ -46,7 +45,7 @@ func (s *Server) getShardIterator(ctx context.Context, in *shardIteratorInput) (
 	}
 	sh, ok := o.Find(*in.ShardID)
 	if !ok {
-		return nil, resourceNotFoundError(awserr.MsgShardNotFound)
+		return nil, awserr.ResourceNotFound(awserr.MsgShardNotFound)
 	}
 	it := streams.Iterator{Table: o.t.Name, TableID: o.t.ID, Label: o.Stream.Label, Shard: sh, Issued: s.opts.Now().UnixMilli()}
 	switch {
@@ -58,10 +57,10 @@ func (s *Server) getShardIterator(ctx context.Context, in *shardIteratorInput) (
 	default:
 		var ok bool
 		if it.From, ok = changelog.ParsePosition(*in.SequenceNumber); !ok || it.From.Sequence < o.Begin(sh) || it.From.Sequence >= o.End(sh) {
-			return nil, validationError(awserr.MsgSequenceOfOther)
+			return nil, awserr.Validation(awserr.MsgSequenceOfOther)
 		}
 		if it.From.Sequence < o.Trim && o.Begin(sh) < o.Trim {
-			return nil, badRequest(wire.CodeTrimmedData, awserr.MsgTrimmedData)
+			return nil, awserr.New(awserr.CodeTrimmedData, awserr.MsgTrimmedData)
 		}
 		if kind == "AFTER_SEQUENCE_NUMBER" {
 			it.From = it.From.Next()

@@ -38,7 +38,7 @@ func (s *Server) listStreams(ctx context.Context, in *listStreamsInput) (*listSt
 	if in.ExclusiveStartStreamARN != nil {
 		after = *in.ExclusiveStartStreamARN
 		if _, _, ok := streams.SplitARN(after); !ok {
-			return nil, validationError(awserr.MsgInvalidStreamARN)
+			return nil, awserr.Validation(awserr.MsgInvalidStreamARN)
 		}
 	}
 	defs, err := s.store.TablesWithStreams(ctx, table)

@@ -89,7 +89,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	}
 	item := in.Item.Item
 	if item.Size() > maxItemBytes {
-		return nil, validationError(awserr.MsgItemTooLarge)
+		return nil, awserr.Validation(awserr.MsgItemTooLarge)
 	}
 	placeholders, err := v.Placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	if err != nil {
@@ -143,11 +143,11 @@ func (s *Server) itemTable(ctx context.Context, name string) (*tabledef.Table, e
 	t, err := s.store.Table(ctx, name)
 	switch {
 	case errors.Is(err, store.ErrTableNotFound):
-		return nil, resourceNotFoundError(awserr.MsgResourceNotFound)
+		return nil, awserr.ResourceNotFound(awserr.MsgResourceNotFound)
 	case err != nil:
 		return nil, err
 	case t.Status == tabledef.StatusCreating, t.Status == tabledef.StatusDeleting:
-		return nil, resourceNotFoundError(awserr.MsgResourceNotFound)
+		return nil, awserr.ResourceNotFound(awserr.MsgResourceNotFound)
 	}
 	return t, nil
 }
@@ -201,9 +201,9 @@ func (g guard) check(old attr.Item) error {
 		return nil
 	}
 	if g.returnOld {
-		return conditionalCheckFailedError(old)
+		return awserr.ConditionalCheckFailed(old)
 	}
-	return conditionalCheckFailedError(nil)
+	return awserr.ConditionalCheckFailed(nil)
 }
 
 // hint lets the store write without reading where the condition is nothing

@@ -2,7 +2,6 @@ package facade
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -109,7 +108,7 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 // after them.
 func (p *readPlan) parseQuery(in *queryInput) (*expr.KeyCondition, error) {
 	if in.KeyConditionExpression == nil && in.KeyConditions == nil {
-		return nil, validationError(awserr.MsgNoKeyCondition)
+		return nil, awserr.Validation(awserr.MsgNoKeyCondition)
 	}
 	placeholders, err := p.v.Placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	if err != nil {
@@ -144,7 +143,7 @@ func (p *readPlan) checkFilterOutsideKey() error {
 	paths := p.filter.Paths()
 	for _, a := range p.Key().Attributes() {
 		if slices.ContainsFunc(paths, func(path expr.Path) bool { return path.Attribute() == a.Name }) {
-			return validationError(fmt.Sprintf(text, a.Name))
+			return awserr.Validation(text, a.Name)
 		}
 	}
 	return nil
@@ -164,25 +163,25 @@ func checkBoundValues(key tabledef.IndexKey, bound expr.KeyRange) error {
 	hashBytes, rangeBytes := 0, 0
 	for i, value := range bound.Hash {
 		if tablespec.IsEmpty(value) {
-			return validationError(fmt.Sprintf(awserr.MsgKeyEmpty, tablespec.KindName(value.Type), key.Hash[i].Name))
+			return awserr.Validation(awserr.MsgKeyEmpty, tablespec.KindName(value.Type), key.Hash[i].Name)
 		}
 		hashBytes += value.Size()
 	}
 	if hashBytes > maxHashKeyBytes {
-		return validationError(awserr.MsgHashTooLarge)
+		return awserr.Validation(awserr.MsgHashTooLarge)
 	}
 	for i, value := range bound.Equal {
 		if tablespec.IsEmpty(value) {
-			return validationError(fmt.Sprintf(awserr.MsgKeyEmpty, tablespec.KindName(value.Type), key.Range[i].Name))
+			return awserr.Validation(awserr.MsgKeyEmpty, tablespec.KindName(value.Type), key.Range[i].Name)
 		}
 		rangeBytes += value.Size()
 	}
 	for _, value := range []attr.Value{bound.A, bound.B} {
 		if tablespec.IsEmpty(value) && bound.Op != expr.BeginsWith {
-			return validationError(fmt.Sprintf(awserr.MsgKeyEmpty, tablespec.KindName(value.Type), key.Range[len(bound.Equal)].Name))
+			return awserr.Validation(awserr.MsgKeyEmpty, tablespec.KindName(value.Type), key.Range[len(bound.Equal)].Name)
 		}
 		if rangeBytes+value.Size() > maxRangeKeyBytes {
-			return validationError(awserr.MsgRangeTooLarge)
+			return awserr.Validation(awserr.MsgRangeTooLarge)
 		}
 	}
 	return nil
@@ -204,15 +203,15 @@ func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
 		sort[i] = p.startKey[a.Name]
 	}
 	if !bound.Matches(sort...) {
-		return validationError(awserr.MsgStartKeyPredicate)
+		return awserr.Validation(awserr.MsgStartKeyPredicate)
 	}
 	for i, hash := range bound.Hash {
 		switch {
 		case attr.Equal(p.startKey[key.Hash[i].Name], hash):
 		case bound.Op == expr.NoRange && len(bound.Equal) == 0:
-			return validationError(awserr.MsgStartKeyOutside)
+			return awserr.Validation(awserr.MsgStartKeyOutside)
 		default:
-			return validationError(awserr.MsgStartKeySingle)
+			return awserr.Validation(awserr.MsgStartKeySingle)
 		}
 	}
 	if !p.returnsOne() {
@@ -220,9 +219,9 @@ func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
 	}
 	if p.v.Current {
 		hash := key.Hash[0].Name
-		return validationError(fmt.Sprintf(awserr.MsgStartKeyOfOne, hash, expr.ValueText(p.startKey[hash])))
+		return awserr.Validation(awserr.MsgStartKeyOfOne, hash, expr.ValueText(p.startKey[hash]))
 	}
-	return validationError(awserr.MsgStartKeySingle)
+	return awserr.Validation(awserr.MsgStartKeySingle)
 }
 
 // rangeOp turns the operator of an expression into that of a plan.

@@ -2,7 +2,6 @@ package facade
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
@@ -44,9 +43,9 @@ func (s *Server) policyOf(v *validator, arn *string) (of policy.Resource, slot s
 	slot, isStream := strings.CutPrefix(r.Rest, "/stream/")
 	switch {
 	case r.Account != s.opts.AccountID:
-		return of, "", validationError(awserr.MsgOtherAccount)
+		return of, "", awserr.Validation(awserr.MsgOtherAccount)
 	case r.Region != s.opts.Region, r.Rest != "" && !isStream:
-		return of, "", validationError(fmt.Sprintf(awserr.MsgPolicyARN, *arn))
+		return of, "", awserr.Validation(awserr.MsgPolicyARN, *arn)
 	}
 	return policy.Resource{ARN: *arn, Table: r.Table, Label: slot, Delay: s.opts.StatusDelays.Update}, slot, nil
 }
@@ -56,7 +55,7 @@ func (s *Server) checkPolicySlot(t *tabledef.Table, of policy.Resource, slot str
 	if slot == "" || t.Stream(slot, s.opts.Now()) != nil {
 		return nil
 	}
-	return resourceNotFoundError(fmt.Sprintf(awserr.MsgStreamNotFound, of.ARN))
+	return awserr.ResourceNotFound(awserr.MsgStreamNotFound, of.ARN)
 }
 
 // changePolicy puts what change makes of a resource's policy in its place.

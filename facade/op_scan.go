@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
@@ -53,13 +52,13 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	segment, total := 0, 1
 	switch {
 	case in.Segment != nil && in.TotalSegments == nil:
-		return nil, validationError(awserr.MsgNoTotalSegments)
+		return nil, awserr.Validation(awserr.MsgNoTotalSegments)
 	case in.Segment == nil && in.TotalSegments != nil:
-		return nil, validationError(awserr.MsgNoSegment)
+		return nil, awserr.Validation(awserr.MsgNoSegment)
 	case in.Segment != nil:
 		segment, total = int(*in.Segment), int(*in.TotalSegments)
 		if segment >= total {
-			return nil, validationError(fmt.Sprintf(awserr.MsgSegmentRange, segment, total))
+			return nil, awserr.Validation(awserr.MsgSegmentRange, segment, total)
 		}
 	}
 	placeholders, err := v.Placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
@@ -92,7 +91,7 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 		}
 	}
 	if errors.Is(err, store.ErrOtherSegment) {
-		return nil, validationError(fmt.Sprintf(awserr.MsgStartKeySegment, total, segment))
+		return nil, awserr.Validation(awserr.MsgStartKeySegment, total, segment)
 	}
 	return out, err
 }

@@ -3,7 +3,6 @@ package facade
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // tagResourceInput is the request of TagResource.
@@ -48,9 +46,9 @@ func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
 	case err != nil:
 		return "", err
 	case of.Rest != "":
-		return "", validationError(fmt.Sprintf(awserr.MsgTagsARN, *arn))
+		return "", awserr.Validation(awserr.MsgTagsARN, *arn)
 	case of.Account != s.opts.AccountID:
-		return "", badRequest(wire.CodeAccessDenied, fmt.Sprintf(awserr.MsgNotAuthorized, s.opts.AccountID, v.Operation, *arn))
+		return "", awserr.New(awserr.CodeAccessDenied, awserr.MsgNotAuthorized, s.opts.AccountID, v.Operation, *arn)
 	}
 	return of.Table, nil
 }
@@ -62,17 +60,17 @@ func (v *validator) resource(arn *string) (of request.ARN, err error) {
 		return of, err
 	}
 	if !strings.HasPrefix(*arn, "arn:") {
-		return of, validationError(fmt.Sprintf(awserr.MsgARNPrefix, *arn))
+		return of, awserr.Validation(awserr.MsgARNPrefix, *arn)
 	}
 	of, ok := request.ParseARN(*arn)
 	switch {
 	case !ok, strings.HasPrefix(of.Rest, "/backup/"), strings.HasPrefix(of.Rest, "/export/"), strings.HasPrefix(of.Rest, "/import/"):
-		return of, validationError(fmt.Sprintf(awserr.MsgARNOfNothing, *arn))
+		return of, awserr.Validation(awserr.MsgARNOfNothing, *arn)
 	case strings.HasPrefix(of.Rest, "/index/"):
-		return of, validationError(fmt.Sprintf(awserr.MsgARNOfIndex, *arn))
+		return of, awserr.Validation(awserr.MsgARNOfIndex, *arn)
 	}
 	if !request.IsTableName(of.Table) {
-		return of, validationError(fmt.Sprintf(awserr.MsgTagsARN, *arn))
+		return of, awserr.Validation(awserr.MsgTagsARN, *arn)
 	}
 	return of, nil
 }
@@ -80,7 +78,7 @@ func (v *validator) resource(arn *string) (of request.ARN, err error) {
 // tagError gives the store's errors the texts of operations on tags.
 func tagError(err error, arn string) error {
 	if errors.Is(err, store.ErrTableNotFound) {
-		return resourceNotFoundError(fmt.Sprintf(awserr.MsgTagsNotFound, arn))
+		return awserr.ResourceNotFound(awserr.MsgTagsNotFound, arn)
 	}
 	return err
 }
@@ -94,7 +92,7 @@ func (s *Server) tagResource(ctx context.Context, in *tagResourceInput) (*noOutp
 		return nil, err
 	}
 	if len(in.Tags) == 0 {
-		return nil, validationError(awserr.MsgTagsEmpty)
+		return nil, awserr.Validation(awserr.MsgTagsEmpty)
 	}
 	_, err = s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
 		merged, err := request.MergeTags(t.Tags, in.Tags)

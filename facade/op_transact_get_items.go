@@ -125,7 +125,7 @@ func (s *Server) snapshot(ctx context.Context, v *validator, reads []*store.Item
 		}
 	}
 	if totalBytes > maxTransactBytes {
-		return validationError(awserr.MsgTransactReadTooMuch)
+		return awserr.Validation(awserr.MsgTransactReadTooMuch)
 	}
 	return nil
 }

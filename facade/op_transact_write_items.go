@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -172,7 +171,7 @@ func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedActio
 		return nil, err
 	}
 	if surplus {
-		return nil, validationError(awserr.MsgTransactAction)
+		return nil, awserr.Validation(awserr.MsgTransactAction)
 	}
 	totalBytes := 0
 	for i := range actions {
@@ -183,7 +182,7 @@ func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedActio
 		totalBytes += sizeBytes
 	}
 	if totalBytes > maxTransactBytes {
-		return nil, validationError(awserr.MsgTransactTooLarge)
+		return nil, awserr.Validation(awserr.MsgTransactTooLarge)
 	}
 	return actions, nil
 }
@@ -253,7 +252,7 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 	}
 	sizeBytes = a.given().Item.Size()
 	if a.kind == actionPut && sizeBytes > maxItemBytes {
-		return 0, validationError(awserr.MsgItemTooLarge)
+		return 0, awserr.Validation(awserr.MsgItemTooLarge)
 	}
 	placeholders, err := v.Placeholders(a.ExpressionAttributeNames, a.ExpressionAttributeValues)
 	if err != nil {
@@ -274,7 +273,7 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 // checkOnce refuses an item that an earlier element of the transaction has.
 func checkOnce(seen map[string]bool, t *tabledef.Table, key attr.Item) error {
 	if isSeen(seen, t.ID, key) {
-		return validationError(awserr.MsgTransactTwice)
+		return awserr.Validation(awserr.MsgTransactTwice)
 	}
 	return nil
 }
@@ -292,7 +291,7 @@ func isSeen(seen map[string]bool, table string, key attr.Item) bool {
 func checkKeyNotEmpty(t *tabledef.Table, key attr.Item) error {
 	for _, a := range t.Key.Attrs() {
 		if value := key[a.Name]; value.Type == a.Type && tablespec.IsEmpty(value) {
-			return validationError(fmt.Sprintf(awserr.MsgKeyEmpty, tablespec.KindName(value.Type), a.Name))
+			return awserr.Validation(awserr.MsgKeyEmpty, tablespec.KindName(value.Type), a.Name)
 		}
 	}
 	return nil
@@ -384,36 +383,36 @@ func canceledAt(n, i int, err error) error {
 // errors, nil for none. A validation error ends the list of faults: AWS looks
 // no further.
 func (v *validator) canceled(errs []error) error {
-	reasons := make([]CancellationReason, len(errs))
+	reasons := make([]awserr.CancellationReason, len(errs))
 	invalid := false
 	for i, err := range errs {
-		reasons[i].Code = reasonNone
+		reasons[i].Code = awserr.ReasonNone
 		if err == nil || invalid {
 			continue
 		}
-		e, ok := asError(v.expressionAtRunTime(err))
+		e, ok := awserr.As(v.expressionAtRunTime(err))
 		if !ok {
 			e = foreignError(err)
 		}
 		switch {
 		case errors.Is(err, store.ErrIntent), errors.Is(err, store.ErrSnapshot):
-			reasons[i] = CancellationReason{Code: reasonConflict, Message: awserr.MsgTransactionOngoing}
-		case e.Code == wire.CodeConditionalCheckFailed:
-			reasons[i] = CancellationReason{Code: reasonConditionFailed, Message: e.Message, Item: e.Item}
-		case e.Code == wire.CodeDuplicateItem:
-			reasons[i] = CancellationReason{Code: reasonDuplicate, Message: e.Message, Item: e.Item}
-		case e.Code == wire.CodeProvisionedThroughput:
-			reasons[i] = CancellationReason{Code: reasonProvisioned, Message: e.Message}
-		case e.Code == wire.CodeThrottling, ok && e.Code == wire.CodeRequestLimit: // not of the Bigtable: what came of all is not known
-			reasons[i] = CancellationReason{Code: reasonThrottling, Message: e.Message}
-		case e.Code == wire.CodeValidation:
-			reasons[i] = CancellationReason{Code: reasonValidation, Message: e.Message}
+			reasons[i] = awserr.CancellationReason{Code: awserr.ReasonConflict, Message: awserr.MsgTransactionOngoing}
+		case e.Code == awserr.CodeConditionalCheckFailed:
+			reasons[i] = awserr.CancellationReason{Code: awserr.ReasonConditionFailed, Message: e.Message, Item: e.Item}
+		case e.Code == awserr.CodeDuplicateItem:
+			reasons[i] = awserr.CancellationReason{Code: awserr.ReasonDuplicate, Message: e.Message, Item: e.Item}
+		case e.Code == awserr.CodeProvisionedThroughput:
+			reasons[i] = awserr.CancellationReason{Code: awserr.ReasonProvisioned, Message: e.Message}
+		case e.Code == awserr.CodeThrottling, ok && e.Code == awserr.CodeRequestLimit: // not of the Bigtable: what came of all is not known
+			reasons[i] = awserr.CancellationReason{Code: awserr.ReasonThrottling, Message: e.Message}
+		case e.Code == awserr.CodeValidation:
+			reasons[i] = awserr.CancellationReason{Code: awserr.ReasonValidation, Message: e.Message}
 			invalid = true
 		default:
 			return err
 		}
 	}
-	return transactionCanceledError(reasons)
+	return awserr.TransactionCanceled(reasons)
 }
 
 // transactMetrics answers ReturnItemCollectionMetrics.

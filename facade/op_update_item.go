@@ -84,7 +84,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 		return nil, err
 	}
 	if v.Current && update != nil && update.Size() > maxItemBytes {
-		return nil, validationError(awserr.MsgUpdatedItemTooLarge)
+		return nil, awserr.Validation(awserr.MsgUpdatedItemTooLarge)
 	}
 	old, updated, err := s.writeItem(ctx, t, key, func(old attr.Item) (attr.Item, error) {
 		if err := g.check(old); err != nil {
@@ -93,7 +93,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 		return tablespec.ApplyUpdate(t, key, update, old)
 	}, store.Hint{})
 	if errors.Is(err, expr.ErrOperandType) && in.UpdateExpression == nil {
-		err = validationError(awserr.MsgUpdateStoredType)
+		err = awserr.Validation(awserr.MsgUpdateStoredType)
 	}
 	if err != nil {
 		return nil, v.expressionAtRunTime(err)

@@ -151,19 +151,19 @@ func (in *updateTableInput) check(v *validator) error {
 		in.StreamSpecification == nil && in.SSESpecification == nil && in.TableClass == nil &&
 		in.DeletionProtectionEnabled == nil && in.OnDemandThroughput == nil && in.WarmThroughput == nil {
 		if v.Current {
-			return validationError(awserr.MsgUpdateTableNothing)
+			return awserr.Validation(awserr.MsgUpdateTableNothing)
 		}
-		return validationError(awserr.MsgUpdateTableNothingOld)
+		return awserr.Validation(awserr.MsgUpdateTableNothingOld)
 	}
 	if is(in.BillingMode, tablespec.BillingProvisioned) && in.ProvisionedThroughput == nil {
-		return validationError(awserr.MsgUpdateThroughputMissing)
+		return awserr.Validation(awserr.MsgUpdateThroughputMissing)
 	}
 	if in.ProvisionedThroughput != nil {
 		if in.StreamSpecification != nil {
-			return validationError(awserr.MsgStreamWithThroughput)
+			return awserr.Validation(awserr.MsgStreamWithThroughput)
 		}
 		if is(in.BillingMode, tablespec.BillingOnDemand) {
-			return validationError(awserr.MsgThroughputOnDemand)
+			return awserr.Validation(awserr.MsgThroughputOnDemand)
 		}
 		if err := tablespec.CheckUnits(in.ProvisionedThroughput); err != nil {
 			return err
@@ -180,14 +180,14 @@ func (in *updateTableInput) check(v *validator) error {
 		}
 		switch given {
 		case 0:
-			return validationError(awserr.MsgGSIUpdateEmpty)
+			return awserr.Validation(awserr.MsgGSIUpdateEmpty)
 		case 1:
 		default:
-			return validationError(awserr.MsgGSIUpdateSeveral)
+			return awserr.Validation(awserr.MsgGSIUpdateSeveral)
 		}
 		name := *u.indexName()
 		if seen[name] {
-			return validationError(fmt.Sprintf(awserr.MsgGSIUpdateTwice, name))
+			return awserr.Validation(awserr.MsgGSIUpdateTwice, name)
 		}
 		seen[name] = true
 		if u.Update == nil {
@@ -195,7 +195,7 @@ func (in *updateTableInput) check(v *validator) error {
 		}
 	}
 	if builds > 1 {
-		return limitExceededError(awserr.MsgOneIndexAtATime)
+		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgOneIndexAtATime)
 	}
 	return nil
 }
@@ -209,10 +209,10 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 	given := in.ProvisionedThroughput
 	switch {
 	case given != nil && t.BillingMode == tablespec.BillingOnDemand:
-		return validationError(awserr.MsgThroughputOnDemand)
+		return awserr.Validation(awserr.MsgThroughputOnDemand)
 	case given != nil:
 		if wasProvisioned && in.GlobalSecondaryIndexUpdates == nil && t.ReadUnits == *given.ReadCapacityUnits && t.WriteUnits == *given.WriteCapacityUnits {
-			return validationError(fmt.Sprintf(awserr.MsgThroughputUnchanged, t.ReadUnits, *given.ReadCapacityUnits, t.WriteUnits, *given.WriteCapacityUnits))
+			return awserr.Validation(awserr.MsgThroughputUnchanged, t.ReadUnits, *given.ReadCapacityUnits, t.WriteUnits, *given.WriteCapacityUnits)
 		}
 		t.Change(*given.ReadCapacityUnits, *given.WriteCapacityUnits, now, t.Transition)
 	}
@@ -228,9 +228,9 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 	}
 	if in.StreamSpecification != nil && in.StreamSpecification.StreamEnabled.IsTrue() == t.StreamEnabled {
 		if t.StreamEnabled {
-			return validationError(fmt.Sprintf(awserr.MsgStreamEnabled, t.Name))
+			return awserr.Validation(awserr.MsgStreamEnabled, t.Name)
 		}
-		return validationError(fmt.Sprintf(awserr.MsgStreamDisabled, t.Name))
+		return awserr.Validation(awserr.MsgStreamDisabled, t.Name)
 	}
 	if in.StreamSpecification != nil && t.Transition.Until.After(now) {
 		t.Transition.Stream = tabledef.StreamDisable
@@ -256,7 +256,7 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 			}
 		}
 		if len(without) > 0 {
-			return validationError(fmt.Sprintf(awserr.MsgIndexThroughputMissing, strings.Join(without, ",")))
+			return awserr.Validation(awserr.MsgIndexThroughputMissing, strings.Join(without, ","))
 		}
 	}
 	pruneDefinitions(t)
@@ -269,10 +269,10 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 		name := *u.indexName()
 		i := slices.IndexFunc(t.Indexes, func(ix tabledef.Index) bool { return ix.Global && ix.Name == name })
 		if i < 0 && u.Update != nil {
-			return validationError(awserr.MsgIndexUpdateBlocked)
+			return awserr.Validation(awserr.MsgIndexUpdateBlocked)
 		}
 		if i < 0 {
-			return resourceNotFoundError(fmt.Sprintf(awserr.MsgIndexNotFound, name, t.Name))
+			return awserr.ResourceNotFound(awserr.MsgIndexNotFound, name, t.Name)
 		}
 		if u.Delete != nil {
 			t.Indexes = slices.Delete(slices.Clone(t.Indexes), i, i+1)
@@ -281,7 +281,7 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 		}
 		if units := u.Update.ProvisionedThroughput; units != nil {
 			if t.BillingMode == tablespec.BillingOnDemand {
-				return validationError(fmt.Sprintf(awserr.MsgIndexThroughputOnDemand, name))
+				return awserr.Validation(awserr.MsgIndexThroughputOnDemand, name)
 			}
 			if err := tablespec.CheckUnits(units); err != nil {
 				return err
@@ -294,12 +294,12 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 			tablespec.Target{Index: name, Billing: t.BillingMode, Provisioned: t.Indexes[i].Provisioned, Changed: true})
 	}
 	if t.Index(*u.Create.IndexName) != nil {
-		return validationError(awserr.MsgIndexExists)
+		return awserr.Validation(awserr.MsgIndexExists)
 	}
 	// The request has to define the key attributes of the index, those too that
 	// the table defines; these keep their types.
 	if len(in.AttributeDefinitions) == 0 {
-		return validationError(fmt.Sprintf(awserr.MsgIndexWithoutDefinitions, *u.Create.IndexName))
+		return awserr.Validation(awserr.MsgIndexWithoutDefinitions, *u.Create.IndexName)
 	}
 	given := tablespec.DefinedTypes(in.AttributeDefinitions)
 	if err := tablespec.CheckDefined(u.Create.KeySchema, in.AttributeDefinitions, given); err != nil {
@@ -346,7 +346,7 @@ func checkSameTypes(t *tabledef.Table, schema []tablespec.KeySchemaElement, type
 	for _, key := range keys {
 		for _, a := range key.Attributes() {
 			if now := types[a.Name]; added.Has(a.Name) && now != a.Type {
-				return validationError(fmt.Sprintf(awserr.MsgDefinedOtherwise, schemaText(key), schemaText(added)))
+				return awserr.Validation(awserr.MsgDefinedOtherwise, schemaText(key), schemaText(added))
 			}
 		}
 	}

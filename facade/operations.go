@@ -2,7 +2,6 @@ package facade
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
@@ -118,7 +117,7 @@ func refuse(name, note string) *operation {
 	return &operation{
 		service: serviceDynamoDB, name: name, status: Refused, note: note,
 		handle: func(_ context.Context, _ *Server, op *operation, _ rawRequest) ([]byte, error) {
-			return nil, unknownOperationError(fmt.Sprintf(awserr.MsgOperationRefused, op.name, op.note))
+			return nil, awserr.New(awserr.CodeUnknownOperation, awserr.MsgOperationRefused, op.name, op.note)
 		},
 	}
 }
@@ -233,7 +232,7 @@ func operationOfTarget(target string) (*operation, error) {
 		return op, nil
 	}
 	if !strings.HasPrefix(target, targetDynamoDB) && !strings.HasPrefix(target, targetStreams) {
-		return nil, unknownOperationError("")
+		return nil, awserr.New(awserr.CodeUnknownOperation, "")
 	}
-	return nil, unknownOperationError(fmt.Sprintf("no operation has the target %.200q", target))
+	return nil, awserr.New(awserr.CodeUnknownOperation, awserr.MsgTargetUnknown, target)
 }

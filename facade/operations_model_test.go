@@ -23,7 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
@@ -382,7 +382,7 @@ func compareErrors(want *ddbmodel.Error, err error) string {
 	if want == nil {
 		return "an error that is none"
 	}
-	e, ok := asError(err)
+	e, ok := awserr.As(err)
 	if !ok {
 		return "no error of DynamoDB"
 	}
@@ -406,7 +406,7 @@ func compareErrors(want *ddbmodel.Error, err error) string {
 	}
 	same("code", want.Code, e.Code)
 	if want.AnyInvalid {
-		if !slices.ContainsFunc(e.Reasons, func(reason CancellationReason) bool { return reason.Code == reasonValidation }) {
+		if !slices.ContainsFunc(e.Reasons, func(reason awserr.CancellationReason) bool { return reason.Code == awserr.ReasonValidation }) {
 			faults = append(faults, "no reason is invalid")
 		}
 		return strings.Join(faults, "; ")
@@ -475,7 +475,7 @@ func (m *machine) read(r *rapid.T, query bool) {
 	r.Logf("%s %s", reading.Name(), ddbmodel.Text(req))
 	if after != nil && reading.Range != nil && !reading.Range.Holds(after[table.Key[1].Name]) {
 		_, err := m.server.Call(m.tb.Context(), "Query", []byte(ddbmodel.Text(req)))
-		want := &ddbmodel.Error{Code: wire.CodeValidation, Messages: []string{"The provided starting key does not match the range key predicate"}}
+		want := &ddbmodel.Error{Code: awserr.CodeValidation, Messages: []string{"The provided starting key does not match the range key predicate"}}
 		if fault := compareErrors(want, err); fault != "" {
 			r.Fatalf("%s: %v", fault, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
@@ -45,8 +46,8 @@ func TestOperations_Refused(t *testing.T) {
 			continue
 		}
 		_, err := s.run(t.Context(), op, rawRequest{body: []byte("{}")})
-		e, ok := asError(err)
-		if !ok || e.Code != wire.CodeUnknownOperation || !strings.Contains(e.Message, op.name) {
+		e, ok := awserr.As(err)
+		if !ok || e.Code != awserr.CodeUnknownOperation || !strings.Contains(e.Message, op.name) {
 			t.Errorf("%s answers %v", op.name, err)
 		}
 	}
@@ -371,9 +372,9 @@ func TestServer_BrokenBigtable(t *testing.T) {
 		status int
 		code   string
 	}{
-		{status.Error(codes.Unavailable, "gone"), http.StatusServiceUnavailable, wire.CodeServiceUnavailable},
-		{status.Error(codes.DataLoss, "secret"), http.StatusInternalServerError, wire.CodeInternalServerError},
-		{errors.New("secret"), http.StatusInternalServerError, wire.CodeInternalServerError},
+		{status.Error(codes.Unavailable, "gone"), http.StatusServiceUnavailable, awserr.CodeServiceUnavailable},
+		{status.Error(codes.DataLoss, "secret"), http.StatusInternalServerError, awserr.CodeInternalServerError},
+		{errors.New("secret"), http.StatusInternalServerError, awserr.CodeInternalServerError},
 	} {
 		var conn *failingConn
 		s := newTestServer(t, func(o *Options) {
@@ -493,8 +494,8 @@ func TestOperations_OutsideMapping(t *testing.T) {
 		{"BatchWriteItem", `{"RequestItems": {"Products": [{"PutRequest": {"Item": {"PK": {"S": "a"}, "SK": {"S": "b"}, "Price": {"N": "1"}}}}], "Videos": [{"PutRequest": {"Item": {"PK": {"S": "1"}, "SK": {"S": "Other"}}}}]}}`, "SK"},
 	} {
 		_, err := s.Call(t.Context(), c.operation, []byte(c.request))
-		e, ok := asError(err)
-		if !ok || e.Code != wire.CodeValidation || !strings.Contains(e.Message, c.want) {
+		e, ok := awserr.As(err)
+		if !ok || e.Code != awserr.CodeValidation || !strings.Contains(e.Message, c.want) {
 			t.Errorf("%s %s: %v, want a ValidationException with %s", c.operation, c.request, err, c.want)
 		}
 	}

@@ -140,13 +140,13 @@ func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string)
 			p.Table, p.Index = t, t.Index(*in.IndexName)
 		}
 		if p.Index == nil {
-			return validationError(fmt.Sprintf(awserr.MsgIndexUnknown, *in.IndexName))
+			return awserr.Validation(awserr.MsgIndexUnknown, *in.IndexName)
 		}
 		if p.Index.Global && in.ConsistentRead.IsTrue() {
-			return validationError(awserr.MsgConsistentOnGlobal)
+			return awserr.Validation(awserr.MsgConsistentOnGlobal)
 		}
 		if p.Index.Status == tabledef.StatusCreating {
-			return validationError(fmt.Sprintf(awserr.MsgIndexBackfilling, *in.IndexName))
+			return awserr.Validation(awserr.MsgIndexBackfilling, *in.IndexName)
 		}
 	}
 	return p.checkSelect()
@@ -198,7 +198,7 @@ func (p *readPlan) checkProjected() error {
 	}
 	if is(p.in.Select, "ALL_ATTRIBUTES") {
 		if p.Index.Global {
-			return validationError(fmt.Sprintf(awserr.MsgAllOnPartialGlobal, p.Index.Name))
+			return awserr.Validation(awserr.MsgAllOnPartialGlobal, p.Index.Name)
 		}
 		p.fetch = true
 		return nil
@@ -209,7 +209,7 @@ func (p *readPlan) checkProjected() error {
 	}
 	if missing := p.Unprojected(paths); len(missing) > 0 {
 		if p.Index.Global {
-			return validationError(fmt.Sprintf(awserr.MsgNotProjected, p.Index.Name, strings.Join(missing, ", ")))
+			return awserr.Validation(awserr.MsgNotProjected, p.Index.Name, strings.Join(missing, ", "))
 		}
 		p.fetch = true
 	}

@@ -8,9 +8,9 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strconv"
 	"sync/atomic"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/insights"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
@@ -95,7 +95,7 @@ func (s *Server) answer(r *http.Request, requestID string, told *Call) wire.Resp
 	body, err := s.call(r, &watermark, told)
 	if err != nil {
 		e := s.answerableError(r.Context(), err, requestID)
-		return wire.NewResponse(r, e.HTTPStatus, e.body())
+		return wire.NewResponse(r, e.HTTPStatus, wire.EncodeError(e))
 	}
 	answer := wire.NewResponse(r, http.StatusOK, body)
 	answer.Watermark = watermark
@@ -161,7 +161,7 @@ func (s *Server) call(r *http.Request, watermark *string, told *Call) ([]byte, e
 
 // Call runs one operation by name ("GetItem") without HTTP: request and
 // response are the JSON bodies of the AWS JSON 1.0 protocol. It requires no
-// signature. A failure that DynamoDB would return is an *Error.
+// signature. A failure that DynamoDB would return is an *awserr.Error.
 func (s *Server) Call(ctx context.Context, operation string, req []byte) (response []byte, err error) {
 	return s.callAt(ctx, "dynamodb."+s.opts.Region+".amazonaws.com", operation, req)
 }
@@ -173,7 +173,7 @@ func (s *Server) callAt(ctx context.Context, host, operation string, body []byte
 		op, ok = operationsByTarget[targetStreams+operation]
 	}
 	if !ok {
-		return nil, unknownOperationError("no operation " + strconv.Quote(operation))
+		return nil, awserr.New(awserr.CodeUnknownOperation, awserr.MsgOperationUnknown, operation)
 	}
 	req, err := s.readRequest(ctx, op, host, body)
 	if err == nil {
@@ -222,7 +222,7 @@ func (s *Server) answerPanic(ctx context.Context, op *operation, err *error) {
 	if p := recover(); p != nil {
 		s.opts.Logger.ErrorContext(ctx, "panic in a DynamoDB operation", slog.String("operation", op.name),
 			slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
-		*err = internalServerError()
+		*err = awserr.InternalServerError()
 	}
 }
 
@@ -241,12 +241,12 @@ func (s *Server) run(ctx context.Context, op *operation, r rawRequest) (response
 
 // answerableError returns what to answer for an error, and logs one that is none
 // of DynamoDB's own.
-func (s *Server) answerableError(ctx context.Context, err error, requestID string) *Error {
-	if e, ok := asError(err); ok {
+func (s *Server) answerableError(ctx context.Context, err error, requestID string) *awserr.Error {
+	if e, ok := awserr.As(err); ok {
 		return e
 	}
 	e := foreignError(err)
-	if (e.HTTPStatus >= http.StatusInternalServerError || e.Code == wire.CodeRequestLimit) && ctx.Err() == nil { // else whoever asked has gone
+	if (e.HTTPStatus >= http.StatusInternalServerError || e.Code == awserr.CodeRequestLimit) && ctx.Err() == nil { // else whoever asked has gone
 		s.opts.Logger.ErrorContext(ctx, "DynamoDB operation failed", slog.String("requestID", requestID), slog.Any("error", err))
 	}
 	return e

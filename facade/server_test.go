@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
@@ -239,8 +240,8 @@ func TestServer_PanicIsInternalServerError(t *testing.T) {
 	s := newTestServer(t)
 	op := &operation{name: "Broken", handle: func(context.Context, *Server, *operation, rawRequest) ([]byte, error) { panic("broken") }}
 	_, err := s.run(t.Context(), op, rawRequest{})
-	e, ok := asError(err)
-	if !ok || e.Code != wire.CodeInternalServerError || e.HTTPStatus != http.StatusInternalServerError {
+	e, ok := awserr.As(err)
+	if !ok || e.Code != awserr.CodeInternalServerError || e.HTTPStatus != http.StatusInternalServerError {
 		t.Fatalf("a panic answers %v", err)
 	}
 	must(t, s, "ListTables", "{}")
@@ -288,7 +289,7 @@ func FuzzCall(f *testing.F) {
 		if err == nil {
 			return
 		}
-		if e, ok := asError(err); !ok || e.HTTPStatus >= http.StatusInternalServerError {
+		if e, ok := awserr.As(err); !ok || e.HTTPStatus >= http.StatusInternalServerError {
 			t.Errorf("%s %s: %v", name, body, err)
 		}
 	})

@@ -116,7 +116,7 @@ func (v *validator) parseStatement(in *statementInput) (*statement, error) {
 func (v *validator) statementError(err error) error {
 	var e *partiql.Error
 	if errors.As(err, &e) {
-		return validationError(e.Message)
+		return awserr.Validation("%s", e.Message)
 	}
 	return v.Expression(err)
 }
@@ -127,7 +127,7 @@ func (st *statement) writes() bool { return st.Kind != partiql.Select }
 func (s *Server) resolve(ctx context.Context, st *statement, consistent bool) (err error) {
 	name := request.TableOfARN(st.Table)
 	if st.writes() && st.Index != "" {
-		return validationError(awserr.MsgStatementIndex)
+		return awserr.Validation(awserr.MsgStatementIndex)
 	}
 	if st.table, err = s.itemTable(ctx, name); err != nil || st.Index == "" {
 		return err
@@ -141,13 +141,13 @@ func (s *Server) resolve(ctx context.Context, st *statement, consistent bool) (e
 	}
 	switch {
 	case st.index == nil:
-		return validationError(awserr.MsgStatementNoIndex)
+		return awserr.Validation(awserr.MsgStatementNoIndex)
 	case len(st.index.Key.Hash) > 1 || len(st.index.Key.Range) > 1:
-		return validationError(awserr.MsgStatementMultiKey)
+		return awserr.Validation(awserr.MsgStatementMultiKey)
 	case st.index.Global && consistent:
-		return validationError(awserr.MsgStatementConsistent)
+		return awserr.Validation(awserr.MsgStatementConsistent)
 	case st.index.Status == tabledef.StatusCreating:
-		return validationError(fmt.Sprintf(awserr.MsgIndexBackfilling, st.Index))
+		return awserr.Validation(awserr.MsgIndexBackfilling, st.Index)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func (st *statement) aimRead(without string) (err error) {
 	st.key, _, err = st.Target(st.statementKey())
 	switch {
 	case errors.As(err, &e) && e.Problem == partiql.NoKey:
-		return validationError(without)
+		return awserr.Validation("%s", without)
 	case err != nil:
 		return err
 	}
@@ -185,7 +185,7 @@ func (st *statement) aimRead(without string) (err error) {
 func (st *statement) aim() (err error) {
 	if st.Kind == partiql.Insert {
 		if st.Item.Size() > maxItemBytes {
-			return validationError(awserr.MsgItemTooLarge)
+			return awserr.Validation(awserr.MsgItemTooLarge)
 		}
 		st.key = st.table.Key.KeyOf(st.Item)
 		return tablespec.CheckItem(st.table, st.Item)
@@ -208,15 +208,15 @@ func (st *statement) aim() (err error) {
 // apply is what the statement makes of its item.
 func (st *statement) apply(old attr.Item) (attr.Item, error) {
 	st.old = old
-	failed := conditionalCheckFailedError
+	failed := awserr.ConditionalCheckFailed
 	if !st.returnOld {
-		failed = func(attr.Item) *Error { return conditionalCheckFailedError(nil) }
+		failed = func(attr.Item) *awserr.Error { return awserr.ConditionalCheckFailed(nil) }
 	}
 	switch {
 	case st.Kind == partiql.Insert && old == nil:
 		return st.Item, nil
 	case st.Kind == partiql.Insert:
-		e := badRequest(wire.CodeDuplicateItem, awserr.MsgDuplicateItem)
+		e := awserr.New(awserr.CodeDuplicateItem, awserr.MsgDuplicateItem)
 		if st.returnOld {
 			e.Item = old
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
 	"github.com/tabletop-emu/tabletop/internal/clock"
@@ -62,7 +63,7 @@ func TestThrottle_ExactCounts(t *testing.T) {
 					n++
 				}
 			}
-			var e *Error
+			var e *awserr.Error
 			if n != c.want || !errors.As(err, &e) || e.HTTPStatus != http.StatusBadRequest {
 				t.Errorf("%d calls are admitted, then %v; want %d, then a refusal", n, err, c.want)
 			}

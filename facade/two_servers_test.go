@@ -9,7 +9,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
@@ -129,7 +128,7 @@ func TestServer_TwoOfThem(t *testing.T) {
 	holds("ListTagsOfResource", `{"ResourceArn": "arn:aws:dynamodb:us-east-1:000000000000:table/pairs"}`, `"Key":"k"`)
 
 	must(t, a, "DeleteTable", `{"TableName": "pairs"}`)
-	refused("GetItem", key, wire.CodeResourceNotFound+": "+awserr.MsgResourceNotFound)
+	refused("GetItem", key, awserr.CodeResourceNotFound+": "+awserr.MsgResourceNotFound)
 	must(t, a, "CreateTable", createPair)
 	holds("GetItem", key, `{}`)
 

@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/internal/httpbody"
 )
 
@@ -313,7 +314,7 @@ func (d *Door) faulty(r *http.Request) (resp *http.Response, next *http.Request,
 // FaultError is the error of a request that a fault has struck.
 type FaultError struct {
 	Fault *Fault
-	Err   *facade.Error // as DynamoDB answers it
+	Err   *awserr.Error // as DynamoDB answers it
 }
 
 // Error returns the text of DynamoDB's answer.
@@ -356,7 +357,7 @@ func (d *Door) Ask(ctx context.Context, operation string, request []byte) ([]byt
 	if err := json.Unmarshal(body, &said); err != nil {
 		return nil, err
 	}
-	refused := &facade.Error{Code: said.Type[strings.LastIndex(said.Type, "#")+1:], HTTPStatus: resp.StatusCode, Message: said.Message}
+	refused := &awserr.Error{Code: said.Type[strings.LastIndex(said.Type, "#")+1:], HTTPStatus: resp.StatusCode, Message: said.Message}
 	if by == nil {
 		return nil, refused
 	}
@@ -432,7 +433,7 @@ func (req *dynamoDBRequest) servedBy(s *facade.Server, r *http.Request) (*http.R
 
 // answerOf is the answer of a server that was called without HTTP.
 func answerOf(r *http.Request, body []byte, err error) (*http.Response, error) {
-	if refused, ok := errors.AsType[*facade.Error](err); ok {
+	if refused, ok := awserr.As(err); ok {
 		return dynamoDBError{status: refused.HTTPStatus, code: refused.Code, message: refused.Message}.response(r)
 	}
 	if err != nil {

@@ -1,5 +1,9 @@
 // Package awserr defines the errors of the DynamoDB endpoint: their codes and their texts.
 //
+// Every package of the endpoint refuses a request with an [*Error], so that [As] finds the
+// response to an error wherever it comes from. The encoder of responses, in
+// facade/internal/wire, adds the namespaces of AWS to the codes.
+//
 // # Texts
 //
 // The constants Msg... are the texts, most of them formats. The number behind a text is its

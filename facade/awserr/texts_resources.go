@@ -49,4 +49,5 @@ const (
 const (
 	MsgInsightsIndexNotFound = "Requested resource not found: Index: %s not found for table: %s"                                                              // 294
 	MsgInsightsNotActive     = "Table or Index is not in a valid state to update Key Access Insights: %sStatus must be ACTIVE to enable ContributorInsights." // 295
+	MsgInsightsOff           = "contributor insights of table %s, index %q, are off: turn them on by UpdateContributorInsights"                               // ours
 )

@@ -9,6 +9,8 @@ const (
 	MsgBigtableSilent       = "The request processing has failed because of an unknown error, exception or failure: the Bigtable behind this endpoint: %s"           // part of 220
 	MsgServiceUnavailable   = "The Bigtable behind this endpoint is unavailable: %s"                                                                                 // ours
 	MsgCatalogLost          = "it has lost the table %s, as one in memory has when it is started anew: start this server anew, too (%v)"                             // ours
+	MsgOperationUnknown     = "no operation %q"                                                                                                                      // ours
+	MsgTargetUnknown        = "no operation has the target %.200q"                                                                                                   // ours
 	MsgOperationRefused     = "Tabletop does not support the operation %s: %s"                                                                                       // ours
 	MsgBucketsMissing       = "Tabletop does not support the operation %s without buckets: start tabletop serve with --buckets DIR, whose folders stand for buckets" // ours
 	MsgParameterUnsupported = "Tabletop does not support the parameter %s of %s"                                                                                     // ours

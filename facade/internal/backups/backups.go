@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -174,17 +173,13 @@ func (s *Service) parseARN(arn string) (id string, err error) {
 	m := backupARN().FindStringSubmatch(arn)
 	switch {
 	case m == nil:
-		return "", wire.ValidationError(awserr.MsgBackupARN)
+		return "", awserr.Validation(awserr.MsgBackupARN)
 	case m[1] != "aws" && m[1] != "aws-cn" && m[1] != "aws-us-gov", m[2] != "dynamodb", m[3] != s.Region && !region().MatchString(m[3]):
-		return "", wire.ValidationError(awserr.MsgBackupARNOfPart)
+		return "", awserr.Validation(awserr.MsgBackupARNOfPart)
 	case m[4] != s.Account:
-		return "", refuse(wire.CodeAccessDenied, awserr.MsgAccessDenied)
+		return "", awserr.New(awserr.CodeAccessDenied, awserr.MsgAccessDenied)
 	}
 	return m[6] + "/" + m[5], nil
-}
-
-func refuse(code, message string) error {
-	return &wire.Refusal{Code: code, HTTPStatus: http.StatusBadRequest, Message: message}
 }
 
 // backup returns the backup of an ARN.
@@ -195,7 +190,7 @@ func (s *Service) backup(ctx context.Context, arn string) (backup, error) {
 	}
 	j, err := s.Store.Jobs.Get(ctx, KindBackup, id)
 	if errors.Is(err, jobs.ErrNotFound) || err == nil && j.State == jobs.Failed {
-		return backup{}, refuse(wire.CodeBackupNotFound, fmt.Sprintf(awserr.MsgBackupNotFound, arn))
+		return backup{}, awserr.New(awserr.CodeBackupNotFound, awserr.MsgBackupNotFound, arn)
 	}
 	if err != nil {
 		return backup{}, err
@@ -207,7 +202,7 @@ func (s *Service) backup(ctx context.Context, arn string) (backup, error) {
 func (s *Service) table(ctx context.Context, name string) (*tabledef.Table, error) {
 	t, err := s.Store.TableNow(ctx, name)
 	if errors.Is(err, store.ErrTableNotFound) || err == nil && t.Status == tabledef.StatusCreating {
-		return nil, refuse(wire.CodeTableNotFound, fmt.Sprintf(awserr.MsgNamedTableNotFound, name))
+		return nil, awserr.New(awserr.CodeTableNotFound, awserr.MsgNamedTableNotFound, name)
 	}
 	return t, err
 }
@@ -242,7 +237,7 @@ func (s *Service) Create(ctx context.Context, in *CreateInput) (*CreateOutput, e
 		return nil, err
 	}
 	if s.young(t) {
-		return nil, refuse(wire.CodeContinuousBackupsUnavailable, fmt.Sprintf(awserr.MsgBackupsUnavailable, name))
+		return nil, awserr.New(awserr.CodeContinuousBackupsUnavailable, awserr.MsgBackupsUnavailable, name)
 	}
 	id := newID(s.Now(), "-"+hex.EncodeToString(s.Random(4)), name)
 	j, err := s.create(ctx, id, record{Name: *in.BackupName, Type: typeUser}, t)
@@ -259,7 +254,7 @@ func (s *Service) Create(ctx context.Context, in *CreateInput) (*CreateOutput, e
 
 func (s *Service) tableError(err error, name string) error {
 	if errors.Is(err, store.ErrTableNotFound) {
-		return refuse(wire.CodeTableNotFound, fmt.Sprintf(awserr.MsgNamedTableNotFound, name))
+		return awserr.New(awserr.CodeTableNotFound, awserr.MsgNamedTableNotFound, name)
 	}
 	return err
 }
@@ -280,7 +275,7 @@ func (s *Service) create(ctx context.Context, id string, r record, t *tabledef.T
 		j, err = s.Store.Jobs.Create(ctx, spec)
 	}
 	if errors.Is(err, jobs.ErrTooMany) {
-		err = refuse(wire.CodeLimitExceeded, fmt.Sprintf(awserr.MsgTooManyBackups, jobs.DefaultMost))
+		err = awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyBackups, jobs.DefaultMost)
 	}
 	if err != nil && spec.Done {
 		err = errors.Join(err, s.Store.DropKept(context.WithoutCancel(ctx), s.Store.KeptTable(id)))
@@ -335,19 +330,19 @@ func (s *Service) Delete(ctx context.Context, in *ARNInput) (*DescribeOutput, er
 		return nil, err
 	}
 	if b.Type == typeSystem {
-		return nil, wire.ValidationError(fmt.Sprintf(awserr.MsgSystemBackup, arn, b.Created.Add(systemAge).UTC().Format(time.RFC3339)))
+		return nil, awserr.Validation(awserr.MsgSystemBackup, arn, b.Created.Add(systemAge).UTC().Format(time.RFC3339))
 	}
 	if s.status(&b) == statusCreating {
-		return nil, refuse(wire.CodeBackupInUse, fmt.Sprintf(awserr.MsgBackupCreating, arn))
+		return nil, awserr.New(awserr.CodeBackupInUse, awserr.MsgBackupCreating, arn)
 	}
 	if restores, err := s.restores(ctx); err != nil {
 		return nil, err
 	} else if restores.of[b.ID] != "" {
-		return nil, refuse(wire.CodeBackupInUse, fmt.Sprintf(awserr.MsgBackupRestoring, arn))
+		return nil, awserr.New(awserr.CodeBackupInUse, awserr.MsgBackupRestoring, arn)
 	}
 	err = s.Store.Jobs.Delete(ctx, KindBackup, b.ID, func(jobs.Job) error { return nil })
 	if errors.Is(err, jobs.ErrNotFound) {
-		return nil, refuse(wire.CodeBackupNotFound, fmt.Sprintf(awserr.MsgBackupNotFound, arn))
+		return nil, awserr.New(awserr.CodeBackupNotFound, awserr.MsgBackupNotFound, arn)
 	}
 	if err == nil {
 		err = s.Store.DropKept(ctx, b.rows(s.Store))
@@ -408,12 +403,12 @@ func (s *Service) List(ctx context.Context, in *ListInput) (*ListOutput, error) 
 		return nil, err
 	}
 	if lower, upper := in.TimeRangeLowerBound, in.TimeRangeUpperBound; lower != nil && upper != nil && millis(*lower) > millis(*upper) {
-		return nil, wire.ValidationError(awserr.MsgBackupTimeRange)
+		return nil, awserr.Validation(awserr.MsgBackupTimeRange)
 	}
 	after := ""
 	if arn := in.ExclusiveStartBackupArn; arn != nil {
 		if m := backupARN().FindStringSubmatch(*arn); m != nil && m[3] != s.Region {
-			return nil, wire.ValidationError(awserr.MsgBackupStartOfRegion)
+			return nil, awserr.Validation(awserr.MsgBackupStartOfRegion)
 		}
 		var err error
 		if after, err = s.parseARN(*arn); err != nil {

@@ -108,14 +108,14 @@ func (s *Service) UpdateContinuous(ctx context.Context, in *UpdateContinuousInpu
 	}
 	enable := given.PointInTimeRecoveryEnabled.IsTrue()
 	if !enable && given.RecoveryPeriodInDays != nil {
-		return nil, wire.ValidationError(awserr.MsgRecoveryPeriodDisabling)
+		return nil, awserr.Validation(awserr.MsgRecoveryPeriodDisabling)
 	}
 	t, err := s.table(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	if s.young(t) {
-		return nil, refuse(wire.CodeContinuousBackupsUnavailable, fmt.Sprintf(awserr.MsgBackupsUnavailable, name))
+		return nil, awserr.New(awserr.CodeContinuousBackupsUnavailable, awserr.MsgBackupsUnavailable, name)
 	}
 	if !enable && !t.Recovery.On() || enable && t.Recovery.On() && (given.RecoveryPeriodInDays == nil || t.Recovery.Days == days) {
 		return s.continuous(t), nil

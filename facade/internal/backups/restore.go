@@ -68,7 +68,7 @@ type restore struct {
 // unsupported refuses an override that would be wrong to overlook.
 func (s *Service) unsupported(o *Overrides) error {
 	if len(o.VectorIndexOverride) > 0 && o.VectorIndexOverride.Kind() != 'n' {
-		return wire.ValidationError(fmt.Sprintf(awserr.MsgParameterUnsupported, "VectorIndexOverride", s.V.Operation))
+		return awserr.Validation(awserr.MsgParameterUnsupported, "VectorIndexOverride", s.V.Operation)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (s *Service) FromBackup(ctx context.Context, in *FromBackupInput) (*tablede
 		return nil, err
 	}
 	if s.status(&b) == statusCreating {
-		return nil, refuse(wire.CodeBackupInUse, fmt.Sprintf(awserr.MsgBackupCreating, *in.BackupArn))
+		return nil, awserr.New(awserr.CodeBackupInUse, awserr.MsgBackupCreating, *in.BackupArn)
 	}
 	t, err := s.restored(*in.TargetTableName, b.def, &in.Overrides)
 	if err != nil {
@@ -165,13 +165,13 @@ func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table,
 	}
 	switch newest := in.UseLatestRestorableTime.IsTrue(); {
 	case newest && in.RestoreDateTime != nil:
-		return nil, wire.ValidationError(awserr.MsgRestoreTimesBoth)
+		return nil, awserr.Validation(awserr.MsgRestoreTimesBoth)
 	case !newest && in.RestoreDateTime == nil:
-		return nil, wire.ValidationError(awserr.MsgRestoreTimesNone)
+		return nil, awserr.Validation(awserr.MsgRestoreTimesNone)
 	case source != nil && in.SourceTableArn != nil:
-		return nil, wire.ValidationError(awserr.MsgRestoreSourceBoth)
+		return nil, awserr.Validation(awserr.MsgRestoreSourceBoth)
 	case source == nil && in.SourceTableArn == nil:
-		return nil, wire.ValidationError(fmt.Sprintf(awserr.MsgParameterRequired, "TableName"))
+		return nil, awserr.Validation(awserr.MsgParameterRequired, "TableName")
 	case source == nil:
 		name, err := s.sourceOf(*in.SourceTableArn)
 		if err != nil {
@@ -185,14 +185,14 @@ func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table,
 	}
 	r := src.Recovery
 	if !r.On() {
-		return nil, refuse(wire.CodePointInTimeRecoveryUnavailable, fmt.Sprintf(awserr.MsgNoRecovery, src.Name))
+		return nil, awserr.New(awserr.CodePointInTimeRecoveryUnavailable, awserr.MsgNoRecovery, src.Name)
 	}
 	now := s.Now()
 	at := latest(r, now)
 	if in.RestoreDateTime != nil {
 		at = time.UnixMilli(millis(*in.RestoreDateTime))
 		if earliest := r.Earliest(now); at.Before(earliest.Truncate(time.Millisecond)) || at.After(now) {
-			return nil, refuse(wire.CodeInvalidRestoreTime, fmt.Sprintf(awserr.MsgRestoreTime, isoTime(at), isoTime(earliest), isoTime(latest(r, now))))
+			return nil, awserr.New(awserr.CodeInvalidRestoreTime, awserr.MsgRestoreTime, isoTime(at), isoTime(earliest), isoTime(latest(r, now)))
 		}
 	}
 	t, err := s.restored(*in.TargetTableName, src, &in.Overrides)
@@ -209,11 +209,11 @@ func (s *Service) sourceOf(arn string) (string, error) {
 	of, ok := request.ParseARN(arn)
 	switch {
 	case !ok, of.Rest != "", !request.IsTableName(of.Table):
-		return "", wire.ValidationError(awserr.MsgRestoreSourceARN)
+		return "", awserr.Validation(awserr.MsgRestoreSourceARN)
 	case of.Account != s.Account:
-		return "", wire.ValidationError(awserr.MsgOtherAccount)
+		return "", awserr.Validation(awserr.MsgOtherAccount)
 	case of.Region != s.Region:
-		return "", refuse(wire.CodeTableNotFound, fmt.Sprintf(awserr.MsgNamedTableNotFound, arn))
+		return "", awserr.New(awserr.CodeTableNotFound, awserr.MsgNamedTableNotFound, arn)
 	}
 	return of.Table, nil
 }
@@ -277,9 +277,9 @@ func (s *Service) begin(ctx context.Context, t *tabledef.Table, r restore, src *
 		if from == "" {
 			from = there.Restore.TableARN
 		}
-		return nil, refuse(wire.CodeTableInUse, fmt.Sprintf(awserr.MsgRestoreTargetRestoring, t.Name, from))
+		return nil, awserr.New(awserr.CodeTableInUse, awserr.MsgRestoreTargetRestoring, t.Name, from)
 	case err == nil:
-		return nil, refuse(wire.CodeTableAlreadyExists, fmt.Sprintf(awserr.MsgTableExists, t.Name))
+		return nil, awserr.New(awserr.CodeTableAlreadyExists, awserr.MsgTableExists, t.Name)
 	case !errors.Is(err, store.ErrTableNotFound):
 		return nil, err
 	}
@@ -288,10 +288,10 @@ func (s *Service) begin(ctx context.Context, t *tabledef.Table, r restore, src *
 		return nil, err
 	}
 	if r.Backup != "" && others.of[r.Backup] != "" {
-		return nil, refuse(wire.CodeBackupInUse, fmt.Sprintf(awserr.MsgRestoreElsewhere, t.Restore.BackupARN))
+		return nil, awserr.New(awserr.CodeBackupInUse, awserr.MsgRestoreElsewhere, t.Restore.BackupARN)
 	}
 	if others.n >= maxRestores {
-		return nil, refuse(wire.CodeLimitExceeded, fmt.Sprintf(awserr.MsgTooManyRestores, maxRestores))
+		return nil, awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyRestores, maxRestores)
 	}
 	id := newID(s.Now(), "-"+hex.EncodeToString(s.Random(4)), t.Name)
 	t.Restore.Job = id
@@ -319,7 +319,7 @@ func (s *Service) begin(ctx context.Context, t *tabledef.Table, r restore, src *
 	_, err = s.Store.Jobs.Create(ctx, jobs.Spec{Kind: KindRestore, ID: id, Request: request, Prepare: prepare})
 	switch {
 	case errors.Is(err, store.ErrTableExists):
-		return nil, refuse(wire.CodeTableAlreadyExists, fmt.Sprintf(awserr.MsgTableExists, t.Name))
+		return nil, awserr.New(awserr.CodeTableAlreadyExists, awserr.MsgTableExists, t.Name)
 	case err != nil && src != nil:
 		return nil, s.tableError(err, src.Name)
 	case err != nil:
@@ -377,15 +377,15 @@ func (o *Overrides) billing(t *tabledef.Table) error {
 	onDemand := t.BillingMode == tablespec.BillingOnDemand
 	switch {
 	case mode == "" && units != nil && onDemand:
-		return wire.ValidationError(awserr.MsgRestoreUnitsUnlessMode)
+		return awserr.Validation(awserr.MsgRestoreUnitsUnlessMode)
 	case mode == tablespec.BillingProvisioned && units == nil:
-		return wire.ValidationError(awserr.MsgRestoreUnitsNeeded)
+		return awserr.Validation(awserr.MsgRestoreUnitsNeeded)
 	case mode == tablespec.BillingOnDemand && units != nil:
-		return wire.ValidationError(awserr.MsgRestoreUnitsOnDemand)
+		return awserr.Validation(awserr.MsgRestoreUnitsOnDemand)
 	case bounds != nil && mode != tablespec.BillingOnDemand:
-		return wire.ValidationError(awserr.MsgRestoreBoundsUnlessMode)
+		return awserr.Validation(awserr.MsgRestoreBoundsUnlessMode)
 	case bounds != nil && !inRange(bounds):
-		return wire.ValidationError(awserr.MsgRestoreBoundsRange)
+		return awserr.Validation(awserr.MsgRestoreBoundsRange)
 	}
 	if mode != "" {
 		t.BillingMode = mode
@@ -436,7 +436,7 @@ func (o *Overrides) indexes(t *tabledef.Table) error {
 		for _, w := range wanted {
 			i := slices.IndexFunc(t.Indexes, func(ix tabledef.Index) bool { return ix.Global == global && matches(&ix, &w) })
 			if i < 0 {
-				return wire.ValidationError(fmt.Sprintf(awserr.MsgRestoreIndexUnknown, *w.IndexName))
+				return awserr.Validation(awserr.MsgRestoreIndexUnknown, *w.IndexName)
 			}
 			ix := t.Indexes[i]
 			ix.Name = *w.IndexName

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -86,15 +85,15 @@ func (in *ExportRequest) couplings() error {
 	p := in.IncrementalExportSpecification
 	switch {
 	case p != nil && in.ExportType == nil:
-		return wire.ValidationError(awserr.MsgExportSpecNoType)
+		return awserr.Validation(awserr.MsgExportSpecNoType)
 	case p != nil && !in.incremental():
-		return wire.ValidationError(awserr.MsgExportSpecOfFull)
+		return awserr.Validation(awserr.MsgExportSpecOfFull)
 	case p == nil && in.incremental():
-		return wire.ValidationError(awserr.MsgExportSpecMissing)
+		return awserr.Validation(awserr.MsgExportSpecMissing)
 	case p != nil && p.ExportFromTime == nil:
-		return wire.ValidationError(awserr.MsgExportFromMissing)
+		return awserr.Validation(awserr.MsgExportFromMissing)
 	case in.S3SseKmsKeyID != nil && !is(in.S3SseAlgorithm, sseKMS):
-		return wire.ValidationError(awserr.MsgExportKeyWithoutKMS)
+		return awserr.Validation(awserr.MsgExportKeyWithoutKMS)
 	}
 	return nil
 }
@@ -178,7 +177,7 @@ func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRe
 	def, err := s.o.Store.TableNow(ctx, of.Table)
 	switch {
 	case of.Region != s.o.Region, errors.Is(err, store.ErrTableNotFound), err == nil && def.Status == tabledef.StatusCreating:
-		return nil, refusal(wire.CodeTableNotFound, fmt.Sprintf(awserr.MsgNamedTableNotFound, *in.TableARN))
+		return nil, awserr.New(awserr.CodeTableNotFound, awserr.MsgNamedTableNotFound, *in.TableARN)
 	case err != nil:
 		return nil, err
 	}
@@ -206,9 +205,9 @@ func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRe
 func exportError(err error) error {
 	switch {
 	case errors.Is(err, jobs.ErrTokenMismatch):
-		return refusal(codeExportConflict, awserr.MsgExportConflict)
+		return awserr.New(awserr.CodeExportConflict, awserr.MsgExportConflict)
 	case errors.Is(err, jobs.ErrTooMany):
-		return refusal(wire.CodeLimitExceeded, fmt.Sprintf(awserr.MsgTooManyJobs, jobs.DefaultMost))
+		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyJobs, jobs.DefaultMost)
 	}
 	return err
 }
@@ -229,17 +228,17 @@ func (s *Service) checkTimes(ctx context.Context, t *tabledef.Table, in *ExportR
 		from, until := p.ExportFromTime.Time(), p.ExportToTime.Time()
 		switch {
 		case from.Before(t.Created.Truncate(time.Millisecond)):
-			return refusal(codeInvalidExportTime, fmt.Sprintf(awserr.MsgExportFromTooEarly, isoTime(t.Created)))
+			return awserr.New(awserr.CodeInvalidExportTime, awserr.MsgExportFromTooEarly, isoTime(t.Created))
 		case until.After(now):
-			return refusal(codeInvalidExportTime, fmt.Sprintf(awserr.MsgExportToTooLate, isoTime(now)))
+			return awserr.New(awserr.CodeInvalidExportTime, awserr.MsgExportToTooLate, isoTime(now))
 		case until.Sub(from) < minPeriod:
-			return refusal(codeInvalidExportTime, awserr.MsgExportPeriodTooShort)
+			return awserr.New(awserr.CodeInvalidExportTime, awserr.MsgExportPeriodTooShort)
 		case until.Sub(from) > maxPeriod:
-			return refusal(codeInvalidExportTime, awserr.MsgExportPeriodTooLong)
+			return awserr.New(awserr.CodeInvalidExportTime, awserr.MsgExportPeriodTooLong)
 		}
 	}
 	if !t.Recovery.On() {
-		return refusal(codeNoRecovery, fmt.Sprintf(awserr.MsgNoRecovery, t.Name))
+		return awserr.New(awserr.CodePointInTimeRecoveryUnavailable, awserr.MsgNoRecovery, t.Name)
 	}
 	earliest, latest := t.Recovery.Earliest(now).Truncate(time.Millisecond), now.Add(-recoveryLag)
 	if latest.Before(t.Recovery.Since) {
@@ -247,7 +246,7 @@ func (s *Service) checkTimes(ctx context.Context, t *tabledef.Table, in *ExportR
 	}
 	switch {
 	case given != nil && given.ExportFromTime.Time().Before(earliest):
-		return refusal(codeInvalidExportTime, awserr.MsgExportTime)
+		return awserr.New(awserr.CodeInvalidExportTime, awserr.MsgExportTime)
 	case given != nil:
 	case in.ExportTime == nil:
 		at, err := s.reached(ctx, now)
@@ -256,9 +255,9 @@ func (s *Service) checkTimes(ctx context.Context, t *tabledef.Table, in *ExportR
 		}
 		in.ExportTime = new(wire.EpochSeconds(at.UnixMilli()))
 	case in.ExportTime.Time().After(now), in.ExportTime.Time().Before(earliest):
-		return refusal(codeInvalidExportTime, awserr.MsgExportTime)
+		return awserr.New(awserr.CodeInvalidExportTime, awserr.MsgExportTime)
 	case in.ExportTime.Time().After(latest):
-		return refusal(codeInvalidExportTime, awserr.MsgExportTimeLast)
+		return awserr.New(awserr.CodeInvalidExportTime, awserr.MsgExportTimeLast)
 	}
 	return nil
 }
@@ -311,7 +310,7 @@ func (s *Service) describeExport(j *jobs.Job) (*ExportOutput, error) {
 	return &ExportOutput{d}, nil
 }
 
-var exportWords = words{awserr.MsgExportARN, codeExportNotFound, awserr.MsgExportNotFound, awserr.MsgExportRegion}
+var exportWords = words{awserr.MsgExportARN, awserr.CodeExportNotFound, awserr.MsgExportNotFound, awserr.MsgExportRegion}
 
 // DescribeExportRequest is the request of DescribeExport.
 type DescribeExportRequest struct {

@@ -74,7 +74,7 @@ func (s *Service) runExport(ctx context.Context, c *jobs.Claim) error {
 	case errors.Is(err, fs.ErrExist): // it was finished, and that was not noted
 		return s.finished(ctx, c, bucket, e)
 	case errors.Is(err, fs.ErrPermission):
-		return &jobs.Failure{Code: codeAccessDenied, Message: fmt.Sprintf(awserr.MsgBucketRefused, err)}
+		return &jobs.Failure{Code: awserr.FailureAccessDenied, Message: fmt.Sprintf(awserr.MsgBucketRefused, err)}
 	case err != nil:
 		return err
 	}
@@ -82,7 +82,7 @@ func (s *Service) runExport(ctx context.Context, c *jobs.Claim) error {
 	t, err := s.o.Store.TableNow(ctx, of.Table)
 	switch {
 	case errors.Is(err, store.ErrTableNotFound), err == nil && t.ID != of.TableID:
-		return &jobs.Failure{Code: codeNoTable, Message: fmt.Sprintf(awserr.MsgNamedTableNotFound, e.TableArn)}
+		return &jobs.Failure{Code: awserr.FailureTableNotFound, Message: fmt.Sprintf(awserr.MsgNamedTableNotFound, e.TableArn)}
 	case err != nil:
 		return err
 	}

@@ -1,7 +1,6 @@
 package bucketjobs
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -41,7 +40,7 @@ func parseFilter(v *request.Validator, text jsontext.Value) (f filter, err error
 		return f, err
 	}
 	if in.KeyConditionExpression == nil && in.FilterExpression == nil && in.ProjectionExpression == nil && in.ExpressionAttributeNames == nil && in.ExpressionAttributeValues == nil {
-		return f, wire.ValidationError(awserr.MsgExportFilterEmpty)
+		return f, awserr.Validation(awserr.MsgExportFilterEmpty)
 	}
 	if err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, []request.ExpressionParameter{
 		{Name: "ProjectionExpression", Text: in.ProjectionExpression},
@@ -97,7 +96,7 @@ func (f filter) check(v *request.Validator, key lens.KeySchema) error {
 	paths := f.condition.Paths()
 	for _, a := range key.Attrs() {
 		if slices.ContainsFunc(paths, func(p expr.Path) bool { return p.Attribute() == a.Name }) {
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgFilterOnKey, a.Name))
+			return awserr.Validation(awserr.MsgFilterOnKey, a.Name)
 		}
 	}
 	return nil

@@ -124,7 +124,7 @@ type ImportOutput struct{ ImportTableDescription *ImportDescription }
 // Sources: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ImportTable.html
 func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.Table) (*ImportOutput, error) {
 	if format := *in.InputFormat; in.InputFormatOptions != nil && format != importfile.FormatCSV {
-		return nil, wire.ValidationError(fmt.Sprintf(awserr.MsgImportOptions, format))
+		return nil, awserr.Validation(awserr.MsgImportOptions, format)
 	}
 	t, err := token(in.ClientToken, in)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.T
 		if imported, err := s.importing(ctx, there); err != nil {
 			return nil, err
 		} else if !imported { // else this import is to fail
-			return nil, refusal(wire.CodeResourceInUse, fmt.Sprintf(awserr.MsgTableExists, def.Name))
+			return nil, awserr.New(awserr.CodeResourceInUse, awserr.MsgTableExists, def.Name)
 		}
 	} else if !errors.Is(err, store.ErrTableNotFound) {
 		return nil, err
@@ -190,9 +190,9 @@ func (s *Service) importing(ctx context.Context, t *tabledef.Table) (bool, error
 func importError(err error) error {
 	switch {
 	case errors.Is(err, jobs.ErrTokenMismatch):
-		return refusal(codeImportConflict, awserr.MsgImportConflict)
+		return awserr.New(awserr.CodeImportConflict, awserr.MsgImportConflict)
 	case errors.Is(err, jobs.ErrTooMany):
-		return refusal(wire.CodeLimitExceeded, fmt.Sprintf(awserr.MsgTooManyJobs, jobs.DefaultMost))
+		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyJobs, jobs.DefaultMost)
 	}
 	return err
 }
@@ -249,7 +249,7 @@ func readJob(j *jobs.Job, request, progress any) error {
 	return nil
 }
 
-var importWords = words{awserr.MsgImportARN, codeImportNotFound, awserr.MsgImportNotFound, awserr.MsgImportRegion}
+var importWords = words{awserr.MsgImportARN, awserr.CodeImportNotFound, awserr.MsgImportNotFound, awserr.MsgImportRegion}
 
 // DescribeImportRequest is the request of DescribeImport.
 type DescribeImportRequest struct {
@@ -358,13 +358,13 @@ func (s *Service) table(arn string) (request.ARN, error) {
 	r, ok := resourceOf(arn)
 	switch {
 	case arn == "":
-		return r, wire.ValidationError(awserr.MsgJobTableARNEmpty)
+		return r, awserr.Validation(awserr.MsgJobTableARNEmpty)
 	case !ok:
-		return r, wire.ValidationError(awserr.MsgJobTableARN)
+		return r, awserr.Validation(awserr.MsgJobTableARN)
 	case r.Rest != "":
-		return r, wire.ValidationError(awserr.MsgJobTableARNOfPart)
+		return r, awserr.Validation(awserr.MsgJobTableARNOfPart)
 	case r.Account != s.o.Account:
-		return r, refusal(wire.CodeAccessDenied, awserr.MsgAccessDenied)
+		return r, awserr.New(awserr.CodeAccessDenied, awserr.MsgAccessDenied)
 	}
 	return r, nil
 }

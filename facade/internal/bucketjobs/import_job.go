@@ -80,7 +80,7 @@ func (s *Service) runImport(ctx context.Context, c *jobs.Claim) error {
 		return err
 	}
 	if r.Errors > 0 {
-		return &jobs.Failure{Code: codeItems, Message: awserr.MsgImportItems}
+		return &jobs.Failure{Code: awserr.FailureItems, Message: awserr.MsgImportItems}
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (r *importRun) create(ctx context.Context) (err error) {
 			r.table = there
 			return nil
 		}
-		return &jobs.Failure{Code: codeTableExists, Message: fmt.Sprintf(awserr.MsgTableExists, r.job.Table)}
+		return &jobs.Failure{Code: awserr.FailureTableExists, Message: fmt.Sprintf(awserr.MsgTableExists, r.job.Table)}
 	}
 	return err
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
@@ -136,21 +135,25 @@ func resourceOf(arn string) (r request.ARN, ok bool) {
 // Compiled for the first that asks: a start waits for none.
 var jobIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{14}-[0-9a-f]{8}$`) })
 
+// words are the texts and the code that differ between exports and imports when a job is
+// looked up.
+type words struct{ invalidARN, notFoundCode, notFound, otherRegion string }
+
 // find returns the job of an ARN.
 func (s *Service) find(ctx context.Context, kind string, arn string, w words) (jobs.Job, error) {
 	r, ok := resourceOf(arn)
 	id, isKind := strings.CutPrefix(r.Rest, "/"+kind+"/")
 	switch {
 	case !ok || !isKind || !jobIDPattern().MatchString(id):
-		return jobs.Job{}, wire.ValidationError(w.invalidARN)
+		return jobs.Job{}, awserr.Validation("%s", w.invalidARN)
 	case r.Account != s.o.Account:
-		return jobs.Job{}, refusal(wire.CodeAccessDenied, awserr.MsgAccessDenied)
+		return jobs.Job{}, awserr.New(awserr.CodeAccessDenied, awserr.MsgAccessDenied)
 	case r.Region != s.o.Region:
-		return jobs.Job{}, refusal(w.notFoundCode, w.otherRegion)
+		return jobs.Job{}, awserr.New(w.notFoundCode, "%s", w.otherRegion)
 	}
 	j, err := s.o.Store.Jobs.Get(ctx, kind, rowID(id))
 	if errors.Is(err, jobs.ErrNotFound) || err == nil && tableOf(j) != r.Table {
-		return jobs.Job{}, refusal(w.notFoundCode, fmt.Sprintf(w.notFound, arn))
+		return jobs.Job{}, awserr.New(w.notFoundCode, w.notFound, arn)
 	}
 	return j, err
 }
@@ -168,7 +171,7 @@ func (s *Service) page(ctx context.Context, kind string, after *string) (iter.Se
 	if after != nil {
 		id, err := base64.RawURLEncoding.DecodeString(*after)
 		if err != nil || !jobIDPattern().Match(id) {
-			return nil, wire.ValidationError(fmt.Sprintf(awserr.MsgJobNextToken, *after))
+			return nil, awserr.Validation(awserr.MsgJobNextToken, *after)
 		}
 		from = rowID(string(id))
 	}
@@ -185,11 +188,11 @@ func (s *Service) bucket(name string, owner *string) (*os.Root, error) {
 	root, err := s.o.Buckets.OpenRoot(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err != nil && !isFolder(s.o.Buckets, name):
-		return nil, &jobs.Failure{Code: codeNoSuchBucket, Message: awserr.MsgNoSuchBucket}
+		return nil, &jobs.Failure{Code: awserr.FailureNoSuchBucket, Message: awserr.MsgNoSuchBucket}
 	case err != nil:
-		return nil, &jobs.Failure{Code: codeAccessDenied, Message: fmt.Sprintf(awserr.MsgBucketRefused, err)}
+		return nil, &jobs.Failure{Code: awserr.FailureAccessDenied, Message: fmt.Sprintf(awserr.MsgBucketRefused, err)}
 	case owner != nil && *owner != s.o.Account:
-		return nil, errors.Join(&jobs.Failure{Code: codeAccessDenied, Message: awserr.MsgBucketOwner}, root.Close())
+		return nil, errors.Join(&jobs.Failure{Code: awserr.FailureAccessDenied, Message: awserr.MsgBucketOwner}, root.Close())
 	}
 	return root, nil
 }

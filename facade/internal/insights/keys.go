@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"slices"
 	"sync"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
 )
 
 // MostKeys is how many keys are counted by each rule: those that are used most. The
@@ -72,7 +71,7 @@ func (k *Keys) Use(t *tabledef.Table, ix *tabledef.Index, key attr.Item, refused
 		index, of = ix.Name, ix.Key
 	}
 	i := t.Insights[index]
-	throttled := errors.As(refused, new(*throttle.Error))
+	throttled := isThrottled(refused)
 	if !i.Enabled || i.Mode == ThrottledKeys && !throttled {
 		return
 	}
@@ -91,6 +90,12 @@ func (k *Keys) Use(t *tabledef.Table, ix *tabledef.Index, key attr.Item, refused
 	if item, ok := keyText(key, of); ok && len(of.Range) > 0 {
 		c[second].add(item)
 	}
+}
+
+// isThrottled reports whether err refuses an item for its throughput.
+func isThrottled(err error) bool {
+	e, ok := awserr.As(err)
+	return ok && len(e.Throttling) > 0
 }
 
 func (k *Keys) countersLocked(at watched) *[rules]counter {

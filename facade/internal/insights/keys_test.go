@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/throttle"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
@@ -44,11 +44,12 @@ func TestKeys_Bounded(t *testing.T) {
 func TestKeys_Throttled(t *testing.T) {
 	t.Parallel()
 	key := attr.Item{"k": {Type: attr.S, Str: "a"}}
-	for mode, accessed := range map[string]int{AllKeys: 1, ThrottledKeys: 0} {
+	for mode, accessed := range map[string]int{AllKeys: 2, ThrottledKeys: 0} {
 		var k Keys
 		of := watchedTable(mode)
 		k.Use(of, nil, key, nil)
-		k.Use(of, nil, key, fmt.Errorf("refused: %w", &throttle.Error{}))
+		k.Use(of, nil, key, fmt.Errorf("refused: %w", &awserr.Error{Throttling: make([]awserr.ThrottlingReason, 1)}))
+		k.Use(of, nil, attr.Item{"k": {Type: attr.S, Str: "b"}}, awserr.Validation("no"))
 		if top := k.Top(of, ""); len(top.PKC) != accessed || len(top.PKT) != 1 || top.PKT[0].Count != 1 {
 			t.Errorf("%s: %+v", mode, top)
 		}

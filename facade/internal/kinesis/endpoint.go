@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
@@ -113,7 +114,7 @@ func (e *Endpoint) Put(ctx context.Context, stream string, records []Record) ([]
 	var out putRecordsOutput
 	err := e.call(ctx, "PutRecords", in, &out)
 	var refused *apiError
-	if errors.As(err, &refused) && (strings.HasSuffix(refused.Type, wire.CodeValidation) || strings.HasSuffix(refused.Type, codeInvalidArgument)) {
+	if errors.As(err, &refused) && (strings.HasSuffix(refused.Type, awserr.CodeValidation) || strings.HasSuffix(refused.Type, codeInvalidArgument)) {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if err != nil {

@@ -1,14 +1,12 @@
 package kinesis
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // The statuses of destinations, in DynamoDB's words; those that last are in tabledef.
@@ -68,7 +66,7 @@ func (c Changes) Enable(t *tabledef.Table, arn string, precision *string) error 
 	}
 	for _, d := range t.Kinesis {
 		if !settled(d) {
-			return wire.ValidationError(awserr.MsgKinesisNotEnabled)
+			return awserr.Validation(awserr.MsgKinesisNotEnabled)
 		}
 	}
 	t.Kinesis = slices.DeleteFunc(slices.Clone(t.Kinesis), func(d tabledef.KinesisDestination) bool { return d.StreamARN == arn })
@@ -89,7 +87,7 @@ func (c Changes) Enable(t *tabledef.Table, arn string, precision *string) error 
 func (c Changes) Disable(t *tabledef.Table, arn string) error {
 	d := t.KinesisDestination(arn)
 	if d == nil {
-		return wire.ValidationError(awserr.MsgKinesisNotDisabled)
+		return awserr.Validation(awserr.MsgKinesisNotDisabled)
 	}
 	switch Status(d, c.Now) {
 	case Disabling:
@@ -98,7 +96,7 @@ func (c Changes) Disable(t *tabledef.Table, arn string) error {
 		d.State, d.Transition = tabledef.KinesisDisabled, tabledef.TransitionAfter(c.Now, Disabling, c.Delay)
 		return nil
 	}
-	return wire.ValidationError(awserr.MsgKinesisNotDisabled)
+	return awserr.Validation(awserr.MsgKinesisNotDisabled)
 }
 
 // Update changes the precision of records' times.
@@ -106,11 +104,11 @@ func (c Changes) Update(t *tabledef.Table, arn, precision string) error {
 	d := t.KinesisDestination(arn)
 	switch {
 	case d == nil:
-		return wire.ValidationError(fmt.Sprintf(awserr.MsgKinesisUnknown, arn, t.Name))
+		return awserr.Validation(awserr.MsgKinesisUnknown, arn, t.Name)
 	case Status(d, c.Now) != tabledef.KinesisActive:
-		return wire.ValidationError(fmt.Sprintf(awserr.MsgKinesisNotActive, t.Name, arn))
+		return awserr.Validation(awserr.MsgKinesisNotActive, t.Name, arn)
 	case d.Precision == precision, d.Precision == "" && precision == Millisecond:
-		return wire.ValidationError(fmt.Sprintf(awserr.MsgKinesisSamePrecision, precision, t.ID, arn))
+		return awserr.Validation(awserr.MsgKinesisSamePrecision, precision, t.ID, arn)
 	}
 	d.Precision, d.Transition = precision, tabledef.TransitionAfter(c.Now, Updating, c.Delay)
 	return nil
@@ -132,7 +130,7 @@ func Found(t *tabledef.Table, arn string, from uint64, there bool) bool {
 // CheckDisable refuses to disable with settings.
 func CheckDisable(configured bool) error {
 	if configured {
-		return wire.ValidationError(awserr.MsgKinesisDisableWith)
+		return awserr.Validation(awserr.MsgKinesisDisableWith)
 	}
 	return nil
 }
@@ -140,7 +138,7 @@ func CheckDisable(configured bool) error {
 // CheckUpdate refuses to update nothing.
 func CheckUpdate(precision *string) error {
 	if precision == nil {
-		return wire.ValidationError(awserr.MsgKinesisUpdateWithout)
+		return awserr.Validation(awserr.MsgKinesisUpdateWithout)
 	}
 	return nil
 }

@@ -14,7 +14,6 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // maxBytes bounds a document.
@@ -68,7 +67,7 @@ func AllowsAction(name string) bool {
 // its root user.
 func canonical(text string) (string, error) {
 	if len(text) > maxBytes {
-		return "", wire.ValidationError(awserr.MsgPolicyTooLarge)
+		return "", awserr.Validation(awserr.MsgPolicyTooLarge)
 	}
 	var parsed any
 	if err := jsonv2.Unmarshal([]byte(text), &parsed); err != nil {
@@ -115,7 +114,7 @@ func canonical(text string) (string, error) {
 }
 
 func invalid(why string) error {
-	return wire.ValidationError(fmt.Sprintf(awserr.MsgPolicyDocument, why))
+	return awserr.Validation(awserr.MsgPolicyDocument, why)
 }
 
 // errSyntax is what no statement of a policy looks like.
@@ -198,7 +197,7 @@ func checkPrincipal(statement map[string]any) error {
 		for kind, value := range kinds {
 			texts, ok := textsOf(value)
 			if !ok || !slices.Contains([]string{"AWS", "Service", "Federated", "CanonicalUser"}, kind) {
-				return wire.ValidationError(awserr.MsgPolicyPrincipal)
+				return awserr.Validation(awserr.MsgPolicyPrincipal)
 			}
 			for i, text := range texts {
 				everybody = everybody || text == "*"
@@ -209,10 +208,10 @@ func checkPrincipal(statement map[string]any) error {
 			kinds[kind] = one(texts)
 		}
 	} else if !everybody {
-		return wire.ValidationError(awserr.MsgPolicyPrincipal)
+		return awserr.Validation(awserr.MsgPolicyPrincipal)
 	}
 	if _, bounded := statement["Condition"]; everybody && !bounded && name == "Principal" && statement["Effect"] == "Allow" {
-		return wire.ValidationError(awserr.MsgPolicyUnbounded)
+		return awserr.Validation(awserr.MsgPolicyUnbounded)
 	}
 	return nil
 }

@@ -1,14 +1,13 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // changeInterval is the time in which AWS takes one change of a policy.
@@ -45,14 +44,14 @@ func changed(p tabledef.Policy, of Resource, document string, now time.Time) (ta
 	last := time.UnixMilli(p.Changed)
 	switch until := last.Add(changeInterval); {
 	case now.Before(last.Add(of.Delay)):
-		return p, &wire.Refusal{Code: wire.CodeResourceInUse, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(awserr.MsgPolicyPending, of.Table)}
+		return p, awserr.New(awserr.CodeResourceInUse, awserr.MsgPolicyPending, of.Table)
 	case now.Before(until):
 		what := "table " + of.Table
 		if of.Label != "" {
 			what = "stream " + of.Label
 		}
-		text := fmt.Sprintf(awserr.MsgPolicyTooSoon, what, changeInterval.Milliseconds(), until.UTC().Format("2006-01-02T15:04:05.000Z"))
-		return p, &wire.Refusal{Code: wire.CodeThrottling, HTTPStatus: http.StatusBadRequest, Message: text}
+		return p, awserr.New(awserr.CodeThrottling, awserr.MsgPolicyTooSoon, what, changeInterval.Milliseconds(),
+			until.UTC().Format("2006-01-02T15:04:05.000Z"))
 	}
 	return next, nil
 }
@@ -69,11 +68,7 @@ func Text(p tabledef.Policy) string {
 func NotFound(of Resource) error { return notFound(of, "") }
 
 func notFound(of Resource, why string) error {
-	text := fmt.Sprintf(awserr.MsgPolicyNotFound, of.ARN)
-	if why != "" {
-		text = fmt.Sprintf(awserr.MsgPolicyNotFound, why)
-	}
-	return &wire.Refusal{Code: wire.CodePolicyNotFound, HTTPStatus: http.StatusBadRequest, Message: text}
+	return awserr.New(awserr.CodePolicyNotFound, awserr.MsgPolicyNotFound, cmp.Or(why, of.ARN))
 }
 
 // Put returns the policy that follows p once document is put; p, if it says the

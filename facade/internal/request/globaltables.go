@@ -1,12 +1,9 @@
 package request
 
 import (
-	"fmt"
-	"net/http"
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // GlobalTableInput is a request that names a global table, and nothing else that counts.
@@ -41,7 +38,7 @@ func checkName(v *Validator, name *string) error {
 	v.Required("GlobalTableName", name != nil)
 	if name != nil {
 		if n := utf8.RuneCountInString(*name); n < MinTableNameChars || n > MaxTableNameChars {
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgNameLength, "TableName"))
+			return awserr.Validation(awserr.MsgNameLength, "TableName")
 		}
 		v.Name("GlobalTableName", *name)
 	}
@@ -55,7 +52,7 @@ func CreateGlobalTable(v *Validator, in *CreateGlobalTableInput) error {
 	if err := checkName(v, in.GlobalTableName); err != nil {
 		return err
 	}
-	return wire.ValidationError(awserr.MsgVersion2017)
+	return awserr.Validation(awserr.MsgVersion2017)
 }
 
 // NoGlobalTable answers that there is no global table of a name.
@@ -67,7 +64,7 @@ func NoGlobalTable(v *Validator, in *GlobalTableInput) error {
 	if v.Operation == "DescribeGlobalTableSettings" || v.Operation == "UpdateGlobalTableSettings" {
 		text = awserr.MsgNoReplicas
 	}
-	return &wire.Refusal{Code: wire.CodeGlobalTableNotFound, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(text, *in.GlobalTableName)}
+	return awserr.New(awserr.CodeGlobalTableNotFound, text, *in.GlobalTableName)
 }
 
 // UpdateGlobalTable is None for UpdateGlobalTable.
@@ -94,5 +91,5 @@ func NoReplicas(v *Validator, table *string) error {
 	if err != nil {
 		return err
 	}
-	return &wire.Refusal{Code: wire.CodeResourceNotFound, HTTPStatus: http.StatusBadRequest, Message: fmt.Sprintf(awserr.MsgNoReplicas, name)}
+	return awserr.New(awserr.CodeResourceNotFound, awserr.MsgNoReplicas, name)
 }

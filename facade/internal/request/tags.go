@@ -1,14 +1,12 @@
 package request
 
 import (
-	"fmt"
 	"maps"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // The limits. Source: developer guide, "Tagging restrictions in DynamoDB".
@@ -43,10 +41,10 @@ func MergeTags(current map[string]string, tags []Tag) (map[string]string, error)
 			return nil, err
 		}
 		if t.Value == nil || utf8.RuneCountInString(*t.Value) > maxValueChars || !isText(*t.Value) {
-			return nil, wire.ValidationError(fmt.Sprintf(awserr.MsgTagValue, OrNull(t.Value)))
+			return nil, awserr.Validation(awserr.MsgTagValue, OrNull(t.Value))
 		}
 		if _, twice := given[*t.Key]; twice {
-			return nil, wire.ValidationError(fmt.Sprintf(awserr.MsgTagTwice, *t.Key))
+			return nil, awserr.Validation(awserr.MsgTagTwice, *t.Key)
 		}
 		given[*t.Key] = *t.Value
 	}
@@ -56,7 +54,7 @@ func MergeTags(current map[string]string, tags []Tag) (map[string]string, error)
 	}
 	maps.Copy(merged, given)
 	if len(merged) > maxTags {
-		return nil, wire.ValidationError(awserr.MsgTooManyTags)
+		return nil, awserr.Validation(awserr.MsgTooManyTags)
 	}
 	return merged, nil
 }
@@ -64,9 +62,9 @@ func MergeTags(current map[string]string, tags []Tag) (map[string]string, error)
 func checkKey(key *string) error {
 	switch {
 	case key == nil || *key == "" || utf8.RuneCountInString(*key) > maxKeyChars || !isText(*key):
-		return wire.ValidationError(fmt.Sprintf(awserr.MsgTagKey, OrNull(key)))
+		return awserr.Validation(awserr.MsgTagKey, OrNull(key))
 	case strings.HasPrefix(strings.ToLower(*key), reservedPrefix):
-		return wire.ValidationError(fmt.Sprintf(awserr.MsgTagReserved, *key))
+		return awserr.Validation(awserr.MsgTagReserved, *key)
 	}
 	return nil
 }
@@ -75,9 +73,9 @@ func checkKey(key *string) error {
 func CheckTagKeys(keys []string) error {
 	switch n := len(keys); {
 	case n == 0:
-		return wire.ValidationError(awserr.MsgTagKeysEmpty)
+		return awserr.Validation(awserr.MsgTagKeysEmpty)
 	case n > maxTags:
-		return wire.ValidationError(awserr.MsgTooManyTags)
+		return awserr.Validation(awserr.MsgTooManyTags)
 	}
 	for _, key := range keys {
 		if err := checkKey(&key); err != nil {

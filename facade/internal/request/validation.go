@@ -223,7 +223,7 @@ func (v *Validator) ControlTableName(value *string) (string, error) {
 // with what other members do not.
 func (v *Validator) ChangedTableName(value *string) (string, error) {
 	if value == nil {
-		return "", wire.ValidationError(fmt.Sprintf(awserr.MsgParameterRequired, "TableName"))
+		return "", awserr.Validation(awserr.MsgParameterRequired, "TableName")
 	}
 	name := TableOfARN(*value)
 	n := utf8.RuneCountInString(name)
@@ -234,7 +234,7 @@ func (v *Validator) ChangedTableName(value *string) (string, error) {
 	}
 	wrongLength := n > 0 && (n < MinTableNameChars || n > MaxTableNameChars)
 	if wrongLength && v.Operation != "CreateTable" { // which says it by the constraint
-		return "", wire.ValidationError(fmt.Sprintf(awserr.MsgNameLength, "TableName"))
+		return "", awserr.Validation(awserr.MsgNameLength, "TableName")
 	}
 	v.Name("TableName", name)
 	return name, nil
@@ -247,7 +247,7 @@ func (v *Validator) WatchedIndex(name *string) error {
 		return nil
 	}
 	if n := utf8.RuneCountInString(*name); n < MinTableNameChars || n > MaxTableNameChars {
-		return wire.ValidationError(fmt.Sprintf(awserr.MsgNameLength, "IndexName"))
+		return awserr.Validation(awserr.MsgNameLength, "IndexName")
 	}
 	v.Name("IndexName", *name)
 	return nil
@@ -365,7 +365,7 @@ func (r legacyRefuser) Value(err error) error { return r.v.Value(err) }
 
 func (r legacyRefuser) Reject(message string) error { return r.v.Reject(message) }
 
-func (r legacyRefuser) Refuse(message string) error { return wire.ValidationError(message) }
+func (r legacyRefuser) Refuse(message string) error { return awserr.Validation("%s", message) }
 
 // Given returns the names of the members that are there, in order.
 func Given(members ...LegacyMember) []string {

@@ -9,7 +9,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // maxMemberErrorCount is how many failed constraints one classic message lists.
@@ -92,7 +91,7 @@ func (fs Failures) Err(r Request) error {
 	case len(newer) == 0, !r.Current && len(older) > 0:
 		texts = older
 	case newer[0] == awserr.MsgConditionalOperatorEnum && !r.isWrite():
-		return wire.ValidationError(newer[0])
+		return awserr.Validation("%s", newer[0])
 	case r.isWrite():
 		texts = newer[:1]
 	}
@@ -104,7 +103,7 @@ func (fs Failures) Err(r Request) error {
 	if n == 1 {
 		plural = ""
 	}
-	return wire.ValidationError(fmt.Sprintf(awserr.MsgValidationErrors, n, plural, strings.Join(texts[:n], "; ")))
+	return awserr.Validation(awserr.MsgValidationErrors, n, plural, strings.Join(texts[:n], "; "))
 }
 
 // newWording: the constraint errors with the newer wording, which names the
@@ -140,7 +139,7 @@ func (r Request) Reject(message string) error {
 			message = fmt.Sprintf(awserr.MsgValidationErrors, 1, "", message)
 		}
 	}
-	return wire.ValidationError(message)
+	return awserr.Validation("%s", message)
 }
 
 // RejectSelect is a failure of Select: of the two operations that have it, Query
@@ -149,7 +148,7 @@ func (r Request) RejectSelect(message string) error {
 	if r.Current && r.Operation == "Query" {
 		message = fmt.Sprintf(awserr.MsgValidationErrors, 1, "", message)
 	}
-	return wire.ValidationError(message)
+	return awserr.Validation("%s", message)
 }
 
 // Value says what decoding left to say about a value or an item.
@@ -160,7 +159,7 @@ func (r Request) Value(err error) error {
 	var e *attr.Error
 	switch {
 	case errors.As(err, &e) && (isUntyped(e) || e.Problem == attr.ManyTypes) && r.newValueWording():
-		return wire.ValidationError(r.AttributeErrorText(err)) // it has no prefix
+		return awserr.Validation("%s", r.AttributeErrorText(err)) // it has no prefix
 	default:
 		return r.Reject(r.AttributeErrorText(err))
 	}
@@ -178,9 +177,9 @@ func (r Request) PlaceholderValue(key string, err error) error {
 	case !r.newValueWording() || !errors.As(err, &e):
 		return r.Reject(named)
 	case isUntyped(e):
-		return wire.ValidationError(text)
+		return awserr.Validation("%s", text)
 	case e.Problem == attr.ManyTypes:
-		return wire.ValidationError(named)
+		return awserr.Validation("%s", named)
 	case e.IsNumber(), e.Problem == attr.DuplicateMember, e.Problem == attr.NullNotTrue, e.Problem == attr.TooDeep:
 		return r.Reject(text)
 	case e.Problem == attr.EmptySet && r.isWrite():

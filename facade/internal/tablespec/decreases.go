@@ -1,12 +1,10 @@
 package tablespec
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // How often provisioned throughput may become less. Source: developer guide, "Quotas in
@@ -42,5 +40,5 @@ func checkDecrease(before, after tabledef.Provisioned, now time.Time) error {
 		return nil
 	}
 	const form = "Monday, January 2, 2006 3:04:05 PM MST"
-	return wire.LimitExceededError(fmt.Sprintf(awserr.MsgDecreases, n, changes.Decreased.UTC().Format(form), next.UTC().Format(form)))
+	return awserr.New(awserr.CodeLimitExceeded, awserr.MsgDecreases, n, changes.Decreased.UTC().Format(form), next.UTC().Format(form))
 }

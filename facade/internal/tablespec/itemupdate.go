@@ -1,7 +1,6 @@
 package tablespec
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // CheckUpdate refuses to touch the key, to give a key attribute of an index
@@ -20,13 +18,13 @@ func CheckUpdate(t *tabledef.Table, update *expr.Update) error {
 	}
 	for _, a := range t.Key.Attrs() {
 		if slices.ContainsFunc(update.Paths(), func(p expr.Path) bool { return p.Attribute() == a.Name }) {
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgUpdateKey, a.Name))
+			return awserr.Validation(awserr.MsgUpdateKey, a.Name)
 		}
 	}
 	for _, ix := range t.Indexes {
 		for _, a := range ix.Key.Attributes() {
 			if given, ok := update.TypeOf(a.Name); ok && given != a.Type {
-				return wire.ValidationError(fmt.Sprintf(awserr.MsgIndexKeyType, a.Name, a.Type, given, ix.Name))
+				return awserr.Validation(awserr.MsgIndexKeyType, a.Name, a.Type, given, ix.Name)
 			}
 		}
 	}
@@ -59,7 +57,7 @@ func ApplyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr
 	for _, ix := range t.Indexes {
 		for _, a := range ix.Key.Attributes() {
 			if value, ok := updated[a.Name]; ok && value.Type != a.Type && !attr.Equal(old[a.Name], value) {
-				return nil, wire.ValidationError(awserr.MsgUpdateIndexKeyType) // it has read it of the item
+				return nil, awserr.Validation(awserr.MsgUpdateIndexKeyType) // it has read it of the item
 			}
 		}
 	}
@@ -67,7 +65,7 @@ func ApplyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr
 		return nil, err
 	}
 	if updated.Size() > MaxItemBytes {
-		return nil, wire.ValidationError(awserr.MsgUpdatedItemTooLarge)
+		return nil, awserr.Validation(awserr.MsgUpdatedItemTooLarge)
 	}
 	return updated, nil
 }

@@ -1,14 +1,12 @@
 package tablespec
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
@@ -21,11 +19,11 @@ const MaxItemBytes = 400 << 10
 func CheckKey(key lens.KeySchema, given attr.Item) error {
 	attrs := key.Attrs()
 	if len(given) != len(attrs) {
-		return wire.ValidationError(awserr.MsgKeyMismatch)
+		return awserr.Validation(awserr.MsgKeyMismatch)
 	}
 	for _, a := range attrs {
 		if given[a.Name].Type != a.Type {
-			return wire.ValidationError(awserr.MsgKeyMismatch)
+			return awserr.Validation(awserr.MsgKeyMismatch)
 		}
 	}
 	return CheckKeySizes(key, given)
@@ -35,14 +33,14 @@ func CheckKey(key lens.KeySchema, given attr.Item) error {
 func CheckKeySizes(key lens.KeySchema, item attr.Item) error {
 	for _, a := range key.Attrs() {
 		if value := item[a.Name]; IsEmpty(value) {
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgKeyEmpty, KindName(value.Type), a.Name))
+			return awserr.Validation(awserr.MsgKeyEmpty, KindName(value.Type), a.Name)
 		}
 	}
 	if item[key.Hash.Name].Size() > lens.MaxHashBytes {
-		return wire.ValidationError(awserr.MsgHashTooLarge)
+		return awserr.Validation(awserr.MsgHashTooLarge)
 	}
 	if key.Range.Name != "" && item[key.Range.Name].Size() > lens.MaxSortBytes {
-		return wire.ValidationError(awserr.MsgRangeTooLarge)
+		return awserr.Validation(awserr.MsgRangeTooLarge)
 	}
 	return nil
 }
@@ -65,10 +63,10 @@ func CheckItem(t *tabledef.Table, item attr.Item) error {
 	for _, a := range t.Key.Attrs() {
 		value, ok := item[a.Name]
 		if !ok {
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgKeyMissing, a.Name))
+			return awserr.Validation(awserr.MsgKeyMissing, a.Name)
 		}
 		if value.Type != a.Type {
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgKeyType, a.Name, a.Type, value.Type))
+			return awserr.Validation(awserr.MsgKeyType, a.Name, a.Type, value.Type)
 		}
 	}
 	if err := CheckKeySizes(t.Key, item); err != nil {
@@ -92,10 +90,10 @@ func CheckIndexKeys(t *tabledef.Table, old, item attr.Item, emptyText string) er
 				continue
 			}
 			if value.Type != a.Type {
-				return wire.ValidationError(fmt.Sprintf(awserr.MsgIndexKeyType, a.Name, a.Type, value.Type, ix.Name))
+				return awserr.Validation(awserr.MsgIndexKeyType, a.Name, a.Type, value.Type, ix.Name)
 			}
 			if IsEmpty(value) {
-				return wire.ValidationError(fmt.Sprintf(emptyText, KindName(value.Type), ix.Name, a.Name))
+				return awserr.Validation(emptyText, KindName(value.Type), ix.Name, a.Name)
 			}
 		}
 		if err := checkIndexKeySizes(ix, old, item); err != nil {
@@ -120,7 +118,7 @@ func checkIndexKeySizes(ix *tabledef.Index, old, item attr.Item) error {
 			changed = changed || !attr.Equal(old[a.Name], item[a.Name])
 		}
 		if changed && size > part.maxBytes {
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgIndexKeyTooLarge, strings.Join(names, ", "), part.maxBytes, ix.Name))
+			return awserr.Validation(awserr.MsgIndexKeyTooLarge, strings.Join(names, ", "), part.maxBytes, ix.Name)
 		}
 	}
 	return nil
@@ -140,13 +138,13 @@ func CheckPathsOutsideKeys(t *tabledef.Table, paths []expr.Path) error {
 	}
 	for _, a := range t.Key.Attrs() {
 		if nested[a.Name] {
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgPathIntoKey, a.Name))
+			return awserr.Validation(awserr.MsgPathIntoKey, a.Name)
 		}
 	}
 	for i := range t.Indexes {
 		for _, a := range t.Indexes[i].Key.Attributes() {
 			if nested[a.Name] {
-				return wire.ValidationError(fmt.Sprintf(awserr.MsgPathIntoIndexKey, a.Name))
+				return awserr.Validation(awserr.MsgPathIntoIndexKey, a.Name)
 			}
 		}
 	}

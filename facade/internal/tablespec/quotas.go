@@ -1,11 +1,8 @@
 package tablespec
 
 import (
-	"fmt"
-
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // Quotas bound the throughput of an account in a region. The zero value bounds nothing.
@@ -56,7 +53,7 @@ func (q Quotas) Check(before, after *tabledef.Table) error {
 		others, before, after int64
 	}{{"ReadCapacityUnits", q.ReadUnits, readBefore, readAfter}, {"WriteCapacityUnits", q.WriteUnits, writeBefore, writeAfter}} {
 		if c.after > c.before && c.others+c.after > q.Account {
-			return wire.LimitExceededError(fmt.Sprintf(awserr.MsgAboveAccount, c.member, q.Region, c.member, c.others+c.before, q.Account, c.after-c.before))
+			return awserr.New(awserr.CodeLimitExceeded, awserr.MsgAboveAccount, c.member, q.Region, c.member, c.others+c.before, q.Account, c.after-c.before)
 		}
 	}
 	return nil
@@ -71,9 +68,9 @@ func (q Quotas) checkPart(index string, was, is tabledef.Provisioned, had, has t
 		switch {
 		case c.is <= q.Table || c.is <= c.was:
 		case index == "":
-			return wire.LimitExceededError(fmt.Sprintf(awserr.MsgAboveTable, c.member, c.is, q.Region, q.Table))
+			return awserr.New(awserr.CodeLimitExceeded, awserr.MsgAboveTable, c.member, c.is, q.Region, q.Table)
 		default:
-			return wire.LimitExceededError(fmt.Sprintf(awserr.MsgAboveIndex, c.member, index, c.is, q.Region, q.Table))
+			return awserr.New(awserr.CodeLimitExceeded, awserr.MsgAboveIndex, c.member, index, c.is, q.Region, q.Table)
 		}
 	}
 	var hadBounds, bounds tabledef.OnDemandThroughput
@@ -104,7 +101,7 @@ func (q Quotas) checkPart(index string, was, is tabledef.Provisioned, had, has t
 		{"WriteUnitsPerSecond for WarmThroughput", ofWarm, "TableMaxWriteCapacityUnits", hadWarm.WriteUnitsPerSecond, warm.WriteUnitsPerSecond},
 	} {
 		if n := unitsOf(c.is); n > q.Table && n > unitsOf(c.was) {
-			return wire.LimitExceededError(fmt.Sprintf(awserr.MsgAboveQuota, c.member, c.of, c.quota, q.Region))
+			return awserr.New(awserr.CodeLimitExceeded, awserr.MsgAboveQuota, c.member, c.of, c.quota, q.Region)
 		}
 	}
 	return nil

@@ -1,14 +1,12 @@
 package tablespec
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
@@ -103,13 +101,13 @@ func (in Schema) Resolve(t *tabledef.Table) error {
 	}
 	t.Attributes = DefinitionsOf(in.AttributeDefinitions)
 	if in.LocalSecondaryIndexes != nil && len(in.LocalSecondaryIndexes) == 0 {
-		return wire.ValidationError(fmt.Sprintf(awserr.MsgIndexListEmpty, "LocalSecondaryIndexes"))
+		return awserr.Validation(awserr.MsgIndexListEmpty, "LocalSecondaryIndexes")
 	}
 	if in.GlobalSecondaryIndexes != nil && len(in.GlobalSecondaryIndexes) == 0 {
-		return wire.ValidationError(fmt.Sprintf(awserr.MsgIndexListEmpty, "GlobalSecondaryIndexes"))
+		return awserr.Validation(awserr.MsgIndexListEmpty, "GlobalSecondaryIndexes")
 	}
 	if len(in.LocalSecondaryIndexes) > 0 && t.Key.Range.Name == "" {
-		return wire.ValidationError(awserr.MsgLocalWithoutRange)
+		return awserr.Validation(awserr.MsgLocalWithoutRange)
 	}
 	for _, given := range in.LocalSecondaryIndexes {
 		if err := CheckDefined(given.KeySchema, in.AttributeDefinitions, types); err != nil {
@@ -143,10 +141,9 @@ func (in Schema) Resolve(t *tabledef.Table) error {
 		return nil
 	}
 	if len(t.Indexes) == 0 {
-		return wire.ValidationError(awserr.MsgSurplusDefinitions)
+		return awserr.Validation(awserr.MsgSurplusDefinitions)
 	}
-	return wire.ValidationError(fmt.Sprintf(awserr.MsgUnusedDefinitions, definitionNames(in.AttributeDefinitions),
-		strings.Join(HashOrder(used, DefaultHashRoom), ", ")))
+	return awserr.Validation(awserr.MsgUnusedDefinitions, definitionNames(in.AttributeDefinitions), strings.Join(HashOrder(used, DefaultHashRoom), ", "))
 }
 
 // DefinitionsOf are the key attributes of definitions that were checked.
@@ -174,7 +171,7 @@ func CheckDefinedOnce(defs []AttributeDefinition) error {
 	seen := make(map[string]bool, len(defs))
 	for _, d := range defs {
 		if seen[d.Name()] {
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgDefinedTwice, d.Name()))
+			return awserr.Validation(awserr.MsgDefinedTwice, d.Name())
 		}
 		seen[d.Name()] = true
 	}
@@ -186,15 +183,15 @@ func CheckDefinedOnce(defs []AttributeDefinition) error {
 func resolveKeySchema(schema []KeySchemaElement, types map[string]attr.Type) (lens.KeySchema, error) {
 	var key lens.KeySchema
 	if len(schema) > 1 && schema[0].Name() == schema[1].Name() {
-		return key, wire.ValidationError(awserr.MsgHashEqualsRange)
+		return key, awserr.Validation(awserr.MsgHashEqualsRange)
 	}
 	if schema[0].Kind() != "HASH" {
-		return key, wire.ValidationError(awserr.MsgFirstKeyNotHash)
+		return key, awserr.Validation(awserr.MsgFirstKeyNotHash)
 	}
 	key.Hash = lens.KeyAttr{Name: schema[0].Name(), Type: types[schema[0].Name()]}
 	if len(schema) > 1 {
 		if schema[1].Kind() != "RANGE" {
-			return key, wire.ValidationError(awserr.MsgSecondKeyNotRange)
+			return key, awserr.Validation(awserr.MsgSecondKeyNotRange)
 		}
 		key.Range = lens.KeyAttr{Name: schema[1].Name(), Type: types[schema[1].Name()]}
 	}
@@ -204,7 +201,7 @@ func resolveKeySchema(schema []KeySchemaElement, types map[string]attr.Type) (le
 // resolveTableKey is resolveKeySchema for a table, definitions included.
 func resolveTableKey(schema []KeySchemaElement, defs []AttributeDefinition, types map[string]attr.Type) (lens.KeySchema, error) {
 	if len(defs) < len(schema) { // AWS counts before it looks at the names
-		return lens.KeySchema{}, wire.ValidationError(awserr.MsgKeyNotDefined)
+		return lens.KeySchema{}, awserr.Validation(awserr.MsgKeyNotDefined)
 	}
 	if err := CheckDefined(schema, defs, types); err != nil {
 		return lens.KeySchema{}, err
@@ -217,16 +214,16 @@ func resolveTableKey(schema []KeySchemaElement, defs []AttributeDefinition, type
 func resolveGlobalKey(schema []KeySchemaElement, types map[string]attr.Type) (tabledef.IndexKey, error) {
 	var key tabledef.IndexKey
 	if schema[0].Kind() != "HASH" {
-		return key, wire.ValidationError(awserr.MsgFirstKeyNotHash)
+		return key, awserr.Validation(awserr.MsgFirstKeyNotHash)
 	}
 	ordered := true
 	seen := make(map[string]bool, len(schema))
 	for _, e := range schema {
 		if seen[e.Name()] {
 			if len(schema) == 2 && e.Kind() == "RANGE" {
-				return key, wire.ValidationError(awserr.MsgHashEqualsRange)
+				return key, awserr.Validation(awserr.MsgHashEqualsRange)
 			}
-			return key, wire.ValidationError(awserr.MsgKeyNameTwice)
+			return key, awserr.Validation(awserr.MsgKeyNameTwice)
 		}
 		seen[e.Name()] = true
 		a := lens.KeyAttr{Name: e.Name(), Type: types[e.Name()]}
@@ -239,11 +236,11 @@ func resolveGlobalKey(schema []KeySchemaElement, types map[string]attr.Type) (ta
 	}
 	switch {
 	case !ordered:
-		return key, wire.ValidationError(awserr.MsgHashAfterRange)
+		return key, awserr.Validation(awserr.MsgHashAfterRange)
 	case len(key.Hash) > MaxKeyAttributesOfKind:
-		return key, wire.ValidationError(fmt.Sprintf(awserr.MsgTooManyKeyAttributes, "HASH"))
+		return key, awserr.Validation(awserr.MsgTooManyKeyAttributes, "HASH")
 	case len(key.Range) > MaxKeyAttributesOfKind:
-		return key, wire.ValidationError(fmt.Sprintf(awserr.MsgTooManyKeyAttributes, "RANGE"))
+		return key, awserr.Validation(awserr.MsgTooManyKeyAttributes, "RANGE")
 	}
 	return key, nil
 }
@@ -262,9 +259,9 @@ func CheckDefined(schema []KeySchemaElement, defs []AttributeDefinition, types m
 		return nil
 	}
 	if keys = HashOrder(keys, 1); len(defs) < len(keys) {
-		return wire.ValidationError(awserr.MsgKeyNotDefined)
+		return awserr.Validation(awserr.MsgKeyNotDefined)
 	}
-	return wire.ValidationError(fmt.Sprintf(awserr.MsgIndexKeyNotDefined, strings.Join(keys, ", "), definitionNames(defs)))
+	return awserr.Validation(awserr.MsgIndexKeyNotDefined, strings.Join(keys, ", "), definitionNames(defs))
 }
 
 func definitionNames(defs []AttributeDefinition) string {
@@ -278,21 +275,21 @@ func definitionNames(defs []AttributeDefinition) string {
 // resolveProjection fills an index's Projection in.
 func resolveProjection(ix *tabledef.Index, p *Projection) error {
 	if p.ProjectionType == nil {
-		return wire.ValidationError(awserr.MsgProjectionUnknown)
+		return awserr.Validation(awserr.MsgProjectionUnknown)
 	}
 	ix.Projection = *p.ProjectionType
 	if ix.Projection != tabledef.ProjectInclude {
 		if p.NonKeyAttributes != nil {
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgNonKeyNotAllowed, ix.Projection))
+			return awserr.Validation(awserr.MsgNonKeyNotAllowed, ix.Projection)
 		}
 		return nil
 	}
 	if len(p.NonKeyAttributes) == 0 {
-		return wire.ValidationError(awserr.MsgNonKeyMissing)
+		return awserr.Validation(awserr.MsgNonKeyMissing)
 	}
 	for i, name := range p.NonKeyAttributes {
 		if slices.Contains(p.NonKeyAttributes[:i], name) {
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgNonKeyTwice, name))
+			return awserr.Validation(awserr.MsgNonKeyTwice, name)
 		}
 	}
 	ix.NonKey = slices.Clone(p.NonKeyAttributes)
@@ -308,10 +305,10 @@ func resolveLocal(t *tabledef.Table, in LocalSecondaryIndex, types map[string]at
 	}
 	ix.Key = tabledef.IndexKeyOf(key)
 	if len(ix.Key.Range) == 0 {
-		return ix, wire.ValidationError(fmt.Sprintf(awserr.MsgLocalIndexWithoutRange, ix.Name))
+		return ix, awserr.Validation(awserr.MsgLocalIndexWithoutRange, ix.Name)
 	}
 	if hash := ix.Key.Hash[0].Name; hash != t.Key.Hash.Name {
-		return ix, wire.ValidationError(fmt.Sprintf(awserr.MsgLocalIndexOtherHash, ix.Name, hash, t.Key.Hash.Name))
+		return ix, awserr.Validation(awserr.MsgLocalIndexOtherHash, ix.Name, hash, t.Key.Hash.Name)
 	}
 	return ix, resolveProjection(&ix, in.Projection)
 }
@@ -330,9 +327,9 @@ func ResolveGlobal(in GlobalSecondaryIndex, billing, withoutUnits string, types 
 	given := in.ProvisionedThroughput
 	switch {
 	case billing == BillingOnDemand && given != nil:
-		return ix, wire.ValidationError(fmt.Sprintf(awserr.MsgIndexThroughputOnDemand, ix.Name))
+		return ix, awserr.Validation(awserr.MsgIndexThroughputOnDemand, ix.Name)
 	case billing != BillingOnDemand && given == nil:
-		return ix, wire.ValidationError(fmt.Sprintf(withoutUnits, ix.Name))
+		return ix, awserr.Validation(withoutUnits, ix.Name)
 	case given != nil:
 		if err := CheckUnits(given); err != nil {
 			return ix, err
@@ -346,10 +343,10 @@ func ResolveGlobal(in GlobalSecondaryIndex, billing, withoutUnits string, types 
 // CheckUnits refuses more units than any table has.
 func CheckUnits(t *ProvisionedThroughput) error {
 	if *t.ReadCapacityUnits > maxCapacityUnits {
-		return wire.ValidationError(fmt.Sprintf(awserr.MsgUnitsOutOfBounds, *t.ReadCapacityUnits, "ReadCapacityUnits"))
+		return awserr.Validation(awserr.MsgUnitsOutOfBounds, *t.ReadCapacityUnits, "ReadCapacityUnits")
 	}
 	if *t.WriteCapacityUnits > maxCapacityUnits {
-		return wire.ValidationError(fmt.Sprintf(awserr.MsgUnitsOutOfBounds, *t.WriteCapacityUnits, "WriteCapacityUnits"))
+		return awserr.Validation(awserr.MsgUnitsOutOfBounds, *t.WriteCapacityUnits, "WriteCapacityUnits")
 	}
 	return nil
 }
@@ -361,7 +358,7 @@ func CheckIndexLimits(t *tabledef.Table) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
 		if seen[ix.Name] {
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgDuplicateIndex, ix.Name))
+			return awserr.Validation(awserr.MsgDuplicateIndex, ix.Name)
 		}
 		seen[ix.Name] = true
 		nonKey += len(ix.NonKey)
@@ -373,11 +370,11 @@ func CheckIndexLimits(t *tabledef.Table) error {
 	}
 	switch {
 	case local > maxLocalSecondaryIndexes:
-		return wire.ValidationError(awserr.MsgTooManyLocal)
+		return awserr.Validation(awserr.MsgTooManyLocal)
 	case global > maxGlobalSecondaryIndexes:
-		return wire.ValidationError(awserr.MsgTooManyGlobal)
+		return awserr.Validation(awserr.MsgTooManyGlobal)
 	case nonKey > maxNonKeyAttributesSummed:
-		return wire.ValidationError(fmt.Sprintf(awserr.MsgTooManyNonKey, maxNonKeyAttributesSummed))
+		return awserr.Validation(awserr.MsgTooManyNonKey, maxNonKeyAttributesSummed)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package tablespec
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,7 +10,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
@@ -59,7 +57,7 @@ func (s Source) CheckStartKey(given attr.Item, scans, onlyHash bool) error {
 		shape = fmt.Sprintf(awserr.MsgStartKeyInvalid, awserr.MsgKeyMismatch)
 	}
 	if len(given) != len(names) {
-		return wire.ValidationError(shape)
+		return awserr.Validation("%s", shape)
 	}
 	if scansTable {
 		return nil
@@ -71,9 +69,9 @@ func (s Source) CheckStartKey(given attr.Item, scans, onlyHash bool) error {
 	for _, a := range attributes {
 		switch value, ok := given[a.Name]; {
 		case !ok:
-			return wire.ValidationError(shape)
+			return awserr.Validation("%s", shape)
 		case value.Type != a.Type:
-			return wire.ValidationError(awserr.MsgKeyMismatch)
+			return awserr.Validation(awserr.MsgKeyMismatch)
 		}
 	}
 	return nil
@@ -83,9 +81,8 @@ func (s Source) CheckStartKey(given attr.Item, scans, onlyHash bool) error {
 // Errors: ValidationException.
 func (s Source) CheckStartKeyOfTable(given attr.Item) error {
 	err := CheckKey(s.Table.Key, s.Table.Key.KeyOf(given))
-	var refused *wire.Refusal
-	if errors.As(err, &refused) {
-		return wire.ValidationError(fmt.Sprintf(awserr.MsgStartKeyInvalid, refused.Message))
+	if refused, ok := awserr.As(err); ok {
+		return awserr.Validation(awserr.MsgStartKeyInvalid, refused.Message)
 	}
 	return err
 }

@@ -1,12 +1,10 @@
 package tablespec
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // What a table or an index on demand can do at once in the beginning. Source: developer
@@ -122,9 +120,9 @@ func (t Target) checkBounds(given *tabledef.OnDemandThroughput) error {
 		switch {
 		case bound.units == nil:
 		case t.Billing != BillingOnDemand:
-			return wire.ValidationError(fmt.Sprintf(text, bound.member, of))
+			return awserr.Validation(text, bound.member, of)
 		case *bound.units < 1 && (*bound.units != NoUnitsBound || !t.Changed):
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgBoundsRange, bound.member, whose))
+			return awserr.Validation(awserr.MsgBoundsRange, bound.member, whose)
 		}
 	}
 	return nil
@@ -146,13 +144,13 @@ func (t Target) checkWarm(given *tabledef.WarmThroughput, least tabledef.WarmThr
 		switch {
 		case w.units == nil || *w.units >= *w.least:
 		case t.Changed:
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgWarmLess, w.member, whose))
+			return awserr.Validation(awserr.MsgWarmLess, w.member, whose)
 		case t.Billing != BillingOnDemand:
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgWarmBelowUnits, w.member, whose, w.provisioned))
+			return awserr.Validation(awserr.MsgWarmBelowUnits, w.member, whose, w.provisioned)
 		case t.Index != "":
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgWarmInitial, w.member, whose))
+			return awserr.Validation(awserr.MsgWarmInitial, w.member, whose)
 		default:
-			return wire.ValidationError(fmt.Sprintf(awserr.MsgWarmInitial, w.member, whose) + awserr.MsgWarmInitialPage)
+			return awserr.Validation(awserr.MsgWarmInitial+awserr.MsgWarmInitialPage, w.member, whose)
 		}
 	}
 	return nil

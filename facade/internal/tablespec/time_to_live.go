@@ -1,12 +1,10 @@
 package tablespec
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // ttlChangeInterval is the time in which AWS takes one change of a table.
@@ -17,13 +15,13 @@ const ttlChangeInterval = time.Hour
 func CheckTimeToLive(t *tabledef.Table, attribute string, enable bool, now time.Time) error {
 	switch {
 	case t.TTLAttribute == "" && !enable:
-		return wire.ValidationError(awserr.MsgTTLDisabled)
+		return awserr.Validation(awserr.MsgTTLDisabled)
 	case t.TTLAttribute != "" && t.TTLAttribute != attribute:
-		return wire.ValidationError(fmt.Sprintf(awserr.MsgTTLOtherAttribute, t.TTLAttribute))
+		return awserr.Validation(awserr.MsgTTLOtherAttribute, t.TTLAttribute)
 	case t.TTLAttribute != "" && enable:
-		return wire.ValidationError(awserr.MsgTTLEnabled)
+		return awserr.Validation(awserr.MsgTTLEnabled)
 	case !t.TTLChanged.IsZero() && now.Sub(t.TTLChanged) < ttlChangeInterval:
-		return wire.ValidationError(awserr.MsgTTLTooSoon)
+		return awserr.Validation(awserr.MsgTTLTooSoon)
 	}
 	return nil
 }

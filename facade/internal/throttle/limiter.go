@@ -11,7 +11,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // Use is what a request does with a table.
@@ -102,7 +101,7 @@ type demand struct {
 }
 
 // Take admits the use of a table that consumes what tally has, and takes it from the
-// buckets, or returns an *Error and takes nothing. item has the attributes of the
+// buckets, or returns an *awserr.Error and takes nothing. item has the attributes of the
 // partition keys of the table and of the indexes, as far as a partition is used.
 func (l *Limiter) Take(t *tabledef.Table, use Use, item attr.Item, tally capacity.Tally) error {
 	return l.draw(t, use, item, tally, true)
@@ -284,14 +283,14 @@ const (
 
 // refusal returns why demands are not met: all that are of the kind of the first.
 func (l *Limiter) refusal(t *tabledef.Table, demands []demand) error {
-	var e *Error
+	var e *awserr.Error
 	for _, d := range demands {
 		if d.bucket.level > 0 {
 			continue
 		}
 		code, message, reason := d.limit.answer(d.index != "")
 		if e == nil {
-			e = &Error{Code: code, Message: message}
+			e = awserr.New(code, "%s", message)
 		}
 		if code != e.Code {
 			continue
@@ -300,7 +299,7 @@ func (l *Limiter) refusal(t *tabledef.Table, demands []demand) error {
 		if d.index != "" {
 			of, resource = "Index", resource+"/index/"+d.index
 		}
-		e.Reasons = append(e.Reasons, Reason{Reason: of + d.use.String() + reason, Resource: resource})
+		e.Throttling = append(e.Throttling, awserr.ThrottlingReason{Reason: of + d.use.String() + reason, Resource: resource})
 	}
 	if e == nil {
 		return nil // not e: an error that holds a nil pointer is one
@@ -317,26 +316,14 @@ func (lim limit) answer(ofIndex bool) (code, message, reason string) {
 	}
 	switch lim {
 	case limitProvisionedKeyRange:
-		return wire.CodeProvisionedThroughput, provisioned, keyRange
+		return awserr.CodeProvisionedThroughput, provisioned, keyRange
 	case limitKeyRange:
-		return wire.CodeThrottling, awserr.MsgThrottledOnDemand, keyRange
+		return awserr.CodeThrottling, awserr.MsgThrottledOnDemand, keyRange
 	case limitMaximum:
-		return wire.CodeThrottling, awserr.MsgThrottledMaximum, "MaxOnDemandThroughputExceeded"
+		return awserr.CodeThrottling, awserr.MsgThrottledMaximum, "MaxOnDemandThroughputExceeded"
 	case limitAccount:
-		return wire.CodeRequestLimit, awserr.MsgThrottledAccount, "AccountLimitExceeded"
+		return awserr.CodeRequestLimit, awserr.MsgThrottledAccount, "AccountLimitExceeded"
 	case limitProvisioned:
 	}
-	return wire.CodeProvisionedThroughput, provisioned, "ProvisionedThroughputExceeded"
+	return awserr.CodeProvisionedThroughput, provisioned, "ProvisionedThroughputExceeded"
 }
-
-// Error refuses a request that would use too much.
-type Error struct {
-	Code, Message string
-	Reasons       []Reason // empty for an operation that is called too often
-}
-
-// Reason says which limit was exceeded.
-type Reason = wire.ThrottlingReason
-
-// Error returns "Code: Message".
-func (e *Error) Error() string { return e.Code + ": " + e.Message }

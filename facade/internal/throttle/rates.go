@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // rate is how often an operation can be called: so often at once, and so often a second.
@@ -32,7 +31,7 @@ var rates = map[string]rate{
 
 type rateKey struct{ scope, operation string }
 
-// Call admits a call of an operation, or returns an *Error: calls that are refused
+// Call admits a call of an operation, or returns an *awserr.Error: calls that are refused
 // afterwards count, too.
 func (l *Limiter) Call(operation string) error {
 	if l == nil {
@@ -53,7 +52,7 @@ func (l *Limiter) Call(operation string) error {
 	}
 	b.fill(now, r.perSecond, time.Duration(r.burst*nano/r.perSecond))
 	if b.level < nano {
-		return &Error{Code: wire.CodeThrottling, Message: awserr.MsgThrottledRate}
+		return awserr.New(awserr.CodeThrottling, awserr.MsgThrottledRate)
 	}
 	b.take(1, now)
 	return nil

@@ -15,7 +15,7 @@ type Reading struct {
 	taken capacity.Tally
 }
 
-// Read admits a read of a table, or of an index that is not nil, or returns an *Error.
+// Read admits a read of a table, or of an index that is not nil, or returns an *awserr.Error.
 // item has the partition key, if the read is of one partition. weight is what a unit
 // counts for: 2 in a transaction.
 func (l *Limiter) Read(t *tabledef.Table, ix *tabledef.Index, item attr.Item, consistent bool, weight float64) (*Reading, error) {
@@ -47,7 +47,7 @@ func (r *Reading) Consumed(tally capacity.Tally) {
 // Writing is what becomes of an item: its argument is the item as it is.
 type Writing = func(old attr.Item) (attr.Item, error)
 
-// Write returns fn as the throughput of its table allows: an *Error otherwise. fn must
+// Write returns fn as the throughput of its table allows: an *awserr.Error otherwise. fn must
 // be asked for every write; where it is asked again for the same, what it took before
 // is given back. A write that fn refuses costs what it has looked at. weight is what a
 // unit of the table counts for: 2 in a transaction.

@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
-	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
@@ -172,12 +172,12 @@ func TestTake_Model(t *testing.T) {
 
 func reasons(t *testing.T, err error) string {
 	t.Helper()
-	var e *Error
-	if !errors.As(err, &e) {
+	e, ok := awserr.As(err)
+	if !ok {
 		t.Fatalf("%v is no refusal", err)
 	}
 	text := e.Code
-	for _, r := range e.Reasons {
+	for _, r := range e.Throttling {
 		text += " " + r.Reason + "(" + r.Resource + ")"
 	}
 	return text
@@ -191,13 +191,13 @@ func TestTake_Reasons(t *testing.T) {
 	table.Indexes[0].WriteUnits = 0 // as if it were used up
 	both := capacity.Tally{Table: 1}
 	both.AddIndex("by-label", 1)
-	if got, want := reasons(t, l.Take(table, Write, nil, both)), wire.CodeProvisionedThroughput+" IndexWriteProvisionedThroughputExceeded(arn:orders/index/by-label)"; got != want {
+	if got, want := reasons(t, l.Take(table, Write, nil, both)), awserr.CodeProvisionedThroughput+" IndexWriteProvisionedThroughputExceeded(arn:orders/index/by-label)"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if n := admitted(l, table, Write, 1); n != 1 {
 		t.Errorf("what was refused has left %d units, want 1", n)
 	}
-	want := wire.CodeProvisionedThroughput + " TableWriteProvisionedThroughputExceeded(arn:orders) IndexWriteProvisionedThroughputExceeded(arn:orders/index/by-label)"
+	want := awserr.CodeProvisionedThroughput + " TableWriteProvisionedThroughputExceeded(arn:orders) IndexWriteProvisionedThroughputExceeded(arn:orders/index/by-label)"
 	if got := reasons(t, l.Take(table, Write, nil, both)); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -206,7 +206,7 @@ func TestTake_Reasons(t *testing.T) {
 	if err := l.Take(table, Read, nil, local); err != nil {
 		t.Errorf("a local index: %v", err)
 	}
-	if got, want := reasons(t, l.Take(table, Read, nil, local)), wire.CodeProvisionedThroughput+" TableReadProvisionedThroughputExceeded(arn:orders)"; got != want {
+	if got, want := reasons(t, l.Take(table, Read, nil, local)), awserr.CodeProvisionedThroughput+" TableReadProvisionedThroughputExceeded(arn:orders)"; got != want {
 		t.Errorf("a local index has a bucket of its own: %s, want %s", got, want)
 	}
 }
@@ -278,14 +278,14 @@ func TestTake_Partitions(t *testing.T) {
 	}
 	for _, id := range []string{"a", "b"} {
 		n, err := count(Write, item(id), capacity.Tally{Table: 1})
-		if got := reasons(t, err); n != 1000 || got != wire.CodeProvisionedThroughput+" TableWriteKeyRangeThroughputExceeded(arn:orders)" {
+		if got := reasons(t, err); n != 1000 || got != awserr.CodeProvisionedThroughput+" TableWriteKeyRangeThroughputExceeded(arn:orders)" {
 			t.Errorf("%d writes of %s, then %s", n, id, got)
 		}
 	}
 	ofIndex := capacity.Tally{}
 	ofIndex.AddIndex("by-label", 1)
 	n, err := count(Read, attr.Item{"label": {Type: attr.S, Str: "x"}}, ofIndex)
-	if got := reasons(t, err); n != 3000 || got != wire.CodeProvisionedThroughput+" IndexReadKeyRangeThroughputExceeded(arn:orders/index/by-label)" {
+	if got := reasons(t, err); n != 3000 || got != awserr.CodeProvisionedThroughput+" IndexReadKeyRangeThroughputExceeded(arn:orders/index/by-label)" {
 		t.Errorf("%d reads of an index, then %s", n, got)
 	}
 	if err := l.Take(table, Read, nil, ofIndex); err != nil {

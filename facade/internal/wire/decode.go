@@ -28,7 +28,7 @@ func CheckJSON(body []byte) error {
 // the API model. It is strict where AWS is: names are case-sensitive, invalid UTF-8
 // and repeated names are refused, null counts as absent, unknown members are
 // ignored. Numbers of the model type Integer are int32 in it, Long is int64. Its
-// error is a *Refusal.
+// error is an *awserr.Error.
 func Decode(body []byte, in any) error {
 	if err := json.Unmarshal(body, in); err != nil {
 		return decodeError(body, in, err)
@@ -38,8 +38,7 @@ func Decode(body []byte, in any) error {
 
 // decodeError gives err, from decoding body into in, AWS's text.
 func decodeError(body []byte, in any, err error) error {
-	var refused *Refusal
-	if errors.As(err, &refused) {
+	if refused, ok := awserr.As(err); ok {
 		return refused
 	}
 	var semantic *json.SemanticError
@@ -50,7 +49,7 @@ func decodeError(body []byte, in any, err error) error {
 	switch {
 	case !errors.Is(err, errNoStructure):
 		value := valueAt(body, semantic.ByteOffset)
-		return serializationError(mismatchText(semantic.JSONKind, value, semantic.GoType, at))
+		return serializationError("%s", mismatchText(semantic.JSONKind, value, semantic.GoType, at))
 	case at.element:
 		return serializationError(awserr.MsgUnexpectedValueType)
 	default:

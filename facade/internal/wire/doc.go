@@ -4,7 +4,7 @@
 // with the member names of the API model.
 //
 // Whatever is sent, nothing here panics, and the size of a body is limited before and
-// after it is unpacked. A request is refused with a *Refusal, which has the type and
+// after it is unpacked. A request is refused with an *awserr.Error, with the code and
 // text of AWS; a value that is JSON but not an attribute value is kept with its error,
 // since AWS checks other members first.
 package wire

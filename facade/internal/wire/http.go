@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/internal/httpbody"
 )
 
@@ -145,24 +146,24 @@ func isMediaType(header, want string) bool {
 }
 
 // ReadBody reads and decompresses the body, refusing more than MaxRequestBytes on
-// either side of the decompression. It returns both sides. Its error is a *Refusal.
+// either side of the decompression. It returns both sides. Its error is an *awserr.Error.
 func ReadBody(r *http.Request) (sent, body []byte, err error) {
 	if r.Body == nil {
 		return nil, nil, nil
 	}
 	if r.ContentLength > MaxRequestBytes {
-		return nil, nil, requestTooLargeError(r.ContentLength)
+		return nil, nil, awserr.New(awserr.CodeRequestTooLarge, awserr.MsgRequestTooLarge, r.ContentLength, MaxRequestBytes)
 	}
 	if sent, err = httpbody.Read(r.Body, r.ContentLength, MaxRequestBytes); err == nil {
 		body, err = httpbody.Decode(r.Header.Get("Content-Encoding"), sent, MaxRequestBytes)
 	} else if !errors.Is(err, httpbody.ErrTooLarge) {
-		return nil, nil, serializationError(err.Error())
+		return nil, nil, serializationError("%s", err)
 	}
 	switch {
 	case errors.Is(err, httpbody.ErrTooLarge):
-		return nil, nil, requestTooLargeError(MaxRequestBytes + 1)
+		return nil, nil, awserr.New(awserr.CodeRequestTooLarge, awserr.MsgRequestTooLarge, MaxRequestBytes+1, MaxRequestBytes)
 	case err != nil: // AWS takes what it cannot unpack for a fault of its own
-		return nil, nil, &Refusal{Code: CodeInternalServerError, HTTPStatus: http.StatusInternalServerError, Message: err.Error()}
+		return nil, nil, awserr.New(awserr.CodeInternalServerError, "%s", err)
 	}
 	return sent, body, nil
 }

@@ -50,7 +50,7 @@ func CallerOf(r *http.Request) Caller {
 // and returns who signed it. Without secrets, by access key, a well-formed one is
 // all that is asked for, whatever its key, region and secret; with them it has to be
 // right, for any region, and at most 15 minutes off one of the clocks, of which the
-// first is named where none fits. The error is a *Refusal.
+// first is named where none fits. The error is an *awserr.Error.
 func Authenticate(r *http.Request, body []byte, secrets map[string]string, clocks ...time.Time) (Caller, error) {
 	sig, err := parseSignature(r)
 	if err == nil && secrets != nil {
@@ -79,15 +79,15 @@ func parseSignature(r *http.Request) (signature, error) {
 	}
 	switch inQuery := query.Has(queryAlgorithm); {
 	case header != "" && inQuery:
-		return signature{}, badRequest(codeInvalidSignature, awserr.MsgAuthTwice)
+		return signature{}, awserr.New(awserr.CodeInvalidSignature, awserr.MsgAuthTwice)
 	case header == "" && !inQuery:
-		return signature{}, badRequest(codeMissingAuthentication, awserr.MsgAuthMissing)
+		return signature{}, awserr.New(awserr.CodeMissingAuthentication, awserr.MsgAuthMissing)
 	case inQuery:
 		return parseQuerySignature(query)
 	}
 	algorithm, fields, _ := strings.Cut(header, " ")
 	if !strings.HasPrefix(algorithm, "AWS4-") {
-		return signature{}, badRequest(codeMissingAuthentication, awserr.MsgAuthMissing)
+		return signature{}, awserr.New(awserr.CodeMissingAuthentication, awserr.MsgAuthMissing)
 	}
 	sig := signature{algorithm: algorithm, date: cmp.Or(r.Header.Get("X-Amz-Date"), r.Header.Get("Date"))}
 	sig.parseFields(fields)
@@ -103,7 +103,7 @@ func parseSignature(r *http.Request) (signature, error) {
 		missing = append(missing, awserr.MsgAuthDate)
 	}
 	if len(missing) > 0 {
-		return signature{}, badRequest(codeIncompleteSignature, strings.Join(missing, " ")+" Authorization="+header)
+		return signature{}, awserr.New(awserr.CodeIncompleteSignature, "%s", strings.Join(missing, " ")+" Authorization="+header)
 	}
 	return sig, nil
 }
@@ -138,7 +138,7 @@ func parseQuerySignature(query url.Values) (signature, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return signature{}, badRequest(codeIncompleteSignature, strings.Join(append(missing, awserr.MsgAuthQueryHint), " "))
+		return signature{}, awserr.New(awserr.CodeIncompleteSignature, "%s", strings.Join(append(missing, awserr.MsgAuthQueryHint), " "))
 	}
 	return signature{
 		algorithm: query.Get(queryAlgorithm), credential: query.Get(queryCredential), signedHeaders: query.Get(querySignedHeaders),
@@ -161,10 +161,10 @@ func (sig signature) caller() Caller {
 // order. Any region will do.
 func (sig signature) verify(r *http.Request, body []byte, secrets map[string]string, clocks []time.Time) error {
 	incomplete := func(format string, args ...any) error {
-		return badRequest(codeIncompleteSignature, fmt.Sprintf(format, args...))
+		return awserr.New(awserr.CodeIncompleteSignature, format, args...)
 	}
 	invalid := func(format string, args ...any) error {
-		return badRequest(codeInvalidSignature, fmt.Sprintf(format, args...))
+		return awserr.New(awserr.CodeInvalidSignature, format, args...)
 	}
 	signed, err := time.Parse(signatureTime, sig.date)
 	if err != nil {
@@ -196,7 +196,7 @@ func (sig signature) verify(r *http.Request, body []byte, secrets map[string]str
 	}
 	secret, known := secrets[scope[0]]
 	if !known {
-		return badRequest(codeUnrecognizedClient, awserr.MsgAuthUnknownKey)
+		return awserr.New(awserr.CodeUnrecognizedClient, awserr.MsgAuthUnknownKey)
 	}
 	request := sig.canonicalRequest(r, headers, body)
 	if !hmac.Equal([]byte(sig.sign(request, secret, scope)), []byte(sig.signature)) {
@@ -238,13 +238,12 @@ func (sig signature) checkTime(signed, now time.Time) error {
 	if sig.expires != "" {
 		seconds, err := strconv.ParseUint(sig.expires, 10, 31)
 		if err != nil {
-			return badRequest(codeInvalidSignature, fmt.Sprintf(awserr.MsgAuthExpires, sig.expires))
+			return awserr.New(awserr.CodeInvalidSignature, awserr.MsgAuthExpires, sig.expires)
 		}
 		life = time.Duration(seconds) * time.Second
 	}
 	text := func(format string, bound time.Time, minutes time.Duration) error {
-		return badRequest(codeInvalidSignature, fmt.Sprintf(format, sig.date, bound.Format(signatureTime), now.Format(signatureTime),
-			strconv.FormatFloat(minutes.Minutes(), 'f', -1, 64)))
+		return awserr.New(awserr.CodeInvalidSignature, format, sig.date, bound.Format(signatureTime), now.Format(signatureTime), strconv.FormatFloat(minutes.Minutes(), 'f', -1, 64))
 	}
 	switch oldest, newest := now.Add(-life), now.Add(signatureSkew); {
 	case signed.Before(oldest):

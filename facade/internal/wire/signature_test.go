@@ -3,7 +3,6 @@ package wire
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
 // testTime is when requests are answered.
@@ -158,11 +159,11 @@ func answerOf(tb testing.TB, err error) string {
 	if err == nil {
 		return ""
 	}
-	var r *Refusal
-	if !errors.As(err, &r) {
+	e, ok := awserr.As(err)
+	if !ok {
 		tb.Fatalf("%v is no answer", err)
 	}
-	return string(EncodeError(r.Code, r.Message, nil, nil, nil))
+	return string(EncodeError(e))
 }
 
 func readCloser(text string) *bodyReader { return &bodyReader{strings.NewReader(text)} }

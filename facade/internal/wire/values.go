@@ -42,7 +42,7 @@ func (f *Flag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		*f = Flag(b)
 		return nil
 	default:
-		return serializationError(scalarMismatchText(value.Kind(), value, "Boolean"))
+		return serializationError("%s", scalarMismatchText(value.Kind(), value, "Boolean"))
 	}
 }
 
@@ -73,12 +73,12 @@ func (t *EpochSeconds) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		return err
 	}
 	if value.Kind() != '0' {
-		return serializationError(scalarMismatchText(value.Kind(), value, "Date"))
+		return serializationError("%s", scalarMismatchText(value.Kind(), value, "Date"))
 	}
 	seconds, err := strconv.ParseFloat(string(value), 64)
 	const most = 1 << 52 / 1000 // beyond it milliseconds are not exact
 	if err != nil || math.Abs(seconds) > most {
-		return serializationError(scalarMismatchText(value.Kind(), value, "Date"))
+		return serializationError("%s", scalarMismatchText(value.Kind(), value, "Date"))
 	}
 	*t = EpochSeconds(math.Round(seconds * 1000))
 	return nil
@@ -254,5 +254,5 @@ func serializationOf(err error) error {
 	if !unreadable {
 		return nil
 	}
-	return serializationError(text)
+	return serializationError("%s", text)
 }

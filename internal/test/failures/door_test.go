@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
 // callTimeout is the deadline of calls.
@@ -171,7 +172,7 @@ func (r *doorRun) meet(q request, want, rpc string, how failure, from, most int)
 
 // text is the outcome of a request in a word.
 func (r *doorRun) text(q request, err error) string {
-	var known *facade.Error
+	var known *awserr.Error
 	switch {
 	case err == nil && q.operation == "":
 		return "starts"

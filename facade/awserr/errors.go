@@ -1,0 +1,108 @@
+package awserr
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// Error is an error of the DynamoDB API.
+type Error struct {
+	// Code is the short name of the error, such as "ValidationException".
+	Code string
+	// HTTPStatus is the status of the response: 400, 413, 500 or 503.
+	HTTPStatus int
+	// Message is the text. The response leaves an empty one out.
+	Message string
+	// Item is the item before the request. A ConditionalCheckFailedException has it if the
+	// request asked for it; otherwise it is nil.
+	Item attr.Item
+	// Reasons are those of a TransactionCanceledException, one for each action in the order
+	// of the request; otherwise nil.
+	Reasons []CancellationReason
+	// Throttling lists the limits that a throttled request on items exceeded.
+	Throttling []ThrottlingReason
+}
+
+// Error returns "Code: Message", or the code alone without a message.
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return e.Code
+	}
+	return e.Code + ": " + e.Message
+}
+
+// CancellationReason is the part of one action in the cancellation of its transaction.
+type CancellationReason struct {
+	// Code is one of the constants Reason..., such as "ConditionalCheckFailed".
+	Code string
+	// Message is the text; "" for the code "None".
+	Message string
+	// Item is the item before the transaction if the action asked for it; otherwise nil.
+	Item attr.Item
+}
+
+// ThrottlingReason names a limit that a request exceeded.
+type ThrottlingReason struct {
+	Reason   string // such as "TableWriteProvisionedThroughputExceeded"
+	Resource string // ARN of the table or index
+}
+
+// As returns the first *Error in the tree of err; ok is false if there is none.
+func As(err error) (e *Error, ok bool) {
+	return errors.AsType[*Error](err)
+}
+
+// New returns an error with the HTTP status of its code. Its message is formatted as by
+// [fmt.Sprintf].
+func New(code, format string, args ...any) *Error {
+	return &Error{Code: code, HTTPStatus: httpStatus(code), Message: fmt.Sprintf(format, args...)}
+}
+
+// Validation returns a ValidationException.
+func Validation(format string, args ...any) *Error { return New(CodeValidation, format, args...) }
+
+// ResourceNotFound returns a ResourceNotFoundException.
+func ResourceNotFound(format string, args ...any) *Error {
+	return New(CodeResourceNotFound, format, args...)
+}
+
+// InternalServerError returns the error of a request that failed for a reason that a caller
+// cannot know.
+func InternalServerError() *Error { return New(CodeInternalServerError, MsgInternalError) }
+
+// ConditionalCheckFailed returns a ConditionalCheckFailedException with the item before the
+// request; nil if the request did not ask for it.
+func ConditionalCheckFailed(old attr.Item) *Error {
+	e := New(CodeConditionalCheckFailed, MsgConditionFailed)
+	e.Item = old
+	return e
+}
+
+// TransactionCanceled returns a TransactionCanceledException with a reason for each action.
+func TransactionCanceled(reasons []CancellationReason) *Error {
+	codes := make([]string, len(reasons))
+	for i, r := range reasons {
+		codes[i] = r.Code
+	}
+	e := New(CodeTransactionCanceled, MsgTransactionCanceled, strings.Join(codes, ", "))
+	e.Reasons = reasons
+	return e
+}
+
+// httpStatus returns the HTTP status of an error code.
+func httpStatus(code string) int {
+	switch code {
+	case CodeInternalServerError:
+		return http.StatusInternalServerError
+	case CodeServiceUnavailable:
+		return http.StatusServiceUnavailable
+	case CodeRequestTooLarge:
+		return http.StatusRequestEntityTooLarge
+	default:
+		return http.StatusBadRequest
+	}
+}
