@@ -18,7 +18,7 @@
 // from the items is a difference, unless the mapping accepts it.
 //
 // What it does not do: it starts no server (it takes a connection to any
-// Bigtable), it reads no network source, and it does not read Ion: both are
+// Bigtable), it reads no network source, and no binary Ion: both are
 // refused with a hint.
 //
 // A load and a verification meet these packages, in this order:

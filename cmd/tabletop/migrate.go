@@ -23,7 +23,7 @@ import (
 // inputFlags say what is read.
 type inputFlags struct {
 	Path        string `arg:"" optional:"" help:"The same as --source." placeholder:"PATH"`
-	Source      string `help:"What to read: an export to S3 with the incremental exports after it, JSON lines, a BatchWriteItem file, a NoSQL Workbench model, CSV; plain, gzip or zstd; or a fixture folder. Recognized by content." placeholder:"PATH"`
+	Source      string `help:"What to read: an export to S3 with the incremental exports after it, JSON lines, Ion text, a BatchWriteItem file, a NoSQL Workbench model, CSV; plain, gzip or zstd; or a fixture folder. Recognized by content." placeholder:"PATH"`
 	Key         string `help:"Key attributes, for an input that does not name them." placeholder:"PK[,SK]"`
 	TableSchema string `help:"DescribeTable answer or CreateTable request, for an input that carries no key schema; behind it, the DescribeTimeToLive answer of a table whose items expire." placeholder:"FILE"`
 	Table       string `help:"The table to take from an input that has several, or the name for a table that has none." placeholder:"NAME"`

@@ -62,7 +62,7 @@ func TestOpen_DamagedFile(t *testing.T) {
 		{"empty zstd", string(exporttest.PackZstd(nil)), Unrecognized, "in.json: the zstd data holds no text"},
 		{"bomb of blank lines", string(exporttest.Pack([]byte(lines + strings.Repeat("\n", MaxItemBytes+2)))), TooLong, "blank lines stand here"},
 		{"zip", "PK\x03\x04....", Unsupported, "in.json: the file is compressed, but by neither gzip nor zstd"},
-		{"ion", "\xe0\x01\x00\xea\x00", Unsupported, "in.json: the file is in Ion format"},
+		{"ion", "\xe0\x01\x00\xea\x00", Unsupported, "in.json: the file is in binary Ion"},
 		{"text", "hello\n", Unrecognized, "in.json:1: not a known input"},
 		{"csv", "a,b\n1,2\n", Unrecognized, "in.json:1: not a known input"},
 		{"trailing data", string(packed) + "junk", PackingCorrupt, "in.json: trailing data follows the gzip data"},

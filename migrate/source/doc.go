@@ -7,7 +7,7 @@
 // expected; items are streamed, any number of times, in memory bounded by one item;
 // whatever an input allows a reader to check (counts, checksums) is checked.
 //
-// What it does not do: it reads no network source and no Ion; both are refused with
+// What it does not do: it reads no network source and no binary Ion; both are refused with
 // a hint.
 //
 // [Open], [OpenFS] and what they return are kept stable; the rest is exported for the

@@ -69,6 +69,9 @@ func parseEntry(text []byte, s shape, at Position) (Entry, error) {
 			return typed, nil
 		}
 	}
+	if wrong := ionError(text); err != nil && wrong != nil {
+		err = Damaged(NotAnItem, at, wrong, "not an item")
+	}
 	if err != nil {
 		return Entry{Position: at, Text: text}, err
 	}

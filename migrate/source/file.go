@@ -92,7 +92,7 @@ func recognize(in *input) (fileLayout, shape, error) {
 // unknownInput says what would have been known.
 func unknownInput(at Position, cause error) error {
 	return Damaged(Unrecognized, at, cause,
-		"not a known input: neither an export to S3, JSON lines or a JSON array of items, the answer to a Scan or Query, a BatchWriteItem request, a NoSQL Workbench model nor a .csv file, plain, gzip or zstd")
+		"not a known input: neither an export to S3, JSON lines, Ion text or a JSON array of items, the answer to a Scan or Query, a BatchWriteItem request, a NoSQL Workbench model nor a .csv file, plain, gzip or zstd")
 }
 
 // startsJSON reports whether err, met at the first token of a file, is one of

@@ -79,22 +79,17 @@ func (t tree) open(name string) (*input, error) {
 		return nil, Damaged(Unsupported, Position{File: in.label}, nil, "the file is compressed, but by neither gzip nor zstd, which are read")
 	case bytes.HasPrefix(head, []byte{0xe0, 0x01, 0x00, 0xea}):
 		in.close()
-		return nil, ionRefused(in.label)
+		return nil, Damaged(Unsupported, Position{File: in.label}, nil, "the file is in binary Ion; Ion text is read, as exports have it")
 	}
 	if start, _ := in.text.Peek(9); bytes.HasPrefix(start, []byte("\xef\xbb\xbf")) { // byte order mark
 		if _, err := in.text.Discard(3); err != nil {
 			in.close()
 			return nil, in.failed(err, 0)
 		}
-	} else if bytes.HasPrefix(start, []byte("$ion_1_0")) {
-		in.close()
-		return nil, ionRefused(in.label)
+	} else if bytes.HasPrefix(start, []byte(ionVersion)) {
+		in.text = bufio.NewReaderSize(&ionLines{from: in.text}, 64<<10)
 	}
 	return in, nil
-}
-
-func ionRefused(label string) error {
-	return Damaged(Unsupported, Position{File: label}, nil, "the file is in Ion format, which is not read: export in DYNAMODB_JSON format")
 }
 
 // members reads the members of a gzip file one after the other.

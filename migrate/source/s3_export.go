@@ -244,10 +244,8 @@ func readSummary(t tree, name string) (*s3export.Summary, error) {
 		return invalid("the manifest is of version %q, only %s and %s are known", s.Version, s3export.VersionFull, s3export.VersionIncremental)
 	case s.ExportType != "" && s.ExportType != s3export.TypeFull && s.ExportType != s3export.TypeIncremental:
 		return invalid("exportType is %q, want %s or %s", s.ExportType, s3export.TypeFull, s3export.TypeIncremental)
-	case s.OutputFormat == s3export.FormatIon:
-		return nil, Damaged(Unsupported, at, nil, "the export is in Ion format, which is not read: export in DYNAMODB_JSON format")
-	case s.OutputFormat != s3export.FormatDynamoDBJSON:
-		return invalid("outputFormat is %q, want %s", s.OutputFormat, s3export.FormatDynamoDBJSON)
+	case s.OutputFormat != s3export.FormatDynamoDBJSON && s.OutputFormat != s3export.FormatIon:
+		return invalid("outputFormat is %q, want %s or %s", s.OutputFormat, s3export.FormatDynamoDBJSON, s3export.FormatIon)
 	case s.ItemCount == nil || *s.ItemCount < 0:
 		return invalid("the manifest has no itemCount")
 	case !named:

@@ -174,7 +174,10 @@ var Damages = []struct {
 		"unknown type of export", func(f fstest.MapFS) { edit(f, "manifest-summary.json", "FULL_EXPORT", "PARTIAL_EXPORT") },
 		"manifest-invalid", `exportType is "PARTIAL_EXPORT", want FULL_EXPORT or INCREMENTAL_EXPORT`,
 	},
-	{"ion", func(f fstest.MapFS) { edit(f, "manifest-summary.json", "DYNAMODB_JSON", "ION") }, "unsupported", "Ion"},
+	{
+		"unknown format", func(f fstest.MapFS) { edit(f, "manifest-summary.json", "DYNAMODB_JSON", "PARQUET") },
+		"manifest-invalid", `outputFormat is "PARQUET", want DYNAMODB_JSON or ION`,
+	},
 	{
 		"a key that leaves the export", func(f fstest.MapFS) { edit(f, "manifest-files.json", "data/file0", "data/../../file0") },
 		"manifest-invalid", "/manifest-files.json:1: dataFileS3Key cannot be followed",
