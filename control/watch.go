@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/control/internal/access"
 	"github.com/tabletop-emu/tabletop/control/internal/requests"
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/internal/cause"
 	"github.com/tabletop-emu/tabletop/internal/days"
 	"github.com/tabletop-emu/tabletop/internal/heat"
@@ -91,7 +92,7 @@ func wanted(r *http.Request) (func(*requests.Record) bool, error) {
 }
 
 // plainCodes are the codes of DynamoDB that do not say that they are exceptions.
-var plainCodes = []string{"InternalServerError", "RequestLimitExceeded", "ServiceUnavailable"}
+var plainCodes = []string{awserr.CodeInternalServerError, awserr.CodeRequestLimit, awserr.CodeServiceUnavailable}
 
 // statusParam is the status that a query asks for, as records have it; "" for any.
 func statusParam(q url.Values) (string, error) {

@@ -3,7 +3,6 @@ package facade
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -328,9 +327,9 @@ func parseDuration(t *testing.T, d *datadriven.TestData, text string) time.Durat
 
 // showAnswer prints what Call returned.
 func showAnswer(answer []byte, err error) string {
-	var e *awserr.Error
+	e, ok := awserr.As(err)
 	switch {
-	case errors.As(err, &e):
+	case ok:
 		text := strconv.Itoa(e.HTTPStatus) + " " + e.Error() + "\n"
 		if e.Item != nil || e.Reasons != nil {
 			text += prettyJSON(wire.EncodeError(e), "") + "\n"

@@ -1,7 +1,6 @@
 package facade
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -68,8 +67,7 @@ func checkFaults(t *testing.T, current, classic *Server, cases []faultCase) {
 		}{{"current", newer, current}, {"classic", older, classic}} {
 			answer, err := wording.server.Call(t.Context(), c.operation, []byte(c.request))
 			got := string(answer)
-			var e *awserr.Error
-			if errors.As(err, &e) {
+			if e, ok := awserr.As(err); ok {
 				got = strings.TrimPrefix(e.Error(), "ValidationException: ")
 			} else if err != nil {
 				got = "unexpected: " + err.Error()

@@ -63,8 +63,8 @@ func TestThrottle_ExactCounts(t *testing.T) {
 					n++
 				}
 			}
-			var e *awserr.Error
-			if n != c.want || !errors.As(err, &e) || e.HTTPStatus != http.StatusBadRequest {
+			e, ok := awserr.As(err)
+			if n != c.want || !ok || e.HTTPStatus != http.StatusBadRequest {
 				t.Errorf("%d calls are admitted, then %v; want %d, then a refusal", n, err, c.want)
 			}
 		})

@@ -9,14 +9,15 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/internal/hosts"
 )
 
 // webFlags say what browsers may do with the doors that speak HTTP.
 type webFlags struct {
-	AllowHost []string `name:"allow-host" help:"A name by which the doors may be asked over HTTP, beside localhost and loopback addresses. May be repeated." placeholder:"NAME"`
-	CORS      []string `name:"cors" help:"An origin whose pages may use the DynamoDB door, such as http://app.example:3000, or * for all. May be repeated. Default: those of this machine." placeholder:"ORIGIN"`
-	Like      string   `help:"Answer as another server where tools wait for it: dynamodb-local says 400 to GET /." placeholder:"dynamodb-local"`
+	AllowHost []string `name:"allow-host" help:"Accept HTTP requests to this host name, in addition to localhost and loopback addresses. May be repeated." placeholder:"NAME"`
+	CORS      []string `name:"cors" help:"Origin whose pages may use the DynamoDB endpoint, such as http://app.example:3000, or * for all. May be repeated. Default: origins on this machine." placeholder:"ORIGIN"`
+	Like      string   `help:"Imitate another server that tools wait for: dynamodb-local answers GET / with 400." placeholder:"dynamodb-local"`
 }
 
 const likeDynamoDBLocal = "dynamodb-local"
@@ -56,9 +57,9 @@ func (w *webFlags) door(next http.Handler) http.Handler {
 		origin := r.Header.Get("Origin")
 		switch {
 		case !hosts.Allowed(r, w.AllowHost):
-			refuse(rw, http.StatusForbidden, "AccessDeniedException", fmt.Sprintf("The host %q is not one of this server: ask it as localhost, or start it with --allow-host.", r.Host))
+			refuse(rw, http.StatusForbidden, awserr.CodeAccessDenied, fmt.Sprintf("The host %q is not one of this server: ask it as localhost, or start it with --allow-host.", r.Host))
 		case origin != "" && !w.allows(origin):
-			refuse(rw, http.StatusForbidden, "AccessDeniedException", fmt.Sprintf("Pages of the origin %q may not use this server: start it with --cors to let them.", origin))
+			refuse(rw, http.StatusForbidden, awserr.CodeAccessDenied, fmt.Sprintf("Pages of the origin %q may not use this server: start it with --cors to let them.", origin))
 		case w.Like == likeDynamoDBLocal && r.Method == http.MethodGet:
 			rw.Header().Set("Connection", "close") // a tool that waits for the status leaves the body unread, and would not end before the connection
 			refuse(rw, http.StatusBadRequest, "MissingAuthenticationToken", "Request must contain either a valid (registered) AWS access key ID or X.509 certificate.")

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
 // Failure is an error that DynamoDB returns for reasons of its own.
@@ -110,7 +112,7 @@ func (failure Failure) meets(operation string) bool {
 
 // cancellations are the codes in the reasons of a canceled transaction.
 var cancellations = map[Failure]string{
-	TransactionConflict:             "TransactionConflict",
+	TransactionConflict:             awserr.ReasonConflict,
 	ItemCollectionSizeLimitExceeded: "ItemCollectionSizeLimitExceeded",
 }
 
@@ -169,12 +171,12 @@ func (failure Failure) canceled(elements int, struck []int) dynamoDBError {
 	e := dynamoDBError{status: 400, code: "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"}
 	codes := make([]string, elements)
 	for i := range elements {
-		reason := cancellation{Code: "None"}
+		reason := cancellation{Code: awserr.ReasonNone}
 		if slices.Contains(struck, i) {
 			reason = cancellation{cancellations[failure], failureAnswers[failure].message}
 		}
 		e.reasons, codes[i] = append(e.reasons, reason), reason.Code
 	}
-	e.message = fmt.Sprintf("Transaction cancelled, please refer cancellation reasons for specific reasons [%s]", strings.Join(codes, ", ")) //nolint:misspell // sic
+	e.message = fmt.Sprintf(awserr.MsgTransactionCanceled, strings.Join(codes, ", "))
 	return e
 }

@@ -3,7 +3,6 @@ package failures
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -172,7 +171,7 @@ func (r *doorRun) meet(q request, want, rpc string, how failure, from, most int)
 
 // text is the outcome of a request in a word.
 func (r *doorRun) text(q request, err error) string {
-	var known *awserr.Error
+	known, ok := awserr.As(err)
 	switch {
 	case err == nil && q.operation == "":
 		return "starts"
@@ -180,12 +179,12 @@ func (r *doorRun) text(q request, err error) string {
 		return "200"
 	case q.operation == "":
 		return "no start"
-	case !errors.As(err, &known):
+	case !ok:
 		r.t.Errorf("%s: %v is no error of DynamoDB", r.what, err)
 		return err.Error()
 	}
 	switch known.Code {
-	case "RequestLimitExceeded", "InternalServerError", "ServiceUnavailable":
+	case awserr.CodeRequestLimit, awserr.CodeInternalServerError, awserr.CodeServiceUnavailable:
 	default:
 		r.t.Errorf("%s: %v is no error that clients retry", r.what, err)
 	}

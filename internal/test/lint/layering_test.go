@@ -49,8 +49,8 @@ var layers = []layerRule{
 	},
 	{
 		folders: []string{"facade/internal/store"},
-		denied:  slices.Concat(tools, storage, []string{module + "/facade$", module + "/facade/expr", module + "/facade/mapping", module + "/facade/internal/wire", "net/http"}),
-		why:     "the store reads and writes items, and sees neither a request nor an expression",
+		denied:  slices.Concat(tools, storage, []string{module + "/facade$", module + "/facade/awserr", module + "/facade/expr", module + "/facade/mapping", module + "/facade/internal/wire", "net/http"}),
+		why:     "the store reads and writes items, and sees neither a request nor an expression nor an answer",
 	},
 	{
 		folders: []string{"facade/internal/wire", "facade/internal/tabledef", "facade/internal/partiql"},
@@ -191,6 +191,7 @@ func TestLayers(t *testing.T) {
 		{"facade/internal/tabledef", "~/internal/layout", false, false},
 		{"facade/internal/store", "~/facade/internal/tabledef", false, false},
 		{"facade/internal/store", "~/facade/expr", false, true},
+		{"facade/internal/store", "~/facade/awserr", false, true},
 		{"facade/internal/store", "~/facade", false, true},
 		{"facade/internal/store", "~/internal/btclient", false, false},
 		{"facade", "~/internal/cells", false, true},
