@@ -18,8 +18,8 @@ import (
 
 // consoleFlags are those of the control API.
 type consoleFlags struct {
-	Console     serveConsole `help:"Where the control API listens: snapshots, clock, faults, requests, for any language and for tabletop ctl; without HOST:PORT on 127.0.0.1 and a port that is free. See docs/control.md. Default: off." placeholder:"HOST:PORT"`
-	ConsoleFile string       `name:"console-token-file" help:"Write the token of the control API to this file, which the owner alone can read. Removed at the end." placeholder:"FILE"`
+	Console     serveConsole `help:"Address of the control API (snapshots, clock, faults, requests; for any language and for tabletop ctl). Without HOST:PORT: a free port on 127.0.0.1. See docs/control.md. Default: off." placeholder:"HOST:PORT"`
+	ConsoleFile string       `name:"console-token-file" help:"Write the token of the control API to this file, which only its owner can read. Removed at the end." placeholder:"FILE"`
 	Fixtures    string       `help:"The folder of fixture folders that the control API may plan, verify and lint." placeholder:"DIR"`
 }
 

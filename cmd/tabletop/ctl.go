@@ -8,13 +8,13 @@ import (
 
 // ctlCommand speaks the control API.
 type ctlCommand struct {
-	PortFile     string        `help:"Find the API and its token in the port file of the server." placeholder:"FILE"`
-	Wait         time.Duration `help:"How long to wait for a port file that is not there yet. Default: ${default}." default:"10s" placeholder:"DURATION"`
-	ConsoleURL   string        `name:"console-url" help:"The API, as serve --console prints it." placeholder:"URL"`
-	ConsoleToken string        `name:"console-token" help:"Its token." placeholder:"TOKEN"`
-	All          bool          `help:"All that there is of items, rows, requests, records or changes, instead of the first 100."`
-	Verb         string        `arg:"" optional:"" help:"What to do: help lists the verbs."`
-	Args         []string      `arg:"" optional:"" help:"What the verb takes."`
+	PortFile     string        `help:"Read the address of the API and its token from the port file of the server." placeholder:"FILE"`
+	Wait         time.Duration `help:"How long to wait for the port file to appear. Default: ${default}." default:"10s" placeholder:"DURATION"`
+	ConsoleURL   string        `name:"console-url" help:"Address of the API, as serve --console prints it." placeholder:"URL"`
+	ConsoleToken string        `name:"console-token" help:"Token of the API." placeholder:"TOKEN"`
+	All          bool          `help:"Print all items, rows, requests, records or changes, instead of the first 100."`
+	Verb         string        `arg:"" optional:"" help:"The command; help lists them."`
+	Args         []string      `arg:"" optional:"" help:"Arguments of the command."`
 }
 
 // ctlVerb is a verb of ctl: a request of the API.

@@ -14,8 +14,8 @@ import (
 )
 
 type demoCommand struct {
-	Console     demoConsole `help:"Instead of running the fixtures, keep all of them open behind both doors, with the pages of the console, and print their address; Ctrl-C ends it. --console=HOST:PORT says where they listen. See docs/console.md." placeholder:"HOST:PORT"`
-	ConsoleFile string      `name:"console-token-file" help:"With --console, write the token of the control API to this file, which the owner alone can read. Removed at the end." placeholder:"FILE"`
+	Console     demoConsole `help:"Instead of running the fixtures, serve all of them on both endpoints with the console's pages, and print their address; Ctrl-C ends it. --console=HOST:PORT sets the address. See docs/console.md." placeholder:"HOST:PORT"`
+	ConsoleFile string      `name:"console-token-file" help:"With --console, write the token of the control API to this file, which only its owner can read. Removed at the end." placeholder:"FILE"`
 	PortFile    string      `help:"With --console, write the addresses to this file when ready, as serve does. Removed at the end." placeholder:"FILE"`
 	Write       string      `help:"Instead of running the fixtures, write them as folders into this one, to read, change and verify. A fixture that already exists is not touched and is an error." placeholder:"DIR"`
 }

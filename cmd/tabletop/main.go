@@ -96,16 +96,16 @@ type command struct {
 
 	Serve   serveCommand `cmd:"" help:"Serve a Bigtable and a DynamoDB over the same rows."`
 	Ctl     ctlCommand   `cmd:"" help:"Control a server that runs with --console: snapshots, clock, faults, requests."`
-	Demo    demoCommand  `cmd:"" help:"Run the shipped fixtures end to end and show what was proved."`
+	Demo    demoCommand  `cmd:"" help:"Run the shipped fixtures end to end and show the results."`
 	Migrate struct {
-		Infer   inferCommand   `cmd:"" help:"Find a mapping for a DynamoDB export that loses nothing."`
-		Plan    planCommand    `cmd:"" help:"Show what a load would create, and what becomes of each attribute."`
+		Infer   inferCommand   `cmd:"" help:"Find a lossless mapping for a DynamoDB export."`
+		Plan    planCommand    `cmd:"" help:"Show what a load would create, and where each attribute goes."`
 		Load    loadCommand    `cmd:"" help:"Write a DynamoDB export as Bigtable rows."`
-		Verify  verifyCommand  `cmd:"" help:"Compare a DynamoDB export with its Bigtable rows: in a private store, or those that another loader wrote."`
-		Lint    lintCommand    `cmd:"" help:"Judge a mapping, its data and access patterns by the design guides."`
+		Verify  verifyCommand  `cmd:"" help:"Compare a DynamoDB export with its Bigtable rows, in a private store or as another loader wrote them."`
+		Lint    lintCommand    `cmd:"" help:"Check a mapping, its data and access patterns against the design guides."`
 		Diff    diffCommand    `cmd:"" help:"Compare two inputs, two tables, or an input with a table."`
 		Reverse reverseCommand `cmd:"" help:"Write Bigtable rows as a DynamoDB export, ready for import."`
-	} `cmd:"" help:"Move DynamoDB data to Bigtable and prove the result."`
+	} `cmd:"" help:"Move DynamoDB data to Bigtable and verify the result."`
 }
 
 // serveAlone is the command line of which serve is all that matters: reading

@@ -15,7 +15,7 @@ const tableInName = "{table}"
 // forceFlag lets an inferred mapping take the place of one that is there, which
 // somebody may have worked on: other outputs can be had again.
 type forceFlag struct {
-	Force bool `help:"Overwrite another mapping that is in the file. Default: refused."`
+	Force bool `help:"Overwrite another mapping in the file. Default: this is an error."`
 }
 
 // mappingFiles are inferred mappings, by the files that they go to.

@@ -23,10 +23,10 @@ import (
 // inputFlags say what is read.
 type inputFlags struct {
 	Path        string `arg:"" optional:"" help:"The same as --source." placeholder:"PATH"`
-	Source      string `help:"What to read: an export to S3 with the incremental exports after it, JSON lines, Ion text, a BatchWriteItem file, a NoSQL Workbench model, CSV; plain, gzip or zstd; or a fixture folder. Recognized by content." placeholder:"PATH"`
-	Key         string `help:"Key attributes, for an input that does not name them." placeholder:"PK[,SK]"`
-	TableSchema string `help:"DescribeTable answer or CreateTable request, for an input that carries no key schema; behind it, the DescribeTimeToLive answer of a table whose items expire." placeholder:"FILE"`
-	Table       string `help:"The table to take from an input that has several, or the name for a table that has none." placeholder:"NAME"`
+	Source      string `help:"The data: an export to S3 with the incremental exports after it, JSON lines, Ion text, a BatchWriteItem file, a NoSQL Workbench model, CSV; plain, gzip or zstd; or a fixture folder. Recognized by content." placeholder:"PATH"`
+	Key         string `help:"Key attributes, if the input does not name them." placeholder:"PK[,SK]"`
+	TableSchema string `help:"DescribeTable answer or CreateTable request, if the input has no key schema; the DescribeTimeToLive answer may follow in the same file if items expire." placeholder:"FILE"`
+	Table       string `help:"The table to use if the input has several, or the name of a table without one." placeholder:"NAME"`
 	csvFlags
 }
 
@@ -47,7 +47,7 @@ func (f *inputFlags) validateInput(args *kong.Context) error {
 
 // mappingFlags say how what is read is laid out.
 type mappingFlags struct {
-	Mapping []string `default:"auto" help:"How items become rows: a mapping file, repeatable, or auto: that of a fixture folder, or else inferred from the data. Default: ${default}." placeholder:"FILE|auto" sep:"none"`
+	Mapping []string `default:"auto" help:"How items become rows: a mapping file (repeatable), or auto: the mapping of a fixture folder, or one inferred from the data. Default: ${default}." placeholder:"FILE|auto" sep:"none"`
 }
 
 func (f *mappingFlags) validateMapping() error {
@@ -78,7 +78,7 @@ func (f *sourceFlags) Validate(args *kong.Context) error {
 type csvFlags struct {
 	CSVDelimiter   string   `name:"csv-delimiter" help:"The delimiter of a CSV input. Default: a comma; a tab for .tsv." placeholder:"CHARACTER"`
 	CSVHeader      []string `name:"csv-header" help:"The columns of a CSV input without a header: NAME or NAME:TYPE, separated by commas." placeholder:"NAME:TYPE"`
-	CSVQuotedEmpty string   `name:"csv-quoted-empty" help:"What an empty quoted cell of a CSV input is: value (empty text) or absent. Default: value." placeholder:"value|absent"`
+	CSVQuotedEmpty string   `name:"csv-quoted-empty" help:"Meaning of an empty quoted cell of a CSV input: value (empty text) or absent. Default: value." placeholder:"value|absent"`
 }
 
 // open reads the mappings and recognizes the source.

@@ -15,10 +15,10 @@ type diffCommand struct {
 	Sides       []string `arg:"" optional:"" help:"The two sides to compare: each is an input, as for verify, or a Bigtable table." placeholder:"PATH|HOST:PORT/TABLE|projects/P/instances/I/tables/T"`
 	Source      string   `help:"The first side, an input." placeholder:"PATH"`
 	Target      string   `help:"The second side, a Bigtable; without /TABLE, the table that --mapping names." placeholder:"HOST:PORT[/TABLE]|projects/P/instances/I[/tables/T]"`
-	Mapping     string   `help:"Turns the rows of a table into items. Without it, two tables are compared row by row." placeholder:"FILE"`
-	Key         string   `help:"Key attributes, for inputs that do not name them." placeholder:"PK[,SK]"`
-	TableSchema string   `help:"DescribeTable answer or CreateTable request, for inputs that carry no key schema." placeholder:"FILE"`
-	Table       string   `help:"The table to compare, for inputs that have several." placeholder:"NAME"`
+	Mapping     string   `help:"Mapping from the rows of a table to items. Without it, two tables are compared row by row." placeholder:"FILE"`
+	Key         string   `help:"Key attributes, if the inputs do not name them." placeholder:"PK[,SK]"`
+	TableSchema string   `help:"DescribeTable answer or CreateTable request, if the inputs have no key schema." placeholder:"FILE"`
+	Table       string   `help:"The table to compare, if the inputs have several." placeholder:"NAME"`
 	connectFlags
 	maxDiffsFlag
 	csvFlags

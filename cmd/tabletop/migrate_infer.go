@@ -22,7 +22,7 @@ import (
 type inferCommand struct {
 	inputFlags
 	Mapping string `help:"Complete a mapping file instead: give each rule with \"*\" and no schema the attributes that its items have." placeholder:"FILE"`
-	Output  string `help:"Write the mapping to a file; {table} in its name stands for the name of each of several tables. Default: standard output, with the choices on standard error." short:"o" placeholder:"FILE"`
+	Output  string `help:"Write the mapping to a file; {table} in its name is replaced by the name of each table. Default: standard output, with the choices on standard error." short:"o" placeholder:"FILE"`
 	forceFlag
 }
 
@@ -136,7 +136,7 @@ func (c *inferCommand) openFaulty(fault error) ([]*mapping.Mapping, *source.Sour
 type planCommand struct {
 	inputFlags
 	mappingFlags
-	Report []string `help:"Also write the plan to files; text without a file is what the terminal shows. May be repeated." placeholder:"text=FILE|json=FILE"`
+	Report []string `help:"Also write the plan to files; text without a file goes to the terminal. May be repeated." placeholder:"text=FILE|json=FILE"`
 }
 
 // Validate checks what flags cannot say alone.

@@ -23,14 +23,14 @@ type loadCommand struct {
 	lintFlags
 	connectFlags
 	partFlags
-	Target     string `help:"The Bigtable to write to: an emulator, over plain gRPC, or over TLS with --ca; Cloud Bigtable; or embedded, one in memory that is discarded at the end. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I|embedded"`
+	Target     string `help:"The Bigtable to write to: an emulator (plain gRPC, or TLS with --ca), Cloud Bigtable, or embedded (in memory, discarded at the end). Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I|embedded"`
 	Data       string `help:"Write to the data folder of a server that is not running." placeholder:"DIR"`
-	DeadLetter string `help:"If items cannot be loaded, load the rest, and write them here: their place in the source, why they were refused, and their contents. Default: the first one refuses the whole load." placeholder:"FILE"`
-	Remap      bool   `help:"Load into a table in which another mapping left cells of the same items, and leave those there: reads may find both. Default: refused."`
-	Mix        bool   `help:"Load over what another source was loaded into the table from: a later full export, or one that tells no time. What only the one has of an item stays beside what the other has. Default: refused."`
+	DeadLetter string `help:"If items cannot be loaded, write them here (position in the source, reason, contents) and load the rest. Default: the first such item fails the whole load." placeholder:"FILE"`
+	Remap      bool   `help:"Load into a table that has cells of the same items from another mapping, and leave those cells: reads may find both. Default: this is an error."`
+	Mix        bool   `help:"Load into a table that another source was loaded into (a later full export, or a source without a time). Attributes that only one of them has remain side by side. Default: this is an error."`
 	Checkpoint string `help:"Record the progress of the load here; a load that finds the file continues from there. A complete load removes it. With --part and --finish, the folder of all parts." placeholder:"FILE"`
-	Check      bool   `help:"Load nothing: look whether the target can be used - instance, app profile, permissions, the clock, and the families of the tables of --mapping and of their indexes - and print what is found. Exits 0 if nothing is wrong, else 3."`
-	Tablets    *int   `help:"Begin tables that the load makes in N tablets, cut at row keys of the data, so that several servers take the rows from the start. Default: 1." placeholder:"N"`
+	Check      bool   `help:"Load nothing: check that the target can be used (instance, app profile, permissions, clock, families of the tables of --mapping and of their indexes) and print the result. Exits 0 if everything is right, else 3."`
+	Tablets    *int   `help:"Split new tables into N tablets at row keys of the data, so that several servers take rows from the start. Default: 1." placeholder:"N"`
 }
 
 // Validate checks what flags cannot say alone.

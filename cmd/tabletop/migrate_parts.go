@@ -12,9 +12,9 @@ import (
 
 // partFlags say which part of the work is done, and how fast.
 type partFlags struct {
-	Part             partOfN `help:"Do the I-th of N parts of the work, by the data files of an export, in the folder --checkpoint that all parts have: each in a process of its own, at once or in any order. Needs --mapping FILE." placeholder:"I/N"`
-	Finish           bool    `help:"When all parts are done: check that they are, do what no part can do alone, and report for all."`
-	MaxRowsPerSecond *int    `name:"max-rows-per-second" help:"Look up and write, or read back, no more than N rows in a second; what is sent again is not counted. A row that is looked up before it is written counts twice: those of a table that was there are. With parts, the limit is of each. Default: no limit." placeholder:"N"`
+	Part             partOfN `help:"Do the I-th of N parts of the work (split by the data files of an export). Each part runs in a process of its own, in any order, with the same --checkpoint folder. Needs --mapping FILE." placeholder:"I/N"`
+	Finish           bool    `help:"After all parts: check that they are complete, do the rest of the work, and report for all."`
+	MaxRowsPerSecond *int    `name:"max-rows-per-second" help:"Look up and write, or read back, at most N rows per second; retries are not counted. A row that is looked up before it is written counts twice, which is the case for existing tables. With parts, the limit applies to each. Default: no limit." placeholder:"N"`
 }
 
 // partOfN is --part.

@@ -14,7 +14,7 @@ import (
 
 // reportFlags say where a report goes besides the terminal.
 type reportFlags struct {
-	Report []string `help:"Also write the report to files; text without a file is what the terminal shows. May be repeated." placeholder:"text=FILE|json=FILE|junit=FILE|html=FILE"`
+	Report []string `help:"Also write the report to files; text without a file goes to the terminal. May be repeated." placeholder:"text=FILE|json=FILE|junit=FILE|html=FILE"`
 }
 
 func (f *reportFlags) validateReports() error {

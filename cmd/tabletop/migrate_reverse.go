@@ -14,13 +14,13 @@ import (
 )
 
 type reverseCommand struct {
-	Mapping    []string `help:"Turns the rows into items. May be repeated. Default: the mappings of all tables, as loads recorded them in the table _migration_schema." placeholder:"FILE" sep:"none"`
+	Mapping    []string `help:"Mapping from rows to items. May be repeated. Default: the mappings of all tables, as loads recorded them in the table _migration_schema." placeholder:"FILE" sep:"none"`
 	Target     string   `help:"The Bigtable to read. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I"`
 	Data       string   `help:"Read the data folder of a server that is not running." placeholder:"DIR"`
-	Table      string   `help:"Take only this table, named as in DynamoDB or as in Bigtable." placeholder:"NAME"`
+	Table      string   `help:"Export only this table, by its name in DynamoDB or in Bigtable." placeholder:"NAME"`
 	Output     string   `required:"" short:"o" help:"The folder to write AWSDynamoDB/EXPORT into." placeholder:"DIR"`
-	ExportTime string   `help:"The time that the export states; rows that are loaded from it get this timestamp. load is the time of the load, as it was recorded: the rows are then the same again. Default: now." placeholder:"RFC3339|load"`
-	Partial    bool     `help:"Export what the mapping can read, though there are rows that it cannot: they are named, and the exit code is 1. Default: such a table is not exported."`
+	ExportTime string   `help:"Time of the export; rows loaded from it get this timestamp. load is the recorded time of the load, which gives the same rows again. Default: now." placeholder:"RFC3339|load"`
+	Partial    bool     `help:"Export what the mapping can read, and name the rows that it cannot (exit code 1). Default: a table with such rows is not exported."`
 	connectFlags
 }
 

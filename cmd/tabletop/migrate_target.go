@@ -52,9 +52,9 @@ type connectFlags struct {
 
 	tokenFlag string // what the flag of TokenFile is called; "": as here
 
-	AppProfile  string        `name:"app-profile" help:"Go by this app profile of the instance. Default: the instance's own." placeholder:"ID"`
-	Compress    bool          `help:"Pack calls with gzip, and have answers packed, on the way to a Bigtable that is reached over a wire: less to send, more to compute."`
-	CallTimeout time.Duration `name:"call-timeout" help:"How long a Bigtable that is reached over a wire may go without an answer to a call. Default: ${default}." default:"10s" placeholder:"DURATION"`
+	AppProfile  string        `name:"app-profile" help:"App profile of the instance. Default: the instance's default profile." placeholder:"ID"`
+	Compress    bool          `help:"Compress calls and answers of a remote Bigtable with gzip: fewer bytes, more CPU."`
+	CallTimeout time.Duration `name:"call-timeout" help:"How long a remote Bigtable may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION"`
 }
 
 // AfterApply finds what a flag cannot say.

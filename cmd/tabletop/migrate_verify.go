@@ -27,15 +27,15 @@ type verifyCommand struct {
 	maxDiffsFlag
 	Against      string     `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that." placeholder:"HOST:PORT|projects/P/instances/I"`
 	Data         string     `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR"`
-	Timestamps   string     `help:"How --against compares the timestamps of cells: exact, order-only (for those that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore"`
-	LenientSets  bool       `name:"lenient-sets" help:"Let --against take an empty cell for a member of a set, where the mapping writes one zero byte. Default: it differs."`
-	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB door and the loader: what goes in must come back or be refused. Also send as many requests on such items, which must be answered as DynamoDB does." placeholder:"N"`
+	Timestamps   string     `help:"How --against compares the timestamps of cells: exact, order-only (for timestamps that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore"`
+	LenientSets  bool       `name:"lenient-sets" help:"Let --against accept an empty cell as a member of a set, where the mapping writes one zero byte. Default: it differs."`
+	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB endpoint and the loader: each must come back or be rejected. Also send this many requests on such items, which must be answered as DynamoDB does." placeholder:"N"`
 	Seed         uint64     `help:"The random seed of the items and requests of --differential. Default: ${default}." default:"1" placeholder:"S"`
-	Regress      string     `help:"Where --differential saves items and requests that fail, shrunk, as a fixture folder that verify takes as --source." placeholder:"DIR"`
-	Update       updateMode `help:"Rewrite the golden files of a fixture. Refused when $$CI is true, except with --update=force."`
-	Checkpoint   string     `help:"The folder in which --part keeps what it found, for --finish." placeholder:"DIR"`
-	AllowEmpty   bool       `help:"Let a source without items pass. Default: it counts as bad input, since nothing would be verified."`
-	WriteMapping string     `help:"Also write the inferred mapping to a file, for serve --mapping. If the input has several tables, {table} in the name stands for the name of each." placeholder:"FILE"`
+	Regress      string     `help:"Save the items and requests that --differential fails on, shrunk, as a fixture folder that verify accepts as --source." placeholder:"DIR"`
+	Update       updateMode `help:"Rewrite the golden files of a fixture. Rejected if $$CI is true, except with --update=force."`
+	Checkpoint   string     `help:"Folder in which --part stores its results for --finish." placeholder:"DIR"`
+	AllowEmpty   bool       `help:"Accept a source without items. Default: it is bad input, since nothing would be verified."`
+	WriteMapping string     `help:"Also write the inferred mapping to a file, for serve --mapping. If the input has several tables, {table} in the name is replaced by the name of each." placeholder:"FILE"`
 	forceFlag
 }
 
@@ -56,7 +56,7 @@ func (m *updateMode) Decode(ctx *kong.DecodeContext) error {
 
 // maxDiffsFlag bounds what a report lists.
 type maxDiffsFlag struct {
-	MaxDiffs int `name:"max-diffs" help:"List this many differences, but one of each check and kind at least; all are counted. Default: ${default}." default:"100" placeholder:"N"`
+	MaxDiffs int `name:"max-diffs" help:"List this many differences, at least one of each check and kind; all are counted. Default: ${default}." default:"100" placeholder:"N"`
 }
 
 func (f *maxDiffsFlag) validateMaxDiffs() error {

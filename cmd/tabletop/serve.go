@@ -60,18 +60,18 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 }
 
 type serveCommand struct {
-	Bigtable listenAddress `help:"Where the Bigtable door listens, or off. Plain gRPC, as BIGTABLE_EMULATOR_HOST expects. Default: 127.0.0.1:8086, off with --target." placeholder:"HOST:PORT"`
-	DynamoDB listenAddress `name:"dynamodb" help:"Where the DynamoDB door listens, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT"`
-	Data     string        `help:"Keep the data in this folder, and every acknowledged write with it. Default: in memory." placeholder:"DIR"`
-	Mapping  []string      `help:"Lay out the DynamoDB table of this mapping as it describes. May be repeated." placeholder:"FILE" sep:"none"`
-	Target   string        `help:"Serve the DynamoDB door over this Bigtable instead of one of its own: an emulator, over plain gRPC, or over TLS with --ca; or Cloud Bigtable." placeholder:"HOST:PORT|projects/P/instances/I"`
+	Bigtable listenAddress `help:"Address of the Bigtable endpoint, or off. Plain gRPC, as BIGTABLE_EMULATOR_HOST expects. Default: 127.0.0.1:8086; off with --target." placeholder:"HOST:PORT"`
+	DynamoDB listenAddress `name:"dynamodb" help:"Address of the DynamoDB endpoint, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT"`
+	Data     string        `help:"Store the data in this folder; acknowledged writes survive a crash. Default: in memory." placeholder:"DIR"`
+	Mapping  []string      `help:"Lay out a DynamoDB table as this mapping file describes. May be repeated." placeholder:"FILE" sep:"none"`
+	Target   string        `help:"Serve the DynamoDB endpoint over this Bigtable instead of an own one: an emulator (plain gRPC, or TLS with --ca) or Cloud Bigtable." placeholder:"HOST:PORT|projects/P/instances/I"`
 	Endpoint string        `help:"Reach projects/P/instances/I here, over TLS, instead of at Google." placeholder:"HOST:PORT"`
-	Profile  string        `name:"app-profile" help:"Go by this app profile of the target's instance, which routes to a single cluster and allows single-row transactions. Default: the instance's own." placeholder:"ID"`
+	Profile  string        `name:"app-profile" help:"App profile of the target's instance; it must route to a single cluster and allow single-row transactions. Default: the instance's default profile." placeholder:"ID"`
 	Token    string        `name:"target-token-file" help:"Send the token in this file to the target. Default for projects/P/instances/I: application default credentials." placeholder:"FILE"`
-	Check    bool          `help:"Look whether the target can be used, print what was found, and end: 0 if it can, 3 if not. Nothing is changed."`
+	Check    bool          `help:"Check that the target can be used, print the result, and exit: 0 if it can, 3 if not. Changes nothing."`
 	CA       string        `name:"ca" help:"Trust these certificates (PEM), and speak TLS to the target." placeholder:"FILE"`
-	Compress bool          `help:"Pack calls on the target with gzip, and have answers packed: less to send, more to compute."`
-	Timeout  time.Duration `name:"call-timeout" help:"How long the target may go without an answer to a call. Default: ${default}." default:"10s" placeholder:"DURATION"`
+	Compress bool          `help:"Compress calls and answers of the target with gzip: fewer bytes, more CPU."`
+	Timeout  time.Duration `name:"call-timeout" help:"How long the target may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION"`
 	Project  string        `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop"`
 	Instance string        `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop"`
 
@@ -79,12 +79,12 @@ type serveCommand struct {
 	GCInterval  *time.Duration `name:"gc-interval" help:"How often background and eager collect garbage. Default: 1m." placeholder:"DURATION"`
 	TTLInterval time.Duration  `name:"ttl-interval" help:"How often expired DynamoDB items are deleted. Default: ${default}." default:"1m" placeholder:"DURATION"`
 	Grace       time.Duration  `help:"How long a stop waits for requests in flight; a second Ctrl-C stops at once. Default: ${default}." default:"5s" placeholder:"DURATION"`
-	KeepDeleted *int64         `name:"keep-deleted" help:"How many MiB of deleted tables are kept for UndeleteTable, for 7 days at most; the oldest go first. Default: 128 in memory, all with --data." placeholder:"MIB"`
-	KeepTables  *int           `name:"keep-deleted-tables" help:"How many deleted tables are kept for UndeleteTable; the oldest go first. Default: 100 in memory, all with --data." placeholder:"N"`
-	BackupBytes *int64         `name:"backup-bytes" help:"How many MiB backups may take together; one that would take more is refused. Default: 4096 in memory, any with --data." placeholder:"MIB"`
-	AdminDelay  time.Duration  `name:"admin-delay" help:"How long operations of Bigtable's administration are under way, and what they make CREATING. Default: no time." placeholder:"DURATION"`
-	Lag         time.Duration  `name:"replication-lag" help:"How long what a cluster takes is on its way to the others of its instance: reads, consistency tokens and change streams follow. Default: no time." placeholder:"DURATION"`
-	Churn       float64        `name:"partition-churn" help:"How probable it is, 0 to 1, that partitions of a Bigtable change stream are split or merged after a record of it was read. Default: 0, they never change." placeholder:"P"`
+	KeepDeleted *int64         `name:"keep-deleted" help:"Keep at most this many MiB of deleted tables for UndeleteTable, for at most 7 days; the oldest are removed first. Default: 128 in memory, all with --data." placeholder:"MIB"`
+	KeepTables  *int           `name:"keep-deleted-tables" help:"Keep at most this many deleted tables for UndeleteTable; the oldest are removed first. Default: 100 in memory, all with --data." placeholder:"N"`
+	BackupBytes *int64         `name:"backup-bytes" help:"Maximum total size of backups, in MiB; a larger one is rejected. Default: 4096 in memory, unlimited with --data." placeholder:"MIB"`
+	AdminDelay  time.Duration  `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION"`
+	Lag         time.Duration  `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance, as reads, consistency tokens and change streams see it. Default: 0s." placeholder:"DURATION"`
+	Churn       float64        `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record was read. Default: 0." placeholder:"P"`
 	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
 	Dynamo      dynamoDBFlags  `embed:""`
 	Doors       doorFlags      `embed:""`
