@@ -12,7 +12,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/load"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -37,12 +38,12 @@ func TestAcceptedLoss_IndexKey(t *testing.T) {
 	text := strings.Replace(lossyMapping, "schema: {s: S,", "gsis: [{name: ByPlot, hash: {name: s, type: S}, range: {name: f, type: N}, projection: ALL, as: table}], schema: {s: S,", 1)
 	files := fstest.MapFS{"mapping.yaml": {Data: []byte(text)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
 	conn := newBigtableServer(t)
-	_, r, err := prepare(t.Context(), conn, OfFixture(files), run.Options{})
+	_, r, err := prepare(t.Context(), conn, OfFixture(files), table.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	j := r.Jobs[0]
-	if err := j.LoadAfresh(t.Context(), r.B); err != nil {
+	if err := load.Afresh(t.Context(), r.B, j); err != nil {
 		t.Fatal(err)
 	}
 	server, err := doors.NewServer(t.Context(), conn, r.Options, j)

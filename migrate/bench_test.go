@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/test/synthetic"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -38,7 +38,7 @@ func BenchmarkVerify(b *testing.B) {
 					b.Fatal(err)
 				}
 				err = withBigtable(func(conn grpc.ClientConnInterface) error {
-					r, err := Verify(b.Context(), conn, OfSource(src), VerifyOptions{Common: Common{knobs: run.Knobs{Held: held}}, Lint: &LintRules{}})
+					r, err := Verify(b.Context(), conn, OfSource(src), VerifyOptions{Common: Common{knobs: table.Knobs{Held: held}}, Lint: &LintRules{}})
 					if err == nil && (!r.Equal() || r.Items != benchItems) {
 						err = errors.New(r.Text())
 					}

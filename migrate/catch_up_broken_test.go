@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -41,7 +41,7 @@ func cellsThere(t *testing.T, conn grpc.ClientConnInterface) map[cellAt]bool {
 		if id == layout.SchemaTable {
 			continue
 		}
-		for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), id) {
+		for row, err := range table.NewBigtable(conn, table.Options{}).TableRows(t.Context(), id) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -272,7 +272,7 @@ func TestFaultM2_UnreadableEntries(t *testing.T) {
 				}
 			}
 			var rows []string
-			for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), c.index) {
+			for row, err := range table.NewBigtable(conn, table.Options{}).TableRows(t.Context(), c.index) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -19,7 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -290,7 +290,7 @@ func TestFaultM2_CatchUpResumes(t *testing.T) {
 		}
 		r := rand.New(rand.NewPCG(3, 3))
 		states := []itemsAt{drawItems(r, shared), drawItems(r, shared)}
-		o.knobs = run.Knobs{Batch: 1, CheckpointBytes: 1}
+		o.knobs = table.Knobs{Batch: 1, CheckpointBytes: 1}
 		fresh := newBigtableServer(t)
 		if _, err := Load(t.Context(), fresh, exports(t, false, states...), LoadOptions{Common: o}); err != nil {
 			t.Fatal(err)
@@ -346,7 +346,7 @@ func TestFaultM2_CatchUpResumesTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}}
-	o.knobs = run.Knobs{Batch: 1}
+	o.knobs = table.Knobs{Batch: 1}
 	killed := errors.New("killed")
 	for at := 1; ; at++ {
 		conn := &failing{ClientConnInterface: newBigtableServer(t)}

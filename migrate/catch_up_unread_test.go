@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -53,7 +53,7 @@ func itemRows(t *testing.T, conn grpc.ClientConnInterface, names string) string 
 			continue
 		}
 		out = fmt.Appendf(out, "table %s\n", id)
-		for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), id) {
+		for row, err := range table.NewBigtable(conn, table.Options{}).TableRows(t.Context(), id) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func TestFaultM2_UnreadableRows(t *testing.T) {
 					t.Fatal(err)
 				}
 				o := Common{Mappings: []*mapping.Mapping{m}}
-				o.knobs = run.Knobs{Batch: batch}
+				o.knobs = table.Knobs{Batch: batch}
 				before, after := unreadChanges()
 				fresh, conn := newBigtableServer(t), newBigtableServer(t)
 				for n, c := range []grpc.ClientConnInterface{conn, fresh} {

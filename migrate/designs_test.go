@@ -19,7 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -207,7 +207,7 @@ func TestDesigns_Inverse(t *testing.T) {
 				}
 				want = append(want, string(attr.AppendItemJSON(nil, e.Item)))
 			}
-			for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), o.Mappings[0].TargetTable()) {
+			for row, err := range table.NewBigtable(conn, table.Options{}).TableRows(t.Context(), o.Mappings[0].TargetTable()) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -232,7 +232,7 @@ func TestDesigns_Inverse(t *testing.T) {
 func TestDesigns_FourteenPatterns(t *testing.T) {
 	t.Parallel()
 	s := shippedSubjects(t)[slices.IndexFunc(subjectCounts, func(s subjectCount) bool { return s.name == "s5-order-entry" })]
-	f, err := run.OpenFixture(s.Files, source.Options{})
+	f, err := table.OpenFixture(s.Files, source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -121,14 +122,14 @@ func leaveOut(r *report.Report, first, second sideTable) {
 	var told *mapping.Mapping
 	for _, p := range [][2]sideTable{{first, second}, {second, first}} {
 		if m := p[0].side.Mapping; p[0].table == nil && m != told { // the description is the other side's
-			r.LeaveOut(p[0].name, run.LeftOut((*layout.Mapping)(m), p[1].table)...)
+			r.LeaveOut(p[0].name, table.LeftOut((*layout.Mapping)(m), p[1].table)...)
 			told = m
 		}
 	}
 }
 
 // diffSides compares the items of two tables.
-func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o run.Options) (string, error) {
+func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o table.Options) (string, error) {
 	key := first.key
 	if key.Hash.Name == "" {
 		key = second.key
@@ -142,10 +143,10 @@ func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o
 		r.Warnings = append(r.Warnings, found.Warnings...)
 	}
 	var counts [2]int64
-	var streams [2]func() (run.ExpectedPart, error)
+	var streams [2]func() (compare.ExpectedPart, error)
 	var twice [2]duplicates
 	for i, t := range []sideTable{first, second} {
-		sort := run.NewRowSort(o.TempDir, o.Window)
+		sort := compare.NewRowSort(o.TempDir, o.Window)
 		defer sort.Close()
 		for item, err := range t.items(ctx, o) {
 			if item.refused != nil { // its items are missing on this side: the rest is compared
@@ -166,7 +167,7 @@ func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o
 				keyed[k.Name] = v
 			}
 			text := attr.AppendItemJSON(nil, keyed)
-			if err := sort.Add(run.ExpectedPart{N: counts[i], Row: text, Key: string(text), Item: attr.AppendItemJSON(nil, item.Item)}); err != nil {
+			if err := sort.Add(compare.ExpectedPart{N: counts[i], Row: text, Key: string(text), Item: attr.AppendItemJSON(nil, item.Item)}); err != nil {
 				return "", err
 			}
 			counts[i]++
@@ -229,9 +230,9 @@ type duplicate struct {
 }
 
 // skip passes over the duplicates of sorted items, and notes at most so many pairs.
-func (d *duplicates) skip(sorted func() (run.ExpectedPart, error), most int) func() (run.ExpectedPart, error) {
-	last := run.ExpectedPart{}
-	return func() (run.ExpectedPart, error) {
+func (d *duplicates) skip(sorted func() (compare.ExpectedPart, error), most int) func() (compare.ExpectedPart, error) {
+	last := compare.ExpectedPart{}
+	return func() (compare.ExpectedPart, error) {
 		for {
 			p, err := sorted()
 			if err != nil || last.Row == nil || !bytes.Equal(p.Row, last.Row) {
@@ -247,7 +248,7 @@ func (d *duplicates) skip(sorted func() (run.ExpectedPart, error), most int) fun
 
 // duplicated tells of the duplicates of a side, with their places, for which the
 // side is read again.
-func duplicated(ctx context.Context, r *report.Report, t sideTable, d duplicates, table string, o run.Options) error {
+func duplicated(ctx context.Context, r *report.Report, t sideTable, d duplicates, table string, o table.Options) error {
 	if d.count == 0 {
 		return nil
 	}
@@ -288,7 +289,7 @@ func diffTexts(r *report.Report, at report.Failure, first, second []byte) error 
 	if err != nil {
 		return err
 	}
-	run.DiffItems(a, b, func(f report.Failure) {
+	compare.DiffItems(a, b, func(f report.Failure) {
 		f.Table, f.ItemKey = at.Table, at.ItemKey
 		r.Fail(f)
 	})
@@ -312,7 +313,7 @@ func (i sideItem) place() string {
 }
 
 // items streams the items of a table.
-func (t sideTable) items(ctx context.Context, o run.Options) iter.Seq2[sideItem, error] {
+func (t sideTable) items(ctx context.Context, o table.Options) iter.Seq2[sideItem, error] {
 	return func(yield func(sideItem, error) bool) {
 		n := int64(0)
 		progress := func() {
@@ -332,7 +333,7 @@ func (t sideTable) items(ctx context.Context, o run.Options) iter.Seq2[sideItem,
 			}
 			return
 		}
-		for row, err := range t.side.bigtable(o).Groups(ctx, t.side.table(), o, run.ByItem((*layout.Mapping)(t.side.Mapping)), run.Retention{}) {
+		for row, err := range compare.Groups(ctx, t.side.bigtable(o), t.side.table(), o, compare.ByItem((*layout.Mapping)(t.side.Mapping)), table.Retention{}) {
 			if err != nil {
 				yield(sideItem{}, err)
 				return
@@ -351,9 +352,9 @@ func (t sideTable) items(ctx context.Context, o run.Options) iter.Seq2[sideItem,
 	}
 }
 
-func (s Side) bigtable(o run.Options) *run.Bigtable {
+func (s Side) bigtable(o table.Options) *table.Bigtable {
 	o.Project, o.Instance = s.Project, s.Instance
-	return run.NewBigtable(s.Conn, o)
+	return table.NewBigtable(s.Conn, o)
 }
 
 // table is the Bigtable table of a side of rows.
@@ -365,7 +366,7 @@ func (s Side) table() string {
 }
 
 // diffRows compares two tables row by row.
-func diffRows(ctx context.Context, r *report.Report, first, second Side, o run.Options) (string, error) {
+func diffRows(ctx context.Context, r *report.Report, first, second Side, o table.Options) (string, error) {
 	nextA, stopA := pull.Seq2(first.bigtable(o).TableRows(ctx, first.table()))
 	defer stopA()
 	nextB, stopB := pull.Seq2(second.bigtable(o).TableRows(ctx, second.table()))
@@ -397,7 +398,7 @@ func diffRows(ctx context.Context, r *report.Report, first, second Side, o run.O
 			b, errB, okB = nextB()
 		default:
 			at = report.InRow(first.table(), a.Key)
-			run.DiffCells(a.Cells, b.Cells, func(d run.CellDiff) { r.Fail(d.In(at)) })
+			compare.DiffCells(a.Cells, b.Cells, func(d compare.CellDiff) { r.Fail(d.In(at)) })
 			counts[0]++
 			counts[1]++
 			r.Rows++

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -21,7 +21,7 @@ func TestCompare_SmallWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testMutations(t, files, Common{TempDir: t.TempDir(), knobs: run.Knobs{Window: 1}}, allMutants)
+	testMutations(t, files, Common{TempDir: t.TempDir(), knobs: table.Knobs{Window: 1}}, allMutants)
 }
 
 // The damages of the index, and of elements of a list, which no shipped fixture
@@ -73,7 +73,7 @@ func TestCompare_TimestampPolicies(t *testing.T) {
 				if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 					t.Fatal(err)
 				}
-				for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), "videos") {
+				for row, err := range table.NewBigtable(conn, table.Options{}).TableRows(t.Context(), "videos") {
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -81,7 +81,7 @@ func TestDifferential_BrokenLens(t *testing.T) {
 	t.Parallel()
 	subjects := shippedSubjects(t)
 	dir := t.TempDir()
-	broken := VerifyOptions{Common: Common{knobs: run.Knobs{Inverse: dropsZeroBytes}}, Differential: 200, Seed: 7, Regress: dir}
+	broken := VerifyOptions{Common: Common{knobs: table.Knobs{Inverse: dropsZeroBytes}}, Differential: 200, Seed: 7, Regress: dir}
 	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(subjects[0].Files), broken)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestDifferential_BrokenLens(t *testing.T) {
 		o     Common
 		equal bool
 	}{
-		{"broken", Common{knobs: run.Knobs{Inverse: dropsZeroBytes}}, false},
+		{"broken", Common{knobs: table.Knobs{Inverse: dropsZeroBytes}}, false},
 		{"repaired", Common{}, true},
 	} {
 		r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(os.DirFS(saved)), VerifyOptions{Common: again.o})
@@ -165,7 +165,7 @@ rules: [{name: version, when: {version: "v{n:ver}"}, row: ["{id}"], put: [{attr:
 func TestDifferential_LossyAndBroken(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{"mapping.yaml": {Data: []byte(lossyMapping)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
-	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{Common: Common{knobs: run.Knobs{Inverse: dropsZeroBytes}}, Differential: 300, Seed: 3})
+	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{Common: Common{knobs: table.Knobs{Inverse: dropsZeroBytes}}, Differential: 300, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,11 @@
 //   - source: exports and files of items, read in bounded memory.
 //   - infer: a mapping where none is given.
 //   - lint: the rules of the design guides.
-//   - internal/run: the load and the comparison: it writes, reads back, compares.
+//   - internal/table: the tables as data: source, mapping, and what they must hold.
+//   - internal/parts: the folder of loads and verifications in parts.
+//   - internal/load: the load: it writes the rows.
+//   - internal/pace: how many rows a second are written and read.
+//   - internal/compare: the comparison: it reads the rows back.
 //   - internal/golden: the golden rows of fixtures.
 //   - internal/doors: requests through both endpoints.
 //   - internal/differential: random items and requests of a mapping.

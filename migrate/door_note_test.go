@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -149,7 +149,7 @@ func TestFaultM2_DeletedByADoor(t *testing.T) {
 				_, err = load(conn, before, after)
 				WantDamage(t, err, source.TargetWritten, refused)
 				// What is noted goes with the table.
-				if err := run.NewBigtable(conn, run.Options{}).DropTable(t.Context(), "t"); err != nil {
+				if err := table.NewBigtable(conn, table.Options{}).DropTable(t.Context(), "t"); err != nil {
 					t.Fatal(err)
 				}
 				for _, states := range [][]itemsAt{{before}, {before, after}} {
@@ -241,7 +241,7 @@ func TestFaultM2_KilledCatchUp(t *testing.T) {
 	c := `{"PK":{"S":"c"},"SK":{"S":"x"}}`
 	last := itemsAt{c: c}
 	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
-	o.knobs = run.Knobs{Batch: 1}
+	o.knobs = table.Knobs{Batch: 1}
 	deaths := 0
 	for at := 1; ; at++ {
 		conn := &failing{ClientConnInterface: newBigtableServer(t)}

@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -30,7 +30,7 @@ func TestFaultM2_LookedBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
 	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
-	o.knobs = run.Knobs{Batch: 1}
+	o.knobs = table.Knobs{Batch: 1}
 	for name, write := range map[string]struct{ operation, body string }{
 		"DeleteItem":         {"DeleteItem", deleteOfA},
 		"TransactWriteItems": {"TransactWriteItems", `{"TransactItems":[{"Delete":` + deleteOfA + `}]}`},

@@ -17,7 +17,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
+	"github.com/tabletop-emu/tabletop/migrate/internal/load"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -108,7 +110,7 @@ func TestCompare_IndexFamilies(t *testing.T) {
 	x := m.Indexes()[0]
 	family := x.Families()[0].Name
 	setRule(t, conn, x.TargetTable(), family, btclient.GCRule(layout.GC{Versions: 7}))
-	if _, err := run.NewBigtable(conn, run.Options{}).MakeTable(t.Context(), m.TargetTable(), []layout.Family{{Name: "more"}}); err != nil {
+	if _, err := table.NewBigtable(conn, table.Options{}).MakeTable(t.Context(), m.TargetTable(), []layout.Family{{Name: "more"}}); err != nil {
 		t.Fatal(err)
 	}
 	setRule(t, conn, m.TargetTable(), "a", nil)
@@ -128,7 +130,7 @@ func TestCompare_IndexFamilies(t *testing.T) {
 	if want := []string{m.TargetTable() + " a no such family", x.TargetTable() + " " + family + " gc versions: 7"}; !slices.Equal(got, want) {
 		t.Errorf("families differ %q, want %q\n%s", got, want, r.Text())
 	}
-	if c := checkNamed(t, r, run.FamiliesCheck); !strings.Contains(c.Detail, "not declared: more") {
+	if c := checkNamed(t, r, compare.FamiliesCheck); !strings.Contains(c.Detail, "not declared: more") {
 		t.Errorf("check %+v", c)
 	}
 }
@@ -144,11 +146,11 @@ func TestCompare_ExceptionsFamily(t *testing.T) {
 		files := patternFixture()
 		files["source/items.jsonl"] = &fstest.MapFile{Data: []byte(`{"pk":{"S":"a"},"sk":{"S":"1"},` + item.attributes + `}`)}
 		conn := newBigtableServer(t)
-		_, loaded, err := prepare(t.Context(), conn, OfFixture(files), run.Options{})
+		_, loaded, err := prepare(t.Context(), conn, OfFixture(files), table.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := loaded.Jobs[0].LoadAfresh(t.Context(), loaded.B); err != nil {
+		if err := load.Afresh(t.Context(), loaded.B, loaded.Jobs[0]); err != nil {
 			t.Fatal(err)
 		}
 		setRule(t, conn, "letters", lens.FamilyTypes, nil)
@@ -189,7 +191,7 @@ func TestCompare_FamiliesNotAllowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	if c := checkNamed(t, r, run.FamiliesCheck); c.State != report.CheckSkipped || !strings.Contains(c.Detail, "bigtable.tables.get is denied") {
+	if c := checkNamed(t, r, compare.FamiliesCheck); c.State != report.CheckSkipped || !strings.Contains(c.Detail, "bigtable.tables.get is denied") {
 		t.Errorf("check %+v", c)
 	}
 }

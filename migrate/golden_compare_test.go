@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/load"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -25,7 +27,7 @@ func TestVerify_StoredLargeValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := ""
-	b := run.NewBigtable(conn, run.Options{})
+	b := table.NewBigtable(conn, table.Options{})
 	for row, err := range b.TableRows(t.Context(), "archive") {
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +47,7 @@ func TestVerify_StoredLargeValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := report.New(10)
-	if _, err := (&run.Run{B: b, Report: r}).CompareGolden(t.Context(), tables); err != nil {
+	if _, err := compare.GoldenRows(t.Context(), &table.Run{B: b, Report: r}, tables); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.Failures) != 1 || r.Failures[0].Kind != report.ValueDiffers || r.Failures[0].RowKey != `"b1#000003"` || len(r.Failures[0].String()) > 500 {
@@ -91,11 +93,11 @@ func TestGoldenSample(t *testing.T) {
 		{"z#1", "GoldenDiffers table letters: want 1000 rows sha256 "},
 	} {
 		conn := newBigtableServer(t)
-		f, run, err := prepare(t.Context(), conn, OfFixture(os.DirFS(dir)), run.Options{})
+		f, run, err := prepare(t.Context(), conn, OfFixture(os.DirFS(dir)), table.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := run.Jobs[0].LoadAfresh(t.Context(), run.B); err != nil {
+		if err := load.Afresh(t.Context(), run.B, run.Jobs[0]); err != nil {
 			t.Fatal(err)
 		}
 		if c.key != "" {
@@ -103,7 +105,7 @@ func TestGoldenSample(t *testing.T) {
 		}
 		r := run.Report
 		r.Fixture = ""
-		if err := run.CompareGoldens(t.Context(), f); err != nil {
+		if err := compare.Goldens(t.Context(), run, f); err != nil {
 			t.Fatal(err)
 		}
 		if c.want == "" {
@@ -117,7 +119,7 @@ func TestGoldenSample(t *testing.T) {
 	WantDamage(t, err, source.FixtureInvalid, "expect/rows.sha256: the rows are in expect/rows.golden too: keep one of the two")
 	for file, text := range map[string]string{fixtures.GoldenFile: "table a 1 rows sha256 " + strings.Repeat("0", 64), fixtures.GoldenSampleFile: "table a"} {
 		_, err := golden.Parse(file, "a", []byte(text))
-		WantDamage(t, run.OfFixtures(err), source.FixtureInvalid, file+":1: a table begins with `table NAME` in expect/rows.golden")
+		WantDamage(t, table.OfFixtures(err), source.FixtureInvalid, file+":1: a table begins with `table NAME` in expect/rows.golden")
 	}
 }
 
@@ -129,14 +131,14 @@ func TestCompareGolden_EmptyTable(t *testing.T) {
 	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
 	}
-	b := run.NewBigtable(conn, run.Options{})
+	b := table.NewBigtable(conn, table.Options{})
 	golden := func(text string) []report.Failure {
 		tables, err := golden.Parse(fixtures.GoldenFile, "orders", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := report.New(1000)
-		if _, err := (&run.Run{B: b, Report: r}).CompareGolden(t.Context(), tables); err != nil {
+		if _, err := compare.GoldenRows(t.Context(), &table.Run{B: b, Report: r}, tables); err != nil {
 			t.Fatal(err)
 		}
 		return r.Failures

@@ -16,9 +16,12 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/load"
+	"github.com/tabletop-emu/tabletop/migrate/internal/parts"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
 // UpdateMode is whether golden files are written, as a flag: -update, and
@@ -90,7 +93,7 @@ func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir strin
 		return nil, err
 	}
 	for _, j := range r.Jobs {
-		if err := j.LoadAfresh(ctx, r.B); err != nil {
+		if err := load.Afresh(ctx, r.B, j); err != nil {
 			return nil, err
 		}
 	}
@@ -98,14 +101,14 @@ func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir strin
 	if err := u.rows(ctx, r); err != nil {
 		return nil, err
 	}
-	fidelity, err := run.FidelityGolden(r.Jobs)
+	fidelity, err := compare.FidelityGolden(r.Jobs)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(u.write(fixtures.SchemaGoldenFile, run.SchemaGolden(r.Jobs)), u.write(fixtures.FidelityGoldenFile, fidelity)); err != nil {
+	if err := errors.Join(u.write(fixtures.SchemaGoldenFile, compare.SchemaGolden(r.Jobs)), u.write(fixtures.FidelityGoldenFile, fidelity)); err != nil {
 		return nil, err
 	}
-	lock, err := run.LockText(f, r.Jobs[0])
+	lock, err := compare.LockText(f, r.Jobs[0])
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +142,7 @@ func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir strin
 
 type goldenUpdate struct {
 	dir     string
-	fixture *run.Fixture
+	fixture *table.Fixture
 	changes []GoldenChange
 }
 
@@ -153,26 +156,26 @@ func (u *goldenUpdate) write(name string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
-	if err := run.WriteWhole(file, text); err != nil {
+	if err := parts.WriteWhole(file, text); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	if err := os.Chmod(file, 0o644); err != nil { // a file of a repository, not a secret
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	c := GoldenChange{File: name, Created: was == nil}
-	c.Removed, c.Added = run.LineDiff(was, text)
+	c.Removed, c.Added = compare.LineDiff(was, text)
 	u.changes = append(u.changes, c)
 	return nil
 }
 
 // rows writes the golden rows, unless they agree.
-func (u *goldenUpdate) rows(ctx context.Context, r *run.Run) error {
+func (u *goldenUpdate) rows(ctx context.Context, r *table.Run) error {
 	f := u.fixture
 	if f.Golden != nil {
-		tables, err := run.GoldenTablesOf(f, r.Jobs[0])
+		tables, err := compare.GoldenTablesOf(f, r.Jobs[0])
 		if err == nil {
 			before := r.Report.Differences
-			if _, err := r.CompareGolden(ctx, tables); err != nil {
+			if _, err := compare.GoldenRows(ctx, r, tables); err != nil {
 				return err
 			}
 			if r.Report.Differences == before {
@@ -213,7 +216,7 @@ func (u *goldenUpdate) rows(ctx context.Context, r *run.Run) error {
 
 // items writes the golden items of access patterns: what the DynamoDB door
 // answers, or the native read of a pattern without that.
-func (u *goldenUpdate) items(ctx context.Context, r *run.Run) error {
+func (u *goldenUpdate) items(ctx context.Context, r *table.Run) error {
 	f := u.fixture
 	if !slices.ContainsFunc(f.Patterns, func(p fixtures.Pattern) bool { return p.IsGolden() }) {
 		return nil
@@ -249,7 +252,7 @@ const (
 )
 
 // sampled is the text of fixtures.GoldenSampleFile.
-func (u *goldenUpdate) sampled(ctx context.Context, r *run.Run) ([]byte, error) {
+func (u *goldenUpdate) sampled(ctx context.Context, r *table.Run) ([]byte, error) {
 	text := []byte("# How many rows each table has, the SHA-256 of their text, and some of them.\n")
 	for _, j := range r.Jobs {
 		for _, id := range j.Targets() {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -24,14 +24,14 @@ func OfSource(src *source.Source) Input { return Input{source: src} }
 func OfFixture(fsys fs.FS) Input { return Input{files: fsys} }
 
 // open opens the input. What a fixture knows better goes into the options.
-func (in Input) open(o *run.Options) (*run.Fixture, error) {
+func (in Input) open(o *table.Options) (*table.Fixture, error) {
 	switch {
 	case in.source != nil:
-		return run.OfSource(in.source), nil
+		return table.OfSource(in.source), nil
 	case in.files == nil:
 		return nil, source.Damaged(source.Unrecognized, source.Position{}, nil, "there is no input: expected OfSource or OfFixture")
 	}
-	f, err := run.OpenFixture(in.files, source.Options{})
+	f, err := table.OpenFixture(in.files, source.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (in Input) open(o *run.Options) (*run.Fixture, error) {
 // and its own mapping, nil if it has none. What o says takes precedence over what the
 // fixture says. Errors are those of [Verify].
 func OpenFixture(fsys fs.FS, o source.Options) (*source.Source, *mapping.Mapping, error) {
-	f, err := run.OpenFixture(fsys, o)
+	f, err := table.OpenFixture(fsys, o)
 	if err == nil {
 		err = f.Compiles()
 	}

@@ -18,14 +18,15 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/load"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // badItems are items that a mapping cannot lay out beside those of its source, by
 // the kind of the failure that they are.
-func badItems(t *testing.T, j *run.Job, inferred bool) map[report.Kind]attr.Item {
+func badItems(t *testing.T, j *table.Job, inferred bool) map[report.Kind]attr.Item {
 	t.Helper()
 	bad, cells := map[report.Kind]attr.Item{}, map[extsort.Hash]string{}
 	var items []attr.Item
@@ -46,7 +47,7 @@ func badItems(t *testing.T, j *run.Job, inferred bool) map[report.Kind]attr.Item
 		placed, err := j.Mapping.Place(item, j.Micros)
 		kind := report.Kind("")
 		if err != nil {
-			kind = run.ItemKind(source.Refused(source.Position{}, err, ""))
+			kind = table.ItemKind(source.Refused(source.Position{}, err, ""))
 		} else if slices.ContainsFunc(placed.Cells, func(c layout.Cell) bool {
 			other, taken := cells[extsort.CellHash(placed.Row, c)]
 			return taken && other != j.KeyJSON(item)
@@ -138,12 +139,12 @@ func TestVerify_ItemFailures(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			conn := newBigtableServer(t)
-			_, r, err := prepare(t.Context(), conn, OfFixture(s.Files), run.Options{})
+			_, r, err := prepare(t.Context(), conn, OfFixture(s.Files), table.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			j := r.Jobs[0]
-			if err := j.LoadAfresh(t.Context(), r.B); err != nil { // what another loader made of the good items
+			if err := load.Afresh(t.Context(), r.B, j); err != nil { // what another loader made of the good items
 				t.Fatal(err)
 			}
 			before, err := Verify(t.Context(), conn, OfFixture(s.Files), VerifyOptions{Stored: true}) // S6 has findings of the rows besides
@@ -194,7 +195,7 @@ func TestVerify_ItemFailures(t *testing.T) {
 							o.Mappings = []*mapping.Mapping{m}
 						}
 						empty := newBigtableServer(t)
-						if _, err = Load(t.Context(), empty, src, LoadOptions{Common: o}); run.ItemKind(err) != kind || len(tableIDs(t, empty)) > 0 {
+						if _, err = Load(t.Context(), empty, src, LoadOptions{Common: o}); table.ItemKind(err) != kind || len(tableIDs(t, empty)) > 0 {
 							t.Errorf("a load answers %v, and leaves tables %v", err, tableIDs(t, empty))
 						}
 					})
@@ -240,7 +241,7 @@ func TestVerify_ManyItemFailures(t *testing.T) {
 
 // wantItemFailure checks that a report has one failure of an item, first, and as many
 // others as there are without it.
-func wantItemFailure(t *testing.T, r *report.Report, others int64, kind report.Kind, j *run.Job) {
+func wantItemFailure(t *testing.T, r *report.Report, others int64, kind report.Kind, j *table.Job) {
 	t.Helper()
 	if r.Differences != 1+others || r.Failures[0].Kind != kind || r.Tables[0].LeftOut != 1 || r.Items != j.Report.Items {
 		t.Errorf("want one %s, and %d items:\n%s", kind, j.Report.Items, r.Text())

@@ -23,8 +23,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -47,7 +48,7 @@ func Lint(ctx context.Context, in Input, o LintOptions) (*report.Report, error) 
 	r := newLintRun(f, options.Normalized())
 	if f.Refused == nil {
 		for _, t := range f.Data.Tables {
-			j, err := run.NewJob(ctx, f.Data, t, r.Options)
+			j, err := table.NewJob(ctx, f.Data, t, r.Options)
 			if err != nil {
 				return nil, err
 			}
@@ -65,15 +66,15 @@ func Lint(ctx context.Context, in Input, o LintOptions) (*report.Report, error) 
 }
 
 // newLintRun is a run that only lints.
-func newLintRun(f *run.Fixture, o run.Options) *run.Run {
+func newLintRun(f *table.Fixture, o table.Options) *table.Run {
 	r := report.New(o.MaxDifferences)
 	r.Fixture, r.Title, r.Source, r.Format, r.OnlyLint = f.Name, f.Title, f.Data.Path, f.Data.Format, true
-	return &run.Run{Options: o, Report: r}
+	return &table.Run{Options: o, Report: r}
 }
 
 // lintConfig reads what a fixture says of lint besides its mapping file: the key
 // `lint` of fixture.yaml, and lint.yaml over it.
-func lintConfig(f *run.Fixture) (*lint.Config, error) {
+func lintConfig(f *table.Fixture) (*lint.Config, error) {
 	text, err := f.OptionalFile(fixtures.LintFile)
 	if err != nil {
 		return nil, err
@@ -92,7 +93,7 @@ func lintConfig(f *run.Fixture) (*lint.Config, error) {
 // lintInput applies the rules. Without jobs, the fixture's mapping does not compile.
 // stored says that the rows are there, which another loader wrote: they are judged in
 // place of those that the mapping lays out and of golden rows.
-func lintInput(ctx context.Context, r *run.Run, f *run.Fixture, rules LintRules, stored bool) error {
+func lintInput(ctx context.Context, r *table.Run, f *table.Fixture, rules LintRules, stored bool) error {
 	config, err := lintConfig(f)
 	if err != nil {
 		return err
@@ -167,7 +168,7 @@ func lintInput(ctx context.Context, r *run.Run, f *run.Fixture, rules LintRules,
 		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("%s: lint: nothing is found that the acceptance of %s accepts (%s)", a.At, a.Rule, a.Why))
 	}
 	if len(r.Jobs) == 0 && r.Report.Lint.Errors == 0 {
-		return run.OfFixtures(f.Refused) // no rule says what is wrong
+		return table.OfFixtures(f.Refused) // no rule says what is wrong
 	}
 	noted := r.Report.Uncounted()
 	err = r.Report.Check(report.LintCheck, "", func() (string, error) {
@@ -200,7 +201,7 @@ func lintInput(ctx context.Context, r *run.Run, f *run.Fixture, rules LintRules,
 
 // lintItems hands the items of a table with their layout to the rules. What
 // the mapping refuses is a finding where a rule speaks of it.
-func lintItems(ctx context.Context, j *run.Job, p *lint.TablePass) (items int64, err error) {
+func lintItems(ctx context.Context, j *table.Job, p *lint.TablePass) (items int64, err error) {
 	done := j.Timed("linting")
 	for e, err := range j.Source.Entries() {
 		if err != nil {
@@ -234,7 +235,7 @@ func lintItems(ctx context.Context, j *run.Job, p *lint.TablePass) (items int64,
 
 // lintStored hands the rows of the job's Bigtable table to the rules, one after
 // the other.
-func lintStored(ctx context.Context, j *run.Job, p *lint.TablePass, b *run.Bigtable) (rows int64, err error) {
+func lintStored(ctx context.Context, j *table.Job, p *lint.TablePass, b *table.Bigtable) (rows int64, err error) {
 	for row, err := range b.TableRows(ctx, j.Report.Target) {
 		if status.Code(err) == codes.NotFound { // the comparison tells of it
 			return 0, nil
@@ -324,11 +325,11 @@ func lintRead(n *fixtures.NativeRead) *lint.NativeRead {
 }
 
 // lintGoldenRows hands the golden rows of a table to the rules.
-func lintGoldenRows(f *run.Fixture, j *run.Job, i int, p *lint.TablePass) error {
+func lintGoldenRows(f *table.Fixture, j *table.Job, i int, p *lint.TablePass) error {
 	if f.GoldenFile != fixtures.GoldenFile { // a sample says nothing of the rest
 		return nil
 	}
-	tables, err := run.GoldenTablesOf(f, j)
+	tables, err := compare.GoldenTablesOf(f, j)
 	if err != nil {
 		return err
 	}
@@ -437,7 +438,7 @@ func writeLintGolden(w io.Writer, l *lint.Result) error {
 
 // compareLintGolden compares the findings with expect/lint.golden.json, if the
 // fixture has it.
-func compareLintGolden(r *run.Run, f *run.Fixture) error {
+func compareLintGolden(r *table.Run, f *table.Fixture) error {
 	text, err := f.OptionalFile(fixtures.LintGoldenFile)
 	if err != nil || text == nil {
 		return err

@@ -5,7 +5,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/load"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -37,7 +38,7 @@ func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source
 // Prepared is a source that has been read and laid out, and not been written.
 type Prepared struct {
 	source *source.Source
-	run    *run.Run
+	run    *table.Run
 	lint   *LintRules
 }
 
@@ -48,11 +49,11 @@ func Prepare(ctx context.Context, src *source.Source, o LoadOptions) (*Prepared,
 	if o.Part.Of > 0 && o.Lint != nil {
 		return nil, noLintOfParts(src)
 	}
-	r, err := run.Prepare(ctx, src, o.options())
+	r, err := table.Prepare(ctx, src, o.options())
 	if err != nil {
 		return nil, err
 	}
-	if _, err := run.OpenCheckpoint(r.Jobs); err != nil {
+	if err := load.CheckCheckpoint(r.Jobs); err != nil {
 		return nil, err
 	}
 	return &Prepared{src, r, o.Lint}, nil
@@ -65,28 +66,21 @@ func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*re
 		return r.Report, nil
 	}
 	r.Connect(conn)
-	for _, j := range r.Jobs { // all, before the first is written
-		for _, check := range []func(context.Context, *run.Bigtable) (string, error){j.DoorWrites, j.Remaps, j.OtherTime} {
-			warning, err := check(ctx, r.B)
-			if err != nil {
-				return nil, err
-			}
-			if warning != "" {
-				r.Report.Warnings = append(r.Report.Warnings, warning)
-			}
-		}
+	l := load.New(r)
+	if err := l.Check(ctx); err != nil {
+		return nil, err
 	}
-	if err := r.LoadAll(ctx); err != nil {
+	if err := l.All(ctx); err != nil {
 		return nil, err
 	}
 	if p.lint != nil {
-		if err := lintInput(ctx, r, run.OfSource(p.source), *p.lint, false); err != nil {
+		if err := lintInput(ctx, r, table.OfSource(p.source), *p.lint, false); err != nil {
 			return nil, err
 		}
 	}
 	r.Sum()
 	if r.Options.Share.Of > 0 {
-		return r.Report, r.EndPart()
+		return r.Report, l.EndPart()
 	}
 	return r.Report, nil
 }
@@ -101,14 +95,7 @@ func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*re
 func FinishLoad(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o LoadOptions) (*report.Report, error) {
 	x := o.options()
 	x.Share, x.Parts, x.Checkpoint = source.Part{}, o.Checkpoint, ""
-	return finished(run.FinishLoad(ctx, src, x, func(r *run.Run) { r.Connect(conn) }))
-}
-
-func finished(r *run.Run, err error) (*report.Report, error) {
-	if err != nil {
-		return nil, err
-	}
-	return r.Report, nil
+	return load.Finish(ctx, conn, src, x)
 }
 
 // noLintOfParts refuses to judge a part: rules are of all items.

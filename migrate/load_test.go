@@ -20,7 +20,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/load"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -45,10 +46,10 @@ func open(t *testing.T, lines string) *source.Source {
 }
 
 // tableText is the text of all rows of a table.
-func tableText(t *testing.T, conn grpc.ClientConnInterface, table string) string {
+func tableText(t *testing.T, conn grpc.ClientConnInterface, id string) string {
 	t.Helper()
 	var out []byte
-	for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), table) {
+	for row, err := range table.NewBigtable(conn, table.Options{}).TableRows(t.Context(), id) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +116,7 @@ func TestLoad_Resumes(t *testing.T) {
 	want := tableText(t, whole, "items")
 
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
-	o := LoadOptions{Common: Common{knobs: run.Knobs{Batch: 4 << 10, CheckpointBytes: 1}}, Checkpoint: filepath.Join(t.TempDir(), "checkpoint")}
+	o := LoadOptions{Common: Common{knobs: table.Knobs{Batch: 4 << 10, CheckpointBytes: 1}}, Checkpoint: filepath.Join(t.TempDir(), "checkpoint")}
 	killed := errors.New("killed")
 	conn.fail = func(call int, _ *btpb.MutateRowsRequest) error {
 		if call == 10 {
@@ -164,7 +165,7 @@ func TestLoad_ResumesRefused(t *testing.T) {
 	t.Parallel()
 	const n, refused = 400, 150
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
-	o := LoadOptions{Common: Common{knobs: run.Knobs{Batch: 2 << 10, CheckpointBytes: 1}}, Checkpoint: filepath.Join(t.TempDir(), "checkpoint"), DeadLetter: io.Discard}
+	o := LoadOptions{Common: Common{knobs: table.Knobs{Batch: 2 << 10, CheckpointBytes: 1}}, Checkpoint: filepath.Join(t.TempDir(), "checkpoint"), DeadLetter: io.Discard}
 	for _, dies := range []string{"00200", "00300"} {
 		conn.fail = func(_ int, req *btpb.MutateRowsRequest) error {
 			for _, e := range req.GetEntries() {
@@ -184,7 +185,7 @@ func TestLoad_ResumesRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var c run.CheckpointState
+		var c load.CheckpointState
 		if err := json.Unmarshal(text, &c); err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +208,7 @@ func TestLoad_ResumesNowhereElse(t *testing.T) {
 		return nil
 	}
 	file := filepath.Join(t.TempDir(), "checkpoint")
-	o := LoadOptions{Common: Common{knobs: run.Knobs{Batch: 1 << 10, CheckpointBytes: 1}}, Target: "here:1", Checkpoint: file}
+	o := LoadOptions{Common: Common{knobs: table.Knobs{Batch: 1 << 10, CheckpointBytes: 1}}, Target: "here:1", Checkpoint: file}
 	if _, err := Load(t.Context(), conn, manyItems(t, n), o); err == nil {
 		t.Fatal("the load was not killed")
 	}
@@ -354,7 +355,7 @@ func TestLoad_DeadLetters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []run.DeadLetter{
+	want := []table.DeadLetter{
 		{File: "items.jsonl", Line: 2, Damage: source.NumberInvalid, Text: lines[1]},
 		{File: "items.jsonl", Line: 3, Damage: source.NotJSON, Text: lines[2]},
 		{File: "items.jsonl", Line: 4, Damage: source.KeyMissing, Item: []byte(lines[3])},

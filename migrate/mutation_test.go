@@ -23,9 +23,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/load"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -217,7 +219,7 @@ func testMutations(t *testing.T, files fs.FS, o Common, most int) map[damage]boo
 	indexes, sidecars := map[string]bool{}, map[string]bool{}
 	rows := map[string][]layout.Row{}
 	for _, j := range loaded.Jobs {
-		if err := j.LoadAfresh(t.Context(), loaded.B); err != nil {
+		if err := load.Afresh(t.Context(), loaded.B, j); err != nil {
 			t.Fatal(err)
 		}
 		indexes[j.Report.Target] = false
@@ -226,12 +228,12 @@ func testMutations(t *testing.T, files fs.FS, o Common, most int) map[damage]boo
 			indexes[x.TargetTable()] = true
 		}
 	}
-	compare := func() *report.Report {
+	compareStored := func() *report.Report {
 		t.Helper()
 		r := report.New(10)
 		r.Fixture = f.Name
 		loaded.Report = r
-		if err := loaded.Compare(t.Context(), false); err != nil {
+		if err := compare.New(loaded).All(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
 		r.Failures = slices.DeleteFunc(r.Failures, func(f report.Failure) bool { return f.Kind == report.LossNotAccepted }) // of the cells as they are now
@@ -244,7 +246,7 @@ func testMutations(t *testing.T, files fs.FS, o Common, most int) map[damage]boo
 		loaded.Report = r
 		tables, err := golden.Parse(fixtures.GoldenFile, loaded.Jobs[0].Report.Target, f.Golden)
 		if err == nil {
-			err = r.Check("golden rows", "", func() (string, error) { return loaded.CompareGolden(t.Context(), tables) })
+			err = r.Check("golden rows", "", func() (string, error) { return compare.GoldenRows(t.Context(), loaded, tables) })
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -252,38 +254,38 @@ func testMutations(t *testing.T, files fs.FS, o Common, most int) map[damage]boo
 		return r
 	}
 	found := map[damage]bool{}
-	for table, index := range indexes {
-		for row, err := range loaded.B.TableRows(t.Context(), table) {
+	for id, index := range indexes {
+		for row, err := range loaded.B.TableRows(t.Context(), id) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rows[table] = append(rows[table], row)
+			rows[id] = append(rows[id], row)
 		}
-		for _, m := range few(mutants(table, rows[table], index, sidecars[table]), most) {
-			putRow(t, conn, table, m.row, m.cells)
+		for _, m := range few(mutants(id, rows[id], index, sidecars[id]), most) {
+			putRow(t, conn, id, m.row, m.cells)
 			judge := func(r *report.Report, kind report.Kind) {
 				t.Helper()
 				if len(r.Failures) != 1 || r.Failures[0].Kind != kind {
-					t.Errorf("table %s: %s: want one %s, got\n%s", table, m.name, kind, r.Text())
-				} else if lacks := m.lacking(r.Failures[0], run.LayoutOf(table, loaded.Jobs...)); lacks != "" {
-					t.Errorf("table %s: %s: the failure does not say its %s: %+v", table, m.name, lacks, r.Failures[0])
+					t.Errorf("table %s: %s: want one %s, got\n%s", id, m.name, kind, r.Text())
+				} else if lacks := m.lacking(r.Failures[0], table.LayoutOf(id, loaded.Jobs...)); lacks != "" {
+					t.Errorf("table %s: %s: the failure does not say its %s: %+v", id, m.name, lacks, r.Failures[0])
 				}
 			}
-			judge(compare(), m.kind)
+			judge(compareStored(), m.kind)
 			if f.Golden != nil {
 				judge(compareGolden(), m.golden)
 			}
 			var back []layout.Cell
-			for _, row := range rows[table] {
+			for _, row := range rows[id] {
 				if string(row.Key) == string(m.row) {
 					back = row.Cells
 				}
 			}
-			putRow(t, conn, table, m.row, back)
+			putRow(t, conn, id, m.row, back)
 			found[m.damage] = true
 		}
 	}
-	if r := compare(); len(r.Failures) > 0 {
+	if r := compareStored(); len(r.Failures) > 0 {
 		t.Errorf("the rows are not as they were:\n%s", r.Text())
 	}
 	wanted := []damage{dropRow, dropCell, changeValue, moveTimestamp, addRow, addCell}
@@ -303,7 +305,7 @@ func testMutations(t *testing.T, files fs.FS, o Common, most int) map[damage]boo
 
 // lacking names what a failure of the mutant has to say and does not, "" for
 // nothing.
-func (m mutant) lacking(f report.Failure, tl run.RowLayout) string {
+func (m mutant) lacking(f report.Failure, tl table.RowLayout) string {
 	told := true // the row is of an item
 	if m.damage == addRow {
 		items, err := tl.Items(layout.Row{Key: m.row, Cells: m.cells})
@@ -379,11 +381,11 @@ func TestWriteJUnit_Scan(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	files := patternFixture()
-	f, run, err := prepare(t.Context(), conn, OfFixture(files), run.Options{})
+	f, run, err := prepare(t.Context(), conn, OfFixture(files), table.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := run.Jobs[0].LoadAfresh(t.Context(), run.B); err != nil {
+	if err := load.Afresh(t.Context(), run.B, run.Jobs[0]); err != nil {
 		t.Fatal(err)
 	}
 	change(t, conn, "letters", "a#2", setCell("a", "n", 1262304000000000, "7"))

@@ -10,7 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/pace"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -72,7 +73,7 @@ type Common struct {
 	// and what an incremental export changes, is not counted. Default: no bound.
 	MaxRowsPerSecond int
 
-	knobs run.Knobs // of tests
+	knobs table.Knobs // of tests
 }
 
 // Wait says that a call is going to be sent again, since Bigtable answered with a
@@ -244,11 +245,11 @@ type LintRules struct {
 }
 
 // options are those of the work below.
-func (c Common) options() run.Options {
-	o := run.Options{
+func (c Common) options() table.Options {
+	o := table.Options{
 		Project: c.Project, Instance: c.Instance, AppProfile: c.AppProfile, Mappings: c.Mappings, Now: c.Now, MaxDifferences: c.MaxDifferences,
 		Stopwatch: c.Stopwatch, Progress: c.Progress, TempDir: c.TempDir, Deadline: c.Deadline, Sleep: c.Sleep, Jitter: c.Jitter, Knobs: c.knobs,
-		Pace: run.NewPace(c.MaxRowsPerSecond, c.Stopwatch, c.Sleep),
+		Pace: pace.New(c.MaxRowsPerSecond, c.Stopwatch, c.Sleep),
 	}
 	if c.Waiting != nil {
 		o.Waiting = func(w btclient.Wait) { c.Waiting(Wait(w)) }
@@ -256,7 +257,7 @@ func (c Common) options() run.Options {
 	return o
 }
 
-func (o LoadOptions) options() run.Options {
+func (o LoadOptions) options() table.Options {
 	x := o.Common.options()
 	x.Target, x.Checkpoint, x.DeadLetter, x.Remap, x.Mix, x.Warn = o.Target, o.Checkpoint, o.DeadLetter, o.Remap, o.Mix, true
 	x.Tablets = o.Tablets
@@ -266,7 +267,7 @@ func (o LoadOptions) options() run.Options {
 	return x
 }
 
-func (o VerifyOptions) options() run.Options {
+func (o VerifyOptions) options() table.Options {
 	x := o.Common.options()
 	x.AllowEmpty, x.Timestamps, x.DeadLetter, x.Expires = o.AllowEmpty, o.Timestamps, o.DeadLetter, true
 	x.Share, x.Parts = o.Part, o.Parts

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -29,7 +29,7 @@ func TestVerify_OracleOfSubjects(t *testing.T) {
 			if i := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == "oracle" }); i >= 0 {
 				t.Errorf("%+v", r.Checks[i])
 			}
-			left, err := run.NewBigtable(conn, run.Options{Instance: "tabletop-oracle"}).Tables(t.Context())
+			left, err := table.NewBigtable(conn, table.Options{Instance: "tabletop-oracle"}).Tables(t.Context())
 			if err != nil || len(left) > 0 {
 				t.Errorf("tables %v, error %v; want none", left, err)
 			}
@@ -78,7 +78,7 @@ func TestVerify_Oracle(t *testing.T) {
 func TestVerify_OracleOfAnother(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
-	b := run.NewBigtable(conn, run.Options{Instance: "tabletop-oracle"})
+	b := table.NewBigtable(conn, table.Options{Instance: "tabletop-oracle"})
 	if _, err := b.MakeTable(t.Context(), "mine", []layout.Family{{Name: "a"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -60,7 +60,7 @@ const newTableItems = 150
 func newNewTableRun(t *testing.T) *newTableRun {
 	t.Helper()
 	r := &newTableRun{t: t, conn: &lookUps{ClientConnInterface: newBigtableServer(t)}, o: LoadOptions{Checkpoint: t.TempDir()}}
-	r.o.Mappings, r.o.knobs = []*mapping.Mapping{mappingOf(t, partsPlain)}, run.Knobs{Batch: 1 << 9, CheckpointBytes: 1 << 30}
+	r.o.Mappings, r.o.knobs = []*mapping.Mapping{mappingOf(t, partsPlain)}, table.Knobs{Batch: 1 << 9, CheckpointBytes: 1 << 30}
 	return r
 }
 
@@ -121,10 +121,10 @@ func (r *newTableRun) begin(part, writes int) (written int64) {
 // does not find then, and returns how many of the cells are gone.
 func (r *newTableRun) deleteFirst() (gone int64) {
 	r.t.Helper()
-	table := r.first.GetTableName()[strings.LastIndex(r.first.GetTableName(), "/")+1:]
+	id := r.first.GetTableName()[strings.LastIndex(r.first.GetTableName(), "/")+1:]
 	for _, e := range r.first.GetEntries() {
 		gone += int64(len(e.GetMutations()))
-		if err := run.NewBigtable(r.conn, run.Options{}).MutateRow(r.t.Context(), table, e.GetRowKey(), []*btpb.Mutation{btclient.DeleteRow()}); err != nil {
+		if err := table.NewBigtable(r.conn, table.Options{}).MutateRow(r.t.Context(), id, e.GetRowKey(), []*btpb.Mutation{btclient.DeleteRow()}); err != nil {
 			r.t.Fatal(err)
 		}
 	}
@@ -161,7 +161,7 @@ func (r *newTableRun) whole() {
 // noted reports whether parts have noted something.
 func (r *newTableRun) noted() (noted bool) {
 	r.t.Helper()
-	rows, err := run.NewBigtable(r.conn, run.Options{}).SchemaOf(r.t.Context(), "t")
+	rows, err := table.NewBigtable(r.conn, table.Options{}).SchemaOf(r.t.Context(), "t")
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func (r *newTableRun) noted() (noted bool) {
 func doorNotes(t *testing.T, conn grpc.ClientConnInterface, at time.Time) {
 	t.Helper()
 	set := btclient.SetCell(layout.SchemaFamily, []byte(loadnote.WrittenColumn), at.UnixMicro(), loadnote.MomentValue(at))
-	if err := run.NewBigtable(conn, run.Options{}).MutateRow(t.Context(), layout.SchemaTable, layout.SchemaRowPrefix("t"), []*btpb.Mutation{set}); err != nil {
+	if err := table.NewBigtable(conn, table.Options{}).MutateRow(t.Context(), layout.SchemaTable, layout.SchemaRowPrefix("t"), []*btpb.Mutation{set}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -303,8 +303,8 @@ func TestParts_NewTable(t *testing.T) {
 			if _, err := Load(r.t.Context(), from, r.source(), LoadOptions{Common: r.o.Common}); err != nil {
 				r.t.Fatal(err)
 			}
-			to := run.NewBigtable(r.conn, run.Options{})
-			for row, err := range run.NewBigtable(from, run.Options{}).TableRows(r.t.Context(), "t") {
+			to := table.NewBigtable(r.conn, table.Options{})
+			for row, err := range table.NewBigtable(from, table.Options{}).TableRows(r.t.Context(), "t") {
 				if err == nil {
 					err = to.MutateRow(r.t.Context(), "t", row.Key, btclient.AppendSets(nil, row.Cells))
 				}
@@ -318,7 +318,7 @@ func TestParts_NewTable(t *testing.T) {
 			}
 		},
 		"a table that was there": func(r *newTableRun) {
-			if _, err := run.NewBigtable(r.conn, run.Options{}).MakeTable(r.t.Context(), "t", (*layout.Mapping)(r.o.Mappings[0]).Families()); err != nil {
+			if _, err := table.NewBigtable(r.conn, table.Options{}).MakeTable(r.t.Context(), "t", (*layout.Mapping)(r.o.Mappings[0]).Families()); err != nil {
 				r.t.Fatal(err)
 			}
 			for part := range 2 {
@@ -327,7 +327,7 @@ func TestParts_NewTable(t *testing.T) {
 		},
 		"an index that was there": func(r *newTableRun) {
 			x := (*layout.Mapping)(r.o.Mappings[0]).Indexes()[0]
-			if _, err := run.NewBigtable(r.conn, run.Options{}).MakeTable(r.t.Context(), x.TargetTable(), x.Families()); err != nil {
+			if _, err := table.NewBigtable(r.conn, table.Options{}).MakeTable(r.t.Context(), x.TargetTable(), x.Families()); err != nil {
 				r.t.Fatal(err)
 			}
 			r.load(r.prepare(1))
@@ -335,7 +335,7 @@ func TestParts_NewTable(t *testing.T) {
 		},
 		"a table that is made again": func(r *newTableRun) {
 			r.load(r.prepare(1))
-			if err := run.NewBigtable(r.conn, run.Options{}).DropTable(r.t.Context(), "t"); err != nil {
+			if err := table.NewBigtable(r.conn, table.Options{}).DropTable(r.t.Context(), "t"); err != nil {
 				r.t.Fatal(err)
 			}
 			r.load(r.prepare(2))
@@ -346,8 +346,8 @@ func TestParts_NewTable(t *testing.T) {
 		"dropped after a door wrote": func(r *newTableRun) {
 			r.load(r.prepare(1))
 			doorNotes(r.t, r.conn, time.UnixMilli(1000))
-			for _, table := range []string{"t", (*layout.Mapping)(r.o.Mappings[0]).Indexes()[0].TargetTable()} {
-				if err := run.NewBigtable(r.conn, run.Options{}).DropTable(r.t.Context(), table); err != nil {
+			for _, id := range []string{"t", (*layout.Mapping)(r.o.Mappings[0]).Indexes()[0].TargetTable()} {
+				if err := table.NewBigtable(r.conn, table.Options{}).DropTable(r.t.Context(), id); err != nil {
 					r.t.Fatal(err)
 				}
 			}
@@ -403,7 +403,7 @@ func TestParts_NoteOfDroppedTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		doorNotes(t, conn, time.UnixMilli(1000))
-		if err := run.NewBigtable(conn, run.Options{}).DropTable(t.Context(), "t"); err != nil {
+		if err := table.NewBigtable(conn, table.Options{}).DropTable(t.Context(), "t"); err != nil {
 			t.Fatal(err)
 		}
 		left := at
@@ -439,7 +439,7 @@ func TestParts_NoteOfNewTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	doorNotes(t, conn, time.UnixMilli(1000))
-	if err := run.NewBigtable(conn, run.Options{}).DropTable(t.Context(), "t"); err != nil {
+	if err := table.NewBigtable(conn, table.Options{}).DropTable(t.Context(), "t"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(t.Context(), &beforeAdmin{conn, func() { doorNotes(t, conn, time.UnixMilli(2000)) }}, exports(t, true, before), LoadOptions{Common: o}); err != nil {

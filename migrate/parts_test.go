@@ -21,7 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -104,7 +104,7 @@ func TestParts(t *testing.T) {
 			}
 
 			o := LoadOptions{Checkpoint: t.TempDir(), Tablets: 4}
-			o.Mappings, o.knobs = []*mapping.Mapping{mappingOf(t, c.mapping)}, run.Knobs{Batch: 1 << 10, CheckpointBytes: 1}
+			o.Mappings, o.knobs = []*mapping.Mapping{mappingOf(t, c.mapping)}, table.Knobs{Batch: 1 << 10, CheckpointBytes: 1}
 			load := func(conn grpc.ClientConnInterface) error {
 				return loadParts(t, conn, fsys, parts, o)
 			}
@@ -153,7 +153,7 @@ func TestParts(t *testing.T) {
 			verify := func(change ...*btpb.Mutation) *report.Report {
 				o := VerifyOptions{Stored: true, Parts: t.TempDir()}
 				o.Mappings = []*mapping.Mapping{mappingOf(t, c.mapping)}
-				client := run.NewBigtable(many, run.Options{})
+				client := table.NewBigtable(many, table.Options{})
 				if len(change) > 0 {
 					if err := client.MutateRow(t.Context(), "t", firstRow(t, client), change); err != nil {
 						t.Fatal(err)
@@ -193,7 +193,7 @@ func TestParts(t *testing.T) {
 }
 
 // firstRow is the first row of a table.
-func firstRow(t *testing.T, b *run.Bigtable) []byte {
+func firstRow(t *testing.T, b *table.Bigtable) []byte {
 	t.Helper()
 	for row, err := range b.TableRows(t.Context(), "t") {
 		if err != nil {
@@ -239,7 +239,7 @@ func TestParts_ExtraRow(t *testing.T) {
 	if _, err := Load(t.Context(), conn, openExport(t, fsys), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{mappingOf(t, partsPlain)}}}); err != nil {
 		t.Fatal(err)
 	}
-	client := run.NewBigtable(conn, run.Options{})
+	client := table.NewBigtable(conn, table.Options{})
 	for _, row := range []string{"a", "p004#z", "zz"} {
 		if err := client.MutateRow(t.Context(), "t", []byte(row), []*btpb.Mutation{btclient.SetCell("a", []byte("n"), 1000, []byte("1"))}); err != nil {
 			t.Fatal(err)
@@ -438,7 +438,7 @@ func TestLoad_Tablets(t *testing.T) {
 			if strings.HasPrefix(id, "_") {
 				continue
 			}
-			keys, _, err := run.NewBigtable(conn, run.Options{}).SampleKeys(t.Context(), id)
+			keys, _, err := table.NewBigtable(conn, table.Options{}).SampleKeys(t.Context(), id)
 			if err != nil {
 				t.Fatal(err)
 			}

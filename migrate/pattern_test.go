@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -203,7 +203,7 @@ func TestVerify_StoredRefusedReads(t *testing.T) {
 // loadFixture loads the data of a fixture, as another loader would.
 func loadFixture(t *testing.T, conn grpc.ClientConnInterface, files fs.FS) {
 	t.Helper()
-	f, err := run.OpenFixture(files, source.Options{})
+	f, err := table.OpenFixture(files, source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestVerify_StoredNoIndexTable(t *testing.T) {
 	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
 	}
-	b := run.NewBigtable(conn, run.Options{})
+	b := table.NewBigtable(conn, table.Options{})
 	if err := b.DropTable(t.Context(), "orders__GSI2"); err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func TestVerify_StoredNoTable(t *testing.T) {
 		if want := map[report.Kind]int{report.MissingTable: 1, report.MissingRow: 5, report.PatternDiffers: 5}; !maps.Equal(found, want) {
 			t.Errorf("failures %v, want %v\n%s", found, want, r.Text())
 		}
-		if _, err := run.NewBigtable(conn, run.Options{}).MakeTable(t.Context(), "other", nil); err != nil {
+		if _, err := table.NewBigtable(conn, table.Options{}).MakeTable(t.Context(), "other", nil); err != nil {
 			t.Fatal(err)
 		}
 	}

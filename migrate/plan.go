@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -90,7 +90,7 @@ func (p *Plan) Refuses() bool {
 func MakePlan(ctx context.Context, src *source.Source, o PlanOptions) (*Plan, error) {
 	options := LoadOptions{Common: o.Common}.options()
 	options.Judges = true
-	r, err := run.Prepare(ctx, src, options)
+	r, err := table.Prepare(ctx, src, options)
 	if err != nil {
 		return nil, err
 	}
@@ -121,10 +121,10 @@ func bigtablePlans(m *layout.Mapping) []BigtablePlan {
 func createdTables(m *layout.Mapping) []BigtablePlan {
 	plans := bigtablePlans(m)
 	for i := range plans {
-		plans[i].Families = append(plans[i].Families, familyPlans([]layout.Family{run.StateFamily})...)
+		plans[i].Families = append(plans[i].Families, familyPlans([]layout.Family{table.StateFamily})...)
 	}
 	if m.Spec() != nil {
-		plans = append(plans, BigtablePlan{ID: layout.SchemaTable, Families: familyPlans(run.SchemaFamilies)})
+		plans = append(plans, BigtablePlan{ID: layout.SchemaTable, Families: familyPlans(table.SchemaFamilies)})
 	}
 	return plans
 }

@@ -9,7 +9,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -96,7 +96,7 @@ func TestLoad_OtherMappingDeleted(t *testing.T) {
 		return r
 	}
 	load(remappedMapping)
-	b := run.NewBigtable(conn, run.Options{})
+	b := table.NewBigtable(conn, table.Options{})
 	if err := b.DropTable(t.Context(), "t"); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestLoad_OtherMappingCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		items := `{"id":{"S":"1"},"n":{"N":"2"}}` + "\n" + `{"id":{"S":"2"},"n":{"N":"2"}}`
-		_, err = Load(t.Context(), conn, open(t, items), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}, knobs: run.Knobs{Batch: 1}}})
+		_, err = Load(t.Context(), conn, open(t, items), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}, knobs: table.Knobs{Batch: 1}}})
 		return err
 	}
 	killed, rows := errors.New("killed"), 0

@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -108,7 +108,7 @@ func TestVerify_Restart(t *testing.T) {
 				}
 				return
 			}
-			if len(r.Failures) != 1 || r.Differences != 1 || r.Failures[0].Check != run.RestartCheck || !strings.HasPrefix(r.Failures[0].String(), c.want) {
+			if len(r.Failures) != 1 || r.Differences != 1 || r.Failures[0].Check != compare.RestartCheck || !strings.HasPrefix(r.Failures[0].String(), c.want) {
 				t.Errorf("want %s, got\n%s", c.want, r.Text())
 			}
 		})
@@ -155,7 +155,7 @@ func TestVerify_RestartSkipped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := checkNamed(t, r, run.RestartCheck); got.State != report.CheckSkipped || got.Detail != c.want {
+		if got := checkNamed(t, r, compare.RestartCheck); got.State != report.CheckSkipped || got.Detail != c.want {
 			t.Errorf("check %+v, want it skipped: %s", got, c.want)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -59,7 +60,7 @@ func (r *Reversed) String() string {
 func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Mapping, dir string, o ReverseOptions) (*Reversed, error) {
 	m := (*layout.Mapping)(by)
 	options := o.options().Normalized()
-	b := run.NewBigtable(conn, options)
+	b := table.NewBigtable(conn, options)
 	noted, err := b.SchemaOf(ctx, m.TargetTable())
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 		return nil, fmt.Errorf("making the folder of an export in %s: %w", dir, err)
 	}
 	defer w.Abandon()
-	r := &Reversed{Dir: whole, NotLaidOut: run.LeftOut(m, nil)}
+	r := &Reversed{Dir: whole, NotLaidOut: table.LeftOut(m, nil)}
 	for _, n := range r.NotLaidOut {
 		r.Warnings = append(r.Warnings, n.String())
 	}
@@ -96,7 +97,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s was loaded by another mapping: %s", m.TargetTable(), change))
 	}
 	unread, left := unreadRows{}, leftRows{}
-	for row, err := range b.Groups(ctx, m.TargetTable(), options, run.ByItem(m), run.Retention{}) {
+	for row, err := range compare.Groups(ctx, b, m.TargetTable(), options, compare.ByItem(m), table.Retention{}) {
 		if err != nil {
 			return nil, err
 		}

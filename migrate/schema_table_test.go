@@ -11,7 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -131,7 +131,7 @@ func TestCompare_SchemaTable(t *testing.T) {
 		t.Parallel()
 		conn := newBigtableServer(t)
 		src, o := noted(t, notedMapping)
-		b := run.NewBigtable(conn, run.Options{})
+		b := table.NewBigtable(conn, table.Options{})
 		if _, err := b.MakeTable(t.Context(), "t", (*layout.Mapping)(o.Mappings[0]).Families()); err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func TestCompare_SchemaTable(t *testing.T) {
 			if slices.ContainsFunc(r.Checks, func(c report.Check) bool { return c.Name == "schema table" }) {
 				t.Errorf("the schema table is checked: %+v", r.Checks)
 			}
-			if _, err := b.MakeTable(t.Context(), layout.SchemaTable, run.SchemaFamilies); err != nil {
+			if _, err := b.MakeTable(t.Context(), layout.SchemaTable, table.SchemaFamilies); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -141,7 +141,7 @@ func TestFaultM3b_ServeOverLoadedExport(t *testing.T) {
 	if _, err := Load(t.Context(), other, servedExport(t, n), LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
 	}
-	b := run.NewBigtable(other, run.Options{})
+	b := table.NewBigtable(other, table.Options{})
 	if err := b.EmptyTable(t.Context(), "t__G"); err != nil {
 		t.Fatal(err)
 	}
@@ -152,15 +152,15 @@ func TestFaultM3b_ServeOverLoadedExport(t *testing.T) {
 }
 
 // firstKey is the first row key of a table.
-func firstKey(t *testing.T, conn grpc.ClientConnInterface, table string) string {
+func firstKey(t *testing.T, conn grpc.ClientConnInterface, id string) string {
 	t.Helper()
-	for row, err := range run.NewBigtable(conn, run.Options{}).TableRows(t.Context(), table) {
+	for row, err := range table.NewBigtable(conn, table.Options{}).TableRows(t.Context(), id) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(row.Key)
 	}
-	t.Fatalf("table %s has no rows", table)
+	t.Fatalf("table %s has no rows", id)
 	return ""
 }
 

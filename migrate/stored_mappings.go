@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -21,7 +21,7 @@ import (
 // what is noted cannot be read; others are Bigtable's.
 func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o Common) ([]*mapping.Mapping, error) {
 	var all []*mapping.Mapping
-	for row, err := range run.NewBigtable(conn, o.options()).Rows(ctx, btclient.Read{Table: layout.SchemaTable, Spans: []layout.Span{{}}}) {
+	for row, err := range table.NewBigtable(conn, o.options()).Rows(ctx, btclient.Read{Table: layout.SchemaTable, Spans: []layout.Span{{}}}) {
 		if status.Code(err) == codes.NotFound {
 			return nil, nil
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -84,7 +84,7 @@ func TestFaultM2_UndatedBelowAnExport(t *testing.T) {
 				WantDamage(t, err, source.TargetNewer, "Bigtable table t was loaded with cells at 2024-05-27T06:11:47.109Z, and those of the source, which tells no time, would lie below them, at 2010-01-01T00:00:00Z")
 			}
 			// A table without a row hides nothing.
-			if err := run.NewBigtable(conn, run.Options{}).DropTable(t.Context(), "t"); err != nil {
+			if err := table.NewBigtable(conn, table.Options{}).DropTable(t.Context(), "t"); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := loaded(t, conn, undated(t, after), o); err != nil {
@@ -101,7 +101,7 @@ func TestFaultM2_UndatedBelowAnExport(t *testing.T) {
 // notedMoment is a moment that is noted of table t.
 func notedMoment(t *testing.T, conn grpc.ClientConnInterface, moment func(rows []layout.Row, table string) time.Time) string {
 	t.Helper()
-	rows, err := run.NewBigtable(conn, run.Options{}).SchemaOf(t.Context(), "t")
+	rows, err := table.NewBigtable(conn, table.Options{}).SchemaOf(t.Context(), "t")
 	if err != nil {
 		t.Fatal(err)
 	}

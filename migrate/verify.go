@@ -8,9 +8,11 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
 	"github.com/tabletop-emu/tabletop/migrate/internal/differential"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/load"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -54,8 +56,9 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o Veri
 	if err != nil {
 		return nil, err
 	}
+	l := load.New(r)
 	if !o.Stored {
-		if err := r.LoadAll(ctx); err != nil {
+		if err := l.All(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -67,7 +70,7 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o Veri
 		f.Tolerances.LenientSets = f.Tolerances.LenientSets || o.LenientSets
 		err = verifyStored(ctx, r, f)
 	} else {
-		err = verifyLoaded(ctx, r, f)
+		err = verifyLoaded(ctx, r, l, f)
 	}
 	if err != nil {
 		return nil, err
@@ -95,15 +98,16 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o Veri
 var errWholeFixture = source.Damaged(source.Unsupported, source.Position{}, nil, "only rows that are stored, of a source, are verified in parts: a fixture is verified as a whole")
 
 // verifyPart sums up what a part of the source asks for, and its range of the rows.
-func verifyPart(ctx context.Context, r *run.Run) (*report.Report, error) {
+func verifyPart(ctx context.Context, r *table.Run) (*report.Report, error) {
 	if r.Complete() {
 		return r.Report, nil
 	}
-	if err := r.ReadPart(ctx); err != nil {
+	c := compare.New(r)
+	if err := c.ReadPart(ctx); err != nil {
 		return nil, err
 	}
 	r.Sum()
-	return r.Report, r.EndPart()
+	return r.Report, c.EndPart()
 }
 
 // FinishVerify ends a verification in parts, by the folder VerifyOptions.Parts: it makes
@@ -119,26 +123,25 @@ func FinishVerify(ctx context.Context, conn grpc.ClientConnInterface, in Input, 
 	}
 	x := o.options()
 	x.Share, x.Judges = source.Part{}, true
-	return finished(run.FinishVerify(ctx, in.source, x, func(r *run.Run) { r.Connect(conn) }))
+	return compare.Finish(ctx, conn, in.source, x)
 }
 
-// verifyLoaded checks rows that were loaded just now.
-func verifyLoaded(ctx context.Context, r *run.Run, f *run.Fixture) error {
+// verifyLoaded checks rows that l loaded just now.
+func verifyLoaded(ctx context.Context, r *table.Run, l *load.Loader, f *table.Fixture) error {
+	c := compare.New(r)
 	if f.Files != nil && r.Wants("golden files", f.Checks.Golden) {
-		if err := r.CompareGoldens(ctx, f); err != nil {
+		if err := compare.Goldens(ctx, r, f); err != nil {
 			return err
 		}
 	}
 	if r.Wants("round trip", f.Checks.RoundTrip) {
-		if err := r.Compare(ctx, true); err != nil {
+		if err := c.All(ctx, true); err != nil {
 			return err
 		}
 	}
 	if f.Files != nil && r.Wants("second load", f.Checks.SecondLoad) {
-		for _, j := range r.Jobs {
-			if err := r.Report.Check("second load", j.Report.Target, func() (string, error) { return r.LoadAgain(ctx, j) }); err != nil {
-				return err
-			}
+		if err := l.Again(ctx); err != nil {
+			return err
 		}
 	}
 	if err := doors.Through(ctx, r, f.Patterns, f.Checks); err != nil {
@@ -148,18 +151,18 @@ func verifyLoaded(ctx context.Context, r *run.Run, f *run.Fixture) error {
 		return err
 	}
 	if r.Wants("garbage collection", f.Checks.GarbageCollection) {
-		if err := r.Collect(ctx); err != nil {
+		if err := c.Collect(ctx); err != nil {
 			return err
 		}
 	}
-	if r.Wants(run.RestartCheck, f.Checks.Restart) {
-		return r.Restart(ctx)
+	if r.Wants(compare.RestartCheck, f.Checks.Restart) {
+		return c.Restart(ctx)
 	}
 	return nil
 }
 
 // verifyStored checks rows that somebody else loaded.
-func verifyStored(ctx context.Context, r *run.Run, f *run.Fixture) error {
+func verifyStored(ctx context.Context, r *table.Run, f *table.Fixture) error {
 	r.B.Extra = f.Tolerances.Extra
 	for _, j := range r.Jobs {
 		j.Options.Timestamps, j.Options.LenientSets = cmp.Or(r.Options.Timestamps, f.Tolerances.Timestamps), f.Tolerances.LenientSets
@@ -167,14 +170,14 @@ func verifyStored(ctx context.Context, r *run.Run, f *run.Fixture) error {
 	switch {
 	case f.Files == nil || !r.Wants("golden files", f.Checks.Golden):
 	case r.Jobs[0].Options.Exact():
-		if err := r.CompareGoldens(ctx, f); err != nil {
+		if err := compare.Goldens(ctx, r, f); err != nil {
 			return err
 		}
 	case f.Golden != nil:
 		r.Report.Skip("golden rows", r.Jobs[0].Report.Target, "they are exact, and the rows are compared with tolerance: %s", r.Jobs[0].Options.Tolerance())
 	}
 	if r.Wants("round trip", f.Checks.RoundTrip) {
-		if err := r.Compare(ctx, false); err != nil {
+		if err := compare.New(r).All(ctx, false); err != nil {
 			return err
 		}
 	}
@@ -183,15 +186,15 @@ func verifyStored(ctx context.Context, r *run.Run, f *run.Fixture) error {
 			return err
 		}
 	}
-	if r.Wants(run.RestartCheck, f.Checks.Restart) {
-		r.LeaveOpen()
+	if r.Wants(compare.RestartCheck, f.Checks.Restart) {
+		compare.LeaveOpen(r)
 	}
 	return nil
 }
 
 // compared refuses a fixture of which the checks from the one of index begun on
 // compared nothing, so that its report does not pass for a proof.
-func compared(r *run.Run, begun int, rules *LintRules) error {
+func compared(r *table.Run, begun int, rules *LintRules) error {
 	if len(r.Report.Patterns) > 0 {
 		return nil
 	}
@@ -208,7 +211,7 @@ func compared(r *run.Run, begun int, rules *LintRules) error {
 }
 
 // prepare opens an input, does all that needs no Bigtable, and connects.
-func prepare(ctx context.Context, conn grpc.ClientConnInterface, in Input, o run.Options) (*run.Fixture, *run.Run, error) {
+func prepare(ctx context.Context, conn grpc.ClientConnInterface, in Input, o table.Options) (*table.Fixture, *table.Run, error) {
 	f, err := in.open(&o)
 	if err == nil {
 		err = f.Compiles()
@@ -216,7 +219,7 @@ func prepare(ctx context.Context, conn grpc.ClientConnInterface, in Input, o run
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := run.Prepare(ctx, f.Data, o)
+	r, err := table.Prepare(ctx, f.Data, o)
 	if err != nil {
 		return nil, nil, err
 	}

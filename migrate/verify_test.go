@@ -34,7 +34,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -150,11 +150,11 @@ func TestVerify_TypesReferenceRow(t *testing.T) {
 	}
 }
 
-func rowText(t *testing.T, conn grpc.ClientConnInterface, table, key string) string {
+func rowText(t *testing.T, conn grpc.ClientConnInterface, id, key string) string {
 	t.Helper()
-	b := run.NewBigtable(conn, run.Options{})
+	b := table.NewBigtable(conn, table.Options{})
 	var out []byte
-	for row, err := range b.TableRows(t.Context(), table) {
+	for row, err := range b.TableRows(t.Context(), id) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestVerify_DelimiterInKeys(t *testing.T) {
 	if err != nil || len(plan.Spans) != 1 {
 		t.Fatalf("plan %v, error %v; want one span", plan, err)
 	}
-	b := run.NewBigtable(conn, run.Options{})
+	b := table.NewBigtable(conn, table.Options{})
 	rows := 0
 	for row, err := range b.TableRows(t.Context(), in.Mapping.TargetTable(), layout.Span{Start: plan.Spans[0].Start}) {
 		if err != nil {
@@ -241,7 +241,7 @@ func subject(t *testing.T, name string) (*source.Source, Common) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := run.OpenFixture(files, source.Options{})
+	f, err := table.OpenFixture(files, source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -77,7 +78,7 @@ func TestVerify_WideRows(t *testing.T) {
 				if part > 0 {
 					conn = piecemeal{conn}
 				}
-				r, err := Verify(t.Context(), conn, OfFixture(s.Files), VerifyOptions{Common: Common{knobs: run.Knobs{Part: part}}})
+				r, err := Verify(t.Context(), conn, OfFixture(s.Files), VerifyOptions{Common: Common{knobs: table.Knobs{Part: part}}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -91,13 +92,13 @@ func TestVerify_WideRows(t *testing.T) {
 }
 
 // friendsFixture is a fixture of items that share rows, a column each.
-func friendsFixture(t *testing.T) *run.Fixture {
+func friendsFixture(t *testing.T) *table.Fixture {
 	t.Helper()
 	files, err := fs.Sub(shippedFiles, "subjects/s7-friends")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := run.OpenFixture(files, source.Options{})
+	f, err := table.OpenFixture(files, source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestLoad_WideRows(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	f := friendsFixture(t)
-	o := Common{Mappings: []*mapping.Mapping{f.Mapping}, knobs: run.Knobs{Part: 1, Batch: 1}}
+	o := Common{Mappings: []*mapping.Mapping{f.Mapping}, knobs: table.Knobs{Part: 1, Batch: 1}}
 	for _, written := range []int64{6, 0} {
 		r, err := Load(t.Context(), piecemeal{conn}, f.Data, LoadOptions{Common: o})
 		if err != nil {
@@ -189,9 +190,9 @@ func TestScan_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone makes
 					most = max(most, int64(memory.Live())-before)
 				}
 			}
-			j := &run.Job{Mapping: (*layout.Mapping)(f.Mapping), Options: run.Options{TempDir: t.TempDir(), Progress: func(source.Progress) { sample() }, Knobs: run.Knobs{Window: window}}.Normalized(), Source: f.Data.Tables[0]}
-			b := run.NewBigtable(wideTable{n: n, each: sample}, run.Options{})
-			h, err := j.Scan(t.Context(), b, "friends", (*layout.Mapping)(f.Mapping).Items, run.NewRetention((*layout.Mapping)(f.Mapping).Families(), nil))
+			j := &table.Job{Mapping: (*layout.Mapping)(f.Mapping), Options: table.Options{TempDir: t.TempDir(), Progress: func(source.Progress) { sample() }, Knobs: table.Knobs{Window: window}}.Normalized(), Source: f.Data.Tables[0]}
+			b := table.NewBigtable(wideTable{n: n, each: sample}, table.Options{})
+			h, err := compare.Scan(t.Context(), b, j, "friends", (*layout.Mapping)(f.Mapping).Items, table.NewRetention((*layout.Mapping)(f.Mapping).Families(), nil))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -203,7 +203,7 @@ func TestLayers(t *testing.T) {
 		{"migrate/report", "~/internal/btclient", false, true},
 		{"migrate/infer", "~/migrate/source", false, false},
 		{"migrate/internal/doors", "~/engine", false, true},
-		{"migrate/internal/doors", "~/migrate/internal/run", false, false},
+		{"migrate/internal/doors", "~/migrate/internal/table", false, false},
 		{"migrate", "~/facade", false, false},
 		{"control/lab", "~/migrate", false, true},
 		{"control/lab", "~/facade", false, false},

@@ -24,9 +24,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/load"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -40,7 +42,7 @@ const Table = "_differential"
 // lens alone, rows that the DynamoDB door writes, and rows that the loader
 // writes must all give back the items that went in. An item that the mapping
 // cannot hold must be refused. What fails is shrunk first.
-func Run(ctx context.Context, r *run.Run, own bool, saved []fixtures.Exchange) error {
+func Run(ctx context.Context, r *table.Run, own bool, saved []fixtures.Exchange) error {
 	for _, j := range r.Jobs {
 		before := r.Report.Differences
 		o := j.Options
@@ -59,7 +61,7 @@ func Run(ctx context.Context, r *run.Run, own bool, saved []fixtures.Exchange) e
 		}
 		if own {
 			err := differentialOf(ctx, r, j, "of the source", func(*layout.Mapping) (items []attr.Item, err error) {
-				return items, j.Each(ctx, "reading", func(p run.Placed) error {
+				return items, j.Each(ctx, "reading", func(p table.Placed) error {
 					items = append(items, p.Entry.Item)
 					return nil
 				})
@@ -72,7 +74,7 @@ func Run(ctx context.Context, r *run.Run, own bool, saved []fixtures.Exchange) e
 	return nil
 }
 
-func differentialOf(ctx context.Context, r *run.Run, j *run.Job, from string, draw func(*layout.Mapping) ([]attr.Item, error)) error {
+func differentialOf(ctx context.Context, r *table.Run, j *table.Job, from string, draw func(*layout.Mapping) ([]attr.Item, error)) error {
 	const name = "differential"
 	if why := unfit(j.Mapping.Spec()); why != "" {
 		r.Report.Skip(name, j.Report.Target, "%s", why)
@@ -120,7 +122,7 @@ func differentialOf(ctx context.Context, r *run.Run, j *run.Job, from string, dr
 
 // Requests runs the requests that a fixture has, and those that are
 // drawn.
-func Requests(ctx context.Context, r *run.Run, j *run.Job, saved []fixtures.Exchange) error {
+func Requests(ctx context.Context, r *table.Run, j *table.Job, saved []fixtures.Exchange) error {
 	const name = "differential requests"
 	why := unfit(j.Mapping.Spec())
 	if why == "" {
@@ -140,7 +142,7 @@ func Requests(ctx context.Context, r *run.Run, j *run.Job, saved []fixtures.Exch
 	if saved != nil {
 		err := r.Report.Check(name, j.Report.Target, func() (string, error) {
 			var items []attr.Item
-			err := j.Each(ctx, "reading", func(p run.Placed) error {
+			err := j.Each(ctx, "reading", func(p table.Placed) error {
 				items = append(items, p.Entry.Item)
 				return nil
 			})
@@ -186,10 +188,10 @@ func keepsCopies(spec *mapfile.Spec) bool {
 // trial runs sets of items through a mapping, in tables of its own.
 type trial struct {
 	conn    grpc.ClientConnInterface
-	b       *run.Bigtable
+	b       *table.Bigtable
 	source  *mapfile.Spec
 	mapping *layout.Mapping // of source, with tables of its own
-	options run.Options
+	options table.Options
 	micros  int64
 	key     func(attr.Item) string
 	refused int // of the items of the last run
@@ -199,15 +201,15 @@ type trial struct {
 	unserved string
 }
 
-func newTrial(conn grpc.ClientConnInterface, b *run.Bigtable, j *run.Job) (*trial, error) {
+func newTrial(conn grpc.ClientConnInterface, b *table.Bigtable, j *table.Job) (*trial, error) {
 	m, err := j.Mapping.Changed(func(s *mapfile.Spec) { s.Source.Table, s.Target.Table = Table, Table })
 	if err != nil {
 		return nil, fmt.Errorf("compiling the mapping of table %s for tables of its own: %w", j.Report.Name, err)
 	}
-	o := run.Options{
+	o := table.Options{
 		Project: j.Options.Project, Instance: j.Options.Instance, Mappings: []*mapping.Mapping{(*mapping.Mapping)(m)},
 		TempDir: j.Options.TempDir, DeadLetter: io.Discard, AllowEmpty: true, Sleep: j.Options.Sleep, Now: j.Options.Now,
-		Knobs: run.Knobs{Inverse: j.Options.Inverse},
+		Knobs: table.Knobs{Inverse: j.Options.Inverse},
 	}
 	return &trial{
 		conn: conn, b: b, source: j.Mapping.Spec(), mapping: m, options: o.Normalized(), micros: j.Micros, key: j.KeyJSON, unserved: doors.Unserved(m),
@@ -253,10 +255,10 @@ func (d *trial) run(ctx context.Context, items []attr.Item) (r *report.Report, e
 }
 
 // job is the job of loading items into the trial's table.
-func (d *trial) job(ctx context.Context, items []attr.Item) (*run.Job, error) {
-	table := source.Of(Table, d.mapping.Key(), time.UnixMicro(d.micros), items)
-	src := &source.Source{Format: "differential", Path: "differential", Tables: []*source.Table{table}}
-	r, err := run.Prepare(ctx, src, d.options)
+func (d *trial) job(ctx context.Context, items []attr.Item) (*table.Job, error) {
+	drawn := source.Of(Table, d.mapping.Key(), time.UnixMicro(d.micros), items)
+	src := &source.Source{Format: "differential", Path: "differential", Tables: []*source.Table{drawn}}
+	r, err := table.Prepare(ctx, src, d.options)
 	if err != nil {
 		return nil, err
 	}
@@ -332,17 +334,17 @@ func (d *trial) compareItems(r *report.Report, items []attr.Item, rows []layout.
 		f, ok := back[key]
 		delete(back, key)
 		if !ok {
-			r.Fail(d.located(report.Failure{Kind: report.MissingItem, ItemKey: key, Want: run.ValueText(attr.MapOf(item))}, item))
+			r.Fail(d.located(report.Failure{Kind: report.MissingItem, ItemKey: key, Want: compare.ValueText(attr.MapOf(item))}, item))
 			continue
 		}
-		run.DiffItems(item, f.item, func(x report.Failure) {
+		compare.DiffItems(item, f.item, func(x report.Failure) {
 			x.ItemKey, x.RowKey, x.RowHex = key, f.at.RowKey, f.at.RowHex
 			r.Fail(d.located(x, item))
 		})
 	}
 	for _, key := range slices.Sorted(maps.Keys(back)) {
 		f := back[key]
-		f.at.Kind, f.at.Got = report.ExtraItem, run.ValueText(attr.MapOf(f.item))
+		f.at.Kind, f.at.Got = report.ExtraItem, compare.ValueText(attr.MapOf(f.item))
 		r.Fail(f.at)
 	}
 }
@@ -366,7 +368,7 @@ func (d *trial) derived(item attr.Item) bool {
 
 // withDoors runs do with the DynamoDB door on the trial's table, and deletes
 // the table. now is the door's clock.
-func (d *trial) withDoors(ctx context.Context, r *report.Report, j *run.Job, now func() time.Time, do func(*doors.Doors, *facade.Server) error) (err error) {
+func (d *trial) withDoors(ctx context.Context, r *report.Report, j *table.Job, now func() time.Time, do func(*doors.Doors, *facade.Server) error) (err error) {
 	o := d.options
 	o.Now = now
 	server, err := doors.NewServer(ctx, d.conn, o, j)
@@ -384,7 +386,7 @@ func (d *trial) withDoors(ctx context.Context, r *report.Report, j *run.Job, now
 
 // put puts all items through the door, and reads the rows. returned are the items
 // that the mapping takes, by key, as they come back.
-func (d *trial) put(ctx context.Context, r *report.Report, j *run.Job, items []attr.Item, returned map[string]attr.Item) error {
+func (d *trial) put(ctx context.Context, r *report.Report, j *table.Job, items []attr.Item, returned map[string]attr.Item) error {
 	return d.withDoors(ctx, r, j, d.options.Now, func(door *doors.Doors, _ *facade.Server) error {
 		var put []attr.Item
 		for _, item := range items {
@@ -444,35 +446,35 @@ func (d *trial) mayRefuse(item attr.Item, refused *doors.Refusal) bool {
 }
 
 // loadUnserved loads the items and compares the rows with them.
-func (d *trial) loadUnserved(ctx context.Context, r *report.Report, j *run.Job) (err error) {
-	if err := j.LoadAfresh(ctx, d.b); err != nil {
+func (d *trial) loadUnserved(ctx context.Context, r *report.Report, j *table.Job) (err error) {
+	if err := load.Afresh(ctx, d.b, j); err != nil {
 		return err
 	}
 	defer func() {
 		err = errors.Join(err, d.b.DropTable(context.WithoutCancel(ctx), Table))
 	}()
-	_, err = j.CompareBase(ctx, d.b, r, run.Retention{})
+	_, err = compare.Base(ctx, d.b, r, j)
 	return err
 }
 
 // load loads the items, compares the rows with them, and reads them through
 // the door.
-func (d *trial) load(ctx context.Context, r *report.Report, j *run.Job) error {
-	if err := j.LoadAfresh(ctx, d.b); err != nil {
+func (d *trial) load(ctx context.Context, r *report.Report, j *table.Job) error {
+	if err := load.Afresh(ctx, d.b, j); err != nil {
 		return err
 	}
 	return d.withDoors(ctx, r, j, d.options.Now, func(door *doors.Doors, _ *facade.Server) error {
-		if _, err := j.CompareBase(ctx, d.b, r, run.Retention{}); err != nil {
+		if _, err := compare.Base(ctx, d.b, r, j); err != nil {
 			return err
 		}
 		for i := range j.Indexes {
-			if _, err := j.CompareIndex(ctx, d.b, r, i); err != nil {
+			if _, err := compare.Index(ctx, d.b, r, j, i); err != nil {
 				return err
 			}
 		}
 		partitions := map[string][]attr.Item{}
 		hash := j.Mapping.Key().Hash.Name
-		err := j.Each(ctx, "reading", func(p run.Placed) error {
+		err := j.Each(ctx, "reading", func(p table.Placed) error {
 			partition := attr.Item{":h": p.Back[hash]}.String()
 			partitions[partition] = append(partitions[partition], p.Back)
 			return d.ask(ctx, r, door, []attr.Item{p.Back}, "GetItem", map[string]any{"Key": raw(d.key(p.Back))})
@@ -526,13 +528,13 @@ func (d *trial) ask(ctx context.Context, r *report.Report, door *doors.Doors, wa
 		found, ok := back[d.key(item)]
 		delete(back, d.key(item))
 		if !ok {
-			fail(report.Failure{Kind: report.MissingItem, Want: run.ValueText(attr.MapOf(item))}, item)
+			fail(report.Failure{Kind: report.MissingItem, Want: compare.ValueText(attr.MapOf(item))}, item)
 			continue
 		}
-		run.DiffItems(item, found, func(f report.Failure) { fail(f, item) })
+		compare.DiffItems(item, found, func(f report.Failure) { fail(f, item) })
 	}
 	for _, key := range slices.Sorted(maps.Keys(back)) {
-		fail(report.Failure{Kind: report.ExtraItem, Got: run.ValueText(attr.MapOf(back[key]))}, back[key])
+		fail(report.Failure{Kind: report.ExtraItem, Got: compare.ValueText(attr.MapOf(back[key]))}, back[key])
 	}
 	return nil
 }

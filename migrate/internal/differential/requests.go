@@ -23,7 +23,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/load"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -65,7 +66,7 @@ func unfitForRequests(m *layout.Mapping) string {
 // requests runs random requests of items that are drawn from the mapping
 // through the DynamoDB door and through a naive DynamoDB: answers and refusals
 // must be the same, and in the end the rows must give back the items.
-func (d *trial) requests(ctx context.Context, r *report.Report, o run.Options) (detail string, err error) {
+func (d *trial) requests(ctx context.Context, r *report.Report, o table.Options) (detail string, err error) {
 	rnd := rand.New(rand.NewPCG(o.Seed, 1))
 	done, ticks := 0, 0
 	for done < o.Differential {
@@ -100,7 +101,7 @@ func (d *trial) requests(ctx context.Context, r *report.Report, o run.Options) (
 }
 
 // leastRequests shrinks what fails, saves it and tells it.
-func (d *trial) leastRequests(ctx context.Context, r *report.Report, start []attr.Item, steps []step, kind report.Kind, o run.Options) (string, error) {
+func (d *trial) leastRequests(ctx context.Context, r *report.Report, start []attr.Item, steps []step, kind report.Kind, o table.Options) (string, error) {
 	runs := 0
 	fails := func(start []attr.Item, steps []step) (bool, error) {
 		if runs++; runs > maxShrinkRuns || len(d.fitting(start, len(start))) < len(start) {
@@ -206,8 +207,8 @@ func (d *trial) model(items []attr.Item) *naive {
 		placed, err := d.mapping.Place(it, d.micros)
 		return it, placed, err == nil
 	}
-	table := &ddbmodel.Table{Name: Table, Key: key(d.mapping.Key())}
-	table.Refuses = func(others []ddbmodel.Item, item ddbmodel.Item) bool {
+	defined := &ddbmodel.Table{Name: Table, Key: key(d.mapping.Key())}
+	defined.Refuses = func(others []ddbmodel.Item, item ddbmodel.Item) bool {
 		_, own, ok := place(item)
 		return !ok || slices.ContainsFunc(others, func(other ddbmodel.Item) bool {
 			_, there, _ := place(other)
@@ -216,7 +217,7 @@ func (d *trial) model(items []attr.Item) *naive {
 			})
 		})
 	}
-	table.Keeps = func(item ddbmodel.Item) ddbmodel.Item {
+	defined.Keeps = func(item ddbmodel.Item) ddbmodel.Item {
 		it, placed, ok := place(item)
 		if !ok {
 			return item
@@ -236,27 +237,27 @@ func (d *trial) model(items []attr.Item) *naive {
 		case len(def.Include) > 0:
 			index.Projection, index.NonKey = "INCLUDE", def.Include
 		}
-		table.Indexes = append(table.Indexes, index)
+		defined.Indexes = append(defined.Indexes, index)
 		// Of other indexes, whose authors know better, entries may meet. Those of a
 		// row that garbage collection takes stay.
 		if x.Distinct() && !d.time.takesVersions(d.mapping) {
 			readable = append(readable, index)
 		}
 	}
-	db := &naive{table: table, indexes: readable}
+	db := &naive{table: defined, indexes: readable}
 	switch {
 	case d.time.passes():
 		db.Now = func() time.Time { return d.time.start.Add(db.passed) }
-		table.TTL = d.time.attribute
+		defined.TTL = d.time.attribute
 	case d.options.Now != nil:
 		db.Now = d.options.Now
 	default:
-		db.Now = func() time.Time { return run.FallbackTime }
+		db.Now = func() time.Time { return table.FallbackTime }
 	}
-	db.CreateTable(table)
+	db.CreateTable(defined)
 	for _, item := range items {
 		it := modelItem(item)
-		table.Put(table.KeyOf(it), it)
+		defined.Put(defined.KeyOf(it), it)
 	}
 	return db
 }
@@ -323,7 +324,7 @@ func (d *trial) replay(ctx context.Context, r *report.Report, start []attr.Item,
 	if err != nil {
 		return err
 	}
-	if err := j.LoadAfresh(ctx, d.b); err != nil {
+	if err := load.Afresh(ctx, d.b, j); err != nil {
 		return err
 	}
 	clock, err := clockOf(exchanges)

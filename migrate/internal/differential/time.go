@@ -22,7 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -54,8 +54,8 @@ type trialTime struct {
 	attribute string                      // that items expire by, "" for none
 }
 
-func newTrialTime(m *layout.Mapping, o run.Options) trialTime {
-	t := trialTime{start: run.FallbackTime, runGC: o.RunGC}
+func newTrialTime(m *layout.Mapping, o table.Options) trialTime {
+	t := trialTime{start: table.FallbackTime, runGC: o.RunGC}
 	if o.Now != nil {
 		t.start = o.Now().UTC().Truncate(time.Second)
 	}
@@ -156,7 +156,7 @@ func (d *trial) pass(db *naive, passed time.Duration) fixtures.Exchange {
 // collect takes from a naive DynamoDB the items, or the parts of them, that are
 // versions which garbage collection takes.
 func (d *trial) collect(db *naive) {
-	k := run.NewRetention(d.mapping.Families(), nil)
+	k := table.NewRetention(d.mapping.Families(), nil)
 	rows, of := map[string]layout.Row{}, map[string][]ddbmodel.Item{}
 	for _, item := range db.table.Items() {
 		it, err := attr.UnmarshalItem([]byte(ddbmodel.Text(item)))

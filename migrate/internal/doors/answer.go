@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -195,7 +195,7 @@ func (d *Doors) differs(p fixtures.Pattern, want, got []attr.Item) *mismatch {
 func (d *Doors) otherItem(want, got attr.Item, place string) *mismatch {
 	if d.J.KeyJSON(want) == d.J.KeyJSON(got) {
 		var found []*mismatch
-		run.DiffItems(want, got, func(f report.Failure) {
+		compare.DiffItems(want, got, func(f report.Failure) {
 			found = append(found, &mismatch{item: want, column: f.Column, want: f.Want, got: f.Got, detail: place + " has another " + f.Column})
 		})
 		if len(found) == 1 {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
 // An eventual answer is waited for, as long as the pattern says.
@@ -26,7 +26,7 @@ func TestDoors_Eventually(t *testing.T) {
 		{50 * time.Millisecond, 9, "wrong 4", []time.Duration{20 * time.Millisecond, 20 * time.Millisecond, 10 * time.Millisecond}},
 	} {
 		var waits []time.Duration
-		d := &Doors{J: &run.Job{Options: run.Options{Sleep: func(_ context.Context, d time.Duration) error {
+		d := &Doors{J: &table.Job{Options: table.Options{Sleep: func(_ context.Context, d time.Duration) error {
 			waits = append(waits, d)
 			return nil
 		}}}}

@@ -22,22 +22,24 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
+	"github.com/tabletop-emu/tabletop/migrate/internal/load"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // Doors runs access patterns.
 type Doors struct {
-	b      *run.Bigtable
-	J      *run.Job
+	b      *table.Bigtable
+	J      *table.Job
 	client *http.Client
 	report *report.Report
 	oracle *oracle // nil for none
 }
 
 // Open opens both doors on the table of a job.
-func Open(b *run.Bigtable, server *facade.Server, j *run.Job, r *report.Report) *Doors {
+func Open(b *table.Bigtable, server *facade.Server, j *table.Job, r *report.Report) *Doors {
 	return &Doors{b: b, J: j, client: &http.Client{Transport: server.RoundTripper()}, report: r}
 }
 
@@ -53,7 +55,7 @@ func (d *Doors) restore(ctx context.Context) error {
 			return err
 		}
 	}
-	return d.J.LoadAfresh(ctx, d.b)
+	return load.Afresh(ctx, d.b, d.J)
 }
 
 // Refusal is an error answer of the DynamoDB door.
@@ -222,21 +224,21 @@ func (d *Doors) compareScan(ctx context.Context) (string, error) {
 	var refused *Refusal
 	switch {
 	case errors.As(err, &refused):
-		fail(report.Failure{Want: phrase.Counted(d.J.Items.Count, "item"), Got: refused.Error(), Detail: "Scan through the DynamoDB door is refused"})
+		fail(report.Failure{Want: phrase.Counted(d.J.Wanted.Items.Count, "item"), Got: refused.Error(), Detail: "Scan through the DynamoDB door is refused"})
 		return detail, nil
 	case err != nil:
 		return "", err
-	case got == d.J.Items:
+	case got == d.J.Wanted.Items:
 		return detail, nil
 	}
 	before := d.report.Differences
-	layout := run.RowLayout{J: d.J}
-	err = d.J.Each(ctx, "comparing", func(p run.Placed) error {
+	layout := table.RowLayout{J: d.J}
+	err = d.J.Each(ctx, "comparing", func(p table.Placed) error {
 		key := d.J.KeyJSON(p.Entry.Item)
 		of := func(f report.Failure) report.Failure {
 			at := report.InRow(d.J.Report.Target, p.Base.Row)
 			at.Column, at.Want, at.Got, at.Detail = f.Column, f.Want, f.Got, f.Detail
-			return layout.Owned(at, run.Owner{Rule: p.Base.Rule, Item: key})
+			return layout.Owned(at, table.Owner{Rule: p.Base.Rule, Item: key})
 		}
 		text := fmt.Sprintf(`{"TableName":%q,"ConsistentRead":true,"Key":%s}`, d.J.Report.Name, key)
 		answer, err := d.Call(ctx, "GetItem", []byte(text))
@@ -256,17 +258,17 @@ func (d *Doors) compareScan(ctx context.Context) (string, error) {
 			fail(of(report.Failure{Want: phrase.Clip(itemText(p.Back))}))
 			return nil
 		}
-		run.DiffItems(p.Back, items[0], func(f report.Failure) { fail(of(f)) })
+		compare.DiffItems(p.Back, items[0], func(f report.Failure) { fail(of(f)) })
 		return nil
 	})
 	if err == nil && d.report.Differences == before {
-		fail(report.Failure{Want: phrase.Counted(d.J.Items.Count, "item"), Got: detail, Detail: "Scan through the DynamoDB door gives other items than GetItem"})
+		fail(report.Failure{Want: phrase.Counted(d.J.Wanted.Items.Count, "item"), Got: detail, Detail: "Scan through the DynamoDB door gives other items than GetItem"})
 	}
 	return detail, err
 }
 
 // unservedJob says why the DynamoDB door cannot have the job's table; "" if it can.
-func unservedJob(j *run.Job) string {
+func unservedJob(j *table.Job) string {
 	if !source.TableName().MatchString(j.Report.Name) {
 		return fmt.Sprintf("%q cannot name a DynamoDB table", j.Report.Name)
 	}
@@ -283,7 +285,7 @@ func Unserved(m *layout.Mapping) string {
 }
 
 // NewServer is the DynamoDB door over the tables of all jobs.
-func NewServer(ctx context.Context, conn grpc.ClientConnInterface, o run.Options, jobs ...*run.Job) (*facade.Server, error) {
+func NewServer(ctx context.Context, conn grpc.ClientConnInterface, o table.Options, jobs ...*table.Job) (*facade.Server, error) {
 	fo := facade.Options{
 		Conn: conn, Project: o.Project, Instance: o.Instance, Now: o.Now,
 		NoAuth: true, // no client signs here

@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -108,12 +108,12 @@ func (d *Doors) native(ctx context.Context, p fixtures.Pattern, done *report.Pat
 
 // unreadable is the failure of a row that the inverse of the mapping refuses. The
 // rule that it names, if it does, is the one at which it gave up.
-func (d *Doors) unreadable(table string, row layout.Row, err error) report.Failure {
-	f := report.InRow(table, row.Key)
+func (d *Doors) unreadable(id string, row layout.Row, err error) report.Failure {
+	f := report.InRow(id, row.Key)
 	f.Kind, f.Want, f.Got, f.Detail = report.RowUnreadable, "items", phrase.Counted(int64(len(row.Cells)), "cell"), phrase.Clip(err.Error())
 	var broken *lens.Error
 	if errors.As(err, &broken) {
-		return run.LayoutOf(table, d.J).Owned(f, run.Owner{Rule: broken.Rule})
+		return table.LayoutOf(id, d.J).Owned(f, table.Owner{Rule: broken.Rule})
 	}
 	return f
 }

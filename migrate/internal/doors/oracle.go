@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -28,7 +28,7 @@ import (
 type oracle struct {
 	*Doors
 	server *facade.Server
-	b      *run.Bigtable // of its own
+	b      *table.Bigtable // of its own
 }
 
 const (
@@ -40,7 +40,7 @@ const (
 
 // openOracle fills an oracle with the items of a job; why says why there can be
 // none.
-func openOracle(ctx context.Context, r *run.Run, j *run.Job) (o *oracle, why string, err error) {
+func openOracle(ctx context.Context, r *table.Run, j *table.Job) (o *oracle, why string, err error) {
 	switch {
 	case !source.TableName().MatchString(j.Report.Name):
 		return nil, fmt.Sprintf("%q cannot name a DynamoDB table", j.Report.Name), nil
@@ -50,7 +50,7 @@ func openOracle(ctx context.Context, r *run.Run, j *run.Job) (o *oracle, why str
 	instance := j.Options.Instance + oracleInstance
 	own := j.Options
 	own.Instance = instance
-	o = &oracle{b: run.NewBigtable(r.Conn, own)}
+	o = &oracle{b: table.NewBigtable(r.Conn, own)}
 	switch tables, err := o.b.Tables(ctx); {
 	case err != nil:
 		return nil, "", fmt.Errorf("reading instance %s, in which the oracle works: %w", instance, err)
@@ -105,7 +105,7 @@ func (o *oracle) fill(ctx context.Context) error {
 	if _, err := o.Call(ctx, "CreateTable", body); err != nil {
 		return err
 	}
-	return o.J.Each(ctx, "asking", func(p run.Placed) error {
+	return o.J.Each(ctx, "asking", func(p table.Placed) error {
 		_, err := o.Call(ctx, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":%s}`, o.J.Report.Name, attr.AppendItemJSON(nil, p.Back)))
 		return err
 	})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -65,12 +65,12 @@ func (d *Doors) run(ctx context.Context, p fixtures.Pattern) error {
 }
 
 // fail records what is wrong with the answer of a door about a table.
-func (r *patternRun) fail(door, table string, m *mismatch) {
-	f := report.Failure{Table: table}
-	layout := run.LayoutOf(table, r.J)
+func (r *patternRun) fail(door, id string, m *mismatch) {
+	f := report.Failure{Table: id}
+	layout := table.LayoutOf(id, r.J)
 	if m.item != nil {
 		if row := layout.Place(m.item).Row; row != nil {
-			f = report.InRow(table, row)
+			f = report.InRow(id, row)
 		}
 		f = layout.Owned(f, layout.OwnerOf(m.item))
 	}
@@ -96,7 +96,7 @@ func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after st
 	if r.p.Bigtable == nil {
 		return nil
 	}
-	table, _ := r.nativeTable(r.p.Bigtable.Read)
+	id, _ := r.nativeTable(r.p.Bigtable.Read)
 	var unreadable []report.Failure // of the last answer
 	wrong, err := r.eventually(ctx, r.p, func() (m *mismatch, err error) {
 		var items []attr.Item
@@ -106,7 +106,7 @@ func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after st
 	if err != nil {
 		return err
 	}
-	layout := run.LayoutOf(table, r.J)
+	layout := table.LayoutOf(id, r.J)
 	for _, f := range unreadable {
 		i := slices.IndexFunc(r.want, func(item attr.Item) bool { return hex.EncodeToString(layout.Place(item).Row) == f.RowHex })
 		if i >= 0 { // it is of an item that is expected
@@ -115,7 +115,7 @@ func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after st
 		r.report.Fail(f)
 	}
 	if wrong != nil {
-		r.fail("native read"+after, table, wrong)
+		r.fail("native read"+after, id, wrong)
 	}
 	return nil
 }

@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
 // NativePatterns runs the native reads of the access patterns that leave the rows
 // as they are.
-func NativePatterns(ctx context.Context, r *run.Run, j *run.Job, patterns []fixtures.Pattern) error {
+func NativePatterns(ctx context.Context, r *table.Run, j *table.Job, patterns []fixtures.Pattern) error {
 	d := &Doors{b: r.B, J: j, report: r.Report}
 	for _, p := range patterns {
 		switch {
@@ -30,7 +30,7 @@ func NativePatterns(ctx context.Context, r *run.Run, j *run.Job, patterns []fixt
 
 // Through opens a DynamoDB door on the tables, reads all items through
 // it, and runs the access patterns, which speak of the first table.
-func Through(ctx context.Context, r *run.Run, patterns []fixtures.Pattern, choice fixtures.Checks) (err error) {
+func Through(ctx context.Context, r *table.Run, patterns []fixtures.Pattern, choice fixtures.Checks) (err error) {
 	const scan = "scan through the DynamoDB door"
 	scans, asks := r.Wants(scan, choice.Scan), r.Wants("access patterns", choice.Patterns) && len(patterns) > 0
 	if !scans && !asks {

@@ -11,7 +11,9 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/migrate/internal/run"
+	"github.com/tabletop-emu/tabletop/migrate/internal/load"
+	"github.com/tabletop-emu/tabletop/migrate/internal/pace"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
 // Plan is a load in parts, and the cluster that takes it.
@@ -125,11 +127,11 @@ func (x *part) load(ctx context.Context) error {
 	if err := x.wait(ctx, time.Duration(n)*x.p.Check); err != nil {
 		return err
 	}
-	o := run.Options{
+	o := table.Options{
 		Sleep: x.wait, Jitter: x.rand.Float64, Waiting: func(w btclient.Wait) { x.waited += w.Next },
-		Pace: run.NewPace(x.p.Pace, x.s.now, x.wait),
+		Pace: pace.New(x.p.Pace, x.s.now, x.wait),
 	}
-	stream := run.NewStream(run.NewBigtable(conn{x.s, x.until}, o), o, "t", x.p.There || x.index > 0, !x.p.There)
+	stream := load.NewStream(table.NewBigtable(conn{x.s, x.until}, o), o, "t", x.p.There || x.index > 0, !x.p.There)
 	rows := rowMaker{x: x, of: n}
 	for done := int64(0); done < n; {
 		batch := int64(0)

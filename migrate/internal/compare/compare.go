@@ -1,0 +1,256 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/pace"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Comparer compares the tables of a run with its source. The run is prepared and connected.
+type Comparer struct {
+	run  *table.Run
+	jobs []*job // of the run, in its order
+}
+
+// New returns the comparer of a run.
+func New(r *table.Run) *Comparer {
+	c := &Comparer{run: r}
+	for _, j := range r.Jobs {
+		c.jobs = append(c.jobs, &job{Job: j})
+	}
+	return c
+}
+
+// job is the comparison of one table.
+type job struct {
+	*table.Job
+	losses losses // what garbage collection would take from it
+	same   bool   // the comparison found no difference
+	// collected says that the table has been without its garbage since then.
+	collected bool
+}
+
+// All compares the tables of all jobs. loaded says that a load of this run wrote them, and
+// noted that in layout.SchemaTable.
+func (c *Comparer) All(ctx context.Context, loaded bool) error {
+	r := c.run
+	for _, j := range c.jobs {
+		j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: "comparing", Total: j.Report.Items})
+		families := j.Mapping.Families()
+		if !loaded { // a load makes them so, or refuses the table
+			var err error
+			if families, err = compareFamilies(ctx, r, j.Job); err != nil {
+				return err
+			}
+		}
+		k := table.NewRetention(families, j.Options.Now)
+		err := r.Report.Check("round trip", j.Report.Target, func() (string, error) { return j.base(ctx, r.B, r.Report, k) })
+		if err != nil {
+			return err
+		}
+		if err := j.retained(r.Report, k); err != nil {
+			return err
+		}
+		j.Report.IndexRows = 0
+		for i, x := range j.Indexes {
+			err := r.Report.Check("index "+x.Name(), x.TargetTable(), func() (string, error) { return Index(ctx, r.B, r.Report, j.Job, i) })
+			if err != nil {
+				return err
+			}
+		}
+		if err := compareSchema(ctx, r, j.Job, loaded); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// held is what a table was found to hold.
+type held struct {
+	Rows         int64
+	Cells, Items extsort.Bag
+	Unreadable   bool
+	losses       losses // what garbage collection would take, if it was asked for
+}
+
+// what is how much it is.
+func (h held) what() string {
+	return phrase.Counted(h.Rows, "row") + ", " + phrase.Counted(h.Cells.Count, "cell")
+}
+
+// Scan reads a table of a job, or spans of it, and sums up what it holds. items reads the
+// items of a row; nil for none. k judges what garbage collection would take.
+func Scan(ctx context.Context, b *table.Bigtable, j *table.Job, id string, items func(layout.Row) ([]attr.Item, error), k table.Retention, spans ...layout.Span) (held, error) {
+	var h held
+	done := j.Timed("reading back")
+	by := grouping(byCell)
+	if items != nil || !k.Empty() {
+		by = ByItem(j.Mapping)
+	}
+	for row, err := range Groups(ctx, b, id, j.Options, by, k, spans...) {
+		if err != nil {
+			return h, err
+		}
+		if !row.GoesOn {
+			if h.Rows++; h.Rows%pace.RowsAtOnce == 0 {
+				if err := j.Options.Pace.Wait(ctx, pace.RowsAtOnce); err != nil {
+					return h, err
+				}
+			}
+		}
+		for _, c := range row.Cells {
+			h.Cells.AddCell(row.Key, c)
+		}
+		if !k.Empty() {
+			h.losses.add(j, k, row, j.Options.MaxDifferences)
+		}
+		if items == nil {
+			continue
+		}
+		found, err := items(row.Row)
+		if err != nil {
+			h.Unreadable = true
+			continue
+		}
+		for _, item := range found {
+			if h.Items.AddItem(item); h.Items.Count%256 == 0 {
+				j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: "comparing", Items: h.Items.Count, Total: j.Report.Items})
+			}
+		}
+	}
+	done(h.Rows)
+	return h, nil
+}
+
+// Base compares the table of the items of a job, and returns what was compared.
+func Base(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job) (string, error) {
+	return (&job{Job: j}).base(ctx, b, r, table.Retention{})
+}
+
+// base also finds what garbage collection by k would take.
+func (j *job) base(ctx context.Context, b *table.Bigtable, r *report.Report, k table.Retention) (string, error) {
+	id := j.Report.Target
+	exact := j.Options.Exact()
+	items := j.Mapping.Items
+	if !exact { // the times may be parts of items: they are read below, with the expected times
+		items = nil
+	}
+	h, err := Scan(ctx, b, j.Job, id, items, k)
+	if status.Code(err) == codes.NotFound {
+		f, err := missingTable(ctx, b, j.Job, err)
+		if err == nil {
+			r.Fail(f)
+		}
+		j.Report.Rows, j.Report.Cells, j.same = 0, 0, false
+		return "the table is not there", err
+	}
+	if err != nil {
+		return "", err
+	}
+	j.Report.Rows, j.Report.Cells, j.losses = h.Rows, h.Cells.Count, h.losses
+	detail := fmt.Sprintf("%s, %s, %s", phrase.Counted(j.Report.Items, "item"), phrase.Counted(h.Rows, "row"), phrase.Counted(h.Cells.Count, "cell"))
+	if !exact {
+		detail += ", " + j.Options.Tolerance()
+	}
+	if j.same = exact && !h.Unreadable && h.Cells == j.Wanted.Cells && h.Items == j.Wanted.Items; j.same {
+		return detail, nil
+	}
+	before := r.AllDifferences()
+	d := differ{
+		j: j.Job, b: b, window: j.Options.Window, table: id, layout: table.RowLayout{J: j.Job}, report: r, items: true,
+		of: func(p table.Placed) lens.Placed { return p.Base },
+	}
+	if err := d.run(ctx); err != nil {
+		return "", err
+	}
+	if r.AllDifferences() == before && exact {
+		r.Fail(tableChanged(j.Job, h))
+	}
+	return detail, nil
+}
+
+// tableChanged is the failure of a table that was scanned and then, when its rows
+// were looked at one by one, had no difference.
+func tableChanged(j *table.Job, h held) report.Failure {
+	return report.Failure{
+		Kind: report.TableChanged, Table: j.Report.Target, Want: wantedText(j), Got: h.what(),
+		Detail: "another reading of the table found no difference: something writes to it",
+	}
+}
+
+// wantedText is how much the table of the items must hold.
+func wantedText(j *table.Job) string {
+	return fmt.Sprintf("%s, %s", phrase.Counted(j.Wanted.Items.Count, "item"), phrase.Counted(j.Wanted.Cells.Count, "cell"))
+}
+
+// missingTable is the failure of a table that is not there, with those that are: that is
+// what notFound, the error of a read, should say. Where the table is there, it is an error.
+func missingTable(ctx context.Context, b *table.Bigtable, j *table.Job, notFound error) (report.Failure, error) {
+	f := report.Failure{Kind: report.MissingTable, Table: j.Report.Target, Want: wantedText(j)}
+	switch tables, err := b.Tables(ctx); {
+	case status.Code(err) == codes.NotFound:
+		return f, err // there is no such instance
+	case err != nil:
+		f.Detail = phrase.Clip(err.Error()) // who may read a table need not be allowed to list them
+	case slices.Contains(tables, j.Report.Target):
+		return f, notFound
+	case len(tables) == 0:
+		f.Detail = b.Instance() + " has no tables"
+	default:
+		f.Detail = phrase.Clip(fmt.Sprintf("%s has %s", b.Instance(), strings.Join(tables, ", ")))
+	}
+	return f, nil
+}
+
+// Index compares the table of an index of a job, by its place in Indexes.
+func Index(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job, i int) (string, error) {
+	x := j.Indexes[i]
+	h, err := Scan(ctx, b, j, x.TargetTable(), nil, table.Retention{})
+	if status.Code(err) == codes.NotFound { // the loader of the items may know nothing of indexes
+		r.Fail(missingIndex(table.RowLayout{J: j, Index: x}))
+		return "the table is not there", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	j.Report.IndexRows += h.Rows
+	detail := h.what()
+	if h.Cells == j.Wanted.Index[x.TargetTable()] {
+		return detail, nil // under any policy
+	}
+	return detail, compareEntries(ctx, b, r, j, i)
+}
+
+// missingIndex is the failure of an index whose table is not there.
+func missingIndex(l table.RowLayout) report.Failure {
+	return l.Owned(report.Failure{Kind: report.IndexStale, Table: l.Index.TargetTable(), Want: phrase.Counted(l.J.Wanted.Index[l.Index.TargetTable()].Count, "cell"), Detail: "the table is not there"}, table.Owner{})
+}
+
+// compareEntries compares the table of an index, or spans of it, row by row.
+func compareEntries(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job, i int, spans ...layout.Span) error {
+	x := j.Indexes[i]
+	stale := r.Aside()
+	d := differ{
+		j: j, b: b, window: j.Options.Window, table: x.TargetTable(), layout: table.RowLayout{J: j, Index: x}, report: stale, spans: spans,
+		of: func(p table.Placed) lens.Placed { return p.Index[i] },
+	}
+	if err := d.run(ctx); err != nil {
+		return err
+	}
+	r.FailAs(report.IndexStale, stale)
+	return nil
+}

@@ -1,0 +1,113 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+)
+
+// FamiliesCheck is the name of the check of families in a report.
+const FamiliesCheck = "families"
+
+// compareFamilies compares the families of the tables of a job with those that
+// its mapping declares, and returns by which garbage collection is to be judged:
+// that of the table of the items or, where nobody can tell it, that of the
+// mapping. Families that the mapping does not declare are told of, and no
+// difference: their cells are.
+func compareFamilies(ctx context.Context, r *table.Run, j *table.Job) ([]layout.Family, error) {
+	judged, err := compareFamiliesOf(ctx, r, table.RowLayout{J: j}, j.Report.Target, j.Mapping.Families())
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range j.Indexes {
+		if _, err := compareFamiliesOf(ctx, r, table.RowLayout{J: j, Index: x}, x.TargetTable(), x.Families()); err != nil {
+			return nil, err
+		}
+	}
+	return judged, nil
+}
+
+func compareFamiliesOf(ctx context.Context, r *table.Run, tl table.RowLayout, id string, declared []layout.Family) ([]layout.Family, error) {
+	families, err := r.B.Families(ctx, id)
+	switch code := status.Code(err); {
+	case err == nil:
+	case code == codes.NotFound: // the comparison of its rows tells of it
+		r.Report.Skip(FamiliesCheck, id, "the table is not there")
+		return declared, nil
+	case code == codes.PermissionDenied, code == codes.Unauthenticated, code == codes.Unimplemented: // who may read rows need not be allowed to see families
+		r.Report.Skip(FamiliesCheck, id, "the families of the table, and what their garbage collection is, cannot be read, and those of the mapping are taken for them: %s", phrase.Clip(err.Error()))
+		return declared, nil
+	default:
+		return nil, err
+	}
+	judged := slices.Clone(declared)
+	var unjudged []string
+	err = r.Report.Check(FamiliesCheck, id, func() (string, error) {
+		for i, want := range declared {
+			f := tl.Owned(report.Failure{Kind: report.FamilyDiffers, Table: id, Column: want.Name, Want: "gc " + want.GC.String()}, table.Owner{})
+			if tl.Index == nil {
+				f.Mapping = tl.J.Mapping.FamilyPosition(want.Name)
+			}
+			have, ok := families[want.Name]
+			if !ok && want.Name == lens.FamilyTypes && !exceptions(tl) {
+				continue // it is declared for exceptions, and none have to be written
+			}
+			if !ok {
+				f.Got = "no such family"
+				r.Report.Fail(f)
+				continue
+			}
+			got, plain := btclient.GCOf(have)
+			if plain && got == want.GC {
+				continue
+			}
+			judged[i].GC, f.Got = got, "gc "+got.String()
+			if !plain {
+				unjudged = append(unjudged, want.Name)
+				f.Got = fmt.Sprintf("gc {%v}", have)
+			}
+			r.Report.Fail(f)
+		}
+		return familiesText(families, declared), nil
+	})
+	if tl.Index == nil && len(unjudged) > 0 {
+		r.Report.Skip("retention by intersection", id, "what the rule of %s takes is not judged: no mapping can declare it", strings.Join(unjudged, ", "))
+	}
+	return judged, err
+}
+
+// exceptions reports whether items of the source have cells in the family of
+// exceptions.
+func exceptions(l table.RowLayout) bool { return l.Index != nil || l.J.Report.Exceptions > 0 }
+
+// familiesText says how many families were compared, and which others there are.
+func familiesText(families map[string]*btapb.GcRule, declared []layout.Family) string {
+	known := []string{lens.FamilyState, lens.FamilyTombstone} // the books of the DynamoDB door
+	for _, f := range declared {
+		known = append(known, f.Name)
+	}
+	var others []string
+	for name := range families {
+		if !slices.Contains(known, name) {
+			others = append(others, name)
+		}
+	}
+	text := fmt.Sprintf("%d declared", len(declared))
+	if len(others) > 0 {
+		slices.Sort(others)
+		text += phrase.Clip("; not declared: " + strings.Join(others, ", "))
+	}
+	return text
+}

@@ -1,0 +1,116 @@
+package compare
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+)
+
+// rowOwners are the owners of the cells of one row.
+type rowOwners struct {
+	first table.Owner // of the row
+	cells map[cellPlace]table.Owner
+}
+
+// cellPlace is a cell's place in its row or, with less, its column or family.
+type cellPlace struct {
+	family, qualifier string
+	micros            int64
+}
+
+// The micros of a cellPlace that is a column, and of one that is a family:
+// Bigtable has no such timestamps.
+const (
+	wholeColumn = -1
+	wholeFamily = -2
+)
+
+func placesOf(c layout.Cell) [3]cellPlace {
+	q := string(c.Qualifier)
+	return [3]cellPlace{{c.Family, q, c.Timestamp}, {c.Family, q, wholeColumn}, {c.Family, "", wholeFamily}}
+}
+
+// add says whose a cell is.
+func (o *rowOwners) add(c layout.Cell, of table.Owner) {
+	if o.cells == nil {
+		o.first, o.cells = of, map[cellPlace]table.Owner{}
+	}
+	for i, at := range placesOf(c) {
+		if _, ok := o.cells[at]; !ok || i == 0 {
+			o.cells[at] = of
+		}
+	}
+}
+
+// exact is the owner of a cell that the mapping put there; false for another.
+func (o rowOwners) exact(c layout.Cell) (table.Owner, bool) {
+	of, ok := o.cells[placesOf(c)[0]]
+	return of, ok
+}
+
+// nearest is the owner of a cell or, if it has none, that of what is nearest to
+// it: its column, its family, its row.
+func (o rowOwners) nearest(c layout.Cell) table.Owner {
+	for _, at := range placesOf(c) {
+		if of, ok := o.cells[at]; ok {
+			return of
+		}
+	}
+	return o.first
+}
+
+// owners finds the rule and the item of each cell of a row by the inverse of the
+// mapping; none of a row that it cannot read.
+func ownersOf(l table.RowLayout, row layout.Row) (o rowOwners) {
+	items, err := l.Items(golden.Canonical(row))
+	if err != nil {
+		return o // the round trip reports it
+	}
+	for _, item := range items {
+		of := l.OwnerOf(item)
+		for _, c := range l.Place(item).Cells {
+			o.add(c, of)
+		}
+	}
+	return o
+}
+
+// decoded says what a change of a row does to its items, "" for nothing or
+// where neither row can be read: `n: want {"N":"3"}, got {"N":"4"}`.
+func decoded(l table.RowLayout, want, got layout.Row) string {
+	wanted, err := l.Items(golden.Canonical(want))
+	if err != nil || l.J == nil {
+		return ""
+	}
+	found, err := l.Items(golden.Canonical(got))
+	if err != nil {
+		return phrase.Clip("the row cannot be read: " + err.Error())
+	}
+	var changes []string
+	for _, item := range wanted {
+		key := l.J.KeyJSON(item)
+		i := slices.IndexFunc(found, func(other attr.Item) bool { return l.J.KeyJSON(other) == key })
+		if i < 0 {
+			changes = append(changes, "the item "+key+" is gone")
+			continue
+		}
+		DiffItems(item, found[i], func(f report.Failure) {
+			changes = append(changes, fmt.Sprintf("%s: want %s, got %s", f.Column, report.OrNothing(f.Want), report.OrNothing(f.Got)))
+		})
+		found = slices.Delete(found, i, i+1)
+	}
+	for _, item := range found {
+		changes = append(changes, "the item "+l.J.KeyJSON(item)+" is new")
+	}
+	return phrase.ClipTo(strings.Join(changes, "; "), maxDecodedBytes)
+}
+
+// maxDecodedBytes bounds what a failure says of the items of its row.
+const maxDecodedBytes = 1 << 10

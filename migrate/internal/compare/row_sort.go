@@ -1,0 +1,92 @@
+package compare
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"io"
+
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// ExpectedPart is what one item puts in one row.
+type ExpectedPart struct {
+	rule string
+	Item []byte // canonical JSON
+	Key  string // of the item, canonical JSON
+	N    int64  // number of the item
+	Row  []byte
+	cell []layout.Cell
+}
+
+// NewRowSort sorts what items put in rows by row key, then by item, in runs of most bytes;
+// dir is for temporary files, "" is the system's.
+func NewRowSort(dir string, most int) *extsort.Sorter[ExpectedPart] {
+	return &extsort.Sorter[ExpectedPart]{
+		What: "the rows of a large table", Dir: dir, Most: most,
+		Size: func(p ExpectedPart) int {
+			return len(p.Item) + len(p.Key) + rowBytes(layout.Row{Key: p.Row, Cells: p.cell})
+		},
+		Compare: func(a, b ExpectedPart) int { return cmp.Or(bytes.Compare(a.Row, b.Row), cmp.Compare(a.N, b.N)) },
+		Append: func(dst []byte, p ExpectedPart) []byte {
+			start := len(dst)
+			dst = p.append(append(dst, make([]byte, binary.MaxVarintLen64)...))
+			// The length stands before the record, right behind what was there.
+			var size [binary.MaxVarintLen64]byte
+			n := binary.PutUvarint(size[:], uint64(len(dst)-start-len(size)))
+			copy(dst[start:], size[:n])
+			return append(dst[:start+n], dst[start+len(size):]...)
+		},
+		Read: func(in *bufio.Reader) (ExpectedPart, error) {
+			size, err := binary.ReadUvarint(in)
+			if err != nil {
+				return ExpectedPart{}, err
+			}
+			record := make([]byte, size)
+			if _, err := io.ReadFull(in, record); err != nil {
+				return ExpectedPart{}, io.ErrUnexpectedEOF
+			}
+			return parsePart(record), nil
+		},
+	}
+}
+
+// append appends the part as a record of a run: its texts, each behind its
+// length, and its cells.
+func (p ExpectedPart) append(dst []byte) []byte {
+	dst = binary.AppendVarint(dst, p.N)
+	for _, text := range [][]byte{p.Row, p.Item, []byte(p.Key), []byte(p.rule)} {
+		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+	}
+	for _, c := range p.cell {
+		dst = binary.AppendVarint(dst, c.Timestamp)
+		for _, text := range [][]byte{[]byte(c.Family), c.Qualifier, c.Value} {
+			dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+		}
+	}
+	return dst
+}
+
+// parsePart reads what append wrote, and keeps record.
+func parsePart(record []byte) ExpectedPart {
+	number := func() int64 {
+		v, n := binary.Varint(record)
+		record = record[n:]
+		return v
+	}
+	text := func() []byte {
+		size, n := binary.Uvarint(record)
+		t := record[n : n+int(size) : n+int(size)]
+		record = record[n+int(size):]
+		return t
+	}
+	p := ExpectedPart{N: number(), Row: text(), Item: text(), Key: string(text()), rule: string(text())}
+	for len(record) > 0 {
+		c := layout.Cell{Timestamp: number()}
+		c.Family, c.Qualifier, c.Value = string(text()), text(), text()
+		p.cell = append(p.cell, c)
+	}
+	return p
+}

@@ -1,0 +1,166 @@
+package load
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/parts"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// checkpoint is how far a load has come, kept in a file.
+type checkpoint struct {
+	path  string // "": nowhere
+	state CheckpointState
+	lost  []string // warnings of tables that have not what the file says
+}
+
+// CheckpointState is the content of the file.
+type CheckpointState struct {
+	// Load is the hash of what is loaded and where.
+	Load string `json:"load"`
+	// Tables are the tables in order.
+	Tables []checkpointTable `json:"tables"`
+}
+
+type checkpointTable struct {
+	Items int64 `json:"items"` // that are written, from the first on
+	// Retry are the numbers of items among them that Bigtable refused.
+	Retry []int64 `json:"retry,omitempty"`
+	// Row is the row of the last that it took: where that is gone, so are the others.
+	Row []byte `json:"row,omitempty"`
+}
+
+// CheckCheckpoint refuses a checkpoint that is of another load.
+func CheckCheckpoint(jobs []*table.Job) error {
+	_, err := openCheckpoint(jobs)
+	return err
+}
+
+// newCheckpoint is the checkpoint of one table that is kept nowhere.
+func newCheckpoint() *checkpoint {
+	return &checkpoint{state: CheckpointState{Tables: make([]checkpointTable, 1)}}
+}
+
+// openCheckpoint reads the file, if it is there.
+func openCheckpoint(jobs []*table.Job) (*checkpoint, error) {
+	path := jobs[0].Options.Checkpoint
+	c := &checkpoint{path: path, state: CheckpointState{Load: identity(jobs), Tables: make([]checkpointTable, len(jobs))}}
+	if path == "" {
+		return c, nil
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the checkpoint: %w", err)
+	}
+	var found CheckpointState
+	if err := json.Unmarshal(text, &found); err != nil {
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, source.JSONCause(err), "the file is no checkpoint of a load: name another, or remove it")
+	}
+	if found.Load != c.state.Load || len(found.Tables) != len(jobs) {
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, nil, "the checkpoint is of another load: the source, the mapping or the target has changed since; remove it to load from the start")
+	}
+	c.state = found
+	return c, nil
+}
+
+// identity hashes what a load writes and where.
+func identity(jobs []*table.Job) string {
+	o := jobs[0].Options
+	text := fmt.Appendf(nil, "%q %q %q\n", o.Target, o.Project, o.Instance)
+	for _, j := range jobs {
+		text = fmt.Appendln(text, j.Targets(), j.Wanted.Items, j.Wanted.Cells, j.Refused)
+		for _, x := range j.Indexes {
+			text = fmt.Appendln(text, j.Wanted.Index[x.TargetTable()])
+		}
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// begin returns how far the load of a table is: from the start, if the table has not
+// the rows that the file says are written, as after a restart of a Bigtable in
+// memory.
+func (c *checkpoint) begin(ctx context.Context, w *writer, index int) (checkpointTable, error) {
+	done := &c.state.Tables[index]
+	if done.Items == 0 {
+		return *done, nil
+	}
+	held := !slices.ContainsFunc(w.tables, func(t writeTable) bool { return !t.found })
+	if held && len(done.Row) > 0 {
+		var err error
+		if held, err = holds(ctx, w.b, w.tables[0].ID, done.Row); err != nil {
+			return *done, err
+		}
+	}
+	if !held {
+		c.lost = append(c.lost, fmt.Sprintf("table %s does not hold what the checkpoint %s says is written, %s: loaded from the start",
+			w.tables[0].ID, c.path, phrase.Counted(done.Items, "item")))
+		*done = checkpointTable{}
+		if err := c.save(); err != nil { // before there are rows again that it would be taken at its word for
+			return *done, err
+		}
+	}
+	start := *done
+	start.Retry = slices.Clone(done.Retry)
+	return start, nil
+}
+
+// holds reports whether a table has a row.
+func holds(ctx context.Context, b *table.Bigtable, table string, row []byte) (there bool, err error) {
+	for _, err := range b.Rows(ctx, btclient.Read{Table: table, Keys: [][]byte{row}, Filter: btclient.FirstCells(1)}) {
+		if err != nil {
+			return false, err
+		}
+		there = true
+	}
+	return there, nil
+}
+
+// save writes the file anew, so that it is always whole.
+func (c *checkpoint) save() error {
+	if c.path == "" {
+		return nil
+	}
+	text, err := json.Marshal(c.state)
+	if err == nil {
+		err = parts.WriteWhole(c.path, append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("writing the checkpoint: %w", err)
+	}
+	return nil
+}
+
+// remove ends the checkpoint of a load that is complete.
+func (c *checkpoint) remove() error {
+	if c.path == "" {
+		return nil
+	}
+	if err := os.Remove(c.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("removing the checkpoint of a complete load: %w", err)
+	}
+	return nil
+}
+
+// wants reports whether an item of a table is still to be written.
+func (t checkpointTable) wants(n int64) bool {
+	if n >= t.Items {
+		return true
+	}
+	_, retry := slices.BinarySearch(t.Retry, n)
+	return retry
+}

@@ -1,0 +1,140 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/parts"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Finish ends a load in parts: it makes sure that all parts are complete and that no item
+// of one met one of another, and notes how the tables are to be read. The report is that
+// of all parts.
+func Finish(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o table.Options) (*report.Report, error) {
+	r, done, err := table.Finish(ctx, src, o)
+	if err != nil {
+		return nil, err
+	}
+	r.Connect(conn)
+	for i, j := range r.Jobs {
+		if err := holdsParts(ctx, r, j, done, i); err != nil {
+			return nil, err
+		}
+	}
+	apart, err := partsApart(r, done)
+	if err != nil {
+		return nil, err
+	}
+	joined := report.Joined(r.Options.MaxDifferences, parts.Reports(done))
+	for _, t := range joined.Tables {
+		joined.Restate(loadCheck, t.Target, phrase.Counted(t.Items, "item"))
+	}
+	if !apart { // items of several parts are in one row, or may be in one of an index
+		for i, j := range r.Jobs {
+			if joined.Tables[i].DeadLetters > 0 { // the parts told of them
+				j.Letters, j.Source.Lenient = table.NewDeadLetters(io.Discard, r.Report), true
+			}
+		}
+		if err := r.Examine(ctx, src); err != nil {
+			return nil, fmt.Errorf("the parts are written, but do not fit together: %w", err)
+		}
+		for i, j := range r.Jobs {
+			joined.Tables[i].Rows = j.Report.Rows
+			if more := j.Report.DeadLetters - joined.Tables[i].DeadLetters; more > 0 {
+				return nil, source.Damaged(source.CellCollision, source.Position{File: src.Path}, nil, "the parts of table %s are written, but do not fit together: %s met by those of other parts", j.Source.Name, phrase.Counted(more, "item"))
+			}
+		}
+		joined.Rows = 0
+		for _, t := range joined.Tables {
+			joined.Rows += t.Rows
+		}
+	}
+	if err := r.ProveJoiners(done); err != nil {
+		return nil, err
+	}
+	for _, j := range New(r).jobs {
+		if _, err := j.writeSchema(ctx, false); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.Folder.Remove(len(done)); err != nil {
+		return nil, err
+	}
+	return joined, nil
+}
+
+// holdsParts refuses to finish where the row that a part wrote last is gone, as after a
+// restart of a Bigtable in memory.
+func holdsParts(ctx context.Context, r *table.Run, j *table.Job, done []*parts.Complete, index int) error {
+	for i, p := range done {
+		row := p.Tables[index].Row
+		if len(row) == 0 {
+			continue
+		}
+		there, err := holds(ctx, r.B, j.Report.Target, row)
+		if err != nil {
+			return err
+		}
+		if !there {
+			at := source.Part{Index: i + 1, Of: len(done)}
+			return source.Damaged(source.CheckpointInvalid, source.Position{File: r.Folder.File(at, parts.Done)}, nil,
+				"table %s does not hold row %q, which part %v wrote: remove the file, and load the part again", j.Report.Target, row, at)
+		}
+	}
+	return nil
+}
+
+// partsApart reports whether no two parts have items in one row, so that none can meet.
+func partsApart(r *table.Run, done []*parts.Complete) (bool, error) {
+	apart := true
+	for i, j := range r.Jobs {
+		rows := extsort.NewSet(j.Options.TempDir)
+		shared, err := sharedRows(r, j, rows, done, i)
+		rows.Close()
+		if err != nil {
+			return false, err
+		}
+		apart = apart && !shared
+		for _, x := range j.Indexes {
+			apart = apart && x.Distinct()
+		}
+	}
+	return apart, nil
+}
+
+// hashBytes is what the hash of a row takes in the file of a part.
+const hashBytes = 16
+
+// sharedRows reports whether parts have rows of a table in common. A file that does not have
+// all rows of its part cannot tell.
+func sharedRows(r *table.Run, j *table.Job, rows *extsort.Set, done []*parts.Complete, index int) (bool, error) {
+	for i, d := range done {
+		p := source.Part{Index: i + 1, Of: len(done)}
+		f, err := os.Open(r.Folder.RowsFile(p, j.Report.Target))
+		if err != nil {
+			return false, fmt.Errorf("reading which rows part %v wrote: %w", p, err)
+		}
+		rows.Join(f) // which closes it
+		is, err := f.Stat()
+		if err != nil {
+			return false, fmt.Errorf("reading which rows part %v wrote: %w", p, err)
+		}
+		if n := d.Tables[index].Rows; is.Size() != n*hashBytes {
+			return false, source.Damaged(source.CheckpointInvalid, source.Position{File: f.Name()}, nil,
+				"the file has %s, and %s of part %v take %d: remove %s beside it, and load the part again",
+				phrase.Counted(is.Size(), "byte"), phrase.Counted(n, "row"), p, n*hashBytes, filepath.Base(r.Folder.File(p, parts.Done)))
+		}
+	}
+	_, shared, _, err := rows.Finish(1, 1)
+	return len(shared) > 0, err
+}

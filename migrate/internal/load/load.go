@@ -1,0 +1,202 @@
+package load
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/parts"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+)
+
+// Loader loads the tables of a run, which is prepared and connected.
+type Loader struct {
+	run  *table.Run
+	jobs []*job // of the run, in its order
+}
+
+// New returns the loader of a run.
+func New(r *table.Run) *Loader {
+	l := &Loader{run: r}
+	for _, j := range r.Jobs {
+		l.jobs = append(l.jobs, &job{Job: j, b: r.B, notes: notesPrefix(r, j)})
+	}
+	return l
+}
+
+// job is the load of one table.
+type job struct {
+	*table.Job
+	b *table.Bigtable
+
+	// What is noted of the table in layout.SchemaTable, once it has been read.
+	noted    []layout.Row
+	notedNow bool
+	earlier  int64           // when a door last noted there that it writes, in a table that is gone, in microseconds; 0: none did
+	unseen   bool            // doors may not know yet that it was loaded
+	made     map[string]bool // the tables, by id, that the load has made
+	notes    string          // the prefix of the columns in which the parts of the load note what they know; "": they do not
+	untried  bool            // the tables are new to the load, and nothing of this part was written before
+
+	changesLeft changesLeft
+	caughtUp    int64  // cells that the catch-up wrote beside those that it deleted
+	lastRow     []byte // that the load wrote
+}
+
+// loadCheck is the check that the items of a table are loaded.
+const loadCheck = "load"
+
+// Check refuses tables that the load would spoil, before anything is written. It appends
+// to the warnings of the report.
+func (l *Loader) Check(ctx context.Context) error {
+	for _, j := range l.jobs {
+		for _, check := range []func(context.Context) (string, error){j.doorWrites, j.remaps, j.otherTime} {
+			warning, err := check(ctx)
+			if err != nil {
+				return err
+			}
+			if warning != "" {
+				l.run.Report.Warnings = append(l.run.Report.Warnings, warning)
+			}
+		}
+	}
+	return nil
+}
+
+// All loads all tables, each from where a checkpoint says.
+func (l *Loader) All(ctx context.Context) error {
+	r := l.run
+	c, err := openCheckpoint(r.Jobs)
+	if err != nil {
+		return err
+	}
+	for i, j := range l.jobs {
+		if err := j.splitTables(ctx); err != nil {
+			return err
+		}
+		err := r.Report.Check(loadCheck, j.Report.Target, func() (string, error) {
+			return phrase.Counted(j.Report.Items, "item"), j.loadNoted(ctx, r.Report, c, i)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	r.Report.Warnings = append(r.Report.Warnings, c.lost...)
+	if r.Options.Share.Of > 0 {
+		return nil // EndPart removes the checkpoint
+	}
+	return c.remove()
+}
+
+// loadNoted catches up and loads one table, and notes in layout.SchemaTable that it does.
+// Changes that cannot be made are failures in r.
+func (j *job) loadNoted(ctx context.Context, r *report.Report, c *checkpoint, index int) error {
+	unfinished, first, err := j.beginNote(ctx)
+	if err != nil {
+		return err
+	}
+	// The note is there before the rows, so that the next load knows of one that was cut
+	// off. Where there was none, or no table, catching up reads nothing of it; and what a
+	// door noted of a table that is gone is taken back before there is a new one.
+	early := first || j.earlier > 0
+	if early {
+		if _, err := j.writeSchema(ctx, unfinished); err != nil {
+			return err
+		}
+	}
+	if err := j.awaitDoors(ctx); err != nil {
+		return err
+	}
+	if err := j.noteBegun(ctx); err != nil {
+		return err
+	}
+	if err := j.catchUp(ctx, r); err != nil {
+		return err
+	}
+	if !early {
+		if _, err := j.writeSchema(ctx, unfinished); err != nil {
+			return err
+		}
+	}
+	if err := j.load(ctx, c, index, nil); err != nil {
+		return err
+	}
+	if unfinished && j.Options.Share.Of == 0 { // else Finish does
+		return j.endNote(ctx)
+	}
+	return nil
+}
+
+// Again loads all tables a second time, and checks that there was nothing to write.
+func (l *Loader) Again(ctx context.Context) error {
+	for _, j := range l.jobs {
+		if err := l.run.Report.Check("second load", j.Report.Target, func() (string, error) { return j.again(ctx, l.run.Report) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *job) again(ctx context.Context, r *report.Report) (string, error) {
+	first := j.Report
+	err := j.load(ctx, newCheckpoint(), 0, func(id string, e writeEntry) {
+		tl := table.LayoutOf(id, j.Job)
+		for _, m := range e.GetMutations() {
+			s := m.GetSetCell()
+			f := report.InRow(id, e.GetRowKey())
+			f.Kind, f.Column = report.NotIdempotent, s.GetFamilyName()+":"+phrase.Column(string(s.GetColumnQualifier()))
+			f.Want = table.CellText(layout.Cell{Timestamp: s.GetTimestampMicros(), Value: s.GetValue()})
+			f.Detail = "the cell was not there any more, and was written again"
+			r.Fail(tl.Owned(f, tl.OwnerOf(e.entry.Item)))
+		}
+	})
+	if err != nil {
+		return "", err
+	}
+	written, unchanged := j.Report.CellsWritten, j.Report.CellsUnchanged
+	j.Report.CellsWritten, j.Report.CellsUnchanged = first.CellsWritten, first.CellsUnchanged
+	if changed, err := j.writeSchema(ctx, false); err != nil {
+		return "", err
+	} else if changed > 0 {
+		r.Fail(report.Failure{Kind: report.NotIdempotent, Table: layout.SchemaTable, Want: "nothing to write", Got: phrase.Counted(int64(changed), "row") + " written again"})
+	}
+	return fmt.Sprintf("%s there already, %d written", phrase.Counted(unchanged, "cell"), written), nil
+}
+
+// Afresh loads the table of a job without a checkpoint, and notes nothing of it.
+func Afresh(ctx context.Context, b *table.Bigtable, j *table.Job) error {
+	return (&job{Job: j, b: b}).load(ctx, newCheckpoint(), 0, nil)
+}
+
+// EndPart notes that the part of the load is complete, and removes its checkpoint.
+func (l *Loader) EndPart() error {
+	var done []parts.Table
+	for _, j := range l.jobs {
+		done = append(done, parts.Table{Joiner: j.Joiner, Row: j.lastRow, Rows: j.Report.Rows})
+	}
+	if err := l.run.EndPart(done); err != nil {
+		return err
+	}
+	c := &checkpoint{path: l.run.Folder.File(l.run.Options.Share, parts.Checkpoint)}
+	return c.remove()
+}
+
+// splitTables cuts the tables that the load makes into the tablets that the options ask for.
+// Tables that are there stay as they are.
+func (j *job) splitTables(ctx context.Context) error {
+	if j.Options.Tablets < 2 {
+		return nil
+	}
+	if there, err := j.b.HasTable(ctx, j.Report.Target); there || err != nil {
+		return err
+	}
+	if j.b.Splits == nil {
+		j.b.Splits = map[string][][]byte{}
+	}
+	for id, keys := range j.Cuts(j.Options.Tablets) {
+		j.b.Splits[id] = keys
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+// Package pace bounds how many rows a second a load or a verification writes and reads.
+package pace
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// Pace bounds how many rows a second are written, looked up or read back, all together. A
+// nil Pace bounds nothing.
+type Pace struct {
+	every time.Duration // of one row
+	now   func() time.Duration
+	sleep func(context.Context, time.Duration) error
+	next  time.Duration // when the next row may go
+}
+
+// RowsAtOnce is how many rows are read between waits for the pace.
+const RowsAtOnce = 256
+
+// paceStep is the time whose rows go together.
+const paceStep = 100 * time.Millisecond
+
+// New returns a pace of rows a second, by a monotonic clock and a way to wait by it. It is
+// nil, which bounds nothing, if rows is 0.
+func New(rows int, now func() time.Duration, sleep func(context.Context, time.Duration) error) *Pace {
+	if rows <= 0 || now == nil || sleep == nil {
+		return nil
+	}
+	return &Pace{every: time.Second / time.Duration(rows), now: now, sleep: sleep, next: now()}
+}
+
+// most is how many of so many rows go together, one at least.
+func (p *Pace) most(of int) int {
+	if p == nil {
+		return max(1, of)
+	}
+	return max(1, min(of, int(paceStep/max(1, p.every))))
+}
+
+// Chunk is how many of so many rows go in each of their calls, if none is much smaller than
+// the others.
+func (p *Pace) Chunk(of int) int {
+	most := p.most(of)
+	calls := max(1, (of+most-1)/most)
+	return max(1, (of+calls-1)/calls)
+}
+
+// Wait returns when so many rows may go. What was not used before is not made up for: a
+// target that was slow is not hurried after.
+func (p *Pace) Wait(ctx context.Context, rows int) error {
+	if p == nil {
+		return nil
+	}
+	now := p.now()
+	if p.next > now {
+		if err := p.sleep(ctx, p.next-now); err != nil {
+			return err
+		}
+	} else {
+		p.next = now
+	}
+	p.next += time.Duration(rows) * p.every
+	return nil
+}
+
+// Rows yields rows that are read, at the pace.
+func (p *Pace) Rows(ctx context.Context, rows iter.Seq2[layout.Row, error]) iter.Seq2[layout.Row, error] {
+	if p == nil {
+		return rows
+	}
+	return func(yield func(layout.Row, error) bool) {
+		n := 0
+		for row, err := range rows {
+			if n++; err == nil && n%RowsAtOnce == 0 {
+				err = p.Wait(ctx, RowsAtOnce)
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package parts
+
+import (
+	"bytes"
+
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+)
+
+// spans returns the ranges that begin at cuts: together they have all keys.
+func spans(cuts [][]byte) []layout.Span {
+	all := []layout.Span{{}}
+	for _, key := range cuts {
+		all[len(all)-1].End = key
+		all = append(all, layout.Span{Start: key})
+	}
+	return all
+}
+
+// InSpan reports whether a key is in a span.
+func InSpan(s layout.Span, key []byte) bool {
+	return bytes.Compare(key, s.Start) >= 0 && (len(s.End) == 0 || bytes.Compare(key, s.End) < 0)
+}
+
+// Range has the sums of a range of row keys: what the items ask for, and what is there.
+type Range struct {
+	layout.Span `json:"-"`
+
+	Wanted Sums  `json:"wanted"`
+	Found  Sums  `json:"found,omitzero"`
+	Rows   int64 `json:"rows,omitzero"` // that were found
+}
+
+// Ranges are the ranges of tables, by table id; empty where there are no parts.
+type Ranges map[string][]Range
+
+// Sums are sums over cells and items, which are equal where these are.
+type Sums struct {
+	Cells extsort.Bag `json:"cells"`
+	Items extsort.Bag `json:"items"`
+}
+
+// Join adds other sums.
+func (s *Sums) Join(o Sums) {
+	s.Cells.Join(o.Cells)
+	s.Items.Join(o.Items)
+}
+
+// RangesOf returns the ranges that begin at cuts, by table.
+func RangesOf(cuts map[string][][]byte) Ranges {
+	ranges := Ranges{}
+	for table, keys := range cuts {
+		for _, span := range spans(keys) {
+			ranges[table] = append(ranges[table], Range{Span: span})
+		}
+	}
+	return ranges
+}
+
+// Want adds what an item puts in a row to the range of the row.
+func (t Ranges) Want(table string, row []byte, what Sums) {
+	ranges := t[table]
+	for i := range ranges {
+		if InSpan(ranges[i].Span, row) {
+			ranges[i].Wanted.Join(what)
+			return
+		}
+	}
+}

@@ -1,0 +1,17 @@
+package table
+
+import (
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+)
+
+// CellText is the part of a cell's canonical text behind its column.
+func CellText(c layout.Cell) string { return VersionText(c, rowtext.ValueText(c.Value)) }
+
+// VersionText is the text of a cell with that of its value.
+func VersionText(c layout.Cell, value string) string {
+	return phrase.Clip(fmt.Sprintf("@%d = %s", c.Timestamp, value))
+}

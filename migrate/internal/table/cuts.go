@@ -1,0 +1,82 @@
+package table
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/migrate/internal/parts"
+)
+
+// maxSampledKeys is how many row keys of a table decide where it is cut.
+const maxSampledKeys = 10_000
+
+// keySample is a sample of row keys: those of the smallest hashes, so that it is the same
+// for the same keys in any order.
+type keySample []sampledKey
+
+type sampledKey struct {
+	hash extsort.Hash
+	row  []byte
+}
+
+func (s *keySample) add(row []byte) {
+	*s = append(*s, sampledKey{extsort.HashOf(row), bytes.Clone(row)})
+	if len(*s) >= 2*maxSampledKeys {
+		s.trim()
+	}
+}
+
+func (s *keySample) trim() {
+	slices.SortFunc(*s, func(a, b sampledKey) int { return a.hash.Compare(b.hash) })
+	*s = slices.CompactFunc(*s, func(a, b sampledKey) bool { return a.hash == b.hash })
+	*s = (*s)[:min(len(*s), maxSampledKeys)]
+}
+
+// cuts are the keys at which n ranges of about as many rows begin, but for the first;
+// fewer where there are not so many keys.
+func (s *keySample) cuts(n int) (keys [][]byte) {
+	s.trim()
+	rows := make([][]byte, len(*s))
+	for i, k := range *s {
+		rows[i] = k.row
+	}
+	slices.SortFunc(rows, bytes.Compare)
+	for i := 1; i < n && len(rows) > 1; i++ {
+		key := rows[i*len(rows)/n]
+		if !bytes.Equal(key, rows[0]) && (len(keys) == 0 || !bytes.Equal(key, keys[len(keys)-1])) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// RangesOf returns the n ranges of each table of the job, by table.
+func (j *Job) RangesOf(n int) parts.Ranges { return parts.RangesOf(j.Cuts(n)) }
+
+// Cuts returns the keys at which the tables of the job are cut into n ranges, by table.
+// They are those of the whole source, whatever the part.
+func (j *Job) Cuts(n int) map[string][][]byte {
+	samples := map[string]*keySample{}
+	for _, table := range j.Targets() {
+		samples[table] = &keySample{}
+	}
+	p := Placed{Index: make([]lens.Placed, len(j.Indexes))}
+	for e := range j.whole.Sample() {
+		if err := j.place(e, &p); err != nil {
+			continue // who lays out all items tells of it
+		}
+		samples[j.Report.Target].add(p.Base.Row)
+		for i, x := range j.Indexes {
+			if p.Index[i].Row != nil {
+				samples[x.TargetTable()].add(p.Index[i].Row)
+			}
+		}
+	}
+	cuts := map[string][][]byte{}
+	for table, s := range samples {
+		cuts[table] = s.cuts(n)
+	}
+	return cuts
+}

@@ -1,0 +1,68 @@
+package table
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// DeadLetters writes what could not be loaded.
+type DeadLetters struct {
+	w io.Writer
+	r *report.Report
+}
+
+// NewDeadLetters writes letters to w, and counts the items as differences in r.
+func NewDeadLetters(w io.Writer, r *report.Report) *DeadLetters { return &DeadLetters{w, r} }
+
+// DeadLetter is one line of what Options.DeadLetter receives: an item that was
+// not loaded, or not whole.
+type DeadLetter struct {
+	File   string        `json:"file"` // where the item stands in the source
+	Line   int           `json:"line"`
+	Table  string        `json:"table"` // the DynamoDB table
+	Damage source.Damage `json:"damage"`
+	Error  string        `json:"error"`
+	// Item is the item; Text is what stands there where that is none.
+	Item jsontext.Value `json:"item,omitzero"`
+	Text string         `json:"text,omitzero"`
+	// Key is instead that of an item which the source deletes, and which is there still.
+	Key jsontext.Value `json:"key,omitzero"`
+}
+
+// Add writes one letter and counts it as a difference.
+func (l *DeadLetters) Add(j *Job, e source.Entry, err error) error {
+	letter, key := DeadLetter{}, ""
+	if e.Item != nil {
+		letter.Item, key = attr.AppendItemJSON(nil, e.Item), j.KeyJSON(e.Item)
+	} else {
+		letter.Text = string(e.Text)
+	}
+	l.r.Fail(NotLoaded(j, key, err))
+	return l.Write(j, letter, e.Position, err)
+}
+
+// Write writes a letter.
+func (l *DeadLetters) Write(j *Job, letter DeadLetter, at source.Position, err error) error {
+	letter.File, letter.Line, letter.Table, letter.Damage, letter.Error = at.File, at.Line, j.Report.Name, source.DamageOf(err), err.Error()
+	j.Report.DeadLetters++
+	text, err := json.Marshal(letter, jsontext.AllowInvalidUTF8(true))
+	if err != nil {
+		return fmt.Errorf("writing a dead letter: %w", err)
+	}
+	if _, err := l.w.Write(append(text, '\n')); err != nil {
+		return fmt.Errorf("writing a dead letter: %w", err)
+	}
+	return nil
+}
+
+// NotLoaded is the failure of an item that is not loaded.
+func NotLoaded(j *Job, key string, err error) report.Failure {
+	return report.Failure{Kind: report.NotLoaded, Table: j.Report.Target, ItemKey: key, Damage: source.DamageOf(err), Detail: err.Error()}
+}

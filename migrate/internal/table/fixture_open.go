@@ -1,0 +1,68 @@
+package table
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Fixture is a fixture directory with its data, or a source, which is a fixture
+// without Files.
+type Fixture struct {
+	*fixtures.Fixture
+	Data  *source.Source
+	Files fs.FS
+}
+
+// OfSource is a source as a fixture.
+func OfSource(src *source.Source) *Fixture {
+	return &Fixture{Fixture: &fixtures.Fixture{}, Data: src}
+}
+
+// OpenFixture opens a fixture directory, the root of fsys, even if its mapping file
+// does not compile (see Compiles). o is what a caller knows better than the fixture.
+func OpenFixture(fsys fs.FS, o source.Options) (*Fixture, error) {
+	folder, err := fixtures.Open(fsys)
+	if err != nil {
+		return nil, OfFixtures(err)
+	}
+	f := &Fixture{Fixture: folder, Files: fsys}
+	o.Table = cmp.Or(o.Table, f.Table)
+	if o.TableSchema == nil {
+		o.TableSchema, o.TableSchemaFile = f.Schema, fixtures.SchemaFile
+	}
+	if o.CSV.Delimiter == "" && o.CSV.Header == nil && o.CSV.QuotedEmpty == "" {
+		o.CSV = source.CSVOptions(f.CSV)
+	}
+	f.Data, err = source.OpenFS(fsys, f.Source, o)
+	return f, err
+}
+
+// Compiles returns why the mapping file does not compile, nil if it does.
+func (f *Fixture) Compiles() error {
+	if f.Refused == nil {
+		return nil
+	}
+	return OfFixtures(f.Refused)
+}
+
+// OptionalFile reads a file of a fixture that need not be there.
+func (f *Fixture) OptionalFile(name string) ([]byte, error) {
+	if f.Files == nil {
+		return nil, nil
+	}
+	text, err := fixtures.ReadOptional(f.Files, name)
+	return text, OfFixtures(err)
+}
+
+// OfFixtures is the fault of a fixture as one of the input.
+func OfFixtures(err error) error {
+	bad, ok := errors.AsType[*fixtures.Error](err)
+	if !ok {
+		return err
+	}
+	return &source.Error{Damage: source.FixtureInvalid, File: bad.File, Line: bad.Line, Column: bad.Column, Detail: bad.Detail, Err: bad.Err}
+}

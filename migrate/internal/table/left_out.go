@@ -1,0 +1,85 @@
+package table
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// LeftOut are the parts of a DynamoDB table that its mapping lays out nothing of: those
+// that its file says so of, and those that the description of the table has and the
+// file does not. t is nil where there is no description.
+func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
+	left := []report.NotLaidOut{}
+	spec := m.Spec()
+	if spec == nil {
+		return left
+	}
+	table := m.SourceTable()
+	if t != nil {
+		table = t.Name
+	}
+	add := func(what, why string) {
+		left = append(left, report.NotLaidOut{Table: table, What: what, Why: why})
+	}
+	for _, x := range spec.LeftOut() {
+		add("index "+x.Index, x.Why)
+	}
+	if t == nil {
+		return left
+	}
+	for _, x := range t.Indexes {
+		i := slices.IndexFunc(spec.Source.GSIs, func(g mapfile.GSI) bool { return g.Name == x.Name })
+		switch {
+		case i < 0:
+			add("index "+x.Name, "the description of the table has it, and its mapping does not (source.gsis)")
+		case spec.Source.GSIs[i].As == mapfile.IndexAsNone || spec.Source.GSIs[i].As == mapfile.IndexAsView: // told
+		case x.Surplus() != "":
+			add("index "+x.Name, x.Surplus()+", and its mapping lays out an index of one HASH and one RANGE attribute")
+		case !keyMatches(x.Key.Hash, m.Index(x.Name).Def().Key.Hash) || !keyMatches(x.Key.Range, m.Index(x.Name).Def().Key.Range):
+			add("index "+x.Name, fmt.Sprintf("its key is %s by the description of the table, and %s by its mapping", source.KeyText(x.Key), source.KeyText(m.Index(x.Name).Def().Key)))
+		case projectsLess(spec.Source.GSIs[i], x):
+			add("index "+x.Name, fmt.Sprintf("it projects %s by the description of the table, and %s by its mapping: a query of it lacks attributes",
+				projectionText(x.Projection, x.Include), projectionText(spec.Source.GSIs[i].Projection, spec.Source.GSIs[i].Include)))
+		}
+	}
+	switch expiry, by := t.TTL, spec.Source.TTL; {
+	case expiry == "":
+	case by == nil:
+		add("time to live by "+expiry, "the description of the table has it, and its mapping does not (source.ttl): no item expires")
+	case by.Attribute != expiry:
+		add("time to live by "+expiry, fmt.Sprintf("the description of the table has it, and by its mapping items expire by %s (source.ttl)", by.Attribute))
+	}
+	return left
+}
+
+// projectsLess reports whether entries of g lack attributes that those of x have.
+func projectsLess(g mapfile.GSI, x source.Index) bool {
+	switch {
+	case g.Projection == mapfile.ProjectAll || x.Projection == mapfile.ProjectKeysOnly:
+		return false
+	case x.Projection == mapfile.ProjectAll:
+		return true
+	}
+	return slices.ContainsFunc(x.Include, func(name string) bool { return !slices.Contains(g.Include, name) })
+}
+
+// projectionText names a projection, which is one of some attributes where there are any.
+func projectionText(projection string, include []string) string {
+	if len(include) > 0 {
+		return "[" + strings.Join(include, ", ") + "]"
+	}
+	return projection
+}
+
+// LeaveOut tells of them, of all tables.
+func (r *Run) LeaveOut() {
+	for _, j := range r.Jobs {
+		r.Report.LeaveOut(j.Source.Name, LeftOut(j.Mapping, j.Source)...)
+	}
+}

@@ -1,0 +1,176 @@
+package table
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/extsort"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// maxMeetings is how many keys and cells that are there twice one pass looks out
+// for.
+const maxMeetings = 100_000
+
+// meetings finds items of one key, and items on one cell. All but the first item of
+// each are refused, and again is true; where that is an error, it is the first in
+// the order of the source (one of the first, where there are more than maxMeetings).
+func meetings(ctx context.Context, j *Job) (again bool, err error) {
+	keys, cells := extsort.NewSet(j.Options.TempDir), extsort.NewSet(j.Options.TempDir)
+	defer keys.Close()
+	defer cells.Close()
+	err = j.Each(ctx, "checking", func(p Placed) error {
+		for _, c := range p.Base.Cells {
+			if err := cells.Add(extsort.CellHash(p.Base.Row, c)); err != nil {
+				return err
+			}
+		}
+		return keys.Add(keyHash(j.Mapping, p.Entry.Item))
+	})
+	if err != nil {
+		return false, err
+	}
+	_, sameKey, _, err := keys.Finish(maxMeetings, 1)
+	if err != nil {
+		return false, err
+	}
+	_, sameCell, _, err := cells.Finish(maxMeetings, 1)
+	if err != nil || len(sameKey)+len(sameCell) == 0 {
+		return false, err
+	}
+	if len(sameKey) > 0 {
+		sameCell = nil // items of one key share their cells
+	}
+	first := newMeeting(sameKey, sameCell)
+	err = j.Each(ctx, "checking", func(p Placed) error {
+		if len(sameKey) > 0 {
+			m := meets(j, p, keyHash(j.Mapping, p.Entry.Item), "")
+			m.at = RowLayout{J: j}.Owned(report.InRow(j.Report.Target, p.Base.Row), Owner{p.Base.Rule, m.key})
+			return first.meet(m, source.KeyDuplicate, "the item has the same key as the item at %s: %s")
+		}
+		onCell := func(c layout.Cell) met {
+			m := meets(j, p, extsort.CellHash(p.Base.Row, c), CellText(c))
+			m.at = RowLayout{J: j}.Owned(report.InRow(j.Report.Target, p.Base.Row), Owner{p.Base.Rule, m.key})
+			m.at.Column = c.Family + ":" + phrase.Column(string(c.Qualifier))
+			return m
+		}
+		for _, c := range p.Base.Cells { // first all, then none: an item that is taken out holds no cell
+			if first.there(extsort.CellHash(p.Base.Row, c)) {
+				return first.meet(onCell(c), source.CellCollision, "the mapping lays out the item on a cell of the item at %s: %s")
+			}
+		}
+		for _, c := range p.Base.Cells {
+			if !first.awaited(extsort.CellHash(p.Base.Row, c)) {
+				continue
+			}
+			if err := first.meet(onCell(c), source.CellCollision, "the mapping lays out the item twice on one cell, at %s: %s"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return true, err
+}
+
+// entriesMeet finds items on one row of an index whose mapping says that there
+// are none such.
+func entriesMeet(ctx context.Context, j *Job) (again bool, err error) {
+	for i, x := range j.Indexes {
+		if x.Distinct() {
+			continue
+		}
+		if again, err = entriesOnRow(ctx, j, i); again || err != nil {
+			return again, err
+		}
+	}
+	return false, nil
+}
+
+func entriesOnRow(ctx context.Context, j *Job, index int) (again bool, err error) {
+	rows := extsort.NewSet(j.Options.TempDir)
+	defer rows.Close()
+	each := func(yield func(p Placed, row extsort.Hash) error) error {
+		return j.Each(ctx, "checking", func(p Placed) error {
+			if p.Index[index].Row == nil {
+				return nil
+			}
+			return yield(p, extsort.HashOf(p.Index[index].Row))
+		})
+	}
+	if err := each(func(_ Placed, row extsort.Hash) error { return rows.Add(row) }); err != nil {
+		return false, err
+	}
+	_, same, _, err := rows.Finish(maxMeetings, 1)
+	if err != nil || len(same) == 0 {
+		return false, err
+	}
+	first := newMeeting(same)
+	x := j.Indexes[index]
+	return true, each(func(p Placed, row extsort.Hash) error {
+		if !first.awaited(row) {
+			return nil
+		}
+		m := meets(j, p, row, "the row of "+phrase.Clip(j.KeyJSON(p.Entry.Item)))
+		m.at = RowLayout{j, x}.Owned(report.InRow(x.TargetTable(), p.Index[index].Row), Owner{p.Base.Rule, m.key})
+		return first.meet(m, source.CellCollision, "index "+x.Name()+" has the item on the row of the item at %s: %s")
+	})
+}
+
+// meeting is who was first at each key, cell or row that several items have.
+type meeting map[extsort.Hash]met
+
+// met is an item at such a place.
+type met struct {
+	place    extsort.Hash
+	position source.Position // in the source; none where nobody was there yet
+	key      string          // of the item
+	text     string          // of what it has there
+	at       report.Failure  // its place
+}
+
+func newMeeting(places ...[]extsort.Hash) meeting {
+	first := meeting{}
+	for _, h := range slices.Concat(places...) {
+		first[h] = met{}
+	}
+	return first
+}
+
+// awaited reports whether several items have the place.
+func (m meeting) awaited(place extsort.Hash) bool {
+	_, ok := m[place]
+	return ok
+}
+
+// there reports whether an item was at the place.
+func (m meeting) there(place extsort.Hash) bool { return m[place].position != source.Position{} }
+
+// meets is an item at a place, of which text says what it has there.
+func meets(j *Job, p Placed, place extsort.Hash, text string) met {
+	return met{place: place, position: p.Entry.Position, key: j.KeyJSON(p.Entry.Item), text: text}
+}
+
+// meet refuses an item at a place where another one was before.
+func (m meeting) meet(item met, d source.Damage, format string) error {
+	first, ok := m[item.place]
+	switch {
+	case !ok:
+		return nil
+	case first.position == source.Position{}:
+		item.at = report.Failure{} // only who comes later needs it
+		m[item.place] = item
+		return nil
+	}
+	err := source.Damaged(d, item.position, nil, format, first.position, item.key)
+	item.at.Want, item.at.Got, item.at.Detail = first.text, item.text, err.Detail
+	return &itemRefused{err, item.at, first.key}
+}
+
+func keyHash(m *layout.Mapping, item attr.Item) extsort.Hash {
+	key := m.Key()
+	return extsort.HashOf([]byte(item[key.Hash.Name].Str), []byte(item[key.Range.Name].Str))
+}

@@ -1,0 +1,141 @@
+package table
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/internal/pace"
+	"github.com/tabletop-emu/tabletop/migrate/internal/parts"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// FallbackTime is the timestamp of imported cells where neither the mapping
+// nor the input gives a time: never the current time, so that the same input
+// gives the same cells.
+var FallbackTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Options are what the verbs of package migrate make of theirs, which say what each
+// means.
+type Options struct {
+	Project, Instance, Target string
+	AppProfile                string
+	Mappings                  []*mapping.Mapping
+	MaxDifferences            int
+	AllowEmpty                bool
+	Timestamps                fixtures.TimestampPolicy
+	LenientSets               bool   // see the tolerances of a fixture
+	Fixture                   string // name of what is verified, for the report
+
+	Progress  func(source.Progress)
+	TempDir   string
+	Now       func() time.Time
+	Stopwatch func() time.Duration
+	Deadline  time.Duration
+	Sleep     func(context.Context, time.Duration) error
+	Jitter    func() float64
+	Waiting   func(btclient.Wait)
+
+	DeadLetter io.Writer
+	Checkpoint string
+	Share      source.Part // of the source that is dealt with; zero: all
+	Parts      string      // the folder in which they keep how far they are
+	Tablets    int         // of a table that the load makes
+	Pace       *pace.Pace  // of rows that are written or read; nil: there is none
+	Remap      bool
+	Mix        bool // load over what another source was loaded from
+	RunGC      func(context.Context) error
+	Restart    func(context.Context) (grpc.ClientConnInterface, error)
+
+	Differential int
+	Seed         uint64
+	Regress      string
+
+	Judges bool // items that cannot be laid out are failures: of a verification
+	Warn   bool // of what garbage collection would take, which no comparison will tell
+	// Expires leaves out, of a verification, the items that garbage collection deletes
+	// for their time to live: nobody knows whether it has.
+	Expires bool
+
+	Knobs
+}
+
+// The defaults of Knobs.
+const (
+	// maxWindowBytes bounds what a comparison of tables that differ sorts in memory.
+	// Tables that are equal are not sorted: see extsort.Bag.
+	maxWindowBytes = 64 << 20
+	// maxPartBytes is how much of a row is read before the row is taken for a wide one,
+	// and the size of its parts.
+	maxPartBytes = 1 << 20
+	// maxBatchBytes is well below what Bigtable takes in one request (256 MB).
+	maxBatchBytes   = 1 << 20
+	checkpointEvery = 8 << 20
+)
+
+// Knobs are what only tests turn.
+type Knobs struct {
+	Held            int // bytes of items that are held decoded; source.MaxHeldBytes else
+	Window          int // bytes that a comparison holds; maxWindowBytes else
+	Part            int // bytes of a part of a wide row; maxPartBytes else
+	Batch           int // bytes of a batch of mutations; maxBatchBytes else
+	CheckpointBytes int // bytes after which a checkpoint is saved; checkpointEvery else
+
+	// Inverse stands for Mapping.Items in differential runs, if it is set.
+	Inverse func(*layout.Mapping, layout.Row) ([]attr.Item, error)
+}
+
+// folder returns the folder of the parts, whose identity the run finds out.
+func (o Options) folder() parts.Folder {
+	verb := parts.Verifying
+	if o.Warn { // as loads do
+		verb = parts.Loading
+	}
+	return parts.Folder{Dir: o.Parts, Verb: verb, MaxDifferences: o.MaxDifferences}
+}
+
+// defaultName is the project and the instance where none are given.
+const defaultName = "tabletop"
+
+// Exact reports whether a comparison tolerates nothing.
+func (o Options) Exact() bool { return o.Tolerance() == "" }
+
+// Tolerance says what a comparison lets pass, "" for nothing.
+func (o Options) Tolerance() string {
+	var parts []string
+	if o.Timestamps != "" && o.Timestamps != fixtures.TimestampsExact {
+		parts = append(parts, "timestamps "+string(o.Timestamps))
+	}
+	if o.LenientSets {
+		parts = append(parts, "lenient sets")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Inference are the options of inference on the way, by a caller that lays all items
+// out, or needs the key alone.
+func (o Options) Inference() infer.Options {
+	return infer.Options{Progress: o.Progress, TempDir: o.TempDir, OpenJoiner: true}
+}
+
+// Normalized are the options with their defaults.
+func (o Options) Normalized() Options {
+	o.Project, o.Instance = cmp.Or(o.Project, defaultName), cmp.Or(o.Instance, defaultName)
+	o.Held, o.Window, o.Part = cmp.Or(o.Held, source.MaxHeldBytes), cmp.Or(o.Window, maxWindowBytes), cmp.Or(o.Part, maxPartBytes)
+	o.Batch, o.CheckpointBytes = cmp.Or(o.Batch, maxBatchBytes), cmp.Or(o.CheckpointBytes, checkpointEvery)
+	o.MaxDifferences = cmp.Or(o.MaxDifferences, 100)
+	if o.Progress == nil {
+		o.Progress = func(source.Progress) {}
+	}
+	return o
+}

@@ -1,0 +1,143 @@
+package table
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/migrate/internal/parts"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// partOf returns the part of a source that the options name.
+func partOf(src *source.Source, o Options) (*source.Source, error) {
+	if o.Parts == "" {
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: src.Path}, nil, "part %v has nowhere to keep how far it is: name the folder of the parts", o.Share)
+	}
+	if err := givenMapping(src, o); err != nil {
+		return nil, err
+	}
+	return src.Part(o.Share)
+}
+
+// givenMapping refuses to infer the mapping: a part sees too little for it.
+func givenMapping(src *source.Source, o Options) error {
+	if len(o.Mappings) > 0 {
+		return nil
+	}
+	return source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil, "parts need a mapping that is given, since each sees its own items alone: infer it first, from the whole source")
+}
+
+// identify sets the identity of the folder of the parts: it stands for the source, the
+// target and the mappings, and for the number of parts.
+func (r *Run) identify(src *source.Source, of int) error {
+	o := r.Options
+	files, err := src.Fingerprint()
+	if err != nil {
+		return err
+	}
+	text := fmt.Appendf(nil, "%s %d %s %q %q %q %q %v\n", o.folder().Verb, of, files, o.Target, o.Project, o.Instance, o.Timestamps, o.LenientSets)
+	for _, j := range r.Jobs {
+		if j.Mapping.ProveVersions() != nil {
+			return source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil,
+				"table %s: its mapping has rules whose items are copies of others' (latest), which may be in another part: it is to be dealt with as a whole", j.Source.Name)
+		}
+		text = fmt.Appendf(text, "%q %q %d\n", j.Source.Name, j.Targets(), j.Micros)
+		if spec := j.Mapping.Spec(); spec != nil {
+			file, err := spec.YAML()
+			if err != nil {
+				return fmt.Errorf("writing the mapping of table %s: %w", j.Source.Name, err)
+			}
+			text = append(text, file...)
+		}
+	}
+	sum := sha256.Sum256(text)
+	r.Folder = o.folder()
+	r.Folder.Identity, r.Folder.Tables = hex.EncodeToString(sum[:]), len(r.Jobs)
+	return nil
+}
+
+// beginPart reads the result of the part if it is complete, and else prepares for it.
+func (r *Run) beginPart(src *source.Source) error {
+	part := r.Options.Share
+	if err := r.Options.folder().Admit(part); err != nil {
+		return err
+	}
+	if err := r.identify(src, part.Of); err != nil {
+		return err
+	}
+	done, err := r.Folder.Read(part)
+	if err != nil {
+		return err
+	}
+	if done != nil {
+		r.complete, r.Report = done, done.Report
+		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("part %v was complete before: %s tells", part, r.Folder.File(part, parts.Done)))
+		return nil
+	}
+	for _, j := range r.Jobs {
+		j.Options.Checkpoint = r.Folder.File(part, parts.Checkpoint)
+		if r.Folder.Verb == parts.Verifying {
+			j.Ranges = j.RangesOf(part.Of)
+		}
+	}
+	return nil
+}
+
+// Complete reports whether the run is a part that was complete before. Its report is that
+// part's.
+func (r *Run) Complete() bool { return r.complete != nil }
+
+// EndPart notes that the part is complete, with its report and its tables.
+func (r *Run) EndPart(tables []parts.Table) error {
+	part := r.Options.Share
+	if before, err := r.Folder.Read(part); err != nil {
+		return err
+	} else if before != nil {
+		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("part %v was completed by another process meanwhile: what that one did counts", part))
+		return nil
+	}
+	return r.Folder.End(part, parts.Complete{Report: r.Report, Tables: tables})
+}
+
+// Finish finds the mappings of a source that was dealt with in parts, and reads the
+// results of the parts. It refuses if one is not complete.
+func Finish(ctx context.Context, src *source.Source, o Options) (*Run, []*parts.Complete, error) {
+	o = o.Normalized()
+	if err := givenMapping(src, o); err != nil {
+		return nil, nil, err
+	}
+	r, err := newRun(ctx, src, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	of, begun, err := o.folder().Count()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := r.identify(src, of); err != nil {
+		return nil, nil, err
+	}
+	all, err := r.Folder.ReadAll(of, begun)
+	return r, all, err
+}
+
+// ProveJoiners decides on the joiners that mappings leave open, by the keys of all parts.
+// Where the source has been read as a whole, none is open any more.
+func (r *Run) ProveJoiners(all []*parts.Complete) (err error) {
+	for i, j := range r.Jobs {
+		if j.Mapping.ProveJoiner() == nil {
+			continue
+		}
+		var joiners []string
+		for _, p := range all {
+			joiners = append(joiners, p.Tables[i].Joiner)
+		}
+		if j.Mapping, err = j.Mapping.Proven(layout.JoinerOfAll(joiners...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package table
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Placed is one item with its layout.
+type Placed struct {
+	N     int64 // of the item in its table, from 0
+	Entry source.Entry
+	Base  lens.Placed
+	Index []lens.Placed // one for each of job.indexes; Row is nil where the item is not in it
+	// Back is the item as it comes back: without the losses that the mapping
+	// accepts.
+	Back   attr.Item
+	losses []layout.Loss
+}
+
+// Each calls yield with the layout of every item that can be loaded, in the
+// order of the source.
+func (j *Job) Each(ctx context.Context, phase string, yield func(p Placed) error) error {
+	return j.EachWanted(ctx, phase, nil, yield)
+}
+
+// EachWanted is each for the items that wanted takes by their number.
+func (j *Job) EachWanted(ctx context.Context, phase string, wanted func(n int64) bool, yield func(p Placed) error) error {
+	total := j.Source.Declared
+	if j.Report.Items > 0 {
+		total = j.Report.Items
+	}
+	done := j.Timed(phase)
+	// The items to leave out, by their numbers: those of before this pass that are to
+	// come, and those that were met or refused in it. Both only lose their first or
+	// gain a last one.
+	refused, left := j.Refused, []int64(nil)
+	n := int64(-1)
+	j.left = 0
+	p := Placed{N: -1, Index: make([]lens.Placed, len(j.Indexes))}
+	var failed error
+	j.Source.All(func(e source.Entry, err error) bool {
+		n++
+		if len(refused) > 0 && refused[0] == n {
+			refused, left = refused[1:], append(left, n)
+			return true
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil && wanted != nil && !wanted(n) {
+			return true
+		}
+		if err == nil {
+			err = j.place(e, &p)
+		}
+		if err == nil && j.leavesOut(p) {
+			j.left++
+			return true
+		}
+		if err == nil {
+			p.N = n
+			err = yield(p)
+		}
+		item, refused := errors.AsType[*itemRefused](err)
+		if err != nil && !refused && p.N != n {
+			item, refused = &itemRefused{err: err}, true
+		}
+		if refused {
+			if err = j.refuse(e, item); err == nil {
+				left = append(left, n)
+			}
+		}
+		if failed = err; err != nil {
+			return false
+		}
+		if n%256 == 255 {
+			j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: phase, Items: n + 1, Total: total})
+		}
+		return true
+	})
+	j.Refused = append(left, refused...)
+	if failed != nil {
+		return failed
+	}
+	n++
+	j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: phase, Items: n, Total: n})
+	done(n)
+	return nil
+}
+
+// itemRefused is the error of a pass about the one item at hand.
+type itemRefused struct {
+	err   error
+	at    report.Failure // its place and values, where it can be a failure
+	other string         // key of the item that it meets, "" for none
+}
+
+func (e *itemRefused) Error() string { return e.err.Error() }
+
+// place lays out one item.
+func (j *Job) place(e source.Entry, p *Placed) (err error) {
+	p.N = -1
+	if p.Base, err = j.Mapping.Place(e.Item, j.Micros); err != nil {
+		return RowLayout{J: j}.refuses(e, err, "the mapping cannot hold the item")
+	}
+	p.Back, p.losses = j.Mapping.Returned(e.Item, p.Base)
+	for i, x := range j.Indexes {
+		// What the table loses its indexes never had: the DynamoDB door makes their
+		// rows of those of the table.
+		entry, ok, err := x.Place(p.Back, j.Micros)
+		if err != nil {
+			return RowLayout{j, x}.refuses(e, err, "index %s of the mapping cannot hold the item", x.Name())
+		}
+		if !ok {
+			entry = lens.Placed{}
+		}
+		p.Index[i] = entry
+	}
+	p.Entry = e
+	return nil
+}
+
+// refuses is the error of an item that has no place in a table.
+func (l RowLayout) refuses(e source.Entry, err error, format string, args ...any) *itemRefused {
+	return &itemRefused{err: source.Refused(e.Position, err, format, args...), at: l.unplaced(e, err)}
+}
+
+// refuse makes a dead letter of an item, or a failure, if there are any: the error is
+// then nil.
+func (j *Job) refuse(e source.Entry, item *itemRefused) error {
+	switch {
+	case j.Letters != nil && source.OfItem(item.err):
+		return j.Letters.Add(j, e, item.err)
+	case j.failures != nil && ItemKind(item.err) != "":
+		failItem(j, e, item.err, item.at, item.other)
+		return nil
+	}
+	return item.err
+}

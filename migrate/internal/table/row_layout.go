@@ -1,0 +1,86 @@
+package table
+
+import (
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+)
+
+// RowLayout is how the rows of one Bigtable table tell items: those of the
+// table, or the entries of an index. The zero value is of a table that no
+// mapping makes.
+type RowLayout struct {
+	J     *Job
+	Index *secondary.Index // nil for the table of the items
+}
+
+// LayoutOf is the layout of a Bigtable table, of one of the jobs.
+func LayoutOf(table string, jobs ...*Job) RowLayout {
+	for _, j := range jobs {
+		if j.Report.Target == table {
+			return RowLayout{J: j}
+		}
+		for _, x := range j.Indexes {
+			if x.TargetTable() == table {
+				return RowLayout{j, x}
+			}
+		}
+	}
+	return RowLayout{}
+}
+
+// Items are the items that a row tells.
+func (l RowLayout) Items(row layout.Row) ([]attr.Item, error) {
+	switch {
+	case l.J == nil:
+		return nil, nil
+	case l.Index != nil:
+		return l.Index.Items(row)
+	}
+	return l.J.Mapping.Items(row)
+}
+
+// Place lays out an item; the Row is nil where that cannot be.
+func (l RowLayout) Place(item attr.Item) lens.Placed {
+	var placed lens.Placed
+	switch {
+	case l.J == nil:
+	case l.Index != nil:
+		placed, _, _ = l.Index.Place(item, l.J.Micros) // an item that the index refuses has no place in it
+	default:
+		placed, _ = l.J.Mapping.Place(item, l.J.Micros) // likewise
+	}
+	return placed
+}
+
+// Owner is what a row, a cell or an answer is of: the rule that takes an item,
+// and the item's key.
+type Owner struct{ Rule, Item string }
+
+// OwnerOf is the owner of what an item becomes.
+func (l RowLayout) OwnerOf(item attr.Item) Owner {
+	if l.J == nil {
+		return Owner{}
+	}
+	o := Owner{Item: l.J.KeyJSON(item)}
+	if at, err := l.J.Mapping.Locate(item); err == nil {
+		o.Rule = at.Rule
+	}
+	return o
+}
+
+// Owned puts an owner into a failure, with the line of the mapping that made
+// what it owns.
+func (l RowLayout) Owned(f report.Failure, o Owner) report.Failure {
+	f.Rule, f.ItemKey = o.Rule, o.Item
+	switch {
+	case l.J == nil:
+	case l.Index != nil:
+		f.Mapping = l.J.Mapping.IndexPosition(l.Index.Name())
+	default:
+		f.Mapping = l.J.Mapping.RulePosition(o.Rule)
+	}
+	return f
+}

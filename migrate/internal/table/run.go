@@ -1,0 +1,172 @@
+package table
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/fixtures"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/parts"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Run is the work on the tables of a source: who acts, and the report of it.
+type Run struct {
+	Conn    grpc.ClientConnInterface
+	B       *Bigtable // over conn; both nil as long as none is needed
+	Jobs    []*Job
+	Report  *report.Report
+	Options Options
+
+	Folder   parts.Folder    // of the parts, if this is one
+	complete *parts.Complete // the part was dealt with before
+}
+
+// Connect says where the tables are.
+func (r *Run) Connect(conn grpc.ClientConnInterface) {
+	r.Conn, r.B = conn, NewBigtable(conn, r.Options)
+	r.B.Live = map[string]func(layout.Row) layout.Row{}
+	for _, j := range r.Jobs {
+		if j.Options.Expires && j.CollectsExpired() {
+			r.B.Live[j.Report.Target] = j.live
+		}
+	}
+}
+
+// Sum fills in the totals.
+func (r *Run) Sum() {
+	r.Report.Items, r.Report.Rows, r.Report.Exceptions, r.Report.Tables = 0, 0, 0, r.Report.Tables[:0]
+	for _, j := range r.Jobs {
+		r.Report.Items += j.Report.Items
+		r.Report.Rows += j.Report.Rows
+		r.Report.Exceptions += j.Report.Exceptions
+		r.Report.Tables = append(r.Report.Tables, j.Report)
+	}
+}
+
+// newRun finds the mapping of each table, and reads no more of the source than that
+// takes.
+func newRun(ctx context.Context, src *source.Source, o Options) (*Run, error) {
+	if len(src.Tables) == 0 {
+		return nil, source.Damaged(source.Unrecognized, source.Position{File: src.Path}, nil, "the source has no table")
+	}
+	r := report.New(o.MaxDifferences)
+	r.Fixture, r.Source, r.Format, r.Compared = o.Fixture, src.Path, src.Format, !o.Warn
+	var jobs []*Job
+	budget := o.Held
+	all, err := src, error(nil)
+	if o.Share.Of > 0 {
+		if src, err = partOf(src, o); err != nil {
+			return nil, err
+		}
+	}
+	for i, t := range src.Tables {
+		t = t.Held(&budget)
+		t.Lenient = o.DeadLetter != nil
+		j, err := NewJob(ctx, src, t, o)
+		if err != nil {
+			return nil, err
+		}
+		j.whole = all.Tables[i].As(j.Source.Name, j.Source.Key)
+		if o.DeadLetter != nil {
+			j.Letters = NewDeadLetters(o.DeadLetter, r)
+		}
+		if o.Judges {
+			j.failures = r
+		}
+		for _, other := range jobs {
+			for _, target := range other.Targets() {
+				if slices.Contains(j.Targets(), target) {
+					return nil, source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil,
+						"tables %s and %s would both be written to Bigtable table %s", other.Source.Name, t.Name, target)
+				}
+			}
+		}
+		r.Warnings = append(r.Warnings, j.Warnings...)
+		jobs = append(jobs, j)
+	}
+	made := &Run{Jobs: jobs, Report: r, Options: o}
+	if o.Share.Of > 0 {
+		err = made.beginPart(all)
+	}
+	return made, err
+}
+
+// Prepare finds the mapping of each table and checks all of the source, or of its part.
+func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
+	all, err := newRun(ctx, src, o.Normalized())
+	if err != nil || all.Complete() {
+		return all, err
+	}
+	return all, all.Examine(ctx, src)
+}
+
+// Examine checks all of the source.
+func (r *Run) Examine(ctx context.Context, src *source.Source) error {
+	jobs, told, o := r.Jobs, r.Report, r.Options
+	err := told.Check("input", "", func() (string, error) {
+		for _, j := range jobs {
+			warnings, err := examine(ctx, j)
+			if err != nil {
+				return "", err
+			}
+			told.Warnings = append(told.Warnings, warnings...)
+			if spec := j.Mapping.Spec(); spec != nil {
+				text, err := spec.YAML()
+				if err != nil {
+					return "", fmt.Errorf("writing the mapping of table %s: %w", j.Source.Name, err)
+				}
+				j.Report.Mapping = string(text)
+			}
+		}
+		detail := src.Format + ", every item read"
+		letters, leftOut := int64(0), int64(0)
+		for _, j := range jobs {
+			letters, leftOut = letters+j.Report.DeadLetters, leftOut+j.Report.LeftOut
+		}
+		if letters > 0 {
+			detail = fmt.Sprintf("%s, %s not loaded: see the dead letters", src.Format, phrase.Counted(letters, "item"))
+		}
+		if leftOut > 0 {
+			detail += fmt.Sprintf(", %s left out: the mapping cannot lay them out", phrase.Counted(leftOut, "item"))
+		}
+		if src.Integrity != "" {
+			detail += "; checked: " + src.Integrity
+		}
+		return detail, nil
+	})
+	if err != nil {
+		return err
+	}
+	r.LeaveOut()
+	if !o.Warn && !o.AllowEmpty && o.Share.Of == 0 && !slices.ContainsFunc(jobs, func(j *Job) bool { return j.Report.Items > 0 || len(j.Refused) > 0 || j.Report.Expired > 0 }) {
+		return source.Damaged(source.SourceEmpty, source.Position{File: src.Path}, nil, "the source has no items: nothing would be verified")
+	}
+	return nil
+}
+
+// Wants reports whether a check is to run, and else notes that it is not.
+func (r *Run) Wants(name string, choice *bool) bool {
+	if choice == nil || *choice {
+		return true
+	}
+	r.Report.Skip(name, "", "%s turns it off (checks)", fixtures.FixtureFile)
+	return false
+}
+
+// WarnOfPatterns says that the access patterns which a mapping names are not run:
+// it is used apart from the folder in which they are.
+func (r *Run) WarnOfPatterns() {
+	for _, j := range r.Jobs {
+		if spec := j.Mapping.Spec(); spec != nil && len(spec.Patterns) > 0 {
+			r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("table %s: the access patterns that its mapping names (patterns: %s) are not run: verify the fixture folder that holds them",
+				j.Source.Name, strings.Join(spec.Patterns, ", ")))
+		}
+	}
+}

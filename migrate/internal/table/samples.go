@@ -1,0 +1,82 @@
+package table
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+)
+
+// Bounds of the samples of a table.
+const (
+	maxSamples      = 12      // mapping rules that are shown
+	maxSampledItems = 4096    // items that are looked at for them
+	maxSampleBytes  = 4 << 10 // of an item or of its row, as text
+)
+
+// Describe fills in what the mapping of a job does, of which no item has been examined.
+func (j *Job) Describe() { (&tally{}).describe(j) }
+
+// describe fills in what the mapping of a job does: its fidelity, and the first item of each
+// of its rules.
+func (t *tally) describe(j *Job) {
+	j.Report.Fidelity = t.fidelity(j.Mapping)
+	j.Report.Samples = []report.Sample{}
+	rules := 1
+	if spec := j.Mapping.Spec(); spec != nil {
+		rules = min(len(spec.Rules), maxSamples)
+	}
+	n := 0
+	for e, err := range j.Source.Entries() {
+		if n++; err != nil || n > maxSampledItems || len(j.Report.Samples) >= rules {
+			return // an error is told by the pass that checks the source
+		}
+		placed, err := j.Mapping.Place(e.Item, j.Micros)
+		if err != nil || slices.ContainsFunc(j.Report.Samples, func(s report.Sample) bool { return s.Rule == placed.Rule }) {
+			continue
+		}
+		row := layout.Row{Key: placed.Row, Cells: placed.Cells}
+		j.Report.Samples = append(j.Report.Samples, report.Sample{
+			Rule: placed.Rule,
+			Item: phrase.ClipTo(string(attr.AppendItemJSON(nil, e.Item)), maxSampleBytes),
+			Row:  phrase.ClipTo(string(golden.AppendRowText(nil, row, j.Mapping.CellText(row))), maxSampleBytes),
+		})
+	}
+}
+
+// fidelity is the fidelity table of the mapping with how many items have what, and
+// with the attributes that occur and the mapping's schema does not name.
+func (t *tally) fidelity(m *layout.Mapping) []report.Fidelity {
+	all := FidelityOf(m)
+	told := map[ruleAttribute]bool{}
+	for i, f := range all {
+		at := ruleAttribute{f.Rule, f.Attribute}
+		all[i].Items, told[at] = t.attributes[at], true
+	}
+	if len(all) == 0 {
+		return all // a layout without rules has no table
+	}
+	unnamed := slices.SortedFunc(maps.Keys(t.attributes), func(a, b ruleAttribute) int {
+		return cmp.Or(cmp.Compare(a.rule, b.rule), cmp.Compare(a.attribute, b.attribute))
+	})
+	for _, at := range unnamed {
+		if !told[at] {
+			all = append(all, report.Fidelity{Rule: at.rule, Attribute: at.attribute, Class: layout.Lossless.String(), Why: "not in the schema: its type is kept beside each value", Items: t.attributes[at]})
+		}
+	}
+	return all
+}
+
+// FidelityOf is the fidelity table of a mapping.
+func FidelityOf(m *layout.Mapping) []report.Fidelity {
+	all := []report.Fidelity{}
+	for _, f := range m.Fidelity() {
+		all = append(all, report.Fidelity{Rule: f.Rule, Attribute: f.Attribute, Class: f.Class.String(), Why: f.Why})
+	}
+	return all
+}

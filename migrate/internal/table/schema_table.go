@@ -1,0 +1,63 @@
+package table
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+)
+
+// SchemaFamilies are the families of layout.SchemaTable.
+var SchemaFamilies = []layout.Family{{Name: layout.SchemaFamily, GC: layout.GC{Versions: 1}}}
+
+// SchemaRows are the rows of layout.SchemaTable that are to be there for the
+// job's table, with the moment until which its exports tell where that is not the time
+// of their cells. A default layout has none.
+func (j *Job) SchemaRows(until time.Time) ([]layout.Row, error) {
+	if j.Mapping.Spec() == nil {
+		return nil, nil
+	}
+	rows, err := j.Mapping.SchemaRows(j.Micros)
+	if err == nil && !until.IsZero() && Micros(until) != j.Micros {
+		loadnote.SetUntil(rows, until)
+	}
+	return rows, err
+}
+
+// SchemaOf reads the rows of layout.SchemaTable of one table; none where there
+// is no such table.
+func (b *Bigtable) SchemaOf(ctx context.Context, table string) ([]layout.Row, error) {
+	prefix := layout.SchemaRowPrefix(table)
+	var rows []layout.Row
+	for row, err := range b.Rows(ctx, btclient.Read{Table: layout.SchemaTable, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}}) {
+		if status.Code(err) == codes.NotFound {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// CutNote returns rows without what is noted in a column of the first.
+func CutNote(rows []layout.Row, column string) []layout.Row {
+	return CutColumns(rows, func(of string) bool { return of == column })
+}
+
+// CutColumns returns rows without the cells of some columns.
+func CutColumns(rows []layout.Row, which func(column string) bool) []layout.Row {
+	rest := slices.Clone(rows)
+	for i, row := range rest {
+		rest[i].Cells = slices.DeleteFunc(slices.Clone(row.Cells), func(c layout.Cell) bool { return which(string(c.Qualifier)) })
+	}
+	return rest
+}

@@ -1,0 +1,59 @@
+package table
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+)
+
+// stray counts the items of a rule whose rows are those of another rule's items too.
+type stray struct {
+	rule, other string
+	n           int64
+	item, taken string // keys of one of them, and of the other's item
+	row         []byte
+}
+
+// stray looks at where an item lies.
+func (t *tally) stray(j *Job, p Placed) {
+	other, key, ok := j.Mapping.Stray(p.Base.Rule, p.Base.Row)
+	if !ok {
+		return
+	}
+	i := slices.IndexFunc(t.strays, func(s stray) bool { return s.rule == p.Base.Rule && s.other == other })
+	if i < 0 {
+		i = len(t.strays)
+		t.strays = append(t.strays, stray{rule: p.Base.Rule, other: other, item: j.KeyJSON(p.Entry.Item), taken: j.KeyJSON(key), row: slices.Clone(p.Base.Row)})
+	}
+	t.strays[i].n++
+}
+
+// strayWarnings tell of items whose rows are those of two rules.
+func (t *tally) strayWarnings(j *Job) []string {
+	var warnings []string
+	for _, s := range t.strays {
+		warnings = append(warnings, fmt.Sprintf("table %s: %s of rule %s in rows that are also those of items of rule %s: item %s is in row %s, where item %s would be (joiner auto, or escaped-all('#'), keeps them apart)",
+			j.Source.Name, phrase.Counted(s.n, "item"), s.rule, s.other, phrase.Clip(s.item), phrase.Clip(phrase.Column(string(s.row))), phrase.Clip(s.taken)))
+	}
+	return warnings
+}
+
+// markerWarnings tell of rules whose versions record the absence of attributes that
+// none of their items has.
+func (t *tally) markerWarnings(j *Job) []string {
+	var warnings []string
+	for _, r := range j.Report.Rules {
+		never := 0
+		for _, name := range j.Mapping.Absences(r.Rule) {
+			if t.attributes[ruleAttribute{r.Rule, name}] == 0 {
+				never++
+			}
+		}
+		if never > 0 && r.Items > 0 {
+			warnings = append(warnings, fmt.Sprintf("table %s: each version of rule %s has %s for attributes that none of its %s has: a schema of the rule lists its own (migrate infer --mapping finds it)",
+				j.Source.Name, r.Rule, phrase.Counted(int64(never), "cell"), phrase.Counted(r.Items, "item")))
+		}
+	}
+	return warnings
+}

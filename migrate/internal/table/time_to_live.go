@@ -1,0 +1,58 @@
+package table
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+)
+
+// CollectsExpired reports whether garbage collection deletes the items whose time to
+// live is over, and the time is known.
+func (j *Job) CollectsExpired() bool {
+	ttl := j.Mapping.TTL()
+	return ttl != nil && ttl.Mode != mapfile.TTLAttribute && !j.now.IsZero()
+}
+
+// live is a row without the items that garbage collection deletes by now.
+func (j *Job) live(row layout.Row) layout.Row { return j.Mapping.Live(row, j.now.UnixMicro()) }
+
+// expiredItem reports whether the time to live of an item is over: the DynamoDB door
+// deletes it, which DynamoDB itself may have left for days, or garbage collection does.
+func (j *Job) expiredItem(p Placed) bool {
+	ttl := j.Mapping.TTL()
+	switch {
+	case ttl == nil || j.now.IsZero():
+		return false
+	case j.CollectsExpired():
+		return len(p.Base.Cells) > 0 && len(j.live(layout.Row{Cells: p.Base.Cells}).Cells) == 0
+	}
+	v := p.Entry.Item[ttl.Attribute]
+	at, err := strconv.ParseInt(v.Str, 10, 64)
+	return err == nil && v.Type == attr.N && at <= j.now.Unix() && at >= j.now.AddDate(-5, 0, 0).Unix()
+}
+
+// leavesOut reports whether an item is left out since garbage collection may have
+// deleted it.
+func (j *Job) leavesOut(p Placed) bool {
+	return j.Options.Expires && j.CollectsExpired() && j.expiredItem(p)
+}
+
+// expiryWarning tells of the items whose time to live is over; "" for none.
+func expiryWarning(j *Job) string {
+	if j.Report.Expired == 0 {
+		return ""
+	}
+	what := "`tabletop serve --mapping` deletes them, as DynamoDB does (source: {ttl: null} keeps them)"
+	switch {
+	case !j.CollectsExpired():
+	case j.Options.Expires:
+		what = "they are left out and not compared, since garbage collection deletes them"
+	default:
+		what = "garbage collection deletes them (source: {ttl: null} keeps them)"
+	}
+	return fmt.Sprintf("table %s: %s expired by source.ttl, %s: %s", j.Source.Name, phrase.Counted(j.Report.Expired, "item"), j.Mapping.TTL().Attribute, what)
+}
