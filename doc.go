@@ -25,7 +25,7 @@
 //   - fixtures has the fixture folders that ship with the project.
 //   - testkit runs all of it inside a Go test.
 //   - control serves the HTTP API and the pages that control a running server; control/lab
-//     is a server with a clock, faults and snapshots.
+//     is a Bigtable with a clock, faults and snapshots, control/lab/dynamodb its endpoint.
 //   - internal has what several of these share; internal/layout is the machine behind
 //     mappings, internal/test the test machinery.
 //   - conformance, a module of its own, tests the program with official clients.

@@ -34,7 +34,7 @@ func (e *env) door(operation string, body []byte, headers ...string) int {
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := (&http.Client{Transport: e.lab.Door()}).Do(r)
+	resp, err := (&http.Client{Transport: e.ddb}).Do(r)
 	if err != nil {
 		e.t.Error(err)
 		return 0

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -254,16 +255,16 @@ func fixtureEnv(t *testing.T, files fs.FS) (*env, *mapping.Mapping) {
 	l := lab.New(lab.Options{
 		Clock: clock.NewFrozen(time.Unix(1_800_000_000, 0)), Logger: slog.New(slog.DiscardHandler), Project: "p", Instance: "i",
 		Bigtable: emu.Options{Observe: seen.Observe},
-		DynamoDB: facade.Options{NoAuth: true, Mappings: mappings, Observe: seen.ObserveDynamoDB},
 	})
+	ddb := dynamodb.New(l, facade.Options{NoAuth: true, Mappings: mappings, Observe: seen.ObserveDynamoDB})
 	if err := l.Open(); err != nil {
 		t.Fatal(err)
 	}
 	_, err = migrate.Load(t.Context(), l.Bigtable().Conn(), src, migrate.LoadOptions{Common: migrate.Common{Project: "p", Instance: "i", Mappings: mappings}})
-	if err := errors.Join(err, l.Door().Open()); err != nil {
+	if err := errors.Join(err, ddb.Open()); err != nil {
 		t.Fatal(err)
 	}
-	api := control.New(control.Options{Lab: l, Requests: seen, Token: token, Version: "test"})
+	api := control.New(control.Options{Lab: l, Endpoint: ddb, Requests: seen, Token: token, Version: "test"})
 	srv := httptest.NewServer(api)
 	t.Cleanup(func() {
 		err := api.Close()
@@ -272,5 +273,5 @@ func fixtureEnv(t *testing.T, files fs.FS) (*env, *mapping.Mapping) {
 			t.Error(err)
 		}
 	})
-	return &env{t, l, api, srv.URL}, m
+	return &env{t, l, ddb, api, srv.URL}, m
 }

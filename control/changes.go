@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
@@ -103,7 +104,7 @@ func (s *Server) snapshotChanges(r *http.Request) (answer any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var to *lab.Snapshot
+	var to *engine.Snapshot
 	if out.To != "" {
 		kept, err := s.snapshots.get(out.To)
 		if err != nil {
@@ -130,7 +131,7 @@ func (s *Server) snapshotChanges(r *http.Request) (answer any, err error) {
 }
 
 // past is a lab that holds a snapshot, with the Bigtable door alone.
-func (s *Server) past(ctx context.Context, kept *lab.Snapshot) (*lab.Lab, error) {
+func (s *Server) past(ctx context.Context, kept *engine.Snapshot) (*lab.Lab, error) {
 	o := s.opts.Lab.Options()
 	l := lab.New(lab.Options{Clock: o.Clock, Logger: o.Logger, Project: o.Project, Instance: o.Instance, Faultless: true})
 	if err := l.Open(); err != nil {

@@ -48,7 +48,7 @@ func TestSnapshotChanges(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.query("CreateTable", createTable)
-	m, err := e.lab.Door().Mapping(t.Context(), "orders")
+	m, err := e.ddb.Mapping(t.Context(), "orders")
 	if err != nil {
 		t.Fatal(err)
 	}

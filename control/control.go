@@ -23,6 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/control/console"
 	"github.com/tabletop-emu/tabletop/control/internal/requests"
 	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
@@ -52,7 +53,9 @@ func (r *Requests) ObserveDynamoDB(c *facade.Call) { r.log.DynamoDB(c) }
 type Options struct {
 	// Lab is what is controlled, open. Required.
 	Lab *lab.Lab
-	// Requests are those that the lab's options observe. Required.
+	// Endpoint is the DynamoDB endpoint of Lab, which need not be open. Required.
+	Endpoint *dynamodb.Endpoint
+	// Requests are those that both observe. Required.
 	Requests *Requests
 	// Token is what every request of the API must show. Required.
 	Token string
@@ -215,7 +218,7 @@ func asError(err error) *Error {
 	}
 	if e, ok := awserr.As(err); ok {
 		out := &Error{e.HTTPStatus, e.Code[strings.LastIndex(e.Code, "#")+1:], e.Message, "this is DynamoDB's own answer: change the request"}
-		by, struck := errors.AsType[*lab.FaultError](err)
+		by, struck := errors.AsType[*dynamodb.FaultError](err)
 		switch {
 		case struck:
 			out.Remedy = fmt.Sprintf("a fault answers so: DELETE %sfaults/dynamodb/%d ends it", Prefix, by.Fault.ID())
@@ -226,7 +229,7 @@ func asError(err error) *Error {
 		}
 		return out
 	}
-	if errors.Is(err, lab.ErrClosed) {
+	if errors.Is(err, dynamodb.ErrClosed) {
 		return &Error{http.StatusConflict, "door_shut", err.Error(), "start the server with --dynamodb HOST:PORT"}
 	}
 	if st, said := statusOf(err); st != nil {

@@ -28,6 +28,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
@@ -42,6 +43,7 @@ const token = "secret"
 type env struct {
 	t   *testing.T
 	lab *lab.Lab
+	ddb *dynamodb.Endpoint
 	api *control.Server
 	url string
 }
@@ -62,12 +64,12 @@ func newEnvOf(t *testing.T, logger *slog.Logger, fixtures fs.FS) *env {
 	l := lab.New(lab.Options{
 		Clock: clock.NewFrozen(time.Unix(1_700_000_000, 0).UTC()), Logger: logger, Project: "p", Instance: "i",
 		Bigtable: emu.Options{Observe: seen.Observe, CountLoad: true},
-		DynamoDB: facade.Options{NoAuth: true, Observe: seen.ObserveDynamoDB},
 	})
-	if err := errors.Join(l.Open(), l.Door().Open()); err != nil {
+	ddb := dynamodb.New(l, facade.Options{NoAuth: true, Observe: seen.ObserveDynamoDB})
+	if err := errors.Join(l.Open(), ddb.Open()); err != nil {
 		t.Fatal(err)
 	}
-	api := control.New(control.Options{Lab: l, Requests: seen, Token: token, Version: "test", Fixtures: fixtures, AllowHosts: []string{"desk.example"}})
+	api := control.New(control.Options{Lab: l, Endpoint: ddb, Requests: seen, Token: token, Version: "test", Fixtures: fixtures, AllowHosts: []string{"desk.example"}})
 	srv := httptest.NewServer(api)
 	t.Cleanup(func() {
 		err := api.Close()
@@ -76,7 +78,7 @@ func newEnvOf(t *testing.T, logger *slog.Logger, fixtures fs.FS) *env {
 			t.Error(err)
 		}
 	})
-	return &env{t, l, api, srv.URL}
+	return &env{t, l, ddb, api, srv.URL}
 }
 
 // ask makes a request of the API and decodes what is answered.
@@ -514,7 +516,7 @@ func TestRequests(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.query("CreateTable", createTable)
-	client := &http.Client{Transport: e.lab.Door()}
+	client := &http.Client{Transport: e.ddb}
 	put := func(body string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://x/", strings.NewReader(body))

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
@@ -61,7 +62,7 @@ func (s *Server) info(*http.Request) (any, error) {
 	return map[string]any{
 		"version": s.opts.Version, "project": o.Project, "instance": o.Instance,
 		"bigtable": s.opts.Bigtable, "dynamodb": s.opts.DynamoDB,
-		"clock": s.clockNow(), "faults": len(s.opts.Lab.Faults()), "snapshots": len(s.snapshots.list()),
+		"clock": s.clockNow(), "faults": len(s.armed()), "snapshots": len(s.snapshots.list()),
 		"held": s.opts.Held,
 	}, nil
 }
@@ -72,7 +73,7 @@ func (s *Server) state() any {
 		Clock     clockState `json:"clock"`
 		Faults    int        `json:"faults"`
 		Snapshots int        `json:"snapshots"`
-	}{s.clockNow(), len(s.opts.Lab.Faults()), len(s.snapshots.list())}
+	}{s.clockNow(), len(s.armed()), len(s.snapshots.list())}
 }
 
 // release lets the test go on that is held.
@@ -130,7 +131,7 @@ func (s *Server) tables(r *http.Request) (any, error) {
 	for _, name := range names {
 		out.DynamoDB = append(out.DynamoDB, name)
 		// A table whose mapping is not given has rows that nobody can read as items.
-		if m, err := s.opts.Lab.Door().Mapping(own(r), name); err == nil {
+		if m, err := s.opts.Endpoint.Mapping(own(r), name); err == nil {
 			at := s.opts.Lab.TableName(m.TargetTable())
 			over[at] = append(over[at], name)
 		}
@@ -151,8 +152,8 @@ func (s *Server) dynamoDBTables(ctx context.Context) ([]string, error) {
 		if start != "" {
 			request, _ = json.Marshal(map[string]string{"ExclusiveStartTableName": start}) // a map of strings
 		}
-		answer, err := s.opts.Lab.Door().Call(ctx, "ListTables", request)
-		if errors.Is(err, lab.ErrClosed) {
+		answer, err := s.opts.Endpoint.Call(ctx, "ListTables", request)
+		if errors.Is(err, dynamodb.ErrClosed) {
 			return nil, nil
 		}
 		var page struct {
@@ -489,7 +490,7 @@ func (s *Server) items(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, err := s.opts.Lab.Door().Call(own(r), "Scan", request)
+	answer, err := s.opts.Endpoint.Call(own(r), "Scan", request)
 	if err != nil {
 		return nil, err
 	}
@@ -518,7 +519,7 @@ func (s *Server) putItems(r *http.Request) (any, error) {
 		if err != nil {
 			return nil, badRequest("item %d: %v", i, err)
 		}
-		if _, err := s.opts.Lab.Door().Call(own(r), "PutItem", request); err != nil {
+		if _, err := s.opts.Endpoint.Call(own(r), "PutItem", request); err != nil {
 			return nil, err
 		}
 	}

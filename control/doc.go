@@ -7,8 +7,9 @@
 // what is wrong and what to do; every body, list and stream has a bound; what it
 // reads for itself meets no faults.
 //
-//   - lab: a server with a clock, faults and snapshots; lab/changestream reads its change
-//     streams.
+//   - lab: a Bigtable with a clock, faults and snapshots. lab/fault decides which calls
+//     faults strike, lab/dynamodb is its DynamoDB endpoint, lab/changestream reads its
+//     change streams.
 //   - requests: the last requests of both endpoints; access writes them as access patterns.
 //   - console: the pages.
 package control

@@ -48,7 +48,7 @@ func (s *Server) previewItem(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, badRequest("%s is %.200s, want attributes in DynamoDB's JSON: %v", name, given, err)
 	}
-	m, err := s.opts.Lab.Door().Mapping(own(r), r.PathValue("table"))
+	m, err := s.opts.Endpoint.Mapping(own(r), r.PathValue("table"))
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/fault"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/days"
 )
@@ -128,7 +128,7 @@ func (s *Server) gc(r *http.Request) (any, error) {
 }
 
 func (s *Server) ttl(r *http.Request) (any, error) {
-	n, err := s.opts.Lab.ReapExpired(r.Context())
+	n, err := s.opts.Endpoint.ReapExpired(r.Context())
 	return map[string]int{"items": n}, err
 }
 
@@ -148,8 +148,8 @@ func (s *Server) dump(r *http.Request) (any, error) {
 	return map[string]string{"text": text}, err
 }
 
-// fault is one as it is written.
-type fault struct {
+// faultJSON is a fault in requests and answers.
+type faultJSON struct {
 	ID   uint64 `json:"id,omitempty"`   // of a fault that is armed
 	Hits *int   `json:"hits,omitempty"` // likewise
 
@@ -174,7 +174,7 @@ type fault struct {
 }
 
 // effects are the names of effects.
-var effects = []string{lab.FailCall: "fail", lab.DelayCall: "delay", lab.CutRows: "cut", lab.DuplicateCall: "duplicate", lab.LeaveEntries: "unprocessed", lab.ReadOld: "stale"}
+var effects = []string{fault.FailCall: "fail", fault.DelayCall: "delay", fault.CutRows: "cut", fault.DuplicateCall: "duplicate", fault.LeaveEntries: "unprocessed", fault.ReadOld: "stale"}
 
 // statusCode returns the code with a name such as UNAVAILABLE, or Unavailable.
 func statusCode(name string) (codes.Code, bool) {
@@ -188,16 +188,16 @@ func statusCode(name string) (codes.Code, bool) {
 	return c, err == nil && c != codes.OK
 }
 
-func (s *Server) spec(f *fault) (lab.Spec, error) {
-	out := lab.Spec{
+func (s *Server) spec(f *faultJSON) (fault.Spec, error) {
+	out := fault.Spec{
 		Method: f.Method, Applied: f.Applied, Rows: f.Rows, BehindDynamoDB: f.BehindDynamoDB,
-		Table: f.Table, Item: f.Item, Skip: f.Skip, Times: lab.Unlimited, Probability: 1,
+		Table: f.Table, Item: f.Item, Skip: f.Skip, Times: fault.Unlimited, Probability: 1,
 	}
 	effect := slices.Index(effects, f.Effect)
 	if effect < 0 {
 		return out, badRequest("effect is %q, want one of %s", f.Effect, strings.Join(effects, ", "))
 	}
-	out.Effect = lab.Effect(effect)
+	out.Effect = fault.Effect(effect)
 	switch f.Door {
 	case "dynamodb":
 		out.DynamoDB = true
@@ -228,7 +228,7 @@ func (s *Server) spec(f *fault) (lab.Spec, error) {
 			return out, err
 		}
 	}
-	if out.Effect == lab.DelayCall || f.Delay != "" {
+	if out.Effect == fault.DelayCall || f.Delay != "" {
 		var err error
 		if out.Delay, err = days.Parse(f.Delay); err != nil || out.Delay <= 0 {
 			return out, badRequest("delay is %q, want a duration such as 90s", f.Delay)
@@ -241,12 +241,12 @@ func (s *Server) spec(f *fault) (lab.Spec, error) {
 		}
 		out.As = kept.kept
 	}
-	switch fails := out.Effect == lab.FailCall || out.Effect == lab.CutRows; {
+	switch fails := out.Effect == fault.FailCall || out.Effect == fault.CutRows; {
 	case !fails:
 	case out.DynamoDB:
 		var ok bool
-		if out.Failure, ok = lab.ParseFailure(f.Code); !ok {
-			return out, badRequest("code is %q, want one of %s", f.Code, strings.Join(lab.FailureNames(), ", "))
+		if out.Failure, ok = fault.ParseFailure(f.Code); !ok {
+			return out, badRequest("code is %q, want one of %s", f.Code, strings.Join(fault.FailureNames(), ", "))
 		}
 	default:
 		code, ok := statusCode(f.Code)
@@ -275,15 +275,15 @@ func checkItem(item map[string]json.RawMessage) error {
 }
 
 // armed is what a fault that is armed looks like: as it was given, with its number and hits.
-func armed(f *lab.Fault) fault {
-	spec, hits := f.Spec(), f.Hits()
-	out := fault{
+func armed(f *fault.Fault) faultJSON {
+	spec, hits := *f.Spec(), f.Hits()
+	out := faultJSON{
 		ID: f.ID(), Hits: &hits, Door: "bigtable", Method: spec.Method, Effect: effects[spec.Effect], Applied: spec.Applied, Rows: spec.Rows,
 		BehindDynamoDB: spec.BehindDynamoDB, Table: spec.Table, Item: spec.Item, Skip: spec.Skip,
 	}
 	if spec.DynamoDB {
 		out.Door = "dynamodb"
-		if spec.Effect == lab.FailCall {
+		if spec.Effect == fault.FailCall {
 			out.Code = spec.Failure.String()
 		}
 	}
@@ -298,7 +298,7 @@ func armed(f *lab.Fault) fault {
 		key := bytesOf(spec.Row)
 		out.Row = &key
 	}
-	if spec.Times != lab.Unlimited {
+	if spec.Times != fault.Unlimited {
 		out.Times = &spec.Times
 	}
 	if spec.Probability < 1 {
@@ -307,9 +307,14 @@ func armed(f *lab.Fault) fault {
 	return out
 }
 
+// armed returns the armed faults of both endpoints.
+func (s *Server) armed() []*fault.Fault {
+	return slices.Concat(s.opts.Lab.Faults(), s.opts.Endpoint.Faults())
+}
+
 func (s *Server) faults(*http.Request) (any, error) {
-	out := []fault{}
-	for _, f := range s.opts.Lab.Faults() {
+	out := []faultJSON{}
+	for _, f := range s.armed() {
 		out = append(out, armed(f))
 	}
 	return map[string]any{"faults": out}, nil
@@ -319,21 +324,25 @@ func (s *Server) faults(*http.Request) (any, error) {
 const maxFaults = 256
 
 func (s *Server) addFault(r *http.Request) (any, error) {
-	var in fault
+	var in faultJSON
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
 	if in.Warnings != nil {
 		return nil, badRequest("there is no member \"warnings\"")
 	}
-	if len(s.opts.Lab.Faults()) >= maxFaults {
+	if len(s.armed()) >= maxFaults {
 		return nil, &Error{http.StatusConflict, "limit", "there are " + strconv.Itoa(maxFaults) + " faults", "DELETE " + Prefix + "faults removes all"}
 	}
 	spec, err := s.spec(&in)
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.opts.Lab.Arm(spec)
+	arm := s.opts.Lab.Arm
+	if spec.DynamoDB {
+		arm = s.opts.Endpoint.Arm
+	}
+	f, err := arm(spec)
 	if err != nil {
 		return nil, badRequest("%v", err)
 	}
@@ -343,14 +352,14 @@ func (s *Server) addFault(r *http.Request) (any, error) {
 }
 
 func (s *Server) removeFaults(*http.Request) (any, error) {
-	for _, f := range s.opts.Lab.Faults() {
+	for _, f := range s.armed() {
 		f.Remove()
 	}
 	return nothing{}, nil
 }
 
 func (s *Server) removeFault(r *http.Request) (any, error) {
-	for _, f := range s.opts.Lab.Faults() {
+	for _, f := range s.armed() {
 		if is := armed(f); is.Door == r.PathValue("door") && strconv.FormatUint(f.ID(), 10) == r.PathValue("id") {
 			f.Remove()
 			return is, nil

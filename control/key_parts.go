@@ -60,7 +60,7 @@ func (s *Server) mappingsOf(r *http.Request, table string) ([]*mapping.Mapping, 
 	}
 	var out []*mapping.Mapping
 	for _, name := range names {
-		if m, err := s.opts.Lab.Door().Mapping(own(r), name); err == nil && m.TargetTable() == id {
+		if m, err := s.opts.Endpoint.Mapping(own(r), name); err == nil && m.TargetTable() == id {
 			out = append(out, m)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
@@ -33,17 +34,17 @@ func newFixtureEnv(t *testing.T, name string) (*env, *mapping.Mapping) {
 	seen := control.NewRequests()
 	l := lab.New(lab.Options{
 		Clock: clock.NewFrozen(time.Unix(1_700_000_000, 0).UTC()), Logger: slog.New(slog.DiscardHandler), Project: "p", Instance: "i",
-		DynamoDB: facade.Options{NoAuth: true, Mappings: []*mapping.Mapping{m}},
 	})
+	ddb := dynamodb.New(l, facade.Options{NoAuth: true, Mappings: []*mapping.Mapping{m}})
 	if err := l.Open(); err != nil {
 		t.Fatal(err)
 	}
 	o := migrate.LoadOptions{Common: migrate.Common{Project: "p", Instance: "i", Mappings: []*mapping.Mapping{m}}}
 	_, loadErr := migrate.Load(t.Context(), l.Bigtable().Conn(), src, o)
-	if err := errors.Join(loadErr, l.Door().Open()); err != nil {
+	if err := errors.Join(loadErr, ddb.Open()); err != nil {
 		t.Fatal(err)
 	}
-	api := control.New(control.Options{Lab: l, Requests: seen, Token: token, Version: "test"})
+	api := control.New(control.Options{Lab: l, Endpoint: ddb, Requests: seen, Token: token, Version: "test"})
 	srv := httptest.NewServer(api)
 	t.Cleanup(func() {
 		err := api.Close()
@@ -52,7 +53,7 @@ func newFixtureEnv(t *testing.T, name string) (*env, *mapping.Mapping) {
 			t.Error(err)
 		}
 	})
-	return &env{t, l, api, srv.URL}, m
+	return &env{t, l, ddb, api, srv.URL}, m
 }
 
 type part struct {
@@ -129,7 +130,7 @@ func TestKeyParts_None(t *testing.T) {
 	e.query("CreateTable", createTable)
 	e.query("PutItem", `{"TableName":"orders","Item":{"k":{"S":"a"}}}`)
 	e.createRows("plain", "a")
-	m, err := e.lab.Door().Mapping(t.Context(), "orders")
+	m, err := e.ddb.Mapping(t.Context(), "orders")
 	if err != nil {
 		t.Fatal(err)
 	}

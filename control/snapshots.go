@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/engine"
 )
 
 // Bounds of snapshots.
@@ -29,7 +30,7 @@ type snapshot struct {
 	Name  string    `json:"name"`
 	Taken time.Time `json:"taken"` // by the clock of the server
 	Bytes int64     `json:"bytes"`
-	kept  *lab.Snapshot
+	kept  *engine.Snapshot
 }
 
 func (s *snapshots) close() error {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/control/lab/changestream"
+	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
@@ -65,7 +65,7 @@ func (s streams) list(r *http.Request) (any, error) {
 	}
 	over := map[string]string{} // the Bigtable table of a DynamoDB table
 	for _, name := range names {
-		if m, err := s.opts.Lab.Door().Mapping(own(r), name); err == nil {
+		if m, err := s.opts.Endpoint.Mapping(own(r), name); err == nil {
 			over[name] = m.TargetTable()
 		}
 	}
@@ -104,7 +104,7 @@ func (s streams) list(r *http.Request) (any, error) {
 func (s streams) ask(ctx context.Context, operation string, request map[string]any, answer any) error {
 	text, err := json.Marshal(request)
 	if err == nil {
-		text, err = s.opts.Lab.Door().Call(ctx, operation, text)
+		text, err = s.opts.Endpoint.Call(ctx, operation, text)
 	}
 	if err == nil {
 		err = json.Unmarshal(text, answer)
@@ -125,7 +125,7 @@ func (s streams) described(ctx context.Context) (found []dynamoDBStream, more bo
 			LastEvaluatedStreamARN string `json:"LastEvaluatedStreamArn"`
 		}
 		switch err := s.ask(ctx, "ListStreams", request, &page); {
-		case errors.Is(err, lab.ErrClosed):
+		case errors.Is(err, dynamodb.ErrClosed):
 			return nil, false, nil
 		case err != nil:
 			return nil, false, err

@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/fault"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
 // warnings say why a fault strikes nothing as things are: tables may come later, and so it is no error.
-func warnings(ctx context.Context, s *Server, f lab.Spec) ([]string, error) {
+func warnings(ctx context.Context, s *Server, f fault.Spec) ([]string, error) {
 	switch {
 	case f.Table == "":
 		return nil, nil
@@ -34,7 +34,7 @@ func warnings(ctx context.Context, s *Server, f lab.Spec) ([]string, error) {
 		}
 	}
 	request, _ := json.Marshal(map[string]string{"TableName": f.Table}) // a map of strings
-	answer, err := s.opts.Lab.Door().Call(ctx, "DescribeTable", request)
+	answer, err := s.opts.Endpoint.Call(ctx, "DescribeTable", request)
 	if err == nil {
 		err = json.Unmarshal(answer, &described)
 	}
@@ -86,7 +86,7 @@ func targetOf(ctx context.Context, s *Server, name string) string {
 	if err != nil || !slices.Contains(names, name) {
 		return ""
 	}
-	m, err := s.opts.Lab.Door().Mapping(ctx, name)
+	m, err := s.opts.Endpoint.Mapping(ctx, name)
 	if err != nil {
 		return ""
 	}

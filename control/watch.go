@@ -232,9 +232,9 @@ func (s *Server) query(r *http.Request) (any, error) {
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
-	ask := s.opts.Lab.Door().Ask
+	ask := s.opts.Endpoint.Ask
 	if in.Faults != nil && !*in.Faults {
-		ask = s.opts.Lab.Door().Call
+		ask = s.opts.Endpoint.Call
 	}
 	id := fmt.Sprintf("query-%d", s.queries.Add(1))
 	call := &facade.Call{ID: id, Operation: in.Operation, HTTP: r, Request: in.Request, Start: s.opts.Lab.Clock().Now(), Status: http.StatusOK}
@@ -267,7 +267,7 @@ func (s *Server) heatPlaces(*http.Request) (any, error) {
 
 // insights are the keys of a DynamoDB table, or of its index, that are used most, while contributor insights are on.
 func (s *Server) insights(r *http.Request) (any, error) {
-	return s.opts.Lab.Door().TopKeys(own(r), r.PathValue("table"), r.URL.Query().Get("index"))
+	return s.opts.Endpoint.TopKeys(own(r), r.PathValue("table"), r.URL.Query().Get("index"))
 }
 
 // counts are heat.Counts as they are written.

@@ -16,7 +16,7 @@ func (e *Env) clientConfig() aws.Config {
 		Region:       "us-east-1",
 		BaseEndpoint: aws.String("http://tabletop.invalid"), // the transport looks at no host
 		Credentials:  credentials.NewStaticCredentialsProvider("tabletop", "tabletop", ""),
-		HTTPClient:   &http.Client{Transport: e.lab.Door()},
+		HTTPClient:   &http.Client{Transport: e.ddb},
 		Retryer: func() aws.Retryer {
 			return retry.NewStandard(func(o *retry.StandardOptions) {
 				o.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) { return 0, nil })

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/tabletop-emu/tabletop/control/lab"
+	labdynamodb "github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 )
 
 const (
@@ -55,6 +56,7 @@ type Env struct {
 	ctx    context.Context // ends after the test, for work that outlives a call
 	cancel context.CancelFunc
 	lab    *lab.Lab
+	ddb    *labdynamodb.Endpoint
 
 	mu      sync.Mutex // guards all below: each is started when first asked for
 	conn    *grpc.ClientConn
@@ -129,10 +131,10 @@ func (e *Env) Addr() string {
 // this process.
 func (e *Env) RoundTripper() http.RoundTripper {
 	e.tb.Helper()
-	if err := e.lab.Door().Open(); err != nil {
+	if err := e.ddb.Open(); err != nil {
 		e.tb.Fatalf("testkit: DynamoDB server: %v", err)
 	}
-	return e.lab.Door()
+	return e.ddb
 }
 
 // DynamoDB returns a client for the test tb. It calls the server in this
@@ -140,7 +142,7 @@ func (e *Env) RoundTripper() http.RoundTripper {
 // delay.
 func (e *Env) DynamoDB(tb testing.TB) *dynamodb.Client {
 	tb.Helper()
-	if err := e.lab.Door().Open(); err != nil {
+	if err := e.ddb.Open(); err != nil {
 		tb.Fatalf("testkit: DynamoDB server: %v", err)
 	}
 	return dynamodb.NewFromConfig(e.clientConfig())
@@ -154,12 +156,12 @@ func (e *Env) DynamoDBURL() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.http == nil {
-		if err := e.lab.Door().Open(); err != nil {
+		if err := e.ddb.Open(); err != nil {
 			e.tb.Fatalf("testkit: DynamoDB server: %v", err)
 		}
 		lis := e.listen()
 		e.httpURL = "http://" + lis.Addr().String()
-		e.http = &http.Server{Handler: e.lab.Door(), ReadHeaderTimeout: time.Minute}
+		e.http = &http.Server{Handler: e.ddb, ReadHeaderTimeout: time.Minute}
 		e.serving.Go(func() {
 			if err := e.http.Serve(lis); !errors.Is(err, http.ErrServerClosed) {
 				e.tb.Errorf("testkit: DynamoDB server: %v", err)
@@ -306,7 +308,7 @@ func (e *Env) closeStore() error {
 // Its clients and ports have lost their server then, and none of its methods may be
 // called meanwhile: it is for environments that nobody else has.
 func (e *Env) restart() error {
-	return e.lab.Door().Restart(func() error {
+	return e.ddb.Restart(func() error {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if err := e.closeStore(); err != nil {
@@ -328,7 +330,7 @@ func (e *Env) close() {
 	if e.http != nil {
 		report("closing the DynamoDB port", e.http.Close())
 	}
-	report("closing the DynamoDB server", e.lab.Door().Close())
+	report("closing the DynamoDB server", e.ddb.Close())
 	e.cancel()
 	e.lab.End()
 	report("ending", e.closeStore())

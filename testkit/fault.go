@@ -3,7 +3,7 @@ package testkit
 import (
 	"time"
 
-	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/fault"
 )
 
 // Fault is something that goes wrong with some of the calls of an RPC, from
@@ -16,7 +16,7 @@ import (
 // this process or through a port; a [FaultOption] narrows that. Faults apply
 // in the order in which they were made; a call that one of them has failed
 // does not reach the later ones.
-type Fault struct{ armed *lab.Fault }
+type Fault struct{ armed *fault.Fault }
 
 // Hits returns how many calls the fault has affected.
 func (f *Fault) Hits() int { return f.armed.Hits() }
@@ -25,38 +25,38 @@ func (f *Fault) Hits() int { return f.armed.Hits() }
 func (f *Fault) Remove() { f.armed.Remove() }
 
 // FaultOption narrows which calls a fault affects, or says how.
-type FaultOption func(*lab.Spec)
+type FaultOption func(*fault.Spec)
 
 // OnTable limits a fault to calls on the Bigtable table with that id, or on
 // the DynamoDB table with that name.
-func OnTable(id string) FaultOption { return func(s *lab.Spec) { s.Table = id } }
+func OnTable(id string) FaultOption { return func(s *fault.Spec) { s.Table = id } }
 
 // OnRow limits a fault to calls that name the row with that key: that write
 // it, or read a set of rows that contains it. Env.Fail of MutateRows fails the
 // entries of the row and lets the others through.
 func OnRow(key string) FaultOption {
-	return func(s *lab.Spec) { s.Row = []byte(key) }
+	return func(s *fault.Spec) { s.Row = []byte(key) }
 }
 
 // Times limits a fault to n calls. Default: no limit.
-func Times(n int) FaultOption { return func(s *lab.Spec) { s.Times = n } }
+func Times(n int) FaultOption { return func(s *fault.Spec) { s.Times = n } }
 
 // Skip lets the first n calls that a fault would affect pass.
-func Skip(n int) FaultOption { return func(s *lab.Spec) { s.Skip = n } }
+func Skip(n int) FaultOption { return func(s *fault.Spec) { s.Skip = n } }
 
 // WithProbability applies a fault to each call with probability p, from 0 to 1.
 // The draws begin at [WithSeed] for every fault separately: the same calls in
 // the same order meet the same faults.
-func WithProbability(p float64) FaultOption { return func(s *lab.Spec) { s.Probability = p } }
+func WithProbability(p float64) FaultOption { return func(s *fault.Spec) { s.Probability = p } }
 
 // Applied makes Env.Fail lose the response instead of the request: the call is
 // carried out, and the client gets the error. This simulates a write whose
 // connection broke too late.
-func Applied() FaultOption { return func(s *lab.Spec) { s.Applied = true } }
+func Applied() FaultOption { return func(s *fault.Spec) { s.Applied = true } }
 
 // BehindDynamoDB applies a fault to the calls that the DynamoDB door makes to
 // the Bigtable behind it, and not to those of Bigtable clients.
-func BehindDynamoDB() FaultOption { return func(s *lab.Spec) { s.BehindDynamoDB = true } }
+func BehindDynamoDB() FaultOption { return func(s *fault.Spec) { s.BehindDynamoDB = true } }
 
 // Fail makes calls of an RPC fail with err, usually a gRPC status, before they
 // do anything. method is the RPC's name, as in "MutateRow", with its service
@@ -67,7 +67,7 @@ func BehindDynamoDB() FaultOption { return func(s *lab.Spec) { s.BehindDynamoDB 
 // context allows: limit such a fault with [Times], or remove it.
 func (e *Env) Fail(method string, err error, opts ...FaultOption) *Fault {
 	e.tb.Helper()
-	return e.arm(lab.Spec{Method: method, Effect: lab.FailCall, Err: err}, opts)
+	return e.arm(fault.Spec{Method: method, Effect: fault.FailCall, Err: err}, opts)
 }
 
 // Latency makes calls of an RPC, named as for [Env.Fail], take d longer, on
@@ -81,7 +81,7 @@ func (e *Env) Fail(method string, err error, opts ...FaultOption) *Fault {
 // and a later one succeeds; without it the call fails when its context ends.
 func (e *Env) Latency(method string, d time.Duration, opts ...FaultOption) *Fault {
 	e.tb.Helper()
-	return e.arm(lab.Spec{Method: method, Effect: lab.DelayCall, Delay: d}, opts)
+	return e.arm(fault.Spec{Method: method, Effect: fault.DelayCall, Delay: d}, opts)
 }
 
 // CutReadRows ends the stream of a ReadRows call with err once it has
@@ -89,7 +89,7 @@ func (e *Env) Latency(method string, d time.Duration, opts ...FaultOption) *Faul
 // [Times] and [Skip].
 func (e *Env) CutReadRows(rows int, err error, opts ...FaultOption) *Fault {
 	e.tb.Helper()
-	return e.arm(lab.Spec{Method: "ReadRows", Effect: lab.CutRows, Rows: rows, Err: err}, opts)
+	return e.arm(fault.Spec{Method: "ReadRows", Effect: fault.CutRows, Rows: rows, Err: err}, opts)
 }
 
 // Duplicate delivers the request of calls of an RPC, named as for [Env.Fail],
@@ -98,17 +98,21 @@ func (e *Env) CutReadRows(rows int, err error, opts ...FaultOption) *Fault {
 // the client are not duplicated.
 func (e *Env) Duplicate(method string, opts ...FaultOption) *Fault {
 	e.tb.Helper()
-	return e.arm(lab.Spec{Method: method, Effect: lab.DuplicateCall}, opts)
+	return e.arm(fault.Spec{Method: method, Effect: fault.DuplicateCall}, opts)
 }
 
 // arm makes a fault, narrowed by the options, of one that strikes every call.
-func (e *Env) arm(spec lab.Spec, opts []FaultOption) *Fault {
+func (e *Env) arm(spec fault.Spec, opts []FaultOption) *Fault {
 	e.tb.Helper()
-	spec.Times, spec.Probability = lab.Unlimited, 1
+	spec.Times, spec.Probability = fault.Unlimited, 1
 	for _, o := range opts {
 		o(&spec)
 	}
-	armed, err := e.lab.Arm(spec)
+	arm := e.lab.Arm
+	if spec.DynamoDB {
+		arm = e.ddb.Arm
+	}
+	armed, err := arm(spec)
 	if err != nil {
 		e.tb.Fatalf("testkit: %v", err)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/fault"
 )
 
 // DynamoDBFailure is an error that DynamoDB returns for reasons of its own.
@@ -21,23 +21,23 @@ const (
 	// TransactWriteItems and TransactGetItems with a TransactionCanceledException
 	// whose reasons name the items that the fault is for. Other operations never
 	// meet it.
-	TransactionConflict = DynamoDBFailure(lab.TransactionConflict)
+	TransactionConflict = DynamoDBFailure(fault.TransactionConflict)
 	// ProvisionedThroughputExceeded: the table's throughput is used up.
-	ProvisionedThroughputExceeded = DynamoDBFailure(lab.ProvisionedThroughputExceeded)
+	ProvisionedThroughputExceeded = DynamoDBFailure(fault.ProvisionedThroughputExceeded)
 	// Throttling: there are too many requests.
-	Throttling = DynamoDBFailure(lab.Throttling)
+	Throttling = DynamoDBFailure(fault.Throttling)
 	// RequestLimitExceeded: the account's throughput is used up.
-	RequestLimitExceeded = DynamoDBFailure(lab.RequestLimitExceeded)
+	RequestLimitExceeded = DynamoDBFailure(fault.RequestLimitExceeded)
 	// InternalServerError is a response with status 500.
-	InternalServerError = DynamoDBFailure(lab.InternalServerError)
+	InternalServerError = DynamoDBFailure(fault.InternalServerError)
 	// ServiceUnavailable is a response with status 503.
-	ServiceUnavailable = DynamoDBFailure(lab.ServiceUnavailable)
+	ServiceUnavailable = DynamoDBFailure(fault.ServiceUnavailable)
 	// ItemCollectionSizeLimitExceeded: the items with the partition key, and
 	// their entries in local indexes, have reached 10 GB, a limit that is not
 	// enforced otherwise. It fails PutItem, UpdateItem and BatchWriteItem with an
 	// ItemCollectionSizeLimitExceededException, and TransactWriteItems as
 	// TransactionConflict does. Other operations never meet it.
-	ItemCollectionSizeLimitExceeded = DynamoDBFailure(lab.ItemCollectionSizeLimitExceeded)
+	ItemCollectionSizeLimitExceeded = DynamoDBFailure(fault.ItemCollectionSizeLimitExceeded)
 )
 
 // FailDynamoDB makes calls of a DynamoDB operation, such as "PutItem", or "*"
@@ -48,7 +48,7 @@ const (
 //	env.FailDynamoDB("UpdateItem", testkit.Throttling, testkit.OnTable("orders"), testkit.Times(2))
 func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...FaultOption) *Fault {
 	e.tb.Helper()
-	return e.arm(lab.Spec{DynamoDB: true, Method: operation, Effect: lab.FailCall, Failure: lab.Failure(failure)}, opts)
+	return e.arm(fault.Spec{DynamoDB: true, Method: operation, Effect: fault.FailCall, Failure: fault.Failure(failure)}, opts)
 }
 
 // Unprocessed makes a BatchWriteItem or BatchGetItem return entries that were
@@ -57,7 +57,7 @@ func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...Fa
 // it fails with ProvisionedThroughputExceeded, as in the service.
 func (e *Env) Unprocessed(operation string, opts ...FaultOption) *Fault {
 	e.tb.Helper()
-	return e.arm(lab.Spec{DynamoDB: true, Method: operation, Effect: lab.LeaveEntries}, opts)
+	return e.arm(fault.Spec{DynamoDB: true, Method: operation, Effect: fault.LeaveEntries}, opts)
 }
 
 // StaleReads makes reads that do not ask for consistency see what the
@@ -69,7 +69,7 @@ func (e *Env) Unprocessed(operation string, opts ...FaultOption) *Fault {
 // [WithDynamoDBOptions].
 func (e *Env) StaleReads(operation string, as *Snapshot, opts ...FaultOption) *Fault {
 	e.tb.Helper()
-	spec := lab.Spec{DynamoDB: true, Method: operation, Effect: lab.ReadOld}
+	spec := fault.Spec{DynamoDB: true, Method: operation, Effect: fault.ReadOld}
 	if as != nil {
 		spec.As = as.taken
 	}
@@ -80,7 +80,7 @@ func (e *Env) StaleReads(operation string, as *Snapshot, opts ...FaultOption) *F
 // item: by its Key, or by an Item with these attributes. A Query or Scan names
 // none. It is an option for faults of DynamoDB.
 func OnItem(key map[string]types.AttributeValue) FaultOption {
-	return func(s *lab.Spec) { s.Item = wireItem(key) }
+	return func(s *fault.Spec) { s.Item = wireItem(key) }
 }
 
 // wireItem returns the attributes of an item as they are in requests. Keys are of

@@ -75,7 +75,7 @@ func (e *Env) hold(tb testing.TB, out io.Writer) {
 	}
 	token := rand.Text()
 	api := control.New(control.Options{
-		Lab: e.lab, Requests: e.config.observed, Token: token, Version: "testkit", Held: tb.Name(), Release: release,
+		Lab: e.lab, Endpoint: e.ddb, Requests: e.config.observed, Token: token, Version: "testkit", Held: tb.Name(), Release: release,
 		Bigtable: e.Addr(), DynamoDB: e.DynamoDBURL(),
 	})
 	lis := e.listen()

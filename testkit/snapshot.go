@@ -1,12 +1,12 @@
 package testkit
 
-import "github.com/tabletop-emu/tabletop/control/lab"
+import "github.com/tabletop-emu/tabletop/engine"
 
 // Snapshot is everything that an environment held at one moment: instances,
 // tables, families, rows, and therefore the DynamoDB tables and items too. It
 // costs no more than its bytes, can be restored any number of times, even
 // concurrently, and ends with the environment.
-type Snapshot struct{ taken *lab.Snapshot }
+type Snapshot struct{ taken *engine.Snapshot }
 
 // Snapshot saves what the environment holds now, as one consistent view.
 func (e *Env) Snapshot() *Snapshot {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/control/lab"
+	labdynamodb "github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
@@ -158,6 +159,7 @@ func Start(tb testing.TB, opts ...Option) *Env {
 	e := &Env{tb: tb, config: c, ctx: ctx, cancel: cancel}
 	e.Clusters = Clusters{e}
 	e.lab = lab.New(e.labOptions())
+	e.ddb = labdynamodb.New(e.lab, c.dynamoDBOptions())
 	if err := e.lab.Open(); err != nil {
 		cancel()
 		tb.Fatalf("testkit: %v", err)
@@ -179,12 +181,9 @@ func (e *Env) labOptions() lab.Options {
 			CloneInProcess: c.clone, Seed: c.seed, StreamWorkers: streamWorkers,
 			AdminDelay: c.adminDelay, PartitionChurn: c.churn, CountLoad: c.countLoad, RandomRouting: c.randomRouting,
 		},
-		DynamoDB: c.dynamoDB,
 	}
-	o.DynamoDB.Mappings = c.mappings
 	if c.observed != nil {
 		o.Bigtable.Observe, o.Bigtable.CountLoad = c.observed.Observe, true
-		o.DynamoDB.Observe = c.observed.ObserveDynamoDB
 	}
 	if c.gc == GCBackground {
 		o.GCInterval = gcInterval
@@ -194,6 +193,16 @@ func (e *Env) labOptions() lab.Options {
 	}
 	if c.restarts && c.dir == "" {
 		o.Store.Dir, o.Store.FS, o.Store.NoSync = "/store", engine.NewMemFS(), true // nobody reads it after a crash
+	}
+	return o
+}
+
+// dynamoDBOptions are those of the DynamoDB server that the configuration asks for.
+func (c *config) dynamoDBOptions() facade.Options {
+	o := c.dynamoDB
+	o.Mappings = c.mappings
+	if c.observed != nil {
+		o.Observe = c.observed.ObserveDynamoDB
 	}
 	return o
 }

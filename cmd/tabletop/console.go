@@ -62,7 +62,7 @@ func (s *serving) openConsole(observed *control.Requests, fixtures fs.FS) error 
 	if !c.on() {
 		return nil
 	}
-	o := control.Options{Lab: s.lab, Requests: observed, AllowHosts: s.command.Web.AllowHost, Version: version(), Token: s.token, Fixtures: fixtures}
+	o := control.Options{Lab: s.lab, Endpoint: s.endpoint, Requests: observed, AllowHosts: s.command.Web.AllowHost, Version: version(), Token: s.token, Fixtures: fixtures}
 	if s.bigtableAddr != nil {
 		o.Bigtable = clientAddr(s.bigtableAddr)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
@@ -332,8 +333,9 @@ type serving struct {
 	token   string      // "": nobody is asked for one
 	failed  chan error  // a door that ended by itself
 
-	lab   *lab.Lab   // nil with --target
-	leads sync.Mutex // held by who keeps the clock's lead
+	lab      *lab.Lab           // nil with --target
+	endpoint *dynamodb.Endpoint // of lab
+	leads    sync.Mutex         // held by who keeps the clock's lead
 
 	bigtableAddr, dynamoDBAddr, consoleAddr net.Addr // nil: the door is shut
 	consoleToken                            string   // "": as token
@@ -365,7 +367,7 @@ func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Reques
 	}
 	setup := lab.Options{
 		Clock: s.clock, Logger: s.logger, Project: c.Project, Instance: c.Instance,
-		Faultless: observed == nil, Store: options, Bigtable: o, DynamoDB: dynamoDB,
+		Faultless: observed == nil, Store: options, Bigtable: o,
 	}
 	switch {
 	case c.GC == gcManual:
@@ -380,6 +382,7 @@ func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Reques
 		}
 	}
 	s.lab = lab.New(setup)
+	s.endpoint = dynamodb.New(s.lab, dynamoDB)
 	if err := s.lab.Open(); err != nil {
 		return dataError(err)
 	}
@@ -448,7 +451,7 @@ func (s *serving) dynamoDBOptions(mappings []*mapping.Mapping) (facade.Options, 
 // startDynamoDB starts what answers at the DynamoDB door, and returns it and what deletes expired items.
 func (s *serving) startDynamoDB(ctx context.Context, o facade.Options) (http.Handler, func(context.Context) (int, error), error) {
 	if s.lab != nil {
-		return s.lab.Door(), s.lab.ReapExpired, s.lab.Door().Open()
+		return s.endpoint, s.endpoint.ReapExpired, s.endpoint.Open()
 	}
 	f, err := facade.New(ctx, o)
 	if err != nil {

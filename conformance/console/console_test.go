@@ -21,6 +21,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
@@ -67,6 +68,7 @@ func browser(t *testing.T) context.Context {
 // server is a lab with its pages.
 type server struct {
 	lab *lab.Lab
+	ddb *dynamodb.Endpoint
 	url string
 }
 
@@ -81,13 +83,13 @@ func startOver(t *testing.T, fixtures fs.FS, mappings ...*mapping.Mapping) *serv
 	l := lab.New(lab.Options{
 		Clock: clock.New(), Logger: slog.New(slog.DiscardHandler), Project: "tabletop", Instance: "tabletop",
 		Bigtable: emu.Options{Observe: seen.Observe, CountLoad: true},
-		DynamoDB: facade.Options{NoAuth: true, Observe: seen.ObserveDynamoDB, Mappings: mappings},
 	})
+	ddb := dynamodb.New(l, facade.Options{NoAuth: true, Observe: seen.ObserveDynamoDB, Mappings: mappings})
 	if err := l.Open(); err != nil {
 		t.Fatal(err)
 	}
 	api := control.New(control.Options{
-		Lab: l, Requests: seen, Token: token, Version: "test", Fixtures: fixtures,
+		Lab: l, Endpoint: ddb, Requests: seen, Token: token, Version: "test", Fixtures: fixtures,
 		Bigtable: "127.0.0.1:1", DynamoDB: "http://127.0.0.1:2",
 	})
 	srv := httptest.NewServer(api)
@@ -99,7 +101,7 @@ func startOver(t *testing.T, fixtures fs.FS, mappings ...*mapping.Mapping) *serv
 			t.Error(err)
 		}
 	})
-	return &server{l, srv.URL}
+	return &server{l, ddb, srv.URL}
 }
 
 // tab is a page of the browser, and what it complained of.

@@ -81,7 +81,7 @@ var (
 func TestCopied_Faults(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
-	if err := srv.lab.Door().Open(); err != nil {
+	if err := srv.ddb.Open(); err != nil {
 		t.Fatal(err)
 	}
 	srv.call(t, "CreateTable", createThings)

@@ -22,14 +22,14 @@ import (
 func TestRequests_Live(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
-	if err := srv.lab.Door().Open(); err != nil {
+	if err := srv.ddb.Open(); err != nil {
 		t.Fatal(err)
 	}
 	srv.call(t, "CreateTable", createThings)
 	p := open(t, ctx, srv)
 	p.visit("/requests?f=" + url.QueryEscape("door:ddb"))
 	p.until("document.body.innerText.includes('● live')")
-	door := httptest.NewServer(srv.lab.Door())
+	door := httptest.NewServer(srv.ddb)
 	defer door.Close()
 	for i := range 3 {
 		ask := func(operation, body string) {
@@ -101,7 +101,7 @@ func TestRequests_Paused(t *testing.T) {
 func TestItem_Edit(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
-	if err := srv.lab.Door().Open(); err != nil {
+	if err := srv.ddb.Open(); err != nil {
 		t.Fatal(err)
 	}
 	srv.call(t, "CreateTable", createThings)
@@ -327,7 +327,7 @@ func TestKeys_LargeRow(t *testing.T) {
 func TestQuery(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
-	if err := srv.lab.Door().Open(); err != nil {
+	if err := srv.ddb.Open(); err != nil {
 		t.Fatal(err)
 	}
 	srv.call(t, "CreateTable", createThings)

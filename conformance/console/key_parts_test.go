@@ -25,7 +25,7 @@ func startWith(t *testing.T, name string) (*server, *mapping.Mapping) {
 	if _, err := migrate.Load(t.Context(), srv.lab.Bigtable().Conn(), src, migrate.LoadOptions{Common: migrate.Common{Mappings: []*mapping.Mapping{m}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := srv.lab.Door().Open(); err != nil {
+	if err := srv.ddb.Open(); err != nil {
 		t.Fatal(err)
 	}
 	return srv, m

@@ -19,7 +19,7 @@ const unreached = `[...document.querySelectorAll('a[href], button, input, select
 func TestKeyboard(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
-	if err := srv.lab.Door().Open(); err != nil {
+	if err := srv.ddb.Open(); err != nil {
 		t.Fatal(err)
 	}
 	srv.createTable(t, "rows", "f")

@@ -96,7 +96,7 @@ const beyond = `(() => {
 func TestLab_Width(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
-	if err := srv.lab.Door().Open(); err != nil {
+	if err := srv.ddb.Open(); err != nil {
 		t.Fatal(err)
 	}
 	srv.call(t, "CreateTable", createThings)
@@ -126,7 +126,7 @@ func TestLab_Width(t *testing.T) {
 func TestHome_Live(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
-	if err := srv.lab.Door().Open(); err != nil {
+	if err := srv.ddb.Open(); err != nil {
 		t.Fatal(err)
 	}
 	p := open(t, ctx, srv)

@@ -36,7 +36,7 @@ func (p *tab) see(prefix string, pages map[string]string) {
 
 func (s *server) call(t *testing.T, operation, request string) {
 	t.Helper()
-	if _, err := s.lab.Door().Call(t.Context(), operation, []byte(request)); err != nil {
+	if _, err := s.ddb.Call(t.Context(), operation, []byte(request)); err != nil {
 		t.Fatal(operation, err)
 	}
 }
@@ -77,7 +77,7 @@ const createThings = `{"TableName":"things","BillingMode":"PAY_PER_REQUEST","Key
 func TestPages_Empty(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
-	if err := srv.lab.Door().Open(); err != nil {
+	if err := srv.ddb.Open(); err != nil {
 		t.Fatal(err)
 	}
 	p := open(t, ctx, srv)
@@ -138,7 +138,7 @@ func quoted(s string) string {
 func TestPages_Hostile(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
-	if err := srv.lab.Door().Open(); err != nil {
+	if err := srv.ddb.Open(); err != nil {
 		t.Fatal(err)
 	}
 	srv.createTable(t, "hostile", "f", "g")
@@ -221,7 +221,7 @@ func TestPages_Fixtures(t *testing.T) {
 			if _, err := migrate.Load(t.Context(), srv.lab.Bigtable().Conn(), src, migrate.LoadOptions{Common: migrate.Common{Mappings: []*mapping.Mapping{m}}}); err != nil {
 				t.Fatal(err)
 			}
-			if err := srv.lab.Door().Open(); err != nil {
+			if err := srv.ddb.Open(); err != nil {
 				t.Fatal(err)
 			}
 			p := open(t, ctx, srv)

@@ -34,11 +34,11 @@ const streamThings = `{"TableName":"things","StreamSpecification":{"StreamEnable
 func TestStreams(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
-	if err := srv.lab.Door().Open(); err != nil {
+	if err := srv.ddb.Open(); err != nil {
 		t.Fatal(err)
 	}
 	srv.call(t, "CreateTable", createThings)
-	m, err := srv.lab.Door().Mapping(t.Context(), "things")
+	m, err := srv.ddb.Mapping(t.Context(), "things")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
@@ -32,7 +32,7 @@ const OwnTables = "_tabletop."
 // mapping the id is not its name.
 func (l *Lab) Dump(ctx context.Context, table string) (string, error) {
 	var out []byte
-	err := l.ReadRows(ctx, l.TableName(table), nil, func(row layout.Row) { out = rowtext.FormatRow(out, row) })
+	err := l.ReadRows(ctx, l.TableName(table), nil, func(row cells.Row) { out = rowtext.FormatRow(out, row) })
 	return string(out), wrap("dump of "+table, err)
 }
 
@@ -43,8 +43,8 @@ func (l *Lab) Dump(ctx context.Context, table string) (string, error) {
 // the DynamoDB door keeps for itself are left out. Before the tables come, as
 // comments with their JSON, the instances, clusters, app profiles, authorized
 // views and schema bundles that were created and the policies that were set; what
-// exists implicitly is not shown. Last come, as comments too, the changes of DynamoDB items
-// that wait for a Kinesis data stream, as it gets them.
+// exists implicitly is not shown. Last come, as comments too, what the endpoint adds: changes
+// of DynamoDB items that wait for a Kinesis data stream, as it gets them.
 func (l *Lab) DumpAll(ctx context.Context) (string, error) {
 	var out []byte
 	resources, err := l.emu.Resources()
@@ -69,15 +69,12 @@ func (l *Lab) DumpAll(ctx context.Context) (string, error) {
 				out = fmt.Appendf(out, "# family %s, gc %s\n", f.Name, RuleText(&f.GC))
 			}
 		}
-		if err := l.ReadRows(ctx, t.Name, nil, func(row layout.Row) { out = rowtext.FormatRow(out, row) }); err != nil {
+		if err := l.ReadRows(ctx, t.Name, nil, func(row cells.Row) { out = rowtext.FormatRow(out, row) }); err != nil {
 			return "", wrap("dump of "+t.Name, err)
 		}
 	}
-	err = l.door.kinesisWaiting(Probe(ctx), func(streamARN string, record []byte) error {
-		out = fmt.Appendf(out, "# waits for %s: %s\n", streamARN, record)
-		return nil
-	})
-	return string(out), wrap("dump of what waits for Kinesis", err)
+	out, err = l.endpoint.AppendDump(Probe(ctx), out)
+	return string(out), wrap("dump of the endpoint", err)
 }
 
 // canonicalJSON is the JSON of a message, without the spaces that protojson
@@ -123,7 +120,7 @@ const dumpDeadline = time.Minute
 // ReadRows hands the rows of a table, which is given by its full name, to visit, or
 // the row of that key, without the DynamoDB door's bookkeeping and without rows that
 // hold nothing else.
-func (l *Lab) ReadRows(ctx context.Context, table string, key []byte, visit func(layout.Row)) error {
+func (l *Lab) ReadRows(ctx context.Context, table string, key []byte, visit func(cells.Row)) error {
 	parent, id, _ := strings.Cut(table, "/tables/")
 	project, instance, _ := strings.Cut(strings.TrimPrefix(parent, "projects/"), "/instances/")
 	read := btclient.Read{Table: id, Spans: []btclient.Span{{}}}
@@ -134,7 +131,7 @@ func (l *Lab) ReadRows(ctx context.Context, table string, key []byte, visit func
 		if err != nil {
 			return err
 		}
-		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool { return c.Family == lens.FamilyState })
+		row.Cells = slices.DeleteFunc(row.Cells, func(c cells.Cell) bool { return c.Family == lens.FamilyState })
 		if len(row.Cells) > 0 {
 			visit(row)
 		}

@@ -11,15 +11,16 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/control/lab/fault"
 	"github.com/tabletop-emu/tabletop/internal/probe"
 )
 
 // Probe returns a context whose calls meet no faults, and are not counted as load.
 func Probe(ctx context.Context) context.Context { return probe.With(ctx) }
 
-// caller returns the faults that a call may meet. The DynamoDB door alone uses
+// caller returns the faults that a call may meet. An endpoint alone uses
 // the server's channel without a wire, but for probes.
-func (s *faults) caller(ctx context.Context, fullMethod string) []*Fault {
+func (s *rpcFaults) caller(ctx context.Context, fullMethod string) []*fault.Fault {
 	if probe.Marked(ctx) {
 		return nil
 	}
@@ -29,48 +30,48 @@ func (s *faults) caller(ctx context.Context, fullMethod string) []*Fault {
 
 // verdict is what the faults make of one request.
 type verdict struct {
-	err       error    // it fails with it
-	failed    *Fault   // by this fault
-	lost      bool     // it is served, and its answer is not delivered
-	duplicate bool     // it is served twice
-	cuts      []*Fault // that wait for rows
+	err       error          // it fails with it
+	failed    *fault.Fault   // by this fault
+	lost      bool           // it is served, and its answer is not delivered
+	duplicate bool           // it is served twice
+	cuts      []*fault.Fault // that wait for rows
 }
 
-func (s *faults) judge(ctx context.Context, candidates []*Fault, req any) verdict {
+func (s *rpcFaults) judge(ctx context.Context, candidates []*fault.Fault, req any) verdict {
 	var v verdict
 	for _, f := range candidates {
-		if !f.matches(req) {
+		if !matches(f, req) {
 			continue
 		}
-		if f.spec.Effect == CutRows {
+		if f.Spec().Effect == fault.CutRows {
 			v.cuts = append(v.cuts, f) // strikes when the rows are out
 			continue
 		}
-		if !f.strike() {
+		if !f.Strike() {
 			continue
 		}
-		switch f.spec.Effect {
-		case FailCall:
-			v.err, v.failed, v.lost = f.spec.Err, f, f.spec.Applied
+		switch f.Spec().Effect {
+		case fault.FailCall:
+			v.err, v.failed, v.lost = f.Spec().Err, f, f.Spec().Applied
 			return v
-		case DelayCall:
-			if err := s.wait(ctx, f.spec.Delay); err != nil {
+		case fault.DelayCall:
+			if err := s.wait(ctx, f.Spec().Delay); err != nil {
 				v.err = err
 				return v
 			}
-		case DuplicateCall:
+		case fault.DuplicateCall:
 			v.duplicate = true
-		case CutRows, LeaveEntries, ReadOld:
+		case fault.CutRows, fault.LeaveEntries, fault.ReadOld:
 		}
 	}
 	return v
 }
 
 // Armed implements emu.Faults.
-func (s *faults) Armed() bool { return len(s.all()) > 0 }
+func (s *rpcFaults) Armed() bool { return len(s.All()) > 0 }
 
 // Unary implements emu.Faults.
-func (s *faults) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (s *rpcFaults) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	candidates := s.caller(ctx, info.FullMethod)
 	if len(candidates) == 0 {
 		return handler(ctx, req)
@@ -92,7 +93,7 @@ func (s *faults) Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 }
 
 // Stream implements emu.Faults.
-func (s *faults) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (s *rpcFaults) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	candidates := s.caller(ss.Context(), info.FullMethod)
 	if len(candidates) == 0 {
 		return handler(srv, ss)
@@ -117,8 +118,8 @@ func (s *faults) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerIn
 // one goroutine.
 type faultyStream struct {
 	grpc.ServerStream
-	faults     *faults
-	candidates []*Fault
+	faults     *rpcFaults
+	candidates []*fault.Fault
 
 	req     proto.Message // as received
 	replay  bool          // the request is delivered a second time
@@ -155,7 +156,7 @@ func (c *faultyStream) RecvMsg(m any) error {
 		return err
 	}
 	c.verdict = c.faults.judge(c.Context(), c.candidates, m)
-	if bulk, ok := m.(*btpb.MutateRowsRequest); ok && c.verdict.failed != nil && c.verdict.failed.spec.Row != nil {
+	if bulk, ok := m.(*btpb.MutateRowsRequest); ok && c.verdict.failed != nil && c.verdict.failed.Spec().Row != nil {
 		c.failEntries(bulk)
 		if c.entries.answered {
 			return c.verdict.err
@@ -175,7 +176,7 @@ func (c *faultyStream) failEntries(m *btpb.MutateRowsRequest) {
 	c.entries = &entryFailures{}
 	var serve []*btpb.MutateRowsRequest_Entry
 	for i, e := range m.GetEntries() {
-		fails := c.verdict.failed.holds(e.GetRowKey())
+		fails := holds(c.verdict.failed, e.GetRowKey())
 		if fails {
 			c.entries.failed = append(c.entries.failed, int64(i))
 		}
@@ -235,7 +236,7 @@ func (c *faultyStream) sendRows(m *btpb.ReadRowsResponse) error {
 	for i, chunk := range m.GetChunks() {
 		if !c.inRow { // another row begins
 			if f := c.cutHere(); f != nil {
-				c.cut = f.spec.Err
+				c.cut = f.Spec().Err
 				if i == 0 {
 					return c.cut
 				}
@@ -252,14 +253,14 @@ func (c *faultyStream) sendRows(m *btpb.ReadRowsResponse) error {
 
 // cutHere returns the fault that cuts the stream after the rows that are out,
 // with another about to follow.
-func (c *faultyStream) cutHere() *Fault {
+func (c *faultyStream) cutHere() *fault.Fault {
 	for i, f := range c.verdict.cuts {
-		if f.spec.Rows != c.rows {
+		if f.Spec().Rows != c.rows {
 			continue
 		}
 		// One decision a call: it is not asked again at the same row.
 		c.verdict.cuts = append(c.verdict.cuts[:i:i], c.verdict.cuts[i+1:]...)
-		if f.strike() {
+		if f.Strike() {
 			return f
 		}
 		return c.cutHere()

@@ -5,12 +5,23 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+
+	"github.com/tabletop-emu/tabletop/control/lab/fault"
 )
+
+// ExpectFaults returns a logger to log that reports errors of armed faults as information:
+// somebody has asked for them.
+func (l *Lab) ExpectFaults(log *slog.Logger) *slog.Logger {
+	if l.opts.Faultless {
+		return log
+	}
+	return slog.New(expected{log.Handler(), l.faults})
+}
 
 // expected is a handler of a log to which what goes wrong by a fault is no error: somebody has asked for it.
 type expected struct {
 	slog.Handler
-	faults *faults
+	faults *rpcFaults
 }
 
 // Handle implements slog.Handler.
@@ -27,13 +38,13 @@ func (h expected) Handle(ctx context.Context, r slog.Record) error {
 
 // injected says whether a record tells of the error of a fault that is armed.
 func (h expected) injected(r slog.Record) bool {
-	armed, found := h.faults.all(), false
+	armed, found := h.faults.All(), false
 	if len(armed) == 0 {
 		return false
 	}
 	r.Attrs(func(a slog.Attr) bool {
 		err, ok := a.Value.Any().(error)
-		found = ok && slices.ContainsFunc(armed, func(f *Fault) bool { return f.spec.Err != nil && errors.Is(err, f.spec.Err) })
+		found = ok && slices.ContainsFunc(armed, func(f *fault.Fault) bool { return f.Spec().Err != nil && errors.Is(err, f.Spec().Err) })
 		return !found
 	})
 	return found

@@ -1,9 +1,11 @@
-// Package lab runs a Tabletop for experiments: a store, the Bigtable server over it and the
-// DynamoDB endpoint, with a clock that can be moved, faults, snapshots, and a dump of
-// everything as text. Package testkit uses it as the environment of a test, and `tabletop
-// serve --console` as a server that is controlled from outside.
+// Package lab runs a Bigtable for experiments: a store and the server over it, with a clock
+// that can be moved, faults, snapshots, and a dump of everything as text. Packages
+// testkit and btkit use it as the environment of a test, and `tabletop serve --console` as
+// a server that is controlled from outside.
 //
-// Without faults that are armed a call costs what it costs without a lab.
+// An Endpoint that serves the rows in another way is attached to a lab and moves with it.
+//
+// Without armed faults a call costs what it costs without a lab.
 package lab
 
 import (
@@ -14,9 +16,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/control/lab/fault"
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
-	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
@@ -26,7 +28,7 @@ type Options struct {
 	Clock *clock.Clock
 	// Logger receives what the servers log. Required.
 	Logger *slog.Logger
-	// Project and Instance hold the DynamoDB tables. Required.
+	// Project and Instance are those of Dump and TableName. Required.
 	Project, Instance string
 	// Faultless is of a lab whose calls no faults are armed for: nothing stands around them.
 	Faultless bool
@@ -35,15 +37,47 @@ type Options struct {
 	// GCInterval is the time between two collections of garbage, also of those that Advance passes;
 	// 0: garbage is collected when told.
 	GCInterval time.Duration
-	// Store, Bigtable and DynamoDB are the options of what the lab opens. It sets
-	// those of the clock, the logger, the faults and of what each is over by itself.
+	// Store and Bigtable are the options of what the lab opens. It sets those of the
+	// clock, the logger, the faults and the store of the server.
 	Store    engine.Options
 	Bigtable emu.Options
-	DynamoDB facade.Options
 }
 
-// Lab is a store with its two doors. Its methods may be called from several
-// goroutines, but for Open and Close.
+// Endpoint is a server over the rows of a lab that is not the Bigtable server, such as
+// package dynamodb's. Its methods may be called from several goroutines. Those that take a
+// context get one whose calls meet no faults.
+type Endpoint interface {
+	// NextDue returns the first time after one time, and before another, at which the
+	// endpoint has work to do; false if it has none.
+	NextDue(ctx context.Context, after, until time.Time) (at time.Time, ok bool, err error)
+	// RunDue does the work that is due now.
+	RunDue(ctx context.Context) error
+	// Restart runs change, which replaces everything the endpoint may have read,
+	// between two requests.
+	Restart(change func() error) error
+	// Reset removes the endpoint's faults.
+	Reset()
+	// AppendDump appends what belongs to a dump of the lab and is not in its rows, as
+	// comments of a golden file.
+	AppendDump(ctx context.Context, dump []byte) ([]byte, error)
+	// Close ends the endpoint. It is called before the lab's servers end.
+	Close() error
+}
+
+// none is the endpoint of a lab that has no other.
+type none struct{}
+
+func (none) NextDue(context.Context, time.Time, time.Time) (at time.Time, ok bool, err error) {
+	return at, false, nil
+}
+func (none) RunDue(context.Context) error                              { return nil }
+func (none) Restart(change func() error) error                         { return change() }
+func (none) Reset()                                                    {}
+func (none) AppendDump(_ context.Context, dump []byte) ([]byte, error) { return dump, nil }
+func (none) Close() error                                              { return nil }
+
+// Lab is a store with a Bigtable server. Its methods may be called from several
+// goroutines, except Attach, Open and Close.
 type Lab struct {
 	opts   Options
 	ctx    context.Context // ends with Close, for work that outlives a call
@@ -51,8 +85,9 @@ type Lab struct {
 
 	db     *engine.DB
 	emu    *emu.Server
-	faults *faults
-	door   Door
+	faults *rpcFaults
+
+	endpoint Endpoint
 
 	advanceMu sync.Mutex // held by Advance
 	swept     time.Time  // when garbage was last collected in Advance; guarded by advanceMu
@@ -60,13 +95,16 @@ type Lab struct {
 
 // New returns a lab that is to be opened.
 func New(o Options) *Lab {
-	l := &Lab{opts: o, faults: newFaults(o), swept: o.Clock.Now()}
+	l := &Lab{opts: o, faults: &rpcFaults{fault.NewSet(o.Seed), o.Clock}, endpoint: none{}, swept: o.Clock.Now()}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.door = Door{lab: l, faults: newFaults(o)}
 	return l
 }
 
-// Open opens the store, and the Bigtable server over it. Door opens the other one.
+// Attach makes an endpoint follow the lab: its time, its restores, its dumps and its end.
+// A lab has at most one.
+func (l *Lab) Attach(e Endpoint) { l.endpoint = e }
+
+// Open opens the store, and the Bigtable server over it.
 func (l *Lab) Open() error {
 	o := l.opts
 	o.Store.Now, o.Store.Logger = o.Clock.Now, o.Logger
@@ -90,7 +128,7 @@ func (l *Lab) Open() error {
 }
 
 // CloseStore closes what Open opened, if it is open. ended, which may be nil, waits for what serves its
-// listeners. The door, if it is open, is to be closed before, or replaced meanwhile: see Door.Restart.
+// listeners. An endpoint must be closed before, or restarted meanwhile.
 func (l *Lab) CloseStore(ended func()) error {
 	if l.db == nil {
 		return nil
@@ -111,15 +149,18 @@ func wrap(what string, err error) error {
 	return nil
 }
 
-// Close ends the door, the work that is under way, and the store.
+// Close ends the endpoint, the work that is under way, and the store.
 func (l *Lab) Close() error {
-	err := l.door.Close()
+	err := l.endpoint.Close()
 	l.cancel()
 	return errors.Join(err, l.CloseStore(nil))
 }
 
 // End ends the work that is under way.
 func (l *Lab) End() { l.cancel() }
+
+// Context returns the context of work that outlives a call. It ends with Close and End.
+func (l *Lab) Context() context.Context { return l.ctx }
 
 // Options returns what the lab was made with.
 func (l *Lab) Options() Options { return l.opts }
@@ -130,16 +171,13 @@ func (l *Lab) DB() *engine.DB { return l.db }
 // Bigtable returns the Bigtable server.
 func (l *Lab) Bigtable() *emu.Server { return l.emu }
 
-// Door returns the DynamoDB door.
-func (l *Lab) Door() *Door { return &l.door }
-
 // Clock returns the clock.
 func (l *Lab) Clock() *clock.Clock { return l.opts.Clock }
 
 // Advance moves the time forward by d, 0 or more, and returns the new time. On
 // the way it stops whenever something is due, in order, and does it as at that
-// time: it deletes expired DynamoDB items, does what resources of the Bigtable ask
-// for, and collects garbage if that is collected at intervals.
+// time: it does the endpoint's work, such as deleting expired DynamoDB items, and that of
+// Bigtable's resources, and collects garbage if that is collected at intervals.
 // Collections of which each would find what the one before left, one after the
 // other with nothing else in between, are one.
 func (l *Lab) Advance(d time.Duration) (time.Time, error) {
@@ -169,7 +207,7 @@ func (l *Lab) Advance(d time.Duration) (time.Time, error) {
 func (l *Lab) nextDue(after, end time.Time) (time.Time, error) {
 	next := end
 	// No fault is meant for what the lab does by itself.
-	if at, ok, err := l.door.nextDue(Probe(l.ctx), after, end); err != nil {
+	if at, ok, err := l.endpoint.NextDue(Probe(l.ctx), after, end); err != nil {
 		return end, err
 	} else if ok {
 		next = at
@@ -190,7 +228,7 @@ func (l *Lab) nextDue(after, end time.Time) (time.Time, error) {
 
 // doDue does what is due at a time, which it is now. advanceMu is held.
 func (l *Lab) doDue(now time.Time) error {
-	_, err := l.ReapExpired(l.ctx)
+	err := l.endpoint.RunDue(Probe(l.ctx))
 	if every := l.opts.GCInterval; err == nil && every > 0 && now.Sub(l.swept) >= every {
 		l.swept = now
 		_, err = l.emu.RunGC(l.ctx)
@@ -206,12 +244,6 @@ func (l *Lab) doDue(now time.Time) error {
 func (l *Lab) RunGC(ctx context.Context) (cellsDeleted int64, err error) {
 	stats, err := l.emu.RunGC(ctx)
 	return stats.CellsDeleted, err
-}
-
-// ReapExpired deletes the DynamoDB items whose time to live is over, if the door is
-// open, and returns how many. No fault strikes it.
-func (l *Lab) ReapExpired(ctx context.Context) (items int, err error) {
-	return l.door.reap(Probe(ctx))
 }
 
 // TableName returns the resource name of the table with an id of the lab's instance.

@@ -20,7 +20,9 @@ type layerRule struct {
 var (
 	storage = []string{module + "/engine", module + "/emu", module + "/internal/inproc", "github.com/cockroachdb/pebble"}
 	network = []string{module + "/internal/btclient", "google.golang.org/grpc", "cloud.google.com/go"}
-	tools   = []string{module + "/fixtures", module + "/migrate", module + "/control", module + "/testkit", module + "/cmd"}
+	// What knows DynamoDB, but for attr.
+	dynamoDB = []string{module + "/facade$", module + "/facade/awserr", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", "github.com/aws"}
+	tools    = []string{module + "/fixtures", module + "/migrate", module + "/control", module + "/testkit", module + "/cmd"}
 )
 
 // layers are the rules of imports, except for those of onlyTestkit and nowhere. The first
@@ -83,9 +85,17 @@ var layers = []layerRule{
 		why:     "a migration works over any Bigtable",
 	},
 	{
+		folders: []string{"control/lab/dynamodb"},
+		denied: []string{
+			module + "/control$", module + "/control/console", module + "/control/internal", module + "/fixtures", module + "/migrate",
+			module + "/testkit", module + "/cmd", "github.com/cockroachdb/pebble",
+		},
+		why: "a test that starts a server links neither tools nor pages",
+	},
+	{
 		folders: []string{"control/lab"},
-		denied:  []string{module + "/control", module + "/fixtures", module + "/migrate", module + "/testkit", module + "/cmd", "github.com/cockroachdb/pebble"},
-		why:     "a test that starts a server links neither tools nor pages",
+		denied:  slices.Concat(tools, dynamoDB, []string{"github.com/cockroachdb/pebble"}),
+		why:     "a test that uses only Bigtable compiles nothing of DynamoDB",
 	},
 	{
 		folders: []string{"control", "cmd"},
@@ -206,7 +216,12 @@ func TestLayers(t *testing.T) {
 		{"migrate/internal/doors", "~/migrate/internal/table", false, false},
 		{"migrate", "~/facade", false, false},
 		{"control/lab", "~/migrate", false, true},
-		{"control/lab", "~/facade", false, false},
+		{"control/lab", "~/facade", false, true},
+		{"control/lab", "~/facade/awserr", false, true},
+		{"control/lab/changestream", "~/control/lab", false, false},
+		{"control/lab/dynamodb", "~/facade", false, false},
+		{"control/lab/dynamodb", "~/control", false, true},
+		{"control/lab/dynamodb", "~/control/lab/fault", false, false},
 		{"control", "~/testkit", false, true},
 		{"control/internal/requests", "~/control/lab", false, false},
 		{"facade", "~/control/lab", false, true},

@@ -1,4 +1,4 @@
-package lab
+package dynamodb
 
 import (
 	"bytes"
@@ -14,7 +14,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/fault"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
@@ -45,9 +46,9 @@ type requestContent struct {
 // maxRequestBytes is what the server takes of a body that is packed.
 const maxRequestBytes = 16 << 20
 
-// readDynamoDBRequest reads a request. ok is false for what is no such request;
+// readRequest reads a request. ok is false for what is no such request;
 // if it was read even so, what was sent is there.
-func readDynamoDBRequest(r *http.Request) (req dynamoDBRequest, ok bool, err error) {
+func readRequest(r *http.Request) (req dynamoDBRequest, ok bool, err error) {
 	_, operation, found := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	if !found || r.Method != http.MethodPost || r.Body == nil {
 		return req, false, nil
@@ -71,21 +72,24 @@ func again(r *http.Request, sent []byte) *http.Request {
 	return r
 }
 
+// spec is that of a fault, with what its fields say about a request.
+type spec fault.Spec
+
 // tableOf is the name in a member TableName, which can be an ARN.
 func tableOf(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
 // names tells whether an entry of a request is on the fault's table and item.
-func (f *Fault) names(table string, items ...map[string]json.RawMessage) bool {
-	if f.spec.Table != "" && f.spec.Table != tableOf(table) {
+func (s *spec) names(table string, items ...map[string]json.RawMessage) bool {
+	if s.Table != "" && s.Table != tableOf(table) {
 		return false
 	}
-	return f.item == nil || slices.ContainsFunc(items, func(item map[string]json.RawMessage) bool {
-		for name, want := range f.item {
+	return s.Item == nil || slices.ContainsFunc(items, func(item map[string]json.RawMessage) bool {
+		for name, want := range s.Item {
 			var got any
 			if json.Unmarshal(item[name], &got) != nil {
 				return false
 			}
-			if text, err := json.Marshal(got); err != nil || string(text) != want {
+			if text, err := json.Marshal(got); err != nil || !bytes.Equal(text, want) {
 				return false
 			}
 		}
@@ -122,7 +126,7 @@ func (req *dynamoDBRequest) batch() []batchEntries {
 }
 
 // namesEntry tells whether an entry of a batch is one that the fault is for.
-func (f *Fault) namesEntry(table string, entry json.RawMessage) bool {
+func (s *spec) namesEntry(table string, entry json.RawMessage) bool {
 	var key map[string]json.RawMessage
 	var write struct {
 		PutRequest    struct{ Item map[string]json.RawMessage }
@@ -131,16 +135,16 @@ func (f *Fault) namesEntry(table string, entry json.RawMessage) bool {
 	if json.Unmarshal(entry, &write) != nil || json.Unmarshal(entry, &key) != nil {
 		return false
 	}
-	return f.names(table, key, write.PutRequest.Item, write.DeleteRequest.Key)
+	return s.names(table, key, write.PutRequest.Item, write.DeleteRequest.Key)
 }
 
 // conflicts returns the places of the elements of a transaction that the fault
 // is for.
-func (f *Fault) conflicts(req *dynamoDBRequest) []int {
+func (s *spec) conflicts(req *dynamoDBRequest) []int {
 	var out []int
 	for i, element := range req.content.TransactItems {
 		for _, action := range element {
-			if f.names(action.TableName, action.Key, action.Item) {
+			if s.names(action.TableName, action.Key, action.Item) {
 				out = append(out, i)
 			}
 		}
@@ -149,28 +153,28 @@ func (f *Fault) conflicts(req *dynamoDBRequest) []int {
 }
 
 // fits tells whether the fault may strike a request.
-func (f *Fault) fits(req *dynamoDBRequest) bool {
-	if f.spec.Method != "*" && f.spec.Method != req.operation {
+func (s *spec) fits(req *dynamoDBRequest) bool {
+	if s.Method != "*" && s.Method != req.operation {
 		return false
 	}
 	c := &req.content
 	switch {
-	case f.spec.Effect == LeaveEntries:
+	case s.Effect == fault.LeaveEntries:
 		return true // entry by entry
-	case f.spec.Effect == ReadOld && (!slices.Contains(stale, req.operation) || c.ConsistentRead):
+	case s.Effect == fault.ReadOld && (!slices.Contains(stale, req.operation) || c.ConsistentRead):
 		return false
-	case f.spec.Effect == FailCall && !f.spec.Failure.meets(req.operation):
+	case s.Effect == fault.FailCall && !meets(req.operation, s.Failure):
 		return false
 	case c.TransactItems != nil:
-		return len(f.conflicts(req)) > 0
+		return len(s.conflicts(req)) > 0
 	case c.RequestItems == nil:
-		return f.names(c.TableName, c.Key, c.Item)
+		return s.names(c.TableName, c.Key, c.Item)
 	}
 	for _, b := range req.batch() {
-		if f.spec.Effect == ReadOld && string(b.rest["ConsistentRead"]) == "true" {
+		if s.Effect == fault.ReadOld && string(b.rest["ConsistentRead"]) == "true" {
 			return false
 		}
-		if slices.ContainsFunc(b.entries, func(entry json.RawMessage) bool { return f.namesEntry(b.table, entry) }) {
+		if slices.ContainsFunc(b.entries, func(entry json.RawMessage) bool { return s.namesEntry(b.table, entry) }) {
 			return true
 		}
 	}
@@ -178,17 +182,17 @@ func (f *Fault) fits(req *dynamoDBRequest) bool {
 }
 
 // errorFor is the error that the fault answers a request with.
-func (f *Fault) errorFor(req *dynamoDBRequest, tableARN func(name string) string) dynamoDBError {
-	if cancellations[f.spec.Failure] != "" && req.content.TransactItems != nil {
-		return f.spec.Failure.canceled(len(req.content.TransactItems), f.conflicts(req))
+func (s *spec) errorFor(req *dynamoDBRequest, tableARN func(name string) string) errorAnswer {
+	if cancellations[s.Failure] != "" && req.content.TransactItems != nil {
+		return canceled(s.Failure, len(req.content.TransactItems), s.conflicts(req))
 	}
-	e := failureAnswers[f.spec.Failure]
-	how, use := throttled[f.spec.Failure], uses[req.operation]
+	e := failureAnswers[s.Failure]
+	how, use := throttled[s.Failure], uses[req.operation]
 	if how.member == "" || use == "" {
 		return e
 	}
 	e.throttlingMember = how.member
-	for _, table := range f.tables(req) {
+	for _, table := range s.tables(req) {
 		reason := throttlingReason{"Table" + use + how.limit, tableARN(table)}
 		if index := req.content.IndexName; index != "" {
 			reason = throttlingReason{"Index" + use + how.limit, tableARN(table) + "/index/" + index}
@@ -199,14 +203,14 @@ func (f *Fault) errorFor(req *dynamoDBRequest, tableARN func(name string) string
 }
 
 // tables are the tables of a request that the fault is for.
-func (f *Fault) tables(req *dynamoDBRequest) []string {
+func (s *spec) tables(req *dynamoDBRequest) []string {
 	var out []string
 	for _, b := range req.batch() {
-		if slices.ContainsFunc(b.entries, func(entry json.RawMessage) bool { return f.namesEntry(b.table, entry) }) {
+		if slices.ContainsFunc(b.entries, func(entry json.RawMessage) bool { return s.namesEntry(b.table, entry) }) {
 			out = append(out, tableOf(b.table))
 		}
 	}
-	for _, i := range f.conflicts(req) {
+	for _, i := range s.conflicts(req) {
 		for _, action := range req.content.TransactItems[i] {
 			out = append(out, tableOf(action.TableName))
 		}
@@ -219,12 +223,13 @@ func (f *Fault) tables(req *dynamoDBRequest) []string {
 }
 
 // unprocessed takes the entries that the fault strikes out of a batch.
-func (f *Fault) unprocessed(req *dynamoDBRequest, left map[string]json.RawMessage) (remaining int, err error) {
+func unprocessed(f *fault.Fault, req *dynamoDBRequest, left map[string]json.RawMessage) (remaining int, err error) {
+	s := (*spec)(f.Spec())
 	kept := map[string]json.RawMessage{}
 	for _, b := range req.batch() {
 		var stay, gone []json.RawMessage
 		for _, entry := range b.entries {
-			if f.namesEntry(b.table, entry) && f.strike() {
+			if s.namesEntry(b.table, entry) && f.Strike() {
 				gone = append(gone, entry)
 			} else {
 				stay = append(stay, entry)
@@ -293,27 +298,27 @@ func replaceMember(object []byte, name string, value any) ([]byte, error) {
 
 // faulty answers a request as the faults have it. The answer is nil if none
 // strikes it: then next is the request, to be served.
-func (d *Door) faulty(r *http.Request) (resp *http.Response, next *http.Request, err error) {
-	if len(d.faults.all()) == 0 {
+func (e *Endpoint) faulty(r *http.Request) (resp *http.Response, next *http.Request, err error) {
+	if len(e.faults.All()) == 0 {
 		return nil, r, nil
 	}
-	req, ok, err := readDynamoDBRequest(r)
+	req, ok, err := readRequest(r)
 	if req.sent != nil {
 		r = again(r, req.sent)
 	}
 	if err != nil || !ok {
 		return nil, r, err
 	}
-	resp, _, err = d.struck(r, &req)
-	if observe := d.lab.opts.DynamoDB.Observe; resp != nil && observe != nil {
-		err = d.tell(observe, r, &req, resp)
+	resp, _, err = e.struck(r, &req)
+	if observe := e.opts.Observe; resp != nil && observe != nil {
+		err = e.tell(observe, r, &req, resp)
 	}
 	return resp, r, err
 }
 
 // FaultError is the error of a request that a fault has struck.
 type FaultError struct {
-	Fault *Fault
+	Fault *fault.Fault
 	Err   *awserr.Error // as DynamoDB answers it
 }
 
@@ -325,26 +330,26 @@ func (e *FaultError) Unwrap() error { return e.Err }
 
 // Ask runs an operation as Call does, for a client of the door: faults strike it. An error by which one of them
 // answers is a *FaultError.
-func (d *Door) Ask(ctx context.Context, operation string, request []byte) ([]byte, error) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	if d.server == nil {
+func (e *Endpoint) Ask(ctx context.Context, operation string, request []byte) ([]byte, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.server == nil {
 		return nil, ErrClosed
 	}
 	req := dynamoDBRequest{operation: operation, body: request, unsigned: true}
-	if len(d.faults.all()) == 0 || json.Unmarshal(request, &req.content) != nil {
-		return d.server.Call(ctx, operation, request)
+	if len(e.faults.All()) == 0 || json.Unmarshal(request, &req.content) != nil {
+		return e.server.Call(ctx, operation, request)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/", http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	resp, by, err := d.struck(r, &req)
+	resp, by, err := e.struck(r, &req)
 	if err != nil {
 		return nil, err
 	}
 	if resp == nil {
-		return d.server.Call(ctx, operation, req.body)
+		return e.server.Call(ctx, operation, req.body)
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode == http.StatusOK {
@@ -365,7 +370,7 @@ func (d *Door) Ask(ctx context.Context, operation string, request []byte) ([]byt
 }
 
 // tell tells of a request that a fault has answered.
-func (d *Door) tell(observe func(*facade.Call), r *http.Request, req *dynamoDBRequest, resp *http.Response) error {
+func (e *Endpoint) tell(observe func(*facade.Call), r *http.Request, req *dynamoDBRequest, resp *http.Response) error {
 	body, err := io.ReadAll(resp.Body)
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		return err
@@ -373,21 +378,22 @@ func (d *Door) tell(observe func(*facade.Call), r *http.Request, req *dynamoDBRe
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	observe(&facade.Call{
 		ID: resp.Header.Get("X-Amzn-Requestid"), Operation: req.operation, HTTP: r, Request: req.body,
-		Status: resp.StatusCode, Response: body, Start: d.lab.opts.Clock.Now(),
+		Status: resp.StatusCode, Response: body, Start: e.lab.Clock().Now(),
 	})
 	return nil
 }
 
 // struck is the answer of the first fault that has one, and that fault: nil if what is left of the request was served.
-func (d *Door) struck(r *http.Request, req *dynamoDBRequest) (*http.Response, *Fault, error) {
+func (e *Endpoint) struck(r *http.Request, req *dynamoDBRequest) (*http.Response, *fault.Fault, error) {
 	left := map[string]json.RawMessage{}
-	for _, f := range d.faults.all() {
-		if !f.fits(req) {
+	for _, f := range e.faults.All() {
+		s := (*spec)(f.Spec())
+		if !s.fits(req) {
 			continue
 		}
-		if f.spec.Effect == LeaveEntries {
-			throttled := (&Fault{spec: Spec{Failure: ProvisionedThroughputExceeded}}).errorFor(req, d.tableARN)
-			remaining, err := f.unprocessed(req, left)
+		if s.Effect == fault.LeaveEntries {
+			throttled := (&spec{Failure: fault.ProvisionedThroughputExceeded}).errorFor(req, e.tableARN)
+			remaining, err := unprocessed(f, req, left)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -397,28 +403,28 @@ func (d *Door) struck(r *http.Request, req *dynamoDBRequest) (*http.Response, *F
 			}
 			continue
 		}
-		if !f.strike() {
+		if !f.Strike() {
 			continue
 		}
-		if f.spec.Effect == ReadOld {
-			if resp, err := d.readOld(f.spec.As, r, req); err != nil || resp != nil {
+		if s.Effect == fault.ReadOld {
+			if resp, err := e.readOld(s.As, r, req); err != nil || resp != nil {
 				return resp, nil, err
 			}
 			continue
 		}
-		if f.spec.Applied {
-			resp, err := req.servedBy(d.server, r)
+		if s.Applied {
+			resp, err := req.servedBy(e.server, r)
 			if err != nil || resp.StatusCode != http.StatusOK {
 				return resp, nil, err
 			}
 		}
-		resp, err := f.errorFor(req, d.tableARN).response(r)
+		resp, err := s.errorFor(req, e.tableARN).response(r)
 		return resp, f, err
 	}
 	if len(left) == 0 {
 		return nil, nil, nil
 	}
-	resp, err := d.servePart(r, req, left)
+	resp, err := e.servePart(r, req, left)
 	return resp, nil, err
 }
 
@@ -434,7 +440,7 @@ func (req *dynamoDBRequest) servedBy(s *facade.Server, r *http.Request) (*http.R
 // answerOf is the answer of a server that was called without HTTP.
 func answerOf(r *http.Request, body []byte, err error) (*http.Response, error) {
 	if refused, ok := awserr.As(err); ok {
-		return dynamoDBError{status: refused.HTTPStatus, code: refused.Code, message: refused.Message}.response(r)
+		return errorAnswer{status: refused.HTTPStatus, code: refused.Code, message: refused.Message}.response(r)
 	}
 	if err != nil {
 		return nil, err
@@ -443,19 +449,19 @@ func answerOf(r *http.Request, body []byte, err error) (*http.Response, error) {
 }
 
 // tableARN is the name of a table in the reasons of a throttled request.
-func (d *Door) tableARN(name string) string {
-	o := d.lab.opts.DynamoDB
+func (e *Endpoint) tableARN(name string) string {
+	o := e.opts
 	return "arn:aws:dynamodb:" + cmp.Or(o.Region, facade.DefaultRegion) + ":" + cmp.Or(o.AccountID, facade.DefaultAccountID) + ":table/" + name
 }
 
 // servePart answers a batch of which some entries are left out.
-func (d *Door) servePart(r *http.Request, req *dynamoDBRequest, left map[string]json.RawMessage) (*http.Response, error) {
+func (e *Endpoint) servePart(r *http.Request, req *dynamoDBRequest, left map[string]json.RawMessage) (*http.Response, error) {
 	var body []byte
 	var err error
 	if req.unsigned {
-		body, err = d.server.Call(r.Context(), req.operation, req.body)
+		body, err = e.server.Call(r.Context(), req.operation, req.body)
 	} else { // the signature is that of the whole batch
-		body, err = d.server.CallAs(r, req.sent, req.operation, req.body)
+		body, err = e.server.CallAs(r, req.sent, req.operation, req.body)
 	}
 	if err != nil {
 		return answerOf(r, nil, err)
@@ -494,7 +500,7 @@ func addEntries(answer []byte, member string, left map[string]json.RawMessage) (
 }
 
 // response is the answer that carries the error.
-func (e dynamoDBError) response(r *http.Request) (*http.Response, error) {
+func (e errorAnswer) response(r *http.Request) (*http.Response, error) {
 	body, err := e.body()
 	if err != nil {
 		return nil, err
@@ -515,62 +521,57 @@ func answered(r *http.Request, status int, body []byte) *http.Response {
 	}
 }
 
-// pastServer is a DynamoDB server over a snapshot.
-type pastServer struct {
-	db       *engine.DB
-	bigtable *emu.Server
-	server   *facade.Server
+// past is an endpoint over a snapshot, with a lab of its own.
+type past struct {
+	lab    *lab.Lab
+	server *facade.Server
 }
 
-func (p *pastServer) close() error {
-	var errs []error
+func (p *past) close() error {
+	var err error
 	if p.server != nil {
-		errs = append(errs, p.server.Close())
+		err = p.server.Close()
 	}
-	if p.bigtable != nil {
-		errs = append(errs, p.bigtable.Close())
-	}
-	return errors.Join(append(errs, p.db.Close())...)
+	return errors.Join(err, p.lab.Close())
 }
 
 // readOld reads what a snapshot holds. The answer is nil if that is an error:
 // then what is there now is to be read.
-func (d *Door) readOld(as *Snapshot, r *http.Request, req *dynamoDBRequest) (*http.Response, error) {
-	past, err := d.pastOf(as)
+func (e *Endpoint) readOld(as *engine.Snapshot, r *http.Request, req *dynamoDBRequest) (*http.Response, error) {
+	p, err := e.pastOf(as)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := req.servedBy(past.server, r)
+	resp, err := req.servedBy(p.server, r)
 	if err != nil || resp.StatusCode != http.StatusOK {
 		return nil, err
 	}
 	return resp, nil
 }
 
-// pastOf returns the server of a snapshot, which ends with the door.
-func (d *Door) pastOf(as *Snapshot) (*pastServer, error) {
-	d.pastMu.Lock()
-	defer d.pastMu.Unlock()
-	if p := d.past[as]; p != nil {
+// pastOf returns the server of a snapshot, which ends with the endpoint.
+func (e *Endpoint) pastOf(as *engine.Snapshot) (*past, error) {
+	e.pastMu.Lock()
+	defer e.pastMu.Unlock()
+	if p := e.past[as]; p != nil {
 		return p, nil
 	}
-	clock := d.lab.opts.Clock
-	db, err := engine.Open(engine.Options{Now: clock.Now, Logger: d.lab.opts.Logger})
-	if err != nil {
+	o := e.lab.Options()
+	l := lab.New(lab.Options{Clock: o.Clock, Logger: o.Logger, Project: o.Project, Instance: o.Instance, Faultless: true})
+	if err := l.Open(); err != nil {
 		return nil, err
 	}
-	p := &pastServer{db: db}
-	if err = db.Restore(d.lab.ctx, as.store); err == nil {
-		if p.bigtable, err = emu.New(emu.Options{DB: db, Clock: clock, Logger: d.lab.opts.Logger}); err == nil {
-			p.server, err = facade.New(d.lab.ctx, d.options(p.bigtable.Conn()))
-		}
+	p := &past{lab: l}
+	err := l.Restore(e.lab.Context(), as)
+	if err == nil {
+		p.server, err = facade.New(e.lab.Context(), e.options(l))
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	if d.past == nil {
-		d.past = map[*Snapshot]*pastServer{}
+	if e.past == nil {
+		e.past = map[*engine.Snapshot]*past{}
 	}
-	d.past[as] = p
+	e.past[as] = p
 	return p, nil
 }

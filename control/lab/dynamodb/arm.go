@@ -1,0 +1,88 @@
+package dynamodb
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/fault"
+	"github.com/tabletop-emu/tabletop/facade"
+)
+
+// Arm makes what a spec says go wrong with requests, from now on until it is removed; see
+// lab.Lab.Arm. Errors: a spec that says nothing that can happen.
+func (e *Endpoint) Arm(spec fault.Spec) (*fault.Fault, error) {
+	if e.lab.Options().Faultless {
+		return nil, lab.ErrFaultless
+	}
+	spec.DynamoDB = true
+	err := check(&spec)
+	if err == nil {
+		spec.Item, err = canonical(spec.Item)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.faults.Arm(spec)
+}
+
+// Faults returns the armed faults of requests, in their order.
+func (e *Endpoint) Faults() []*fault.Fault { return e.faults.All() }
+
+// Reset implements lab.Endpoint.
+func (e *Endpoint) Reset() { e.faults.Clear() }
+
+func check(s *fault.Spec) error {
+	known := s.Method == "*" || slices.Contains(operations(), s.Method)
+	switch {
+	case s.Effect == fault.FailCall && failureAnswers[s.Failure].code == "":
+		return fmt.Errorf("to fail %s: no failure has the number %d", s.Method, s.Failure)
+	case s.Effect == fault.LeaveEntries && s.Method != "BatchWriteItem" && s.Method != "BatchGetItem":
+		return fmt.Errorf("to leave entries unprocessed: %q is neither BatchWriteItem nor BatchGetItem", s.Method)
+	case s.Effect == fault.ReadOld && s.As == nil:
+		return fmt.Errorf("to make %s stale: the snapshot is nil", s.Method)
+	case s.Effect == fault.ReadOld && s.Method != "*" && !slices.Contains(stale, s.Method):
+		return fmt.Errorf("to make reads stale: %q is none of %s", s.Method, strings.Join(stale, ", "))
+	case s.Effect == fault.DelayCall || s.Effect == fault.CutRows || s.Effect == fault.DuplicateCall:
+		return fmt.Errorf("a fault of %q: its effect is one of RPCs", s.Method)
+	case !known:
+		return fmt.Errorf("no DynamoDB operation is named %q%s", s.Method, fault.Near(s.Method, operations()))
+	case s.Effect == fault.FailCall && s.Method != "*" && !meets(s.Method, s.Failure):
+		return fmt.Errorf("%s never meets a %s", s.Method, failureAnswers[s.Failure].code)
+	case s.Row != nil || s.BehindDynamoDB:
+		return errors.New("neither a row nor calls behind the door limit faults of DynamoDB")
+	case s.Applied && s.Effect != fault.FailCall:
+		return fault.ErrApplied
+	}
+	return nil
+}
+
+// canonical returns an item as it is compared: each value as json.Marshal writes it.
+func canonical(item map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	if item == nil {
+		return nil, nil
+	}
+	out := make(map[string]json.RawMessage, len(item))
+	for name, v := range item {
+		var value any
+		err := json.Unmarshal(v, &value)
+		if err == nil {
+			out[name], err = json.Marshal(value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("attribute %q of the item is not JSON: %w", name, err)
+		}
+	}
+	return out, nil
+}
+
+// operations are the names of DynamoDB's operations.
+func operations() (all []string) {
+	for _, op := range facade.Operations() {
+		all = append(all, op.Name)
+	}
+	return all
+}

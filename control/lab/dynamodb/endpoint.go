@@ -1,0 +1,224 @@
+// Package dynamodb runs the DynamoDB endpoint of a lab: a server over the lab's rows that
+// survives restores, with faults of its own.
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/control/lab/fault"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+// Endpoint is the DynamoDB server of a lab, which a restore replaces by a new one: what it
+// knows of its tables would be of another time. It answers HTTP and in process.
+type Endpoint struct {
+	lab    *lab.Lab
+	opts   facade.Options
+	faults *fault.Set
+
+	mu     sync.RWMutex // held shared by requests
+	server *facade.Server
+
+	pastMu sync.Mutex // taken with mu held; guards past
+	past   map[*engine.Snapshot]*past
+}
+
+var (
+	_ lab.Endpoint      = (*Endpoint)(nil)
+	_ http.Handler      = (*Endpoint)(nil)
+	_ http.RoundTripper = (*Endpoint)(nil)
+)
+
+// New returns the endpoint of a lab and attaches it; Open starts it. The lab sets the options
+// Conn, Project, Instance and Now, and the Logger by default.
+func New(l *lab.Lab, o facade.Options) *Endpoint {
+	e := &Endpoint{lab: l, opts: o, faults: fault.NewSet(l.Options().Seed)}
+	l.Attach(e)
+	return e
+}
+
+// Open starts the server if it does not run.
+func (e *Endpoint) Open() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.openLocked()
+}
+
+func (e *Endpoint) openLocked() error {
+	if e.server != nil {
+		return nil
+	}
+	// Opening is not an operation of the endpoint, which faults are meant for.
+	ctx := lab.Probe(e.lab.Context())
+	var err error
+	e.server, err = facade.New(ctx, e.options(e.lab))
+	return err
+}
+
+// options are those of a server over the rows of a lab.
+func (e *Endpoint) options(over *lab.Lab) facade.Options {
+	o, of := e.opts, e.lab.Options()
+	o.Conn, o.Project, o.Instance, o.Now = over.Bigtable().Conn(), of.Project, of.Instance, of.Clock.Now
+	if o.Logger == nil {
+		o.Logger = of.Logger
+	}
+	o.Logger = e.lab.ExpectFaults(o.Logger)
+	if o.Seat == "" {
+		o.Seat = "lab" // there is one such server, and in a snapshot what another left
+	}
+	return o
+}
+
+// Restart runs change while no server runs, and starts a new one if one did.
+func (e *Endpoint) Restart(change func() error) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.server == nil {
+		return change()
+	}
+	err := e.server.Close()
+	e.server = nil
+	return errors.Join(err, change(), e.openLocked())
+}
+
+// Call runs an operation without HTTP and faults; see facade.Server.Call.
+func (e *Endpoint) Call(ctx context.Context, operation string, request []byte) ([]byte, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.server == nil {
+		return nil, ErrClosed
+	}
+	return e.server.Call(ctx, operation, request)
+}
+
+// Mapping returns how the items of a DynamoDB table lie in Bigtable.
+func (e *Endpoint) Mapping(ctx context.Context, table string) (*mapping.Mapping, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.server == nil {
+		return nil, ErrClosed
+	}
+	return e.server.Mapping(ctx, table)
+}
+
+// TopKeys are the keys of a table or an index that are used most, as JSON; see facade.Server.TopKeys.
+func (e *Endpoint) TopKeys(ctx context.Context, table, index string) (any, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.server == nil {
+		return nil, ErrClosed
+	}
+	return e.server.TopKeys(ctx, table, index)
+}
+
+// AppendDump appends the changes of items that wait for a Kinesis data stream, as it gets
+// them.
+func (e *Endpoint) AppendDump(ctx context.Context, dump []byte) ([]byte, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.server == nil {
+		return dump, nil
+	}
+	err := e.server.KinesisWaiting(ctx, func(streamARN string, record []byte) error {
+		dump = fmt.Appendf(dump, "# waits for %s: %s\n", streamARN, record)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("changes that wait for Kinesis: %w", err)
+	}
+	return dump, nil
+}
+
+// ErrClosed is the error of a call through an endpoint that is not open.
+var ErrClosed = errors.New("the DynamoDB door is not open")
+
+// NextDue implements lab.Endpoint; see facade.Server.NextDue.
+func (e *Endpoint) NextDue(ctx context.Context, after, until time.Time) (time.Time, bool, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.server == nil {
+		return time.Time{}, false, nil
+	}
+	return e.server.NextDue(ctx, after, until)
+}
+
+// RunDue deletes the items that have expired.
+func (e *Endpoint) RunDue(ctx context.Context) error {
+	_, err := e.ReapExpired(ctx)
+	return err
+}
+
+// ReapExpired deletes the items whose time to live is over, if the server runs, and returns
+// how many. No fault strikes it.
+func (e *Endpoint) ReapExpired(ctx context.Context) (items int, err error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.server == nil {
+		return 0, nil
+	}
+	return e.server.ReapExpired(lab.Probe(ctx))
+}
+
+// Close ends the server if it runs.
+func (e *Endpoint) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.server == nil {
+		return nil
+	}
+	err := e.server.Close()
+	e.server = nil
+	for _, p := range e.past {
+		err = errors.Join(err, p.close())
+	}
+	return err
+}
+
+// ServeHTTP hands a request to the server of the moment.
+func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.server == nil {
+		http.Error(w, "the server has ended", http.StatusServiceUnavailable)
+		return
+	}
+	resp, r, err := e.faulty(r)
+	switch {
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	case resp == nil:
+		e.server.ServeHTTP(w, r)
+	default:
+		defer func() { _ = resp.Body.Close() }()
+		maps.Copy(w.Header(), resp.Header)
+		w.WriteHeader(resp.StatusCode)
+		_, _ = io.Copy(w, resp.Body) // a client that has gone needs no answer
+	}
+}
+
+// RoundTrip hands a request to the server of the moment, in this process.
+func (e *Endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	if e.server == nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, errors.New("the server has ended")
+	}
+	resp, r, err := e.faulty(r)
+	if resp != nil || err != nil {
+		return resp, err
+	}
+	return e.server.RoundTripper().RoundTrip(r)
+}

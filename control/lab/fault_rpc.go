@@ -1,0 +1,185 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/control/lab/fault"
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// Arm makes what a spec says go wrong with RPCs, from now on until it is removed. Faults
+// apply in the order in which they were armed; a call that one of them has failed does not
+// reach the later ones. Errors: a spec that says nothing that can happen.
+func (l *Lab) Arm(spec fault.Spec) (*fault.Fault, error) {
+	if l.opts.Faultless {
+		return nil, ErrFaultless
+	}
+	if spec.DynamoDB {
+		return nil, errors.New("the DynamoDB endpoint arms faults of its own")
+	}
+	if err := checkRPC(&spec); err != nil {
+		return nil, err
+	}
+	return l.faults.Arm(spec)
+}
+
+// ErrFaultless is the error of Arm where Options.Faultless excludes faults.
+var ErrFaultless = errors.New("no faults can be armed here")
+
+// Faults returns the armed faults of RPCs, in their order.
+func (l *Lab) Faults() []*fault.Fault { return l.faults.All() }
+
+func checkRPC(s *fault.Spec) error {
+	switch {
+	case s.Effect == fault.FailCall && s.Err == nil:
+		return fmt.Errorf("to fail %s: the error is nil", s.Method)
+	case s.Effect == fault.CutRows && (s.Err == nil || s.Rows < 0):
+		return fmt.Errorf("to cut ReadRows after %d rows: want a number of rows and an error", s.Rows)
+	case s.Effect == fault.DelayCall && s.Delay < 0:
+		return fmt.Errorf("to delay %s: %v is negative", s.Method, s.Delay)
+	case s.Effect == fault.LeaveEntries || s.Effect == fault.ReadOld:
+		return fmt.Errorf("a fault of %q: its effect is one of DynamoDB", s.Method)
+	case s.Item != nil:
+		return errors.New("an item limits faults of DynamoDB only")
+	case !knownMethod(s.Method):
+		return fmt.Errorf("no RPC is named %q%s", s.Method, fault.Near(s.Method, methods()))
+	case s.Applied && s.Effect != fault.FailCall:
+		return fault.ErrApplied
+	}
+	return nil
+}
+
+// knownMethod tells whether a method is one of the server's.
+func knownMethod(method string) bool {
+	return method == "*" || slices.ContainsFunc(emu.Support(), func(row emu.Feature) bool {
+		return !inMessage[row.Group] && (row.Name == method || row.Group+"/"+row.Name == method)
+	})
+}
+
+// methods are the names of the RPCs, without their services.
+func methods() (all []string) {
+	for _, row := range emu.Support() {
+		if !inMessage[row.Group] {
+			all = append(all, row.Name)
+		}
+	}
+	return all
+}
+
+// inMessage are the groups of the support table that are no services.
+var inMessage = map[string]bool{"RowFilter": true, "Mutation": true, "GcRule": true}
+
+// rpcFaults applies faults to the RPCs of a server.
+type rpcFaults struct {
+	*fault.Set
+	clock *clock.Clock
+}
+
+// of returns the faults that may strike calls of a method, by its full name,
+// "/google.bigtable.v2.Bigtable/ReadRows".
+func (s *rpcFaults) of(fullMethod string, behind bool) []*fault.Fault {
+	var out []*fault.Fault
+	for _, f := range s.All() {
+		spec := f.Spec()
+		if spec.BehindDynamoDB == behind && (spec.Method == "*" || strings.HasSuffix(fullMethod, "/"+spec.Method) ||
+			strings.HasSuffix(fullMethod, "."+spec.Method)) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// holds reports whether a fault is for the row with a key.
+func holds(f *fault.Fault, key []byte) bool { return bytes.Equal(f.Spec().Row, key) }
+
+// matches reports whether a fault's table and row are those of a request.
+func matches(f *fault.Fault, req any) bool {
+	table, row := f.Spec().Table, f.Spec().Row
+	holds := func(key []byte) bool { return bytes.Equal(row, key) }
+	if table != "" && !isOnTable(req, table) {
+		return false
+	}
+	if row == nil {
+		return true
+	}
+	switch req := req.(type) {
+	case *btpb.ReadRowsRequest:
+		set := req.GetRows()
+		return len(set.GetRowKeys())+len(set.GetRowRanges()) == 0 ||
+			slices.ContainsFunc(set.GetRowKeys(), holds) ||
+			slices.ContainsFunc(set.GetRowRanges(), func(r *btpb.RowRange) bool { return rangeHolds(r, row) })
+	case *btpb.MutateRowsRequest:
+		return slices.ContainsFunc(req.GetEntries(), func(e *btpb.MutateRowsRequest_Entry) bool { return holds(e.GetRowKey()) })
+	case interface{ GetRowKey() []byte }:
+		return holds(req.GetRowKey())
+	}
+	return false
+}
+
+// isOnTable tells whether a request is on a table, or on something below it.
+func isOnTable(req any, id string) bool {
+	var name string
+	switch req := req.(type) {
+	case interface{ GetTableName() string }:
+		name = req.GetTableName()
+	case interface{ GetTableId() string }:
+		return req.GetTableId() == id
+	case interface{ GetName() string }:
+		name = req.GetName()
+	}
+	if name == "" {
+		if view, ok := req.(interface{ GetAuthorizedViewName() string }); ok {
+			name = view.GetAuthorizedViewName()
+		}
+	}
+	_, after, _ := strings.Cut(name, "/tables/")
+	got, _, _ := strings.Cut(after, "/")
+	return got == id
+}
+
+// rangeHolds tells whether a row range holds a key. A bound that is empty is
+// none.
+func rangeHolds(r *btpb.RowRange, key []byte) bool {
+	switch start := r.GetStartKey().(type) {
+	case *btpb.RowRange_StartKeyClosed:
+		if bytes.Compare(key, start.StartKeyClosed) < 0 {
+			return false
+		}
+	case *btpb.RowRange_StartKeyOpen:
+		if bytes.Compare(key, start.StartKeyOpen) <= 0 && len(start.StartKeyOpen) > 0 {
+			return false
+		}
+	}
+	switch end := r.GetEndKey().(type) {
+	case *btpb.RowRange_EndKeyClosed:
+		return len(end.EndKeyClosed) == 0 || bytes.Compare(key, end.EndKeyClosed) <= 0
+	case *btpb.RowRange_EndKeyOpen:
+		return len(end.EndKeyOpen) == 0 || bytes.Compare(key, end.EndKeyOpen) < 0
+	}
+	return true
+}
+
+// wait lets d pass on the clock, or what is left of the call's
+// time.
+func (s *rpcFaults) wait(ctx context.Context, d time.Duration) error {
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline) //nolint:forbidigo // deadlines of contexts are wall time
+		if left <= d {
+			s.clock.Advance(left)
+			return status.Error(codes.DeadlineExceeded, context.DeadlineExceeded.Error())
+		}
+	}
+	s.clock.Advance(d)
+	return nil
+}
