@@ -56,7 +56,7 @@ func (c *configFile) Validate(app *kong.Application) error {
 	}
 	for _, e := range c.entries {
 		if !slices.Contains(known, e.Name) {
-			return fmt.Errorf("%s: %q is not a flag of any command%s; expected the name of a flag, without its dashes", e.Key.Place(), e.Name, nearestText("", e.Name, known))
+			return fmt.Errorf("%s: %q is not a flag of any command%s; expected the name of a flag without its dashes", e.Key.Place(), e.Name, nearestText("", e.Name, known))
 		}
 	}
 	return nil

@@ -43,15 +43,15 @@ func (c *consoleFlags) on() bool { return c.Console != "" }
 func (c *consoleFlags) check(doors doorFlags, target string) error {
 	if !c.on() {
 		if c.ConsoleFile != "" || c.Fixtures != "" {
-			return errors.New("--console-token-file and --fixtures are of --console, which is off")
+			return errors.New("--console-token-file and --fixtures need --console")
 		}
 		return nil
 	}
 	if target != "" {
-		return errors.New("--console and --target exclude each other: the API controls a store of this process")
+		return errors.New("--console and --target exclude each other: the API controls the store of this process")
 	}
 	if !isLoopback(string(c.Console)) && (!doors.Public || doors.TokenFile == "") {
-		return fmt.Errorf("--console %s could be reached from other machines: say --public and --token-file if that is meant, or listen on 127.0.0.1", c.Console)
+		return fmt.Errorf("--console %s can be reached from other machines: add --public and --token-file to allow that, or listen on 127.0.0.1", c.Console)
 	}
 	return nil
 }

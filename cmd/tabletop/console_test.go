@@ -150,24 +150,24 @@ func TestServe_Refused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for args, want := range map[string]string{
-		"--console 0.0.0.0:0":                                              "--console 0.0.0.0:0 could be reached from other machines",
+		"--console 0.0.0.0:0":                                              "--console 0.0.0.0:0 can be reached from other machines",
 		"--console 0.0.0.0:0 --public":                                     "--token-file",
 		"--bigtable off --console 127.0.0.1:0 --target 127.0.0.1:1":        "--console and --target exclude each other",
-		"--fixtures x":                                                     "--console, which is off",
-		"--cors localhost":                                                 "neither an origin",
+		"--fixtures x":                                                     "--console-token-file and --fixtures need --console",
+		"--cors localhost":                                                 "must be an origin",
 		"--like dynalite":                                                  "dynamodb-local",
-		"--allow-host http://desk.example":                                 `--allow-host: "http://desk.example" is no name of a host`,
-		"--allow-host *":                                                   `--allow-host: "*" is no name of a host`,
+		"--allow-host http://desk.example":                                 `--allow-host: "http://desk.example" must be a host name`,
+		"--allow-host *":                                                   `--allow-host: "*" must be a host name`,
 		"--bigtable 127.0.0.1:0 --kinesis-dir " + file:                     "--kinesis-dir: mkdir",
 		"--bigtable 127.0.0.1:0 --kinesis-endpoint x":                      `--kinesis-endpoint: "x" is no URL`,
-		"--bigtable 127.0.0.1:0 --stream-retention=-1h":                    "--stream-retention: -1h0m0s is no time",
-		"--bigtable 127.0.0.1:0 --stream-retention 0":                      "--stream-retention: 0s is no time",
-		"--bigtable 127.0.0.1:0 --stream-shard-rotation 0s":                "--stream-shard-rotation: 0s is no time",
+		"--bigtable 127.0.0.1:0 --stream-retention=-1h":                    "--stream-retention: -1h0m0s is no time that a change can be read for",
+		"--bigtable 127.0.0.1:0 --stream-retention 0":                      "--stream-retention: must be greater than 0s",
+		"--bigtable 127.0.0.1:0 --stream-shard-rotation 0s":                "--stream-shard-rotation: must be greater than 0s",
 		"--bigtable 127.0.0.1:0 --stream-shard-rotation 1us":               "--stream-shard-rotation: 1µs, want whole milliseconds",
 		"--bigtable 127.0.0.1:0 --stream-shards 2,3":                       "--stream-shards: [2 3], want numbers",
 		"--bigtable 127.0.0.1:0 --stream-shards 2,3 --console 127.0.0.1:0": "--stream-shards: [2 3], want numbers",
 		"--bigtable 127.0.0.1:0 --buckets " + file:                         "--buckets: open",
-		"--throttle=off":                                                   `--throttle: "off" is none of`,
+		"--throttle=off":                                                   `--throttle: "off" must be`,
 	} {
 		doors := []string{"serve", "--dynamodb", "127.0.0.1:0"}
 		cmd := exec.CommandContext(t.Context(), "tabletop", append(doors, strings.Fields(args)...)...)

@@ -26,7 +26,7 @@ func startCPUProfile(file string) (stop func() error, err error) {
 		pprof.StopCPUProfile()
 		if written.err != nil {
 			w.drop()
-			return fmt.Errorf("%s: the profile is lost: %w", file, written.err)
+			return fmt.Errorf("%s: the profile was not written: %w", file, written.err)
 		}
 		return w.keep()
 	}, nil

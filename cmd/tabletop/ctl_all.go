@@ -54,7 +54,7 @@ func (s ctlServer) page(ctx context.Context, what asked) (page map[string]json.R
 }
 
 // unreadable is the error of an answer that is not what the API answers.
-func unreadable(err error) error { return fmt.Errorf("ctl: the answer cannot be read: %w", err) }
+func unreadable(err error) error { return fmt.Errorf("ctl: cannot read the answer: %w", err) }
 
 // listing prints an object with a list, of which it holds nothing.
 type listing struct {

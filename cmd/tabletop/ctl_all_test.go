@@ -126,8 +126,8 @@ func TestCtlAll_Cut(t *testing.T) {
 		{"the first", 0, refused, exitBadInput, "tabletop: ctl items: too slow: ask again\n", 0},
 		{"refused", 2, refused, exitBadInput, "tabletop: ctl items: too slow: ask again; what is printed ends after 2 items: --all cursor=c2 goes on\n", 2},
 		{"gone", 1, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, exitEnvironment, "; what is printed ends after 2 items: --all cursor=c1 goes on\n", 2},
-		{"no page", 1, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"items":{}}`) }, exitEnvironment, "cannot be read: ", 2},
-		{"no JSON", 1, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `<p>`) }, exitEnvironment, "as no control API does", 2},
+		{"no page", 1, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"items":{}}`) }, exitEnvironment, "cannot read the answer: ", 2},
+		{"no JSON", 1, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `<p>`) }, exitEnvironment, "so it is not a control API", 2},
 		{"interrupted", 1, func(_ http.ResponseWriter, r *http.Request) {
 			leave()
 			<-r.Context().Done() // an answer would race with the interruption

@@ -211,7 +211,7 @@ func (c *ctlCommand) readPortFile(ctx context.Context, p *program) ([]byte, erro
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, badInput("--port-file: %w", err)
 		case waited >= c.Wait:
-			return nil, fmt.Errorf("--port-file: there is no %s after %v: has a server been started with it, and does it still run?", c.PortFile, c.Wait)
+			return nil, fmt.Errorf("--port-file: %s did not appear within %v: is a server running that was started with it?", c.PortFile, c.Wait)
 		case waited >= portFileNotice && !told:
 			told = true
 			_, _ = fmt.Fprintf(p.stderr, "tabletop: waiting for %s, %v at most\n", c.PortFile, c.Wait)
@@ -243,7 +243,7 @@ func (s ctlServer) answer(ctx context.Context, method, path string, query url.Va
 	r.Header.Set("Authorization", "Bearer "+s.token)
 	resp, err := http.DefaultClient.Do(r)
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return nil, fmt.Errorf("ctl: no server answers at %s: start tabletop serve --console; if it runs, give its --port-file, or the address that it printed: %w", s.base, op.Err)
+		return nil, fmt.Errorf("ctl: no server answers at %s: start tabletop serve --console; if it runs, pass its --port-file, or the address that it printed: %w", s.base, op.Err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ctl: %w", err)
@@ -258,7 +258,7 @@ func (s ctlServer) answer(ctx context.Context, method, path string, query url.Va
 	}
 	var failed struct{ Error *control.Error }
 	if json.Unmarshal(answer, &failed) != nil || failed.Error == nil {
-		return nil, fmt.Errorf("ctl: %s answered %s, as no control API does: give the address that tabletop serve --console printed as TABLETOP_CONSOLE_URL", s.base, resp.Status)
+		return nil, fmt.Errorf("ctl: %s answered %s, so it is not a control API: set TABLETOP_CONSOLE_URL to the address that tabletop serve --console printed", s.base, resp.Status)
 	}
 	return nil, badInput("ctl %s: %w", s.verb.name, s.verb.inShell(failed.Error))
 }

@@ -165,7 +165,7 @@ func TestCtl_Words(t *testing.T) {
 	if out := ctl(t, s, exitEqual, "help", "fault"); !strings.Contains(out, "behindDynamoDB") || !strings.Contains(out, `"times":2}'`) || !strings.Contains(out, "@FILE") {
 		t.Error(out)
 	}
-	if out := ctl(t, s, exitEnvironment, "info", "--console-url", s.env["AWS_ENDPOINT_URL_DYNAMODB"]); !strings.Contains(out, "as no control API does") {
+	if out := ctl(t, s, exitEnvironment, "info", "--console-url", s.env["AWS_ENDPOINT_URL_DYNAMODB"]); !strings.Contains(out, "so it is not a control API") {
 		t.Error(out)
 	}
 	cmd := exec.CommandContext(t.Context(), "tabletop", "ctl", "put", "orders", "-")
@@ -200,7 +200,7 @@ func TestCtl_PortFile(t *testing.T) {
 	if code := s.end(t, syscall.SIGTERM); code != exitEqual {
 		t.Errorf("the server ends with %d", code)
 	}
-	if out, code := tabletop(t, "ctl", "--port-file", file, "--wait", "0s", "info"); code != exitEnvironment || !strings.Contains(out, "has a server been started with it, and does it still run?") {
+	if out, code := tabletop(t, "ctl", "--port-file", file, "--wait", "0s", "info"); code != exitEnvironment || !strings.Contains(out, "is a server running that was started with it?") {
 		t.Errorf("it exits %d: %s", code, out)
 	}
 	if err := os.WriteFile(file, text, 0o600); err != nil {

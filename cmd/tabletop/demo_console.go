@@ -51,11 +51,11 @@ func consoleAddress(text string) (listenAddress, error) {
 func (c *demoCommand) Validate() error {
 	switch {
 	case c.Console == "" && (c.ConsoleFile != "" || c.PortFile != ""):
-		return errors.New("--console-token-file and --port-file are of --console")
+		return errors.New("--console-token-file and --port-file need --console")
 	case c.Console != "" && c.Write != "":
 		return errors.New("--console and --write exclude each other")
 	case c.Console != "" && !isLoopback(string(c.Console)):
-		return fmt.Errorf("--console %s could be reached from other machines: tabletop serve has the flags for that, a demo listens on 127.0.0.1", c.Console)
+		return fmt.Errorf("--console %s can be reached from other machines: a demo listens on 127.0.0.1 only; tabletop serve has flags for more", c.Console)
 	}
 	return nil
 }

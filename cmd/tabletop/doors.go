@@ -33,7 +33,7 @@ func decodeListenAddress(ctx *kong.DecodeContext, target reflect.Value) error {
 func parseListenAddress(text string) (listenAddress, error) {
 	if listenAddress(text) != off {
 		if _, _, err := net.SplitHostPort(text); err != nil {
-			return "", fmt.Errorf("%q is neither HOST:PORT nor off: %w", text, err)
+			return "", fmt.Errorf("%q must be HOST:PORT or off: %w", text, err)
 		}
 	}
 	return listenAddress(text), nil
@@ -58,7 +58,7 @@ const leastTokenBytes = 16
 // machines reach without --public.
 func (d *doorFlags) check(bigtable, dynamoDB listenAddress) error {
 	if (d.TLSCert == "") != (d.TLSKey == "") {
-		return errors.New("--tls-cert and --tls-key go together: a certificate needs its key")
+		return errors.New("--tls-cert and --tls-key need each other")
 	}
 	if d.Public {
 		return nil
@@ -68,7 +68,7 @@ func (d *doorFlags) check(bigtable, dynamoDB listenAddress) error {
 		addr listenAddress
 	}{{"--bigtable", bigtable}, {"--dynamodb", dynamoDB}} {
 		if door.addr != "" && door.addr != off && !isLoopback(string(door.addr)) {
-			return fmt.Errorf("%s %s could be reached from other machines: say --public if that is meant, or listen on 127.0.0.1", door.flag, door.addr)
+			return fmt.Errorf("%s %s can be reached from other machines: add --public to allow that, or listen on 127.0.0.1", door.flag, door.addr)
 		}
 	}
 	return nil

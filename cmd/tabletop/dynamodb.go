@@ -71,7 +71,7 @@ func (t *throttle) Decode(ctx *kong.DecodeContext) error {
 	case string(throttlePartitions):
 		*t = throttlePartitions
 	default:
-		return fmt.Errorf("%q is none of true, false, tables, partitions", value)
+		return fmt.Errorf("%q must be true, false, tables or partitions", value)
 	}
 	return nil
 }
@@ -81,35 +81,35 @@ func (d *dynamoDBFlags) check(doors doorFlags, mappings int) error {
 	switch d.Messages {
 	case "", messagesCurrent, messagesClassic:
 	default:
-		return fmt.Errorf("--messages: %q is neither current nor classic", d.Messages)
+		return fmt.Errorf("--messages: %q must be current or classic", d.Messages)
 	}
 	keys := d.secret(doors)
 	switch d.Auth {
 	case "":
 	case authStrict:
 		if !keys {
-			return errors.New("--auth strict verifies signatures of known keys: --access-keys or --token-file is missing")
+			return errors.New("--auth strict needs --access-keys or --token-file, which name the known keys")
 		}
 	case authAny, authNone:
 		if keys {
-			return fmt.Errorf("--auth %s excludes --access-keys and --token-file: keys are known to be asked for", d.Auth)
+			return fmt.Errorf("--auth %s excludes --access-keys and --token-file: it verifies no keys", d.Auth)
 		}
 	default:
-		return fmt.Errorf("--auth: %q is none of any, none, strict", d.Auth)
+		return fmt.Errorf("--auth: %q must be any, none or strict", d.Auth)
 	}
 	switch {
 	case d.Namespaced && mappings > 0:
-		return errors.New("--namespaced and --mapping exclude each other: the rows of a mapping are there once")
+		return errors.New("--namespaced and --mapping exclude each other: a mapping has one set of rows")
 	case d.KinesisEndpoint != "" && d.KinesisDir != "":
 		return errors.New("--kinesis-endpoint and --kinesis-dir exclude each other: changes are delivered once")
 	case d.IndexLag < 0:
-		return fmt.Errorf("--index-lag: %v is not a time to wait", d.IndexLag)
+		return fmt.Errorf("--index-lag: %v must not be negative", d.IndexLag)
 	case d.StreamShardRotation == 0: // to the door it is the default
-		return errors.New("--stream-shard-rotation: 0s is no time that a shard can take changes for")
+		return errors.New("--stream-shard-rotation: must be greater than 0s")
 	case d.StreamRetention == 0:
-		return errors.New("--stream-retention: 0s is no time that a change can be read for")
+		return errors.New("--stream-retention: must be greater than 0s")
 	case d.TableDelay < 0:
-		return fmt.Errorf("--table-delay: %v is not a time to wait", d.TableDelay)
+		return fmt.Errorf("--table-delay: %v must not be negative", d.TableDelay)
 	}
 	return nil
 }

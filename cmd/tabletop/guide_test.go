@@ -90,7 +90,7 @@ func (g *guide) follow(text string, kinds ...string) {
 			g.write(block[2])
 		case "go":
 		default:
-			g.t.Errorf("a block is marked %s, which is none of sh, text, yaml and go", block[1])
+			g.t.Errorf("a block is marked %s, which must be sh, text, yaml or go", block[1])
 		}
 	}
 	g.stop()

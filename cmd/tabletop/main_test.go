@@ -321,7 +321,7 @@ func TestServe_NoFolder(t *testing.T) {
 		name := filepath.Join(t.TempDir(), "none", "file.json")
 		out, err := exec.CommandContext(t.Context(), "tabletop", "serve", "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", flag, name).CombinedOutput()
 		exited, ok := errors.AsType[*exec.ExitError](err)
-		want := flag + ": " + name + " cannot be written: there is no folder " + filepath.Dir(name) + "; make it"
+		want := flag + ": " + name + " cannot be written: folder " + filepath.Dir(name) + " does not exist"
 		if !ok || exited.ExitCode() != 3 || !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v\n%s", flag, err, out)
 		}

@@ -36,9 +36,9 @@ func (f *inputFlags) validateInput(args *kong.Context) error {
 	both := slices.ContainsFunc(args.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "source" && !p.Resolved })
 	switch {
 	case f.Path != "" && f.Source != "" && both:
-		return fmt.Errorf("%s and --source %s both say what to read", f.Path, f.Source)
+		return fmt.Errorf("%s and --source %s both name the input", f.Path, f.Source)
 	case f.Path == "" && f.Source == "":
-		return errors.New("say what to read: --source PATH")
+		return errors.New("name the input: --source PATH")
 	case f.Path != "":
 		f.Source, f.Path = f.Path, ""
 	}

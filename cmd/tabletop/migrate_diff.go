@@ -35,7 +35,7 @@ func (c *diffCommand) Validate() error {
 	}
 	var sides error
 	if n := len(c.Sides); n != 2 {
-		sides = fmt.Errorf("say which two are compared: FIRST SECOND, or --source PATH --target HOST:PORT --mapping FILE; there are %d", n)
+		sides = fmt.Errorf("name the two sides to compare: FIRST SECOND, or --source PATH --target HOST:PORT --mapping FILE; got %d", n)
 	}
 	if err := errors.Join(sides, c.validateMaxDiffs(), c.validateReports()); err != nil {
 		return err

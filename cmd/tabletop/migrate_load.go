@@ -40,7 +40,7 @@ func (c *loadCommand) Validate(args *kong.Context) error {
 	}
 	if c.Target == "" && c.Data == "" {
 		if c.Target = environmentTarget(); c.Target == "" {
-			return errors.New("say where to write: --target HOST:PORT, --data DIR, or BIGTABLE_EMULATOR_HOST in the environment")
+			return errors.New("name the Bigtable to write to: --target HOST:PORT, --data DIR, or BIGTABLE_EMULATOR_HOST in the environment")
 		}
 	}
 	var wrong error
@@ -48,7 +48,7 @@ func (c *loadCommand) Validate(args *kong.Context) error {
 		wrong = checkTarget("--target", c.Target)
 	}
 	if c.Check && (c.Data != "" || c.Target == targetEmbedded) {
-		wrong = errors.Join(wrong, errors.New("--check is of a --target that is reached over a wire"))
+		wrong = errors.Join(wrong, errors.New("--check needs a --target that is not embedded"))
 	}
 	if c.Tablets != nil && (*c.Tablets < 1 || *c.Tablets > maxTablets) {
 		wrong = errors.Join(wrong, fmt.Errorf("--tablets is %d, want 1 to %d", *c.Tablets, maxTablets))

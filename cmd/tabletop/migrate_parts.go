@@ -38,11 +38,11 @@ func (f *partFlags) validateParts(folder string, lint bool) error {
 	case f.Part.Of == 0 && !f.Finish:
 		return nil
 	case f.Part.Of > 0 && f.Finish:
-		return errors.New("--part and --finish exclude each other: finish when all parts are done")
+		return errors.New("--part and --finish exclude each other: run --finish after all parts")
 	case folder == "":
 		return fmt.Errorf("%s needs the folder of the parts: --checkpoint DIR", f.flag())
 	case lint:
-		return fmt.Errorf("%s and --fail-on, --rules exclude each other: lint judges all items: tabletop migrate lint", f.flag())
+		return fmt.Errorf("%s and --fail-on, --rules exclude each other: lint needs all items; run tabletop migrate lint", f.flag())
 	}
 	return nil
 }

@@ -141,13 +141,13 @@ func TestMigrate_PartsFlags(t *testing.T) {
 		{[]string{"--part", "1/3", "--finish"}, "--part and --finish exclude each other"},
 		{[]string{"--part", "1/3"}, "--part needs the folder of the parts: --checkpoint DIR"},
 		{[]string{"--finish"}, "--finish needs the folder of the parts"},
-		{[]string{"--part", "1/3", "--checkpoint", "d", "--fail-on", "lint=warn"}, "lint judges all items"},
+		{[]string{"--part", "1/3", "--checkpoint", "d", "--fail-on", "lint=warn"}, "lint needs all items"},
 		{[]string{"--max-rows-per-second=-1"}, "--max-rows-per-second is -1, want 1 or more"},
 		{[]string{"--max-rows-per-second=0"}, "--max-rows-per-second is 0, want 1 or more"},
 		{[]string{"--tablets", "5000"}, "--tablets is 5000, want 1 to 1000"},
 		{[]string{"--tablets", "0"}, "--tablets is 0, want 1 to 1000"},
-		{[]string{"--instance", "x/y"}, `--instance: "x/y" has a slash`},
-		{[]string{"--project", "a/b"}, `--project: "a/b" has a slash`},
+		{[]string{"--instance", "x/y"}, `--instance: "x/y" must not contain a slash`},
+		{[]string{"--project", "a/b"}, `--project: "a/b" must not contain a slash`},
 	} {
 		out, code := tabletop(t, append([]string{"migrate", "load", "--source", "x.json", "--mapping", "m.yaml", "--target", "127.0.0.1:1"}, c.flags...)...)
 		if code != exitBadInput || !strings.Contains(out, c.want) {
@@ -155,8 +155,8 @@ func TestMigrate_PartsFlags(t *testing.T) {
 		}
 	}
 	for want, flags := range map[string][]string{
-		"--part is for --against":                      {"--part", "1/3", "--checkpoint", "d"},
-		"--checkpoint is for --part and --finish":      {"--checkpoint", "d"},
+		"--part needs --against":                      {"--part", "1/3", "--checkpoint", "d"},
+		"--checkpoint needs --part or --finish":      {"--checkpoint", "d"},
 		"--part and --fail-on, --rules exclude each o": {"--part", "1/3", "--checkpoint", "d", "--rules", "r", "--against", "127.0.0.1:1"},
 	} {
 		out, code := tabletop(t, append([]string{"migrate", "verify", "--source", "x.json", "--mapping", "m.yaml"}, flags...)...)

@@ -26,7 +26,7 @@ func validateReports(reports []string, formats ...string) error {
 	for _, r := range reports {
 		format, file, _ := strings.Cut(r, "=")
 		if !slices.Contains(formats, format) || file == "" && r != "text" {
-			return fmt.Errorf("--report: %q is none of text, %s=FILE", r, strings.Join(formats, "=FILE, "))
+			return fmt.Errorf("--report: %q must be text or %s=FILE", r, strings.Join(formats, "=FILE, "))
 		}
 	}
 	return nil
@@ -87,7 +87,7 @@ type lintFlags struct {
 func (f *lintFlags) validateFailOn() error {
 	level, ok := strings.CutPrefix(f.FailOn, "lint=")
 	if l, err := lint.ParseLevel(level); f.FailOn != "" && (!ok || err != nil || l == lint.Off) {
-		return fmt.Errorf("--fail-on: %q is none of lint=error, lint=warn and lint=info", f.FailOn)
+		return fmt.Errorf("--fail-on: %q must be lint=error, lint=warn or lint=info", f.FailOn)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ const exportTimeLoad = "load"
 func (c *reverseCommand) Validate() error {
 	var wrong error
 	if _, err := time.Parse(time.RFC3339Nano, c.ExportTime); c.ExportTime != "" && c.ExportTime != exportTimeLoad && err != nil {
-		wrong = fmt.Errorf("--export-time: %q is neither load nor a time such as 2024-05-14T11:14:20.608Z", c.ExportTime)
+		wrong = fmt.Errorf("--export-time: %q must be load or a time such as 2024-05-14T11:14:20.608Z", c.ExportTime)
 	}
 	switch {
 	case c.Target != "" && c.Data != "":
@@ -40,7 +40,7 @@ func (c *reverseCommand) Validate() error {
 		return wrong
 	case c.Target == "":
 		if c.Target = environmentTarget(); c.Target == "" {
-			return errors.Join(wrong, errors.New("say what to read: --target HOST:PORT, --data DIR, or BIGTABLE_EMULATOR_HOST in the environment"))
+			return errors.Join(wrong, errors.New("name the Bigtable to read: --target HOST:PORT, --data DIR, or BIGTABLE_EMULATOR_HOST in the environment"))
 		}
 	}
 	return errors.Join(wrong, checkTarget("--target", c.Target))

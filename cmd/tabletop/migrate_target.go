@@ -60,7 +60,7 @@ type connectFlags struct {
 // AfterApply finds what a flag cannot say.
 func (f *connectFlags) AfterApply() error {
 	if f.CallTimeout <= 0 {
-		return fmt.Errorf("--call-timeout: %v is not a time to wait", f.CallTimeout)
+		return fmt.Errorf("--call-timeout: %v must be greater than 0s", f.CallTimeout)
 	}
 	return checkPlace(f.Project, f.Instance)
 }
@@ -69,7 +69,7 @@ func (f *connectFlags) AfterApply() error {
 func checkPlace(project, instance string) error {
 	for _, place := range []struct{ flag, name string }{{"--project", project}, {"--instance", instance}} {
 		if strings.Contains(place.name, "/") {
-			return fmt.Errorf("%s: %q has a slash, which no name of one has: --target projects/P/instances/I names both", place.flag, place.name)
+			return fmt.Errorf("%s: %q must not contain a slash; --target projects/P/instances/I names both", place.flag, place.name)
 		}
 	}
 	return nil
@@ -100,7 +100,7 @@ func checkTarget(flag, text string) error {
 		return nil
 	}
 	if _, _, found := strings.Cut(text, ":"); !found || strings.Contains(text, "/") {
-		return fmt.Errorf("%s: %q is neither HOST:PORT nor projects/P/instances/I", flag, text)
+		return fmt.Errorf("%s: %q must be HOST:PORT or projects/P/instances/I", flag, text)
 	}
 	return nil
 }
@@ -303,7 +303,7 @@ func withPrivateStore(source string, now func() time.Time, fn func(s *store) err
 	if sourceBytes(source) > maxMemorySource {
 		o.FS = nil
 		if o.Dir, err = os.MkdirTemp("", "tabletop-verify-*"); err != nil {
-			return fmt.Errorf("making room for the rows of a large source: %w", err)
+			return fmt.Errorf("reserving disk space for the rows of a large source: %w", err)
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(o.Dir)) }()
 	}

@@ -100,7 +100,7 @@ func TestMigrate_Cloud(t *testing.T) {
 	check := with([]string{"load", "--check", "--target", target}, connect, source)
 	run(exitEqual, "ok: tables: items is not there yet", check...)
 	run(exitEnvironment, "does not take the credentials", with([]string{"load", "--check", "--target", target, "--endpoint", address, "--ca", cert, "--token-file", filepath.Join(dir, "other")}, source)...)
-	run(exitBadInput, "--check is of a --target", with([]string{"load", "--check", "--target", "embedded"}, source)...)
+	run(exitBadInput, "--check needs a --target", with([]string{"load", "--check", "--target", "embedded"}, source)...)
 	run(exitEqual, "2 items, 2 rows, 4 cells written", with([]string{"load", "--target", target}, connect, source)...)
 	run(exitEqual, "ok: tables: items has what there is by the rules that are relied on", check...)
 	run(exitEqual, "4 cells there already, 0 written", with([]string{"load", "--target", target}, connect, source)...)

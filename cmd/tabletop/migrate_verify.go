@@ -76,29 +76,29 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	case c.Against != "" && c.Data != "":
 		mine = errors.New("--against and --data exclude each other")
 	case c.WriteMapping != "" && !c.auto():
-		mine = errors.New("--write-mapping is for an inferred mapping; --mapping gives one")
+		mine = errors.New("--write-mapping needs an inferred mapping, so it excludes --mapping")
 	case c.Timestamps != "" && c.Timestamps != "exact" && c.Timestamps != "order-only" && c.Timestamps != "ignore":
-		mine = fmt.Errorf("--timestamps: %q is none of exact, order-only and ignore", c.Timestamps)
+		mine = fmt.Errorf("--timestamps: %q must be exact, order-only or ignore", c.Timestamps)
 	case c.Timestamps != "" && !c.stored():
-		mine = errors.New("--timestamps is for --against: a private store has exactly the times that the mapping gives")
+		mine = errors.New("--timestamps needs --against: a private store has exactly the timestamps of the mapping")
 	case c.LenientSets && !c.stored():
-		mine = errors.New("--lenient-sets is for --against: a private store has exactly the cells that the mapping gives")
+		mine = errors.New("--lenient-sets needs --against: a private store has exactly the cells of the mapping")
 	case c.partly() && !c.stored():
-		mine = fmt.Errorf("%s is for --against: a private store is of one process", c.flag())
+		mine = fmt.Errorf("%s needs --against: a private store belongs to one process", c.flag())
 	case c.partly() && isFixture(c.Source):
 		mine = fmt.Errorf("%s: the fixture %s is verified as a whole", c.flag(), c.Source)
 	case c.Checkpoint != "" && !c.partly():
-		mine = errors.New("--checkpoint is for --part and --finish")
+		mine = errors.New("--checkpoint needs --part or --finish")
 	case c.Differential < 0:
 		mine = fmt.Errorf("--differential is %d, want 1 or more", c.Differential)
 	case c.Differential > 0 && c.stored():
-		mine = errors.New("--differential and --against exclude each other: it writes tables of its own, and --against writes nothing")
+		mine = errors.New("--differential and --against exclude each other: one writes tables, the other writes nothing")
 	case c.Regress != "" && c.Differential == 0:
-		mine = errors.New("--regress is for --differential N")
+		mine = errors.New("--regress needs --differential N")
 	case c.Update.UpdateMode != "" && !isFixture(c.Source):
-		mine = fmt.Errorf("--update is for fixtures: %s is none (it has neither fixture.yaml, mapping.yaml nor a folder source)", c.Source)
+		mine = fmt.Errorf("--update needs a fixture: %s has neither fixture.yaml, mapping.yaml nor a folder source", c.Source)
 	case c.Update.UpdateMode != "" && c.stored():
-		mine = errors.New("--update and --against exclude each other: golden files are of what the mapping makes, not of what is there")
+		mine = errors.New("--update and --against exclude each other: golden files contain the rows of the mapping, not stored ones")
 	default:
 		mine = c.Update.Check("--update", os.Getenv("CI"))
 	}

@@ -67,7 +67,7 @@ func (f namedFile) writable() error {
 	}
 	w, err := createWhole(f.name)
 	if err != nil {
-		return fmt.Errorf("no file can be made in its folder: %w", err)
+		return fmt.Errorf("cannot create a file in its folder: %w", err)
 	}
 	w.drop()
 	return nil

@@ -118,37 +118,37 @@ const (
 // Validate checks what flags cannot say alone.
 func (c *serveCommand) Validate() error {
 	if c.CA != "" && c.Target == "" {
-		return errors.New("--ca is of --target: a door of its own has --tls-cert")
+		return errors.New("--ca needs --target; for the built-in servers use --tls-cert")
 	}
 	if c.Target == "" && (c.Endpoint != "" || c.Profile != "" || c.Token != "" || c.Check || c.Compress) {
-		return errors.New("--endpoint, --app-profile, --target-token-file, --compress and --check are of --target")
+		return errors.New("--endpoint, --app-profile, --target-token-file, --compress and --check need --target")
 	}
 	if c.Target != "" {
 		if _, _, err := net.SplitHostPort(c.Target); err != nil && !cloudInstance.MatchString(c.Target) {
-			return fmt.Errorf("--target: %q is neither HOST:PORT nor projects/P/instances/I: %w", c.Target, err)
+			return fmt.Errorf("--target: %q must be HOST:PORT or projects/P/instances/I: %w", c.Target, err)
 		}
 		switch {
 		case c.Data != "":
-			return errors.New("--target and --data exclude each other: the data is where the target keeps it")
+			return errors.New("--target and --data exclude each other: the target stores the data")
 		case c.Bigtable != "" && c.Bigtable != off:
-			return errors.New("--target and --bigtable exclude each other: the target is the Bigtable door")
+			return errors.New("--target and --bigtable exclude each other: the target is the Bigtable")
 		case c.DynamoDB == off:
-			return errors.New("--target serves the DynamoDB door, which --dynamodb turns off")
+			return errors.New("--target needs the DynamoDB endpoint, which --dynamodb turns off")
 		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.KeepTables != nil || c.BackupBytes != nil || c.Limits != "" || c.AdminDelay != 0 || c.Lag != 0 || c.Churn != 0:
-			return errors.New("--target excludes --gc, --gc-interval, --keep-deleted, --keep-deleted-tables, --backup-bytes, --admin-delay, --replication-lag, --partition-churn and --limits: those are matters of the target")
+			return errors.New("--target excludes --gc, --gc-interval, --keep-deleted, --keep-deleted-tables, --backup-bytes, --admin-delay, --replication-lag, --partition-churn and --limits: the target decides on those")
 		}
 	}
 	if c.KeepDeleted != nil && (*c.KeepDeleted < 0 || *c.KeepDeleted > math.MaxInt64>>20) {
-		return fmt.Errorf("--keep-deleted: %d is not a number of MiB", *c.KeepDeleted)
+		return fmt.Errorf("--keep-deleted: %d must be a number of MiB, 0 or more", *c.KeepDeleted)
 	}
 	if c.KeepTables != nil && *c.KeepTables < 1 {
-		return fmt.Errorf("--keep-deleted-tables: %d is not a number of tables from 1", *c.KeepTables)
+		return fmt.Errorf("--keep-deleted-tables: %d must be 1 or more", *c.KeepTables)
 	}
 	if c.BackupBytes != nil && (*c.BackupBytes < 0 || *c.BackupBytes > math.MaxInt64>>20) {
-		return fmt.Errorf("--backup-bytes: %d is not a number of MiB", *c.BackupBytes)
+		return fmt.Errorf("--backup-bytes: %d must be a number of MiB, 0 or more", *c.BackupBytes)
 	}
 	if !(c.Churn >= 0 && c.Churn <= 1) {
-		return fmt.Errorf("--partition-churn: %v is not a probability, 0 to 1", c.Churn)
+		return fmt.Errorf("--partition-churn: %v must be a probability from 0 to 1", c.Churn)
 	}
 	if c.Bigtable == off && c.DynamoDB == off {
 		return errors.New("--bigtable and --dynamodb are both off: nothing to serve")
@@ -163,33 +163,33 @@ func (c *serveCommand) Validate() error {
 			return errors.New("--gc manual and --gc-interval exclude each other: manual never collects")
 		}
 	default:
-		return fmt.Errorf("--gc: %q is none of background, eager, manual", c.GC)
+		return fmt.Errorf("--gc: %q must be background, eager or manual", c.GC)
 	}
 	if c.GCInterval != nil && *c.GCInterval <= 0 {
-		return fmt.Errorf("--gc-interval: %v is not a time to wait; --gc manual never collects", *c.GCInterval)
+		return fmt.Errorf("--gc-interval: %v must be greater than 0s; --gc manual never collects", *c.GCInterval)
 	}
 	if c.TTLInterval <= 0 {
-		return fmt.Errorf("--ttl-interval: %v is not a time to wait", c.TTLInterval)
+		return fmt.Errorf("--ttl-interval: %v must be greater than 0s", c.TTLInterval)
 	}
 	if c.Timeout <= 0 {
-		return fmt.Errorf("--call-timeout: %v is not a time to wait", c.Timeout)
+		return fmt.Errorf("--call-timeout: %v must be greater than 0s", c.Timeout)
 	}
 	if err := checkPlace(c.Project, c.Instance); err != nil {
 		return err
 	}
 	if c.AdminDelay < 0 {
-		return fmt.Errorf("--admin-delay: %v is not a time to wait", c.AdminDelay)
+		return fmt.Errorf("--admin-delay: %v must not be negative", c.AdminDelay)
 	}
 	if c.Lag < 0 || c.Lag > emu.MaxReplicationLag {
-		return fmt.Errorf("--replication-lag: %v is not between 0 and %v", c.Lag, emu.MaxReplicationLag)
+		return fmt.Errorf("--replication-lag: %v must be between 0s and %v", c.Lag, emu.MaxReplicationLag)
 	}
 	if c.Grace < 0 {
-		return fmt.Errorf("--grace: %v is not a time to wait", c.Grace)
+		return fmt.Errorf("--grace: %v must not be negative", c.Grace)
 	}
 	switch c.Limits {
 	case "", limitsStrict, limitsOff:
 	default:
-		return fmt.Errorf("--limits: %q is neither strict nor off", c.Limits)
+		return fmt.Errorf("--limits: %q must be strict or off", c.Limits)
 	}
 	if err := c.Dynamo.check(c.Doors, len(c.Mapping)); err != nil {
 		return err

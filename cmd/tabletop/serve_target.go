@@ -85,7 +85,7 @@ func (p *program) check(ctx context.Context, o preflight.Options, who string) er
 		_, _ = fmt.Fprintf(p.stdout, "%s: %s: %s\n", f.Level, f.Check, f.Text)
 	}
 	if wrong > 0 {
-		return fmt.Errorf("%s would keep %s from its work", phrase.Counted(int64(wrong), "finding"), who)
+		return fmt.Errorf("%s would keep %s from working", phrase.Counted(int64(wrong), "finding"), who)
 	}
 	return nil
 }

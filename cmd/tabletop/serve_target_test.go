@@ -73,8 +73,8 @@ func TestServe_Cloud(t *testing.T) {
 		{over(answers), exitEnvironment, "instances/missing not found"},
 		{over(silent, "--check", "--call-timeout", "1s"), exitEnvironment, silent.Addr().String()},
 		{over(silent, "--call-timeout", "1s"), exitEnvironment, "no answer from " + silent.Addr().String() + ", projects/my-project/instances/missing to "},
-		{[]string{"--dynamodb", "127.0.0.1:0", "--check"}, exitBadInput, "are of --target"},
-		{[]string{"--target", "projects/p", "--check"}, exitBadInput, "neither HOST:PORT nor projects/P/instances/I"},
+		{[]string{"--dynamodb", "127.0.0.1:0", "--check"}, exitBadInput, "need --target"},
+		{[]string{"--target", "projects/p", "--check"}, exitBadInput, "must be HOST:PORT or projects/P/instances/I"},
 	} {
 		out, code := tabletop(t, append([]string{"serve"}, c.flags...)...)
 		if code != c.code || !strings.Contains(out, c.want) {

@@ -62,7 +62,7 @@ func replacePrivateFile(name string, text []byte) error { return replace(name, t
 func replace(name string, text []byte, private bool) error {
 	w, err := createWhole(name)
 	if errors.Is(err, fs.ErrNotExist) { // it is of a name that nobody has given
-		return fmt.Errorf("%s cannot be written: there is no folder %s; make it, or name a file in one that is there", name, filepath.Dir(name))
+		return fmt.Errorf("%s cannot be written: folder %s does not exist", name, filepath.Dir(name))
 	}
 	if err != nil {
 		return err
