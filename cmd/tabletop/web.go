@@ -28,16 +28,16 @@ func (w *webFlags) check() error {
 			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-._:[]", r)
 		})
 		if w.AllowHost[i] = hosts.Name(name); odd || w.AllowHost[i] == "" {
-			return fmt.Errorf("--allow-host: %q is no name of a host, such as desk.example", name)
+			return fmt.Errorf("--allow-host: %q must be a host name, such as desk.example", name)
 		}
 	}
 	for _, origin := range w.CORS {
 		if u, err := url.Parse(origin); origin != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Path != "") {
-			return fmt.Errorf("--cors: %q is neither an origin, such as http://localhost:3000, nor *", origin)
+			return fmt.Errorf("--cors: %q must be an origin, such as http://localhost:3000, or *", origin)
 		}
 	}
 	if w.Like != "" && w.Like != likeDynamoDBLocal {
-		return fmt.Errorf("--like: %q is not %s", w.Like, likeDynamoDBLocal)
+		return fmt.Errorf("--like: %q must be %s", w.Like, likeDynamoDBLocal)
 	}
 	return nil
 }
