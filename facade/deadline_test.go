@@ -27,7 +27,7 @@ func (hanging) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ..
 
 // A Bigtable that hangs ends the start of a door with an error that says so, if there
 // is a deadline.
-func TestFaultM13_BigtableThatHangs(t *testing.T) {
+func TestDeadlines_BigtableThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, err := New(t.Context(), Options{Conn: hanging{}, Deadline: time.Millisecond})

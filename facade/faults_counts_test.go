@@ -100,7 +100,7 @@ func scanned(tb testing.TB, s *Server, index string) (items int64) {
 
 // A small table is counted when it is described: what was written a moment ago shows,
 // whatever wrote it, in the table and in its indexes, and is what a Scan finds.
-func TestFaultD26_SmallTables(t *testing.T) {
+func TestSizes_SmallTables(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	must(t, s, "CreateTable", createCounted)
@@ -153,7 +153,7 @@ func TestFaultD26_SmallTables(t *testing.T) {
 }
 
 // An index that is being filled in the background has what there is once it is.
-func TestFaultD26_NewIndex(t *testing.T) {
+func TestSizes_NewIndex(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	must(t, s, "CreateTable", createCounted)
@@ -221,7 +221,7 @@ func (c *readsConn) take() (samples, reads, keysOnly int) {
 
 // A large table is counted in the background, once a minute at most, and only if it
 // has changed. How many items it had is known after a restart.
-func TestFaultD26_LargeTables(t *testing.T) {
+func TestSizes_LargeTables(t *testing.T) {
 	t.Parallel()
 	now, conn := clock.NewFrozen(testTime), &readsConn{}
 	var opts Options
@@ -288,7 +288,7 @@ func TestFaultD26_LargeTables(t *testing.T) {
 }
 
 // What another process writes shows a second later in a small table.
-func TestFaultD26_OtherProcesses(t *testing.T) {
+func TestSizes_OtherProcesses(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
 	a, b := newTwoTestServers(t, func(o *Options) { o.Now = now.Now })
@@ -307,7 +307,7 @@ func TestFaultD26_OtherProcesses(t *testing.T) {
 
 // A table with an item that cannot be read is described as it was last counted. One
 // that is large is not tried again within a minute.
-func TestFaultD26_Unreadable(t *testing.T) {
+func TestSizes_Unreadable(t *testing.T) {
 	t.Parallel()
 	for name, items := range map[string]int{"small": 2, "large": 8} {
 		t.Run(name, func(t *testing.T) {
@@ -352,7 +352,7 @@ func TestFaultD26_Unreadable(t *testing.T) {
 
 // Items that are large together are counted by their keys, deleted ones and those of
 // a transaction in flight as a Scan has them; their size is estimated.
-func TestFaultD26_KeysAlone(t *testing.T) {
+func TestSizes_KeysAlone(t *testing.T) {
 	t.Parallel()
 	reads, meanwhile := &readsConn{}, &meanwhileConn{}
 	s := newTestServer(t, func(o *Options) {
@@ -394,7 +394,7 @@ func TestFaultD26_KeysAlone(t *testing.T) {
 }
 
 // A write costs nothing more for it: no call, and no memory.
-func TestFaultD26_CostOfWrites(t *testing.T) {
+func TestSizes_CostOfWrites(t *testing.T) {
 	t.Parallel()
 	s, conn := countedServer(t, 25)
 	for _, r := range costRequests {

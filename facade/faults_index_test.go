@@ -11,7 +11,7 @@ import (
 
 // An index that comes later leaves out what could not be written into it, however the
 // item is written after that, and takes it in once it fits.
-func TestFaultD13_KeysTooLargeForAnIndex(t *testing.T) {
+func TestIndexes_KeysTooLargeForAnIndex(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	createPlain(t, s, "plain")

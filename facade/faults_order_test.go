@@ -10,7 +10,7 @@ import (
 // The order of checks, where a request has two faults: each case has the one that
 // is answered and, behind it, one that comes later. As a suite recorded it on AWS
 // between 2015 and 2022; what was recorded in October 2026 agrees with it.
-func TestFaultD22_OrderOfChecks(t *testing.T) {
+func TestValidation_OrderOfChecks(t *testing.T) {
 	t.Parallel()
 	const (
 		empty      = "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes"
@@ -79,7 +79,7 @@ func TestFaultD22_OrderOfChecks(t *testing.T) {
 
 // Of a value of two types, what stands behind each is judged before there being
 // two.
-func TestFaultD22_ValuesOfTwoTypes(t *testing.T) {
+func TestValidation_ValuesOfTwoTypes(t *testing.T) {
 	t.Parallel()
 	const (
 		many    = "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes"
@@ -110,7 +110,7 @@ func TestFaultD22_ValuesOfTwoTypes(t *testing.T) {
 
 // A value in a list or a map that is no structure has another text than a member
 // that is none, and classes have the model's names.
-func TestFaultD23_StructuresThatAreNone(t *testing.T) {
+func TestValues_StructuresThatAreNone(t *testing.T) {
 	t.Parallel()
 	const (
 		value = "SerializationException: Unexpected value type in payload"
@@ -191,7 +191,7 @@ func TestFaultD23_StructuresThatAreNone(t *testing.T) {
 // The texts of conditions that no key takes, as three sources have them. Of three
 // conditions on a key of two attributes, the newest recording of the service has
 // another one.
-func TestFaultD24_KeyConditions(t *testing.T) {
+func TestLimits_KeyConditions(t *testing.T) {
 	t.Parallel()
 	const (
 		unsupported = "Query key condition not supported"
@@ -215,7 +215,7 @@ func TestFaultD24_KeyConditions(t *testing.T) {
 }
 
 // A sum of more digits than a number has is an overflow.
-func TestFaultD24_SumsOfTooManyDigits(t *testing.T) {
+func TestLimits_SumsOfTooManyDigits(t *testing.T) {
 	t.Parallel()
 	const overflow = "Number overflow. Attempting to store a number with magnitude larger than supported range"
 	s, classic := faultServers(t)
@@ -232,7 +232,7 @@ func TestFaultD24_SumsOfTooManyDigits(t *testing.T) {
 		faultCase{operation: "PutItem", request: `{"TableName": "plain", "Item": {"id": {"S": "A"}, "n": {"N": "` + strings.Repeat("1", 39) + `"}}}`, want: "Attempting to store more than 38 significant digits in a Number", enveloped: true}))
 }
 
-func TestFaultD24_TransactionPayload(t *testing.T) {
+func TestLimits_TransactionPayload(t *testing.T) {
 	t.Parallel()
 	puts := make([]string, 11)
 	for i := range puts {
@@ -245,7 +245,7 @@ func TestFaultD24_TransactionPayload(t *testing.T) {
 
 // What is wrong with Select has the newer prefix in Query alone: verified on the
 // service on 2026-08-11.
-func TestFaultA2_SelectOfScan(t *testing.T) {
+func TestRequests_SelectOfScan(t *testing.T) {
 	t.Parallel()
 	var cases []faultCase
 	for _, c := range []struct{ members, want, classic string }{
@@ -269,7 +269,7 @@ func TestFaultA2_SelectOfScan(t *testing.T) {
 // An empty set among the values of an update is told as any other wrong value is,
 // without its placeholder: verified on the service on 2026-08-22. The text with it
 // is the older wording's, which has no prefix.
-func TestFaultA3_EmptySetInExpressionValues(t *testing.T) {
+func TestValues_EmptySetInExpressionValues(t *testing.T) {
 	t.Parallel()
 	var cases []faultCase
 	for _, c := range []struct{ value, want string }{
@@ -288,7 +288,7 @@ func TestFaultA3_EmptySetInExpressionValues(t *testing.T) {
 
 // What is wrong with a value of AttributeUpdates has the prefix that all values of
 // an UpdateItem have: recorded on the service on 2026-10-09.
-func TestFaultA3_ValuesOfAttributeUpdates(t *testing.T) {
+func TestValuesOfAttributeUpdates(t *testing.T) {
 	t.Parallel()
 	var cases []faultCase
 	for _, c := range []struct{ value, want string }{
@@ -302,7 +302,7 @@ func TestFaultA3_ValuesOfAttributeUpdates(t *testing.T) {
 }
 
 // Values of placeholders come after the form of all placeholders.
-func TestFaultD22_FormOfPlaceholders(t *testing.T) {
+func TestValidation_FormOfPlaceholders(t *testing.T) {
 	t.Parallel()
 	runFaults(t, []faultCase{
 		{
@@ -320,7 +320,7 @@ func TestFaultD22_FormOfPlaceholders(t *testing.T) {
 // attributes, a wrong type and a wrong key of the table apart; recorded on AWS by
 // a suite, and in reports of 2014 to 2024. Of another partition a query says
 // something else where it has a condition on the sort key.
-func TestFaultD22_StartKeys(t *testing.T) {
+func TestValidation_StartKeys(t *testing.T) {
 	t.Parallel()
 	const (
 		shape     = "The provided starting key is invalid"
@@ -361,7 +361,7 @@ func TestFaultD22_StartKeys(t *testing.T) {
 
 // Scan judges values as before 2026, unlike Query: captured on the service on
 // 2026-10-09.
-func TestFaultA2_ValuesOfScan(t *testing.T) {
+func TestRequests_ValuesOfScan(t *testing.T) {
 	t.Parallel()
 	const wrapped = "ExpressionAttributeValues contains invalid value: %s for key :v"
 	var cases []faultCase
@@ -384,7 +384,7 @@ func TestFaultA2_ValuesOfScan(t *testing.T) {
 // What Query asks of a key is checked attribute by attribute, ExclusiveStartKey
 // before the condition on each: what is wrong with the partition key comes before
 // the type of the sort key in ExclusiveStartKey. Recorded on AWS by a suite.
-func TestFaultD35_StartKeyByAttribute(t *testing.T) {
+func TestValidation_StartKeyByAttribute(t *testing.T) {
 	t.Parallel()
 	const (
 		missed = "Query condition missed key schema element: a"
@@ -413,7 +413,7 @@ func TestFaultD35_StartKeyByAttribute(t *testing.T) {
 
 // A start key of another segment is told before paths below keys: recorded on AWS by
 // a suite.
-func TestFaultD35_SegmentBeforePaths(t *testing.T) {
+func TestValidation_SegmentBeforePaths(t *testing.T) {
 	t.Parallel()
 	const key = `{"a": {"S": "A"}, "b": {"S": "B"}}`
 	current, classic := faultServers(t)
@@ -441,7 +441,7 @@ func TestFaultD35_SegmentBeforePaths(t *testing.T) {
 // Of more than ten failed constraints ten are told: those of Query leave
 // KeyConditions out first, those of Scan AttributesToGet. Recorded on AWS by a suite,
 // in the wording of its time; that Limit of a Query is told apart is recorded later.
-func TestFaultD35_TenConstraints(t *testing.T) {
+func TestValidation_TenConstraints(t *testing.T) {
 	t.Parallel()
 	_, classic := faultServers(t)
 	const shared = `"TableName": "abc;", "ReturnConsumedCapacity": "hi", "AttributesToGet": [], "IndexName": "abc;", "Select": "hi", "Limit": -1, "ConditionalOperator": "AN", `
@@ -464,7 +464,7 @@ func TestFaultD35_TenConstraints(t *testing.T) {
 // Several HASH attributes are a key that a global index can have since November 2025,
 // so their order comes before the projection as that of any key, but a second one is
 // not refused; in a local index it is, before its projection.
-func TestFaultD35_SecondKeyBeforeProjection(t *testing.T) {
+func TestValidation_SecondKeyBeforeProjection(t *testing.T) {
 	t.Parallel()
 	create := func(member string) string {
 		return `{"TableName": "new", "BillingMode": "PAY_PER_REQUEST",

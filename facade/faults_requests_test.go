@@ -81,7 +81,7 @@ func checkFaults(t *testing.T, current, classic *Server, cases []faultCase) {
 
 // An item that is yet to be made has its key attributes, which an update can
 // read: as AWS and DynamoDB Local have it.
-func TestFaultD1_UpdateReadsKeyOfNewItem(t *testing.T) {
+func TestUpdateItem_UpdateReadsKeyOfNewItem(t *testing.T) {
 	t.Parallel()
 	s, _ := faultServers(t)
 	for i, c := range []struct{ update, want string }{
@@ -133,7 +133,7 @@ func TestFaultD1_UpdateReadsKeyOfNewItem(t *testing.T) {
 
 // KeyConditions stands beside the expressions of a query, but for its own. The
 // parameters that do not are named in the service's order.
-func TestFaultD2_KeyConditionsBesideExpressions(t *testing.T) {
+func TestQuery_KeyConditionsBesideExpressions(t *testing.T) {
 	t.Parallel()
 	s, classic := faultServers(t)
 	for _, b := range []string{"1", "2"} {
@@ -164,10 +164,10 @@ func TestFaultD2_KeyConditionsBesideExpressions(t *testing.T) {
 	})
 }
 
-// TestFaultA1_KeyConditionsBesideExpressions is D2 with what HashiCorp Vault's
+// TestLegacy_KeyConditionsBesideExpressions is D2 with what HashiCorp Vault's
 // backend and guregu/dynamo ask: KeyConditions with an operator on the sort key,
 // on an index too.
-func TestFaultA1_KeyConditionsBesideExpressions(t *testing.T) {
+func TestLegacy_KeyConditionsBesideExpressions(t *testing.T) {
 	t.Parallel()
 	s, classic := faultServers(t)
 	for _, b := range []string{"x/1", "x/2", "y/1"} {
@@ -183,7 +183,7 @@ func TestFaultA1_KeyConditionsBesideExpressions(t *testing.T) {
 
 // Conditions from before expressions have none of the limits of expressions:
 // 400 conditions and 1,000 values by DynamoDB Local, 27,500 values by AWS.
-func TestFaultD3_LegacyConditionsHaveNoLimits(t *testing.T) {
+func TestLegacyConditionsHaveNoLimits(t *testing.T) {
 	t.Parallel()
 	s, _ := faultServers(t)
 	item := func(name string) string { return `{"a": {"S": "A"}, "b": {"S": "B"}, "v": {"S": "` + name + `"}}` }
@@ -225,7 +225,7 @@ func TestFaultD3_LegacyConditionsHaveNoLimits(t *testing.T) {
 
 // No text about a parameter from before expressions names what its caller did not
 // send: each way to give a name that cannot be one.
-func TestFaultD3_LegacyTextsNameNoPlaceholders(t *testing.T) {
+func TestLegacyTextsNameNoPlaceholders(t *testing.T) {
 	t.Parallel()
 	const (
 		key     = `"TableName": "fault", "Key": {"a": {"S": "A"}, "b": {"S": "B"}}`
@@ -252,7 +252,7 @@ func TestFaultD3_LegacyTextsNameNoPlaceholders(t *testing.T) {
 
 // Names of parameters from before expressions are names, whatever they look
 // like: no paths, no placeholders, no reserved words.
-func TestFaultD3_LegacyNamesAreNoPaths(t *testing.T) {
+func TestLegacyNamesAreNoPaths(t *testing.T) {
 	t.Parallel()
 	s, _ := faultServers(t)
 	for _, name := range []string{"v.w", "v[0]", "#n0", ":v0", "_x", "status", "1", "é ( )", "AND"} {
@@ -270,7 +270,7 @@ func TestFaultD3_LegacyNamesAreNoPaths(t *testing.T) {
 // A path that leads nowhere in an item that does not exist is refused: DynamoDB
 // Local says so, one recording of the service the contrary for REMOVE. We stay
 // with the former.
-func TestFaultD4_RemoveInMissingItem(t *testing.T) {
+func TestUpdateItem_RemoveInMissingItem(t *testing.T) {
 	t.Parallel()
 	const path = "The document path provided in the update expression is invalid for update"
 	runFaults(t, []faultCase{
@@ -281,7 +281,7 @@ func TestFaultD4_RemoveInMissingItem(t *testing.T) {
 
 // A name that begins with an underscore has to be a placeholder, in each of the
 // languages.
-func TestFaultD5_NamesThatBeginWithUnderscore(t *testing.T) {
+func TestExpressions_NamesThatBeginWithUnderscore(t *testing.T) {
 	t.Parallel()
 	const key = `"TableName": "plain", "Key": {"id": {"S": "A"}}, "ExpressionAttributeValues": {":v": {"S": "x"}}`
 	syntax := func(kind, near string) string {
@@ -325,7 +325,7 @@ func TestFaultD5_NamesThatBeginWithUnderscore(t *testing.T) {
 
 // list_append is all that a clause sets, and no operand; if_not_exists may be
 // one.
-func TestFaultD6_ListAppendIsNoOperand(t *testing.T) {
+func TestExpressions_ListAppendIsNoOperand(t *testing.T) {
 	t.Parallel()
 	const misused = "Invalid UpdateExpression: The function is not allowed to be used this way in an expression; function: list_append"
 	req := func(update string) string {
@@ -352,7 +352,7 @@ func TestFaultD6_ListAppendIsNoOperand(t *testing.T) {
 
 // No path leads into a key of the table or of any of its indexes, whatever the
 // request reads; an update below a key is one of the key.
-func TestFaultD8_PathsBelowKeys(t *testing.T) {
+func TestUpdateItem_PathsBelowKeys(t *testing.T) {
 	t.Parallel()
 	const (
 		scalars   = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
@@ -398,7 +398,7 @@ func TestFaultD8_PathsBelowKeys(t *testing.T) {
 }
 
 // What stands behind a parenthesis is no part of a path.
-func TestFaultD9_StepsAfterParentheses(t *testing.T) {
+func TestExpressions_StepsAfterParentheses(t *testing.T) {
 	t.Parallel()
 	var cases []faultCase
 	for _, c := range []struct{ text, token, near string }{
@@ -424,7 +424,7 @@ func TestFaultD9_StepsAfterParentheses(t *testing.T) {
 }
 
 // AttributesToGet has names that attributes can have.
-func TestFaultD10_AttributesToGet(t *testing.T) {
+func TestLegacy_AttributesToGet(t *testing.T) {
 	t.Parallel()
 	const key = `{"id": {"S": "A"}}`
 	var cases []faultCase

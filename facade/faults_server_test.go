@@ -16,7 +16,7 @@ import (
 
 // A client that asks for the endpoint to go on with stays where it is, and so does
 // who reads the answer to the question for health.
-func TestFaultD16_Endpoints(t *testing.T) {
+func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	h := httptest.NewServer(s)
@@ -50,7 +50,7 @@ func TestFaultD16_Endpoints(t *testing.T) {
 }
 
 // A body that cannot be unpacked is an internal error, as on AWS.
-func TestFaultD19_BrokenEncoding(t *testing.T) {
+func TestBody_BrokenEncoding(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	whole := string(gzipped(t, `{}`))
@@ -73,7 +73,7 @@ func TestFaultD19_BrokenEncoding(t *testing.T) {
 }
 
 // The operations without an answer send nothing, which the client takes for success.
-func TestFaultD20_EmptyAnswers(t *testing.T) {
+func TestBody_EmptyAnswers(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	createPlain(t, s, "plain")
@@ -102,7 +102,7 @@ func TestFaultD20_EmptyAnswers(t *testing.T) {
 }
 
 // Without a body, the signature is judged before its absence; a target before both.
-func TestFaultD20_NoBody(t *testing.T) {
+func TestBody_NoBody(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) { o.NoAuth, o.AccessKeys = false, map[string]string{testKey: testSecret} })
 	lax := newTestServer(t, func(o *Options) { o.NoAuth = false })
@@ -133,7 +133,7 @@ func TestFaultD20_NoBody(t *testing.T) {
 // What a request without, or with another, type of content gets. One without a type
 // and without a body is as one of JSON; one with a body is 404 as before: dynalite's
 // tests of connections, which were recorded on AWS, have both.
-func TestFaultD21_ContentTypes(t *testing.T) {
+func TestHTTP_ContentTypes(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	for _, c := range []struct {
@@ -171,7 +171,7 @@ func TestFaultD21_ContentTypes(t *testing.T) {
 
 // A page may read the headers of a preflight's answer; without an origin nothing is
 // said about pages.
-func TestFaultD21_ExposedHeaders(t *testing.T) {
+func TestHTTP_ExposedHeaders(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	for _, method := range []string{http.MethodOptions, http.MethodGet, http.MethodPost} {
@@ -193,7 +193,7 @@ func TestFaultD21_ExposedHeaders(t *testing.T) {
 }
 
 // The line and the headers of a request have 16 KB.
-func TestFaultD21_HeaderLimit(t *testing.T) {
+func TestHTTP_HeaderLimit(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	h := httptest.NewServer(s)

@@ -13,7 +13,7 @@ import (
 // parentheses and calls may still become an operand, and what is wrong up to where
 // that shows comes first. A suite recorded on AWS has one of these, DynamoDB Local
 // answers so in all.
-func TestFaultD29_RedundantParentheses(t *testing.T) {
+func TestExpressions_RedundantParentheses(t *testing.T) {
 	t.Parallel()
 	const redundant = "The expression has redundant parentheses;"
 	syntax := func(token, near string) string {
@@ -60,7 +60,7 @@ func TestFaultD29_RedundantParentheses(t *testing.T) {
 // Too long a condition, filter or key condition shows its size in both wordings,
 // an update and a projection in none: recorded on AWS in 2023, 2025 and October
 // 2026, and DynamoDB Local.
-func TestFaultD30_ExpressionSize(t *testing.T) {
+func TestLimits_ExpressionSize(t *testing.T) {
 	t.Parallel()
 	const tooLong = "Expression size has exceeded the maximum allowed size;"
 	long := strings.Repeat(" ", 4096) + "x"
@@ -79,7 +79,7 @@ func TestFaultD30_ExpressionSize(t *testing.T) {
 // An element of BatchWriteItem with neither or both of its members is told as a
 // value of two types; the elements are judged one after the other, before tables:
 // recorded on AWS, and DynamoDB Local.
-func TestFaultD31_BatchWriteElements(t *testing.T) {
+func TestBatchWriteItem_BatchWriteElements(t *testing.T) {
 	t.Parallel()
 	const (
 		many = "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes"
@@ -98,7 +98,7 @@ func TestFaultD31_BatchWriteElements(t *testing.T) {
 // shows is told before the condition is judged and before paths below keys, and
 // what it reads of the item by another text. Recorded on AWS by a suite; the second
 // text is also among those that AWS's reference lists.
-func TestFaultD32_TypesOfIndexKeys(t *testing.T) {
+func TestIndexes_TypesOfIndexKeys(t *testing.T) {
 	t.Parallel()
 	const (
 		mismatch = "One or more parameter values were invalid: Type mismatch for Index Key c Expected: S Actual: %s IndexName: by-c"
@@ -138,7 +138,7 @@ func TestFaultD32_TypesOfIndexKeys(t *testing.T) {
 
 // A query of a table without sort key cannot go on after the one item: the newer
 // wording shows the key, as recorded on AWS in November 2025.
-func TestFaultD33_StartKeyOfOneItem(t *testing.T) {
+func TestQuery_StartKeyOfOneItem(t *testing.T) {
 	t.Parallel()
 	const single = "The query can return at most one row and cannot be restarted"
 	runFaults(t, []faultCase{
@@ -154,7 +154,7 @@ func TestFaultD33_StartKeyOfOneItem(t *testing.T) {
 }
 
 // AWS names its server in every answer.
-func TestFaultD34_ServerHeader(t *testing.T) {
+func TestHTTP_ServerHeader(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodOptions} {

@@ -33,7 +33,7 @@ func addIndex(table, name, kind string) string {
 
 // An attribute that is a key keeps its type. Definitions that say so again, or that
 // nothing uses, are taken.
-func TestFaultD7_AttributesKeepTheirTypes(t *testing.T) {
+func TestUpdateTable_AttributesKeepTheirTypes(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	createPlain(t, s, "plain")
@@ -54,7 +54,7 @@ func TestFaultD7_AttributesKeepTheirTypes(t *testing.T) {
 }
 
 // What AWS says of tags, all of a request or none.
-func TestFaultD11_Tags(t *testing.T) {
+func TestTags(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	createPlain(t, s, "plain")
@@ -88,7 +88,7 @@ func TestFaultD11_Tags(t *testing.T) {
 	refuses(t, s, "TagResource", `{`+arn+`, "Tags": [`+strings.Join(many, ",")+`]}`, "ValidationException: Number of Tags exceed the current limit for the provided ResourceArn")
 }
 
-func TestFaultD12_DuplicateNonKeyAttributes(t *testing.T) {
+func TestCreateTable_DuplicateNonKeyAttributes(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	const index = `{"IndexName": "index", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}%s], "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["a", "a"]}}`
@@ -105,7 +105,7 @@ func TestFaultD12_DuplicateNonKeyAttributes(t *testing.T) {
 
 // The description of a table that was deleted has less than that of one which is
 // there.
-func TestFaultD14_DeletedTable(t *testing.T) {
+func TestTables_DeletedTable(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	must(t, s, "CreateTable", strings.Replace(createCounted, `"TableName"`, `"TableClass": "STANDARD", "StreamSpecification": {"StreamEnabled": true, "StreamViewType": "KEYS_ONLY"}, "SSESpecification": {"Enabled": true},
@@ -136,7 +136,7 @@ func TestFaultD14_DeletedTable(t *testing.T) {
 
 // The operations on continuous backups have an exception of their own for a table
 // that is not there; those beside them have not.
-func TestFaultD15_TableNotFoundException(t *testing.T) {
+func TestTables_TableNotFoundException(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	refuses(t, s, "DescribeContinuousBackups", `{"TableName": "none"}`, "TableNotFoundException: Table not found: none")
@@ -149,7 +149,7 @@ func TestFaultD15_TableNotFoundException(t *testing.T) {
 }
 
 // When throughput last grew and shrank, and how often it did the latter on this day.
-func TestFaultD17_ThroughputHistory(t *testing.T) {
+func TestUpdateTable_ThroughputHistory(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
 	s := newTestServer(t, func(o *Options) { o.Now = now.Now })
@@ -206,7 +206,7 @@ func TestFaultD17_ThroughputHistory(t *testing.T) {
 
 // While a change of throughput shows as UPDATING the table has its old units, and no
 // decrease more; the times are those of the request, then those of the end.
-func TestFaultD17_ThroughputWhileUpdating(t *testing.T) {
+func TestUpdateTable_ThroughputWhileUpdating(t *testing.T) {
 	t.Parallel()
 	const delay = 10 * time.Second
 	now := clock.NewFrozen(testTime)
@@ -294,7 +294,7 @@ func TestFaultD17_ThroughputWhileUpdating(t *testing.T) {
 }
 
 // A definition that comes twice is named, where an index has it too.
-func TestFaultA4_DuplicateDefinitions(t *testing.T) {
+func TestCreateTable_DuplicateDefinitions(t *testing.T) {
 	t.Parallel()
 	refuses(t, newTestServer(t), "CreateTable", `{"TableName": "other", "BillingMode": "PAY_PER_REQUEST", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
 		"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}, {"AttributeName": "ik", "AttributeType": "S"}, {"AttributeName": "ik", "AttributeType": "N"}],
@@ -302,7 +302,7 @@ func TestFaultA4_DuplicateDefinitions(t *testing.T) {
 }
 
 // The words of AWS about tables.
-func TestFaultD24_Tables(t *testing.T) {
+func TestLimits_Tables(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	createPlain(t, s, "plain")

@@ -173,7 +173,7 @@ func TestQuery_PageBytes(t *testing.T) {
 
 // A page of 1 MB has an overhead for each item: 24 of these items are a page, of whose
 // bytes it takes 25. Capacity is that of the items, however they are read.
-func TestFaultD25_PageOverhead(t *testing.T) {
+func TestPages_PageOverhead(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	must(t, s, "CreateTable", strings.Replace(createPair, `"BillingMode"`, `"LocalSecondaryIndexes": [{"IndexName": "by-sk",
@@ -208,7 +208,7 @@ func TestFaultD25_PageOverhead(t *testing.T) {
 
 // A page of an index that has a sort key of its own counts that one (belief), not the
 // table's: to the byte.
-func TestFaultD25_PageOverheadOfGlobalIndex(t *testing.T) {
+func TestPages_PageOverheadOfGlobalIndex(t *testing.T) {
 	t.Parallel()
 	for last, want := range map[int]int{98_399: 10, 98_400: 9} {
 		s := newTestServer(t)

@@ -3,7 +3,7 @@ package sizes
 import "testing"
 
 // What a write does for the counts takes no memory.
-func TestFaultD26_Wrote(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestSizes_Wrote(t *testing.T) { //nolint:paralleltest // it counts allocations
 	k := NewTable()
 	if n := testing.AllocsPerRun(100, k.Wrote); n > 0 {
 		t.Errorf("%v allocations", n)
@@ -14,7 +14,7 @@ func TestFaultD26_Wrote(t *testing.T) { //nolint:paralleltest // it counts alloc
 }
 
 // A text that is no count is none; the last one counts.
-func TestFaultD26_Recall(t *testing.T) {
+func TestSizes_Recall(t *testing.T) {
 	t.Parallel()
 	k := NewTable()
 	if _, ok := k.recall(); ok {

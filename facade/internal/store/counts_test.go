@@ -14,7 +14,7 @@ import (
 
 // Items are counted alike whole and by their keys, on every Bigtable: neither what
 // an index leaves behind counts, nor a row of another writer that is no item.
-func TestFaultD26_CountedAlike(t *testing.T) {
+func TestSizes_CountedAlike(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,7 @@ rules: [{name: thing, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 
 // Rows that cannot be read keep an index from being filled: one start names them, up to
 // a bound, counts them all, and says what to do. Without them, the next one fills it.
-func TestFaultM4_FillNamesUnreadableRows(t *testing.T) {
+func TestUnreadableRows_FillNamesUnreadableRows(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	for _, bad := range []int{1, 3, MaxUnreadNamed + 2} {

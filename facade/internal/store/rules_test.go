@@ -100,7 +100,7 @@ func TestMapping_KeysInCells(t *testing.T) {
 }
 
 // A row that cannot be read fails a scan, which names it and the attribute.
-func TestFaultM4_ScanNamesUnreadableRow(t *testing.T) {
+func TestUnreadableRows_ScanNamesUnreadableRow(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	s := openStore(t, testOptions(backends["emu"](t), loadMapping(t, accountsMapping)))
