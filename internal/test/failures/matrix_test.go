@@ -83,7 +83,7 @@ var callers = []struct {
 	name string
 	meet func(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell
 }{
-	{"door", meetRequests},
+	{"endpoint", meetRequests},
 	{"load", meetLoads},
 	{"verify", meetVerifications},
 	{"load in parts", meetPartLoads},

@@ -120,7 +120,7 @@ func TestQuota(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	run("door", func(t *testing.T, conn *quotaConn) {
+	run("endpoint", func(t *testing.T, conn *quotaConn) {
 		t.Helper()
 		s, err := open(t.Context(), conn, "instance")
 		if err != nil {
