@@ -92,9 +92,9 @@ func (h held) what() string {
 	return phrase.Counted(h.Rows, "row") + ", " + phrase.Counted(h.Cells.Count, "cell")
 }
 
-// Scan reads a table of a job, or spans of it, and sums up what it holds. items reads the
+// scan reads a table of a job, or spans of it, and sums up what it holds. items reads the
 // items of a row; nil for none. k judges what garbage collection would take.
-func Scan(ctx context.Context, b *table.Bigtable, j *table.Job, id string, items func(layout.Row) ([]attr.Item, error), k table.Retention, spans ...layout.Span) (held, error) {
+func scan(ctx context.Context, b *table.Bigtable, j *table.Job, id string, items func(layout.Row) ([]attr.Item, error), k table.Retention, spans ...layout.Span) (held, error) {
 	var h held
 	done := j.Timed("reading back")
 	by := grouping(byCell)
@@ -149,7 +149,7 @@ func (j *job) base(ctx context.Context, b *table.Bigtable, r *report.Report, k t
 	if !exact { // the times may be parts of items: they are read below, with the expected times
 		items = nil
 	}
-	h, err := Scan(ctx, b, j.Job, id, items, k)
+	h, err := scan(ctx, b, j.Job, id, items, k)
 	if status.Code(err) == codes.NotFound {
 		f, err := missingTable(ctx, b, j.Job, err)
 		if err == nil {
@@ -219,7 +219,7 @@ func missingTable(ctx context.Context, b *table.Bigtable, j *table.Job, notFound
 // Index compares the table of an index of a job, by its place in Indexes.
 func Index(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job, i int) (string, error) {
 	x := j.Indexes[i]
-	h, err := Scan(ctx, b, j, x.TargetTable(), nil, table.Retention{})
+	h, err := scan(ctx, b, j, x.TargetTable(), nil, table.Retention{})
 	if status.Code(err) == codes.NotFound { // the loader of the items may know nothing of indexes
 		r.Fail(missingIndex(table.RowLayout{J: j, Index: x}))
 		return "the table is not there", nil

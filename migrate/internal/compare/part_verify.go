@@ -65,7 +65,7 @@ func readRange(ctx context.Context, b *table.Bigtable, j *table.Job, id string, 
 	if id != j.Report.Target {
 		items, k = nil, table.Retention{}
 	}
-	h, err := Scan(ctx, b, j, id, items, k, span)
+	h, err := scan(ctx, b, j, id, items, k, span)
 	if status.Code(err) == codes.NotFound {
 		return held{}, nil
 	}

@@ -47,7 +47,7 @@ func (c *Comparer) Restart(ctx context.Context) error {
 	tables = append(tables, &persisted{layout: table.RowLayout{J: r.Jobs[0]}, table: layout.SchemaTable})
 	there := tables[:0]
 	for _, t := range tables {
-		h, err := Scan(ctx, r.B, t.layout.J, t.table, nil, table.Retention{})
+		h, err := scan(ctx, r.B, t.layout.J, t.table, nil, table.Retention{})
 		if status.Code(err) == codes.NotFound {
 			continue // a check before this one has told
 		}
@@ -97,7 +97,7 @@ func (j *job) persisted() []*persisted {
 func (t *persisted) compare(ctx context.Context, b *table.Bigtable, r *report.Report) (string, error) {
 	j := t.layout.J
 	f := report.Failure{Kind: report.NotPersistent, Table: t.table, Want: t.held.what()}
-	h, err := Scan(ctx, b, j, t.table, nil, table.Retention{})
+	h, err := scan(ctx, b, j, t.table, nil, table.Retention{})
 	if status.Code(err) == codes.NotFound {
 		f.Detail = "the table is not there any more"
 		r.Fail(f)

@@ -182,7 +182,7 @@ func (c *Comparer) Collect(ctx context.Context) error {
 
 func (j *job) compareCollected(ctx context.Context, b *table.Bigtable, r *report.Report) (string, error) {
 	id := j.Report.Target
-	h, err := Scan(ctx, b, j.Job, id, nil, table.Retention{})
+	h, err := scan(ctx, b, j.Job, id, nil, table.Retention{})
 	if err != nil {
 		return "", err
 	}
