@@ -79,7 +79,7 @@ func (c *Comparer) All(ctx context.Context, loaded bool) error {
 	return nil
 }
 
-// held is what a table was found to hold.
+// held is what a scan found in a table.
 type held struct {
 	Rows         int64
 	Cells, Items extsort.Bag
@@ -87,7 +87,7 @@ type held struct {
 	losses       losses // what garbage collection would take, if it was asked for
 }
 
-// what is how much it is.
+// what returns its counts as text.
 func (h held) what() string {
 	return phrase.Counted(h.Rows, "row") + ", " + phrase.Counted(h.Cells.Count, "cell")
 }
@@ -192,13 +192,13 @@ func tableChanged(j *table.Job, h held) report.Failure {
 	}
 }
 
-// wantedText is how much the table of the items must hold.
+// wantedText returns how much the table of the items must hold.
 func wantedText(j *table.Job) string {
 	return fmt.Sprintf("%s, %s", phrase.Counted(j.Wanted.Items.Count, "item"), phrase.Counted(j.Wanted.Cells.Count, "cell"))
 }
 
-// missingTable is the failure of a table that is not there, with those that are: that is
-// what notFound, the error of a read, should say. Where the table is there, it is an error.
+// missingTable returns the failure of a table that does not exist, with the names of those
+// that do; notFound is the error of the read. If the table exists, it returns notFound.
 func missingTable(ctx context.Context, b *table.Bigtable, j *table.Job, notFound error) (report.Failure, error) {
 	f := report.Failure{Kind: report.MissingTable, Table: j.Report.Target, Want: wantedText(j)}
 	switch tables, err := b.Tables(ctx); {

@@ -325,7 +325,7 @@ func (d *differ) rowItems(at report.Failure, want *expectedRow, got layout.Row) 
 	}
 }
 
-// DiffItems tells the attributes in which an item read back differs.
+// DiffItems calls fail with each attribute in which two items differ.
 func DiffItems(want, got attr.Item, fail func(report.Failure)) {
 	names := map[string]bool{}
 	for name := range want {
@@ -347,7 +347,7 @@ func DiffItems(want, got attr.Item, fail func(report.Failure)) {
 	}
 }
 
-// ValueText is a value as reports show it, cut where it is long.
+// ValueText returns a value as reports show it; a long one is cut.
 func ValueText(v attr.Value) string {
 	if v.IsAbsent() {
 		return ""
@@ -355,14 +355,14 @@ func ValueText(v attr.Value) string {
 	return phrase.Clip(string(attr.AppendJSON(nil, v)))
 }
 
-// CellDiff is a cell in which two rows differ.
+// CellDiff is the difference of two rows in one cell.
 type CellDiff struct {
 	failure report.Failure // without its place but for the column
 	want    int            // index of the expected cell; -1 where there is none
 	got     layout.Cell
 }
 
-// In is the failure, in the row of another one.
+// In returns the failure, with the place of another one.
 func (c CellDiff) In(at report.Failure) report.Failure {
 	f := c.failure
 	f.Table, f.RowKey, f.RowHex, f.File = at.Table, at.RowKey, at.RowHex, at.File
@@ -390,7 +390,7 @@ func (c CellDiff) exchange(want, got []layout.Cell) []layout.Cell {
 	return cells
 }
 
-// DiffCells tells the cells in which a row differs.
+// DiffCells calls fail with each cell in which two rows differ.
 func DiffCells(want, got []layout.Cell, fail func(CellDiff)) {
 	diffCellsAs(want, got, table.CellText, asStored, func(int) bool { return false }, fail)
 }

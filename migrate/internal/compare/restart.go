@@ -72,8 +72,7 @@ func (c *Comparer) Restart(ctx context.Context) error {
 	return nil
 }
 
-// LeaveOpen notes that rows which somebody else keeps are not put to the test of
-// a restart.
+// LeaveOpen notes that the Bigtable of another loader is not restarted.
 func LeaveOpen(r *table.Run) {
 	for _, j := range r.Jobs {
 		r.Report.Skip(RestartCheck, j.Report.Target, "another loader's Bigtable is only read, and not closed")

@@ -21,8 +21,8 @@ type ExpectedPart struct {
 	cell []layout.Cell
 }
 
-// NewRowSort sorts what items put in rows by row key, then by item, in runs of most bytes;
-// dir is for temporary files, "" is the system's.
+// NewRowSort returns a sorter of what items put in rows, by row key and then by item, in
+// runs of most bytes. dir is for temporary files; "" is the system's.
 func NewRowSort(dir string, most int) *extsort.Sorter[ExpectedPart] {
 	return &extsort.Sorter[ExpectedPart]{
 		What: "the rows of a large table", Dir: dir, Most: most,

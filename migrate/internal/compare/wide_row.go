@@ -24,7 +24,7 @@ const maxWideBytes = 16 << 20
 // are those of its groups. nil: the row has to be taken as a whole.
 type grouping func(row []byte) func(layout.Cell) string
 
-// ByItem is the grouping of a mapping's table.
+// ByItem returns the grouping of a mapping's table by items.
 func ByItem(m *layout.Mapping) grouping {
 	return func(row []byte) func(layout.Cell) string {
 		if g := m.Groups(row); g != nil {

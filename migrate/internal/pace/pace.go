@@ -41,16 +41,16 @@ func (p *Pace) most(of int) int {
 	return max(1, min(of, int(paceStep/max(1, p.every))))
 }
 
-// Chunk is how many of so many rows go in each of their calls, if none is much smaller than
-// the others.
-func (p *Pace) Chunk(of int) int {
-	most := p.most(of)
-	calls := max(1, (of+most-1)/most)
-	return max(1, (of+calls-1)/calls)
+// Chunk returns how many rows each call takes, if rows are split into calls of about the
+// same size.
+func (p *Pace) Chunk(rows int) int {
+	most := p.most(rows)
+	calls := max(1, (rows+most-1)/most)
+	return max(1, (rows+calls-1)/calls)
 }
 
-// Wait returns when so many rows may go. What was not used before is not made up for: a
-// target that was slow is not hurried after.
+// Wait returns when rows may go. Time that was not used before is lost: a slow target gets no
+// burst of rows afterwards.
 func (p *Pace) Wait(ctx context.Context, rows int) error {
 	if p == nil {
 		return nil
@@ -67,7 +67,7 @@ func (p *Pace) Wait(ctx context.Context, rows int) error {
 	return nil
 }
 
-// Rows yields rows that are read, at the pace.
+// Rows yields rows at the pace.
 func (p *Pace) Rows(ctx context.Context, rows iter.Seq2[layout.Row, error]) iter.Seq2[layout.Row, error] {
 	if p == nil {
 		return rows

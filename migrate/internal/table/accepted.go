@@ -8,7 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// Why is the reason that the mapping gives for accepting a loss.
+// Why returns the reason that the mapping gives for accepting a loss.
 func (j *Job) Why(rule, what string) string {
 	for _, l := range j.Mapping.Spec().AcceptLoss {
 		if l.What == what && (l.Rule == "" || l.Rule == rule) {

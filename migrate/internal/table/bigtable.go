@@ -38,11 +38,11 @@ const defaultDeadline = time.Minute
 // Bigtable is the client of the instance that the tables are in.
 type Bigtable struct {
 	*btclient.Client
-	// Extra are cells that reads pass over, with rows that hold nothing else; nil
-	// for none.
+	// Extra reports cells that reads skip, with rows that hold nothing else; nil for
+	// none.
 	Extra func(layout.Cell) bool
-	// Live is a row of a table, by its id, without what has expired; nil for tables of
-	// which all is live.
+	// Live removes from a row what has expired, by table id; nil for tables where nothing
+	// expires.
 	Live map[string]func(layout.Row) layout.Row
 
 	profile string // of calls on rows; "": the instance's own
@@ -50,7 +50,7 @@ type Bigtable struct {
 	Splits map[string][][]byte
 }
 
-// NewBigtable is the client of the instance that the options name.
+// NewBigtable returns the client of the instance that the options name.
 func NewBigtable(conn grpc.ClientConnInterface, o Options) *Bigtable {
 	retry := btclient.Retry{Reads: maxReadRetries, Writes: maxWriteRetries, Late: maxLateRetries, First: firstRetryWait, Sleep: o.Sleep, Jitter: o.Jitter}
 	if o.Waiting != nil && o.Sleep != nil {
@@ -65,9 +65,9 @@ func NewBigtable(conn grpc.ClientConnInterface, o Options) *Bigtable {
 // books in the rows.
 var StateFamily = layout.Family{Name: lens.FamilyState, GC: layout.GC{Versions: 1}}
 
-// MakeTable creates a table, or the families that an existing one lacks. It
-// refuses one whose garbage collection is not that of the mapping: what is
-// loaded there would not last as the mapping says.
+// MakeTable creates a table, or the families that an existing one lacks. It rejects a table
+// whose garbage collection differs from the mapping's: items would not last as the mapping
+// says.
 func (b *Bigtable) MakeTable(ctx context.Context, id string, families []layout.Family) (created bool, err error) {
 	families = slices.Clone(families)
 	if id != layout.SchemaTable {
@@ -101,8 +101,8 @@ func (b *Bigtable) Rows(ctx context.Context, r btclient.Read) iter.Seq2[layout.R
 	}
 }
 
-// Parts is read for rows of any size: those of more than most bytes come in
-// parts. A part, and a row, may have no cells but extra ones, which are left out.
+// Parts streams rows of any size: a row of more than most bytes comes in parts. A part, and
+// a row, may be empty, since extra cells are left out.
 func (b *Bigtable) Parts(ctx context.Context, r btclient.Read, most int) iter.Seq2[btclient.Part, error] {
 	r.Clone = true
 	return func(yield func(btclient.Part, error) bool) {
@@ -133,8 +133,8 @@ func (b *Bigtable) notFound(ctx context.Context, table string, err error) error 
 	return status.Errorf(codes.FailedPrecondition, "table %s is there, and not found by the app profile %s: %v", table, b.profile, err)
 }
 
-// TableRows streams the rows of a table, or of spans of it, without the cells of the
-// DynamoDB door's bookkeeping and without rows that hold nothing else.
+// TableRows streams the rows of a table, or of spans of it, without the bookkeeping of the
+// DynamoDB endpoint and rows that hold nothing else.
 func (b *Bigtable) TableRows(ctx context.Context, table string, spans ...layout.Span) iter.Seq2[layout.Row, error] {
 	return func(yield func(layout.Row, error) bool) {
 		for part, err := range b.TableParts(ctx, table, spans, math.MaxInt) {
@@ -145,7 +145,7 @@ func (b *Bigtable) TableRows(ctx context.Context, table string, spans ...layout.
 	}
 }
 
-// TableParts is TableRows in the parts of Parts.
+// TableParts is TableRows with large rows in parts, as [Bigtable.Parts] has them.
 func (b *Bigtable) TableParts(ctx context.Context, table string, spans []layout.Span, most int) iter.Seq2[btclient.Part, error] {
 	return func(yield func(btclient.Part, error) bool) {
 		if len(spans) == 0 {
@@ -165,10 +165,10 @@ func (b *Bigtable) TableParts(ctx context.Context, table string, spans []layout.
 	}
 }
 
-// Micros is a time as cells hold it: whole milliseconds.
+// Micros returns a time as cells hold it, in whole milliseconds.
 func Micros(t time.Time) int64 { return t.UnixMilli() * 1000 }
 
-// HasTable reports whether there is such a table.
+// HasTable reports whether a table exists.
 func (b *Bigtable) HasTable(ctx context.Context, table string) (bool, error) {
 	_, err := b.HasRows(ctx, table)
 	if status.Code(err) == codes.NotFound {
@@ -177,7 +177,7 @@ func (b *Bigtable) HasTable(ctx context.Context, table string) (bool, error) {
 	return err == nil, err
 }
 
-// HasRows reports whether a table has any; a NotFound error where there is no such table.
+// HasRows reports whether a table has rows; the error is NotFound if there is no table.
 func (b *Bigtable) HasRows(ctx context.Context, table string) (bool, error) {
 	for _, err := range b.Rows(ctx, btclient.Read{Table: table, Spans: []layout.Span{{}}, Filter: btclient.FirstCells(1), Limit: 1}) {
 		return err == nil, err

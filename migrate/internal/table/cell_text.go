@@ -11,7 +11,7 @@ import (
 // CellText is the part of a cell's canonical text behind its column.
 func CellText(c layout.Cell) string { return VersionText(c, rowtext.ValueText(c.Value)) }
 
-// VersionText is the text of a cell with that of its value.
+// VersionText is CellText with another text for the value.
 func VersionText(c layout.Cell, value string) string {
 	return phrase.Clip(fmt.Sprintf("@%d = %s", c.Timestamp, value))
 }

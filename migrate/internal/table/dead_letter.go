@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// DeadLetters writes what could not be loaded.
+// DeadLetters writes the items that could not be loaded.
 type DeadLetters struct {
 	w io.Writer
 	r *report.Report
@@ -21,8 +21,8 @@ type DeadLetters struct {
 // NewDeadLetters writes letters to w, and counts the items as differences in r.
 func NewDeadLetters(w io.Writer, r *report.Report) *DeadLetters { return &DeadLetters{w, r} }
 
-// DeadLetter is one line of what Options.DeadLetter receives: an item that was
-// not loaded, or not whole.
+// DeadLetter is one line of the dead letters: an item that was not loaded, or not as a
+// whole.
 type DeadLetter struct {
 	File   string        `json:"file"` // where the item stands in the source
 	Line   int           `json:"line"`
@@ -62,7 +62,7 @@ func (l *DeadLetters) Write(j *Job, letter DeadLetter, at source.Position, err e
 	return nil
 }
 
-// NotLoaded is the failure of an item that is not loaded.
+// NotLoaded returns the failure of an item that is not loaded.
 func NotLoaded(j *Job, key string, err error) report.Failure {
 	return report.Failure{Kind: report.NotLoaded, Table: j.Report.Target, ItemKey: key, Damage: source.DamageOf(err), Detail: err.Error()}
 }

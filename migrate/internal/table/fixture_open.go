@@ -17,13 +17,13 @@ type Fixture struct {
 	Files fs.FS
 }
 
-// OfSource is a source as a fixture.
+// OfSource returns a source as a fixture.
 func OfSource(src *source.Source) *Fixture {
 	return &Fixture{Fixture: &fixtures.Fixture{}, Data: src}
 }
 
-// OpenFixture opens a fixture directory, the root of fsys, even if its mapping file
-// does not compile (see Compiles). o is what a caller knows better than the fixture.
+// OpenFixture opens a fixture directory, the root of fsys, even if its mapping file does not
+// compile (see Compiles). o takes precedence over the fixture.
 func OpenFixture(fsys fs.FS, o source.Options) (*Fixture, error) {
 	folder, err := fixtures.Open(fsys)
 	if err != nil {
@@ -49,7 +49,7 @@ func (f *Fixture) Compiles() error {
 	return OfFixtures(f.Refused)
 }
 
-// OptionalFile reads a file of a fixture that need not be there.
+// OptionalFile reads a file of a fixture, nil if it does not exist.
 func (f *Fixture) OptionalFile(name string) ([]byte, error) {
 	if f.Files == nil {
 		return nil, nil
@@ -58,7 +58,7 @@ func (f *Fixture) OptionalFile(name string) ([]byte, error) {
 	return text, OfFixtures(err)
 }
 
-// OfFixtures is the fault of a fixture as one of the input.
+// OfFixtures converts the error of a fixture to one of the input.
 func OfFixtures(err error) error {
 	bad, ok := errors.AsType[*fixtures.Error](err)
 	if !ok {

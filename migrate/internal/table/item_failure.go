@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// ItemKind is the kind of the failure that an item is in a verification, where the
-// mapping cannot lay it out for this reason; "" for what makes a whole input bad.
+// ItemKind returns the kind of failure of an item that a verification cannot lay out
+// because of err; "" if err spoils the whole input.
 func ItemKind(err error) report.Kind {
 	switch source.DamageOf(err) { //nolint:exhaustive // the other kinds are no failures
 	case source.ItemUnmatched:

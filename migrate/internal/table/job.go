@@ -144,13 +144,13 @@ func (j *Job) timestamp() {
 	j.Report.Choices = append(j.Report.Choices, infer.Choice{What: "timestamp", Chosen: chosen.Format("2006-01-02T15:04:05.000Z07:00"), Why: why})
 }
 
-// KeyJSON is the canonical JSON of an item's key.
+// KeyJSON returns the canonical JSON of an item's key.
 func (j *Job) KeyJSON(item attr.Item) string {
 	return string(attr.AppendItemJSON(nil, j.Mapping.Key().KeyOf(item)))
 }
 
-// Targets are the Bigtable tables that the job writes: that of the items, and
-// those of the indexes.
+// Targets returns the Bigtable tables of the job: that of the items first, then those of the
+// indexes.
 func (j *Job) Targets() []string {
 	tables := []string{j.Mapping.TargetTable()}
 	for _, x := range j.Mapping.Indexes() {
@@ -159,7 +159,7 @@ func (j *Job) Targets() []string {
 	return tables
 }
 
-// Timed begins to take the time of a phase; done ends it.
+// Timed starts to measure the time of a phase; done ends it.
 func (j *Job) Timed(phase string) (done func(items int64)) {
 	if j.Options.Stopwatch == nil {
 		return func(int64) {}

@@ -11,9 +11,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// LeftOut are the parts of a DynamoDB table that its mapping lays out nothing of: those
-// that its file says so of, and those that the description of the table has and the
-// file does not. t is nil where there is no description.
+// LeftOut returns the parts of a DynamoDB table that its mapping does not lay out: those
+// that its file leaves out, and those that only the description of the table has. t is nil
+// if there is no description.
 func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
 	left := []report.NotLaidOut{}
 	spec := m.Spec()
@@ -77,7 +77,7 @@ func projectionText(projection string, include []string) string {
 	return projection
 }
 
-// LeaveOut tells of them, of all tables.
+// LeaveOut reports what the mappings of all tables leave out.
 func (r *Run) LeaveOut() {
 	for _, j := range r.Jobs {
 		r.Report.LeaveOut(j.Source.Name, LeftOut(j.Mapping, j.Source)...)

@@ -20,12 +20,11 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// FallbackTime is the timestamp of imported cells where neither the mapping
-// nor the input gives a time: never the current time, so that the same input
-// gives the same cells.
+// FallbackTime is the timestamp of imported cells if neither the mapping nor the input gives
+// a time. It is never the current time, so that the same input gives the same cells.
 var FallbackTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Options are what the verbs of package migrate make of theirs, which say what each
+// Options are the options of all verbs of package migrate, whose own options say what each
 // means.
 type Options struct {
 	Project, Instance, Target string
@@ -83,7 +82,7 @@ const (
 	checkpointEvery = 8 << 20
 )
 
-// Knobs are what only tests turn.
+// Knobs are options that only tests set.
 type Knobs struct {
 	Held            int // bytes of items that are held decoded; source.MaxHeldBytes else
 	Window          int // bytes that a comparison holds; maxWindowBytes else
@@ -110,7 +109,7 @@ const defaultName = "tabletop"
 // Exact reports whether a comparison tolerates nothing.
 func (o Options) Exact() bool { return o.Tolerance() == "" }
 
-// Tolerance says what a comparison lets pass, "" for nothing.
+// Tolerance names what a comparison tolerates; "" for nothing.
 func (o Options) Tolerance() string {
 	var parts []string
 	if o.Timestamps != "" && o.Timestamps != fixtures.TimestampsExact {
@@ -122,13 +121,13 @@ func (o Options) Tolerance() string {
 	return strings.Join(parts, ", ")
 }
 
-// Inference are the options of inference on the way, by a caller that lays all items
-// out, or needs the key alone.
+// Inference returns the options of an inference, for a caller that lays out all items, or
+// needs only the key.
 func (o Options) Inference() infer.Options {
 	return infer.Options{Progress: o.Progress, TempDir: o.TempDir, OpenJoiner: true}
 }
 
-// Normalized are the options with their defaults.
+// Normalized returns the options with their defaults.
 func (o Options) Normalized() Options {
 	o.Project, o.Instance = cmp.Or(o.Project, defaultName), cmp.Or(o.Instance, defaultName)
 	o.Held, o.Window, o.Part = cmp.Or(o.Held, source.MaxHeldBytes), cmp.Or(o.Window, maxWindowBytes), cmp.Or(o.Part, maxPartBytes)

@@ -29,7 +29,7 @@ func (j *Job) Each(ctx context.Context, phase string, yield func(p Placed) error
 	return j.EachWanted(ctx, phase, nil, yield)
 }
 
-// EachWanted is each for the items that wanted takes by their number.
+// EachWanted is Each for the items whose numbers wanted accepts; nil accepts all.
 func (j *Job) EachWanted(ctx context.Context, phase string, wanted func(n int64) bool, yield func(p Placed) error) error {
 	total := j.Source.Declared
 	if j.Report.Items > 0 {

@@ -9,15 +9,15 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Retention is what the garbage-collection rules of a table's families take
-// away. A mapping may lay out items on cells that its own rules remove: such
-// items are lost at the next run, which no comparison before it would show.
+// Retention judges which cells the garbage-collection rules of a table's families remove. A
+// mapping may lay out items on cells that its own rules remove: they are lost at the next
+// run, which no comparison before it would show.
 type Retention struct {
 	gc  map[string]layout.GC // by family; those with a rule
 	now time.Time            // zero: ages are not judged
 }
 
-// NewRetention is what the rules of families take, as of now; nil judges no ages.
+// NewRetention returns the rules of families at the time now; nil judges no ages.
 func NewRetention(families []layout.Family, now func() time.Time) Retention {
 	k := Retention{gc: map[string]layout.GC{}}
 	for _, f := range families {
@@ -78,7 +78,7 @@ type LostCells struct {
 	version int // of the last, 0 for the newest
 }
 
-// Rule is the rule that takes the next cell, "" for none. With both rules in a family,
+// Rule returns the rule that removes the next cell, "" for none. With both rules in a family,
 // either is enough.
 func (l *LostCells) Rule(c layout.Cell) string {
 	if l.last.Family == c.Family && bytes.Equal(l.last.Qualifier, c.Qualifier) {
@@ -108,7 +108,7 @@ func (k Retention) Empty() bool { return len(k.gc) == 0 }
 // NewLostCells judges a row from its first cell on.
 func NewLostCells(k Retention) LostCells { return LostCells{k: k} }
 
-// Kept are the cells that the rules leave, in storage order.
+// Kept returns the cells that the rules leave, in storage order.
 func (k Retention) Kept(cells []layout.Cell) []layout.Cell {
 	gone := map[string]bool{}
 	id := func(c layout.Cell) string { return fmt.Sprintf("%s:%d:%s", c.Family, c.Timestamp, c.Qualifier) }

@@ -8,15 +8,14 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// RowLayout is how the rows of one Bigtable table tell items: those of the
-// table, or the entries of an index. The zero value is of a table that no
-// mapping makes.
+// RowLayout reads and lays out the rows of one Bigtable table: that of the items, or that of
+// an index. The zero value is of a table that no mapping makes.
 type RowLayout struct {
 	J     *Job
 	Index *secondary.Index // nil for the table of the items
 }
 
-// LayoutOf is the layout of a Bigtable table, of one of the jobs.
+// LayoutOf returns the layout of a Bigtable table of one of the jobs.
 func LayoutOf(table string, jobs ...*Job) RowLayout {
 	for _, j := range jobs {
 		if j.Report.Target == table {
@@ -31,7 +30,7 @@ func LayoutOf(table string, jobs ...*Job) RowLayout {
 	return RowLayout{}
 }
 
-// Items are the items that a row tells.
+// Items returns the items of a row.
 func (l RowLayout) Items(row layout.Row) ([]attr.Item, error) {
 	switch {
 	case l.J == nil:
@@ -42,7 +41,7 @@ func (l RowLayout) Items(row layout.Row) ([]attr.Item, error) {
 	return l.J.Mapping.Items(row)
 }
 
-// Place lays out an item; the Row is nil where that cannot be.
+// Place lays out an item; the Row is nil if the table cannot have it.
 func (l RowLayout) Place(item attr.Item) lens.Placed {
 	var placed lens.Placed
 	switch {
@@ -55,11 +54,11 @@ func (l RowLayout) Place(item attr.Item) lens.Placed {
 	return placed
 }
 
-// Owner is what a row, a cell or an answer is of: the rule that takes an item,
-// and the item's key.
+// Owner names whose a row, a cell or an answer is: the rule that takes the item, and the
+// item's key.
 type Owner struct{ Rule, Item string }
 
-// OwnerOf is the owner of what an item becomes.
+// OwnerOf returns the owner of what an item becomes.
 func (l RowLayout) OwnerOf(item attr.Item) Owner {
 	if l.J == nil {
 		return Owner{}
@@ -71,8 +70,7 @@ func (l RowLayout) OwnerOf(item attr.Item) Owner {
 	return o
 }
 
-// Owned puts an owner into a failure, with the line of the mapping that made
-// what it owns.
+// Owned adds an owner to a failure, and the line of the mapping that made what it owns.
 func (l RowLayout) Owned(f report.Failure, o Owner) report.Failure {
 	f.Rule, f.ItemKey = o.Rule, o.Item
 	switch {

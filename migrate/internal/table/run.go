@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Run is the work on the tables of a source: who acts, and the report of it.
+// Run has the tables of a source, their target, and the report of the work on them.
 type Run struct {
 	Conn    grpc.ClientConnInterface
 	B       *Bigtable // over conn; both nil as long as none is needed
@@ -28,7 +28,7 @@ type Run struct {
 	complete *parts.Complete // the part was dealt with before
 }
 
-// Connect says where the tables are.
+// Connect sets the connection to the target.
 func (r *Run) Connect(conn grpc.ClientConnInterface) {
 	r.Conn, r.B = conn, NewBigtable(conn, r.Options)
 	r.B.Live = map[string]func(layout.Row) layout.Row{}
@@ -39,7 +39,7 @@ func (r *Run) Connect(conn grpc.ClientConnInterface) {
 	}
 }
 
-// Sum fills in the totals.
+// Sum fills in the totals of the report.
 func (r *Run) Sum() {
 	r.Report.Items, r.Report.Rows, r.Report.Exceptions, r.Report.Tables = 0, 0, 0, r.Report.Tables[:0]
 	for _, j := range r.Jobs {
@@ -151,7 +151,7 @@ func (r *Run) Examine(ctx context.Context, src *source.Source) error {
 	return nil
 }
 
-// Wants reports whether a check is to run, and else notes that it is not.
+// Wants reports whether a check is to run, and notes in the report if it is not.
 func (r *Run) Wants(name string, choice *bool) bool {
 	if choice == nil || *choice {
 		return true
@@ -160,8 +160,8 @@ func (r *Run) Wants(name string, choice *bool) bool {
 	return false
 }
 
-// WarnOfPatterns says that the access patterns which a mapping names are not run:
-// it is used apart from the folder in which they are.
+// WarnOfPatterns warns that the access patterns of a mapping are not run, since it is used
+// without the folder that has them.
 func (r *Run) WarnOfPatterns() {
 	for _, j := range r.Jobs {
 		if spec := j.Mapping.Spec(); spec != nil && len(spec.Patterns) > 0 {

@@ -17,9 +17,9 @@ import (
 // SchemaFamilies are the families of layout.SchemaTable.
 var SchemaFamilies = []layout.Family{{Name: layout.SchemaFamily, GC: layout.GC{Versions: 1}}}
 
-// SchemaRows are the rows of layout.SchemaTable that are to be there for the
-// job's table, with the moment until which its exports tell where that is not the time
-// of their cells. A default layout has none.
+// SchemaRows returns the rows that layout.SchemaTable must have for the job's table. They
+// note the end of its exports, until, if it is not the time of the cells. A default layout
+// has no such rows.
 func (j *Job) SchemaRows(until time.Time) ([]layout.Row, error) {
 	if j.Mapping.Spec() == nil {
 		return nil, nil
@@ -48,12 +48,12 @@ func (b *Bigtable) SchemaOf(ctx context.Context, table string) ([]layout.Row, er
 	return rows, nil
 }
 
-// CutNote returns rows without what is noted in a column of the first.
+// CutNote returns rows without the cells of a column.
 func CutNote(rows []layout.Row, column string) []layout.Row {
 	return CutColumns(rows, func(of string) bool { return of == column })
 }
 
-// CutColumns returns rows without the cells of some columns.
+// CutColumns returns rows without the cells of the columns that which selects.
 func CutColumns(rows []layout.Row, which func(column string) bool) []layout.Row {
 	rest := slices.Clone(rows)
 	for i, row := range rest {

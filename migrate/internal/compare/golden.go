@@ -29,8 +29,8 @@ func goldenAt(t golden.Table, key []byte) report.Failure {
 	return f
 }
 
-// GoldenRows compares tables with a golden file, text by text. The jobs say
-// whose rows these are.
+// GoldenRows compares tables with a golden file, text by text. The jobs of the run name the
+// items of the rows.
 func GoldenRows(ctx context.Context, r *table.Run, tables []golden.Table) (string, error) {
 	rows := 0
 	for i, t := range tables {
@@ -151,7 +151,7 @@ func (o *goldenOwners) onlyTypesDiffer(layout table.RowLayout, rule string, c Ce
 	return onlyTypesDiffer(cell.Value, golden.Value(string(c.got.Value)), element)
 }
 
-// SchemaGolden is the text of the tables that the jobs make.
+// SchemaGolden returns the golden text of the tables that the jobs make.
 func SchemaGolden(jobs []*table.Job) []byte {
 	var b bytes.Buffer
 	for _, j := range jobs {
@@ -172,7 +172,7 @@ func SchemaGolden(jobs []*table.Job) []byte {
 	return b.Bytes()
 }
 
-// FidelityGolden is the text of what becomes of each attribute.
+// FidelityGolden returns the golden text of what becomes of each attribute.
 func FidelityGolden(jobs []*table.Job) ([]byte, error) {
 	all := []report.Fidelity{}
 	for _, j := range jobs {
@@ -185,8 +185,8 @@ func FidelityGolden(jobs []*table.Job) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// Goldens compares what is there with the golden files that the fixture
-// has.
+// Goldens compares the tables, and what the mappings make of them, with the golden files of
+// a fixture.
 func Goldens(ctx context.Context, r *table.Run, f *table.Fixture) error {
 	if err := compareLock(r, f, r.Jobs[0]); err != nil {
 		return err
@@ -233,8 +233,8 @@ func Goldens(ctx context.Context, r *table.Run, f *table.Fixture) error {
 	return nil
 }
 
-// LineDiff lists the lines of one text that the other has not, both ways, each
-// as often as it is missing.
+// LineDiff returns the lines that only one of two texts has; a line that is missing n times
+// is there n times.
 func LineDiff(a, b []byte) (onlyA, onlyB []string) {
 	count := map[string]int{}
 	for line := range strings.Lines(string(b)) {
@@ -262,7 +262,7 @@ func LineDiff(a, b []byte) (onlyA, onlyB []string) {
 	return onlyA, onlyB
 }
 
-// GoldenTablesOf are the golden rows of a fixture, the first those of the first job.
+// GoldenTablesOf returns the golden rows of a fixture, those of the first job first.
 func GoldenTablesOf(f *table.Fixture, first *table.Job) ([]golden.Table, error) {
 	tables, err := golden.Parse(f.GoldenFile, first.Report.Target, f.Golden)
 	return tables, table.OfFixtures(err)
