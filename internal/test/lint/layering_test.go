@@ -80,6 +80,11 @@ var layers = []layerRule{
 		why:     "what reads and judges files runs without a server",
 	},
 	{
+		folders: []string{"migrate/internal/compare"},
+		denied:  slices.Concat(storage, []string{module + "/control", module + "/testkit", module + "/cmd", module + "/migrate/internal/load"}),
+		why:     "a comparison that shared the code of the load would share its faults, and find none",
+	},
+	{
 		folders: []string{"migrate"},
 		denied:  slices.Concat(storage, []string{module + "/control", module + "/testkit", module + "/cmd"}),
 		why:     "a migration works over any Bigtable",
@@ -214,6 +219,7 @@ func TestLayers(t *testing.T) {
 		{"migrate/infer", "~/migrate/source", false, false},
 		{"migrate/internal/doors", "~/engine", false, true},
 		{"migrate/internal/doors", "~/migrate/internal/table", false, false},
+		{"migrate/internal/compare", "~/migrate/internal/load", false, true},
 		{"migrate", "~/facade", false, false},
 		{"control/lab", "~/migrate", false, true},
 		{"control/lab", "~/facade", false, true},
