@@ -99,19 +99,29 @@ func (m *Mapping) ImportTimeMicros() (int64, bool) {
 // defaultTimeMicros, which must be a multiple of 1000 and not negative. The
 // cells of the same item are always the same bytes. Errors are *Error.
 func (m *Mapping) Place(item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
+	if err := m.checkTime(defaultTimeMicros); err != nil {
+		return lens.Placed{}, err
+	}
 	at, err := m.layout.locate(item)
 	if err != nil {
 		return lens.Placed{}, err
 	}
-	return m.PlaceAt(at, item, defaultTimeMicros)
+	return m.layout.place(at, item, defaultTimeMicros)
 }
 
 // PlaceAt is Place for an item whose key [Mapping.Locate] has located.
 func (m *Mapping) PlaceAt(at lens.Location, item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
-	if defaultTimeMicros < 0 || defaultTimeMicros%1000 != 0 {
-		return lens.Placed{}, &lens.Error{Code: lens.CodeLimit, Table: m.source, What: fmt.Sprintf("the default timestamp is %d us", defaultTimeMicros), Expected: "whole milliseconds since 1970"}
+	if err := m.checkTime(defaultTimeMicros); err != nil {
+		return lens.Placed{}, err
 	}
 	return m.layout.place(at, item, defaultTimeMicros)
+}
+
+func (m *Mapping) checkTime(micros int64) error {
+	if micros < 0 || micros%1000 != 0 {
+		return &lens.Error{Code: lens.CodeLimit, Table: m.source, What: fmt.Sprintf("the default timestamp is %d us", micros), Expected: "whole milliseconds since 1970"}
+	}
+	return nil
 }
 
 // Locate returns where the item of the given key lives, or would live: the key
