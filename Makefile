@@ -65,7 +65,7 @@ test-stress: ## the quick tier RUNS times beside two busy loops, shuffled, with 
 
 # The packages in which goroutines meet.
 RACED := ./engine/... ./emu/... ./facade ./facade/internal/store/... ./facade/internal/jobs ./facade/internal/kinesis/... \
-	./facade/internal/throttle ./facade/internal/insights ./control/... ./testkit ./cmd/... ./migrate \
+	./facade/internal/throttle ./facade/internal/insights ./control/... ./testkit/... \
 	./internal/btclient ./internal/inproc ./internal/heat ./internal/filelock \
 	./internal/preflight ./internal/test/failures ./internal/extsort ./internal/pull
 
