@@ -45,7 +45,7 @@
 //   - Limits are in limits.go of emu and facade.
 //   - Bigtable's statuses are in emu/internal/refusal, DynamoDB's errors and their texts in
 //     facade/awserr.
-//   - emu/testdata/traps.tsv and facade/testdata/messages.tsv list behaviour and texts of
+//   - emu/testdata/traps.tsv and facade/testdata/messages.tsv list rules and texts of
 //     the services, with the tests that hold them.
 //   - What is supported is in emu.Support and facade.Operations, and in docs/support.md.
 package tabletop

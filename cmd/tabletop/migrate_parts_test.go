@@ -155,8 +155,8 @@ func TestMigrate_PartsFlags(t *testing.T) {
 		}
 	}
 	for want, flags := range map[string][]string{
-		"--part needs --against":                      {"--part", "1/3", "--checkpoint", "d"},
-		"--checkpoint needs --part or --finish":      {"--checkpoint", "d"},
+		"--part needs --against":                       {"--part", "1/3", "--checkpoint", "d"},
+		"--checkpoint needs --part or --finish":        {"--checkpoint", "d"},
 		"--part and --fail-on, --rules exclude each o": {"--part", "1/3", "--checkpoint", "d", "--rules", "r", "--against", "127.0.0.1:1"},
 	} {
 		out, code := tabletop(t, append([]string{"migrate", "verify", "--source", "x.json", "--mapping", "m.yaml"}, flags...)...)

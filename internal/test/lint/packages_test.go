@@ -74,7 +74,7 @@ func TestPathsExist(t *testing.T) {
 	}
 	walk := func(file string, text string) {
 		for _, m := range repoPath.FindAllStringSubmatch(text, -1) {
-			if prefix, ok := elsewhere[file]; m[2] == "" && !(ok && strings.HasPrefix(m[1], prefix)) {
+			if prefix, ok := elsewhere[file]; m[2] == "" && (!ok || !strings.HasPrefix(m[1], prefix)) {
 				check(file, strings.TrimRight(m[1], ".-/"))
 			}
 		}

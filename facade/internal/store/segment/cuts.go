@@ -28,7 +28,7 @@ const (
 	// maxAttempts bounds the attempts to keep cuts that other processes keep changing.
 	maxAttempts = 64
 
-	// SmallRows: a table with fewer rows, and fewer bytes, is small.
+	// SmallRows is the number of rows from which a table is not small.
 	SmallRows  = 256
 	smallBytes = 512 << 10
 	// countedBytes is the size up to which a table's keys are read to cut
