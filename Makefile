@@ -55,7 +55,7 @@ test-long: ## both tiers: memory bounds at full size, all failures, simulations 
 
 .PHONY: test-memory
 test-memory: ## the tests that count memory, built without C, which puts more of it on Go's heap
-	CGO_ENABLED=0 $(GO) test -vet=off -run 'Memory|Alloc|Cost|Bomb|SlowReader|TestDay|Isolation' ./emu/... ./engine ./facade/... ./migrate/... ./control ./testkit ./internal/heat
+	CGO_ENABLED=0 $(GO) test -vet=off -run 'Memory|Alloc|Cost|Bomb|SlowReader|TestDay|Isolation' ./emu/... ./engine ./facade/... ./migrate/... ./control ./testkit/... ./internal/heat
 
 RUNS ?= 20
 

@@ -4,7 +4,8 @@
 //
 // # Use
 //
-//   - In Go tests: testkit.Start(t) starts a private server, with the official clients.
+//   - In Go tests: testkit.Start(t) starts a private server, with the official clients;
+//     btkit.Start(t) is lighter, for Bigtable alone.
 //   - In every other language: cmd/tabletop is the program; cmd/cbtemulator replaces
 //     Google's emulator of that name.
 //   - In programs, as a stable API: emu.New, facade.New, mapping.Load, migrate.Load,
@@ -23,7 +24,7 @@
 //   - migrate loads and verifies data. migrate/source reads exports, migrate/infer finds
 //     mappings, migrate/lint judges tables and mappings, migrate/report shows results.
 //   - fixtures has the fixture folders that ship with the project.
-//   - testkit runs all of it inside a Go test.
+//   - testkit runs all of it inside a Go test, testkit/btkit the Bigtable alone.
 //   - control serves the HTTP API and the pages that control a running server; control/lab
 //     is a Bigtable with a clock, faults and snapshots, control/lab/dynamodb its endpoint.
 //   - internal has what several of these share; internal/layout is the machine behind
@@ -32,7 +33,7 @@
 //
 // An arrow points at what a package may import; internal/test/lint enforces it.
 //
-//	engine <- emu <- control/lab <- testkit -> migrate -> facade -> facade/{attr,awserr,expr,mapping}
+//	engine <- emu <- control/lab <- testkit/btkit <- testkit -> migrate -> facade -> facade/{attr,awserr,expr,mapping}
 //	testkit, migrate -> fixtures -> internal/layout <- facade/mapping
 //	cmd/tabletop -> control -> control/lab, migrate, fixtures
 //

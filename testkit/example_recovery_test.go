@@ -17,7 +17,7 @@ import (
 // same in other languages.
 func ExampleEnv_recovery() {
 	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
+	defer t.End()
 	ctx := t.Context()
 	buckets, err := os.MkdirTemp("", "buckets") // in a test: t.TempDir()
 	must(err)

@@ -13,7 +13,7 @@ import (
 // What a program wrote, as consumers of the table's stream get it.
 func ExampleEnv_StreamRecords() {
 	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
+	defer t.End()
 	ctx := t.Context()
 	env := testkit.Start(t)
 

@@ -1,49 +1,20 @@
 package testkit_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
-	"cloud.google.com/go/bigtable"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// The Bigtable door: official clients on a private server.
-func ExampleEnv_Bigtable() {
-	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
-	ctx := t.Context()
-	env := testkit.Start(t)
-
-	admin := env.BigtableAdmin(t)
-	must(admin.CreateTable(ctx, "orders"))
-	must(admin.CreateColumnFamily(ctx, "orders", "o"))
-
-	orders := env.Bigtable(t).Open("orders")
-	set := bigtable.NewMutation()
-	set.Set("o", "total", 1000, []byte("42"))
-	must(orders.Apply(ctx, "customer7#0001", set))
-
-	must(orders.ReadRows(ctx, bigtable.PrefixRange("customer7#"), func(r bigtable.Row) bool {
-		fmt.Printf("%s %s\n", r.Key(), r["o"][0].Value)
-		return true
-	}))
-	// Output: customer7#0001 42
-}
-
 // The DynamoDB door: the AWS client, without a port.
 func ExampleEnv_DynamoDB() {
 	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
+	defer t.End()
 	ctx := t.Context()
 	env := testkit.Start(t)
 
@@ -73,7 +44,7 @@ func ExampleEnv_DynamoDB() {
 // Throttled twice: the SDK tries again, and nobody waits.
 func ExampleEnv_FailDynamoDB() {
 	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
+	defer t.End()
 	ctx := t.Context()
 	env := testkit.Start(t)
 	ddb := env.DynamoDB(t)
@@ -96,7 +67,7 @@ func ExampleEnv_FailDynamoDB() {
 // A batch that is done in parts.
 func ExampleEnv_Unprocessed() {
 	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
+	defer t.End()
 	ctx := t.Context()
 	env := testkit.Start(t)
 	ddb := env.DynamoDB(t)
@@ -123,7 +94,7 @@ func ExampleEnv_Unprocessed() {
 // A read that is not consistent finds what was there before.
 func ExampleEnv_StaleReads() {
 	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
+	defer t.End()
 	ctx := t.Context()
 	env := testkit.Start(t)
 	ddb := env.DynamoDB(t)
@@ -142,171 +113,6 @@ func ExampleEnv_StaleReads() {
 	// Output:
 	// false false
 	// true true
-}
-
-// A write whose answer is lost: who sends it again adds twice.
-func ExampleEnv_Fail() {
-	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
-	ctx := t.Context()
-	env := testkit.Start(t)
-	admin := env.BigtableAdmin(t)
-	must(admin.CreateTable(ctx, "orders"))
-	must(admin.CreateColumnFamily(ctx, "orders", "o"))
-	orders := env.Bigtable(t).Open("orders")
-
-	fault := env.Fail("ReadModifyWriteRow", status.Error(codes.Unavailable, "the connection broke"),
-		testkit.OnRow("customer7"), testkit.Times(1), testkit.Applied())
-	visit := bigtable.NewReadModifyWrite()
-	visit.Increment("o", "visits", 1)
-	_, err := orders.ApplyReadModifyWrite(ctx, "customer7", visit)
-	fmt.Println(err)
-	env.Advance(time.Second)
-	_, err = orders.ApplyReadModifyWrite(ctx, "customer7", visit) // as a caller might
-	fmt.Println(err, fault.Hits())
-	env.CheckRow(t, "orders", "customer7", "o:visits = 0000000000000002", "o:visits = 0000000000000001")
-	// Output:
-	// rpc error: code = Unavailable desc = the connection broke
-	// <nil> 1
-}
-
-// Time passes on the environment's clock: nobody waits.
-func ExampleEnv_Latency() {
-	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
-	env := testkit.Start(t, testkit.WithFrozenClock(time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC)))
-	env.Latency("CreateTable", 90*time.Second)
-
-	must(env.BigtableAdmin(t).CreateTable(t.Context(), "orders"))
-	fmt.Println(env.Now().Format(time.TimeOnly))
-
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	err := env.BigtableAdmin(t).CreateTable(ctx, "invoices")
-	fmt.Println(status.Code(err))
-	// Output:
-	// 09:01:30
-	// DeadlineExceeded
-}
-
-// A stream that breaks off: the official client goes on where it was.
-func ExampleEnv_CutReadRows() {
-	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
-	ctx := t.Context()
-	env := testkit.Start(t)
-	admin := env.BigtableAdmin(t)
-	must(admin.CreateTable(ctx, "orders"))
-	must(admin.CreateColumnFamily(ctx, "orders", "o"))
-	orders := env.Bigtable(t).Open("orders")
-	for _, key := range []string{"a", "b", "c"} {
-		set := bigtable.NewMutation()
-		set.Set("o", "total", 1000, []byte("42"))
-		must(orders.Apply(ctx, key, set))
-	}
-
-	cut := env.CutReadRows(2, status.Error(codes.Unavailable, "the connection broke"), testkit.Times(1))
-	must(orders.ReadRows(ctx, bigtable.InfiniteRange(""), func(r bigtable.Row) bool {
-		fmt.Print(r.Key(), " ")
-		return true
-	}))
-	fmt.Println("cut", cut.Hits())
-	// Output: a b c cut 1
-}
-
-// A request that arrives twice.
-func ExampleEnv_Duplicate() {
-	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
-	ctx := t.Context()
-	env := testkit.Start(t)
-	admin := env.BigtableAdmin(t)
-	must(admin.CreateTable(ctx, "orders"))
-	must(admin.CreateColumnFamily(ctx, "orders", "o"))
-
-	env.Duplicate("MutateRow", testkit.OnTable("orders"))
-	set := bigtable.NewMutation()
-	set.Set("o", "total", 1000, []byte("42")) // a time of its own: twice is once
-	must(env.Bigtable(t).Open("orders").Apply(ctx, "a", set))
-	fmt.Print(env.Dump("orders"))
-	// Output:
-	// a [61]
-	//   o:total @1000 = "42"
-}
-
-// One start, many cases: each begins with the same tables and rows.
-func ExampleEnv_Restore() {
-	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
-	ctx := t.Context()
-	env := testkit.Start(t)
-	admin := env.BigtableAdmin(t)
-	must(admin.CreateTable(ctx, "orders"))
-	must(admin.CreateColumnFamily(ctx, "orders", "o"))
-	base := env.Snapshot()
-
-	for _, key := range []string{"a", "b"} {
-		env.Restore(base)
-		set := bigtable.NewMutation()
-		set.Set("o", "total", 1000, []byte("42"))
-		must(env.Bigtable(t).Open("orders").Apply(ctx, key, set))
-		fmt.Print(env.DumpAll())
-	}
-	// Output:
-	// table orders
-	// # family o, gc never
-	// a [61]
-	//   o:total @1000 = "42"
-	// table orders
-	// # family o, gc never
-	// b [62]
-	//   o:total @1000 = "42"
-}
-
-// A check that fails shows a diff.
-func ExampleEnv_CheckRow() {
-	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
-	ctx := t.Context()
-	env := testkit.Start(t)
-	admin := env.BigtableAdmin(t)
-	must(admin.CreateTable(ctx, "orders"))
-	must(admin.CreateColumnFamily(ctx, "orders", "o"))
-	set := bigtable.NewMutation()
-	set.Set("o", "state", 1000, []byte("paid"))
-	set.Set("o", "total", 1000, []byte("42"))
-	must(env.Bigtable(t).Open("orders").Apply(ctx, "a", set))
-
-	env.CheckRow(t, "orders", "a",
-		`o:state = "paid"`,
-		`o:total @1000 = "43"`)
-	// Output:
-	// failed: testkit: row "a" of table orders differs (- want, + got):
-	//     o:state = "paid"
-	//   - o:total @1000 = "43"
-	//   + o:total @1000 = "42"
-}
-
-// Expired cells are gone a minute later, as in the service.
-func ExampleWithGC() {
-	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
-	ctx := t.Context()
-	env := testkit.Start(t, testkit.WithGC(testkit.GCBackground))
-	admin := env.BigtableAdmin(t)
-	must(admin.CreateTable(ctx, "orders"))
-	must(admin.CreateColumnFamilyWithConfig(ctx, "orders", "o", bigtable.Family{GCPolicy: bigtable.MaxVersionsGCPolicy(1)}))
-	set := bigtable.NewMutation()
-	set.Set("o", "total", 1000, []byte("42"))
-	set.Set("o", "total", 2000, []byte("43"))
-	must(env.Bigtable(t).Open("orders").Apply(ctx, "a", set))
-
-	fmt.Println(strings.Count(env.Dump("orders"), "o:total"))
-	env.Advance(time.Minute)
-	fmt.Println(strings.Count(env.Dump("orders"), "o:total"))
-	// Output:
-	// 2
-	// 1
 }
 
 func must(err error) {

@@ -1,120 +1,40 @@
 package testkit
 
 import (
-	"time"
-
 	"github.com/tabletop-emu/tabletop/control/lab/fault"
+	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
-// Fault is something that goes wrong with some of the calls of an RPC, from
-// the call of [Env.Fail], [Env.Latency], [Env.CutReadRows] or [Env.Duplicate]
-// that returned it until Remove or the end of the environment; or with those of
-// a DynamoDB operation, from [Env.FailDynamoDB], [Env.Unprocessed] or
-// [Env.StaleReads] on.
-//
-// By default it applies to every call that Bigtable clients make, whether in
-// this process or through a port; a [FaultOption] narrows that. Faults apply
-// in the order in which they were made; a call that one of them has failed
-// does not reach the later ones.
-type Fault struct{ armed *fault.Fault }
-
-// Hits returns how many calls the fault has affected.
-func (f *Fault) Hits() int { return f.armed.Hits() }
-
-// Remove ends the fault. Calls under way may still meet it.
-func (f *Fault) Remove() { f.armed.Remove() }
-
-// FaultOption narrows which calls a fault affects, or says how.
-type FaultOption func(*fault.Spec)
+type (
+	// Fault is something that goes wrong with some of the calls of an RPC, or of a
+	// DynamoDB operation from [Env.FailDynamoDB], [Env.Unprocessed] or [Env.StaleReads] on;
+	// see [btkit.Fault].
+	Fault = btkit.Fault
+	// FaultOption narrows which calls a fault affects, or says how.
+	FaultOption = btkit.FaultOption
+)
 
 // OnTable limits a fault to calls on the Bigtable table with that id, or on
 // the DynamoDB table with that name.
-func OnTable(id string) FaultOption { return func(s *fault.Spec) { s.Table = id } }
+func OnTable(id string) FaultOption { return btkit.OnTable(id) }
 
-// OnRow limits a fault to calls that name the row with that key: that write
-// it, or read a set of rows that contains it. Env.Fail of MutateRows fails the
-// entries of the row and lets the others through.
-func OnRow(key string) FaultOption {
-	return func(s *fault.Spec) { s.Row = []byte(key) }
-}
+// OnRow limits a fault of RPCs to calls that name the row with that key; see [btkit.OnRow].
+func OnRow(key string) FaultOption { return btkit.OnRow(key) }
 
 // Times limits a fault to n calls. Default: no limit.
-func Times(n int) FaultOption { return func(s *fault.Spec) { s.Times = n } }
+func Times(n int) FaultOption { return btkit.Times(n) }
 
 // Skip lets the first n calls that a fault would affect pass.
-func Skip(n int) FaultOption { return func(s *fault.Spec) { s.Skip = n } }
+func Skip(n int) FaultOption { return btkit.Skip(n) }
 
-// WithProbability applies a fault to each call with probability p, from 0 to 1.
-// The draws begin at [WithSeed] for every fault separately: the same calls in
-// the same order meet the same faults.
-func WithProbability(p float64) FaultOption { return func(s *fault.Spec) { s.Probability = p } }
+// WithProbability applies a fault to each call with probability p, from 0 to 1; see
+// [btkit.WithProbability].
+func WithProbability(p float64) FaultOption { return btkit.WithProbability(p) }
 
-// Applied makes Env.Fail lose the response instead of the request: the call is
-// carried out, and the client gets the error. This simulates a write whose
-// connection broke too late.
-func Applied() FaultOption { return func(s *fault.Spec) { s.Applied = true } }
+// Applied makes Env.Fail and [Env.FailDynamoDB] lose the response instead of the request;
+// see [btkit.Applied].
+func Applied() FaultOption { return btkit.Applied() }
 
-// BehindDynamoDB applies a fault to the calls that the DynamoDB door makes to
+// BehindDynamoDB applies a fault to the calls that the DynamoDB endpoint makes to
 // the Bigtable behind it, and not to those of Bigtable clients.
 func BehindDynamoDB() FaultOption { return func(s *fault.Spec) { s.BehindDynamoDB = true } }
-
-// Fail makes calls of an RPC fail with err, usually a gRPC status, before they
-// do anything. method is the RPC's name, as in "MutateRow", with its service
-// if two services have it, as in "BigtableTableAdmin/GetIamPolicy", or "*" for
-// all.
-//
-// Official clients retry some codes, such as Unavailable, for as long as their
-// context allows: limit such a fault with [Times], or remove it.
-func (e *Env) Fail(method string, err error, opts ...FaultOption) *Fault {
-	e.tb.Helper()
-	return e.arm(fault.Spec{Method: method, Effect: fault.FailCall, Err: err}, opts)
-}
-
-// Latency makes calls of an RPC, named as for [Env.Fail], take d longer, on
-// the environment's clock: the clock is advanced by d before the request is
-// served, and nobody waits. A call whose deadline is less than d away fails
-// with DeadlineExceeded at that moment, unserved. This does not collect
-// garbage.
-//
-// Official clients send reads, and writes that may be sent twice, again after that
-// until their context ends, in real time. With [Times] the first attempts are late
-// and a later one succeeds; without it the call fails when its context ends.
-func (e *Env) Latency(method string, d time.Duration, opts ...FaultOption) *Fault {
-	e.tb.Helper()
-	return e.arm(fault.Spec{Method: method, Effect: fault.DelayCall, Delay: d}, opts)
-}
-
-// CutReadRows ends the stream of a ReadRows call with err once it has
-// delivered this many whole rows, if there are more. Only such calls count for
-// [Times] and [Skip].
-func (e *Env) CutReadRows(rows int, err error, opts ...FaultOption) *Fault {
-	e.tb.Helper()
-	return e.arm(fault.Spec{Method: "ReadRows", Effect: fault.CutRows, Rows: rows, Err: err}, opts)
-}
-
-// Duplicate delivers the request of calls of an RPC, named as for [Env.Fail],
-// twice, one after the other: the client gets the second response. This
-// simulates a request that a client or a network has sent again. Streams from
-// the client are not duplicated.
-func (e *Env) Duplicate(method string, opts ...FaultOption) *Fault {
-	e.tb.Helper()
-	return e.arm(fault.Spec{Method: method, Effect: fault.DuplicateCall}, opts)
-}
-
-// arm makes a fault, narrowed by the options, of one that strikes every call.
-func (e *Env) arm(spec fault.Spec, opts []FaultOption) *Fault {
-	e.tb.Helper()
-	spec.Times, spec.Probability = fault.Unlimited, 1
-	for _, o := range opts {
-		o(&spec)
-	}
-	arm := e.lab.Arm
-	if spec.DynamoDB {
-		arm = e.ddb.Arm
-	}
-	armed, err := arm(spec)
-	if err != nil {
-		e.tb.Fatalf("testkit: %v", err)
-	}
-	return &Fault{armed}
-}

@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/tabletop-emu/tabletop/control/lab/fault"
+	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
 // DynamoDBFailure is an error that DynamoDB returns for reasons of its own.
@@ -47,8 +48,8 @@ const (
 //
 //	env.FailDynamoDB("UpdateItem", testkit.Throttling, testkit.OnTable("orders"), testkit.Times(2))
 func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...FaultOption) *Fault {
-	e.tb.Helper()
-	return e.arm(fault.Spec{DynamoDB: true, Method: operation, Effect: fault.FailCall, Failure: fault.Failure(failure)}, opts)
+	e.server.TB().Helper()
+	return btkit.Arm(e.server, e.ddb, fault.Spec{Method: operation, Effect: fault.FailCall, Failure: fault.Failure(failure)}, opts)
 }
 
 // Unprocessed makes a BatchWriteItem or BatchGetItem return entries that were
@@ -56,8 +57,8 @@ func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...Fa
 // [WithProbability] and [Fault.Hits]. If no entry of a request is processed,
 // it fails with ProvisionedThroughputExceeded, as in the service.
 func (e *Env) Unprocessed(operation string, opts ...FaultOption) *Fault {
-	e.tb.Helper()
-	return e.arm(fault.Spec{DynamoDB: true, Method: operation, Effect: fault.LeaveEntries}, opts)
+	e.server.TB().Helper()
+	return btkit.Arm(e.server, e.ddb, fault.Spec{Method: operation, Effect: fault.LeaveEntries}, opts)
 }
 
 // StaleReads makes reads that do not ask for consistency see what the
@@ -68,12 +69,8 @@ func (e *Env) Unprocessed(operation string, opts ...FaultOption) *Fault {
 // To make only reads of global indexes lag, use facade.Options.IndexLag; see
 // [WithDynamoDBOptions].
 func (e *Env) StaleReads(operation string, as *Snapshot, opts ...FaultOption) *Fault {
-	e.tb.Helper()
-	spec := fault.Spec{DynamoDB: true, Method: operation, Effect: fault.ReadOld}
-	if as != nil {
-		spec.As = as.taken
-	}
-	return e.arm(spec, opts)
+	e.server.TB().Helper()
+	return btkit.Arm(e.server, e.ddb, fault.Spec{Method: operation, Effect: fault.ReadOld, As: btkit.Taken(e.server, as)}, opts)
 }
 
 // OnItem limits a fault to requests, or entries of a batch, that name the

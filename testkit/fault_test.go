@@ -28,6 +28,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/internal/test/faketb"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
@@ -530,7 +531,7 @@ func TestFaults_Misuse(t *testing.T) {
 		},
 		"GetItem never meets": func(e *testkit.Env) { e.FailDynamoDB("GetItem", testkit.TransactionConflict) },
 	} {
-		got := failure(t, func(tb testing.TB) {
+		got := faketb.Failure(t, func(tb testing.TB) {
 			tb.Helper()
 			misuse(testkit.Start(tb))
 		})

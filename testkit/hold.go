@@ -22,7 +22,7 @@ const (
 	holdVariable = "TABLETOP_HOLD"
 )
 
-// WithConsole keeps the requests of both doors and counts which keys they are to, for the console that
+// WithConsole keeps the requests of both endpoints and counts which keys they are to, for the console that
 // [Env.Hold] opens. With TABLETOP_HOLD=1 in the environment a test that has failed is held at its end.
 func WithConsole() Option { return func(c *config) { c.observed = control.NewRequests() } }
 
@@ -51,17 +51,17 @@ func (screen) Write(text []byte) (int, error) {
 
 // holdFailed is the end of a test with a console.
 func (e *Env) holdFailed() {
-	if e.tb.Failed() && os.Getenv(holdVariable) != "" {
-		e.hold(e.tb, screen{})
+	if e.server.TB().Failed() && os.Getenv(holdVariable) != "" {
+		e.hold(e.server.TB(), screen{})
 	}
 }
 
 func (e *Env) hold(tb testing.TB, out io.Writer) {
 	tb.Helper()
-	if e.config.observed == nil {
+	if e.observed == nil {
 		tb.Fatal("testkit: Hold: the environment has no console, start it with testkit.WithConsole()")
 	}
-	ctx, release := signal.NotifyContext(e.ctx, os.Interrupt)
+	ctx, release := signal.NotifyContext(e.server.Context(), os.Interrupt)
 	defer release()
 	until := ""
 	if t, ok := tb.(interface{ Deadline() (time.Time, bool) }); ok {
@@ -75,10 +75,10 @@ func (e *Env) hold(tb testing.TB, out io.Writer) {
 	}
 	token := rand.Text()
 	api := control.New(control.Options{
-		Lab: e.lab, Endpoint: e.ddb, Requests: e.config.observed, Token: token, Version: "testkit", Held: tb.Name(), Release: release,
+		Lab: e.server.Lab(), Endpoint: e.ddb, Requests: e.observed, Token: token, Version: "testkit", Held: tb.Name(), Release: release,
 		Bigtable: e.Addr(), DynamoDB: e.DynamoDBURL(),
 	})
-	lis := e.listen()
+	lis := e.server.Listen()
 	web := &http.Server{Handler: api, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(lis) }()

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/internal/test/faketb"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/testkit"
@@ -45,7 +46,7 @@ func TestIsolation(t *testing.T) { //nolint:paralleltest // Alone makes it paral
 
 		t.Run("together", func(t *testing.T) {
 			envs := make([]*testkit.Env, environments)
-			owners := make([]*fakeTB, environments)
+			owners := make([]*faketb.TB, environments)
 			together(func(i int) {
 				owners[i] = newExampleTB()
 				envs[i] = testkit.Start(t, testkit.WithFrozenClock(began))
@@ -61,7 +62,7 @@ func TestIsolation(t *testing.T) { //nolint:paralleltest // Alone makes it paral
 			each := func() int64 { return (int64(held()) - int64(before)) / int64(environments) }
 			busy := each()
 			for _, o := range owners {
-				o.end()
+				o.End()
 			}
 			idle := each()
 			t.Logf("%d environments hold %d KiB of Go memory each, with clients connected %d KiB", environments, idle>>10, busy>>10)

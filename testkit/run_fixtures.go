@@ -39,7 +39,7 @@ func RunFixtures(t *testing.T, dir string, opts ...Option) {
 		opts = append(slices.Clone(opts), WithFrozenClock(at))
 	}
 	updateFixture(t, dir, opts)
-	env := Start(t, append(slices.Clone(opts), func(c *config) { c.restarts = true })...)
+	env := Start(t, append(slices.Clone(opts), func(c *config) { c.bigtable.Restarts = true })...)
 	o := migrate.VerifyOptions{Common: fixtureOptions(env)}
 	o.Restart = func(context.Context) (grpc.ClientConnInterface, error) {
 		if err := env.restart(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tabletop-emu/tabletop/internal/test/faketb"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
@@ -115,7 +116,7 @@ func TestRestore_Template(t *testing.T) {
 	if diff := cmp.Diff(want, template.DumpAll()); diff != "" {
 		t.Errorf("the template (-want +got):\n%s", diff)
 	}
-	got := failure(t, func(tb testing.TB) {
+	got := faketb.Failure(t, func(tb testing.TB) {
 		tb.Helper()
 		var gone *testkit.Snapshot
 		t.Run("ended", func(t *testing.T) { gone = testkit.Start(t).Snapshot() })
@@ -347,7 +348,7 @@ func TestCheckRow(t *testing.T) {
 		{"no row", "none", all[:1], "  - " + all[0] + "\n"},
 		{"a row", "row", nil, "  + " + all[0] + "\n  + " + all[1] + "\n  + " + all[2] + "\n"},
 	} {
-		got := failure(t, func(tb testing.TB) {
+		got := faketb.Failure(t, func(tb testing.TB) {
 			tb.Helper()
 			env.CheckRow(tb, "t", tc.row, tc.want...)
 		})

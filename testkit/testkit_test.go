@@ -1,7 +1,6 @@
 package testkit_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +29,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/test/faketb"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
@@ -471,7 +471,7 @@ func TestFailures(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			got := failure(t, func(tb testing.TB) {
+			got := faketb.Failure(t, func(tb testing.TB) {
 				tb.Helper()
 				env := testkit.Start(tb, tc.opts...)
 				if tc.dump != "" {
@@ -485,51 +485,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// fakeTB is a testing.TB for what is no test: it notes a failure instead of
-// failing a test.
-type fakeTB struct {
-	testing.TB // for the methods that testkit does not use
-	ctx        context.Context
-	failed     string
-	cleanups   []func()
-}
-
-func newExampleTB() *fakeTB { return &fakeTB{ctx: context.Background()} }
-
-func (f *fakeTB) Helper()                           {}
-func (f *fakeTB) Context() context.Context          { return f.ctx }
-func (f *fakeTB) Cleanup(fn func())                 { f.cleanups = append(f.cleanups, fn) }
-func (f *fakeTB) Errorf(format string, args ...any) { f.failed = fmt.Sprintf(format, args...) }
-
-func (f *fakeTB) Fatalf(format string, args ...any) {
-	f.Errorf(format, args...)
-	panic(f)
-}
-
-// end runs the cleanups and shows a failure, as the end of a test does.
-func (f *fakeTB) end() {
-	for _, fn := range slices.Backward(f.cleanups) {
-		fn()
-	}
-	if f.failed != "" {
-		fmt.Println("failed:", f.failed)
-	}
-}
-
-// failure returns what fn fails its test with.
-func failure(t *testing.T, fn func(testing.TB)) (message string) {
-	t.Helper()
-	f := &fakeTB{ctx: t.Context()}
-	defer func() {
-		if p := recover(); p != nil && p != any(f) {
-			panic(p)
-		}
-		message, f.failed = f.failed, ""
-		f.end()
-	}()
-	fn(f)
-	return ""
-}
+func newExampleTB() *faketb.TB { return faketb.New() }
 
 // TestAdvance_AutomatedBackups: each day that passes has its backup, and what expires
 // on the way is gone.

@@ -9,5 +9,6 @@
 //   - failures: failing Bigtables behind the DynamoDB endpoint and the loader.
 //   - faultdisk, heldfile: disks that fail, files that wait.
 //   - peer: Google's bttest; synthetic: tables of items.
-//   - race: whether the race detector runs; cputime: the CPU time of benchmarks.
+//   - race: whether the race detector runs; cputime: the CPU time of benchmarks;
+//     faketb: the test of an example.
 package test

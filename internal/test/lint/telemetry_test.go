@@ -14,10 +14,10 @@ import (
 
 // dialers are the files that open connections, and to whom.
 var dialers = map[string]string{
-	"cmd/tabletop/ctl_ask.go":        "the server that a flag or its port file names",
-	"cmd/tabletop/plain_conn.go":     "the Bigtable that a flag names, and whether it speaks TLS",
-	"cmd/tabletop/migrate_target.go": "the Bigtable that a flag names",
-	"testkit/env.go":                 "itself, in memory",
+	"cmd/tabletop/ctl_ask.go":               "the server that a flag or its port file names",
+	"cmd/tabletop/plain_conn.go":            "the Bigtable that a flag names, and whether it speaks TLS",
+	"cmd/tabletop/migrate_target.go":        "the Bigtable that a flag names",
+	"testkit/internal/server/connection.go": "itself, in memory",
 }
 
 var dials = regexp.MustCompile(`grpc\.(NewClient|Dial)\b|net\.Dial|\.Dial(Context|TLS)?\(|http\.((Get|Head|Post|PostForm|DefaultClient|DefaultTransport)\b|(Transport|Client)\{\})`)

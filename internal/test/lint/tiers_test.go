@@ -85,7 +85,7 @@ var realTime = map[string]string{
 	"conformance/soak/soak_test.go paced":                           "keeps the rate that a flag gives",
 	"conformance/soak/soak_test.go settle":                          "looks again until the heap has settled, however long that takes",
 	"conformance/soak/soak_test.go report":                          "reports how long the run took",
-	"testkit/example_test.go ExampleEnv_Latency":                    "shows a latency beyond the deadline of a call, and awaits neither",
+	"testkit/btkit/example_faults_test.go ExampleEnv_Latency":       "shows a latency beyond the deadline of a call, and awaits neither",
 }
 
 // clockNames are the functions by which Go code reads or awaits the real time.

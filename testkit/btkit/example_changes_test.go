@@ -1,4 +1,4 @@
-package testkit_test
+package btkit_test
 
 import (
 	"fmt"
@@ -6,15 +6,16 @@ import (
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/tabletop-emu/tabletop/testkit"
+	"github.com/tabletop-emu/tabletop/internal/test/faketb"
+	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
 // What a program wrote, as consumers of the table's change stream get it.
 func ExampleEnv_Changes() {
-	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
+	t := faketb.New() // in a test: its *testing.T
+	defer t.End()
 	ctx := t.Context()
-	env := testkit.Start(t)
+	env := btkit.Start(t)
 
 	must(env.BigtableAdmin(t).CreateTableFromConf(ctx, &bigtable.TableConf{
 		TableID: "orders", ChangeStreamRetention: 24 * time.Hour,
@@ -39,11 +40,11 @@ func ExampleEnv_Changes() {
 
 // A consumer under test, and a test that waits for what it wrote.
 func ExampleEnv_ReadChanges() {
-	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
+	t := faketb.New() // in a test: its *testing.T
+	defer t.End()
 	ctx := t.Context()
 	// Partitions are split and merged while they are read: consumers must follow.
-	env := testkit.Start(t, testkit.WithPartitionChurn(0.1))
+	env := btkit.Start(t, btkit.WithPartitionChurn(0.1))
 
 	must(env.BigtableAdmin(t).CreateTableFromConf(ctx, &bigtable.TableConf{
 		TableID: "orders", ChangeStreamRetention: 24 * time.Hour,

@@ -1,4 +1,4 @@
-package testkit
+package btkit
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/testkit/internal/server"
 )
 
 // backupLife is how long a backup of Env.Backup is kept, on the environment's
@@ -21,7 +22,7 @@ const backupLife = 90 * 24 * time.Hour
 // WithBackupBytes is how much backups may take together, in keys and values; one
 // that would take more is refused with ResourceExhausted. Default: 4 GiB in memory,
 // no bound with WithDir.
-func WithBackupBytes(n int64) Option { return func(c *config) { c.backupBytes = n } }
+func WithBackupBytes(n int64) Option { return func(c *server.Config) { c.Lab.Store.BackupBytes = n } }
 
 // Backup makes a backup of a table of the environment's instance, as it is now, in
 // the instance's first cluster, and returns its resource name. It is kept for 90
@@ -33,7 +34,7 @@ func (e *Env) Backup(tb testing.TB, table string) (backup string) {
 	for n := 1; err == nil; n++ {
 		id := fmt.Sprintf("%.40s-%d", table, n)
 		req := &btapb.CreateBackupRequest{Parent: parent, BackupId: id, Backup: &btapb.Backup{
-			SourceTable: e.lab.TableName(table), ExpireTime: timestamppb.New(e.Now().Add(backupLife - time.Minute)),
+			SourceTable: e.server.Lab().TableName(table), ExpireTime: timestamppb.New(e.Now().Add(backupLife - time.Minute)),
 		}}
 		_, err = btapb.NewBigtableTableAdminClient(e.Conn()).CreateBackup(ctx, req)
 		if err == nil {
@@ -52,23 +53,21 @@ func (e *Env) Backup(tb testing.TB, table string) (backup string) {
 func (e *Env) RestoreBackup(tb testing.TB, backup, table string) {
 	tb.Helper()
 	_, err := btapb.NewBigtableTableAdminClient(e.Conn()).RestoreTable(lab.Probe(tb.Context()), &btapb.RestoreTableRequest{
-		Parent: e.instanceName(), TableId: table, Source: &btapb.RestoreTableRequest_Backup{Backup: backup},
+		Parent: e.server.InstanceName(), TableId: table, Source: &btapb.RestoreTableRequest_Backup{Backup: backup},
 	})
 	if err != nil {
 		tb.Fatalf("testkit: RestoreBackup of %s: %v", backup, err)
 	}
 }
 
-func (e *Env) instanceName() string { return "projects/" + e.Project() + "/instances/" + e.Instance() }
-
 // firstCluster returns the name of the instance's first cluster.
 func (e *Env) firstCluster(ctx context.Context) (string, error) {
-	resp, err := btapb.NewBigtableInstanceAdminClient(e.Conn()).ListClusters(ctx, &btapb.ListClustersRequest{Parent: e.instanceName()})
+	resp, err := btapb.NewBigtableInstanceAdminClient(e.Conn()).ListClusters(ctx, &btapb.ListClustersRequest{Parent: e.server.InstanceName()})
 	if err != nil {
 		return "", err
 	}
 	if len(resp.GetClusters()) == 0 {
-		return "", fmt.Errorf("instance %s has no cluster", e.instanceName())
+		return "", fmt.Errorf("instance %s has no cluster", e.server.InstanceName())
 	}
 	return resp.GetClusters()[0].GetName(), nil
 }

@@ -1,11 +1,11 @@
-package testkit
+package btkit
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
@@ -29,11 +29,11 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 		}
 	}
 	var got []string
-	err := e.lab.ReadRows(e.ctx, e.lab.TableName(table), []byte(key), func(row layout.Row) {
+	err := e.server.Lab().ReadRows(e.server.Context(), e.server.Lab().TableName(table), []byte(key), func(row cells.Row) {
 		timeless := map[string]string{}
 		for _, c := range row.Cells {
 			full := cellLine(c)
-			head := strings.TrimSuffix(cellLine(layout.Cell{Family: c.Family, Qualifier: c.Qualifier}), ` @0 = ""`)
+			head := strings.TrimSuffix(cellLine(cells.Cell{Family: c.Family, Qualifier: c.Qualifier}), ` @0 = ""`)
 			timeless[full] = head + strings.TrimPrefix(full[len(head):], fmt.Sprintf(" @%d", c.Timestamp))
 		}
 		for line := range strings.Lines(string(rowtext.FormatRow(nil, row))) {
@@ -56,8 +56,8 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 }
 
 // cellLine is the line of a cell in the canonical text of a row.
-func cellLine(c layout.Cell) string {
-	_, line, _ := strings.Cut(string(rowtext.FormatRow(nil, layout.Row{Cells: []layout.Cell{c}})), "\n")
+func cellLine(c cells.Cell) string {
+	_, line, _ := strings.Cut(string(rowtext.FormatRow(nil, cells.Row{Cells: []cells.Cell{c}})), "\n")
 	return strings.TrimSpace(line)
 }
 

@@ -1,4 +1,4 @@
-package testkit
+package btkit
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"cloud.google.com/go/bigtable"
 
 	"github.com/tabletop-emu/tabletop/control/lab/changestream"
-	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
 // Change is one record of the change stream of a Bigtable table: a write of a row, which
@@ -79,8 +79,8 @@ func (c Change) String() string {
 
 // String returns the entry in the form of [Env.CheckRow], as Change.String has it.
 func (c ChangeEntry) String() string {
-	cell := layout.Cell{Family: c.Family, Qualifier: []byte(c.Column), Timestamp: int64(c.Timestamp), Value: c.Value}
-	column := strings.TrimSuffix(cellLine(layout.Cell{Family: c.Family, Qualifier: cell.Qualifier}), ` @0 = ""`)
+	cell := cells.Cell{Family: c.Family, Qualifier: []byte(c.Column), Timestamp: int64(c.Timestamp), Value: c.Value}
+	column := strings.TrimSuffix(cellLine(cells.Cell{Family: c.Family, Qualifier: cell.Qualifier}), ` @0 = ""`)
 	switch c.Kind {
 	case SetCell:
 		return cellLine(cell)
@@ -122,9 +122,9 @@ func changeOf(r *changestream.Record) Change {
 // before the call. It reads them over the API, whatever the partitions are and become.
 // Records are kept for the stream's retention period of the environment's time.
 //
-// What the DynamoDB door keeps for itself in the rows of its tables is left out, and
-// so are records of nothing else, unless [WithBookkeeping] asks for it. To read on from
-// there see [Env.ReadChanges]; the streams of DynamoDB are read by [Env.StreamRecords].
+// What a DynamoDB endpoint keeps for itself in the rows of its tables is left out, and
+// so are records of nothing else, unless [WithBookkeeping] asks for it. [Env.ReadChanges]
+// continues from there.
 func (e *Env) Changes(tb testing.TB, table string, opts ...ChangesOption) []Change {
 	tb.Helper()
 	return e.ReadChanges(tb, table, opts...).Rest()

@@ -1,4 +1,4 @@
-package testkit_test
+package btkit_test
 
 import (
 	"fmt"
@@ -9,11 +9,11 @@ import (
 	"cloud.google.com/go/bigtable"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
-	"github.com/tabletop-emu/tabletop/testkit"
+	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
 // partitions returns where the partitions of the change stream of table t begin.
-func partitions(t *testing.T, env *testkit.Env) (starts []string) {
+func partitions(t *testing.T, env *btkit.Env) (starts []string) {
 	t.Helper()
 	stream, err := btpb.NewBigtableClient(env.Conn()).GenerateInitialChangeStreamPartitions(t.Context(), &btpb.GenerateInitialChangeStreamPartitionsRequest{
 		TableName: "projects/" + env.Project() + "/instances/" + env.Instance() + "/tables/t",
@@ -32,7 +32,7 @@ func partitions(t *testing.T, env *testkit.Env) (starts []string) {
 
 func TestEnv_SplitPartition(t *testing.T) {
 	t.Parallel()
-	env := testkit.Start(t)
+	env := btkit.Start(t)
 	err := env.BigtableAdmin(t).CreateTableFromConf(t.Context(), &bigtable.TableConf{TableID: "t", ChangeStreamRetention: 24 * time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestEnv_SplitPartition(t *testing.T) {
 func TestWithPartitionChurn(t *testing.T) {
 	t.Parallel()
 	churned := func(p float64, seed uint64) string {
-		env := testkit.Start(t, testkit.WithPartitionChurn(p), testkit.WithSeed(seed))
+		env := btkit.Start(t, btkit.WithPartitionChurn(p), btkit.WithSeed(seed))
 		table := withStream(t, env, "t")
 		for i := range 30 {
 			apply(t, table, fmt.Sprint("row", i+10), setF("1"))

@@ -1,4 +1,4 @@
-package testkit_test
+package btkit_test
 
 import (
 	"errors"
@@ -14,14 +14,15 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/testkit"
+	"github.com/tabletop-emu/tabletop/internal/test/faketb"
+	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
 // replicated returns an environment with the clusters c and c2, a table, and profiles:
 // those of the clusters' names and any.
-func replicated(t *testing.T, opts ...testkit.Option) *testkit.Env {
+func replicated(t *testing.T, opts ...btkit.Option) *btkit.Env {
 	t.Helper()
-	env := testkit.Start(t, append(opts, testkit.WithFrozenClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)))...)
+	env := btkit.Start(t, append(opts, btkit.WithFrozenClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)))...)
 	admin := btapb.NewBigtableInstanceAdminClient(env.Conn())
 	_, err := admin.CreateCluster(t.Context(), &btapb.CreateClusterRequest{
 		Parent: instanceOf(env), ClusterId: "c2", Cluster: &btapb.Cluster{Location: "projects/" + env.Project() + "/locations/us-east1-b", ServeNodes: 1},
@@ -44,12 +45,12 @@ func replicated(t *testing.T, opts ...testkit.Option) *testkit.Env {
 	return env
 }
 
-func instanceOf(env *testkit.Env) string {
+func instanceOf(env *btkit.Env) string {
 	return "projects/" + env.Project() + "/instances/" + env.Instance()
 }
 
 // ping asks through a profile, and says which cluster has answered.
-func ping(t *testing.T, env *testkit.Env, profile string) (cluster string, code codes.Code) {
+func ping(t *testing.T, env *btkit.Env, profile string) (cluster string, code codes.Code) {
 	t.Helper()
 	var header metadata.MD
 	_, err := btpb.NewBigtableClient(env.Conn()).PingAndWarm(t.Context(), &btpb.PingAndWarmRequest{Name: instanceOf(env), AppProfileId: profile}, grpc.Header(&header))
@@ -135,18 +136,18 @@ func TestReplication_Failures(t *testing.T) {
 // TestReplication_UnknownCluster: what cannot be meant fails the test, by name.
 func TestReplication_UnknownCluster(t *testing.T) {
 	t.Parallel()
-	for name, call := range map[string]func(env *testkit.Env){
-		"FailCluster":           func(env *testkit.Env) { env.FailCluster("z") },
-		"RecoverCluster":        func(env *testkit.Env) { env.RecoverCluster("z") },
-		"PauseReplication":      func(env *testkit.Env) { env.PauseReplication("c", "z") },
-		"ResumeReplication":     func(env *testkit.Env) { env.ResumeReplication("z", "c2") },
-		"ReplicationLagBetween": func(env *testkit.Env) { env.ReplicationLagBetween("c", "z", time.Second) },
-		"ReplicationLag":        func(env *testkit.Env) { env.ReplicationLag(-1) },
-		"DataBoostLag":          func(env *testkit.Env) { env.DataBoostLag(-1) },
+	for name, call := range map[string]func(env *btkit.Env){
+		"FailCluster":           func(env *btkit.Env) { env.FailCluster("z") },
+		"RecoverCluster":        func(env *btkit.Env) { env.RecoverCluster("z") },
+		"PauseReplication":      func(env *btkit.Env) { env.PauseReplication("c", "z") },
+		"ResumeReplication":     func(env *btkit.Env) { env.ResumeReplication("z", "c2") },
+		"ReplicationLagBetween": func(env *btkit.Env) { env.ReplicationLagBetween("c", "z", time.Second) },
+		"ReplicationLag":        func(env *btkit.Env) { env.ReplicationLag(-1) },
+		"DataBoostLag":          func(env *btkit.Env) { env.DataBoostLag(-1) },
 	} {
-		message := failure(t, func(tb testing.TB) {
+		message := faketb.Failure(t, func(tb testing.TB) {
 			tb.Helper()
-			call(testkit.Start(tb))
+			call(btkit.Start(tb))
 		})
 		want := `no cluster "z"; it has c`
 		if strings.HasSuffix(name, "Lag") {
@@ -162,7 +163,7 @@ func TestReplication_UnknownCluster(t *testing.T) {
 func TestWithRandomRouting(t *testing.T) {
 	t.Parallel()
 	draws := func(seed uint64) (all []string) {
-		env := replicated(t, testkit.WithRandomRouting(), testkit.WithSeed(seed))
+		env := replicated(t, btkit.WithRandomRouting(), btkit.WithSeed(seed))
 		for range 20 {
 			cluster, _ := ping(t, env, "any")
 			all = append(all, cluster)
@@ -179,7 +180,7 @@ func TestWithRandomRouting(t *testing.T) {
 // through it, as in production; all do when it has arrived.
 func TestReplication_Reads(t *testing.T) {
 	t.Parallel()
-	env := replicated(t, testkit.WithRandomRouting())
+	env := replicated(t, btkit.WithRandomRouting())
 	env.ReplicationLag(time.Minute)
 	data := btpb.NewBigtableClient(env.Conn())
 	table := instanceOf(env) + "/tables/t"

@@ -1,19 +1,20 @@
-package testkit_test
+package btkit_test
 
 import (
 	"fmt"
 
 	"cloud.google.com/go/bigtable"
 
-	"github.com/tabletop-emu/tabletop/testkit"
+	"github.com/tabletop-emu/tabletop/internal/test/faketb"
+	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
 // A backup holds a table as it was; a restore makes another table of it.
 func ExampleEnv_Backup() {
-	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
+	t := faketb.New() // in a test: its *testing.T
+	defer t.End()
 	ctx := t.Context()
-	env := testkit.Start(t)
+	env := btkit.Start(t)
 
 	admin := env.BigtableAdmin(t)
 	must(admin.CreateTable(ctx, "orders"))

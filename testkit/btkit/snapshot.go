@@ -1,18 +1,20 @@
-package testkit
+package btkit
 
-import "github.com/tabletop-emu/tabletop/engine"
+import (
+	"github.com/tabletop-emu/tabletop/engine"
+)
 
-// Snapshot is everything that an environment held at one moment: instances,
-// tables, families, rows, and therefore the DynamoDB tables and items too. It
+// Snapshot is everything that an environment held at one moment: instances, tables,
+// families and rows; with package testkit, therefore, the DynamoDB tables and items too. It
 // costs no more than its bytes, can be restored any number of times, even
 // concurrently, and ends with the environment.
 type Snapshot struct{ taken *engine.Snapshot }
 
 // Snapshot saves what the environment holds now, as one consistent view.
 func (e *Env) Snapshot() *Snapshot {
-	e.tb.Helper()
-	s, err := e.lab.Snapshot(e.ctx)
-	e.must("Snapshot", err)
+	e.server.TB().Helper()
+	s, err := e.server.Lab().Snapshot(e.server.Context())
+	e.server.Must("Snapshot", err)
 	return &Snapshot{s}
 }
 
@@ -23,13 +25,13 @@ func (e *Env) Snapshot() *Snapshot {
 // happen before it or after it; it waits for DynamoDB calls under way, and later ones
 // begin after it.
 func (e *Env) Restore(s *Snapshot) {
-	e.tb.Helper()
-	e.must("Restore", e.lab.Restore(e.ctx, s.taken))
+	e.server.TB().Helper()
+	e.server.Must("Restore", e.server.Lab().Restore(e.server.Context(), s.taken))
 }
 
 // Reset returns the environment to its initial state: it is empty and has no
 // faults, nor lags or failures of clusters. Time, clients and ports stay as they are, as with [Env.Restore].
 func (e *Env) Reset() {
-	e.tb.Helper()
-	e.must("Reset", e.lab.Reset(e.ctx))
+	e.server.TB().Helper()
+	e.server.Must("Reset", e.server.Lab().Reset(e.server.Context()))
 }

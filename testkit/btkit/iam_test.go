@@ -1,4 +1,4 @@
-package testkit_test
+package btkit_test
 
 import (
 	"slices"
@@ -16,13 +16,14 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/testkit"
+	"github.com/tabletop-emu/tabletop/internal/test/faketb"
+	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
 // TestWithIAM: an account that may use a view may not use its table.
 func TestWithIAM(t *testing.T) {
 	t.Parallel()
-	env := testkit.Start(t, testkit.WithIAM())
+	env := btkit.Start(t, btkit.WithIAM())
 	ctx := t.Context()
 	admin := env.BigtableAdmin(t)
 	if err := admin.CreateTableFromConf(ctx, &bigtable.TableConf{TableID: "t", Families: map[string]bigtable.GCPolicy{"f": bigtable.NoGcPolicy()}}); err != nil {
@@ -125,7 +126,7 @@ func TestWithIAM(t *testing.T) {
 // follows the roles on the project and the instance.
 func TestWithIAM_Project(t *testing.T) {
 	t.Parallel()
-	env := testkit.Start(t, testkit.WithIAM())
+	env := btkit.Start(t, btkit.WithIAM())
 	ctx := t.Context()
 	project := "projects/" + env.Project()
 	instances, tables := btapb.NewBigtableInstanceAdminClient(env.Conn()), btapb.NewBigtableTableAdminClient(env.Conn())
@@ -137,7 +138,7 @@ func TestWithIAM_Project(t *testing.T) {
 	}
 	made := project + "/instances/made"
 	const who = "user:a@example.com"
-	as := metadata.AppendToOutgoingContext(ctx, testkit.PrincipalHeader, who)
+	as := metadata.AppendToOutgoingContext(ctx, btkit.PrincipalHeader, who)
 	calls := map[string]func() error{
 		"bigtable.instances.list": func() error {
 			_, err := instances.ListInstances(as, &btapb.ListInstancesRequest{Parent: project})
@@ -189,8 +190,8 @@ func TestWithIAM_Project(t *testing.T) {
 // pretend that they are enforced.
 func TestWithoutIAM(t *testing.T) {
 	t.Parallel()
-	env := testkit.Start(t)
-	got := failure(t, func(tb testing.TB) { tb.Helper(); env.BigtableAs(tb, "user:a@example.com") })
+	env := btkit.Start(t)
+	got := faketb.Failure(t, func(tb testing.TB) { tb.Helper(); env.BigtableAs(tb, "user:a@example.com") })
 	if !strings.Contains(got, "WithIAM") {
 		t.Errorf("got %q", got)
 	}
@@ -199,7 +200,7 @@ func TestWithoutIAM(t *testing.T) {
 // TestWithLoadCounts: the hot keys of a design show in an instance that nobody created.
 func TestWithLoadCounts(t *testing.T) {
 	t.Parallel()
-	env := testkit.Start(t, testkit.WithLoadCounts())
+	env := btkit.Start(t, btkit.WithLoadCounts())
 	ctx := t.Context()
 	if err := env.BigtableAdmin(t).CreateTableFromConf(ctx, &bigtable.TableConf{TableID: "t", Families: map[string]bigtable.GCPolicy{"f": bigtable.NoGcPolicy()}}); err != nil {
 		t.Fatal(err)

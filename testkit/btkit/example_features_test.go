@@ -1,4 +1,4 @@
-package testkit_test
+package btkit_test
 
 import (
 	"fmt"
@@ -12,15 +12,16 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/testkit"
+	"github.com/tabletop-emu/tabletop/internal/test/faketb"
+	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
 // A tenant who is granted a view reads what it holds, and nothing of its table.
 func ExampleEnv_BigtableAs() {
-	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
+	t := faketb.New() // in a test: its *testing.T
+	defer t.End()
 	ctx := t.Context()
-	env := testkit.Start(t, testkit.WithIAM())
+	env := btkit.Start(t, btkit.WithIAM())
 
 	admin := env.BigtableAdmin(t)
 	must(admin.CreateTable(ctx, "orders"))
@@ -60,10 +61,10 @@ func ExampleEnv_BigtableAs() {
 // A bundle takes another descriptor set of the same messages with a field more, and
 // refuses one in which a field has another type.
 func ExampleEnv_BigtableAdmin_schemaBundles() {
-	t := newExampleTB()
-	defer t.end()
+	t := faketb.New()
+	defer t.End()
 	ctx := t.Context()
-	env := testkit.Start(t)
+	env := btkit.Start(t)
 
 	admin := env.BigtableAdmin(t)
 	must(admin.CreateTable(ctx, "orders"))
@@ -90,10 +91,10 @@ func ExampleEnv_BigtableAdmin_schemaBundles() {
 
 // The row that most requests go to is the hottest range of keys.
 func ExampleWithLoadCounts() {
-	t := newExampleTB()
-	defer t.end()
+	t := faketb.New()
+	defer t.End()
 	ctx := t.Context()
-	env := testkit.Start(t, testkit.WithLoadCounts())
+	env := btkit.Start(t, btkit.WithLoadCounts())
 
 	admin := env.BigtableAdmin(t)
 	must(admin.CreateTable(ctx, "orders"))

@@ -1,4 +1,4 @@
-package testkit
+package btkit
 
 import (
 	"context"
@@ -16,7 +16,7 @@ const changesDeadline = time.Minute
 // ChangesOption changes what [Env.Changes] and [Env.ReadChanges] return.
 type ChangesOption func(*ChangeReader)
 
-// WithBookkeeping also returns what the DynamoDB door keeps for itself in the rows
+// WithBookkeeping also returns what the DynamoDB endpoint keeps for itself in the rows
 // of its tables: the families _f, _t and _x.
 func WithBookkeeping() ChangesOption { return func(r *ChangeReader) { r.bookkeeping = true } }
 
@@ -36,7 +36,7 @@ type ChangeReader struct {
 // kept; see [Env.Changes] for what it returns.
 func (e *Env) ReadChanges(tb testing.TB, table string, opts ...ChangesOption) *ChangeReader {
 	tb.Helper()
-	r := &ChangeReader{tb: tb, table: table, reader: changestream.Reader{Lab: e.lab, Table: e.lab.TableName(table)}}
+	r := &ChangeReader{tb: tb, table: table, reader: changestream.Reader{Lab: e.server.Lab(), Table: e.server.Lab().TableName(table)}}
 	for _, o := range opts {
 		o(r)
 	}

@@ -1,4 +1,4 @@
-package testkit_test
+package btkit_test
 
 import (
 	"fmt"
@@ -7,16 +7,17 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/testkit"
+	"github.com/tabletop-emu/tabletop/internal/test/faketb"
+	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
 // A cluster fails: an app profile that routes to it alone fails with it, one that
 // routes to any goes on with the other.
 func ExampleEnv_FailCluster() {
-	t := newExampleTB() // in a test: its *testing.T
-	defer t.end()
+	t := faketb.New() // in a test: its *testing.T
+	defer t.End()
 	ctx := t.Context()
-	env := testkit.Start(t)
+	env := btkit.Start(t)
 
 	instance := "projects/" + env.Project() + "/instances/" + env.Instance()
 	admin := btapb.NewBigtableInstanceAdminClient(env.Conn())

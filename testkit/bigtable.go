@@ -1,0 +1,110 @@
+package testkit
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/testkit/btkit"
+)
+
+// What concerns Bigtable alone is in package btkit, of which these are other names.
+type (
+	// Clusters are the clusters of an environment's instance; see [btkit.Clusters].
+	Clusters = btkit.Clusters
+	// Snapshot is everything that an environment held at one moment: instances, tables,
+	// families, rows, and therefore the DynamoDB tables and items too; see
+	// [btkit.Snapshot].
+	Snapshot = btkit.Snapshot
+	// Change is one record of the change stream of a Bigtable table; see [btkit.Change].
+	Change = btkit.Change
+	// ChangePartition is a range of rows; see [btkit.ChangePartition].
+	ChangePartition = btkit.ChangePartition
+	// ChangeEntry is one mutation of a Change; see [btkit.ChangeEntry].
+	ChangeEntry = btkit.ChangeEntry
+	// ChangeKind says what a ChangeEntry does; see [btkit.ChangeKind].
+	ChangeKind = btkit.ChangeKind
+	// ChangeReader reads a change stream, each record once; see [btkit.ChangeReader].
+	ChangeReader = btkit.ChangeReader
+	// ChangesOption changes what [btkit.Env.Changes] and [btkit.Env.ReadChanges] return.
+	ChangesOption = btkit.ChangesOption
+	// GC says when the garbage-collection rules of families are applied; see [btkit.GC].
+	GC = btkit.GC
+)
+
+// The kinds of ChangeEntry.
+const (
+	SetCell      = btkit.SetCell
+	DeleteCells  = btkit.DeleteCells
+	DeleteFamily = btkit.DeleteFamily
+	AddToCell    = btkit.AddToCell
+	MergeToCell  = btkit.MergeToCell
+)
+
+// The modes of garbage collection.
+const (
+	GCManual     = btkit.GCManual     // only on RunGC; the default
+	GCBackground = btkit.GCBackground // once a minute, also of those that Advance passes
+	GCEager      = btkit.GCEager      // no reader sees what the rules would remove
+)
+
+// WithBookkeeping also returns what the DynamoDB endpoint keeps for itself in the rows of
+// its tables: the families _f, _t and _x.
+func WithBookkeeping() ChangesOption { return btkit.WithBookkeeping() }
+
+// WithBigtable sets options of package btkit.
+func WithBigtable(opts ...btkit.Option) Option {
+	return func(c *config) {
+		for _, o := range opts {
+			o(&c.bigtable)
+		}
+	}
+}
+
+// WithGC says when garbage is collected. Default: GCManual.
+func WithGC(mode GC) Option { return WithBigtable(btkit.WithGC(mode)) }
+
+// WithSeed seeds the random sequences of the environment: those of
+// [WithProbability], [WithPartitionChurn] and of the row sample filter. Default: 0, a seed like any
+// other: each run of a test sees the same sequences.
+func WithSeed(seed uint64) Option { return WithBigtable(btkit.WithSeed(seed)) }
+
+// WithDir keeps the data in dir, on disk, instead of in memory. A later Start
+// with the same dir finds it again; two at the same time are refused.
+func WithDir(dir string) Option { return WithBigtable(btkit.WithDir(dir)) }
+
+// WithFrozenClock stops the environment's time at t until Env.Advance moves
+// it.
+func WithFrozenClock(t time.Time) Option { return WithBigtable(btkit.WithFrozenClock(t)) }
+
+// WithInstance names the project and instance that the clients are connected
+// to and that hold the DynamoDB tables. Default: tabletop and tabletop.
+func WithInstance(project, instance string) Option {
+	return WithBigtable(btkit.WithInstance(project, instance))
+}
+
+// WithLogger receives panics of handlers and faults of the servers. Default:
+// nothing is logged.
+func WithLogger(l *slog.Logger) Option { return WithBigtable(btkit.WithLogger(l)) }
+
+// WithAdminDelay keeps operations of Bigtable's administration under way for d; see
+// [btkit.WithAdminDelay].
+func WithAdminDelay(d time.Duration) Option { return WithBigtable(btkit.WithAdminDelay(d)) }
+
+// WithLoadCounts counts what requests do to which keys, for ListHotTablets; see
+// [btkit.WithLoadCounts].
+func WithLoadCounts() Option { return WithBigtable(btkit.WithLoadCounts()) }
+
+// WithBackupBytes bounds what backups may take together; see [btkit.WithBackupBytes].
+func WithBackupBytes(n int64) Option { return WithBigtable(btkit.WithBackupBytes(n)) }
+
+// WithIAM enforces IAM policies for the clients of BigtableAs and BigtableAdminAs; see
+// [btkit.WithIAM]. The DynamoDB endpoint owns everything.
+func WithIAM() Option { return WithBigtable(btkit.WithIAM()) }
+
+// WithPartitionChurn splits partitions of change streams and merges them while they are
+// read, with the probability p after each record; see [btkit.WithPartitionChurn].
+func WithPartitionChurn(p float64) Option { return WithBigtable(btkit.WithPartitionChurn(p)) }
+
+// WithRandomRouting makes app profiles that route to any cluster draw one for each call;
+// see [btkit.WithRandomRouting].
+func WithRandomRouting() Option { return WithBigtable(btkit.WithRandomRouting()) }

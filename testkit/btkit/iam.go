@@ -1,0 +1,68 @@
+package btkit
+
+import (
+	"testing"
+
+	"cloud.google.com/go/bigtable"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/testkit/internal/iam"
+	"github.com/tabletop-emu/tabletop/testkit/internal/server"
+)
+
+// WithIAM enforces IAM policies for the clients of [Env.BigtableAs] and
+// [Env.BigtableAdminAs]: a call is PERMISSION_DENIED unless a policy of its
+// resource, or of one above it (view, table, instance, and the project by
+// [Env.GrantProject]), gives their principal the
+// permission by a role: roles/bigtable.admin, user, reader and viewer, or one of
+// [Env.DefineRole]. All other clients, and the DynamoDB endpoint, own everything, as
+// without it. Conditions of bindings are refused. Default: policies are
+// stored and nothing is denied.
+func WithIAM() Option { return func(c *server.Config) { c.Roles = &iam.Roles{} } }
+
+// BigtableAs is [Env.Bigtable] on behalf of a principal, such as
+// "user:a@example.com", in the form of the members of policies. It needs
+// [WithIAM].
+func (e *Env) BigtableAs(tb testing.TB, principal string) *bigtable.Client {
+	tb.Helper()
+	return e.client(tb, e.dialAs(tb, principal))
+}
+
+// BigtableAdminAs is [Env.BigtableAdmin] on behalf of a principal, like [Env.BigtableAs].
+func (e *Env) BigtableAdminAs(tb testing.TB, principal string) *bigtable.AdminClient {
+	tb.Helper()
+	return e.adminClient(tb, e.dialAs(tb, principal))
+}
+
+// DefineRole makes a role of permissions, such as "bigtable.tables.readRows", for
+// the policies that [WithIAM] enforces; again, it replaces it.
+func (e *Env) DefineRole(name string, permissions ...string) {
+	e.server.TB().Helper()
+	e.enforced("DefineRole", name).Define(name, permissions...)
+}
+
+// GrantProject gives members, such as "user:a@example.com", a role on the environment's
+// project, whose policy Bigtable's API does not have: it holds for all that is in the project,
+// and for what is asked of the project itself, such as CreateInstance and ListInstances.
+// It needs [WithIAM].
+func (e *Env) GrantProject(role string, members ...string) {
+	e.server.TB().Helper()
+	e.enforced("GrantProject", role).Bind(role, members...)
+}
+
+// enforced returns the roles of policies that are enforced, and ends the test where none are.
+func (e *Env) enforced(caller, arg string) *iam.Roles {
+	e.server.TB().Helper()
+	if e.server.Roles() == nil {
+		e.server.TB().Fatalf("testkit: %s(%q): policies are not enforced; start with WithIAM()", caller, arg)
+	}
+	return e.server.Roles()
+}
+
+func (e *Env) dialAs(tb testing.TB, principal string) *grpc.ClientConn {
+	tb.Helper()
+	if e.server.Roles() == nil || principal == "" {
+		tb.Fatalf("testkit: a client on behalf of %q: it needs a principal, and WithIAM()", principal)
+	}
+	return e.server.ClientConn(tb, server.PrincipalHeader, principal)
+}

@@ -1,0 +1,91 @@
+package btkit
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/testkit/internal/server"
+)
+
+// Option changes how Start sets up an Env.
+type Option func(*server.Config)
+
+// GC says when the garbage-collection rules of families are applied.
+type GC uint8
+
+// The modes of garbage collection.
+const (
+	// GCManual collects only on [Env.RunGC]. It is the default.
+	GCManual GC = iota
+	// GCBackground collects once a minute, whether the minute passes by itself or
+	// by [Env.Advance], which then returns after the collection: expired cells can
+	// be read for a while, as in the service.
+	GCBackground
+	// GCEager hides from every reader what the rules would remove.
+	GCEager
+)
+
+// gcInterval is the time between two collections of GCBackground.
+const gcInterval = time.Minute
+
+// WithGC says when garbage is collected. Default: GCManual.
+func WithGC(mode GC) Option {
+	return func(c *server.Config) {
+		c.Lab.GCInterval, c.Lab.Store.EagerGC = 0, mode == GCEager
+		if mode == GCBackground {
+			c.Lab.GCInterval = gcInterval
+		}
+	}
+}
+
+// WithSeed seeds the random sequences of the environment: those of
+// [WithProbability], [WithPartitionChurn] and of the row sample filter. Default: 0, a seed like any
+// other: each run of a test sees the same sequences.
+func WithSeed(seed uint64) Option {
+	return func(c *server.Config) { c.Lab.Seed, c.Lab.Bigtable.Seed = seed, seed }
+}
+
+// WithDir keeps the data in dir, on disk, instead of in memory. A later Start
+// with the same dir finds it again; two at the same time are refused.
+func WithDir(dir string) Option { return func(c *server.Config) { c.Lab.Store.Dir = dir } }
+
+// WithFrozenClock stops the environment's time at t until Env.Advance moves
+// it.
+func WithFrozenClock(t time.Time) Option {
+	return func(c *server.Config) { c.Lab.Clock = clock.NewFrozen(t) }
+}
+
+// WithInstance names the project and instance that the clients are connected
+// to. Default: tabletop and tabletop.
+func WithInstance(project, instance string) Option {
+	return func(c *server.Config) { c.Lab.Project, c.Lab.Instance = project, instance }
+}
+
+// WithLogger receives panics of handlers and faults of the servers. Default:
+// nothing is logged.
+func WithLogger(l *slog.Logger) Option { return func(c *server.Config) { c.Lab.Logger = l } }
+
+// WithAdminDelay keeps operations of Bigtable's administration under way for d, as
+// in the service, where they take a while: what they make is CREATING until
+// [Env.Advance] passes it. Default: they are done when their call returns.
+func WithAdminDelay(d time.Duration) Option {
+	return func(c *server.Config) { c.Lab.Bigtable.AdminDelay = d }
+}
+
+// WithLoadCounts counts what requests do to which keys, for ListHotTablets, also in the
+// environment's own instance: it shows which keys of a design are hot. Default: counted are
+// requests to instances that the test creates.
+func WithLoadCounts() Option { return func(c *server.Config) { c.Lab.Bigtable.CountLoad = true } }
+
+// Start starts a private server that lives as long as the test tb. Any error
+// fails tb at once.
+func Start(tb testing.TB, opts ...Option) *Env {
+	tb.Helper()
+	var c server.Config
+	for _, o := range opts {
+		o(&c)
+	}
+	return Over(server.Start(tb, c))
+}

@@ -1,0 +1,174 @@
+// Package server runs the Bigtable of a test's environment: it opens the lab, connects
+// clients to it and ends it with the test. Packages btkit and testkit are its public faces.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/control/lab"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/testkit/internal/iam"
+)
+
+// streamWorkers are as many goroutines as a test has calls at once, more or
+// less: starting those of a server with many clients would take a twentieth of
+// the time from Start to the first answer.
+const streamWorkers = 4
+
+// Config is what the options of an environment set.
+type Config struct {
+	// Lab are the options of the lab. Defaults: Project and Instance are "tabletop", the
+	// clock shows the time of the machine, and nothing is logged.
+	Lab lab.Options
+	// Roles enforces IAM policies with these roles. Default: nil, nothing is denied.
+	Roles *iam.Roles
+	// Restarts makes Reopen find the rows again if they are in memory.
+	Restarts bool
+}
+
+// Server is the Bigtable of an environment. Its methods may be called from several
+// goroutines, except Reopen.
+type Server struct {
+	tb     testing.TB
+	config Config
+	lab    *lab.Lab
+
+	mu      sync.Mutex // guards all below: each is started when first asked for
+	conn    *grpc.ClientConn
+	addr    string
+	serving sync.WaitGroup // of the Serve loops
+}
+
+// Start starts a server that lives as long as the test tb. Any error fails tb at once.
+func Start(tb testing.TB, c Config) *Server {
+	tb.Helper()
+	o := &c.Lab
+	if o.Project == "" && o.Instance == "" {
+		o.Project, o.Instance = "tabletop", "tabletop"
+	}
+	if o.Clock == nil {
+		o.Clock = clock.New()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Bigtable.StreamWorkers = streamWorkers
+	if c.Restarts && o.Store.Dir == "" {
+		o.Store.Dir, o.Store.FS, o.Store.NoSync = "/store", engine.NewMemFS(), true // nobody reads it after a crash
+	}
+	s := &Server{tb: tb}
+	if c.Roles != nil {
+		g := &guard{server: s, roles: c.Roles}
+		o.Bigtable.UnaryInterceptor, o.Bigtable.StreamInterceptor = g.unary, g.stream
+	}
+	s.config = c
+	s.lab = lab.New(c.Lab)
+	if err := s.lab.Open(); err != nil {
+		s.lab.End()
+		tb.Fatalf("testkit: %v", err)
+	}
+	tb.Cleanup(s.close)
+	return s
+}
+
+// TB returns the test that Start was given.
+func (s *Server) TB() testing.TB { return s.tb }
+
+// Lab returns the lab.
+func (s *Server) Lab() *lab.Lab { return s.lab }
+
+// Context returns the context of work that outlives a call. It ends after the test.
+func (s *Server) Context() context.Context { return s.lab.Context() }
+
+// Roles returns the roles whose policies are enforced, nil if none are.
+func (s *Server) Roles() *iam.Roles { return s.config.Roles }
+
+// InstanceName returns the resource name of the environment's instance.
+func (s *Server) InstanceName() string {
+	return "projects/" + s.config.Lab.Project + "/instances/" + s.config.Lab.Instance
+}
+
+// Must fails the environment's test if a call has failed.
+func (s *Server) Must(call string, err error) {
+	s.tb.Helper()
+	if err != nil {
+		s.tb.Fatalf("testkit: %s: %v", call, err)
+	}
+}
+
+// Addr returns the loopback address, host:port, of the Bigtable server. The port is opened
+// at the first call.
+func (s *Server) Addr() string {
+	s.tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.addr == "" {
+		lis := s.Listen()
+		s.addr = lis.Addr().String()
+		s.serveLocked(lis)
+	}
+	return s.addr
+}
+
+// Listen opens a loopback port.
+func (s *Server) Listen() net.Listener {
+	s.tb.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.tb.Fatalf("testkit: %v", err)
+	}
+	return lis
+}
+
+func (s *Server) serveLocked(lis net.Listener) {
+	s.serving.Go(func() {
+		if err := s.lab.Bigtable().Serve(lis); err != nil {
+			s.tb.Errorf("testkit: Bigtable server: %v", err)
+		}
+	})
+}
+
+// closeStore closes the store, if it is open, with the connection and the listeners in
+// this process. mu is held.
+func (s *Server) closeStore() error {
+	var err error
+	if s.conn != nil {
+		if err = s.conn.Close(); err != nil {
+			err = fmt.Errorf("closing the connection: %w", err)
+		}
+		s.conn = nil
+	}
+	return errors.Join(err, s.lab.CloseStore(s.serving.Wait))
+}
+
+// Reopen closes the store and opens it again. The environment must have been started with
+// Restarts or with a folder: what is only in memory would be gone. Its clients and ports
+// have lost their server then, and none of its methods may be called meanwhile: it is for
+// environments that nobody else has. An endpoint must be restarted around it.
+func (s *Server) Reopen() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.closeStore(); err != nil {
+		return err
+	}
+	return s.lab.Open()
+}
+
+// close ends the server. An endpoint was closed before.
+func (s *Server) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lab.End()
+	if err := s.closeStore(); err != nil {
+		s.tb.Errorf("testkit: ending: %v", err)
+	}
+}
