@@ -13,7 +13,7 @@
 // tests may run in parallel; starting opens no port and takes about a millisecond; whatever
 // was started ends with the test, and no goroutine, port or file remains.
 //
-// A test that needs the DynamoDB endpoint, fixtures or mappings as well starts
-// testkit.Start instead. Its Env has this one embedded, and its options, faults, snapshots
-// and changes are those of this package.
+// A test that needs the DynamoDB endpoint, mappings, fixtures or the console as well calls
+// testkit.Start instead. The Env of testkit has this one embedded; its options, faults,
+// snapshots and changes are those of this package.
 package btkit

@@ -6,14 +6,14 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/internal/server"
 )
 
-// The functions below are for package testkit, which runs a DynamoDB endpoint over the same
-// server. Nobody else has the types of their parameters.
+// Package testkit runs a DynamoDB endpoint over the server of an Env. Only it can call the
+// functions below: their parameters have internal types.
 
-// Over returns the environment of a server.
+// Over is for package testkit. It returns the environment of a server.
 func Over(s *server.Server) *Env { return &Env{Clusters: Clusters{s}, server: s} }
 
-// Arm arms a fault that strikes every call, narrowed by options, at the lab of s or at an
-// endpoint of the lab.
+// Arm is for package testkit. It arms a fault at the lab of s, or at an endpoint of the lab:
+// one that strikes every call, narrowed by the options.
 func Arm(s *server.Server, at interface {
 	Arm(spec fault.Spec) (*fault.Fault, error)
 }, spec fault.Spec, opts []FaultOption,
@@ -30,7 +30,7 @@ func Arm(s *server.Server, at interface {
 	return &Fault{armed}
 }
 
-// Taken returns what a snapshot saved from s or from another server.
+// Taken is for package testkit. It returns the store's snapshot, nil for a nil Snapshot.
 func Taken(_ *server.Server, snapshot *Snapshot) *engine.Snapshot {
 	if snapshot == nil {
 		return nil
