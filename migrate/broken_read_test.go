@@ -95,7 +95,7 @@ func startLoaded(t *testing.T) (*testkit.Env, *source.Source, *mapping.Mapping) 
 }
 
 // A read that breaks goes on, under every verb that reads rows.
-func TestFaultM13_BrokenReads(t *testing.T) {
+func TestDeadlines_BrokenReads(t *testing.T) {
 	t.Parallel()
 	unavailable := status.Error(codes.Unavailable, "the connection broke")
 	for name, run := range readers {
@@ -115,7 +115,7 @@ func TestFaultM13_BrokenReads(t *testing.T) {
 }
 
 // A connection that is cut in the middle of a read is made anew, and the read goes on.
-func TestFaultM13_BrokenConnection(t *testing.T) {
+func TestDeadlines_BrokenConnection(t *testing.T) {
 	t.Parallel()
 	for name, run := range readers {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func cutOnce(t *testing.T, server string, after int64) (addr string, cuts *atomi
 
 // A server that takes connections and never answers ends the work with an error that
 // names it.
-func TestFaultM13_Deadline(t *testing.T) {
+func TestDeadlines_Deadline(t *testing.T) {
 	t.Parallel()
 	_, src, m := startLoaded(t)
 	lis, err := net.Listen("tcp", "127.0.0.1:0")

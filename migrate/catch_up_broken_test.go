@@ -79,7 +79,7 @@ func spoil(t *testing.T, conn grpc.ClientConnInterface, r *rand.Rand, shared boo
 // Whatever is broken in a target hides nothing else, and nothing of it in silence: a
 // catch-up makes each change, but those of items which its report lists, and writes and
 // deletes no cell that was as it is to be.
-func TestFaultM2_CatchUpOverBrokenRows(t *testing.T) {
+func TestCatchUpOverBrokenRows(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(6)
 	if long.Enabled() {
@@ -254,7 +254,7 @@ func changedIn(states []itemsAt, m *layout.Mapping, c cellAt) bool {
 // A former entry of an item that no mapping reads goes where its row key says that it
 // can be of no other item. Where that does not, the item stays as it was, which the
 // report lists; once the row is gone, a load makes the change.
-func TestFaultM2_UnreadableEntries(t *testing.T) {
+func TestCatchUp_UnreadableEntries(t *testing.T) {
 	t.Parallel()
 	o := Common{}
 	o.Mappings = append(o.Mappings, mappingOf(t, caughtUpItems))

@@ -155,7 +155,7 @@ func caughtUp(t *testing.T, yield func(t *testing.T, o Common, shared bool)) {
 // with some of them left, leaves the same rows as over nothing: what was deleted is
 // gone, removed attributes and former entries of indexes too. It is verified, and a
 // second one finds nothing to do.
-func TestFaultM2_CatchUp(t *testing.T) {
+func TestCatchUp(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(3)
 	if long.Enabled() {
@@ -218,7 +218,7 @@ func TestFaultM2_CatchUp(t *testing.T) {
 }
 
 // What was there and did not change is not written anew for the sake of its time.
-func TestFaultM2_TimesStay(t *testing.T) {
+func TestCatchUp_TimesStay(t *testing.T) {
 	t.Parallel()
 	a, b := `{"PK":{"S":"a"},"SK":{"S":"x"}}`, `{"PK":{"S":"b"},"SK":{"S":"x"}}`
 	before := itemsAt{a: `{"PK":{"S":"a"},"SK":{"S":"x"},"n":{"N":"1"}}`, b: `{"PK":{"S":"b"},"SK":{"S":"x"},"n":{"N":"1"}}`}
@@ -241,7 +241,7 @@ func TestFaultM2_TimesStay(t *testing.T) {
 
 // A later full export does not tell what is gone since the one that was loaded: it is
 // refused, unless the two are to mix, of which the report warns with the times of both.
-func TestFaultM2_AnotherExport(t *testing.T) {
+func TestCatchUp_AnotherExport(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]Common{
 		"by the time of exports": {},
@@ -280,7 +280,7 @@ func TestFaultM2_AnotherExport(t *testing.T) {
 
 // A catch-up that is killed at any of its writes is finished by the next one, with a
 // checkpoint and without.
-func TestFaultM2_CatchUpResumes(t *testing.T) {
+func TestCatchUpResumes(t *testing.T) {
 	t.Parallel()
 	killed := errors.New("killed")
 	caughtUp(t, func(t *testing.T, o Common, shared bool) {
@@ -334,7 +334,7 @@ func TestFaultM2_CatchUpResumes(t *testing.T) {
 // A value becomes one of the schema's type, and another is one no more: what marked the
 // one goes with its old value, and a load that is killed between its writes leaves both
 // items as they can be read.
-func TestFaultM2_CatchUpResumesTypes(t *testing.T) {
+func TestCatchUpResumesTypes(t *testing.T) {
 	t.Parallel()
 	const key, other = `"PK":{"S":"a"},"SK":{"S":"x"}`, `"PK":{"S":"b"},"SK":{"S":"x"}`
 	states := []itemsAt{
@@ -377,7 +377,7 @@ func TestFaultM2_CatchUpResumesTypes(t *testing.T) {
 
 // An entry of an index goes although garbage collection has taken its item, of which
 // the old image tells.
-func TestFaultM2_EntryWithoutItem(t *testing.T) {
+func TestCatchUp_EntryWithoutItem(t *testing.T) {
 	t.Parallel()
 	const key = `{"PK":{"S":"a"},"SK":{"S":"x"}}`
 	m, err := mapping.Load("mapping.yaml", []byte(caughtUpItems))
@@ -405,7 +405,7 @@ func TestFaultM2_EntryWithoutItem(t *testing.T) {
 
 // What a DynamoDB door wrote since the load is newer than what increments say: the
 // load is refused, with how much there is, and nothing is written.
-func TestFaultM2_WrittenByADoor(t *testing.T) {
+func TestCatchUp_WrittenByADoor(t *testing.T) {
 	t.Parallel()
 	const item = `{"PK":{"S":"p%d"},"SK":{"S":"s0"},"G":{"S":"g"},"GS":{"S":"t"}}`
 	key := func(i int) string { return fmt.Sprintf(`{"PK":{"S":"p%d"},"SK":{"S":"s0"}}`, i) }
@@ -478,7 +478,7 @@ func TestFaultM2_WrittenByADoor(t *testing.T) {
 // A source that ends before the exports of the last load is refused, and nothing is
 // written: it would undo a part of what came since. The same source, and one that goes
 // on, are not.
-func TestFaultM2_OlderExport(t *testing.T) {
+func TestCatchUp_OlderExport(t *testing.T) {
 	t.Parallel()
 	caughtUp(t, func(t *testing.T, o Common, shared bool) {
 		t.Helper()

@@ -69,7 +69,7 @@ func itemRows(t *testing.T, conn grpc.ClientConnInterface, names string) string 
 // be made there stay as they were, with their entries in indexes, each a failure and,
 // where they are asked for, a dead letter. Once the rows can be read, or are gone, a
 // load makes those changes too.
-func TestFaultM2_UnreadableRows(t *testing.T) {
+func TestCatchUp_UnreadableRows(t *testing.T) {
 	t.Parallel()
 	for _, dead := range []bool{false, true} {
 		for _, batch := range []int{1, 1 << 20} {

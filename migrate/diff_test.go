@@ -83,7 +83,7 @@ target: {table: t, families: {cf1: {gc: {versions: 1}}}}
 }
 
 // A row that the mapping cannot read is a difference that names it, and hides no other.
-func TestFaultM4_DiffOfUnreadableRows(t *testing.T) {
+func TestUnreadableRows_DiffOfUnreadableRows(t *testing.T) {
 	t.Parallel()
 	src, o := subject(t, "s2-video")
 	conn := newBigtableServer(t)

@@ -81,7 +81,7 @@ func callDoor(t *testing.T, s *facade.Server, operation, body string) {
 // A delete by a door leaves nothing in its table, and is known of all the same: the
 // catch-up that would bring the item back is refused, however long after. The note is
 // there before the first write is, and is written once by a process.
-func TestFaultM2_DeletedByADoor(t *testing.T) {
+func TestCatchUp_DeletedByADoor(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
 	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
@@ -163,7 +163,7 @@ func TestFaultM2_DeletedByADoor(t *testing.T) {
 }
 
 // A write is not acknowledged, nor done, where it cannot be noted.
-func TestFaultM2_NoteBeforeWrite(t *testing.T) {
+func TestCatchUp_NoteBeforeWrite(t *testing.T) {
 	t.Parallel()
 	before, _ := plainStates()
 	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
@@ -194,7 +194,7 @@ func TestFaultM2_NoteBeforeWrite(t *testing.T) {
 
 // A table that no load wrote costs nothing: neither one of a mapping nor another. After
 // a second, once, it is looked whether a load came.
-func TestFaultM2_NoNoteWithoutALoad(t *testing.T) {
+func TestCatchUp_NoNoteWithoutALoad(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	conn := &checkWrites{ClientConnInterface: newBigtableServer(t)}
@@ -229,7 +229,7 @@ func TestFaultM2_NoNoteWithoutALoad(t *testing.T) {
 
 // A catch-up that is killed at any of its writes is known to have begun: an export that
 // is older than it is refused, and one as old, or newer, finishes it.
-func TestFaultM2_KilledCatchUp(t *testing.T) {
+func TestCatchUp_KilledCatchUp(t *testing.T) {
 	t.Parallel()
 	killed := errors.New("killed")
 	before, after := plainStates()

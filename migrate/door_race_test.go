@@ -26,7 +26,7 @@ func itemOfA(t *testing.T, conn grpc.ClientConnInterface) bool {
 // A door that looked for a load a moment before there was one notes all the same that it
 // deletes an item of it: the load waits, behind its own note, for as long as a door goes
 // without looking. It does not where nobody can have looked, or has no clock to wait by.
-func TestFaultM2_LookedBeforeTheLoad(t *testing.T) {
+func TestCatchUp_LookedBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
 	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
@@ -91,7 +91,7 @@ func TestFaultM2_LookedBeforeTheLoad(t *testing.T) {
 
 // A write that a door began before it could know of a load, and that is done after it, is
 // noted before it is acknowledged.
-func TestFaultM2_DoneAfterTheLoad(t *testing.T) {
+func TestCatchUp_DoneAfterTheLoad(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
 	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
@@ -130,7 +130,7 @@ func TestFaultM2_DoneAfterTheLoad(t *testing.T) {
 
 // A door that opens while a load makes its table has looked before it: it looks again
 // before its first write.
-func TestFaultM2_OpenedWithinTheLoad(t *testing.T) {
+func TestCatchUp_OpenedWithinTheLoad(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
 	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}

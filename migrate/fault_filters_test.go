@@ -9,7 +9,7 @@ import (
 
 // A native read can ask for the rows of which a cell has a value, as a FilterExpression
 // does, and for the cells that have it.
-func TestFaultM9_ValueFilters(t *testing.T) {
+func TestMapping_ValueFilters(t *testing.T) {
 	t.Parallel()
 	const filtered = `dynamodb: {op: Query, request: {KeyConditionExpression: "pk = :p", FilterExpression: "n = :n", ExpressionAttributeValues: {":p": {S: a}, ":n": {N: "2"}}}}`
 	for _, c := range []struct{ name, pattern, want string }{

@@ -10,7 +10,7 @@ import (
 
 // Mappings with what rules may say of their own, through both doors: items and requests
 // that are drawn from them come back.
-func TestFaultM9_RulesThroughBothDoors(t *testing.T) {
+func TestMapping_RulesThroughBothDoors(t *testing.T) {
 	t.Parallel()
 	n := 60 // items, and requests
 	if long.Enabled() {

@@ -15,7 +15,7 @@ import (
 // Rows that the mapping cannot read fail a reverse, which names them, with the attribute,
 // and tells how many there are: an export without them would say that they are not
 // there. If that is what is asked for, the rest is exported.
-func TestFaultM4_ReverseNamesUnreadableRows(t *testing.T) {
+func TestUnreadableRows_ReverseNamesUnreadableRows(t *testing.T) {
 	t.Parallel()
 	files := patternFixture()
 	conn := newBigtableServer(t)
@@ -55,7 +55,7 @@ func TestFaultM4_ReverseNamesUnreadableRows(t *testing.T) {
 }
 
 // A reverse that is to be partial exports all but the rows that cannot be read.
-func TestFaultM4_ReverseOfTheRest(t *testing.T) {
+func TestUnreadableRows_ReverseOfTheRest(t *testing.T) {
 	t.Parallel()
 	files := patternFixture()
 	conn := newBigtableServer(t)

@@ -29,7 +29,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 
 // What a mapping lays out nothing of is told by every verb, and is a check of its own
 // that is not ok; and nothing is told where all is laid out.
-func TestFaultM1_NotLaidOutIsTold(t *testing.T) {
+func TestInfer_NotLaidOutIsTold(t *testing.T) {
 	t.Parallel()
 	index := func(name string) string {
 		more := ""

@@ -488,7 +488,7 @@ func writeTo(t *testing.T, dir, name, text string) {
 
 // A failing pattern says how many items were wanted, whichever way they are: listed,
 // counted, or those of the other door.
-func TestFaultM14_PatternsTellHowManyAreWanted(t *testing.T) {
+func TestProgress_PatternsTellHowManyAreWanted(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]string{
 		"id: p\n" + queryA + "expect: {items: []}":                                    "2 items, want 0",

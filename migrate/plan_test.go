@@ -148,7 +148,7 @@ func TestMakePlan_KeyNotUnique(t *testing.T) {
 
 // The fidelity of a plan is of what occurs, what is lost first: attributes that no
 // schema names are there, and those that no item has are counted alone.
-func TestFaultM12_FidelityOfWhatOccurs(t *testing.T) {
+func TestFidelityOfWhatOccurs(t *testing.T) {
 	t.Parallel()
 	var schema, lines strings.Builder
 	for i := range 100 {

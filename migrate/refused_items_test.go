@@ -28,7 +28,7 @@ const refusedItems = `{"id":{"S":"o-1"},"n":{"N":"1"}}
 
 // What a mapping refuses is found at once: all items, all that is wrong with them,
 // counted by error, rule and attribute with an example; the others are verified.
-func TestFaultM11_AllThatIsRefused(t *testing.T) {
+func TestFindings_AllThatIsRefused(t *testing.T) {
 	t.Parallel()
 	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, refusingMapping)}, MaxDifferences: 2}
 	wantRefused := func(refused []report.RefusedItems) {
@@ -100,7 +100,7 @@ func TestFaultM11_AllThatIsRefused(t *testing.T) {
 // A number that an accepted loss of precision would round beyond what a number may be is
 // refused by plan, verify and load, and is a dead letter where they are asked for:
 // nothing could read its row.
-func TestFaultM4_RoundedBeyondNumbersIsRefused(t *testing.T) {
+func TestUnreadableRows_RoundedBeyondNumbersIsRefused(t *testing.T) {
 	t.Parallel()
 	const items = `{"id":{"S":"1"},"n":{"N":"0.1"}}` + "\n" + `{"id":{"S":"2"},"n":{"N":"9.9999999999999999999999999999999999999E+125"}}` + "\n"
 	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, `apiVersion: migration/v1

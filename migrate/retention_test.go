@@ -187,7 +187,7 @@ func change(t *testing.T, conn grpc.ClientConnInterface, table, row string, muta
 
 // What garbage collection would take is grouped by rule and family, of each of which
 // there is an example however few differences are listed.
-func TestFaultM7_RetentionByRuleAndFamily(t *testing.T) {
+func TestReport_RetentionByRuleAndFamily(t *testing.T) {
 	t.Parallel()
 	m := mappingOf(t, `apiVersion: migration/v1
 source: {table: items, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {t: S}}

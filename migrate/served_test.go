@@ -92,7 +92,7 @@ func (p *progressOf) items() map[string]int64 {
 // A door over rows that an export was loaded into leaves them and the entries of
 // their indexes as they are: verification is green after it as before, and it says
 // what it looks at. Entries that are missing come with the time of the load.
-func TestFaultM3b_ServeOverLoadedExport(t *testing.T) {
+func TestNotedMapping_ServeOverLoadedExport(t *testing.T) {
 	t.Parallel()
 	const n = 1203
 	conn := newBigtableServer(t)
@@ -167,7 +167,7 @@ func firstKey(t *testing.T, conn grpc.ClientConnInterface, id string) string {
 // A door refuses a mapping by which items that are there lie otherwise: those that a
 // load laid out, and those that another door wrote. One that says the same in other
 // words, or more, is taken.
-func TestFaultM3_ServeOverAnotherMapping(t *testing.T) {
+func TestNotedMapping_ServeOverAnotherMapping(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		from, to string
@@ -252,7 +252,7 @@ func TestFaultM3_ServeOverAnotherMapping(t *testing.T) {
 
 // A mapping without an index that a door keeps by the mapping is refused: its rows would
 // be taken for those of another layout.
-func TestFaultM3_IndexLess(t *testing.T) {
+func TestNotedMapping_IndexLess(t *testing.T) {
 	t.Parallel()
 	const index = "  - {name: K, hash: {name: n, type: N}, projection: KEYS_ONLY}\n"
 	conn := newBigtableServer(t)
@@ -277,7 +277,7 @@ func TestFaultM3_IndexLess(t *testing.T) {
 }
 
 // Loading anew by another mapping makes that the one that is served.
-func TestFaultM3_LoadedAnew(t *testing.T) {
+func TestNotedMapping_LoadedAnew(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	second := mappingOf(t, strings.Replace(servedMapping, "a:{attr}", "a:x{attr}", 1))
@@ -297,7 +297,7 @@ func TestFaultM3_LoadedAnew(t *testing.T) {
 
 // A row that cannot be read fails a scan over HTTP with an answer that names the row and
 // the attribute, and takes no read of another item with it.
-func TestFaultM4_UnreadableRowOverHTTP(t *testing.T) {
+func TestUnreadableRows_UnreadableRowOverHTTP(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
 	m := mappingOf(t, servedMapping)

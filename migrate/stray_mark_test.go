@@ -11,7 +11,7 @@ import (
 
 // A mark that no item has is told with the row alone where several items have that, and
 // a cell with the item whose it would be where its column says that.
-func TestFaultM2_StrayMarkIsNobodys(t *testing.T) {
+func TestCatchUp_StrayMarkIsNobodys(t *testing.T) {
 	t.Parallel()
 	const wide = `apiVersion: migration/v1
 source: {table: T, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {n: N, m: S}}

@@ -24,7 +24,7 @@ const strayItems = `{"Item":{"PK":{"S":"ORG#acme"},"SK":{"S":"ORG"}}}
 
 // A plan tells of rows that are those of two rules, with an example of the data; under
 // joiner auto there are none, and it tells why.
-func TestFaultM6_PlanTellsOfRowsOfTwoRules(t *testing.T) {
+func TestJoinedKeys_PlanTellsOfRowsOfTwoRules(t *testing.T) {
 	t.Parallel()
 	for joiner, want := range map[string]string{
 		"escaped('#')": `table Orgs: 1 item of rule org in rows that are also those of items of rule user: item {"PK":{"S":"ORG#acme#u#bob"},"SK":{"S":"ORG"}} is in row acme#u#bob, where item {"PK":{"S":"ORG#acme"},"SK":{"S":"USER#bob"}} would be (joiner auto, or escaped-all('#'), keeps them apart)`,
@@ -53,7 +53,7 @@ func TestFaultM6_PlanTellsOfRowsOfTwoRules(t *testing.T) {
 
 // Lint tells of them too, with the item and its row, and of none under a joiner that
 // keeps them apart.
-func TestFaultM6_LintTellsOfRowsOfTwoRules(t *testing.T) {
+func TestJoinedKeys_LintTellsOfRowsOfTwoRules(t *testing.T) {
 	t.Parallel()
 	for joiner, want := range map[string]string{
 		"escaped('#')":     `the row of an item of rule org is also that of item {"PK":{"S":"ORG#acme"},"SK":{"S":"USER#bob"}}, of rule user`,
@@ -85,7 +85,7 @@ func TestFaultM6_LintTellsOfRowsOfTwoRules(t *testing.T) {
 
 // A plan tells of versions that record what none of the rule's items ever has, and not
 // once the rule has a schema.
-func TestFaultM8_PlanTellsOfMarkersForNothing(t *testing.T) {
+func TestMarkers_PlanTellsOfMarkersForNothing(t *testing.T) {
 	t.Parallel()
 	const text = `apiVersion: migration/v1
 source: {table: Docs, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {State: S, Time: S, Price: N, Owner: S}}

@@ -14,7 +14,7 @@ import (
 // Items that garbage collection deletes for their time to live are told and counted
 // apart, and not compared, whether it has deleted them or not; those that are drawn do
 // not expire.
-func TestFaultM5_ExpiredItems(t *testing.T) {
+func TestDifferential_ExpiredItems(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	for name, ttl := range map[string]struct{ mode, age string }{
@@ -74,7 +74,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 }
 
 // No value that is drawn lets an item expire at once.
-func TestFaultM5_DrawnTimes(t *testing.T) {
+func TestDifferential_DrawnTimes(t *testing.T) {
 	t.Parallel()
 	m := (*layout.Mapping)(mappingOf(t, `apiVersion: migration/v1
 source: {table: items, key: {hash: {name: id, type: S}}, schema: {exp: N}, ttl: {attribute: exp, mode: one-second}}

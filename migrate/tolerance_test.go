@@ -18,7 +18,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 `
 
 // A comparison that lets times pass shows those that are there.
-func TestFaultM14_TimesAsStored(t *testing.T) {
+func TestProgress_TimesAsStored(t *testing.T) {
 	t.Parallel()
 	const items = `{"id":{"S":"1"},"n":{"N":"1"}}` + "\n" + `{"id":{"S":"2"},"n":{"N":"1"}}` + "\n"
 	for _, policy := range []fixtures.TimestampPolicy{fixtures.TimestampsOrderOnly, fixtures.TimestampsIgnore} {
@@ -42,7 +42,7 @@ func TestFaultM14_TimesAsStored(t *testing.T) {
 }
 
 // Sets whose members have no value can be let pass without a fixture.
-func TestFaultM14_LenientSets(t *testing.T) {
+func TestProgress_LenientSets(t *testing.T) {
 	t.Parallel()
 	const items = `{"id":{"S":"1"},"tags":{"SS":["x","y"]}}`
 	conn := newBigtableServer(t)

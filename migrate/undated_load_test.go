@@ -68,7 +68,7 @@ func loadedBy(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, o
 // Cells of a source that tells no time would lie below those of the exports that were
 // loaded, where nobody sees them: the load is refused, and what is noted of the exports
 // stays. The same source is no second load of another kind: it is refused each time.
-func TestFaultM2_UndatedBelowAnExport(t *testing.T) {
+func TestCatchUp_UndatedBelowAnExport(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
 	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
@@ -111,7 +111,7 @@ func notedMoment(t *testing.T, conn grpc.ClientConnInterface, moment func(rows [
 // A source that tells no time says nothing of the exports that were loaded: up to when
 // they tell stays noted, so that an older export, and a catch-up of it, are refused after
 // it as before. Its cells are seen, and a verification of it finds no difference.
-func TestFaultM2_UndatedKeepsTheExportTime(t *testing.T) {
+func TestCatchUp_UndatedKeepsTheExportTime(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
 	last := maps.Clone(after)
@@ -165,7 +165,7 @@ func TestFaultM2_UndatedKeepsTheExportTime(t *testing.T) {
 }
 
 // A catch-up that was cut off is so after a load of a source that tells no time, too.
-func TestFaultM2_UndatedFinishesNoCatchUp(t *testing.T) {
+func TestCatchUp_UndatedFinishesNoCatchUp(t *testing.T) {
 	t.Parallel()
 	killed := errors.New("killed")
 	before, after := plainStates()
@@ -198,7 +198,7 @@ func TestFaultM2_UndatedFinishesNoCatchUp(t *testing.T) {
 
 // A later export whose cells are given a time before that of the cells that are there
 // would not be seen either.
-func TestFaultM2_ExportBelowItsCells(t *testing.T) {
+func TestCatchUp_ExportBelowItsCells(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
 	conn := newBigtableServer(t)

@@ -17,7 +17,7 @@ import (
 
 // The attributes of a rule are those of its items: their types are those of the table
 // where most values have these, and the rule's own where not.
-func TestFaultM8_AttributesOfEachRule(t *testing.T) {
+func TestMarkers_AttributesOfEachRule(t *testing.T) {
 	t.Parallel()
 	const file = `apiVersion: migration/v1
 source:

@@ -24,7 +24,7 @@ func schemaOf(table, more string, indexes ...string) []byte {
 
 // An index whose table would have a name that Bigtable does not take gets a shorter
 // one: it is laid out all the same.
-func TestFaultM1_LongIndexNames(t *testing.T) {
+func TestInfer_LongIndexNames(t *testing.T) {
 	t.Parallel()
 	const long = "orders-of-all-customers-by-day"
 	indexes := []string{"GSI1", "customer-and-status-of-the-order-by-date", "customer-and-status-of-the-order-by-name", strings.Repeat("x", 255)}
@@ -67,7 +67,7 @@ func TestFaultM1_LongIndexNames(t *testing.T) {
 }
 
 // Attributes beyond those that are told one by one are warned of.
-func TestFaultM1_MoreAttributesThanTold(t *testing.T) {
+func TestInfer_MoreAttributesThanTold(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]int{maxSchemaNames - 1: 0, maxSchemaNames + 5: 1} {
 		var b strings.Builder
@@ -86,7 +86,7 @@ func TestFaultM1_MoreAttributesThanTold(t *testing.T) {
 }
 
 // How a table lets its items expire is in the mapping.
-func TestFaultM14_TimeToLive(t *testing.T) {
+func TestProgress_TimeToLive(t *testing.T) {
 	t.Parallel()
 	const on, off = `{"TimeToLiveDescription":{"TimeToLiveStatus":"ENABLED","AttributeName":"exp"}}`, `{"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}}`
 	for _, c := range []struct{ name, more, behind, exp, want string }{

@@ -32,7 +32,7 @@ func many(n int, kind Kind) (all []Failure) {
 
 // A kind of differences, or a check, that has many leaves room for an example of
 // each other one.
-func TestFaultM7_EachCheckAndKindHasAnExample(t *testing.T) {
+func TestReport_EachCheckAndKindHasAnExample(t *testing.T) {
 	t.Parallel()
 	r := New(5)
 	check(t, r, "round trip", append(many(100, TimestampDiffers), many(2, MissingRow)...)...)
@@ -72,7 +72,7 @@ func TestFaultM7_EachCheckAndKindHasAnExample(t *testing.T) {
 }
 
 // What a mapping lays out nothing of is told in each form of a report.
-func TestFaultM1_NotLaidOut(t *testing.T) {
+func TestInfer_NotLaidOut(t *testing.T) {
 	t.Parallel()
 	r := New(5)
 	r.Source, r.Compared = "in.json", true

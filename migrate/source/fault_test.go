@@ -13,7 +13,7 @@ import (
 
 // A data file whose MD5 is not the manifest's is damaged: whatever it holds, that is
 // what is said, and not what an item became by it.
-func TestFaultM10_ChecksumFirst(t *testing.T) {
+func TestExport_ChecksumFirst(t *testing.T) {
 	t.Parallel()
 	const data = exporttest.Dir + "/data/file0.json.gz"
 	text := strings.Join(exporttest.Lines, "\n") + "\n"
@@ -79,7 +79,7 @@ func TestFaultM10_ChecksumFirst(t *testing.T) {
 
 // A page of a Scan that is not the last is no whole table: the rest would be missing
 // from all that is made of it, and nothing would say so.
-func TestFaultM1_PageOfSeveral(t *testing.T) {
+func TestInfer_PageOfSeveral(t *testing.T) {
 	t.Parallel()
 	const page = `{"Items":[{"id":{"S":"a"}}],"Count":1`
 	for member, refused := range map[string]bool{
