@@ -34,6 +34,11 @@ func openFile(t tree, name string) (*Source, error) {
 	}
 	found, s, err := recognize(in)
 	in.close()
+	if in.ion {
+		if known, ok := errors.AsType[*Error](err); ok && known.Damage != Unsupported {
+			found, s, err = itemLines, wrappedItem, nil // whoever reads the first line says what is wrong with it
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +49,11 @@ func openFile(t tree, name string) (*Source, error) {
 	}
 	switch found {
 	case itemLines:
-		return openJSONLines(t, name, s), nil
+		src := openJSONLines(t, name, s)
+		if in.ion {
+			src.Format = formatIon
+		}
+		return src, nil
 	case itemValues, itemArray, itemsMember:
 		return openJSONItems(t, name, found, s), nil
 	case batchWrite, batchRequest:

@@ -38,6 +38,7 @@ type input struct {
 	raw     io.Reader     // file, summed
 	text    *bufio.Reader // the content
 	packing packing       // "" for none
+	ion     bool          // text is converted from Ion
 	zstd    *zstd.Decoder // of a zstd file
 }
 
@@ -87,6 +88,7 @@ func (t tree) open(name string) (*input, error) {
 			return nil, in.failed(err, 0)
 		}
 	} else if bytes.HasPrefix(start, []byte(ionVersion)) {
+		in.ion = true
 		in.text = bufio.NewReaderSize(&ionLines{from: in.text}, 64<<10)
 	}
 	return in, nil

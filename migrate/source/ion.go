@@ -12,6 +12,9 @@ import (
 // ionVersion begins each line of a file in Ion text.
 const ionVersion = "$ion_1_0"
 
+// formatIon is the format of a source in Ion text.
+const formatIon = "ion-text"
+
 // ionLines reads Ion text, one item a line, as DynamoDB JSON with the same lines. A line
 // that is not Ion's text of an item comes as it is, and is no JSON.
 type ionLines struct {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -86,7 +87,19 @@ func TestOpen_Ion(t *testing.T) {
 // TestOpen_IonLines reads a file of Ion text; a damaged line is one item that is reported.
 func TestOpen_IonLines(t *testing.T) {
 	t.Parallel()
-	text := "$ion_1_0 {Item:{id:\"a\",n:7.}}\n\n$ion_1_0 {Item:{id:}}\n$ion_1_0 {Item:{id:\"c\"}}"
+	const good, bad = `$ion_1_0 {Item:{id:"a",n:7.}}`, "$ion_1_0 {Item:{id:}}"
+	text := good + "\n\n" + bad + "\n$ion_1_0 {Item:{id:\"c\"}}"
+	first, err := OpenFS(fstest.MapFS{"first.ion": {Data: []byte(bad + "\n" + good)}}, "first.ion", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for e, err := range first.Tables[0].All {
+		found = append(found, fmt.Sprint(string(attr.AppendItemJSON(nil, e.Item)), err))
+	}
+	if len(found) != 2 || !strings.Contains(found[0], "first.ion:1: not an item: ") || first.Format != "ion-text" || first.Tables[0].Name != "first" {
+		t.Errorf("%s: table %s: %q", first.Format, first.Tables[0].Name, found)
+	}
 	for _, packed := range [][]byte{[]byte(text), exporttest.Pack([]byte(text))} {
 		src, err := OpenFS(fstest.MapFS{"items.ion": {Data: packed}}, "items.ion", Options{Key: "id"})
 		if err != nil {

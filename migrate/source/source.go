@@ -184,7 +184,7 @@ func (t *Table) checkKey(e Entry) error {
 // Source is an input with its tables.
 type Source struct {
 	// Format is what the input was recognized as: "s3-export",
-	// "s3-incremental-export", "json-lines", "json-items", "batch-write",
+	// "s3-incremental-export", "json-lines", "ion-text", "json-items", "batch-write",
 	// "workbench" or "csv".
 	Format string
 	// Path is the path that was opened.
@@ -353,7 +353,7 @@ func (s *Source) tableNames() string {
 }
 
 func (s *Source) namesTables() bool {
-	return s.Format != "json-lines" && s.Format != "json-items" && s.Format != "csv"
+	return s.Format != "json-lines" && s.Format != formatIon && s.Format != "json-items" && s.Format != "csv"
 }
 
 func (s *Source) applyKey(key string, schema bool) error {
@@ -413,7 +413,7 @@ func (s *Source) applySchema(o Options) error {
 // "_.-", without the suffixes that say only how the file is written.
 func tableNameOf(name string) string {
 	base := path.Base(name)
-	for _, suffix := range []string{".gz", ".zst", ".json", ".jsonl", ".ndjson", ".csv", ".tsv"} {
+	for _, suffix := range []string{".gz", ".zst", ".json", ".jsonl", ".ndjson", ".ion", ".csv", ".tsv"} {
 		base = strings.TrimSuffix(base, suffix)
 	}
 	base = strings.Map(func(r rune) rune {
