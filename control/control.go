@@ -262,7 +262,7 @@ func statusOf(err error) (*status.Status, string) {
 }
 
 // tablesRemedy is the remedy for a table that is not there.
-const tablesRemedy = "GET " + Prefix + "tables lists the tables of both doors, by Bigtable's names too"
+const tablesRemedy = "GET " + Prefix + "tables lists the tables of both endpoints, by Bigtable's names too"
 
 // mayBeFault is the remedy for what goes wrong without the request being wrong.
 const mayBeFault = "try it again; GET " + Prefix + "faults has the faults that strike such calls, with their hits"

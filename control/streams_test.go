@@ -173,7 +173,7 @@ func TestStreams(t *testing.T) {
 		met[said] = true
 		for _, entry := range c.Entries {
 			if strings.HasPrefix(entry.Family, "_") {
-				t.Errorf("%v has what the door keeps for itself", c)
+				t.Errorf("%v has what the endpoint keeps for itself", c)
 			}
 		}
 	}

@@ -93,7 +93,7 @@ func TestVerify_AcceptedLosses(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	for _, name := range []string{"round trip", "scan through the DynamoDB door"} {
+	for _, name := range []string{"round trip", "scan through the DynamoDB endpoint"} {
 		if c := checkNamed(t, r, name); c.State != report.CheckOK {
 			t.Errorf("check %+v", c)
 		}

@@ -424,10 +424,10 @@ func TestCatchUp_WrittenByADoor(t *testing.T) {
 			{"PutItem", `"Item":` + fmt.Sprintf(item, 9)},
 			{"PutItem", `"Item":` + fmt.Sprintf(item, 9)},
 			{"UpdateItem", `"Key":` + key(0) + `,"UpdateExpression":"SET n = :n","ExpressionAttributeValues":{":n":{"N":"1"}}`},
-		}, `Bigtable table t: a DynamoDB door has written 2 items since the load, e.g. in row "p0#s0"`},
+		}, `Bigtable table t: a DynamoDB endpoint has written 2 items since the load, e.g. in row "p0#s0"`},
 		"a delete": {
 			[][2]string{{"DeleteItem", `"Key":` + key(2)}},
-			"Bigtable table t: a DynamoDB door has taken away 1 index row since the load, e.g. in row ",
+			"Bigtable table t: a DynamoDB endpoint has taken away 1 index row since the load, e.g. in row ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -194,7 +194,7 @@ target: {table: users, families: {cf1: {}}}
 	if c := checkNamed(t, r, "differential"); c.State != report.CheckOK || strings.Contains(c.Detail, "200 refused") {
 		t.Errorf("%+v", c)
 	}
-	for _, name := range []string{"scan through the DynamoDB door", "differential requests"} {
+	for _, name := range []string{"scan through the DynamoDB endpoint", "differential requests"} {
 		if c := checkNamed(t, r, name); c.State != report.CheckSkipped || !strings.Contains(c.Detail, "does not serve it") {
 			t.Errorf("%+v", c)
 		}

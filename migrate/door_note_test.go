@@ -93,7 +93,7 @@ func TestCatchUp_DeletedByADoor(t *testing.T) {
 		}
 		return r.Warnings, nil
 	}
-	const refused = "Bigtable table t: a DynamoDB door has written since the load, and left nothing that can be counted, as deletes do"
+	const refused = "Bigtable table t: a DynamoDB endpoint has written since the load, and left nothing that can be counted, as deletes do"
 	for name, write := range map[string]struct{ operation, body string }{
 		"DeleteItem":         {"DeleteItem", deleteOfA},
 		"BatchWriteItem":     {"BatchWriteItem", `{"RequestItems":{"Tee":[{"DeleteRequest":{"Key":{"PK":{"S":"a"},"SK":{"S":"x"}}}}]}}`},
@@ -143,7 +143,7 @@ func TestCatchUp_DeletedByADoor(t *testing.T) {
 				}
 				// The full export alone brings it back, which is told, and the note stays.
 				warnings, err := load(conn, before)
-				if err != nil || !strings.Contains(strings.Join(warnings, "\n"), "a DynamoDB door has written there since the last load") {
+				if err != nil || !strings.Contains(strings.Join(warnings, "\n"), "a DynamoDB endpoint has written there since the last load") {
 					t.Errorf("a load of the full export: warnings %q, error %v", warnings, err)
 				}
 				_, err = load(conn, before, after)
@@ -153,7 +153,7 @@ func TestCatchUp_DeletedByADoor(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, states := range [][]itemsAt{{before}, {before, after}} {
-					if warnings, err := load(conn, states...); err != nil || strings.Contains(strings.Join(warnings, "\n"), "DynamoDB door") {
+					if warnings, err := load(conn, states...); err != nil || strings.Contains(strings.Join(warnings, "\n"), "DynamoDB endpoint") {
 						t.Errorf("after the table was deleted: warnings %q, error %v", warnings, err)
 					}
 				}

@@ -70,7 +70,7 @@ func TestCatchUp_LookedBeforeTheLoad(t *testing.T) {
 				t.Errorf("the load waits %v, want at least %v", waited, 2*loadnote.MaxAge)
 			}
 			_, err := Load(t.Context(), server, exports(t, true, before, after), LoadOptions{Common: o})
-			WantDamage(t, err, source.TargetWritten, "Bigtable table t: a DynamoDB door has written since the load")
+			WantDamage(t, err, source.TargetWritten, "Bigtable table t: a DynamoDB endpoint has written since the load")
 		})
 	}
 	t.Run("no wait", func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestCatchUp_DoneAfterTheLoad(t *testing.T) {
 				t.Errorf("an acknowledged delete behind a load is not noted:\n%s%s", text, tableText(t, conn, "t"))
 			}
 			_, err := Load(t.Context(), conn, exports(t, true, before, after), LoadOptions{Common: o})
-			WantDamage(t, err, source.TargetWritten, "Bigtable table t: a DynamoDB door has ")
+			WantDamage(t, err, source.TargetWritten, "Bigtable table t: a DynamoDB endpoint has ")
 		})
 	}
 }
@@ -146,9 +146,9 @@ func TestCatchUp_OpenedWithinTheLoad(t *testing.T) {
 	}
 	door := doorOver(t, conn, &now)
 	if loads == 0 {
-		t.Fatal("the door defines no table as it opens")
+		t.Fatal("the endpoint defines no table as it opens")
 	}
 	callDoor(t, door, "DeleteItem", deleteOfA)
 	_, err := Load(t.Context(), conn, exports(t, true, before, after), LoadOptions{Common: o})
-	WantDamage(t, err, source.TargetWritten, fmt.Sprintf("Bigtable table %s: a DynamoDB door has written since the load", "t"))
+	WantDamage(t, err, source.TargetWritten, fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written since the load", "t"))
 }

@@ -343,7 +343,7 @@ func TestParts_NewTable(t *testing.T) {
 			r.finds(r.prepare(2), -1, true)
 			r.finds(r.prepare(3), 0, false)
 		},
-		"dropped after a door wrote": func(r *newTableRun) {
+		"dropped after an endpoint wrote": func(r *newTableRun) {
 			r.load(r.prepare(1))
 			doorNotes(r.t, r.conn, time.UnixMilli(1000))
 			for _, id := range []string{"t", (*layout.Mapping)(r.o.Mappings[0]).Indexes()[0].TargetTable()} {
@@ -446,5 +446,5 @@ func TestParts_NoteOfNewTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Load(t.Context(), conn, exports(t, true, before, after), LoadOptions{Common: o})
-	WantDamage(t, err, source.TargetWritten, "Bigtable table t: a DynamoDB door has written since the load")
+	WantDamage(t, err, source.TargetWritten, "Bigtable table t: a DynamoDB endpoint has written since the load")
 }

@@ -52,7 +52,7 @@ func TestVerify_Patterns(t *testing.T) {
 		{"sets unordered, numbers by value", "id: p\n" + queryA + `expect: {items: [` + itemA1 + `, ` + itemA2 + `]}
 equal: {as: items, sets: unordered, numbers: by-value, via: inverse-mapping}
 bigtable: {read: {prefix: "a#"}, max_ranges: 1}`, ""},
-		{"another value", "id: p\n" + queryA + `expect: {items: [` + itemA1 + `, {pk: {S: a}, sk: {S: "2"}, n: {N: "3"}}]}`, `PatternDiffers fixture letters pattern p table letters rule letter item {"pk":{"S":"a"},"sk":{"S":"2"}} row "a#2" hex 612332 column n: want {"N":"3"}, got {"N":"2"}: DynamoDB door: item 2 of 2 has another n (access/1.yaml, mapping.yaml:5)`},
+		{"another value", "id: p\n" + queryA + `expect: {items: [` + itemA1 + `, {pk: {S: a}, sk: {S: "2"}, n: {N: "3"}}]}`, `PatternDiffers fixture letters pattern p table letters rule letter item {"pk":{"S":"a"},"sk":{"S":"2"}} row "a#2" hex 612332 column n: want {"N":"3"}, got {"N":"2"}: DynamoDB endpoint: item 2 of 2 has another n (access/1.yaml, mapping.yaml:5)`},
 		{"an attribute ignored", "id: p\n" + queryA + `expect: {items: [` + itemA1 + `, {pk: {S: a}, sk: {S: "2"}, n: {N: "3"}}]}
 equal: {ignore: [n]}`, ""},
 		{"keys alone", "id: p\n" + queryA + `expect: {items: [{pk: {S: a}, sk: {S: "1"}}, {pk: {S: a}, sk: {S: "2"}}]}
@@ -60,19 +60,19 @@ equal: {as: keys}`, ""},
 		{"the count alone", "id: p\n" + queryA + `expect: {items: [{}, {}]}
 equal: {as: count}`, ""},
 		{"another count", "id: p\n" + queryA + `expect: {items: [{}]}
-equal: {as: count}`, "want 1 item, got 2 items: DynamoDB door: another number of items"},
+equal: {as: count}`, "want 1 item, got 2 items: DynamoDB endpoint: another number of items"},
 		{"ranges, in hex too", `{id: p, bigtable: {read: {ranges: [{prefix: "hex:6123"}, {start: "b", end: "c"}]}, max_ranges: 2}, expect: {keys: [[a, "1"], [a, "2"], [b, "1"]]}}`, ""},
 		{"too many ranges", `{id: p, bigtable: {read: {keys: ["a#1"], ranges: [{prefix: "b"}]}, max_ranges: 1}, expect: {keys: [[a, "1"], [b, "1"]]}}`, "PatternFullScan fixture letters pattern p table letters: want at most 1, got 2 ranges: the native read needs 2 ranges, at most 1 are declared (access/1.yaml)"},
 		{"golden items that are not there", "id: p\n" + queryA + "expect: {items: golden}", "expect/1.items.golden is missing"},
-		{"both doors agree", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#"}}`, ""},
-		{"both doors agree on a count", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#"}}
+		{"both endpoints agree", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#"}}`, ""},
+		{"both endpoints agree on a count", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#"}}
 expect: {count: 2, order: by-key}`, ""},
-		{"doors that disagree", "id: p\n" + queryA + `bigtable: {read: {keys: ["a#1"]}}
+		{"endpoints that disagree", "id: p\n" + queryA + `bigtable: {read: {keys: ["a#1"]}}
 expect: {}`, `item {"pk":{"S":"a"},"sk":{"S":"2"}} row "a#2" hex 612332: want {"n":{"N":"2"},"pk":{"S":"a"},"sk":{"S":"2"}}, got nothing: native read: 1 item, want 2; item 2 is missing (access/1.yaml, mapping.yaml:5)`},
-		{"another count than both doors'", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#"}}
+		{"another count than both endpoints'", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#"}}
 expect: {count: 3}`, "want 3 items, got 2 items: native read: another number of items"},
 		{"an order that differs", "id: p\n" + queryA + `bigtable: {read: {prefix: "a#", reversed: true}}`, "native read: item 1 of 2 is"},
-		{"nothing, listed", "id: p\n" + queryA + "expect: {items: []}", "DynamoDB door: 2 items, want 0"},
+		{"nothing, listed", "id: p\n" + queryA + "expect: {items: []}", "DynamoDB endpoint: 2 items, want 0"},
 		{"eventual", "id: p\n" + queryA + `expect: {count: 2, keys: [[a, "1"], [a, "2"]]}
 consistency: eventual(500ms)`, ""},
 	} {
@@ -112,7 +112,7 @@ func TestVerify_InvalidPatterns(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]string{
 		queryA:                                   "it has no id",
-		"id: p\n" + queryA:                       "it has one door and expects nothing: give expect.items",
+		"id: p\n" + queryA:                       "it has one endpoint and expects nothing: give expect.items",
 		"id: p\n" + queryA + "equal: {as: rows}": `access/1.yaml:3:13: the access pattern cannot be understood: equal.as: "rows"; expected items, keys, count`,
 		"id: p\n" + queryA + "equal: {sets: ordered}":                                                           `access/1.yaml:3:15: the access pattern cannot be understood: equal.sets: "ordered"; expected unordered`,
 		"id: p\n" + queryA + "equal: {numbers: by-text}":                                                        `equal.numbers: "by-text"; expected by-value`,
@@ -362,7 +362,7 @@ func TestVerify_Checks(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantEqual(t, r)
-		off := []string{"golden files", "second load", "scan through the DynamoDB door", "access patterns", "garbage collection", "restart", "lint"}
+		off := []string{"golden files", "second load", "scan through the DynamoDB endpoint", "access patterns", "garbage collection", "restart", "lint"}
 		for _, c := range r.Checks {
 			if turned := c.State == report.CheckSkipped && c.Detail == "fixture.yaml turns it off (checks)"; turned != slices.Contains(off, c.Name) {
 				t.Errorf("check %+v", c)

@@ -162,7 +162,7 @@ func (p *Plan) Text() string {
 			for _, f := range bt.Families {
 				fmt.Fprintf(&b, "    family %-*s  gc %s", width, f.Name, f.GC)
 				if f.Name == lens.FamilyState {
-					b.WriteString("  (the books of the DynamoDB door)")
+					b.WriteString("  (the books of the DynamoDB endpoint)")
 				}
 				b.WriteByte('\n')
 			}

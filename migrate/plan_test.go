@@ -53,12 +53,12 @@ table Mail: 2 items, 2 rows, 3 cells
 
   Bigtable table mail
     family a   gc versions: 1
-    family _f  gc versions: 1  (the books of the DynamoDB door)
+    family _f  gc versions: 1  (the books of the DynamoDB endpoint)
 
   Bigtable table mail__to, index to
     family a   gc versions: 1
     family _t  gc versions: 1
-    family _f  gc versions: 1  (the books of the DynamoDB door)
+    family _f  gc versions: 1  (the books of the DynamoDB endpoint)
 
   Bigtable table _migration_schema, which says of all tables how they are read
     family m  gc versions: 1
@@ -85,7 +85,7 @@ table Mail: 2 items, 2 rows, 3 cells
     6 attributes of rules that no item has are not shown (--report json=FILE has them)
 
   what else changes
-    nothing in Bigtable deletes the items that attribute expires lets expire: the DynamoDB door does, or who reads them
+    nothing in Bigtable deletes the items that attribute expires lets expire: the DynamoDB endpoint does, or who reads them
     index old has no counterpart
     streams, capacity, access policies and backups of the DynamoDB table are not mapped
 

@@ -127,14 +127,14 @@ func TestNotedMapping_ServeOverLoadedExport(t *testing.T) {
 	if told := serve(o.Mappings[0]); told["filling index G"] != n || told["filling index K"] != n {
 		t.Errorf("told of %v, want %d items of each index", told, n)
 	}
-	verify("after a door")
+	verify("after an endpoint")
 	if after := tableText(t, conn, "t__G") + tableText(t, conn, "t__K"); after != before {
-		t.Error("the door wrote to the indexes")
+		t.Error("the endpoint wrote to the indexes")
 	}
 	if told := serve(o.Mappings[0]); len(told) > 0 {
-		t.Errorf("a second door goes over all items again: %v", told)
+		t.Errorf("a second endpoint goes over all items again: %v", told)
 	}
-	verify("after a second door")
+	verify("after a second endpoint")
 
 	// A loader that knows no indexes: theirs is the time of the load too.
 	other := newBigtableServer(t)
@@ -148,7 +148,7 @@ func TestNotedMapping_ServeOverLoadedExport(t *testing.T) {
 	change(t, other, "t__K", firstKey(t, other, "t__K"), &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromRow_{DeleteFromRow: &btpb.Mutation_DeleteFromRow{}}})
 	conn = other
 	serve(o.Mappings[0])
-	verify("after a door that filled indexes")
+	verify("after an endpoint that filled indexes")
 }
 
 // firstKey is the first row key of a table.

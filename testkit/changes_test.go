@@ -56,6 +56,6 @@ func TestEnv_Changes_Bookkeeping(t *testing.T) {
 	n, others := own(env.Changes(t, id))
 	all, same := own(env.Changes(t, id, testkit.WithBookkeeping()))
 	if n != 0 || all == 0 || others == 0 || same != others {
-		t.Errorf("%d entries of the door's own and %d others; with them %d and %d", n, others, all, same)
+		t.Errorf("%d entries of the endpoint's own and %d others; with them %d and %d", n, others, all, same)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// The DynamoDB door: the AWS client, without a port.
+// The DynamoDB endpoint: the AWS client, without a port.
 func ExampleEnv_DynamoDB() {
 	t := newExampleTB() // in a test: its *testing.T
 	defer t.End()

@@ -297,7 +297,7 @@ func TestFail_EveryDoor(t *testing.T) {
 	put := &dynamodb.PutItemInput{TableName: aws.String("items"), Item: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: "b"}}}
 	noRetry := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 	if _, err := ddb.PutItem(t.Context(), put, noRetry); err == nil {
-		t.Error("the DynamoDB door does not notice that its Bigtable fails")
+		t.Error("the DynamoDB endpoint does not notice that its Bigtable fails")
 	}
 	if _, err := ddb.PutItem(t.Context(), put, noRetry); err != nil {
 		t.Error(err)

@@ -36,7 +36,7 @@ type ctlVerb struct {
 
 var ctlVerbs = []ctlVerb{
 	{name: "info", what: "what is served, and where", method: "GET", path: "info"},
-	{name: "tables", what: "the tables of both doors", method: "GET", path: "tables"},
+	{name: "tables", what: "the tables of both endpoints", method: "GET", path: "tables"},
 	{name: "rows", takes: "[INSTANCE/]TABLE [PREFIX]", what: "rows of Bigtable, with all cells", method: "GET", path: "tables/{}/rows?prefix={}", args: [2]int{1, 2}, params: "project prefix prefix64 start start64 end end64 match match64 filter reverse keys limit cursor", list: "rows", table: true, more: `"tabletop ctl tables" says in which of Bigtable's tables the items of a DynamoDB table lie.`},
 	{name: "write", takes: "[INSTANCE/]TABLE ROW", what: "write a row of Bigtable: its cells, in JSON", method: "POST", path: "tables/{}/rows", args: [2]int{2, 2}, params: "project", json: "ROW", table: true, more: writeHelp, body: func(args []string) any {
 		return map[string]any{"rows": []any{json.RawMessage(args[1])}}
@@ -75,11 +75,11 @@ var ctlVerbs = []ctlVerb{
 	{name: "fault", takes: "FAULT", what: "let something go wrong, in JSON", method: "POST", path: "faults", args: [2]int{1, 1}, json: "FAULT", body: func(args []string) any { return json.RawMessage(args[0]) }, more: faultHelp},
 	{name: "mend", takes: "[DOOR/ID]", what: "end a fault, or all", method: "DELETE", path: "faults/{}", args: [2]int{0, 1}, slash: true, more: "tabletop ctl mend dynamodb/1"},
 	{name: "dump", takes: "[TABLE]", what: "rows as text", method: "GET", path: "dump?table={}", args: [2]int{0, 1}, params: "table", text: "text", more: `TABLE is one of Bigtable: "tabletop ctl tables" says in which of them the items of a DynamoDB table lie.`},
-	{name: "requests", takes: "[NAME=VALUE...]", what: "the last requests of both doors", method: "GET", path: "requests", params: "door operation table status failed internal test limit before", list: "requests", more: "tabletop ctl requests door=dynamodb failed=true"},
+	{name: "requests", takes: "[NAME=VALUE...]", what: "the last requests of both endpoints", method: "GET", path: "requests", params: "door operation table status failed internal test limit before", list: "requests", more: "tabletop ctl requests door=dynamodb failed=true"},
 	{name: "request", takes: "ID", what: "one of them, with the calls that it became", method: "GET", path: "requests/{}", args: [2]int{1, 1}},
 	{name: "heat", takes: "[[INSTANCE/]TABLE]", what: "which keys were read and written when, or of which tables that is known", method: "GET", path: "heat/{}", args: [2]int{0, 1}, params: "project cluster step last limit", table: true, more: "tabletop ctl heat t last=1h step=1m"},
 	{name: "insights", takes: "TABLE [INDEX]", what: "the keys that are used most, while contributor insights are on", method: "GET", path: "insights/{}?index={}", args: [2]int{1, 2}, params: "index"},
-	{name: "streams", what: "the streams of both doors", method: "GET", path: "streams"},
+	{name: "streams", what: "the streams of both endpoints", method: "GET", path: "streams"},
 	{name: "records", takes: "TABLE [CURSOR]", what: "records of DynamoDB Streams", method: "GET", path: "streams/{}/records?cursor={}", args: [2]int{1, 2}, params: "arn from limit cursor", list: "records"},
 	{name: "changes", takes: "[INSTANCE/]TABLE [CURSOR]", what: "records of a change stream of Bigtable", method: "GET", path: "tables/{}/changes?cursor={}", args: [2]int{1, 2}, params: "project from books limit cursor", list: "changes", table: true},
 	{name: "release", what: "let the test go on that testkit holds", method: "POST", path: "release"},

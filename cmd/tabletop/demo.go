@@ -62,7 +62,7 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	if !equal {
 		return &exitError{code: exitDifferences}
 	}
-	_, _ = fmt.Fprintf(p.stdout, "All %d fixtures: what went in came back, from both doors.\n", len(subjects))
+	_, _ = fmt.Fprintf(p.stdout, "All %d fixtures: what went in came back, from both endpoints.\n", len(subjects))
 	return nil
 }
 
@@ -102,7 +102,7 @@ func (p *program) printSubject(s fixtures.Subject, r *report.Report) {
 			}
 		}
 	}
-	line("access patterns passed", fmt.Sprintf("%s, %d of them on both doors", p.outOf(passed, len(r.Patterns)), both))
+	line("access patterns passed", fmt.Sprintf("%s, %d of them on both endpoints", p.outOf(passed, len(r.Patterns)), both))
 	p.printFailures(r)
 	_, _ = fmt.Fprintln(w)
 }

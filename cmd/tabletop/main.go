@@ -197,7 +197,7 @@ type exited int
 func (p *program) parser(ctx context.Context, grammar any) (*kong.Kong, error) {
 	return kong.New(grammar,
 		kong.Name("tabletop"),
-		kong.Description("Cloud Bigtable on a desk, with a DynamoDB door."),
+		kong.Description("Cloud Bigtable on a desk, with a DynamoDB endpoint."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.DefaultEnvars(environmentPrefix),
 		kong.Configuration(loadConfig),

@@ -428,7 +428,7 @@ func TestServe_Warnings(t *testing.T) {
 		t.Errorf("clients are sent to %q", s.env["BIGTABLE_EMULATOR_HOST"])
 	}
 	if len(s.env) != 1 {
-		t.Errorf("exports %v, want the Bigtable door's alone", s.env)
+		t.Errorf("exports %v, want the Bigtable endpoint's alone", s.env)
 	}
 	if code := s.end(t, syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d", code)

@@ -91,7 +91,7 @@ type serveCommand struct {
 	Doors       doorFlags      `embed:""`
 	Web         webFlags       `embed:""`
 	Control     consoleFlags   `embed:""`
-	PortFile    string         `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for a door that is off. Removed at the end." placeholder:"FILE"`
+	PortFile    string         `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for an endpoint that is off. Removed at the end." placeholder:"FILE"`
 	CPUProfile  string         `name:"cpu-profile" help:"Write a CPU profile to this file at the end, for go tool pprof." placeholder:"FILE"`
 }
 

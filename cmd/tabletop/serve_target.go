@@ -34,7 +34,7 @@ func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool,
 				}
 			}
 		}
-		if err := s.program.check(ctx, look, "the door"); err != nil {
+		if err := s.program.check(ctx, look, "the endpoint"); err != nil {
 			return true, fmt.Errorf("--target %s: %w", c.Target, err)
 		}
 		return true, nil

@@ -122,7 +122,7 @@ func (b *bench) targets() []target {
 	out = append(out, target{group: "Memory", metric: memory, ours: point{ours, "plain/put/conditional"}, limit: 85},
 		target{group: "Memory", metric: memory, ours: point{oursOnDisk, "plain/put/conditional"}, limit: 60})
 
-	const recorded = "DynamoDB door: changes and statements"
+	const recorded = "DynamoDB endpoint: changes and statements"
 	itself(recorded, serverCPU, "changes/put", "changes/put/off", 1.5)
 	itself(recorded, serverCPU, "changes/update", "changes/update/off", 1.5)
 	itself(recorded, serverCPU, "changes/transactwrite10", "changes/transactwrite10/off", 2)

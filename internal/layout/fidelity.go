@@ -256,7 +256,7 @@ func (m *Mapping) Notes() []string {
 		notes = append(notes, fmt.Sprintf("items expire by garbage collection, up to a week late; native reads have to leave out timestamps before now less %s", time.Duration(l.ttl.age)*time.Microsecond))
 	}
 	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapfile.TTLAttribute {
-		notes = append(notes, fmt.Sprintf("nothing in Bigtable deletes the items that attribute %s lets expire: the DynamoDB door does, or who reads them", ttl.Attribute))
+		notes = append(notes, fmt.Sprintf("nothing in Bigtable deletes the items that attribute %s lets expire: the DynamoDB endpoint does, or who reads them", ttl.Attribute))
 	}
 	for i := range m.spec.Source.GSIs {
 		g := &m.spec.Source.GSIs[i]

@@ -142,7 +142,7 @@ func (c *checker) instance() error {
 	case code == codes.PermissionDenied && c.ReadOnly:
 		c.found("instance", Unknown, "the credentials may not list the tables of %s", c.name)
 	case code == codes.PermissionDenied:
-		return fmt.Errorf("the credentials may not use %s, or there is none: a door and a load need roles/bigtable.admin, or the permissions %s (%w)", c.name, strings.Join(permissions, ", "), err)
+		return fmt.Errorf("the credentials may not use %s, or there is none: an endpoint and a load need roles/bigtable.admin, or the permissions %s (%w)", c.name, strings.Join(permissions, ", "), err)
 	case code == codes.Unimplemented:
 		return &explained{noBigtable, err}
 	case ctx.Err() != nil && c.ctx.Err() == nil:
@@ -216,9 +216,9 @@ func (c *checker) profile() {
 	case p.GetDataBoostIsolationReadOnly() != nil:
 		c.found(check, Wrong, "app profile %s is for Data Boost, which only reads: name another one (--app-profile)", id)
 	case single == nil:
-		c.found(check, Wrong, "app profile %s routes to several clusters, which excludes the single-row transactions (CheckAndMutateRow, ReadModifyWriteRow) that the DynamoDB door works by: make one that routes to a single cluster, gcloud bigtable app-profiles create ID --instance=%s --route-to=CLUSTER --transactional-writes, and name it with --app-profile ID", id, c.Instance)
+		c.found(check, Wrong, "app profile %s routes to several clusters, which excludes the single-row transactions (CheckAndMutateRow, ReadModifyWriteRow) that the DynamoDB endpoint works by: make one that routes to a single cluster, gcloud bigtable app-profiles create ID --instance=%s --route-to=CLUSTER --transactional-writes, and name it with --app-profile ID", id, c.Instance)
 	case !single.GetAllowTransactionalWrites():
-		c.found(check, Wrong, "app profile %s does not allow the single-row transactions (CheckAndMutateRow, ReadModifyWriteRow) that the DynamoDB door works by: gcloud bigtable app-profiles update %s --instance=%s --route-to=%s --transactional-writes", id, id, c.Instance, single.GetClusterId())
+		c.found(check, Wrong, "app profile %s does not allow the single-row transactions (CheckAndMutateRow, ReadModifyWriteRow) that the DynamoDB endpoint works by: gcloud bigtable app-profiles update %s --instance=%s --route-to=%s --transactional-writes", id, id, c.Instance, single.GetClusterId())
 	default:
 		c.found(check, OK, "%s routes to cluster %s, and allows single-row transactions", id, single.GetClusterId())
 	}

@@ -53,7 +53,7 @@ func check(s *fault.Spec) error {
 	case s.Effect == fault.FailCall && s.Method != "*" && !meets(s.Method, s.Failure):
 		return fmt.Errorf("%s never meets a %s", s.Method, failureAnswers[s.Failure].code)
 	case s.Row != nil || s.BehindDynamoDB:
-		return errors.New("neither a row nor calls behind the door limit faults of DynamoDB")
+		return errors.New("neither a row nor calls behind the endpoint limit faults of DynamoDB")
 	case s.Applied && s.Effect != fault.FailCall:
 		return fault.ErrApplied
 	}

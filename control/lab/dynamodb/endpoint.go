@@ -140,7 +140,7 @@ func (e *Endpoint) AppendDump(ctx context.Context, dump []byte) ([]byte, error) 
 }
 
 // ErrClosed is the error of a call through an endpoint that is not open.
-var ErrClosed = errors.New("the DynamoDB door is not open")
+var ErrClosed = errors.New("the DynamoDB endpoint is not open")
 
 // NextDue implements lab.Endpoint; see facade.Server.NextDue.
 func (e *Endpoint) NextDue(ctx context.Context, after, until time.Time) (time.Time, bool, error) {

@@ -199,7 +199,7 @@ func (r *doorRun) look(q request, done bool, answer string) {
 	time.Sleep(5 * time.Minute) // what the one before left is over
 	s, err := open(ctx, r.conn, r.name)
 	if err != nil {
-		t.Errorf("%s: then no door opens: %v", r.what, err)
+		t.Errorf("%s: then no endpoint opens: %v", r.what, err)
 		return
 	}
 	defer func() {

@@ -77,7 +77,7 @@ func (r *Refusal) Code() string {
 	return body.Type[strings.LastIndexByte(body.Type, '#')+1:]
 }
 
-// maxAnswerBytes bounds one answer of the DynamoDB door: 16 MB is BatchGetItem's
+// maxAnswerBytes bounds one answer of the DynamoDB endpoint: 16 MB is BatchGetItem's
 // limit, in JSON it may take several times that.
 const maxAnswerBytes = 256 << 20
 
@@ -204,11 +204,11 @@ func answerItems(answer []byte) (items []attr.Item, last jsontext.Value, err err
 	return items, a.LastEvaluatedKey, nil
 }
 
-// compareScan scans the table through the DynamoDB door: the items must be
+// compareScan scans the table through the DynamoDB endpoint: the items must be
 // those of the source. Where they are not, each item is asked for by its key.
 func (d *Doors) compareScan(ctx context.Context) (string, error) {
 	var got extsort.Bag
-	done := d.J.Timed("scanning through the DynamoDB door")
+	done := d.J.Timed("scanning through the DynamoDB endpoint")
 	err := d.Pages(ctx, &fixtures.Request{Op: "Scan", Request: map[string]any{"ConsistentRead": true}}, func(page []attr.Item) error {
 		for _, item := range page {
 			got.AddItem(item)
@@ -224,7 +224,7 @@ func (d *Doors) compareScan(ctx context.Context) (string, error) {
 	var refused *Refusal
 	switch {
 	case errors.As(err, &refused):
-		fail(report.Failure{Want: phrase.Counted(d.J.Wanted.Items.Count, "item"), Got: refused.Error(), Detail: "Scan through the DynamoDB door is refused"})
+		fail(report.Failure{Want: phrase.Counted(d.J.Wanted.Items.Count, "item"), Got: refused.Error(), Detail: "Scan through the DynamoDB endpoint is refused"})
 		return detail, nil
 	case err != nil:
 		return "", err
@@ -244,7 +244,7 @@ func (d *Doors) compareScan(ctx context.Context) (string, error) {
 		answer, err := d.Call(ctx, "GetItem", []byte(text))
 		var refused *Refusal
 		if errors.As(err, &refused) {
-			fail(of(report.Failure{Want: "the item", Got: refused.Error(), Detail: "GetItem through the DynamoDB door is refused"}))
+			fail(of(report.Failure{Want: "the item", Got: refused.Error(), Detail: "GetItem through the DynamoDB endpoint is refused"}))
 			return nil
 		}
 		if err != nil {
@@ -262,7 +262,7 @@ func (d *Doors) compareScan(ctx context.Context) (string, error) {
 		return nil
 	})
 	if err == nil && d.report.Differences == before {
-		fail(report.Failure{Want: phrase.Counted(d.J.Wanted.Items.Count, "item"), Got: detail, Detail: "Scan through the DynamoDB door gives other items than GetItem"})
+		fail(report.Failure{Want: phrase.Counted(d.J.Wanted.Items.Count, "item"), Got: detail, Detail: "Scan through the DynamoDB endpoint gives other items than GetItem"})
 	}
 	return detail, err
 }
@@ -279,7 +279,7 @@ func unservedJob(j *table.Job) string {
 // can.
 func Unserved(m *layout.Mapping) string {
 	if spec := m.Spec(); spec != nil && spec.Compat != "" {
-		return "the layout " + spec.Compat + " does not give items back as they were, and the DynamoDB door does not serve it"
+		return "the layout " + spec.Compat + " does not give items back as they were, and the DynamoDB endpoint does not serve it"
 	}
 	return ""
 }
@@ -297,7 +297,7 @@ func NewServer(ctx context.Context, conn grpc.ClientConnInterface, o table.Optio
 	}
 	server, err := facade.New(ctx, fo)
 	if err != nil {
-		return nil, fmt.Errorf("opening the DynamoDB door: %w", err)
+		return nil, fmt.Errorf("opening the DynamoDB endpoint: %w", err)
 	}
 	return server, nil
 }

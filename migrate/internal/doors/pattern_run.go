@@ -90,7 +90,7 @@ func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after st
 			return err
 		}
 		if wrong != nil {
-			r.fail("DynamoDB door"+after, r.J.Report.Target, wrong)
+			r.fail("DynamoDB endpoint"+after, r.J.Report.Target, wrong)
 		}
 	}
 	if r.p.Bigtable == nil {
@@ -126,7 +126,7 @@ func (r *patternRun) writes(ctx context.Context) error {
 		name  string
 		write func() error
 	}{
-		{"DynamoDB door's write", func() error {
+		{"DynamoDB endpoint's write", func() error {
 			_, err := r.DynamoDB(ctx, r.p.DynamoDB, false)
 			return err
 		}},

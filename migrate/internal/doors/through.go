@@ -18,7 +18,7 @@ func NativePatterns(ctx context.Context, r *table.Run, j *table.Job, patterns []
 		case p.Bigtable == nil || p.Writes():
 			r.Report.Skip("pattern "+p.ID, j.Report.Target, "it has no native read that leaves the rows as they are")
 		case !p.Expect.Lists() && p.Expect.Count == nil:
-			r.Report.Skip("pattern "+p.ID, j.Report.Target, "it expects that both doors agree, and only the native read is asked")
+			r.Report.Skip("pattern "+p.ID, j.Report.Target, "it expects that both endpoints agree, and only the native read is asked")
 		default:
 			if err := d.run(ctx, p); err != nil {
 				return err
@@ -31,7 +31,7 @@ func NativePatterns(ctx context.Context, r *table.Run, j *table.Job, patterns []
 // Through opens a DynamoDB door on the tables, reads all items through
 // it, and runs the access patterns, which speak of the first table.
 func Through(ctx context.Context, r *table.Run, patterns []fixtures.Pattern, choice fixtures.Checks) (err error) {
-	const scan = "scan through the DynamoDB door"
+	const scan = "scan through the DynamoDB endpoint"
 	scans, asks := r.Wants(scan, choice.Scan), r.Wants("access patterns", choice.Patterns) && len(patterns) > 0
 	if !scans && !asks {
 		return nil

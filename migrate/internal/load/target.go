@@ -40,7 +40,7 @@ func (j *job) doorWrites(ctx context.Context) (warning string, err error) {
 	case !j.Source.FullTime.IsZero():
 		return "", j.countDoorWrites(ctx, written)
 	case written:
-		return fmt.Sprintf("Bigtable table %s: a DynamoDB door has written there since the last load: what it deleted of the items of this source comes back", j.Report.Target), nil
+		return fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written there since the last load: what it deleted of the items of this source comes back", j.Report.Target), nil
 	}
 	return "", nil
 }
@@ -79,7 +79,7 @@ func (j *job) countDoorWrites(ctx context.Context, written bool) error {
 		did = fmt.Sprintf("%s since the load, e.g. in row %s (items that it deleted cannot be counted)", strings.Join(wrote, " and "), example)
 	}
 	return source.Damaged(source.TargetWritten, source.Position{}, nil,
-		"Bigtable table %s: a DynamoDB door has %s: the incremental exports may be older, and would undo that: load into another table, or delete this one first",
+		"Bigtable table %s: a DynamoDB endpoint has %s: the incremental exports may be older, and would undo that: load into another table, or delete this one first",
 		j.Report.Target, did)
 }
 
