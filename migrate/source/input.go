@@ -222,28 +222,31 @@ func (l *lines) next() ([]byte, error) {
 		}
 		l.buf = l.buf[:0]
 		l.line++
-		for {
-			part, err := l.in.text.ReadSlice('\n')
-			l.buf = append(l.buf, part...)
-			if len(l.buf) > MaxItemBytes {
-				return nil, l.in.failed(errTooLong, l.line)
-			}
-			if err == nil {
-				break
-			}
-			if errors.Is(err, bufio.ErrBufferFull) {
-				continue
-			}
-			if !errors.Is(err, io.EOF) {
-				return nil, l.in.failed(err, l.line)
-			}
-			if len(l.buf) == 0 {
-				return nil, io.EOF
-			}
-			break
+		var err error
+		if l.buf, err = appendLine(l.buf, l.in.text); errors.Is(err, io.EOF) {
+			return nil, io.EOF
+		} else if err != nil {
+			return nil, l.in.failed(err, l.line)
 		}
 		if text := bytes.TrimSpace(l.buf); len(text) > 0 {
 			return text, nil
+		}
+	}
+}
+
+// appendLine appends the next line of a text, with its end if it has one. Errors: io.EOF
+// where no text is left, errTooLong, and those of reading.
+func appendLine(dst []byte, text *bufio.Reader) ([]byte, error) {
+	for {
+		part, err := text.ReadSlice('\n')
+		dst = append(dst, part...)
+		switch {
+		case len(dst) > MaxItemBytes:
+			return dst, errTooLong
+		case err == nil, errors.Is(err, io.EOF) && len(dst) > 0:
+			return dst, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return dst, err
 		}
 	}
 }

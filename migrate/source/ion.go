@@ -3,8 +3,6 @@ package source
 import (
 	"bufio"
 	"bytes"
-	"errors"
-	"io"
 
 	"github.com/tabletop-emu/tabletop/internal/iontext"
 )
@@ -35,27 +33,18 @@ func (r *ionLines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (r *ionLines) next() error {
-	r.line = r.line[:0]
-	for {
-		part, err := r.from.ReadSlice('\n')
-		r.line = append(r.line, part...)
-		switch {
-		case len(r.line) > MaxItemBytes:
-			return errTooLong
-		case err == nil, errors.Is(err, io.EOF) && len(r.line) > 0:
-			r.left = r.line
-			if text := bytes.TrimSpace(r.line); len(text) > 0 {
-				if out, err := iontext.AppendJSON(r.json[:0], text); err == nil {
-					r.json = append(out, '\n')
-					r.left = r.json
-				}
-			}
-			return nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return err
+func (r *ionLines) next() (err error) {
+	if r.line, err = appendLine(r.line[:0], r.from); err != nil {
+		return err
+	}
+	r.left = r.line
+	if text := bytes.TrimSpace(r.line); len(text) > 0 {
+		if out, err := iontext.AppendJSON(r.json[:0], text); err == nil {
+			r.json = append(out, '\n')
+			r.left = r.json
 		}
 	}
+	return nil
 }
 
 // ionError returns what is wrong with a text that is a line of Ion text; nil for another.

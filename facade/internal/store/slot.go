@@ -167,7 +167,11 @@ func (p *slot) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, error) 
 	if p.at.Row == nil {
 		return p.l.sets(item, timeMicros)
 	}
-	placed, err := p.l.base.PlaceAt(p.at, item, timeMicros)
+	return setsOf(p.l.base.PlaceAt(p.at, item, timeMicros))
+}
+
+// setsOf returns the mutations that set the cells of an item that was placed.
+func setsOf(placed lens.Placed, err error) ([]*btpb.Mutation, error) {
 	if err != nil {
 		return nil, outsideMapping(err)
 	}

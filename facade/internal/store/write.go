@@ -170,11 +170,7 @@ func (wr *writer) CheckPlace(ctx context.Context, t *tabledef.Table, item attr.I
 // sets returns the mutations that set the cells of an item, with a time for
 // those that the layout gives none. Errors: ErrOutsideMapping.
 func (l *tableLayout) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, error) {
-	placed, err := l.base.Place(item, timeMicros)
-	if err != nil {
-		return nil, outsideMapping(err)
-	}
-	return btclient.AppendSets(nil, placed.Cells), nil
+	return setsOf(l.base.Place(item, timeMicros))
 }
 
 // blind writes without reading: the whole condition is the predicate. It
