@@ -29,7 +29,7 @@ func (lg *Logs) processRow(epoch uint64) []byte {
 	return fmt.Appendf(nil, "%s%020d", lg.o.Prefix, epoch)
 }
 
-// Put implements changelog.Registry.
+// Put implements Registry.
 func (lg *Logs) Put(ctx context.Context, own Registration, create bool) (ok bool, err error) {
 	row := lg.processRow(own.Epoch)
 	set := []*btpb.Mutation{btclient.SetCell(lg.o.Family, processQualifier, lg.o.Now().UnixMilli()*1000, own.Append(nil))}
@@ -40,7 +40,7 @@ func (lg *Logs) Put(ctx context.Context, own Registration, create bool) (ok bool
 	return lg.bt.CheckAndMutate(ctx, lg.o.Catalog, row, btclient.OfColumn(lg.o.Family, processQualifier), set, nil)
 }
 
-// List implements changelog.Registry.
+// List implements Registry.
 func (lg *Logs) List(ctx context.Context) (all []Registration, past uint64, err error) {
 	prefix := []byte(lg.o.Prefix)
 	read := btclient.Read{Table: lg.o.Catalog, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1)}

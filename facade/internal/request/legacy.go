@@ -13,24 +13,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// Refuser checks the members of the request that the parameters are in.
-type Refuser interface {
-	// Required and Enum record a constraint of the model that a member does not
-	// satisfy.
-	Required(member string, present bool)
-	Enum(member string, value *string, set ...string)
-	// Value is the error of a value that could not be decoded.
-	Value(err error) error
-	// Reject is the failure of a value or a name, and Refuse one that is the same
-	// in all wordings.
-	Reject(message string) error
-	Refuse(message string) error
-}
-
-// LegacyParameters checks these parameters, and refuses as By does.
+// LegacyParameters checks these parameters, and refuses as its validator does.
 type LegacyParameters struct {
-	By      Refuser
-	Current bool // in the newer wording
+	v *Validator
 }
 
 // Condition is one element of KeyConditions, QueryFilter or ScanFilter.
@@ -73,25 +58,25 @@ var comparisonText = map[string]string{"EQ": "=", "NE": "<>", "LT": "<", "LE": "
 func (p LegacyParameters) CheckConditions(member string, conditions map[string]Condition) {
 	for _, name := range sorted(conditions) {
 		path := member + "." + name + ".member.ComparisonOperator"
-		p.By.Required(path, conditions[name].ComparisonOperator != nil)
-		p.By.Enum(path, conditions[name].ComparisonOperator, comparisonOperators...)
+		p.v.Required(path, conditions[name].ComparisonOperator != nil)
+		p.v.Enum(path, conditions[name].ComparisonOperator, comparisonOperators...)
 	}
 }
 
 // CheckExpected checks the elements against the model.
 func (p LegacyParameters) CheckExpected(expected map[string]ExpectedAttributeValue) {
-	if p.Current {
+	if p.v.Current {
 		return // its own check, see expectedPart
 	}
 	for _, name := range sorted(expected) {
-		p.By.Enum("Expected."+name+".member.ComparisonOperator", expected[name].ComparisonOperator, comparisonOperators...)
+		p.v.Enum("Expected."+name+".member.ComparisonOperator", expected[name].ComparisonOperator, comparisonOperators...)
 	}
 }
 
 // CheckUpdates checks the elements against the model.
 func (p LegacyParameters) CheckUpdates(updates map[string]AttributeValueUpdate) {
 	for _, name := range sorted(updates) {
-		p.By.Enum("AttributeUpdates."+name+".member.Action", updates[name].Action, "ADD", "PUT", "DELETE")
+		p.v.Enum("AttributeUpdates."+name+".member.Action", updates[name].Action, "ADD", "PUT", "DELETE")
 	}
 }
 
@@ -99,9 +84,9 @@ func (p LegacyParameters) CheckUpdates(updates map[string]AttributeValueUpdate) 
 func (p LegacyParameters) name(attribute string) error {
 	switch {
 	case attribute == "":
-		return p.By.Reject(awserr.MsgEmptyName)
+		return p.v.Reject(awserr.MsgEmptyName)
 	case len(attribute) > attr.MaxNameBytes:
-		return p.By.Value(&attr.Error{Problem: attr.LongName, Text: attribute})
+		return p.v.Value(&attr.Error{Problem: attr.LongName, Text: attribute})
 	}
 	return nil
 }
@@ -114,7 +99,7 @@ func (p LegacyParameters) operands(attribute, operator string, list []wire.Value
 	values := make([]attr.Value, len(list))
 	for i, given := range list {
 		if given.Err != nil {
-			return nil, p.By.Value(given.Err)
+			return nil, p.v.Value(given.Err)
 		}
 		values[i] = given.Value
 	}
@@ -133,11 +118,11 @@ func (p LegacyParameters) checkComparison(operator string, values []attr.Value) 
 		arity = max(1, len(values))
 	}
 	if len(values) != arity {
-		return p.By.Reject(fmt.Sprintf(awserr.MsgLegacyArity, operator))
+		return p.v.Reject(fmt.Sprintf(awserr.MsgLegacyArity, operator))
 	}
 	for _, value := range values {
 		if value.Type != values[0].Type {
-			return p.By.Reject(awserr.MsgLegacyMixedTypes)
+			return p.v.Reject(awserr.MsgLegacyMixedTypes)
 		}
 		comparable := true
 		switch operator {
@@ -147,12 +132,12 @@ func (p LegacyParameters) checkComparison(operator string, values []attr.Value) 
 			comparable = value.Type == attr.S || value.Type == attr.B
 		}
 		if !comparable {
-			return p.By.Reject(fmt.Sprintf(awserr.MsgLegacyOperatorType, operator, value.Type))
+			return p.v.Reject(fmt.Sprintf(awserr.MsgLegacyOperatorType, operator, value.Type))
 		}
 	}
 	if operator == "BETWEEN" {
 		if c, ok := attr.Compare(values[0], values[1]); ok && c > 0 {
-			return p.By.Reject(awserr.MsgLegacyBetweenOrder)
+			return p.v.Reject(awserr.MsgLegacyBetweenOrder)
 		}
 	}
 	return nil
@@ -166,9 +151,9 @@ func (p LegacyParameters) joint(operator *string, n int) (string, error) {
 	}
 	switch n {
 	case 0:
-		return "", p.By.Reject(awserr.MsgLegacyOperatorAlone)
+		return "", p.v.Reject(awserr.MsgLegacyOperatorAlone)
 	case 1:
-		return "", p.By.Reject(awserr.MsgLegacyOperatorOne)
+		return "", p.v.Reject(awserr.MsgLegacyOperatorOne)
 	}
 	return " " + *operator + " ", nil
 }
@@ -221,7 +206,7 @@ func (p LegacyParameters) expectedPart(name string, e ExpectedAttributeValue) (o
 		list = []wire.Value{*e.Value}
 	}
 	refuse := func(format string, args ...any) (string, []wire.Value, error) {
-		return "", nil, p.By.Reject(fmt.Sprintf(format, args...))
+		return "", nil, p.v.Reject(fmt.Sprintf(format, args...))
 	}
 	if err := p.name(name); err != nil {
 		return "", nil, err
@@ -241,7 +226,7 @@ func (p LegacyParameters) expectedPart(name string, e ExpectedAttributeValue) (o
 		return *e.ComparisonOperator, list, nil
 	}
 	if e.Value != nil && e.Value.Err != nil {
-		return "", nil, p.By.Value(e.Value.Err)
+		return "", nil, p.v.Value(e.Value.Err)
 	}
 	switch exists := e.Exists == nil || bool(*e.Exists); {
 	case exists && e.Value == nil:
@@ -272,7 +257,7 @@ func (p LegacyParameters) Projection(attributes []string) (*expr.Projection, err
 			return nil, err
 		}
 		if seen[name] {
-			return nil, p.By.Reject(fmt.Sprintf(awserr.MsgDuplicateAttribute, name))
+			return nil, p.v.Reject(fmt.Sprintf(awserr.MsgDuplicateAttribute, name))
 		}
 		seen[name] = true
 		paths[i] = expr.AttributePath(name)
@@ -296,10 +281,10 @@ func (p LegacyParameters) KeyConditions(conditions map[string]Condition) (*expr.
 		terms = append(terms, term)
 	}
 	switch n := len(conditions); {
-	case n == 0 && p.Current:
-		return nil, p.By.Refuse(awserr.MsgNoKeyCondition)
-	case (n < 1 || n > 2) && !p.Current:
-		return nil, p.By.Refuse(awserr.MsgKeyConditionCount)
+	case n == 0 && p.v.Current:
+		return nil, awserr.Validation("%s", awserr.MsgNoKeyCondition)
+	case (n < 1 || n > 2) && !p.v.Current:
+		return nil, awserr.Validation("%s", awserr.MsgKeyConditionCount)
 	}
 	return expr.KeyConditionOf(terms...), nil
 }
@@ -337,18 +322,18 @@ func (p LegacyParameters) checkUpdate(name string, u AttributeValueUpdate) (acti
 	}
 	if u.Value == nil {
 		if action != "DELETE" {
-			return "", p.By.Refuse(awserr.MsgUpdateValueMissing)
+			return "", awserr.Validation("%s", awserr.MsgUpdateValueMissing)
 		}
 		return action, nil
 	}
 	if u.Value.Err != nil {
-		return "", p.By.Value(u.Value.Err)
+		return "", p.v.Value(u.Value.Err)
 	}
 	switch t := u.Value.Value.Type; {
 	case action == "DELETE" && !t.IsSet():
-		return "", p.By.Refuse(fmt.Sprintf(awserr.MsgUpdateDeleteType, t))
+		return "", awserr.Validation("%s", fmt.Sprintf(awserr.MsgUpdateDeleteType, t))
 	case action == "ADD" && t != attr.N && t != attr.L && !t.IsSet():
-		return "", p.By.Refuse(fmt.Sprintf(awserr.MsgUpdateAddType, t))
+		return "", awserr.Validation("%s", fmt.Sprintf(awserr.MsgUpdateAddType, t))
 	}
 	return action, nil
 }

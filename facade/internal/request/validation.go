@@ -349,23 +349,8 @@ func (v *Validator) Placeholders(names map[string]string, values map[string]wire
 
 // Legacy checks the parameters from before expressions, and refuses as v does.
 func (v *Validator) Legacy() LegacyParameters {
-	return LegacyParameters{By: legacyRefuser{v}, Current: v.Current}
+	return LegacyParameters{v}
 }
-
-// legacyRefuser is a validator as package legacy asks for one.
-type legacyRefuser struct{ v *Validator }
-
-func (r legacyRefuser) Required(member string, present bool) { r.v.Required(member, present) }
-
-func (r legacyRefuser) Enum(member string, value *string, set ...string) {
-	r.v.Enum(member, value, set...)
-}
-
-func (r legacyRefuser) Value(err error) error { return r.v.Value(err) }
-
-func (r legacyRefuser) Reject(message string) error { return r.v.Reject(message) }
-
-func (r legacyRefuser) Refuse(message string) error { return awserr.Validation("%s", message) }
 
 // Given returns the names of the members that are there, in order.
 func Given(members ...LegacyMember) []string {

@@ -6,6 +6,6 @@
 // What it promises: a refusal of a door is an answer, and a difference; the tables are
 // afterwards as they were; the oracle leaves its own instance empty.
 //
-// What it does not do: it loads nothing of its own, and it judges no row: package run
+// What it does not do: it loads nothing of its own, and it judges no row: package compare
 // does.
 package doors
