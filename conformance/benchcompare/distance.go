@@ -9,11 +9,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -177,24 +175,12 @@ func (d *distance) door(ctx context.Context, target string, work func(*changeLoa
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	cmd := exec.CommandContext(ctx, filepath.Join(d.binaries, ourProgram), "serve", "--target", target, "--dynamodb", addr)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = stopTimeout
-	if err := cmd.Start(); err != nil {
-		cancel()
-		return err
-	}
-	defer func() {
-		cancel()
-		_ = cmd.Wait() // its code is that of who ended it
-	}()
-	if err := waitFor(ctx, addr); err != nil {
-		return fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
-	}
-	l := &changeLoad{load: load{ops: d.calls, maxTime: partTimeout}, endpoint: "http://" + addr, client: &http.Client{}}
-	defer l.client.CloseIdleConnections()
-	return work(l)
+	argv := []string{filepath.Join(d.binaries, ourProgram), "serve", "--target", target, "--dynamodb", addr}
+	return serving(ctx, addr, nil, argv, func(int) error {
+		l := &changeLoad{load: load{ops: d.calls, maxTime: partTimeout}, endpoint: "http://" + addr, client: &http.Client{}}
+		defer l.client.CloseIdleConnections()
+		return work(l)
+	})
 }
 
 // The tables, of which one has an index.

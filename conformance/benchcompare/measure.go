@@ -353,9 +353,15 @@ func (b *bench) serve(ctx context.Context, server string, dynamoDB bool, work fu
 	if b.pinned {
 		argv = append([]string{"taskset", "-c", "1"}, argv...)
 	}
+	return serving(ctx, addr, []string{"GOMAXPROCS=1"}, argv, func(pid int) error { return work(addr, pid) })
+}
+
+// serving runs a program that serves at an address, with additions to the environment,
+// while work runs.
+func serving(ctx context.Context, addr string, env, argv []string, work func(pid int) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	cmd.Env = append(os.Environ(), env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // a profile is written at a clean end
 	cmd.WaitDelay = stopTimeout
 	if err := cmd.Start(); err != nil {
@@ -369,7 +375,7 @@ func (b *bench) serve(ctx context.Context, server string, dynamoDB bool, work fu
 	if err := waitFor(ctx, addr); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
 	}
-	return work(addr, cmd.Process.Pid)
+	return work(cmd.Process.Pid)
 }
 
 func freeAddr() (string, error) {
