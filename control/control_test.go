@@ -33,9 +33,13 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	memory.CollectSeldom()
+	goleak.VerifyTestMain(m)
+}
 
 const token = "secret"
 

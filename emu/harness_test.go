@@ -27,9 +27,13 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	memory.CollectSeldom()
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	testInstance = "projects/p/instances/i"

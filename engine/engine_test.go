@@ -16,9 +16,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	memory.CollectSeldom()
+	goleak.VerifyTestMain(m)
+}
 
 // epoch is the time at which the clocks of tests stand still.
 var epoch = time.UnixMicro(1_700_000_000_123_456)

@@ -26,9 +26,13 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	memory.CollectSeldom()
+	goleak.VerifyTestMain(m)
+}
 
 // testTime is when every test begins.
 var testTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

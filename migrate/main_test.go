@@ -1,13 +1,14 @@
 package migrate
 
 import (
-	"runtime/debug"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // hundreds of small stores come and go: by default a quarter of the time goes into collecting them
+	memory.CollectSeldom()
 	goleak.VerifyTestMain(m)
 }

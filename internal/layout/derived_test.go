@@ -55,7 +55,7 @@ func TestRoundTrip_Derived(t *testing.T) {
 		s.derived = true
 		all = append(all, s)
 	}
-	every, cases := 3, 30
+	every, cases := 3, 15
 	if long.Enabled() {
 		every, cases = 1, property.All
 	}

@@ -352,7 +352,7 @@ func (s subject) draw(t *rapid.T, key lens.KeySchema, partitions []attr.Value) a
 // placed comes back exactly, within its own extents, and no plan misses it.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
-	cases := 40
+	cases := 15
 	if long.Enabled() {
 		cases = property.All
 	}

@@ -16,7 +16,9 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/property"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
@@ -211,7 +213,11 @@ func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone mak
 // passes it takes.
 func TestReplay_Property(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+	cases := 30
+	if long.Enabled() {
+		cases = property.All
+	}
+	rapid.Check(t, property.First(cases, func(t *rapid.T) {
 		state := map[string]int{}
 		id := rapid.StringMatching(`[a-f]`)
 		for range rapid.IntRange(1, 6).Draw(t, "items") {
@@ -296,7 +302,7 @@ func TestReplay_Property(t *testing.T) {
 		if !slices.Equal(got, items()) {
 			t.Fatalf("items %v, want %v", got, items())
 		}
-	})
+	}))
 }
 
 // However many passes the changes take, an item of the full export that is at fault

@@ -82,7 +82,8 @@ type fill struct {
 	seen *link // of the first one in the cluster it is from; nil: they are the same
 }
 
-// has tells whether a record was seen where the cluster was filled from.
+// has tells whether a record was seen where the cluster was filled from. A record that is
+// due there counts as seen, although one before it may have a longer lag.
 func (f *fill) has(number uint64, micros int64) bool {
 	if number > f.number && micros >= f.at { // where a clock stands still, commit times run ahead of it
 		return false

@@ -139,6 +139,9 @@ func TestReader(t *testing.T) {
 			m.step(t, func(origin string) (uint64, int64) {
 				return write(t, db, origin, rapid.SampledFrom([]string{"r", "s"}).Draw(t, "row"))
 			})
+			if m.overtaken {
+				return
+			}
 			for _, c := range consumers[:len(m.serving)] {
 				switch rapid.IntRange(0, 5).Draw(t, c.cluster+" reads") {
 				case 0: // later

@@ -103,7 +103,9 @@ func TestVisibility(t *testing.T) {
 		m := newModel(newWorld(t, 0, modelClusters...))
 		low := map[pair]int64{}
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
-			m.step(t, func(string) (uint64, int64) { return m.w.commit() })
+			if m.step(t, func(string) (uint64, int64) { return m.w.commit() }); m.overtaken {
+				return
+			}
 			view, now := m.w.c.View("i"), m.w.now
 			busy := false
 			for _, p := range m.pairs {

@@ -255,6 +255,9 @@ func TestTrap163_Convergence(t *testing.T) {
 					e.record = m.records[before]
 					events = append(events, e)
 				}
+				if m.overtaken {
+					return
+				}
 			}
 			check()
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
@@ -59,7 +60,10 @@ func dialRemote(tb testing.TB) *peer.Conn {
 	return peer.Apart(conn)
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	memory.CollectSeldom()
+	goleak.VerifyTestMain(m)
+}
 
 // testTime is when every test begins.
 var testTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

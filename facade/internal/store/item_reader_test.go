@@ -345,7 +345,7 @@ func TestStore_WideRowCost(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			const few, many = 2400, 7200
+			const few, many = 2000, 4000
 			type page struct {
 				name  string
 				items func(s *Store, def *tabledef.Table, after attr.Item) iter.Seq2[layout.Stored, error]

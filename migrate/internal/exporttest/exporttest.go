@@ -2,7 +2,6 @@ package exporttest
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/md5" //nolint:gosec // the checksum that the export format uses
 	"encoding/base64"
 	"fmt"
@@ -12,13 +11,17 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
 
 // Pack returns data as gzip.
 func Pack(data []byte) []byte {
 	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
+	z, err := gzip.NewWriterLevel(&b, gzip.StatelessCompression) // many exports are small: no tables
+	if err != nil {
+		panic(err)
+	}
 	_, _ = z.Write(data) // a buffer takes all
 	_ = z.Close()
 	return b.Bytes()
@@ -26,7 +29,7 @@ func Pack(data []byte) []byte {
 
 // PackZstd returns data as zstd.
 func PackZstd(data []byte) []byte {
-	z, err := zstd.NewWriter(nil)
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic(err)
 	}
