@@ -249,8 +249,8 @@ func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter)
 		return 0, false
 	}
 	p, err := filter.Compile(f, o)
-	if errors.Is(err, filter.ErrEmptyRowKeyRegex) {
-		return nil, refusal.EmptyRowKeyRegex()
+	if empty, ok := errors.AsType[*filter.EmptyError](err); ok {
+		return nil, refusal.EmptyRegex(empty.Field)
 	}
 	if err != nil {
 		return nil, refusal.Invalid(field, "%v", err)

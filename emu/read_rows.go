@@ -49,6 +49,9 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	if err != nil {
 		return err
 	}
+	if err := t.checkFamily(program); err != nil {
+		return err
+	}
 	r := &rowReader{
 		program: program,
 		out: &rowchunks.Writer{

@@ -1,6 +1,7 @@
 package emu
 
 import (
+	"slices"
 	"sync"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -97,12 +98,27 @@ func (t target) cells(src filter.Source) (filter.Source, *view.Gate, bool) {
 	return gate, gate, gate != nil
 }
 
+// checkFamily refuses a filter that asks every cell to be of one family, by its name, of
+// which the target has nothing.
+func (t target) checkFamily(p *filter.Program) error {
+	name := p.Family()
+	switch {
+	case name == "":
+		return nil
+	case t.view != nil && !t.view.HoldsFamily(name):
+		return refusal.FamilyOutsideView(t.view.Name(), name)
+	case !slices.ContainsFunc(t.Families, func(f engine.Family) bool { return f.Name == name }):
+		return refusal.NoFamilyToRead(t.Name)
+	}
+	return nil
+}
+
 // checkRow refuses to write to a row that is outside of the target's view.
 func (t target) checkRow(key []byte) error {
 	if t.view == nil || t.view.HoldsRow(key) {
 		return nil
 	}
-	return refusal.OutsideView(t.view.Name(), "Row %+q", key)
+	return refusal.OutsideView(t.view.Name())
 }
 
 // checkMutations refuses mutations that reach outside of the target's view. It
@@ -112,9 +128,9 @@ func (t target) checkMutations(field string, muts []*btpb.Mutation) error {
 	if t.view == nil {
 		return nil
 	}
-	for i, m := range muts {
+	for _, m := range muts {
 		if !t.view.Allows(m) {
-			return refusal.OutsideView(t.view.Name(), "What %s changes", refusal.Element(field, i))
+			return refusal.OutsideView(t.view.Name())
 		}
 	}
 	return nil
@@ -125,9 +141,9 @@ func (t target) checkRules(rules []*btpb.ReadModifyWriteRule) error {
 	if t.view == nil {
 		return nil
 	}
-	for i, r := range rules {
+	for _, r := range rules {
 		if !t.view.HoldsColumn(r.GetFamilyName(), r.GetColumnQualifier()) {
-			return refusal.OutsideView(t.view.Name(), "What %s changes", refusal.Element("rules", i))
+			return refusal.OutsideView(t.view.Name())
 		}
 	}
 	return nil

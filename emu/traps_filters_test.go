@@ -9,6 +9,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 func TestTrap21_RegexesMatchWholly(t *testing.T) {
@@ -16,8 +17,8 @@ func TestTrap21_RegexesMatchWholly(t *testing.T) {
 	e := newTable(t, "foo")
 	e.mustMutate("foo", set("foo", "foo", 1000, "foo"))
 	for _, f := range []func(string) *btpb.RowFilter{rowKeyRegexOf, familyRegexOf, qualifierRegexOf, valueRegexOf} {
-		e.wantCells(f("f"))
-		e.wantCells(f("oo"))
+		e.wantCells(f("f|fo"))
+		e.wantCells(f("oo?"))
 		e.wantCells(f("fo|o"))
 		e.wantCells(f("f.*"), "foo foo:foo@1000=foo")
 		e.wantCells(f("foo"), "foo foo:foo@1000=foo")
@@ -297,6 +298,52 @@ func TestRowSample(t *testing.T) {
 		for _, r := range res.rows {
 			if len(r.cells) != 2 {
 				t.Errorf("row %s has %d cells", r.key, len(r.cells))
+			}
+		}
+	}
+}
+
+func TestTrap171_ReadOfAnUnknownFamily(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	e.mustMutate("r", set("f", "q", 1000, "v"))
+	const text = "Error while reading table '" + testTable + "' : Requested column family not found"
+	for name, f := range map[string]*btpb.RowFilter{
+		"alone":             familyRegexOf("g"),
+		"quoted":            familyRegexOf(`\Qg\E`),
+		"before a column":   chainOf(familyRegexOf("g"), qualifierRegexOf("q")),
+		"behind a column":   chainOf(qualifierRegexOf("q"), familyRegexOf("g")),
+		"in chains":         chainOf(chainOf(passAll(), chainOf(familyRegexOf("g"), passAll())), columnLimitOf(1)),
+		"behind another":    chainOf(familyRegexOf("g"), familyRegexOf("f")),
+		"of rows not there": chainOf(rowKeyRegexOf("z"), familyRegexOf("g")),
+	} {
+		if _, err := e.read(&btpb.ReadRowsRequest{TableName: testTable, Filter: f}); status.Code(err) != codes.NotFound || status.Convert(err).Message() != text {
+			t.Errorf("%s: %v, want NotFound, %s", name, err, text)
+		}
+	}
+	for _, f := range []*btpb.RowFilter{ // more than one name, or not the filter of all cells: belief
+		familyRegexOf("g|h"), familyRegexOf("g.*"), interleaveOf(familyRegexOf("g"), passAll()), conditionOf(familyRegexOf("g"), passAll(), passAll()), chainOf(interleaveOf(sinkFilter(), passAll()), familyRegexOf("g")),
+	} {
+		if _, err := e.read(&btpb.ReadRowsRequest{TableName: testTable, Filter: f}); err != nil && status.Code(err) != codes.NotFound {
+			t.Errorf("%v: %v", f, err)
+		}
+	}
+}
+
+func TestTrap172_EmptyFamilyRegex(t *testing.T) {
+	t.Parallel()
+	e := newTable(t, "f")
+	for field, empty := range map[string]*btpb.RowFilter{"family_name_regex_filter": familyRegexOf(""), "row_key_regex_filter": rowKeyRegexOf("")} {
+		text := "Error in field '" + field + "' : argument must not be empty"
+		for _, f := range []*btpb.RowFilter{
+			empty, chainOf(passAll(), empty), interleaveOf(empty, passAll()), conditionOf(passAll(), passAll(), empty), chainOf(interleaveOf(passAll(), conditionOf(empty, passAll(), passAll())), passAll()),
+		} {
+			_, read := e.read(&btpb.ReadRowsRequest{TableName: testTable, Filter: f})
+			_, checked := e.data.CheckAndMutateRow(e.ctx(), &btpb.CheckAndMutateRowRequest{TableName: testTable, RowKey: []byte("r"), PredicateFilter: f, TrueMutations: []*btpb.Mutation{set("f", "q", 1000, "v")}})
+			for _, err := range []error{read, checked} {
+				if status.Code(err) != codes.InvalidArgument || status.Convert(err).Message() != text {
+					t.Errorf("%v: %v, want %s", f, err, text)
+				}
 			}
 		}
 	}

@@ -66,6 +66,15 @@ func (n chain) rows() RowSet {
 	return rows
 }
 
+func (n chain) onlyFamily() string {
+	for _, f := range n.filters {
+		if name := f.onlyFamily(); name != "" || f.hasSink() {
+			return name
+		}
+	}
+	return ""
+}
+
 func (n chain) hasSink() bool  { return anySink(n.filters) }
 func (n chain) hasLabel() bool { return anyLabel(n.filters) }
 
@@ -96,6 +105,9 @@ func (n interleave) levels(decided int) int {
 	}
 	return most
 }
+
+// onlyFamily does not look into the branches: what production does there is not known.
+func (n interleave) onlyFamily() string { return "" }
 
 func (n interleave) rows() RowSet {
 	var rows RowSet
@@ -169,6 +181,8 @@ func (n *condition) link(l *linker, next stage) stage {
 	l.p.perRow = append(l.p.perRow, s)
 	return s
 }
+
+func (n *condition) onlyFamily() string { return "" }
 
 func (n *condition) rows() RowSet  { return n.onTrue.rows().Union(n.onFalse.rows()) }
 func (n *condition) hasSink() bool { return false }

@@ -106,6 +106,7 @@ type Options struct {
 type Program struct {
 	first  stage
 	rows   RowSet
+	family string
 	passes int // passes over a row before the one that yields cells
 	// maxSteps is hardMaxSteps, but in tests.
 	maxSteps int64
@@ -124,6 +125,9 @@ type node interface {
 	levels(decided int) int
 	// rows returns the rows of which the node can yield cells.
 	rows() RowSet
+	// onlyFamily returns the name of the one family that the node names and asks every cell to
+	// be of, or "".
+	onlyFamily() string
 	// hasSink and hasLabel report whether the node holds such a filter.
 	hasSink() bool
 	hasLabel() bool
@@ -134,6 +138,7 @@ type leaf struct{}
 
 func (leaf) levels(decided int) int { return decided }
 func (leaf) rows() RowSet           { return AllRows() }
+func (leaf) onlyFamily() string     { return "" }
 func (leaf) hasSink() bool          { return false }
 func (leaf) hasLabel() bool         { return false }
 
@@ -191,7 +196,7 @@ func Compile(f *btpb.RowFilter, o Options) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{rows: root.rows(), passes: root.levels(0), maxSteps: hardMaxSteps}
+	p := &Program{rows: root.rows(), family: root.onlyFamily(), passes: root.levels(0), maxSteps: hardMaxSteps}
 	p.run.ordinal, p.run.random = o.Ordinal, o.Random
 	if o.Ordinal == nil {
 		p.run.ordinal = func(string) (uint16, bool) { return 0, false }
@@ -205,6 +210,11 @@ func Compile(f *btpb.RowFilter, o Options) (*Program, error) {
 
 // Rows returns the rows of which the filter can yield cells.
 func (p *Program) Rows() RowSet { return p.rows }
+
+// Family returns the one family, by its literal name, whose cells alone the filter can
+// yield; "" if it names none so. Only filters in chains are asked: the branches of an
+// interleave or a condition are not.
+func (p *Program) Family() string { return p.family }
 
 // Run evaluates the filter over one row and calls emit with each cell of the
 // output, in order. The cell and its slices are valid during the call. It

@@ -2,7 +2,6 @@ package filter
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 )
 
@@ -24,13 +23,17 @@ type rowKeyRegex struct {
 	re *regex
 }
 
-// ErrEmptyRowKeyRegex refuses a row_key_regex_filter without an expression: no
-// row has an empty key.
-var ErrEmptyRowKeyRegex = errors.New("argument must not be empty")
+// EmptyError refuses a row_key_regex_filter or a family_name_regex_filter without an
+// expression: no row key and no family is empty.
+type EmptyError struct {
+	Field string // of the filter, without the filters around it
+}
+
+func (e *EmptyError) Error() string { return e.Field + ": argument must not be empty" }
 
 func (d *decoder) rowKeyRegex(pattern []byte, at place) (node, error) {
 	if len(pattern) == 0 {
-		return nil, at.errorf("%w", ErrEmptyRowKeyRegex)
+		return nil, &EmptyError{"row_key_regex_filter"}
 	}
 	re, err := d.regex(pattern, at)
 	if err != nil {
@@ -81,6 +84,9 @@ type familyRegex struct {
 }
 
 func (d *decoder) familyRegex(pattern string, at place) (node, error) {
+	if pattern == "" {
+		return nil, &EmptyError{"family_name_regex_filter"}
+	}
 	if strings.Contains(pattern, ":") {
 		return nil, at.errorf("%q contains ':'", pattern)
 	}
@@ -89,6 +95,13 @@ func (d *decoder) familyRegex(pattern string, at place) (node, error) {
 		return nil, err
 	}
 	return familyRegex{re: re}, nil
+}
+
+func (n familyRegex) onlyFamily() string {
+	if n.re.isLiteral {
+		return string(n.re.prefix)
+	}
+	return ""
 }
 
 func (n familyRegex) link(l *linker, next stage) stage {

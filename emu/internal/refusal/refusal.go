@@ -50,10 +50,10 @@ func BadName(field, name, shape string) error {
 	return Invalid(field, "%q is not of the form %s", name, shape)
 }
 
-// EmptyRowKeyRegex refuses an empty row_key_regex_filter, which is named
-// without the filters around it. Seen: google-cloud-go#6519.
-func EmptyRowKeyRegex() error {
-	return Invalid("row_key_regex_filter", "%v", filter.ErrEmptyRowKeyRegex)
+// EmptyRegex refuses an empty row_key_regex_filter or family_name_regex_filter, which is
+// named without the filters around it. Seen: google-cloud-go#6519, for row keys.
+func EmptyRegex(field string) error {
+	return Invalid(field, "argument must not be empty")
 }
 
 // NoMutations refuses a change without mutations. Seen:
@@ -86,6 +86,12 @@ func NoFamily(table, family string) error {
 	return New(codes.NotFound, "Requested column family not found. Table %s has no family %q.", table, family)
 }
 
+// NoFamilyToRead refuses a read of one family that the table does not have. Seen:
+// java-bigtable#32.
+func NoFamilyToRead(table string) error {
+	return New(codes.NotFound, "Error while reading table '%s' : Requested column family not found", table)
+}
+
 // ImmutableValueType refuses to change the type of a family. Seen:
 // bttest, inmem.go.
 func ImmutableValueType() error {
@@ -111,11 +117,16 @@ func SessionPermission(rpc, permission string) error {
 	return New(codes.PermissionDenied, "The session lacks permission %s, which %s needs.", permission, rpc)
 }
 
-// OutsideView refuses a write that reaches what an authorized view does not
-// hold. The words "outside the Authorized View": python-bigtable, tests of views;
-// the rest is ours.
-func OutsideView(view, format string, args ...any) error {
-	return New(codes.PermissionDenied, "%s is outside the Authorized View %s.", fmt.Sprintf(format, args...), view)
+// OutsideView refuses a write that reaches cells which an authorized view does not hold.
+// Seen: nodejs-bigtable, tests of authorized views.
+func OutsideView(view string) error {
+	return New(codes.PermissionDenied, "Cannot mutate from %s because the mutation contains cells outside the Authorized View.", view)
+}
+
+// FamilyOutsideView refuses a read of one family of which an authorized view holds nothing.
+// The code, and the words "outside the Authorized View": python-bigtable, tests of views.
+func FamilyOutsideView(view, family string) error {
+	return New(codes.PermissionDenied, "Cannot read from %s because the family %q is outside the Authorized View.", view, family)
 }
 
 // NotBuilt refuses what Tabletop does not have. Ours.

@@ -69,6 +69,9 @@ func (v *View) Rows() filter.RowSet { return v.rows }
 // HoldsRow reports whether a row key is in the view.
 func (v *View) HoldsRow(key []byte) bool { return holds(v.rows.Spans, key) }
 
+// HoldsFamily reports whether the view has columns of a family.
+func (v *View) HoldsFamily(family string) bool { return len(v.columns[family].Spans) > 0 }
+
 // HoldsColumn reports whether a column is in the view.
 func (v *View) HoldsColumn(family string, qualifier []byte) bool {
 	return holds(v.columns[family].Spans, qualifier)
