@@ -30,13 +30,21 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 			return err
 		}
 		relax := admin.Relaxation(len(clusters), req.GetIgnoreWarnings())
-		changes := make([]engine.FamilyChange, 0, len(req.GetModifications()))
+		changes, families := make([]engine.FamilyChange, 0, len(req.GetModifications())), len(t.Families)
 		for i, m := range req.GetModifications() {
 			change, err := s.familyChange(t, changes, refusal.Element("modifications", i), m, relax)
 			if err != nil {
 				return err
 			}
-			changes = append(changes, *change)
+			switch changes = append(changes, *change); {
+			case change.Create != nil:
+				families++
+			case change.Drop != "":
+				families--
+			}
+		}
+		if err := s.limit(max(families, len(t.Families)), max(maxFamilies, len(t.Families)), "modifications", "families in the table"); err != nil {
+			return err
 		}
 		t, err = tx.ModifyFamilies(t.Name, changes)
 		return err

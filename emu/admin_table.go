@@ -36,6 +36,9 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		return nil, refusal.Invalid("table.granularity", "%d is not a granularity", g)
 	}
 	families := req.GetTable().GetColumnFamilies()
+	if err := s.limit(len(families), maxFamilies, "table.column_families", "families"); err != nil {
+		return nil, err
+	}
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		f, err := s.newFamily("table.column_families["+name+"]", name, families[name])
 		if err != nil {

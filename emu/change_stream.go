@@ -136,6 +136,10 @@ func (s *Server) openChangeStream(req *btpb.ReadChangeStreamRequest) (*changeStr
 	return c, nil
 }
 
+// startGrace is by how much start_time may precede the change stream: clients round the
+// time at which they enabled it down to whole seconds.
+const startGrace = time.Second
+
 // begin finds the position at which a request begins.
 func (c *changeStream) begin(req *btpb.ReadChangeStreamRequest) error {
 	at, err := c.s.db.JournalEnd(c.table.Name, engine.JournalStream)
@@ -152,6 +156,9 @@ func (c *changeStream) begin(req *btpb.ReadChangeStreamRequest) error {
 		micros := from.StartTime.AsTime().UnixMicro()
 		if micros > at.Latest {
 			return refusal.Invalid("start_time", "%v is in the future", from.StartTime.AsTime())
+		}
+		if began := c.table.Journal[engine.JournalStream].Began; micros < began-startGrace.Microseconds() {
+			return refusal.Invalid("start_time", "%v is before the change stream was enabled, at %v", from.StartTime.AsTime(), time.UnixMicro(began).UTC())
 		}
 		if c.end != 0 && c.end < micros {
 			return refusal.Invalid("end_time", "it is before start_time")

@@ -143,7 +143,7 @@ func (s *Server) setCell(t *engine.Table, at listed, m *btpb.Mutation_SetCell, o
 	case ts == -1:
 		out.Timestamp = engine.ServerTimestamp
 	case ts < -1:
-		return out, refusal.Invalid(at.member("set_cell.timestamp_micros"), "%d is negative; only -1, for the server's time, may be", ts)
+		return out, refusal.Invalid(at.member("set_cell.timestamp_micros"), "Timestamps must be >= -1, but got %d", ts)
 	default:
 		if out.Timestamp, err = granular(t, ts, origin); err != nil {
 			return out, err
@@ -172,12 +172,7 @@ func (s *Server) deleteFromColumn(t *engine.Table, at listed, m *btpb.Mutation_D
 	if out.End != 0 && out.Start >= out.End {
 		return out, refusal.Invalid(at.member("delete_from_column.time_range"), "[%d, %d) starts at or after its end", out.Start, out.End)
 	}
-	for _, bound := range []int64{out.Start, out.End} {
-		if _, err := granular(t, bound, btpb.Mutation_TIMESTAMP_ORIGIN_UNSPECIFIED); err != nil {
-			return out, err
-		}
-	}
-	if t.Granularity == engine.Millis && out.End-out.Start == 1000 {
+	if t.Granularity == engine.Millis && out.Start%1000 == 0 && out.End-out.Start == 1000 {
 		out.End = out.Start + 1 // no other cell is there: to the engine, one version
 	}
 	return out, nil

@@ -21,6 +21,7 @@ const (
 	maxFilterDepth = 20     // RowFilter: chains, interleaves and conditions around a filter
 
 	maxFamilyNameBytes   = 64      // Family.name
+	maxFamilies          = 100     // quotas page: of a table; the code of the refusal is a belief
 	maxResourceIDBytes   = 50      // of tables, backups and snapshots: their requests; of views: Terraform's documentation; of bundles (belief)
 	maxViewParameters    = 100     // quotas page; how it counts is a belief
 	maxSchemaBundles     = 10      // a table (belief)

@@ -81,6 +81,22 @@ func TestLimits(t *testing.T) {
 			_, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: testInstance, TableId: "u", Table: &btapb.Table{ColumnFamilies: families}})
 			return err
 		},
+		"families of a new table": func(e *env) error {
+			families := map[string]*btapb.ColumnFamily{}
+			for i := range maxFamilies + 1 {
+				families[fmt.Sprint("f", i)] = &btapb.ColumnFamily{}
+			}
+			_, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: testInstance, TableId: "w", Table: &btapb.Table{ColumnFamilies: families}})
+			return err
+		},
+		"families that are added": func(e *env) error {
+			var mods []*btapb.ModifyColumnFamiliesRequest_Modification
+			for i := range maxFamilies {
+				mods = append(mods, &btapb.ModifyColumnFamiliesRequest_Modification{Id: fmt.Sprint("f", i), Mod: &btapb.ModifyColumnFamiliesRequest_Modification_Create{Create: &btapb.ColumnFamily{}}})
+			}
+			_, err := e.admin.ModifyColumnFamilies(e.ctx(), &btapb.ModifyColumnFamiliesRequest{Name: testTable, Modifications: mods})
+			return err
+		},
 		"bytes of a rule": func(e *env) error {
 			families := map[string]*btapb.ColumnFamily{"f": {GcRule: union(slices.Repeat([]*btapb.GcRule{maxVersions(1)}, maxGCRuleBytes/4+1)...)}}
 			_, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: testInstance, TableId: "v", Table: &btapb.Table{ColumnFamilies: families}})

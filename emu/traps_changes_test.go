@@ -242,10 +242,10 @@ func TestTrap106_StartTime(t *testing.T) {
 		t.Errorf("a microsecond later: %s", got)
 	}
 	if got := at(start.Add(-time.Second), 3); got != textsOf(recs) {
-		t.Errorf("before the stream was enabled: %s", got)
+		t.Errorf("a second before the stream was enabled: %s", got)
 	}
 	// The code is a belief.
-	for _, when := range []time.Time{e.clock.Now().Add(time.Hour), e.clock.Now().Add(-25 * time.Hour)} {
+	for _, when := range []time.Time{e.clock.Now().Add(time.Hour), e.clock.Now().Add(-25 * time.Hour), start.Add(-2 * time.Second)} {
 		e.changes(&btpb.ReadChangeStreamRequest{StartFrom: fromTime(when), Partition: partition("", "")}).wantError("InvalidArgument", "OutOfRange", "FailedPrecondition")
 	}
 }

@@ -314,13 +314,27 @@ func TestTrap18_DeleteFromColumnRange(t *testing.T) {
 	e := newTable(t, "f")
 	wantCode(t, e.mutate("absent", deleteColumn("f", "q", 3000, 2000)), codes.InvalidArgument)
 	wantCode(t, e.mutate("absent", deleteColumn("f", "q", 2000, 2000)), codes.InvalidArgument)
-	wantCode(t, e.mutate("absent", deleteColumn("f", "q", 1, 2000)), codes.InvalidArgument)
 	wantCode(t, e.mutate("absent", deleteColumn("f", "q", 0, -1)), codes.InvalidArgument)
 	e.mustMutate("r", set("f", "q", 1000, "1"), set("f", "q", 2000, "2"), set("f", "q", 3000, "3"), set("f", "q", 4000, "4"))
 	e.mustMutate("r", deleteColumn("f", "q", 2000, 3000))
 	e.wantCells(nil, "r f:q@4000=4", "r f:q@3000=3", "r f:q@1000=1")
 	e.mustMutate("r", deleteColumn("f", "q", 3000, 0))
 	e.wantCells(nil, "r f:q@1000=1")
+	// Beam's tests of the service delete by bounds that are not whole milliseconds.
+	for _, c := range []struct {
+		start, end int64
+		left       []string
+	}{
+		{1, 1000, []string{"s f:q@2000=2", "s f:q@1000=1"}},
+		{1001, 2000, []string{"s f:q@2000=2", "s f:q@1000=1"}},
+		{500, 1500, []string{"s f:q@2000=2"}},
+		{1999, 2001, []string{"s f:q@1000=1"}},
+		{1, 0, nil},
+	} {
+		e.mustMutate("s", deleteRow(), set("f", "q", 1000, "1"), set("f", "q", 2000, "2"))
+		e.mustMutate("s", deleteColumn("f", "q", c.start, c.end))
+		e.wantCells(rowKeyRegexOf("s"), c.left...)
+	}
 }
 
 func TestTrap19_EmptyRowIsGone(t *testing.T) {

@@ -36,6 +36,9 @@ type JournalTerm struct {
 	// It is assigned when Keep becomes more than 0 and never assigned again, so that
 	// it tells this term from earlier ones.
 	Since uint64
+	// Began is when it was assigned, in microseconds: no record of the term was committed
+	// earlier. It is 0 in stores of versions that did not note it.
+	Began int64
 }
 
 // Journal says what a table's changes are recorded for, by JournalReason. Records
@@ -59,11 +62,11 @@ func (j *journal) settleTerms(table string, from, to Journal) (Journal, error) {
 		case term.Keep < 0:
 			return from, fmt.Errorf("%w: table %q: a journal kept for %v", ErrInvalid, table, term.Keep)
 		case term.Keep == 0:
-			term.Since = 0
+			term.Since, term.Began = 0, 0
 		case from[reason].Keep > 0:
-			term.Since = from[reason].Since
+			term.Since, term.Began = from[reason].Since, from[reason].Began
 		default:
-			term.Since, _ = j.take(0, nil, j.d.now)
+			term.Since, term.Began = j.take(0, nil, j.d.now)
 			j.settle(false, term.Since)
 		}
 	}

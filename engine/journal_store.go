@@ -25,6 +25,7 @@ type journalTermRecord struct {
 	Reason JournalReason `json:"reason"`
 	Keep   time.Duration `json:"keep"`
 	Since  uint64        `json:"since"`
+	Began  int64         `json:"began,omitempty"`
 }
 
 // journalRecords returns a journal as stored.
@@ -32,7 +33,7 @@ func journalRecords(j Journal) []journalTermRecord {
 	var out []journalTermRecord
 	for reason, term := range j {
 		if term.Keep > 0 {
-			out = append(out, journalTermRecord{Reason: JournalReason(reason), Keep: term.Keep, Since: term.Since})
+			out = append(out, journalTermRecord{Reason: JournalReason(reason), Keep: term.Keep, Since: term.Since, Began: term.Began})
 		}
 	}
 	return out
@@ -45,7 +46,7 @@ func journalOfRecords(records []journalTermRecord) (Journal, error) {
 		if r.Reason >= journalReasons || r.Keep <= 0 {
 			return j, fmt.Errorf("a journal for reason %d kept for %v", r.Reason, r.Keep)
 		}
-		j[r.Reason] = JournalTerm{Keep: r.Keep, Since: r.Since}
+		j[r.Reason] = JournalTerm{Keep: r.Keep, Since: r.Since, Began: r.Began}
 	}
 	return j, nil
 }

@@ -98,8 +98,8 @@ func (g *gathering) cut() {
 	}
 }
 
-// Begin returns the time from which records are asked for by who wants those since a time: no
-// others are kept.
+// Begin returns the time from which to ask for the records since a time: the latest of that
+// time, of the enabling of the stream, and of the retention's beginning.
 func (r *Reader) Begin(ctx context.Context, since time.Time) (time.Time, error) {
 	table, err := btapb.NewBigtableTableAdminClient(r.Lab.Bigtable().Conn()).GetTable(ctx, &btapb.GetTableRequest{Name: r.Table, View: btapb.Table_FULL})
 	if err != nil {
@@ -109,10 +109,17 @@ func (r *Reader) Begin(ctx context.Context, since time.Time) (time.Time, error) 
 	if keep == 0 {
 		return time.Time{}, ErrNoStream
 	}
-	if kept := r.Lab.Clock().Now().Add(retentionSlack - keep); kept.After(since) {
-		return kept, nil
+	stored, err := r.Lab.DB().Table(r.Table)
+	if err != nil {
+		return time.Time{}, err
 	}
-	return since, nil
+	from := time.UnixMicro(stored.Journal[engine.JournalStream].Began)
+	for _, at := range []time.Time{since, r.Lab.Clock().Now().Add(retentionSlack - keep)} {
+		if at.After(from) {
+			from = at
+		}
+	}
+	return from, nil
 }
 
 // present returns a commit time that no write is later than which was acknowledged by

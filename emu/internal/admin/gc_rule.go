@@ -42,7 +42,7 @@ func nestedGCRule(field string, r *btapb.GcRule, depth int) (engine.GCRule, erro
 	case *btapb.GcRule_MaxAge:
 		age := k.MaxAge.AsDuration()
 		if !k.MaxAge.IsValid() || age < minGCRuleAgeNanos {
-			return out, refusal.Invalid(field+".max_age", "%v is less than a millisecond", age)
+			return out, refusal.Invalid(field+".max_age", "max_age must be at least one millisecond")
 		}
 		return engine.GCRule{Kind: engine.MaxAge, Age: age}, nil
 	case *btapb.GcRule_Union_:
@@ -119,7 +119,7 @@ func CheckRelaxed(family string, from, to engine.GCRule, most time.Duration) err
 			continue
 		}
 		if is == never || is-was > most {
-			return refusal.RelaxedGC(family, maxRelaxation)
+			return refusal.RelaxedGC(family)
 		}
 	}
 	return nil

@@ -145,10 +145,10 @@ func ViewProtected(view, what string) error {
 	return New(codes.FailedPrecondition, "Authorized view %s has deletion_protection; %s is not allowed.", view, what)
 }
 
-// RelaxedGC refuses a rule that keeps cells longer, on a replicated table. The code
-// and the text are ours.
-func RelaxedGC(family string, most time.Duration) error {
-	return Precondition("The rule of family %q of a replicated table keeps cells longer; with ignore_warnings it can keep them up to %v longer, and not for good.", family, most)
+// RelaxedGC refuses a rule that keeps cells longer, on a replicated table. The text was
+// seen in quoted answers; the code is ours.
+func RelaxedGC(family string) error {
+	return Precondition("Cannot relax pure age-based GC for a replicated family (%s). If you must relax the age constraint, unreplicate the instance and try again.", family)
 }
 
 // NotFound answers for a resource that does not exist. Ours.
