@@ -101,9 +101,9 @@ func (d *distance) measure(ctx context.Context) (text string, missed bool, err e
 		return "", false, err
 	}
 	var w strings.Builder
-	fmt.Fprintf(&w, "\nMeasured on %s by `make distance`, over a proxy that holds what passes back for half of the\n", today())
+	fmt.Fprintf(&w, "\nMeasured on %s by `make distance`, over a proxy that delays each direction by half of the\n", today())
 	fmt.Fprintf(&w, "round trip; p50 / p99 in milliseconds of %d calls, one after the other. Batches have 25 items,\n", d.calls)
-	fmt.Fprintf(&w, "transactions 10 (those that write a token, too); items are of 300 bytes. The column of 0 ms has the proxy, too.\n")
+	fmt.Fprintf(&w, "transactions 10 (writes have a token); items have 300 bytes. The column of 0 ms also uses the proxy.\n")
 	for _, server := range []string{ours, cbtemulator} {
 		table, err := d.operations(ctx, server)
 		if err != nil {

@@ -46,9 +46,9 @@ func report(rs *results, b *bench) (text string, missed int) {
 		fmt.Fprintf(&w, "    %s # %s\n", r.Note, cmp.Or(r.Date, "undated"))
 		took += time.Duration(r.Seconds * float64(time.Second))
 	}
-	fmt.Fprintf(&w, "\nIt took %s. Names of workloads are the load harness's, with those of one row at other degrees of concurrency (cN) added; changes/… are what recorded changes and statements cost, go/… are the project's own benchmarks, migrate/… is `tabletop migrate verify`.\n", took.Round(time.Second))
-	fmt.Fprintf(&w, "Times are in microseconds, memory in MB, rates in a second.\n\n")
-	fmt.Fprintf(&w, "The floor is what the same calls take of the harness's server that answers at once and stores nothing, and its ratio to the peer.\n")
+	fmt.Fprintf(&w, "\nIt took %s. Workloads have the names of the load harness, and cN for N concurrent calls; changes/… is the cost of recorded changes and statements, go/… the project's own benchmarks, migrate/… `tabletop migrate verify`.\n", took.Round(time.Second))
+	fmt.Fprintf(&w, "Times are in microseconds, memory is in MB, rates are per second.\n\n")
+	fmt.Fprintf(&w, "The floor is the time of the same calls on a server of the harness that answers at once and stores nothing, with its ratio to the peer.\n")
 
 	measured, bounded := 0, 0
 	var group []reportRow
