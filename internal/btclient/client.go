@@ -1,25 +1,23 @@
 // Package btclient reads and writes the rows of a Bigtable over any connection. It is the
 // only client that the DynamoDB endpoint, the migration and the tests use.
 //
-// What it promises:
-//   - a read that breaks off continues after its last row, so that each row comes
-//     once (see [Client.Read], and [Client.ReadParts] for rows that come in parts);
-//   - a call that may be sent twice is retried if that may help, as often and as
-//     patiently as [Retry] says; a call that may not (CheckAndMutateRow,
-//     ReadModifyWriteRow, changes of tables) is only where it was surely never sent,
-//     which a connection made with [TellUnsent] tells;
-//   - a wait before a call is sent again is as long as the server asks for, up to the
-//     deadline of a call, and else doubles;
-//   - while the server says that it has no room, or asks for less, fewer rows are written
-//     at a time;
-//   - nothing is sent twice at a time to see who answers first;
-//   - a server that hangs ends the call with a [*DeadlineError], if there is a
-//     deadline ([Options.Deadline]), once it was sent again as often as Retry.Late says;
-//   - errors say what was done to which table, and keep the server's status for
+// Its guarantees:
+//   - An interrupted read continues after its last row, so each row is returned once
+//     (see [Client.Read], and [Client.ReadParts] for rows in parts).
+//   - An idempotent call is retried after a transient error, as [Retry] says. Other calls
+//     (CheckAndMutateRow, ReadModifyWriteRow, changes of tables) are retried only if they
+//     were never sent, which a connection with [TellUnsent] reports.
+//   - The wait before a retry is the one that the server requests, up to the deadline of a
+//     call, and otherwise doubles.
+//   - While the server is out of room, or requests a lower rate, fewer rows are written at
+//     a time.
+//   - A retry begins only after the attempt before it has ended.
+//   - A server that hangs ends the call with a [*DeadlineError] after [Options.Deadline]
+//     and the retries of Retry.Late.
+//   - An error names the action and the table, and keeps the server's status for
 //     status.Code.
 //
-// What it does not do: it does not know what rows mean, holds no latch, and keeps
-// nothing but the names of tables.
+// It does not know the meaning of rows, holds no locks, and keeps only the names of tables.
 package btclient
 
 import (
@@ -52,18 +50,17 @@ type (
 	GC = cells.GC
 )
 
-// Options are how patient a Client is. The zero value sends nothing again and
-// waits for ever.
+// Options configure the patience of a Client. The zero value retries nothing and has no
+// deadline.
 type Options struct {
 	// AppProfile is the id of the app profile of calls on rows. Default: the instance's
 	// own.
 	AppProfile string
-	// Retry says what is sent again, and when. Default: nothing is.
+	// Retry configures retries. Default: none.
 	Retry Retry
-	// Deadline bounds how long a call may go without an answer: until that of a call
-	// with one answer, and from message to message of a stream. A call that exceeds it
-	// ends with a *DeadlineError, and is sent again as Retry.Late says. Default: none but
-	// that of the call's context.
+	// Deadline is the longest time without an answer: for a call with one answer, and
+	// between two messages of a stream. A call that exceeds it ends with a *DeadlineError,
+	// and is retried as Retry.Late says. Default: only the deadline of the call's context.
 	Deadline time.Duration
 }
 
@@ -75,13 +72,13 @@ type Client struct {
 	instance string // full name
 	server   string // as errors name it
 	o        Options
-	throttle *throttle // nil: nothing is bound
-	features string    // value of the header that tells what it understands
+	throttle *throttle // nil: no limit
+	features string    // value of featuresHeader
 
 	targets     sync.Map     // *target by table id
-	targetCount atomic.Int64 // of targets, about
+	targetCount atomic.Int64 // about the number of targets
 
-	answered atomic.Bool // some call was
+	answered atomic.Bool // whether any call was
 }
 
 // New returns a client of an instance.
@@ -97,7 +94,7 @@ func New(conn grpc.ClientConnInterface, project, instance string, o Options) *Cl
 	if named, ok := conn.(interface{ Target() string }); ok { // a *grpc.ClientConn is
 		c.server = named.Target() + ", " + c.instance
 	}
-	if o.Retry.First > 0 { // what has no room is asked again
+	if o.Retry.First > 0 { // rows without room are sent again
 		c.throttle, c.features = &throttle{}, patientFeatures()
 	}
 	c.o.Retry.Reads, c.o.Retry.Writes = min(o.Retry.Reads, maxRetries), min(o.Retry.Writes, maxRetries)
@@ -110,13 +107,13 @@ func (c *Client) Instance() string { return c.instance }
 // TablePath returns the full name of a table.
 func (c *Client) TablePath(table string) string { return c.target(table).path }
 
-// target is a table as calls on it name it.
+// target is the name of a table in calls on it.
 type target struct {
 	path    string      // full name
-	headers metadata.MD // of every call on its data; never changed
+	headers metadata.MD // for every call on its data; never changed
 }
 
-// maxTargets bounds the targets that are kept.
+// maxTargets is the largest number of cached targets.
 const maxTargets = 4096
 
 // target returns the target of a table id.
@@ -147,22 +144,22 @@ func (t *target) outgoing(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, headers)
 }
 
-// featuresHeader tells a Bigtable what its client understands: without it a
-// reversed read is refused. Its value is FeatureFlags in URL-safe base64.
+// featuresHeader has the features that the client supports: without it a Bigtable
+// refuses a reversed read. Its value is FeatureFlags in URL-safe base64.
 const featuresHeader = "bigtable-features"
 
-// routingHeader names what a call is of: Cloud Bigtable finds its place by it, as
-// the client libraries expect. Source: AIP-4222, routing headers.
+// routingHeader names the resource of a call, by which Cloud Bigtable routes it.
+// Source: AIP-4222, routing headers.
 const routingHeader = "x-goog-request-params"
 
 // route is the value of the routing header.
 func route(field, name string) string { return field + "=" + url.QueryEscape(name) }
 
-// What clients understand: to marshal what is not used is slow.
+// The features of the client. Marshaling fields without a use is slow.
 var (
 	clientFeatures = sync.OnceValue(func() string { return featuresText(&btpb.FeatureFlags{ReverseScans: true}) })
-	// Of those that write less when they are asked to. The older flag for it, without the
-	// 2, excludes that single rows of a call are sent again.
+	// The client writes at a lower rate on request. The older flag, without the 2, forbids
+	// to retry single rows of a call.
 	patientFeatures = sync.OnceValue(func() string {
 		return featuresText(&btpb.FeatureFlags{ReverseScans: true, MutateRowsRateLimit2: true})
 	})
@@ -171,7 +168,7 @@ var (
 func featuresText(flags *btpb.FeatureFlags) string {
 	b, err := proto.Marshal(flags)
 	if err != nil {
-		return "" // no message without strings fails
+		return "" // marshaling fails only for strings
 	}
 	return base64.URLEncoding.EncodeToString(b)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
-// A filter of the API is a message within a message within another. Every write
-// sends some: the types below hold all of one, so that it is one allocation.
+// A filter of the API is a message within a message within another. Every write sends
+// some, so the types below hold a whole filter in one allocation.
 
-// Chain passes what all filters pass, one after the other.
+// Chain applies filters one after the other.
 func Chain(filters ...*btpb.RowFilter) *btpb.RowFilter {
 	if len(filters) == 1 {
 		return filters[0]
@@ -25,7 +25,7 @@ func Chain(filters ...*btpb.RowFilter) *btpb.RowFilter {
 	return &f.row
 }
 
-// AnyOf passes what one of the filters passes.
+// AnyOf passes the cells that any of the filters passes.
 func AnyOf(filters ...*btpb.RowFilter) *btpb.RowFilter {
 	switch len(filters) {
 	case 0:
@@ -36,7 +36,7 @@ func AnyOf(filters ...*btpb.RowFilter) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_Interleave_{Interleave: &btpb.RowFilter_Interleave{Filters: filters}}}
 }
 
-// Unless passes what then passes, in rows of which cond passes nothing.
+// Unless applies then to the rows without a cell that cond passes.
 func Unless(cond, then *btpb.RowFilter) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_Condition_{Condition: &btpb.RowFilter_Condition{
 		PredicateFilter: cond,
@@ -45,12 +45,12 @@ func Unless(cond, then *btpb.RowFilter) *btpb.RowFilter {
 	}}}
 }
 
-// When passes what then passes, in rows of which cond passes something.
+// When applies then to the rows with a cell that cond passes.
 func When(cond, then *btpb.RowFilter) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_Condition_{Condition: &btpb.RowFilter_Condition{PredicateFilter: cond, TrueFilter: then}}}
 }
 
-// All passes everything.
+// All passes all cells.
 func All() *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_PassAllFilter{PassAllFilter: true}}
 }
@@ -88,8 +88,7 @@ func OfColumn(family string, qualifier []byte) *btpb.RowFilter {
 	return &f.row
 }
 
-// OfColumns passes the cells of the columns from one on and before another; nil has no
-// bound.
+// OfColumns passes the cells of the columns in [from, before); nil is no limit.
 func OfColumns(family string, from, before []byte) *btpb.RowFilter {
 	r := &btpb.ColumnRange{FamilyName: family, StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: from}}
 	if before != nil {
@@ -106,7 +105,7 @@ func OfColumnPrefix(family string, prefix []byte) *btpb.RowFilter {
 	return OfColumns(family, prefix, cells.PrefixEnd(prefix))
 }
 
-// OfQualifier passes the cells of the columns of that name in all families.
+// OfQualifier passes the cells of the columns with that name in all families.
 func OfQualifier(qualifier string) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnQualifierRegexFilter{ColumnQualifierRegexFilter: []byte(regexp.QuoteMeta(qualifier))}}
 }
@@ -124,12 +123,12 @@ func FirstCells(n int) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowLimitFilter{CellsPerRowLimitFilter: int32(n)}}
 }
 
-// BehindCells passes the cells of each row behind the first n.
+// BehindCells passes the cells of each row after the first n.
 func BehindCells(n int) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowOffsetFilter{CellsPerRowOffsetFilter: int32(n)}}
 }
 
-// OfTime passes the cells with a timestamp in [min, max); max 0 has no bound.
+// OfTime passes the cells with a timestamp in [min, max); max 0 is no limit.
 func OfTime(minMicros, maxMicros int64) *btpb.RowFilter {
 	f := &struct {
 		row   btpb.RowFilter
@@ -157,7 +156,7 @@ func OfValue(value []byte) *btpb.RowFilter {
 	return &f.row
 }
 
-// OfValues passes the cells with a value in [from, before); before nil has no bound.
+// OfValues passes the cells with a value in [from, before); before nil is no limit.
 func OfValues(from, before []byte) *btpb.RowFilter {
 	r := &btpb.ValueRange{StartValue: &btpb.ValueRange_StartValueClosed{StartValueClosed: from}}
 	if before != nil {

@@ -7,18 +7,18 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// Guard is the column by which a row is versioned, and the value that was read of it.
+// Guard is the column with the version of a row, and the value that was read.
 type Guard struct {
 	Family    string
 	Qualifier []byte
 	Was       []byte // of the newest cell; nil: the column is empty
 }
 
-// Replace replaces a row, or, if next is nil, deletes it, if the newest cell of the guard's
-// column still has the value that was read: the row then has next in that column, and the
-// cells of set, all with the given time. No two calls may have the same next: a write
-// that arrives twice is refused the second time, and next in the row tells that it was
-// done. It reports whether it was done.
+// Replace replaces a row if the newest cell of the guard's column still has the value that
+// was read. The row then has next in that column and the cells of set, all with the given
+// time; if next is nil, it is deleted. No two calls may have the same next: a write that
+// arrives twice is refused the second time, and next in the row shows that it was done.
+// Replace reports whether it was done.
 func (c *Client) Replace(ctx context.Context, table string, row []byte, g Guard, next []byte, micros int64, set ...*btpb.Mutation) (done bool, err error) {
 	muts := append([]*btpb.Mutation{DeleteRow()}, set...)
 	if next != nil {

@@ -6,10 +6,10 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// A mutation of the API is a message within a message. Every write sends many: those
-// that are frequent are one allocation.
+// A mutation of the API is a message within a message. Every write sends many, so the
+// frequent ones are a single allocation.
 
-// setMutation is the messages of a mutation that sets a cell, in one piece.
+// setMutation has the messages of a mutation that sets a cell in one allocation.
 type setMutation struct {
 	mutation btpb.Mutation
 	is       btpb.Mutation_SetCell_
@@ -39,7 +39,7 @@ func AppendSets(muts []*btpb.Mutation, cells []Cell) []*btpb.Mutation {
 }
 
 // DeleteColumn deletes the cells of a column with a timestamp in [min, max);
-// max 0 has no bound.
+// max 0 is no limit.
 func DeleteColumn(family string, qualifier []byte, minMicros, maxMicros int64) *btpb.Mutation {
 	m := &struct {
 		mutation btpb.Mutation

@@ -15,43 +15,43 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/rowmerge"
 )
 
-// Read says which rows of a table are read, and what of them.
+// Read is a read of some rows of a table, through a filter.
 type Read struct {
 	Table string // id
-	// Keys and Spans are the rows; with none nothing is read, and Span{} is all.
+	// Keys and Spans are the rows. Without either nothing is read; Span{} is all rows.
 	Keys    [][]byte
 	Spans   []Span
 	Filter  *btpb.RowFilter // nil: whole rows
 	Reverse bool
 	Limit   int64 // rows; 0: all
 
-	// Clone gives rows memory of their own. Without it, who keeps a cell keeps the
-	// message that it came in.
+	// Clone gives rows memory of their own. Without it, a retained cell retains its whole
+	// message.
 	Clone bool
-	// Stats is given what the read cost, where the server tells it: of a read that
-	// was taken up again, what it cost since. Default: it is not asked for.
+	// Stats receives the cost of the read if the server reports it; after a retry, that
+	// of the last attempt. Default: the cost is not requested.
 	Stats func(*btpb.ReadIterationStats)
 }
 
 // Part is a row, or some of the cells of a wide one in storage order.
 type Part struct {
 	Row
-	// Continues says that the part before is of the same row. Where it is not set
-	// though the part before had More, that one is void, with those it continued: its
-	// row began anew, or is gone. So is a part with More that nothing follows.
+	// Continues reports that the part before belongs to the same row. If the part before
+	// had More and this one does not continue it, that part is void, with the parts that it
+	// continued: its row is read again, or was deleted. A last part with More is void too.
 	Continues bool
 	More      bool // a further part of the row follows
 }
 
-// Read streams rows in the order of their keys, or against it: one row at a time is
-// held. Slices of rows are shared with messages (but see Read.Clone) and never
-// changed; the slice of cells is the caller's.
+// Read streams rows in the order of their keys, or in reverse, and holds one row at a
+// time. Slices of rows are shared with messages (but see Read.Clone) and never changed;
+// the slice of cells belongs to the caller.
 //
-// A read that breaks goes on behind the last row that was complete or told as
-// scanned, with what is left of its keys, spans and limit, as long as something
-// comes between one break and the next, and else as often as [Retry] says. Each row
-// comes once and as it was at one moment; together they are no snapshot, as those of
-// no read of Bigtable are. An error is the last element.
+// An interrupted read continues after the last row that was complete or reported as
+// scanned, with the rest of its keys, spans and limit. It continues without limit while
+// rows arrive between interruptions, and otherwise as often as [Retry] says. Each row is
+// returned once, in its state at one moment. As with every read of Bigtable, the rows
+// together are not a snapshot. An error is the last element.
 func (c *Client) Read(ctx context.Context, r Read) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		err := c.read(ctx, r, 0, func(p Part) bool { return yield(p.Row, nil) })
@@ -61,11 +61,10 @@ func (c *Client) Read(ctx context.Context, r Read) iter.Seq2[Row, error] {
 	}
 }
 
-// ReadParts is Read for rows of any size: a row of more than most bytes comes in
-// parts of about that size. Where it breaks inside a row, that row is read again from
-// its beginning, and the parts that there were of it are void (see [Part]): a row that
-// were put together of two reads would be one that there never was. Whole rows alone
-// count as something that came.
+// ReadParts is Read for rows of any size: a row of more than most bytes is returned in
+// parts of about that size. After an interruption inside a row, that row is read again
+// from its beginning and its earlier parts are void (see [Part]), since a combination of
+// two reads may never have existed. Only whole rows reset the count of retries.
 func (c *Client) ReadParts(ctx context.Context, r Read, most int) iter.Seq2[Part, error] {
 	return func(yield func(Part, error) bool) {
 		err := c.read(ctx, r, max(most, 1), func(p Part) bool { return yield(p, nil) })
@@ -75,19 +74,19 @@ func (c *Client) ReadParts(ctx context.Context, r Read, most int) iter.Seq2[Part
 	}
 }
 
-// ReadRow reads one row; its Cells are empty if there is none, or the filter passes
-// nothing of it.
+// ReadRow reads one row. Its Cells are empty if the row does not exist or the filter
+// passes none of them.
 func (c *Client) ReadRow(ctx context.Context, table string, key []byte, f *btpb.RowFilter) (Row, error) {
 	row := Row{Key: key}
 	err := c.read(ctx, Read{Table: table, Keys: [][]byte{key}, Filter: f}, 0, func(p Part) bool {
 		row = p.Row
-		return false // it is not kept waiting for the end of the stream
+		return false // without waiting for the end of the stream
 	})
 	return row, err
 }
 
-// read hands on the rows of a read until hand returns false. Those of more than most
-// bytes come in parts; 0 has no bound.
+// read calls hand with each row until it returns false. Rows of more than most bytes are
+// split into parts; 0 is no limit.
 func (c *Client) read(ctx context.Context, r Read, most int, hand func(Part) bool) error {
 	t := c.reading(r.Table, "ReadRows")
 	for !r.done() {
@@ -96,7 +95,7 @@ func (c *Client) read(ctx context.Context, r Read, most int, hand func(Part) boo
 			return nil
 		}
 		if last != nil {
-			t.anew()
+			t.reset()
 		}
 		if last != nil && t.passes(err) {
 			if r.goOn(last, rows); r.done() {
@@ -110,10 +109,10 @@ func (c *Client) read(ctx context.Context, r Read, most int, hand func(Part) boo
 	return nil
 }
 
-// done reports whether nothing is left to be read.
+// done reports whether the read is complete.
 func (r *Read) done() bool { return len(r.Keys)+len(r.Spans) == 0 }
 
-// goOn leaves of the read what is behind the key last, up to which it had some rows.
+// goOn reduces the read to the rows after the key last, up to which it had some rows.
 func (r *Read) goOn(last []byte, rows int64) {
 	if r.Limit > 0 && rows >= r.Limit {
 		r.Keys, r.Spans = nil, nil
@@ -141,11 +140,11 @@ func (r *Read) goOn(last []byte, rows int64) {
 	r.Keys, r.Spans = keys, spans
 }
 
-// readOnce is one ReadRows call. It returns the last key that the read has dealt with
-// and the number of rows that were handed on whole; no error where hand returned false.
+// readOnce is one ReadRows call. It returns the last key that the read has covered and the
+// number of whole rows; the error is nil if hand returned false.
 func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part) bool) (last []byte, rows int64, err error) {
 	w := c.watch(ctx, "ReadRows", c.o.Deadline)
-	defer w.end() // of a stream that is not read to its end, too
+	defer w.end() // also of a stream that is not read to its end
 	target := c.target(r.Table)
 	req := &btpb.ReadRowsRequest{
 		TableName: target.path, AppProfileId: c.o.AppProfile,
@@ -200,8 +199,8 @@ func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part
 	}
 }
 
-// cells returns what makes the cells of a read, and the size of those that were made,
-// if most bounds it.
+// cells returns the constructor of the cells of a read, and the size of those that were
+// made, if most limits it.
 func (r *Read) cells(most int) (made func(rowmerge.Cell) Cell, size *int) {
 	made = sharedCell
 	if r.Clone {
@@ -213,7 +212,7 @@ func (r *Read) cells(most int) (made func(rowmerge.Cell) Cell, size *int) {
 	return sized(made)
 }
 
-// sized counts what made makes.
+// sized counts the bytes of the cells of made.
 func sized(made func(rowmerge.Cell) Cell) (counted func(rowmerge.Cell) Cell, size *int) {
 	n := new(int)
 	return func(c rowmerge.Cell) Cell {
@@ -222,7 +221,7 @@ func sized(made func(rowmerge.Cell) Cell) (counted func(rowmerge.Cell) Cell, siz
 	}, n
 }
 
-// cellBytes is what a cell that is held takes beside its texts.
+// cellBytes is the size of a cell without its texts.
 const cellBytes = 64
 
 func sharedCell(c rowmerge.Cell) Cell {

@@ -15,47 +15,44 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Retry says how calls are sent again after an error that may pass by itself: the
-// connection broke, or the server is moving what was asked for (Unavailable,
-// Aborted, a stream that was reset) and, where there are waits, has no room or no
-// time for it now (ResourceExhausted, DeadlineExceeded).
+// Retry configures retries after a transient error. The connection broke or the server is
+// moving the data (Unavailable, Aborted, a reset stream). If there are waits, the server may
+// also lack room or time (ResourceExhausted, DeadlineExceeded).
 type Retry struct {
-	// Reads is how often in a row a read is taken up again, without a row in
-	// between; Writes how often a write that may be sent twice is sent again. At
-	// most 20.
+	// Reads is the number of consecutive retries of a read without a new row; Writes that of
+	// an idempotent write. At most 20.
 	Reads, Writes int
-	// Late is how often in a row a call that may be sent twice, and got no answer within
-	// Options.Deadline, is sent again, as a part of the others; before the first answer to any call
-	// there is none: nobody may be there. Default: it is not.
+	// Late is the number of consecutive retries of an idempotent call without an answer within
+	// Options.Deadline; they count as others too. Before the first answer to any call such a
+	// call is not retried, since the address may be wrong. Default: 0.
 	Late int
-	// First is the wait before the first time; each further one is twice as long. Where
-	// the server asks for another one (RetryInfo), that is waited for, but no longer than
-	// Options.Deadline. Default: there are none.
+	// First is the wait before the first retry; each further one is twice as long. A wait
+	// that the server requests (RetryInfo) replaces it, up to Options.Deadline. Default: no
+	// waits.
 	First time.Duration
-	// Jitter returns a number from 0 up to 1: a wait is shorter by half of that share
-	// of it, so that clients that met one fault do not come again together. Default: 0.
+	// Jitter returns a number from 0 up to 1: a wait is shortened by half of that share, so
+	// that clients with the same error do not retry together. Default: 0.
 	Jitter func() float64
 	// Sleep waits. Default: it does not.
 	Sleep func(context.Context, time.Duration) error
-	// Waiting is called before each Sleep, so that a person can be told. Default: it
-	// is not.
+	// Waiting is called before each Sleep, for a message to the user. Default: no call.
 	Waiting func(Wait)
 }
 
-// maxRetries keeps waits that double below 2^20 times the first.
+// maxRetries limits doubled waits to 2^20 times the first.
 const maxRetries = 20
 
-// Wait says that a call is going to be sent again after a while.
+// Wait describes the wait before a retry.
 type Wait struct {
 	Table string
 	Call  string        // "ReadRows", "MutateRows", "MutateRow"
-	Err   error         // what came of it
-	Spent time.Duration // on waits for this call before, since something came
+	Err   error         // its error
+	Spent time.Duration // on earlier waits of this call, since its last progress
 	Next  time.Duration // the wait that begins
-	Left  time.Duration // of all waits that may come, this one included; then the call fails
+	Left  time.Duration // of all possible waits, with this one; then the call fails
 }
 
-// passes reports whether an error of the server, or the connection, may pass by itself.
+// passes reports whether an error of the server, or the connection, is transient.
 func (r *Retry) passes(err error) bool {
 	switch status.Code(err) { //nolint:exhaustive // all others are final
 	case codes.Unavailable, codes.Aborted:
@@ -72,13 +69,13 @@ func (r *Retry) passes(err error) bool {
 // tries counts the tries of a call.
 type tries struct {
 	r           *Retry
-	once        bool // it may not be sent twice
+	once        bool // it is not idempotent
 	most        int  // after the first
 	table, call string
 	deadline    time.Duration // of a call with one answer; 0: none
 	throttle    *throttle     // of the rows that are written; nil: none
 	n           int           // after the first, in a row
-	late        int           // of these, those that a *DeadlineError was the reason of
+	late        int           // of these, those after a *DeadlineError
 	answered    *atomic.Bool  // of the Client
 }
 
@@ -87,7 +84,7 @@ func (c *Client) reading(table, call string) tries {
 	return tries{r: &c.o.Retry, most: c.o.Retry.Reads, table: table, call: call, deadline: c.o.Deadline, answered: &c.answered}
 }
 
-// writing are the tries of a write that may be sent twice.
+// writing are the tries of an idempotent write.
 func (c *Client) writing(table, call string) tries {
 	return tries{r: &c.o.Retry, most: c.o.Retry.Writes, table: table, call: call, deadline: c.o.Deadline, answered: &c.answered}
 }
@@ -98,12 +95,12 @@ func (t tries) ofRow(c *Client) tries {
 	return t
 }
 
-// once are the tries of a call that may not be sent twice.
+// once are the tries of a call that is not idempotent.
 func (c *Client) once(table, call string) tries {
 	return tries{r: &c.o.Retry, once: true, most: c.o.Retry.Writes, table: table, call: call, deadline: c.o.Deadline, answered: &c.answered}
 }
 
-// passes reports whether a call that met err may be sent again, and that may help.
+// passes reports whether a call with the error err may be retried, with a chance to succeed.
 func (t *tries) passes(err error) bool {
 	if hopeless(err) && !t.answered.Load() {
 		return false
@@ -117,15 +114,15 @@ func (t *tries) passes(err error) bool {
 	return t.r.passes(err)
 }
 
-// hopeless reports whether a connection met a server that speaks something else, or is not
-// trusted. That hardly passes by itself, unless there was an answer before: then it may be
-// somebody in between. A proxy that is up before its Bigtable may look so at first.
+// hopeless reports whether the server speaks another protocol, or is not trusted. That is
+// permanent, unless there was an answer before: then a proxy in between may cause it. A
+// proxy that starts before its Bigtable may also cause it at first.
 func hopeless(err error) bool {
 	if status.Code(err) != codes.Unavailable {
 		return false
 	}
 	text := err.Error()
-	if strings.Contains(text, "there is no token to show") { // it is that of another server
+	if strings.Contains(text, "there is no token to show") { // the error of another server
 		return false
 	}
 	return slices.ContainsFunc([]string{
@@ -133,16 +130,16 @@ func hopeless(err error) bool {
 	}, func(part string) bool { return strings.Contains(text, part) })
 }
 
-// anew counts from the beginning, since something came.
-func (t *tries) anew() { t.n, t.late = 0, 0 }
+// reset starts the count again after progress.
+func (t *tries) reset() { t.n, t.late = 0, 0 }
 
 func isLate(err error) bool {
 	late := (*DeadlineError)(nil)
 	return errors.As(err, &late)
 }
 
-// again waits until a call that met err is to be sent again. It returns an error,
-// which is err or that of the wait, if it is not.
+// again waits before the retry of a call with the error err. If there is no retry, it returns
+// err or the error of the wait.
 func (t *tries) again(ctx context.Context, err error) error {
 	if t.n >= t.most || !t.passes(err) || ctx.Err() != nil {
 		return err
@@ -150,7 +147,7 @@ func (t *tries) again(ctx context.Context, err error) error {
 	full := t.r.First << t.n
 	wait := full
 	if told, ok := pushback(err); ok && t.r.First > 0 {
-		// Sooner would be in vain. Nobody is kept waiting for longer than for an answer.
+		// An earlier retry would fail. The wait is at most that for an answer.
 		wait = told
 		if t.deadline > 0 {
 			wait = min(told, t.deadline)
@@ -174,8 +171,8 @@ func (t *tries) again(ctx context.Context, err error) error {
 	return t.r.Sleep(ctx, wait)
 }
 
-// pushback is how long the server asks to wait before a call that met err is sent
-// again. Source: google/rpc/error_details.proto, RetryInfo.
+// pushback returns the wait that the server requests before the retry of a call with the
+// error err. Source: google/rpc/error_details.proto, RetryInfo.
 func pushback(err error) (wait time.Duration, told bool) {
 	for _, detail := range status.Convert(err).Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay() != nil {
@@ -185,13 +182,13 @@ func pushback(err error) (wait time.Duration, told bool) {
 	return 0, false
 }
 
-// DeadlineError is a call that was given up since no answer came for as long as
-// Options.Deadline. Its status is DeadlineExceeded.
+// DeadlineError is the error of a call without an answer within Options.Deadline. Its
+// status is DeadlineExceeded.
 type DeadlineError struct {
 	Server string // address and instance
 	Call   string // the RPC, as ReadRows
 	After  time.Duration
-	Why    error // what kept the call from being sent; nil: nothing is known of it
+	Why    error // why the call was not sent; nil if unknown
 }
 
 // Error names the server, the call and the time.
@@ -203,12 +200,12 @@ func (e *DeadlineError) Error() string {
 	return text
 }
 
-// GRPCStatus is what status.Code finds.
+// GRPCStatus returns the status for status.Code.
 func (e *DeadlineError) GRPCStatus() *status.Status {
 	return status.New(codes.DeadlineExceeded, e.Error())
 }
 
-// watch ends a call: with the function that began it, or where no answer comes.
+// watch ends a call: at the end of the function that began it, or without an answer.
 type watch struct {
 	ctx    context.Context // the call's
 	cancel context.CancelCauseFunc
@@ -219,8 +216,8 @@ type watch struct {
 	answered *atomic.Bool // of the Client
 }
 
-// watch begins a call. It runs until heard is called, and again from hear on; end is
-// to follow.
+// watch begins a call. It runs until heard is called, and again from hear on. The caller
+// must call end.
 func (c *Client) watch(ctx context.Context, call string, deadline time.Duration) watch {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := watch{ctx: ctx, cancel: cancel, answered: &c.answered}
@@ -232,20 +229,20 @@ func (c *Client) watch(ctx context.Context, call string, deadline time.Duration)
 	return w
 }
 
-// hear begins to wait for the next answer.
+// hear starts the time for the next answer.
 func (w *watch) hear() {
 	if w.timer != nil {
 		w.timer.Reset(w.after)
 	}
 }
 
-// heard is called with each answer: the time until hear is the caller's.
+// heard is called with each answer, and stops the time until hear.
 func (w *watch) heard() {
 	w.stop()
 	setOnce(w.answered)
 }
 
-// setOnce sets a flag that most calls find set, and then do not write.
+// setOnce sets a flag, without a write if it is already set.
 func setOnce(flag *atomic.Bool) {
 	if !flag.Load() {
 		flag.Store(true)
@@ -263,7 +260,7 @@ func (w *watch) end() {
 	w.cancel(nil)
 }
 
-// why is the error of a call, or that it took too long.
+// why returns the error of a call, or a DeadlineError if it took too long.
 func (w *watch) why(err error) error {
 	if err == nil || w.late == nil || !errors.Is(context.Cause(w.ctx), w.late) {
 		return err
@@ -274,7 +271,7 @@ func (w *watch) why(err error) error {
 	return w.late
 }
 
-// unary sends a request that has one answer, as often as its tries say.
+// unary sends a request with one answer, with retries.
 func unary[S, Req, Resp any](
 	ctx context.Context, c *Client, t tries,
 	send func(S, context.Context, *Req, ...grpc.CallOption) (*Resp, error), service S, req *Req,

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// administer sends a request of table administration, which is routed by a field.
+// administer sends a request of table administration, routed by a field.
 func administer[Req, Resp any](
 	ctx context.Context, c *Client, t tries, field, name string,
 	send func(btapb.BigtableTableAdminClient, context.Context, *Req, ...grpc.CallOption) (*Resp, error), req *Req,
@@ -48,8 +48,8 @@ func (c *Client) Tables(ctx context.Context) ([]string, error) {
 	}
 }
 
-// Families returns the garbage-collection rules of a table's families, by name; nil
-// for none.
+// Families returns the garbage-collection rules of a table's families, by name; the rule
+// of a family without one is nil.
 func (c *Client) Families(ctx context.Context, table string) (map[string]*btapb.GcRule, error) {
 	path := c.TablePath(table)
 	t, err := administer(ctx, c, c.reading(table, "GetTable"), "name", path, btapb.BigtableTableAdminClient.GetTable, &btapb.GetTableRequest{Name: path, View: btapb.Table_SCHEMA_VIEW})
@@ -59,22 +59,22 @@ func (c *Client) Families(ctx context.Context, table string) (map[string]*btapb.
 	rules := make(map[string]*btapb.GcRule, len(t.GetColumnFamilies()))
 	for name, f := range t.GetColumnFamilies() {
 		if rules[name] = f.GetGcRule(); rules[name].GetRule() == nil {
-			rules[name] = nil // a rule without a member is none
+			rules[name] = nil // an empty message is not a rule
 		}
 	}
 	return rules, nil
 }
 
-// EnsureTable creates a table, or the families that an existing one lacks. Families
-// that it has by another rule are left as they are: differs is called with each before
-// anything is changed, by name, and its error ends the call. nil lets all pass.
+// EnsureTable creates a table, or the missing families of an existing one. A family with
+// another rule stays unchanged. Before any change, differs is called with each such family,
+// by name, and its error ends the call; nil accepts all.
 func (c *Client) EnsureTable(ctx context.Context, table string, families []Family, differs func(family string, have, want *btapb.GcRule) error) (created bool, err error) {
 	want := map[string]*btapb.ColumnFamily{}
 	for _, f := range families {
 		want[f.Name] = &btapb.ColumnFamily{GcRule: GCRule(f.GC)}
 	}
-	// A table that is there for a try before is as one that was there: to send it twice
-	// comes to the same.
+	// A table that an earlier attempt created counts as an existing one, so the call is
+	// idempotent.
 	_, err = administer(ctx, c, c.writing(table, "CreateTable"), "parent", c.instance, btapb.BigtableTableAdminClient.CreateTable,
 		&btapb.CreateTableRequest{Parent: c.instance, TableId: table, Table: &btapb.Table{ColumnFamilies: want}})
 	if err == nil {
@@ -111,14 +111,14 @@ func (c *Client) EnsureTable(ctx context.Context, table string, families []Famil
 	return false, nil
 }
 
-// SetGC gives a family of a table another rule.
+// SetGC sets the rule of a family of a table.
 func (c *Client) SetGC(ctx context.Context, table string, f Family) error {
 	path := c.TablePath(table)
 	_, err := administer(ctx, c, c.once(table, "ModifyColumnFamilies"), "name", path, btapb.BigtableTableAdminClient.ModifyColumnFamilies, &btapb.ModifyColumnFamiliesRequest{
 		Name: path, Modifications: []*btapb.ModifyColumnFamiliesRequest_Modification{{
 			Id: f.Name, Mod: &btapb.ModifyColumnFamiliesRequest_Modification_Update{Update: &btapb.ColumnFamily{GcRule: GCRule(f.GC)}},
 		}},
-		IgnoreWarnings: true, // a longer age is one, where tables are replicated
+		IgnoreWarnings: true, // in a replicated table a longer age causes one
 	})
 	if err != nil {
 		return fmt.Errorf("setting the garbage collection of family %s of table %s: %w", f.Name, table, err)
@@ -126,7 +126,7 @@ func (c *Client) SetGC(ctx context.Context, table string, f Family) error {
 	return nil
 }
 
-// DropTable deletes a table that may be gone already.
+// DropTable deletes a table, if it exists.
 func (c *Client) DropTable(ctx context.Context, table string) error {
 	path := c.TablePath(table)
 	_, err := administer(ctx, c, c.once(table, "DeleteTable"), "name", path, btapb.BigtableTableAdminClient.DeleteTable, &btapb.DeleteTableRequest{Name: path})
@@ -136,12 +136,12 @@ func (c *Client) DropTable(ctx context.Context, table string) error {
 	return nil
 }
 
-// dropPatience is how long Bigtable may take to drop rows.
+// dropPatience is the longest time for Bigtable to drop rows.
 // https://cloud.google.com/bigtable/docs/deleting-data
 const dropPatience = time.Hour
 
-// DropRows deletes the rows whose keys begin with prefix, which is not empty. Bigtable
-// may take an hour for it, whatever Options.Deadline is.
+// DropRows deletes the rows whose keys begin with prefix, which must not be empty. It may
+// take an hour, whatever Options.Deadline is.
 func (c *Client) DropRows(ctx context.Context, table string, prefix []byte) error {
 	err := c.drop(ctx, table, &btapb.DropRowRangeRequest{Target: &btapb.DropRowRangeRequest_RowKeyPrefix{RowKeyPrefix: prefix}})
 	if err != nil {
@@ -169,8 +169,8 @@ func (c *Client) drop(ctx context.Context, table string, req *btapb.DropRowRange
 	return err
 }
 
-// SampleKeys returns the keys at which the Bigtable cuts a table, ascending, and about
-// how large it is.
+// SampleKeys returns the keys at which the Bigtable splits a table, ascending, and its
+// approximate size.
 func (c *Client) SampleKeys(ctx context.Context, table string) (keys [][]byte, sizeBytes int64, err error) {
 	for again := c.reading(table, "SampleRowKeys"); ; {
 		if keys, sizeBytes, err = c.sampleOnce(ctx, table); err == nil {
@@ -223,8 +223,8 @@ func GCRule(gc GC) *btapb.GcRule {
 	return &btapb.GcRule{Rule: &btapb.GcRule_Union_{Union: &btapb.GcRule_Union{Rules: rules}}}
 }
 
-// GCOf is a rule that was read; false where no GC says the same: some rules take only
-// what two conditions meet on.
+// GCOf converts a rule. It reports false if no GC is equivalent, as for a rule with an
+// intersection of conditions.
 func GCOf(rule *btapb.GcRule) (GC, bool) {
 	switch of := rule.GetRule().(type) {
 	case nil:
@@ -252,7 +252,7 @@ func GCOf(rule *btapb.GcRule) (GC, bool) {
 	return GC{}, false
 }
 
-// stricter is the smaller of two bounds, of which 0 is none.
+// stricter returns the smaller of two limits; 0 is no limit.
 func stricter[N int | time.Duration](a, b N) N {
 	if a == 0 || b == 0 {
 		return cmp.Or(a, b)

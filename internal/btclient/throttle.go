@@ -12,41 +12,40 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// throttle bounds how many rows are written at a time while the Bigtable says that it
-// has no room for more (ResourceExhausted). Whatever is refused halves them, once for
-// all that was under way together; for each time that as many rows are written as the
-// bound is, it goes up by one in 64 of those at first, or by one. Back at those there is
-// none.
+// throttle limits the number of concurrent rows while the Bigtable is out of room
+// (ResourceExhausted). A refusal halves the limit, once for all rows that were in flight
+// together. Each time that as many rows were written as the limit allows, it grows by a
+// 64th of the initial number, at least by one. At the initial number there is no limit again.
 //
-// A Bigtable that asks for less before it refuses anything (RateLimitInfo) has them bound
-// by its factor, once in its period; meanwhile the bound does not go up.
+// If a Bigtable requests a lower rate before it refuses rows (RateLimitInfo), its factor
+// reduces the limit, once in its period; meanwhile the limit does not grow.
 //
-// While nothing is refused it counts what is under way, and nothing waits for it. A nil
-// throttle bounds nothing. Reads are not bound: whoever reads may write meanwhile, and
-// would wait for itself.
+// Without refusals the throttle counts the rows in flight, and no call waits. A nil throttle
+// has no limit. Reads have no limit: a caller that writes during a read would wait for
+// itself.
 type throttle struct {
-	under atomic.Int64 // rows under way
-	bound atomic.Int64 // how many may be; 0: as many as there are
+	under atomic.Int64 // rows in flight
+	bound atomic.Int64 // limit of rows in flight; 0: none
 
 	mu      sync.Mutex
-	before  int64 // rows under way when the bound was set
+	before  int64 // rows in flight when the limit was set
 	written int64 // since it was raised
-	halved  int64 // how often it was lowered
-	calm    bool  // the period of a RateLimitInfo goes on
+	halved  int64 // number of times it was lowered
+	calm    bool  // within the period of a RateLimitInfo
 	freed   chan struct{}
 }
 
-// throttleSteps is in how many rounds the bound is back at where it was set.
+// throttleSteps is the number of rounds until the limit is back at its initial number.
 const throttleSteps = 64
 
-// passage is leave to write some rows.
+// passage is a permission to write some rows.
 type passage struct {
 	rows   int
-	halved int64 // of the throttle, when it was given
+	halved int64 // of the throttle, when the permission was given
 }
 
-// enter waits until rows may be written, and tells how many of them: one at least. leave
-// is to follow. It waits no longer than for the deadline, if there is one.
+// enter waits until rows may be written, and returns their number, at least one. The caller
+// must call leave. It waits at most until the deadline, if there is one.
 func (t *throttle) enter(ctx context.Context, rows int, deadline time.Duration) (passage, error) {
 	if t == nil {
 		return passage{rows: rows}, nil
@@ -76,7 +75,7 @@ func (t *throttle) enter(ctx context.Context, rows int, deadline time.Duration) 
 	}
 }
 
-// tryEnter is enter without a wait: freed is closed when there may be room.
+// tryEnter is enter without the wait: freed is closed when there may be room.
 func (t *throttle) tryEnter(rows int) (p passage, freed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +93,7 @@ func (t *throttle) tryEnter(rows int) (p passage, freed <-chan struct{}) {
 	return passage{rows, t.halved}, nil
 }
 
-// leave ends a passage. refused says that the Bigtable had no room for all of its rows.
+// leave ends a passage. refused reports that the Bigtable lacked room for some of its rows.
 func (t *throttle) leave(p passage, refused bool) {
 	if t == nil {
 		return
@@ -128,12 +127,12 @@ func (t *throttle) leave(p passage, refused bool) {
 	}
 }
 
-// leastFactor bounds what a Bigtable asks for at once, as in the official clients.
+// leastFactor is the smallest factor of one request, as in the official clients.
 const leastFactor = 0.7
 
-// told hears what the Bigtable asks for, with an answer to rows that are under way. More
-// is not asked for: the bound goes up by itself.
-func (t *throttle) told(info *btpb.RateLimitInfo) {
+// slowDown applies a request for a lower rate, from an answer to rows in flight. A request for a
+// higher rate is ignored, since the limit grows alone.
+func (t *throttle) slowDown(info *btpb.RateLimitInfo) {
 	factor := info.GetFactor()
 	if t == nil || factor <= 0 || factor >= 1 {
 		return
@@ -158,11 +157,11 @@ func (t *throttle) told(info *btpb.RateLimitInfo) {
 	})
 }
 
-// lower sets the bound to half of so many rows.
+// lower sets the limit to half of a number of rows.
 func (t *throttle) lower(rows int64) {
 	t.bound.Store(max(1, rows/2))
 	t.halved++
 }
 
-// noRoom reports whether err says that the Bigtable has no room.
+// noRoom reports whether err means that the Bigtable is out of room.
 func noRoom(err error) bool { return err != nil && status.Code(err) == codes.ResourceExhausted }

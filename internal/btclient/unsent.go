@@ -10,18 +10,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// UnsentError is the error of a call that nobody was sent: it surely was not applied.
+// UnsentError is the error of a call that was never sent, and so not applied.
 type UnsentError struct{ Err error }
 
-// Error is the text of the error inside.
+// Error returns the text of the error inside.
 func (e *UnsentError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error inside, which has the status.
 func (e *UnsentError) Unwrap() error { return e.Err }
 
-// TellUnsent makes a connection say of a call that it was never sent, by an
-// [*UnsentError]: there was no connection to send it on. Only who has that option can
-// send such a call again that may not be sent twice.
+// TellUnsent makes a connection report calls that were never sent, for lack of a
+// connection, by an [*UnsentError]. Only with this option can a client retry a call that is
+// not idempotent.
 func TellUnsent() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		var reached peer.Peer
@@ -33,7 +33,7 @@ func TellUnsent() grpc.DialOption {
 	})
 }
 
-// neverSent reports whether a call was surely not sent.
+// neverSent reports whether a call was certainly not sent.
 func neverSent(err error) bool {
 	unsent := (*UnsentError)(nil)
 	return errors.As(err, &unsent)

@@ -13,8 +13,8 @@ import (
 )
 
 // CheckAndMutate applies one of the lists to a row: yes if the filter passes a cell
-// of it, else no. It reports which. It is not sent again, unless it was surely never
-// sent: what came of it cannot be known.
+// of it, else no. It reports which. It is retried only if it was never sent, since the
+// outcome is unknown otherwise.
 func (c *Client) CheckAndMutate(ctx context.Context, table string, row []byte, f *btpb.RowFilter, yes, no []*btpb.Mutation) (matched bool, err error) {
 	t := c.target(table)
 	resp, err := unary(t.outgoing(ctx), c, c.once(table, "CheckAndMutateRow").ofRow(c), btpb.BigtableClient.CheckAndMutateRow, c.data, &btpb.CheckAndMutateRowRequest{
@@ -27,7 +27,7 @@ func (c *Client) CheckAndMutate(ctx context.Context, table string, row []byte, f
 }
 
 // ReadModifyWrite applies rules to a row and returns the cells that they wrote. It is
-// sent again as CheckAndMutate is.
+// retried like CheckAndMutate.
 func (c *Client) ReadModifyWrite(ctx context.Context, table string, row []byte, rules ...*btpb.ReadModifyWriteRule) (Row, error) {
 	t := c.target(table)
 	resp, err := unary(t.outgoing(ctx), c, c.once(table, "ReadModifyWriteRow").ofRow(c), btpb.BigtableClient.ReadModifyWriteRow, c.data, &btpb.ReadModifyWriteRowRequest{
@@ -47,8 +47,8 @@ func (c *Client) ReadModifyWrite(ctx context.Context, table string, row []byte, 
 	return written, nil
 }
 
-// MutateRow writes a row. With Retry.Writes it may be sent twice: the mutations then
-// have to come to the same.
+// MutateRow writes a row. With Retry.Writes it may be sent twice, so the mutations must be
+// idempotent.
 func (c *Client) MutateRow(ctx context.Context, table string, row []byte, muts []*btpb.Mutation) error {
 	t := c.target(table)
 	_, err := unary(t.outgoing(ctx), c, c.writing(table, "MutateRow").ofRow(c), btpb.BigtableClient.MutateRow, c.data,
@@ -65,15 +65,14 @@ type Refusal struct {
 	Err   error
 }
 
-// MutateRows writes rows, each on its own. Those whose outcome is not known, or is an
-// error that may pass, are sent again as [Retry] says: with Retry.Writes, entries may be
-// sent twice. It returns the others that were not written, by the order in which they
-// were refused. With an error some of the rest may be written, too. While the Bigtable
-// has no room for all rows of a call they go in several, and count tries anew with each
-// that writes some.
+// MutateRows writes rows, each on its own. Rows with an unknown outcome or a transient error
+// are retried as [Retry] says: with Retry.Writes, entries may be sent twice. It returns the
+// other rows that were not written, in the order of their refusals. With an error, some of
+// the rest may be written too. While the Bigtable lacks room for all rows of a call, they
+// are sent in several calls, and each that writes some resets the count of retries.
 func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) ([]Refusal, error) {
 	again := c.writing(table, "MutateRows")
-	at := make([]int, len(entries)) // where those to be sent are among all of them
+	at := make([]int, len(entries)) // the positions of the rows to send among all
 	for i := range at {
 		at[i] = i
 	}
@@ -87,9 +86,9 @@ func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.M
 		c.throttle.leave(p, noRoom(err) || slices.ContainsFunc(answers, func(a answer) bool { return noRoom(a.err) }))
 		var left []*btpb.MutateRowsRequest_Entry
 		var leftAt []int
-		why := err // some are sent again
+		why := err // of the rows to retry
 		if p.rows < len(entries) && slices.ContainsFunc(answers, answer.written) {
-			again.anew() // or the pieces of a large call had the patience of one
+			again.reset() // otherwise the pieces of a large call would share the retries of one
 		}
 		for i, a := range answers {
 			switch {
@@ -113,13 +112,13 @@ func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.M
 	return refused, nil
 }
 
-// answer is what came of an entry of MutateRows.
+// answer is the outcome of an entry of MutateRows.
 type answer struct {
 	given bool
 	err   error
 }
 
-// written says that the entry surely is.
+// written reports that the entry was written.
 func (a answer) written() bool { return a.given && a.err == nil }
 
 // DeleteRows deletes rows by key.
@@ -135,8 +134,7 @@ func (c *Client) DeleteRows(ctx context.Context, table string, keys [][]byte) er
 	return err
 }
 
-// mutateRowsOnce is one MutateRows call. Where all entries were answered there is no
-// error.
+// mutateRowsOnce is one MutateRows call. The error is nil if all entries were answered.
 func (c *Client) mutateRowsOnce(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) ([]answer, error) {
 	w := c.watch(ctx, "MutateRows", c.o.Deadline)
 	defer w.end()
@@ -151,18 +149,18 @@ func (c *Client) mutateRowsOnce(ctx context.Context, table string, entries []*bt
 		resp, err := stream.Recv()
 		switch {
 		case left == 0 && err != nil:
-			return answers, nil // how the stream ends does not matter any more
+			return answers, nil // the end of the stream no longer matters
 		case errors.Is(err, io.EOF):
-			// Whoever is in between broke it off: of the others nothing is known.
+			// A proxy ended the stream: the outcome of the other entries is unknown.
 			return answers, status.Errorf(codes.Unavailable, "the answer ended early: %d of %d rows were answered", len(entries)-left, len(entries))
 		case err != nil:
 			return answers, w.why(err)
 		}
 		w.heard()
-		c.throttle.told(resp.GetRateLimitInfo())
+		c.throttle.slowDown(resp.GetRateLimitInfo())
 		for _, e := range resp.GetEntries() {
 			if i := e.GetIndex(); i < 0 || i >= int64(len(entries)) || answers[i].given {
-				return answers, fmt.Errorf("row %d of %d was answered, which is none, or was before", i, len(entries))
+				return answers, fmt.Errorf("the answer names row %d of %d, which does not exist or was answered before", i, len(entries))
 			}
 			a := answer{given: true}
 			if e.GetStatus().GetCode() != int32(codes.OK) {
