@@ -21,12 +21,12 @@ import (
 // GenerateInitialChangeStreamPartitions streams the partitions of a table's change
 // stream, in key order: those of its initial splits, until they are split or
 // merged.
-func (s dataService) GenerateInitialChangeStreamPartitions(req *btpb.GenerateInitialChangeStreamPartitionsRequest, stream btpb.Bigtable_GenerateInitialChangeStreamPartitionsServer) error {
-	table, _, err := s.streamTarget(req.GetTableName(), req.GetAppProfileId())
+func (c *call) GenerateInitialChangeStreamPartitions(req *btpb.GenerateInitialChangeStreamPartitionsRequest, stream btpb.Bigtable_GenerateInitialChangeStreamPartitionsServer) error {
+	table, err := c.streamTarget(req.GetTableName(), req.GetAppProfileId())
 	if err != nil {
 		return err
 	}
-	state, err := loadPartitions(s.db, table)
+	state, err := loadPartitions(c.db, table)
 	if err != nil {
 		return refusal.Of(err)
 	}
@@ -39,13 +39,14 @@ func (s dataService) GenerateInitialChangeStreamPartitions(req *btpb.GenerateIni
 }
 
 // streamTarget resolves a table whose change stream is read, which must be
-// enabled, through a profile that routes to a single cluster, and that cluster.
-func (s *Server) streamTarget(name, profile string) (*engine.Table, replica.At, error) {
-	table, err := findTable(s.db, "table_name", name)
+// enabled, through a profile that routes to a single cluster, and routes the call there.
+func (c *call) streamTarget(name, profile string) (*engine.Table, error) {
+	table, err := findTable(c.db, "table_name", name)
 	if err != nil {
-		return nil, replica.At{}, err
+		return nil, err
 	}
-	r, p, err := s.profile(segments(name, 4), profile)
+	instance := segments(name, 4)
+	r, p, err := c.profile(instance, profile)
 	switch {
 	case err != nil:
 	case p.GetDataBoostIsolationReadOnly() != nil:
@@ -56,10 +57,9 @@ func (s *Server) streamTarget(name, profile string) (*engine.Table, replica.At, 
 		err = refusal.Precondition("Change stream is not enabled on table %s.", name)
 	}
 	if err != nil {
-		return nil, replica.At{}, err
+		return nil, err
 	}
-	c, err := s.place(segments(name, 4), r, p, nil)
-	return table, s.at(name, c), err
+	return table, c.route(instance, r, p, nil)
 }
 
 // ReadChangeStream streams the changes of rows in a partition, from a time or from
@@ -67,16 +67,16 @@ func (s *Server) streamTarget(name, profile string) (*engine.Table, replica.At, 
 // the table's, now or any more, is closed with tokens that lead to those which are.
 //
 // https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#google.bigtable.v2.Bigtable.ReadChangeStream
-func (s dataService) ReadChangeStream(req *btpb.ReadChangeStreamRequest, stream btpb.Bigtable_ReadChangeStreamServer) error {
-	c, err := s.openChangeStream(req)
+func (c *call) ReadChangeStream(req *btpb.ReadChangeStreamRequest, stream btpb.Bigtable_ReadChangeStreamServer) error {
+	cs, err := c.openChangeStream(req)
 	if err != nil {
 		return err
 	}
-	defer c.reader.Close()
-	s.calls.Endless()
-	defer s.calls.Ended()
-	c.ctx, c.send = stream.Context(), stream.Send
-	return refusal.Of(c.run())
+	defer cs.reader.Close()
+	c.calls.Endless()
+	defer c.calls.Ended()
+	cs.ctx, cs.send = stream.Context(), stream.Send
+	return refusal.Of(cs.run())
 }
 
 // changeStream is one ReadChangeStream.
@@ -98,42 +98,42 @@ type changeStream struct {
 }
 
 // openChangeStream validates a request and finds the position that it begins at.
-func (s *Server) openChangeStream(req *btpb.ReadChangeStreamRequest) (*changeStream, error) {
-	table, at, err := s.streamTarget(req.GetTableName(), req.GetAppProfileId())
+func (c *call) openChangeStream(req *btpb.ReadChangeStreamRequest) (*changeStream, error) {
+	table, err := c.streamTarget(req.GetTableName(), req.GetAppProfileId())
 	if err != nil {
 		return nil, err
 	}
-	c := &changeStream{s: s, table: table, heartbeat: defaultHeartbeat, origin: at.Cluster}
-	if c.partition, err = changes.ParsePartition("partition", req.GetPartition()); err != nil {
+	cs := &changeStream{s: c.Server, table: table, heartbeat: defaultHeartbeat, origin: c.at.Cluster}
+	if cs.partition, err = changes.ParsePartition("partition", req.GetPartition()); err != nil {
 		return nil, err
 	}
 	if d := req.GetHeartbeatDuration(); d != nil {
 		if !d.IsValid() || d.AsDuration() <= 0 {
 			return nil, refusal.Invalid("heartbeat_duration", "%v is not a positive duration", d.AsDuration())
 		}
-		c.heartbeat = d.AsDuration()
+		cs.heartbeat = d.AsDuration()
 	}
 	if t := req.GetEndTime(); t != nil {
 		if err := t.CheckValid(); err != nil {
 			return nil, refusal.Invalid("end_time", "%v", err)
 		}
-		c.end = max(t.AsTime().UnixMicro(), 1)
+		cs.end = max(t.AsTime().UnixMicro(), 1)
 	}
-	if err := c.begin(req); err != nil {
+	if err := cs.begin(req); err != nil {
 		return nil, err
 	}
-	c.reader, err = replica.NewReader(replica.ReaderOptions{
-		DB: s.db, Table: table.Name, Journal: engine.JournalOptions{
+	cs.reader, err = replica.NewReader(replica.ReaderOptions{
+		DB: c.db, Table: table.Name, Journal: engine.JournalOptions{
 			Reason: engine.JournalStream, Since: table.Journal[engine.JournalStream].Since,
-			Span: engine.Span{Start: c.partition.Start, End: c.partition.End}, After: c.position.Number,
+			Span: engine.Span{Start: cs.partition.Start, End: cs.partition.End}, After: cs.position.Number,
 		},
-		At: at,
+		At: c.at,
 	})
 	if err != nil {
 		return nil, refusal.Of(err)
 	}
-	c.next = s.now().Add(c.heartbeat)
-	return c, nil
+	cs.next = c.now().Add(cs.heartbeat)
+	return cs, nil
 }
 
 // startGrace is by how much start_time may precede the change stream: clients round the

@@ -7,6 +7,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/load"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -16,16 +17,22 @@ import (
 // whether a filter yields any cell of the row; without a filter, on whether
 // the row has any. No other change of the row comes between. Both lists are
 // validated, whichever is applied: through a view too both must be inside of it.
-func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRowRequest) (*btpb.CheckAndMutateRowResponse, error) {
-	t, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
+func (c *call) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRowRequest) (*btpb.CheckAndMutateRowResponse, error) {
+	resp, err := c.checkAndMutateRow(ctx, req)
+	load.CheckAndMutateRow(c.load(ctx, req, err), req, resp, err)
+	return resp, err
+}
+
+func (c *call) checkAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRowRequest) (*btpb.CheckAndMutateRowResponse, error) {
+	t, err := c.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
 	if err != nil {
 		return nil, err
 	}
-	if ctx, err = s.admitWrite(ctx, req, t.Table, req.GetAppProfileId(), transacts); err != nil {
+	if ctx, err = c.admitWrite(ctx, req, t.Table, req.GetAppProfileId(), transacts); err != nil {
 		return nil, err
 	}
 	key := req.GetRowKey()
-	if err := s.checkRowKey("row_key", key); err != nil {
+	if err := c.checkRowKey("row_key", key); err != nil {
 		return nil, err
 	}
 	if len(req.GetTrueMutations()) == 0 && len(req.GetFalseMutations()) == 0 {
@@ -40,22 +47,22 @@ func (s dataService) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMu
 	if err := t.checkMutations("false_mutations", req.GetFalseMutations()); err != nil {
 		return nil, err
 	}
-	onTrue, err := s.branch(t.Table, "true_mutations", req.GetTrueMutations())
+	onTrue, err := c.branch(t.Table, "true_mutations", req.GetTrueMutations())
 	if err != nil {
 		return nil, err
 	}
-	onFalse, err := s.branch(t.Table, "false_mutations", req.GetFalseMutations())
+	onFalse, err := c.branch(t.Table, "false_mutations", req.GetFalseMutations())
 	if err != nil {
 		return nil, err
 	}
-	program, err := s.compileFilter("predicate_filter", t.Table, req.GetPredicateFilter())
+	program, err := c.compileFilter("predicate_filter", t.Table, req.GetPredicateFilter())
 	if err != nil {
 		return nil, err
 	}
 	rows := program.Rows()
 	canMatch := rows.All() || len(rows.Intersect(filter.OneRow(key)).Spans) > 0
 	var matched bool
-	err = s.db.Update(ctx, t.Name, key, func(tx *engine.RowTx) error {
+	err = c.db.Update(ctx, t.Name, key, func(tx *engine.RowTx) error {
 		matched = false
 		if canMatch {
 			scan := replica.Cells(tx)

@@ -26,9 +26,9 @@
 // automated backup, is a due.Work (see due.go) in a queue: [Server.NextDue] returns the
 // time of the next, and the owner of the Server calls [Server.RunDue].
 //
-// A request meets these packages, in this order; each is below emu/internal:
+// A request meets the guard in call.go, with faults, an observer and the headers of answers,
+// and then these packages, in this order; each is below emu/internal:
 //
-//   - hooks: fault injection and an observer around every call.
 //   - load: counts of the load on keys, and the hot tablets.
 //   - resname, listfilter: names of resources, filters and orders of lists.
 //   - replica: which cluster answers, and how far its replication is.

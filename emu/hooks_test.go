@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/hooks"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/cause"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
@@ -97,12 +96,9 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestAllocationsOfHooks: a service without hooks is what it was, and who waits for
-// faults, or is told of calls, adds not one allocation to them.
+// TestAllocationsOfHooks: neither faults that are not armed nor an observer add an
+// allocation to a call.
 func TestAllocationsOfHooks(t *testing.T) { //nolint:paralleltest // it counts allocations
-	if desc := &btpb.Bigtable_ServiceDesc; (hooks.Hooks{}).Wrap(desc) != desc {
-		t.Error("no hooks, and yet another service")
-	}
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}

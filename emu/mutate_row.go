@@ -9,23 +9,30 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/load"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
 // MutateRow applies mutations to a row, in order, all or none.
-func (s dataService) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) (*btpb.MutateRowResponse, error) {
-	t, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
+func (c *call) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) (*btpb.MutateRowResponse, error) {
+	err := c.mutate(ctx, req)
+	load.MutateRow(c.load(ctx, req, err), req, err)
 	if err != nil {
 		return nil, err
 	}
-	if ctx, err = s.admitWrite(ctx, req, t.Table, req.GetAppProfileId(), writes); err != nil {
-		return nil, err
-	}
-	if err := s.mutateRow(ctx, t, req.GetRowKey(), req.GetMutations(), req.GetIdempotency()); err != nil {
-		return nil, err
-	}
 	return &btpb.MutateRowResponse{}, nil
+}
+
+func (c *call) mutate(ctx context.Context, req *btpb.MutateRowRequest) error {
+	t, err := c.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
+	if err != nil {
+		return err
+	}
+	if ctx, err = c.admitWrite(ctx, req, t.Table, req.GetAppProfileId(), writes); err != nil {
+		return err
+	}
+	return c.mutateRow(ctx, t, req.GetRowKey(), req.GetMutations(), req.GetIdempotency())
 }
 
 // mutateRow validates and applies the mutations of a row, once if they carry a
@@ -72,12 +79,18 @@ func (s *Server) rowMutations(dst []engine.Mutation, t target, key []byte, muts 
 
 // MutateRows applies each entry as MutateRow does, entries of one row in the
 // order given, and streams the status of each. Only what concerns all entries fails the call.
-func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_MutateRowsServer) error {
-	t, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
+func (c *call) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_MutateRowsServer) error {
+	err := c.mutateRows(req, stream)
+	load.MutateRows(c.load(stream.Context(), req, err), req, err)
+	return err
+}
+
+func (c *call) mutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_MutateRowsServer) error {
+	t, err := c.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
 	if err != nil {
 		return err
 	}
-	ctx, err := s.admitWrite(stream.Context(), req, t.Table, req.GetAppProfileId(), writes)
+	ctx, err := c.admitWrite(stream.Context(), req, t.Table, req.GetAppProfileId(), writes)
 	if err != nil {
 		return err
 	}
@@ -91,16 +104,17 @@ func (s dataService) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtabl
 	for _, e := range entries {
 		total += len(e.GetMutations())
 	}
-	if err := s.checkMutationCount(total); err != nil {
+	if err := c.checkMutationCount(total); err != nil {
 		return err
 	}
-	rate := s.rateLimit(ctx)
+	rate := c.rateLimit(ctx)
 	for first := 0; first < len(entries); first += maxEntriesPerMessage {
 		part := entries[first:min(first+maxEntriesPerMessage, len(entries))]
-		errs := s.mutateEntries(ctx, t, part)
+		errs := c.mutateEntries(ctx, t, part)
 		if err := ctx.Err(); err != nil {
 			return refusal.Of(err)
 		}
+		load.Entries(c.load(ctx, req, nil), part, errs)
 		resp := &btpb.MutateRowsResponse{Entries: make([]*btpb.MutateRowsResponse_Entry, len(part)), RateLimitInfo: rate}
 		slab, ok := make([]btpb.MutateRowsResponse_Entry, len(part)), &statuspb.Status{}
 		for i, err := range errs {

@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/hooks"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
@@ -37,13 +36,6 @@ type Clock interface {
 	// be called at any time, also twice.
 	At(t time.Time) (reached <-chan struct{}, stop func())
 }
-
-// Faults are what goes wrong with calls that reach a server. They need not keep out of the way of what does not
-// fail: a call takes the way that it takes without them unless they are armed.
-type Faults = hooks.Faults
-
-// Call is a call that has ended, as Options.Observe is told of it.
-type Call = hooks.Call
 
 // Options configure New. Only DB is required.
 type Options struct {

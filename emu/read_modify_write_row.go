@@ -5,6 +5,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/load"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
@@ -12,15 +13,21 @@ import (
 // by rules applied in order, all or none. The new cell's time is the later of
 // the newest cell's and the server's. It returns the final cell of each column
 // concerned.
-func (s dataService) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModifyWriteRowRequest) (*btpb.ReadModifyWriteRowResponse, error) {
-	t, err := s.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
+func (c *call) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModifyWriteRowRequest) (*btpb.ReadModifyWriteRowResponse, error) {
+	resp, err := c.readModifyWriteRow(ctx, req)
+	load.ReadModifyWriteRow(c.load(ctx, req, err), req, err)
+	return resp, err
+}
+
+func (c *call) readModifyWriteRow(ctx context.Context, req *btpb.ReadModifyWriteRowRequest) (*btpb.ReadModifyWriteRowResponse, error) {
+	t, err := c.writeTarget(req.GetTableName(), req.GetAuthorizedViewName())
 	if err != nil {
 		return nil, err
 	}
-	if ctx, err = s.admitWrite(ctx, req, t.Table, req.GetAppProfileId(), transacts); err != nil {
+	if ctx, err = c.admitWrite(ctx, req, t.Table, req.GetAppProfileId(), transacts); err != nil {
 		return nil, err
 	}
-	if err := s.checkRowKey("row_key", req.GetRowKey()); err != nil {
+	if err := c.checkRowKey("row_key", req.GetRowKey()); err != nil {
 		return nil, err
 	}
 	if err := t.checkRow(req.GetRowKey()); err != nil {
@@ -29,11 +36,11 @@ func (s dataService) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModif
 	if err := t.checkRules(req.GetRules()); err != nil {
 		return nil, err
 	}
-	rules, err := s.readModifyWriteRules(t.Table, req.GetRules())
+	rules, err := c.readModifyWriteRules(t.Table, req.GetRules())
 	if err != nil {
 		return nil, err
 	}
-	cells, err := s.db.ReadModifyWrite(ctx, t.Name, req.GetRowKey(), rules)
+	cells, err := c.db.ReadModifyWrite(ctx, t.Name, req.GetRowKey(), rules)
 	if err != nil {
 		return nil, refusal.Of(err)
 	}

@@ -20,10 +20,16 @@ import (
 // counts the rows that survive the filter.
 //
 // https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#google.bigtable.v2.Bigtable.ReadRows
-func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) error {
+func (c *call) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) error {
+	err := c.readRows(req, stream)
+	c.read.End(c.load(stream.Context(), req, err), req, err)
+	return err
+}
+
+func (c *call) readRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) error {
 	ctx := stream.Context()
-	began := s.now()
-	t, err := s.readTarget(req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
+	began := c.now()
+	t, err := c.readTarget(req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
 	if err != nil {
 		return err
 	}
@@ -31,21 +37,21 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	if req.GetReversed() {
 		does = readsReversed
 	}
-	by, err := s.admit(ctx, req, t.Name, req.GetAppProfileId(), does)
-	if err != nil {
+	if err := c.admit(req, t.Name, req.GetAppProfileId(), does); err != nil {
 		return err
 	}
-	rows, err := s.rowSet(req.GetRows())
+	c.read.Begin(c.load(ctx, req, nil))
+	rows, err := c.rowSet(req.GetRows())
 	if err != nil {
 		return err
 	}
 	if req.GetRowsLimit() < 0 {
 		return refusal.Invalid("rows_limit", "%d is negative", req.GetRowsLimit())
 	}
-	if req.GetReversed() && !s.clientFeatures(ctx).GetReverseScans() {
+	if req.GetReversed() && !c.clientFeatures(ctx).GetReverseScans() {
 		return refusal.NoReverseScans()
 	}
-	program, err := s.compileFilter("filter", t.Table, req.GetFilter())
+	program, err := c.compileFilter("filter", t.Table, req.GetFilter())
 	if err != nil {
 		return err
 	}
@@ -55,14 +61,14 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	r := &rowReader{
 		program: program,
 		out: &rowchunks.Writer{
-			Send: stream.Send, SendCopies: s.sendCopies, WholeRows: func() bool { return wantsWholeRows(ctx) }, RowLimitBytes: s.rowLimitBytes(),
+			Send: stream.Send, SendCopies: c.method.described && c.wireCopies, WholeRows: func() bool { return wantsWholeRows(ctx) }, RowLimitBytes: c.rowLimitBytes(),
 		},
 		limit:        req.GetRowsLimit(),
-		at:           s.at(t.Name, by),
-		tellsScanned: func() bool { return s.clientFeatures(ctx).GetLastScannedRowResponses() },
+		at:           c.at,
+		tellsScanned: func() bool { return c.clientFeatures(ctx).GetLastScannedRowResponses() },
 	}
 	if spans, ok := engineSpans(t.rows(rows).Intersect(program.Rows())); ok {
-		scan, err := s.rows.Scan(ctx, t.Table, r.at, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
+		scan, err := c.rows.Scan(ctx, t.Table, r.at, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
 		if err != nil {
 			return refusal.Of(err)
 		}
@@ -87,7 +93,7 @@ func (s dataService) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_Re
 	return stream.Send(&btpb.ReadRowsResponse{RequestStats: readStats(&btpb.ReadIterationStats{
 		RowsSeenCount: r.rowsSeen, RowsReturnedCount: r.rowsReturned,
 		CellsSeenCount: r.cellsSeen, CellsReturnedCount: r.cellsReturned,
-	}, s.now().Sub(began))})
+	}, c.now().Sub(began))})
 }
 
 // readStats is the account of a read that took so long.

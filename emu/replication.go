@@ -9,7 +9,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
-	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -65,43 +64,22 @@ func (s *Server) keepRecords(ctx context.Context, tables string, keep time.Durat
 	})
 }
 
-// admitWrite is admit for a write to a table, whose changes are recorded as taken by
-// the cluster that answers where they are recorded. The context is that to write with.
-func (s *Server) admitWrite(ctx context.Context, req any, t *engine.Table, id string, a access) (context.Context, error) {
-	c, err := s.admit(ctx, req, t.Name, id, a)
-	if err != nil {
-		return ctx, err
-	}
-	return s.takenBy(ctx, t, s.at(t.Name, c).Cluster)
-}
-
-// at is where something in an instance, or below it, is under way: in a cluster, or the
-// implicit one, which is nil.
-func (s *Server) at(resource string, c *btapb.Cluster) replica.At {
-	id := implicitCluster
-	if c != nil {
-		id = resname.Last(c.GetName())
-	}
-	return replica.At{Control: s.replication, Instance: segments(resource, 4), Cluster: id}
-}
-
 // takenBy returns the context for writes to a table that a cluster takes.
-func (s *Server) takenBy(ctx context.Context, t *engine.Table, cluster string) (context.Context, error) {
-	instance := segments(t.Name, 4)
-	view := s.replication.View(instance)
+func (s *Server) takenBy(ctx context.Context, t *engine.Table, at replica.At) (context.Context, error) {
+	view := s.replication.View(at.Instance)
 	if view == nil && t.Journal == (engine.Journal{}) {
 		return ctx, nil
 	}
 	keep, kept := view.Keep(s.now()), t.Journal[engine.JournalReplication].Keep
 	if keep > kept || keep == 0 && kept > 0 { // of a table that is new, or as it was once
 		routes, err := s.currentRoutes()
-		if err == nil && (keep == 0 || len(routes.instances[instance].clusters) > 1) {
+		if err == nil && (keep == 0 || len(routes.instances[at.Instance].clusters) > 1) {
 			err = s.keepRecords(ctx, t.Name, keep)
 		}
 		if err != nil {
 			return ctx, refusal.Of(err)
 		}
 	}
-	ctx, err := s.rows.Taken(ctx, t, replica.At{Control: s.replication, Instance: instance, Cluster: cluster})
+	ctx, err := s.rows.Taken(ctx, t, at)
 	return ctx, refusal.Of(err)
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/heat"
+	"github.com/tabletop-emu/tabletop/internal/probe"
 )
 
 // A request of the data API comes through an app profile: the one that it
@@ -33,32 +36,102 @@ const (
 // does not allow it: single-row transactions where it routes to any cluster, or
 // to a single one without allow_transactional_writes, and writes and reversed
 // reads where it uses Data Boost; and one for which no cluster is up. resource is
-// or lies in an instance; id is what the request names. It returns the cluster
-// that answers.
+// or lies in an instance; id is what the request names. From then on the call is
+// routed.
 //
 // https://cloud.google.com/bigtable/docs/app-profiles,
 // https://cloud.google.com/bigtable/docs/data-boost-overview
-func (s *Server) admit(ctx context.Context, req any, resource, id string, a access) (*btapb.Cluster, error) {
+func (c *call) admit(req any, resource, id string, a access) error {
 	instance := segments(resource, 4)
-	r, p, err := s.profile(instance, id)
+	r, p, err := c.profile(instance, id)
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case p == nil || a == reads:
 	case p.GetDataBoostIsolationReadOnly() != nil && a == readsReversed:
-		return nil, refusal.DataBoost(p.GetName(), "reversed reads")
+		return refusal.DataBoost(p.GetName(), "reversed reads")
 	case p.GetDataBoostIsolationReadOnly() != nil:
-		return nil, refusal.DataBoost(p.GetName(), "writes")
+		return refusal.DataBoost(p.GetName(), "writes")
 	case a == transacts && !p.GetSingleClusterRouting().GetAllowTransactionalWrites():
-		return nil, refusal.NoTransactions(p.GetName())
+		return refusal.NoTransactions(p.GetName())
 	}
-	c, err := s.place(instance, r, p, req)
-	if told := s.drawn(ctx); told != nil {
-		if told.known = true; err == nil {
-			told.where = locationOf(c)
-		}
+	return c.route(instance, r, p, req)
+}
+
+// admitWrite is admit for a write to a table, whose changes are recorded as taken by
+// the cluster that answers where they are recorded. The context is that to write with.
+func (c *call) admitWrite(ctx context.Context, req any, t *engine.Table, id string, a access) (context.Context, error) {
+	if err := c.admit(req, t.Name, id, a); err != nil {
+		return ctx, err
 	}
-	return c, err
+	return c.takenBy(ctx, t, c.at)
+}
+
+// route finds the cluster that answers the call, which is to an instance through a
+// profile. Errors: that none is up.
+func (c *call) route(instance string, r route, p *btapb.AppProfile, req any) error {
+	by, err := c.place(instance, r, p, req)
+	c.routed, c.by, c.at = true, by, replica.At{Control: c.replication, Instance: instance}
+	switch {
+	case err != nil:
+	case by == nil:
+		c.at.Cluster = implicitCluster
+	default:
+		c.at.Cluster = resname.Last(by.GetName())
+	}
+	return err
+}
+
+// findRoute is route for a call that failed before it was routed. Where the profile
+// does not exist, the first cluster answers.
+func (c *call) findRoute() {
+	if c.routed {
+		return
+	}
+	name, id := targetOf(c.req)
+	instance := segments(name, 4)
+	r, p, _ := c.profile(instance, id)
+	_ = c.route(instance, r, p, c.req) // it has no cluster then
+}
+
+// answeredBy says where the call is answered, as far as a client can tell; nil where no
+// cluster is up. The answer is shared.
+func (c *call) answeredBy() *btpb.ResponseParams {
+	c.findRoute()
+	if c.at.Cluster == "" {
+		return nil
+	}
+	return locationOf(c.by)
+}
+
+// counted reports whether the call adds to the counts of the load. Not counted are calls that
+// no cluster answers or no client made, and those to an instance that nobody created,
+// but for Options.CountLoad.
+func (c *call) counted(ctx context.Context) bool {
+	c.findRoute()
+	return c.at.Cluster != "" && (c.by != nil || c.countLoad) && !probe.Is(ctx)
+}
+
+// toTable is a request to a table or to a view of one.
+type toTable interface {
+	GetTableName() string
+	GetAuthorizedViewName() string
+}
+
+// load returns the counts to which the call adds, which ended with err, nil if it is not
+// counted or the table does not exist.
+func (c *call) load(ctx context.Context, req toTable, err error) *heat.Table {
+	if !c.counted(ctx) {
+		return nil
+	}
+	table := req.GetTableName()
+	if table == "" {
+		table = segments(req.GetAuthorizedViewName(), 6)
+	}
+	if err != nil && !c.hasTable(table) {
+		return nil
+	}
+	return c.heat.Table(c.at.Cluster, table)
 }
 
 // profile returns the app profile of an instance through which a request that
@@ -97,52 +170,9 @@ func (s *Server) place(instance string, r route, p *btapb.AppProfile, req any) (
 	return c, err
 }
 
-// place is where a call was admitted, for who describes its answer.
-type place struct {
-	where *btpb.ResponseParams
-	known bool
-}
-
-// placeKey is the key of a call's place in its context; see drawing.
-type placeKey struct{}
-
-// drawing returns the context of a call whose cluster is drawn once, where clusters
-// are drawn.
-func (s *Server) drawing(ctx context.Context) context.Context {
-	if s.draw == nil {
-		return ctx
-	}
-	return context.WithValue(ctx, placeKey{}, &place{})
-}
-
-// drawn returns the place of a call, nil where clusters are not drawn: a look into
-// the context is not for nothing.
-func (s *Server) drawn(ctx context.Context) *place {
-	if s.draw == nil {
-		return nil
-	}
-	told, _ := ctx.Value(placeKey{}).(*place)
-	return told
-}
-
 // implicitLocation is where requests to an instance are answered that nobody
 // created.
 var implicitLocation = &btpb.ResponseParams{ZoneId: proto.String(implicitZone), ClusterId: proto.String(implicitCluster)}
-
-// answeredBy says where a request is answered, as far as a client can tell: the
-// cluster that its profile routes to; the first one where the profile does not
-// exist; the implicit one in an instance that nobody created; nil where none is up.
-// The answer is shared.
-func (s *Server) answeredBy(req any) *btpb.ResponseParams {
-	name, id := targetOf(req)
-	instance := segments(name, 4)
-	r, p, _ := s.profile(instance, id)
-	c, err := s.place(instance, r, p, req)
-	if err != nil {
-		return nil
-	}
-	return locationOf(c)
-}
 
 // routes is where the requests to recorded instances go, as of a version of the
 // resources. It is shared and never changed.

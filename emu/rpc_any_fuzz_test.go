@@ -313,7 +313,7 @@ func FuzzOpenTable(f *testing.F) {
 		if name, _ := targetOf(s.requests[0]); strings.Contains(name, "/authorizedViews/") {
 			kind = &authorizedViewSessions
 		}
-		err := dataService{Server: z.srv}.openSession(kind, s)
+		err := (&call{Server: z.srv}).openSession(kind, s)
 		checkStatus(t, &btpb.SessionRequest{}, err)
 		wrote := false
 		for _, a := range s.answers {

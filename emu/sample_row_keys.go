@@ -14,18 +14,18 @@ import (
 // end of the table, "", or of row_range. Through a view they are of each span of
 // row keys that it holds, whether or not it holds columns; the last of each is
 // the span's end.
-func (s dataService) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.Bigtable_SampleRowKeysServer) error {
-	t, err := s.readTarget(req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
+func (c *call) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.Bigtable_SampleRowKeysServer) error {
+	t, err := c.readTarget(req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
 	if err != nil {
 		return err
 	}
-	if _, err := s.admit(stream.Context(), req, t.Name, req.GetAppProfileId(), reads); err != nil {
+	if err := c.admit(req, t.Name, req.GetAppProfileId(), reads); err != nil {
 		return err
 	}
 	var span filter.Span
 	if r := req.GetRowRange(); r != nil {
 		var ok bool
-		if span, ok, err = s.rowRange("row_range", 0, r); err != nil {
+		if span, ok, err = c.rowRange("row_range", 0, r); err != nil {
 			return err
 		}
 		if !ok {
@@ -42,7 +42,7 @@ func (s dataService) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.B
 	}
 	// Cut at the ends of the spans, their last samples have the offsets of those
 	// keys.
-	samples, err := s.db.SampleRowKeys(stream.Context(), t.Name, ends...)
+	samples, err := c.db.SampleRowKeys(stream.Context(), t.Name, ends...)
 	if err != nil {
 		return refusal.Of(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,14 +25,12 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
-	"github.com/tabletop-emu/tabletop/emu/internal/hooks"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
-	"github.com/tabletop-emu/tabletop/emu/internal/load"
-	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/heat"
 	"github.com/tabletop-emu/tabletop/internal/inproc"
 )
 
@@ -68,26 +65,25 @@ type Server struct {
 	adminDelay      time.Duration
 	operationsEnded later.Broadcast // by a request, ahead of their time
 	due             *due.Queue      // see NextDue
-	meter           *load.Meter
+	heat            *heat.Store
+	countLoad       bool // of instances too that nobody created
 
 	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
 
 	grpc      *grpc.Server
 	inproc    *inproc.Channel
+	faults    Faults                      // nil for none
+	observe   func(*Call)                 // nil for nobody
 	intercept grpc.UnaryServerInterceptor // of requests in sessions; nil for none
-	health    *health.Server
+	// wireCopies says that a message is copied when it is sent over a wire, and that
+	// nobody keeps it.
+	wireCopies bool
+	health     *health.Server
 }
 
-// The services. Each embeds the generated Unimplemented server by value, so
+// The services but that of the data, which is call. Each embeds the generated Unimplemented server by value, so
 // that a method a later version of the protos adds is refused, never nil.
 type (
-	dataService struct {
-		btpb.UnimplementedBigtableServer
-		*Server
-		// sendCopies says that a message is copied when it is sent, and that
-		// nobody keeps it.
-		sendCopies bool
-	}
 	tableAdminService struct {
 		btapb.UnimplementedBigtableTableAdminServer
 		*Server
@@ -109,7 +105,6 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	around := hooks.Hooks{Faults: o.Faults, Observe: o.Observe, Now: o.Clock.Now}
 	s := &Server{
 		db:    o.DB,
 		clock: o.Clock,
@@ -120,18 +115,23 @@ func New(o Options) (*Server, error) {
 		churn:        o.PartitionChurn,
 		stopping:     make(chan struct{}),
 
-		logger:    o.Logger,
-		limits:    o.Limits,
-		rand:      rand.New(rand.NewPCG(o.Seed, 0)),
-		intercept: around.Session(o.UnaryInterceptor),
-		inproc:    inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
-		health:    health.NewServer(),
+		logger:     o.Logger,
+		limits:     o.Limits,
+		rand:       rand.New(rand.NewPCG(o.Seed, 0)),
+		faults:     o.Faults,
+		observe:    o.Observe,
+		heat:       heat.New(heat.Options{Now: o.Clock.Now}),
+		countLoad:  o.CountLoad,
+		wireCopies: o.StreamInterceptor == nil,
+		inproc:     inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
+		health:     health.NewServer(),
 	}
 	var err error
 	if s.replication, err = s.newReplication(o.ReplicationLag); err != nil {
 		return nil, err
 	}
-	s.due, s.meter = due.NewQueue(s.now, expiries{s}, purges{s}, automatedBackups{s}, s.rows), s.newMeter(o.CountLoad)
+	s.intercept = s.aroundVirtual(o.UnaryInterceptor)
+	s.due = due.NewQueue(s.now, expiries{s}, purges{s}, automatedBackups{s}, s.rows)
 	if o.RandomRouting {
 		s.draw = replica.Draw(o.Seed)
 	}
@@ -155,10 +155,9 @@ func New(o Options) (*Server, error) {
 		options = append(options, grpc.InTapHandle(tokenGate(o.Token)))
 	}
 	s.grpc = grpc.NewServer(options...)
-	data := s.guard(&btpb.Bigtable_ServiceDesc)
-	s.grpc.RegisterService(around.Wrap(s.withResponseParams(data)), load.Service{BigtableServer: dataService{Server: s, sendCopies: o.StreamInterceptor == nil}, Meter: s.meter})
-	s.inproc.RegisterService(around.Wrap(data), load.Service{BigtableServer: dataService{Server: s}, Meter: s.meter})
-	s.registerAdmin(around, s.grpc, s.inproc)
+	s.grpc.RegisterService(s.guard(&btpb.Bigtable_ServiceDesc, true), &call{})
+	s.inproc.RegisterService(s.guard(&btpb.Bigtable_ServiceDesc, false), &call{})
+	s.registerAdmin(s.grpc, s.inproc)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
 	reflection.Register(s.grpc)
 	for service := range s.grpc.GetServiceInfo() {
@@ -168,7 +167,7 @@ func New(o Options) (*Server, error) {
 }
 
 // registerAdmin adds all services but that of the data, each method guarded.
-func (s *Server) registerAdmin(around hooks.Hooks, to ...grpc.ServiceRegistrar) {
+func (s *Server) registerAdmin(to ...grpc.ServiceRegistrar) {
 	for _, service := range []struct {
 		desc *grpc.ServiceDesc
 		impl any
@@ -178,59 +177,10 @@ func (s *Server) registerAdmin(around hooks.Hooks, to ...grpc.ServiceRegistrar) 
 		{&longrunningpb.Operations_ServiceDesc, operationsService{Server: s}},
 		{&locationsServiceDesc, locationsService{Server: s}},
 	} {
-		guarded := around.Wrap(s.guard(service.desc))
+		guarded := s.guard(service.desc, false)
 		for _, r := range to {
 			r.RegisterService(guarded, service.impl)
 		}
-	}
-}
-
-// guard returns a copy of desc whose methods answer a panic with Internal, and
-// those that Support refuses with Unimplemented by name. It wraps handlers
-// instead of using interceptors so that every transport gets the same guard.
-func (s *Server) guard(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
-	out := *desc
-	out.Methods = make([]grpc.MethodDesc, len(desc.Methods))
-	for i, m := range desc.Methods {
-		served := serves(desc.ServiceName, m.MethodName)
-		handler := m.Handler
-		fullMethod := desc.ServiceName + "/" + m.MethodName
-		out.Methods[i] = grpc.MethodDesc{
-			MethodName: m.MethodName,
-			Handler: func(impl any, ctx context.Context, decode func(any) error, ic grpc.UnaryServerInterceptor) (resp any, err error) {
-				s.calls.Begin()
-				defer s.calls.End()
-				defer s.recoverPanic(fullMethod, &err)
-				if !served {
-					return nil, refusal.NotBuilt(fmt.Sprintf("RPC %s/%s", desc.ServiceName, m.MethodName))
-				}
-				return handler(impl, ctx, decode, ic)
-			},
-		}
-	}
-	out.Streams = make([]grpc.StreamDesc, len(desc.Streams))
-	for i, st := range desc.Streams {
-		served := serves(desc.ServiceName, st.StreamName)
-		handler := st.Handler
-		fullMethod := desc.ServiceName + "/" + st.StreamName
-		st.Handler = func(impl any, stream grpc.ServerStream) (err error) {
-			s.calls.Begin()
-			defer s.calls.End()
-			defer s.recoverPanic(fullMethod, &err)
-			if !served {
-				return refusal.NotBuilt(fmt.Sprintf("RPC %s/%s", desc.ServiceName, st.StreamName))
-			}
-			return handler(impl, stream)
-		}
-		out.Streams[i] = st
-	}
-	return &out
-}
-
-func (s *Server) recoverPanic(fullMethod string, err *error) {
-	if r := recover(); r != nil {
-		s.logger.Error("handler panicked", "method", fullMethod, "panic", r, "stack", string(debug.Stack()))
-		*err = refusal.Panic(fullMethod, r)
 	}
 }
 

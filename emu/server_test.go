@@ -147,7 +147,7 @@ func TestPanicBecomesInternal(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	// The guard of the server around a service that panics.
-	e.srv.inproc.RegisterService(e.srv.guard(&btpb.Bigtable_ServiceDesc), panicking{})
+	e.srv.inproc.RegisterService(e.srv.guard(&btpb.Bigtable_ServiceDesc, false), panicking{})
 	_, err := e.data.PingAndWarm(e.ctx(), &btpb.PingAndWarmRequest{})
 	wantCode(t, err, codes.Internal)
 	_, err = readRows(e.ctx(), e.data, &btpb.ReadRowsRequest{})

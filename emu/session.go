@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/load"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -25,14 +26,14 @@ import (
 
 // PingAndWarm answers at once: there is nothing to warm. The instance must
 // exist.
-func (s dataService) PingAndWarm(ctx context.Context, req *btpb.PingAndWarmRequest) (*btpb.PingAndWarmResponse, error) {
+func (c *call) PingAndWarm(_ context.Context, req *btpb.PingAndWarmRequest) (*btpb.PingAndWarmResponse, error) {
 	if err := parseInstance("name", req.GetName()); err != nil {
 		return nil, err
 	}
-	if err := checkInstance(s.db, req.GetName()); err != nil {
+	if err := checkInstance(c.db, req.GetName()); err != nil {
 		return nil, err
 	}
-	if _, err := s.admit(ctx, req, req.GetName(), req.GetAppProfileId(), reads); err != nil {
+	if err := c.admit(req, req.GetName(), req.GetAppProfileId(), reads); err != nil {
 		return nil, err
 	}
 	return &btpb.PingAndWarmResponse{}, nil
@@ -41,11 +42,11 @@ func (s dataService) PingAndWarm(ctx context.Context, req *btpb.PingAndWarmReque
 // GetClientConfiguration tells a client to send no requests through sessions,
 // and not to ask again: in one process a session saves nothing. Sessions that
 // a client opens all the same are served.
-func (s dataService) GetClientConfiguration(ctx context.Context, req *btpb.GetClientConfigurationRequest) (*btpb.ClientConfiguration, error) {
+func (c *call) GetClientConfiguration(_ context.Context, req *btpb.GetClientConfigurationRequest) (*btpb.ClientConfiguration, error) {
 	if err := parseInstance("instance_name", req.GetInstanceName()); err != nil {
 		return nil, err
 	}
-	if _, err := s.admit(ctx, req, req.GetInstanceName(), req.GetAppProfileId(), reads); err != nil {
+	if err := c.admit(req, req.GetInstanceName(), req.GetAppProfileId(), reads); err != nil {
 		return nil, err
 	}
 	return &btpb.ClientConfiguration{
@@ -158,26 +159,26 @@ var materializedViewSessions = sessionKind{
 // row mutations as virtual RPCs, answered in the order they came. A virtual
 // RPC that fails leaves the session as it is; a breach of the protocol ends
 // it. Comments of google/bigtable/v2/session.proto.
-func (s dataService) OpenTable(stream btpb.Bigtable_OpenTableServer) error {
-	return s.openSession(&tableSessions, stream)
+func (c *call) OpenTable(stream btpb.Bigtable_OpenTableServer) error {
+	return c.openSession(&tableSessions, stream)
 }
 
 // OpenAuthorizedView serves a session on an authorized view. The view is looked
 // up for each virtual RPC, so that a change of it is seen by the next one.
-func (s dataService) OpenAuthorizedView(stream btpb.Bigtable_OpenAuthorizedViewServer) error {
-	return s.openSession(&authorizedViewSessions, stream)
+func (c *call) OpenAuthorizedView(stream btpb.Bigtable_OpenAuthorizedViewServer) error {
+	return c.openSession(&authorizedViewSessions, stream)
 }
 
 // OpenMaterializedView finds no view, since none can be created.
-func (s dataService) OpenMaterializedView(stream btpb.Bigtable_OpenMaterializedViewServer) error {
-	return s.openSession(&materializedViewSessions, stream)
+func (c *call) OpenMaterializedView(stream btpb.Bigtable_OpenMaterializedViewServer) error {
+	return c.openSession(&materializedViewSessions, stream)
 }
 
 // sessionStream is the server's side of a session of any kind.
 type sessionStream = grpc.BidiStreamingServer[btpb.SessionRequest, btpb.SessionResponse]
 
 // openSession is the handshake of a session, and what follows it.
-func (s dataService) openSession(kind *sessionKind, stream sessionStream) error {
+func (c *call) openSession(kind *sessionKind, stream sessionStream) error {
 	first, err := stream.Recv()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -190,7 +191,7 @@ func (s dataService) openSession(kind *sessionKind, stream sessionStream) error 
 	if err != nil {
 		return refusal.Invalid("open_session.payload", "is no %sRequest: %v", kind.method, err)
 	}
-	ss := &session{s: s.Server, kind: kind, stream: stream, name: how.name, profile: how.profile}
+	ss := &session{s: c.Server, kind: kind, stream: stream, name: how.name, profile: how.profile}
 	switch p := how.permission.Number(); {
 	case p == mayRead:
 		ss.mayRead = true
@@ -203,19 +204,17 @@ func (s dataService) openSession(kind *sessionKind, stream sessionStream) error 
 	default:
 		return refusal.Invalid("open_session.payload.permission", "%v is not a permission; expected READ, WRITE or READ_WRITE", how.permission)
 	}
-	if _, err := kind.target(s.Server, ss.name); err != nil {
+	if _, err := kind.target(c.Server, ss.name); err != nil {
 		return err
 	}
 	does := reads
 	if ss.mayWrite {
 		does = writes
 	}
-	by, err := s.admit(stream.Context(), first, ss.name, how.profile, does)
-	if err != nil {
+	if err := c.admit(first, ss.name, how.profile, does); err != nil {
 		return err
 	}
-	ss.where, ss.at = locationOf(by), s.at(ss.name, by)
-	ss.cluster, ss.counted = s.meter.Cluster(first)
+	ss.where, ss.at, ss.counted = locationOf(c.by), c.at, c.counted(stream.Context())
 	if open.GetFlags().GetPeerInfo() {
 		info, err := proto.Marshal(&btpb.PeerInfo{TransportType: btpb.PeerInfo_TRANSPORT_TYPE_SESSION_CLOUD_PATH})
 		if err != nil {
@@ -239,8 +238,8 @@ func (s dataService) openSession(kind *sessionKind, stream sessionStream) error 
 	if err != nil {
 		return err
 	}
-	s.calls.Endless()
-	defer s.calls.Ended()
+	c.calls.Endless()
+	defer c.calls.Ended()
 	stop := make(chan struct{})
 	var beating sync.WaitGroup
 	beating.Go(func() { ss.heartbeats(stop) })
@@ -257,8 +256,7 @@ type session struct {
 	where             *btpb.ResponseParams // who answers
 	at                replica.At           // the same
 	mayRead, mayWrite bool
-	cluster           string // in which it is counted, if it is
-	counted           bool
+	counted           bool // among the load
 	lastRPC           int64
 
 	mu     sync.Mutex // serializes sending
@@ -338,7 +336,7 @@ func (ss *session) virtualRPC(req *btpb.VirtualRpcRequest) *btpb.SessionResponse
 
 // run executes a virtual RPC and returns its answer, both serialized.
 func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err error) {
-	defer ss.s.recoverPanic("google.bigtable.v2.Bigtable/"+ss.kind.method, &err)
+	defer recoverPanic(ss.s.logger, "google.bigtable.v2.Bigtable/"+ss.kind.method, &err)
 	req := ss.kind.request()
 	if err := proto.Unmarshal(payload, req); err != nil {
 		return nil, refusal.Invalid("virtual_rpc.payload", "is no %s: %v", req.ProtoReflect().Descriptor().Name(), err)
@@ -361,7 +359,7 @@ func (ss *session) answer(ctx context.Context, req virtualRequest) ([]byte, erro
 		}
 		row, stats, err := ss.s.readRow(ctx, t, ss.at, read.GetKey(), read.GetFilter())
 		if ss.counted {
-			ss.s.meter.SessionRead(ss.cluster, t.Name, read.GetKey(), row, err)
+			load.SessionRead(ss.s.heat.Table(ss.at.Cluster, t.Name), read.GetKey(), row, err)
 		}
 		if err != nil {
 			return nil, err
@@ -375,12 +373,12 @@ func (ss *session) answer(ctx context.Context, req virtualRequest) ([]byte, erro
 			return nil, refusal.SessionPermission("mutate_row", "WRITE")
 		}
 		write := writer.GetMutateRow()
-		if ctx, err = ss.s.takenBy(ctx, t.Table, ss.at.Cluster); err != nil {
+		if ctx, err = ss.s.takenBy(ctx, t.Table, ss.at); err != nil {
 			return nil, err
 		}
 		err := ss.s.mutateRow(ctx, t, write.GetKey(), write.GetMutations(), nil)
 		if ss.counted {
-			ss.s.meter.SessionWrite(ss.cluster, t.Name, write.GetKey(), write.GetMutations(), err)
+			load.SessionWrite(ss.s.heat.Table(ss.at.Cluster, t.Name), write.GetKey(), write.GetMutations(), err)
 		}
 		if err != nil {
 			return nil, err

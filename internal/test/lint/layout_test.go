@@ -79,7 +79,7 @@ func TestServedRPCsAreFound(t *testing.T) {
 	t.Parallel()
 	methods := methodsOf(t, "emu")
 	receivers := map[string]string{
-		"Bigtable": "dataService", "BigtableTableAdmin": "tableAdminService", "BigtableInstanceAdmin": "instanceAdminService",
+		"Bigtable": "call", "BigtableTableAdmin": "tableAdminService", "BigtableInstanceAdmin": "instanceAdminService",
 	}
 	for _, f := range emu.Support() {
 		receiver, ok := receivers[f.Group]

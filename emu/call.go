@@ -1,0 +1,337 @@
+package emu
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/load"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/replica"
+	"github.com/tabletop-emu/tabletop/internal/cause"
+)
+
+// Faults make calls fail. While they are not armed, calls run as they do without them.
+type Faults interface {
+	// Armed reports whether a fault may affect a call. If not, the other methods are not
+	// called. It is called for each call, and allocates nothing.
+	Armed() bool
+	// Unary and Stream run around a handler, as gRPC's interceptors do. They keep no
+	// message that passes them.
+	Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error)
+	Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error
+}
+
+// Call is a call that has ended, as Options.Observe receives it. It, its context and its
+// messages belong to the server again when Observe returns: copy retained data.
+type Call struct {
+	Method  string // "/google.bigtable.v2.Bigtable/ReadRows"
+	Context context.Context
+	// Request is nil if the call ended before it was read, and if the client streams.
+	Request proto.Message
+	// Response is that of a unary call without an error; nil for a stream.
+	Response any
+	Err      error         // the status of the answer; nil for OK
+	Start    time.Time     // by the clock of the server
+	Duration time.Duration // of wall time
+	Messages int           // sent messages
+	Rows     int           // whole rows in them, of ReadRows
+	Bytes    int64         // of keys, qualifiers and values in those rows
+}
+
+// Cause returns the id of the DynamoDB request that caused the call, "" for other calls.
+func (c *Call) Cause() string {
+	if id, ok := cause.Of(c.Context); ok {
+		return id
+	}
+	return c.Header(cause.Header)
+}
+
+// Header returns the first value of a header of the call, "" without one.
+func (c *Call) Header(name string) string {
+	if values := metadata.ValueFromIncomingContext(c.Context, name); len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// Internal reports whether the call came over the channel inside the process.
+func (c *Call) Internal() bool {
+	p, ok := peer.FromContext(c.Context)
+	return ok && p.Addr.Network() == "inproc"
+}
+
+// method is an RPC of a service.
+type method struct {
+	name   string // "/google.bigtable.v2.Bigtable/ReadRows"
+	served bool   // as Support says
+	// described says that answers carry the headers of responseParams. A caller in this
+	// process measures nothing by them.
+	described bool
+}
+
+// call is a call under way, from its guard to its answer. In the data API it is also the
+// service that answers the call, so that a handler, the counts of the load and the headers
+// share one route. Its functions are made once: a call allocates none.
+type call struct {
+	btpb.UnimplementedBigtableServer
+	*Server
+	grpc.ServerStream // nil in a unary call
+
+	method *method
+	ended  Call // as far as it is known
+	req    any  // the request as the handler has it, or the first message of a stream
+
+	headers bool // sent
+	routed  bool
+	by      *btapb.Cluster // that answers; nil for the implicit one
+	at      replica.At     // the same; the cluster is "" where none is up
+
+	read load.Rows // what ReadRows has sent
+
+	decode     func(any) error
+	ic         grpc.UnaryServerInterceptor
+	handler    grpc.UnaryHandler
+	decodes    func(any) error
+	intercepts grpc.UnaryServerInterceptor
+	handles    grpc.UnaryHandler
+}
+
+var callPool = sync.Pool{New: func() any {
+	c := new(call)
+	c.decodes = func(m any) error {
+		c.req = m
+		return c.decode(m)
+	}
+	c.intercepts = func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		c.handler = handler
+		return c.ic(ctx, req, info, c.handles)
+	}
+	c.handles = func(ctx context.Context, req any) (any, error) {
+		c.req = req // an interceptor may have replaced it
+		return c.handler(ctx, req)
+	}
+	return c
+}}
+
+// begin returns the call of m that has arrived. Its end is to follow.
+func (s *Server) begin(ctx context.Context, m *method) *call {
+	s.calls.Begin()
+	c := callPool.Get().(*call)
+	c.Server, c.method = s, m
+	c.ended = Call{Method: m.name, Context: ctx}
+	if m.described || s.observe != nil {
+		c.ended.Start = s.now()
+	}
+	return c
+}
+
+// end reports a call that was answered with err. c is not used after it.
+func (c *call) end(began time.Time, streams bool, err error) {
+	if c.observe != nil {
+		if !streams {
+			c.ended.Request, _ = c.req.(proto.Message)
+		}
+		c.ended.Err, c.ended.Duration = err, stopwatch().Sub(began)
+		c.observe(&c.ended)
+	}
+	c.calls.End()
+	c.read.Begin(nil)
+	*c = call{decodes: c.decodes, intercepts: c.intercepts, handles: c.handles, read: c.read}
+	callPool.Put(c)
+}
+
+// stopwatch returns the time that measures calls, also while the clock stands still.
+func stopwatch() time.Time { return time.Now() } //nolint:forbidigo // see above
+
+// guard returns a copy of desc whose methods answer a panic with Internal, and
+// those that Support refuses with Unimplemented by name; faults, the observer and, if
+// described, the headers of responseParams are around them. An implementation that is a
+// call stands for the call itself. guard wraps handlers instead of using interceptors so
+// that every transport gets the same.
+func (s *Server) guard(desc *grpc.ServiceDesc, described bool) *grpc.ServiceDesc {
+	out := *desc
+	out.Methods, out.Streams = slices.Clone(desc.Methods), slices.Clone(desc.Streams)
+	named := func(name string) *method {
+		return &method{name: "/" + desc.ServiceName + "/" + name, served: serves(desc.ServiceName, name), described: described}
+	}
+	for i := range out.Methods {
+		m := &out.Methods[i]
+		m.Handler = s.unary(named(m.MethodName), m.Handler)
+	}
+	for i := range out.Streams {
+		st := &out.Streams[i]
+		st.Handler = s.stream(named(st.StreamName), *st)
+	}
+	return &out
+}
+
+func (s *Server) unary(m *method, next grpc.MethodHandler) grpc.MethodHandler {
+	return func(impl any, ctx context.Context, decode func(any) error, ic grpc.UnaryServerInterceptor) (any, error) {
+		c := s.begin(ctx, m)
+		var began time.Time
+		if s.observe != nil {
+			began = stopwatch()
+		}
+		if s.faults != nil && s.faults.Armed() {
+			ic = s.struck(ic)
+		}
+		c.decode = decode
+		if c.ic = ic; ic != nil {
+			ic = c.intercepts
+		}
+		resp, err := c.runUnary(ctx, next, impl, ic)
+		if err == nil {
+			c.ended.Response, c.ended.Messages = resp, 1
+		}
+		if m.described {
+			header, trailer := c.responseParams(err)
+			// These fail only if the client is gone.
+			_ = grpc.SetHeader(ctx, header)
+			if wantsTrailer(ctx) {
+				_ = grpc.SetTrailer(ctx, trailer)
+			}
+		}
+		c.end(began, false, err)
+		return resp, err
+	}
+}
+
+func (c *call) runUnary(ctx context.Context, next grpc.MethodHandler, impl any, ic grpc.UnaryServerInterceptor) (resp any, err error) {
+	defer recoverPanic(c.logger, c.method.name, &err)
+	if !c.method.served {
+		return nil, c.method.notBuilt()
+	}
+	return next(c.service(impl), ctx, c.decodes, ic)
+}
+
+// service returns what answers the call: the call itself for the data API.
+func (c *call) service(impl any) any {
+	if _, ok := impl.(*call); ok {
+		return c
+	}
+	return impl
+}
+
+func (m *method) notBuilt() error { return refusal.NotBuilt("RPC " + strings.TrimPrefix(m.name, "/")) }
+
+// struck returns an interceptor that runs the faults between ic, which may be nil, and the
+// handler.
+func (s *Server) struck(ic grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
+	if ic == nil {
+		return s.faults.Unary
+	}
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		return ic(ctx, req, info, func(ctx context.Context, req any) (any, error) {
+			return s.faults.Unary(ctx, req, info, handler)
+		})
+	}
+}
+
+// aroundVirtual returns an interceptor of the requests in sessions. It does what ic, which
+// may be nil, the faults and the observer do to the RPC that is like the request. It is ic
+// without faults and an observer.
+func (s *Server) aroundVirtual(ic grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
+	if s.faults == nil && s.observe == nil {
+		return ic
+	}
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		next := func(_ any, ctx context.Context, _ func(any) error, ic grpc.UnaryServerInterceptor) (any, error) {
+			return ic(ctx, req, info, handler)
+		}
+		around := ic
+		if around == nil {
+			around = func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+				return handler(ctx, req)
+			}
+		}
+		return s.unary(&method{name: info.FullMethod, served: true}, next)(nil, ctx, nil, around)
+	}
+}
+
+func (s *Server) stream(m *method, desc grpc.StreamDesc) grpc.StreamHandler {
+	info := &grpc.StreamServerInfo{FullMethod: m.name, IsClientStream: desc.ClientStreams, IsServerStream: desc.ServerStreams}
+	return func(impl any, ss grpc.ServerStream) error {
+		c := s.begin(ss.Context(), m)
+		var began time.Time
+		if s.observe != nil {
+			began = stopwatch()
+		}
+		c.ServerStream = ss
+		err := c.runStream(desc.Handler, impl, info)
+		c.sendHeaders(err)
+		c.end(began, desc.ClientStreams, err)
+		return err
+	}
+}
+
+func (c *call) runStream(handler grpc.StreamHandler, impl any, info *grpc.StreamServerInfo) (err error) {
+	defer recoverPanic(c.logger, c.method.name, &err)
+	switch {
+	case !c.method.served:
+		return c.method.notBuilt()
+	case c.faults != nil && c.faults.Armed():
+		return c.faults.Stream(c.service(impl), c, info, handler)
+	}
+	return handler(c.service(impl), c)
+}
+
+// sendHeaders sends the headers with the first message of a stream, or with its end if it
+// has none.
+func (c *call) sendHeaders(err error) {
+	if !c.method.described || c.headers {
+		return
+	}
+	c.headers = true
+	header, trailer := c.responseParams(err)
+	_ = c.SetHeader(header)
+	if wantsTrailer(c.ended.Context) {
+		c.SetTrailer(trailer)
+	}
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (c *call) RecvMsg(m any) error {
+	err := c.ServerStream.RecvMsg(m)
+	if err == nil && c.req == nil {
+		c.req = m
+	}
+	return err
+}
+
+// SendMsg implements grpc.ServerStream. A message may be in use by others once it is sent:
+// it is counted before.
+func (c *call) SendMsg(m any) error {
+	c.sendHeaders(nil)
+	rows, bytes := 0, 0
+	if resp, ok := m.(*btpb.ReadRowsResponse); ok && (c.observe != nil || c.read.Counted()) {
+		rows, bytes = c.read.Count(resp)
+	}
+	err := c.ServerStream.SendMsg(m)
+	if err == nil {
+		c.ended.Messages++
+		c.ended.Rows += rows
+		c.ended.Bytes += int64(bytes)
+	}
+	return err
+}
+
+// recoverPanic makes a panic in a handler the error of its call.
+func recoverPanic(logger *slog.Logger, method string, err *error) {
+	if r := recover(); r != nil {
+		method = strings.TrimPrefix(method, "/")
+		logger.Error("handler panicked", "method", method, "panic", r, "stack", string(debug.Stack()))
+		*err = refusal.Panic(method, r)
+	}
+}
