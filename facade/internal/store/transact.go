@@ -398,7 +398,7 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 func (ta *transactor) settleHeld(ctx context.Context, r *transactionRecord, ordered []*Change) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
-	unmark, err := ta.markRecorded(ctx, ordered)
+	unmark, err := ta.markChanged(ctx, ordered)
 	if err != nil {
 		return
 	}
@@ -411,9 +411,9 @@ func (ta *transactor) settleHeld(ctx context.Context, r *transactionRecord, orde
 	ta.writer.logs.Append(ctx, slices.Concat(changed...))
 }
 
-// markRecorded marks the rows whose changes are going to be recorded, by one write a
-// table; unmark ends that.
-func (ta *transactor) markRecorded(ctx context.Context, ordered []*Change) (unmark func(), err error) {
+// markChanged marks the rows whose changes may need it, by one write a table; unmark ends
+// that.
+func (ta *transactor) markChanged(ctx context.Context, ordered []*Change) (unmark func(), err error) {
 	var marked []*marks.Mark
 	unmark = func() {
 		for _, m := range marked {
@@ -424,7 +424,8 @@ func (ta *transactor) markRecorded(ctx context.Context, ordered []*Change) (unma
 		var rows [][]byte
 		to := from
 		for ; to < len(ordered) && ordered[to].Table.Name == ordered[from].Table.Name; to++ {
-			if ch := ordered[to]; !ch.Check && ch.write.l.log.On() {
+			ch := ordered[to]
+			if l := ch.write.l; !ch.Check && (l.log.On() || l.lag > 0 && len(l.indexes) > 0) {
 				rows = append(rows, ch.write.row)
 			}
 		}

@@ -107,53 +107,22 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 		state = tx.rows.newState(stateLive)
 	}
 	muts = append(append(muts, tx.rows.setState(p, st.state, state, in.order)...), release...)
-	var ahead int64
+	c := itemChange{st: st, updated: in.item, order: in.order, muts: muts, records: l.records(st.item, in.item), index: change}
 	if l.lag == 0 {
 		// The intent stands for the outbox: until it goes, anyone who meets it
 		// does all of this again.
-		if ahead, err = tx.outbox.enter(ctx, l, in.order, change); err != nil {
-			return false, err
-		}
-	}
-	write := func(muts []*btpb.Mutation) (bool, error) {
-		return tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
-	}
-	if l.records(st.item, in.item) {
-		mark, err := tx.logs.Mark(ctx, l.log, l.name, p.row)
+		ahead, err := tx.outbox.enter(ctx, l, in.order, change)
 		if err != nil {
 			return false, err
 		}
-		defer tx.marks.Unmark(mark, true, nil)
-		logged, err := tx.logs.Begin(ctx, st.logged(in.item, mark))
-		if err != nil {
-			return false, err
-		}
-		muts = append(muts, logged.Cell())
-		write = func(muts []*btpb.Mutation) (bool, error) {
-			return tx.logs.Commit(ctx, logged, changed, func(ctx context.Context) (bool, error) {
-				return tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
-			})
+		if ahead <= in.order {
+			c.index = indexChange{}
 		}
 	}
-	if change.empty() || l.lag == 0 && ahead <= in.order {
-		return write(muts)
-	}
-	done, err := write(append(muts, change.outboxCell(p, in.order)))
-	if err != nil || !done {
-		return done, err
-	}
-	if l.lag > 0 {
-		// Until here the transaction's own record told of the row.
-		mark, err := tx.marks.Mark(ctx, l.name, p.row)
-		if err != nil {
-			return true, err
-		}
-		defer tx.marks.Unmark(mark, true, nil)
-		if tx.marks.Postpone(mark, in.order, l.lag) {
-			return true, nil
-		}
-	}
-	return true, tx.outbox.apply(ctx, p, in.order, change, true)
+	c.outbox = !c.index.empty()
+	return tx.outbox.commitChange(ctx, &c, nil, changed, func(ctx context.Context) (bool, error) {
+		return tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, c.muts, nil)
+	})
 }
 
 // finish settles all items of a transaction that is decided, and then its

@@ -22,6 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
@@ -856,6 +857,44 @@ func TestTransact_Transfers(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestTransact_IndexFails commits a transaction whose entries cannot be written, where too
+// many rows lag to postpone them: a reader of the index writes them once the lag has passed.
+func TestTransact_IndexFails(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	conn := &faultyConn{ClientConnInterface: backends["emu"](t)}
+	now := clock.NewFrozen(testTime)
+	o := testOptions(conn)
+	o.Now, o.IndexLag = now.Now, time.Minute
+	s := openStore(t, o)
+	def := newTable(t, s, indexedTable("failing"))
+	lagging := make([][]byte, marks.MaxLagging)
+	for i := range lagging {
+		lagging[i] = fmt.Append(nil, i)
+	}
+	others, err := s.marks.MarkRows(ctx, "another", lagging)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range others {
+		s.marks.Unmark(m, false, nil)
+	}
+	item := attr.Item{"p": attr.String("p"), "s": attr.Int(1), "g": attr.String("g"), "h": attr.Int(2)}
+	conn.set(indexWrites(0))
+	if ok, _, err := s.Transact(ctx, RequestToken{}, []*Change{replaceBy(def, keyAttrs(def, item), item)}); err != nil || !ok {
+		t.Fatalf("committed: %v, %v", ok, err)
+	}
+	conn.set(nil)
+	now.Advance(2 * o.IndexLag)
+	items, err := collect(s.Scan(ctx, def, def.Index("all"), 0, 1, nil))
+	if err != nil || len(items) != 1 {
+		t.Errorf("the index holds %v, %v, want the item", texts(items), err)
+	}
+	if err := s.marks.Forget(ctx, "another"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -242,20 +242,14 @@ func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.Row
 	return false, nil
 }
 
-// plannedWrite is a write of an item that only needs to be committed.
+// plannedWrite is a write of an item and its guard. prepare sets the itemChange beyond st and
+// updated; without mutations there is nothing to commit.
 type plannedWrite struct {
-	w            *itemWrite
-	st           itemState
-	old, updated attr.Item
-	sets         []*btpb.Mutation  // the new item's cells
-	vacant       []*btpb.RowFilter // what must pass nothing, for the item to have them
-
-	// Set by prepare.
-	muts   []*btpb.Mutation // none: there is nothing to be done
-	order  int64
-	state  []byte // the new state cell
-	outbox bool   // the write leaves an outbox cell
-	change indexChange
+	itemChange
+	w      *itemWrite
+	old    attr.Item
+	sets   []*btpb.Mutation  // the new item's cells
+	vacant []*btpb.RowFilter // what must pass nothing, for the item to have them
 }
 
 // plan reads the item, unless the caller has (st), and asks fn. It reports
@@ -277,7 +271,7 @@ func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, r
 	if id, ok := st.heldBy(); ok {
 		return pw, false, &heldError{id: id, key: w.key}
 	}
-	pw = plannedWrite{w: w, st: *st, old: st.item}
+	pw = plannedWrite{w: w, itemChange: itemChange{st: *st, expired: w.expired}, old: st.item}
 	if pw.updated, err = w.fn(pw.old); err != nil {
 		return pw, false, err
 	}
@@ -351,14 +345,8 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 	if err != nil || !ready {
 		return g.old, nil, false, err
 	}
-	var mark *marks.Mark
-	if g.marks() {
-		if mark, err = w.wr.logs.Mark(ctx, w.l.log, w.l.name, w.row); err != nil {
-			return g.old, nil, false, err
-		}
-	}
 	var changed []*changelog.Write
-	done, err = g.write(ctx, mark, &changed)
+	done, err = g.write(ctx, nil, &changed)
 	w.wr.logs.Append(ctx, changed)
 	return g.old, g.updated, done, err
 }
@@ -394,10 +382,10 @@ func (w *itemWrite) prepare(ctx context.Context, st *itemState) (g plannedWrite,
 	if err != nil {
 		return g, false, err
 	}
-	if g.muts, g.change, err = g.st.replacement(g.updated, g.sets, g.order, unsure); err != nil {
+	if g.muts, g.index, err = g.st.replacement(g.updated, g.sets, g.order, unsure); err != nil {
 		return g, false, err
 	}
-	entering := g.updated != nil && len(g.change.puts) > 0 && len(g.change.stale) == 0 && w.l.lag == 0
+	entering := g.updated != nil && len(g.index.puts) > 0 && len(g.index.stale) == 0 && w.l.lag == 0
 	switch {
 	case entering:
 		g.state = w.wr.rows.newState(stateEntering)
@@ -405,61 +393,17 @@ func (w *itemWrite) prepare(ctx context.Context, st *itemState) (g plannedWrite,
 		g.state = w.wr.rows.newState(stateLive)
 	}
 	g.muts = append(g.muts, w.wr.rows.setState(w.slot, g.st.state, g.state, g.order)...)
-	if g.outbox = !entering && !g.change.empty(); g.outbox {
-		g.muts = append(g.muts, g.change.outboxCell(w.slot, g.order))
-	}
+	g.outbox = !entering && !g.index.empty()
+	g.records = w.l.records(g.old, g.updated)
 	return g, true, nil
 }
 
-// records reports whether the write goes into the table's log.
-func (g *plannedWrite) records() bool { return g.w.l.records(g.old, g.updated) }
-
-// marks reports whether the write needs a mark.
-func (g *plannedWrite) marks() bool { return len(g.muts) > 0 && (!g.change.empty() || g.records()) }
-
-// write writes if the item is still as it was read, and ends the use of the mark
-// that its row has if it changes indexes or is recorded. Its record, which is still
-// to be appended to the log, is added to changed.
+// write is commitChange of the write.
 func (g *plannedWrite) write(ctx context.Context, mark *marks.Mark, changed *[]*changelog.Write) (done bool, err error) {
 	if len(g.muts) == 0 {
 		return true, nil
 	}
-	w := g.w
-	if mark == nil {
-		return g.commit(ctx, g.muts)
-	}
-	clean := true
-	var entered []byte
-	defer func() { w.wr.marks.Unmark(mark, clean, entered) }()
-	var logged *changelog.Write
-	if g.records() {
-		change := g.st.logged(g.updated, mark)
-		change.Expired = w.expired
-		if logged, err = w.wr.logs.Begin(ctx, change); err != nil {
-			return false, err
-		}
-		g.muts = append(g.muts, logged.Cell())
-	}
-	done, err = w.wr.logs.Commit(ctx, logged, changed, func(ctx context.Context) (bool, error) { return g.commit(ctx, g.muts) })
-	if err != nil || !done {
-		// After an error the write may still have happened.
-		clean = err == nil
-		return done, err
-	}
-	if g.change.empty() {
-		return true, nil
-	}
-	if w.wr.marks.Postpone(mark, g.order, w.l.lag) {
-		return true, nil
-	}
-	if err := w.wr.outbox.apply(ctx, w.slot, g.order, g.change, g.outbox); err != nil {
-		clean = false
-		return true, fmt.Errorf("%w: %w", errIndexesBehind, err)
-	}
-	if !g.outbox {
-		entered = g.state
-	}
-	return true, nil
+	return g.w.wr.outbox.commitChange(ctx, &g.itemChange, mark, changed, func(ctx context.Context) (bool, error) { return g.commit(ctx, g.muts) })
 }
 
 // unsure reports whether the write cannot rely on what the indexes have of the

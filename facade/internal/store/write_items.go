@@ -92,7 +92,7 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 		w := &itemWrite{wr: wr, slot: slots[i], fn: func(attr.Item) (attr.Item, error) { return r.Item, nil }}
 		// What speaks against it is said when it is written alone.
 		if g, ready, err := w.prepare(ctx, st); err == nil && ready {
-			if prepared[i] = &g; g.marks() {
+			if prepared[i] = &g; g.needsMark() {
 				rows = append(rows, g.st.slot.row)
 			}
 		}
@@ -103,7 +103,7 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 	}
 	ofWrite := make([]*marks.Mark, len(all)) // until it is used
 	for i, g := range prepared {
-		if g != nil && g.marks() {
+		if g != nil && g.needsMark() {
 			ofWrite[i], marked = marked[0], marked[1:]
 		}
 	}
