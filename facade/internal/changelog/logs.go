@@ -171,7 +171,7 @@ type Write struct {
 	p     Item
 	hold  *Hold
 	at    Position
-	value []byte // of the record cell
+	value cellValue
 	mark  *marks.Mark
 }
 
@@ -198,9 +198,7 @@ func (lg *Logs) Begin(ctx context.Context, c Change) (*Write, error) {
 	}
 	r := NewRecord(log.View, c.Item.Key, c.Old, c.Updated)
 	r.Expired = c.Expired
-	w := &Write{p: c.Item, hold: hold, at: at, mark: c.Mark}
-	w.value = CellValue(c.Item.slot(at), at, &r)
-	return w, nil
+	return &Write{p: c.Item, hold: hold, at: at, value: newCellValue(c.Item.slot(at), at, &r), mark: c.Mark}, nil
 }
 
 // slot returns the slot of a record of the item: all of a partition have one.
@@ -266,8 +264,7 @@ func (lg *Logs) Append(ctx context.Context, all []*Write) {
 		for ; to < len(all) && all[to].p.Log.Table == table && to-from < appendEntries && size < appendBytes; to++ {
 			w := all[to]
 			size += len(w.value)
-			key, record, _ := ParseCell(w.value) // it was just made
-			entries = append(entries, logEntry(key, record, w.at))
+			entries = append(entries, w.value.entry(w.at))
 		}
 		err := lg.appendEntries(ctx, table, entries)
 		lg.mu.Lock()
@@ -304,12 +301,6 @@ func (lg *Logs) clear(ctx context.Context) {
 	if err := lg.Clear(ctx, maxRecordCells); err != nil {
 		lg.o.Logger.WarnContext(ctx, "clearing records of changes", "error", err)
 	}
-}
-
-func logEntry(key, record []byte, at Position) *btpb.MutateRowsRequest_Entry {
-	return &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{
-		btclient.SetCell(Family, nil, CellMicros(at), record),
-	}}
 }
 
 func (lg *Logs) appendEntries(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) error {
@@ -437,11 +428,10 @@ func (lg *Logs) RecoverRow(ctx context.Context, name, table string, log *tablede
 			rest = append(rest, c)
 			continue
 		}
-		key, record, err := ParseCell(c.Value)
-		if err != nil {
-			return nil, fmt.Errorf("row %q of table %s: %w", row.Key, table, err)
+		if len(c.Value) < keyBytes {
+			return nil, fmt.Errorf("row %q of table %s: %w", row.Key, table, errRecordText)
 		}
-		entries = append(entries, logEntry(key, record, at))
+		entries = append(entries, cellValue(c.Value).entry(at))
 		found = append(found, &Write{p: Item{Table: table, Row: row.Key, ID: CellItem(c.Qualifier)}, at: at})
 		clear = append(clear, btclient.DeleteColumn(lens.FamilyState, c.Qualifier, 0, 0))
 		last = max(last, at.Sequence)

@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
 // Position is the place of a record in the logs of all tables of a catalog: a
@@ -125,18 +129,19 @@ func CellPosition(qualifier, item []byte) (p Position, ok bool) {
 	return positionOf(qualifier[1+idBytes:]), true
 }
 
-// CellValue is what a record cell holds: the row of the log that the record is to
-// have, and the record.
-func CellValue(slot uint16, p Position, r *Record) []byte {
+// cellValue is the value of a record cell: the row of the log that the record gets, and the
+// record.
+type cellValue []byte
+
+func newCellValue(slot uint16, p Position, r *Record) cellValue {
 	return r.Append(append(make([]byte, 0, keyBytes+r.Bytes()), Key(slot, p)...))
 }
 
-// ParseCell takes a record cell apart.
-func ParseCell(value []byte) (key, record []byte, err error) {
-	if len(value) < keyBytes {
-		return nil, nil, errRecordText
-	}
-	return value[:keyBytes:keyBytes], value[keyBytes:], nil
+// entry returns the write of the record into the log.
+func (v cellValue) entry(p Position) *btpb.MutateRowsRequest_Entry {
+	return &btpb.MutateRowsRequest_Entry{RowKey: v[:keyBytes:keyBytes], Mutations: []*btpb.Mutation{
+		btclient.SetCell(Family, nil, CellMicros(p), v[keyBytes:]),
+	}}
 }
 
 // CellMicros is the timestamp of the cells of a record: its time.
