@@ -64,14 +64,25 @@ func (s *Server) streamOf(ctx context.Context, table, id, label string) (o openS
 	if err != nil {
 		return o, err
 	}
-	now := s.opts.Now()
 	for _, t := range defs {
-		if st := t.Stream(label, now); st != nil && t.Log != nil && (id == "" || id == t.ID) {
-			floor, err := s.store.LogFloor(ctx)
-			return openStream{t, streams.At(st, floor, now)}, err
+		if id == "" || id == t.ID {
+			if o, ok, err := s.openStream(ctx, t, label); ok {
+				return o, err
+			}
 		}
 	}
 	return o, nil
+}
+
+// openStream returns the stream of a label that a table has; ok is false if it has none.
+func (s *Server) openStream(ctx context.Context, t *tabledef.Table, label string) (o openStream, ok bool, err error) {
+	now := s.opts.Now()
+	st := t.Stream(label, now)
+	if st == nil || t.Log == nil {
+		return o, false, nil
+	}
+	floor, err := s.store.LogFloor(ctx)
+	return openStream{t, streams.At(st, floor, now)}, true, err
 }
 
 type describeStreamInput struct {

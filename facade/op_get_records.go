@@ -32,7 +32,7 @@ func (s *Server) getRecords(ctx context.Context, in *getRecordsInput) (*streams.
 	if it.Expired(now) {
 		return nil, awserr.New(awserr.CodeExpiredIterator, awserr.MsgExpiredIterator)
 	}
-	of, err := s.streamOf(ctx, it.Table, it.TableID, it.Label)
+	of, err := s.streamOfIterator(ctx, &it)
 	if err != nil {
 		return nil, err
 	}
@@ -70,4 +70,15 @@ func (s *Server) getRecords(ctx context.Context, in *getRecordsInput) (*streams.
 		out.Next = &text
 	}
 	return out, nil
+}
+
+// streamOfIterator returns the stream of an iterator; its t is nil if there is none. The
+// iterator names the table by its id, so that a cached definition does: consumers poll.
+func (s *Server) streamOfIterator(ctx context.Context, it *streams.Iterator) (openStream, error) {
+	if t, err := s.store.Table(ctx, it.Table); err == nil && t.ID == it.TableID {
+		if o, ok, err := s.openStream(ctx, t, it.Label); ok {
+			return o, err
+		}
+	}
+	return s.streamOf(ctx, it.Table, it.TableID, it.Label)
 }

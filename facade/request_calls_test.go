@@ -4,9 +4,12 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
 // everyCallConn counts all calls on the Bigtable.
@@ -173,5 +176,30 @@ func TestRequest_CallsWithToken(t *testing.T) {
 	}
 	if got := conn.callsOf(t, s, "TransactWriteItems", transact(2, `,"ClientRequestToken":"a"`)); got != 1 {
 		t.Errorf("the same request again: %d calls, want 1", got)
+	}
+}
+
+// TestGetRecords_Calls: a consumer that polls an idle stream costs one call each time, and
+// three more each second: the definition, and the processes that write the log.
+func TestGetRecords_Calls(t *testing.T) {
+	t.Parallel()
+	conn, now := &everyCallConn{}, clock.NewFrozen(testTime)
+	s := newTestServer(t, func(o *Options) {
+		conn.ClientConnInterface = o.Conn
+		o.Conn, o.Now, o.wall = conn, now.Now, now
+	})
+	sr := newStreamReader(createStreamed(t, s, "NEW_IMAGE"))
+	must(t, s, "PutItem", `{"TableName": "streamed", "Item": {"id": {"S": "a"}}}`)
+	if got := sr.read(t, s); len(got) != 1 {
+		t.Fatalf("%d records", len(got))
+	}
+	for _, iterator := range sr.iterator {
+		poll := `{"ShardIterator": "` + iterator + `"}`
+		for i, want := range []int64{1, 1, 1, 4, 1} {
+			now.Advance(time.Second / 4)
+			if got := conn.callsOf(t, s, "GetRecords", poll); got != want {
+				t.Errorf("poll %d: %d calls, want %d", i, got, want)
+			}
+		}
 	}
 }
