@@ -140,7 +140,7 @@ func (ob *outbox) overtake(ctx context.Context, p *slot, order, ahead int64) err
 	}
 	if st.order() == order && (st.outbox == nil || st.outbox.Timestamp == order) {
 		raised := ahead + microsPerMilli
-		muts := ob.rows.setState(p, st.state, ob.rows.newState(st.state.Value[0]), raised)
+		muts := setState(nil, p, st.state, ob.rows.newState(st.state.Value[0]), raised)
 		if st.outbox != nil {
 			muts = append(muts,
 				btclient.DeleteColumn(lens.FamilyState, p.outbox, 0, 0),

@@ -14,6 +14,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
+// bookkeepingMuts is about how many mutations follow those of the item's cells.
+const bookkeepingMuts = 4
+
 // replacement returns the mutations that put the cells of an item, nil for none,
 // in the place of those that were read, and what that changes in the indexes.
 // With unsure, what they have of the item is not relied on.
@@ -29,7 +32,7 @@ func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order
 	case l.timeless && updated != nil:
 		return st.change(sets), change, nil
 	case !st.slot.shared:
-		muts, _ = st.slot.clear(&st.row)
+		muts, _ = st.slot.clear(muts, &st.row)
 	case st.item == nil:
 	case st.checkVacant() == nil:
 		// Where the item has no cell now, another may come before this is written.
@@ -37,7 +40,7 @@ func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order
 		here.own = slices.DeleteFunc(slices.Clone(here.own), func(e lens.Extent) bool {
 			return !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return e.Covers(c) })
 		})
-		muts, _ = here.clear(&st.row)
+		muts, _ = here.clear(muts, &st.row)
 	default:
 		// The item has no cell in the column that it would share with another,
 		// which has: only its own go.
@@ -56,7 +59,7 @@ func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order
 // for itself those of sets. Cells that have their value stay. Of each column the
 // newest cell was read.
 func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
-	var muts []*btpb.Mutation
+	muts := make([]*btpb.Mutation, 0, 2*len(sets)+bookkeepingMuts)
 	kept := make([]bool, len(sets))
 	for i := range st.row.Cells {
 		c := &st.row.Cells[i]

@@ -31,10 +31,9 @@ func (rs *rows) itemOf(l *tableLayout, row layout.Row, key attr.Item) (attr.Item
 // newState returns the value of a new state cell, with a token of its own.
 func (rs *rows) newState(kind byte) []byte { return append([]byte{kind}, rs.newToken()...) }
 
-// setState returns the mutations that give the item a new state, nil for none.
+// setState appends the mutations that give the item a new state, nil for none.
 // The write is guarded by old, nil if there was no state.
-func (rs *rows) setState(p *slot, old *layout.Cell, state []byte, order int64) []*btpb.Mutation {
-	muts := make([]*btpb.Mutation, 0, 2)
+func setState(muts []*btpb.Mutation, p *slot, old *layout.Cell, state []byte, order int64) []*btpb.Mutation {
 	if old != nil && (state == nil || old.Timestamp != order) {
 		// The one cell by its timestamp: the store need not look for others.
 		muts = append(muts, btclient.DeleteColumn(lens.FamilyState, p.state, old.Timestamp, old.Timestamp+microsPerMilli))

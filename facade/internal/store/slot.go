@@ -231,10 +231,10 @@ func (p *slot) occupied() *btpb.RowFilter {
 	return btclient.AnyOf(own...)
 }
 
-// clear returns the mutations that remove the item's cells. Columns that are
+// clear appends the mutations that remove the item's cells. Columns that are
 // known by a prefix only are taken from row, as read; without row (nil) ok
 // is false for them.
-func (p *slot) clear(row *layout.Row) (muts []*btpb.Mutation, ok bool) {
+func (p *slot) clear(muts []*btpb.Mutation, row *layout.Row) (all []*btpb.Mutation, ok bool) {
 	for _, e := range p.own {
 		switch {
 		case wholeFamily(e):

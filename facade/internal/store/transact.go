@@ -41,10 +41,24 @@ type Change struct {
 	Err          error // why the item refused the transaction
 
 	write  *itemWrite
-	st     *itemState // as read by evaluate
+	st     *itemState // as read by evaluate, whose Fn returned Updated
 	met    *heldError // who held it when an intent was tried
-	held   *itemState // as placeIntents left it
-	intent intent     // of held
+	placed bool       // the item has its intent
+	held   itemState  // as placed
+	cells  [2]layout.Cell
+	intent intent
+}
+
+// blame notes an error that is the item's, and returns any other.
+func (ch *Change) blame(err error) error {
+	switch {
+	case errors.As(err, &ch.met):
+		return nil
+	case errors.Is(err, ErrOutsideMapping):
+		ch.Err = err
+		return nil
+	}
+	return err
 }
 
 // Transact makes all changes, or none: then it reports false, and the changes
@@ -249,7 +263,7 @@ func (ta *transactor) placeIntents(ctx context.Context, r *transactionRecord, or
 		if err := ta.tryIntents(ctx, r, open); err != nil {
 			return false, err
 		}
-		open = slices.DeleteFunc(open, func(ch *Change) bool { return ch.held != nil })
+		open = slices.DeleteFunc(open, func(ch *Change) bool { return ch.placed })
 		if len(open) == 0 || slices.ContainsFunc(open, refused) {
 			return len(open) == 0, nil
 		}
@@ -298,7 +312,7 @@ func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open
 	}
 	defer unlock()
 	err = ta.lanes.Each(len(open), func(i int) error {
-		if err := ta.tryIntent(ctx, r, open[i]); err != nil || open[i].held != nil {
+		if err := ta.tryIntent(ctx, r, open[i]); err != nil || open[i].placed {
 			return err
 		}
 		return errNotPlaced
@@ -333,24 +347,20 @@ func (ta *transactor) meet(ctx context.Context, r *transactionRecord, ch *Change
 // tryIntent is one attempt to place an intent. The latches of the table and of the
 // item are held.
 func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) error {
-	w, st := ch.write, ch.st
+	w, read := ch.write, ch.st
 	ch.st = nil // what evaluate read is good for one attempt
-	// fn's errors speak of the item, all others of the Bigtable.
-	var refused error
-	w.fn = func(old attr.Item) (attr.Item, error) {
-		updated, err := ch.Fn(old)
-		refused = err
-		return updated, err
+	st, ready, err := w.current(ctx, read)
+	if err != nil || !ready {
+		return ch.blame(err)
 	}
-	pw, ready, err := w.plan(ctx, st)
-	switch {
-	case refused != nil, errors.Is(err, ErrOutsideMapping):
-		ch.Err = err
-		return nil //nolint:nilerr // it speaks of the item
-	case errors.As(err, &ch.met):
-		return nil
-	case err != nil || !ready:
-		return err
+	if read == nil { // else evaluate has asked
+		if ch.Updated, ch.Err = ch.Fn(st.item); ch.Err != nil {
+			return nil
+		}
+	}
+	pw, ready, err := w.plan(ctx, st, ch.Updated)
+	if err != nil || !ready {
+		return ch.blame(err)
 	}
 	ch.Old, ch.Updated = pw.old, pw.updated
 	in := intent{kind: intentPut, item: pw.updated, order: ta.writer.latches.order(w.id, ta.nowMicros(), pw.st.order())}
@@ -364,30 +374,26 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	}
 	// An item that its indexes cannot take is refused before anything is held.
 	if err := w.l.checkEntries(ch.Updated, in.order); err != nil {
-		if errors.Is(err, ErrOutsideMapping) {
-			ch.Err, err = err, nil
-		}
-		return err
+		return ch.blame(err)
 	}
 	p := w.slot
-	state := append([]byte{stateIntent}, r.id...)
+	var before []byte
 	if pw.st.state != nil {
-		state = append(state, pw.st.state.Value...)
+		before = pw.st.state.Value
 	}
-	held := pw.st
-	held.state = &layout.Cell{Timestamp: pw.st.order(), Value: state}
-	held.intent = &layout.Cell{Timestamp: in.order, Value: in.value(w.l, ch.Key)}
+	state := make([]byte, 0, 1+len(r.id)+len(before))
+	state = append(append(append(state, stateIntent), r.id...), before...)
+	ch.cells = [2]layout.Cell{{Timestamp: pw.st.order(), Value: state}, {Timestamp: in.order, Value: in.value(w.l, ch.Key)}}
+	ch.held, ch.intent = pw.st, in
+	ch.held.state, ch.held.intent = &ch.cells[0], &ch.cells[1]
 	muts := []*btpb.Mutation{
-		btclient.SetCell(lens.FamilyState, p.state, held.state.Timestamp, state), // over the one that is there
-		btclient.SetCell(lens.FamilyState, p.intent, in.order, held.intent.Value),
+		btclient.SetCell(lens.FamilyState, p.state, ch.cells[0].Timestamp, state), // over the one that is there
+		btclient.SetCell(lens.FamilyState, p.intent, in.order, ch.cells[1].Value),
 	}
 	if in.kind == intentPut && p.shared {
 		muts = append(muts, btclient.SetCell(lens.FamilyState, p.claim(), in.order, tabledef.AppendKey([]byte(r.id), w.l.key, ch.Key)))
 	}
-	done, err := pw.commit(ctx, muts)
-	if done {
-		ch.held, ch.intent = &held, in
-	}
+	ch.placed, err = pw.commit(ctx, muts)
 	return err
 }
 
@@ -444,8 +450,8 @@ func (ta *transactor) settleHeldItem(ctx context.Context, ch *Change, changed *[
 	schema.RLock()
 	defer schema.RUnlock()
 	c, err := ta.cat.current(ctx, ch.Table)
-	if err != nil || ch.held == nil || c.layout != ch.write.l || c.def.Status == tabledef.StatusDeleting {
+	if err != nil || !ch.placed || c.layout != ch.write.l || c.def.Status == tabledef.StatusDeleting {
 		return false, err
 	}
-	return ta.tx.settleIntent(ctx, *ch.held, ch.intent, true, changed)
+	return ta.tx.settleIntent(ctx, ch.held, ch.intent, true, changed)
 }

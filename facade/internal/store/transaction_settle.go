@@ -77,14 +77,17 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 		}
 	}()
 	guard := btclient.Chain(btclient.OfColumn(lens.FamilyState, p.state), btclient.Newest(1), btclient.OfValue(st.state.Value))
-	release := []*btpb.Mutation{btclient.DeleteColumn(lens.FamilyState, p.intent, in.order, in.order+microsPerMilli)}
-	if p.shared {
-		release = append(release, btclient.DeleteColumn(lens.FamilyState, p.claim(), in.order, in.order+microsPerMilli))
+	release := func(muts []*btpb.Mutation) []*btpb.Mutation {
+		muts = append(muts, btclient.DeleteColumn(lens.FamilyState, p.intent, in.order, in.order+microsPerMilli))
+		if p.shared {
+			muts = append(muts, btclient.DeleteColumn(lens.FamilyState, p.claim(), in.order, in.order+microsPerMilli))
+		}
+		return muts
 	}
 	unsure := st.entering() && !st.entered(tx.marks)
 	if !commit || in.kind == intentCheck {
 		before := st.live()
-		muts := append(release, tx.rows.setState(p, st.state, before, st.state.Timestamp)...)
+		muts := release(setState(nil, p, st.state, before, st.state.Timestamp))
 		done, err := tx.bt.CheckAndMutate(ctx, l.table, p.row, guard, muts, nil)
 		if done && unsure {
 			st.state = &layout.Cell{Timestamp: st.state.Timestamp, Value: before}
@@ -106,7 +109,7 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 	if in.item != nil {
 		state = tx.rows.newState(stateLive)
 	}
-	muts = append(append(muts, tx.rows.setState(p, st.state, state, in.order)...), release...)
+	muts = release(setState(muts, p, st.state, state, in.order))
 	c := itemChange{st: st, updated: in.item, order: in.order, muts: muts, records: l.records(st.item, in.item), index: change}
 	if l.lag == 0 {
 		// The intent stands for the outbox: until it goes, anyone who meets it

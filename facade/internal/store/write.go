@@ -188,14 +188,14 @@ func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 			return false, err
 		}
 	}
-	muts, ok := p.clear(nil)
+	muts, ok := p.clear(make([]*btpb.Mutation, 0, len(p.own)+len(sets)+bookkeepingMuts), nil)
 	if !ok {
 		return false, nil
 	}
 	// Deletes come first: of what is set before one the store must find out whether
 	// it goes.
 	muts = append(append(muts, btclient.DeleteColumn(lens.FamilyState, p.state, 0, 0)), sets...)
-	muts = append(muts, w.wr.rows.setState(p, nil, live, w.wr.latches.order(w.id, w.wr.nowMicros(), adoptedOrder))...)
+	muts = setState(muts, p, nil, live, w.wr.latches.order(w.id, w.wr.nowMicros(), adoptedOrder))
 
 	state := btclient.OfColumn(lens.FamilyState, p.state)
 	intent := btclient.Chain(state, btclient.Newest(1), btclient.OfValuePrefix([]byte{stateIntent}))
@@ -252,29 +252,29 @@ type plannedWrite struct {
 	vacant []*btpb.RowFilter // what must pass nothing, for the item to have them
 }
 
-// plan reads the item, unless the caller has (st), and asks fn. It reports
-// false, with no error, when the item was not fit to be written yet: then it
-// has done something about that, and is to be called again.
-func (w *itemWrite) plan(ctx context.Context, st *itemState) (pw plannedWrite, ready bool, err error) {
-	if st == nil {
-		read, err := w.wr.rows.readState(ctx, w.slot)
-		if err != nil {
-			return pw, false, err
-		}
-		st = &read
+// current returns the item, which it reads unless the caller has (read). It reports false,
+// with no error, when the item was not fit to be written yet: then it has done something
+// about that, and is to be called again. Errors: *heldError.
+func (w *itemWrite) current(ctx context.Context, read *itemState) (st itemState, ready bool, err error) {
+	if read != nil {
+		st = *read
+	} else if st, err = w.wr.rows.readState(ctx, w.slot); err != nil {
+		return st, false, err
 	}
 	if st.outbox != nil {
 		// An earlier write is not in the indexes yet: bring it there first, so
 		// that an item never has two such writes.
-		return pw, false, w.wr.outbox.drain(ctx, *st)
+		return st, false, w.wr.outbox.drain(ctx, st)
 	}
 	if id, ok := st.heldBy(); ok {
-		return pw, false, &heldError{id: id, key: w.key}
+		return st, false, &heldError{id: id, key: w.key}
 	}
-	pw = plannedWrite{w: w, itemChange: itemChange{st: *st, expired: w.expired}, old: st.item}
-	if pw.updated, err = w.fn(pw.old); err != nil {
-		return pw, false, err
-	}
+	return st, true, nil
+}
+
+// plan returns the write that replaces the item, as current returned it. ready is as there.
+func (w *itemWrite) plan(ctx context.Context, st itemState, updated attr.Item) (pw plannedWrite, ready bool, err error) {
+	pw = plannedWrite{w: w, itemChange: itemChange{st: st, updated: updated, expired: w.expired}, old: st.item}
 	if w.derived && (pw.old != nil || pw.updated != nil) {
 		return pw, false, fmt.Errorf("%w: item %s of table %s is a copy of its highest version: write that one",
 			ErrOutsideMapping, attr.AppendItemJSON(nil, w.key), w.l.name)
@@ -369,9 +369,18 @@ func (w *itemWrite) prepareBesideMark(ctx context.Context) (g plannedWrite, read
 	return g, ready, early, err
 }
 
-// prepare is plan with the mutations of the write.
-func (w *itemWrite) prepare(ctx context.Context, st *itemState) (g plannedWrite, ready bool, err error) {
-	if g, ready, err = w.plan(ctx, st); err != nil || !ready {
+// prepare asks fn, and plans the write with its mutations. read is as in current.
+func (w *itemWrite) prepare(ctx context.Context, read *itemState) (g plannedWrite, ready bool, err error) {
+	now, ready, err := w.current(ctx, read)
+	if err != nil || !ready {
+		return g, false, err
+	}
+	updated, err := w.fn(now.item)
+	if err != nil {
+		g.old = now.item
+		return g, false, err
+	}
+	if g, ready, err = w.plan(ctx, now, updated); err != nil || !ready {
 		return g, false, err
 	}
 	if g.updated == nil && g.old == nil && g.st.state == nil {
@@ -392,7 +401,7 @@ func (w *itemWrite) prepare(ctx context.Context, st *itemState) (g plannedWrite,
 	case g.updated != nil:
 		g.state = w.wr.rows.newState(stateLive)
 	}
-	g.muts = append(g.muts, w.wr.rows.setState(w.slot, g.st.state, g.state, g.order)...)
+	g.muts = setState(g.muts, w.slot, g.st.state, g.state, g.order)
 	g.outbox = !entering && !g.index.empty()
 	g.records = w.l.records(g.old, g.updated)
 	return g, true, nil
