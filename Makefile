@@ -20,7 +20,7 @@ build: ## build bin/tabletop as it is shipped: static, optimized by a profile (P
 	CGO_ENABLED=0 $(GO) build -pgo=$(PGO) -o bin/tabletop ./cmd/tabletop
 
 .PHONY: pgo
-pgo: ## make the profile of both doors under load anew (some three minutes; nothing else should run)
+pgo: ## make the profile of both endpoints under load anew (some three minutes; nothing else should run)
 	$(GO) run -C conformance ./benchcompare -reps 2 -parts bigtable,dynamodb -profile ../cmd/tabletop/serve.pgo
 
 .PHONY: report-check
@@ -84,9 +84,9 @@ race: ## the quick tier under the race detector, where goroutines meet (needs a 
 	CGO_ENABLED=1 $(GO) -C conformance test -vet=off -race -timeout 20m ./linear ./soak
 
 .PHONY: nightly
-nightly: ## what .ci/run has no time for: race of both tiers of all packages, crashes, stopped doors, soak, more inputs, all consumers and tools, other Bigtables (some three hours)
+nightly: ## what .ci/run has no time for: race of both tiers of all packages, crashes, stopped endpoints, soak, more inputs, all consumers and tools, other Bigtables (some three hours)
 	$(LONG) $(MAKE) race RACED=./...
-	$(MAKE) meta crash CRASHES=5 doors soak fuzz FUZZTIME=100000x
+	$(MAKE) meta crash CRASHES=5 kill-endpoints soak fuzz FUZZTIME=100000x
 	$(MAKE) facade-remote conformance-tools conformance-streams conformance-java-streams
 
 .PHONY: meta
@@ -124,14 +124,14 @@ crash: ## stores crashed at every write, disks that fail, servers killed under l
 	$(LONG) $(GO) test ./engine ./emu ./facade ./facade/internal/store ./cmd/tabletop -run 'Crash|Faults|Damage|Close_Log|Kill' -count=$(CRASHES) -timeout=60m
 	$(LONG) $(GO) -C conformance test . -run Kill -count=$(CRASHES) -timeout=60m
 
-.PHONY: doors
-doors: ## three doors over one Bigtable, killed and stopped for long under 150 clients, whose history is checked, CRASHES times
-	$(LONG) $(GO) -C conformance test . -run 'TestKill_Doors$$' -count=$(CRASHES) -timeout=60m -v -conformance.step=4000
+.PHONY: kill-endpoints
+kill-endpoints: ## three DynamoDB endpoints over one Bigtable, killed and stopped for long under 150 clients, whose history is checked, CRASHES times
+	$(LONG) $(GO) -C conformance test . -run 'TestKill_Endpoints$$' -count=$(CRASHES) -timeout=60m -v -conformance.step=4000
 
 SOAK ?= -soak.for=30m -soak.clients=500 -soak.rate=200 -soak.rows=20000 -soak.seed=1
 
 .PHONY: soak
-soak: ## 500 clients on both doors for 30 minutes, with faults, under the race detector (SOAK= for other flags)
+soak: ## 500 clients on both endpoints for 30 minutes, with faults, under the race detector (SOAK= for other flags)
 	$(LONG) CGO_ENABLED=1 $(GO) -C conformance test -race ./soak -count=1 -timeout=24h -v $(SOAK)
 
 ROUNDS ?= 1000

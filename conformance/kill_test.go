@@ -64,7 +64,7 @@ func TestKill_Writers(t *testing.T) {
 			return serve("--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--data", dir)
 		})
 	})
-	t.Run("the DynamoDB door alone", func(t *testing.T) {
+	t.Run("the DynamoDB endpoint alone", func(t *testing.T) {
 		t.Parallel()
 		behind, err := serve("--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 		if err != nil {

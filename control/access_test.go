@@ -21,8 +21,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate"
 )
 
-// door sends a request to the DynamoDB door, and returns the status; 0 if the test has failed.
-func (e *env) door(operation string, body []byte, headers ...string) int {
+// endpoint sends a request to the DynamoDB endpoint, and returns the status; 0 if the test has failed.
+func (e *env) endpoint(operation string, body []byte, headers ...string) int {
 	e.t.Helper()
 	r, err := http.NewRequestWithContext(e.t.Context(), "POST", "http://x/", strings.NewReader(string(body)))
 	if err != nil {
@@ -43,8 +43,8 @@ func (e *env) door(operation string, body []byte, headers ...string) int {
 	return resp.StatusCode
 }
 
-// TestPattern_OrderEntry: the requests of the fourteen patterns of the order entry, asked of the door and saved as access
-// patterns, are verified as they are, through both doors.
+// TestPattern_OrderEntry: the requests of the fourteen patterns of the order entry, asked of the endpoint and saved as access
+// patterns, are verified as they are, through both endpoints.
 func TestPattern_OrderEntry(t *testing.T) {
 	t.Parallel()
 	all := subjects(t)
@@ -78,11 +78,11 @@ func TestPattern_OrderEntry(t *testing.T) {
 				t.Fatal(err)
 			}
 			name := fmt.Sprintf("%s-%d", p.ID, i)
-			if status := e.door(q.Op, body, "X-Tabletop-Test", name); status != http.StatusOK {
+			if status := e.endpoint(q.Op, body, "X-Tabletop-Test", name); status != http.StatusOK {
 				t.Fatalf("%s: status %d", name, status)
 			}
 			var seen struct{ Requests []struct{ ID int } }
-			e.must("GET", "requests?door=dynamodb&test="+name, "", &seen)
+			e.must("GET", "requests?endpoint=dynamodb&test="+name, "", &seen)
 			if len(seen.Requests) != 1 {
 				t.Fatalf("%s: %d requests", name, len(seen.Requests))
 			}
@@ -90,7 +90,7 @@ func TestPattern_OrderEntry(t *testing.T) {
 			e.must("GET", fmt.Sprintf("requests/%d/pattern", seen.Requests[0].ID), "", &pattern)
 			saved["access/"+pattern.File] = &fstest.MapFile{Data: []byte(pattern.Text)}
 			asked++
-			// Of a shard of GSI2 the door reads all shards, and leaves the others out.
+			// Of a shard of GSI2 the endpoint reads all shards, and leaves the others out.
 			if native := strings.Contains(pattern.Text, "\nbigtable:\n"); native == (p.ID == "P5") {
 				t.Errorf("%s: it has a native read: %v\n%s", name, native, pattern.Text)
 			}
@@ -118,7 +118,7 @@ func TestPattern_OrderEntry(t *testing.T) {
 	}
 }
 
-// TestTrace: requests of the door, saved as a trace, are judged by lint as they are, in the order in which they were sent.
+// TestTrace: requests of the endpoint, saved as a trace, are judged by lint as they are, in the order in which they were sent.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	all := subjects(t)
@@ -136,13 +136,13 @@ func TestTrace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if status := e.door(q.Op, body, "X-Tabletop-Test", "traced"); status != http.StatusOK {
+			if status := e.endpoint(q.Op, body, "X-Tabletop-Test", "traced"); status != http.StatusOK {
 				t.Fatalf("%s: status %d", p.ID, status)
 			}
 			asked++
 		}
 	}
-	e.door("GetItem", []byte(`{"TableName":"none","Key":{}}`), "X-Tabletop-Test", "traced") // it is refused
+	e.endpoint("GetItem", []byte(`{"TableName":"none","Key":{}}`), "X-Tabletop-Test", "traced") // it is refused
 	var trace struct {
 		File, Text string
 		Requests   int
@@ -178,14 +178,14 @@ func TestPattern_Refused(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.query("CreateTable", createTable)
-	if status := e.door("PutItem", []byte(`{"TableName":"orders","Item":{"k":{"S":"a"}}}`)); status != http.StatusOK {
+	if status := e.endpoint("PutItem", []byte(`{"TableName":"orders","Item":{"k":{"S":"a"}}}`)); status != http.StatusOK {
 		t.Fatal(status)
 	}
-	e.door("GetItem", []byte(`{"TableName":"none","Key":{"k":{"S":"a"}}}`))
+	e.endpoint("GetItem", []byte(`{"TableName":"none","Key":{"k":{"S":"a"}}}`))
 	var seen struct {
 		Requests []struct {
-			ID              int
-			Door, Operation string
+			ID                  int
+			Endpoint, Operation string
 		}
 	}
 	e.must("GET", "requests", "", &seen)
@@ -222,7 +222,7 @@ func TestRequests_Many(t *testing.T) {
 		all.Go(func() {
 			for i := range each {
 				body := fmt.Sprintf(`{"TableName":"orders","Item":{"k":{"S":"%d/%d"},"v":{"S":%q}}}`, c, i, strings.Repeat("x", 200))
-				if status := e.door("PutItem", []byte(body), "X-Tabletop-Test", fmt.Sprintf("%d/%d", c, i)); status != http.StatusOK {
+				if status := e.endpoint("PutItem", []byte(body), "X-Tabletop-Test", fmt.Sprintf("%d/%d", c, i)); status != http.StatusOK {
 					t.Errorf("%d/%d: status %d", c, i, status)
 				}
 			}
@@ -231,7 +231,7 @@ func TestRequests_Many(t *testing.T) {
 	all.Wait()
 	type record struct {
 		ID               int
-		Door, Test       string
+		Endpoint, Test   string
 		RequestID, Cause string
 	}
 	var kept []record
@@ -253,7 +253,7 @@ func TestRequests_Many(t *testing.T) {
 		if r.ID != kept[0].ID-i {
 			t.Fatalf("place %d has the request %d, want %d", i, r.ID, kept[0].ID-i)
 		}
-		if r.Door != "dynamodb" || r.Test == "" {
+		if r.Endpoint != "dynamodb" || r.Test == "" {
 			continue
 		}
 		var c, n int

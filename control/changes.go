@@ -130,7 +130,7 @@ func (s *Server) snapshotChanges(r *http.Request) (answer any, err error) {
 	return out, s.compare(r, out, before, after)
 }
 
-// past is a lab that holds a snapshot, with the Bigtable door alone.
+// past is a lab that holds a snapshot, with the Bigtable endpoint alone.
 func (s *Server) past(ctx context.Context, kept *engine.Snapshot) (*lab.Lab, error) {
 	o := s.opts.Lab.Options()
 	l := lab.New(lab.Options{Clock: o.Clock, Logger: o.Logger, Project: o.Project, Instance: o.Instance, Faultless: true})
@@ -185,7 +185,7 @@ func (s *Server) compare(r *http.Request, out *changes, before, after *lab.Lab) 
 	return nil
 }
 
-// rowsOf are the rows of a table, without the books of the DynamoDB door; none where it is not there.
+// rowsOf are the rows of a table, without the bookkeeping of the DynamoDB endpoint; none where it is not there.
 func rowsOf(ctx context.Context, l *lab.Lab, name string, there bool) iter.Seq2[btclient.Row, error] {
 	return func(yield func(btclient.Row, error) bool) {
 		if !there {

@@ -37,7 +37,7 @@ const (
 	cookies = "tabletop_console_"
 )
 
-// Requests keeps the last requests of both doors, at most 5,000 and 16 MiB of them.
+// Requests keeps the last requests of both endpoints, at most 5,000 and 16 MiB of them.
 type Requests struct{ log *requests.Log }
 
 // NewRequests returns what has kept none yet.
@@ -63,7 +63,7 @@ type Options struct {
 	AllowHosts []string
 	// Version is that of the program.
 	Version string
-	// Bigtable and DynamoDB are where clients find the doors; "" for one that is shut.
+	// Bigtable and DynamoDB are where clients find the endpoints; "" for one that is closed.
 	Bigtable, DynamoDB string
 	// ClockMoved is called after each change of the clock. Default: nobody is told.
 	ClockMoved func() error
@@ -230,7 +230,7 @@ func asError(err error) *Error {
 		return out
 	}
 	if errors.Is(err, dynamodb.ErrClosed) {
-		return &Error{http.StatusConflict, "door_shut", err.Error(), "start the server with --dynamodb HOST:PORT"}
+		return &Error{http.StatusConflict, "endpoint_closed", err.Error(), "start the server with --dynamodb HOST:PORT"}
 	}
 	if st, said := statusOf(err); st != nil {
 		e := &Error{http.StatusBadRequest, st.Code().String(), said, "this is Bigtable's own answer: change the request"}

@@ -208,18 +208,18 @@ func TestAcceptance(t *testing.T) {
 		ID   int
 		Hits int
 	}
-	e.must("POST", "faults", `{"door":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":2}`, &fault)
+	e.must("POST", "faults", `{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":2}`, &fault)
 	e.createRows("t")
 	data := btpb.NewBigtableClient(e.lab.Bigtable().Conn())
 	write := &btpb.MutateRowRequest{TableName: "projects/p/instances/i/tables/t", RowKey: []byte("k"), Mutations: []*btpb.Mutation{
 		{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{FamilyName: "f", Value: []byte("v")}}},
 	}}
-	// In this process only the DynamoDB door calls: what a client meets over a port is in cmd/tabletop.
+	// In this process only the DynamoDB endpoint calls: what a client meets over a port is in cmd/tabletop.
 	if _, err := data.MutateRow(t.Context(), write); err != nil {
-		t.Errorf("behind the door: %v", err)
+		t.Errorf("behind the endpoint: %v", err)
 	}
 	e.must("DELETE", "faults", "", nil)
-	e.must("POST", "faults", `{"door":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":2,"behindDynamoDB":true}`, nil)
+	e.must("POST", "faults", `{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":2,"behindDynamoDB":true}`, nil)
 	for i, want := range []codes.Code{codes.Unavailable, codes.Unavailable, codes.OK} {
 		if _, err := data.MutateRow(t.Context(), write); status.Code(err) != want {
 			t.Errorf("attempt %d: %v, want %v", i, err, want)
@@ -405,9 +405,9 @@ func TestRefusals(t *testing.T) {
 		{"no time", "POST", "clock", `{"set":"tomorrow"}`, nil, 400, "bad_request", `set is "tomorrow", want a time`, ""},
 		{"an unknown parameter", "GET", "items/orders?limits=3", "", nil, 400, "bad_request", `"limits", want index, limit, cursor`, ""},
 		{"an unknown parameter", "POST", "reset?force=true", "", nil, 400, "bad_request", `"force"`, ""},
-		{"a parameter twice", "GET", "requests?door=dynamodb&door=bigtable", "", nil, 400, "bad_request", `"door" is there 2 times`, ""},
-		{"a query that is none", "GET", "requests?door=%zz", "", nil, 400, "bad_request", "%25", ""},
-		{"no such endpoint", "GET", "requests?door=ddb", "", nil, 400, "bad_request", `door is "ddb", want bigtable or dynamodb`, ""},
+		{"a parameter twice", "GET", "requests?endpoint=dynamodb&endpoint=bigtable", "", nil, 400, "bad_request", `"endpoint" is there 2 times`, ""},
+		{"a query that is none", "GET", "requests?endpoint=%zz", "", nil, 400, "bad_request", "%25", ""},
+		{"no such endpoint", "GET", "requests?endpoint=ddb", "", nil, 400, "bad_request", `endpoint is "ddb", want bigtable or dynamodb`, ""},
 		{"no such status", "GET", "requests?status=nope", "", nil, 400, "bad_request", `status is "nope", want OK, one of gRPC's such as Unavailable`, ""},
 		{"neither true nor false", "GET", "requests?failed=maybe", "", nil, 400, "bad_request", `failed is "maybe", want true or false`, ""},
 		{"neither true nor false", "GET", "requests?internal=no", "", nil, 400, "bad_request", `internal is "no", want true or false`, ""},
@@ -431,16 +431,16 @@ func TestRefusals(t *testing.T) {
 		{"no such snapshot", "POST", "snapshots/none/restore", "", nil, 404, "not_found", "none", ""},
 		{"a snapshot that addresses cannot name", "POST", "snapshots", `{"name":".."}`, nil, 400, "bad_request", "..", ""},
 		{"a nameless snapshot", "POST", "snapshots", "{}", nil, 400, "bad_request", "name", ""},
-		{"no such RPC", "POST", "faults", `{"door":"bigtable","method":"Mutate","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", `"Mutate"`, ""},
-		{"nearly an RPC", "POST", "faults", `{"door":"bigtable","method":"ReadRow","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", `"ReadRow", nearest to ReadRows`, ""},
-		{"nearly an operation", "POST", "faults", `{"door":"dynamodb","method":"putitems","effect":"fail","code":"Throttling"}`, nil, 400, "bad_request", `"putitems", nearest to PutItem`, ""},
+		{"no such RPC", "POST", "faults", `{"endpoint":"bigtable","method":"Mutate","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", `"Mutate"`, ""},
+		{"nearly an RPC", "POST", "faults", `{"endpoint":"bigtable","method":"ReadRow","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", `"ReadRow", nearest to ReadRows`, ""},
+		{"nearly an operation", "POST", "faults", `{"endpoint":"dynamodb","method":"putitems","effect":"fail","code":"Throttling"}`, nil, 400, "bad_request", `"putitems", nearest to PutItem`, ""},
 		{"warnings are the answer's", "POST", "faults", `{"warnings":[]}`, nil, 400, "bad_request", "warnings", ""},
-		{"no such effect", "POST", "faults", `{"door":"bigtable","method":"*","effect":"explode"}`, nil, 400, "bad_request", "delay", ""},
-		{"no such code", "POST", "faults", `{"door":"bigtable","method":"*","effect":"fail","code":"OK"}`, nil, 400, "bad_request", "UNAVAILABLE", ""},
-		{"no such failure", "POST", "faults", `{"door":"dynamodb","method":"*","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", "Throttling", ""},
-		{"no item of DynamoDB", "POST", "faults", `{"door":"dynamodb","method":"*","effect":"fail","code":"Throttling","item":{"k":"a"}}`, nil, 400, "bad_request", "item", ""},
-		{"no delay", "POST", "faults", `{"door":"bigtable","method":"*","effect":"delay"}`, nil, 400, "bad_request", "delay", ""},
-		{"a delay of no time", "POST", "faults", `{"door":"bigtable","method":"*","effect":"delay","delay":"0s"}`, nil, 400, "bad_request", "delay", ""},
+		{"no such effect", "POST", "faults", `{"endpoint":"bigtable","method":"*","effect":"explode"}`, nil, 400, "bad_request", "delay", ""},
+		{"no such code", "POST", "faults", `{"endpoint":"bigtable","method":"*","effect":"fail","code":"OK"}`, nil, 400, "bad_request", "UNAVAILABLE", ""},
+		{"no such failure", "POST", "faults", `{"endpoint":"dynamodb","method":"*","effect":"fail","code":"UNAVAILABLE"}`, nil, 400, "bad_request", "Throttling", ""},
+		{"no item of DynamoDB", "POST", "faults", `{"endpoint":"dynamodb","method":"*","effect":"fail","code":"Throttling","item":{"k":"a"}}`, nil, 400, "bad_request", "item", ""},
+		{"no delay", "POST", "faults", `{"endpoint":"bigtable","method":"*","effect":"delay"}`, nil, 400, "bad_request", "delay", ""},
+		{"a delay of no time", "POST", "faults", `{"endpoint":"bigtable","method":"*","effect":"delay","delay":"0s"}`, nil, 400, "bad_request", "delay", ""},
 		{"no such endpoint", "POST", "faults", `{"method":"*","effect":"fail"}`, nil, 400, "bad_request", "dynamodb", ""},
 		{"no such fault", "DELETE", "faults/bigtable/7", "", nil, 404, "not_found", "bigtable/7", ""},
 		{"outside of the fixtures", "POST", "migrate/verify", `{"fixture":"../x"}`, nil, 400, "bad_request", "../x", ""},
@@ -515,7 +515,7 @@ func TestSnapshots_Bounds(t *testing.T) {
 	}
 }
 
-// TestRequests: both doors are seen, with what they asked each other, live and afterwards.
+// TestRequests: both endpoints are seen, with what they asked each other, live and afterwards.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -538,7 +538,7 @@ func TestRequests(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, "GET", e.url+control.Prefix+"events?door=dynamodb&test=TestRequests", http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, "GET", e.url+control.Prefix+"events?endpoint=dynamodb&test=TestRequests", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -549,7 +549,7 @@ func TestRequests(t *testing.T) {
 	}
 	defer func() { _ = live.Body.Close() }()
 	put(`{"TableName":"orders","Item":{"k":{"S":"a"}}}`)
-	e.must("POST", "faults", `{"door":"dynamodb","method":"PutItem","effect":"fail","code":"Throttling","item":{"k":{"S":"b"}}}`, nil)
+	e.must("POST", "faults", `{"endpoint":"dynamodb","method":"PutItem","effect":"fail","code":"Throttling","item":{"k":{"S":"b"}}}`, nil)
 	put(`{"TableName":"orders","Item":{"k":{"S":"b"}}}`)
 	var events []string
 	for lines := bufio.NewScanner(live.Body); len(events) < 2 && lines.Scan(); {
@@ -558,13 +558,13 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	type record struct {
-		ID                                                     int
-		Door, Operation, Table, Status, RequestID, Cause, Test string
-		Request                                                json.RawMessage
-		Calls                                                  []record
+		ID                                                         int
+		Endpoint, Operation, Table, Status, RequestID, Cause, Test string
+		Request                                                    json.RawMessage
+		Calls                                                      []record
 	}
 	var seen struct{ Requests []record }
-	e.must("GET", "requests?door=dynamodb&test=TestRequests", "", &seen)
+	e.must("GET", "requests?endpoint=dynamodb&test=TestRequests", "", &seen)
 	if len(seen.Requests) != 2 || seen.Requests[0].Status != "ThrottlingException" || seen.Requests[1].Status != "OK" || seen.Requests[1].Table != "orders" {
 		t.Fatalf("got %+v", seen)
 	}
@@ -576,7 +576,7 @@ func TestRequests(t *testing.T) {
 	}
 	var one record
 	e.must("GET", fmt.Sprintf("requests/%d", seen.Requests[1].ID), "", &one)
-	if len(one.Calls) == 0 || one.Calls[0].Door != "bigtable" || one.Calls[0].Cause != one.RequestID || !bytes.Contains(one.Request, []byte(`"orders"`)) || len(one.Calls[0].Request) == 0 {
+	if len(one.Calls) == 0 || one.Calls[0].Endpoint != "bigtable" || one.Calls[0].Cause != one.RequestID || !bytes.Contains(one.Request, []byte(`"orders"`)) || len(one.Calls[0].Request) == 0 {
 		t.Errorf("got %+v", one)
 	}
 	// As Bigtable: what a query became.
@@ -590,11 +590,11 @@ func TestRequests(t *testing.T) {
 	}) {
 		t.Errorf("got %+v", query)
 	}
-	// What was asked by the API is among the requests, like what came over the door.
+	// What was asked by the API is among the requests, like what came over the endpoint.
 	if code := e.ask("POST", "query", `{"operation":"GetItem","request":{"TableName":"none","Key":{"k":{"S":"a"}}}}`, nil); code != http.StatusBadRequest {
 		t.Errorf("%d", code)
 	}
-	if e.must("GET", "requests?door=dynamodb&limit=2", "", &seen); len(seen.Requests) != 2 || seen.Requests[0].Operation != "GetItem" || seen.Requests[0].Status != "ResourceNotFoundException" ||
+	if e.must("GET", "requests?endpoint=dynamodb&limit=2", "", &seen); len(seen.Requests) != 2 || seen.Requests[0].Operation != "GetItem" || seen.Requests[0].Status != "ResourceNotFoundException" ||
 		seen.Requests[1].Operation != "Query" || seen.Requests[1].Status != "OK" || seen.Requests[1].Table != "orders" {
 		t.Fatalf("got %+v", seen)
 	}

@@ -97,7 +97,7 @@ type table struct {
 	Families []family `json:"families"`
 	Splits   []Bytes  `json:"splits,omitempty"`
 	DynamoDB []string `json:"dynamodb,omitempty"` // the tables whose items its rows are; not of one that is asked for
-	Own      bool     `json:"own,omitempty"`      // the DynamoDB door keeps it for itself
+	Own      bool     `json:"own,omitempty"`      // the DynamoDB endpoint keeps it for itself
 }
 
 func tableOf(t *engine.Table) table {
@@ -144,7 +144,7 @@ func (s *Server) tables(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// dynamoDBTables are the names of the tables behind the DynamoDB door; none if it is shut.
+// dynamoDBTables are the names of the tables behind the DynamoDB endpoint; none if it is closed.
 func (s *Server) dynamoDBTables(ctx context.Context) ([]string, error) {
 	var names []string
 	for start := ""; ; {

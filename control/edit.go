@@ -73,7 +73,7 @@ func (s *Server) previewItem(r *http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		// What another item of the row has there stays: the door refuses to write over it.
+		// What another item of the row has there stays: the endpoint refuses to write over it.
 		if old, err := m.Item(found, item); err == nil && old == nil {
 			continue
 		}

@@ -153,8 +153,8 @@ type faultJSON struct {
 	ID   uint64 `json:"id,omitempty"`   // of a fault that is armed
 	Hits *int   `json:"hits,omitempty"` // likewise
 
-	Door           string                     `json:"door"`   // "bigtable" or "dynamodb"
-	Method         string                     `json:"method"` // an RPC or an operation; "*" for all
+	Endpoint       string                     `json:"endpoint"` // "bigtable" or "dynamodb"
+	Method         string                     `json:"method"`   // an RPC or an operation; "*" for all
 	Effect         string                     `json:"effect"`
 	Code           string                     `json:"code,omitempty"` // "UNAVAILABLE", or of DynamoDB "Throttling"
 	Message        string                     `json:"message,omitempty"`
@@ -198,12 +198,12 @@ func (s *Server) spec(f *faultJSON) (fault.Spec, error) {
 		return out, badRequest("effect is %q, want one of %s", f.Effect, strings.Join(effects, ", "))
 	}
 	out.Effect = fault.Effect(effect)
-	switch f.Door {
+	switch f.Endpoint {
 	case "dynamodb":
 		out.DynamoDB = true
 	case "bigtable":
 	default:
-		return out, badRequest("door is %q, want bigtable or dynamodb", f.Door)
+		return out, badRequest("endpoint is %q, want bigtable or dynamodb", f.Endpoint)
 	}
 	if f.Times != nil {
 		if out.Times = *f.Times; out.Times < 1 {
@@ -278,11 +278,11 @@ func checkItem(item map[string]json.RawMessage) error {
 func armed(f *fault.Fault) faultJSON {
 	spec, hits := *f.Spec(), f.Hits()
 	out := faultJSON{
-		ID: f.ID(), Hits: &hits, Door: "bigtable", Method: spec.Method, Effect: effects[spec.Effect], Applied: spec.Applied, Rows: spec.Rows,
+		ID: f.ID(), Hits: &hits, Endpoint: "bigtable", Method: spec.Method, Effect: effects[spec.Effect], Applied: spec.Applied, Rows: spec.Rows,
 		BehindDynamoDB: spec.BehindDynamoDB, Table: spec.Table, Item: spec.Item, Skip: spec.Skip,
 	}
 	if spec.DynamoDB {
-		out.Door = "dynamodb"
+		out.Endpoint = "dynamodb"
 		if spec.Effect == fault.FailCall {
 			out.Code = spec.Failure.String()
 		}
@@ -360,10 +360,10 @@ func (s *Server) removeFaults(*http.Request) (any, error) {
 
 func (s *Server) removeFault(r *http.Request) (any, error) {
 	for _, f := range s.armed() {
-		if is := armed(f); is.Door == r.PathValue("door") && strconv.FormatUint(f.ID(), 10) == r.PathValue("id") {
+		if is := armed(f); is.Endpoint == r.PathValue("endpoint") && strconv.FormatUint(f.ID(), 10) == r.PathValue("id") {
 			f.Remove()
 			return is, nil
 		}
 	}
-	return nil, notFound("fault", r.PathValue("door")+"/"+r.PathValue("id"), "GET "+Prefix+"faults lists them")
+	return nil, notFound("fault", r.PathValue("endpoint")+"/"+r.PathValue("id"), "GET "+Prefix+"faults lists them")
 }

@@ -20,7 +20,7 @@ func (e *env) hits() (out []int) {
 	return out
 }
 
-// TestQuery_Faults: faults of DynamoDB strike what is asked by query as they strike the door's clients, unless it says
+// TestQuery_Faults: faults of DynamoDB strike what is asked by query as they strike the endpoint's clients, unless it says
 // that they do not.
 func TestQuery_Faults(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestQuery_Faults(t *testing.T) {
 		{`"effect":"fail","code":"Throttling","item":{"k":{"S":"b"}}`, false, 400, "ThrottlingException"},
 	} {
 		e.query("DeleteItem", `{"TableName":"orders","Key":{"k":{"S":"b"}}}`)
-		e.must("POST", "faults", `{"door":"dynamodb","method":"PutItem",`+c.fault+`,"times":1}`, nil)
+		e.must("POST", "faults", `{"endpoint":"dynamodb","method":"PutItem",`+c.fault+`,"times":1}`, nil)
 		if code := e.ask("POST", "query", put+`,"faults":false}`, nil); code != http.StatusOK || e.hits()[0] != 0 {
 			t.Errorf("%s strikes what faults do not: %d", c.fault, code)
 		}
@@ -70,19 +70,19 @@ func TestQuery_Faults(t *testing.T) {
 			UnprocessedItems map[string][]any
 		}
 	}
-	e.must("POST", "faults", `{"door":"dynamodb","method":"*","effect":"stale","snapshot":"old","times":1}`, nil)
+	e.must("POST", "faults", `{"endpoint":"dynamodb","method":"*","effect":"stale","snapshot":"old","times":1}`, nil)
 	for _, want := range []string{"old", "new"} {
 		if e.must("POST", "query", fmt.Sprintf(get, "a"), &read); read.Response.Item["v"].S != want {
 			t.Errorf("got %+v, want %s", read, want)
 		}
 	}
-	e.must("POST", "faults", `{"door":"dynamodb","method":"BatchWriteItem","effect":"unprocessed","times":1}`, nil)
+	e.must("POST", "faults", `{"endpoint":"dynamodb","method":"BatchWriteItem","effect":"unprocessed","times":1}`, nil)
 	e.must("POST", "query", `{"operation":"BatchWriteItem","request":{"RequestItems":{"orders":[{"PutRequest":{"Item":{"k":{"S":"c"}}}},{"PutRequest":{"Item":{"k":{"S":"d"}}}}]}}}`, &read)
 	if len(read.Response.UnprocessedItems["orders"]) != 1 || there("c") || !there("d") {
 		t.Errorf("got %+v", read)
 	}
 	// What the API does by itself, none strikes.
-	e.must("POST", "faults", `{"door":"dynamodb","method":"*","effect":"fail","code":"Throttling"}`, nil)
+	e.must("POST", "faults", `{"endpoint":"dynamodb","method":"*","effect":"fail","code":"Throttling"}`, nil)
 	e.must("POST", "items/orders", `{"items":[{"k":{"S":"e"}}]}`, nil)
 	e.must("GET", "items/orders", "", nil)
 	e.must("GET", "tables", "", nil)
@@ -127,12 +127,12 @@ func TestFaults_Codes(t *testing.T) {
 		"UNAVAILABLE": "Unavailable", "Unavailable": "Unavailable", "DEADLINE_EXCEEDED": "DeadlineExceeded",
 		"ThrottlingException": "Throttling", "ProvisionedThroughputExceededException": "ProvisionedThroughputExceeded", "RequestLimitExceeded": "RequestLimitExceeded",
 	} {
-		door := "dynamodb"
+		endpoint := "dynamodb"
 		if strings.HasPrefix(strings.ToUpper(want), "UNAV") || strings.HasPrefix(want, "Dead") {
-			door = "bigtable"
+			endpoint = "bigtable"
 		}
 		var got struct{ Code string }
-		e.must("POST", "faults", fmt.Sprintf(`{"door":%q,"method":"*","effect":"fail","code":%q}`, door, code), &got)
+		e.must("POST", "faults", fmt.Sprintf(`{"endpoint":%q,"method":"*","effect":"fail","code":%q}`, endpoint, code), &got)
 		if got.Code != want {
 			t.Errorf("%s: got %q", code, got.Code)
 		}
@@ -145,7 +145,7 @@ func TestFaults_Warnings(t *testing.T) {
 	e := newEnv(t)
 	e.query("CreateTable", createTable)
 	e.createRows("rows", "a")
-	const ddb, bt = `"door":"dynamodb","method":"*","effect":"fail","code":"Throttling"`, `"door":"bigtable","method":"*","effect":"fail","code":"UNAVAILABLE"`
+	const ddb, bt = `"endpoint":"dynamodb","method":"*","effect":"fail","code":"Throttling"`, `"endpoint":"bigtable","method":"*","effect":"fail","code":"UNAVAILABLE"`
 	for fault, want := range map[string]string{
 		ddb: "", bt: "",
 		ddb + `,"table":"orders"`:                                       "",
@@ -183,14 +183,14 @@ func TestRequests_Before(t *testing.T) {
 		Before   uint64
 	}
 	seen := 0
-	for path := "requests?operation=PutItem&door=dynamodb&status=OK&limit=2"; ; {
+	for path := "requests?operation=PutItem&endpoint=dynamodb&status=OK&limit=2"; ; {
 		var got page
 		e.must("GET", path, "", &got)
 		seen += len(got.Requests)
 		if got.Before == 0 {
 			break
 		}
-		path = fmt.Sprintf("requests?operation=PutItem&door=dynamodb&status=OK&limit=2&before=%d", got.Before)
+		path = fmt.Sprintf("requests?operation=PutItem&endpoint=dynamodb&status=OK&limit=2&before=%d", got.Before)
 	}
 	if seen != 5 {
 		t.Errorf("%d requests", seen)
@@ -204,7 +204,7 @@ func TestFaults_Log(t *testing.T) {
 	e := newEnvLogged(t, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	e.query("CreateTable", createTable)
 	const put = `{"operation":"PutItem","request":{"TableName":"orders","Item":{"k":{"S":"a"}}}}`
-	e.must("POST", "faults", `{"door":"bigtable","method":"*","effect":"fail","code":"UNAVAILABLE","behindDynamoDB":true}`, nil)
+	e.must("POST", "faults", `{"endpoint":"bigtable","method":"*","effect":"fail","code":"UNAVAILABLE","behindDynamoDB":true}`, nil)
 	var got failed
 	if code := e.ask("POST", "query", put, &got); code < http.StatusInternalServerError || !strings.Contains(got.Error.Remedy, "GET /api/v1/faults") {
 		t.Errorf("%d %+v", code, got)

@@ -256,7 +256,7 @@ func TestHeat_Clusters(t *testing.T) {
 }
 
 // TestHeat_Own: what the API reads and writes for itself is no load, as it is none of the requests; what a client asks of
-// either door, and what query asks in its name, is.
+// either endpoint, and what query asks in its name, is.
 func TestHeat_Own(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -307,7 +307,7 @@ func TestHeat_Own(t *testing.T) {
 	}
 	e.query("GetItem", `{"TableName":"orders","Key":{"k":{"S":"a"}}}`)
 	e.must("POST", "query", `{"operation":"GetItem","request":{"TableName":"orders","Key":{"k":{"S":"a"}}},"faults":false}`, nil)
-	if status := e.door("GetItem", []byte(`{"TableName":"orders","Key":{"k":{"S":"a"}}}`)); status != http.StatusOK {
+	if status := e.endpoint("GetItem", []byte(`{"TableName":"orders","Key":{"k":{"S":"a"}}}`)); status != http.StatusOK {
 		t.Fatal(status)
 	}
 	if got := counted(over); got.Reads != 3 || got.Writes != 0 {

@@ -47,8 +47,8 @@ func TestHostile(t *testing.T) {
 		`{"rows":[null]}`, `{"rows":[{"key":{"base64":"!"}}]}`, `{"rows":[{"key":{"text":"k"},"cells":[{"family":"\u0000","qualifier":null}]}]}`,
 		`{"items":[null,7,"x",{"k":{"S":7}}]}`, `{"operation":"\u0000","request":null}`, `{"operation":"Scan","request":[]}`,
 		`{"advance":"9999999999d"}`, `{"set":"x"}`, `{"fixture":"\u0000"}`, `{"fixture":"/etc"}`,
-		`{"door":"bigtable","method":"*","effect":"delay","delay":"-1s"}`, `{"door":"dynamodb","method":"\u0000","effect":"stale","snapshot":"<b>"}`,
-		`{"door":"bigtable","method":"MutateRow","effect":"cut","code":"OK","rows":-1,"times":-1,"probability":7}`,
+		`{"endpoint":"bigtable","method":"*","effect":"delay","delay":"-1s"}`, `{"endpoint":"dynamodb","method":"\u0000","effect":"stale","snapshot":"<b>"}`,
+		`{"endpoint":"bigtable","method":"MutateRow","effect":"cut","code":"OK","rows":-1,"times":-1,"probability":7}`,
 	}
 	types := []string{"", "text/html", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=utf-16"}
 	asked := 0

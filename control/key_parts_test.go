@@ -20,7 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// newFixtureEnv is a lab that holds a shipped fixture behind both doors, and its mapping.
+// newFixtureEnv is a lab that holds a shipped fixture behind both endpoints, and its mapping.
 func newFixtureEnv(t *testing.T, name string) (*env, *mapping.Mapping) {
 	t.Helper()
 	files, err := fs.Sub(fixtures.Folder(), name)

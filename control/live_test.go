@@ -129,7 +129,7 @@ func TestEvents_Kinds(t *testing.T) {
 	if text := tables.conn.text.String(); text != "" {
 		t.Errorf("what was there before is news: %q", text)
 	}
-	e.must("POST", "faults", `{"door":"bigtable","method":"MutateRow","effect":"delay","delay":"1s"}`, nil)
+	e.must("POST", "faults", `{"endpoint":"bigtable","method":"MutateRow","effect":"delay","delay":"1s"}`, nil)
 	if !lab.until(`"faults":1`) {
 		t.Error("nobody told the lab of a fault")
 	}
@@ -138,7 +138,7 @@ func TestEvents_Kinds(t *testing.T) {
 		t.Error("nobody told the lab of the time")
 	}
 	e.must("DELETE", "faults", "", nil)
-	e.query("CreateTable", createTable) // by the door for DynamoDB
+	e.query("CreateTable", createTable) // by the endpoint for DynamoDB
 	if !tables.until("event: tables\ndata: {}\n\n") {
 		t.Error("nobody told of a table")
 	}

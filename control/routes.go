@@ -55,7 +55,7 @@ func (s *Server) routes() map[string]route {
 		"GET faults":                              {do: s.faults},
 		"POST faults":                             {do: s.addFault, body: true, changes: changesLab},
 		"DELETE faults":                           {do: s.removeFaults, changes: changesLab},
-		"DELETE faults/{door}/{id}":               {do: s.removeFault, changes: changesLab},
+		"DELETE faults/{endpoint}/{id}":           {do: s.removeFault, changes: changesLab},
 		"GET dump":                                {do: s.dump, query: "table"},
 		"GET requests":                            {do: s.requests, query: wantedParameters + " limit before"},
 		"GET requests/trace":                      {do: s.trace, query: wantedParameters},
@@ -66,7 +66,7 @@ func (s *Server) routes() map[string]route {
 		"GET insights/{table}":                    {do: s.insights, query: "index"},
 		"GET streams":                             {do: streams{s}.list},
 		"GET streams/{table}/records":             {do: streams{s}.records, query: "arn from limit cursor"},
-		"GET tables/{instance}/{table}/changes":   {do: streams{s}.changes, query: "project from books limit cursor"},
+		"GET tables/{instance}/{table}/changes":   {do: streams{s}.changes, query: "project from bookkeeping limit cursor"},
 		"GET migrate":                             {do: s.fixtures},
 		"GET migrate/{fixture}":                   {do: s.fixtureText},
 		"POST migrate/preview":                    {do: s.preview, body: true},
@@ -103,16 +103,16 @@ It needs a token: "Authorization: Bearer TOKEN", with the one that the server pr
   GET  snapshots/{name}/changes            rows and items that differ since then   ?to= ?limit=
   GET  clock       POST clock              set, advance, freeze, run
   POST gc          POST ttl                collect garbage, delete expired items
-  GET  faults      POST faults             what goes wrong        DELETE faults, DELETE faults/{door}/{id}
+  GET  faults      POST faults             what goes wrong        DELETE faults, DELETE faults/{endpoint}/{id}
   GET  dump                                all tables as text     ?table=
-  GET  requests    GET requests/{id}       the last requests of both doors
+  GET  requests    GET requests/{id}       the last requests of both endpoints
   GET  requests/trace                      those of DynamoDB, as a trace that lint judges
   GET  requests/{id}/pattern               one that reads, as an access pattern of a fixture
   GET  heat        GET heat/{instance}/{table}   which keys are hot
   GET  insights/{table}                    the keys of a DynamoDB table that are used most   ?index=
-  GET  streams                             the streams of both doors
+  GET  streams                             the streams of both endpoints
   GET  streams/{table}/records             records of DynamoDB Streams   ?from= ?limit= ?cursor=
-  GET  tables/{instance}/{table}/changes   records of a change stream of Bigtable   ?from= ?books= ?limit= ?cursor=
+  GET  tables/{instance}/{table}/changes   records of a change stream of Bigtable   ?from= ?bookkeeping= ?limit= ?cursor=
   GET  events                              live, as server-sent events   ?after= ?kinds=
   GET  migrate     POST migrate/{verb}     plan, verify and lint fixtures
   GET  migrate/{fixture}                   its mapping            POST migrate/preview: the rows that items become by another one

@@ -26,7 +26,7 @@ const (
 	maxListed = 1000
 )
 
-// streams are what both doors tell of the changes of tables: DynamoDB's streams and Bigtable's
+// streams are what both endpoints tell of the changes of tables: DynamoDB's streams and Bigtable's
 // change streams.
 type streams struct{ *Server }
 
@@ -100,7 +100,7 @@ func (s streams) list(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// ask runs an operation of the door.
+// ask runs an operation of the endpoint.
 func (s streams) ask(ctx context.Context, operation string, request map[string]any, answer any) error {
 	text, err := json.Marshal(request)
 	if err == nil {
@@ -112,7 +112,7 @@ func (s streams) ask(ctx context.Context, operation string, request map[string]a
 	return err
 }
 
-// described are the streams of the door: none if it is shut.
+// described are the streams of the endpoint: none if it is closed.
 func (s streams) described(ctx context.Context) (found []dynamoDBStream, more bool, err error) {
 	latest := map[string]string{} // the ARN of the latest stream of a table
 	for request := map[string]any{}; ; {
@@ -282,7 +282,7 @@ func (s streams) changes(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	books, err := yes(r.URL.Query(), "books", false)
+	bookkeeping, err := yes(r.URL.Query(), "bookkeeping", false)
 	if err != nil {
 		return nil, err
 	}
@@ -291,15 +291,15 @@ func (s streams) changes(r *http.Request) (any, error) {
 		part
 	}{[]rowChange{}, partUntil(strconv.FormatInt(next.UnixMicro(), 10), more)}
 	for i := range got {
-		if c, ok := changeOf(mappings, &got[i], books); ok {
+		if c, ok := changeOf(mappings, &got[i], bookkeeping); ok {
 			out.Changes = append(out.Changes, c)
 		}
 	}
 	return out, nil
 }
 
-// changeOf is a record as it is shown. ok is false if only books were changed, and these are not asked for.
-func changeOf(mappings []*mapping.Mapping, rec *changestream.Record, books bool) (c rowChange, ok bool) {
+// changeOf is a record as it is shown. ok is false if only bookkeeping changed and was not requested.
+func changeOf(mappings []*mapping.Mapping, rec *changestream.Record, bookkeeping bool) (c rowChange, ok bool) {
 	c = rowChange{Key: bytesOf([]byte(rec.Row)), Time: rec.CommitTime.UTC(), GC: rec.GC, Cluster: rec.Cluster}
 	row := btclient.Row{Key: []byte(rec.Row)}
 	for i := range rec.Entries {
@@ -311,7 +311,7 @@ func changeOf(mappings []*mapping.Mapping, rec *changestream.Record, books bool)
 			}
 		}
 	}
-	if !books && !rec.WithoutBooks() {
+	if !bookkeeping && !rec.DropBookkeeping() {
 		return c, false
 	}
 	c.Parts = partsBy(mappings, row)
@@ -322,7 +322,7 @@ func changeOf(mappings []*mapping.Mapping, rec *changestream.Record, books bool)
 	return c, true
 }
 
-// streamRecord is a record of DynamoDB Streams, as the door answers it.
+// streamRecord is a record of DynamoDB Streams, as the endpoint answers it.
 type streamRecord struct {
 	json.RawMessage
 	sequence string

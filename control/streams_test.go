@@ -112,8 +112,8 @@ func pages[T any](e *env, member, path string) (all []T, next string) {
 	}
 }
 
-// TestStreams: both doors tell of one write, and each change of an item says which record is of the same write; a
-// write of the other door, and garbage collection, have none.
+// TestStreams: both endpoints tell of one write, and each change of an item says which record is of the same write; a
+// write of the other endpoint, and garbage collection, have none.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -180,14 +180,14 @@ func TestStreams(t *testing.T) {
 	if len(met) != len(records) {
 		t.Errorf("%d of %d records were met: %v", len(met), len(records), changes)
 	}
-	books, _ := pages[changeRecord](e, "changes", "tables/i/"+rows+"/changes?books=true&limit=1000")
-	if len(books) < len(changes) || !strings.Contains(fmt.Sprint(books), "_f:") {
-		t.Errorf("with books there are %v", books)
+	bookkeeping, _ := pages[changeRecord](e, "changes", "tables/i/"+rows+"/changes?bookkeeping=true&limit=1000")
+	if len(bookkeeping) < len(changes) || !strings.Contains(fmt.Sprint(bookkeeping), "_f:") {
+		t.Errorf("with bookkeeping there are %v", bookkeeping)
 	}
 }
 
 // TestStreams_Follow: who asks behind next gets what came since, and who asks from a time nothing of before, in either
-// door; what garbage collection took says so.
+// endpoint; what garbage collection took says so.
 func TestStreams_Follow(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

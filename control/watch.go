@@ -24,7 +24,7 @@ import (
 // record is a request as it is shown.
 type record struct {
 	ID        uint64    `json:"id"`
-	Door      string    `json:"door"`
+	Endpoint  string    `json:"endpoint"`
 	Operation string    `json:"operation"`
 	Table     string    `json:"table,omitempty"`
 	Key       *Bytes    `json:"key,omitempty"`
@@ -47,7 +47,7 @@ type record struct {
 
 func recordOf(r *requests.Record, whole bool) record {
 	out := record{
-		ID: r.ID, Door: r.Door, Operation: r.Operation, Table: r.Table(), Status: r.Status, Text: r.Text, Start: r.Start,
+		ID: r.ID, Endpoint: r.Endpoint, Operation: r.Operation, Table: r.Table(), Status: r.Status, Text: r.Text, Start: r.Start,
 		Millis: float64(r.Duration.Microseconds()) / 1000, Rows: r.Rows, Bytes: r.Bytes, RequestID: r.RequestID, Cause: r.Cause, Test: r.Test,
 	}
 	if len(r.Key()) > 0 {
@@ -61,14 +61,14 @@ func recordOf(r *requests.Record, whole bool) record {
 }
 
 // wantedParameters are those that wanted reads.
-const wantedParameters = "door operation table status failed internal test"
+const wantedParameters = "endpoint operation table status failed internal test"
 
 // wanted tells which records a query asks for. One that asks for what no record can have is refused.
 func wanted(r *http.Request) (func(*requests.Record) bool, error) {
 	q := r.URL.Query()
-	door, operation, table, test := q.Get("door"), q.Get("operation"), q.Get("table"), q.Get("test")
-	if door != "" && door != requests.Bigtable && door != requests.DynamoDB {
-		return nil, badRequest("door is %q, want %s or %s", door, requests.Bigtable, requests.DynamoDB)
+	endpoint, operation, table, test := q.Get("endpoint"), q.Get("operation"), q.Get("table"), q.Get("test")
+	if endpoint != "" && endpoint != requests.Bigtable && endpoint != requests.DynamoDB {
+		return nil, badRequest("endpoint is %q, want %s or %s", endpoint, requests.Bigtable, requests.DynamoDB)
 	}
 	status, err := statusParam(q)
 	failed, err1 := yes(q, "failed", false)
@@ -78,7 +78,7 @@ func wanted(r *http.Request) (func(*requests.Record) bool, error) {
 	}
 	return func(rec *requests.Record) bool {
 		switch {
-		case door != "" && rec.Door != door,
+		case endpoint != "" && rec.Endpoint != endpoint,
 			operation != "" && rec.Operation != operation,
 			status != "" && rec.Status != status,
 			failed && rec.Status == "OK",
@@ -160,7 +160,7 @@ func (s *Server) pattern(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rec.Door != requests.DynamoDB || rec.Status != "OK" {
+	if rec.Endpoint != requests.DynamoDB || rec.Status != "OK" {
 		return nil, badRequest("request %d is no request of DynamoDB that was served: %s, %s", rec.ID, rec.Operation, rec.Status)
 	}
 	in := access.Request{ID: fmt.Sprintf("r%d", rec.ID), Operation: rec.Operation, Request: rec.Request, Response: rec.Response}
@@ -182,7 +182,7 @@ func (s *Server) trace(r *http.Request) (any, error) {
 		return nil, err
 	}
 	s.log.Newest(func(rec *requests.Record) bool {
-		if rec.Door == requests.DynamoDB && rec.Status == "OK" && rec.Table() != "" && is(rec) {
+		if rec.Endpoint == requests.DynamoDB && rec.Status == "OK" && rec.Table() != "" && is(rec) {
 			if request, _, _ := rec.Bodies(); json.Valid(request) { // else it was too large to be kept
 				lines = append(lines, traced{rec.Start.UTC(), rec.Operation, request})
 			}
@@ -221,7 +221,7 @@ func (s *Server) calls(requestID string) []record {
 	return out
 }
 
-// query runs an operation of DynamoDB and shows the calls that it became. It is kept like a request of the door,
+// query runs an operation of DynamoDB and shows the calls that it became. It is kept like a request of the endpoint,
 // and faults strike it as they strike one.
 func (s *Server) query(r *http.Request) (any, error) {
 	var in struct {

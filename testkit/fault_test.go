@@ -273,9 +273,9 @@ func TestFail_Probability(t *testing.T) {
 	}
 }
 
-// TestFail_EveryDoor: clients on a port meet the faults too, the DynamoDB door
+// TestFail_EveryEndpoint: clients on a port meet the faults too, the DynamoDB endpoint
 // does not, unless it is meant.
-func TestFail_EveryDoor(t *testing.T) {
+func TestFail_EveryEndpoint(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
 	createTable(t, env, "t", 1, "f")
@@ -447,7 +447,7 @@ func TestDuplicate(t *testing.T) {
 	}
 }
 
-// TestDuplicate_DynamoDB: a write may reach the Bigtable behind the door twice,
+// TestDuplicate_DynamoDB: a write may reach the Bigtable behind the endpoint twice,
 // and happens once.
 func TestDuplicate_DynamoDB(t *testing.T) {
 	t.Parallel()

@@ -84,7 +84,7 @@ func together(f func(int), n int) {
 	wg.Wait()
 }
 
-// useAlone writes through both doors, under names that are the same for all n.
+// useAlone writes through both endpoints, under names that are the same for all n.
 // The clients are tb's.
 func useAlone(tb testing.TB, env *testkit.Env, n int) {
 	tb.Helper()

@@ -127,7 +127,7 @@ func TestRestore_Template(t *testing.T) {
 	}
 }
 
-// TestRestore_Concurrent: requests of both doors go on beside restores, and
+// TestRestore_Concurrent: requests of both endpoints go on beside restores, and
 // find the store whole.
 func TestRestore_Concurrent(t *testing.T) {
 	t.Parallel()
@@ -167,7 +167,7 @@ func TestRestore_Concurrent(t *testing.T) {
 	}
 }
 
-// TestDumpAll: every table with its schema; the door's own tables are no
+// TestDumpAll: every table with its schema; the endpoint's own tables are no
 // business of anyone.
 func TestDumpAll(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ import java.util.stream.Stream;
  * control.snapshot("base"); // once
  * control.restore("base");  // before each test
  * control.advance("25h");
- * control.fault(Map.of("door", "bigtable", "method", "MutateRow", "effect", "fail", "code", "UNAVAILABLE", "times", 2));
+ * control.fault(Map.of("endpoint", "bigtable", "method", "MutateRow", "effect", "fail", "code", "UNAVAILABLE", "times", 2));
  * </pre>
  *
  * It needs nothing but Java 17. Where a method takes JSON, that is a text, or maps and lists; what it answers
@@ -264,14 +264,14 @@ public final class Tabletop {
 	public void mend() { call("DELETE", "faults", null); }
 
 	/** Ends a fault, as {@link #fault} or {@link #faults} answered it. */
-	public void mend(Json fault) { call("DELETE", "faults/" + fault.get("door").text() + "/" + fault.get("id").number(), null); }
+	public void mend(Json fault) { call("DELETE", "faults/" + fault.get("endpoint").text() + "/" + fault.get("id").number(), null); }
 
 	/** All rows as text. */
 	public String dump() { return call("GET", "dump", null).get("text").text(); }
 
 	public String dump(String table) { return call("GET", "dump" + query(Map.of("table", table)), null).get("text").text(); }
 
-	/** The last requests of both doors, the newest first: 100 of them, or the limit of the query. */
+	/** The last requests of both endpoints, the newest first: 100 of them, or the limit of the query. */
 	public List<Json> requests() { return requests(Map.of()); }
 
 	public List<Json> requests(Map<String, ?> query) { return call("GET", "requests" + query(query), null).get("requests").list(); }

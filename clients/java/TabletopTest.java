@@ -57,7 +57,7 @@ public final class TabletopTest {
 		control.restore("all");
 		equal("items back", 300L, count());
 
-		control.fault(Map.of("door", "dynamodb", "method", "GetItem", "effect", "fail", "code", "InternalServerError", "times", 2));
+		control.fault(Map.of("endpoint", "dynamodb", "method", "GetItem", "effect", "fail", "code", "InternalServerError", "times", 2));
 		equal("statuses", List.of(500, 500, 200), List.of(getItem(), getItem(), getItem()));
 		equal("hits", 2L, control.faults().get(0).get("hits").number());
 		control.mend();
@@ -111,8 +111,8 @@ public final class TabletopTest {
 		equal("the call of one", "ReadRows", control.request(last.get(0).get("id").number()).get("calls").get(0).get("operation").text());
 		equal("all requests have it", true, control.requests().size() > 1);
 
-		var ended = control.fault(Map.of("door", "bigtable", "method", "ReadRows", "effect", "fail", "code", "UNAVAILABLE"));
-		var left = control.fault("{\"door\":\"dynamodb\",\"method\":\"GetItem\",\"effect\":\"fail\",\"code\":\"Throttling\"}");
+		var ended = control.fault(Map.of("endpoint", "bigtable", "method", "ReadRows", "effect", "fail", "code", "UNAVAILABLE"));
+		var left = control.fault("{\"endpoint\":\"dynamodb\",\"method\":\"GetItem\",\"effect\":\"fail\",\"code\":\"Throttling\"}");
 		control.mend(ended);
 		equal("faults", List.of(left.toString()), control.faults().stream().map(Object::toString).toList());
 		control.mend();
@@ -200,7 +200,7 @@ public final class TabletopTest {
 			server.restore("base");
 			server.putItems("orders_java", List.of(Map.of("k", Map.of("S", key))));
 			server.advance(1 + worker + "h");
-			server.fault(Map.of("door", "dynamodb", "method", "GetItem", "effect", "fail", "code", "Throttling", "times", 1 + worker));
+			server.fault(Map.of("endpoint", "dynamodb", "method", "GetItem", "effect", "fail", "code", "Throttling", "times", 1 + worker));
 			together.await(600, TimeUnit.SECONDS);
 			equal("items of worker " + worker, List.of(key), server.items("orders_java").map(i -> i.get("k").get("S").text()).toList());
 			equal("faults of worker " + worker, List.of(1L + worker), server.faults().stream().map(f -> f.get("times").number()).toList());

@@ -43,7 +43,7 @@ export interface Info {
 	snapshots: number
 	held: string
 }
-/** A Bigtable table; dynamodb are the tables whose items its rows are, own says that the DynamoDB door keeps it for itself. */
+/** A Bigtable table; dynamodb are the tables whose items its rows are, own says that the DynamoDB endpoint keeps it for itself. */
 export interface Table {
 	name: string
 	instance: string
@@ -57,7 +57,7 @@ export interface Table {
 export type Item = Record<string, unknown>
 
 export interface Fault {
-	door: 'bigtable' | 'dynamodb'
+	endpoint: 'bigtable' | 'dynamodb'
 	method: string
 	effect: 'fail' | 'delay' | 'cut' | 'duplicate' | 'unprocessed' | 'stale'
 	code?: string
@@ -77,7 +77,7 @@ export interface Fault {
 
 export interface Request {
 	id: number
-	door: 'bigtable' | 'dynamodb'
+	endpoint: 'bigtable' | 'dynamodb'
 	operation: string
 	table?: string
 	key?: Bytes
@@ -185,7 +185,7 @@ export class Control {
 	ttl(): Promise<number>
 	fault(spec: Fault): Promise<Fault & { id: number; hits: number }>
 	faults(): Promise<(Fault & { id: number; hits: number })[]>
-	mend(fault?: { door: string; id: number }): Promise<void>
+	mend(fault?: { endpoint: string; id: number }): Promise<void>
 	dump(table?: string): Promise<string>
 	requests(query?: Query): Promise<Request[]>
 	request(id: number): Promise<Request>

@@ -120,9 +120,9 @@ export class Control {
 	fault(spec) { return this.call('POST', 'faults', { body: spec }) }
 	async faults() { return (await this.call('GET', 'faults')).faults }
 	/** Ends a fault, as fault() or faults() answered it, or all. */
-	async mend(fault) { await this.call('DELETE', fault ? `faults/${fault.door}/${fault.id}` : 'faults') }
+	async mend(fault) { await this.call('DELETE', fault ? `faults/${fault.endpoint}/${fault.id}` : 'faults') }
 	async dump(table) { return (await this.call('GET', 'dump', { query: { table } })).text }
-	/** The last requests of both doors, the newest first: 100 of them, or limit. */
+	/** The last requests of both endpoints, the newest first: 100 of them, or limit. */
 	async requests(query = {}) { return (await this.call('GET', 'requests', { query })).requests }
 	/** One of the requests, with its bodies and the calls that it became. */
 	request(id) { return this.call('GET', `requests/${id}`) }

@@ -53,7 +53,7 @@ test('acceptance', async () => {
 	await control.restore('all')
 	assert.equal(await count(), 300)
 
-	await control.fault({ door: 'dynamodb', method: 'GetItem', effect: 'fail', code: 'InternalServerError', times: 2 })
+	await control.fault({ endpoint: 'dynamodb', method: 'GetItem', effect: 'fail', code: 'InternalServerError', times: 2 })
 	assert.deepEqual([await getItem(), await getItem(), await getItem()], [500, 500, 200])
 	assert.deepEqual((await control.faults()).map(f => f.hits), [2])
 	await control.mend()
@@ -102,8 +102,8 @@ test('all of ctl', async () => {
 	const [last] = await control.requests({ operation: 'GetItem', table: 'orders_js', limit: 1 })
 	assert.deepEqual((await control.request(last.id)).calls.map(c => c.operation), ['ReadRows'])
 
-	const ended = await control.fault({ door: 'bigtable', method: 'ReadRows', effect: 'fail', code: 'UNAVAILABLE' })
-	const left = await control.fault({ door: 'dynamodb', method: 'GetItem', effect: 'fail', code: 'Throttling' })
+	const ended = await control.fault({ endpoint: 'bigtable', method: 'ReadRows', effect: 'fail', code: 'UNAVAILABLE' })
+	const left = await control.fault({ endpoint: 'dynamodb', method: 'GetItem', effect: 'fail', code: 'Throttling' })
 	await control.mend(ended)
 	assert.deepEqual(await control.faults(), [left])
 	await control.mend()
@@ -172,7 +172,7 @@ test('parallel workers', async () => {
 			await control.restore('base')
 			await control.putItems('orders_js', [{ k: { S: `worker${worker}/${n}` } }])
 			await control.advance(`${1 + worker}h`)
-			await control.fault({ door: 'dynamodb', method: 'GetItem', effect: 'fail', code: 'Throttling', times: 1 + worker })
+			await control.fault({ endpoint: 'dynamodb', method: 'GetItem', effect: 'fail', code: 'Throttling', times: 1 + worker })
 		}))
 		await Promise.all(servers.map(async (control, worker) => {
 			const items = []

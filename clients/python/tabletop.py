@@ -6,7 +6,7 @@
     control.snapshot("base")        # once
     control.restore("base")         # before each test
     control.advance("25h")
-    control.fault(door="bigtable", method="MutateRow", effect="fail", code="UNAVAILABLE", times=2)
+    control.fault(endpoint="bigtable", method="MutateRow", effect="fail", code="UNAVAILABLE", times=2)
 
 It needs nothing but Python's own library. docs/control.md describes the API.
 """
@@ -207,13 +207,13 @@ class Control:
 
     def mend(self, fault=None):
         """End a fault, as fault() or faults() answered it, or all."""
-        self.call("DELETE", f"faults/{fault['door']}/{fault['id']}" if fault else "faults")
+        self.call("DELETE", f"faults/{fault['endpoint']}/{fault['id']}" if fault else "faults")
 
     def dump(self, table=None):
         return self.call("GET", "dump", table=table)["text"]
 
     def requests(self, **query):
-        """The last requests of both doors, the newest first: 100 of them, or limit."""
+        """The last requests of both endpoints, the newest first: 100 of them, or limit."""
         return self.call("GET", "requests", **query)["requests"]
 
     def request(self, id):

@@ -53,8 +53,8 @@ class TestControl(unittest.TestCase):
         control.restore("all")
         self.assertEqual(len(list(control.items("orders_py"))), 300)
 
-        # Both doors: the DynamoDB door answers over its own port, twice not.
-        fault = dict(door="dynamodb", method="GetItem", effect="fail", code="InternalServerError", times=2)
+        # Both endpoints: the DynamoDB endpoint answers over its own port, twice not.
+        fault = dict(endpoint="dynamodb", method="GetItem", effect="fail", code="InternalServerError", times=2)
         control.fault(**fault)
         statuses = [self.get_item() for _ in range(3)]
         self.assertEqual(statuses, [500, 500, 200])
@@ -126,8 +126,8 @@ class TestControl(unittest.TestCase):
         (last,) = control.requests(operation="GetItem", table="orders_py", limit=1)
         self.assertEqual([c["operation"] for c in control.request(last["id"])["calls"]], ["ReadRows"])
 
-        ended = control.fault(door="bigtable", method="ReadRows", effect="fail", code="UNAVAILABLE")
-        left = control.fault(door="dynamodb", method="GetItem", effect="fail", code="Throttling")
+        ended = control.fault(endpoint="bigtable", method="ReadRows", effect="fail", code="UNAVAILABLE")
+        left = control.fault(endpoint="dynamodb", method="GetItem", effect="fail", code="Throttling")
         control.mend(ended)
         self.assertEqual(control.faults(), [left])
         control.mend()
@@ -199,7 +199,7 @@ class TestControl(unittest.TestCase):
                 control.restore("base")
                 control.put_items("orders_py", [{"k": {"S": f"worker{worker}/{test}"}}])
                 control.advance(f"{1 + worker}h")
-                control.fault(door="dynamodb", method="GetItem", effect="fail", code="Throttling", times=1 + worker)
+                control.fault(endpoint="dynamodb", method="GetItem", effect="fail", code="Throttling", times=1 + worker)
                 together.wait()
                 found.append([[i["k"]["S"] for i in control.items("orders_py")], [f["times"] for f in control.faults()]])
                 control.mend()

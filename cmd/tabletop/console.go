@@ -40,7 +40,7 @@ func (c *serveConsole) Decode(ctx *kong.DecodeContext) error {
 // on says whether the control API is asked for.
 func (c *consoleFlags) on() bool { return c.Console != "" }
 
-func (c *consoleFlags) check(doors doorFlags, target string) error {
+func (c *consoleFlags) check(access accessFlags, target string) error {
 	if !c.on() {
 		if c.ConsoleFile != "" || c.Fixtures != "" {
 			return errors.New("--console-token-file and --fixtures need --console")
@@ -50,7 +50,7 @@ func (c *consoleFlags) check(doors doorFlags, target string) error {
 	if target != "" {
 		return errors.New("--console and --target exclude each other: the API controls the store of this process")
 	}
-	if !isLoopback(string(c.Console)) && (!doors.Public || doors.TokenFile == "") {
+	if !isLoopback(string(c.Console)) && (!access.Public || access.TokenFile == "") {
 		return fmt.Errorf("--console %s can be reached from other machines: add --public and --token-file to allow that, or listen on 127.0.0.1", c.Console)
 	}
 	return nil
@@ -85,7 +85,7 @@ func (s *serving) openConsole(observed *control.Requests, fixtures fs.FS) error 
 		s.closers = append(s.closers, root.Close)
 		o.Fixtures = root.FS()
 	}
-	lis, door, err := s.listen("--console", listenAddress(c.Console), "http/1.1", 0)
+	lis, tracked, err := s.listen("--console", listenAddress(c.Console), "http/1.1", 0)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s *serving) openConsole(observed *control.Requests, fixtures fs.FS) error 
 	web.ReadHeaderTimeout, web.IdleTimeout = 10*time.Second, 2*time.Minute
 	s.closers = append(s.closers, func() error {
 		err := api.Close() // ends what has no end
-		s.wait(door, func(ctx context.Context) {
+		s.wait(tracked, func(ctx context.Context) {
 			if web.Shutdown(ctx) != nil { // time is up
 				err = errors.Join(err, web.Close())
 			}
@@ -117,13 +117,13 @@ func (s *serving) openConsole(observed *control.Requests, fixtures fs.FS) error 
 	return nil
 }
 
-// webServer is a server of HTTP for a door that listen has opened.
+// webServer is a server of HTTP for an endpoint that listen has opened.
 func (s *serving) webServer(h http.Handler) *http.Server {
 	handler := arrivals{h}
 	return &http.Server{
 		Handler:           handler,
 		ConnState:         handler.idle,
-		ConnContext:       withDoorConn,
+		ConnContext:       withTrackedConn,
 		ReadHeaderTimeout: time.Minute,
 		MaxHeaderBytes:    maxDynamoDBHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),

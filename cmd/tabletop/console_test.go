@@ -62,7 +62,7 @@ func TestConsole(t *testing.T) {
 	}
 	conn := s.dial(t)
 	createTable(t, conn, "t")
-	ctl(t, s, exitEqual, "fault", `{"door":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":2}`)
+	ctl(t, s, exitEqual, "fault", `{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":2}`)
 	write := &btpb.MutateRowRequest{TableName: parent + "/tables/t", RowKey: []byte("k"), Mutations: []*btpb.Mutation{
 		{Mutation: &btpb.Mutation_DeleteFromRow_{DeleteFromRow: &btpb.Mutation_DeleteFromRow{}}},
 	}}
@@ -169,8 +169,8 @@ func TestServe_Refused(t *testing.T) {
 		"--bigtable 127.0.0.1:0 --buckets " + file:                         "--buckets: open",
 		"--throttle=off":                                                   `--throttle: "off" must be`,
 	} {
-		doors := []string{"serve", "--dynamodb", "127.0.0.1:0"}
-		cmd := exec.CommandContext(t.Context(), "tabletop", append(doors, strings.Fields(args)...)...)
+		endpoints := []string{"serve", "--dynamodb", "127.0.0.1:0"}
+		cmd := exec.CommandContext(t.Context(), "tabletop", append(endpoints, strings.Fields(args)...)...)
 		out, _ := cmd.CombinedOutput() // the code is what is asked for
 		if code := cmd.ProcessState.ExitCode(); code != exitBadInput || !strings.Contains(string(out), want) {
 			t.Errorf("serve %s exits %d: %s", args, code, out)
@@ -178,9 +178,9 @@ func TestServe_Refused(t *testing.T) {
 	}
 }
 
-// TestDoors_WebPages: what a web page of another origin asks, or by another name, does not
-// reach the door; what this machine asks does.
-func TestDoors_WebPages(t *testing.T) {
+// TestEndpoints_WebPages: what a web page of another origin asks, or by another name, does not
+// reach the endpoint; what this machine asks does.
+func TestEndpoints_WebPages(t *testing.T) {
 	t.Parallel()
 	ask := func(s *server, method, host, origin string) (status int, allowed, text string) {
 		t.Helper()

@@ -29,7 +29,7 @@ type ctlVerb struct {
 	text string // the member of the answer that is printed as it is. Default: all, as JSON
 	list string // the member of the answer that --all joins
 	args [2]int // the least and the most
-	// table says that the first argument is [INSTANCE/]TABLE, slash that it is DOOR/ID: two parts of the path.
+	// table says that the first argument is [INSTANCE/]TABLE, slash that it is ENDPOINT/ID: two parts of the path.
 	table, slash bool
 	more         string // of the help of the verb
 }
@@ -73,15 +73,15 @@ var ctlVerbs = []ctlVerb{
 	{name: "ttl", what: "delete items whose time to live is over", method: "POST", path: "ttl"},
 	{name: "faults", what: "what goes wrong, and how often it did", method: "GET", path: "faults"},
 	{name: "fault", takes: "FAULT", what: "let something go wrong, in JSON", method: "POST", path: "faults", args: [2]int{1, 1}, json: "FAULT", body: func(args []string) any { return json.RawMessage(args[0]) }, more: faultHelp},
-	{name: "mend", takes: "[DOOR/ID]", what: "end a fault, or all", method: "DELETE", path: "faults/{}", args: [2]int{0, 1}, slash: true, more: "tabletop ctl mend dynamodb/1"},
+	{name: "mend", takes: "[ENDPOINT/ID]", what: "end a fault, or all", method: "DELETE", path: "faults/{}", args: [2]int{0, 1}, slash: true, more: "tabletop ctl mend dynamodb/1"},
 	{name: "dump", takes: "[TABLE]", what: "rows as text", method: "GET", path: "dump?table={}", args: [2]int{0, 1}, params: "table", text: "text", more: `TABLE is one of Bigtable: "tabletop ctl tables" says in which of them the items of a DynamoDB table lie.`},
-	{name: "requests", takes: "[NAME=VALUE...]", what: "the last requests of both endpoints", method: "GET", path: "requests", params: "door operation table status failed internal test limit before", list: "requests", more: "tabletop ctl requests door=dynamodb failed=true"},
+	{name: "requests", takes: "[NAME=VALUE...]", what: "the last requests of both endpoints", method: "GET", path: "requests", params: "endpoint operation table status failed internal test limit before", list: "requests", more: "tabletop ctl requests endpoint=dynamodb failed=true"},
 	{name: "request", takes: "ID", what: "one of them, with the calls that it became", method: "GET", path: "requests/{}", args: [2]int{1, 1}},
 	{name: "heat", takes: "[[INSTANCE/]TABLE]", what: "which keys were read and written when, or of which tables that is known", method: "GET", path: "heat/{}", args: [2]int{0, 1}, params: "project cluster step last limit", table: true, more: "tabletop ctl heat t last=1h step=1m"},
 	{name: "insights", takes: "TABLE [INDEX]", what: "the keys that are used most, while contributor insights are on", method: "GET", path: "insights/{}?index={}", args: [2]int{1, 2}, params: "index"},
 	{name: "streams", what: "the streams of both endpoints", method: "GET", path: "streams"},
 	{name: "records", takes: "TABLE [CURSOR]", what: "records of DynamoDB Streams", method: "GET", path: "streams/{}/records?cursor={}", args: [2]int{1, 2}, params: "arn from limit cursor", list: "records"},
-	{name: "changes", takes: "[INSTANCE/]TABLE [CURSOR]", what: "records of a change stream of Bigtable", method: "GET", path: "tables/{}/changes?cursor={}", args: [2]int{1, 2}, params: "project from books limit cursor", list: "changes", table: true},
+	{name: "changes", takes: "[INSTANCE/]TABLE [CURSOR]", what: "records of a change stream of Bigtable", method: "GET", path: "tables/{}/changes?cursor={}", args: [2]int{1, 2}, params: "project from bookkeeping limit cursor", list: "changes", table: true},
 	{name: "release", what: "let the test go on that testkit holds", method: "POST", path: "release"},
 	{name: "plan", takes: "FIXTURE", what: "as tabletop migrate plan does", method: "POST", path: "migrate/plan", args: [2]int{1, 1}, body: ofFixture},
 	{name: "verify", takes: "FIXTURE", what: "as tabletop migrate verify does", method: "POST", path: "migrate/verify", args: [2]int{1, 1}, body: ofFixture},

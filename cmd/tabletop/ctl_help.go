@@ -10,17 +10,17 @@ import (
 )
 
 // faultHelp are the members of a fault.
-const faultHelp = `tabletop ctl fault '{"door":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":2}'
-tabletop ctl fault '{"door":"dynamodb","method":"PutItem","effect":"fail","code":"Throttling","times":1,"table":"orders"}'
+const faultHelp = `tabletop ctl fault '{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":2}'
+tabletop ctl fault '{"endpoint":"dynamodb","method":"PutItem","effect":"fail","code":"Throttling","times":1,"table":"orders"}'
 
-  door            bigtable or dynamodb
+  endpoint        bigtable or dynamodb
   method          the RPC or the operation; * for all
   effect          fail; of bigtable also delay, cut, duplicate; of dynamodb also unprocessed, stale
   code, message   of fail and cut: UNAVAILABLE, or of dynamodb Throttling
   applied         of fail: true if the request is served, and its answer is lost
   delay, rows, snapshot   of delay (a duration), cut (how many arrive) and stale (a name)
   table, row, item        only such requests
-  behindDynamoDB  true: the calls of the DynamoDB door, instead of the clients'
+  behindDynamoDB  true: the calls of the DynamoDB endpoint, instead of the clients'
   skip, times, probability   which of those that fit. Default: all, also when clients try again`
 
 // writeHelp are the members of a row.

@@ -24,7 +24,7 @@ func TestCtl_API(t *testing.T) {
 	takes, path, route := map[string][]string{}, "", ""
 	for line := range strings.Lines(string(text)) {
 		if m := regexp.MustCompile(`^  /(\S*):`).FindStringSubmatch(line); m != nil {
-			path = regexp.MustCompile(`\{(instance\}/\{table|door\}/\{id|\w+)\}`).ReplaceAllString(m[1], "{}")
+			path = regexp.MustCompile(`\{(instance\}/\{table|endpoint\}/\{id|\w+)\}`).ReplaceAllString(m[1], "{}")
 		} else if m := regexp.MustCompile(`^    (get|post|delete):`).FindStringSubmatch(line); m != nil {
 			route = strings.ToUpper(m[1]) + " " + path
 			takes[route] = nil
@@ -78,25 +78,25 @@ func TestCtl_Pages(t *testing.T) {
 		t.Fatalf("%d items:\n%.300s\n…%s", count(out), out, out[max(0, len(out)-300):])
 	}
 	for args, want := range map[string]int{
-		"items orders " + m[1]:                                  100,
-		"items orders limit=7":                                  7,
-		"items orders --all":                                    items,
-		"items orders --all limit=999":                          items,
-		"items orders " + strings.TrimPrefix(m[1], "cursor="):   100,
-		"items orders --all " + m[1]:                            items - 100,
-		"requests --all operation=PutItem door=bigtable":        0,
-		"requests --all operation=CreateTable failed=false":     0,
-		"requests operation=CreateTable door=dynamodb limit=1":  0,
-		"requests --all status=OK internal=true operation=None": 0,
+		"items orders " + m[1]:                                     100,
+		"items orders limit=7":                                     7,
+		"items orders --all":                                       items,
+		"items orders --all limit=999":                             items,
+		"items orders " + strings.TrimPrefix(m[1], "cursor="):      100,
+		"items orders --all " + m[1]:                               items - 100,
+		"requests --all operation=PutItem endpoint=bigtable":       0,
+		"requests --all operation=CreateTable failed=false":        0,
+		"requests operation=CreateTable endpoint=dynamodb limit=1": 0,
+		"requests --all status=OK internal=true operation=None":    0,
 	} {
 		if out := ctl(t, s, exitEqual, strings.Fields(args)...); count(out) != want || strings.Contains(out, "more") != (strings.HasPrefix(args, "items") && want < items-100) {
 			t.Errorf("%s: %d items:\n%.300s", args, count(out), out)
 		}
 	}
-	if out := ctl(t, s, exitEqual, "requests", "operation=CreateTable", "door=dynamodb"); strings.Count(out, `"id":`) != 1 {
+	if out := ctl(t, s, exitEqual, "requests", "operation=CreateTable", "endpoint=dynamodb"); strings.Count(out, `"id":`) != 1 {
 		t.Error(out)
 	}
-	if out := ctl(t, s, exitEqual, "requests", "door=bigtable", "limit=1"); !regexp.MustCompile(`there are more: add before=\d+ to go on, or --all\n$`).MatchString(out) {
+	if out := ctl(t, s, exitEqual, "requests", "endpoint=bigtable", "limit=1"); !regexp.MustCompile(`there are more: add before=\d+ to go on, or --all\n$`).MatchString(out) {
 		t.Error(out)
 	}
 }
@@ -141,14 +141,14 @@ func TestCtl_Words(t *testing.T) {
 		{[]string{"put", "orders", "-"}, "the standard input is not JSON: byte 0: unexpected end of JSON input"},
 		{[]string{"query", "GetItem", "{"}, "REQUEST is not JSON"},
 		{[]string{"advance", "-1h"}, `advance is "-1h", want a duration such as 90s, 25h or 3d: time moves forward: see "tabletop ctl help advance"`},
-		{[]string{"mend", "orders"}, `mend takes [DOOR/ID], such as dynamodb/1: "tabletop ctl faults" lists them`},
+		{[]string{"mend", "orders"}, `mend takes [ENDPOINT/ID], such as dynamodb/1: "tabletop ctl faults" lists them`},
 		{[]string{"mend", "dynamodb/7"}, `there is no fault "dynamodb/7": "tabletop ctl faults" lists them`},
 		{[]string{"rows", "orders"}, `the rows of DynamoDB's table orders are in Bigtable's table tabletop/ddb.orders-`},
 		{[]string{"dump", "orders"}, `"tabletop ctl tables" lists the tables of both endpoints`},
 		{[]string{"rows", "t", "filter={}", "filter={}"}, `filter is there 2 times`},
-		{[]string{"requests", "door=ddb"}, `door is "ddb", want bigtable or dynamodb: see "tabletop ctl help requests"`},
-		{[]string{"requests", "kind=x"}, `requests takes [NAME=VALUE...] (1 argument given); NAME=VALUE sets door, operation,`},
-		{[]string{"fault", `{"door":"bigtable","method":"ReadRow","effect":"fail","code":"UNAVAILABLE"}`}, `nearest to ReadRows: see "tabletop ctl help fault"`},
+		{[]string{"requests", "endpoint=ddb"}, `endpoint is "ddb", want bigtable or dynamodb: see "tabletop ctl help requests"`},
+		{[]string{"requests", "kind=x"}, `requests takes [NAME=VALUE...] (1 argument given); NAME=VALUE sets endpoint, operation,`},
+		{[]string{"fault", `{"endpoint":"bigtable","method":"ReadRow","effect":"fail","code":"UNAVAILABLE"}`}, `nearest to ReadRows: see "tabletop ctl help fault"`},
 		{[]string{"info", "--console-token", "wrong"}, "give the one that the server printed, or that its --token-file holds, with --console-token"},
 		{[]string{"info", "--nothing", "x"}, "unknown flag --nothing"},
 		{[]string{"advance", "--", "-1h"}, `advance is "-1h"`},

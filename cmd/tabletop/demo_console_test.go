@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
-// TestDemo_Console: all fixtures are open at once behind both doors and in the control API, as folders too, and Ctrl-C
+// TestDemo_Console: all fixtures are open at once behind both endpoints and in the control API, as folders too, and Ctrl-C
 // ends it.
 func TestDemo_Console(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 )
 
-// dynamoDBFlags say how the DynamoDB door behaves.
+// dynamoDBFlags say how the DynamoDB endpoint behaves.
 type dynamoDBFlags struct {
 	Messages            messages      `help:"The wording of DynamoDB's validation errors: current (most regions since 2026-06) or classic. Default: current." placeholder:"current|classic"`
 	Auth                auth          `help:"How signatures are checked: any (a well-formed one is required), none, or strict (made with a key of --access-keys, and verified). Default: any; with --access-keys, strict." placeholder:"any|none|strict"`
@@ -77,13 +77,13 @@ func (t *throttle) Decode(ctx *kong.DecodeContext) error {
 }
 
 // check finds what the flags cannot say alone or together.
-func (d *dynamoDBFlags) check(doors doorFlags, mappings int) error {
+func (d *dynamoDBFlags) check(access accessFlags, mappings int) error {
 	switch d.Messages {
 	case "", messagesCurrent, messagesClassic:
 	default:
 		return fmt.Errorf("--messages: %q must be current or classic", d.Messages)
 	}
-	keys := d.secret(doors)
+	keys := d.secret(access)
 	switch d.Auth {
 	case "":
 	case authStrict:
@@ -104,7 +104,7 @@ func (d *dynamoDBFlags) check(doors doorFlags, mappings int) error {
 		return errors.New("--kinesis-endpoint and --kinesis-dir exclude each other: changes are delivered once")
 	case d.IndexLag < 0:
 		return fmt.Errorf("--index-lag: %v must not be negative", d.IndexLag)
-	case d.StreamShardRotation == 0: // to the door it is the default
+	case d.StreamShardRotation == 0: // to the endpoint it is the default
 		return errors.New("--stream-shard-rotation: must be greater than 0s")
 	case d.StreamRetention == 0:
 		return errors.New("--stream-retention: must be greater than 0s")
@@ -115,14 +115,14 @@ func (d *dynamoDBFlags) check(doors doorFlags, mappings int) error {
 }
 
 // secret says whether only those who know a key come in.
-func (d *dynamoDBFlags) secret(doors doorFlags) bool {
-	return d.AccessKeys != "" || doors.TokenFile != ""
+func (d *dynamoDBFlags) secret(access accessFlags) bool {
+	return d.AccessKeys != "" || access.TokenFile != ""
 }
 
 // tokenKeyID is the access key whose secret is the token of --token-file.
 const tokenKeyID = "tabletop"
 
-// announced is what the ready line says of the door where it is not as by default: what
+// announced is what the ready line says of the endpoint where it is not as by default: what
 // surprises who has forgotten the flag, or the file or environment it came from.
 func (d *dynamoDBFlags) announced() string {
 	text := ""
@@ -139,13 +139,13 @@ func (d *dynamoDBFlags) announced() string {
 	return text
 }
 
-// dynamoDBFlag is the flag that sets an option of the door.
+// dynamoDBFlag is the flag that sets an option of the endpoint.
 var dynamoDBFlag = map[string]string{
 	"KinesisEndpoint": "--kinesis-endpoint", "KinesisDir": "--kinesis-dir", "StreamShards": "--stream-shards",
 	"StreamShardRotation": "--stream-shard-rotation", "StreamRetention": "--stream-retention",
 }
 
-// apply puts the flags into the options of the door. token is that of
+// apply puts the flags into the options of the endpoint. token is that of
 // --token-file, or "".
 func (d *dynamoDBFlags) apply(o *facade.Options, token string) error {
 	if d.Messages == messagesClassic {

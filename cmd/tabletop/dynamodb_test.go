@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// askDynamoDB calls an operation of a server's DynamoDB door.
+// askDynamoDB calls an operation of a server's DynamoDB endpoint.
 func askDynamoDB(t *testing.T, s *server, operation, request string) (status int, answer string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.env["AWS_ENDPOINT_URL_DYNAMODB"], strings.NewReader(request))
@@ -91,7 +91,7 @@ func TestServe_Throttle(t *testing.T) {
 	}
 }
 
-// TestServe_Ready: the last line says what of the door is not as by default.
+// TestServe_Ready: the last line says what of the endpoint is not as by default.
 func TestServe_Ready(t *testing.T) {
 	t.Parallel()
 	const plain = "# ready: project tabletop, instance tabletop, data in memory, discarded on exit"
@@ -140,20 +140,20 @@ func TestServe_ThrottlePartitions(t *testing.T) {
 func TestServe_Kinesis(t *testing.T) {
 	t.Parallel()
 	dir, streams := t.TempDir(), filepath.Join(t.TempDir(), "streams")
-	doors := []string{"--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--data", dir}
+	endpoints := []string{"--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--data", dir}
 	stop := func(s *server) {
 		t.Helper()
 		if code := s.end(t, syscall.SIGTERM); code != exitEqual {
 			t.Fatalf("the server ends with %d: %s", code, s.stderr)
 		}
 	}
-	s := serve(t, doors...)
+	s := serve(t, endpoints...)
 	createItems(t, s, `"BillingMode": "PAY_PER_REQUEST"`)
 	dynamoDB(t, s, "EnableKinesisStreamingDestination", `{"TableName": "items", "StreamArn": "arn:aws:kinesis:us-east-1:000000000000:stream/changes"}`)
 	putItems(t, s, 0, 3)
 	stop(s)
 
-	s = serve(t, append(doors, "--kinesis-dir", streams)...)
+	s = serve(t, append(endpoints, "--kinesis-dir", streams)...)
 	putItems(t, s, 3, 5)
 	written := func() []string {
 		text, err := os.ReadFile(filepath.Join(streams, "changes.jsonl"))
@@ -188,7 +188,7 @@ func TestServe_Kinesis(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	s = serve(t, append(doors, "--kinesis-endpoint", server.URL)...)
+	s = serve(t, append(endpoints, "--kinesis-endpoint", server.URL)...)
 	putItems(t, s, 5, 6)
 	for got := ""; !strings.Contains(got, "number 5"); {
 		select {

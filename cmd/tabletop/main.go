@@ -1,7 +1,7 @@
 // Command tabletop runs a Bigtable and a DynamoDB over the same rows on this machine, and
 // moves DynamoDB data to Bigtable and verifies it.
 //
-//	tabletop serve            both doors, for any language
+//	tabletop serve            both endpoints, for any language
 //	tabletop ctl              control such a server: snapshots, clock, faults
 //	tabletop demo             the shipped fixtures, end to end
 //	tabletop migrate infer    find a mapping for an export

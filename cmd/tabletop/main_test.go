@@ -231,7 +231,7 @@ func TestServe_Stop(t *testing.T) {
 	}
 }
 
-// TestServe_Target: the DynamoDB door over the Bigtable of another process.
+// TestServe_Target: the DynamoDB endpoint over the Bigtable of another process.
 func TestServe_Target(t *testing.T) {
 	t.Parallel()
 	behind := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--gc-interval", "10ms")
@@ -419,7 +419,7 @@ func TestServe_Headers(t *testing.T) {
 	}
 }
 
-// TestServe_Warnings: a door open to other machines is warned of; a shut one
+// TestServe_Warnings: an endpoint open to other machines is warned of; a closed one
 // is not announced.
 func TestServe_Warnings(t *testing.T) {
 	t.Parallel()

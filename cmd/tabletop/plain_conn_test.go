@@ -43,7 +43,7 @@ func TestDeadlines_ServerSpeaksTLS(t *testing.T) {
 			t.Errorf("%s waits for a server that never answers:\n%s", c.args[1], out)
 		}
 	}
-	// With its certificate, the door serves over it.
+	// With its certificate, the endpoint serves over it.
 	front := serve(t, "--target", found.Bigtable, "--ca", cert, "--dynamodb", "127.0.0.1:0")
 	if front.env["AWS_ENDPOINT_URL_DYNAMODB"] == "" || front.env["BIGTABLE_EMULATOR_HOST"] != "" { // its clients speak plain gRPC
 		t.Errorf("exports %v", front.env)

@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// ports is the content of a port file: where clients find the doors, in the
-// forms that BIGTABLE_EMULATOR_HOST and AWS_ENDPOINT_URL_DYNAMODB take. A door
-// that is shut is null. With --target, the target is the Bigtable door. Who can read the
+// ports is the content of a port file: where clients find the endpoints, in the
+// forms that BIGTABLE_EMULATOR_HOST and AWS_ENDPOINT_URL_DYNAMODB take. An endpoint
+// that is closed is null. With --target, the target is the Bigtable endpoint. Who can read the
 // token of the control API can do with the server what they like: a file that has it is the owner's alone.
 type ports struct {
 	Bigtable *string `json:"bigtable"`

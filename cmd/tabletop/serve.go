@@ -88,7 +88,7 @@ type serveCommand struct {
 	Churn       float64        `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record was read. Default: 0." placeholder:"P"`
 	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
 	Dynamo      dynamoDBFlags  `embed:""`
-	Doors       doorFlags      `embed:""`
+	Access      accessFlags    `embed:""`
 	Web         webFlags       `embed:""`
 	Control     consoleFlags   `embed:""`
 	PortFile    string         `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for an endpoint that is off. Removed at the end." placeholder:"FILE"`
@@ -153,7 +153,7 @@ func (c *serveCommand) Validate() error {
 	if c.Bigtable == off && c.DynamoDB == off {
 		return errors.New("--bigtable and --dynamodb are both off: nothing to serve")
 	}
-	if err := errors.Join(c.Doors.check(c.Bigtable, c.DynamoDB), c.Web.check(), c.Control.check(c.Doors, c.Target)); err != nil {
+	if err := errors.Join(c.Access.check(c.Bigtable, c.DynamoDB), c.Web.check(), c.Control.check(c.Access, c.Target)); err != nil {
 		return err
 	}
 	switch c.GC {
@@ -191,7 +191,7 @@ func (c *serveCommand) Validate() error {
 	default:
 		return fmt.Errorf("--limits: %q must be strict or off", c.Limits)
 	}
-	if err := c.Dynamo.check(c.Doors, len(c.Mapping)); err != nil {
+	if err := c.Dynamo.check(c.Access, len(c.Mapping)); err != nil {
 		return err
 	}
 	return nil
@@ -205,7 +205,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 // beginning is what a server begins with, besides what its flags say.
 type beginning struct {
 	mappings []*mapping.Mapping
-	// load puts what is to be there into the store, before the DynamoDB door opens. Default: nothing.
+	// load puts what is to be there into the store, before the DynamoDB endpoint opens. Default: nothing.
 	load     func(context.Context, *lab.Lab) error
 	fixtures fs.FS // in place of --fixtures
 }
@@ -235,15 +235,15 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 		return err
 	}
 	mappings = append(mappings, with.mappings...)
-	secure, err := c.Doors.tls()
+	secure, err := c.Access.tls()
 	if err != nil {
 		return err
 	}
-	token, err := c.Doors.token()
+	token, err := c.Access.token()
 	if err != nil {
 		return err
 	}
-	if weak := token != "" && len(token) < leastTokenBytes; weak && (c.Doors.Public || c.Control.on()) {
+	if weak := token != "" && len(token) < leastTokenBytes; weak && (c.Access.Public || c.Control.on()) {
 		_, _ = fmt.Fprintf(p.stderr, "tabletop: warning: the token of --token-file has %s, and can be guessed: %d are safe\n", phrase.Counted(int64(len(token)), "character"), leastTokenBytes)
 	}
 	s := &serving{
@@ -331,20 +331,20 @@ type serving struct {
 	logger  *slog.Logger
 	tls     *tls.Config // nil: plain text
 	token   string      // "": nobody is asked for one
-	failed  chan error  // a door that ended by itself
+	failed  chan error  // an endpoint that ended by itself
 
 	lab      *lab.Lab           // nil with --target
 	endpoint *dynamodb.Endpoint // of lab
 	leads    sync.Mutex         // held by who keeps the clock's lead
 
-	bigtableAddr, dynamoDBAddr, consoleAddr net.Addr // nil: the door is shut
+	bigtableAddr, dynamoDBAddr, consoleAddr net.Addr // nil: the endpoint is closed
 	consoleToken                            string   // "": as token
 	closers                                 []func() error
 	deadline                                time.Time // of the stop
 	background                              sync.WaitGroup
 }
 
-// openBigtable opens the store and its door. The DynamoDB door is to be opened with the
+// openBigtable opens the store and its endpoint. The DynamoDB endpoint is to be opened with the
 // given options.
 func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Requests) error {
 	c := s.command
@@ -400,14 +400,14 @@ func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Reques
 	case "":
 		addr = "127.0.0.1:8086"
 	}
-	lis, door, err := s.listen("--bigtable", addr, "h2", http2Greeting)
+	lis, tracked, err := s.listen("--bigtable", addr, "h2", http2Greeting)
 	if err != nil {
 		return err
 	}
 	s.closers = append(s.closers, func() error {
-		s.wait(door, func(ctx context.Context) {
+		s.wait(tracked, func(ctx context.Context) {
 			end := context.AfterFunc(ctx, func() {
-				door.cut(true)
+				tracked.cut(true)
 				_ = srv.Close()
 			})
 			defer end()
@@ -424,7 +424,7 @@ func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Reques
 	return nil
 }
 
-// dynamoDBOptions are those of the DynamoDB door, but for what it is over.
+// dynamoDBOptions are those of the DynamoDB endpoint, but for what it is over.
 func (s *serving) dynamoDBOptions(mappings []*mapping.Mapping) (facade.Options, error) {
 	c := s.command
 	o := facade.Options{
@@ -448,7 +448,7 @@ func (s *serving) dynamoDBOptions(mappings []*mapping.Mapping) (facade.Options, 
 	return o, err
 }
 
-// startDynamoDB starts what answers at the DynamoDB door, and returns it and what deletes expired items.
+// startDynamoDB starts what answers at the DynamoDB endpoint, and returns it and what deletes expired items.
 func (s *serving) startDynamoDB(ctx context.Context, o facade.Options) (http.Handler, func(context.Context) (int, error), error) {
 	if s.lab != nil {
 		return s.endpoint, s.endpoint.ReapExpired, s.endpoint.Open()
@@ -485,14 +485,14 @@ func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
 			s.logger.Error("deleting expired items failed", "error", err)
 		}
 	})
-	lis, door, err := s.listen("--dynamodb", c.DynamoDB, "http/1.1", 0)
+	lis, tracked, err := s.listen("--dynamodb", c.DynamoDB, "http/1.1", 0)
 	if err != nil {
 		return err
 	}
 	s.dynamoDBAddr = lis.Addr()
-	web := s.webServer(c.Web.door(handler))
+	web := s.webServer(c.Web.guard(handler))
 	s.closers = append(s.closers, func() (err error) {
-		s.wait(door, func(ctx context.Context) {
+		s.wait(tracked, func(ctx context.Context) {
 			if web.Shutdown(ctx) != nil { // time is up
 				err = web.Close()
 			}
@@ -537,26 +537,26 @@ func (s *serving) every(interval time.Duration, do func(context.Context)) {
 
 // listen opens a port for a protocol, whose connections begin with a greeting of
 // so many bytes, and warns of one that other machines can reach and that anyone
-// there may use. The listener is the door, or encrypts what passes it.
-func (s *serving) listen(flag string, addr listenAddress, protocol string, greeting int) (net.Listener, *door, error) {
+// there may use. The listener is the endpoint, or encrypts what passes it.
+func (s *serving) listen(flag string, addr listenAddress, protocol string, greeting int) (net.Listener, *trackedListener, error) {
 	lis, err := net.Listen("tcp", string(addr))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", flag, err)
 	}
-	door := newDoor(lis, greeting)
+	tracked := newTrackedListener(lis, greeting)
 	if tcp, ok := lis.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && s.token == "" {
 		_, _ = fmt.Fprintf(s.program.stderr,
 			"tabletop: warning: %s %s can be reached from other machines, and asks no one who they are; --token-file does\n", flag, lis.Addr())
 	}
 	if s.tls == nil {
-		return door, door, nil
+		return tracked, tracked, nil
 	}
 	config := s.tls.Clone()
 	config.NextProtos = []string{protocol}
-	return tls.NewListener(door, config), door, nil
+	return tls.NewListener(tracked, config), tracked, nil
 }
 
-// announce prints the lines that point clients here, once the doors are open.
+// announce prints the lines that point clients here, once the endpoints are open.
 // The output as a whole can be given to a shell; "# ready" is its last line.
 func (s *serving) announce() {
 	c, w := s.command, s.program.stdout
@@ -585,7 +585,7 @@ func (s *serving) announce() {
 		export("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", s.dynamoDBURL()) // whose clients look nowhere else
 		export("AWS_REGION", "us-east-1")
 		export("AWS_DEFAULT_REGION", "us-east-1") // botocore looks here alone
-		if !c.Dynamo.secret(c.Doors) {            // a secret is not printed
+		if !c.Dynamo.secret(c.Access) {           // a secret is not printed
 			export("AWS_ACCESS_KEY_ID", "tabletop")
 			export("AWS_SECRET_ACCESS_KEY", "tabletop")
 		}
@@ -610,7 +610,7 @@ func (s *serving) announce() {
 	_, _ = fmt.Fprintf(w, "# ready: project %s, instance %s, data %s%s\n", c.Project, c.Instance, where, c.Dynamo.announced())
 }
 
-// dynamoDBURL is where clients find the DynamoDB door.
+// dynamoDBURL is where clients find the DynamoDB endpoint.
 func (s *serving) dynamoDBURL() string {
 	scheme := "http"
 	if s.tls != nil {
@@ -628,20 +628,20 @@ func clientAddr(a net.Addr) string {
 	return a.String()
 }
 
-// wait ends a door by stop, which waits for requests in flight until its context
+// wait ends an endpoint by stop, which waits for requests in flight until its context
 // ends. What has not wholly arrived is none.
-func (s *serving) wait(door *door, stop func(ctx context.Context)) {
+func (s *serving) wait(tracked *trackedListener, stop func(ctx context.Context)) {
 	ctx, cancel := context.WithDeadline(context.Background(), s.deadline)
 	defer cancel()
 	notice := time.AfterFunc(stopNotice, func() {
 		_, _ = fmt.Fprintf(s.program.stderr, "tabletop: waiting for requests in flight, %v at most; Ctrl-C ends them at once\n", s.command.Grace)
 	})
 	defer notice.Stop()
-	door.cut(false)
+	tracked.cut(false)
 	stop(ctx)
 }
 
-// stop ends what was opened, last first: the doors, then what is behind them.
+// stop ends what was opened, last first: the endpoints, then what is behind them.
 func (s *serving) stop() error {
 	s.deadline = time.Now().Add(s.command.Grace)
 	var errs []error

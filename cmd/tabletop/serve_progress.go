@@ -55,7 +55,7 @@ func (k *worker) tell(p facade.Progress) {
 	}
 }
 
-// warnOfLeftOut tells of the indexes that the DynamoDB door does not show, since no
+// warnOfLeftOut tells of the indexes that the DynamoDB endpoint does not show, since no
 // rows are laid out for them.
 func warnOfLeftOut(w io.Writer, mappings []*mapping.Mapping) {
 	for _, m := range mappings {

@@ -33,7 +33,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 	}
 	serveOnce := func(mapping string) string {
 		t.Helper()
-		// The port is taken by nobody: the door of Bigtable is off, and that of
+		// The port is taken by nobody: the endpoint of Bigtable is off, and that of
 		// DynamoDB ends the program when it cannot listen.
 		out, code := tabletop(t, "serve", "--data", data, "--mapping", mapping, "--bigtable", "off", "--dynamodb", "127.0.0.1:99999")
 		if code == exitEqual {

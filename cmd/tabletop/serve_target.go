@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/preflight"
 )
 
-// connect connects the door to the target. It reports true when that was only to be
+// connect connects the endpoint to the target. It reports true when that was only to be
 // checked.
 func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool, err error) {
 	c := s.command
@@ -48,7 +48,7 @@ func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool,
 	return false, nil
 }
 
-// ofTarget is the error of a door that cannot be opened: where it is over a target, that of
+// ofTarget is the error of an endpoint that cannot be opened: where it is over a target, that of
 // the target.
 func (c *serveCommand) ofTarget(err error) error {
 	if c.Target == "" {

@@ -127,7 +127,7 @@ func (securedInfo) GetCommonAuthInfo() credentials.CommonAuthInfo {
 }
 
 // TestConnect_TokensHang: where the server of tokens takes the question and is silent, a
-// door and a load end within the time of a call, and say what hangs.
+// endpoint and a load end within the time of a call, and say what hangs.
 func TestConnect_TokensHang(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/hosts"
 )
 
-// webFlags say what browsers may do with the doors that speak HTTP.
+// webFlags say what browsers may do with the endpoints that speak HTTP.
 type webFlags struct {
 	AllowHost []string `name:"allow-host" help:"Accept HTTP requests to this host name, in addition to localhost and loopback addresses. May be repeated." placeholder:"NAME"`
 	CORS      []string `name:"cors" help:"Origin whose pages may use the DynamoDB endpoint, such as http://app.example:3000, or * for all. May be repeated. Default: origins on this machine." placeholder:"ORIGIN"`
@@ -42,7 +42,7 @@ func (w *webFlags) check() error {
 	return nil
 }
 
-// allows reports whether pages of an origin may use the DynamoDB door.
+// allows reports whether pages of an origin may use the DynamoDB endpoint.
 func (w *webFlags) allows(origin string) bool {
 	if len(w.CORS) > 0 {
 		return slices.Contains(w.CORS, "*") || slices.Contains(w.CORS, origin)
@@ -51,8 +51,8 @@ func (w *webFlags) allows(origin string) bool {
 	return err == nil && hosts.Local(u.Host)
 }
 
-// door is the DynamoDB door with its shutters: what web pages of others ask does not reach it.
-func (w *webFlags) door(next http.Handler) http.Handler {
+// guard is the DynamoDB endpoint that refuses requests which pages of other web sites make.
+func (w *webFlags) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
 		switch {

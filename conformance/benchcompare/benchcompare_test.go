@@ -141,7 +141,7 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-// TestChanges: the client of the DynamoDB door makes its workloads, in turns of some
+// TestChanges: the client of the DynamoDB endpoint makes its workloads, in turns of some
 // calls each.
 func TestChanges(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 )
 
 // changesCommand is the argument that makes the program a client of one DynamoDB
-// door.
+// endpoint.
 const changesCommand = "changes"
 
 // changes measures what it costs to record the changes of a table and to read them, and

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// distanceCommand is the argument that makes the program measure the DynamoDB door, the
+// distanceCommand is the argument that makes the program measure the DynamoDB endpoint, the
 // loader and the verifier over links of some length, and nothing else.
 const distanceCommand = "distance"
 
@@ -125,14 +125,14 @@ func (d *distance) overLink(addr string, roundTrip time.Duration, work func(addr
 	return errors.Join(work(l.addr()), l.close())
 }
 
-// operations measures those of a door over a server, and returns their table.
+// operations measures those of an endpoint over a server, and returns their table.
 func (d *distance) operations(ctx context.Context, server string) (string, error) {
 	cells := map[string][]string{}
 	for _, roundTrip := range links {
 		_, _ = fmt.Fprintf(d.stderr, "operations over %s, %v\n", server, roundTrip)
 		err := d.serve(ctx, server, false, func(addr string, _ int) error {
 			return d.overLink(addr, roundTrip, func(addr string) error {
-				return d.door(ctx, addr, func(l *changeLoad) error {
+				return d.endpoint(ctx, addr, func(l *changeLoad) error {
 					if err := fillDistance(ctx, l); err != nil {
 						return err
 					}
@@ -169,8 +169,8 @@ func (d *distance) operations(ctx context.Context, server string) (string, error
 	return w.String(), nil
 }
 
-// door runs work on a DynamoDB door over a Bigtable.
-func (d *distance) door(ctx context.Context, target string, work func(*changeLoad) error) error {
+// endpoint runs work on a DynamoDB endpoint over a Bigtable.
+func (d *distance) endpoint(ctx context.Context, target string, work func(*changeLoad) error) error {
 	addr, err := freeAddr()
 	if err != nil {
 		return err

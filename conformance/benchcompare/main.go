@@ -13,7 +13,7 @@
 // report says for each row whether it has become slower by more than the noise,
 // which is that of PROGRAM against itself in the same run.
 //
-// With the argument distance it measures the DynamoDB door, the loader and the verifier
+// With the argument distance it measures the DynamoDB endpoint, the loader and the verifier
 // over a link of some length to a Bigtable; `make distance` does.
 //
 // It exits 0 when every measured target holds, or no row has become slower; 1

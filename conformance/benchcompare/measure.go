@@ -311,7 +311,7 @@ func (b *bench) together(ctx context.Context, args ...string) error {
 	return b.command(ctx, ".", []string{"GOMAXPROCS=2"}, b.harnessProgram(), args...)
 }
 
-// argv is the command line of a server that opens one door at addr.
+// argv is the command line of a server that opens one endpoint at addr.
 func (b *bench) argv(server, addr, data string, dynamoDB bool) []string {
 	host, port, _ := net.SplitHostPort(addr)
 	switch server {

@@ -51,14 +51,14 @@ func serveBigtable(t *testing.T, refused string, err error) (srv *emu.Server, ad
 func serveDynamoDB(t *testing.T) string {
 	t.Helper()
 	bigtable, _ := serveBigtable(t, "", nil)
-	door, err := facade.New(t.Context(), facade.Options{Conn: bigtable.Conn()})
+	endpoint, err := facade.New(t.Context(), facade.Options{Conn: bigtable.Conn()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewServer(door)
+	srv := httptest.NewServer(endpoint)
 	t.Cleanup(func() {
 		srv.Close()
-		if err := door.Close(); err != nil {
+		if err := endpoint.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -56,7 +56,7 @@ func (b *bench) targets() []target {
 	least, most := sizes[0], sizes[len(sizes)-1]
 	load := fmt.Sprintf("load/%d", b.rows)
 
-	const bt = "Bigtable door"
+	const bt = "Bigtable endpoint"
 	beside(bt, cbtemulator, p50, 1.0, "write1k/c1", "write1k/c8", "write1k/c64", "read/c1", "read/c8", "read/c64",
 		"checkandmutate", "checkandmutate/c8", "checkandmutate/c64", "rmw/hot/c1", "rmw/hot", "rmw/hot/c64", "rmw/spread/c1", "rmw/spread", "rmw/spread/c64")
 	out = append(out, target{group: bt, metric: rate, ours: point{ours, load}, peer: point{cbtemulator, load}, limit: 1.2, atLeast: true})
@@ -98,7 +98,7 @@ func (b *bench) targets() []target {
 	beside("Start", cbtemulator, p50, 1.0, "startup")
 	about("Start", p50, point{ours, "startup"}, point{dynoxide, "startup"})
 
-	const ddb = "DynamoDB door"
+	const ddb = "DynamoDB endpoint"
 	batch := fmt.Sprintf("batchwrite/%d", b.items)
 	beside(ddb, dynoxide, p50, 0.7, batch, "scan/all", "update/add/spread")
 	beside(ddb, dynoxide, p50, 0.8, "query100", "query100/gsi")

@@ -24,7 +24,7 @@ func (p *tab) copied(label string) string {
 	return ask[string](p, "globalThis.copied")
 }
 
-// builds fails the test unless pieces of code compile in a test that has the clients of both doors.
+// builds fails the test unless pieces of code compile in a test that has the clients of both endpoints.
 func builds(t *testing.T, pieces ...string) {
 	t.Helper()
 	var text strings.Builder
@@ -94,31 +94,31 @@ func TestCopied_Faults(t *testing.T) {
 	var pieces []string
 	for _, c := range []struct{ fault, want string }{
 		{
-			`{"door":"bigtable","method":"MutateRow","effect":"fail","code":"CANCELLED","message":"a\"b\\\n\u202e","table":"rows","skip":2,"times":1}`, //nolint:misspell // gRPC's own name
+			`{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"CANCELLED","message":"a\"b\\\n\u202e","table":"rows","skip":2,"times":1}`, //nolint:misspell // gRPC's own name
 			`env.Fail("MutateRow", status.Error(codes.Canceled, "a\"b\\\x0a\u202e"), testkit.OnTable("rows"), testkit.Skip(2), testkit.Times(1))`,
 		},
 		{
-			`{"door":"bigtable","method":"MutateRow","effect":"fail","code":"FAILED_PRECONDITION","row":{"base64":"/wAi"},"applied":true}`,
+			`{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"FAILED_PRECONDITION","row":{"base64":"/wAi"},"applied":true}`,
 			`env.Fail("MutateRow", status.Error(codes.FailedPrecondition, ` + said + `), testkit.OnRow("\xff\x00\x22"), testkit.Applied())`,
 		},
 		{
-			`{"door":"bigtable","method":"ReadRows","effect":"cut","code":"Unavailable","rows":2,"row":{"text":"é"},"behindDynamoDB":true}`,
+			`{"endpoint":"bigtable","method":"ReadRows","effect":"cut","code":"Unavailable","rows":2,"row":{"text":"é"},"behindDynamoDB":true}`,
 			`env.CutReadRows(2, status.Error(codes.Unavailable, ` + said + `), testkit.OnRow("é"), testkit.BehindDynamoDB())`,
 		},
 		{
-			`{"door":"bigtable","method":"*","effect":"delay","delay":"1m1.5s","probability":0.25}`,
+			`{"endpoint":"bigtable","method":"*","effect":"delay","delay":"1m1.5s","probability":0.25}`,
 			`env.Latency("*", 1*time.Minute + 1*time.Second + 500*time.Millisecond, testkit.WithProbability(0.25))`,
 		},
-		{`{"door":"bigtable","method":"MutateRow","effect":"duplicate","table":"rows"}`, `env.Duplicate("MutateRow", testkit.OnTable("rows"))`},
+		{`{"endpoint":"bigtable","method":"MutateRow","effect":"duplicate","table":"rows"}`, `env.Duplicate("MutateRow", testkit.OnTable("rows"))`},
 		{
-			`{"door":"dynamodb","method":"UpdateItem","effect":"fail","code":"ThrottlingException","table":"things","item":{"id":{"S":"<b>"}}}`,
+			`{"endpoint":"dynamodb","method":"UpdateItem","effect":"fail","code":"ThrottlingException","table":"things","item":{"id":{"S":"<b>"}}}`,
 			`env.FailDynamoDB("UpdateItem", testkit.Throttling, testkit.OnTable("things"), testkit.OnItem(map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "<b>"}}))`,
 		},
 		{
-			`{"door":"dynamodb","method":"BatchWriteItem","effect":"unprocessed","item":{"id":{"B":"AP8="},"n":{"N":"1"}}}`,
+			`{"endpoint":"dynamodb","method":"BatchWriteItem","effect":"unprocessed","item":{"id":{"B":"AP8="},"n":{"N":"1"}}}`,
 			`env.Unprocessed("BatchWriteItem", testkit.OnItem(map[string]types.AttributeValue{"id": &types.AttributeValueMemberB{Value: []byte("\x00\xff")}, "n": &types.AttributeValueMemberN{Value: "1"}}))`,
 		},
-		{`{"door":"dynamodb","method":"GetItem","effect":"stale","snapshot":"base"}`, `env.StaleReads("GetItem", env.Snapshot())`},
+		{`{"endpoint":"dynamodb","method":"GetItem","effect":"stale","snapshot":"base"}`, `env.StaleReads("GetItem", env.Snapshot())`},
 	} {
 		p.fill("textarea", c.fault)
 		if got := p.copied("Copy as testkit code"); got != c.want {
@@ -129,7 +129,7 @@ func TestCopied_Faults(t *testing.T) {
 		p.until(fmt.Sprintf("document.querySelectorAll('[data-fault]').length === %d", faults+1))
 		pieces = append(pieces, c.want)
 	}
-	// They are listed by door, in their order.
+	// They are listed by endpoint, in their order.
 	if got, want := p.copied("Copy all as testkit code"), strings.Join(pieces, "\n"); got != want {
 		t.Errorf("armed they are\n%s, want\n%s", got, want)
 	}
@@ -152,7 +152,7 @@ func TestCopied_Faults(t *testing.T) {
 	builds(t, pieces...)
 
 	// What testkit has no word for is not left out.
-	p.fill("textarea", `{"door":"dynamodb","method":"PutItem","effect":"fail","code":"Throttling","item":{"id":{"L":[]}}}`)
+	p.fill("textarea", `{"endpoint":"dynamodb","method":"PutItem","effect":"fail","code":"Throttling","item":{"id":{"L":[]}}}`)
 	ask[bool](p, "globalThis.copied = null, true")
 	ask[bool](p, `[...document.querySelectorAll('button')].filter((b) => b.textContent === 'Copy as testkit code').at(-1).click(), true`)
 	p.until("document.querySelector('.toast')?.textContent.includes('testkit.OnItem takes')")

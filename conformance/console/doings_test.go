@@ -27,13 +27,13 @@ func TestRequests_Live(t *testing.T) {
 	}
 	srv.call(t, "CreateTable", createThings)
 	p := open(t, ctx, srv)
-	p.visit("/requests?f=" + url.QueryEscape("door:ddb"))
+	p.visit("/requests?f=" + url.QueryEscape("endpoint:ddb"))
 	p.until("document.body.innerText.includes('● live')")
-	door := httptest.NewServer(srv.ddb)
-	defer door.Close()
+	endpoint := httptest.NewServer(srv.ddb)
+	defer endpoint.Close()
 	for i := range 3 {
 		ask := func(operation, body string) {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, door.URL, strings.NewReader(body))
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint.URL, strings.NewReader(body))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestLab(t *testing.T) {
 	}
 	p := open(t, ctx, srv)
 	p.visit("/lab")
-	p.fill("textarea", `{"door":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":1,"behindDynamoDB":true}`) // in this process there are no others
+	p.fill("textarea", `{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":1,"behindDynamoDB":true}`) // in this process there are no others
 	p.pushButton("Arm")
 	p.until("!!document.querySelector('[data-fault]')")
 	if err := set("a"); err == nil {

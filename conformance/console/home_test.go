@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestHome: the lines for clients name a door and what clients ask for beside it; tables of indexes lie under their table.
+// TestHome: the lines for clients name an endpoint and what clients ask for beside it; tables of indexes lie under their table.
 func TestHome(t *testing.T) {
 	ctx := browser(t)
 	srv, m := startWith(t, "s5-order-entry")
@@ -18,7 +18,7 @@ func TestHome(t *testing.T) {
 		of[language]++
 		dynamoDB := strings.Contains(line, "http://127.0.0.1:2")
 		if !dynamoDB && !strings.Contains(line, "127.0.0.1:1") && !strings.Contains(line, `"127.0.0.1", 1)`) {
-			t.Errorf("no door is in %q", line)
+			t.Errorf("no endpoint is in %q", line)
 		}
 		if dynamoDB && strings.Count(line, "tabletop") < 2 {
 			t.Errorf("no credentials are in %q", line)
@@ -26,7 +26,7 @@ func TestHome(t *testing.T) {
 	}
 	for _, language := range []string{"Go", "Java", "Python", "JavaScript"} {
 		if of[language] != 2 {
-			t.Errorf("%d lines for %s, want one for each door", of[language], language)
+			t.Errorf("%d lines for %s, want one for each endpoint", of[language], language)
 		}
 	}
 	heads := ask[[]string](p, "[...document.querySelectorAll('h2')].map((e) => e.textContent)")

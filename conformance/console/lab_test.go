@@ -40,7 +40,7 @@ func TestLab_Live(t *testing.T) {
 	header := ask[string](p, "document.querySelector('header .state').textContent")
 	p.until("document.querySelector('header .state').textContent !== " + quoted(header))
 
-	srv.control(t, "POST", "faults", `{"door":"bigtable","method":"MutateRow","effect":"duplicate"}`)
+	srv.control(t, "POST", "faults", `{"endpoint":"bigtable","method":"MutateRow","effect":"duplicate"}`)
 	p.until("document.querySelectorAll('[data-fault]').length === 1 && document.querySelector('header .state').textContent.includes('1 fault armed')")
 	srv.control(t, "POST", "snapshots", `{"name":"theirs"}`)
 	p.until("document.querySelector('main').textContent.includes('theirs')")
@@ -72,7 +72,7 @@ func TestLab_Live(t *testing.T) {
 	srv.control(t, "POST", "clock", `{"set":"2072-01-01T00:00:00Z"}`)
 	p.until("document.querySelector('header .state').textContent.includes('clock 2072-01-01T00:00:0')")
 	p.visit("/requests")
-	srv.control(t, "POST", "faults", `{"door":"bigtable","method":"MutateRow","effect":"duplicate"}`)
+	srv.control(t, "POST", "faults", `{"endpoint":"bigtable","method":"MutateRow","effect":"duplicate"}`)
 	p.until("document.querySelector('header .state').textContent.includes('1 fault armed')")
 	p.sound("requests")
 }
@@ -101,9 +101,9 @@ func TestLab_Width(t *testing.T) {
 	}
 	srv.call(t, "CreateTable", createThings)
 	for _, fault := range []string{
-		`{"door":"bigtable","method":"BigtableTableAdmin/GetIamPolicy","effect":"fail","code":"UNAVAILABLE","applied":true,"times":100,"probability":0.25}`,
-		`{"door":"bigtable","method":"ReadRows","effect":"cut","code":"UNAVAILABLE","rows":2,"row":{"text":"` + strings.Repeat("long", 50) + `"},"times":1}`,
-		`{"door":"dynamodb","method":"TransactWriteItems","effect":"fail","code":"ProvisionedThroughputExceeded","table":"things","item":{"id":{"S":"a"}},"times":1}`,
+		`{"endpoint":"bigtable","method":"BigtableTableAdmin/GetIamPolicy","effect":"fail","code":"UNAVAILABLE","applied":true,"times":100,"probability":0.25}`,
+		`{"endpoint":"bigtable","method":"ReadRows","effect":"cut","code":"UNAVAILABLE","rows":2,"row":{"text":"` + strings.Repeat("long", 50) + `"},"times":1}`,
+		`{"endpoint":"dynamodb","method":"TransactWriteItems","effect":"fail","code":"ProvisionedThroughputExceeded","table":"things","item":{"id":{"S":"a"}},"times":1}`,
 	} {
 		srv.control(t, "POST", "faults", fault)
 	}

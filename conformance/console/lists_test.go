@@ -89,7 +89,7 @@ func TestLists_Keyboard(t *testing.T) {
 	// In Requests the arrow to the right opens the calls; the request that is chosen stays so when others come.
 	scan := fmt.Sprintf("fetch('/api/v1/query', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({operation: 'Scan', request: {TableName: %q}})}).then((r) => r.ok)", m.SourceTable())
 	ask[bool](p, scan)
-	p.visit("/requests?f=" + url.QueryEscape("door:ddb op:Scan"))
+	p.visit("/requests?f=" + url.QueryEscape("endpoint:ddb op:Scan"))
 	p.until("document.querySelectorAll('[data-request]').length === 1 && document.body.innerText.includes('● live')")
 	const list = "[aria-label='Requests, the newest first']"
 	p.press("ArrowDown", list)

@@ -244,7 +244,7 @@ func TestPages_Fixtures(t *testing.T) {
 				p.shoot(s.Name + "-" + rule)
 			}
 			// Of an item that is opened no cell would change, or it is a copy that is not written; with an attribute more or less those would that the API
-			// tells, which are what the door writes (TestPreviewItem_Fixtures of control).
+			// tells, which are what the endpoint writes (TestPreviewItem_Fixtures of control).
 			p.visit("/d/" + items)
 			p.until("!!document.querySelector('tbody tr[tabindex]')")
 			p.click("tbody tr[tabindex]")

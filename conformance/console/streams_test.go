@@ -29,7 +29,7 @@ func (s *server) changeStream(t *testing.T, table string) {
 
 const streamThings = `{"TableName":"things","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`
 
-// TestStreams: what both doors tell of one write is on one line, live, and what one alone tells of says why; a table
+// TestStreams: what both endpoints tell of one write is on one line, live, and what one alone tells of says why; a table
 // without a stream says how to turn one on, and what is written is shown and never obeyed.
 func TestStreams(t *testing.T) {
 	ctx := browser(t)
@@ -45,7 +45,7 @@ func TestStreams(t *testing.T) {
 	rows := m.TargetTable()
 	p := open(t, ctx, srv)
 
-	// Nothing yet, of either door.
+	// Nothing yet, of either endpoint.
 	p.visit("/streams?dynamodb=things&bigtable=tabletop/" + rows)
 	p.until("!!document.querySelector('[data-none=records]') && !!document.querySelector('[data-none=changes]')")
 	p.sound("no streams")
@@ -68,7 +68,7 @@ func TestStreams(t *testing.T) {
 		t.Errorf("%d lines of two writes", n)
 	}
 
-	// A write that comes meanwhile, and one of Bigtable's door.
+	// A write that comes meanwhile, and one of Bigtable's endpoint.
 	srv.call(t, "DeleteItem", `{"TableName":"things","Key":{"id":{"S":"a"}}}`)
 	p.until("document.querySelectorAll('[data-write=both]').length === 3")
 	if err := srv.client().MutateRow(t.Context(), rows, []byte("by hand"), btclient.AppendSets(nil, []btclient.Cell{{Family: m.Families()[0].Name, Qualifier: []byte("q"), Timestamp: 1000, Value: []byte("v")}})); err != nil {

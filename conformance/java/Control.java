@@ -1,4 +1,4 @@
-// The control API by its client, and the official clients of both doors, unchanged, against a running
+// The control API by its client, and the official clients of both endpoints, unchanged, against a running
 // `tabletop serve`: a snapshot, time to live, and a fault that a client outlives.
 //
 //     java -cp CLASSPATH Control PATH-TO-TABLETOP
@@ -126,7 +126,7 @@ public class Control {
   // faults: the official client asks again by itself.
   static void faults(Tabletop control, BigtableTableAdminClient admin, BigtableDataClient data) {
     admin.createTable(CreateTableRequest.of("java-faults").addFamily("f"));
-    control.fault(Map.of("door", "bigtable", "method", "MutateRow", "effect", "fail", "code", "UNAVAILABLE", "times", 2));
+    control.fault(Map.of("endpoint", "bigtable", "method", "MutateRow", "effect", "fail", "code", "UNAVAILABLE", "times", 2));
     data.mutateRow(RowMutation.create(TableId.of("java-faults"), "r").setCell("f", "q", 1_000_000, "v"));
     equal("what was written", "v", data.readRow(TableId.of("java-faults"), "r").getCells("f", "q").get(0).getValue().toStringUtf8());
     equal("hits", 2L, control.faults().get(0).get("hits").number());
@@ -139,7 +139,7 @@ public class Control {
     return i == 0 ? "kept" : String.format("k%03d", i);
   }
 
-  // both compares what each door has.
+  // both compares what each endpoint has.
   static void both(String what, int want, DynamoDbClient dynamodb, BigtableDataClient data, String under) {
     equal(what + " by DynamoDB", want, (int) dynamodb.scanPaginator(s -> s.tableName(TABLE)).items().stream().count());
     int rows = 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The control API by its client, and the official clients of both doors, unchanged, against a running `tabletop serve`:
+// The control API by its client, and the official clients of both endpoints, unchanged, against a running `tabletop serve`:
 // a snapshot, time to live, and a fault that a client outlives.
 //
 //     control.mjs PATH-TO-TABLETOP
@@ -72,7 +72,7 @@ async function run() {
       reqOpts: { tableName, rowKey: Buffer.from('one'), mutations: [{ setCell: { familyName: 'f', columnQualifier: Buffer.from('q'), timestampMicros, value: Buffer.from('v') } }] },
     })],
   ]) {
-    const { id } = await control.fault({ door: 'bigtable', method, effect: 'fail', code: 'UNAVAILABLE', times: 2 })
+    const { id } = await control.fault({ endpoint: 'bigtable', method, effect: 'fail', code: 'UNAVAILABLE', times: 2 })
     await write()
     const [saved] = await rows.row(row).get()
     assert.equal(saved.data.f.q[0].value, 'v')

@@ -20,12 +20,12 @@ export async function use(): Promise<void> {
 	for await (const change of control.changes(over.table)) changes.push(change)
 	console.log(changes[0]?.entries.map(e => e.kind))
 
-	const fault = await control.fault({ door: 'bigtable', method: 'MutateRow', effect: 'fail', code: 'UNAVAILABLE', times: 2 })
+	const fault = await control.fault({ endpoint: 'bigtable', method: 'MutateRow', effect: 'fail', code: 'UNAVAILABLE', times: 2 })
 	const hits: number[] = (await control.faults()).filter(f => f.id === fault.id).map(f => f.hits)
 	console.log(hits)
 	await control.mend(fault)
-	// @ts-expect-error there is no such door
-	await control.fault({ door: 'front', method: 'MutateRow', effect: 'fail' })
+	// @ts-expect-error there is no such endpoint
+	await control.fault({ endpoint: 'front', method: 'MutateRow', effect: 'fail' })
 
 	const { now: later }: Clock = await control.set(new Date('2030-01-01'))
 	const still: boolean = (await control.clock()).frozen
@@ -34,7 +34,7 @@ export async function use(): Promise<void> {
 	const added: number = tables[0].items.added
 	console.log(later, still, sizes, to, added, tables[0].shown[0].items?.[0].after?.id)
 	const [used] = (await control.insights('orders', { index: 'by-day' })).PKC ?? []
-	const [last] = await control.requests({ door: 'dynamodb', failed: true })
+	const [last] = await control.requests({ endpoint: 'dynamodb', failed: true })
 	console.log(used.key.id, used.count, (await control.request(last.id)).calls?.map(c => c.operation))
 	const { differences } = await control.verify('orders', { mapping: 'rules: []' })
 	console.log(differences, await control.plan('orders'), await control.lint('orders'))

@@ -86,7 +86,7 @@ func TestDynamoDB(t *testing.T) {
 	}
 }
 
-// testDynamoDB has the door make so many calls to Bigtable side by side.
+// testDynamoDB has the endpoint make so many calls to Bigtable side by side.
 func testDynamoDB(t *testing.T, concurrency int, stream *types.StreamSpecification) {
 	t.Helper()
 	env := testkit.Start(t, testkit.WithSeed(*seed), testkit.WithDynamoDBOptions(facade.Options{Concurrency: concurrency}))
@@ -113,7 +113,7 @@ func testDynamoDB(t *testing.T, concurrency int, stream *types.StreamSpecificati
 			env.FailDynamoDB(op, testkit.RequestLimitExceeded, testkit.Applied(), testkit.WithProbability(0.05)),
 		)
 	}
-	// Behind the door calls fail at any place of an operation, before and after
+	// Behind the endpoint calls fail at any place of an operation, before and after
 	// they did what they were to do.
 	for _, method := range []string{"MutateRow", "CheckAndMutateRow"} {
 		faults = append(

@@ -844,7 +844,7 @@ def dynamodb_errors():
 
 
 @case
-def control_both_doors_come_back_expire_and_outlive_faults():
+def control_both_endpoints_come_back_expire_and_outlive_faults():
     """Last: it resets the server and moves its clock."""
     control = Control()
     control.reset()
@@ -885,7 +885,7 @@ def control_both_doors_come_back_expire_and_outlive_faults():
 
     # The official client asks again by itself.
     rows = new_bigtable_table("py-faults", f=None)
-    fault = control.fault(door="bigtable", method="MutateRow", effect="fail", code="UNAVAILABLE", times=2)
+    fault = control.fault(endpoint="bigtable", method="MutateRow", effect="fail", code="UNAVAILABLE", times=2)
     row = rows.direct_row(b"r")
     row.set_cell("f", b"q", b"v", timestamp=datetime.fromtimestamp(1, timezone.utc))  # else it is not asked twice
     equal(row.commit().code, 0)
@@ -906,9 +906,9 @@ def start(binary, buckets):
     os.mkdir(bucket)
     with open(os.path.join(bucket, "items.csv"), "w") as file:
         file.write("pk,sk,text\na,1,one\na,2,two\n")
-    doors = ["--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0"]
+    endpoints = ["--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0"]
     server = subprocess.Popen(
-        [binary, "serve", *doors, "--buckets", buckets],
+        [binary, "serve", *endpoints, "--buckets", buckets],
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -171,7 +171,7 @@ func (c *dynamoDBClient) call(ctx context.Context, rng *rand.Rand) time.Duration
 		c.t.Errorf("%s: %s: %v", c.name, kind, err)
 	case api.ErrorCode() == refusedOperation:
 		c.saw(refusedOperation)
-	case api.ErrorCode() == lostResponse, api.ErrorCode() == behindDoor:
+	case api.ErrorCode() == lostResponse, api.ErrorCode() == behindEndpoint:
 		c.saw(api.ErrorCode())
 		if wrote {
 			c.own = append(c.own, next)

@@ -33,8 +33,8 @@ const (
 // The codes of DynamoDB calls that are struck.
 const (
 	refusedOperation = "ThrottlingException"  // nothing was done
-	lostResponse     = "RequestLimitExceeded" // it was done, if it did not fail behind the door
-	behindDoor       = "ServiceUnavailable"   // it was done, is half done and will be undone or finished, or was not done
+	lostResponse     = "RequestLimitExceeded" // it was done, if it did not fail behind the endpoint
+	behindEndpoint   = "ServiceUnavailable"   // it was done, is half done and will be undone or finished, or was not done
 )
 
 // script lets faults strike: a few in a hundred calls, and many more of the few calls
@@ -60,7 +60,7 @@ func (s *soak) script() []asked {
 		s.env.CutReadRows(100, status.Error(cutStream, "cut"), testkit.OnTable(longTable), testkit.WithProbability(0.1)),
 	}}
 
-	throttled, lostToo, behind := asked{code: refusedOperation, exact: true}, asked{code: lostResponse}, asked{code: behindDoor}
+	throttled, lostToo, behind := asked{code: refusedOperation, exact: true}, asked{code: lostResponse}, asked{code: behindEndpoint}
 	throttled.faults = append(throttled.faults, s.env.FailDynamoDB("*", testkit.Throttling, testkit.WithProbability(0.02*often)))
 	for _, op := range []string{"PutItem", "UpdateItem", "TransactWriteItems"} {
 		lostToo.faults = append(lostToo.faults, s.env.FailDynamoDB(op, testkit.RequestLimitExceeded, testkit.Applied(), testkit.WithProbability(0.02*often)))

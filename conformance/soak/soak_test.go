@@ -23,7 +23,7 @@ import (
 
 var (
 	soakFor  = flag.Duration("soak.for", 0, "how long the clients work, at the rate of -soak.rate; 0: until each window has 40 calls, without a rate")
-	clients  = flag.Int("soak.clients", 20, "how many clients work at the same time, half of them on each door")
+	clients  = flag.Int("soak.clients", 20, "how many clients work at the same time, half of them on each endpoint")
 	rate     = flag.Int("soak.rate", 400, "calls a second, of all clients together")
 	longRows = flag.Int("soak.rows", 2000, "how many rows of 1 KB a long scan reads")
 	seed     = flag.Uint64("soak.seed", 1, "begins the random sequences of the clients and of the faults")

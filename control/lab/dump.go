@@ -19,13 +19,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
-// OwnTables begins the ids of the tables that the DynamoDB door keeps for
+// OwnTables begins the ids of the tables that the DynamoDB endpoint keeps for
 // itself: its catalog, and the indexes of the default layout.
 const OwnTables = "_tabletop."
 
 // Dump returns all rows of a Bigtable table of the lab's instance as
 // the canonical text of fixtures' golden files: rows by key, cells in storage
-// order, one per line. The DynamoDB door's bookkeeping is left out, and so are
+// order, one per line. The DynamoDB endpoint's bookkeeping is left out, and so are
 // rows that hold nothing else.
 //
 // table is the id of the Bigtable table. For a DynamoDB table without a
@@ -40,7 +40,7 @@ func (l *Lab) Dump(ctx context.Context, table string) (string, error) {
 // golden file: for each table a line with its name, one comment per family
 // with its rule, and its rows as in Dump. Tables are sorted by name, those of
 // instances other than the lab's with their full name; the tables that
-// the DynamoDB door keeps for itself are left out. Before the tables come, as
+// the DynamoDB endpoint keeps for itself are left out. Before the tables come, as
 // comments with their JSON, the instances, clusters, app profiles, authorized
 // views and schema bundles that were created and the policies that were set; what
 // exists implicitly is not shown. Last come, as comments too, what the endpoint adds: changes
@@ -118,7 +118,7 @@ func RuleText(r *engine.GCRule) string {
 const dumpDeadline = time.Minute
 
 // ReadRows hands the rows of a table, which is given by its full name, to visit, or
-// the row of that key, without the DynamoDB door's bookkeeping and without rows that
+// the row of that key, without the DynamoDB endpoint's bookkeeping and without rows that
 // hold nothing else.
 func (l *Lab) ReadRows(ctx context.Context, table string, key []byte, visit func(cells.Row)) error {
 	parent, id, _ := strings.Cut(table, "/tables/")

@@ -93,7 +93,7 @@ func (r *ChangeReader) fill(ctx context.Context) error {
 // add adds a record to those that are to be returned, unless nothing of it is to be
 // shown.
 func (r *ChangeReader) add(rec *changestream.Record) {
-	if r.bookkeeping || rec.WithoutBooks() {
+	if r.bookkeeping || rec.DropBookkeeping() {
 		r.read = append(r.read, changeOf(rec))
 	}
 }

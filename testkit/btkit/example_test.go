@@ -44,7 +44,7 @@ func Example() {
 	//   o:total @1700000000000000 = "42"
 }
 
-// The Bigtable door: official clients on a private server.
+// The Bigtable endpoint: official clients on a private server.
 func ExampleEnv_Bigtable() {
 	t := faketb.New() // in a test: its *testing.T
 	defer t.End()

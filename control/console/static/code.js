@@ -28,7 +28,7 @@ export function goBytes(bytes) {
 /** shellOf quotes a word for a shell. */
 export const shellOf = (word) => "'" + word.replaceAll("'", "'\\''") + "'";
 
-/** awsLine is a line for a shell that knows no credentials: the door takes any. */
+/** awsLine is a line for a shell that knows no credentials: the endpoint takes any. */
 export const awsLine = (info, command) => `AWS_ACCESS_KEY_ID=tabletop AWS_SECRET_ACCESS_KEY=tabletop aws dynamodb ${command} --endpoint-url ${info.dynamodb} --region us-east-1`;
 
 const json = JSON.stringify;

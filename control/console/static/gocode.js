@@ -50,7 +50,7 @@ export function faultCode(f) {
   if (f.behindDynamoDB) options.push('testkit.BehindDynamoDB()');
   const err = () => `status.Error(${code(f.code)}, ${goText(f.message || 'fault of the control API')})`;
   const args = (...first) => [...first, ...options].join(', ');
-  switch (`${f.door} ${f.effect}`) {
+  switch (`${f.endpoint} ${f.effect}`) {
     case 'dynamodb fail': return `env.FailDynamoDB(${args(goText(f.method), 'testkit.' + f.code.replace(/Exception$/, ''))})`;
     case 'dynamodb unprocessed': return `env.Unprocessed(${args(goText(f.method))})`;
     case 'dynamodb stale': return `env.StaleReads(${args(goText(f.method), 'env.Snapshot()')})`;
@@ -58,7 +58,7 @@ export function faultCode(f) {
     case 'bigtable cut': return `env.CutReadRows(${args(f.rows ?? 0, err())})`;
     case 'bigtable delay': return `env.Latency(${args(goText(f.method), duration(f.delay))})`;
     case 'bigtable duplicate': return `env.Duplicate(${args(goText(f.method))})`;
-    default: throw new Error(`There is no fault of ${f.door} with the effect ${f.effect}`);
+    default: throw new Error(`There is no fault of ${f.endpoint} with the effect ${f.effect}`);
   }
 }
 

@@ -1,10 +1,10 @@
-// Home: where the doors are, what is behind them, and what goes on.
+// Home: where the endpoints are, what is behind them, and what goes on.
 import { h, copier, button, confirmed, counted, plain, tell } from './dom.js';
 import { get, post, part } from './api.js';
 import { awsLine } from './code.js';
 import { keysPath, rowsPath, tablePath } from './paths.js';
 
-// lines are what makes a client of each language find the doors, as they stand: a door takes any credentials, and clients want some.
+// lines are what makes a client of each language find the endpoints, as they stand: an endpoint takes any credentials, and clients want some.
 function lines(info) {
   const out = [], { bigtable: bt, dynamodb: ddb, project, instance } = info;
   if (bt) {
@@ -28,8 +28,8 @@ function lines(info) {
 }
 
 function addresses(info, open) {
-  const door = (name, at) => at && h('span', { class: 'bar' }, h('b', {}, name), h('code', { class: 'data' }, at), copier('Copy', at, `Copy the address of ${name}`));
-  return [h('h2', {}, 'Addresses'), h('div', { class: 'bar' }, door('Bigtable', info.bigtable), door('DynamoDB', info.dynamodb)),
+  const endpoint = (name, at) => at && h('span', { class: 'bar' }, h('b', {}, name), h('code', { class: 'data' }, at), copier('Copy', at, `Copy the address of ${name}`));
+  return [h('h2', {}, 'Addresses'), h('div', { class: 'bar' }, endpoint('Bigtable', info.bigtable), endpoint('DynamoDB', info.dynamodb)),
     h('details', { open }, h('summary', {}, 'Lines for Go, Java, Python, JavaScript and shells'), h('table', { class: 'lines' }, h('tbody', {}, lines(info).map(([what, line]) =>
       h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, h('code', { class: 'data' }, line)), h('td', {}, copier('Copy', line, `Copy the line for ${what}${/any$/.test(what) ? '' : line.includes(info.dynamodb || '\n') ? ', DynamoDB' : ', Bigtable'}`)))))))];
 }
@@ -84,7 +84,7 @@ async function draw(main, { info, again }) {
     button('Let it go on', async () => { await post('release'); tell('The test goes on, and this server ends with it.'); }, { class: 'primary' })), banners(info), now);
   main.append(...addresses(info, !shownTables.length && !tables.dynamodb.length), h('h2', {}, 'Tables'));
   if (!shownTables.length && !tables.dynamodb.length) {
-    main.append(h('div', { class: 'note' }, h('p', {}, 'There are no tables yet. Any client of either door can make one; this makes one from a shell:'),
+    main.append(h('div', { class: 'note' }, h('p', {}, 'There are no tables yet. Any client of either endpoint can make one; this makes one from a shell:'),
       h('pre', {}, info.dynamodb
         ? awsLine(info, `create-table --table-name orders --billing-mode PAY_PER_REQUEST \\\n  --key-schema AttributeName=id,KeyType=HASH --attribute-definitions AttributeName=id,AttributeType=S`)
         : `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${info.instance} createtable orders families=f`)));
@@ -92,7 +92,7 @@ async function draw(main, { info, again }) {
     main.append(tableList(tables, shownTables, own, info));
   }
   main.append(h('h2', {}, 'All of it'), h('div', { class: 'bar' }, button('Reset…', async () => {
-    if (!await confirmed('Remove all tables of both doors, and all faults?', 'Remove everything')) return;
+    if (!await confirmed('Remove all tables of both endpoints, and all faults?', 'Remove everything')) return;
     await post('reset');
     tell('Everything is gone.');
     again();
@@ -132,12 +132,12 @@ function tableList(tables, list, own, info) {
     const fits = (text) => text.includes(filter.value);
     const found = rows.filter((r) => fits([r.name, ...r.items, ...r.under.map((t) => t.table)].join(' ')));
     body.replaceChildren(...found.slice(0, most).map(({ t, items, under }) => h('tr', {},
-      h('td', {}, t ? link(t) : h('span', { class: 'soft' }, 'kept by the door'), t && t.instance !== info.instance && h('small', {}, ` in ${plain(t.instance)}`),
+      h('td', {}, t ? link(t) : h('span', { class: 'soft' }, 'kept by the endpoint'), t && t.instance !== info.instance && h('small', {}, ` in ${plain(t.instance)}`),
         under.length > 0 && h('details', { open: filter.value !== '' && under.some((u) => fits(u.table)) }, h('summary', {}, h('small', {}, counted(under.length, 'index table'))), under.map((u) => h('div', { class: 'under' }, link(u), ' ', h('small', {}, links(u)))))),
       h('td', {}, items.map((name, i) => [i > 0 && ', ', h('a', { href: '/d/' + part(name) }, plain(name))])),
       h('td', { class: 'soft' }, t && t.families.map((f) => `${f.name} (${f.gc})`).map(plain).join(', ')),
       h('td', {}, t && links(t)))));
-    left.textContent = `${found.length > most ? `the first ${most} of ` : ''}${counted(found.length, 'table')}` + (own.length ? `, and ${own.length} that the DynamoDB door keeps for itself` : '');
+    left.textContent = `${found.length > most ? `the first ${most} of ` : ''}${counted(found.length, 'table')}` + (own.length ? `, and ${own.length} that the DynamoDB endpoint keeps for itself` : '');
   }
   filter.addEventListener('input', draw);
   draw();

@@ -6,14 +6,14 @@ import { duration, faultCode } from './gocode.js';
 import { serverTime, standing } from './app.js';
 
 const presets = [
-  ['10 % of writes UNAVAILABLE', { door: 'bigtable', method: 'MutateRow', effect: 'fail', code: 'UNAVAILABLE', probability: 0.1 }],
-  ['The answer of a write is lost, once', { door: 'bigtable', method: 'MutateRow', effect: 'fail', code: 'UNAVAILABLE', applied: true, times: 1 }],
-  ['ReadRows ends after 2 rows, once', { door: 'bigtable', method: 'ReadRows', effect: 'cut', code: 'UNAVAILABLE', rows: 2, times: 1 }],
-  ['Every call takes 90 s', { door: 'bigtable', method: '*', effect: 'delay', delay: '90s' }],
-  ['A write arrives twice, once', { door: 'bigtable', method: 'MutateRow', effect: 'duplicate', times: 1 }],
-  ['A transaction conflicts, once', { door: 'dynamodb', method: 'UpdateItem', effect: 'fail', code: 'TransactionConflict', times: 1 }],
-  ['Throttled 10 %', { door: 'dynamodb', method: '*', effect: 'fail', code: 'Throttling', probability: 0.1 }],
-  ['A batch leaves entries unprocessed, once', { door: 'dynamodb', method: 'BatchWriteItem', effect: 'unprocessed', times: 1 }],
+  ['10 % of writes UNAVAILABLE', { endpoint: 'bigtable', method: 'MutateRow', effect: 'fail', code: 'UNAVAILABLE', probability: 0.1 }],
+  ['The answer of a write is lost, once', { endpoint: 'bigtable', method: 'MutateRow', effect: 'fail', code: 'UNAVAILABLE', applied: true, times: 1 }],
+  ['ReadRows ends after 2 rows, once', { endpoint: 'bigtable', method: 'ReadRows', effect: 'cut', code: 'UNAVAILABLE', rows: 2, times: 1 }],
+  ['Every call takes 90 s', { endpoint: 'bigtable', method: '*', effect: 'delay', delay: '90s' }],
+  ['A write arrives twice, once', { endpoint: 'bigtable', method: 'MutateRow', effect: 'duplicate', times: 1 }],
+  ['A transaction conflicts, once', { endpoint: 'dynamodb', method: 'UpdateItem', effect: 'fail', code: 'TransactionConflict', times: 1 }],
+  ['Throttled 10 %', { endpoint: 'dynamodb', method: '*', effect: 'fail', code: 'Throttling', probability: 0.1 }],
+  ['A batch leaves entries unprocessed, once', { endpoint: 'dynamodb', method: 'BatchWriteItem', effect: 'unprocessed', times: 1 }],
 ];
 
 export async function show(main, { info, again, signal }) {
@@ -67,7 +67,7 @@ export async function show(main, { info, again, signal }) {
     fill(kept, list.length ? h('table', {}, h('tbody', {}, list.map((s) => h('tr', {}, h('td', {}, shown(s.name, 128)), h('td', { class: 'soft' }, s.taken.slice(0, 19).replace('T', ' ')), h('td', { class: 'num' }, size(s.bytes)),
       h('td', {}, guarded('Changes', () => compare(s.name, '')), ' ', guarded('Restore', async () => { await post(`snapshots/${part(s.name)}/restore`); done(`All is as it was in “${plain(s.name)}”.`); }), ' ',
         guarded('Remove', async () => { await remove('snapshots/' + part(s.name)); await snapshots(); }))))))
-      : h('p', { class: 'soft' }, 'None yet. A snapshot keeps both doors’ tables, and is come back to in milliseconds: take one before each of your experiments.'));
+      : h('p', { class: 'soft' }, 'None yet. A snapshot keeps both endpoints’ tables, and is come back to in milliseconds: take one before each of your experiments.'));
   }
   const snapshotCard = h('section', { class: 'card' }, h('h2', {}, 'Snapshots'), kept, sides,
     h('div', { class: 'bar' }, name, guarded('Take', async () => { await post('snapshots', { name: name.value }); await snapshots(); done(`“${plain(name.value)}” is taken.`); })),
@@ -79,10 +79,10 @@ export async function show(main, { info, again, signal }) {
   async function faults() {
     const list = (await get('faults')).faults;
     if (signal.aborted || armedText === (armedText = JSON.stringify(list))) return;
-    fill(armed, list.length ? [h('div', { class: 'scroll' }, h('table', { class: 'faults' }, h('thead', {}, h('tr', {}, ['door', 'method', 'effect', 'which', 'hits', ''].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, list.map((f) => h('tr', { 'data-fault': `${f.door}/${f.id}` },
-      h('td', {}, f.door), h('td', { class: 'mono' }, plain(f.method)), h('td', {}, plain([f.effect, f.code, f.delay, f.rows && `${f.rows} rows`, f.applied && 'applied'].filter(Boolean).join(' '))),
+    fill(armed, list.length ? [h('div', { class: 'scroll' }, h('table', { class: 'faults' }, h('thead', {}, h('tr', {}, ['endpoint', 'method', 'effect', 'which', 'hits', ''].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, list.map((f) => h('tr', { 'data-fault': `${f.endpoint}/${f.id}` },
+      h('td', {}, f.endpoint), h('td', { class: 'mono' }, plain(f.method)), h('td', {}, plain([f.effect, f.code, f.delay, f.rows && `${f.rows} rows`, f.applied && 'applied'].filter(Boolean).join(' '))),
       h('td', { class: 'soft wraps' }, plain([f.table && 'table ' + f.table, f.row && 'row ' + (f.row.text ?? f.row.base64), f.item && JSON.stringify(f.item), f.skip && `skip ${f.skip}`, f.times && (f.times === 1 ? 'once' : `${f.times} times`), f.probability !== undefined && `${f.probability * 100} %`].filter(Boolean).join(', '))),
-      h('td', { class: 'num' }, String(f.hits)), h('td', { class: 'acts' }, copier('Code', () => faultCode(f)), ' ', guarded('End', async () => { await remove(`faults/${f.door}/${f.id}`); await faults(); }))))))),
+      h('td', { class: 'num' }, String(f.hits)), h('td', { class: 'acts' }, copier('Code', () => faultCode(f)), ' ', guarded('End', async () => { await remove(`faults/${f.endpoint}/${f.id}`); await faults(); }))))))),
     h('div', { class: 'bar' }, guarded('End all', async () => { await remove('faults'); await faults(); }), guarded('Count again', faults), copier('Copy all as testkit code', list.map(faultCode).join('\n')))]
       : h('p', { class: 'soft' }, 'None is armed. A fault lets calls of clients fail, hang, be cut or arrive twice, so that you see what your program does then. Choose one below, change it, and arm it.'));
   }
@@ -110,7 +110,7 @@ export async function show(main, { info, again, signal }) {
       const { text } = await get('dump');
       fill(said, h('pre', {}, text ? shown(text, 200000) : 'The server holds nothing.'));
     }), guarded('Reset…', async () => {
-      if (!await confirmed('Remove all tables of both doors, and all faults?', 'Remove everything')) return;
+      if (!await confirmed('Remove all tables of both endpoints, and all faults?', 'Remove everything')) return;
       await post('reset');
       tell('Everything is gone.');
       again();

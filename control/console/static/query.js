@@ -71,7 +71,7 @@ export async function show(main, { info, params }) {
       button('Save as access pattern', async () => {
         // It is made of the request as it was answered last, with its calls.
         const body = JSON.stringify(JSON.parse(request.value));
-        const { requests } = await get('requests' + query({ door: 'dynamodb', operation: operation.value, status: 'OK', limit: 100 }));
+        const { requests } = await get('requests' + query({ endpoint: 'dynamodb', operation: operation.value, status: 'OK', limit: 100 }));
         for (const r of requests) {
           if (r.table && r.table !== JSON.parse(body).TableName) continue;
           const whole = await get('requests/' + r.id);
@@ -81,7 +81,7 @@ export async function show(main, { info, params }) {
           return;
         }
         throw new Error('It was not answered as it stands: run it first.');
-      }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify asks of both doors. Run the request first.' })));
+      }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify asks of both endpoints. Run the request first.' })));
 
   // PartiQL.
   const statement = h('textarea', { rows: 5, 'aria-label': 'The statement', value: `SELECT * FROM "${tables.dynamodb[0] ?? 'orders'}"` });

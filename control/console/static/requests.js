@@ -1,4 +1,4 @@
-// Requests: both doors, live, with the calls of Bigtable that a DynamoDB request became.
+// Requests: both endpoints, live, with the calls of Bigtable that a DynamoDB request became.
 import { h, fill, shown, plain, virtual, button, copier, save, errorBox, size, number, counted } from './dom.js';
 import { bytesShown, textOf } from './bytes.js';
 import { get, events, query } from './api.js';
@@ -6,7 +6,7 @@ import { awsLine, shellOf } from './code.js';
 
 const kept = 5000; // as many as the server keeps
 
-/** matcher makes a test of a filter such as "door:ddb op:Query status:!ok table:orders >10ms". */
+/** matcher makes a test of a filter such as "endpoint:ddb op:Query status:!ok table:orders >10ms". */
 export function matcher(text) {
   const tests = text.trim().split(/\s+/).filter(Boolean).map((word) => {
     const time = word.match(/^([<>])([\d.]+)(ms|s)$/);
@@ -14,10 +14,10 @@ export function matcher(text) {
       const ms = Number(time[2]) * (time[3] === 's' ? 1000 : 1);
       return (r) => time[1] === '>' ? r.millis > ms : r.millis < ms;
     }
-    const [, name, not, value] = word.match(/^(?:(door|op|status|table|test|key):)?(!?)(.*)$/s);
+    const [, name, not, value] = word.match(/^(?:(endpoint|op|status|table|test|key):)?(!?)(.*)$/s);
     const want = value.toLowerCase();
     const of = {
-      door: (r) => want === 'ddb' || want === 'dynamodb' ? r.door === 'dynamodb' : want === 'bt' || want === 'bigtable' ? r.door === 'bigtable' : false,
+      endpoint: (r) => want === 'ddb' || want === 'dynamodb' ? r.endpoint === 'dynamodb' : want === 'bt' || want === 'bigtable' ? r.endpoint === 'bigtable' : false,
       op: (r) => r.operation.toLowerCase() === want,
       status: (r) => r.status.toLowerCase() === want,
       table: (r) => tableOf(r).toLowerCase() === want || (r.table ?? '').toLowerCase() === want,
@@ -50,7 +50,7 @@ export function callShown(c) {
 }
 
 function replayable(r, info) {
-  if (r.door !== 'dynamodb' || !r.request || !info.dynamodb) return null;
+  if (r.endpoint !== 'dynamodb' || !r.request || !info.dynamodb) return null;
   const body = JSON.stringify(r.request);
   const kebab = r.operation.replace(/([a-z])([A-Z])/g, '$1-$2').toLowerCase();
   return h('span', { class: 'bar' },
@@ -64,14 +64,14 @@ export async function show(main, { info, params, signal }) {
   let all = []; // newest first
   let seen = [];
   const open = new Set(); // requestIDs whose calls are shown
-  const filter = h('input', { class: 'mono', type: 'search', size: 50, value: params.get('f') ?? '', 'aria-label': 'Filter', placeholder: 'door:ddb op:Query status:!ok table:orders >10ms' });
+  const filter = h('input', { class: 'mono', type: 'search', size: 50, value: params.get('f') ?? '', 'aria-label': 'Filter', placeholder: 'endpoint:ddb op:Query status:!ok table:orders >10ms' });
   const inner = h('input', { type: 'checkbox', checked: params.get('calls') === 'true' });
   const count = h('small', { 'aria-live': 'polite' });
   const live = h('small');
   let paused = false, waiting = [], missed = 0; // of those that came in the pause
   let shownID = 0;
 
-  const columns = [['w64', 'time'], ['w64', 'door'], ['w150', 'operation'], ['half', 'table'], ['half', 'key'], ['w80', 'status'], ['w80', 'took'], ['w80 spare', 'size'], ['w60 spare', 'rows'], ['w60 spare', 'test']];
+  const columns = [['w64', 'time'], ['w64', 'endpoint'], ['w150', 'operation'], ['half', 'table'], ['half', 'key'], ['w80', 'status'], ['w80', 'took'], ['w80 spare', 'size'], ['w60 spare', 'rows'], ['w60 spare', 'test']];
   const isCall = (r) => r.cause && !inner.checked;
   const opens = (r) => r.requestID && r.children > 0;
   const list = virtual({
@@ -80,7 +80,7 @@ export async function show(main, { info, params, signal }) {
     line: (i) => {
       const r = seen[i];
       return h('div', { 'data-request': r.id }, [
-        ['soft mono whole', r.start.slice(11, 19)], ['soft type', isCall(r) ? '  └ calls' : r.door],
+        ['soft mono whole', r.start.slice(11, 19)], ['soft type', isCall(r) ? '  └ calls' : r.endpoint],
         ['mono', [!isCall(r) && toggle(r), h('span', { title: plain(r.operation) }, plain(r.operation))]], ['mono', plain(tableOf(r)), plain(tableOf(r))],
         ['', r.key && bytesShown(r.key, 80), r.key && textOf(r.key)], [r.status === 'OK' ? 'ok' : 'bad', plain(r.status), plain(r.status)],
         ['soft whole', millis(r.millis)], ['soft', r.bytes ? size(r.bytes) : ''], ['soft', r.rows ? number(r.rows) : ''], ['soft', r.test && plain(r.test), r.test && plain(r.test)],
@@ -143,11 +143,11 @@ export async function show(main, { info, params, signal }) {
       const row = (what, text) => text && h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, text instanceof Node ? text : shown(String(text))));
       fill(side, h('h2', {}, plain(whole.operation), ' ', h('span', { class: whole.status === 'OK' ? 'ok' : 'bad' }, plain(whole.status))), h('div', { class: 'scroll' },
         replayable(whole, info),
-        whole.door === 'dynamodb' && whole.status === 'OK' && h('div', { class: 'bar' }, button('Save as access pattern', async () => {
+        whole.endpoint === 'dynamodb' && whole.status === 'OK' && h('div', { class: 'bar' }, button('Save as access pattern', async () => {
           const pattern = await get(`requests/${whole.id}/pattern`);
           save(pattern.file, pattern.text);
-        }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify asks of both doors' })),
-        h('table', {}, h('tbody', {}, row('door', whole.door), row('table', whole.table), row('key', whole.key && bytesShown(whole.key)), row('text', whole.text), row('at', whole.start),
+        }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify asks of both endpoints' })),
+        h('table', {}, h('tbody', {}, row('endpoint', whole.endpoint), row('table', whole.table), row('key', whole.key && bytesShown(whole.key)), row('text', whole.text), row('at', whole.start),
           row('took', whole.millis + ' ms'), row('bytes', whole.bytes && number(whole.bytes)), row('rows', whole.rows && number(whole.rows)), row('capacity', capacityOf(whole.operation, whole.response)), row('test', whole.test), row('request id', whole.requestID))),
         whole.cut && h('p', { class: 'soft' }, 'Its bodies are longer than the 64 KiB that are kept.'),
         whole.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${counted(whole.calls.length, 'call')}`), whole.calls.map(callShown)],
@@ -167,9 +167,9 @@ export async function show(main, { info, params, signal }) {
     select();
   });
   inner.addEventListener('change', select);
-  main.append(h('h1', {}, 'Requests'), h('div', { class: 'bar' }, filter, h('label', {}, inner, 'calls of the DynamoDB door on lines of their own'), pause,
+  main.append(h('h1', {}, 'Requests'), h('div', { class: 'bar' }, filter, h('label', {}, inner, 'calls of the DynamoDB endpoint on lines of their own'), pause,
     button('Save as NDJSON', () => save('requests.ndjson', seen.map((r) => JSON.stringify({ ...r, children: undefined })).join('\n') + '\n')), button('Save as trace', async () => {
-      const tables = [...new Set(seen.filter((r) => r.door === 'dynamodb' && r.table).map((r) => r.table))];
+      const tables = [...new Set(seen.filter((r) => r.endpoint === 'dynamodb' && r.table).map((r) => r.table))];
       const trace = await get('requests/trace' + query({ table: tables.length === 1 ? tables[0] : '' }));
       save(trace.file, trace.text);
     }, { title: 'The requests of DynamoDB, those of one table if only they are shown, for the folder trace of a fixture: tabletop migrate lint judges them' }), count, live),

@@ -7,7 +7,7 @@ import { collected } from './rules.js';
 import { valueShown } from './items.js';
 import { partsShown } from './parts.js';
 
-const books = (c) => c.family === '_x' || c.family === '_f' || c.family === '_tabletop' || c.family.startsWith('_tabletop.');
+const bookkeeping = (c) => c.family === '_x' || c.family === '_f' || c.family === '_tabletop' || c.family.startsWith('_tabletop.');
 
 export async function show(main, { args: [instance, id], info, params, signal }) {
   main.classList.add('full');
@@ -80,9 +80,9 @@ export async function show(main, { args: [instance, id], info, params, signal })
     }
   }
 
-  const hideBooks = h('input', { type: 'checkbox' });
+  const showBookkeeping = h('input', { type: 'checkbox' });
   let last;
-  hideBooks.addEventListener('change', () => last && drawRow(...last));
+  showBookkeeping.addEventListener('change', () => last && drawRow(...last));
 
   function drawRow(found, key) {
     last = [found, key];
@@ -94,7 +94,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
       versions.set(column, version + 1);
       return { ...c, at: i, version, gone: collected(gc.get(c.family) ?? 'never', version, c.timestamp, now) };
     });
-    const seen = all.filter((c) => hideBooks.checked || !books(c));
+    const seen = all.filter((c) => showBookkeeping.checked || !bookkeeping(c));
     const lit = new Set();
     const carries = new Map(); // the attributes of a cell
     for (const item of found.items) for (const a of item.attributes) for (const c of a.cells) (carries.get(c) ?? carries.set(c, []).get(c)).push(plain(a.name));
@@ -118,7 +118,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     lines.el.addEventListener('focus', () => lines.chosen >= 0 && lightAttributes(seen[lines.chosen].at, true));
     lines.el.addEventListener('blur', () => lightAttributes(-1, false));
     fill(cells, h('h2', {}, h('span', { title: textOf(key) }, 'Cells of ', found.row.parts ? partsShown(found.row.parts) : bytesShown(key, 120)), h('small', {}, `${number(all.length)} in ${counted(versions.size, 'column')}`),
-      h('label', {}, hideBooks, 'books'), button('Copy as…', () => dialog('To read the row', rowCode(info, instance, id, key).map(([client, code]) => [h('div', { class: 'bar' }, h('b', {}, client), copier('Copy', code, `Copy the line for ${client}`)), h('pre', { class: 'data' }, code)]))),
+      h('label', {}, showBookkeeping, 'bookkeeping'), button('Copy as…', () => dialog('To read the row', rowCode(info, instance, id, key).map(([client, code]) => [h('div', { class: 'bar' }, h('b', {}, client), copier('Copy', code, `Copy the line for ${client}`)), h('pre', { class: 'data' }, code)]))),
       button('Delete…', async () => {
         if (!await confirmed('Delete this row, all its cells?', 'Delete the row')) return;
         await post(at + '/rows' + query({ project }), { rows: [{ key, delete: true }] });

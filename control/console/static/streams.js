@@ -23,7 +23,7 @@ const microsAt = (time) => {
   return BigInt(Date.parse(seconds + 'Z')) * 1000n + BigInt((rest ?? '').padEnd(6, '0').slice(0, 6));
 };
 
-/** joined are writes, the newest first: records of both doors, those of one write together. */
+/** joined are writes, the newest first: records of both endpoints, those of one write together. */
 export function joined(records, changes) {
   const writes = [], by = new Map();
   for (const change of changes) {
@@ -71,7 +71,7 @@ function imagesShown(d) {
 const fact = (what, value) => value && h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, value instanceof Node ? value : shown(String(value))));
 
 function recordShown(r) {
-  if (!r) return h('p', { class: 'soft' }, 'No record: the write came by Bigtable’s door, or was garbage collection, or the DynamoDB table had no stream then.');
+  if (!r) return h('p', { class: 'soft' }, 'No record: the write came by Bigtable’s endpoint, or was garbage collection, or the DynamoDB table had no stream then.');
   return [h('table', {}, h('tbody', {}, fact('event', r.eventName + (r.userIdentity ? ', by time to live' : '')), fact('sequence number', r.dynamodb.SequenceNumber), fact('key', keysText(r.dynamodb.Keys)), fact('bytes', number(r.dynamodb.SizeBytes)))), imagesShown(r.dynamodb)];
 }
 
@@ -96,12 +96,12 @@ async function listed(main, info, signal) {
 function listOf(main, all, info) {
   if (!all.bigtable.length && !all.dynamodb.length) {
     main.append(h('div', { class: 'note' }, h('p', {}, 'No table has a stream yet. One of DynamoDB tells of each item that changes:'), how(dynamoHow(info, 'orders')),
-      h('p', {}, 'and a change stream of Bigtable of each mutation of a row, whichever door it came by:'), how(bigtableHow(info, 'orders'))));
+      h('p', {}, 'and a change stream of Bigtable of each mutation of a row, whichever endpoint it came by:'), how(bigtableHow(info, 'orders'))));
     return;
   }
   const head = (...names) => h('thead', {}, h('tr', {}, names.map((x) => h('th', { scope: 'col' }, x))));
   const place = (t) => ({ project: projectOf(t.name) === info.project ? '' : projectOf(t.name), bigtable: `${t.instance}/${t.table}` });
-  main.append(h('p', { class: 'soft' }, 'Both doors tell of the writes of a table: here what each says of the same write stands side by side.'));
+  main.append(h('p', { class: 'soft' }, 'Both endpoints tell of the writes of a table: here what each says of the same write stands side by side.'));
   main.append(h('h2', {}, 'DynamoDB Streams'));
   if (all.dynamodb.length) main.append(h('table', {}, head('table', 'stream', 'view', 'status', 'rows in'), h('tbody', {}, all.dynamodb.map((d) => h('tr', {},
     h('td', {}, h('a', { href: of({ bigtable: d.over && `${d.instance}/${d.over}`, dynamodb: d.table, arn: d.latest ? '' : d.arn }) }, plain(d.table))), h('td', { class: 'mono' }, plain(d.label)),

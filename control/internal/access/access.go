@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// Request is a request to the DynamoDB door, which was answered.
+// Request is a request to the DynamoDB endpoint, which was answered.
 type Request struct {
 	ID        string // of the pattern
 	Operation string
@@ -85,7 +85,7 @@ func Pattern(r Request) (string, error) {
 // title says what was asked.
 func title(operation string, members map[string]json.RawMessage) string {
 	text := func(name string) (s string) {
-		if json.Unmarshal(members[name], &s) != nil { // absent, or refused by the door
+		if json.Unmarshal(members[name], &s) != nil { // absent, or refused by the endpoint
 			return ""
 		}
 		return s
@@ -141,7 +141,7 @@ func answered(response []byte) (items []json.RawMessage, more bool, err error) {
 }
 
 // native is the read that gives the same items, as a part of the pattern; "" where the calls are no
-// such read: they went to several tables, or read rows that the door left out of the answer.
+// such read: they went to several tables, or read rows that the endpoint left out of the answer.
 func native(r Request, members map[string]json.RawMessage, items int) string {
 	for _, name := range narrowing {
 		if members[name] != nil {

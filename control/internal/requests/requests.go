@@ -39,7 +39,7 @@ const TestHeader = "x-tabletop-test"
 // testHeader is the same as HTTP has it: no other spelling is looked up without an allocation.
 const testHeader = "X-Tabletop-Test"
 
-// The doors.
+// The endpoints.
 const (
 	Bigtable = "bigtable"
 	DynamoDB = "dynamodb"
@@ -48,10 +48,10 @@ const (
 // Record is a request that was answered.
 type Record struct {
 	ID        uint64        // rises by one with each, in the order in which they ended
-	Door      string        // Bigtable or DynamoDB
+	Endpoint  string        // Bigtable or DynamoDB
 	Operation string        // "GetItem", "ReadRows"
 	RequestID string        // of a DynamoDB request: that of its answer's header
-	Cause     string        // of a call that the DynamoDB door made: the RequestID that it was made for
+	Cause     string        // of a call that the DynamoDB endpoint made: the RequestID that it was made for
 	Start     time.Time     // by the clock of the server
 	Duration  time.Duration // of wall time
 	Status    string        // "OK", or the code of the error
@@ -98,7 +98,7 @@ func (l *Log) Bigtable(c *emu.Call) {
 		}
 		test = c.Header(TestHeader)
 	}
-	e := entry{door: Bigtable, start: c.Start, duration: c.Duration, rows: c.Rows, bytes: c.Bytes}
+	e := entry{endpoint: Bigtable, start: c.Start, duration: c.Duration, rows: c.Rows, bytes: c.Bytes}
 	var p [request]string
 	p[operation] = c.Method[strings.LastIndexByte(c.Method, '/')+1:]
 	p[causeID], p[testName], p[table] = madeFor, test, tableOf(c.Request)
@@ -135,7 +135,7 @@ func (l *Log) DynamoDB(c *facade.Call) {
 		return
 	}
 	e := entry{
-		door: DynamoDB, start: c.Start, duration: c.Duration, status: c.Status, bytes: int64(len(c.Response)),
+		endpoint: DynamoDB, start: c.Start, duration: c.Duration, status: c.Status, bytes: int64(len(c.Response)),
 		cut: len(c.Request) > maxBodyBytes || len(c.Response) > maxBodyBytes,
 	}
 	var p [request]string
@@ -175,7 +175,7 @@ func of(id uint64, e *entry, kept []byte) Record {
 		p[i], kept = kept[:n:n], kept[n:]
 	}
 	r := Record{
-		ID: id, Door: e.door, Start: e.start, Duration: e.duration, Status: "OK", Rows: e.rows, Bytes: e.bytes,
+		ID: id, Endpoint: e.endpoint, Start: e.start, Duration: e.duration, Status: "OK", Rows: e.rows, Bytes: e.bytes,
 		Operation: valid(p[operation]), RequestID: valid(p[requestID]), Cause: valid(p[causeID]), Test: valid(p[testName]), Text: valid(p[text]),
 		table: valid(p[table]), key: p[rowKey], kind: e.kind, request: p[request], response: p[response], cut: e.cut,
 	}
@@ -186,7 +186,7 @@ func of(id uint64, e *entry, kept []byte) Record {
 		var said struct {
 			Message string `json:"message"`
 		}
-		_ = json.Unmarshal(r.response, &said) // an answer of the door, unless it was cut
+		_ = json.Unmarshal(r.response, &said) // an answer of the endpoint, unless it was cut
 		r.Status, r.Text = "", valid([]byte(said.Message))
 		if m := errorType.FindSubmatch(r.response); m != nil {
 			r.Status = valid(m[1][bytes.LastIndexByte(m[1], '#')+1:])
@@ -248,7 +248,7 @@ var tableName = regexp.MustCompile(`"TableName"\s*:\s*"([^"]*)"`)
 
 // Table returns the resource name of the table that was asked, or the name of a DynamoDB table; "" if none is named.
 func (r *Record) Table() string {
-	if r.Door == Bigtable {
+	if r.Endpoint == Bigtable {
 		return r.table
 	}
 	if m := tableName.FindSubmatch(r.request); m != nil {
@@ -264,7 +264,7 @@ func (r *Record) Key() []byte { return r.key }
 // Bodies returns the request and the answer as JSON. Of what is not kept as a whole there is
 // nil, and cut is true; of the answers of RPCs there is none.
 func (r *Record) Bodies() (request, response json.RawMessage, cut bool) {
-	if r.Door == Bigtable {
+	if r.Endpoint == Bigtable {
 		if r.kind == nil || r.cut {
 			return nil, nil, r.cut
 		}
@@ -287,7 +287,7 @@ func (r *Record) Bodies() (request, response json.RawMessage, cut bool) {
 	return request, response, r.cut
 }
 
-// pageRecords is how many are copied at a time: the doors write meanwhile, and wait no longer than that.
+// pageRecords is how many are copied at a time: the endpoints write meanwhile, and wait no longer than that.
 const pageRecords = 32
 
 // page returns the records that are kept with IDs above after and up to last, the oldest first, at most

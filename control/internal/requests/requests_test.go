@@ -140,7 +140,7 @@ func TestUnwritten(t *testing.T) {
 	}
 }
 
-// TestAllocations: a request of either door, of any outcome, is kept without an allocation.
+// TestAllocations: a request of either endpoint, of any outcome, is kept without an allocation.
 func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts allocations
 	if race.Enabled {
 		t.Skip("the race detector allocates")

@@ -26,7 +26,7 @@ const (
 
 // entry is a record as it is kept: of fixed size, with its parts side by side in the ring's memory.
 type entry struct {
-	door     string
+	endpoint string
 	start    time.Time
 	duration time.Duration
 	code     codes.Code               // of an RPC

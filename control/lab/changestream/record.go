@@ -57,9 +57,9 @@ const (
 	MergeToCell
 )
 
-// Books tells whether the entry is of what the DynamoDB door keeps for itself in the rows of
+// Bookkeeping reports whether the entry is of cells that the DynamoDB endpoint keeps for itself in the rows of
 // its tables: the families _f, _t and _x.
-func (e Entry) Books() bool {
+func (e Entry) Bookkeeping() bool {
 	return e.Family == lens.FamilyState || e.Family == lens.FamilyTypes || e.Family == lens.FamilyTombstone
 }
 
@@ -129,8 +129,8 @@ func entryOf(m *btpb.Mutation) (Entry, error) {
 	return Entry{}, fmt.Errorf("a record with a mutation that is not known: %v", m)
 }
 
-// WithoutBooks takes the entries of Books away, and tells whether any is left.
-func (r *Record) WithoutBooks() bool {
-	r.Entries = slices.DeleteFunc(r.Entries, Entry.Books)
+// DropBookkeeping removes the entries of bookkeeping and reports whether any entry is left.
+func (r *Record) DropBookkeeping() bool {
+	r.Entries = slices.DeleteFunc(r.Entries, Entry.Bookkeeping)
 	return len(r.Entries) > 0
 }

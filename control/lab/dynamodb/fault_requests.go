@@ -328,7 +328,7 @@ func (e *FaultError) Error() string { return e.Err.Error() }
 // Unwrap returns DynamoDB's answer.
 func (e *FaultError) Unwrap() error { return e.Err }
 
-// Ask runs an operation as Call does, for a client of the door: faults strike it. An error by which one of them
+// Ask runs an operation as Call does, for a client of the endpoint: faults strike it. An error by which one of them
 // answers is a *FaultError.
 func (e *Endpoint) Ask(ctx context.Context, operation string, request []byte) ([]byte, error) {
 	e.mu.RLock()

@@ -69,7 +69,7 @@ func TestLongTier(t *testing.T) {
 // file and name, with the reason. No other does outside a bubble of testing/synctest: how
 // long something takes depends on how busy the machine is.
 var realTime = map[string]string{
-	"cmd/tabletop/doors_test.go TestServe_Doors":                    "signs requests to a server in another process, which has the real time",
+	"cmd/tabletop/access_test.go TestServe_Endpoints":               "signs requests to a server in another process, which has the real time",
 	"cmd/tabletop/main_test.go TestServe_TTL":                       "writes items that expire for a server in another process, which has the real time",
 	"conformance/change_stream_bench_test.go BenchmarkChangeStream": "measures",
 	"engine/bench_test.go BenchmarkGC":                              "measures",

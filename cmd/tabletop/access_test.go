@@ -74,9 +74,9 @@ func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	return cert, key, pool
 }
 
-// TestServe_Doors closes both doors: over TLS, and for those who have the
+// TestServe_Endpoints closes both endpoints: over TLS, and for those who have the
 // token.
-func TestServe_Doors(t *testing.T) {
+func TestServe_Endpoints(t *testing.T) {
 	t.Parallel()
 	cert, key, pool := certificate(t)
 	tokenFile := filepath.Join(t.TempDir(), "token")

@@ -22,23 +22,23 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// What the clients of several doors work on. A group has few items, so that calls meet,
+// What the clients of several endpoints work on. A group has few items, so that calls meet,
 // and there are many groups, so that of each only few calls get no answer: what may
 // have become of them is to be tried in every order.
 const (
-	doorCount   = 3
-	doorClients = 50 // of each door
-	doorGroups  = 60
-	groupItems  = 3
+	endpointCount   = 3
+	endpointClients = 50 // of each endpoint
+	endpointGroups  = 60
+	groupItems      = 3
 )
 
-var doorStep = flag.Int("conformance.step", 0, "how many calls of several doors are answered between what happens to the doors; 0: as many as the tier of the tests asks for")
+var endpointStep = flag.Int("conformance.step", 0, "how many calls of several endpoints are answered between what happens to the endpoints; 0: as many as the tier of the tests asks for")
 
-// TestKill_Doors lets 150 clients of three doors over one Bigtable read and write the
-// same items, while again and again one door is stopped and goes on later, and another
+// TestKill_Endpoints lets 150 clients of three endpoints over one Bigtable read and write the
+// same items, while again and again one endpoint is stopped and goes on later, and another
 // is killed in between. What the clients saw could have happened one call after the
 // other, and the indexes hold what the items say.
-func TestKill_Doors(t *testing.T) {
+func TestKill_Endpoints(t *testing.T) {
 	t.Parallel()
 	behind, err := serve("--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 	if err != nil {
@@ -49,22 +49,22 @@ func TestKill_Doors(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	f := &fleet{t: t, target: behind.exports["BIGTABLE_EMULATOR_HOST"], history: linear.New(doorCount * doorClients)}
-	f.slots = make([]doorSlot, doorCount)
+	f := &fleet{t: t, target: behind.exports["BIGTABLE_EMULATOR_HOST"], history: linear.New(endpointCount * endpointClients)}
+	f.slots = make([]endpointSlot, endpointCount)
 	t.Cleanup(f.killAll)
 	for i := range f.slots {
 		f.slots[i].ready = make(chan struct{})
 		f.start(i)
 	}
 	f.open()
-	kills, step := killCount(long.Enabled()), cmp.Or(*doorStep, 150)
+	kills, step := killCount(long.Enabled()), cmp.Or(*endpointStep, 150)
 	if long.Enabled() {
-		step = cmp.Or(*doorStep, 400)
+		step = cmp.Or(*endpointStep, 400)
 	}
 	f.work(func(answered func(calls int)) {
-		choose := rand.New(rand.NewPCG(*killSeed, doorCount*doorClients))
+		choose := rand.New(rand.NewPCG(*killSeed, endpointCount*endpointClients))
 		for range kills {
-			order := choose.Perm(doorCount)
+			order := choose.Perm(endpointCount)
 			stopped, killed := order[0], order[1]
 			answered(step)
 			f.signal(stopped, syscall.SIGSTOP)
@@ -80,24 +80,24 @@ func TestKill_Doors(t *testing.T) {
 	f.check()
 }
 
-// fleet are doors over one Bigtable, with their clients.
+// fleet are endpoints over one Bigtable, with their clients.
 type fleet struct {
 	t       *testing.T
 	target  string // the Bigtable
 	history *linear.History
 
 	mu    sync.Mutex // guards slots
-	slots []doorSlot
+	slots []endpointSlot
 }
 
-// doorSlot is the place of a door, in which one follows the other.
-type doorSlot struct {
+// endpointSlot is the place of an endpoint, in which one follows the other.
+type endpointSlot struct {
 	p     *process // nil: there is none
 	db    *dynamodb.Client
 	ready chan struct{} // closed when there is one
 }
 
-// start starts a door.
+// start starts an endpoint.
 func (f *fleet) start(i int) {
 	f.t.Helper()
 	p, err := serve("--target", f.target, "--dynamodb", "127.0.0.1:0")
@@ -111,12 +111,12 @@ func (f *fleet) start(i int) {
 	close(s.ready)
 }
 
-// kill ends a door in the midst of what it does.
+// kill ends an endpoint in the midst of what it does.
 func (f *fleet) kill(i int) {
 	f.t.Helper()
 	f.mu.Lock()
 	p := f.slots[i].p
-	f.slots[i] = doorSlot{ready: make(chan struct{})}
+	f.slots[i] = endpointSlot{ready: make(chan struct{})}
 	f.mu.Unlock()
 	if err := p.kill(); err != nil {
 		f.t.Error(err)
@@ -131,7 +131,7 @@ func (f *fleet) killAll() {
 	}
 }
 
-// signal stops a door, or lets it go on.
+// signal stops an endpoint, or lets it go on.
 func (f *fleet) signal(i int, s syscall.Signal) {
 	f.t.Helper()
 	if err := f.slots[i].p.Process.Signal(s); err != nil {
@@ -139,7 +139,7 @@ func (f *fleet) signal(i int, s syscall.Signal) {
 	}
 }
 
-// client returns the client of a door, once there is one.
+// client returns the client of an endpoint, once there is one.
 func (f *fleet) client(i int) *dynamodb.Client {
 	f.mu.Lock()
 	ready := f.slots[i].ready
@@ -167,7 +167,7 @@ func (f *fleet) open() {
 			IndexName: aws.String("local"), KeySchema: keySchema("group", "n"), Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
 		}}
 	})
-	for group := range doorGroups {
+	for group := range endpointGroups {
 		for i := range groupItems {
 			it := groupKey(group, i)
 			it["n"] = n(0)
@@ -181,7 +181,7 @@ func (f *fleet) open() {
 func (f *fleet) work(happen func(answered func(calls int))) {
 	answers, over, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
-	for id := range doorCount * doorClients {
+	for id := range endpointCount * endpointClients {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(*killSeed, uint64(id)))
 			for {
@@ -210,10 +210,10 @@ func (f *fleet) work(happen func(answered func(calls int))) {
 // call makes a call by a client, and notes it.
 func (f *fleet) call(id int, c groupCall) {
 	f.history.Record(id, 1, c, func() (any, linear.Known) {
-		output, known := f.try(id%doorCount, c)
-		// The same request at other doors: it is carried out once.
-		for other := 1; other < doorCount && known == linear.Unknown && c.verb == transferBetween; other++ {
-			if again, at := f.try((id+other)%doorCount, c); at == linear.Answered && again == true {
+		output, known := f.try(id%endpointCount, c)
+		// The same request at other endpoints: it is carried out once.
+		for other := 1; other < endpointCount && known == linear.Unknown && c.verb == transferBetween; other++ {
+			if again, at := f.try((id+other)%endpointCount, c); at == linear.Answered && again == true {
 				return again, at
 			}
 		}
@@ -224,9 +224,9 @@ func (f *fleet) call(id int, c groupCall) {
 	})
 }
 
-// try makes a call at a door, and tells what is known of it.
-func (f *fleet) try(door int, c groupCall) (any, linear.Known) {
-	output, err := c.make(f.t.Context(), f.client(door))
+// try makes a call at an endpoint, and tells what is known of it.
+func (f *fleet) try(endpoint int, c groupCall) (any, linear.Known) {
+	output, err := c.make(f.t.Context(), f.client(endpoint))
 	switch code(err) {
 	case "":
 		return output, linear.Answered
@@ -236,12 +236,12 @@ func (f *fleet) try(door int, c groupCall) (any, linear.Known) {
 		return nil, linear.Unknown
 	}
 	if !isBroken(err) {
-		f.t.Errorf("door %d: %+v: %v", door, c, err)
+		f.t.Errorf("endpoint %d: %+v: %v", endpoint, c, err)
 	}
 	return nil, linear.Unknown
 }
 
-// check looks at what there is when the doors are gone, by another one, and at the
+// check looks at what there is when the endpoints are gone, by another one, and at the
 // history.
 func (f *fleet) check() {
 	f.t.Helper()
@@ -256,7 +256,7 @@ func (f *fleet) check() {
 		}
 		byKey[texts([]item{it}, "group", "id")[0]] = number
 	}
-	if want := doorGroups * groupItems; len(byKey) != want {
+	if want := endpointGroups * groupItems; len(byKey) != want {
 		f.t.Errorf("%d items, want %d", len(byKey), want)
 	}
 	for index, attributes := range map[string][]string{"global": nil, "local": {"group", "id", "n"}} {
@@ -265,7 +265,7 @@ func (f *fleet) check() {
 			f.t.Errorf("index %s holds %q, want %q", index, got, want)
 		}
 	}
-	for group := range doorGroups {
+	for group := range endpointGroups {
 		f.history.Record(0, 1, groupCall{verb: getGroup, group: group}, func() (any, linear.Known) {
 			var state groupState
 			for i := range state {
@@ -305,7 +305,7 @@ type groupCall struct {
 func randomCall(rng *rand.Rand) groupCall {
 	it := rng.IntN(groupItems)
 	return groupCall{
-		verb: groupVerb(rng.IntN(int(groupVerbs))), group: rng.IntN(doorGroups), item: it, other: (it + 1 + rng.IntN(groupItems-1)) % groupItems,
+		verb: groupVerb(rng.IntN(int(groupVerbs))), group: rng.IntN(endpointGroups), item: it, other: (it + 1 + rng.IntN(groupItems-1)) % groupItems,
 		from: rng.IntN(4), value: 1 + rng.IntN(3), token: fmt.Sprintf("%016x%016x", rng.Uint64(), rng.Uint64()),
 	}
 }

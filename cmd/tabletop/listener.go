@@ -11,15 +11,15 @@ import (
 	"sync/atomic"
 )
 
-// door is a listener that knows its connections, so that a stop waits for
+// trackedListener is a listener that knows its connections, so that a stop waits for
 // requests alone, and not for clients that hold a connection and send nothing, or
 // half of a request.
-type door struct {
+type trackedListener struct {
 	net.Listener
 	greeting int // bytes after which a connection counts as asked; 0: the handler says so
 
 	mu       sync.Mutex
-	conns    map[*doorConn]bool
+	conns    map[*trackedConn]bool
 	stopping bool
 }
 
@@ -28,18 +28,18 @@ type door struct {
 // connection nor end it.
 const http2Greeting = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") + 9
 
-func newDoor(l net.Listener, greeting int) *door {
-	return &door{Listener: l, greeting: greeting, conns: map[*doorConn]bool{}}
+func newTrackedListener(l net.Listener, greeting int) *trackedListener {
+	return &trackedListener{Listener: l, greeting: greeting, conns: map[*trackedConn]bool{}}
 }
 
 // Accept implements net.Listener.
-func (d *door) Accept() (net.Conn, error) {
+func (d *trackedListener) Accept() (net.Conn, error) {
 	for {
 		accepted, err := d.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		c := &doorConn{Conn: accepted, door: d, greeting: d.greeting}
+		c := &trackedConn{Conn: accepted, listener: d, greeting: d.greeting}
 		d.mu.Lock()
 		stopping := d.stopping
 		if !stopping {
@@ -55,7 +55,7 @@ func (d *door) Accept() (net.Conn, error) {
 
 // cut closes the connections on which no request stands that has wholly arrived,
 // or all of them, and those that come from now on.
-func (d *door) cut(all bool) {
+func (d *trackedListener) cut(all bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stopping = true
@@ -66,16 +66,16 @@ func (d *door) cut(all bool) {
 	}
 }
 
-// doorConn is a connection of a door.
-type doorConn struct {
+// trackedConn is a connection of an endpoint.
+type trackedConn struct {
 	net.Conn
-	door     *door
+	listener *trackedListener
 	greeting int         // bytes that are still to come; only Read has it
 	asked    atomic.Bool // a request that has wholly arrived may stand on it
 }
 
 // Read implements net.Conn.
-func (c *doorConn) Read(p []byte) (int, error) {
+func (c *trackedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if c.greeting > 0 {
 		if c.greeting -= n; c.greeting <= 0 {
@@ -86,19 +86,19 @@ func (c *doorConn) Read(p []byte) (int, error) {
 }
 
 // Close implements net.Conn.
-func (c *doorConn) Close() error {
-	c.door.mu.Lock()
-	delete(c.door.conns, c)
-	c.door.mu.Unlock()
+func (c *trackedConn) Close() error {
+	c.listener.mu.Lock()
+	delete(c.listener.conns, c)
+	c.listener.mu.Unlock()
 	return c.Conn.Close()
 }
 
-// doorConnOf is the connection of a door under one that may be encrypted.
-func doorConnOf(c net.Conn) *doorConn {
+// trackedConnOf is the connection of an endpoint under one that may be encrypted.
+func trackedConnOf(c net.Conn) *trackedConn {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
 	}
-	return c.(*doorConn)
+	return c.(*trackedConn)
 }
 
 // arrivals marks the connections of a server of HTTP on which a request has wholly
@@ -107,21 +107,21 @@ type arrivals struct{ http.Handler }
 
 type arrivalsKey struct{}
 
-// withDoorConn is a server's ConnContext.
-func withDoorConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, arrivalsKey{}, doorConnOf(c))
+// withTrackedConn is a server's ConnContext.
+func withTrackedConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, arrivalsKey{}, trackedConnOf(c))
 }
 
 // idle is a server's ConnState: an answered request is none.
 func (arrivals) idle(c net.Conn, state http.ConnState) {
 	if state == http.StateIdle {
-		doorConnOf(c).asked.Store(false)
+		trackedConnOf(c).asked.Store(false)
 	}
 }
 
 // ServeHTTP implements http.Handler.
 func (a arrivals) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := r.Context().Value(arrivalsKey{}).(*doorConn)
+	c := r.Context().Value(arrivalsKey{}).(*trackedConn)
 	if r.Body == http.NoBody {
 		c.asked.Store(true)
 	} else {
@@ -134,7 +134,7 @@ func (a arrivals) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // arrivingBody is the body of a request, whose end is the end of its arrival.
 type arrivingBody struct {
 	io.ReadCloser
-	conn *doorConn
+	conn *trackedConn
 }
 
 // Read implements io.Reader.

@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// off is the listen address of a door that stays shut.
+// off is the listen address of an endpoint that stays closed.
 const off listenAddress = "off"
 
 // listenAddress is HOST:PORT, or "off".
@@ -39,9 +39,9 @@ func parseListenAddress(text string) (listenAddress, error) {
 	return listenAddress(text), nil
 }
 
-// doorFlags say who may come in: who reaches the doors, whether what passes
+// accessFlags say who may come in: who reaches the endpoints, whether what passes
 // is encrypted, and what a client must show.
-type doorFlags struct {
+type accessFlags struct {
 	Public    bool   `help:"Allow addresses that other machines can reach. Without it, only loopback addresses are accepted."`
 	TLSCert   string `name:"tls-cert" help:"Serve both endpoints over TLS with this certificate (PEM, followed by its chain)." placeholder:"FILE"`
 	TLSKey    string `name:"tls-key" help:"The private key of --tls-cert (PEM)." placeholder:"FILE"`
@@ -56,19 +56,19 @@ const leastTokenBytes = 16
 
 // check finds what the flags cannot say together, and addresses that other
 // machines reach without --public.
-func (d *doorFlags) check(bigtable, dynamoDB listenAddress) error {
+func (d *accessFlags) check(bigtable, dynamoDB listenAddress) error {
 	if (d.TLSCert == "") != (d.TLSKey == "") {
 		return errors.New("--tls-cert and --tls-key need each other")
 	}
 	if d.Public {
 		return nil
 	}
-	for _, door := range []struct {
+	for _, endpoint := range []struct {
 		flag string
 		addr listenAddress
 	}{{"--bigtable", bigtable}, {"--dynamodb", dynamoDB}} {
-		if door.addr != "" && door.addr != off && !isLoopback(string(door.addr)) {
-			return fmt.Errorf("%s %s can be reached from other machines: add --public to allow that, or listen on 127.0.0.1", door.flag, door.addr)
+		if endpoint.addr != "" && endpoint.addr != off && !isLoopback(string(endpoint.addr)) {
+			return fmt.Errorf("%s %s can be reached from other machines: add --public to allow that, or listen on 127.0.0.1", endpoint.flag, endpoint.addr)
 		}
 	}
 	return nil
@@ -86,7 +86,7 @@ func isLoopback(addr string) bool {
 }
 
 // tls returns the configuration of --tls-cert, or nil without one.
-func (d *doorFlags) tls() (*tls.Config, error) {
+func (d *accessFlags) tls() (*tls.Config, error) {
 	if d.TLSCert == "" {
 		return nil, nil
 	}
@@ -98,7 +98,7 @@ func (d *doorFlags) tls() (*tls.Config, error) {
 }
 
 // token returns the content of --token-file without the line's end, or "".
-func (d *doorFlags) token() (string, error) { return readToken("--token-file", d.TokenFile) }
+func (d *accessFlags) token() (string, error) { return readToken("--token-file", d.TokenFile) }
 
 // readToken returns the content of the file that a flag names, without the line's end, or
 // "" for none.
