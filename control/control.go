@@ -67,9 +67,9 @@ type Options struct {
 	Bigtable, DynamoDB string
 	// ClockMoved is called after each change of the clock. Default: nobody is told.
 	ClockMoved func() error
-	// Held is the test that waits for Release, which is called when somebody lets it go on. Default: none does.
-	Held    string
-	Release func()
+	// Paused is the name of the test that waits for a call of Resume. Default: none.
+	Paused string
+	Resume func()
 	// Fixtures are the folders for migrate. Default: there are none.
 	Fixtures fs.FS
 }

@@ -63,7 +63,7 @@ func (s *Server) info(*http.Request) (any, error) {
 		"version": s.opts.Version, "project": o.Project, "instance": o.Instance,
 		"bigtable": s.opts.Bigtable, "dynamodb": s.opts.DynamoDB,
 		"clock": s.clockNow(), "faults": len(s.armed()), "snapshots": len(s.snapshots.list()),
-		"held": s.opts.Held,
+		"paused": s.opts.Paused,
 	}, nil
 }
 
@@ -76,12 +76,12 @@ func (s *Server) state() any {
 	}{s.clockNow(), len(s.armed()), len(s.snapshots.list())}
 }
 
-// release lets the test go on that is held.
-func (s *Server) release(*http.Request) (any, error) {
-	if s.opts.Release == nil {
-		return nil, &Error{http.StatusConflict, "not_held", "no test is held", "env.Hold of testkit holds one"}
+// resume continues the paused test.
+func (s *Server) resume(*http.Request) (any, error) {
+	if s.opts.Resume == nil {
+		return nil, &Error{http.StatusConflict, "not_paused", "no test is paused", "env.Pause of testkit pauses one"}
 	}
-	s.opts.Release()
+	s.opts.Resume()
 	return nothing{}, nil
 }
 

@@ -42,7 +42,7 @@ func (s *Server) routes() map[string]route {
 		"POST items/{table}/preview":              {do: s.previewItem, body: true},
 		"POST query":                              {do: s.query, body: true},
 		"POST reset":                              {do: s.reset, changes: changesAll},
-		"POST release":                            {do: s.release},
+		"POST resume":                             {do: s.resume},
 		"GET snapshots":                           {do: s.listSnapshots},
 		"POST snapshots":                          {do: s.takeSnapshot, body: true, changes: changesLab},
 		"DELETE snapshots/{name}":                 {do: s.removeSnapshot, changes: changesLab},
@@ -98,7 +98,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the one that the server pr
   POST items/{table}/preview               which cells a put or a delete would change
   POST query                               run an operation of DynamoDB, and see the calls of Bigtable that it became
   POST reset                               remove all tables, and the faults; snapshots and the clock stay
-  POST release                             let the test go on that is held
+  POST resume                              continue the paused Go test
   GET  snapshots   POST snapshots          named snapshots        DELETE snapshots/{name}, POST snapshots/{name}/restore
   GET  snapshots/{name}/changes            rows and items that differ since then   ?to= ?limit=
   GET  clock       POST clock              set, advance, freeze, run

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// HoldTo is Hold that prints somewhere else.
-func (e *Env) HoldTo(tb testing.TB, out io.Writer) {
+// PauseTo is Pause that prints somewhere else.
+func (e *Env) PauseTo(tb testing.TB, out io.Writer) {
 	tb.Helper()
-	e.hold(tb, out)
+	e.pause(tb, out)
 }

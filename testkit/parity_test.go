@@ -58,7 +58,7 @@ func TestControl_Parity(t *testing.T) {
 		}
 	}
 	for m := range reflect.TypeFor[*testkit.Env]().Methods() {
-		if m.Name == "HoldTo" { // of the tests alone
+		if m.Name == "PauseTo" { // of the tests alone
 			continue
 		}
 		if rows[m.Name] != 1 {

@@ -88,7 +88,7 @@ func Start(tb testing.TB, opts ...Option) *Env {
 	e := &Env{Env: btkit.Over(s), server: s, ddb: labdynamodb.New(s.Lab(), c.dynamoDB), observed: c.observed}
 	tb.Cleanup(e.close)
 	if c.observed != nil {
-		tb.Cleanup(e.holdFailed)
+		tb.Cleanup(e.pauseFailed)
 	}
 	return e
 }

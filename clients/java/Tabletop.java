@@ -220,8 +220,8 @@ public final class Tabletop {
 
 	public void reset() { call("POST", "reset", null); }
 
-	/** Lets the test in Go go on that is held. */
-	public void release() { call("POST", "release", null); }
+	/** Continues the paused Go test. */
+	public void resume() { call("POST", "resume", null); }
 
 	public List<Json> snapshots() { return call("GET", "snapshots", null).get("snapshots").list(); }
 

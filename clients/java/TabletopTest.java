@@ -118,7 +118,7 @@ public final class TabletopTest {
 		control.mend();
 		equal("faults", 0, control.faults().size());
 		equal("cells", 0L, control.gc());
-		fails("a test that is not held", "not_held", control::release);
+		fails("a test that is not paused", "not_paused", control::resume);
 
 		String own = control.call("GET", "migrate/s7-blob", null).get("mapping").text();
 		for (var plan : List.of(control.plan("s7-blob"), control.plan("s7-blob", own))) {

@@ -31,7 +31,7 @@ export interface Heat {
 }
 export interface Snapshot { name: string; taken: string; bytes: number }
 export interface Clock { now: string; frozen: boolean }
-/** What is served, and where; held is the test of testkit that is held, if one is. */
+/** What is served, and where; paused is the name of the paused Go test, or "". */
 export interface Info {
 	version: string
 	project: string
@@ -41,7 +41,7 @@ export interface Info {
 	clock: Clock
 	faults: number
 	snapshots: number
-	held: string
+	paused: string
 }
 /** A Bigtable table; dynamodb are the tables whose items its rows are, own says that the DynamoDB endpoint keeps it for itself. */
 export interface Table {
@@ -170,7 +170,7 @@ export class Control {
 	query(operation: string, request: unknown): Promise<{ response: any; calls: Request[] }>
 	insights(table: string, options?: { index?: string }): Promise<Partial<Record<'PKC' | 'SKC' | 'PKT' | 'SKT', Used[]>>>
 	reset(): Promise<void>
-	release(): Promise<void>
+	resume(): Promise<void>
 	snapshots(): Promise<Snapshot[]>
 	snapshot(name: string): Promise<Snapshot>
 	restore(name: string): Promise<Snapshot>

@@ -97,8 +97,8 @@ export class Control {
 	/** The keys of a DynamoDB table, or of an index, that are used most, while contributor insights are on. */
 	insights(table, { index } = {}) { return this.call('GET', `insights/${part(table)}`, { query: { index } }) }
 	async reset() { await this.call('POST', 'reset') }
-	/** Lets the test in Go go on that is held. */
-	async release() { await this.call('POST', 'release') }
+	/** Continues the paused Go test. */
+	async resume() { await this.call('POST', 'resume') }
 	async snapshots() { return (await this.call('GET', 'snapshots')).snapshots }
 	snapshot(name) { return this.call('POST', 'snapshots', { body: { name } }) }
 	restore(name) { return this.call('POST', `snapshots/${part(name)}/restore`) }

@@ -109,7 +109,7 @@ test('all of ctl', async () => {
 	await control.mend()
 	assert.deepEqual(await control.faults(), [])
 	assert.equal(await control.gc(), 0)
-	await assert.rejects(control.release(), { code: 'not_held' })
+	await assert.rejects(control.resume(), { code: 'not_paused' })
 
 	const { mapping: own } = await control.call('GET', 'migrate/s7-blob')
 	for (const options of [undefined, { mapping: own }]) {

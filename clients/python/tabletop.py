@@ -153,9 +153,9 @@ class Control:
     def reset(self):
         self.call("POST", "reset")
 
-    def release(self):
-        """Let the test in Go go on that is held."""
-        self.call("POST", "release")
+    def resume(self):
+        """Continue the paused Go test."""
+        self.call("POST", "resume")
 
     def snapshots(self):
         return self.call("GET", "snapshots")["snapshots"]

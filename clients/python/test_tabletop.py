@@ -134,8 +134,8 @@ class TestControl(unittest.TestCase):
         self.assertEqual(control.faults(), [])
         self.assertEqual(control.gc(), 0)
         with self.assertRaises(ControlError) as caught:
-            control.release()
-        self.assertEqual(caught.exception.code, "not_held")
+            control.resume()
+        self.assertEqual(caught.exception.code, "not_paused")
 
         own = control.call("GET", "migrate/s7-blob")["mapping"]
         for mapping in [None, own]:

@@ -82,7 +82,7 @@ var ctlVerbs = []ctlVerb{
 	{name: "streams", what: "the streams of both endpoints", method: "GET", path: "streams"},
 	{name: "records", takes: "TABLE [CURSOR]", what: "records of DynamoDB Streams", method: "GET", path: "streams/{}/records?cursor={}", args: [2]int{1, 2}, params: "arn from limit cursor", list: "records"},
 	{name: "changes", takes: "[INSTANCE/]TABLE [CURSOR]", what: "records of a change stream of Bigtable", method: "GET", path: "tables/{}/changes?cursor={}", args: [2]int{1, 2}, params: "project from bookkeeping limit cursor", list: "changes", table: true},
-	{name: "release", what: "let the test go on that testkit holds", method: "POST", path: "release"},
+	{name: "resume", what: "continue the paused Go test", method: "POST", path: "resume"},
 	{name: "plan", takes: "FIXTURE", what: "as tabletop migrate plan does", method: "POST", path: "migrate/plan", args: [2]int{1, 1}, body: ofFixture},
 	{name: "verify", takes: "FIXTURE", what: "as tabletop migrate verify does", method: "POST", path: "migrate/verify", args: [2]int{1, 1}, body: ofFixture},
 	{name: "lint", takes: "FIXTURE", what: "as tabletop migrate lint does", method: "POST", path: "migrate/lint", args: [2]int{1, 1}, body: ofFixture},

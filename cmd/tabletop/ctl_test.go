@@ -155,7 +155,7 @@ func TestCtl_Words(t *testing.T) {
 		{[]string{"info", "--all"}, "there is no more for --all"},
 		{[]string{"info", "--console-url", "127.0.0.1:8088"}, `"127.0.0.1:8088" is no address of a server, want one such as http://127.0.0.1:8088`},
 		{[]string{"restore", ""}, "restore takes NAME (an empty argument given)"},
-		{[]string{"release"}, "no test is held"},
+		{[]string{"resume"}, "no test is paused"},
 		{[]string{"help", "nothing"}, `"nothing" is no verb`},
 	} {
 		if out := ctl(t, s, exitBadInput, c.args...); !strings.Contains(out, c.want) || strings.Contains(out, "/api/v1") || strings.Contains(out, "MarshalJSON") {

@@ -3,8 +3,8 @@ import { Control, ControlError, type Change, type Changes, type Clock, type Item
 
 export async function use(): Promise<void> {
 	const control: Control = await Control.fromPortFile('ports.json', { token: 'token' })
-	const { held, clock } = await control.info()
-	const test: string = held
+	const { paused, clock } = await control.info()
+	const test: string = paused
 	const now: Date = new Date(clock.now)
 	console.log(test, now)
 
@@ -38,7 +38,7 @@ export async function use(): Promise<void> {
 	console.log(used.key.id, used.count, (await control.request(last.id)).calls?.map(c => c.operation))
 	const { differences } = await control.verify('orders', { mapping: 'rules: []' })
 	console.log(differences, await control.plan('orders'), await control.lint('orders'))
-	await control.release()
+	await control.resume()
 
 	try {
 		await control.restore('base')

@@ -80,8 +80,8 @@ async function draw(main, { info, again }) {
   const [tables, now] = await Promise.all([get('tables'), traffic(info)]);
   const own = tables.bigtable.filter((t) => t.own);
   const shownTables = tables.bigtable.filter((t) => !t.own);
-  main.append(h('h1', {}, 'Tabletop ', h('small', {}, info.version.replace(/^tabletop /, ''))), info.held && h('div', { class: 'note' }, h('p', {}, 'The test ', h('b', {}, plain(info.held)), ' is held here, with all that it has made.'),
-    button('Let it go on', async () => { await post('release'); tell('The test goes on, and this server ends with it.'); }, { class: 'primary' })), banners(info), now);
+  main.append(h('h1', {}, 'Tabletop ', h('small', {}, info.version.replace(/^tabletop /, ''))), info.paused && h('div', { class: 'note' }, h('p', {}, 'The test ', h('b', {}, plain(info.paused)), ' is paused here, with all that it has made.'),
+    button('Continue', async () => { await post('resume'); tell('The test continues, and this server ends with it.'); }, { class: 'primary' })), banners(info), now);
   main.append(...addresses(info, !shownTables.length && !tables.dynamodb.length), h('h2', {}, 'Tables'));
   if (!shownTables.length && !tables.dynamodb.length) {
     main.append(h('div', { class: 'note' }, h('p', {}, 'There are no tables yet. Any client of either endpoint can make one; this makes one from a shell:'),

@@ -19,8 +19,8 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// TestHold: a test that is held prints a page which shows its rows and requests, and goes on when it is let go.
-func TestHold(t *testing.T) {
+// TestPause: a test that is paused prints a page which shows its rows and requests, and continues on request.
+func TestPause(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t, testkit.WithConsole())
 	if err := env.BigtableAdmin(t).CreateTableFromConf(t.Context(), &bigtable.TableConf{TableID: "rows", Families: map[string]bigtable.GCPolicy{"f": bigtable.MaxVersionsPolicy(1)}}); err != nil {
@@ -32,15 +32,15 @@ func TestHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	read, write := io.Pipe()
-	held := make(chan struct{})
+	paused := make(chan struct{})
 	go func() {
-		defer close(held)
-		env.HoldTo(t, write)
+		defer close(paused)
+		env.PauseTo(t, write)
 	}()
-	ask := heldAt(t, read)
-	var info struct{ Held string }
-	if err := json.Unmarshal([]byte(ask("GET", "info")), &info); err != nil || info.Held != t.Name() {
-		t.Errorf("the page is of %q: %v", info.Held, err)
+	ask := pausedAt(t, read)
+	var info struct{ Paused string }
+	if err := json.Unmarshal([]byte(ask("GET", "info")), &info); err != nil || info.Paused != t.Name() {
+		t.Errorf("the page is of %q: %v", info.Paused, err)
 	}
 	if rows := ask("GET", "tables/tabletop/rows/rows"); !strings.Contains(rows, `"a row"`) {
 		t.Errorf("the rows are %s", rows)
@@ -48,23 +48,23 @@ func TestHold(t *testing.T) {
 	if requests := ask("GET", "requests"); !strings.Contains(requests, "MutateRow") {
 		t.Errorf("the requests are %s", requests)
 	}
-	ask("POST", "release")
-	<-held
+	ask("POST", "resume")
+	<-paused
 	if err := write.Close(); err != nil {
 		t.Error(err)
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// heldAt reads where a test is held from what it prints, and returns what asks there.
-func heldAt(t *testing.T, printed io.Reader) func(method, path string) string {
+// pausedAt reads where a test is paused from what it prints, and returns what asks there.
+func pausedAt(t *testing.T, printed io.Reader) func(method, path string) string {
 	t.Helper()
 	line, err := bufio.NewReader(printed).ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, printed) }() // it ends with the pipe
-	found := regexp.MustCompile(`^` + t.Name() + ` is held: (http://127\.0\.0\.1:\d+)/#token=(\w+)\r?\n$`).FindStringSubmatch(line)
+	found := regexp.MustCompile(`^` + t.Name() + ` is paused: (http://127\.0\.0\.1:\d+)/#token=(\w+)\r?\n$`).FindStringSubmatch(line)
 	if found == nil {
 		t.Fatalf("it prints %q", line)
 	}
@@ -88,12 +88,12 @@ func heldAt(t *testing.T, printed io.Reader) func(method, path string) string {
 	}
 }
 
-// TestHold_Terminal: the terminal shows where a test is held though its standard error does not go there, as that of
+// TestPause_Terminal: the terminal shows where a test is paused though its standard error does not go there, as that of
 // go test with named packages.
-func TestHold_Terminal(t *testing.T) {
+func TestPause_Terminal(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("TESTKIT_ON_TERMINAL") != "" {
-		testkit.Start(t, testkit.WithConsole()).Hold(t)
+		testkit.Start(t, testkit.WithConsole()).Pause(t)
 		return
 	}
 	self, err := os.Executable()
@@ -104,7 +104,7 @@ func TestHold_Terminal(t *testing.T) {
 		t.Skip("it needs the script of Linux, which opens a terminal")
 	}
 	errors := filepath.Join(t.TempDir(), "stderr")
-	terminal := exec.CommandContext(t.Context(), "script", "-qec", "'"+self+"' -test.run '^TestHold_Terminal$' -test.timeout 10m 2>'"+errors+"'", "/dev/null")
+	terminal := exec.CommandContext(t.Context(), "script", "-qec", "'"+self+"' -test.run '^TestPause_Terminal$' -test.timeout 10m 2>'"+errors+"'", "/dev/null")
 	terminal.Env = append(os.Environ(), "TESTKIT_ON_TERMINAL=1")
 	printed, err := terminal.StdoutPipe()
 	if err == nil {
@@ -113,22 +113,22 @@ func TestHold_Terminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heldAt(t, printed)("POST", "release")
+	pausedAt(t, printed)("POST", "resume")
 	if err := terminal.Wait(); err != nil {
 		t.Error(err)
 	}
-	if text, err := os.ReadFile(errors); err != nil || !strings.Contains(string(text), "TestHold_Terminal is held: ") {
+	if text, err := os.ReadFile(errors); err != nil || !strings.Contains(string(text), "TestPause_Terminal is paused: ") {
 		t.Errorf("standard error has %q: %v", text, err)
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestHold_Failed: with TABLETOP_HOLD a test that failed stays open at its end, with its rows, and fails when it is let
+// TestPause_Failed: with TABLETOP_PAUSE a test that failed stays open at its end, with its rows, and fails when it is let
 // go; one that passed does not, nor does one that failed without.
-func TestHold_Failed(t *testing.T) {
+func TestPause_Failed(t *testing.T) {
 	t.Parallel()
 	const fails, passes = "fails", "passes"
-	if how := os.Getenv("TESTKIT_HOLD_FAILED"); how != "" {
+	if how := os.Getenv("TESTKIT_PAUSE_FAILED"); how != "" {
 		env := testkit.Start(t, testkit.WithConsole())
 		if err := env.BigtableAdmin(t).CreateTableFromConf(t.Context(), &bigtable.TableConf{TableID: "rows", Families: map[string]bigtable.GCPolicy{"f": bigtable.MaxVersionsPolicy(1)}}); err != nil {
 			t.Fatal(err)
@@ -148,11 +148,11 @@ func TestHold_Failed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		how, hold string
-		held      bool
+		how, pause string
+		paused     bool
 	}{{fails, "1", true}, {passes, "1", false}, {fails, "", false}} {
-		child := exec.CommandContext(t.Context(), self, "-test.run", "^TestHold_Failed$", "-test.timeout", "10m")
-		child.Env = append(os.Environ(), "TESTKIT_HOLD_FAILED="+c.how, "TABLETOP_HOLD="+c.hold)
+		child := exec.CommandContext(t.Context(), self, "-test.run", "^TestPause_Failed$", "-test.timeout", "10m")
+		child.Env = append(os.Environ(), "TESTKIT_PAUSE_FAILED="+c.how, "TABLETOP_PAUSE="+c.pause)
 		var out strings.Builder
 		child.Stdout = &out
 		printed, err := child.StderrPipe()
@@ -162,12 +162,12 @@ func TestHold_Failed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.held {
-			ask := heldAt(t, printed)
+		if c.paused {
+			ask := pausedAt(t, printed)
 			if rows := ask("GET", "tables/tabletop/rows/rows"); !strings.Contains(rows, `"a row"`) {
 				t.Errorf("the rows of the test that failed are %s", rows)
 			}
-			ask("POST", "release")
+			ask("POST", "resume")
 		} else if text, err := io.ReadAll(printed); err != nil || len(text) > 0 {
 			t.Errorf("%+v: it prints %q, %v", c, text, err)
 		}
@@ -184,12 +184,12 @@ type late struct{ testing.TB }
 
 func (late) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 
-// TestHold_Deadline: a test that has little time left is not held, and says why.
-func TestHold_Deadline(t *testing.T) {
+// TestPause_Deadline: a test that has little time left continues at once, and says why.
+func TestPause_Deadline(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	testkit.Start(t, testkit.WithConsole()).HoldTo(late{t}, &out)
-	for _, want := range []string{"TestHold_Deadline is held: ", "by itself at ", "-timeout 0", "\nTestHold_Deadline goes on: the time of go test is nearly over"} {
+	testkit.Start(t, testkit.WithConsole()).PauseTo(late{t}, &out)
+	for _, want := range []string{"TestPause_Deadline is paused: ", "by itself at ", "-timeout 0", "\nTestPause_Deadline continues: the time of go test is nearly over"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it prints %q, without %q", out.String(), want)
 		}

@@ -1,0 +1,111 @@
+package testkit
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"testing"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/control"
+)
+
+const (
+	// pauseMargin is how long before the deadline of go test a paused test continues.
+	pauseMargin = 5 * time.Second
+	// pauseVariable names the environment variable that pauses failed tests.
+	pauseVariable = "TABLETOP_PAUSE"
+)
+
+// WithConsole records the requests of both endpoints and counts the keys that they use, for
+// the console that [Env.Pause] opens. With TABLETOP_PAUSE=1 in the environment, a failed test
+// is paused at its end.
+func WithConsole() Option { return func(c *config) { c.observed = control.NewRequests() } }
+
+// Pause stops the test and opens the console on what it has made so far: a page on a port of
+// this machine, with a token of its own, whose address is printed to standard error. Where
+// standard error is a file or a pipe, the address is printed to the terminal too, because go
+// test withholds the output of named packages unless it is given -v.
+//
+// Pause returns when somebody pushes the button of the page or Ctrl-C, and shortly before the
+// deadline of go test, which it reports; go test -timeout 0 removes the deadline. The
+// environment must have been started with [WithConsole].
+func (e *Env) Pause(tb testing.TB) {
+	tb.Helper()
+	e.pause(tb, screen{})
+}
+
+// screen is standard error and, where that is a file or a pipe, the terminal of the process, if it has one.
+type screen struct{}
+
+func (screen) Write(text []byte) (int, error) {
+	if is, err := os.Stderr.Stat(); err == nil && is.Mode()&os.ModeCharDevice == 0 {
+		if tty, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0); err == nil {
+			_, _ = tty.Write(text)
+			_ = tty.Close()
+		}
+	}
+	return os.Stderr.Write(text)
+}
+
+// pauseFailed pauses a failed test at its end.
+func (e *Env) pauseFailed() {
+	if e.server.TB().Failed() && os.Getenv(pauseVariable) != "" {
+		e.pause(e.server.TB(), screen{})
+	}
+}
+
+func (e *Env) pause(tb testing.TB, out io.Writer) {
+	tb.Helper()
+	if e.observed == nil {
+		tb.Fatal("testkit: Pause: the environment has no console, start it with testkit.WithConsole()")
+	}
+	ctx, resume := signal.NotifyContext(e.server.Context(), os.Interrupt)
+	defer resume()
+	until := ""
+	if t, ok := tb.(interface{ Deadline() (time.Time, bool) }); ok {
+		if at, ok := t.Deadline(); ok {
+			at = at.Add(-pauseMargin)
+			until = ", and by itself at " + at.Format(time.TimeOnly) + ", before the time of go test is over: -timeout 0 takes that away"
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, at)
+			defer cancel()
+		}
+	}
+	token := rand.Text()
+	api := control.New(control.Options{
+		Lab: e.server.Lab(), Endpoint: e.ddb, Requests: e.observed, Token: token, Version: "testkit", Paused: tb.Name(), Resume: resume,
+		Bigtable: e.Addr(), DynamoDB: e.DynamoDBURL(),
+	})
+	lis := e.server.Listen()
+	web := &http.Server{Handler: api, ReadHeaderTimeout: time.Minute}
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(lis) }()
+	_, _ = fmt.Fprintf(out, "%s is paused: http://%s/#token=%s\nIt continues by the button of that page or Ctrl-C%s.\n", tb.Name(), lis.Addr(), token, until)
+	var err error
+	select {
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			_, _ = fmt.Fprintf(out, "%s continues: the time of go test is nearly over.\n", tb.Name())
+		}
+	case err = <-served:
+		served <- err
+	}
+	err = api.Close() // ends what has no end
+	last, cancel := context.WithTimeout(context.Background(), pauseMargin/2)
+	defer cancel()
+	if web.Shutdown(last) != nil { // a client that does not read
+		err = errors.Join(err, web.Close())
+	}
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
+	if err != nil {
+		tb.Errorf("testkit: Pause: %v", err)
+	}
+}
