@@ -231,13 +231,8 @@ type entry struct {
 	End       int64  `json:"end,omitempty"`
 }
 
-var entryKinds = [...]string{
-	changestream.SetCell: "SetCell", changestream.DeleteCells: "DeleteCells", changestream.DeleteFamily: "DeleteFamily",
-	changestream.AddToCell: "AddToCell", changestream.MergeToCell: "MergeToCell",
-}
-
 func entryOf(e *changestream.Entry) entry {
-	out := entry{Kind: entryKinds[e.Kind], Family: e.Family, Timestamp: e.Timestamp, Input: e.Input, Start: e.Start, End: e.End}
+	out := entry{Kind: e.Kind.String(), Family: e.Family, Timestamp: e.Timestamp, Input: e.Input, Start: e.Start, End: e.End}
 	if e.Kind != changestream.DeleteFamily {
 		qualifier := bytesOf([]byte(e.Column))
 		out.Qualifier = &qualifier

@@ -15,29 +15,12 @@ type (
 	// families, rows, and therefore the DynamoDB tables and items too; see
 	// [btkit.Snapshot].
 	Snapshot = btkit.Snapshot
-	// Change is one record of the change stream of a Bigtable table; see [btkit.Change].
-	Change = btkit.Change
-	// ChangePartition is a range of rows; see [btkit.ChangePartition].
-	ChangePartition = btkit.ChangePartition
-	// ChangeEntry is one mutation of a Change; see [btkit.ChangeEntry].
-	ChangeEntry = btkit.ChangeEntry
-	// ChangeKind says what a ChangeEntry does; see [btkit.ChangeKind].
-	ChangeKind = btkit.ChangeKind
 	// ChangeReader reads a change stream, each record once; see [btkit.ChangeReader].
 	ChangeReader = btkit.ChangeReader
 	// ChangesOption changes what [btkit.Env.Changes] and [btkit.Env.ReadChanges] return.
 	ChangesOption = btkit.ChangesOption
 	// GC says when the garbage-collection rules of families are applied; see [btkit.GC].
 	GC = btkit.GC
-)
-
-// The kinds of ChangeEntry.
-const (
-	SetCell      = btkit.SetCell
-	DeleteCells  = btkit.DeleteCells
-	DeleteFamily = btkit.DeleteFamily
-	AddToCell    = btkit.AddToCell
-	MergeToCell  = btkit.MergeToCell
 )
 
 // The modes of garbage collection.

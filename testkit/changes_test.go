@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/tabletop-emu/tabletop/control/lab/changestream"
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
@@ -41,7 +42,7 @@ func TestEnv_Changes_Bookkeeping(t *testing.T) {
 	if _, err := ddb.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("orders"), Key: map[string]types.AttributeValue{"id": item["id"]}}); err != nil {
 		t.Fatal(err)
 	}
-	own := func(changes []testkit.Change) (n, others int) {
+	own := func(changes []changestream.Record) (n, others int) {
 		for _, c := range changes {
 			for _, e := range c.Entries {
 				if strings.HasPrefix(e.Family, "_") {

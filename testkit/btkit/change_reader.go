@@ -27,8 +27,21 @@ type ChangeReader struct {
 	table       string
 	reader      changestream.Reader
 	bookkeeping bool
-	since       time.Time // records from here on were not read yet
-	read        []Change  // and not returned yet
+	since       time.Time             // records from here on were not read yet
+	read        []changestream.Record // and not returned yet
+}
+
+// Changes returns all records so far of the change stream of a Bigtable table of the
+// environment's instance, by commit time: those of all writes that were acknowledged
+// before the call. It reads them over the API, whatever the partitions are and become.
+// Records are kept for the stream's retention period of the environment's time.
+//
+// The cells that a DynamoDB endpoint keeps for itself in the rows of its tables are left
+// out, and so are records of nothing else, unless [WithBookkeeping] asks for them.
+// [Env.ReadChanges] continues from there.
+func (e *Env) Changes(tb testing.TB, table string, opts ...ChangesOption) []changestream.Record {
+	tb.Helper()
+	return e.ReadChanges(tb, table, opts...).Rest()
 }
 
 // ReadChanges returns a reader of the change stream of a Bigtable table of the
@@ -45,7 +58,7 @@ func (e *Env) ReadChanges(tb testing.TB, table string, opts ...ChangesOption) *C
 
 // Rest returns the records that were not returned yet of all writes that were
 // acknowledged before the call, by commit time. It waits for none.
-func (r *ChangeReader) Rest() []Change {
+func (r *ChangeReader) Rest() []changestream.Record {
 	r.tb.Helper()
 	ctx, cancel := context.WithTimeout(lab.Probe(r.tb.Context()), changesDeadline)
 	defer cancel()
@@ -59,7 +72,7 @@ func (r *ChangeReader) Rest() []Change {
 
 // Next returns the next record, by commit time, and waits for one if there is none.
 // After a minute without one it fails the test.
-func (r *ChangeReader) Next() Change {
+func (r *ChangeReader) Next() changestream.Record {
 	r.tb.Helper()
 	ctx, cancel := context.WithTimeout(lab.Probe(r.tb.Context()), changesDeadline)
 	defer cancel()
@@ -94,6 +107,6 @@ func (r *ChangeReader) fill(ctx context.Context) error {
 // shown.
 func (r *ChangeReader) add(rec *changestream.Record) {
 	if r.bookkeeping || rec.DropBookkeeping() {
-		r.read = append(r.read, changeOf(rec))
+		r.read = append(r.read, *rec)
 	}
 }

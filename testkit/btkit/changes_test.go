@@ -11,6 +11,7 @@ import (
 	"cloud.google.com/go/bigtable"
 	"pgregory.net/rapid"
 
+	"github.com/tabletop-emu/tabletop/control/lab/changestream"
 	"github.com/tabletop-emu/tabletop/internal/test/faketb"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
@@ -49,7 +50,7 @@ func setF(value string) func(*bigtable.Mutation) {
 	return func(m *bigtable.Mutation) { m.Set("f", "q", 1000, []byte(value)) }
 }
 
-func changeTexts(changes []btkit.Change) string {
+func changeTexts(changes []changestream.Record) string {
 	var b strings.Builder
 	for _, c := range changes {
 		b.WriteString(c.String() + "\n")
@@ -100,10 +101,10 @@ z: delete f; delete g; delete s
 	if at := got[4].CommitTime; !at.Equal(env.Now()) {
 		t.Errorf("committed at %v, not %v", at, env.Now())
 	}
-	if p := got[0].Partition; p != (btkit.ChangePartition{Start: "m"}) {
+	if p := got[0].Partition; p != (changestream.Partition{Start: "m"}) {
 		t.Errorf("z was read in %v", p)
 	}
-	if p := got[1].Partition; p != (btkit.ChangePartition{Start: "", End: "b"}) && p != (btkit.ChangePartition{Start: "", End: "m"}) {
+	if p := got[1].Partition; p != (changestream.Partition{Start: "", End: "b"}) && p != (changestream.Partition{Start: "", End: "m"}) {
 		t.Errorf("a was read in %v", p)
 	}
 	env.Advance(24*time.Hour - time.Minute)
@@ -192,7 +193,7 @@ func TestEnv_Changes_WhileWritersRun(t *testing.T) {
 			for i := range 30 {
 				want := fmt.Sprint(i)
 				apply(t, table, "mine", setF(want))
-				if !slices.ContainsFunc(reader.Rest(), func(c btkit.Change) bool { return c.Row == "mine" && string(c.Entries[0].Value) == want }) {
+				if !slices.ContainsFunc(reader.Rest(), func(c changestream.Record) bool { return c.Row == "mine" && string(c.Entries[0].Value) == want }) {
 					t.Errorf("write %d was acknowledged and is not there", i)
 				}
 			}
@@ -223,7 +224,7 @@ func TestEnv_Changes_AnyCut(t *testing.T) {
 		table := withStream(tb, env, "t", "b")
 		reader := env.ReadChanges(tb, "t")
 		var want []string
-		var read []btkit.Change
+		var read []changestream.Record
 		bounds := map[string]bool{"b": true}
 		for i := range rapid.IntRange(1, 40).Draw(rt, "writes") {
 			row := rapid.StringMatching("[a-c][ab]?").Draw(rt, "row")
@@ -258,7 +259,7 @@ func TestEnv_Changes_AnyCut(t *testing.T) {
 			}
 			last[c.Row] = c.CommitTime
 		}
-		slices.SortFunc(delivered, func(a, b btkit.Change) int { return a.CommitTime.Compare(b.CommitTime) })
+		slices.SortFunc(delivered, func(a, b changestream.Record) int { return a.CommitTime.Compare(b.CommitTime) })
 		if got := changeTexts(delivered); got != strings.Join(want, "\n")+"\n" {
 			rt.Fatalf("again\n%swant\n%s", got, strings.Join(want, "\n"))
 		}
@@ -266,22 +267,22 @@ func TestEnv_Changes_AnyCut(t *testing.T) {
 }
 
 // replay writes records to a table as they say.
-func replay(tb testing.TB, to *bigtable.Table, changes []btkit.Change) {
+func replay(tb testing.TB, to *bigtable.Table, changes []changestream.Record) {
 	tb.Helper()
 	for _, c := range changes {
 		apply(tb, to, c.Row, func(m *bigtable.Mutation) {
 			for _, e := range c.Entries {
 				switch {
-				case e.Kind == btkit.SetCell:
-					m.Set(e.Family, e.Column, e.Timestamp, e.Value)
-				case e.Kind == btkit.AddToCell:
-					m.AddIntToCell(e.Family, e.Column, e.Timestamp, e.Input)
-				case e.Kind == btkit.DeleteFamily:
+				case e.Kind == changestream.SetCell:
+					m.Set(e.Family, e.Column, bigtable.Timestamp(e.Timestamp), e.Value)
+				case e.Kind == changestream.AddToCell:
+					m.AddIntToCell(e.Family, e.Column, bigtable.Timestamp(e.Timestamp), e.Input)
+				case e.Kind == changestream.DeleteFamily:
 					m.DeleteCellsInFamily(e.Family)
-				case e.Kind == btkit.DeleteCells && e.Start == 0 && e.End == 0:
+				case e.Kind == changestream.DeleteCells && e.Start == 0 && e.End == 0:
 					m.DeleteCellsInColumn(e.Family, e.Column)
-				case e.Kind == btkit.DeleteCells:
-					m.DeleteTimestampRange(e.Family, e.Column, e.Start, e.End)
+				case e.Kind == changestream.DeleteCells:
+					m.DeleteTimestampRange(e.Family, e.Column, bigtable.Timestamp(e.Start), bigtable.Timestamp(e.End))
 				default:
 					tb.Fatalf("an entry that was not written: %v", e)
 				}

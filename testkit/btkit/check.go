@@ -32,8 +32,8 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 	err := e.server.Lab().ReadRows(e.server.Context(), e.server.Lab().TableName(table), []byte(key), func(row cells.Row) {
 		timeless := map[string]string{}
 		for _, c := range row.Cells {
-			full := cellLine(c)
-			head := strings.TrimSuffix(cellLine(cells.Cell{Family: c.Family, Qualifier: c.Qualifier}), ` @0 = ""`)
+			full := rowtext.CellText(c)
+			head := rowtext.ColumnText(c.Family, c.Qualifier)
 			timeless[full] = head + strings.TrimPrefix(full[len(head):], fmt.Sprintf(" @%d", c.Timestamp))
 		}
 		for line := range strings.Lines(string(rowtext.FormatRow(nil, row))) {
@@ -53,12 +53,6 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 	if diff, equal := diffLines(lines, got); !equal {
 		tb.Errorf("testkit: row %q of table %s differs (- want, + got):\n%s", key, table, diff)
 	}
-}
-
-// cellLine is the line of a cell in the canonical text of a row.
-func cellLine(c cells.Cell) string {
-	_, line, _ := strings.Cut(string(rowtext.FormatRow(nil, cells.Row{Cells: []cells.Cell{c}})), "\n")
-	return strings.TrimSpace(line)
 }
 
 // diffLines shows what to take from and to add to want to have got, with the

@@ -10,7 +10,7 @@ import (
 
 // Delivered returns the records up to a time in the order in which streams delivered
 // them.
-func (r *ChangeReader) Delivered(until time.Time) ([]Change, error) {
+func (r *ChangeReader) Delivered(until time.Time) ([]changestream.Record, error) {
 	ctx := lab.Probe(r.tb.Context())
 	from, err := r.reader.Begin(ctx, r.since)
 	if err != nil {

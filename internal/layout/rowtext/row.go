@@ -44,10 +44,20 @@ func FormatRowFunc(dst []byte, row cells.Row, text func(c cells.Cell) string) []
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Family, b.Family), bytes.Compare(a.Qualifier, b.Qualifier), cmp.Compare(b.Timestamp, a.Timestamp))
 	})
 	for _, c := range shown {
-		dst = fmt.Appendf(dst, "  %s:%s @%d = %s\n", c.Family, plainText(c.Qualifier), c.Timestamp, text(c))
+		dst = append(appendCell(append(dst, "  "...), c, text(c)), '\n')
 	}
 	return dst
 }
+
+func appendCell(dst []byte, c cells.Cell, value string) []byte {
+	return fmt.Appendf(dst, "%s:%s @%d = %s", c.Family, plainText(c.Qualifier), c.Timestamp, value)
+}
+
+// CellText returns a cell in the form of a line of FormatRow, without the indentation.
+func CellText(c cells.Cell) string { return string(appendCell(nil, c, ValueText(c.Value))) }
+
+// ColumnText returns a column in the form of a line of FormatRow: family:qualifier.
+func ColumnText(family string, qualifier []byte) string { return family + ":" + plainText(qualifier) }
 
 // plainText shows bytes unquoted, unprintable ones escaped as in Go.
 func plainText(b []byte) string {
