@@ -74,23 +74,10 @@ func warningsOfRows(ctx context.Context, s *Server, id string) []string {
 		return nil
 	}
 	out := fmt.Sprintf("there is no Bigtable table %q now", id)
-	if at := targetOf(ctx, s, id); at != "" {
+	if at := s.opts.Endpoint.RowsOf(ctx, id); at != "" {
 		out += fmt.Sprintf(": the rows of DynamoDB's table %s are in %s", id, at)
 	}
 	return []string{out}
-}
-
-// targetOf is the id of the Bigtable table that holds the items of a DynamoDB table; "" if there is none.
-func targetOf(ctx context.Context, s *Server, name string) string {
-	names, err := s.dynamoDBTables(ctx)
-	if err != nil || !slices.Contains(names, name) {
-		return ""
-	}
-	m, err := s.opts.Endpoint.Mapping(ctx, name)
-	if err != nil {
-		return ""
-	}
-	return m.TargetTable()
 }
 
 // noTable is the error of a Bigtable table that is not there. One with the name of a DynamoDB table is told where its rows are.
@@ -101,7 +88,7 @@ func noTable(ctx context.Context, s *Server, name string) *Error {
 // elsewhere says where a table is that is not there by its name.
 func elsewhere(ctx context.Context, s *Server, name string) string {
 	_, id := ids(name)
-	if at := targetOf(ctx, s, id); at != "" && s.opts.Lab.TableName(at) != name {
+	if at := s.opts.Endpoint.RowsOf(ctx, id); at != "" && s.opts.Lab.TableName(at) != name {
 		return fmt.Sprintf("the rows of DynamoDB's table %s are in Bigtable's table %s/%s; %s", id, s.opts.Lab.Options().Instance, at, tablesRemedy)
 	}
 	return tablesRemedy

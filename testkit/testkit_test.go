@@ -448,8 +448,12 @@ func TestWithMapping(t *testing.T) {
 		createItems(t, ddb)
 	}
 	putItem(t, ddb, "first")
-	if got := env.Dump("items-rows"); !strings.Contains(got, "first") {
-		t.Errorf("rows:\n%s", got)
+	rows := env.Dump("items-rows")
+	if !strings.Contains(rows, "first") {
+		t.Errorf("rows:\n%s", rows)
+	}
+	if diff := cmp.Diff(rows, env.Dump("items")); diff != "" {
+		t.Errorf("by the name of the DynamoDB table (-want +got):\n%s", diff)
 	}
 }
 

@@ -144,7 +144,7 @@ func TestCtl_Words(t *testing.T) {
 		{[]string{"mend", "orders"}, `mend takes [ENDPOINT/ID], such as dynamodb/1: "tabletop ctl faults" lists them`},
 		{[]string{"mend", "dynamodb/7"}, `there is no fault "dynamodb/7": "tabletop ctl faults" lists them`},
 		{[]string{"rows", "orders"}, `the rows of DynamoDB's table orders are in Bigtable's table tabletop/ddb.orders-`},
-		{[]string{"dump", "orders"}, `"tabletop ctl tables" lists the tables of both endpoints`},
+		{[]string{"dump", "none"}, `"tabletop ctl tables" lists the tables of both endpoints`},
 		{[]string{"rows", "t", "filter={}", "filter={}"}, `filter is there 2 times`},
 		{[]string{"requests", "endpoint=ddb"}, `endpoint is "ddb", want bigtable or dynamodb: see "tabletop ctl help requests"`},
 		{[]string{"requests", "kind=x"}, `requests takes [NAME=VALUE...] (1 argument given); NAME=VALUE sets endpoint, operation,`},

@@ -28,11 +28,10 @@ const OwnTables = "_tabletop."
 // order, one per line. The DynamoDB endpoint's bookkeeping is left out, and so are
 // rows that hold nothing else.
 //
-// table is the id of the Bigtable table. For a DynamoDB table without a
-// mapping the id is not its name.
+// table is the id of the Bigtable table, or the name of a DynamoDB table whose items it holds.
 func (l *Lab) Dump(ctx context.Context, table string) (string, error) {
 	var out []byte
-	err := l.ReadRows(ctx, l.TableName(table), nil, func(row cells.Row) { out = rowtext.FormatRow(out, row) })
+	err := l.ReadRows(ctx, l.Resolve(ctx, table), nil, func(row cells.Row) { out = rowtext.FormatRow(out, row) })
 	return string(out), wrap("dump of "+table, err)
 }
 

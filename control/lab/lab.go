@@ -60,6 +60,9 @@ type Endpoint interface {
 	// AppendDump appends what belongs to a dump of the lab and is not in its rows, as
 	// comments of a golden file.
 	AppendDump(ctx context.Context, dump []byte) ([]byte, error)
+	// RowsOf returns the id of the Bigtable table that holds the items of a DynamoDB table;
+	// "" if there is no such table.
+	RowsOf(ctx context.Context, table string) string
 	// Close ends the endpoint. It is called before the lab's servers end.
 	Close() error
 }
@@ -74,6 +77,7 @@ func (none) RunDue(context.Context) error                              { return 
 func (none) Restart(change func() error) error                         { return change() }
 func (none) Reset()                                                    {}
 func (none) AppendDump(_ context.Context, dump []byte) ([]byte, error) { return dump, nil }
+func (none) RowsOf(context.Context, string) string                     { return "" }
 func (none) Close() error                                              { return nil }
 
 // Lab is a store with a Bigtable server. Its methods may be called from several
@@ -244,6 +248,19 @@ func (l *Lab) doDue(now time.Time) error {
 func (l *Lab) RunGC(ctx context.Context) (cellsDeleted int64, err error) {
 	stats, err := l.emu.RunGC(ctx)
 	return stats.CellsDeleted, err
+}
+
+// Resolve returns the resource name of a table of the lab's instance, given by its id or by
+// the name of the DynamoDB table whose items it holds. An id comes first.
+func (l *Lab) Resolve(ctx context.Context, table string) string {
+	name := l.TableName(table)
+	if _, err := l.db.Table(name); err == nil {
+		return name
+	}
+	if id := l.endpoint.RowsOf(Probe(ctx), table); id != "" {
+		return l.TableName(id)
+	}
+	return name
 }
 
 // TableName returns the resource name of the table with an id of the lab's instance.

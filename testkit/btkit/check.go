@@ -16,7 +16,7 @@ import (
 //		`o:total @1000 = "42"`,
 //		`o:state = "paid"`) // at any time
 //
-// A cell may be given without its timestamp. Several cells may be given in one
+// table is named as in [Env.Dump]. A cell may be given without its timestamp. Several cells may be given in one
 // text, one per line. Without any, the row must not exist.
 func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 	tb.Helper()
@@ -29,7 +29,7 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 		}
 	}
 	var got []string
-	err := e.server.Lab().ReadRows(e.server.Context(), e.server.Lab().TableName(table), []byte(key), func(row cells.Row) {
+	err := e.server.Lab().ReadRows(e.server.Context(), e.server.Lab().Resolve(e.server.Context(), table), []byte(key), func(row cells.Row) {
 		timeless := map[string]string{}
 		for _, c := range row.Cells {
 			full := rowtext.CellText(c)

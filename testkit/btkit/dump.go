@@ -5,8 +5,7 @@ package btkit
 // order, one per line. The DynamoDB endpoint's bookkeeping is left out, and so are
 // rows that hold nothing else.
 //
-// table is the id of the Bigtable table. For a DynamoDB table without a
-// mapping the id is not its name.
+// table is the id of the Bigtable table, or the name of a DynamoDB table whose items it holds.
 func (e *Env) Dump(table string) string {
 	e.server.TB().Helper()
 	text, err := e.server.Lab().Dump(e.server.Context(), table)

@@ -111,6 +111,15 @@ func (e *Endpoint) Mapping(ctx context.Context, table string) (*mapping.Mapping,
 	return e.server.Mapping(ctx, table)
 }
 
+// RowsOf implements lab.Endpoint.
+func (e *Endpoint) RowsOf(ctx context.Context, table string) string {
+	m, err := e.Mapping(ctx, table)
+	if err != nil {
+		return ""
+	}
+	return m.TargetTable()
+}
+
 // TopKeys are the keys of a table or an index that are used most, as JSON; see facade.Server.TopKeys.
 func (e *Endpoint) TopKeys(ctx context.Context, table, index string) (any, error) {
 	e.mu.RLock()
