@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 
@@ -41,6 +42,31 @@ func BenchmarkCompareExport(b *testing.B) {
 			waitForJobs(b, s)
 		}, func(int) { compressExported(b) })
 	})
+}
+
+// BenchmarkExport_Incremental exports the changes of 5000 items, each inserted once.
+func BenchmarkExport_Incremental(b *testing.B) {
+	dir := b.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "bucket"), 0o777); err != nil {
+		b.Fatal(err)
+	}
+	buckets := openBuckets(b, dir)
+	now := time.Now()
+	s := newTestServer(b, func(o *Options) { o.Buckets, o.Now = buckets, func() time.Time { return now } })
+	must(b, s, "CreateTable", createPair)
+	must(b, s, "UpdateContinuousBackups", `{"TableName": "pairs", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": true}}`)
+	from := now.Add(time.Minute)
+	now = from.Add(time.Minute)
+	for i := range exportedItems {
+		must(b, s, "PutItem", `{"TableName": "pairs", "Item": `+exportedItem(i)+`}`)
+	}
+	now = now.Add(time.Hour)
+	period := fmt.Sprintf(`{"ExportFromTime": %d, "ExportToTime": %d}`, from.Unix(), from.Add(20*time.Minute).Unix())
+	b.ReportAllocs()
+	for b.Loop() {
+		must(b, s, "ExportTableToPointInTime", `{"TableArn": "arn:aws:dynamodb:us-east-1:000000000000:table/pairs", "S3Bucket": "bucket", "ExportType": "INCREMENTAL_EXPORT", "IncrementalExportSpecification": `+period+`}`)
+		waitForJobs(b, s)
+	}
 }
 
 func exportedItem(i int) string {

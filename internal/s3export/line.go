@@ -7,22 +7,22 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/iontext"
 )
 
-// Change is a line of an incremental export: what became of one item between the two
-// times of the export.
+// Change is a line of an incremental export: one item before and after the period of the
+// export.
 type Change struct {
-	WriteMicros int64     // when the last write was, in microseconds since 1970
+	WriteMicros int64     // time of the last write, in microseconds since 1970
 	Keys        attr.Item // the key of the item
-	Old, New    attr.Item // nil: there was, or is, no item
+	Old, New    attr.Item // nil: no item
 }
 
-// metadata is what is said of the change beside the item.
-func (c Change) metadata() attr.Item {
-	return attr.Item{"WriteTimestampMicros": attr.Value{Type: attr.N, Str: strconv.FormatInt(c.WriteMicros, 10)}}
+// metadata returns the Metadata of a change.
+func metadata(writeMicros int64) attr.Item {
+	return attr.Item{"WriteTimestampMicros": attr.Value{Type: attr.N, Str: strconv.FormatInt(writeMicros, 10)}}
 }
 
 // appendIonChange is AppendChange in Ion.
 func appendIonChange(b []byte, c Change) []byte {
-	members := []iontext.Member{{Name: "Metadata", Item: c.metadata()}, {Name: "Keys", Item: c.Keys}}
+	members := []iontext.Member{{Name: "Metadata", Item: metadata(c.WriteMicros)}, {Name: "Keys", Item: c.Keys}}
 	if c.Old != nil {
 		members = append(members, iontext.Member{Name: "OldImage", Item: c.Old})
 	}
@@ -32,7 +32,7 @@ func appendIonChange(b []byte, c Change) []byte {
 	return append(iontext.AppendLine(b, members...), '\n')
 }
 
-// What stands around an item in its line.
+// The texts around an item in its line.
 const (
 	itemBegin = `{"Item":`
 	itemEnd   = "}\n"
@@ -46,13 +46,49 @@ func AppendItem(b []byte, item attr.Item) []byte {
 // AppendChange appends the line of a change in an incremental export, with its line
 // end.
 func AppendChange(b []byte, c Change) []byte {
-	b = attr.AppendItemJSON(append(b, `{"Metadata":`...), c.metadata())
-	b = attr.AppendItemJSON(append(b, `,"Keys":`...), c.Keys)
+	b = appendKeys(b, c.WriteMicros, c.Keys)
 	if c.Old != nil {
-		b = attr.AppendItemJSON(append(b, `,"OldImage":`...), c.Old)
+		b = attr.AppendItemJSON(append(b, oldImage...), c.Old)
 	}
 	if c.New != nil {
-		b = attr.AppendItemJSON(append(b, `,"NewImage":`...), c.New)
+		b = attr.AppendItemJSON(append(b, newImage...), c.New)
 	}
-	return append(b, "}\n"...)
+	return append(b, itemEnd...)
+}
+
+// The names of images in the line of a change.
+const (
+	oldImage = `,"OldImage":`
+	newImage = `,"NewImage":`
+)
+
+// appendKeys appends the beginning of the line of a change.
+func appendKeys(b []byte, writeMicros int64, keys attr.Item) []byte {
+	b = attr.AppendItemJSON(append(b, `{"Metadata":`...), metadata(writeMicros))
+	return attr.AppendItemJSON(append(b, `,"Keys":`...), keys)
+}
+
+// ChangeText is a Change whose images are texts.
+type ChangeText struct {
+	WriteMicros int64
+	Keys        attr.Item
+	Old, New    Text
+}
+
+// Text is an item as attr.AppendItemJSON writes it; the zero value is no item.
+type Text struct {
+	JSON []byte
+	Size int // by DynamoDB's count
+}
+
+// appendChangeText is AppendChange of texts.
+func appendChangeText(b []byte, c ChangeText) []byte {
+	b = appendKeys(b, c.WriteMicros, c.Keys)
+	if c.Old.JSON != nil {
+		b = append(append(b, oldImage...), c.Old.JSON...)
+	}
+	if c.New.JSON != nil {
+		b = append(append(b, newImage...), c.New.JSON...)
+	}
+	return append(b, itemEnd...)
 }

@@ -126,6 +126,12 @@ func (w *Writer) AddChange(c Change) error {
 	return w.add(c.Keys.Size() + c.Old.Size() + c.New.Size())
 }
 
+// AddChangeText writes a change of an incremental export in DynamoDB JSON.
+func (w *Writer) AddChangeText(c ChangeText) error {
+	w.line = appendChangeText(w.line[:0], c)
+	return w.add(c.Keys.Size() + c.Old.Size + c.New.Size)
+}
+
 // add writes the line.
 func (w *Writer) add(size int) error {
 	if w.open == nil {

@@ -153,6 +153,15 @@ func TestAppendChange(t *testing.T) {
 		if got := string(AppendChange(nil, c)); got != want+"\n" {
 			t.Errorf("got  %swant %s", got, want)
 		}
+		text := func(item attr.Item) Text {
+			if item == nil {
+				return Text{}
+			}
+			return Text{JSON: attr.AppendItemJSON(nil, item), Size: item.Size()}
+		}
+		if got := string(appendChangeText(nil, ChangeText{WriteMicros: c.WriteMicros, Keys: c.Keys, Old: text(c.Old), New: text(c.New)})); got != want+"\n" {
+			t.Errorf("of texts: got  %swant %s", got, want)
+		}
 	}
 }
 

@@ -125,9 +125,15 @@ func (s *Service) finished(ctx context.Context, c *jobs.Claim, bucket *os.Root, 
 	return c.Save(ctx, exportProgress{Items: *summary.ItemCount, Billed: summary.BilledSizeBytes})
 }
 
+// asStored reports whether an export has the texts of the stored items, so that none has to
+// be decoded.
+func asStored(e s3export.Export, f filter) bool {
+	return e.Format != s3export.FormatIon && f == filter{}
+}
+
 // writeItems writes the items of a full export.
 func (s *Service) writeItems(ctx context.Context, w *s3export.Writer, t *tabledef.Table, scratch string, e s3export.Export, f filter) error {
-	plain := e.Format != s3export.FormatIon && f == filter{}
+	plain := asStored(e, f)
 	for item, err := range s.o.Store.History.Items(ctx, t, scratch, history.Before(e.Time)) {
 		if err != nil {
 			return err
@@ -169,12 +175,24 @@ func (s *Service) writeChanges(ctx context.Context, w *s3export.Writer, t *table
 	if err != nil {
 		return err
 	}
+	plain := asStored(e, f)
 	for c, err := range s.o.Store.History.Changes(ctx, t, scratch, history.Before(e.From), before) {
 		if err != nil {
 			return err
 		}
 		// The last millisecond is a whole one.
-		out := s3export.Change{WriteMicros: min(c.At.Time().UnixMicro(), e.Time.UnixMicro()), Keys: c.Key}
+		written := min(c.At.Time().UnixMicro(), e.Time.UnixMicro())
+		if plain {
+			out := s3export.ChangeText{WriteMicros: written, Keys: c.Key, Old: s3export.Text(c.Old), New: s3export.Text(c.New)}
+			if e.View == viewNew {
+				out.Old = s3export.Text{}
+			}
+			if err := w.AddChangeText(out); err != nil {
+				return err
+			}
+			continue
+		}
+		out := s3export.Change{WriteMicros: written, Keys: c.Key}
 		for _, image := range []struct {
 			of   changelog.Image
 			into *attr.Item
