@@ -34,6 +34,7 @@ type tally struct {
 	accepted   []report.AcceptedLoss
 	strays     []stray
 	attributes map[ruleAttribute]int64 // items that have it
+	lost       *surplus                // nil: not asked for
 }
 
 // ruleAttribute is an attribute of the items of a rule.
@@ -46,6 +47,10 @@ const maxCountedAttributes = 20_000
 // meet. It finds what the tables must hold, and describes in the report of the job what the
 // mapping does.
 //
+// It is a pass of its own, before the one that writes: a damaged source, or items that meet,
+// are found before anything is written. It makes every check in that one pass, and reads
+// the source again only to name items that meet, or that garbage collection would take.
+//
 // Where the mapping leaves the joiner open, all keys decide on it: that changes no row (see
 // layout.JoinerProof).
 func examine(ctx context.Context, j *Job) (warnings []string, err error) {
@@ -57,6 +62,9 @@ func examine(ctx context.Context, j *Job) (warnings []string, err error) {
 			return nil, err
 		}
 	}
+	if t.lost != nil {
+		defer t.lost.close()
+	}
 	if j.Report.Items == 0 {
 		warnings = append(warnings, fmt.Sprintf("table %s: no items were read, and so nothing is shown of it", j.Source.Name))
 	}
@@ -65,8 +73,8 @@ func examine(ctx context.Context, j *Job) (warnings []string, err error) {
 		warnings = append(warnings, text)
 	}
 	warnings = append(append(warnings, t.strayWarnings(j)...), t.markerWarnings(j)...)
-	if j.Options.Warn {
-		lost, err := surplusWarnings(ctx, j)
+	if t.lost != nil {
+		lost, err := t.lost.warnings(ctx, j)
 		if err != nil {
 			return nil, err
 		}
@@ -105,6 +113,16 @@ func count(ctx context.Context, j *Job, proof *layout.JoinerProof) (t *tally, er
 	}
 	rows := extsort.NewSet(j.Options.TempDir)
 	defer rows.Close()
+	at := newPlaces(j)
+	defer at.close()
+	lost := newSurplus(j)
+	defer func() {
+		if t != nil && err == nil {
+			t.lost = lost
+		} else if lost != nil {
+			lost.close()
+		}
+	}()
 	if folder := j.Options.folder(); j.Options.Share.Of > 0 && folder.Verb == parts.Loading {
 		kept, openErr := folder.CreateRows(j.Options.Share, j.Report.Target)
 		if openErr != nil {
@@ -128,6 +146,14 @@ func count(ctx context.Context, j *Job, proof *layout.JoinerProof) (t *tally, er
 		}
 		t.add(j, p)
 		t.stray(j, p)
+		if err := at.add(j, p); err != nil {
+			return err
+		}
+		if lost != nil {
+			if err := lost.add(j, p); err != nil {
+				return err
+			}
+		}
 		return rows.Add(extsort.HashOf(p.Base.Row))
 	})
 	if err != nil {
@@ -144,11 +170,11 @@ func count(ctx context.Context, j *Job, proof *layout.JoinerProof) (t *tally, er
 	}
 	// Items that have their rows for themselves cannot meet.
 	if len(shared) > 0 {
-		if again, err := meetings(ctx, j); again || err != nil {
+		if again, err := meetings(ctx, j, at); again || err != nil {
 			return nil, err
 		}
 	}
-	if again, err := entriesMeet(ctx, j); again || err != nil {
+	if again, err := entriesMeet(ctx, j, at); again || err != nil {
 		return nil, err
 	}
 	j.Wanted = Contents{Cells: t.cells, Items: t.items, Index: t.index}

@@ -16,29 +16,77 @@ import (
 // for.
 const maxMeetings = 100_000
 
+// places are the hashes of the places at which items can meet.
+type places struct {
+	keys, cells *extsort.Set   // nil: each item has its row alone, unless it is there twice
+	rows        []*extsort.Set // of the indexes; nil: the row key tells the entries apart
+}
+
+// newPlaces returns the places that the pass over all items collects.
+func newPlaces(j *Job) *places {
+	at := &places{}
+	if j.Mapping.SharesRows() {
+		at.keys, at.cells = extsort.NewSet(j.Options.TempDir), extsort.NewSet(j.Options.TempDir)
+	}
+	for _, x := range j.Indexes {
+		var rows *extsort.Set
+		if !x.Distinct() {
+			rows = extsort.NewSet(j.Options.TempDir)
+		}
+		at.rows = append(at.rows, rows)
+	}
+	return at
+}
+
+func (at *places) close() {
+	for _, set := range append(at.rows, at.keys, at.cells) {
+		if set != nil {
+			set.Close()
+		}
+	}
+}
+
+// add collects the places of an item.
+func (at *places) add(j *Job, p Placed) error {
+	for i, rows := range at.rows {
+		if rows == nil || p.Index[i].Row == nil {
+			continue
+		}
+		if err := rows.Add(extsort.HashOf(p.Index[i].Row)); err != nil {
+			return err
+		}
+	}
+	if at.keys == nil {
+		return nil
+	}
+	return at.addToRow(j, p)
+}
+
+// addToRow collects the key of an item and its cells.
+func (at *places) addToRow(j *Job, p Placed) error {
+	for _, c := range p.Base.Cells {
+		if err := at.cells.Add(extsort.CellHash(p.Base.Row, c)); err != nil {
+			return err
+		}
+	}
+	return at.keys.Add(keyHash(j.Mapping, p.Entry.Item))
+}
+
 // meetings finds items of one key, and items on one cell. All but the first item of
 // each are refused, and again is true; where that is an error, it is the first in
 // the order of the source (one of the first, where there are more than maxMeetings).
-func meetings(ctx context.Context, j *Job) (again bool, err error) {
-	keys, cells := extsort.NewSet(j.Options.TempDir), extsort.NewSet(j.Options.TempDir)
-	defer keys.Close()
-	defer cells.Close()
-	err = j.Each(ctx, "checking", func(p Placed) error {
-		for _, c := range p.Base.Cells {
-			if err := cells.Add(extsort.CellHash(p.Base.Row, c)); err != nil {
-				return err
-			}
+func meetings(ctx context.Context, j *Job, at *places) (again bool, err error) {
+	if at.keys == nil { // an item is there twice: no other pass has collected its key
+		at.keys, at.cells = extsort.NewSet(j.Options.TempDir), extsort.NewSet(j.Options.TempDir)
+		if err := j.Each(ctx, "checking", func(p Placed) error { return at.addToRow(j, p) }); err != nil {
+			return false, err
 		}
-		return keys.Add(keyHash(j.Mapping, p.Entry.Item))
-	})
+	}
+	_, sameKey, _, err := at.keys.Finish(maxMeetings, 1)
 	if err != nil {
 		return false, err
 	}
-	_, sameKey, _, err := keys.Finish(maxMeetings, 1)
-	if err != nil {
-		return false, err
-	}
-	_, sameCell, _, err := cells.Finish(maxMeetings, 1)
+	_, sameCell, _, err := at.cells.Finish(maxMeetings, 1)
 	if err != nil || len(sameKey)+len(sameCell) == 0 {
 		return false, err
 	}
@@ -78,40 +126,29 @@ func meetings(ctx context.Context, j *Job) (again bool, err error) {
 
 // entriesMeet finds items on one row of an index whose mapping says that there
 // are none such.
-func entriesMeet(ctx context.Context, j *Job) (again bool, err error) {
-	for i, x := range j.Indexes {
-		if x.Distinct() {
+func entriesMeet(ctx context.Context, j *Job, at *places) (again bool, err error) {
+	for i, rows := range at.rows {
+		if rows == nil {
 			continue
 		}
-		if again, err = entriesOnRow(ctx, j, i); again || err != nil {
-			return again, err
+		_, same, _, err := rows.Finish(maxMeetings, 1)
+		if err != nil {
+			return false, err
+		}
+		if len(same) > 0 {
+			return true, entriesOnRow(ctx, j, i, same)
 		}
 	}
 	return false, nil
 }
 
-func entriesOnRow(ctx context.Context, j *Job, index int) (again bool, err error) {
-	rows := extsort.NewSet(j.Options.TempDir)
-	defer rows.Close()
-	each := func(yield func(p Placed, row extsort.Hash) error) error {
-		return j.Each(ctx, "checking", func(p Placed) error {
-			if p.Index[index].Row == nil {
-				return nil
-			}
-			return yield(p, extsort.HashOf(p.Index[index].Row))
-		})
-	}
-	if err := each(func(_ Placed, row extsort.Hash) error { return rows.Add(row) }); err != nil {
-		return false, err
-	}
-	_, same, _, err := rows.Finish(maxMeetings, 1)
-	if err != nil || len(same) == 0 {
-		return false, err
-	}
+// entriesOnRow refuses all but the first item of each row of an index.
+func entriesOnRow(ctx context.Context, j *Job, index int, same []extsort.Hash) error {
 	first := newMeeting(same)
 	x := j.Indexes[index]
-	return true, each(func(p Placed, row extsort.Hash) error {
-		if !first.awaited(row) {
+	return j.Each(ctx, "checking", func(p Placed) error {
+		row := extsort.HashOf(p.Index[index].Row)
+		if p.Index[index].Row == nil || !first.awaited(row) {
 			return nil
 		}
 		m := meets(j, p, row, "the row of "+phrase.Clip(j.KeyJSON(p.Entry.Item)))

@@ -24,23 +24,29 @@ type surplus struct {
 	example  map[string]report.Failure // of expired, by family
 }
 
+// newSurplus returns nil where no rule of garbage collection can take a cell, or a
+// comparison will find out.
 func newSurplus(j *Job) *surplus {
+	if !j.Options.Warn {
+		return nil
+	}
 	s := &surplus{
 		k: NewRetention(j.Mapping.Families(), j.Options.Now), families: map[string]bool{},
 		columns: map[string]*extsort.Set{}, expired: map[string]int64{}, example: map[string]report.Failure{},
 	}
-	spec := j.Mapping.Spec()
-	if spec == nil {
-		return s
-	}
-	for _, rule := range spec.Rules {
-		for _, p := range rule.Put {
-			if p.Time == (mapfile.PutTime{}) || j.Mapping.AcceptsLoss(rule.Name, mapfile.LossRetention) {
-				continue
+	if spec := j.Mapping.Spec(); spec != nil {
+		for _, rule := range spec.Rules {
+			for _, p := range rule.Put {
+				if p.Time == (mapfile.PutTime{}) || j.Mapping.AcceptsLoss(rule.Name, mapfile.LossRetention) {
+					continue
+				}
+				family, _, _ := strings.Cut(p.Cell, ":")
+				s.families[family] = true
 			}
-			family, _, _ := strings.Cut(p.Cell, ":")
-			s.families[family] = true
 		}
+	}
+	if len(s.families) == 0 && !s.k.judgesAge() {
+		return nil
 	}
 	return s
 }
@@ -57,19 +63,6 @@ func columnHash(row []byte, c layout.Cell) extsort.Hash {
 
 // errFound ends a pass over the source that has found what it looked for.
 var errFound = errors.New("found")
-
-// surplusWarnings goes over the source for them.
-func surplusWarnings(ctx context.Context, j *Job) ([]string, error) {
-	s := newSurplus(j)
-	defer s.close()
-	if len(s.families) == 0 && !s.k.judgesAge() {
-		return nil, nil
-	}
-	if err := j.Each(ctx, "checking", func(p Placed) error { return s.add(j, p) }); err != nil {
-		return nil, err
-	}
-	return s.warnings(ctx, j)
-}
 
 // add counts the cells of one item.
 func (s *surplus) add(j *Job, p Placed) error {
