@@ -51,7 +51,7 @@ func BenchmarkExport_Incremental(b *testing.B) {
 		b.Fatal(err)
 	}
 	buckets := openBuckets(b, dir)
-	now := time.Now()
+	now := time.Date(2024, 5, 27, 6, 0, 0, 0, time.UTC)
 	s := newTestServer(b, func(o *Options) { o.Buckets, o.Now = buckets, func() time.Time { return now } })
 	must(b, s, "CreateTable", createPair)
 	must(b, s, "UpdateContinuousBackups", `{"TableName": "pairs", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": true}}`)
