@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,32 +51,25 @@ func (in *statementInput) parameterConstraints(v *validator, path string) {
 	}
 }
 
-// checkParameters checks the values of the parameters, used or not: names first,
-// then depth, then all else.
+// checkParameters checks the values of the parameters, used or not: names first, then
+// whatever is wrong, in the order in which the parameters stand.
 func (in *statementInput) checkParameters(v *validator) error {
-	first := func(at func(e *attr.Error, ok bool) bool) error {
-		for _, p := range in.Parameters {
-			var e *attr.Error
-			switch ok := errors.As(p.Err, &e); {
-			case p.Err == nil || !at(e, ok):
-			case ok && e.Problem == attr.TooDeep && e.Type != attr.L && e.Type != attr.M: // by one level
-				return v.statementError(partiql.NestedParameter())
-			default:
-				return v.Value(p.Err)
-			}
+	var first *attr.Error
+	for _, p := range in.Parameters {
+		var e *attr.Error
+		if p.Err != nil && !errors.As(p.Err, &e) {
+			return v.Value(p.Err)
 		}
+		first = cmp.Or(first, e)
+	}
+	switch {
+	case first == nil:
 		return nil
+	case first.Problem == attr.TooDeep && first.Type != attr.L && first.Type != attr.M: // by one level
+		return v.statementError(partiql.NestedParameter())
+	default:
+		return v.Value(first)
 	}
-	for _, at := range []func(e *attr.Error, ok bool) bool{
-		func(_ *attr.Error, ok bool) bool { return !ok },
-		func(e *attr.Error, ok bool) bool { return ok && e.Problem == attr.TooDeep },
-		func(*attr.Error, bool) bool { return true },
-	} {
-		if err := first(at); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // statement is a statement of PartiQL on its table.

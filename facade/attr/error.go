@@ -57,9 +57,12 @@ const (
 // where.
 type Error struct {
 	Problem Problem
-	Type    Type   // type of the value at fault, or Absent
-	Text    string // see Problem
-	Want    string // see Problem
+	// Older is the problem that the service's older layer finds in a number, or 0 where
+	// that is Problem too.
+	Older Problem
+	Type  Type   // type of the value at fault, or Absent
+	Text  string // see Problem
+	Want  string // see Problem
 	// Members are those of a set that holds one twice, as given; binaries in
 	// base64.
 	Members []string
@@ -139,12 +142,17 @@ func clipText(s string) string {
 }
 
 // CurrentAWSMessage is AWSMessage in the wording of most regions since 2026-06;
-// "" where that has the same text. A number without text is shown as one. Sets that hold a member twice are shown as
+// "" where that has the same text. A number without text is shown as one, and exponents have
+// more than 32 bits. Sets that hold a member twice are shown as
 // they were when that was found: what came before is in order.
 func (e *Error) CurrentAWSMessage() string {
 	switch {
-	case e.Problem == NotNumber && e.Text == "":
-		return "The parameter cannot be converted to a numeric value: "
+	case e.IsNumber():
+		text := numberMessage(e.Problem, ": "+e.Text)
+		if older, _ := e.AWSMessage(); older == text {
+			return ""
+		}
+		return text
 	case e.Problem != DuplicateMember:
 		return ""
 	}
@@ -216,21 +224,33 @@ func (e *Error) AWSMessage() (text string, serialization bool) {
 			return "Input collection contains duplicates", false
 		}
 		return invalid + "Input collection [" + e.Text + "]of type BS contains duplicates.", false
-	case NotNumber:
-		if e.Text == "" {
-			return "The parameter cannot be converted to a numeric value", false
+	case NotNumber, Overflow, Underflow, TooPrecise:
+		problem, shown := e.Problem, ""
+		if e.Older != 0 {
+			problem = e.Older
 		}
-		return "The parameter cannot be converted to a numeric value: " + e.Text, false
-	case Overflow:
-		return "Number overflow. Attempting to store a number with magnitude larger than supported range", false
-	case Underflow:
-		return "Number underflow. Attempting to store a number with magnitude smaller than supported range", false
-	case TooPrecise:
-		return "Attempting to store more than 38 significant digits in a Number", false
+		if e.Text != "" {
+			shown = ": " + e.Text
+		}
+		return numberMessage(problem, shown), false
 	case TooDeep:
 		return "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit", false
 	case LongName: // ours: no capture of the service's text
 		return invalid + "Attribute name must be between 1 and 65535 bytes long", false
 	}
 	return "", false
+}
+
+// numberMessage returns DynamoDB's text for a problem of a number; shown stands behind what
+// is not a number.
+func numberMessage(problem Problem, shown string) string {
+	switch problem {
+	case Overflow:
+		return "Number overflow. Attempting to store a number with magnitude larger than supported range"
+	case Underflow:
+		return "Number underflow. Attempting to store a number with magnitude smaller than supported range"
+	case TooPrecise:
+		return "Attempting to store more than 38 significant digits in a Number"
+	}
+	return "The parameter cannot be converted to a numeric value" + shown
 }

@@ -45,9 +45,48 @@ func ParseNumber(text string) (string, error) {
 		problem = d.check()
 	}
 	if problem != 0 {
-		return "", newError(problem, N, text)
+		e := newError(problem, N, text)
+		e.Older = olderProblem(text)
+		return "", e
 	}
 	return d.text(), nil
+}
+
+// olderProblem returns the problem that the service's older layer finds in a number that
+// ParseNumber refuses. That layer is Java's BigDecimal: exponent and scale have 32 bits, and
+// the difference of precision and scale wraps around.
+func olderProblem(text string) Problem {
+	d, problem := parseDecimal(text)
+	if problem != 0 {
+		return problem
+	}
+	precision, scale, ok := Scale(text)
+	switch magnitude := precision - scale; {
+	case !ok:
+		return NotNumber
+	case magnitude > MaxExponent+1:
+		return Overflow
+	case magnitude < MinExponent+1:
+		return Underflow
+	}
+	return d.check()
+}
+
+// Scale returns the precision of a number text and its scale, which is the count of digits
+// behind the point less the exponent. It reports false if exponent or scale exceed 32 bits.
+func Scale(text string) (precision, scale int32, ok bool) {
+	mantissa, exponent := text, int64(0)
+	if i := strings.IndexAny(text, "eE"); i >= 0 {
+		var err error
+		if exponent, err = strconv.ParseInt(text[i+1:], 10, 32); err != nil {
+			return 0, 0, false
+		}
+		mantissa = text[:i]
+	}
+	whole, fraction, _ := strings.Cut(strings.TrimLeft(mantissa, "+-"), ".")
+	wide := int64(len(fraction)) - exponent
+	precision = int32(max(1, len(strings.TrimLeft(whole+fraction, "0")))) //nolint:gosec // a text is shorter than 2 GiB
+	return precision, int32(wide), wide == int64(int32(wide))             //nolint:gosec // checked by the caller's ok
 }
 
 // shortDigits is a number of digits that surely fits an int64.

@@ -92,6 +92,34 @@ func TestParseNumber(t *testing.T) {
 	}
 }
 
+// The older layer of the service counts exponents and scales in 32 bits.
+func TestParseNumber_OlderLayer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text           string
+		problem, older Problem
+	}{
+		{"x", NotNumber, NotNumber},
+		{"1e126", Overflow, Overflow},
+		{"1e-131", Underflow, Underflow},
+		{"1e2147483646", Overflow, Overflow},
+		{"1e2147483647", Overflow, Underflow},
+		{"12e2147483646", Overflow, Underflow},
+		{"0012.00e2147483648", Overflow, NotNumber},
+		{"0012.00e2147483647", Overflow, Underflow},
+		{"1e2147483648", Overflow, NotNumber},
+		{"1e-2147483647", Underflow, Underflow},
+		{"1.5e-2147483647", Underflow, NotNumber},
+		{"1e-2147483648", Underflow, NotNumber},
+		{strings.Repeat("1", 39), TooPrecise, TooPrecise},
+	} {
+		var e *Error
+		if _, err := ParseNumber(c.text); !errors.As(err, &e) || e.Problem != c.problem || e.Older != c.older {
+			t.Errorf("ParseNumber(%q): %+v, want problems %d and %d", c.text, e, c.problem, c.older)
+		}
+	}
+}
+
 // TestAppendOrderedNumber holds the printed examples of the format.
 func TestAppendOrderedNumber(t *testing.T) {
 	t.Parallel()

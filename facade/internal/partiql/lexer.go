@@ -2,10 +2,11 @@ package partiql
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
 // tokenKind is the kind of a token.
@@ -163,7 +164,8 @@ func (l *lexer) token() bool {
 }
 
 // numberEnd returns where a number ends; it is false for one without the digits of
-// its exponent, with one of more than 32 bits, and where a name follows at once.
+// its exponent, with an exponent or a scale of more than 32 bits, and where a name follows
+// at once.
 func numberEnd(s string) (n int, ok bool) {
 	digits := func() (any bool) {
 		for n < len(s) && isDigit(s[n]) {
@@ -179,14 +181,13 @@ func numberEnd(s string) (n int, ok bool) {
 	}
 	if n < len(s) && (s[n] == 'e' || s[n] == 'E') {
 		n++
-		begin := n
 		if n < len(s) && (s[n] == '+' || s[n] == '-') {
 			n++
 		}
 		if !digits() {
 			return n, false
 		}
-		if _, err := strconv.ParseInt(s[begin:n], 10, 32); err != nil {
+		if _, _, ok := attr.Scale(s[:n]); !ok {
 			return n, false
 		}
 	}

@@ -190,10 +190,11 @@ func (r Request) PlaceholderValue(key string, err error) error {
 }
 
 // newValueWording: the operations whose errors about values moved to the newer
-// wording.
+// wording. The parameters of PartiQL are not among them.
 func (r Request) newValueWording() bool {
 	switch r.Operation {
-	case "BatchWriteItem", "Scan", "TransactGetItems", "TransactWriteItems":
+	case "BatchWriteItem", "Scan", "TransactGetItems", "TransactWriteItems",
+		"ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction":
 		return false
 	default:
 		return r.Current

@@ -183,7 +183,8 @@ func (p *Parameter) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 	for _, text := range written.NS {
 		if n, err := attr.ParseNumber(text); err == nil && n == "0" {
-			p.Zeros += strconv.Itoa(places(text)) + " "
+			_, scale, _ := attr.Scale(text)
+			p.Zeros += strconv.Itoa(int(scale)) + " "
 		}
 	}
 	return nil
@@ -192,17 +193,6 @@ func (p *Parameter) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 // hasZero reports whether a value is zero, or a set that has it.
 func hasZero(v attr.Value) bool {
 	return v.Type == attr.N && v.Str == "0" || v.Type == attr.NS && slices.Contains(v.Set, "0")
-}
-
-// places returns how many places a number has behind the point, less its exponent.
-func places(number string) int {
-	mantissa, exponent := number, 0
-	if i := strings.IndexAny(number, "eE"); i >= 0 {
-		mantissa = number[:i]
-		exponent, _ = strconv.Atoi(number[i+1:]) // at a bound where it is too large
-	}
-	_, fraction, _ := strings.Cut(mantissa, ".")
-	return len(fraction) - exponent
 }
 
 // errNoStructure is the error of a value that is no structure: the text of its
