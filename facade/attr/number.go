@@ -35,7 +35,8 @@ func Int(n int64) Value { return Value{Type: N, Str: strconv.FormatInt(n, 10)} }
 // TooPrecise.
 //
 // Accepted is an optional sign, digits with at most one point among, before or
-// after them, and an optional exponent; nothing else, no blanks.
+// after them, and an optional exponent of 64 bits; nothing else, no blanks. A zero is
+// limited as other numbers are, by the exponent of its last place.
 func ParseNumber(text string) (string, error) {
 	if isShortInteger(text) {
 		return text, nil
@@ -114,15 +115,14 @@ func isShortInteger(text string) bool {
 }
 
 // decimal is d.ddd × 10^exp, the digits without leading and trailing zeros;
-// zero has no digits and is not negative.
+// zero has no digits and is not negative, and its exp is that of its last place.
 type decimal struct {
 	negative bool
 	exp      int
 	digits   string
 }
 
-// exponentBound is where exponents stop to be counted: far outside of what any
-// number of digits in one request could bring back into the domain.
+// exponentBound keeps the exponents of 64 bits from wrapping around where digits count.
 const exponentBound = 1 << 40
 
 // parseDecimal reads any number text; the only problem it finds is NotNumber.
@@ -149,21 +149,12 @@ func parseDecimal(text string) (decimal, Problem) {
 		if rest[0] != 'e' && rest[0] != 'E' {
 			return d, NotNumber
 		}
-		rest = rest[1:]
-		down := false
-		if rest != "" && (rest[0] == '+' || rest[0] == '-') {
-			down = rest[0] == '-'
-			rest = rest[1:]
-		}
-		if rest == "" || countDigits(rest) != len(rest) {
+		wide, err := strconv.ParseInt(rest[1:], 10, 64)
+		if err != nil {
 			return d, NotNumber
 		}
-		for i := range len(rest) {
-			exp = min(exp*10+int(rest[i]-'0'), exponentBound)
-		}
-		if down {
-			exp = -exp
-		}
+		// What is far outside stays outside: digits of one request cannot bring it back.
+		exp = int(min(max(wide, -exponentBound), exponentBound))
 	}
 	digits := mantissa
 	if whole < len(mantissa) {
@@ -173,7 +164,7 @@ func parseDecimal(text string) (decimal, Problem) {
 	leading := len(digits) - len(significant)
 	significant = strings.TrimRight(significant, "0")
 	if significant == "" {
-		return decimal{}, 0
+		return decimal{exp: exp - fraction}, 0
 	}
 	d.digits = significant
 	d.exp = exp + whole - 1 - leading
@@ -192,8 +183,6 @@ func countDigits(s string) int {
 // check returns the problem of a decimal that DynamoDB cannot hold, or 0.
 func (d decimal) check() Problem {
 	switch {
-	case d.digits == "":
-		return 0
 	case d.exp > MaxExponent:
 		return Overflow
 	case d.exp < MinExponent:

@@ -22,8 +22,9 @@ func TestParseNumber(t *testing.T) {
 		{text: "0", want: "0"},
 		{text: "-0", want: "0"},
 		{text: "0.000", want: "0"},
-		{text: "0e999999999999999999999999", want: "0"},
-		{text: "-0.0E-400", want: "0"},
+		{text: "0e125", want: "0"},
+		{text: "-0.00e127", want: "0"},
+		{text: "0e-130", want: "0"},
 		{text: "7", want: "7"},
 		{text: "+5", want: "5"},
 		{text: "-12", want: "-12"},
@@ -70,11 +71,20 @@ func TestParseNumber(t *testing.T) {
 		{text: "1,5", problem: NotNumber},
 		{text: "1e1.5", problem: NotNumber},
 		{text: "\u0661", problem: NotNumber},
+		{text: "0e999999999999999999999999", problem: NotNumber},
+		{text: "1E99999999999999999999999999", problem: NotNumber},
+		{text: "1E-99999999999999999999999999", problem: NotNumber},
+		{text: "1e9223372036854775808", problem: NotNumber},
+		{text: "1e9223372036854775807", problem: Overflow},
+		{text: "1234e9223372036854775807", problem: Overflow},
+		{text: "0.01e-9223372036854775808", problem: Underflow},
+		{text: "0e126", problem: Overflow},
+		{text: "0.0e127", problem: Overflow},
+		{text: "0e-131", problem: Underflow},
+		{text: "0." + strings.Repeat("0", 131), problem: Underflow},
 		{text: "1E126", problem: Overflow},
 		{text: "-1E126", problem: Overflow},
-		{text: "1E99999999999999999999999999", problem: Overflow},
 		{text: "9.99E-131", problem: Underflow},
-		{text: "1E-99999999999999999999999999", problem: Underflow},
 		{text: nines + "9", problem: TooPrecise},
 		{text: "1" + strings.Repeat("0", 37) + ".1", problem: TooPrecise},
 	} {
@@ -257,6 +267,9 @@ func TestAddNumbers(t *testing.T) {
 			var d apd.Decimal
 			if _, err := op.exact(&d, oracle(t, a), oracle(t, b)); err != nil {
 				t.Fatal(err)
+			}
+			if d.IsZero() {
+				d.Exponent = 0 // a difference of nothing is written 0
 			}
 			want, wantErr := ParseNumber(d.Text('e'))
 			got, err := op.ours(a, b)
