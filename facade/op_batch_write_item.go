@@ -205,7 +205,7 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 		if err != nil {
 			return err
 		}
-		id := string(tabledef.AppendKey(append([]byte(bt.name), 0), bt.table.Key, item))
+		id := string(bt.table.Key.AppendKey(append([]byte(bt.name), 0), item))
 		if seen[id] {
 			return awserr.Validation(awserr.MsgDuplicateKeys)
 		}

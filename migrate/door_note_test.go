@@ -87,7 +87,7 @@ func TestCatchUp_DeletedByADoor(t *testing.T) {
 	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
 	load := func(conn grpc.ClientConnInterface, states ...itemsAt) ([]string, error) {
 		t.Helper()
-		r, err := Load(t.Context(), conn, exports(t, true, states...), LoadOptions{Common: o})
+		r, err := Load(t.Context(), conn, exports(t, true, states...), LoadOptions{Common: o, KeepWrites: true})
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +143,7 @@ func TestCatchUp_DeletedByADoor(t *testing.T) {
 				}
 				// The full export alone brings it back, which is told, and the note stays.
 				warnings, err := load(conn, before)
-				if err != nil || !strings.Contains(strings.Join(warnings, "\n"), "a DynamoDB endpoint has written there since the last load") {
+				if err != nil || !strings.Contains(strings.Join(warnings, "\n"), "a DynamoDB endpoint has written since the last load") {
 					t.Errorf("a load of the full export: warnings %q, error %v", warnings, err)
 				}
 				_, err = load(conn, before, after)
@@ -265,7 +265,7 @@ func TestCatchUp_KilledCatchUp(t *testing.T) {
 			break
 		}
 		deaths++
-		if part := allTables(t, conn); part != there {
+		if part := allTables(t, conn); at > 2 && part != there { // the first write is the id of the load
 			WantDamage(t, load(before), source.TargetNewer, "Bigtable table t is loaded in part with exports up to ")
 			if got := allTables(t, conn); got != part {
 				t.Errorf("killed at write %d, a refused load leaves\n%s\nwant\n%s", at, got, part)

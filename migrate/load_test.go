@@ -75,6 +75,19 @@ func (f *failing) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return &failingStream{ClientStream: s, f: f}, nil
 }
 
+// Invoke counts the conditional writes too; fail has no request of them.
+func (f *failing) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	if _, ok := req.(*btpb.CheckAndMutateRowRequest); ok {
+		f.calls++
+		if f.fail != nil {
+			if err := f.fail(f.calls, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return f.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+}
+
 type failingStream struct {
 	grpc.ClientStream
 	f   *failing
@@ -202,7 +215,7 @@ func TestLoad_ResumesNowhereElse(t *testing.T) {
 	const n = 100
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
 	conn.fail = func(call int, _ *btpb.MutateRowsRequest) error {
-		if call == 3 {
+		if call == 5 {
 			return errors.New("killed")
 		}
 		return nil
@@ -263,8 +276,8 @@ func TestLoad_Again(t *testing.T) {
 			t.Errorf("load %d: %d cells written, %d unchanged; want %v", i+1, got[0], got[1], want)
 		}
 	}
-	if conn.calls != 2 {
-		t.Errorf("%d requests wrote, want 2: the items, and what mapping.SchemaTable says of them", conn.calls)
+	if conn.calls != 5 {
+		t.Errorf("%d requests wrote, want 5: the items, what mapping.SchemaTable says of them, and the id of the load, which comes and goes", conn.calls)
 	}
 }
 
@@ -308,8 +321,13 @@ func TestLoad_Retries(t *testing.T) {
 	}
 
 	waits, told = nil, nil
-	conn.fail = func(int, *btpb.MutateRowsRequest) error { return status.Error(codes.Unavailable, "never") }
-	if _, err := Load(t.Context(), conn, manyItems(t, 20), LoadOptions{Common: o}); status.Code(err) != codes.Unavailable {
+	conn.fail = func(_ int, req *btpb.MutateRowsRequest) error {
+		if req == nil { // of the load's id
+			return nil
+		}
+		return status.Error(codes.Unavailable, "never")
+	}
+	if _, err := Load(t.Context(), conn, manyItems(t, 20), LoadOptions{Common: o, Mix: true}); status.Code(err) != codes.Unavailable {
 		t.Errorf("error %v, want that of the server", err)
 	}
 	left := 25500 * time.Millisecond
@@ -324,7 +342,7 @@ func TestLoad_Retries(t *testing.T) {
 	}
 	conn.fail = nil
 	conn.entry = func(*btpb.MutateRowsRequest_Entry) codes.Code { return codes.InvalidArgument }
-	_, err = Load(t.Context(), conn, manyItems(t, 21), LoadOptions{Common: o})
+	_, err = Load(t.Context(), conn, manyItems(t, 21), LoadOptions{Common: o, Mix: true})
 	WantDamage(t, err, source.WriteRefused, `items.jsonl:11: Bigtable refuses row "00010" of table items`)
 }
 

@@ -136,6 +136,13 @@ type LoadOptions struct {
 	// that is a [source.Error] (TargetNewer), and nothing is written.
 	Mix bool
 
+	// KeepWrites lets the load write to a table in which a DynamoDB endpoint has written
+	// since the last load. The items that the endpoint wrote stay as they are, in indexes
+	// too; those that it deleted come back. The report warns of it. Default: that is a
+	// [source.Error] (TargetWritten), and nothing is written. A source with incremental
+	// exports is refused either way.
+	KeepWrites bool
+
 	// Lint, if it is set, has the items and their rows judged by the rules of package
 	// lint as they are loaded.
 	Lint *LintRules
@@ -260,6 +267,7 @@ func (c Common) options() table.Options {
 func (o LoadOptions) options() table.Options {
 	x := o.Common.options()
 	x.Target, x.Checkpoint, x.DeadLetter, x.Remap, x.Mix, x.Warn = o.Target, o.Checkpoint, o.DeadLetter, o.Remap, o.Mix, true
+	x.KeepWrites = o.KeepWrites
 	x.Tablets = o.Tablets
 	if o.Part.Of > 0 {
 		x.Share, x.Parts, x.Checkpoint = o.Part, o.Checkpoint, "" // a file of it is the part's

@@ -64,6 +64,7 @@ func TestLoad_SchemaTable(t *testing.T) {
 	of2 := rows()
 	load(notedMapping)
 	const want = `t# [7423]
+  m:contents @1715685260608000 = "1 4be8c1df3edb46ea6e28b7b04f626d72"
   m:joiner @1715685260608000 = "oc"
   m:source @1715685260608000 = "T"
 t#id [74236964]

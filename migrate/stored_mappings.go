@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -11,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -37,6 +39,9 @@ func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o Common
 		m, err := layout.FromSchemaRows(table, []layout.Row{row})
 		if err != nil {
 			return nil, source.Damaged(source.MappingRefused, source.Position{File: layout.SchemaTable}, err, "the mapping that is noted of table %s cannot be read", table)
+		}
+		if begun := slices.IndexFunc(row.Cells, func(c layout.Cell) bool { return string(c.Qualifier) != loadnote.LoadColumn }) < 0; begun {
+			continue // a load has begun, and noted nothing yet
 		}
 		if m == nil || m.TargetTable() != table {
 			return nil, source.Damaged(source.MappingRefused, source.Position{File: layout.SchemaTable}, nil, "row %q does not note the mapping of a table", row.Key)

@@ -176,7 +176,7 @@ func TestCatchUp_UndatedFinishesNoCatchUp(t *testing.T) {
 	}
 	first := conn.calls
 	conn.fail = func(call int, _ *btpb.MutateRowsRequest) error {
-		if call-first > 1 { // the first is the note
+		if call-first > 2 { // the first two are the id of the load, and the note
 			return killed
 		}
 		return nil

@@ -28,6 +28,7 @@ type loadCommand struct {
 	DeadLetter string `help:"If items cannot be loaded, write them here (position in the source, reason, contents) and load the rest. Default: the first such item fails the whole load." placeholder:"FILE"`
 	Remap      bool   `help:"Load into a table that has cells of the same items from another mapping, and leave those cells: reads may find both. Default: this is an error."`
 	Mix        bool   `help:"Load into a table that another source was loaded into (a later full export, or a source without a time). Attributes that only one of them has remain side by side. Default: this is an error."`
+	KeepWrites bool   `help:"Load into a table in which the DynamoDB endpoint has written since the last load. The items that it wrote stay as they are; those that it deleted come back. Default: this is an error."`
 	Checkpoint string `help:"Record the progress of the load here; a load that finds the file continues from there. A complete load removes it. With --part and --finish, the folder of all parts." placeholder:"FILE"`
 	Check      bool   `help:"Load nothing: check that the target can be used (instance, app profile, permissions, clock, families of the tables of --mapping and of their indexes) and print the result. Exits 0 if everything is right, else 3."`
 	Tablets    *int   `help:"Split new tables into N tablets at row keys of the data, so that several servers take rows from the start. Default: 1." placeholder:"N"`
@@ -148,6 +149,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	o := migrate.LoadOptions{Common: common(mappings)}
 	o.Project, o.Instance, o.Checkpoint, o.Target, o.Remap, o.Mix = c.Project, c.Instance, c.Checkpoint, c.place(), c.Remap, c.Mix
+	o.KeepWrites = c.KeepWrites
 	o.Deadline, o.AppProfile = c.deadline(c.Target), c.AppProfile
 	if m := cloudInstance.FindStringSubmatch(c.Target); m != nil {
 		o.Project, o.Instance = m[1], m[2]

@@ -111,6 +111,9 @@ func FromSchemaRows(table string, rows []Row) (*Mapping, error) {
 			joiner = string(c.Value)
 		}
 	}
+	if text == nil {
+		return nil, nil
+	}
 	spec, err := mapfile.Parse(SchemaTable, text)
 	if err != nil {
 		return nil, fmt.Errorf("row %s# of %s: %w", table, SchemaTable, err)

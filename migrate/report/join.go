@@ -94,6 +94,7 @@ func (t *TableReport) join(o TableReport) {
 		{&t.CellsDeleted, o.CellsDeleted},
 		{&t.ChangesLeft, o.ChangesLeft},
 		{&t.ItemsResumed, o.ItemsResumed},
+		{&t.ItemsKept, o.ItemsKept},
 		{&t.DeadLetters, o.DeadLetters},
 		{&t.LeftOut, o.LeftOut},
 		{&t.Expired, o.Expired},

@@ -159,6 +159,9 @@ type TableReport struct {
 	// ChangesLeft are the changes of incremental exports that a load did not make, since
 	// the row of the item cannot be read: the item stays as it is, and is a failure.
 	ChangesLeft int64 `json:"changesLeft,omitzero"`
+	// ItemsKept are those that a load left as they are, since a DynamoDB endpoint has
+	// written them.
+	ItemsKept int64 `json:"itemsKept,omitempty"`
 	// ItemsResumed are those that a load passed over, since its checkpoint says
 	// that they are written.
 	ItemsResumed int64 `json:"itemsResumed"`

@@ -55,6 +55,9 @@ func (r *Report) Text() string {
 		if t.ItemsResumed > 0 {
 			fmt.Fprintf(&b, "  %s passed over: the checkpoint says that they are written\n", phrase.Counted(t.ItemsResumed, "item"))
 		}
+		if t.ItemsKept > 0 {
+			fmt.Fprintf(&b, "  %s left as the DynamoDB endpoint wrote them\n", phrase.Counted(t.ItemsKept, "item"))
+		}
 		if t.CellsUnchanged > 0 {
 			fmt.Fprintf(&b, "  %s there already, %d written\n", phrase.Counted(t.CellsUnchanged, "cell"), t.CellsWritten)
 		}

@@ -257,7 +257,7 @@ func (r *importRun) add(ctx context.Context, item attr.Item, at place) error {
 	if err != nil {
 		return r.refuse(at, err)
 	}
-	key := string(tabledef.AppendKey(nil, r.table.Key, item))
+	key := string(r.table.Key.AppendKey(nil, item))
 	if r.keys[key] || len(r.batch) == putItems || r.size >= cmp.Or(r.s.o.BatchBytes, putBytes) {
 		if err := r.put(ctx); err != nil {
 			return err

@@ -205,7 +205,7 @@ func (lg *Logs) Begin(ctx context.Context, c Change) (*Write, error) {
 func (p *Item) slot(at Position) uint16 {
 	shards := p.Log.Shards
 	h := fnv.New64a()
-	_, _ = h.Write(tabledef.AppendKey(nil, lens.KeySchema{Hash: p.Hash}, p.Key)) // it never fails
+	_, _ = h.Write(lens.KeySchema{Hash: p.Hash}.AppendKey(nil, p.Key)) // it never fails
 	return uint16(h.Sum64() % uint64(shards.SlotsOf(shards.Generation(at.Sequence))))
 }
 

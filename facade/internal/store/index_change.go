@@ -186,7 +186,7 @@ func (c indexChange) outboxCell(p *slot, order int64) *btpb.Mutation {
 // outbox returns the value of the outbox cell: the item's key, and the index
 // rows that the item leaves.
 func (c indexChange) outbox(l *tableLayout, key attr.Item) []byte {
-	value := tabledef.AppendKey(nil, l.key, key)
+	value := l.key.AppendKey(nil, key)
 	value = binary.AppendUvarint(value, uint64(len(c.stale)))
 	for _, r := range c.stale {
 		value = tabledef.AppendBytes(tabledef.AppendBytes(value, []byte(r.table)), r.row)

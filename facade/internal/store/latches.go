@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // itemLatches keep this process's writers of one item in line, so that they
@@ -26,7 +28,7 @@ type itemLatches struct {
 // latchShard has the latches that are held, of items that share it: nil while nobody waits.
 type latchShard struct {
 	mu   sync.Mutex
-	held map[itemID]*latchQueue
+	held map[lens.ItemID]*latchQueue
 }
 
 // latchQueue are who waits for a latch, in the order in which they came.
@@ -38,20 +40,20 @@ type latchQueue struct {
 func (l *itemLatches) init(patience time.Duration) {
 	l.patience = patience
 	for i := range l.shards {
-		l.shards[i].held = map[itemID]*latchQueue{}
+		l.shards[i].held = map[lens.ItemID]*latchQueue{}
 	}
 }
 
-func (l *itemLatches) shard(id itemID) *latchShard { return &l.shards[int(id[2])%len(l.shards)] }
+func (l *itemLatches) shard(id lens.ItemID) *latchShard { return &l.shards[int(id[2])%len(l.shards)] }
 
-func (l *itemLatches) lock(ctx context.Context, id itemID) error {
+func (l *itemLatches) lock(ctx context.Context, id lens.ItemID) error {
 	if err := l.take(ctx, id); err != nil {
 		return fmt.Errorf("waiting for another write of the item: %w", err)
 	}
 	return nil
 }
 
-func (l *itemLatches) take(ctx context.Context, id itemID) error {
+func (l *itemLatches) take(ctx context.Context, id lens.ItemID) error {
 	s := l.shard(id)
 	s.mu.Lock()
 	q, held := s.held[id]
@@ -113,13 +115,13 @@ func (s *latchShard) giveUp(q *latchQueue, turn chan struct{}, why error) error 
 
 // lockAll is lock of the items of slots, which may be nil; unlock ends it.
 func (l *itemLatches) lockAll(ctx context.Context, slots []*slot) (unlock func(), err error) {
-	ids := make([]itemID, 0, len(slots)) // in order, as everyone who takes several
+	ids := make([]lens.ItemID, 0, len(slots)) // in order, as everyone who takes several
 	for _, p := range slots {
 		if p != nil {
 			ids = append(ids, p.id)
 		}
 	}
-	slices.SortFunc(ids, func(a, b itemID) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(ids, func(a, b lens.ItemID) int { return bytes.Compare(a[:], b[:]) })
 	ids = slices.Compact(ids)
 	unlock = func() {
 		for _, id := range ids {
@@ -136,7 +138,7 @@ func (l *itemLatches) lockAll(ctx context.Context, slots []*slot) (unlock func()
 	return unlock, nil
 }
 
-func (l *itemLatches) unlock(id itemID) {
+func (l *itemLatches) unlock(id lens.ItemID) {
 	s := l.shard(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +152,7 @@ func (l *itemLatches) unlock(id itemID) {
 }
 
 // order returns the order of the next write of an item. The latch is held.
-func (l *itemLatches) order(id itemID, nowMicros, previous int64) int64 {
+func (l *itemLatches) order(id lens.ItemID, nowMicros, previous int64) int64 {
 	last := &l.orders[int(binary.BigEndian.Uint16(id[:2]))%len(l.orders)]
 	for {
 		was := last.Load()

@@ -9,9 +9,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-func idOf(n uint32) (id itemID) {
+func idOf(n uint32) (id lens.ItemID) {
 	binary.BigEndian.PutUint32(id[12:], n) // all share an order, and a shard
 	return id
 }
@@ -138,7 +140,7 @@ func TestLatches_Patience(t *testing.T) {
 				for range c.writes {
 					time.Sleep(time.Millisecond) // in turn
 					wg.Go(func() {
-						err := l.lock(t.Context(), itemID{})
+						err := l.lock(t.Context(), lens.ItemID{})
 						mu.Lock()
 						defer mu.Unlock()
 						if err != nil {
@@ -156,7 +158,7 @@ func TestLatches_Patience(t *testing.T) {
 						mu.Unlock()
 						time.Sleep(c.holds(n))
 						mu.Lock()
-						l.unlock(itemID{})
+						l.unlock(lens.ItemID{})
 					})
 				}
 				wg.Wait()

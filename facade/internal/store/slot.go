@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
-	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -52,14 +50,11 @@ const (
 // writer: nothing is known about its index entries.
 const adoptedOrder = 0
 
-// itemID identifies an item of a table.
-type itemID [16]byte
-
 // slot is where an item lives, or would live.
 type slot struct {
 	l                     *tableLayout
 	key                   attr.Item
-	id                    itemID
+	id                    lens.ItemID
 	row                   []byte
 	at                    lens.Location // none for a slot of bookkeeping alone
 	own                   []lens.Extent // the item's cells
@@ -130,16 +125,10 @@ func (st *itemState) entered(m *marks.Marks) bool {
 // behind reports whether there may be something left to do in the indexes.
 func (st *itemState) behind() bool { return st.outbox != nil || st.entering() }
 
-// idOf returns the id of the item with the given key attributes.
-func (l *tableLayout) idOf(key attr.Item) itemID {
-	h := sha256.Sum256(tabledef.AppendKey(nil, l.key, key))
-	return itemID(h[:16])
-}
-
 // slotIn returns the slot of an item that is in a row, without its own cells.
 func (l *tableLayout) slotIn(row []byte, key attr.Item) *slot {
-	const n = 1 + len(itemID{})
-	id := l.idOf(key)
+	const n = 1 + len(lens.ItemID{})
+	id := l.key.ID(key)
 	qualifiers := make([]byte, 0, 3*n)
 	for _, kind := range []byte{stateQualifier, outboxQualifier, intentQualifier} {
 		qualifiers = append(append(qualifiers, kind), id[:]...)

@@ -391,7 +391,7 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 		btclient.SetCell(lens.FamilyState, p.intent, in.order, ch.cells[1].Value),
 	}
 	if in.kind == intentPut && p.shared {
-		muts = append(muts, btclient.SetCell(lens.FamilyState, p.claim(), in.order, tabledef.AppendKey([]byte(r.id), w.l.key, ch.Key)))
+		muts = append(muts, btclient.SetCell(lens.FamilyState, p.claim(), in.order, w.l.key.AppendKey([]byte(r.id), ch.Key)))
 	}
 	ch.placed, err = pw.commit(ctx, muts)
 	return err

@@ -13,7 +13,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
-	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -106,7 +105,7 @@ func (tx *transactions) begin(state byte, token string, changes []*Change) trans
 		deadline: now + transactionTimeout.Microseconds(), token: token,
 	}
 	for _, ch := range changes {
-		r.items = append(r.items, transactionItem{table: ch.Table.Name, tableID: ch.Table.ID, key: tabledef.AppendKey(nil, ch.Table.Key, ch.Key)})
+		r.items = append(r.items, transactionItem{table: ch.Table.Name, tableID: ch.Table.ID, key: ch.Table.Key.AppendKey(nil, ch.Key)})
 	}
 	return r
 }

@@ -134,7 +134,7 @@ type intent struct {
 // value returns the value of the intent's cell: the kind, the item's key, and
 // the new item.
 func (in intent) value(l *tableLayout, key attr.Item) []byte {
-	value := tabledef.AppendKey(append(make([]byte, 0, in.item.JSONSizeHint()), in.kind), l.key, key)
+	value := l.key.AppendKey(append(make([]byte, 0, in.item.JSONSizeHint()), in.kind), key)
 	if in.kind == intentPut {
 		value = attr.AppendItemJSON(value, in.item)
 	}

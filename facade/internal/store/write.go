@@ -280,7 +280,7 @@ func (w *itemWrite) plan(ctx context.Context, st itemState, updated attr.Item) (
 			ErrOutsideMapping, attr.AppendItemJSON(nil, w.key), w.l.name)
 	}
 	if pw.updated != nil {
-		if w.l.idOf(pw.updated) != w.id {
+		if w.l.key.ID(pw.updated) != w.id {
 			return pw, false, fmt.Errorf("a write of item %s returned an item with another key", attr.AppendItemJSON(nil, w.key))
 		}
 		// What an intent becomes is laid out when it is carried out. In a timeless

@@ -105,7 +105,7 @@ func (k IndexKey) MultiRow(base lens.KeySchema, item attr.Item) []byte {
 	for _, a := range k.Range {
 		row = appendSegment(row, item[a.Name])
 	}
-	part := AppendKey([]byte{plainPart}, base, item)
+	part := base.AppendKey([]byte{plainPart}, item)
 	if len(row)+len(part) > lens.MaxRowKeyBytes {
 		part = hashPart(part)
 	}

@@ -7,18 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// AppendKey appends the key attributes of item, injectively.
-func AppendKey(dst []byte, schema lens.KeySchema, item attr.Item) []byte {
-	for _, k := range schema.Attrs() {
-		v := item[k.Name]
-		dst = append(dst, byte(v.Type))
-		dst = binary.AppendUvarint(dst, uint64(len(v.Str)))
-		dst = append(dst, v.Str...)
-	}
-	return dst
-}
-
-// CutKey takes the key off that AppendKey put there.
+// CutKey takes off the key that KeySchema.AppendKey put there.
 func CutKey(schema lens.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
 	key = attr.Item{}
 	for _, k := range schema.Attrs() {

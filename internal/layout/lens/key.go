@@ -1,6 +1,11 @@
 package lens
 
-import "github.com/tabletop-emu/tabletop/facade/attr"
+import (
+	"crypto/sha256"
+	"encoding/binary"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
 
 // KeyAttr is a key attribute: its name and its type, S, N or B.
 type KeyAttr struct {
@@ -37,6 +42,26 @@ func (k KeySchema) KeyOf(item attr.Item) attr.Item {
 		}
 	}
 	return key
+}
+
+// AppendKey appends the key attributes of an item, injectively.
+func (k KeySchema) AppendKey(dst []byte, item attr.Item) []byte {
+	for _, a := range k.Attrs() {
+		v := item[a.Name]
+		dst = append(dst, byte(v.Type))
+		dst = binary.AppendUvarint(dst, uint64(len(v.Str)))
+		dst = append(dst, v.Str...)
+	}
+	return dst
+}
+
+// ItemID identifies an item of a table.
+type ItemID [16]byte
+
+// ID returns the id of the item that has these key attributes.
+func (k KeySchema) ID(item attr.Item) ItemID {
+	h := sha256.Sum256(k.AppendKey(nil, item))
+	return ItemID(h[:16])
 }
 
 // Fits reports whether the key attributes of an item are no larger than a key may be.

@@ -61,8 +61,13 @@ func as(m, was *layout.Mapping) (*layout.Mapping, error) {
 // their own; zero where the rows do not tell.
 func At(rows []layout.Row, table string) time.Time {
 	for _, row := range rows {
-		if slices.Equal(row.Key, layout.SchemaRowPrefix(table)) && len(row.Cells) > 0 {
-			return time.UnixMicro(row.Cells[0].Timestamp).UTC()
+		if !slices.Equal(row.Key, layout.SchemaRowPrefix(table)) {
+			continue
+		}
+		for _, c := range row.Cells {
+			if string(c.Qualifier) != LoadColumn {
+				return time.UnixMicro(c.Timestamp).UTC()
+			}
 		}
 	}
 	return time.Time{}
@@ -75,6 +80,11 @@ const (
 	UntilColumn      = "until"
 	UnfinishedColumn = "unfinished"
 	WrittenColumn    = "written"
+	// ContentsColumn has the contents of the source of the last load, if it tells no time.
+	ContentsColumn = "contents"
+	// LoadColumn has the id of the load that is under way, or was cut off. It can be there
+	// before any other column.
+	LoadColumn = "load"
 )
 
 // PartsPrefix is what the columns of the first row begin with in which the parts of a load
@@ -131,6 +141,37 @@ func Unfinished(rows []layout.Row, table string) time.Time {
 func Written(rows []layout.Row, table string) bool {
 	_, written := momentOf(rows, table, WrittenColumn)
 	return written
+}
+
+// SetContents adds to the rows of a table the contents of the source that is loaded.
+func SetContents(rows []layout.Row, contents string) {
+	row := &rows[0]
+	row.Cells = append(row.Cells, layout.Cell{
+		Family: layout.SchemaFamily, Qualifier: []byte(ContentsColumn), Timestamp: row.Cells[0].Timestamp, Value: []byte(contents),
+	})
+	slices.SortStableFunc(row.Cells, order)
+}
+
+// Contents returns the contents of the source of the last load, as SetContents noted them; ""
+// if the rows do not say.
+func Contents(rows []layout.Row, table string) string { return textOf(rows, table, ContentsColumn) }
+
+// Load returns the id of the load that is under way, or was cut off; "" if there is none.
+func Load(rows []layout.Row, table string) string { return textOf(rows, table, LoadColumn) }
+
+// textOf reads a column of the first row; "" if it is not there.
+func textOf(rows []layout.Row, table, column string) string {
+	for _, row := range rows {
+		if !slices.Equal(row.Key, layout.SchemaRowPrefix(table)) {
+			continue
+		}
+		for _, c := range row.Cells {
+			if string(c.Qualifier) == column {
+				return string(c.Value)
+			}
+		}
+	}
+	return ""
 }
 
 // momentOf reads a column of the first row that holds a moment; zero for a text of

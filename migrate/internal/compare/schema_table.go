@@ -29,7 +29,9 @@ func compareSchema(ctx context.Context, r *table.Run, j *table.Job, required boo
 		return nil
 	}
 	got = table.CutNote(got, loadnote.WrittenColumn) // what a door wrote differs by itself
-	got = table.CutColumns(got, func(column string) bool { return strings.HasPrefix(column, loadnote.PartsPrefix) })
+	got = table.CutColumns(got, func(column string) bool {
+		return column == loadnote.ContentsColumn || column == loadnote.LoadColumn || strings.HasPrefix(column, loadnote.PartsPrefix)
+	})
 	if j.Source.ExportTime.IsZero() {
 		got = table.CutNote(got, loadnote.UntilColumn) // of exports before it
 	}

@@ -34,12 +34,16 @@ type job struct {
 	// What is noted of the table in layout.SchemaTable, once it has been read.
 	noted    []layout.Row
 	notedNow bool
+	looked   bool            // latest is known
+	latest   string          // the load that the table's note named when the job last looked or wrote it; "": none
+	begun    bool            // it is this one
 	earlier  int64           // when a door last noted there that it writes, in a table that is gone, in microseconds; 0: none did
 	unseen   bool            // doors may not know yet that it was loaded
 	made     map[string]bool // the tables, by id, that the load has made
 	notes    string          // the prefix of the columns in which the parts of the load note what they know; "": they do not
 	untried  bool            // the tables are new to the load, and nothing of this part was written before
 
+	keeps       bool // the items that a door wrote stay as they are
 	changesLeft changesLeft
 	caughtUp    int64  // cells that the catch-up wrote beside those that it deleted
 	lastRow     []byte // that the load wrote
@@ -123,10 +127,10 @@ func (j *job) loadNoted(ctx context.Context, r *report.Report, c *checkpoint, in
 	if err := j.load(ctx, c, index, nil); err != nil {
 		return err
 	}
-	if unfinished && j.Options.Share.Of == 0 { // else Finish does
-		return j.endNote(ctx)
+	if j.Options.Share.Of > 0 {
+		return nil // Finish does
 	}
-	return nil
+	return j.endNote(ctx, unfinished)
 }
 
 // Again loads all tables a second time, and checks that there was nothing to write.

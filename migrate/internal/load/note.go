@@ -2,18 +2,23 @@ package load
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // schemaNotes returns the rows of layout.SchemaTable of the job's table, as they were at
@@ -21,7 +26,9 @@ import (
 func (j *job) schemaNotes(ctx context.Context) (rows []layout.Row, err error) {
 	if !j.notedNow {
 		j.noted, err = j.b.SchemaOf(ctx, j.Report.Target)
-		j.notedNow = err == nil
+		if j.notedNow = err == nil; j.notedNow && !j.looked {
+			j.looked, j.latest = true, loadnote.Load(j.noted, j.Report.Target)
+		}
 	}
 	return j.noted, err
 }
@@ -46,7 +53,10 @@ func (j *job) beginNote(ctx context.Context) (unfinished, first bool, err error)
 	}
 	// Where there is no note yet, nothing is there that a catch-up could take away.
 	if !first && !begun.Equal(ends) {
-		err = changeNote(ctx, j.b, target, btclient.SetCell(layout.SchemaFamily, []byte(loadnote.UnfinishedColumn), table.Micros(at), loadnote.MomentValue(ends)))
+		if err := j.begin(ctx); err != nil {
+			return false, false, err
+		}
+		err = j.writeFirst(ctx, []*btpb.Mutation{btclient.SetCell(layout.SchemaFamily, []byte(loadnote.UnfinishedColumn), table.Micros(at), loadnote.MomentValue(ends))})
 	}
 	return true, first, err
 }
@@ -80,15 +90,95 @@ func (j *job) makeTables(ctx context.Context) (created bool, err error) {
 	return true, j.noteMade(ctx)
 }
 
-// endNote notes that the load is at its end.
-func (j *job) endNote(ctx context.Context) error {
-	j.noted, j.notedNow = nil, false
-	return changeNote(ctx, j.b, j.Report.Target, btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.UnfinishedColumn), 0, 0))
+// endNote notes that the load is at its end; unfinished, that its exports are loaded.
+func (j *job) endNote(ctx context.Context, unfinished bool) error {
+	var muts []*btpb.Mutation
+	if unfinished {
+		muts = append(muts, btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.UnfinishedColumn), 0, 0))
+	}
+	if j.latest != "" { // of this load, or of one that was cut off
+		muts = append(muts, btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.LoadColumn), 0, 0))
+	}
+	if len(muts) == 0 {
+		return nil
+	}
+	j.noted, j.notedNow, j.latest, j.begun = nil, false, "", false
+	return changeNote(ctx, j.b, j.Report.Target, muts...)
+}
+
+// begin notes the id of this load in the first of the rows of its table, before it writes
+// anything, and looks again whether the load may be. Of two loads that look at one moment, one
+// finds the id of the other, and is refused. Parts of a load begin at one moment and
+// have no ids, nor have loads by an app profile that routes to several clusters, which can
+// check no row.
+func (j *job) begin(ctx context.Context) error {
+	if j.begun || j.inParts() {
+		return nil
+	}
+	if _, err := j.b.MakeTable(ctx, layout.SchemaTable, table.SchemaFamilies); err != nil {
+		return err
+	}
+	id := rand.Text()
+	set := []*btpb.Mutation{btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.LoadColumn), 0, 0), btclient.SetCell(layout.SchemaFamily, []byte(loadnote.LoadColumn), j.Micros, []byte(id))}
+	done, err := j.ifLatest(ctx, id, set)
+	if status.Code(err) == codes.FailedPrecondition {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !done {
+		return j.overtaken()
+	}
+	j.latest, j.begun, j.noted, j.notedNow = id, true, nil, false
+	for _, check := range []func(context.Context) (string, error){j.doorWrites, j.remaps, j.otherTime} {
+		if _, err := check(ctx); err != nil {
+			return errors.Join(err, j.endNote(ctx, false))
+		}
+	}
+	return nil
+}
+
+// overtaken refuses the load, since another one has begun.
+func (j *job) overtaken() error {
+	return source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s: another load has begun since this one looked: let it end, then load again", j.Report.Target)
+}
+
+// ifLatest changes the first row if the load that it names is the latest that this one
+// knows. It reports whether that is so, or whether it was when an earlier arrival of the
+// same write set id.
+func (j *job) ifLatest(ctx context.Context, id string, muts []*btpb.Mutation) (done bool, err error) {
+	row := layout.SchemaRowPrefix(j.Report.Target)
+	latest := btclient.Chain(btclient.OfColumn(layout.SchemaFamily, []byte(loadnote.LoadColumn)), btclient.Newest(1))
+	if j.latest == "" {
+		done, err = j.b.CheckAndMutate(ctx, layout.SchemaTable, row, latest, nil, muts)
+		done = !done
+	} else {
+		done, err = j.b.CheckAndMutate(ctx, layout.SchemaTable, row, btclient.Chain(latest, btclient.OfValue([]byte(j.latest))), muts, nil)
+	}
+	if err != nil || done {
+		return done && err == nil, err
+	}
+	there, err := j.b.ReadRow(ctx, layout.SchemaTable, row, latest)
+	return err == nil && len(there.Cells) > 0 && string(there.Cells[0].Value) == id, err
+}
+
+// writeFirst changes the first of the rows of the job's table, unless another load has
+// begun.
+func (j *job) writeFirst(ctx context.Context, muts []*btpb.Mutation) error {
+	if !j.begun {
+		return changeNote(ctx, j.b, j.Report.Target, muts...)
+	}
+	done, err := j.ifLatest(ctx, j.latest, muts)
+	if err == nil && !done {
+		err = j.overtaken()
+	}
+	return err
 }
 
 // changeNote changes the first of the rows of a table.
-func changeNote(ctx context.Context, b *table.Bigtable, table string, m *btpb.Mutation) error {
-	refused, err := b.MutateRows(ctx, layout.SchemaTable, []*btpb.MutateRowsRequest_Entry{{RowKey: layout.SchemaRowPrefix(table), Mutations: []*btpb.Mutation{m}}})
+func changeNote(ctx context.Context, b *table.Bigtable, table string, muts ...*btpb.Mutation) error {
+	refused, err := b.MutateRows(ctx, layout.SchemaTable, []*btpb.MutateRowsRequest_Entry{{RowKey: layout.SchemaRowPrefix(table), Mutations: muts}})
 	if err == nil && len(refused) > 0 {
 		err = refused[0].Err
 	}
@@ -129,9 +219,12 @@ func (j *job) writeSchema(ctx context.Context, unfinished bool) (changed int, er
 	if !begun.IsZero() {
 		loadnote.SetUnfinished(want, begun)
 	}
+	if contents := j.contents(); contents != "" {
+		loadnote.SetContents(want, contents)
+	}
 	door, _ := writtenAt(got, j.Report.Target)
 	stale := door > 0 && door <= j.earlier
-	got = table.CutNote(got, loadnote.WrittenColumn)
+	got = table.CutNote(table.CutNote(got, loadnote.WrittenColumn), loadnote.LoadColumn)
 	if j.notes != "" { // what other loads in parts know goes, since this one changes it
 		got = table.CutColumns(got, func(column string) bool { return strings.HasPrefix(column, j.notes) })
 	}
@@ -157,6 +250,16 @@ func (j *job) writeSchema(ctx context.Context, unfinished bool) (changed int, er
 				gone = append(gone, btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.WrittenColumn), 0, j.earlier+1000))
 			}
 		}
+		if i == 0 {
+			if err := j.begin(ctx); err != nil {
+				return 0, err
+			}
+			if err := j.writeFirst(ctx, btclient.AppendSets(gone, row.Cells)); err != nil {
+				return 0, err
+			}
+			changed++
+			continue
+		}
 		replace(row.Key, gone, row.Cells)
 	}
 	for _, key := range slices.Sorted(maps.Keys(there)) { // of attributes that the mapping has no more
@@ -169,7 +272,19 @@ func (j *job) writeSchema(ctx context.Context, unfinished bool) (changed int, er
 			return 0, err
 		}
 	}
-	return len(entries), nil
+	return changed + len(entries), nil
+}
+
+// inParts reports whether this is a part of a load, or ends one in parts.
+func (j *job) inParts() bool { return j.Options.Share.Of > 0 || j.Options.Parts != "" }
+
+// contents are those of the source, if it tells no time and this is not a part of it.
+func (j *job) contents() string {
+	if !j.Source.ExportTime.IsZero() || j.inParts() {
+		return ""
+	}
+	text, _ := j.Wanted.Items.MarshalText() // it never fails
+	return string(text)
 }
 
 // writtenAt is when DynamoDB doors noted that they write in a table, the first and the last

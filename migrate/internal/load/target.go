@@ -20,7 +20,8 @@ import (
 
 // doorWrites refuses, where the source has incremental exports, tables that a DynamoDB
 // door wrote: a [source.Error] that says how much of it can be counted. Without such
-// exports it warns: what the door deleted since the last load comes back.
+// exports it refuses such a table unless the load is to keep what was written: it cannot
+// tell an item that was deleted from one that was never there.
 func (j *job) doorWrites(ctx context.Context) (warning string, err error) {
 	noted, err := j.schemaNotes(ctx)
 	if err != nil {
@@ -39,10 +40,14 @@ func (j *job) doorWrites(ctx context.Context) (warning string, err error) {
 	switch {
 	case !j.Source.FullTime.IsZero():
 		return "", j.countDoorWrites(ctx, written)
-	case written:
-		return fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written there since the last load: what it deleted of the items of this source comes back", j.Report.Target), nil
+	case !written:
+		return "", nil
+	case !j.Options.KeepWrites:
+		return "", source.Damaged(source.TargetWritten, source.Position{}, nil,
+			"Bigtable table %s: a DynamoDB endpoint has written since the last load, and the items that it deleted would come back: load into another table, delete this one first, or insist (--keep-writes): written items then stay as they are, and deleted ones come back", j.Report.Target)
 	}
-	return "", nil
+	j.keeps = true
+	return fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written since the last load: the items that it wrote stay as they are, and those that it deleted come back", j.Report.Target), nil
 }
 
 // countDoorWrites is doorWrites for a source with incremental exports; written says that
@@ -129,7 +134,9 @@ func (j *job) otherTime(ctx context.Context) (warning string, err error) {
 	}
 	later := !ends.IsZero() && table.Micros(begins) > table.Micros(until) // nothing tells what was deleted in between
 	undated := ends.IsZero() && loadnote.Dated(noted, target)
-	if at.IsZero() || table.Micros(at) == j.Micros && !older && !later && !undated {
+	contents := loadnote.Contents(noted, target)
+	other := j.Options.Warn && contents != "" && j.contents() != "" && contents != j.contents() // a verification compares
+	if at.IsZero() || table.Micros(at) == j.Micros && !older && !later && !undated && !other {
 		return "", nil
 	}
 	own := time.UnixMicro(j.Micros).UTC().Format(time.RFC3339Nano)
@@ -147,7 +154,10 @@ func (j *job) otherTime(ctx context.Context) (warning string, err error) {
 		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s was loaded with cells at %s, and those of the source%s would lie below them, at %s, where no read finds them: let the mapping say a time that is not before (timestamps.default), or load into another table",
 			target, at.Format(time.RFC3339Nano), untold, own)
 	}
-	what := fmt.Sprintf("Bigtable table %s was loaded from another source, with cells at %s: those of this one, at %s, would come beside them, and what is no longer in an item or an index would stay", target, at.Format(time.RFC3339Nano), own)
+	what := fmt.Sprintf("Bigtable table %s was loaded from other items, by a source that tells no time either: those of this one would come beside them, and what is no longer in an item or an index would stay", target)
+	if !other || table.Micros(at) != j.Micros {
+		what = fmt.Sprintf("Bigtable table %s was loaded from another source, with cells at %s: those of this one, at %s, would come beside them, and what is no longer in an item or an index would stay", target, at.Format(time.RFC3339Nano), own)
+	}
 	if !j.Options.Mix {
 		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "%s: load the full export of that time with the incremental ones since, load into another table, or let them mix (--mix)", what)
 	}

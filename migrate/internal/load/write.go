@@ -49,10 +49,17 @@ func (j *job) load(ctx context.Context, c *checkpoint, index int, wrote func(id 
 	done := &c.state.Tables[index]
 	j.Report.ItemsResumed = start.Items - int64(len(start.Retry))
 	done.Retry = nil
+	var kept *keeper
+	if j.keeps {
+		kept = &keeper{j: j.Job, b: j.b}
+	}
 	since := 0
 	last, row := int64(-1), []byte(nil)
 	var left []int64 // items that the catch-up left as they are; the next load tries again
 	flush := func(next int64) error {
+		if err := kept.cut(ctx, w); err != nil {
+			return err
+		}
 		size, refused, err := w.flush(ctx)
 		if err != nil {
 			return err
@@ -94,6 +101,7 @@ func (j *job) load(ctx context.Context, c *checkpoint, index int, wrote func(id 
 			}
 		}
 		w.add(0, p, p.Base)
+		kept.add(p)
 		return nil
 	})
 	if err != nil {

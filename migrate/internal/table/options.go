@@ -53,6 +53,7 @@ type Options struct {
 	Pace       *pace.Pace  // of rows that are written or read; nil: there is none
 	Remap      bool
 	Mix        bool // load over what another source was loaded from
+	KeepWrites bool // load over what a DynamoDB endpoint has written since
 	RunGC      func(context.Context) error
 	Restart    func(context.Context) (grpc.ClientConnInterface, error)
 

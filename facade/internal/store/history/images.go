@@ -51,7 +51,7 @@ func (s *images) create(ctx context.Context) error {
 	return err
 }
 
-func (s *images) row(key attr.Item) []byte { return tabledef.AppendKey(nil, s.t.Key, key) }
+func (s *images) row(key attr.Item) []byte { return s.t.Key.AppendKey(nil, key) }
 
 // positions returns the positions of those of some rows that are there.
 func (s *images) positions(ctx context.Context, rows [][]byte) (map[string]changelog.Position, error) {

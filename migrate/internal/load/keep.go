@@ -1,0 +1,82 @@
+package load
+
+import (
+	"context"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
+)
+
+// keeper takes the items out of a load that a DynamoDB endpoint has written: the endpoint
+// keeps the state of each such item in the item's row. A nil keeper keeps nothing.
+type keeper struct {
+	j      *table.Job
+	b      *table.Bigtable
+	queued []queuedItem // since the last cut
+}
+
+type queuedItem struct {
+	n   int64
+	row []byte
+	id  lens.ItemID
+}
+
+// add notes that an item is queued.
+func (k *keeper) add(p table.Placed) {
+	if k != nil && !p.Base.Derived {
+		k.queued = append(k.queued, queuedItem{p.N, p.Base.Row, k.j.Mapping.Key().ID(p.Entry.Item)})
+	}
+}
+
+// cut takes the entries of written items out of what is queued.
+func (k *keeper) cut(ctx context.Context, w *writer) error {
+	if k == nil || len(k.queued) == 0 {
+		return nil
+	}
+	r := btclient.Read{Table: k.j.Report.Target, Filter: btclient.Chain(btclient.OfFamily(lens.FamilyState), btclient.KeysOnly())}
+	for _, item := range k.queued {
+		r.Keys = append(r.Keys, item.row)
+	}
+	type state struct {
+		row string
+		id  lens.ItemID
+	}
+	written := map[state]bool{}
+	for row, err := range k.b.Rows(ctx, r) {
+		if status.Code(err) == codes.NotFound {
+			break // the endpoint keeps no state in the table
+		}
+		if err != nil {
+			return err
+		}
+		for _, c := range row.Cells {
+			if len(c.Qualifier) == 1+len(lens.ItemID{}) {
+				written[state{string(row.Key), lens.ItemID(c.Qualifier[1:])}] = true
+			}
+		}
+	}
+	var kept []int64
+	for _, item := range k.queued {
+		if written[state{string(item.row), item.id}] {
+			kept = append(kept, item.n)
+		}
+	}
+	k.queued = k.queued[:0]
+	if len(kept) == 0 {
+		return nil
+	}
+	k.j.Report.ItemsKept += int64(len(kept))
+	for i := range w.tables {
+		t := &w.tables[i]
+		t.Entries = slices.DeleteFunc(t.Entries, func(e writeEntry) bool {
+			_, found := slices.BinarySearch(kept, e.n)
+			return found
+		})
+	}
+	return nil
+}
