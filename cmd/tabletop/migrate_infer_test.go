@@ -82,7 +82,7 @@ rules:
 func TestMapping_FlagsInDays(t *testing.T) {
 	t.Parallel()
 	out, code := tabletop(t, "serve", "--ttl-interval", "1x")
-	if code != exitBadInput || !strings.Contains(out, `"1x" is no duration; expected one such as 400d, 720h or 1m30s`) {
+	if code != exitBadInput || !strings.Contains(out, `"1x" is not a duration; expected one such as 400d, 720h or 1m30s`) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	out, code = tabletop(t, "serve", "--ttl-interval", "1d12h", "--gc-interval", "2d", "--bigtable", "nowhere")

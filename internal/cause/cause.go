@@ -1,5 +1,5 @@
-// Package cause passes on which DynamoDB request a Bigtable call was made for. Within one
-// process the id is a value of the context, which costs a call nothing; over a connection it
+// Package cause passes the id of a DynamoDB request to the Bigtable calls that it makes. Within
+// one process the id is a value of the context, without a cost for calls; over a connection it
 // is metadata.
 package cause
 
@@ -15,12 +15,12 @@ const Header = "x-tabletop-cause"
 
 type key struct{}
 
-// IsKey reports whether a key of a context is that of a cause: a channel in the process hands its
-// value on.
+// IsKey reports whether a key of a context is that of a cause: a channel inside the process
+// passes its value on.
 func IsKey(k any) bool { return k == key{} }
 
-// With returns a context whose calls are made for the request with that id, unless they are for another
-// already.
+// With returns a context whose calls belong to the request with that id, unless they belong to
+// another already.
 func With(ctx context.Context, id string) context.Context {
 	if of, _ := Of(ctx); of != "" {
 		return ctx
@@ -28,20 +28,20 @@ func With(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, key{}, id)
 }
 
-// Of returns the id of the request that calls with a context are made for, "" if for none. It is not ok
-// where the context is not one of this process, and may say so in its metadata.
+// Of returns the id of the request that the calls of a context belong to, or "". ok is false if
+// the context has no such value; its metadata may then have the id.
 func Of(ctx context.Context) (id string, ok bool) {
 	id, ok = ctx.Value(key{}).(string)
 	return id, ok
 }
 
-// Carry returns a connection by which the cause of a call arrives: over one to another process
-// in its metadata. One with a method CarriesCause is inside the process, and hands the value on.
+// Carry returns a connection that passes the cause of each call on, in its metadata. A
+// connection with a method CarriesCause stays inside the process and passes the value itself.
 func Carry(conn grpc.ClientConnInterface) grpc.ClientConnInterface {
 	if _, here := conn.(interface{ CarriesCause() }); here {
 		return conn
 	}
-	if n, ok := conn.(named); ok { // messages name it
+	if n, ok := conn.(named); ok { // for error messages
 		return namedInMetadata{inMetadata{conn}, n}
 	}
 	return inMetadata{conn}

@@ -1,7 +1,6 @@
 // Package cells defines Bigtable's data as the layers above a connection see it: rows of
-// cells, ranges of row keys, and families. It knows neither how they are read and written
-// (package btclient) nor what they mean (a mapping), so that these two need not know each
-// other.
+// cells, ranges of row keys, and families. It does not read or write them (package btclient)
+// and does not know their meaning (a mapping), so these two packages are independent.
 package cells
 
 import (
@@ -33,9 +32,9 @@ type Family struct {
 	GC   GC
 }
 
-// GC is what a family's garbage collection removes: cells beyond Versions of
-// a column, and cells older than MaxAge; zero means no such rule. With both,
-// either is enough.
+// GC is the garbage-collection rule of a family. It removes cells beyond Versions of
+// a column, and cells older than MaxAge; zero means no such limit. With both, either is
+// enough.
 type GC struct {
 	Versions int
 	MaxAge   time.Duration
@@ -60,8 +59,7 @@ func (g GC) String() string {
 	return cmp.Or(strings.Join(rules, ", "), "none")
 }
 
-// Span is a half-open range of row keys [Start, End); an empty End has no
-// bound.
+// Span is a half-open range of row keys [Start, End); an empty End is no limit.
 type Span struct {
 	Start, End []byte
 }
@@ -69,7 +67,7 @@ type Span struct {
 // Of is the span of one row.
 func Of(key []byte) Span { return Span{Start: key, End: Next(key)} }
 
-// Intersect returns the keys that are in both s and o; false if there are none.
+// Intersect returns the keys that are in both s and o; false if the ranges are disjoint.
 func (s Span) Intersect(o Span) (Span, bool) {
 	if bytes.Compare(o.Start, s.Start) > 0 {
 		s.Start = o.Start
@@ -80,7 +78,7 @@ func (s Span) Intersect(o Span) (Span, bool) {
 	return s, len(s.End) == 0 || bytes.Compare(s.Start, s.End) < 0
 }
 
-// endsBefore reports whether s's end is less than o's; no end is the greatest.
+// endsBefore reports whether s's end is less than o's; an empty end is the greatest.
 func (s Span) endsBefore(o Span) bool {
 	return len(s.End) > 0 && (len(o.End) == 0 || bytes.Compare(s.End, o.End) < 0)
 }
@@ -109,8 +107,8 @@ func Next(key []byte) []byte {
 	return next
 }
 
-// PrefixEnd returns the least key greater than all keys that begin with prefix, or
-// nil where there is none.
+// PrefixEnd returns the least key greater than all keys that begin with prefix, or nil if
+// all bytes of prefix are 0xff.
 func PrefixEnd(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] != 0xff {

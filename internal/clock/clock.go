@@ -1,10 +1,9 @@
 // Package clock provides the time source that every layer receives in its Options.
 //
-// A [Clock] is wall time plus an offset. It can be advanced, never turned
-// back, and frozen; no package of this module reads the wall clock directly.
-// Who waits for a time waits on the clock, by [Clock.At], and is woken by
-// whatever takes the clock there. A layer that only asks what time it is takes
-// Now alone.
+// A [Clock] is wall time plus an offset. It can be advanced and frozen, but never turned
+// back; no package of this module reads the wall clock directly. A goroutine that waits for
+// a time waits on the clock, by [Clock.At]; advancing the clock wakes it. A layer that only
+// needs the current time takes Now alone.
 package clock
 
 import (
@@ -20,28 +19,27 @@ type Clock struct {
 	mu     sync.Mutex
 	offset time.Duration
 	frozen bool
-	last   time.Time // the latest time handed out; Now never answers less
+	last   time.Time // the latest returned time; Now never returns less
 
 	waits waits       // the earliest first
-	timer *time.Timer // set to the earliest of waits while the clock follows the wall; nil: never was
+	timer *time.Timer // set to the earliest of waits while the clock follows the wall; nil: never set
 }
 
 // New returns a clock that follows the wall clock.
 func New() *Clock { return &Clock{} }
 
-// NewFrozen returns a clock that stands still at t until it is advanced.
+// NewFrozen returns a clock that is frozen at t until it is advanced.
 func NewFrozen(t time.Time) *Clock { return &Clock{frozen: true, last: t} }
 
-// Now returns the current time of the clock, at least the time of any earlier
-// answer.
+// Now returns the current time of the clock, never less than it returned before.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.nowLocked()
 }
 
-// Advance moves the clock forward by d and returns the new time. A negative d
-// leaves it where it is: time that has been handed out cannot be taken back.
+// Advance moves the clock forward by d and returns the new time. A negative d does not
+// change it, since returned times cannot be taken back.
 func (c *Clock) Advance(d time.Duration) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,8 +53,8 @@ func (c *Clock) Advance(d time.Duration) time.Time {
 	return c.last
 }
 
-// AdvanceTo moves the clock forward to t and returns the new time: t, or what
-// it was if that is later.
+// AdvanceTo moves the clock forward to t and returns the new time: t, or the current time
+// if that is later.
 func (c *Clock) AdvanceTo(t time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +79,7 @@ func (c *Clock) Freeze() time.Time {
 	return c.last
 }
 
-// Run lets a clock that stands still go on from where it is, and returns that time.
+// Run lets a frozen clock run from its current time, and returns that time.
 func (c *Clock) Run() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,17 +91,16 @@ func (c *Clock) Run() time.Time {
 	return c.nowLocked()
 }
 
-// Frozen reports whether the clock stands still.
+// Frozen reports whether the clock is frozen.
 func (c *Clock) Frozen() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.frozen
 }
 
-// At returns a channel that is closed once Now is t or later, never before, and
-// a function that ends the wait: then the channel stays as it is and nothing is
-// left of it. That function may be called at any time, also twice. A wait costs
-// no goroutine, and all those on a clock share one timer.
+// At returns a channel that is closed once Now is t or later, never before, and a function
+// that cancels the wait: the channel then stays open. The function may be called at any
+// time, also twice. A wait needs no goroutine, and all waits on a clock share one timer.
 func (c *Clock) At(t time.Time) (reached <-chan struct{}, stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +138,7 @@ type wait struct {
 	place   int // in Clock.waits; -1 once it is no longer there
 }
 
-// end takes a wait away, if it is still there.
+// end removes a wait, if it is still pending.
 func (c *Clock) end(w *wait) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,8 +152,7 @@ func (c *Clock) end(w *wait) {
 	}
 }
 
-// wake ends the waits for what has come and sets the timer to the next. c.mu is
-// held.
+// wake ends the waits for past times and sets the timer to the next one. c.mu is held.
 func (c *Clock) wake() {
 	now := c.nowLocked()
 	for len(c.waits) > 0 && !c.waits[0].at.After(now) {
@@ -166,7 +162,7 @@ func (c *Clock) wake() {
 	}
 	switch {
 	case len(c.waits) > 0 && !c.frozen:
-		// A timer that ran out meanwhile finds nothing to wake, and sets itself anew.
+		// A timer that expired meanwhile finds no wait to end, and is set again.
 		if d := c.waits[0].at.Sub(now); c.timer == nil {
 			c.timer = time.AfterFunc(d, c.ring)
 		} else {
@@ -177,7 +173,7 @@ func (c *Clock) wake() {
 	}
 }
 
-// ring is what the timer calls.
+// ring is the callback of the timer.
 func (c *Clock) ring() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +184,7 @@ func (c *Clock) nowLocked() time.Time {
 	if c.frozen {
 		return c.last
 	}
-	// With Run, the only places of the module that read the wall clock for what time it is.
+	// Only this and Run read the time of the wall clock in this module.
 	if now := time.Now().Add(c.offset); now.After(c.last) { //nolint:forbidigo // this is the injected clock itself
 		c.last = now
 	}

@@ -1,6 +1,6 @@
 // Package csvtext parses the records of CSV files by RFC 4180. Unlike Go's own reader it
 // keeps line ends inside quotes, distinguishes a quoted empty cell from an empty one, and
-// bounds the size of a record.
+// limits the size of a record.
 package csvtext
 
 import (
@@ -16,20 +16,20 @@ type Cell struct {
 	Quoted bool
 }
 
-// ErrTooLong is the error of a record that has more than Reader.MaxBytes, or of as many
+// ErrTooLong is the error of a record of more than Reader.MaxBytes, or of that many bytes of
 // blank lines before one.
 var ErrTooLong = errors.New("the record is too long")
 
-// SyntaxError says what is no CSV, and in which line.
+// SyntaxError reports invalid CSV and its line.
 type SyntaxError struct {
 	Line int
 	What string
 }
 
-// Error says the line and what is wrong.
+// Error returns the line and the mistake.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.What) }
 
-// Reader reads records. All fields but line are to be set.
+// Reader reads records. All exported fields must be set.
 type Reader struct {
 	Text      *bufio.Reader
 	Delimiter byte // of cells
@@ -37,12 +37,11 @@ type Reader struct {
 	line      int  // of the next character, less one
 }
 
-// Line is the line that the next character is in, from 1.
+// Line returns the line of the next character, from 1.
 func (r *Reader) Line() int { return r.line + 1 }
 
-// Record reads the next record that is not a blank line, and the line that it
-// begins on; io.EOF after the last. An unquoted cell is kept as it stands. Errors:
-// ErrTooLong, a *SyntaxError, those of Text.
+// Record returns the next record that is not a blank line, and its first line; io.EOF after
+// the last. An unquoted cell is unchanged. Errors: ErrTooLong, a *SyntaxError, those of Text.
 func (r *Reader) Record() (cells []Cell, line int, err error) {
 	size, line := 0, r.Line()
 	var cell Cell
@@ -50,7 +49,7 @@ func (r *Reader) Record() (cells []Cell, line int, err error) {
 		begin  = iota // of a cell
 		plain         // in an unquoted cell
 		quoted        // in a quoted cell
-		closed        // behind the closing quote
+		closed        // after the closing quote
 	)
 	state := begin
 	fail := func(what string) ([]Cell, int, error) { return nil, line, &SyntaxError{r.Line(), what} }

@@ -5,11 +5,11 @@ package filelock
 
 import "os"
 
-// Lock waits until nobody else has f locked, in this process or another one.
+// Lock locks f, and waits while another owner has it locked, in this process or another one.
 func Lock(f *os.File) error {
 	_, err := lock(f, true)
 	return err
 }
 
-// TryLock locks f, or reports that somebody else has it locked.
+// TryLock locks f, or reports that another owner has it locked.
 func TryLock(f *os.File) (locked bool, err error) { return lock(f, false) }

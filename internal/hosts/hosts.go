@@ -1,6 +1,6 @@
-// Package hosts checks the host name that a request to a local server gives. Any web page
-// can make a browser send requests to a name of its own that resolves to this machine; only
-// that name distinguishes such requests from others.
+// Package hosts checks the host name in a request to a local server. Any web page can make a
+// browser send requests to a name of its own that resolves to this machine; only that name
+// distinguishes such requests from others.
 package hosts
 
 import (
@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// Allowed reports whether a request names this machine, or one of the names that are
-// allowed beside it, in the form of Name. A request that came to another address than a loopback one may
-// name any host, unless some are allowed.
+// Allowed reports whether a request names this machine, or one of the allowed names, in the
+// form of Name. A request to an address that is not loopback may name any host, unless some
+// names are allowed.
 func Allowed(r *http.Request, allowed []string) bool {
 	if Local(r.Host) || slices.Contains(allowed, Name(r.Host)) {
 		return true
@@ -25,7 +25,7 @@ func Allowed(r *http.Request, allowed []string) bool {
 	return len(allowed) == 0 || Name(r.Host) == Name(local.String())
 }
 
-// Local reports whether a HOST or HOST:PORT is a name or an address that only this machine has.
+// Local reports whether a HOST or HOST:PORT is a name or an address of this machine alone.
 func Local(host string) bool {
 	name := Name(host)
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {

@@ -20,13 +20,13 @@ import (
 // ErrTooLarge is the error of a body above the limit.
 var ErrTooLarge = errors.New("the body is too large")
 
-// mostAheadBytes is how much memory a body gets before any of it has come. What a body is
-// said to have it may never have: from then on it gets four times what has come.
+// mostAheadBytes is the memory for a body before its first bytes arrive, since an announced
+// size may be wrong. After that the memory is four times the received bytes.
 const mostAheadBytes = 64 << 10
 
-// Read reads a body of at most maxBytes. sizeHint is what it may have, or -1.
+// Read reads a body of at most maxBytes. sizeHint is its announced size, or -1.
 func Read(src io.Reader, sizeHint, maxBytes int64) ([]byte, error) {
-	said := min(sizeHint, maxBytes) + 1 // with where its end is read
+	said := min(sizeHint, maxBytes) + 1 // with room to read its end
 	ahead := min(said, mostAheadBytes+1)
 	if sizeHint <= 0 {
 		ahead = bytes.MinRead
@@ -53,8 +53,8 @@ func Read(src io.Reader, sizeHint, maxBytes int64) ([]byte, error) {
 	}
 }
 
-// Decode returns what a body with the header Content-Encoding holds, at most
-// maxBytes of it if it is packed; else the body itself.
+// Decode returns the content of a body with the header Content-Encoding. A compressed one has
+// at most maxBytes; otherwise it returns the body itself.
 func Decode(contentEncoding string, body []byte, maxBytes int64) ([]byte, error) {
 	var dec io.ReadCloser
 	var err error
@@ -75,10 +75,10 @@ func Decode(contentEncoding string, body []byte, maxBytes int64) ([]byte, error)
 	return Read(dec, -1, maxBytes)
 }
 
-// Accepted returns the coding that the header Accept-Encoding asks for: "gzip",
-// "deflate" or "". It reads the header as AWS does: the first such header alone; of
-// the codings that it names the one of the greatest weight, which is the first of
-// several; "*" stands for those that it does not name; identity has no weight.
+// Accepted returns the coding for the header Accept-Encoding: "gzip", "deflate" or "". It
+// reads the header as AWS does. Only the first such header counts. The coding with the
+// greatest weight wins, the first of several. "*" means all other codings; identity has no
+// weight.
 func Accepted(h http.Header) string {
 	weights := map[string]float64{}
 	var named []string
@@ -107,8 +107,8 @@ func Accepted(h http.Header) string {
 	return best
 }
 
-// weight is that of a coding with such parameters. Like AWS it goes by the first "q="
-// that it finds, and takes what is no number, or is above 1, for 1.
+// weight returns the weight of a coding with these parameters. Like AWS it uses the first
+// "q=", and 1 if the value is above 1 or not a number.
 func weight(params string) float64 {
 	_, q, ok := strings.Cut(params, "q=")
 	if !ok {
@@ -122,9 +122,9 @@ func weight(params string) float64 {
 	return w
 }
 
-// Encode packs a body as a coding that Accepted returned, fast rather than small.
-// Where that finds nothing to repeat it stores the body as it is: what it is written
-// with can be few characters all the same, so that shorter codes for them do better.
+// Encode compresses a body with a coding that Accepted returned, fast rather than small. The
+// fast level stores a body without repetitions unchanged. Such a body may use few different
+// characters, so Huffman codes make it smaller.
 func Encode(coding string, body []byte) ([]byte, error) {
 	packed, err := encode(coding, gzip.BestSpeed, body)
 	if err != nil || len(packed) <= len(body)/5*4 {

@@ -1,11 +1,10 @@
-// Package nearest finds the name that somebody may have meant.
+// Package nearest finds the known name that is nearest to a misspelled one.
 package nearest
 
 import "strings"
 
-// To is the one of the known names that is nearest to a word, "" where none is near:
-// it takes no more than two changes, and less than half of the word's letters. Case
-// does not count.
+// To returns the known name that is nearest to a word, or "". The name differs by at most two
+// changes, and by less than half of the word's letters. Case does not count.
 func To(word string, known []string) string {
 	least, found := min(2, (len(word)-1)/2)+1, ""
 	for _, name := range known {
@@ -16,8 +15,7 @@ func To(word string, known []string) string {
 	return found
 }
 
-// distance is how many bytes have to be put in, left out or changed to make one
-// text of another.
+// distance returns the number of bytes to insert, delete or change between two texts.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1) // of the texts before i and j
 	for j := range row {

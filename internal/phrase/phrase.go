@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Clip shortens a text to what a line of a report quotes.
+// Clip shortens a text for a line of a report.
 func Clip(s string) string { return ClipTo(s, 200) }
 
-// Column is a qualifier as reports show it.
+// Column returns a qualifier as reports show it.
 func Column(qualifier string) string {
 	quoted := strconv.QuoteToGraphic(qualifier)
 	if quoted == `"`+qualifier+`"` {
@@ -20,8 +20,8 @@ func Column(qualifier string) string {
 	return quoted
 }
 
-// ClipTo shortens a text to n bytes, or to some less so as not to cut inside a
-// character, and says so.
+// ClipTo shortens a text to at most n bytes, at the end of a character, and marks the
+// omission.
 func ClipTo(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -29,18 +29,18 @@ func ClipTo(s string, n int) string {
 	for back := range min(n, utf8.UTFMax) {
 		if utf8.RuneStart(s[n-back]) {
 			n -= back
-			break // bytes that are no text are cut where they are
+			break // invalid UTF-8 is cut at n
 		}
 	}
 	return s[:n] + "…"
 }
 
-// ClipHex is a text in hexadecimal digits, shortened to n of them.
+// ClipHex returns a text in hexadecimal digits, at most n of them.
 func ClipHex(b []byte, n int) string {
 	return ClipTo(hex.EncodeToString(b[:min(len(b), n)]), n)
 }
 
-// Counted is a number of things: "1 item", "2 items".
+// Counted returns a number with its noun: "1 item", "2 items".
 func Counted(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -48,8 +48,8 @@ func Counted(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Fault is what is wrong in a file, with its cause: "FILE:LINE:COLUMN: detail: cause";
-// what is not known ("", 0, nil) is left out.
+// Fault returns a mistake in a file with its cause: "FILE:LINE:COLUMN: detail: cause". It
+// leaves out unknown parts ("", 0, nil).
 func Fault(file string, line, column int, detail string, cause error) string {
 	var b strings.Builder
 	b.WriteString(file)

@@ -1,5 +1,5 @@
-// Package probe marks the calls that a lab, a console or a test makes to inspect data. They
-// belong to no client: faults do not affect them, and they are neither kept nor counted.
+// Package probe marks the calls that a lab, a console or a test makes to inspect data. These
+// are not a client's: faults do not affect them, and they are not recorded or counted.
 package probe
 
 import (
@@ -23,8 +23,8 @@ func Marked(ctx context.Context) bool {
 	return len(metadata.ValueFromIncomingContext(ctx, Header)) > 0
 }
 
-// Is reports whether a call that arrived is of no client. One that is made for a request of DynamoDB is that
-// request's, marked or not.
+// Is reports whether a call that arrived belongs to a probe instead of a client. A call for a
+// DynamoDB request belongs to that request, marked or not.
 func Is(ctx context.Context) bool {
 	if !Marked(ctx) {
 		return false

@@ -1,7 +1,7 @@
 // Package pull provides [iter.Pull] and [iter.Pull2], also for programs built with the race
 // detector.
 //
-// In those, a sequence runs in a goroutine of its own and not as a coroutine: up
-// to Go 1.26 the race detector does not learn that a coroutine has ended, and keeps
-// its history, up to a few hundred kilobytes each, until the process ends.
+// In these programs a sequence runs in a goroutine instead of a coroutine. Up to Go 1.26 the
+// race detector does not notice the end of a coroutine, and keeps its history until the
+// process ends, up to a few hundred kilobytes each.
 package pull
