@@ -90,19 +90,19 @@ func TestMigrate_Cloud(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
 	for verb, flag := range map[string]string{"load": "--target", "verify": "--against"} {
-		run(exitEnvironment, flag+" "+address+": the Bigtable does not take the credentials", with([]string{verb, flag, address, "--ca", cert}, source)...)
-		run(exitEnvironment, "what answers is no Bigtable", with([]string{verb, flag, web.Listener.Addr().String()}, source)...)
+		run(exitEnvironment, flag+" "+address+": the Bigtable rejects the credentials", with([]string{verb, flag, address, "--ca", cert}, source)...)
+		run(exitEnvironment, "the server is not a Bigtable", with([]string{verb, flag, web.Listener.Addr().String()}, source)...)
 		run(exitEnvironment, "target 127.0.0.1:1 does not do what it is asked", with([]string{verb, flag, "127.0.0.1:1"}, source)...)
-		run(exitEnvironment, "without --ca is reached in plain text", with([]string{verb, flag, web.Listener.Addr().String(), "--ca", cert}, source)...)
-		run(exitEnvironment, "name those to trust (--ca FILE)", with([]string{verb, flag, target, "--endpoint", address, "--token-file", token}, source)...)
+		run(exitEnvironment, "for plain text use HOST:PORT without --ca", with([]string{verb, flag, web.Listener.Addr().String(), "--ca", cert}, source)...)
+		run(exitEnvironment, "pass the trusted ones (--ca FILE)", with([]string{verb, flag, target, "--endpoint", address, "--token-file", token}, source)...)
 	}
 
 	check := with([]string{"load", "--check", "--target", target}, connect, source)
-	run(exitEqual, "ok: tables: items is not there yet", check...)
-	run(exitEnvironment, "does not take the credentials", with([]string{"load", "--check", "--target", target, "--endpoint", address, "--ca", cert, "--token-file", filepath.Join(dir, "other")}, source)...)
+	run(exitEqual, "ok: tables: items does not exist yet", check...)
+	run(exitEnvironment, "rejects the credentials", with([]string{"load", "--check", "--target", target, "--endpoint", address, "--ca", cert, "--token-file", filepath.Join(dir, "other")}, source)...)
 	run(exitBadInput, "--check needs a --target", with([]string{"load", "--check", "--target", "embedded"}, source)...)
 	run(exitEqual, "2 items, 2 rows, 4 cells written", with([]string{"load", "--target", target}, connect, source)...)
-	run(exitEqual, "ok: tables: items has what there is by the rules that are relied on", check...)
+	run(exitEqual, "ok: tables: items has the expected garbage-collection rules", check...)
 	run(exitEqual, "4 cells there already, 0 written", with([]string{"load", "--target", target}, connect, source)...)
 	run(exitEqual, "2 items, 2 rows, 0 differences", with([]string{"verify", "--against", target}, connect, source)...)
 	run(exitEqual, "2 items, 2 rows, 0 differences", with([]string{"verify", "--compress", "--against", target}, connect, source)...)
@@ -188,10 +188,10 @@ func TestMigrate_AppProfile(t *testing.T) {
 		code                   int
 		want                   string
 	}{
-		{"load", "--target", "pace", exitEnvironment, "there is no app profile pace"},
+		{"load", "--target", "pace", exitEnvironment, "app profile pace of "},
 		{"verify", "--against", "", exitDifferences, "has no tables"},
 		{"load", "--target", "default", exitEqual, "1 cell written"},
-		{"verify", "--against", "pace", exitEnvironment, "there is no app profile pace"},
+		{"verify", "--against", "pace", exitEnvironment, "app profile pace of "},
 		{"verify", "--against", "default", exitEqual, "0 differences"},
 	} {
 		out, code := tabletop(t, "migrate", c.command, items, "--key", "id", c.flag, s.env["BIGTABLE_EMULATOR_HOST"], "--app-profile", c.profile)

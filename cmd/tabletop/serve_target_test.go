@@ -60,14 +60,14 @@ func TestServe_Cloud(t *testing.T) {
 		code  int
 		want  string
 	}{
-		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token, "--check"}), exitEqual, "ok: instance: " + target + " is there"},
-		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token, "--compress", "--check"}), exitEqual, "ok: tables: _tabletop.catalog is not there yet"},
-		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", other}), exitEnvironment, "does not take the credentials"},
-		{slices.Concat(cloud, []string{"--target-token-file", token}), exitEnvironment, "name those to trust (--ca FILE)"},
-		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token, "--app-profile", "mine"}), exitEnvironment, "there is no app profile mine"},
-		{[]string{"--target", web.Listener.Addr().String(), "--dynamodb", "127.0.0.1:0", "--check"}, exitEnvironment, "what answers is no Bigtable"},
-		{[]string{"--target", web.Listener.Addr().String(), "--dynamodb", "127.0.0.1:0"}, exitEnvironment, "what answers is no Bigtable"},
-		{[]string{"--target", found.Bigtable, "--ca", cert, "--dynamodb", "127.0.0.1:0"}, exitEnvironment, "does not take the credentials"},
+		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token, "--check"}), exitEqual, "ok: instance: " + target + " exists"},
+		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token, "--compress", "--check"}), exitEqual, "ok: tables: _tabletop.catalog does not exist yet"},
+		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", other}), exitEnvironment, "rejects the credentials"},
+		{slices.Concat(cloud, []string{"--target-token-file", token}), exitEnvironment, "pass the trusted ones (--ca FILE)"},
+		{slices.Concat(cloud, []string{"--ca", cert, "--target-token-file", token, "--app-profile", "mine"}), exitEnvironment, "app profile mine of "},
+		{[]string{"--target", web.Listener.Addr().String(), "--dynamodb", "127.0.0.1:0", "--check"}, exitEnvironment, "the server is not a Bigtable"},
+		{[]string{"--target", web.Listener.Addr().String(), "--dynamodb", "127.0.0.1:0"}, exitEnvironment, "the server is not a Bigtable"},
+		{[]string{"--target", found.Bigtable, "--ca", cert, "--dynamodb", "127.0.0.1:0"}, exitEnvironment, "rejects the credentials"},
 		{[]string{"--target", found.Bigtable, "--target-token-file", filepath.Join(dir, "none"), "--dynamodb", "127.0.0.1:0"}, exitBadInput, "--target-token-file: open"},
 		{over(answers, "--check"), exitEnvironment, "my-project"},
 		{over(answers), exitEnvironment, "instances/missing not found"},

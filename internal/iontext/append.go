@@ -11,18 +11,18 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// The annotations that tell sets from lists.
+// The annotations that distinguish sets from lists.
 const (
 	stringSet = "$dynamodb_SS"
 	numberSet = "$dynamodb_NS"
 	binarySet = "$dynamodb_BS"
 )
 
-// version begins a text of Ion.
+// version is the beginning of a text of Ion.
 const version = "$ion_1_0"
 
-// AppendLine appends the line of an export with its members, such as `Item`, without its
-// end.
+// AppendLine appends the line of an export with its members, such as `Item`, without the
+// line end.
 func AppendLine(b []byte, members ...Member) []byte {
 	b = append(b, version+" {"...)
 	for i, m := range members {
@@ -35,7 +35,7 @@ func AppendLine(b []byte, members ...Member) []byte {
 	return append(b, '}')
 }
 
-// Member is a member of the structure that a line is.
+// Member is a member of the structure of a line.
 type Member struct {
 	Name string
 	Item attr.Item
@@ -52,8 +52,7 @@ func appendItem(b []byte, item attr.Item) []byte {
 	return append(b, '}')
 }
 
-// appendName appends the name of a field: as it stands if it is a plain symbol, else in
-// quotes.
+// appendName appends the name of a field, in quotes unless it is a plain symbol.
 func appendName(b []byte, name string) []byte {
 	plain := name != "" && !isReserved(name) && !strings.HasPrefix(name, "$")
 	for i := range len(name) {
@@ -65,7 +64,7 @@ func appendName(b []byte, name string) []byte {
 	return appendQuoted(b, name, '\'')
 }
 
-// isReserved reports whether a symbol would be read as something else.
+// isReserved reports whether a symbol has another meaning in Ion.
 func isReserved(name string) bool {
 	return slices.Contains([]string{"null", "true", "false", "nan"}, name)
 }
@@ -135,8 +134,8 @@ func appendList[T any](b []byte, annotation string, members []T, one func([]byte
 	return append(b, ']')
 }
 
-// appendNumber appends a number as a decimal, which has a point or a d; that of DynamoDB
-// has neither where it is whole.
+// appendNumber appends a number as a decimal, which has a point or a d; whole numbers of
+// DynamoDB have neither.
 func appendNumber(b []byte, canonical string) []byte {
 	b = append(b, canonical...)
 	if !strings.ContainsRune(canonical, '.') {

@@ -3,9 +3,9 @@
 // "DynamoDB table export output format" and "S3 import formats for DynamoDB";
 // https://amazon-ion.github.io/ion-docs/docs/spec.html.
 //
-// What it promises: what it writes it reads back, the same item; no input takes more than
-// its own size in memory, or nests deeper than an item can.
+// It reads the same item back that it has written. No input takes more than its own size in
+// memory, or nests deeper than an item can.
 //
-// What it does not do: it knows no binary Ion, no symbol tables, and none of the types
-// that no item has: timestamps, clobs, expressions, symbols as values. All are refused.
+// It rejects binary Ion, symbol tables, and types that items do not have: timestamps, clobs,
+// expressions, symbols as values.
 package iontext

@@ -13,14 +13,13 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// ErrSyntax is the error of a text that is no line of items in Ion, or has what no item
-// can have. It comes wrapped, with the byte.
+// ErrSyntax is the error of a line that is not Ion, or not an item. It is wrapped with the
+// position in bytes.
 var ErrSyntax = errors.New("not the Ion text of an item")
 
-// AppendJSON appends the line of a file in DynamoDB JSON that says the same as a line in
-// Ion: a structure whose members are items. What it appends is JSON; whether it is an
-// item is not looked at: numbers are as they stand, sets may be empty. Floats are taken
-// for numbers (belief).
+// AppendJSON converts a line in Ion, a structure whose members are items, to the equal line in
+// DynamoDB JSON. The result is valid JSON but not always a valid item: numbers are unchanged,
+// and sets may be empty. Floats become numbers (an assumption about the service).
 func AppendJSON(dst, line []byte) ([]byte, error) {
 	r := &reader{text: line, dst: dst}
 	r.space()
@@ -55,7 +54,7 @@ func (r *reader) space() {
 	}
 }
 
-// peek is the next byte, 0 at the end.
+// peek returns the next byte, 0 at the end.
 func (r *reader) peek() byte {
 	if r.at == len(r.text) {
 		return 0
@@ -63,7 +62,7 @@ func (r *reader) peek() byte {
 	return r.text[r.at]
 }
 
-// take passes over a byte, with the space before it, if it comes next.
+// take skips a byte, with the space before it, if it is the next one.
 func (r *reader) take(c byte) bool {
 	r.space()
 	if r.at == len(r.text) || r.text[r.at] != c {
@@ -85,7 +84,7 @@ func (r *reader) unexpected(want string) error {
 	return r.fault("found %.*q, want %s", shown, r.rest(), want)
 }
 
-// structure reads a structure, value each of its values.
+// structure reads a structure; value reads each of its values.
 func (r *reader) structure(value func() error) error {
 	if !r.take('{') {
 		return r.unexpected("a structure")
@@ -107,8 +106,8 @@ func (r *reader) structure(value func() error) error {
 	})
 }
 
-// members reads what is separated by commas, up to an end, behind which a comma may
-// stand.
+// members reads elements that are separated by commas, up to an end. A comma may precede the
+// end.
 func (r *reader) members(end byte, one func() error) error {
 	for first := true; !r.take(end); first = false {
 		if !first {
@@ -159,7 +158,7 @@ func (r *reader) symbol() (string, error) {
 	name := string(r.text[start:r.at])
 	if len(name) > 1 && name[0] == '$' && strings.Trim(name[1:], "0123456789") == "" {
 		r.at = start
-		return "", r.fault("%s is of a symbol table, which are not read", name)
+		return "", r.fault("%s needs a symbol table, which is not supported", name)
 	}
 	return name, nil
 }
@@ -167,7 +166,7 @@ func (r *reader) symbol() (string, error) {
 // quoted reads a string or a symbol in quotes.
 func (r *reader) quoted(quote byte) (string, error) {
 	if quote == '\'' && bytes.HasPrefix(r.rest(), []byte("'''")) {
-		return "", r.fault("strings in three quotes are not read")
+		return "", r.fault("strings in three quotes are not supported")
 	}
 	r.at++
 	var b []byte
@@ -198,13 +197,12 @@ func (r *reader) quoted(quote byte) (string, error) {
 	}
 }
 
-// escapes are the characters that one letter behind a backslash stands for.
+// escapes are the characters of the one-letter escapes.
 var escapes = map[byte]rune{
 	'0': 0, 'a': '\a', 'b': '\b', 't': '\t', 'n': '\n', 'f': '\f', 'r': '\r', 'v': '\v', '"': '"', '\'': '\'', '?': '?', '/': '/', '\\': '\\',
 }
 
-// escapeDigits are how many digits those have that are followed by the number of a
-// character.
+// escapeDigits are the numbers of digits of the escapes with the number of a character.
 var escapeDigits = map[byte]int{'x': 2, 'u': 4, 'U': 8}
 
 func (r *reader) escape() (rune, error) {
@@ -227,7 +225,7 @@ func (r *reader) escape() (rune, error) {
 	return char, nil
 }
 
-// number reads the number of a character behind its letter.
+// number reads the number of a character after its letter.
 func (r *reader) number(digits int) (char rune, ok bool) {
 	if digits == 0 || r.at+1+digits > len(r.text) {
 		return 0, false
@@ -245,7 +243,7 @@ func (r *reader) number(digits int) (char rune, ok bool) {
 
 // value reads an attribute value at a depth of lists and structures.
 func (r *reader) value(depth int) error {
-	if depth > attr.MaxDepth+1 { // one more than there can be: who reads the JSON says so
+	if depth > attr.MaxDepth+1 { // one more than allowed: the reader of the JSON reports it
 		return r.fault("lists and structures are nested deeper than %d levels", attr.MaxDepth)
 	}
 	r.space()
@@ -296,7 +294,7 @@ func (r *reader) string() error {
 	return r.quote(text)
 }
 
-// blob reads the base64 of a blob, in which space means nothing.
+// blob reads the base64 of a blob, and ignores space in it.
 func (r *reader) blob() error {
 	r.space()
 	text, ok := bytes.CutPrefix(r.rest(), []byte("{{"))
@@ -314,7 +312,7 @@ func (r *reader) blob() error {
 	return r.quote(string(content))
 }
 
-// decimal reads a number: of the exponents, d is a decimal's, e a float's.
+// decimal reads a number: the exponent d is that of a decimal, e that of a float.
 func (r *reader) decimal() error {
 	r.space()
 	start := r.at
@@ -340,7 +338,7 @@ func (r *reader) decimal() error {
 	return r.quote(string(text))
 }
 
-// word reads what begins with a symbol: a constant, or an annotation with its set.
+// word reads a value that begins with a symbol: a constant, or an annotation with its set.
 func (r *reader) word() error {
 	start := r.at
 	word, err := r.name()
@@ -361,7 +359,7 @@ func (r *reader) word() error {
 			return r.typed(attr.BS, func() error { return r.list(r.blob) })
 		}
 		r.at = start
-		return r.fault("the annotation %.40q is none of sets", word)
+		return r.fault("the annotation %.40q is not one of a set", word)
 	}
 	bare := r.text[start] != '\''
 	switch {
@@ -371,5 +369,5 @@ func (r *reader) word() error {
 		return r.typed(attr.BOOL, func() error { r.dst = append(r.dst, word...); return nil })
 	}
 	r.at = start
-	return r.fault("the symbol %.40q is no value of an item", word)
+	return r.fault("the symbol %.40q is not a value of an item", word)
 }

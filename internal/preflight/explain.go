@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-const noBigtable = "what answers is no Bigtable: a server of its gRPC API is expected"
+const noBigtable = "the server is not a Bigtable: expected its gRPC API"
 
-// explained is an error of a call, with what it means in words.
+// explained is an error of a call, with its meaning in words.
 type explained struct {
 	meaning string
 	cause   error
@@ -21,8 +21,8 @@ func (e *explained) Error() string { return fmt.Sprintf("%s (%v)", e.meaning, e.
 
 func (e *explained) Unwrap() error { return e.cause }
 
-// Explain says in words what the error of a call means that met something else than a
-// Bigtable that may be used, and what can be done. Any other error is returned as it is.
+// Explain adds a meaning and a remedy to the error of a call on something else than a usable
+// Bigtable. It returns any other error unchanged.
 func Explain(err error) error {
 	if _, done := errors.AsType[*explained](err); err == nil || done {
 		return err
@@ -38,17 +38,17 @@ func Explain(err error) error {
 	}
 	switch {
 	case status.Code(err) == codes.Unauthenticated:
-		return &explained{"the Bigtable does not take the credentials: are they those of the project, is the token still good?", err}
+		return &explained{"the Bigtable rejects the credentials: check that they belong to the project and that the token is valid", err}
 	case has("unexpected HTTP status code") && has(" 429 (", " 502 (", " 503 (", " 504 ("):
-		return &explained{"what answered was not the Bigtable, but perhaps a proxy before it", err}
+		return &explained{"another server than the Bigtable answered, perhaps a proxy", err}
 	case has("unexpected HTTP status code", "unexpected content-type", "error reading server preface", "looked like an HTTP/1.1 header"):
 		return &explained{noBigtable, err}
 	case has("there is no token to show") && has("x509: certificate signed by unknown authority"):
-		return &explained{"the certificate of the server of tokens is not trusted: it is looked for among those of the system, or of $SSL_CERT_FILE", err}
+		return &explained{"the certificate of the token server is not trusted: add it to those of the system, or set $SSL_CERT_FILE", err}
 	case has("x509: certificate signed by unknown authority"):
-		return &explained{"the certificate of the server is not trusted: name those to trust (--ca FILE)", err}
+		return &explained{"the certificate of the server is not trusted: pass the trusted ones (--ca FILE)", err}
 	case has("first record does not look like a TLS handshake"):
-		return &explained{"the server does not speak TLS, which was spoken to it: HOST:PORT without --ca is reached in plain text", err}
+		return &explained{"the server does not speak TLS: for plain text use HOST:PORT without --ca", err}
 	}
 	return err
 }

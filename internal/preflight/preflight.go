@@ -21,56 +21,56 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// Level is how a finding is to be taken.
+// Level is the severity of a finding.
 type Level string
 
 // The levels.
 const (
 	OK      Level = "ok"
-	Unknown Level = "not known" // it could not be looked at
-	Wrong   Level = "wrong"     // it would not work
+	Unknown Level = "not known" // the check could not run
+	Wrong   Level = "wrong"     // the target cannot be used
 )
 
-// Finding is what was found by one check.
+// Finding is the result of one check.
 type Finding struct {
 	Check string // "instance", "app profile", "permissions", "tables", "clock"
 	Level Level
 	Text  string
 }
 
-// Table is one that is going to be used.
+// Table is a table that will be used.
 type Table struct {
 	ID       string
 	Families []btclient.Family
 }
 
-// Options say what is looked at.
+// Options name the target and the checks.
 type Options struct {
 	Conn              grpc.ClientConnInterface
 	Project, Instance string
 	AppProfile        string                  // "": the instance's own
 	Transactions      bool                    // single-row transactions are needed
-	ReadOnly          bool                    // rows are only read: who does that need not be allowed to list tables
-	Tables            []Table                 // that are used, if they are there
-	More              iter.Seq2[Table, error] // likewise: of those that only the Bigtable itself knows; nil: there are none
+	ReadOnly          bool                    // rows are only read: permission to list tables is not required
+	Tables            []Table                 // the tables to check, if they exist
+	More              iter.Seq2[Table, error] // likewise, for tables that only the Bigtable knows; nil: none
 	Now               func() time.Time        // nil: the clock is not compared
 	Deadline          time.Duration           // of each call; 0: none
 }
 
-// MaxSkew is how far the clocks may be apart: times of cells, and leases, go by them.
+// MaxSkew is the largest difference of the clocks, which set the times of cells and leases.
 const MaxSkew = time.Minute
 
 // DefaultProfile is the app profile of calls that name none.
 const DefaultProfile = "default"
 
-// permissions are those that a door and a load need.
+// permissions are those that an endpoint and a load need.
 // https://cloud.google.com/bigtable/docs/access-control#permissions
 var permissions = []string{
 	"bigtable.tables.create", "bigtable.tables.delete", "bigtable.tables.get", "bigtable.tables.list", "bigtable.tables.mutateRows",
 	"bigtable.tables.readRows", "bigtable.tables.sampleRowKeys", "bigtable.tables.update",
 }
 
-// checker is a preflight under way.
+// checker is the state of a preflight.
 type checker struct {
 	Options
 	ctx       context.Context //nolint:containedctx // of one preflight
@@ -79,8 +79,8 @@ type checker struct {
 	findings  []Finding
 }
 
-// Start looks at what keeps a door or a load from its work whatever tables there are:
-// instance and app profile. Errors: what is wrong, with the remedy, or that of a call.
+// Start checks instance and app profile, which an endpoint and a load need whatever their
+// tables. An error has a remedy, or is that of a call.
 func Start(ctx context.Context, o Options) error {
 	c := newChecker(ctx, o)
 	if err := c.instance(); err != nil {
@@ -95,7 +95,7 @@ func Start(ctx context.Context, o Options) error {
 	return nil
 }
 
-// Run makes all checks. An error is that nothing can be looked at, and why.
+// Run makes all checks. It returns an error if the target cannot be checked at all.
 func Run(ctx context.Context, o Options) ([]Finding, error) {
 	c := newChecker(ctx, o)
 	if err := c.instance(); err != nil {
@@ -118,7 +118,7 @@ func (c *checker) found(check string, level Level, format string, args ...any) {
 	c.findings = append(c.findings, Finding{check, level, fmt.Sprintf(format, args...)})
 }
 
-// timed is the context of a call; cancel is to follow.
+// timed returns the context of a call. The caller must cancel it.
 func (c *checker) timed(param, name string) (context.Context, context.CancelFunc) {
 	ctx := metadata.AppendToOutgoingContext(c.ctx, "x-goog-request-params", param+"="+strings.ReplaceAll(name, "/", "%2F"))
 	if c.Deadline <= 0 {
@@ -127,8 +127,8 @@ func (c *checker) timed(param, name string) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, c.Deadline)
 }
 
-// instance finds whether there is a Bigtable with the instance: whose tables can be
-// listed. Its clock is that of the answer.
+// instance checks that there is a Bigtable with the instance, by listing its tables. The
+// answer has its clock.
 func (c *checker) instance() error {
 	ctx, cancel := c.timed("parent", c.name)
 	defer cancel()
@@ -136,51 +136,51 @@ func (c *checker) instance() error {
 	_, err := btapb.NewBigtableTableAdminClient(c.Conn).ListTables(ctx, &btapb.ListTablesRequest{Parent: c.name, View: btapb.Table_NAME_ONLY, PageSize: 1}, grpc.Header(&header))
 	switch code := status.Code(err); {
 	case err == nil:
-		c.found("instance", OK, "%s is there", c.name)
+		c.found("instance", OK, "%s exists", c.name)
 	case code == codes.NotFound:
-		return fmt.Errorf("there is no %s: is the project, is the instance right? (%w)", c.name, err)
+		return fmt.Errorf("%s not found: check the project and the instance (%w)", c.name, err)
 	case code == codes.PermissionDenied && c.ReadOnly:
 		c.found("instance", Unknown, "the credentials may not list the tables of %s", c.name)
 	case code == codes.PermissionDenied:
-		return fmt.Errorf("the credentials may not use %s, or there is none: an endpoint and a load need roles/bigtable.admin, or the permissions %s (%w)", c.name, strings.Join(permissions, ", "), err)
+		return fmt.Errorf("%s does not exist, or the credentials may not use it: an endpoint and a load need roles/bigtable.admin, or the permissions %s (%w)", c.name, strings.Join(permissions, ", "), err)
 	case code == codes.Unimplemented:
 		return &explained{noBigtable, err}
 	case ctx.Err() != nil && c.ctx.Err() == nil:
 		return fmt.Errorf("the Bigtable gave no answer to ListTables of %s for %v (%w)", c.name, c.Deadline, err)
 	default:
-		if said := Explain(err); said != err { //nolint:errorlint // the same value is an error as it was
+		if said := Explain(err); said != err { //nolint:errorlint // the same value is an unchanged error
 			return said
 		}
-		return fmt.Errorf("the Bigtable cannot be reached, or used: %w", err)
+		return fmt.Errorf("the Bigtable cannot be reached or used: %w", err)
 	}
 	c.clock(header)
 	return nil
 }
 
-// clock compares clocks, where the server tells its own.
+// clock compares the clocks, if the server reports its own.
 func (c *checker) clock(header metadata.MD) {
 	if c.Now == nil {
 		return
 	}
 	date := header.Get("date")
 	if len(date) == 0 {
-		c.found("clock", Unknown, "the server does not tell its own")
+		c.found("clock", Unknown, "the server does not report its own")
 		return
 	}
 	theirs, err := http.ParseTime(date[0])
 	if err != nil {
-		c.found("clock", Unknown, "the server tells %q, which is no time", date[0])
+		c.found("clock", Unknown, "the server reports %q, which is not a time", date[0])
 		return
 	}
 	skew := c.Now().Sub(theirs)
 	if skew.Abs() > MaxSkew {
-		c.found("clock", Wrong, "this machine's is %v off the server's, at most %v is expected: times of cells and leases would be wrong; set this machine's clock", skew.Round(time.Second), MaxSkew)
+		c.found("clock", Wrong, "this machine's is %v off the server's, want at most %v: times of cells and leases would be wrong; set this machine's clock", skew.Round(time.Second), MaxSkew)
 		return
 	}
 	c.found("clock", OK, "within %v of the server's", MaxSkew)
 }
 
-// profile finds what the app profile cannot do.
+// profile checks the app profile.
 func (c *checker) profile() {
 	const check = "app profile"
 	id := c.AppProfile
@@ -191,20 +191,20 @@ func (c *checker) profile() {
 	ctx, cancel := c.timed("name", name)
 	defer cancel()
 	p, err := c.instances.GetAppProfile(ctx, &btapb.GetAppProfileRequest{Name: name})
-	switch status.Code(err) { //nolint:exhaustive // what can be told; the rest is below
+	switch status.Code(err) { //nolint:exhaustive // the default has the others
 	case codes.OK:
 	case codes.NotFound:
 		if c.AppProfile == "" {
-			c.found(check, Unknown, "%s has none of the name %s", c.name, id)
+			c.found(check, Unknown, "%s has none with the name %s", c.name, id)
 			return
 		}
-		c.found(check, Wrong, "there is no app profile %s of %s: --app-profile names one that there is (gcloud bigtable app-profiles list --instance=%s)", id, c.name, c.Instance)
+		c.found(check, Wrong, "app profile %s of %s not found: pass an existing one with --app-profile (gcloud bigtable app-profiles list --instance=%s)", id, c.name, c.Instance)
 		return
 	case codes.Unimplemented:
-		c.found(check, Unknown, "the server does not tell of any, as emulators do not: nothing is known of %s", id)
+		c.found(check, Unknown, "the server reports none, as emulators do not: %s is unchecked", id)
 		return
-	default: // not everyone may ask
-		c.found(check, Unknown, "%s cannot be looked at: %v", id, err)
+	default: // the caller may lack the permission
+		c.found(check, Unknown, "%s cannot be read: %v", id, err)
 		return
 	}
 	if !c.Transactions {
@@ -214,27 +214,27 @@ func (c *checker) profile() {
 	single := p.GetSingleClusterRouting()
 	switch {
 	case p.GetDataBoostIsolationReadOnly() != nil:
-		c.found(check, Wrong, "app profile %s is for Data Boost, which only reads: name another one (--app-profile)", id)
+		c.found(check, Wrong, "app profile %s is for Data Boost, which only reads: pass another one (--app-profile)", id)
 	case single == nil:
-		c.found(check, Wrong, "app profile %s routes to several clusters, which excludes the single-row transactions (CheckAndMutateRow, ReadModifyWriteRow) that the DynamoDB endpoint works by: make one that routes to a single cluster, gcloud bigtable app-profiles create ID --instance=%s --route-to=CLUSTER --transactional-writes, and name it with --app-profile ID", id, c.Instance)
+		c.found(check, Wrong, "app profile %s routes to several clusters, which excludes the single-row transactions (CheckAndMutateRow, ReadModifyWriteRow) that the DynamoDB endpoint needs: create one that routes to a single cluster, gcloud bigtable app-profiles create ID --instance=%s --route-to=CLUSTER --transactional-writes, and pass --app-profile ID", id, c.Instance)
 	case !single.GetAllowTransactionalWrites():
-		c.found(check, Wrong, "app profile %s does not allow the single-row transactions (CheckAndMutateRow, ReadModifyWriteRow) that the DynamoDB endpoint works by: gcloud bigtable app-profiles update %s --instance=%s --route-to=%s --transactional-writes", id, id, c.Instance, single.GetClusterId())
+		c.found(check, Wrong, "app profile %s does not allow the single-row transactions (CheckAndMutateRow, ReadModifyWriteRow) that the DynamoDB endpoint needs: gcloud bigtable app-profiles update %s --instance=%s --route-to=%s --transactional-writes", id, id, c.Instance, single.GetClusterId())
 	default:
 		c.found(check, OK, "%s routes to cluster %s, and allows single-row transactions", id, single.GetClusterId())
 	}
 }
 
-// permissions finds what the caller may not do.
+// permissions checks the permissions of the caller.
 func (c *checker) permissions() {
 	ctx, cancel := c.timed("resource", c.name)
 	defer cancel()
 	resp, err := c.instances.TestIamPermissions(ctx, &iampb.TestIamPermissionsRequest{Resource: c.name, Permissions: permissions})
 	switch {
 	case status.Code(err) == codes.Unimplemented:
-		c.found("permissions", Unknown, "the server does not tell of any, as emulators do not")
+		c.found("permissions", Unknown, "the server reports none, as emulators do not")
 		return
 	case err != nil:
-		c.found("permissions", Unknown, "they cannot be asked for: %v", err)
+		c.found("permissions", Unknown, "they cannot be read: %v", err)
 		return
 	}
 	missing := slices.DeleteFunc(slices.Clone(permissions), func(p string) bool { return slices.Contains(resp.GetPermissions(), p) })
@@ -242,10 +242,10 @@ func (c *checker) permissions() {
 		c.found("permissions", Wrong, "the credentials lack %s on %s: roles/bigtable.admin has them", strings.Join(missing, ", "), c.name)
 		return
 	}
-	c.found("permissions", OK, "all that are needed")
+	c.found("permissions", OK, "complete")
 }
 
-// tables finds families whose garbage collection is not as it will be relied on.
+// tables checks the garbage-collection rules of the families.
 func (c *checker) tables() {
 	client := btclient.New(c.Conn, c.Project, c.Instance, btclient.Options{Deadline: c.Deadline})
 	for _, t := range c.Tables {
@@ -256,7 +256,7 @@ func (c *checker) tables() {
 	}
 	for t, err := range c.More {
 		if err != nil {
-			c.found("tables", Unknown, "those that are there cannot be looked up: %v", err)
+			c.found("tables", Unknown, "the existing ones cannot be read: %v", err)
 			return
 		}
 		c.table(client, t)
@@ -267,7 +267,7 @@ func (c *checker) table(client *btclient.Client, t Table) {
 	have, err := client.Families(c.ctx, t.ID)
 	switch {
 	case status.Code(err) == codes.NotFound:
-		c.found("tables", OK, "%s is not there yet", t.ID)
+		c.found("tables", OK, "%s does not exist yet", t.ID)
 		return
 	case err != nil:
 		c.found("tables", Unknown, "%v", err)
@@ -278,10 +278,10 @@ func (c *checker) table(client *btclient.Client, t Table) {
 		rule, there := have[f.Name]
 		if want := btclient.GCRule(f.GC); there && !proto.Equal(rule, want) {
 			differ = true
-			c.found("tables", Wrong, "family %s of %s has the garbage-collection rule {%v}, and {%v} is relied on", f.Name, t.ID, rule, want)
+			c.found("tables", Wrong, "family %s of %s has the garbage-collection rule {%v}, want {%v}", f.Name, t.ID, rule, want)
 		}
 	}
 	if !differ {
-		c.found("tables", OK, "%s has what there is by the rules that are relied on", t.ID)
+		c.found("tables", OK, "%s has the expected garbage-collection rules", t.ID)
 	}
 }

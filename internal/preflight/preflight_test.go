@@ -149,15 +149,15 @@ func TestExplain(t *testing.T) {
 	if again := preflight.Explain(fmt.Errorf("--target h:1: %w", said)); again.Error() != "--target h:1: "+said.Error() {
 		t.Errorf("explained again: %v", again)
 	}
-	const want = "the Bigtable does not take the credentials: are they those of the project, is the token still good? (reading table t: "
+	const want = "the Bigtable rejects the credentials: check that they belong to the project and that the token is valid (reading table t: "
 	if status.Code(said) != codes.Unauthenticated || !strings.HasPrefix(said.Error(), want) {
 		t.Errorf("%v, code %v; want %q and its code", said, status.Code(said), want)
 	}
 	for text, want := range map[string]string{
-		`unexpected HTTP status code received from server: 404 (Not Found); transport: received unexpected content-type "text/html"`:   "what answers is no Bigtable: a server of its gRPC API is expected",
-		`unexpected HTTP status code received from server: 502 (Bad Gateway); transport: received unexpected content-type "text/html"`: "what answered was not the Bigtable, but perhaps a proxy before it",
-		"tls: failed to verify certificate: x509: certificate signed by unknown authority":                                             "the certificate of the server is not trusted: name those to trust (--ca FILE)",
-		"there is no token to show: tls: failed to verify certificate: x509: certificate signed by unknown authority":                  "the certificate of the server of tokens is not trusted: it is looked for among those of the system, or of $SSL_CERT_FILE",
+		`unexpected HTTP status code received from server: 404 (Not Found); transport: received unexpected content-type "text/html"`:   "the server is not a Bigtable: expected its gRPC API",
+		`unexpected HTTP status code received from server: 502 (Bad Gateway); transport: received unexpected content-type "text/html"`: "another server than the Bigtable answered, perhaps a proxy",
+		"tls: failed to verify certificate: x509: certificate signed by unknown authority":                                             "the certificate of the server is not trusted: pass the trusted ones (--ca FILE)",
+		"there is no token to show: tls: failed to verify certificate: x509: certificate signed by unknown authority":                  "the certificate of the token server is not trusted: add it to those of the system, or set $SSL_CERT_FILE",
 	} {
 		if got := preflight.Explain(status.Error(codes.Unavailable, text)).Error(); !strings.HasPrefix(got, want+" (") {
 			t.Errorf("%q, want %q", got, want)
@@ -180,11 +180,11 @@ func TestStart(t *testing.T) {
 		{nil, ""},
 		{fake{"GetAppProfile": several}, "--app-profile ID"},
 		{fake{"GetAppProfile": status.Error(codes.PermissionDenied, "d")}, ""},
-		{fake{"ListTables": status.Error(codes.NotFound, "n")}, "there is no projects/p/instances/i"},
+		{fake{"ListTables": status.Error(codes.NotFound, "n")}, "projects/p/instances/i not found"},
 		{fake{"ListTables": status.Error(codes.PermissionDenied, "d")}, "roles/bigtable.admin"},
-		{fake{"ListTables": status.Error(codes.Unauthenticated, "u")}, "does not take the credentials"},
-		{fake{"ListTables": status.Error(codes.Unimplemented, "u")}, "is no Bigtable"},
-		{fake{"ListTables": status.Error(codes.Unavailable, "connection error: desc = \"error reading server preface: http2: frame too large\"")}, "is no Bigtable"},
+		{fake{"ListTables": status.Error(codes.Unauthenticated, "u")}, "rejects the credentials"},
+		{fake{"ListTables": status.Error(codes.Unimplemented, "u")}, "is not a Bigtable"},
+		{fake{"ListTables": status.Error(codes.Unavailable, "connection error: desc = \"error reading server preface: http2: frame too large\"")}, "is not a Bigtable"},
 		{fake{"ListTables": status.Error(codes.Unavailable, "x509: certificate signed by unknown authority")}, "--ca FILE"},
 		{fake{"ListTables": status.Error(codes.Unavailable, "tls: first record does not look like a TLS handshake")}, "without --ca"},
 		{fake{"ListTables": status.Error(codes.Unavailable, "connection refused")}, "cannot be reached"},
@@ -210,7 +210,7 @@ func TestStart(t *testing.T) {
 		t.Error("who only reads rows is to be allowed to list tables")
 	}
 	o.AppProfile = "mine"
-	if err := preflight.Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "there is no app profile mine") {
+	if err := preflight.Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "app profile mine of projects/p/instances/i not found") {
 		t.Errorf("an app profile that is not there: %v", err)
 	}
 }

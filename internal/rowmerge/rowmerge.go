@@ -22,18 +22,18 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// maxReserve bounds the memory that an announced size alone makes a Merger
-// reserve: the largest value of a Bigtable.
+// maxReserve limits the memory that a Merger reserves for an announced size: the largest value
+// of a Bigtable.
 const maxReserve = 100 << 20
 
-// The cells that a row is given room for before they come: the first, and at most.
+// The room for cells of a row before they arrive: of the first row, and at most.
 const (
 	firstWidth = 8
 	maxWidth   = 64
 )
 
-// Cell is a version of a column. Its slices may be those of the response, which
-// nobody changes.
+// Cell is a version of a column. Its slices may belong to the response, which is never
+// changed.
 type Cell struct {
 	Family          string
 	Qualifier       []byte
@@ -42,27 +42,27 @@ type Cell struct {
 	Labels          []string
 }
 
-// Row is a row with cells in the order in which they came, of the type that
-// the caller of New makes of a Cell.
+// Row is a row with cells in the order of arrival, of the type to which the caller of New
+// converts a Cell.
 type Row[C any] struct {
 	Key   []byte
 	Cells []C
 }
 
-// Merger joins the chunks of one ReadRows call. It holds one row at a time, or what
-// Cut leaves of it.
+// Merger joins the chunks of one ReadRows call. It holds one row at a time, or the part that
+// Cut has left.
 type Merger[C any] struct {
 	reversed bool
 	make     func(Cell) C
 
 	row   Row[C]
 	state state
-	cell  Cell // the last of the row, whose family and qualifier go on
-	size  int  // of the value that is in pieces
+	cell  Cell // the last of the row, whose family and qualifier the next one may continue
+	size  int  // of the incomplete value
 	width int  // cells of the last row, at most maxWidth, or firstWidth
 	last  []byte
 	begun bool // there is a last key
-	cut   int  // cells of the row that were taken
+	cut   int  // cells of the row that were removed by Cut
 }
 
 type state uint8
@@ -78,8 +78,8 @@ func New[C any](reversed bool, cell func(Cell) C) *Merger[C] {
 	return &Merger[C]{reversed: reversed, make: cell, width: firstWidth}
 }
 
-// Merge yields the rows that a response completes, or an error, after which
-// the Merger is of no more use.
+// Merge yields the rows that a response completes, or an error. After an error the Merger
+// must not be used.
 func (m *Merger[C]) Merge(resp *btpb.ReadRowsResponse) iter.Seq2[Row[C], error] {
 	return func(yield func(Row[C], error) bool) {
 		for _, c := range resp.GetChunks() {
@@ -105,8 +105,8 @@ func (m *Merger[C]) Merge(resp *btpb.ReadRowsResponse) iter.Seq2[Row[C], error] 
 	}
 }
 
-// Cut takes the cells that the row which is not complete has so far, for who need not
-// have it as a whole; none where there is no such row. The row is then yielded
+// Cut removes the cells of the incomplete row and returns them, for callers that accept
+// rows in parts. Without an incomplete row it returns no cells. The row is later yielded
 // without them.
 func (m *Merger[C]) Cut() Row[C] {
 	if m.state == betweenRows || len(m.row.Cells) == 0 {
@@ -118,17 +118,15 @@ func (m *Merger[C]) Cut() Row[C] {
 	return part
 }
 
-// Taken is how many cells Cut has taken of the row that was yielded last, or is not
-// complete: 0 again where it was reset, which makes what was taken void.
+// Taken returns the number of cells that Cut has removed from the incomplete row, or from the
+// last one. It is 0 again after a reset, which makes those cells void.
 func (m *Merger[C]) Taken() int { return m.cut }
 
-// Last is the key of the last row that was yielded, or of a later one up to which
-// everything has been read; nil if there is neither. A read that breaks goes on
-// behind it.
+// Last returns the key of the last row that was yielded, or of a later one up to which the
+// read is complete; nil at the beginning. An interrupted read continues after it.
 func (m *Merger[C]) Last() []byte { return m.last }
 
-// End is called after the last response: it reports a row that was not
-// completed.
+// End must be called after the last response. It reports an incomplete row.
 func (m *Merger[C]) End() error {
 	if m.state != betweenRows {
 		return fmt.Errorf("the stream ended inside row %q", m.row.Key)
@@ -136,7 +134,7 @@ func (m *Merger[C]) End() error {
 	return nil
 }
 
-// add takes the next chunk and reports whether it completes the row.
+// add adds the next chunk and reports whether it completes the row.
 func (m *Merger[C]) add(c *btpb.ReadRowsResponse_CellChunk) (done bool, err error) {
 	if c.GetResetRow() {
 		return false, m.reset(c)
@@ -173,7 +171,7 @@ func (m *Merger[C]) add(c *btpb.ReadRowsResponse_CellChunk) (done bool, err erro
 	}
 }
 
-// begin takes the first chunk of a row.
+// begin adds the first chunk of a row.
 func (m *Merger[C]) begin(c *btpb.ReadRowsResponse_CellChunk) error {
 	key := c.GetRowKey()
 	switch {
@@ -189,7 +187,7 @@ func (m *Merger[C]) begin(c *btpb.ReadRowsResponse_CellChunk) error {
 	return nil
 }
 
-// goOn takes the first chunk of a further cell.
+// goOn adds the first chunk of a further cell.
 func (m *Merger[C]) goOn(c *btpb.ReadRowsResponse_CellChunk) error {
 	if k := c.GetRowKey(); len(k) > 0 && !bytes.Equal(k, m.row.Key) {
 		return fmt.Errorf("row %q begins inside row %q", k, m.row.Key)
@@ -200,7 +198,7 @@ func (m *Merger[C]) goOn(c *btpb.ReadRowsResponse_CellChunk) error {
 	return nil
 }
 
-// piece takes a further piece of a value.
+// piece adds a further piece of a value.
 func (m *Merger[C]) piece(c *btpb.ReadRowsResponse_CellChunk) (done bool, err error) {
 	size := int(c.GetValueSize())
 	switch {
@@ -224,7 +222,7 @@ func (m *Merger[C]) piece(c *btpb.ReadRowsResponse_CellChunk) (done bool, err er
 // finish ends a cell, and reports whether it ends the row.
 func (m *Merger[C]) finish(c *btpb.ReadRowsResponse_CellChunk) (done bool) {
 	if m.row.Cells == nil {
-		m.row.Cells = make([]C, 0, m.width) // rows of a table are much alike
+		m.row.Cells = make([]C, 0, m.width) // rows of a table are similar
 	}
 	m.row.Cells = append(m.row.Cells, m.make(m.cell))
 	m.state = inRow
@@ -249,10 +247,10 @@ func (m *Merger[C]) reset(c *btpb.ReadRowsResponse_CellChunk) error {
 	return nil
 }
 
-// scanned takes a key up to which everything has been read.
+// scanned sets the key up to which the read is complete.
 func (m *Merger[C]) scanned(key []byte) error {
 	if m.state != betweenRows {
-		return fmt.Errorf("row %q is told as scanned inside row %q", key, m.row.Key)
+		return fmt.Errorf("row %q is reported as scanned inside row %q", key, m.row.Key)
 	}
 	if err := m.follows(key); err != nil {
 		return err
@@ -261,7 +259,7 @@ func (m *Merger[C]) scanned(key []byte) error {
 	return nil
 }
 
-// follows refuses a key that does not come after the last one.
+// follows rejects a key that is not after the last one.
 func (m *Merger[C]) follows(key []byte) error {
 	if order := bytes.Compare(key, m.last); m.begun && (order == 0 || order > 0 == m.reversed) {
 		return fmt.Errorf("row %q comes after row %q", key, m.last)

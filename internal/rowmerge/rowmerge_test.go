@@ -119,7 +119,7 @@ func TestMerge(t *testing.T) {
 		{"the same row", a + "commit; " + a + "commit", "r f:a@0=\n" + `error: row "r" comes after row "r"`},
 		{"an earlier row", a + "commit; row=q family=f column=a commit", "r f:a@0=\n" + `error: row "q" comes after row "r"`},
 		{"a row before what was scanned", "scanned=s | " + a + "commit", `error: row "r" comes after row "s"`},
-		{"scanned inside a row", a + "| scanned=s", `error: row "s" is told as scanned inside row "r"`},
+		{"scanned inside a row", a + "| scanned=s", `error: row "s" is reported as scanned inside row "r"`},
 		{"no commit", a + "value=x", `error: the stream ended inside row "r"`},
 		{"no end of a value", a + "value=x size=2", `error: the stream ended inside row "r"`},
 	} {

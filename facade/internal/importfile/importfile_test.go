@@ -86,7 +86,7 @@ func TestReader(t *testing.T) {
 			"ion", "$ion_1_0 {Item:{a:\"x\",n:1.5}}\n{Item:{s:$dynamodb_SS::[]}}\n{a:{}}\n{Item:{a:sym}}\n{Item:{}}",
 			Options{Format: FormatIon},
 			[]string{`{"a":{"S":"x"},"n":{"N":"1.5"}}`, "refused: Item.s: SS is empty", `refused: the line is not {"Item": {…}}`},
-			"no value of an item",
+			"not a value of an item",
 		},
 		{
 			"csv", "a,n,b\n\"x,\"\"y\r\nz\",1.0,AA==\n,2,\n1,x,\n1\n1,2,3,4\n1,2,x",
