@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// Bucket is what was counted from a key to another one, both included. Only keys
-// that were seen are named: First, and Last; those of a single key are the same.
-// Buckets are in the order of their first keys. One may begin before the one in
-// front of it ends: where columns that were grouped differently have been joined.
+// Bucket has the counts of a range of keys, from First to Last, both included. Both are
+// counted keys; in a bucket of a single key they are equal. Buckets are in the order of their
+// first keys. They may overlap if columns with different groups were joined.
 type Bucket struct {
 	First, Last []byte
 	Counts
@@ -17,10 +16,10 @@ type Bucket struct {
 
 const (
 	bucketBytes = 80
-	columnBytes = 64 // what a column takes beside its data, with slack
+	columnBytes = 64 // memory of a column without its data, with slack
 )
 
-// column is the buckets of a span of time, packed.
+// column has the buckets of a span of time, packed.
 type column struct {
 	start    int64 // seconds since 1970
 	width    int32 // in seconds
@@ -33,15 +32,15 @@ func (c *column) size() int { return columnBytes + cap(c.data) + cap(c.data)/8 }
 
 func (c *column) end() int64 { return c.start + int64(c.width) }
 
-// pack makes a column of buckets. A key is what it shares with the one before,
-// and the rest.
+// pack makes a column of buckets. A key is stored as the length of the prefix that it shares
+// with the one before, and the rest.
 func pack(start int64, width int32, buckets []Bucket) column {
 	c, _ := packIn(make([]byte, 0, 16*len(buckets)), start, width, buckets)
 	return c
 }
 
-// packIn is pack in the memory of raw, which it returns as it has grown. The column
-// shares none of it.
+// packIn is pack in the memory of raw, which it returns after growth. The column does not share
+// it.
 func packIn(raw []byte, start int64, width int32, buckets []Bucket) (column, []byte) {
 	c := column{start: start, width: width, n: int32(len(buckets))}
 	var previous []byte
@@ -104,8 +103,8 @@ func (c *column) unpackIn(dst []Bucket, keys []byte) []Bucket {
 	return dst
 }
 
-// merge appends the buckets of two sorted lists to dst, sorted, and makes one of
-// those that are of the same keys. dst shares no memory with a or b.
+// merge appends the buckets of two sorted lists to dst, sorted, and joins those of the same
+// keys. dst shares no memory with a or b.
 func merge(dst, a, b []Bucket) []Bucket {
 	for len(a) > 0 && len(b) > 0 {
 		order := bytes.Compare(a[0].First, b[0].First)
@@ -126,8 +125,8 @@ func merge(dst, a, b []Bucket) []Bucket {
 	return append(append(dst, a...), b...)
 }
 
-// squeeze groups sorted buckets until there are at most limit, of about the same
-// load. One of more than two such shares stays as it is. It reuses their memory.
+// squeeze groups sorted buckets until there are at most limit, with about the same load. A
+// bucket with more than two such shares is unchanged. It reuses their memory.
 func squeeze(buckets []Bucket, limit int) []Bucket {
 	if len(buckets) <= limit {
 		return buckets
@@ -136,7 +135,7 @@ func squeeze(buckets []Bucket, limit int) []Bucket {
 	for i := range buckets {
 		total += buckets[i].Load() + 1
 	}
-	// Two neighbors are more than most together, so that there are no more than limit.
+	// Two neighbors have more than most together, so there are at most limit groups.
 	most := 2*total/uint64(limit) + 1
 	out := buckets[:1]
 	load := buckets[0].Load() + 1

@@ -1,16 +1,13 @@
-// Package heat counts requests by key and time: one store for every reader that asks where
-// the load of a server is.
+// Package heat counts requests by key and time, for every reader of a server's load.
 //
-// A count belongs to a place (a table, in the cluster that answered), a key and a
-// second. The keys of a column of time are grouped into buckets of about equal
-// load, quantiles of the keys that were seen in it, so that a key which took much
-// has a bucket of its own. A column is a second wide and has at most 256 buckets;
-// after a quarter of an hour it becomes part of one that is a minute wide, of at most 1,000.
-// Columns are kept for 24 hours. A store that is full halves the resolution of
-// its oldest columns. Whatever is grouped, sums stay exact.
+// A count belongs to a place (a table in a cluster), a key and a second. The keys of a column
+// of time are grouped into buckets of about equal load, quantiles of the counted keys. So a
+// key with much load has a bucket of its own. A column is a second wide and has at most 256
+// buckets. After a quarter of an hour it becomes part of one that is a minute wide, with at
+// most 1,000. Columns are kept for 24 hours. A full store halves the resolution of its oldest
+// columns. Sums stay exact in every grouping.
 //
-// Nothing runs in the background: a second is closed by the first count after it,
-// or by who asks.
+// Nothing runs in the background: the first count after a second, or a reader, closes it.
 package heat
 
 import (
@@ -23,11 +20,11 @@ import (
 // Sizes.
 const (
 	defaultBytes = 32 << 20
-	// maxKeyBytes is how much of a key is told apart. Keys that begin with the
-	// same bytes count as one.
+	// maxKeyBytes is the number of bytes that distinguish keys. Keys with the same first
+	// bytes count as one.
 	maxKeyBytes = 256
-	// maxTables is how many places are kept: of more, that which has been quiet
-	// for the longest time is forgotten.
+	// maxTables is the number of places. Beyond it the place with the oldest last count is
+	// removed.
 	maxTables = 4096
 
 	secondBuckets = 256
@@ -41,9 +38,9 @@ const (
 
 // Counts are the metrics of a bucket.
 type Counts struct {
-	Reads, Writes uint64 // requests, those that failed too; a request counts at its first key
-	Bytes         uint64 // keys and contents that were read or written, each at its row
-	Errors        uint64 // requests, and entries of bulk writes, that failed
+	Reads, Writes uint64 // requests, also failed ones; a request counts at its first key
+	Bytes         uint64 // of keys and contents read or written, each at its row
+	Errors        uint64 // failed requests, and failed entries of bulk writes
 }
 
 // Add adds o.
@@ -54,11 +51,11 @@ func (c *Counts) Add(o Counts) {
 	c.Errors += o.Errors
 }
 
-// Load is one number for the work that was done, in bytes: a request weighs as
-// much as a KiB. It is made up.
+// Load returns one number for the work, in bytes: a request weighs as much as a KiB. The
+// weight is an invention.
 func (c Counts) Load() uint64 { return (c.Reads+c.Writes)<<10 + c.Bytes }
 
-// Place is where requests go.
+// Place is the target of requests.
 type Place struct {
 	Cluster string // an id
 	Table   string // a resource name
@@ -68,18 +65,17 @@ type Place struct {
 type Options struct {
 	// Now is the clock. Required.
 	Now func() time.Time
-	// Bytes bounds the memory of the store. Default: 32 MiB.
+	// Bytes limits the memory of the store. Default: 32 MiB.
 	Bytes int
 }
 
-// Store keeps counts. It is safe for concurrent use. An empty one has no memory to
-// speak of.
+// Store keeps counts. It is safe for concurrent use. An empty one takes little memory.
 type Store struct {
 	now    func() time.Time
-	budget int // of what is kept in columns
+	budget int // of the columns
 	seed   maphash.Seed
 
-	second atomic.Int64 // that counts are of; it never goes back
+	second atomic.Int64 // of current counts; it never decreases
 	last   atomic.Pointer[Table]
 	shards [shardCount]shard
 
@@ -115,8 +111,8 @@ type Table struct {
 	active  int64 // the second of the last count
 }
 
-// Table returns the place of a request that ends now. What is added to it
-// counts as of this second, or of one that has begun since.
+// Table returns the place of a request that ends now. Additions to it count in this second,
+// or in one that has begun since.
 func (s *Store) Table(cluster, table string) *Table {
 	if second := s.now().Unix(); second > s.second.Load() {
 		s.turn(second)
@@ -135,7 +131,7 @@ func (s *Store) Table(cluster, table string) *Table {
 	return t
 }
 
-// create makes a place, in room that another one leaves if there are too many.
+// create makes a place, and removes another if there are too many.
 func (s *Store) create(p Place) *Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +145,7 @@ func (s *Store) create(p Place) *Table {
 	return t
 }
 
-// keepLocked takes a place in. mu and tablesMu are held.
+// keepLocked adds a place. mu and tablesMu are held.
 func (s *Store) keepLocked(t *Table) {
 	if len(s.tables) >= maxTables {
 		var quiet *Table
@@ -171,13 +167,12 @@ func (s *Store) forgetLocked(t *Table) {
 	t.columns, t.bytes = nil, 0
 }
 
-// size is about what a table takes in memory, with its columns.
+// size returns the approximate memory of a table, with its columns.
 func (t *Table) size() int {
 	return 256 + len(t.place.Cluster) + len(t.place.Table) + t.bytes
 }
 
-// Add counts at a key. It allocates nothing in a store that has grown, and keeps
-// nothing of key.
+// Add counts at a key. It does not allocate in a store that has grown, and does not retain key.
 func (t *Table) Add(key []byte, c Counts) {
 	if len(key) > maxKeyBytes {
 		key = key[:maxKeyBytes]
@@ -198,8 +193,7 @@ func (t *Table) Add(key []byte, c Counts) {
 	}
 }
 
-// Bytes is about what the store takes in memory. It never is more than
-// Options.Bytes.
+// Bytes returns the approximate memory of the store, at most Options.Bytes.
 func (s *Store) Bytes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,12 +1,11 @@
 package heat
 
-// What is kept of the past: columns, the oldest first. All here is called with
-// Store.mu held.
+// The past: columns, the oldest first. All functions here need Store.mu.
 
 // commit adds the buckets of a second to a table.
 func (s *Store) commit(t *Table, second int64, buckets []Bucket) {
 	s.tablesMu.Lock()
-	if s.tables[t.place] != t { // forgotten, and in use again
+	if s.tables[t.place] != t { // removed, and in use again
 		if other := s.tables[t.place]; other != nil {
 			t = other
 		} else {
@@ -30,18 +29,17 @@ func (s *Store) commit(t *Table, second int64, buckets []Bucket) {
 	s.fit()
 }
 
-// joining is the memory in which counts are added to a column: that of the second is
-// made anew each time that a shard is full.
+// joining is the memory in which counts are added to a column. The column of the current
+// second is rebuilt each time that a shard is full.
 type joining struct {
 	unpacked, joined []Bucket
 	keys, raw        []byte
 }
 
-// joiningBytes bounds what a joining keeps.
+// joiningBytes limits the memory of a joining.
 const joiningBytes = (minuteBuckets+(liveEntries+minuteBuckets))*bucketBytes + 2*joiningKeys
 
-// joiningKeys is the memory for keys that is kept: of columns of long keys there is
-// more for the moment.
+// joiningKeys is the retained memory for keys. Columns with long keys need more for a moment.
 const joiningKeys = 64 << 10
 
 // add returns buckets and those of a column, until pack.
@@ -54,7 +52,7 @@ func (j *joining) add(buckets []Bucket, c *column) []Bucket {
 	return j.joined
 }
 
-// pack is the column of buckets; what add returned is gone.
+// pack returns the column of buckets. The result of add is no longer valid.
 func (j *joining) pack(start int64, width int32, buckets []Bucket) (c column) {
 	c, j.raw = packIn(j.raw, start, width, buckets)
 	clear(j.unpacked) // the keys
@@ -79,7 +77,7 @@ func (s *Store) append(t *Table, c column) {
 	s.bytes += c.size()
 }
 
-// drop takes the columns of a table from the n-th on away.
+// drop removes the columns of a table from the n-th on.
 func (s *Store) drop(t *Table, n int) {
 	for i := n; i < len(t.columns); i++ {
 		t.bytes -= t.columns[i].size()
@@ -89,7 +87,7 @@ func (s *Store) drop(t *Table, n int) {
 	t.columns = t.columns[:n]
 }
 
-// tidy forgets what is a day old, and makes columns of a minute.
+// tidy removes columns that are a day old, and makes columns of a minute.
 func (s *Store) tidy(now int64) {
 	s.tablesMu.Lock()
 	defer s.tablesMu.Unlock()
@@ -114,9 +112,8 @@ func (s *Store) tidy(now int64) {
 	}
 }
 
-// regroup walks over the columns of a table. next says what is to become of the first
-// of those that are left: 0 drops it, a positive number keeps so many, a negative
-// one joins so many, to a column of whole minutes with at most so many buckets.
+// regroup walks over the columns of a table. next decides on the first remaining ones: 0
+// drops one, n keeps n, and -n joins n to a column of whole minutes with a limit of buckets.
 func (s *Store) regroup(t *Table, most int, next func(old []column) int) {
 	old := t.columns
 	kept, joined := old[:0:0], false
@@ -150,7 +147,7 @@ func (s *Store) regroup(t *Table, most int, next func(old []column) int) {
 	}
 }
 
-// fit halves the resolution of what is oldest until the store is not too large.
+// fit halves the resolution of the oldest columns until the store is small enough.
 func (s *Store) fit() {
 	for s.bytes > s.budget {
 		s.tablesMu.RLock()
@@ -162,7 +159,7 @@ func (s *Store) fit() {
 		}
 		s.tablesMu.RUnlock()
 		if largest == nil || !s.coarsen(largest, s.bytes-s.budget+s.budget/8) {
-			// Names alone: that of the largest table goes.
+			// Only names remain: the largest table is removed.
 			s.tablesMu.Lock()
 			if largest != nil {
 				s.forgetLocked(largest)
@@ -175,9 +172,9 @@ func (s *Store) fit() {
 	}
 }
 
-// coarsen frees so many bytes of a table, if it can, of the older half first: it
-// halves the number of buckets in its columns, then joins columns, then halves
-// again. It reports whether it has freed any.
+// coarsen frees a number of bytes of a table, if it can, the older half first. It halves the
+// number of buckets in its columns, then joins columns, then halves again. It reports whether
+// it has freed any.
 func (s *Store) coarsen(t *Table, want int) bool {
 	before := t.bytes
 	done := func() bool { return before-t.bytes >= want }

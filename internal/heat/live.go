@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// What has been counted since the last time that it was moved into columns is
-// in hash tables, by place and key.
+// Counts that were not moved into columns yet are in hash tables, by place and key.
 const (
 	shardCount  = 4
 	liveEntries = 1024
@@ -18,8 +17,8 @@ const (
 
 	entryBytes  = 72
 	rankedBytes = 16
-	// liveBytes bounds what shards and the spare take, with the lists that sort them
-	// and the memory in which they become columns.
+	// liveBytes limits the memory of shards and the spare, with the lists that sort them and
+	// the memory in which they become columns.
 	liveBytes = (shardCount+1)*(2*liveSlots+liveEntries*entryBytes+liveKeys) + liveEntries*(2*rankedBytes+bucketBytes) + joiningBytes
 )
 
@@ -46,7 +45,7 @@ type entry struct {
 
 func (l *live) key(e *entry) []byte { return l.keys[e.at : e.at+e.n] }
 
-// add counts, or reports that there is no room.
+// add counts, or reports a full table.
 func (l *live) add(hash uint64, t *Table, key []byte, c Counts) bool {
 	at := hash % liveSlots
 	for ; l.slots[at] != 0; at = (at + 1) % liveSlots {
@@ -65,8 +64,8 @@ func (l *live) add(hash uint64, t *Table, key []byte, c Counts) bool {
 	return true
 }
 
-// ranked is an entry with what mostly tells where it belongs: some of its table's
-// salt, and of its key what follows the bytes that all keys begin with.
+// ranked is an entry with a number that mostly decides its order: some of its table's salt, and
+// the bytes of its key after the prefix that all keys share.
 type ranked struct {
 	rank  uint64
 	entry uint16
@@ -75,8 +74,8 @@ type ranked struct {
 // sorting is the memory in which entries are sorted.
 type sorting struct{ ranked, scratch []ranked }
 
-// sort returns the entries of l by table, and by key in a table. Sorting is most of what
-// a key costs that was not counted before, and comparing keys most of that.
+// sort returns the entries of l by table, and by key in a table. Sorting is most of the cost of
+// a new key, and comparing keys most of that.
 func (s *sorting) sort(l *live) []ranked {
 	s.ranked = s.ranked[:0]
 	first := l.key(&l.entries[0])
@@ -118,9 +117,9 @@ func (l *live) compare(a, b ranked) int {
 	return bytes.Compare(l.key(x), l.key(y))
 }
 
-// byRank sorts by rank and returns the sorted list and the memory of the other one. It
-// distributes by one byte after the other, the last one first, but for those that are the
-// same in all: that is a few steps a key, where comparing takes some ten.
+// byRank sorts by rank and returns the sorted list and the memory of the other one. It is a
+// radix sort from the last byte on, without the bytes that are equal in all ranks: a few steps
+// for a key instead of about ten comparisons.
 func byRank(from, to []ranked) (sorted, scratch []ranked) {
 	to = slices.Grow(to[:0], len(from))[:len(from)]
 	var differ uint64
@@ -163,7 +162,7 @@ func (l *live) size() int {
 	return 2*liveSlots + entryBytes*cap(l.entries) + cap(l.keys)
 }
 
-// turn begins a second: what was counted before is moved into columns.
+// turn begins a second: earlier counts are moved into columns.
 func (s *Store) turn(second int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,8 +190,8 @@ func (s *Store) spill(sh *shard) {
 	s.drain(sh)
 }
 
-// drain moves the counts of a shard into columns. mu is held; the shard goes on
-// counting meanwhile.
+// drain moves the counts of a shard into columns. mu is held; the shard continues to count
+// meanwhile.
 func (s *Store) drain(sh *shard) {
 	sh.mu.Lock()
 	full := sh.live

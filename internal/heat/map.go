@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Column is what was counted in a span of time.
+// Column has the counts of a span of time.
 type Column struct {
 	Start   time.Time
 	Width   time.Duration
 	Buckets []Bucket // owned by the caller
 }
 
-// Places returns the places that have been counted, sorted by table and cluster.
+// Places returns the places with counts, sorted by table and cluster.
 func (s *Store) Places() []Place {
 	s.tablesMu.RLock()
 	defer s.tablesMu.RUnlock()
@@ -39,14 +39,14 @@ func (s *Store) Columns(p Place, from, to time.Time, yield func(Column) bool) {
 	}
 }
 
-// packed returns the columns of places in [from, to), sorted by their beginnings. What is
-// packed is never changed: nobody needs to wait while they are read.
+// packed returns the columns of places in [from, to), sorted by their beginnings. Packed
+// columns never change, so reading them needs no lock.
 func (s *Store) packed(from, to time.Time, places ...Place) []column {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle()
 	s.tidy(s.now().Unix())
-	// The first second at or after a time: columns begin with whole ones.
+	// The first second at or after a time: columns begin with whole seconds.
 	begin := func(t *Table, at time.Time) int {
 		second := at.Unix()
 		if at.Nanosecond() > 0 {
@@ -70,11 +70,11 @@ func (s *Store) packed(from, to time.Time, places ...Place) []column {
 	return out
 }
 
-// Map is the columns of places on one axis of keys.
+// Map has the columns of places on one axis of keys.
 type Map struct {
 	// Keys is the axis: buckets of about equal load, each with its sum.
 	Keys []Bucket
-	// Columns are those in which there was something, the oldest first.
+	// Columns are those with counts, the oldest first.
 	Columns []MapColumn
 }
 
@@ -84,11 +84,11 @@ type MapColumn struct {
 	Cells []Counts // by the places of Map.Keys
 }
 
-// Map returns what was counted at places, such as a table in each of its clusters, in
-// columns that begin in [from, to), in columns of at least step, which is whole seconds,
-// and with at most so many buckets. A column that is wider than step is the one in which
-// it begins. A bucket of a column that reaches over several of the axis counts in that of
-// its first key.
+// Map returns the counts of places, such as a table in each of its clusters, in columns that
+// begin in [from, to). The columns have at least the width step, in whole seconds, and the axis
+// has at most the given number of buckets. A stored column that is wider than step counts in the
+// column of its beginning. A bucket that overlaps several of the axis counts in that of its first
+// key.
 func (s *Store) Map(from, to time.Time, step time.Duration, buckets int, places ...Place) Map {
 	const drawn = 2048 // while the axis is made
 	columns := s.packed(from, to, places...)

@@ -16,18 +16,17 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cause"
 )
 
-// handlerContext is what the handler of a call gets: it ends as the call's own
-// context does, and of the client's values it has none, as over a wire, but the
-// outgoing metadata and the cause.
+// handlerContext is the context of a handler. It ends with the call's own context. As over a
+// network, it has no values of the client's except the outgoing metadata and the cause.
 type handlerContext struct {
 	context.Context
 	call     *call
 	once     sync.Once
-	metadata metadata.MD // the client's; nil if there is none
+	metadata metadata.MD // the client's; may be nil
 }
 
-// Value finds the metadata, the peer and the call. It allocates nothing, but for a copy of
-// the metadata if there is some: whoever observes calls asks for each.
+// Value returns the metadata, the peer and the call. It allocates only a copy of the metadata,
+// since observers of calls ask for each value.
 func (c *handlerContext) Value(key any) any {
 	switch {
 	case cause.IsKey(key):
@@ -46,15 +45,14 @@ func (c *handlerContext) Value(key any) any {
 	return nil
 }
 
-// keys are those by which gRPC asks a context for what a server puts there. It has no names
-// for them.
+// keys are the unexported context keys of gRPC for values of a server.
 var keys = struct{ peer, stream, metadata any }{
 	peer:     askedFor(func(ctx context.Context) { peer.FromContext(ctx) }),
 	stream:   askedFor(func(ctx context.Context) { grpc.ServerTransportStreamFromContext(ctx) }),
 	metadata: askedFor(func(ctx context.Context) { metadata.FromIncomingContext(ctx) }),
 }
 
-// askedFor returns the key that a function asks a context for.
+// askedFor returns the context key that a function reads.
 func askedFor(ask func(context.Context)) any {
 	asked := &listening{Context: context.Background()}
 	ask(asked)
@@ -87,18 +85,18 @@ func (addr) String() string { return "inproc" }
 
 var inprocPeer = peer.Peer{Addr: addr{}, LocalAddr: addr{}}
 
-// call is the server's side of one call, and what grpc.SetHeader and its kin
-// find in the handler's context.
+// call is the server's side of one call, which grpc.SetHeader and its kin find in the handler's
+// context.
 type call struct {
 	method string
 	parent context.Context // the client's
 	own    context.Context // the call's: it ends with the client's, or by cancel
-	ctx    handlerContext  // own, and what a handler may see
+	ctx    handlerContext  // own, with the values for a handler
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
 	header  metadata.MD
-	sent    bool // the header is on its way: it can no longer change
+	sent    bool // the header was sent and can no longer change
 	trailer metadata.MD
 }
 
@@ -172,8 +170,8 @@ func finish(opts []grpc.CallOption, err error) {
 // ended reports whether the client has left or the channel was closed.
 func (cl *call) ended() bool { return cl.own.Err() != nil }
 
-// contextStatus is what the client sees of a call whose context has ended: its
-// own reason, or that the channel was closed.
+// contextStatus returns the client's status of a call whose context has ended: the reason of
+// the context, or a closed channel.
 func (cl *call) contextStatus() error {
 	if err := cl.parent.Err(); err != nil {
 		return status.FromContextError(err).Err()
@@ -181,14 +179,13 @@ func (cl *call) contextStatus() error {
 	return closingStatus()
 }
 
-// closingStatus is what the client sees of a call on a closed channel.
+// closingStatus returns the client's status of a call on a closed channel.
 func closingStatus() error {
 	return status.Error(codes.Canceled, "grpc: the client connection is closing")
 }
 
-// runUnary calls the handler of desc with req itself. A generated handler
-// decodes into a message of its own first; the interceptor puts the caller's
-// in its place.
+// runUnary calls the handler of desc with req itself. A generated handler decodes into a
+// message of its own first; the interceptor replaces it by the caller's.
 func (cl *call) runUnary(desc *grpc.MethodDesc, impl any, req proto.Message, icept grpc.UnaryServerInterceptor) (resp any, err error) {
 	defer recoverTo(&err, cl.method)
 	swap := func(ctx context.Context, own any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

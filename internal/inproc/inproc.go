@@ -2,24 +2,20 @@
 // [grpc.ClientConnInterface] that calls registered service implementations directly, without
 // a wire, a codec or a goroutine.
 //
-// A unary call runs its handler in the caller's goroutine with the caller's
-// own request message. A server stream runs its handler as a coroutine: each
-// message that is sent waits until the client asks for it, so that a slow
-// reader slows down the handler and nothing is buffered.
+// A unary call runs its handler in the caller's goroutine with the caller's own request
+// message. A server stream runs its handler as a coroutine: each message waits until the client
+// reads it. So a slow reader slows down the handler, and nothing is buffered.
 //
-// What gRPC promises about a call holds here too: status errors with details,
-// deadlines and cancellation, metadata, headers and trailers, interceptors,
-// and an error instead of a crash for an unknown method. A handler that panics
-// answers Internal.
+// The channel keeps gRPC's guarantees for a call: status errors with details, deadlines and
+// cancellation, metadata, headers and trailers, interceptors, and an error instead of a crash
+// for an unknown method. A panic in a handler becomes Internal.
 //
-// The price of not copying is a contract: neither side changes a message after
-// handing it over, and a handler keeps nothing of its request after it
-// returns. [Options.Clone] copies every message, as a wire would; a test that
-// passes only with it has found a breach of the contract.
+// Sharing messages needs a contract: neither side changes a message after sending it, and a
+// handler retains nothing of its request after it returns. [Options.Clone] copies every message,
+// as a network would; a test that passes only with it has found a breach of the contract.
 //
-// What it does not do: size limits, compression, credentials and the UTF-8
-// check of strings belong to the wire and have no effect. Calls that stream
-// from the client are answered with Unimplemented. The handler of a stream
+// Size limits, compression, credentials and the UTF-8 check of strings belong to the network and
+// have no effect. Calls that stream from the client get Unimplemented. The handler of a stream
 // starts when the client first waits for an answer.
 package inproc
 
@@ -35,16 +31,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Options configure New. The zero value has no interceptors and hands messages
-// over without copying them.
+// Options configure New. The zero value has no interceptors and does not copy messages.
 type Options struct {
 	// Unary runs around every unary handler. Default: none.
 	Unary grpc.UnaryServerInterceptor
 	// Stream runs around every handler of a server stream. Default: none.
 	Stream grpc.StreamServerInterceptor
-	// Clone copies each message on its way, so that a side that changes a
-	// message it has handed over, or keeps one it was given, is harmless.
-	// For tests. Default: messages are shared.
+	// Clone copies each message, so that a side may change a message that it has sent, or
+	// retain one that it has received. For tests. Default: messages are shared.
 	Clone bool
 }
 
@@ -94,10 +88,9 @@ func (c *Channel) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	c.services[desc.ServiceName] = s
 }
 
-// Close ends every stream whose handler runs and refuses further calls with
-// Canceled, as a closed connection does. Unary calls in flight see their context
-// canceled. It returns when every handler has: what they use may be closed then.
-// A handler must not call it.
+// Close ends every stream with a running handler and refuses further calls with Canceled, as a
+// closed connection does. It cancels the contexts of unary calls in flight. It returns after all
+// handlers, so their resources may be closed then. A handler must not call it.
 func (c *Channel) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -109,8 +102,8 @@ func (c *Channel) Close() error {
 	return nil
 }
 
-// Invoke runs a unary call in the caller's goroutine. args and reply must be
-// protobuf messages; what the handler returns is shared with reply.
+// Invoke runs a unary call in the caller's goroutine. args and reply must be protobuf messages;
+// reply shares the handler's result.
 func (c *Channel) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) (err error) {
 	defer func() { finish(opts, err) }()
 	svc, name, err := c.lookup(method)
@@ -136,7 +129,7 @@ func (c *Channel) Invoke(ctx context.Context, method string, args, reply any, op
 	resp, err := cl.runUnary(desc, svc.impl, req, c.opts.Unary)
 	cl.report(opts)
 	if cl.ended() {
-		// Over a wire the client has left by now, whatever the handler says.
+		// Over a network the client has left by now, whatever the handler returns.
 		return cl.contextStatus()
 	}
 	if err != nil {
@@ -153,7 +146,7 @@ func (c *Channel) Invoke(ctx context.Context, method string, args, reply any, op
 	return share(out, shared)
 }
 
-// CarriesCause says that handlers find the cause of a call, see package cause.
+// CarriesCause marks a channel whose handlers receive the cause of a call, see package cause.
 func (*Channel) CarriesCause() {}
 
 // NewStream opens a server stream. As with any gRPC stream, the client reads
@@ -212,8 +205,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// newCall makes the server's side of a call: its context carries the client's
-// deadline and cancellation and its outgoing metadata, and none of its values.
+// newCall makes the server's side of a call. Its context has the client's deadline, cancellation
+// and outgoing metadata, but not its values.
 func newCall(ctx context.Context, method string) (*call, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, status.FromContextError(err).Err()
@@ -224,8 +217,8 @@ func newCall(ctx context.Context, method string) (*call, error) {
 	return cl, nil
 }
 
-// begin lets the handler of a call run; end is to follow. It fails on a closed
-// channel.
+// begin registers the running handler of a call; the caller must call end. It fails on a
+// closed channel.
 func (c *Channel) begin(cl *call) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,7 +231,7 @@ func (c *Channel) begin(cl *call) error {
 	return nil
 }
 
-// end forgets a call whose handler has returned.
+// end removes a call whose handler has returned.
 func (c *Channel) end(cl *call) {
 	cl.cancel()
 	c.mu.Lock()
@@ -279,7 +272,7 @@ func share(dst, src proto.Message) error {
 	return nil
 }
 
-// toStatus makes of a handler's error what a client would receive.
+// toStatus converts a handler's error to the one that a client would receive.
 func toStatus(err error) error {
 	s, ok := status.FromError(err)
 	if !ok {

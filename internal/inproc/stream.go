@@ -27,13 +27,13 @@ type clientStream struct {
 
 	mu      sync.Mutex // held while the handler runs or is stopped; guards all below
 	req     proto.Message
-	running bool        // the handler has begun, and not returned
+	running bool        // the handler has begun and not returned
 	release func() bool // detaches a coroutine from its context
 	next    func() (proto.Message, bool)
 	stop    func()
 	peeked  proto.Message   // read ahead by Header
-	short   []proto.Message // what a handler sent that ran at once
-	told    bool            // the client's options were, of the end
+	short   []proto.Message // the messages of a handler that ran at once
+	told    bool            // the client's options have the end of the call
 	done    bool
 	err     error // why the stream ended; io.EOF after success
 	handler error // what the handler returned
@@ -46,8 +46,7 @@ func (s *clientStream) abandon() {
 	s.finishLocked(s.cl.contextStatus())
 }
 
-// Header returns the header, running the handler up to its first message or
-// its end to get it.
+// Header returns the header. It runs the handler up to its first message or its end.
 func (s *clientStream) Header() (metadata.MD, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +74,7 @@ func (s *clientStream) Trailer() metadata.MD {
 // Context returns the client's context.
 func (s *clientStream) Context() context.Context { return s.cl.parent }
 
-// SendMsg hands the one request over.
+// SendMsg sends the only request.
 func (s *clientStream) SendMsg(m any) error {
 	req, err := s.ch.handOver(m)
 	if err != nil {
@@ -85,7 +84,7 @@ func (s *clientStream) SendMsg(m any) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.done:
-		return io.EOF // RecvMsg says why
+		return io.EOF // RecvMsg returns the reason
 	case s.req != nil:
 		return status.Errorf(codes.Internal, "inproc: %s takes one request", s.cl.method)
 	}
@@ -142,8 +141,8 @@ func (s *clientStream) pullLocked() (proto.Message, error) {
 	return nil, s.err
 }
 
-// beginLocked lets the handler begin. If its answer is short it returns too:
-// then nothing is left to be ended if the client leaves before it has all.
+// beginLocked starts the handler. If its answer is short the handler also returns, so nothing has
+// to be ended if the client leaves early.
 func (s *clientStream) beginLocked() error {
 	if err := s.ch.begin(s.cl); err != nil {
 		return err
@@ -154,7 +153,7 @@ func (s *clientStream) beginLocked() error {
 		s.next, s.stop = pull.Seq(s.run)
 		return nil
 	}
-	// Also if an interceptor ends the goroutine, as the failure of a test does.
+	// An interceptor may also end the goroutine, as the failure of a test does.
 	defer s.endLocked()
 	s.run(func(m proto.Message) bool {
 		s.short = append(s.short, m)
@@ -168,7 +167,7 @@ func (s *clientStream) beginLocked() error {
 	return nil
 }
 
-// outcome is what the client sees of a handler that has returned.
+// outcome returns the client's status of a handler that has returned.
 func (s *clientStream) outcome() error {
 	if s.handler != nil {
 		return toStatus(s.handler)
@@ -210,7 +209,7 @@ func (s *clientStream) finishLocked(err error) {
 	s.tellLocked(err)
 }
 
-// tellLocked tells the client's options of the end of the call, once.
+// tellLocked reports the end of the call to the client's options, once.
 func (s *clientStream) tellLocked(err error) {
 	if s.told {
 		return
@@ -223,8 +222,8 @@ func (s *clientStream) tellLocked(err error) {
 	finish(s.opts, err)
 }
 
-// isShort reports whether the answer to a request is one that its client holds
-// as a whole anyway: of a read of one row, or of the statuses of a write.
+// isShort reports whether the client holds the whole answer to a request anyway: that of a read
+// of one row, or the statuses of a write.
 func isShort(req proto.Message) bool {
 	switch req := req.(type) {
 	case *btpb.MutateRowsRequest:
@@ -246,7 +245,7 @@ func (s *clientStream) nextShort() (proto.Message, bool) {
 	return m, true
 }
 
-// run runs the handler; what it sends goes to yield, a sequence of messages.
+// run runs the handler, and passes its messages to yield.
 func (s *clientStream) run(yield func(proto.Message) bool) {
 	defer recoverTo(&s.handler, s.cl.method)
 	ss := &serverStream{s: s, yield: yield}
@@ -264,7 +263,7 @@ type serverStream struct {
 	s       *clientStream
 	yield   func(proto.Message) bool
 	got     bool // the request was received
-	stopped bool // the client is gone: yield must not be called again
+	stopped bool // the client has left: yield must not be called again
 }
 
 // SetHeader adds to the header.
@@ -275,7 +274,7 @@ func (ss *serverStream) SendHeader(md metadata.MD) error { return ss.s.cl.SendHe
 
 // SetTrailer adds to the trailer; it cannot fail.
 func (ss *serverStream) SetTrailer(md metadata.MD) {
-	_ = ss.s.cl.SetTrailer(md) // only a wire could refuse it
+	_ = ss.s.cl.SetTrailer(md) // only a network could refuse it
 }
 
 // Context returns the handler's context.
@@ -297,8 +296,8 @@ func (ss *serverStream) RecvMsg(m any) error {
 	return share(in, ss.s.req)
 }
 
-// SendMsg hands m to the client and waits until it asks for more. It fails
-// when the client has left.
+// SendMsg passes m to the client and waits until it reads the next message. It fails after the
+// client has left.
 func (ss *serverStream) SendMsg(m any) error {
 	if ss.stopped {
 		return status.Error(codes.Canceled, context.Canceled.Error())
