@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sizeOf is the bytes that an item counts for.
+// sizeOf returns the counted bytes of an item.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 func sizeOf(item Item) int {
 	size := 0
@@ -44,8 +44,8 @@ func (v Value) size() int {
 	}
 }
 
-// numberSize counts bytes of two digits, from the first that is not zero to the
-// last, and one more; one for a minus.
+// numberSize counts a byte for two digits, from the first that is not zero to the last, one
+// more, and one for a minus.
 func numberSize(text string) int {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, fraction, _ := strings.Cut(digits, ".")
@@ -65,12 +65,12 @@ func numberSize(text string) int {
 	return size + (len(whole)+1)/2 + (len(fraction)+1)/2
 }
 
-// writeUnits is what making one item of another costs.
+// writeUnits returns the cost of changing one item to another.
 func writeUnits(old, updated Item) float64 {
 	return float64(max(1, (max(sizeOf(old), sizeOf(updated))+1023)/1024))
 }
 
-// entry is what an index has of an item, nil for nothing.
+// entry returns the entry of an item in an index, or nil.
 func (t *Table) entry(x *Index, item Item) Item {
 	one := Table{Key: t.Key, items: []Item{item}}
 	for _, entry := range one.Entries(x) {
@@ -79,7 +79,7 @@ func (t *Table) entry(x *Index, item Item) Item {
 	return nil
 }
 
-// written is the ConsumedCapacity of a write, with all its arms.
+// written returns the ConsumedCapacity of a write, with all its parts.
 func (t *Table) written(old, updated Item) map[string]any {
 	table := writeUnits(old, updated)
 	total := table
@@ -111,7 +111,7 @@ func (t *Table) written(old, updated Item) map[string]any {
 
 func arm(units float64) map[string]any { return map[string]any{"CapacityUnits": double(units)} }
 
-// double is a number as the service writes it.
+// double formats a number as the service does.
 func double(units float64) json.RawMessage {
 	return json.RawMessage(strconv.FormatFloat(units, 'f', 1, 64))
 }

@@ -12,7 +12,7 @@ type Condition interface {
 	text(p *Placeholders) string
 }
 
-// Operand is what a condition compares: a [Literal], a [Read] or a [Size].
+// Operand is an operand of a condition: a [Literal], a [Read] or a [Size].
 type Operand interface {
 	value(item Item) Value
 	text(p *Placeholders) string
@@ -85,11 +85,11 @@ type (
 		Path Path
 		B    Operand
 	}
-	// And holds if both do.
+	// And holds if both conditions hold.
 	And struct{ A, B Condition }
-	// Or holds if one does.
+	// Or holds if one condition holds.
 	Or struct{ A, B Condition }
-	// Not holds if A does not.
+	// Not holds if A does not hold.
 	Not struct{ A Condition }
 )
 

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Operation is a request that is answered as a whole. Queries and scans, which
-// are answered by pages, are a [Reading].
+// Operation is a request with a single answer. Queries and scans, which have pages, are a
+// [Reading].
 type Operation interface {
-	// Name is DynamoDB's.
+	// Name returns DynamoDB's name.
 	Name() string
 	// Request returns the members of the request.
 	Request() map[string]any
-	// run does it and returns the members of the answer.
+	// run executes it and returns the members of the answer.
 	run(db *DB) (map[string]any, *Error)
 }
 
-// Run does an operation and returns the answer, whose order of members, of
-// sets and of what has none is as in [Text].
+// Run executes an operation and returns the answer. The order of members, sets and unordered
+// lists is that of [Text].
 func (db *DB) Run(op Operation) (answer map[string]any, err *Error) { return op.run(db) }
 
-// Write is a PutItem, UpdateItem or DeleteItem, or an action of a transaction,
-// which can be a ConditionCheck too.
+// Write is a PutItem, UpdateItem or DeleteItem, or an action of a transaction, also a
+// ConditionCheck.
 type Write struct {
 	Kind      string // Put, Update, Delete or ConditionCheck
 	Table     string
@@ -29,12 +29,11 @@ type Write struct {
 	Key       Item // of the others
 	Condition Condition
 	Update    []Clause // of Update; nil for no expression
-	// Returns is ReturnValues, "" for none. It has no place in a transaction.
+	// Returns is ReturnValues, or "". Transactions do not have it.
 	Returns string
 	// ReturnsOld is ReturnValuesOnConditionCheckFailure.
 	ReturnsOld bool
-	// Capacity is ReturnConsumedCapacity INDEXES. It has no place in a
-	// transaction.
+	// Capacity is ReturnConsumedCapacity INDEXES. Transactions do not have it.
 	Capacity bool
 }
 
@@ -76,7 +75,7 @@ func (w Write) key(t *Table) Item {
 	return w.Key
 }
 
-// check finds what is wrong with a write before its item is looked at.
+// check validates a write before its item is read.
 func (w Write) check(t *Table) *Error {
 	if w.Kind == "Put" {
 		return t.checkItem(w.Item)
@@ -92,8 +91,7 @@ func (w Write) check(t *Table) *Error {
 	return t.checkUpdateTypes(w.Update)
 }
 
-// refused reports that the table of a write cannot hold what it makes of an
-// item, or never could.
+// refused reports that the table of a write cannot hold the resulting item, or never could.
 func (w Write) refused(t *Table, updated Item) bool {
 	switch w.Kind {
 	case "Put":
@@ -104,7 +102,7 @@ func (w Write) refused(t *Table, updated Item) bool {
 	return false
 }
 
-// outcome returns what becomes of an item.
+// outcome returns an item after the write.
 func (w Write) outcome(t *Table, old Item) (updated Item, err *Error) {
 	if w.Condition != nil && !w.Condition.holds(old) {
 		err := &Error{Code: "ConditionalCheckFailedException", Messages: []string{"The conditional request failed"}}
@@ -129,7 +127,7 @@ func (w Write) outcome(t *Table, old Item) (updated Item, err *Error) {
 		if updated, faults = applyUpdate(from, w.Update); faults != nil {
 			return nil, invalid(faults...)
 		}
-		// What only removes creates nothing.
+		// An update that only removes does not create an item.
 		if old == nil && len(updated) == len(w.Key) && len(w.Update) > 0 {
 			return nil, nil
 		}
@@ -140,8 +138,7 @@ func (w Write) outcome(t *Table, old Item) (updated Item, err *Error) {
 	return updated, nil
 }
 
-// refuses reports that the table cannot hold an item, beside those it has and
-// those that are about to be written.
+// refuses reports that the table cannot hold an item beside its items and the pending ones.
 func (t *Table) refuses(item Item, written ...Item) bool {
 	if t.Refuses == nil || item == nil {
 		return false
@@ -202,8 +199,7 @@ type Get struct {
 	Key        Item
 	Projection []Path // nil for all
 	Consistent bool
-	// Capacity is ReturnConsumedCapacity TOTAL. It has no place in a
-	// transaction.
+	// Capacity is ReturnConsumedCapacity TOTAL. Transactions do not have it.
 	Capacity bool
 }
 
@@ -304,7 +300,7 @@ func (b BatchGet) run(db *DB) (map[string]any, *Error) {
 	return map[string]any{"Responses": map[string]any{b.Table: Unordered(items)}, "UnprocessedKeys": Item{}}, nil
 }
 
-// Unordered puts a list that has no order into the order of its texts.
+// Unordered sorts a list without an order by its texts.
 func Unordered(list []any) []any {
 	slices.SortFunc(list, func(a, b any) int {
 		if Text(a) < Text(b) {
@@ -315,7 +311,7 @@ func Unordered(list []any) []any {
 	return list
 }
 
-// BatchWrite is a BatchWriteItem: of puts and deletes without conditions.
+// BatchWrite is a BatchWriteItem, with puts and deletes without conditions.
 type BatchWrite struct{ Writes []Write }
 
 // Name implements Operation.
@@ -334,8 +330,8 @@ func (b BatchWrite) Request() map[string]any {
 	return map[string]any{"RequestItems": tables}
 }
 
-// run stops at the first item that its table cannot hold beside the others:
-// what came before is written, as in any batch.
+// run stops at the first item that its table cannot hold beside the others. As in every batch,
+// earlier items are written.
 func (b BatchWrite) run(db *DB) (map[string]any, *Error) {
 	seen := map[string]bool{}
 	byTable := slices.Clone(b.Writes)
@@ -351,7 +347,7 @@ func (b BatchWrite) run(db *DB) (map[string]any, *Error) {
 	for _, w := range byTable {
 		t, err := db.table(w.Table)
 		if err == nil && w.Kind == "Put" {
-			err = t.checkKey(t.KeyOf(w.Item)) // a batch looks at it as at a key
+			err = t.checkKey(t.KeyOf(w.Item)) // a batch checks it as a key
 		}
 		if err == nil {
 			err = w.check(t)
@@ -387,7 +383,7 @@ type tokenUse struct {
 	at      time.Time
 }
 
-// tokenLife is how long a token is remembered.
+// tokenLife is the lifetime of a token.
 const tokenLife = 10 * time.Minute
 
 // Name implements Operation.
@@ -469,8 +465,8 @@ func (x TransactWrite) run(db *DB) (map[string]any, *Error) {
 	if failed {
 		err := canceled()
 		if refusals {
-			// What a table cannot hold is no matter of DynamoDB's: nothing says
-			// when it shows.
+			// DynamoDB does not know that a table cannot hold an item, so the time of
+			// this error is not specified.
 			err.Or = &Error{Code: err.Code, AnyInvalid: true}
 		}
 		return nil, err
@@ -484,8 +480,8 @@ func (x TransactWrite) run(db *DB) (map[string]any, *Error) {
 	return map[string]any{}, nil
 }
 
-// emptyKey reports whether the fault of a write is an empty key, which is the
-// request's and not the action's.
+// emptyKey reports whether a write has an empty key, which is a fault of the request instead of
+// the action.
 func (w Write) emptyKey(t *Table) bool {
 	key := w.key(t)
 	for _, a := range t.Key {

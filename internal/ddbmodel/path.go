@@ -20,7 +20,7 @@ type Path []Step
 // Attribute returns the path of a top-level attribute.
 func Attribute(name string) Path { return Path{{Name: name}} }
 
-// lookup returns the value at a path, absent if there is none.
+// lookup returns the value at a path, or an absent one.
 func (p Path) lookup(item Item) Value {
 	v := MapOf(item)
 	for _, s := range p {
@@ -36,9 +36,8 @@ func (p Path) lookup(item Item) Value {
 	return v
 }
 
-// Collides reports whether two paths cannot be changed or projected together:
-// one is inside the other, or they part at a value that one takes for a list
-// and the other for a map.
+// Collides reports whether two paths cannot be changed or projected together. One is inside the
+// other, or they diverge at a value that is a list for one and a map for the other.
 func (p Path) Collides(q Path) bool {
 	for i := range min(len(p), len(q)) {
 		if p[i] != q[i] {
@@ -48,8 +47,8 @@ func (p Path) Collides(q Path) bool {
 	return true
 }
 
-// project returns what the paths hold of an item: lists keep the elements that
-// are wanted, in order.
+// project returns the parts of an item at the paths. Lists keep the requested elements, in
+// order.
 func project(item Item, paths []Path) Item {
 	out := pick(MapOf(item), paths)
 	if !out.isPresent() {
@@ -96,9 +95,9 @@ func pick(v Value, paths []Path) Value {
 	return Value{}
 }
 
-// replace returns v with what change makes of the value at a path. ok is false
-// if the path's parent is not there. An element beyond the end of a list is
-// appended; one that becomes absent leaves a gap, which compact closes.
+// replace returns v with change applied to the value at a path. ok is false if the path's parent
+// does not exist. An element beyond the end of a list is appended. A removed one leaves a gap,
+// which compact closes.
 func replace(v Value, p Path, change func(Value) Value) (changed Value, ok bool) {
 	if len(p) == 0 {
 		return change(v), true
@@ -144,7 +143,7 @@ func replace(v Value, p Path, change func(Value) Value) (changed Value, ok bool)
 	return v, false
 }
 
-// compact takes the gaps out of the lists in a value.
+// compact removes the gaps from the lists in a value.
 func compact(v Value) Value {
 	switch v.Type {
 	case "M":

@@ -6,7 +6,7 @@ import "slices"
 type Reading struct {
 	Table string
 	Index string // "" for the table
-	// Hash is the partition that a Query reads; a Scan has none.
+	// Hash is the partition that a Query reads. A Scan does not have it.
 	Hash  Value
 	Range *RangeCondition // of a Query; nil for all
 	// Backward is the direction of a Query.
@@ -35,10 +35,10 @@ func (c *RangeCondition) Holds(v Value) bool {
 	return compare(c.Op, v, c.A)
 }
 
-// IsQuery tells a Query from a Scan.
+// IsQuery reports whether it is a Query instead of a Scan.
 func (r Reading) IsQuery() bool { return r.Hash.isPresent() }
 
-// Name is DynamoDB's.
+// Name returns DynamoDB's name.
 func (r Reading) Name() string {
 	if r.IsQuery() {
 		return "Query"
@@ -85,7 +85,7 @@ func (r Reading) Request(db *DB) map[string]any {
 	return request
 }
 
-// key is the key schema that the reading goes by.
+// key returns the key schema of the reading.
 func (r Reading) key(db *DB) []KeyAttribute {
 	t := db.tables[r.Table]
 	if r.Index != "" {
@@ -94,17 +94,17 @@ func (r Reading) key(db *DB) []KeyAttribute {
 	return t.Key
 }
 
-// Result is what all pages of a reading hold together.
+// Result has the items of all pages of a reading.
 type Result struct {
-	// Groups are the items in the order of the sort key; those of one group
-	// may come in any order. A Scan has one group.
+	// Groups are the items in the order of the sort key; those of one group have any order. A
+	// Scan has one group.
 	Groups [][]Item
 	// Scanned counts the items before the filter.
 	Scanned int
 }
 
-// Read returns what a reading finds, or what a Query of a table finds behind
-// the key after if that is not nil.
+// Read returns the result of a reading, or, if after is not nil, that of a Query of a table from
+// the key after on.
 func (db *DB) Read(r Reading, after Item) Result {
 	t := db.tables[r.Table]
 	found := slices.Clone(t.items)
@@ -137,8 +137,8 @@ func (db *DB) Read(r Reading, after Item) Result {
 			out.Groups = append(out.Groups, nil)
 		}
 		last = entry
-		// A request that speaks of what a local index does not hold has it from
-		// the table; without saying so it gets what the index holds.
+		// A request that names an attribute outside a local index reads it from the table;
+		// otherwise it gets the projected attributes.
 		item, whole := entry, entry
 		if r.Index != "" && !t.Index(r.Index).Global {
 			whole = t.Find(entry)

@@ -19,12 +19,12 @@ type Table struct {
 	Name    string
 	Key     []KeyAttribute // of the partition, then of the sort key if there is one
 	Indexes []Index
-	// TTL is the attribute that items expire by, "" for none.
+	// TTL is the attribute with the expiry of items, or "".
 	TTL string
-	// Refuses reports that the table cannot hold an item beside the others
-	// that it has. nil refuses none.
+	// Refuses reports that the table cannot hold an item beside its other items. nil accepts
+	// all.
 	Refuses func(others []Item, item Item) bool
-	// Keeps returns what the table keeps of an item. nil keeps all of it.
+	// Keeps returns the stored part of an item. nil stores all of it.
 	Keeps func(Item) Item
 
 	items []Item
@@ -53,7 +53,7 @@ func (db *DB) CreateTable(t *Table) {
 // Items returns the items of a table, in no order.
 func (t *Table) Items() []Item { return t.items }
 
-// Find returns the item with a key, nil if there is none.
+// Find returns the item with a key, or nil.
 func (t *Table) Find(key Item) Item {
 	for _, item := range t.items {
 		if Text(t.KeyOf(item)) == Text(t.KeyOf(key)) {
@@ -76,7 +76,7 @@ func only(item Item, key []KeyAttribute) Item {
 	return out
 }
 
-// Put gives the item with that key another content, nil for none.
+// Put replaces the item with that key; nil deletes it.
 func (t *Table) Put(key, item Item) {
 	t.items = slices.DeleteFunc(slices.Clone(t.items), func(other Item) bool { return Text(t.KeyOf(other)) == Text(t.KeyOf(key)) })
 	if item != nil && t.Keeps != nil {
@@ -91,7 +91,7 @@ func (t *Table) isKey(name string) bool {
 	return slices.ContainsFunc(t.Key, func(a KeyAttribute) bool { return a.Name == name })
 }
 
-// Index returns the index of that name, or nil.
+// Index returns the index with that name, or nil.
 func (t *Table) Index(name string) *Index {
 	for i := range t.Indexes {
 		if t.Indexes[i].Name == name {
@@ -101,8 +101,8 @@ func (t *Table) Index(name string) *Index {
 	return nil
 }
 
-// Entries returns what an index holds: the projections of all items that have
-// its key attributes.
+// Entries returns the entries of an index: the projections of all items with its key
+// attributes.
 func (t *Table) Entries(x *Index) []Item {
 	var entries []Item
 	for _, item := range t.items {
@@ -120,10 +120,10 @@ func (t *Table) Entries(x *Index) []Item {
 	return entries
 }
 
-// maxOverdue: items that should have expired longer ago stay.
+// maxOverdue is the largest delay of an expiry: items that should have expired earlier stay.
 const maxOverdue = 5 * 365 * 24 * time.Hour
 
-// Expire deletes the items whose time has come.
+// Expire deletes the expired items.
 func (db *DB) Expire() {
 	now := db.Now()
 	first, last := Number(Text(now.Add(-maxOverdue).Unix())), Number(Text(now.Unix()))
@@ -140,18 +140,17 @@ func (db *DB) Expire() {
 // Error is a refusal of DynamoDB.
 type Error struct {
 	Code string
-	// Messages are those that may come; nil: any.
+	// Messages are the accepted messages; nil: any.
 	Messages []string
 	Item     Item     // of a failed condition
 	Reasons  []Reason // of a canceled transaction
-	// AnyInvalid stands for Reasons of which one is a ValidationError.
+	// AnyInvalid accepts all Reasons that include a ValidationError.
 	AnyInvalid bool
-	// Or is another answer that is as good: where the order of two checks is
-	// nobody's promise.
+	// Or is another accepted answer, if the order of two checks is not specified.
 	Or *Error
 }
 
-// Reason says why an action of a transaction was not taken.
+// Reason is the reason why an action of a transaction was not done.
 type Reason struct {
 	Code     string
 	Messages []string
@@ -217,7 +216,7 @@ func (t *Table) checkItem(item Item) *Error {
 	return t.checkIndexKeys(nil, item, false, "A value specified for a secondary index key is not supported. ")
 }
 
-// checkUpdateTypes checks what clauses give attributes that are keys of indexes.
+// checkUpdateTypes checks the values that clauses assign to keys of indexes.
 func (t *Table) checkUpdateTypes(clauses []Clause) *Error {
 	var faults []string
 	for _, x := range t.Indexes {
@@ -240,8 +239,8 @@ func indexKeyFault(x Index, a KeyAttribute, given string) string {
 	return parameter + "Type mismatch for Index Key " + a.Name + " Expected: " + a.Type + " Actual: " + given + " IndexName: " + x.Name
 }
 
-// checkIndexKeys checks the attributes that are keys of indexes and that
-// change, in an item that is put or that an update has made.
+// checkIndexKeys checks the changed attributes that are keys of indexes, in an item of a put or
+// an update.
 func (t *Table) checkIndexKeys(old, item Item, updates bool, empty string) *Error {
 	var faults []string
 	for _, x := range t.Indexes {
@@ -264,12 +263,12 @@ func (t *Table) checkIndexKeys(old, item Item, updates bool, empty string) *Erro
 	return nil
 }
 
-// Says reports whether a message is one of those that e may come with.
+// Says reports whether e accepts a message.
 func Says(messages []string, message string) bool {
 	return messages == nil || slices.Contains(messages, message)
 }
 
-// String shows what was expected.
+// String returns the expected error.
 func (e *Error) String() string {
 	if e == nil {
 		return "success"

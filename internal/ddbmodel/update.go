@@ -12,47 +12,46 @@ type Clause interface {
 	target() Path
 	section() string
 	text(p *Placeholders) string
-	// known is the type of what the clause writes, or adds or deletes, as far as
-	// that shows without the item.
+	// known is the type of the value that the clause writes, adds or deletes, if it is known
+	// without the item.
 	known() string
-	// result returns the value that the clause leaves, absent for none, or
-	// what is wrong.
+	// result returns the resulting value, which may be absent, or an error.
 	result(item Item) (Value, string)
 }
 
 // The clauses.
 type (
-	// Set gives a path a value.
+	// Set assigns a value to a path.
 	Set struct {
 		Path  Path
 		Value Expr
 	}
-	// Remove takes what is at a path away.
+	// Remove removes the value at a path.
 	Remove struct{ Path Path }
 	// Add adds a number, or members to a set.
 	Add struct {
 		Path  Path
 		Value Value
 	}
-	// Delete takes members out of a set.
+	// Delete removes members from a set.
 	Delete struct {
 		Path  Path
 		Value Value
 	}
 )
 
-// Expr is what SET assigns: a [Literal], a [Read], an [IfNotExists], or an
-// [Arithmetic] or [ListAppend] of two of those.
+// Expr is the right side of SET: a [Literal], a [Read], an [IfNotExists], or an [Arithmetic] or
+// [ListAppend] of two of those.
 type Expr interface {
 	compute(item Item) (Value, string)
 	text(p *Placeholders) string
-	// known is the type that is sure of what is computed, "" for none.
+	// known is the certain type of the result, or "".
 	known() string
 }
 
-// The operands of SET that conditions have not.
+// The operands of SET that conditions do not have.
 type (
-	// IfNotExists is the value at Path if there is one, or else Else.
+	// IfNotExists is the value at Path if it exists, otherwise Else.
 	IfNotExists struct {
 		Path Path
 		Else Expr
@@ -66,7 +65,7 @@ type (
 	ListAppend struct{ A, B Expr }
 )
 
-// Faults of an update that only the item shows.
+// Faults of an update that depend on the item.
 const (
 	faultPath    = "The document path provided in the update expression is invalid for update"
 	faultType    = "An operand in the update expression has an incorrect data type"
@@ -130,7 +129,7 @@ func (o ListAppend) text(p *Placeholders) string {
 	return "list_append(" + o.A.text(p) + ", " + o.B.text(p) + ")"
 }
 
-// both computes two operands that have to be of a type.
+// both computes two operands of a required type.
 func both(item Item, a, b Expr, kind string) (v, w Value, fault string) {
 	if v, fault = a.compute(item); fault != "" {
 		return v, w, fault
@@ -149,7 +148,7 @@ func sum(a, b *big.Rat) (Value, string) {
 	switch fault := numberFault(r); fault {
 	case "":
 	case faultDigits:
-		return Value{}, faultOverflow // what DynamoDB says of sums
+		return Value{}, faultOverflow // DynamoDB's error for sums
 	default:
 		return Value{}, fault
 	}
@@ -221,9 +220,8 @@ func updateText(clauses []Clause, p *Placeholders) string {
 	return strings.Join(sections, " ")
 }
 
-// applyUpdate returns the item after an update: each clause reads the item as
-// it was. Where it cannot be done it returns all that is wrong; which of that
-// DynamoDB says is not known.
+// applyUpdate returns the item after an update; each clause reads the item before it. If the
+// update fails it returns all faults, since it is unknown which of them DynamoDB reports.
 func applyUpdate(item Item, clauses []Clause) (updated Item, faults []string) {
 	results := make([]Value, len(clauses))
 	for i, c := range clauses {
@@ -244,8 +242,8 @@ func applyUpdate(item Item, clauses []Clause) (updated Item, faults []string) {
 	if faults != nil {
 		return nil, faults
 	}
-	// Elements keep their places until all is done: those beyond the end are
-	// appended in the order of their indexes.
+	// Elements keep their places until the end: those beyond the list are appended in the
+	// order of their indexes.
 	places := make([]int, len(clauses))
 	for i := range clauses {
 		places[i] = i

@@ -1,8 +1,7 @@
-// Package ddbmodel implements a naive DynamoDB: the reference that tests, and the
-// differential runs of package migrate, compare the facade with. It holds a list of items
-// for each table, evaluates expressions that are built, not parsed, and prefers being
-// obviously right to being fast. It shares no code with the facade and knows nothing of
-// rows. One goroutine may use it at a time.
+// Package ddbmodel implements a naive DynamoDB: the reference for tests of the facade, and for
+// the differential runs of package migrate. It holds a list of items for each table, evaluates
+// expressions that are built instead of parsed, and prefers obvious correctness to speed. It
+// shares no code with the facade and does not know rows. One goroutine may use it at a time.
 package ddbmodel
 
 import (
@@ -14,8 +13,7 @@ import (
 	"strings"
 )
 
-// Value is an attribute value; one without a Type is absent. Values are never
-// changed in place.
+// Value is an attribute value, absent if it has no Type. Values are never changed in place.
 type Value struct {
 	Type string // S, N, B, BOOL, NULL, SS, NS, BS, L or M
 	Text string // of S, N (canonical) and B
@@ -34,7 +32,7 @@ func String(s string) Value { return Value{Type: "S", Text: s} }
 // Binary returns a value of type B.
 func Binary(b string) Value { return Value{Type: "B", Text: b} }
 
-// Number returns a value of type N: the one that a decimal text stands for.
+// Number returns a value of type N from a decimal text.
 func Number(text string) Value {
 	r, ok := new(big.Rat).SetString(text)
 	if !ok {
@@ -89,8 +87,7 @@ func (v Value) rat() *big.Rat {
 	return r
 }
 
-// decimal is the form in which DynamoDB answers a number: expanded, without
-// zeros at the ends.
+// decimal returns DynamoDB's form of a number: expanded, without zeros at the ends.
 func decimal(r *big.Rat) string {
 	text := strings.TrimRight(strings.TrimRight(r.FloatString(2*lowestPlaces), "0"), ".")
 	if text == "-0" {
@@ -104,7 +101,7 @@ const (
 	faultDigits   = "Attempting to store more than 38 significant digits in a Number"
 )
 
-// numberFault is what DynamoDB says against a number, if anything.
+// numberFault returns DynamoDB's error for a number, if any.
 func numberFault(r *big.Rat) string {
 	magnitude := new(big.Rat).Abs(r)
 	digits := strings.Trim(strings.Replace(decimal(magnitude), ".", "", 1), "0")
@@ -121,7 +118,7 @@ func numberFault(r *big.Rat) string {
 	return ""
 }
 
-// isPresent reports whether there is a value.
+// isPresent reports whether the value is present.
 func (v Value) isPresent() bool { return v.Type != "" }
 
 // equal compares two values by type and content; absent ones are not equal.
@@ -175,8 +172,8 @@ func (v Value) MarshalJSON() ([]byte, error) {
 
 func (v Value) json() string { return Text(v) }
 
-// Text is the JSON of anything made of values, with the members of objects and
-// of sets in order: equal texts mean equal contents.
+// Text returns the JSON of anything made of values, with sorted members of objects and sets:
+// equal texts mean equal contents.
 func Text(content any) string {
 	b, err := json.Marshal(content)
 	if err != nil {
@@ -185,8 +182,8 @@ func Text(content any) string {
 	return string(b)
 }
 
-// Canonical returns Text of the JSON that a server answered. Only the order of
-// members is taken out: texts of numbers stay as they came.
+// Canonical returns Text of a server's JSON. It only sorts members: texts of numbers are
+// unchanged.
 func Canonical(answer []byte) (string, error) {
 	d := json.NewDecoder(strings.NewReader(string(answer)))
 	d.UseNumber()

@@ -13,9 +13,8 @@ const (
 	prime3 uint64 = 0xc6a4a7935bd1e995
 )
 
-// fingerprint is the 64-bit hash that sketches are made of, Fingerprint2011:
-// a relative of MurmurHash64 and CityHash64. All sketches that are to be
-// merged depend on it, bit by bit.
+// fingerprint is the 64-bit hash of sketches, Fingerprint2011: a relative of MurmurHash64 and
+// CityHash64. Sketches can be merged only if it is the same, bit by bit.
 func fingerprint(b []byte) uint64 {
 	var h uint64
 	switch {
@@ -40,7 +39,7 @@ func fingerprint(b []byte) uint64 {
 	return h
 }
 
-// fingerprintInt64 is the hash of n: that of its eight bytes, little-endian.
+// fingerprintInt64 returns the hash of the eight bytes of n, little-endian.
 func fingerprintInt64(n int64) uint64 {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(n))
@@ -104,8 +103,8 @@ func weak(s []byte, a, b uint64) pair {
 	return pair{a + w3, b + c}
 }
 
-// hashLong hashes more than 64 bytes: the last 64 first, then from the start
-// in blocks of 64, the last of which may be cut.
+// hashLong hashes more than 64 bytes: the last 64 first, then from the start in blocks of 64. The
+// last block may be shorter.
 func hashLong(b []byte) uint64 {
 	n := len(b)
 	x := word(b)

@@ -1,15 +1,14 @@
-// Package hllpp implements HyperLogLog++ sketches: estimates of the number of
-// distinct values in little space, which can be merged.
+// Package hllpp implements HyperLogLog++ sketches: estimates of the number of distinct values in
+// little space, which can be merged.
 //
-// It promises the bytes of the published library Zetasketch 0.1.0 (format
-// version 2: an AggregatorStateProto of type 112), sparse and dense: each reads
-// what the other marshals, and the same additions and merges of marshaled
-// sketches give the same bytes. One case is better defined here: a sparse sketch
-// is compacted before it is merged into a lower precision. Estimates are not
-// promised to be the same number: that of a sparse sketch is, that of a dense one
-// comes from an estimator that needs no tables of measured bias (Ertl, New
-// cardinality estimation algorithms for HyperLogLog sketches, 2017), within the
-// same error of 1.04/sqrt(2^precision).
+// It produces the bytes of the published library Zetasketch 0.1.0 (format version 2: an
+// AggregatorStateProto of type 112), sparse and dense. Each reads the sketches of the other, and
+// the same additions and merges of marshaled sketches give the same bytes. One case is better
+// defined here: a sparse sketch is compacted before it is merged into a lower precision.
+//
+// The estimate of a sparse sketch is the same number. That of a dense one comes from an estimator
+// without tables of measured bias (Ertl, New cardinality estimation algorithms for HyperLogLog
+// sketches, 2017), within the same error of 1.04/sqrt(2^precision).
 package hllpp
 
 import (
@@ -23,14 +22,13 @@ import (
 )
 
 // Precisions of a new sketch: 2^Precision registers when dense. They are the
-// defaults of Zetasketch and of HLL_COUNT.INIT; that Bigtable uses them too is
-// a belief.
+// defaults of Zetasketch and of HLL_COUNT.INIT. Bigtable is assumed to use them too.
 const (
 	Precision       = 15
 	SparsePrecision = 20
 )
 
-// Bounds of what can be read.
+// Limits of readable sketches.
 const (
 	minPrecision       = 10
 	maxPrecision       = 24
@@ -60,19 +58,19 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", int32(t))
 }
 
-// Sketch is a HyperLogLog++ sketch. It is for one goroutine.
+// Sketch is a HyperLogLog++ sketch. One goroutine may use it at a time.
 type Sketch struct {
 	valueType Type
 	values    int64 // added, counting each time
-	p, sp     int   // precisions; sp is 0 where there is no sparse form
+	p, sp     int   // precisions; sp is 0 without a sparse form
 
 	// A sketch is sparse, with encoded values, or dense, with registers.
 	sparse  []uint32 // sorted; the highest value of each index
-	pending []uint32 // to be merged into sparse, in no order
+	pending []uint32 // not merged into sparse yet, in no order
 	dense   []byte   // nil while sparse; 2^p registers
 }
 
-// New returns an empty sketch of the usual precision.
+// New returns an empty sketch with the default precision.
 func New(t Type) *Sketch { return &Sketch{valueType: t, p: Precision, sp: SparsePrecision} }
 
 // Type returns the type of the sketch's values.
@@ -96,7 +94,7 @@ func (s *Sketch) AddBytes(b []byte) error {
 	return nil
 }
 
-// add takes in a hash.
+// add adds a hash.
 func (s *Sketch) add(hash uint64) {
 	s.values++
 	if s.dense != nil || s.sp == 0 {
@@ -110,7 +108,7 @@ func (s *Sketch) add(hash uint64) {
 // w; n+1 if they are all zero.
 func rho(w uint64, n int) uint8 { return uint8(min(bits.LeadingZeros64(w<<(64-n)), n) + 1) }
 
-// register raises a register of the dense form, which it makes.
+// register raises a register of the dense form, and creates that form.
 func (s *Sketch) register(index int, r uint8) {
 	if s.dense == nil {
 		s.dense = make([]byte, 1<<s.p)
@@ -118,16 +116,16 @@ func (s *Sketch) register(index int, r uint8) {
 	s.dense[index] = max(s.dense[index], r)
 }
 
-// A sparse value says more than a register, in one of two forms: the index at
-// the sparse precision, if the bits that it has beyond the normal precision
-// are not all zero, since the register follows from them; or a flag, the index
-// at the normal precision, and the rho of the bits behind the sparse index.
+// A sparse value has more information than a register, in one of two forms. The first is the index
+// at the sparse precision; it needs a bit beyond the normal precision that is not zero, since the
+// register follows from these bits. The second is a flag, the index at the normal precision, and
+// the rho of the bits after the sparse index.
 const (
 	rhoBits = 6
 	rhoMask = 1<<rhoBits - 1
 )
 
-// flag marks values of the second form. It is above all bits of either.
+// flag marks values of the second form. It is above all bits of both forms.
 func (s *Sketch) flag() uint32 { return 1 << max(s.sp, s.p+rhoBits) }
 
 // encode returns the sparse value of an index at the sparse precision.
@@ -138,8 +136,7 @@ func (s *Sketch) encode(index uint32, r uint8) uint32 {
 	return s.flag() | index>>(s.sp-s.p)<<rhoBits | uint32(r)
 }
 
-// decode is the inverse of encode; r is 0 in the first form, where it does not
-// matter.
+// decode is the inverse of encode; r is 0 in the first form, which does not use it.
 func (s *Sketch) decode(v uint32) (index uint32, r uint8) {
 	if v&s.flag() == 0 {
 		return v, 0
@@ -147,7 +144,7 @@ func (s *Sketch) decode(v uint32) (index uint32, r uint8) {
 	return (v ^ s.flag()) >> rhoBits << (s.sp - s.p), uint8(v & rhoMask)
 }
 
-// decodeDense returns the register of a sparse value and what is in it.
+// decodeDense returns the index and the content of the register of a sparse value.
 func (s *Sketch) decodeDense(v uint32) (index int, r uint8) {
 	i, r := s.decode(v)
 	if v&s.flag() == 0 {
@@ -156,8 +153,8 @@ func (s *Sketch) decodeDense(v uint32) (index int, r uint8) {
 	return int(i >> (s.sp - s.p)), r + uint8(s.sp-s.p)
 }
 
-// lower returns the rho at the precision `to` of an index and its rho at the
-// precision `from`, which is not less.
+// lower returns the rho at the precision `to` of an index with its rho at the precision `from`,
+// which is at least `to`.
 func lower(index uint32, r uint8, from, to int) uint8 {
 	if suffix := uint64(index) & (1<<(from-to) - 1); suffix != 0 {
 		return rho(suffix, from-to)
@@ -165,7 +162,7 @@ func lower(index uint32, r uint8, from, to int) uint8 {
 	return r + uint8(from-to)
 }
 
-// push takes in a sparse value.
+// push adds a sparse value.
 func (s *Sketch) push(v uint32) {
 	s.pending = append(s.pending, v)
 	if len(s.pending) > 1<<s.p/4 {
@@ -173,8 +170,8 @@ func (s *Sketch) push(v uint32) {
 	}
 }
 
-// compact merges what is pending, and makes the sketch dense if its sparse
-// form would take more than three quarters of the space.
+// compact merges the pending values, and makes the sketch dense if its sparse form would take more
+// than three quarters of the space.
 func (s *Sketch) compact() {
 	if len(s.pending) == 0 {
 		return
@@ -187,7 +184,7 @@ func (s *Sketch) compact() {
 	}
 }
 
-// densify turns the sparse form, with nothing pending, into the dense one.
+// densify converts the sparse form, without pending values, to the dense one.
 func (s *Sketch) densify() {
 	values := s.sparse
 	s.sparse, s.pending = nil, nil
@@ -223,9 +220,9 @@ func (s *Sketch) unique(values []uint32) []uint32 {
 	return out
 }
 
-// Merge adds what o has seen, which is not changed but may be compacted. The
-// precision becomes the lower of the two. Errors: values of different types,
-// two sparse sketches of which each is more precise in one way.
+// Merge adds the values of o, which may be compacted but is otherwise unchanged. The precision
+// becomes the lower of the two. Errors: values of different types; two sparse sketches, one with
+// the higher precision and the other with the higher sparse precision.
 func (s *Sketch) Merge(o *Sketch) error {
 	if s.valueType != o.valueType {
 		return fmt.Errorf("%w: values of type %v merged into values of type %v", ErrInvalid, o.valueType, s.valueType)
@@ -274,7 +271,7 @@ func (s *Sketch) Merge(o *Sketch) error {
 	return nil
 }
 
-// isSparse tells whether the sketch has the sparse form.
+// isSparse reports whether the sketch has the sparse form.
 func (s *Sketch) isSparse() bool { return s.dense == nil && s.sp != 0 }
 
 // lowered returns the sparse value v of o at the precisions of s.
@@ -283,7 +280,7 @@ func (s *Sketch) lowered(o *Sketch, v uint32) uint32 {
 	return s.encode(i>>(o.sp-s.sp), lower(i, r, o.sp, s.sp))
 }
 
-// reduce lowers the precisions of the sketch, which has nothing pending.
+// reduce lowers the precisions of the sketch, which must not have pending values.
 func (s *Sketch) reduce(p, sp int) {
 	if p == s.p && sp == s.sp {
 		return
@@ -316,7 +313,7 @@ func (s *Sketch) reduce(p, sp int) {
 	s.compact()
 }
 
-// Estimate returns about how many distinct values were added.
+// Estimate returns the approximate number of distinct values.
 func (s *Sketch) Estimate() int64 {
 	s.compact()
 	if s.isSparse() {
@@ -326,7 +323,7 @@ func (s *Sketch) Estimate() int64 {
 	if s.dense == nil {
 		return 0
 	}
-	counts := make([]float64, 66-s.p) // registers by what is in them
+	counts := make([]float64, 66-s.p) // numbers of registers by their content
 	for _, r := range s.dense {
 		counts[r]++
 	}
@@ -339,7 +336,7 @@ func (s *Sketch) Estimate() int64 {
 	return int64(math.Round(m * m / (2 * math.Ln2 * z)))
 }
 
-// sigma corrects for registers in which nothing is.
+// sigma corrects for empty registers.
 func sigma(x float64) float64 {
 	if x == 1 {
 		return math.Inf(1)
@@ -355,7 +352,7 @@ func sigma(x float64) float64 {
 	}
 }
 
-// tau corrects for registers that hold all they can.
+// tau corrects for full registers.
 func tau(x float64) float64 {
 	if x == 0 || x == 1 {
 		return 0
@@ -403,7 +400,7 @@ func sparseBytes(values []uint32) int {
 	return n
 }
 
-// Marshal returns the sketch in its one canonical form.
+// Marshal returns the sketch in its canonical form.
 func (s *Sketch) Marshal() []byte {
 	s.compact()
 	var state []byte
@@ -435,8 +432,8 @@ func (s *Sketch) Marshal() []byte {
 	return protowire.AppendBytes(b, state)
 }
 
-// Unmarshal reads a sketch, trusting nothing in it. Numbers and bytes in
-// fields that it does not know are left out.
+// Unmarshal reads a sketch and validates all of it. It ignores numbers and bytes in unknown
+// fields.
 func Unmarshal(b []byte) (*Sketch, error) {
 	s := &Sketch{}
 	kind, version := uint64(aggregatorType), uint64(1)
@@ -499,7 +496,7 @@ func fields(b []byte, fn func(field int, v uint64, data []byte)) error {
 	return nil
 }
 
-// unmarshalState reads the part of a sketch that is HyperLogLog++.
+// unmarshalState reads the HyperLogLog++ part of a sketch.
 func (s *Sketch) unmarshalState(b []byte) error {
 	var size, p, sp uint64
 	var data, sparse []byte
@@ -586,7 +583,7 @@ func (s *Sketch) unmarshalSparse(b []byte, size uint64) error {
 	return nil
 }
 
-// checkSparse refuses what encode never returns.
+// checkSparse rejects values that encode never returns.
 func (s *Sketch) checkSparse(v uint64) error {
 	flag := uint64(s.flag())
 	ok := v&flag == 0 && v < 1<<s.sp && v&(1<<(s.sp-s.p)-1) != 0

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Options say how values are decoded.
+// Options configure decoding.
 type Options struct {
-	// Hooks read what no type of Go says, and go before the tags of fields.
+	// Hooks read values without an equivalent Go type, and take precedence over the tags of fields.
 	Hooks []Hook
-	// Loose takes a number or a truth value where a text is expected, a number in
-	// quotes, and null for what is not given.
+	// Loose accepts a number or a boolean in place of a text, a number in quotes, and null in
+	// place of a missing value.
 	Loose bool
-	// All says to go on after a fault, so that errors tell of all: see [Faults].
+	// All continues after a fault, so that the error has all of them: see [Faults].
 	All bool
-	// Positions, where it is not nil, is given the places of what is read.
+	// Positions, if not nil, receives the positions of the values.
 	Positions Positions
 }
 
@@ -29,28 +29,28 @@ type Hook struct {
 	read func(Value, any) error
 }
 
-// Read makes a hook for all values of type T.
+// Read returns a hook for all values of type T.
 func Read[T any](read func(Value, *T) error) Hook { return ReadKey("", read) }
 
-// ReadKey makes a hook for a key of struct T. No field need be of that key.
+// ReadKey returns a hook for a key of struct T, which needs no field for it.
 func ReadKey[T any](key string, read func(Value, *T) error) Hook {
 	return Hook{reflect.TypeFor[T](), key, func(v Value, into any) error { return read(v, into.(*T)) }}
 }
 
-// With returns the value as options read it, and all that it holds.
+// With returns the value with options for decoding it and its inner values.
 func (v Value) With(o Options) Value {
 	v.o = o
 	return v
 }
 
-// Decode reads the value into what a pointer leads to. The zero Value leaves it as
-// it is. An error is an [Error], or with Options.All several, joined.
+// Decode reads the value into the target of a pointer. The zero Value does not change it. An
+// error is an [Error], or with Options.All several, joined.
 //
-// A field of a struct has a tag `yaml:"key,option"`: required, filled (a text that
-// is not empty), null (as nothing, Loose or not), and inline, of a struct whose
-// fields stand beside the others. A key a.b is b of a mapping a. Further tags are
-// expect, which says in errors what the value is, words, of which a text is one, and
-// range, `range:"1,90"`, of an integer. Fields without a tag are left out.
+// A field of a struct has a tag `yaml:"key,option"`. The options are required, filled (a text
+// that is not empty), null (allowed, also without Loose), and inline (the fields of a struct are
+// keys of the outer one). A key a.b is b of a mapping a. Further tags are expect, the expected
+// value in errors, words, the allowed texts, and range, `range:"1,90"`, the limits of an integer.
+// Fields without a tag are ignored.
 func (v Value) Decode(into any) error {
 	if v.IsZero() {
 		return nil
@@ -58,23 +58,22 @@ func (v Value) Decode(into any) error {
 	return v.decode(reflect.ValueOf(into).Elem(), field{})
 }
 
-// Struct is Decode into a struct whose type may have a hook, which is passed over:
-// it is what that hook calls.
+// Struct is Decode into a struct, without the hook of its type: that hook calls it.
 func (v Value) Struct(into any) error {
 	set := newFieldSet()
 	set.addStruct(reflect.ValueOf(into).Elem(), v.o.Hooks)
 	return set.read(v)
 }
 
-// field is what the tags of a field say.
+// field has the tags of a field.
 type field struct {
 	required, filled, null bool
 	expect                 string
 	words                  []string
-	least, most            int64 // of an integer; 0 and 0 for any
+	least, most            int64 // of an integer; 0 and 0 for no limits
 }
 
-// expected is what errors say.
+// expected returns the expected value for errors.
 func (f field) expected(usual string) string {
 	switch {
 	case f.expect != "":
@@ -87,7 +86,7 @@ func (f field) expected(usual string) string {
 	return usual
 }
 
-// fieldOf reads the tags of a field; key is "" for none.
+// fieldOf reads the tags of a field; without tags, key is "".
 func fieldOf(from reflect.StructField) (key string, inline bool, f field) {
 	tag := strings.Split(from.Tag.Get("yaml"), ",")
 	has := func(option string) bool { return slices.Contains(tag[1:], option) }
@@ -113,7 +112,7 @@ func (v Value) decode(into reflect.Value, f field) error {
 	if v.Kind() == Null && (f.null || v.o.Loose) {
 		return nil
 	}
-	switch into.Kind() { //nolint:exhaustive // no file has the others
+	switch into.Kind() { //nolint:exhaustive // files do not have the others
 	case reflect.Pointer:
 		into.Set(reflect.New(into.Type().Elem()))
 		return v.decode(into.Elem(), f)
@@ -142,7 +141,7 @@ func (v Value) decode(into reflect.Value, f field) error {
 	return nil
 }
 
-// fieldSet is how the keys of a mapping are read.
+// fieldSet has the fields and hooks of the keys of a mapping.
 type fieldSet struct {
 	fields   map[string]func(Value) error
 	groups   map[string]*fieldSet // of a.b and a.c, by a
@@ -226,13 +225,13 @@ func (v Value) decodeSlice(into reflect.Value, f field) error {
 	return faults.err()
 }
 
-// inner is what a field says of the elements of a list, or the values of a mapping.
+// inner returns the field for the elements of a list, or the values of a mapping.
 func (f field) inner() field {
 	f.required, f.null = false, false
 	return f
 }
 
-// Text reads a text, which errors call what is expected.
+// Text reads a text; expected is its name in errors.
 func (v Value) Text(expected string) (string, error) {
 	if kind := v.Kind(); kind == Text || v.o.Loose && kind != Null && kind != List && kind != Mapping {
 		return v.node.text, nil
@@ -286,8 +285,8 @@ func (v Value) decodeInteger(into reflect.Value, f field) error {
 	return nil
 }
 
-// plain is the value as no type says it: a map[string]any, []any, string, bool,
-// uint64, int64, float64 or nil.
+// plain returns the value without a target type: a map[string]any, []any, string, bool, uint64,
+// int64, float64 or nil.
 func (n *node) plain() any {
 	switch n.kind {
 	case Text:

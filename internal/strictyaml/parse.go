@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// The bounds of a file. The parser takes some 600 bytes for each mark of structure;
-// for each key of a mapping in block style, it copies the keys before it.
+// The limits of a file. The parser takes about 600 bytes for each mark of structure. For each
+// key of a mapping in block style, it copies the keys before it.
 const (
 	maxBytes     = 4 << 20
 	maxMarks     = 400_000 // of marks, and lines
@@ -23,18 +23,18 @@ const (
 	maxAliased   = 100_000
 )
 
-// marks are what a text has about one token for, but for the quotes, which go in pairs.
+// marks are the characters with about one token each, except for quotes, which have one for two.
 const marks = "\n,:-?[]{}&*!" + quotes
 
 const quotes = "'\""
 
-// Parse reads a file of one document. The Value of one that says nothing IsZero. An
+// Parse reads a file of one document. IsZero reports true for the Value of an empty one. An
 // error is an [Error].
 func Parse(file string, text []byte) (root Value, err error) {
 	root.file = file
-	defer func() { // what is no YAML can make its parser panic
+	defer func() { // invalid YAML can make the parser panic
 		if p := recover(); p != nil {
-			err = root.fault(Position{}, fmt.Sprintf("no YAML: %v", p), "")
+			err = root.fault(Position{}, fmt.Sprintf("not YAML: %v", p), "")
 		}
 	}()
 	if len(text) > maxBytes {
@@ -59,13 +59,13 @@ func Parse(file string, text []byte) (root Value, err error) {
 	return root, t.err
 }
 
-// body is the one document of a text, nil for none.
+// body returns the only document of a text, or nil.
 func (v Value) body(text []byte) (body ast.Node, err error) {
 	tokens := lexer.Tokenize(string(text))
 	if err := v.bound(tokens); err != nil {
 		return nil, err
 	}
-	// Keys that are given twice are found by tree, whose error has their path.
+	// tree finds repeated keys; its error has their path.
 	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	var located yaml.Error
 	switch {
@@ -92,13 +92,13 @@ const (
 	oneDocument    = "one mapping in a file"
 )
 
-// bound refuses, before they are parsed, tokens that would take the parser more
-// time, memory or stack than their number suggests.
+// bound rejects, before parsing, tokens that would take the parser excessive time, memory or
+// stack.
 func (v Value) bound(tokens token.Tokens) error {
 	type level struct{ column, keys int }
-	var blocks []level // that are open, in block style
+	var blocks []level // the open ones, in block style
 	flow, headers, ends, anchors, work := 0, 0, 0, 0, 0
-	// enter closes the blocks that are further in than a column, and opens one there.
+	// enter closes the blocks inside a column, and opens one there.
 	enter := func(column int) *level {
 		n := len(blocks)
 		for n > 0 && blocks[n-1].column > column {
@@ -155,7 +155,7 @@ func positionOf(t *token.Token) Position {
 	return Position{t.Position.Line, t.Position.Column}
 }
 
-// begin is where a node begins: a mapping in block style, at its first key.
+// begin returns the position of a node: that of a mapping in block style is its first key.
 func begin(n ast.Node) Position {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -168,10 +168,10 @@ func begin(n ast.Node) Position {
 	return positionOf(n.GetToken())
 }
 
-// node is a value of a file, whose aliases are what they stand for.
+// node is a value of a file, with resolved aliases.
 type node struct {
 	kind    Kind
-	text    string // of a scalar: as written, or what quotes and block styles say
+	text    string // of a scalar: as written, or the content of quotes and block styles
 	number  any    // of an Integer int64 or uint64, of a Float float64
 	at      Position
 	entries []entry
@@ -185,22 +185,22 @@ type entry struct {
 	value *node
 }
 
-// tree makes nodes of what the parser gives. Its first error stays.
+// tree converts the parser's result to nodes, and keeps the first error.
 type tree struct {
 	root    Value
-	anchors map[string]*node // that are closed: none holds itself
-	aliased int              // values that aliases stand for
+	anchors map[string]*node // the closed ones: no anchor contains itself
+	aliased int              // values of aliases
 	err     error
 }
 
-// path leads to a value; it is joined where it is told.
+// path is the path of a value, joined only for messages.
 type path struct {
 	up    *path
 	key   string
 	index int // of an element of a list; -1 for a key
 }
 
-// String is the path as messages have it, "rules[0].row".
+// String returns the path for messages, "rules[0].row".
 func (p *path) String() string {
 	switch {
 	case p == nil:
@@ -219,7 +219,7 @@ func (t *tree) fail(at Position, to *path, what, expected string) {
 	}
 }
 
-// node never returns nil; after an error, what it returns says nothing.
+// node never returns nil; after an error its result has no meaning.
 func (t *tree) node(from ast.Node, to *path) *node {
 	n := &node{kind: Null, size: 1}
 	if from == nil || t.err != nil {
@@ -262,7 +262,7 @@ func (t *tree) node(from ast.Node, to *path) *node {
 	case *ast.TagNode:
 		return t.tagged(n, from, to)
 	default:
-		t.fail(n.at, to, "this is no value", "a text, a number, a list or a mapping")
+		t.fail(n.at, to, "this is not a value", "a text, a number, a list or a mapping")
 	}
 	return n
 }
@@ -296,7 +296,7 @@ func (t *tree) mapping(n *node, from []*ast.MappingValueNode, to *path) {
 	}
 }
 
-// merge adds to a mapping what another one has besides, or each of a list of them.
+// merge adds the missing keys of another mapping, or of each in a list of mappings.
 func (t *tree) merge(n, from *node, own map[string]Position, to *path) {
 	switch from.kind {
 	case Mapping:
@@ -312,7 +312,7 @@ func (t *tree) merge(n, from *node, own map[string]Position, to *path) {
 			t.merge(n, m, own, to)
 		}
 	case Null, Text, Bool, Integer, Float:
-		t.fail(from.at, &path{to, "<<", -1}, "what is merged is no mapping", "a mapping, or a list of them")
+		t.fail(from.at, &path{to, "<<", -1}, "the merged value is not a mapping", "a mapping, or a list of them")
 	}
 }
 
@@ -338,13 +338,13 @@ func (t *tree) alias(n *node, name string, to *path) *node {
 		return n
 	}
 	if t.aliased += target.size; t.aliased > maxAliased {
-		t.fail(n.at, to, "the aliases stand for too many values", fmt.Sprintf("at most %d", maxAliased))
+		t.fail(n.at, to, "the aliases expand to too many values", fmt.Sprintf("at most %d", maxAliased))
 		return n
 	}
 	return target
 }
 
-// tagged is a value with a tag: !!str makes a text of it.
+// tagged reads a value with a tag: !!str converts it to a text.
 func (t *tree) tagged(n *node, from *ast.TagNode, to *path) *node {
 	value := t.node(from.Value, to)
 	if tag := from.GetToken().Value; tag != "!!str" || value.kind == Mapping || value.kind == List {

@@ -203,8 +203,8 @@ func TestDecode_Refused(t *testing.T) {
 		{"id: x\n&k a: b", `2:1: unsupported kind of key; expected a plain or quoted name`},
 		{"id: *x", `1:5: id: alias *x has no anchor; expected an anchor &x that ends before it`},
 		{"id: x\nrest: &r [*r]", `2:11: rest[0]: alias *r has no anchor; expected an anchor &r that ends before it`},
-		{"id: x\nrest: {<<: 1}", `2:12: rest["<<"]: what is merged is no mapping; expected a mapping, or a list of them`},
-		{"id: x\nrest: {<<: [{a: b}, c]}", `2:21: rest["<<"]: what is merged is no mapping; expected a mapping, or a list of them`},
+		{"id: x\nrest: {<<: 1}", `2:12: rest["<<"]: the merged value is not a mapping; expected a mapping, or a list of them`},
+		{"id: x\nrest: {<<: [{a: b}, c]}", `2:21: rest["<<"]: the merged value is not a mapping; expected a mapping, or a list of them`},
 		{"id: x\nrest: {<<: {a: b}, <<: {c: d}}", `2:20: rest["<<"]: the key is given twice, first at 2:8`},
 		{"id: !!binary aGk=", `1:5: id: tag !!binary; expected no tag, or !!str before a text`},
 		{"id: !foo {a: b}", `1:5: id: tag !foo; expected no tag, or !!str before a text`},
@@ -320,7 +320,7 @@ func TestParse_Bounds(t *testing.T) {
 		{"many keys", "rest: {" + strings.ReplaceAll(keys(30_000), "\n", ", ") + "}\nid: x\n", ""},
 		{"documents", repeat("---\na: 1\n", 20_000), "f.yaml:5:1: a second document; expected one mapping in a file"},
 		{"ends of documents", repeat("a: 1\n...\n", 20_000), "f.yaml:6:1: a second document; expected one mapping in a file"},
-		{"laughs", laughs.String(), "the aliases stand for too many values; expected at most 100000"},
+		{"laughs", laughs.String(), "the aliases expand to too many values; expected at most 100000"},
 		{"merges", func() string {
 			var b strings.Builder
 			b.WriteString("a0: &a0 {x: 1}\n")
@@ -328,7 +328,7 @@ func TestParse_Bounds(t *testing.T) {
 				fmt.Fprintf(&b, "a%d: &a%d {<<: *a%d, y%d: {<<: *a%d}}\n", i, i, i-1, i, i-1)
 			}
 			return b.String()
-		}(), "the aliases stand for too many values; expected at most 100000"},
+		}(), "the aliases expand to too many values; expected at most 100000"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/nearest"
 )
 
-// Kind is what a value is, as it is written.
+// Kind is the kind of a value in the file.
 type Kind int
 
 // The kinds of values.
@@ -26,15 +26,15 @@ const (
 	Mapping
 )
 
-// Position is a place of a file, from 1; zero where it is not known.
+// Position is a position in a file, from 1; zero if it is unknown.
 type Position struct{ Line, Column int }
 
-// Positions are the places of the values of a file by their paths, such as
-// rules[2].put[0].cell: where a mapping or its key begins, or an element of a list.
+// Positions has the positions of the values of a file by their paths, such as
+// rules[2].put[0].cell: the beginning of a mapping or its key, or of an element of a list.
 type Positions map[string]Position
 
-// Near is the place of a path; of one that the file does not have, the place of
-// the nearest one around it, or zero.
+// Near returns the position of a path. If the file does not have it, Near returns that of the
+// nearest outer path, or zero.
 func (p Positions) Near(path string) Position {
 	for {
 		if at, ok := p[path]; ok {
@@ -50,7 +50,7 @@ func (p Positions) Near(path string) Position {
 
 var plainKey = regexp.MustCompile(`^[-_a-zA-Z0-9]+$`)
 
-// Join is the path of a key of the mapping at a path, "" for the whole file.
+// Join returns the path of a key of the mapping at a path, "" for the whole file.
 func Join(path, key string) string {
 	switch {
 	case !plainKey.MatchString(key):
@@ -61,13 +61,13 @@ func Join(path, key string) string {
 	return path + "." + key
 }
 
-// Error is a fault of a file: where, what, what was expected.
+// Error is a fault of a file: position, fault, expected value.
 type Error struct {
 	File     string
 	At       Position
 	Path     string // rules[2].put[0].cell; "" for the whole file
 	What     string
-	Expected string // "" where What says it
+	Expected string // "" if What has it
 }
 
 // Error returns `file:line:column: path: what; expected …`.
@@ -98,10 +98,10 @@ type Value struct {
 	o    Options
 }
 
-// IsZero reports whether the value says nothing, as that of an empty file does.
+// IsZero reports whether the value is that of an empty file.
 func (v Value) IsZero() bool { return v.node == nil }
 
-// Kind is what the value is.
+// Kind returns the kind of the value.
 func (v Value) Kind() Kind {
 	if v.IsZero() {
 		return Null
@@ -109,8 +109,8 @@ func (v Value) Kind() Kind {
 	return v.node.kind
 }
 
-// Scalar is what stands in the file for a value that is no list or mapping: a
-// text without its quotes, a number as it is written.
+// Scalar returns the text of a value that is not a list or mapping: a text without its quotes, a
+// number as written.
 func (v Value) Scalar() string {
 	if v.IsZero() {
 		return ""
@@ -118,7 +118,7 @@ func (v Value) Scalar() string {
 	return v.node.text
 }
 
-// Place is `file:line:column`.
+// Place returns `file:line:column`.
 func (v Value) Place() string {
 	if v.IsZero() {
 		return v.file
@@ -126,7 +126,7 @@ func (v Value) Place() string {
 	return fmt.Sprintf("%s:%d:%d", v.file, v.node.at.Line, v.node.at.Column)
 }
 
-// Fail returns the error that something is wrong with the value.
+// Fail returns an error about the value.
 func (v Value) Fail(what, expected string) error {
 	if v.IsZero() {
 		return v.fault(Position{}, what, expected)
@@ -134,7 +134,7 @@ func (v Value) Fail(what, expected string) error {
 	return v.fault(v.node.at, what, expected)
 }
 
-// Unfit returns the error that a scalar is none of those that are expected.
+// Unfit returns the error for a scalar that is not one of the expected values.
 func (v Value) Unfit(expected string) error {
 	switch v.Kind() { //nolint:exhaustive // the others are scalars
 	case Null, List, Mapping:
@@ -143,10 +143,10 @@ func (v Value) Unfit(expected string) error {
 	return v.Fail(quoted(v.Scalar()), expected)
 }
 
-// Other returns the error that the value is of another kind than expected.
+// Other returns the error for a value of another kind than expected.
 func (v Value) Other(expected string) error {
 	what := "this is " + quoted(v.Scalar())
-	switch v.Kind() { //nolint:exhaustive // the others are told by their text
+	switch v.Kind() { //nolint:exhaustive // the others show their text
 	case Null:
 		what = "this is null"
 	case List:
@@ -161,7 +161,7 @@ func (v Value) fault(at Position, what, expected string) error {
 	return &Error{File: v.file, At: at, Path: v.path, What: what, Expected: expected}
 }
 
-// quoted is the beginning of a text, in quotes.
+// quoted returns the beginning of a text, in quotes.
 func quoted(text string) string {
 	const most = 80
 	if runes := []rune(text); len(runes) > most {
@@ -170,13 +170,13 @@ func quoted(text string) string {
 	return strconv.Quote(text)
 }
 
-// Entry is a key of a mapping with its value. Key is the key as a value, for errors.
+// Entry is a key of a mapping with its value. Key is also a value, for errors.
 type Entry struct {
 	Name       string
 	Key, Value Value
 }
 
-// Unknown returns the error that a mapping has a key besides the known ones.
+// Unknown returns the error for an unknown key of a mapping.
 func (e Entry) Unknown(known []string, expected string) error {
 	what := "unknown key"
 	if name := nearest.To(e.Name, known); name != "" {
@@ -185,7 +185,7 @@ func (e Entry) Unknown(known []string, expected string) error {
 	return e.Key.Fail(what, expected)
 }
 
-// Entries are those of a mapping, in order.
+// Entries returns the entries of a mapping, in order.
 func (v Value) Entries() ([]Entry, error) {
 	if v.Kind() != Mapping {
 		return nil, v.Other("a mapping (key: value)")
@@ -202,7 +202,7 @@ func (v Value) Entries() ([]Entry, error) {
 	return all, nil
 }
 
-// Items are the elements of a list, in order.
+// Items returns the elements of a list, in order.
 func (v Value) Items() ([]Value, error) {
 	if v.Kind() != List {
 		return nil, v.Other("a list ([…])")
@@ -221,9 +221,8 @@ func (v Value) note(path string, at Position) {
 	}
 }
 
-// Fields reads a mapping that has the given keys alone, in the order of the file;
-// required are those that must be there. One that an unknown key is near to is not
-// missing beside it.
+// Fields reads a mapping of the given keys, in the order of the file. required are the keys that
+// must exist. A required key is not reported as missing if an unknown key is near to it.
 func (v Value) Fields(fields map[string]func(Value) error, required ...string) error {
 	entries, err := v.Entries()
 	if err != nil {
@@ -253,13 +252,13 @@ func (v Value) Fields(fields map[string]func(Value) error, required ...string) e
 	return faults.err()
 }
 
-// faults are those of what a list or a mapping holds: all of them, or the first.
+// faults are the faults inside a list or a mapping: all of them, or the first.
 type faults struct {
 	all  bool
 	list []error
 }
 
-// add reports whether what follows is not to be read.
+// add adds a fault, and reports whether to stop reading.
 func (f *faults) add(err error) (stop bool) {
 	if err == nil {
 		return false
@@ -275,8 +274,8 @@ func (f *faults) err() error {
 	return errors.Join(f.list...)
 }
 
-// Faults are the faults that an error of Decode tells of, in the order in which they
-// were found: several only with [Options.All].
+// Faults returns the faults in an error of Decode, in the order in which they were found: several
+// only with [Options.All].
 func Faults(err error) (all []*Error) {
 	switch err := err.(type) { //nolint:errorlint // each is looked into
 	case *Error:
