@@ -7,8 +7,8 @@
 //     be used.
 //   - inproc: a gRPC channel inside the process; pull: iterators from sequences.
 //   - layout: mappings between items and rows.
-//   - heat: counts of the load on keys; cause, probe: which request of DynamoDB, or of no
-//     client, a call is made for.
+//   - heat: counts of the load on keys; cause, probe: the DynamoDB request, or the probe, that
+//     a call belongs to.
 //   - hllpp: the sketch of HLL families.
 //
 // Files and formats:
@@ -21,8 +21,8 @@
 // Words and time:
 //
 //   - clock: the time source; days: durations; phrase: texts that reports share; nearest: the
-//     name that somebody meant; hosts: host names that a server accepts.
+//     correction of a misspelled name; hosts: host names that a server accepts.
 //
-// Tests: test/lint holds the rules of the module; internal/test/doc.go names the others.
-// ddbmodel is a naive DynamoDB, which trials of a migration compare with, too.
+// Tests: test/lint checks the rules of the module; internal/test/doc.go names the others.
+// ddbmodel is a naive DynamoDB, also for trials of a migration.
 package internal

@@ -88,7 +88,7 @@ func OfColumn(family string, qualifier []byte) *btpb.RowFilter {
 	return &f.row
 }
 
-// OfColumns passes the cells of the columns in [from, before); nil is no limit.
+// OfColumns passes the cells of the columns in [from, before); nil means no limit.
 func OfColumns(family string, from, before []byte) *btpb.RowFilter {
 	r := &btpb.ColumnRange{FamilyName: family, StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: from}}
 	if before != nil {
@@ -128,7 +128,7 @@ func BehindCells(n int) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowOffsetFilter{CellsPerRowOffsetFilter: int32(n)}}
 }
 
-// OfTime passes the cells with a timestamp in [min, max); max 0 is no limit.
+// OfTime passes the cells with a timestamp in [min, max); max 0 means no limit.
 func OfTime(minMicros, maxMicros int64) *btpb.RowFilter {
 	f := &struct {
 		row   btpb.RowFilter
@@ -156,7 +156,7 @@ func OfValue(value []byte) *btpb.RowFilter {
 	return &f.row
 }
 
-// OfValues passes the cells with a value in [from, before); before nil is no limit.
+// OfValues passes the cells with a value in [from, before); before nil means no limit.
 func OfValues(from, before []byte) *btpb.RowFilter {
 	r := &btpb.ValueRange{StartValue: &btpb.ValueRange_StartValueClosed{StartValueClosed: from}}
 	if before != nil {

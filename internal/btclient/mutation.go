@@ -39,7 +39,7 @@ func AppendSets(muts []*btpb.Mutation, cells []Cell) []*btpb.Mutation {
 }
 
 // DeleteColumn deletes the cells of a column with a timestamp in [min, max);
-// max 0 is no limit.
+// max 0 means no limit.
 func DeleteColumn(family string, qualifier []byte, minMicros, maxMicros int64) *btpb.Mutation {
 	m := &struct {
 		mutation btpb.Mutation

@@ -86,7 +86,7 @@ func (c *Client) ReadRow(ctx context.Context, table string, key []byte, f *btpb.
 }
 
 // read calls hand with each row until it returns false. Rows of more than most bytes are
-// split into parts; 0 is no limit.
+// split into parts; 0 means no limit.
 func (c *Client) read(ctx context.Context, r Read, most int, hand func(Part) bool) error {
 	t := c.reading(r.Table, "ReadRows")
 	for !r.done() {

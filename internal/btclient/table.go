@@ -252,7 +252,7 @@ func GCOf(rule *btapb.GcRule) (GC, bool) {
 	return GC{}, false
 }
 
-// stricter returns the smaller of two limits; 0 is no limit.
+// stricter returns the smaller of two limits; 0 means no limit.
 func stricter[N int | time.Duration](a, b N) N {
 	if a == 0 || b == 0 {
 		return cmp.Or(a, b)

@@ -59,7 +59,7 @@ func (g GC) String() string {
 	return cmp.Or(strings.Join(rules, ", "), "none")
 }
 
-// Span is a half-open range of row keys [Start, End); an empty End is no limit.
+// Span is a half-open range of row keys [Start, End); an empty End means no limit.
 type Span struct {
 	Start, End []byte
 }

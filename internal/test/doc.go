@@ -1,11 +1,11 @@
-// Package test contains what tests of several packages need, and the tests of the whole
+// Package test contains the helpers of tests of several packages, and the tests of the whole
 // module.
 //
 //   - lint: the rules of the module, as tests.
 //   - long: the two tiers of tests; memory: measurements of memory; property: fewer cases of
 //     property tests; stress: the quick tier beside busy loops.
 //   - model, metamorphic: a naive Bigtable, and random operations on it and on the engine.
-//   - bombs: small inputs that would grow large.
+//   - bombs: small inputs that expand in the server.
 //   - failures: failing Bigtables behind the DynamoDB endpoint and the loader.
 //   - faultdisk, heldfile: disks that fail, files that wait.
 //   - peer: Google's bttest; synthetic: tables of items.

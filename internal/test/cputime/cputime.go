@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package cputime counts the processor time of benchmarks, which says more than the clock on
-// a busy machine.
+// Package cputime measures the processor time of benchmarks, which depends less on a busy machine
+// than the clock.
 package cputime
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Benchmark is what of a *testing.B is needed.
+// Benchmark is the required part of a *testing.B.
 type Benchmark interface {
 	Loop() bool
 	ReportAllocs()
@@ -17,8 +17,8 @@ type Benchmark interface {
 	Fatal(args ...any)
 }
 
-// Loop runs fn as often as the benchmark asks for, with the number of the time from 0
-// on, and reports the process's CPU time of one as cpu-ns/op, beside allocations.
+// Loop runs fn for each iteration of the benchmark, with its number from 0 on. It reports the
+// process's CPU time for one as cpu-ns/op, and allocations.
 func Loop(b Benchmark, fn func(i int)) {
 	b.ReportAllocs()
 	n, began := 0, ofProcess(b)
@@ -28,9 +28,8 @@ func Loop(b Benchmark, fn func(i int)) {
 	b.ReportMetric(float64(ofProcess(b)-began)/float64(n), "cpu-ns/op")
 }
 
-// LoopApart is as Loop, but that what apart takes is not counted: the part of fn's work
-// that a comparison leaves out. Both run in turn, so that what else the machine does
-// affects both.
+// LoopApart is Loop without the time of apart: the part of fn's work that a comparison excludes.
+// Both run in turn, so that other work on the machine affects both.
 func LoopApart(b Benchmark, fn, apart func(i int)) {
 	b.ReportAllocs()
 	n, took := 0, time.Duration(0)
@@ -44,7 +43,7 @@ func LoopApart(b Benchmark, fn, apart func(i int)) {
 	b.ReportMetric(float64(took)/float64(n), "cpu-ns/op")
 }
 
-// ofProcess is the processor time of the process so far.
+// ofProcess returns the processor time of the process so far.
 func ofProcess(b Benchmark) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

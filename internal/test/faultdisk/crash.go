@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// Crashing is a disk that is copied before each operation that changes it, as a
-// crash at that moment would leave it. It is safe for concurrent use.
+// Crashing is a disk that is copied before each changing operation, in the state after a crash at
+// that moment. It is safe for concurrent use.
 type Crashing struct {
 	mem  *vfs.MemFS
 	seed uint64
@@ -21,19 +21,19 @@ type Crashing struct {
 	crashes     []Crash
 }
 
-// Crash is what one crash leaves.
+// Crash is the disk after one crash.
 type Crash struct {
 	FS          vfs.FS
-	Done, Begun int // steps that had ended before it, and begun
+	Done, Begun int // numbers of steps that had ended, and begun, before it
 }
 
-// NewCrashing returns an empty disk. With seed 0 its crashes keep nothing that
-// was not synced, else each either nothing or half of it.
+// NewCrashing returns an empty disk. With seed 0 its crashes lose all unsynced data, otherwise all
+// or half of it.
 func NewCrashing(seed uint64) *Crashing {
 	return &Crashing{mem: vfs.NewCrashableMem(), seed: seed, rng: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// FS is the disk.
+// FS returns the disk.
 func (c *Crashing) FS() vfs.FS {
 	return Wrap(c.mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
@@ -53,7 +53,7 @@ func (c *Crashing) crash() {
 	c.crashes = append(c.crashes, Crash{c.mem.CrashClone(cfg), c.done, c.begun})
 }
 
-// Take returns the crashes since the last call of it.
+// Take returns the crashes since its last call.
 func (c *Crashing) Take() []Crash {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *Crashing) Take() []Crash {
 	return taken
 }
 
-// step does what is counted as one step.
+// step runs one step.
 func (c *Crashing) step(do func() error) error {
 	c.mu.Lock()
 	c.begun++
@@ -74,13 +74,13 @@ func (c *Crashing) step(do func() error) error {
 	return err
 }
 
-// Script is what is done to a store on a disk that crashes.
+// Script is a sequence of steps on a store with a crashing disk.
 type Script struct {
 	Disk  *Crashing // with the store that the steps change
 	Steps []Step
-	// Text is all that the store says it holds.
+	// Text returns the whole content of the store.
 	Text func() string
-	// Reopen opens a store on what a crash has left and returns its text.
+	// Reopen opens a store on the disk after a crash and returns its text.
 	Reopen func(Crash) (string, error)
 }
 
@@ -88,13 +88,13 @@ type Script struct {
 type Step struct {
 	Name   string
 	Do     func() error
-	Unseen bool // it changes nothing that Text tells
+	Unseen bool // it does not change Text
 }
 
-// Run takes the steps, and opens a store on what each crash has left: it has
-// what was acknowledged and, of the step that was under way, all or nothing. It
-// returns how many crashes there were, and the first fault. That no crash shows
-// what the store is between two steps is one: the steps went untried.
+// Run runs the steps, and opens a store on the disk after each crash. The store must have all
+// acknowledged data, and all or nothing of the step in progress. Run returns the number of crashes
+// and the first fault. It is also a fault if no crash has the state between two steps, since the
+// steps were then not tested.
 func (s *Script) Run() (crashes int, err error) {
 	states := []string{s.Text()}
 	for i, step := range s.Steps {

@@ -6,8 +6,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// Wrap is errorfs.Wrap for a disk that uses no log a second time: errorfs does
-// not see what is written to one that it reuses.
+// Wrap is errorfs.Wrap for a disk that reuses no logs: errorfs does not see writes to a reused
+// log.
 func Wrap(fs vfs.FS, inj errorfs.Injector) vfs.FS {
 	return freshLogs{errorfs.Wrap(fs, inj)}
 }

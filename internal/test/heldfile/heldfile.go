@@ -1,10 +1,9 @@
-// Package heldfile provides files that tests hold back, to look at what happens while one of
-// them is read.
+// Package heldfile provides files that tests hold back, to examine a program while it reads one.
 package heldfile
 
 import "io/fs"
 
-// FS are files, one of which is given when the test says so.
+// FS has files, with one that opens only after Give.
 type FS struct {
 	fs.FS
 
@@ -12,10 +11,10 @@ type FS struct {
 	given chan struct{}
 }
 
-// New holds the file with that name, and no other.
+// New holds back the file with that name only.
 func New(files fs.FS, name string) *FS { return &FS{files, name, make(chan struct{})} }
 
-// Open implements fs.FS. For the file that is held it waits until that is given.
+// Open implements fs.FS. For the held file it waits for Give.
 func (f *FS) Open(name string) (fs.File, error) {
 	if name == f.name {
 		<-f.given
@@ -23,5 +22,5 @@ func (f *FS) Open(name string) (fs.File, error) {
 	return f.FS.Open(name)
 }
 
-// Give lets the file be opened, from now on.
+// Give allows the file to be opened.
 func (f *FS) Give() { close(f.given) }

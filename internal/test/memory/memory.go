@@ -1,8 +1,8 @@
-// Package memory measures how much memory work takes, in tests.
+// Package memory measures the memory of work in tests.
 //
-// What a Go process holds and allocates is counted for the whole process, so a test that
-// measures it runs in [Alone]. No figure depends on time: [Peak] looks at each garbage
-// collection, and those are paced by what is allocated.
+// Memory and allocations are counted for the whole process, so a test that measures them runs in
+// [Alone]. The figures do not depend on time: [Peak] reads the heap at each garbage collection, and
+// allocations trigger those.
 package memory
 
 import (
@@ -21,9 +21,9 @@ import (
 // aloneVariable names the test that a process of [Alone] runs.
 const aloneVariable = "TEST_ALONE"
 
-// Alone runs body in a process of its own, in which no other test runs. The calling test
-// is parallel to others, has to be a top-level test, and fails when body fails; its
-// other statements run in both processes.
+// Alone runs body in a process of its own, without other tests. The calling test is parallel to
+// others, must be a top-level test, and fails if body fails. Its other statements run in both
+// processes.
 func Alone(t *testing.T, body func(t *testing.T)) {
 	t.Helper()
 	if os.Getenv(aloneVariable) == t.Name() {
@@ -36,7 +36,7 @@ func Alone(t *testing.T, body func(t *testing.T)) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.count=1", "-test.cpu="+strconv.Itoa(runtime.GOMAXPROCS(0)))
-	// A collection stops the world: what would be allocated beside it would count as held.
+	// A collection stops the world: allocations beside it would count as held.
 	debug := strings.Trim(os.Getenv("GODEBUG")+",gcstoptheworld=1", ",")
 	cmd.Env = append(os.Environ(), aloneVariable+"="+t.Name(), "GODEBUG="+debug)
 	out, err := cmd.CombinedOutput()
@@ -53,33 +53,32 @@ func Alone(t *testing.T, body func(t *testing.T)) {
 	}
 }
 
-// CollectSeldom makes the process collect garbage when the heap is five times as large as
-// what was in use, unless GOGC says otherwise. Call it in TestMain of a package whose tests
-// open many small stores: by default a quarter of their time goes into collecting those.
-// A process of [Alone] collects as any program does.
+// CollectSeldom makes the process collect garbage when the heap is five times the live memory, unless
+// GOGC is set. Call it in TestMain of a package whose tests open many small stores: by default a
+// quarter of their time is garbage collection. A process of [Alone] collects like any program.
 func CollectSeldom() {
 	if os.Getenv(aloneVariable) == "" && os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
 }
 
-// Live collects garbage and returns the bytes of the heap that are still referred to.
+// Live collects garbage and returns the live bytes of the heap.
 func Live() uint64 {
-	for range 2 { // what pools hold survives one collection
+	for range 2 { // pools survive one collection
 		runtime.GC()
 	}
 	return marked()
 }
 
-// marked returns the bytes of the heap that the last collection found in use.
+// marked returns the live bytes of the heap at the last collection.
 func marked() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// Allocated returns the bytes that the process allocates on the heap while work runs.
-// Nothing is collected meanwhile: a collection empties pools, which are then filled again.
+// Allocated returns the bytes that the process allocates on the heap while work runs. Garbage
+// collection is off meanwhile, since it would empty pools, which are then filled again.
 func Allocated(work func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var before, after runtime.MemStats
@@ -89,10 +88,10 @@ func Allocated(work func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Peak returns how many bytes more than before the heap held at most while work ran.
-// A collection starts whenever the heap has grown by a quarter. In [Alone] each collection
-// is exact, but one that the next follows at once may pass unseen: the result is a lower
-// bound, and holds what work leaves behind.
+// Peak returns the largest growth of the live heap while work ran, in bytes. A collection starts
+// whenever the heap has grown by a quarter. In [Alone] each collection is exact, but one that is
+// followed at once by another may be missed. So the result is a lower bound, and includes memory
+// that work leaves behind.
 func Peak(work func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	p := watch()
@@ -101,7 +100,7 @@ func Peak(work func()) uint64 {
 	return p.end()
 }
 
-// peak keeps the most that collections found in use.
+// peak keeps the maximum over collections.
 type peak struct {
 	before uint64
 	mu     sync.Mutex
@@ -117,7 +116,7 @@ func watch() *peak {
 	return p
 }
 
-// await looks after the next collection, and after those that follow it.
+// await reads the heap after the next collection, and after later ones.
 func (p *peak) await() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +138,7 @@ func (p *peak) end() uint64 {
 	return most
 }
 
-// look looks at the last collection, and returns the most so far.
+// look reads the heap of the last collection, and returns the maximum so far.
 func (p *peak) look() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

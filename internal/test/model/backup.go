@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// CreateBackup keeps a table as it is under a name.
+// CreateBackup keeps the present state of a table under a name.
 func (d *DB) CreateBackup(from, name string) error {
 	if _, ok := d.backups[name]; ok {
 		return engine.ErrBackupExists
@@ -20,7 +20,7 @@ func (d *DB) CreateBackup(from, name string) error {
 	return nil
 }
 
-// CopyBackup makes a backup of another.
+// CopyBackup creates a backup from another.
 func (d *DB) CopyBackup(from, name string) error {
 	if _, ok := d.backups[name]; ok {
 		return engine.ErrBackupExists
@@ -33,7 +33,7 @@ func (d *DB) CopyBackup(from, name string) error {
 	return nil
 }
 
-// RestoreBackup makes a table of a backup.
+// RestoreBackup creates a table from a backup.
 func (d *DB) RestoreBackup(from, name string) error {
 	if _, ok := d.tables[name]; ok {
 		return engine.ErrTableExists
@@ -57,7 +57,7 @@ func (d *DB) DeleteBackup(name string) error {
 	return nil
 }
 
-// Backups returns what all backups hold, by name.
+// Backups returns the contents of all backups, by name.
 func (d *DB) Backups() map[string]Table {
 	out := map[string]Table{}
 	for name, t := range d.backups {

@@ -8,14 +8,14 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// journal is what a table's changes are recorded in.
+// journal has the records of a table's changes.
 type journal struct {
 	terms   engine.Journal
 	records []Record
 	trimmed uint64 // the number of the last record that was trimmed
 }
 
-// clone returns a copy that shares nothing that changes.
+// clone returns a copy that shares no mutable data.
 func (j journal) clone() journal {
 	j.records = slices.Clone(j.records)
 	return j
@@ -29,7 +29,7 @@ func (j *journal) keep() time.Duration {
 	return keep
 }
 
-// Record is a record of a journal: of a collection, each Mutation deletes one
+// Record is a record of a journal. In a record of a garbage collection, each Mutation deletes one
 // cell.
 type Record struct {
 	Kind      engine.JournalKind
@@ -40,7 +40,7 @@ type Record struct {
 	micros int64
 }
 
-// gap is the numbers after from up to to, which a Restore took back.
+// gap has the numbers after from up to to, which a Restore reverted.
 type gap struct{ from, to uint64 }
 
 // number takes the next number of a record and its time.
@@ -60,7 +60,7 @@ func (d *DB) record(t *table, kind engine.JournalKind, row string, muts []engine
 	t.journal.records = append(t.journal.records, r)
 }
 
-// recorded returns muts as they are recorded.
+// recorded returns the recorded form of muts.
 func (d *DB) recorded(t *table, muts []engine.Mutation) []engine.Mutation {
 	var out []engine.Mutation
 	for _, m := range muts {
@@ -95,8 +95,8 @@ func (t *table) deletedWhole() []engine.Mutation {
 	return muts
 }
 
-// recordDeleted records what becomes of the cells of t whose keys are given: by
-// row, or as one record a row that deletes all of it.
+// recordDeleted records the deletion of the cells of t with the given keys: by row, or as one
+// record for each row that deletes all of it.
 func (d *DB) recordDeleted(t *table, kind engine.JournalKind, keys map[key]bool) {
 	unit := int64(1000)
 	if t.micros {
@@ -146,8 +146,7 @@ func (d *DB) setTerm(t *table, reason engine.JournalReason, keep time.Duration) 
 	}
 }
 
-// RecordDropped records the families that tables have had in before, and have no
-// more.
+// RecordDropped records the families that tables had in before and no longer have.
 func (d *DB) RecordDropped(before *DB) {
 	now := map[int]*table{}
 	for t := range d.all() {
@@ -166,7 +165,7 @@ func (d *DB) RecordDropped(before *DB) {
 	}
 }
 
-// journaled returns a table that has a journal for a reason.
+// journaled returns a table with a journal for a reason.
 func (d *DB) journaled(name string, reason engine.JournalReason) (*table, error) {
 	t, err := d.table(name)
 	if err == nil && t.journal.terms[reason].Keep == 0 {
@@ -175,7 +174,7 @@ func (d *DB) journaled(name string, reason engine.JournalReason) (*table, error)
 	return t, err
 }
 
-// JournalEnd returns the position behind all records.
+// JournalEnd returns the position after all records.
 func (d *DB) JournalEnd(name string, reason engine.JournalReason) (uint64, error) {
 	_, err := d.journaled(name, reason)
 	return d.last, err
@@ -201,9 +200,9 @@ func (d *DB) JournalAt(name string, reason engine.JournalReason, micros int64) (
 	return after, nil
 }
 
-// ReadJournal returns the records of the rows of a span, and those without row,
-// after a position, and the position behind them: behind the last of limit records
-// that are not of collections, or the end.
+// ReadJournal returns the records after a position, of the rows of a span and without a row, and
+// the position after them: that of the last of limit records outside garbage collections, or the
+// end.
 func (d *DB) ReadJournal(name string, reason engine.JournalReason, span engine.Span, after uint64, limit int) ([]Record, uint64, error) {
 	t, err := d.journaled(name, reason)
 	if err != nil {
@@ -240,7 +239,7 @@ func (d *DB) ReadJournal(name string, reason engine.JournalReason, span engine.S
 	return out, d.last, nil
 }
 
-// trim removes the records that no reason keeps.
+// trim removes the records that no reason retains.
 func (d *DB) trim(t *table) {
 	oldest := d.o.Now().Add(-t.journal.keep()).UnixMicro()
 	t.journal.records = slices.DeleteFunc(t.journal.records, func(r Record) bool {

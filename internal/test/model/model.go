@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/hllpp"
 )
 
-// DB is a store of tables, backups, views and resources. Its methods do what those of engine.DB
-// and of its transactions do and return the same errors, bare.
+// DB is a store of tables, backups, views and resources. Its methods are those of engine.DB and of
+// its transactions, and return the same errors, unwrapped.
 type DB struct {
 	o         Options
 	tables    map[string]*table
@@ -33,7 +33,7 @@ type DB struct {
 	gaps   []gap
 }
 
-// Options say how the store behaves, as those of the engine do.
+// Options configure the store, like those of the engine.
 type Options struct {
 	Now         func() time.Time
 	EagerGC     bool
@@ -93,11 +93,11 @@ func (d *DB) Snapshot() *DB {
 	return &n
 }
 
-// TakeBack makes the store what it was.
+// TakeBack reverts the store to a snapshot.
 func (d *DB) TakeBack(before *DB) { *d = *before.Snapshot() }
 
-// Restore makes the store hold what s does. Numbers that were given out since are
-// not given out again.
+// Restore sets the content of the store to that of s. Numbers that were used since are not used
+// again.
 func (d *DB) Restore(s *DB) {
 	last, micros := d.last, d.micros
 	d.TakeBack(s)
@@ -107,7 +107,7 @@ func (d *DB) Restore(s *DB) {
 	}
 }
 
-// all are the tables, with those that can be undeleted.
+// all returns the tables, also those that can be undeleted.
 func (d *DB) all() iter.Seq[*table] {
 	return func(yield func(*table) bool) {
 		for _, t := range d.tables {
@@ -123,7 +123,7 @@ func (d *DB) all() iter.Seq[*table] {
 	}
 }
 
-// id returns that of a table to be made.
+// id returns the id for a new table.
 func (d *DB) id() int {
 	d.tableIDs++
 	return d.tableIDs
@@ -146,7 +146,7 @@ func (t *table) family(name string) (engine.Family, error) {
 	return engine.Family{}, engine.ErrFamilyNotFound
 }
 
-// CreateTable makes a table.
+// CreateTable creates a table.
 func (d *DB) CreateTable(def engine.Table) error {
 	if _, ok := d.tables[def.Name]; ok {
 		return engine.ErrTableExists
@@ -174,7 +174,7 @@ func (d *DB) DeleteTable(name string) error {
 	return nil
 }
 
-// SoftDeleteTable removes a table that can be undeleted.
+// SoftDeleteTable removes a table, which can be undeleted.
 func (d *DB) SoftDeleteTable(name string) error {
 	t, err := d.table(name)
 	if err != nil {
@@ -185,7 +185,7 @@ func (d *DB) SoftDeleteTable(name string) error {
 	return nil
 }
 
-// UndeleteTable brings back the table of that name that was removed last.
+// UndeleteTable restores the last removed table with that name.
 func (d *DB) UndeleteTable(name string) error {
 	if _, ok := d.tables[name]; ok {
 		return engine.ErrTableExists
@@ -200,7 +200,7 @@ func (d *DB) UndeleteTable(name string) error {
 	return engine.ErrTableNotFound
 }
 
-// PurgeTables forgets the deleted tables whose name starts with prefix.
+// PurgeTables removes the deleted tables whose name starts with prefix.
 func (d *DB) PurgeTables(prefix string) {
 	d.deleted = slices.DeleteFunc(d.deleted, func(x deletedTable) bool { return strings.HasPrefix(x.t.name, prefix) })
 }
@@ -220,7 +220,7 @@ func (d *DB) DeleteResource(name string) error {
 // Resources returns a copy of all resources.
 func (d *DB) Resources() map[string]string { return maps.Clone(d.resources) }
 
-// Table is what the model knows of a table.
+// Table describes a table of the model.
 type Table struct {
 	Name     string
 	Micros   bool
@@ -240,8 +240,8 @@ func (d *DB) Tables() []Table {
 	return ts
 }
 
-// DeletedTables returns the tables that can be undeleted, sorted by name, of
-// one name the latest first.
+// DeletedTables returns the tables that can be undeleted, sorted by name, and then the latest
+// first.
 func (d *DB) DeletedTables() []Table {
 	var ts []Table
 	for _, x := range slices.Backward(d.deleted) {
@@ -322,7 +322,7 @@ func within(row string, s engine.Span) bool {
 	return row >= string(s.Start) && (len(s.End) == 0 || row < string(s.End))
 }
 
-// serverMicros is the time at the table's granularity.
+// serverMicros returns the time at the table's granularity.
 func (d *DB) serverMicros(t *table) int64 {
 	micros := d.o.Now().UnixMicro()
 	if !t.micros {
@@ -360,7 +360,7 @@ func (d *DB) Mutate(name, row string, muts []engine.Mutation) error {
 	return nil
 }
 
-// fits refuses a mutation that does not fit its family.
+// fits rejects a mutation that does not fit its family.
 func fits(a engine.Aggregate, m engine.Mutation) error {
 	accumulates := m.Kind == engine.AddToCell || m.Kind == engine.MergeToCell
 	numbers := a != engine.NoAggregate && a != engine.AggregateHLL
@@ -374,7 +374,7 @@ func fits(a engine.Aggregate, m engine.Mutation) error {
 	return nil
 }
 
-// apply changes one row of t, which is the caller's own.
+// apply changes one row of t, which the caller owns.
 func (d *DB) apply(t *table, row string, m engine.Mutation) error {
 	f, _ := t.family(m.Family)
 	micros := m.Timestamp
@@ -410,7 +410,7 @@ func (d *DB) apply(t *table, row string, m engine.Mutation) error {
 	return nil
 }
 
-// accumulate returns the state that m makes of old, if that is stored.
+// accumulate returns old with the input of m. stored reports whether there is an old state.
 func accumulate(a engine.Aggregate, old string, stored bool, m engine.Mutation) (string, error) {
 	if a == engine.AggregateHLL {
 		return accumulateSketch(old, stored, m)
@@ -535,7 +535,7 @@ type Row struct {
 	Cells []engine.Cell
 }
 
-// Scan returns the rows of the spans, all if there are none.
+// Scan returns the rows of the spans, or all rows without spans.
 func (d *DB) Scan(name string, spans []engine.Span, reverse bool) ([]Row, error) {
 	t, err := d.table(name)
 	if err != nil {
@@ -558,8 +558,8 @@ func (d *DB) Scan(name string, spans []engine.Span, reverse bool) ([]Row, error)
 	return rows, nil
 }
 
-// RunGC removes what the families' rules collect, records that are no longer
-// kept, and tables that can no longer be undeleted.
+// RunGC removes the garbage by the families' rules, expired records, and tables that can no longer
+// be undeleted.
 func (d *DB) RunGC() {
 	for _, name := range slices.Sorted(maps.Keys(d.tables)) {
 		t := d.tables[name]
@@ -587,7 +587,7 @@ func (d *DB) visible(t *table) map[key]bool {
 	return seen
 }
 
-// garbage returns the cells that the families' rules collect.
+// garbage returns the cells that the families' rules remove.
 func (d *DB) garbage(t *table) map[key]bool {
 	out := map[key]bool{}
 	version := 0
@@ -634,9 +634,8 @@ func collects(r engine.GCRule, version int, age time.Duration) bool {
 	return false
 }
 
-// Column returns where in cells, those of one row, the column begins: the
-// first cell in it or behind it. A family that the table does not have lies
-// behind all others.
+// Column returns the position of the beginning of a column in the cells of one row: the first cell
+// in it or after it. A family that the table does not have is after all others.
 func (d *DB) Column(name string, cells []engine.Cell, family string, qualifier []byte) int {
 	t, err := d.table(name)
 	if err != nil {

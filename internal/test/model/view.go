@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// View is the definition of an authorized view: what begins with one of the prefixes is in
-// it, and the qualifiers that are named.
+// View is the definition of an authorized view: rows and qualifiers with one of the prefixes, and
+// the named qualifiers.
 type View struct {
 	Rows     []string // prefixes
 	Families map[string]Columns
@@ -18,7 +18,7 @@ type View struct {
 // Columns are the columns of a family that are in a view.
 type Columns struct{ Qualifiers, Prefixes []string }
 
-// Errors of views, which are not the engine's.
+// Errors of views. The engine does not have them.
 var (
 	ErrViewExists   = errors.New("view exists")
 	ErrViewNotFound = errors.New("view not found")
@@ -35,7 +35,7 @@ func (v View) holdsColumn(family string, qualifier []byte) bool {
 		slices.ContainsFunc(c.Prefixes, func(p string) bool { return strings.HasPrefix(string(qualifier), p) })
 }
 
-// allows tells whether all that a mutation can reach is in the view.
+// allows reports whether all cells that a mutation can change are in the view.
 func (v View) allows(m engine.Mutation) bool {
 	switch m.Kind {
 	case engine.DeleteFromRow:
@@ -47,10 +47,10 @@ func (v View) allows(m engine.Mutation) bool {
 	return v.holdsColumn(m.Family, m.Qualifier)
 }
 
-// viewName is the name of a view of a table.
+// viewName returns the name of a view of a table.
 type viewName struct{ table, id string }
 
-// view returns a view of a table that there is.
+// view returns a view of an existing table.
 func (d *DB) view(name, id string) (View, error) {
 	if _, err := d.table(name); err != nil {
 		return View{}, err
@@ -62,8 +62,8 @@ func (d *DB) view(name, id string) (View, error) {
 	return v, nil
 }
 
-// CreateView makes a view of a table. What there was of a table of the name is there
-// again: views go only where the API deletes a table.
+// CreateView creates a view of a table. Views of an earlier table with that name apply again, since
+// only the API deletes views with their table.
 func (d *DB) CreateView(name, id string, v View) error {
 	t, err := d.table(name)
 	if err != nil {
@@ -109,7 +109,7 @@ func (d *DB) DeleteView(name, id string) error {
 // GetView returns a view.
 func (d *DB) GetView(name, id string) (View, error) { return d.view(name, id) }
 
-// ScanView is Scan of what is in a view.
+// ScanView is Scan through a view.
 func (d *DB) ScanView(name, id string, spans []engine.Span, reverse bool) ([]Row, error) {
 	v, err := d.view(name, id)
 	if err != nil {
@@ -122,7 +122,7 @@ func (d *DB) ScanView(name, id string, spans []engine.Span, reverse bool) ([]Row
 	return slices.DeleteFunc(rows, func(r Row) bool { return !v.holdsRow(r.Key) || len(r.Cells) == 0 }), err
 }
 
-// MutateView is Mutate of what is in a view.
+// MutateView is Mutate through a view.
 func (d *DB) MutateView(name, id, row string, muts []engine.Mutation) error {
 	if err := d.checkWrite(name, id, row, muts); err != nil {
 		return err
@@ -143,8 +143,8 @@ func (d *DB) checkWrite(name, id, row string, muts []engine.Mutation) error {
 	return nil
 }
 
-// CheckView applies onTrue if the view holds a cell of a row, else onFalse, and reports
-// which. Both are checked.
+// CheckView applies onTrue if the view has a cell of a row, otherwise onFalse, and reports which.
+// Both must be valid.
 func (d *DB) CheckView(name, id, row string, onTrue, onFalse []engine.Mutation) (matched bool, err error) {
 	if err := d.checkWrite(name, id, row, slices.Concat(onTrue, onFalse)); err != nil {
 		return false, err
@@ -168,7 +168,7 @@ func (d *DB) CheckView(name, id, row string, onTrue, onFalse []engine.Mutation) 
 	return matched, d.Mutate(name, row, chosen)
 }
 
-// ReadModifyWriteView is ReadModifyWrite of what is in a view.
+// ReadModifyWriteView is ReadModifyWrite through a view.
 func (d *DB) ReadModifyWriteView(name, id, row string, rules []engine.RuleReadModifyWrite) ([]engine.Cell, error) {
 	v, err := d.view(name, id)
 	switch {

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Conn is a connection on which every instance is one that no other
-// connection uses, in this run of the tests or in another.
+// Conn is a connection whose instances no other connection uses, in this run of the tests or in
+// another.
 type Conn struct {
 	*grpc.ClientConn
 	suffix string // of the names of instances
@@ -27,9 +27,9 @@ var conns atomic.Int64
 // Apart returns a connection over conn whose instances are its own.
 func Apart(conn *grpc.ClientConn) *Conn { return (&Conn{ClientConn: conn}).Another() }
 
-// Another is the same connection with other instances.
+// Another returns the same connection with other instances.
 func (c *Conn) Another() *Conn {
-	return &Conn{c.ClientConn, fmt.Sprintf("-%x-%d", time.Now().UnixNano(), conns.Add(1))} //nolint:forbidigo // no name of this run may be one of another
+	return &Conn{c.ClientConn, fmt.Sprintf("-%x-%d", time.Now().UnixNano(), conns.Add(1))} //nolint:forbidigo // names must differ between runs
 }
 
 // Invoke implements grpc.ClientConnInterface.
@@ -49,8 +49,7 @@ func (c *Conn) Invoke(ctx context.Context, method string, args, reply any, opts 
 	return err
 }
 
-// NewStream implements grpc.ClientConnInterface. The answers of streams name
-// no instance.
+// NewStream implements grpc.ClientConnInterface. The answers of streams do not name instances.
 func (c *Conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := c.ClientConn.NewStream(ctx, desc, method, opts...)
 	return &renamedStream{stream, c}, err

@@ -1,11 +1,10 @@
 // Package peer wraps Google's bttest so that tests can rely on it as a Bigtable.
 //
-// It serves one call at a time: the reads of bttest share the list of a row's
-// columns with its writes, so that a cell of a row can be missing from a read or
-// occur twice. Bigtable reads a row as it is at one moment.
+// It serves one call at a time, since reads of bttest share the list of a row's columns with
+// writes: a read can miss a cell or return it twice. Bigtable reads a row at one moment.
 //
-// It collects no garbage: bttest does so by the time of day, by which the cells of
-// a test with a frozen clock may have any age.
+// It collects no garbage: bttest uses the time of day, by which the cells of a test with a frozen
+// clock may have any age.
 package peer
 
 import (
@@ -16,13 +15,12 @@ import (
 	"google.golang.org/grpc"
 )
 
-const maxReceiveBytes = 256 << 20 // gRPC's own bound is 4 MiB
+const maxReceiveBytes = 256 << 20 // gRPC's own limit is 4 MiB
 
-// ServerOptions returns the options of a server that serves one call at a time
-// and knows no rules of garbage collection. What a stream answers is held until
-// its handler has returned, so that no client waits for one that reads slowly;
-// its messages must not be changed once they are sent. It takes messages as
-// large as the service does.
+// ServerOptions returns the options of a server that serves one call at a time and ignores
+// garbage-collection rules. The answers of a stream are held until its handler has returned, so
+// that a slow reader does not delay other clients; sent messages must not be changed. It accepts
+// messages as large as the service does.
 func ServerOptions() []grpc.ServerOption {
 	var mu sync.Mutex
 	unary := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -44,7 +42,7 @@ func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.UnaryInterceptor(unary), grpc.StreamInterceptor(stream), grpc.MaxRecvMsgSize(maxReceiveBytes)}
 }
 
-// forgetRules takes the rules of garbage collection out of a request.
+// forgetRules removes the garbage-collection rules from a request.
 func forgetRules(req any) {
 	switch req := req.(type) {
 	case *btapb.CreateTableRequest:
@@ -62,8 +60,8 @@ func forgetRules(req any) {
 	}
 }
 
-// heldStream keeps what is sent. Its turn comes with the first message from the
-// client, who may have other calls to make before that.
+// heldStream holds the sent messages. Its turn begins with the first message from the client, which
+// may make other calls before that.
 type heldStream struct {
 	grpc.ServerStream
 	turn     *sync.Mutex

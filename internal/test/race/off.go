@@ -2,5 +2,5 @@
 
 package race
 
-// Enabled says that this binary looks for data races.
+// Enabled reports whether this binary was built with the race detector.
 const Enabled = false

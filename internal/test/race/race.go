@@ -1,9 +1,9 @@
-// Package race reports whether tests are built with the race detector: it allocates, and
-// takes memory and time, so that figures measured with it say nothing about the program.
+// Package race reports whether tests are built with the race detector. It allocates, and takes
+// memory and time, so figures measured with it do not describe the program.
 package race
 
-// OneAfterTheOther skips a test that is long and makes its calls one after the other, where the
-// race detector would find what it finds in others too, and only later.
+// OneAfterTheOther skips a long test with sequential calls under the race detector, since other
+// tests find the same races sooner.
 func OneAfterTheOther(tb interface {
 	Helper()
 	Skip(args ...any)

@@ -13,10 +13,9 @@ import (
 	"strconv"
 )
 
-// WriteLines writes n items as JSON lines, as in the data files of an export:
-// keys of two attributes (PK, SK), a hundred items a partition, scalars, sets,
-// nested documents, empty ones, and now and then a value of another type than its
-// attribute mostly has. A line has some 700 bytes.
+// WriteLines writes n items as JSON lines, as in the data files of an export. They have keys of two
+// attributes (PK, SK), a hundred items in a partition, scalars, sets, nested and empty documents,
+// and a few values of an unusual type for their attribute. A line has about 700 bytes.
 func WriteLines(w io.Writer, seed uint64, n int64) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	lines := json.NewEncoder(out)
