@@ -55,7 +55,7 @@ var documented = []struct {
 	change func(*Plan)
 }{
 	{"16 parts, 30 nodes, 64 tablets", func(*Plan) {}},
-	{"the same, into a table that was there", func(p *Plan) { p.There = true }},
+	{"the same, into an existing table", func(p *Plan) { p.There = true }},
 	{"as the first, from one tablet", func(p *Plan) { p.Tablets = 1 }},
 	{"as the first, files in the order of rows", func(p *Plan) { p.Sorted = true }},
 	{"the same, in that order and from one tablet", func(p *Plan) { p.Sorted, p.Tablets = true, 1 }},
@@ -64,12 +64,12 @@ var documented = []struct {
 	{"16 parts over 20 ms", func(p *Plan) { p.Wire = 20 * time.Millisecond }},
 	{"16 parts, each write in 20 lost", func(p *Plan) { p.Lost = 20 }},
 	{"16 parts, 5,000 rows a second each", func(p *Plan) { p.Pace = 5000 }},
-	{"the same, into a table that was there", func(p *Plan) { p.Pace, p.There = 5000, true }},
+	{"the same, into an existing table", func(p *Plan) { p.Pace, p.There = 5000, true }},
 	{"16 parts, 3 nodes", func(p *Plan) { few(p) }},
-	{"the same, into a table that was there", func(p *Plan) { few(p); p.There = true }},
+	{"the same, into an existing table", func(p *Plan) { few(p); p.There = true }},
 	{"16 parts, 3 nodes, refused beyond 0.25 s of work", func(p *Plan) { few(p); p.Room = room }},
-	{"the same, and told when to come again", func(p *Plan) { few(p); p.Room, p.Tells = room, true }},
-	{"64 parts, 3 nodes, refused and told", func(p *Plan) { few(p); p.Parts, p.Room, p.Tells = 64, room, true }},
+	{"the same, with a RetryInfo", func(p *Plan) { few(p); p.Room, p.Tells = room, true }},
+	{"64 parts, 3 nodes, refused with a RetryInfo", func(p *Plan) { few(p); p.Parts, p.Room, p.Tells = 64, room, true }},
 	{"16 parts, 3 nodes, asked for less beyond 0.125 s", func(p *Plan) { few(p); p.Asks = room / 2 }},
 }
 
