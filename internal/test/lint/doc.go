@@ -1,5 +1,5 @@
-// Package lint checks the module's own rules as tests: which package may import which, how
-// long files may get, that the maps name every package and every path exists, where a reader
-// finds an RPC or an operation, that generated text is current, and that the profile of the
-// program names no folder of a machine. It has no other code.
+// Package lint checks the module's own rules as tests: imports, the length of files, maps that
+// name every package, paths that exist, the files of RPCs and operations, plain words in documents
+// and comments, current generated text, and a profile without folders of a machine. It has no other
+// code.
 package lint
