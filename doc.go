@@ -24,7 +24,7 @@
 //   - migrate loads and verifies data. migrate/source reads exports, migrate/infer finds
 //     mappings, migrate/lint judges tables and mappings, migrate/report shows results.
 //   - fixtures has the fixture folders that ship with the project.
-//   - testkit runs all of it inside a Go test, testkit/btkit the Bigtable alone.
+//   - testkit runs both endpoints inside a Go test, testkit/btkit Bigtable alone.
 //   - control serves the HTTP API and the pages that control a running server; control/lab
 //     is a Bigtable with a clock, faults and snapshots, control/lab/dynamodb its endpoint.
 //   - internal has what several of these share; internal/layout is the machine behind
@@ -47,8 +47,8 @@
 //   - Bigtable's statuses are in emu/internal/refusal, DynamoDB's errors and their texts in
 //     facade/awserr.
 //   - emu/testdata/traps.tsv and facade/testdata/messages.tsv list rules and texts of
-//     the services, with the tests that hold them.
-//   - What is supported is in emu.Support and facade.Operations, and in docs/support.md.
+//     the services, with their tests.
+//   - emu.Support, facade.Operations and docs/support.md list the supported RPCs and operations.
 package tabletop
 
 //go:generate go test ./internal/test/lint -count=1 -run TestSupportTables -update

@@ -1,9 +1,8 @@
-// Package conformance runs the official clients of both sides, unchanged,
-// against a running `tabletop serve`: Go clients as tests here, Python clients in
-// python/run.py, the AWS SDK for JavaScript in js/run.mjs. Clients are pointed
-// at the server only by the export lines that it prints.
-// dynamodb-suites/run.mjs runs public DynamoDB test suites against it. The
-// package has no code of its own.
+// Package conformance runs the official clients of both endpoints, unchanged, against a running
+// `tabletop serve`: Go clients as tests here, Python clients in python/run.py, the AWS SDK for
+// JavaScript in js/run.mjs. Clients find the server only by the variables that it prints.
+// dynamodb-suites/run.mjs runs public DynamoDB test suites against it. The package has no code of its
+// own.
 //
 //   - bigtable-client: the Go client's own suite.
 //   - clients: the clients of the control API.

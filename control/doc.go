@@ -1,11 +1,10 @@
-// Package control serves the HTTP API that inspects and controls a running server: what
-// package testkit does for Go tests, for every language. docs/control.md describes it for
-// people, openapi.yaml for programs.
+// Package control serves the HTTP API that inspects and controls a running server. It gives every
+// language what package testkit gives Go tests. docs/control.md describes it for people, openapi.yaml
+// for programs.
 //
-// What it promises: a request needs a token, and one that a web page of another origin
-// made, or that names another host, is refused; every error is JSON that says
-// what is wrong and what to do; every body, list and stream has a bound; what it
-// reads for itself meets no faults.
+// A request needs a token. It is refused if it names another host, or comes from a web page of another
+// origin. Every error is JSON with a text and a remedy. Every body, list and stream has a limit. Faults
+// do not affect its own reads.
 //
 //   - lab: a Bigtable with a clock, faults and snapshots. lab/fault decides which calls
 //     faults strike, lab/dynamodb is its DynamoDB endpoint, lab/changestream reads its

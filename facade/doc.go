@@ -1,25 +1,23 @@
 // Package facade serves the DynamoDB API over any Bigtable.
 //
 // A [Server] speaks AWS JSON 1.0 over HTTP, or inside the process through its
-// [Server.RoundTripper], and keeps its tables as rows of the Bigtable behind
-// Options.Conn. It uses nothing but the Bigtable API there: what works here
-// works on Cloud Bigtable too, given an app profile with single-cluster routing
-// and single-row transactions. The place of an item's cells is decided by a
-// [github.com/tabletop-emu/tabletop/facade/mapping.Mapping], or by a default
-// lossless layout.
+// [Server.RoundTripper], and stores its tables as rows of the Bigtable behind Options.Conn. It uses
+// only the Bigtable API there, so it also runs on Cloud Bigtable, with an app profile with
+// single-cluster routing and single-row transactions. A
+// [github.com/tabletop-emu/tabletop/facade/mapping.Mapping], or a default lossless layout, decides
+// the place of an item's cells.
 //
-// Every operation of the API is in the operation table, see [Operations]: it is
-// served, or it answers UnknownOperationException with its name and the reason.
-// Requests are checked in DynamoDB's order and refused with its texts.
+// The operation table has every operation of the API, see [Operations]: it is served, or answers
+// UnknownOperationException with its name and the reason. Requests are checked in DynamoDB's order
+// and refused with its texts.
 //
-// The write of an item is atomic, its condition holds at that moment, and once
-// it is acknowledged it is in every index of its table. A transaction over
-// several items happens wholly or not at all; if the process ends in the middle
-// of one, the next process that meets it settles it. TransactGetItems sees all of
-// a transaction or nothing; Query, Scan, BatchGetItem and native reads may see
-// some of its items before and others after it. Capacity is counted, and
-// throttled if Options say so. Signatures are checked for their form, and verified when Options
-// names the keys: see [Options].
+// The write of an item is atomic, and its condition holds at that moment. After its
+// acknowledgement it is in every index of its table. A transaction over several items is done
+// wholly or not at all; if its process ends in the middle, the next process that reads one of the
+// items completes or reverts it. TransactGetItems sees all of a transaction or nothing; Query, Scan,
+// BatchGetItem and native reads may see some items before it and others after it. Capacity is
+// counted, and throttled if Options enable it. Signatures are checked for their form, and verified
+// if Options has the keys: see [Options].
 //
 // Package [github.com/tabletop-emu/tabletop/facade/awserr] has the errors and their texts.
 // A request meets these packages, in this order; each is below facade/internal:

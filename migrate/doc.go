@@ -1,25 +1,21 @@
 // Package migrate converts DynamoDB data to Bigtable rows through a mapping, and verifies
 // the result.
 //
-// [Load] writes a source as the mapping says; [Verify] also reads everything
-// back and compares it cell by cell and item by item, or only reads and compares what
-// is stored. A fixture directory also has golden rows, and access patterns that are
-// run through both doors: as a DynamoDB request and as a native Bigtable read. [Lint]
-// judges by the rules of package lint, [MakePlan] tells what a load would do, [Diff]
-// compares two sides, [Reverse] writes rows as an export. What they find is a
-// [report.Report].
-// Package infer finds a mapping where none is given.
+// [Load] writes a source through the mapping. [Verify] also reads the rows back and compares cell by
+// cell and item by item, or only reads and compares stored rows. A fixture directory also has golden
+// rows, and access patterns that run on both endpoints: as a DynamoDB request and as a native Bigtable
+// read. [Lint] applies the rules of package lint, [MakePlan] describes a load, [Diff] compares two
+// sides, [Reverse] writes rows as an export. Their result is a [report.Report]. Package infer finds a
+// mapping if none is given.
 //
-// What it promises: a damaged input is refused with a [source.Error] before
-// anything is written; nothing is dropped silently; memory is bounded by the
-// largest item, row and batch, and by a fixed allowance (sources of up to 20 MiB
-// of JSON are decoded once and held), never by the table; the same input gives
-// the same rows, byte for byte. What a family's garbage collection would remove
-// from the items is a difference, unless the mapping accepts it.
+// A damaged input is refused with a [source.Error] before anything is written, and nothing is dropped
+// silently. Memory depends on the largest item, row and batch, and on a fixed allowance (sources of up
+// to 20 MiB of JSON are decoded once and held), never on the table. The same input gives the same rows,
+// byte for byte. If a family's garbage collection would remove cells of the items, that is a difference
+// unless the mapping accepts it.
 //
-// What it does not do: it starts no server (it takes a connection to any
-// Bigtable), it reads no network source, and no binary Ion: both are
-// refused with a hint.
+// The package starts no server: it takes a connection to any Bigtable. It refuses network sources and
+// binary Ion, with a hint.
 //
 // A load and a verification meet these packages, in this order:
 //

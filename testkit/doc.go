@@ -8,33 +8,27 @@
 //		...
 //	}
 //
-// A test that uses only Bigtable starts btkit.Start instead: it compiles neither the AWS
-// SDK nor what serves, converts and verifies DynamoDB data. Package btkit has everything
-// about Bigtable, the clock, faults, snapshots and rows; [Env] has its [btkit.Env] embedded
-// and adds DynamoDB, its streams, mappings and fixtures.
+// A test that uses only Bigtable calls btkit.Start instead: it compiles neither the AWS SDK nor the
+// DynamoDB code. Package btkit has Bigtable, the clock, faults, snapshots and rows. [Env] embeds its
+// [btkit.Env] and adds DynamoDB, its streams, mappings and fixtures.
 //
-// What it promises: every Start is a server of its own, so that tests may run
-// in parallel; starting opens no port and takes about a millisecond; whatever was
-// started ends with the test, and no goroutine, port or file stays behind.
-// Ports on the loopback address are opened only on request ([btkit.Env.Addr],
-// [Env.DynamoDBURL]).
+// Every Start is a server of its own, so tests may run in parallel. Starting opens no port and takes
+// about a millisecond. The server ends with the test and leaves no goroutine, port or file. Ports on
+// the loopback address are opened only on request ([btkit.Env.Addr], [Env.DynamoDBURL]).
 //
-// Each environment has its own time: [btkit.Env.Advance] moves it forward,
-// [WithFrozenClock] stops it. Moving it deletes expired DynamoDB items. Garbage
-// collection is manual: expired cells stay readable, as they may in production,
-// until [btkit.Env.RunGC]; [WithGC] changes that.
+// Each environment has its own time: [btkit.Env.Advance] moves it forward, [WithFrozenClock] stops it.
+// Moving it deletes expired DynamoDB items. Garbage collection is manual: expired cells stay readable
+// until [btkit.Env.RunGC], as they may in production; [WithGC] changes that.
 //
-// What happens to an application in production can be simulated: RPCs that fail,
-// take long, arrive twice or break off ([btkit.Env.Fail], [btkit.Env.Latency],
-// [btkit.Env.Duplicate], [btkit.Env.CutReadRows]), scripted or at random with a seed. The
-// whole store can be saved and restored ([btkit.Env.Snapshot], [btkit.Env.Restore]),
-// shown ([btkit.Env.Dump], [btkit.Env.DumpAll]) and checked ([btkit.Env.CheckRow]). What was
-// changed is read from the streams of either endpoint ([btkit.Env.Changes],
+// An environment simulates problems of production: RPCs that fail, take long, arrive twice or break off
+// ([btkit.Env.Fail], [btkit.Env.Latency], [btkit.Env.Duplicate], [btkit.Env.CutReadRows]), scripted or
+// at random with a seed. It saves and restores the whole store ([btkit.Env.Snapshot],
+// [btkit.Env.Restore]), prints it ([btkit.Env.Dump], [btkit.Env.DumpAll]) and checks rows
+// ([btkit.Env.CheckRow]). The streams of both endpoints return the changes ([btkit.Env.Changes],
 // [Env.StreamRecords]).
 //
-// What it does not do: nothing here is for production. The package imports
-// testing and two SDKs; the binary and the other packages of this module do
-// not.
+// The package is only for tests. It imports testing and two SDKs; the program and the other packages of
+// this module do not.
 //
 //   - btkit: the Bigtable part.
 //   - internal/server: the server of an environment; internal/iam evaluates IAM policies.
