@@ -76,11 +76,11 @@ func (s *Server) aggregateCell(t *engine.Table, field string, kind engine.Mutati
 	GetTimestamp() *btpb.Value
 }, origin btpb.Mutation_TimestampOrigin,
 ) (engine.Mutation, *engine.Family, error) {
-	out := engine.Mutation{Kind: kind, Family: m.GetFamilyName()}
-	f, err := family(t, out.Family)
+	f, err := family(t, m.GetFamilyName())
 	if err != nil {
-		return out, nil, err
+		return engine.Mutation{}, nil, err
 	}
+	out := engine.Mutation{Kind: kind, Family: f.Name, Ordinal: f.Ordinal}
 	if f.Aggregate == engine.NoAggregate {
 		return out, nil, refusal.Invalid(field+".family_name", "%q is not an aggregate family", out.Family)
 	}

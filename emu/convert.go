@@ -33,24 +33,32 @@ func (s *Server) checkValue(field string, v []byte) error {
 	return s.limit(len(v), maxValueBytes, field, "bytes")
 }
 
-// family finds a family of t.
-func family(t *engine.Table, name string) (*engine.Family, error) {
+// findFamily returns a family of t, nil if there is none of that name.
+func findFamily(t *engine.Table, name string) *engine.Family {
 	for i := range t.Families {
 		if t.Families[i].Name == name {
-			return &t.Families[i], nil
+			return &t.Families[i]
 		}
 	}
-	return nil, refusal.NoFamily(t.Name, name)
+	return nil
 }
 
-// plainFamily refuses a family, named in a field of at, that t does not have or
-// that accumulates.
-func plainFamily(t *engine.Table, at listed, field, name string) error {
+// family is findFamily for a family that must exist.
+func family(t *engine.Table, name string) (*engine.Family, error) {
+	f := findFamily(t, name)
+	if f == nil {
+		return nil, refusal.NoFamily(t.Name, name)
+	}
+	return f, nil
+}
+
+// plainFamily is family for one that must not be an aggregate. It is named in a field of at.
+func plainFamily(t *engine.Table, at listed, field, name string) (*engine.Family, error) {
 	f, err := family(t, name)
 	if err == nil && f.Aggregate != engine.NoAggregate {
 		err = refusal.Invalid(at.member(field), "family %q is an aggregate; only add_to_cell and merge_to_cell write to it", name)
 	}
-	return err
+	return f, err
 }
 
 // granular checks that a timestamp is a multiple of the table's granularity,
@@ -106,11 +114,11 @@ func (s *Server) mutation(t *engine.Table, at listed, m *btpb.Mutation) (engine.
 	case *btpb.Mutation_DeleteFromColumn_:
 		return s.deleteFromColumn(t, at, k.DeleteFromColumn)
 	case *btpb.Mutation_DeleteFromFamily_:
-		name := k.DeleteFromFamily.GetFamilyName()
-		if _, err := family(t, name); err != nil {
+		f, err := family(t, k.DeleteFromFamily.GetFamilyName())
+		if err != nil {
 			return none, err
 		}
-		return engine.Mutation{Kind: engine.DeleteFromFamily, Family: name}, nil
+		return engine.Mutation{Kind: engine.DeleteFromFamily, Family: f.Name, Ordinal: f.Ordinal}, nil
 	case *btpb.Mutation_DeleteFromRow_:
 		return engine.Mutation{Kind: engine.DeleteFromRow}, nil
 	case *btpb.Mutation_AddToCell_:
@@ -123,17 +131,19 @@ func (s *Server) mutation(t *engine.Table, at listed, m *btpb.Mutation) (engine.
 }
 
 func (s *Server) setCell(t *engine.Table, at listed, m *btpb.Mutation_SetCell, origin btpb.Mutation_TimestampOrigin) (engine.Mutation, error) {
+	f, err := plainFamily(t, at, "set_cell.family_name", m.GetFamilyName())
+	if err != nil {
+		return engine.Mutation{}, err
+	}
 	out := engine.Mutation{
 		Kind:      engine.SetCell,
-		Family:    m.GetFamilyName(),
+		Family:    f.Name,
+		Ordinal:   f.Ordinal,
 		Qualifier: m.GetColumnQualifier(),
 		Timestamp: m.GetTimestampMicros(),
 		Value:     m.GetValue(),
 	}
-	err := plainFamily(t, at, "set_cell.family_name", out.Family)
 	switch {
-	case err != nil:
-		return out, err
 	case s.exceeds(len(out.Qualifier), maxQualifierBytes):
 		return out, s.checkQualifier(at.member("set_cell.column_qualifier"), out.Qualifier)
 	case s.exceeds(len(out.Value), maxValueBytes):
@@ -153,15 +163,17 @@ func (s *Server) setCell(t *engine.Table, at listed, m *btpb.Mutation_SetCell, o
 }
 
 func (s *Server) deleteFromColumn(t *engine.Table, at listed, m *btpb.Mutation_DeleteFromColumn) (engine.Mutation, error) {
+	f, err := family(t, m.GetFamilyName())
+	if err != nil {
+		return engine.Mutation{}, err
+	}
 	out := engine.Mutation{
 		Kind:      engine.DeleteFromColumn,
-		Family:    m.GetFamilyName(),
+		Family:    f.Name,
+		Ordinal:   f.Ordinal,
 		Qualifier: m.GetColumnQualifier(),
 		Start:     m.GetTimeRange().GetStartTimestampMicros(),
 		End:       m.GetTimeRange().GetEndTimestampMicros(),
-	}
-	if _, err := family(t, out.Family); err != nil {
-		return out, err
 	}
 	if s.exceeds(len(out.Qualifier), maxQualifierBytes) {
 		return out, s.checkQualifier(at.member("delete_from_column.column_qualifier"), out.Qualifier)
@@ -188,14 +200,15 @@ func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyW
 	}
 	out := make([]engine.RuleReadModifyWrite, len(rules))
 	for i, r := range rules {
-		at, family, qualifier := listed{"rules", i}, r.GetFamilyName(), r.GetColumnQualifier()
-		if err := plainFamily(t, at, "family_name", family); err != nil {
+		at, qualifier := listed{"rules", i}, r.GetColumnQualifier()
+		f, err := plainFamily(t, at, "family_name", r.GetFamilyName())
+		if err != nil {
 			return nil, err
 		}
 		if s.exceeds(len(qualifier), maxQualifierBytes) {
 			return nil, s.checkQualifier(at.member("column_qualifier"), qualifier)
 		}
-		out[i] = engine.RuleReadModifyWrite{Family: family, Qualifier: qualifier}
+		out[i] = engine.RuleReadModifyWrite{Family: f.Name, Qualifier: qualifier}
 		switch k := r.GetRule().(type) {
 		case *btpb.ReadModifyWriteRule_AppendValue:
 			if s.exceeds(len(k.AppendValue), maxValueBytes) {
@@ -236,10 +249,8 @@ func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter)
 		o.MaxBytes, o.MaxDepth = maxFilterBytes, maxFilterDepth
 	}
 	o.Ordinal = func(name string) (uint16, bool) {
-		for i := range t.Families {
-			if t.Families[i].Name == name {
-				return t.Families[i].Ordinal, true
-			}
+		if f := findFamily(t, name); f != nil {
+			return f.Ordinal, true
 		}
 		return 0, false
 	}

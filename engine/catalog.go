@@ -111,6 +111,14 @@ func (t *table) family(name string) (*Family, error) {
 	return &t.def.Families[i], nil
 }
 
+// familyOf returns the family of a mutation, by its ordinal if that is known.
+func (t *table) familyOf(m *Mutation) (*Family, error) {
+	if f := t.live(m.Ordinal); f != nil && f.Name == m.Family {
+		return f, nil
+	}
+	return t.family(m.Family)
+}
+
 // live returns the family of an ordinal, or nil if it is gone.
 func (t *table) live(ordinal uint16) *Family {
 	if int(ordinal) >= len(t.byOrdinal) || t.byOrdinal[ordinal] < 0 {

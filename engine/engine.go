@@ -146,7 +146,10 @@ const (
 
 // Mutation is one change of a row. Byte slices are read only during the call.
 type Mutation struct {
-	Kind      MutationKind
+	Kind MutationKind
+	// Ordinal is that of Family, if the caller knows it: the engine then finds the family
+	// without a search. It ignores another ordinal.
+	Ordinal   uint16
 	Family    string
 	Qualifier []byte
 	// Timestamp is that of the cell, in microseconds, or ServerTimestamp: of

@@ -27,7 +27,7 @@ func checkMutation(t *table, m *Mutation) error {
 	default:
 		return fmt.Errorf("%w: unknown kind %d", ErrInvalid, m.Kind)
 	}
-	f, err := t.family(m.Family)
+	f, err := t.familyOf(m)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (m *Mutation) deletesOneVersion() bool {
 // versionKey returns the key of the cell that m deletes if deletesOneVersion; it
 // is valid until the next use of w.
 func (w *rowBatch) versionKey(m *Mutation) []byte {
-	w.key = appendTimestamp(w.columnPrefix(m.Family, m.Qualifier), m.Start)
+	w.key = appendTimestamp(w.columnPrefix(w.ordinal(m), m.Qualifier), m.Start)
 	return w.key
 }
 
@@ -150,16 +150,19 @@ func (w *rowBatch) cellKey(m *Mutation) []byte {
 	if micros == ServerTimestamp {
 		micros = serverMicros(w.tx.t, w.tx.now)
 	}
-	w.key = w.columnPrefix(m.Family, m.Qualifier)
+	w.key = w.columnPrefix(w.ordinal(m), m.Qualifier)
 	w.key = appendTimestamp(w.key, micros)
 	return w.key
 }
 
-// columnPrefix returns the prefix of a column of a family that exists, in
-// w.key.
-func (w *rowBatch) columnPrefix(family string, qualifier []byte) []byte {
-	t := w.tx.t
-	ordinal := t.def.Families[t.byName[family]].Ordinal
+// ordinal returns that of the family of m, which checkMutations has found.
+func (w *rowBatch) ordinal(m *Mutation) uint16 {
+	f, _ := w.tx.t.familyOf(m)
+	return f.Ordinal
+}
+
+// columnPrefix returns the prefix of a column of a family, in w.key.
+func (w *rowBatch) columnPrefix(ordinal uint16, qualifier []byte) []byte {
 	return appendEscaped(appendOrdinal(append(w.key[:0], w.prefix...), ordinal), qualifier)
 }
 
@@ -203,7 +206,7 @@ func (w *rowBatch) addOrdered(muts []Mutation) error {
 func (w *rowBatch) deleted(m *Mutation) (lower, upper []byte) {
 	switch m.Kind {
 	case DeleteFromColumn:
-		column := bytes.Clone(w.columnPrefix(m.Family, m.Qualifier))
+		column := bytes.Clone(w.columnPrefix(w.ordinal(m), m.Qualifier))
 		// Newest first: the end of the time range is the lower bound, just
 		// after the key of End itself.
 		lower, upper = column, prefixEnd(bytes.Clone(column))
@@ -214,9 +217,7 @@ func (w *rowBatch) deleted(m *Mutation) (lower, upper []byte) {
 			upper = append(appendTimestamp(bytes.Clone(column), m.Start), 0)
 		}
 	case DeleteFromFamily:
-		t := w.tx.t
-		ordinal := t.def.Families[t.byName[m.Family]].Ordinal
-		lower = appendOrdinal(bytes.Clone(w.prefix), ordinal)
+		lower = appendOrdinal(bytes.Clone(w.prefix), w.ordinal(m))
 		upper = prefixEnd(bytes.Clone(lower))
 	case DeleteFromRow:
 		lower = w.prefix

@@ -202,7 +202,7 @@ func (o *outcomes) accumulate(m *Mutation) error {
 		return nil
 	}
 	tx := o.w.tx
-	family, err := tx.t.family(m.Family)
+	family, err := tx.t.familyOf(m)
 	if err != nil {
 		return err
 	}

@@ -353,7 +353,7 @@ func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
 		if c.Value == nil {
 			c.Value = []byte{}
 		}
-		w.key = appendTimestamp(w.columnPrefix(c.Family, c.Qualifier), c.Timestamp)
+		w.key = appendTimestamp(w.columnPrefix(c.Ordinal, c.Qualifier), c.Timestamp)
 		if err := w.b.Set(w.key, c.Value, nil); err != nil {
 			return nil, fmt.Errorf("engine: read-modify-write: %w", err)
 		}

@@ -257,3 +257,19 @@ func TestUpdate_DeleteWideRowAfterScan(t *testing.T) {
 		}
 	}
 }
+
+// TestMutate_Ordinal: a mutation is of the family that it names, whatever its ordinal.
+func TestMutate_Ordinal(t *testing.T) {
+	t.Parallel()
+	d := openTest(t, Options{})
+	createTest(t, d, "f", "g")
+	for _, ordinal := range []uint16{0, 1, 2, 65535} {
+		m := set("g", fmt.Sprint(ordinal), 1000, "v")
+		m.Ordinal = ordinal
+		mustMutate(t, d, "r", m)
+	}
+	got, err := dump(d, "t", ScanOptions{})
+	if n := strings.Count(got, "g:"); err != nil || n != 4 || strings.Contains(got, "f:") {
+		t.Errorf("%v in\n%s", err, got)
+	}
+}
