@@ -12,17 +12,41 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Replication says how the clusters of an instance replicate, and which have failed.
-type Replication = replica.Instance
+// Replication controls how the clusters of an instance replicate, and which have failed.
+// Clusters are given by their ids. The controls are in memory, and safe for concurrent use.
+// Errors of all methods: a cluster that the instance does not have; those of the store.
+type Replication interface {
+	// Lag makes each cluster see later writes of the others after d, 0 to
+	// MaxReplicationLag. Earlier writes keep their time.
+	Lag(d time.Duration) error
+	// LagBetween is Lag for the writes of cluster from that cluster to sees.
+	LagBetween(from, to string, d time.Duration) error
+	// Pause stops the delivery of writes of cluster from to cluster to, including
+	// pending ones, until Resume.
+	Pause(from, to string) error
+	// Resume ends Pause: overdue writes arrive at once.
+	Resume(from, to string) error
+	// Fail makes a cluster unavailable: until Recover, it neither receives nor delivers
+	// writes.
+	Fail(cluster string) error
+	// Recover ends Fail: overdue writes arrive at once.
+	Recover(cluster string) error
+	// DeliverAll makes all earlier writes visible everywhere now, also where replication is
+	// paused, but neither in nor from failed clusters.
+	DeliverAll() error
+	// DataBoostLag sets the time after which Data Boost sees a write, 0 to
+	// MaxReplicationLag.
+	DataBoostLag(d time.Duration) error
+}
 
-// MaxReplicationLag is the longest lag.
-const MaxReplicationLag = replica.MaxLag
+// MaxReplicationLag is the longest lag: 7 days, the longest retention of a change stream.
+const MaxReplicationLag time.Duration = replica.MaxLag
 
-// Replication returns the controls of an instance, by its name. They are in memory;
-// Options.ReplicationLag is where they begin.
-func (s *Server) Replication(instance string) *Replication { return s.replication.Instance(instance) }
+// Replication returns the controls of an instance, by its name. They begin with
+// Options.ReplicationLag.
+func (s *Server) Replication(instance string) Replication { return s.replication.Instance(instance) }
 
-// ResetReplication makes all instances replicate as in the beginning.
+// ResetReplication makes all instances replicate as they did when the server was made.
 func (s *Server) ResetReplication() { s.replication.Reset() }
 
 // newReplication connects the controls with the store.

@@ -53,7 +53,7 @@ func (e *env) mustProfile(id string, p *btapb.AppProfile) {
 	}
 }
 
-func (e *env) clusters() *Replication { return e.srv.Replication(testInstance) }
+func (e *env) clusters() Replication { return e.srv.Replication(testInstance) }
 
 func (e *env) must(err error) {
 	e.t.Helper()

@@ -80,6 +80,6 @@ func (c Clusters) DataBoostLag(d time.Duration) {
 	c.server.Must("DataBoostLag", c.replication().DataBoostLag(d))
 }
 
-func (c Clusters) replication() *emu.Replication {
+func (c Clusters) replication() emu.Replication {
 	return c.server.Lab().Bigtable().Replication(c.server.InstanceName())
 }

@@ -184,16 +184,14 @@ func (c *Control) store(next views) {
 // Instance returns the controls of an instance, by its name.
 func (c *Control) Instance(name string) *Instance { return &Instance{c, name} }
 
-// Instance says how the clusters of an instance replicate. Clusters are given by
-// their ids. It is safe for concurrent use. Errors of all methods: ErrUnknownCluster,
-// and those of the store.
+// Instance implements emu.Replication. Errors of all methods: ErrUnknownCluster, ErrLag, and
+// those of the store.
 type Instance struct {
 	c    *Control
 	name string
 }
 
-// Lag makes each cluster see what others take from now on when d has passed, 0 to
-// MaxLag. Earlier writes keep their time. Errors: ErrLag.
+// Lag implements emu.Replication.
 func (i *Instance) Lag(d time.Duration) error {
 	if err := checkLag(d); err != nil {
 		return err
@@ -206,7 +204,7 @@ func (i *Instance) Lag(d time.Duration) error {
 	})
 }
 
-// LagBetween is Lag for what cluster to sees of cluster from.
+// LagBetween implements emu.Replication.
 func (i *Instance) LagBetween(from, to string, d time.Duration) error {
 	if err := checkLag(d); err != nil {
 		return err
@@ -214,8 +212,7 @@ func (i *Instance) LagBetween(from, to string, d time.Duration) error {
 	return i.change([]string{from, to}, func(v *View, at moment) { v.link(pair{from, to}).setLag(d, at) })
 }
 
-// Pause lets nothing that cluster from takes, or has on its way, arrive in cluster
-// to until Resume.
+// Pause implements emu.Replication.
 func (i *Instance) Pause(from, to string) error {
 	return i.change([]string{from, to}, func(v *View, at moment) {
 		l := v.link(pair{from, to})
@@ -224,7 +221,7 @@ func (i *Instance) Pause(from, to string) error {
 	})
 }
 
-// Resume ends Pause: what is overdue arrives at once.
+// Resume implements emu.Replication.
 func (i *Instance) Resume(from, to string) error {
 	return i.change([]string{from, to}, func(v *View, at moment) {
 		l := v.link(pair{from, to})
@@ -233,8 +230,7 @@ func (i *Instance) Resume(from, to string) error {
 	})
 }
 
-// Fail makes a cluster unavailable: nothing arrives there, or from there, until
-// Recover.
+// Fail implements emu.Replication.
 func (i *Instance) Fail(cluster string) error {
 	return i.change([]string{cluster}, func(v *View, at moment) {
 		if !v.Failed(cluster) {
@@ -244,7 +240,7 @@ func (i *Instance) Fail(cluster string) error {
 	})
 }
 
-// Recover ends Fail: what is overdue arrives at once.
+// Recover implements emu.Replication.
 func (i *Instance) Recover(cluster string) error {
 	return i.change([]string{cluster}, func(v *View, at moment) {
 		delete(v.failed, cluster)
@@ -252,8 +248,7 @@ func (i *Instance) Recover(cluster string) error {
 	})
 }
 
-// DeliverAll makes all that was written visible everywhere now, over pauses too, but
-// neither in nor from clusters that have failed.
+// DeliverAll implements emu.Replication.
 func (i *Instance) DeliverAll() error {
 	return i.change(nil, func(v *View, at moment) {
 		for p, l := range v.links {
@@ -264,7 +259,7 @@ func (i *Instance) DeliverAll() error {
 	})
 }
 
-// DataBoostLag sets how long Data Boost takes to see what a cluster took. Errors: ErrLag.
+// DataBoostLag implements emu.Replication.
 func (i *Instance) DataBoostLag(d time.Duration) error {
 	if err := checkLag(d); err != nil {
 		return err
