@@ -298,9 +298,9 @@ func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.D
 
 // checkAppProfileID checks the id of an app profile to be created:
 // [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters.
-func (s *Server) checkAppProfileID(id string) error {
+func (s *control) checkAppProfileID(id string) error {
 	if !resname.IsResourceID(id) {
 		return refusal.Invalid("app_profile_id", "%q is not an app profile id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
 	}
-	return s.limit(len(id), maxAppProfileIDBytes, "app_profile_id", "characters")
+	return s.limits.check(len(id), maxAppProfileIDBytes, "app_profile_id", "characters")
 }

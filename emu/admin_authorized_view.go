@@ -28,7 +28,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 	if err := parseTable("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
-	if err := s.checkID("authorized_view_id", "an id", req.GetAuthorizedViewId()); err != nil {
+	if err := s.limits.checkID("authorized_view_id", "an id", req.GetAuthorizedViewId()); err != nil {
 		return nil, err
 	}
 	given := req.GetAuthorizedView()
@@ -64,13 +64,13 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 // checkSubset checks a definition: at most 100 parameters, bounds of keys and
 // qualifiers, families that the table has. Those that the view had before may
 // have been dropped since.
-func (s *Server) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_SubsetView) error {
+func (s *control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_SubsetView) error {
 	const field = "authorized_view.subset_view"
-	if err := s.limit(view.Parameters(d), maxViewParameters, field, "row prefixes, families and qualifiers"); err != nil {
+	if err := s.limits.check(view.Parameters(d), maxViewParameters, field, "row prefixes, families and qualifiers"); err != nil {
 		return err
 	}
 	for i, p := range d.GetRowPrefixes() {
-		if err := s.limit(len(p), maxRowKeyBytes, refusal.Element(field+".row_prefixes", i), "bytes"); err != nil {
+		if err := s.limits.check(len(p), maxRowKeyBytes, refusal.Element(field+".row_prefixes", i), "bytes"); err != nil {
 			return err
 		}
 	}
@@ -81,12 +81,12 @@ func (s *Server) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_Subse
 		}
 		subset := d.GetFamilySubsets()[name]
 		for i, q := range subset.GetQualifiers() {
-			if err := s.checkQualifier(refusal.Element(at+".qualifiers", i), q); err != nil {
+			if err := s.limits.checkQualifier(refusal.Element(at+".qualifiers", i), q); err != nil {
 				return err
 			}
 		}
 		for i, p := range subset.GetQualifierPrefixes() {
-			if err := s.checkQualifier(refusal.Element(at+".qualifier_prefixes", i), p); err != nil {
+			if err := s.limits.checkQualifier(refusal.Element(at+".qualifier_prefixes", i), p); err != nil {
 				return err
 			}
 		}

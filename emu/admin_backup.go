@@ -30,7 +30,7 @@ import (
 const backupShape = "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/backups/BACKUP"
 
 // findBackup returns a backup that a field names, as it is stored.
-func (s *Server) findBackup(r catalogReader, field, name string) (*btapb.Backup, error) {
+func (s *control) findBackup(r catalogReader, field, name string) (*btapb.Backup, error) {
 	if !resname.HasShape(name, "projects", "instances", "clusters", "backups") {
 		return nil, refusal.BadName(field, name, backupShape)
 	}
@@ -53,7 +53,7 @@ func backups(r catalogReader) (goneAt func(*btapb.Backup) time.Time, all []*btap
 
 // backupsUnder returns the backups whose names begin with prefix, by name and as
 // they are stored.
-func (s *Server) backupsUnder(r catalogReader, prefix string) ([]*btapb.Backup, error) {
+func (s *control) backupsUnder(r catalogReader, prefix string) ([]*btapb.Backup, error) {
 	goneAt, all, err := backups(r)
 	now := s.now()
 	return slices.DeleteFunc(all, func(b *btapb.Backup) bool {
@@ -145,13 +145,13 @@ type (
 
 // makeBackup makes a backup that a request asks for, and records its operation; see
 // keepBackup.
-func (s *Server) makeBackup(
+func (s *control) makeBackup(
 	ctx context.Context, parent, id string, b *btapb.Backup, check checkBackup, make copyBackup, metadata func() proto.Message,
 ) (op *longrunningpb.Operation, err error) {
 	if err := parseCluster("parent", parent); err != nil {
 		return nil, err
 	}
-	if err := s.checkID("backup_id", "a backup id", id); err != nil {
+	if err := s.limits.checkID("backup_id", "a backup id", id); err != nil {
 		return nil, err
 	}
 	err = s.keepBackup(ctx, b, check, make, func(tx *engine.CatalogTx) (err error) {
@@ -164,7 +164,7 @@ func (s *Server) makeBackup(
 
 // keepBackup makes a backup of what make copies, under way for the AdminDelay, and
 // runs done in the change that adds it. check is asked before and in that change.
-func (s *Server) keepBackup(ctx context.Context, b *btapb.Backup, check checkBackup, make copyBackup, done func(*engine.CatalogTx) error) error {
+func (s *control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBackup, make copyBackup, done func(*engine.CatalogTx) error) error {
 	parent := segments(b.GetName(), 6)
 	checked := func(r catalogReader) error {
 		c, err := cluster(r, parent)
@@ -217,7 +217,7 @@ func checkHotTime(b *btapb.Backup) error {
 }
 
 // checkBackupCount refuses one backup more than a table can have in a cluster.
-func (s *Server) checkBackupCount(r catalogReader, cluster string, b *btapb.Backup) error {
+func (s *control) checkBackupCount(r catalogReader, cluster string, b *btapb.Backup) error {
 	if s.limits != StrictLimits {
 		return nil
 	}
@@ -335,7 +335,7 @@ func dropBackup(tx *engine.CatalogTx, name string) error {
 }
 
 // sweepBackups removes the backups and snapshots that have expired.
-func (s *Server) sweepBackups(tx *engine.CatalogTx) error {
+func (s *control) sweepBackups(tx *engine.CatalogTx) error {
 	goneAt, all, err := backups(tx)
 	for _, b := range all {
 		if err == nil && !goneAt(b).After(s.now()) {
@@ -350,7 +350,7 @@ func (s *Server) sweepBackups(tx *engine.CatalogTx) error {
 
 // checkNoBackups refuses to delete a cluster or an instance, all of whose backups'
 // names begin with prefix, while it holds one, and removes those that have expired and the snapshots.
-func (s *Server) checkNoBackups(tx *engine.CatalogTx, what, name, prefix string) error {
+func (s *control) checkNoBackups(tx *engine.CatalogTx, what, name, prefix string) error {
 	held, err := s.backupsUnder(tx, prefix)
 	if err != nil {
 		return err

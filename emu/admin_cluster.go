@@ -222,7 +222,7 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 
 // updateCluster lets change alter the cluster that from names. One that gets another
 // number of nodes is RESIZING until doneAt.
-func (s *Server) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt time.Time, change func(*btapb.Cluster) error, metadata proto.Message) (*longrunningpb.Operation, error) {
+func (s *control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt time.Time, change func(*btapb.Cluster) error, metadata proto.Message) (*longrunningpb.Operation, error) {
 	if err := parseCluster("cluster.name", from.GetName()); err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (s tableAdminService) CheckConsistency(_ context.Context, req *btapb.CheckC
 	return &btapb.CheckConsistencyResponse{Consistent: consistent}, refusal.Of(err)
 }
 
-func (s *Server) consistencyToken(t *engine.Table, text string) (replica.Token, error) {
+func (s *control) consistencyToken(t *engine.Table, text string) (replica.Token, error) {
 	const field = "consistency_token"
 	token, err := replica.DecodeToken(text)
 	switch {

@@ -56,7 +56,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 }
 
 // familyChange converts a modification of t that follows others.
-func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, field string, m *btapb.ModifyColumnFamiliesRequest_Modification, relax time.Duration) (*engine.FamilyChange, error) {
+func (s *control) familyChange(t *engine.Table, before []engine.FamilyChange, field string, m *btapb.ModifyColumnFamiliesRequest_Modification, relax time.Duration) (*engine.FamilyChange, error) {
 	switch k := m.GetMod().(type) {
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Create:
 		f, err := s.newFamily(field+".create", m.GetId(), k.Create)
@@ -70,7 +70,7 @@ func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, fie
 		}
 		return &engine.FamilyChange{Create: &f}, nil
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Update:
-		if err := s.checkFamilyName(field+".id", m.GetId()); err != nil {
+		if err := s.limits.checkFamilyName(field+".id", m.GetId()); err != nil {
 			return nil, err
 		}
 		is, err := familyAfter(t, before, m.GetId())
@@ -82,7 +82,7 @@ func (s *Server) familyChange(t *engine.Table, before []engine.FamilyChange, fie
 		if !k.Drop {
 			return nil, refusal.Invalid(field+".drop", "must be true")
 		}
-		if err := s.checkFamilyName(field+".id", m.GetId()); err != nil {
+		if err := s.limits.checkFamilyName(field+".id", m.GetId()); err != nil {
 			return nil, err
 		}
 		if admin.Protected(t) {
@@ -112,7 +112,7 @@ func familyAfter(t *engine.Table, changes []engine.FamilyChange, name string) (*
 // familyUpdate converts an update of the family is. "If unset or empty, we treat
 // it as updating gc_rule": Modification.update_mask; what else the message says
 // is not looked at then. Cells may be kept for relax longer.
-func (s *Server) familyUpdate(is *engine.Family, field string, to *btapb.ColumnFamily, mask *fieldmaskpb.FieldMask, relax time.Duration) (*engine.FamilyChange, error) {
+func (s *control) familyUpdate(is *engine.Family, field string, to *btapb.ColumnFamily, mask *fieldmaskpb.FieldMask, relax time.Duration) (*engine.FamilyChange, error) {
 	f := engine.Family{Name: is.Name, GC: is.GC, Aggregate: is.Aggregate, Meta: is.Meta}
 	paths := mask.GetPaths()
 	if len(paths) == 0 {
@@ -122,7 +122,7 @@ func (s *Server) familyUpdate(is *engine.Family, field string, to *btapb.ColumnF
 		var err error
 		switch path {
 		case "gc_rule":
-			if f.GC, err = s.gcRule(field+".update.gc_rule", to.GetGcRule()); err == nil {
+			if f.GC, err = s.limits.gcRule(field+".update.gc_rule", to.GetGcRule()); err == nil {
 				err = admin.CheckRelaxed(f.Name, is.GC, f.GC, relax)
 			}
 		case "value_type":
@@ -139,7 +139,7 @@ func (s *Server) familyUpdate(is *engine.Family, field string, to *btapb.ColumnF
 
 // newFamily validates the definition of a family to be created and converts
 // it.
-func (s *Server) newFamily(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
+func (s *control) newFamily(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
 	out, err := s.family(field, name, f)
 	if err != nil {
 		return out, err
@@ -149,12 +149,12 @@ func (s *Server) newFamily(field, name string, f *btapb.ColumnFamily) (engine.Fa
 
 // family validates the definition of a family, but for its value type, and
 // converts it.
-func (s *Server) family(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
+func (s *control) family(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
 	out := engine.Family{Name: name}
-	if err := s.checkFamilyName(field, name); err != nil {
+	if err := s.limits.checkFamilyName(field, name); err != nil {
 		return out, err
 	}
 	var err error
-	out.GC, err = s.gcRule(field+".gc_rule", f.GetGcRule())
+	out.GC, err = s.limits.gcRule(field+".gc_rule", f.GetGcRule())
 	return out, err
 }

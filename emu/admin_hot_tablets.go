@@ -6,7 +6,6 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/load"
-	"github.com/tabletop-emu/tabletop/internal/heat"
 )
 
 // ListHotTablets returns the ranges of keys that took most of a cluster's load,
@@ -15,13 +14,10 @@ func (s instanceAdminService) ListHotTablets(_ context.Context, req *btapb.ListH
 	if _, err := cluster(s.db, req.GetParent()); err != nil {
 		return nil, err
 	}
-	return load.ListHotTablets(s.Heat(), req, s.now(), s.hasTable)
+	return load.ListHotTablets(s.heat, req, s.now(), s.hasTable)
 }
 
-// Heat returns the counts of what requests do to which keys.
-func (s *Server) Heat() *heat.Store { return s.heat }
-
-func (s *Server) hasTable(name string) bool {
+func (s *control) hasTable(name string) bool {
 	_, err := s.db.Table(name)
 	return err == nil
 }

@@ -59,7 +59,7 @@ func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.T
 
 // tablePolicy refuses the name of a table, of what lies under one, or of a backup,
 // that does not exist.
-func (s *Server) tablePolicy(r catalogReader, name string) (err error) {
+func (s *control) tablePolicy(r catalogReader, name string) (err error) {
 	switch {
 	case resname.HasShape(name, "projects", "instances", "tables", "authorizedViews"):
 		_, err = findAuthorizedView(r, "resource", name)
@@ -91,7 +91,7 @@ func loadPolicy(r catalogReader, resource string) (*iampb.Policy, error) {
 }
 
 // policy answers GetIamPolicy for a resource that check passes.
-func (s *Server) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, check func(catalogReader, string) error) (p *iampb.Policy, err error) {
+func (s *control) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, check func(catalogReader, string) error) (p *iampb.Policy, err error) {
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := check(tx, req.GetResource()); err != nil {
 			return err
@@ -109,7 +109,7 @@ func (s *Server) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, che
 }
 
 // setPolicy stores a policy of a resource that check passes; see policy.Set.
-func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, check func(catalogReader, string) error) (p *iampb.Policy, err error) {
+func (s *control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, check func(catalogReader, string) error) (p *iampb.Policy, err error) {
 	if req.GetPolicy() == nil {
 		return nil, refusal.Invalid("policy", "must be set")
 	}
@@ -121,7 +121,7 @@ func (s *Server) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, 
 		if err != nil {
 			return err
 		}
-		p, err = admin.SetPolicy(old, req, func(n int) error { return s.limit(n, maxPolicyPrincipals, "policy.bindings", "principals") })
+		p, err = admin.SetPolicy(old, req, func(n int) error { return s.limits.check(n, maxPolicyPrincipals, "policy.bindings", "principals") })
 		if err != nil {
 			return err
 		}

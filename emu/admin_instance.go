@@ -154,7 +154,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	if in.GetEdition() == btapb.Instance_EDITION_UNSPECIFIED {
 		in.Edition = btapb.Instance_ENTERPRISE
 	}
-	if err := instancedef.Check(in, s.limit); err != nil {
+	if err := instancedef.Check(in, s.limits.check); err != nil {
 		return nil, err
 	}
 	ids := slices.Sorted(maps.Keys(req.GetClusters()))
@@ -307,7 +307,7 @@ func (s instanceAdminService) PartialUpdateInstance(ctx context.Context, req *bt
 
 // updateInstance replaces the fields of an instance at paths and calls done
 // inside the change, with what the instance is at a time.
-func (s *Server) updateInstance(ctx context.Context, from *btapb.Instance, at time.Time, paths []string, done func(*engine.CatalogTx, *btapb.Instance) error) (*btapb.Instance, error) {
+func (s *control) updateInstance(ctx context.Context, from *btapb.Instance, at time.Time, paths []string, done func(*engine.CatalogTx, *btapb.Instance) error) (*btapb.Instance, error) {
 	if err := parseInstance("name", from.GetName()); err != nil {
 		return nil, err
 	}
@@ -330,7 +330,7 @@ func (s *Server) updateInstance(ctx context.Context, from *btapb.Instance, at ti
 		if in.GetEdition() == btapb.Instance_EDITION_UNSPECIFIED {
 			in.Edition = btapb.Instance_ENTERPRISE
 		}
-		if err := instancedef.Check(in, s.limit); err != nil {
+		if err := instancedef.Check(in, s.limits.check); err != nil {
 			return err
 		}
 		if was == btapb.Instance_PRODUCTION && in.GetType() == btapb.Instance_DEVELOPMENT {
@@ -393,9 +393,9 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 // checkInstanceID checks the id of an instance to be created:
 // [a-z][-a-z0-9]*, up to 33 characters. The API's own pattern asks for three or
 // more; one is enough here, as for the clients.
-func (s *Server) checkInstanceID(id string) error {
+func (s *control) checkInstanceID(id string) error {
 	if !resname.IsLowerID(id) {
 		return refusal.Invalid("instance_id", "%q is not an instance id; expected [a-z][-a-z0-9]*", id)
 	}
-	return s.limit(len(id), maxInstanceIDBytes, "instance_id", "characters")
+	return s.limits.check(len(id), maxInstanceIDBytes, "instance_id", "characters")
 }

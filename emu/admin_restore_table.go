@@ -29,11 +29,11 @@ type tableCopy struct {
 }
 
 // makeCopy makes such a table.
-func (s *Server) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.Operation, err error) {
+func (s *control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.Operation, err error) {
 	if err := parseInstance("parent", n.parent); err != nil {
 		return nil, err
 	}
-	if err := s.checkID("table_id", "a table id", n.id); err != nil {
+	if err := s.limits.checkID("table_id", "a table id", n.id); err != nil {
 		return nil, err
 	}
 	name, began := instancePrefix(n.parent)+n.id, s.now()

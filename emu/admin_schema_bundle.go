@@ -25,7 +25,7 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 	if err := parseTable("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
-	if err := s.checkID("schema_bundle_id", "an id", req.GetSchemaBundleId()); err != nil {
+	if err := s.limits.checkID("schema_bundle_id", "an id", req.GetSchemaBundleId()); err != nil {
 		return nil, err
 	}
 	b := &btapb.SchemaBundle{Name: req.GetParent() + "/schemaBundles/" + req.GetSchemaBundleId()}
@@ -51,7 +51,7 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 				return refusal.Exists("Schema bundle", b.GetName())
 			}
 		}
-		if s.exceeds(len(all)+1, maxSchemaBundles) {
+		if s.limits.exceeds(len(all)+1, maxSchemaBundles) {
 			return refusal.TooManyBundles(req.GetParent(), maxSchemaBundles)
 		}
 		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.CreateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
@@ -61,9 +61,9 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 }
 
 // checkBundle checks what a bundle holds. The schema is nil for Avro.
-func (s *Server) checkBundle(b *btapb.SchemaBundle) (*bundle.Schema, error) {
+func (s *control) checkBundle(b *btapb.SchemaBundle) (*bundle.Schema, error) {
 	const field = "schema_bundle"
-	if err := s.limit(proto.Size(b), maxSchemaBundleBytes, field, "bytes"); err != nil {
+	if err := s.limits.check(proto.Size(b), maxSchemaBundleBytes, field, "bytes"); err != nil {
 		return nil, err
 	}
 	switch held := b.GetType().(type) {

@@ -22,7 +22,7 @@ import (
 // engine.Backup of its name, like a backup, and gone at its delete_time.
 
 // findSnapshot returns the snapshot that a field names.
-func (s *Server) findSnapshot(r catalogReader, field, name string) (*btapb.Snapshot, error) {
+func (s *control) findSnapshot(r catalogReader, field, name string) (*btapb.Snapshot, error) {
 	if !resname.HasShape(name, "projects", "instances", "clusters", "snapshots") {
 		return nil, refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/snapshots/SNAPSHOT")
 	}
@@ -41,14 +41,14 @@ func shownSnapshot(x *btapb.Snapshot, now time.Time) *btapb.Snapshot {
 	return x
 }
 
-func (s *Server) snapshotEnded(x *btapb.Snapshot) bool {
+func (s *control) snapshotEnded(x *btapb.Snapshot) bool {
 	return !x.GetDeleteTime().AsTime().After(s.now())
 }
 
 // SnapshotTable makes a snapshot of a table in a cluster of its instance.
 func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.SnapshotTableRequest) (*longrunningpb.Operation, error) {
 	parent := req.GetCluster()
-	if err := s.checkID("snapshot_id", "a snapshot id", req.GetSnapshotId()); err != nil {
+	if err := s.limits.checkID("snapshot_id", "a snapshot id", req.GetSnapshotId()); err != nil {
 		return nil, err
 	}
 	life := admin.SnapshotLife

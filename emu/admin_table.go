@@ -24,7 +24,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	if err := parseInstance("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
-	if err := s.checkID("table_id", "a table id", req.GetTableId()); err != nil {
+	if err := s.limits.checkID("table_id", "a table id", req.GetTableId()); err != nil {
 		return nil, err
 	}
 	def := engine.Table{Name: instancePrefix(req.GetParent()) + req.GetTableId()}
@@ -92,7 +92,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 }
 
 // checkTableCount refuses one table more than an instance can have.
-func (s *Server) checkTableCount(r catalogReader, instance string) error {
+func (s *control) checkTableCount(r catalogReader, instance string) error {
 	if s.limits == StrictLimits && len(r.Tables(instancePrefix(instance))) >= maxTablesPerInstance {
 		return refusal.TooManyTables(instance, maxTablesPerInstance)
 	}
@@ -100,10 +100,10 @@ func (s *Server) checkTableCount(r catalogReader, instance string) error {
 }
 
 // initialSplits returns the split keys, sorted and each once.
-func (s *Server) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]byte, error) {
+func (s *control) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]byte, error) {
 	var keys [][]byte
 	for i, split := range splits {
-		if err := s.checkRowKey(refusal.Element("initial_splits", i), split.GetKey()); err != nil {
+		if err := s.limits.checkRowKey(refusal.Element("initial_splits", i), split.GetKey()); err != nil {
 			return nil, err
 		}
 		keys = append(keys, bytes.Clone(split.GetKey()))
@@ -237,7 +237,7 @@ func checkTier(r catalogReader, instance string, settings *btapb.Table) error {
 }
 
 // updateSettings replaces the settings of t at paths.
-func (s *Server) updateSettings(r catalogReader, t *engine.Table, from *btapb.Table, paths []string, ignoreWarnings bool) error {
+func (s *control) updateSettings(r catalogReader, t *engine.Table, from *btapb.Table, paths []string, ignoreWarnings bool) error {
 	settings := admin.SettingsOf(t)
 	was, policy := settings.GetRowKeySchema(), proto.CloneOf(settings.GetAutomatedBackupPolicy())
 	if err := applyMask(settings, proto.CloneOf(from), paths); err != nil {

@@ -180,7 +180,7 @@ func TestAutomatedBackups_Plan(t *testing.T) {
 			if got := startedAfter(e.backups()); !slices.Equal(got, tc.want) {
 				t.Errorf("backups of the days %v, want %v", got, tc.want)
 			}
-			if items, err := (automatedBackups{e.srv}).Due(); err != nil || (len(items) > 0) != (len(tc.want) > 0) {
+			if items, err := (automatedBackups{e.srv.control}).Due(); err != nil || (len(items) > 0) != (len(tc.want) > 0) {
 				t.Errorf("due: %v, %v", items, err)
 			}
 		})

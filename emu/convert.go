@@ -18,19 +18,19 @@ import (
 )
 
 // checkRowKey checks the key of a row to be written: 1 to 4096 bytes.
-func (s *Server) checkRowKey(field string, key []byte) error {
+func (l Limits) checkRowKey(field string, key []byte) error {
 	if len(key) == 0 {
 		return refusal.Invalid(field, "Row keys must be non-empty")
 	}
-	return s.limit(len(key), maxRowKeyBytes, field, "bytes")
+	return l.check(len(key), maxRowKeyBytes, field, "bytes")
 }
 
-func (s *Server) checkQualifier(field string, q []byte) error {
-	return s.limit(len(q), maxQualifierBytes, field, "bytes")
+func (l Limits) checkQualifier(field string, q []byte) error {
+	return l.check(len(q), maxQualifierBytes, field, "bytes")
 }
 
-func (s *Server) checkValue(field string, v []byte) error {
-	return s.limit(len(v), maxValueBytes, field, "bytes")
+func (l Limits) checkValue(field string, v []byte) error {
+	return l.check(len(v), maxValueBytes, field, "bytes")
 }
 
 // findFamily returns a family of t, nil if there is none of that name.
@@ -75,8 +75,8 @@ func granular(t *engine.Table, micros int64, origin btpb.Mutation_TimestampOrigi
 
 // checkMutationCount checks the number of mutations of a request: at most
 // 100,000.
-func (s *Server) checkMutationCount(n int) error {
-	if s.exceeds(n, maxMutations) {
+func (l Limits) checkMutationCount(n int) error {
+	if l.exceeds(n, maxMutations) {
 		return refusal.TooManyMutations(n, maxMutations)
 	}
 	return nil
@@ -144,10 +144,10 @@ func (s *Server) setCell(t *engine.Table, at listed, m *btpb.Mutation_SetCell, o
 		Value:     m.GetValue(),
 	}
 	switch {
-	case s.exceeds(len(out.Qualifier), maxQualifierBytes):
-		return out, s.checkQualifier(at.member("set_cell.column_qualifier"), out.Qualifier)
-	case s.exceeds(len(out.Value), maxValueBytes):
-		return out, s.checkValue(at.member("set_cell.value"), out.Value)
+	case s.limits.exceeds(len(out.Qualifier), maxQualifierBytes):
+		return out, s.limits.checkQualifier(at.member("set_cell.column_qualifier"), out.Qualifier)
+	case s.limits.exceeds(len(out.Value), maxValueBytes):
+		return out, s.limits.checkValue(at.member("set_cell.value"), out.Value)
 	}
 	switch ts := out.Timestamp; {
 	case ts == -1:
@@ -175,8 +175,8 @@ func (s *Server) deleteFromColumn(t *engine.Table, at listed, m *btpb.Mutation_D
 		Start:     m.GetTimeRange().GetStartTimestampMicros(),
 		End:       m.GetTimeRange().GetEndTimestampMicros(),
 	}
-	if s.exceeds(len(out.Qualifier), maxQualifierBytes) {
-		return out, s.checkQualifier(at.member("delete_from_column.column_qualifier"), out.Qualifier)
+	if s.limits.exceeds(len(out.Qualifier), maxQualifierBytes) {
+		return out, s.limits.checkQualifier(at.member("delete_from_column.column_qualifier"), out.Qualifier)
 	}
 	if out.Start < 0 || out.End < 0 {
 		return out, refusal.Invalid(at.member("delete_from_column.time_range"), "[%d, %d) has a negative bound", out.Start, out.End)
@@ -195,7 +195,7 @@ func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyW
 	if len(rules) == 0 {
 		return nil, refusal.Invalid("rules", "must specify at least one rule")
 	}
-	if err := s.limit(len(rules), maxMutations, "rules", "rules"); err != nil {
+	if err := s.limits.check(len(rules), maxMutations, "rules", "rules"); err != nil {
 		return nil, err
 	}
 	out := make([]engine.RuleReadModifyWrite, len(rules))
@@ -205,14 +205,14 @@ func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyW
 		if err != nil {
 			return nil, err
 		}
-		if s.exceeds(len(qualifier), maxQualifierBytes) {
-			return nil, s.checkQualifier(at.member("column_qualifier"), qualifier)
+		if s.limits.exceeds(len(qualifier), maxQualifierBytes) {
+			return nil, s.limits.checkQualifier(at.member("column_qualifier"), qualifier)
 		}
 		out[i] = engine.RuleReadModifyWrite{Family: f.Name, Qualifier: qualifier}
 		switch k := r.GetRule().(type) {
 		case *btpb.ReadModifyWriteRule_AppendValue:
-			if s.exceeds(len(k.AppendValue), maxValueBytes) {
-				return nil, s.checkValue(at.member("append_value"), k.AppendValue)
+			if s.limits.exceeds(len(k.AppendValue), maxValueBytes) {
+				return nil, s.limits.checkValue(at.member("append_value"), k.AppendValue)
 			}
 			out[i].Append = k.AppendValue
 			if out[i].Append == nil {
@@ -266,8 +266,8 @@ func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter)
 
 // gcRule validates a rule and converts it. A nil rule, and one with no member
 // set, keeps everything.
-func (s *Server) gcRule(field string, r *btapb.GcRule) (engine.GCRule, error) {
-	if err := s.limit(proto.Size(r), maxGCRuleBytes, field, "bytes"); err != nil {
+func (l Limits) gcRule(field string, r *btapb.GcRule) (engine.GCRule, error) {
+	if err := l.check(proto.Size(r), maxGCRuleBytes, field, "bytes"); err != nil {
 		return engine.GCRule{}, err
 	}
 	return admin.GCRule(field, r)

@@ -18,7 +18,7 @@ import (
 // that a backup has expired, follows from stored times before anything is done.
 
 // expiries gives back the space of backups and snapshots when they are gone.
-type expiries struct{ s *Server }
+type expiries struct{ s *control }
 
 // Due implements due.Work.
 func (w expiries) Due() ([]due.Item, error) {
@@ -41,7 +41,7 @@ func (w expiries) Run(ctx context.Context, _ due.Item) error {
 
 // purges gives back the space of tables when they can be undeleted no more, and
 // removes what had waited with them.
-type purges struct{ s *Server }
+type purges struct{ s *control }
 
 // Due implements due.Work.
 func (w purges) Due() ([]due.Item, error) {
@@ -85,7 +85,7 @@ func (w purges) Run(ctx context.Context, _ due.Item) error {
 
 // automatedBackups makes the backups that policies of tables ask for; see package
 // automated.
-type automatedBackups struct{ s *Server }
+type automatedBackups struct{ s *control }
 
 // Due implements due.Work.
 func (w automatedBackups) Due() ([]due.Item, error) {
@@ -151,7 +151,7 @@ func (w automatedBackups) Run(ctx context.Context, i due.Item) error {
 }
 
 // automatedBackup makes an automated backup.
-func (s *Server) automatedBackup(ctx context.Context, b *btapb.Backup) error {
+func (s *control) automatedBackup(ctx context.Context, b *btapb.Backup) error {
 	check := func(r catalogReader, _ *btapb.Cluster, _ *btapb.Instance) error {
 		_, err := findTable(r, "backup.source_table", b.GetSourceTable())
 		return err

@@ -31,7 +31,7 @@ func TestLimits(t *testing.T) {
 	requests := map[string]func(e *env) error{
 		"row key":   func(e *env) error { return e.mutate(long(maxRowKeyBytes), muts[0]) },
 		"qualifier": func(e *env) error { return e.mutate("r", set("f", long(maxQualifierBytes), 0, "")) },
-		"value":     func(e *env) error { return e.srv.checkValue("value", make([]byte, maxValueBytes+1)) }, // nothing to store
+		"value":     func(e *env) error { return e.srv.limits.checkValue("value", make([]byte, maxValueBytes+1)) }, // nothing to store
 		"row": func(e *env) error {
 			const scale = 1 << 20 // a row of the limit itself takes seconds to quote in the error
 			limit := e.srv.rowLimitBytes()
@@ -111,13 +111,13 @@ func TestLimits(t *testing.T) {
 			for i := range instancedef.MaxLabels + 1 {
 				labels[fmt.Sprint("k", i)] = ""
 			}
-			return instancedef.CheckLabels(labels, e.srv.limit)
+			return instancedef.CheckLabels(labels, e.srv.limits.check)
 		},
 		"label": func(e *env) error {
-			return instancedef.CheckLabels(map[string]string{"k": long(instancedef.MaxLabelRunes)}, e.srv.limit)
+			return instancedef.CheckLabels(map[string]string{"k": long(instancedef.MaxLabelRunes)}, e.srv.limits.check)
 		},
 		"bytes of label": func(e *env) error {
-			return instancedef.CheckLabels(map[string]string{"k": strings.Repeat("語", 43)}, e.srv.limit)
+			return instancedef.CheckLabels(map[string]string{"k": strings.Repeat("語", 43)}, e.srv.limits.check)
 		},
 		"principals": func(e *env) error {
 			members := slices.Repeat([]string{"allUsers"}, maxPolicyPrincipals+1)

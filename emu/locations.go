@@ -17,7 +17,7 @@ import (
 // locationsService answers google.cloud.location.Locations.
 type locationsService struct {
 	location.UnimplementedLocationsServer
-	*Server
+	*control
 }
 
 // ListLocations returns the zones that a project's clusters are in, and the

@@ -38,7 +38,7 @@ import (
 // has come, as part of a change, and returns it. metadata and response are those of
 // the end, so that the end of what took the time, and of its progress, are doneAt;
 // see package later for what is shown of them until then.
-func (s *Server) start(tx *engine.CatalogTx, instance string, metadata, response proto.Message, doneAt time.Time) (*longrunningpb.Operation, error) {
+func (s *control) start(tx *engine.CatalogTx, instance string, metadata, response proto.Message, doneAt time.Time) (*longrunningpb.Operation, error) {
 	number, err := count(tx, operationCount)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (s *Server) start(tx *engine.CatalogTx, instance string, metadata, response
 }
 
 // span returns when an operation begins that is called now, and when it is done.
-func (s *Server) span() (began, doneAt *timestamppb.Timestamp) {
+func (s *control) span() (began, doneAt *timestamppb.Timestamp) {
 	now := s.now()
 	return timestamppb.New(now), timestamppb.New(now.Add(s.adminDelay))
 }
@@ -116,7 +116,7 @@ func (s operationsService) GetOperation(_ context.Context, req *longrunningpb.Ge
 }
 
 // operationNow returns the operation of a name, and when it is done.
-func (s *Server) operationNow(name string) (op *longrunningpb.Operation, doneAt time.Time, err error) {
+func (s *control) operationNow(name string) (op *longrunningpb.Operation, doneAt time.Time, err error) {
 	op, _, err = operation(s.db, name)
 	if err != nil {
 		return nil, time.Time{}, err

@@ -115,7 +115,7 @@ func store(tx *engine.CatalogTx, key string, m proto.Message) error {
 }
 
 // storeUntil writes m, which is as it says from doneAt on alone; see package later.
-func (s *Server) storeUntil(tx *engine.CatalogTx, key string, m proto.Message, doneAt time.Time) error {
+func (s *control) storeUntil(tx *engine.CatalogTx, key string, m proto.Message, doneAt time.Time) error {
 	if doneAt.After(s.now()) {
 		later.Set(m, doneAt)
 	}
@@ -125,7 +125,7 @@ func (s *Server) storeUntil(tx *engine.CatalogTx, key string, m proto.Message, d
 
 // storeUnder writes m, which lies under a table, with a new etag, and records the
 // operation that makes it so, done at a time.
-func (s *Server) storeUnder(
+func (s *control) storeUnder(
 	tx *engine.CatalogTx, kind string, m interface {
 		proto.Message
 		GetName() string
@@ -152,7 +152,7 @@ func remove(tx *engine.CatalogTx, key string) error {
 // change runs fn as one change of the catalog and answers with a status. What
 // only reads, and more than once, reads one moment by it: a change of nothing
 // is not written.
-func (s *Server) change(ctx context.Context, fn func(tx *engine.CatalogTx) error) error {
+func (s *control) change(ctx context.Context, fn func(tx *engine.CatalogTx) error) error {
 	return refusal.Of(s.db.UpdateCatalog(ctx, fn))
 }
 

@@ -20,8 +20,8 @@ func (s *Server) rowSet(rs *btpb.RowSet) (filter.RowSet, error) {
 		if len(key) == 0 {
 			return filter.RowSet{}, refusal.Invalid("row_keys", "Error in element #%d : Row keys must be non-empty", i)
 		}
-		if s.exceeds(len(key), maxRowKeyBytes) {
-			return filter.RowSet{}, s.limit(len(key), maxRowKeyBytes, refusal.Element("row_keys", i), "bytes")
+		if s.limits.exceeds(len(key), maxRowKeyBytes) {
+			return filter.RowSet{}, s.limits.check(len(key), maxRowKeyBytes, refusal.Element("row_keys", i), "bytes")
 		}
 		spans = append(spans, filter.Span{Start: key, End: filter.After(key)})
 	}
@@ -63,7 +63,7 @@ func (s *Server) rowRange(field string, n int, r *btpb.RowRange) (span filter.Sp
 		bounded = false
 	}
 	for _, bound := range [][]byte{start, end} {
-		if err := s.limit(len(bound), maxRowKeyBytes+1, field, "bytes in a bound"); err != nil {
+		if err := s.limits.check(len(bound), maxRowKeyBytes+1, field, "bytes in a bound"); err != nil {
 			return span, false, err
 		}
 	}

@@ -37,8 +37,7 @@ import (
 // Server answers the Bigtable API from an engine.DB. It is safe for concurrent
 // use.
 type Server struct {
-	db    *engine.DB
-	clock Clock
+	*control
 	after func(time.Duration) <-chan time.Time
 
 	anyPartition bool
@@ -48,25 +47,17 @@ type Server struct {
 	calls    callsInFlight
 	stopOnce sync.Once
 
-	logger *slog.Logger
-	limits Limits
-
 	randMu sync.Mutex
 	rand   *rand.Rand // guarded by randMu
 
-	replication *replica.Control
-	rows        *replica.Rows   // as clusters see them
-	draw        func(n int) int // nil unless clusters are drawn
+	draw func(n int) int // nil unless clusters are drawn
 
 	routes   atomic.Pointer[routes]       // the last that were gathered; see currentRoutes
 	views    atomic.Pointer[views]        // those that were compiled; see viewTarget
 	features atomic.Pointer[toldFeatures] // the last that a client told of; see clientFeatures
 
-	adminDelay      time.Duration
-	operationsEnded later.Broadcast // by a request, ahead of their time
-	due             *due.Queue      // see NextDue
-	heat            *heat.Store
-	countLoad       bool // of instances too that nobody created
+	due       *due.Queue // see NextDue
+	countLoad bool       // of instances too that nobody created
 
 	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
 
@@ -81,20 +72,37 @@ type Server struct {
 	health     *health.Server
 }
 
+// control is the part of a Server that table and instance administration needs.
+type control struct {
+	db              *engine.DB
+	clock           Clock
+	logger          *slog.Logger
+	limits          Limits
+	adminDelay      time.Duration
+	operationsEnded later.Broadcast // by a request, ahead of their time
+
+	replication *replica.Control
+	rows        *replica.Rows // as clusters see them
+	heat        *heat.Store
+}
+
+// now returns the time of the clock.
+func (s *control) now() time.Time { return s.clock.Now() }
+
 // The services but that of the data, which is call. Each embeds the generated Unimplemented server by value, so
 // that a method a later version of the protos adds is refused, never nil.
 type (
 	tableAdminService struct {
 		btapb.UnimplementedBigtableTableAdminServer
-		*Server
+		*control
 	}
 	instanceAdminService struct {
 		btapb.UnimplementedBigtableInstanceAdminServer
-		*Server
+		*control
 	}
 	operationsService struct {
 		longrunningpb.UnimplementedOperationsServer
-		*Server
+		*control
 	}
 )
 
@@ -106,21 +114,23 @@ func New(o Options) (*Server, error) {
 	}
 	o = o.withDefaults()
 	s := &Server{
-		db:    o.DB,
-		clock: o.Clock,
+		control: &control{
+			db:         o.DB,
+			clock:      o.Clock,
+			logger:     o.Logger,
+			limits:     o.Limits,
+			adminDelay: o.AdminDelay,
+			heat:       heat.New(heat.Options{Now: o.Clock.Now}),
+		},
 		after: o.After,
 
-		adminDelay:   o.AdminDelay,
 		anyPartition: o.AnyPartition,
 		churn:        o.PartitionChurn,
 		stopping:     make(chan struct{}),
 
-		logger:     o.Logger,
-		limits:     o.Limits,
 		rand:       rand.New(rand.NewPCG(o.Seed, 0)),
 		faults:     o.Faults,
 		observe:    o.Observe,
-		heat:       heat.New(heat.Options{Now: o.Clock.Now}),
 		countLoad:  o.CountLoad,
 		wireCopies: o.StreamInterceptor == nil,
 		inproc:     inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
@@ -131,7 +141,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.intercept = s.aroundVirtual(o.UnaryInterceptor)
-	s.due = due.NewQueue(s.now, expiries{s}, purges{s}, automatedBackups{s}, s.rows)
+	s.due = due.NewQueue(s.now, expiries{s.control}, purges{s.control}, automatedBackups{s.control}, s.rows)
 	if o.RandomRouting {
 		s.draw = replica.Draw(o.Seed)
 	}
@@ -172,10 +182,10 @@ func (s *Server) registerAdmin(to ...grpc.ServiceRegistrar) {
 		desc *grpc.ServiceDesc
 		impl any
 	}{
-		{&btapb.BigtableTableAdmin_ServiceDesc, tableAdminService{Server: s}},
-		{&btapb.BigtableInstanceAdmin_ServiceDesc, instanceAdminService{Server: s}},
-		{&longrunningpb.Operations_ServiceDesc, operationsService{Server: s}},
-		{&locationsServiceDesc, locationsService{Server: s}},
+		{&btapb.BigtableTableAdmin_ServiceDesc, tableAdminService{control: s.control}},
+		{&btapb.BigtableInstanceAdmin_ServiceDesc, instanceAdminService{control: s.control}},
+		{&longrunningpb.Operations_ServiceDesc, operationsService{control: s.control}},
+		{&locationsServiceDesc, locationsService{control: s.control}},
 	} {
 		guarded := s.guard(service.desc, false)
 		for _, r := range to {
@@ -215,6 +225,9 @@ func (s *Server) Close() error {
 	s.grpc.Stop()
 	return s.inproc.Close()
 }
+
+// Heat returns the counts of the load on keys.
+func (s *Server) Heat() *heat.Store { return s.heat }
 
 // RunGC applies the garbage-collection rules of every family once, at the time
 // of the DB's clock, and returns its statistics. Backups and snapshots that have
@@ -301,9 +314,6 @@ func (s *Server) Resources() ([]Resource, error) {
 	}
 	return out, nil
 }
-
-// now returns the time of the clock.
-func (s *Server) now() time.Time { return s.clock.Now() }
 
 // random returns a number in [0, 1) for the row sample filter.
 func (s *Server) random() float64 {

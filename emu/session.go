@@ -391,7 +391,7 @@ func (ss *session) answer(ctx context.Context, req virtualRequest) ([]byte, erro
 // readRow reads one row whole through a filter. The row is nil if nothing is
 // left of it.
 func (s *Server) readRow(ctx context.Context, t target, at replica.At, key []byte, f *btpb.RowFilter) (*btpb.Row, *btpb.RequestStats, error) {
-	if err := s.checkRowKey("key", key); err != nil {
+	if err := s.limits.checkRowKey("key", key); err != nil {
 		return nil, nil, err
 	}
 	program, err := s.compileFilter("filter", t.Table, f)
