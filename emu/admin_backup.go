@@ -77,7 +77,7 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 	}
 	check := func(r catalogReader, c *btapb.Cluster, in *btapb.Instance) error {
 		if segments(table, 4) != in.GetName() {
-			return refusal.Invalid("backup.source_table", "%s is not a table of instance %s, in which the backup is to be", table, in.GetName())
+			return refusal.Invalid("backup.source_table", "%s is not a table of instance %s, where the backup would be stored", table, in.GetName())
 		}
 		t, err := findTable(r, "backup.source_table", table)
 		if err != nil {

@@ -119,7 +119,7 @@ func intValue(field string, v *btpb.Value) (int64, error) {
 
 func encodedInt(field string, b []byte) (int64, error) {
 	if len(b) != stateBytes {
-		return 0, refusal.Invalid(field, "%d bytes are no int64, which has %d", len(b), stateBytes)
+		return 0, refusal.Invalid(field, "must be an int64 of %[2]d bytes, but has %[1]d", len(b), stateBytes)
 	}
 	return int64(binary.BigEndian.Uint64(b)), nil
 }

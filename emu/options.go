@@ -31,9 +31,9 @@ const (
 type Clock interface {
 	// Now returns the time, at least that of any earlier answer.
 	Now() time.Time
-	// At returns a channel that is closed once Now is t or later, never before,
-	// and a function that ends the wait and leaves nothing of it. The function may
-	// be called at any time, also twice.
+	// At returns a channel that is closed once Now is t or later, never before, and a
+	// function that ends the wait and frees its memory. The function may be called at any
+	// time, also twice.
 	At(t time.Time) (reached <-chan struct{}, stop func())
 }
 
@@ -42,36 +42,34 @@ type Options struct {
 	// DB holds the tables and rows. The caller owns it and closes it after the
 	// server. Required.
 	DB *engine.DB
-	// Clock is the time source of latencies in request statistics, of resources
-	// and operations, and of the age of consistency tokens, and what requests wait
-	// on. The times of cells come from the DB, whose clock is to be the same one.
-	// Default: the wall clock.
+	// Clock is the time source of request statistics, resources, operations and
+	// consistency tokens; requests wait on it. The times of cells come from the DB, which
+	// should have the same clock. Default: the wall clock.
 	Clock Clock
-	// AdminDelay is how long an operation of instance or table administration is
-	// under way, by Clock, where the service takes its time: what it makes is
-	// CREATING until then. Default: 0, operations are done when their call returns.
+	// AdminDelay is the time, by Clock, that long operations of instance and table
+	// administration take; new resources are CREATING meanwhile. Default: 0, operations
+	// are done when their call returns.
 	AdminDelay time.Duration
-	// ReplicationLag is how long what a cluster takes is on its way to the others of
-	// its instance, up to MaxReplicationLag, by Clock, until Server.Replication says something else. Default: 0,
-	// all see it at once.
+	// ReplicationLag is the time, by Clock, after which a write is visible in the other
+	// clusters of its instance, up to MaxReplicationLag. Server.Replication changes it.
+	// Default: 0, a write is visible everywhere at once.
 	ReplicationLag time.Duration
-	// RandomRouting makes app profiles that route to any cluster draw one, with Seed,
-	// for each call. Default: the first that is up, by the profile's order and then by name.
+	// RandomRouting makes app profiles that route to any cluster choose one at random for
+	// each call, with Seed. Default: the first available one, by the profile's order and
+	// then by name.
 	RandomRouting bool
 	// Logger receives panics of handlers and other faults of the server. Default:
 	// nothing is logged.
 	Logger *slog.Logger
-	// Limits says whether documented limits are enforced. Default: they are.
+	// Limits says whether documented limits are enforced. Default: StrictLimits.
 	Limits Limits
-	// Seed starts the random sequence of the row sample filter and of PartitionChurn:
-	// with the same seed the same requests see the same samples. Default: 0, a
-	// sequence like any other.
+	// Seed starts the random sequences of the row sample filter, of PartitionChurn and of
+	// RandomRouting: with the same seed, the same requests see the same samples.
 	Seed uint64
-	// Token is what every RPC on a listener must carry, as the header
-	// `authorization: Bearer TOKEN`; one that does not is answered with
-	// Unauthenticated. The channel of Conn, which only this process reaches,
-	// needs none. A token is only as secret as the connection: use it over TLS.
-	// Default: no token is required.
+	// Token is required of every RPC on a listener, as the header
+	// `authorization: Bearer TOKEN`; without it the answer is Unauthenticated. The channel
+	// of Conn, which only this process reaches, needs no token. A token is only as secret
+	// as the connection: use it over TLS. Default: no token is required.
 	Token string
 	// StreamWorkers is the number of goroutines that each answer calls from a wire
 	// one after the other. Their stacks have already grown, which saves a tenth of
@@ -80,35 +78,34 @@ type Options struct {
 	// 64.
 	StreamWorkers uint32
 	// After returns a channel that receives a value when the duration has passed,
-	// whatever Clock says: change streams give a sign of life after 20 seconds
-	// without one. Default: time.After.
+	// whatever Clock says: change streams send a heartbeat after 20 seconds of
+	// silence. Default: time.After.
 	After func(time.Duration) <-chan time.Time
 	// AnyPartition lets ReadChangeStream read any range of keys in one stream, for
-	// tests that want all changes. Default: a range that is not one of the table's
-	// partitions is answered by the tokens for those which are, as by the service.
+	// tests that want all changes. Default: as in the service, the answer to another range
+	// than a partition of the table is the tokens of the partitions.
 	AnyPartition bool
-	// CountLoad counts what requests do to which keys, for ListHotTablets, in instances
-	// too that nobody created. It costs a request about a tenth of a microsecond, and the server at
-	// most 32 MiB. Default: counted are requests to instances that were created.
+	// CountLoad counts the load on keys, for ListHotTablets, also in instances that exist
+	// implicitly. It costs a request about a tenth of a microsecond, and the server at
+	// most 32 MiB. Default: only requests to created instances are counted.
 	CountLoad bool
-	// PartitionChurn is how probable it is, 0 to 1, that a partition of a table's
-	// change stream is split, or two are merged, after a record that a stream of it
-	// was sent: consumers meet both. Default: 0, partitions change when told.
+	// PartitionChurn is the probability, 0 to 1, that a partition of a table's change
+	// stream is split, or merged with another, after a record is sent: consumers meet both.
+	// Default: 0, only SplitPartition and MergePartitions change partitions.
 	PartitionChurn float64
 	// CloneInProcess copies every message on the channel that Conn returns, as
 	// a wire would. It is for tests that look for a message changed after it was
 	// handed over. Default: messages are shared.
 	CloneInProcess bool
-	// Faults strike calls, on every listener and on the channel of Conn. Default: none.
+	// Faults make calls fail, on every listener and on the channel of Conn. Default: none.
 	Faults Faults
-	// Observe is told of each call that has ended, before its answer is sent if it is
-	// unary, from as many goroutines as there are calls; they wait for it. Default: nobody is told.
+	// Observe receives each call that has ended; of a unary call, before its answer is
+	// sent. Each call waits for Observe in its own goroutine. Default: none.
 	Observe func(*Call)
 	// UnaryInterceptor and StreamInterceptor run around every handler, on every
-	// listener and on the channel of Conn. They are for tests that stand
-	// between a client and the server. The unary one runs around each request in a
-	// session too, as around a ReadRows or MutateRow. Methods that Support lists as Refused do
-	// not reach them. Default: none.
+	// listener and on the channel of Conn, for tests between a client and the server. The
+	// unary one also runs around each request in a session, as around a ReadRows or
+	// MutateRow. Default: none.
 	UnaryInterceptor  grpc.UnaryServerInterceptor
 	StreamInterceptor grpc.StreamServerInterceptor
 }

@@ -210,7 +210,7 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) Conn() grpc.ClientConnInterface { return s.inproc }
 
 // GracefulStop stops accepting connections, ends change streams and sessions and waits
-// for the other RPCs in flight to end: clients that take no last message are cut off.
+// for the other RPCs in flight to end. It cuts off clients that do not read their last message.
 // The channel of Conn stays open until Close.
 func (s *Server) GracefulStop() {
 	s.stopOnce.Do(func() { close(s.stopping) })
@@ -240,15 +240,14 @@ func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 	return stats, errors.Join(err, s.rows.Collected(s.now()))
 }
 
-// NextDue returns when RunDue has something to do next, a time that may have
-// passed; false if nothing is planned.
+// NextDue returns the time of the next due work, which may have passed; false if nothing is
+// planned. RunDue does the work.
 func (s *Server) NextDue() (time.Time, bool, error) { return s.due.Next() }
 
-// RunDue does what is due by now: what resources ask for at a time, in order of
-// due times and names, each thing as at its own time: it makes automated backups,
-// and gives back the space of what has expired. Only the owner of the Server
-// calls it: on a timer, or after moving the clock. What fails does not hold up the
-// rest, and is tried again with the next call. Errors: all that failed.
+// RunDue does all due work, in order of due times and names, each item as at its own time: it
+// makes automated backups, and frees the space of expired data. Only the owner of the Server
+// calls it: on a timer, or after moving the clock. Work that fails does not hold up the
+// rest; the next call tries it again. Errors: those of all failed work.
 func (s *Server) RunDue(ctx context.Context) error {
 	if err := s.due.Run(ctx); err != nil {
 		return fmt.Errorf("emu: %w", err)
@@ -256,7 +255,7 @@ func (s *Server) RunDue(ctx context.Context) error {
 	return nil
 }
 
-// Resource is something that was created in addition to tables.
+// Resource is a created resource that is not a table.
 type Resource struct {
 	Kind    string        // "instance", "cluster", "memory layer", "app profile", "authorized view", "schema bundle", "backup", "snapshot", or "policy"
 	Name    string        // its resource name; for a policy, that of the resource it governs
@@ -265,8 +264,8 @@ type Resource struct {
 
 // Resources returns the instances, clusters, memory layers, app profiles, authorized views,
 // schema bundles, backups and snapshots that were created, and the policies that
-// were set, by kind and name. What exists implicitly is not among them, nor are
-// operations, nor what a deleted table had, which waits for UndeleteTable.
+// were set, by kind and name. It returns neither implicit resources nor operations, nor the
+// resources of deleted tables, which UndeleteTable restores.
 func (s *Server) Resources() ([]Resource, error) {
 	var out []Resource
 	for _, kind := range []struct {

@@ -189,7 +189,7 @@ func (c *call) openSession(kind *sessionKind, stream sessionStream) error {
 	}
 	how, err := kind.opens(open.GetPayload())
 	if err != nil {
-		return refusal.Invalid("open_session.payload", "is no %sRequest: %v", kind.method, err)
+		return refusal.Invalid("open_session.payload", "is not a %sRequest: %v", kind.method, err)
 	}
 	ss := &session{s: c.Server, kind: kind, stream: stream, name: how.name, profile: how.profile}
 	switch p := how.permission.Number(); {
@@ -339,7 +339,7 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 	defer recoverPanic(ss.s.logger, "google.bigtable.v2.Bigtable/"+ss.kind.method, &err)
 	req := ss.kind.request()
 	if err := proto.Unmarshal(payload, req); err != nil {
-		return nil, refusal.Invalid("virtual_rpc.payload", "is no %s: %v", req.ProtoReflect().Descriptor().Name(), err)
+		return nil, refusal.Invalid("virtual_rpc.payload", "is not a %s: %v", req.ProtoReflect().Descriptor().Name(), err)
 	}
 	return callVirtual(ctx, ss.s.intercept, ss.name, ss.profile, req, func(ctx context.Context) ([]byte, error) { return ss.answer(ctx, req) })
 }

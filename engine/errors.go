@@ -39,20 +39,19 @@ var (
 	ErrBackupNotFound = errors.New("backup not found")
 	// ErrBackupExists is returned when a backup with the name already exists.
 	ErrBackupExists = errors.New("backup already exists")
-	// ErrBackupBytes is returned when the backups would take more than they may:
-	// see Options.BackupBytes.
+	// ErrBackupBytes is returned when the backups would exceed Options.BackupBytes.
 	ErrBackupBytes = errors.New("no room for the backup")
 	// ErrSnapshotClosed is returned by Restore of a Snapshot that is closed, or
 	// whose store is closed.
 	ErrSnapshotClosed = errors.New("snapshot is closed")
-	// ErrNoJournal is returned when a table has no journal for a reason, or not the
-	// one that was asked for, or when it ends.
+	// ErrNoJournal is returned when a table has no journal for a reason, or another one
+	// than the request names, or when the journal ends.
 	ErrNoJournal = errors.New("no journal is kept")
 	// ErrJournalPosition is returned for a position that no journal of the store
-	// has come to.
+	// has reached.
 	ErrJournalPosition = errors.New("not a position in the journal")
-	// ErrJournalTrimmed is returned when records were to be read that are older than
-	// what is kept.
+	// ErrJournalTrimmed is returned when a reader asks for records that are older than
+	// the retained ones.
 	ErrJournalTrimmed = errors.New("the records are no longer kept")
 	// ErrRestored is returned by readers of journals when a snapshot was restored.
 	ErrRestored = errors.New("a snapshot was restored")

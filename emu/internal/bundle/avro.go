@@ -20,7 +20,7 @@ func Avro(schema string) error {
 	d.UseNumber()
 	var parsed any
 	if err := d.Decode(&parsed); err != nil {
-		return fmt.Errorf("is no JSON: %w", err)
+		return fmt.Errorf("is not JSON: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("has something after the schema")
@@ -59,7 +59,7 @@ func (a *avro) schema(s any, namespace string) (string, error) {
 		}
 		return a.reference(kind, namespace)
 	}
-	return "", fmt.Errorf("%v is no type", s)
+	return "", fmt.Errorf("%v is not a type", s)
 }
 
 // reference checks the name of a primitive or defined type.
@@ -106,7 +106,7 @@ func (a *avro) named(kind string, s map[string]any, namespace string) (string, e
 	name, _ := s["name"].(string)
 	if given, ok := s["namespace"]; ok && !strings.Contains(name, ".") {
 		if namespace, ok = given.(string); !ok {
-			return "", fmt.Errorf("the namespace of %s %q is no text", kind, name)
+			return "", fmt.Errorf("the namespace of %s %q is not a string", kind, name)
 		}
 	}
 	full := fullName(name, namespace)
@@ -125,7 +125,7 @@ func (a *avro) named(kind string, s map[string]any, namespace string) (string, e
 	case "fixed":
 		size, _ := s["size"].(json.Number)
 		if n, err := size.Int64(); err != nil || n < 0 {
-			return "", fmt.Errorf("the size of fixed %q is no number of bytes", full)
+			return "", fmt.Errorf("the size of fixed %q is not a number of bytes", full)
 		}
 		return full, nil
 	}

@@ -70,7 +70,7 @@ func TestProto(t *testing.T) {
 		wantText(t, tc.what, err, tc.want)
 	}
 	_, err := Proto([]byte("\xffgarbage"))
-	wantText(t, "garbage", err, "no serialized FileDescriptorSet")
+	wantText(t, "garbage", err, "not a serialized FileDescriptorSet")
 }
 
 func TestCompatible(t *testing.T) {
@@ -124,11 +124,11 @@ func TestAvro(t *testing.T) {
 		{`{"type": "record", "name": "R", "namespace": "a.b", "fields": [{"name": "next", "type": ["null", "R"], "default": null}, {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}}, {"name": "again", "type": "a.b.E", "order": "ignore"}]}`, ""},
 		{`{"type": "fixed", "name": "x.F", "size": 16}`, ""},
 		{`{"type": "record", "name": "R", "fields": []}`, ""},
-		{``, "no JSON"},
-		{`{`, "no JSON"},
+		{``, "not JSON"},
+		{`{`, "not JSON"},
 		{`"string" 1`, "after the schema"},
-		{`1`, "is no type"},
-		{`null`, "is no type"},
+		{`1`, "is not a type"},
+		{`null`, "is not a type"},
 		{`{}`, `no text "type"`},
 		{`"strin"`, "not defined"},
 		{`{"type": "R"}`, "not defined"},
@@ -151,7 +151,7 @@ func TestAvro(t *testing.T) {
 		{`["int", ["int"]]`, "holds a union"},
 		{`{"type": "array"}`, `no "items"`},
 		{`{"type": "map", "values": "x"}`, "not defined"},
-		{`[` + strings.Repeat(`[`, 20_000), "no JSON"},
+		{`[` + strings.Repeat(`[`, 20_000), "not JSON"},
 	} {
 		wantText(t, tc.schema[:min(len(tc.schema), 200)], Avro(tc.schema), tc.want)
 	}

@@ -42,7 +42,7 @@ type Schema struct {
 func Proto(raw []byte) (*Schema, error) {
 	set := &descriptorpb.FileDescriptorSet{}
 	if err := proto.Unmarshal(raw, set); err != nil {
-		return nil, fmt.Errorf("is no serialized FileDescriptorSet: %s", plain(err))
+		return nil, fmt.Errorf("is not a serialized FileDescriptorSet: %s", plain(err))
 	}
 	if len(set.GetFile()) == 0 {
 		return nil, errors.New("holds no file")

@@ -219,7 +219,7 @@ func escapeRegex(pattern []byte) (string, error) {
 				continue
 			}
 			if number := escapedNumber(pattern[i:]); number > 0xff {
-				return "", fmt.Errorf("an escape stands for %#x, which is no byte", number)
+				return "", fmt.Errorf("the escape %#x is not a byte", number)
 			}
 			b.WriteByte(c)
 			b.WriteByte(pattern[i])
