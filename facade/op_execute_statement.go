@@ -15,7 +15,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // executeStatementInput is the request of ExecuteStatement.
@@ -242,8 +241,7 @@ func (s *Server) selectPage(ctx context.Context, r *selectRead, out *executeStat
 		if len(r.table.Insights) > 0 {
 			s.keys.Use(r.table, r.index, attr.Item{r.statementKey().Hash.Name: p.Hash}, nil)
 		}
-		condition := tabledef.Condition{KeyCondition: lens.KeyCondition{Hash: p.Hash, Op: rangeOp(p.Op), A: p.A, B: p.B}}
-		items := s.store.Query(ctx, r.table, r.index, condition, !r.plan.Backward, r.next.Last)
+		items := s.store.Query(ctx, r.table, r.index, p, !r.plan.Backward, r.next.Last)
 		full, err := s.selectItems(ctx, r, items, out)
 		if full || err != nil {
 			return err

@@ -70,7 +70,7 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	}
 	key := p.Key()
 	bound, err := keyCondition.Resolve(exprKeys(key.Hash), exprKeys(key.Range))
-	if failed := p.checkStartKey(err != nil && bound.Hash == nil); failed != nil {
+	if failed := p.checkStartKey(err != nil && bound.Hash.IsAbsent()); failed != nil {
 		return nil, failed
 	}
 	if err != nil {
@@ -92,15 +92,12 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	}
 	if s.throttle != nil || len(p.Table.Insights) > 0 {
 		p.partition = attr.Item{}
-		for i, a := range key.Hash {
-			p.partition[a.Name] = bound.Hash[i]
+		for i, value := range bound.Hashes() {
+			p.partition[key.Hash[i].Name] = value
 		}
 	}
 	forward := in.ScanIndexForward == nil || bool(*in.ScanIndexForward)
-	items := s.store.Query(ctx, p.Table, p.Index, tabledef.Condition{
-		KeyCondition: lens.KeyCondition{Hash: bound.Hash[0], Op: rangeOp(bound.Op), A: bound.A, B: bound.B},
-		MoreHash:     bound.Hash[1:], Equal: bound.Equal,
-	}, forward, p.startKey)
+	items := s.store.Query(ctx, p.Table, p.Index, bound, forward, p.startKey)
 	return s.page(ctx, p, items, !p.returnsOne())
 }
 
@@ -159,9 +156,9 @@ func exprKeys(key []lens.KeyAttr) []expr.KeyAttribute {
 }
 
 // checkBoundValues refuses key values that no item can have.
-func checkBoundValues(key tabledef.IndexKey, bound expr.KeyRange) error {
+func checkBoundValues(key tabledef.IndexKey, bound attr.KeyRange) error {
 	hashBytes, rangeBytes := 0, 0
-	for i, value := range bound.Hash {
+	for i, value := range bound.Hashes() {
 		if tablespec.IsEmpty(value) {
 			return awserr.Validation(awserr.MsgKeyEmpty, tablespec.KindName(value.Type), key.Hash[i].Name)
 		}
@@ -177,7 +174,7 @@ func checkBoundValues(key tabledef.IndexKey, bound expr.KeyRange) error {
 		rangeBytes += value.Size()
 	}
 	for _, value := range []attr.Value{bound.A, bound.B} {
-		if tablespec.IsEmpty(value) && bound.Op != expr.BeginsWith {
+		if tablespec.IsEmpty(value) && bound.Op != attr.RangeBeginsWith {
 			return awserr.Validation(awserr.MsgKeyEmpty, tablespec.KindName(value.Type), key.Range[len(bound.Equal)].Name)
 		}
 		if rangeBytes+value.Size() > maxRangeKeyBytes {
@@ -193,7 +190,7 @@ func (p *readPlan) returnsOne() bool { return p.Index == nil && p.Table.Key.Rang
 
 // checkQueryStart checks that the query could have returned an item with
 // ExclusiveStartKey.
-func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
+func (p *readPlan) checkQueryStart(bound attr.KeyRange) error {
 	if p.startKey == nil {
 		return nil
 	}
@@ -205,10 +202,10 @@ func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
 	if !bound.Matches(sort...) {
 		return awserr.Validation(awserr.MsgStartKeyPredicate)
 	}
-	for i, hash := range bound.Hash {
+	for i, hash := range bound.Hashes() {
 		switch {
 		case attr.Equal(p.startKey[key.Hash[i].Name], hash):
-		case bound.Op == expr.NoRange && len(bound.Equal) == 0:
+		case bound.Op == attr.NoRange && len(bound.Equal) == 0:
 			return awserr.Validation(awserr.MsgStartKeyOutside)
 		default:
 			return awserr.Validation(awserr.MsgStartKeySingle)
@@ -222,26 +219,4 @@ func (p *readPlan) checkQueryStart(bound expr.KeyRange) error {
 		return awserr.Validation(awserr.MsgStartKeyOfOne, hash, expr.ValueText(p.startKey[hash]))
 	}
 	return awserr.Validation(awserr.MsgStartKeySingle)
-}
-
-// rangeOp turns the operator of an expression into that of a plan.
-func rangeOp(op expr.RangeOperator) lens.RangeOp {
-	switch op {
-	case expr.Equal:
-		return lens.Equal
-	case expr.Less:
-		return lens.Less
-	case expr.LessEqual:
-		return lens.LessEqual
-	case expr.Greater:
-		return lens.Greater
-	case expr.GreaterEqual:
-		return lens.GreaterEqual
-	case expr.Between:
-		return lens.Between
-	case expr.BeginsWith:
-		return lens.BeginsWith
-	case expr.NoRange, expr.NotIndexable:
-	}
-	return lens.NoRange
 }

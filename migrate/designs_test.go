@@ -388,12 +388,12 @@ func (q question) pattern(t *testing.T, m *layout.Mapping, items []attr.Item) []
 		x := m.Index(q.index)
 		key, table, plan = x.Def().Key, x.TargetTable(), x.PlanQuery
 	}
-	condition := lens.KeyCondition{Hash: q.hash}
+	condition := attr.KeyRange{Hash: q.hash}
 	text := "#h = :h"
 	names := map[string]any{"#h": key.Hash.Name}
 	values := map[string]any{":h": map[string]any{"S": q.hash.Str}}
 	if q.begins != "" {
-		condition.Op, condition.A = lens.BeginsWith, attr.String(q.begins)
+		condition.Op, condition.A = attr.RangeBeginsWith, attr.String(q.begins)
 		text += " AND begins_with(#r, :r)"
 		names["#r"], values[":r"] = key.Range.Name, map[string]any{"S": q.begins}
 	}

@@ -194,7 +194,7 @@ func TestVerify_DelimiterInKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	plan, err := (*layout.Mapping)(in.Mapping).PlanQuery(lens.KeyCondition{Hash: attr.String("m#17")})
+	plan, err := (*layout.Mapping)(in.Mapping).PlanQuery(attr.KeyRange{Hash: attr.String("m#17")})
 	if err != nil || len(plan.Spans) != 1 {
 		t.Fatalf("plan %v, error %v; want one span", plan, err)
 	}

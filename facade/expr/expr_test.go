@@ -204,7 +204,7 @@ func (s *script) expression(t *testing.T, d *datadriven.TestData, input string, 
 			return "", err
 		}
 		operators := []string{"-", "=", "<", "<=", ">", ">=", "BETWEEN", "begins_with"}
-		out := fmt.Sprintf("hash %s sort %s %s %s", r.Hash, operators[r.Op], r.A, r.B)
+		out := fmt.Sprintf("hash %s sort %s %s %s", r.Hashes(), operators[r.Op], r.A, r.B)
 		if len(r.Equal) > 0 {
 			out += fmt.Sprintf(" after %s", r.Equal)
 		}

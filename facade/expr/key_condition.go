@@ -14,78 +14,17 @@ type KeyCondition struct {
 	terms     []KeyTerm
 }
 
-// RangeOperator is what a condition asks of the sort key.
-type RangeOperator uint8
-
-// The operators that a sort-key condition may use.
-const (
-	NoRange      RangeOperator = iota // no condition on the sort key
-	Equal                             // = A
-	Less                              // < A
-	LessEqual                         // <= A
-	Greater                           // > A
-	GreaterEqual                      // >= A
-	Between                           // A <= x <= B
-	BeginsWith                        // begins_with(x, A)
-	NotIndexable                      // something that no key condition can ask; in a KeyTerm only
-)
-
-// KeyRange is a key condition bound to a key: all items of partition Hash, a
-// value for each of its attributes, whose sort key begins with Equal, again a
-// value for each attribute, and satisfies Op with A, and B for Between, in the
-// attribute after these.
-type KeyRange struct {
-	Hash  []attr.Value
-	Equal []attr.Value
-	Op    RangeOperator
-	A, B  attr.Value
-}
-
-// Matches reports whether a sort key, all its attributes in order, satisfies
-// the condition. Without one all do, an absent key included.
-func (r KeyRange) Matches(key ...attr.Value) bool {
-	for i, value := range r.Equal {
-		if !compare(opEqual, key[i], value) {
-			return false
-		}
-	}
-	return r.Op == NoRange || r.matches(key[len(r.Equal)])
-}
-
-func (r KeyRange) matches(sort attr.Value) bool {
-	switch r.Op {
-	case NoRange:
-		return true
-	case Equal:
-		return compare(opEqual, sort, r.A)
-	case Less:
-		return compare(opLess, sort, r.A)
-	case LessEqual:
-		return compare(opLessEqual, sort, r.A)
-	case Greater:
-		return compare(opGreater, sort, r.A)
-	case GreaterEqual:
-		return compare(opGreaterEqual, sort, r.A)
-	case Between:
-		return compare(opGreaterEqual, sort, r.A) && compare(opLessEqual, sort, r.B)
-	case BeginsWith:
-		return beginsWith(sort, r.A)
-	case NotIndexable: // refused by Resolve
-	}
-	return false
-}
-
 // KeyAttribute is a key attribute: its name and its type, S, N or B.
 type KeyAttribute struct {
 	Name string
 	Type attr.Type
 }
 
-// KeyTerm is the condition on one attribute. Args has a value, and for Between
-// a second one; for NotIndexable any number.
+// KeyTerm is the condition on one attribute. Args has a value, and for attr.RangeBetween
+// a second one. attr.NoRange stands for what no key condition can ask: Args has any number.
 type KeyTerm struct {
 	Name string
-	Op   RangeOperator
+	Op   attr.RangeOp
 	Args []attr.Value
 }
 
@@ -122,14 +61,16 @@ func (k *KeyCondition) keyTerms() ([]KeyTerm, error) {
 }
 
 // rangeOperators are the key conditions among the comparisons.
-var rangeOperators = map[conditionOp]RangeOperator{
-	opEqual: Equal, opLess: Less, opLessEqual: LessEqual, opGreater: Greater, opGreaterEqual: GreaterEqual,
-	opBetween: Between,
+var rangeOperators = map[conditionOp]attr.RangeOp{
+	opEqual: attr.RangeEqual, opLess: attr.RangeLess, opLessEqual: attr.RangeLessEqual, opGreater: attr.RangeGreater, opGreaterEqual: attr.RangeGreaterEqual,
+	opBetween: attr.RangeBetween,
 }
 
 // mirrored are the operators with their sides changed.
-var mirrored = map[RangeOperator]RangeOperator{
-	Equal: Equal, Less: Greater, LessEqual: GreaterEqual, Greater: Less, GreaterEqual: LessEqual,
+var mirrored = map[attr.RangeOp]attr.RangeOp{
+	attr.RangeEqual: attr.RangeEqual,
+	attr.RangeLess:  attr.RangeGreater, attr.RangeLessEqual: attr.RangeGreaterEqual,
+	attr.RangeGreater: attr.RangeLess, attr.RangeGreaterEqual: attr.RangeLessEqual,
 }
 
 func keyTerms(terms []KeyTerm, n *condition) ([]KeyTerm, error) {
@@ -146,15 +87,15 @@ func keyTerms(terms []KeyTerm, n *condition) ([]KeyTerm, error) {
 	name := n.op.String()
 	if n.op == opCall {
 		name, args = n.args[0].text, n.args[0].args
-		op = NoRange
+		op = attr.NoRange
 		if name == fnBeginsWith {
-			op = BeginsWith
+			op = attr.RangeBeginsWith
 		}
 	}
-	if op == NoRange {
+	if op == attr.NoRange {
 		return nil, newError(msgKeyOperator, name)
 	}
-	if (op == Between || op == BeginsWith) && args[0].form != pathOperand {
+	if (op == attr.RangeBetween || op == attr.RangeBeginsWith) && args[0].form != pathOperand {
 		return nil, newError(msgKeyFirst, name)
 	}
 	t := KeyTerm{Op: op}
@@ -191,25 +132,27 @@ func keyTerms(terms []KeyTerm, n *condition) ([]KeyTerm, error) {
 // attribute of the partition key must be equal to a value, and so must those of
 // the sort key before the last one that has a condition. Errors are of type
 // *Error, those of Check included.
-func (k *KeyCondition) Resolve(hash, sort []KeyAttribute) (KeyRange, error) {
+func (k *KeyCondition) Resolve(hash, sort []KeyAttribute) (attr.KeyRange, error) {
 	terms, err := k.keyTerms()
 	if err != nil {
-		return KeyRange{}, err
+		return attr.KeyRange{}, err
 	}
 	switch defined := len(hash) + len(sort); {
 	case len(terms) <= defined:
 	case defined == 1:
-		return KeyRange{}, newError(msgKeyUnsupported)
+		return attr.KeyRange{}, newError(msgKeyUnsupported)
 	case defined == 2:
-		return KeyRange{}, newError(msgKeyCount, len(terms), defined).orClassic(newError(msgKeyCountClassic))
+		return attr.KeyRange{}, newError(msgKeyCount, len(terms), defined).orClassic(newError(msgKeyCountClassic))
 	default:
-		return KeyRange{}, newError(msgKeyCount, len(terms), defined)
+		return attr.KeyRange{}, newError(msgKeyCount, len(terms), defined)
 	}
-	r := KeyRange{}
-	if r.Hash, err = resolveHash(terms, hash, len(hash) > 1 || len(sort) > 1); err != nil {
+	var r attr.KeyRange
+	hashes, err := resolveHash(terms, hash, len(hash) > 1 || len(sort) > 1)
+	if err != nil {
 		return r, err
 	}
-	return r, r.resolveSort(terms, len(terms)-len(hash), sort)
+	r.Hash, r.MoreHash = hashes[0], hashes[1:]
+	return r, resolveSort(&r, terms, len(terms)-len(hash), sort)
 }
 
 // termOf returns the condition on an attribute, nil if there is none.
@@ -227,15 +170,15 @@ func resolveHash(terms []KeyTerm, hash []KeyAttribute, multi bool) ([]attr.Value
 	var missing []string
 	for i, key := range hash {
 		switch t := termOf(terms, key.Name); {
-		case t != nil && t.Op == NotIndexable:
+		case t != nil && t.Op == attr.NoRange:
 			return nil, newError(msgKeyNotIndexable)
-		case multi && (t == nil || t.Op != Equal):
+		case multi && (t == nil || t.Op != attr.RangeEqual):
 			missing = append(missing, key.Name)
 		case t == nil:
 			return nil, newError(msgKeyMissed, key.Name)
 		case t.Args[0].Type != key.Type:
 			return nil, newError(msgKeyType)
-		case t.Op != Equal:
+		case t.Op != attr.RangeEqual:
 			return nil, newError(msgKeyUnsupported)
 		default:
 			values[i] = t.Args[0]
@@ -247,8 +190,8 @@ func resolveHash(terms []KeyTerm, hash []KeyAttribute, multi bool) ([]attr.Value
 	return values, nil
 }
 
-// resolveSort binds the conditions on a sort key, of which there are n.
-func (r *KeyRange) resolveSort(terms []KeyTerm, n int, sort []KeyAttribute) error {
+// resolveSort binds the n conditions on a sort key.
+func resolveSort(r *attr.KeyRange, terms []KeyTerm, n int, sort []KeyAttribute) error {
 	last := -1
 	var missed string // the first attribute without a condition
 	for i, key := range sort {
@@ -265,7 +208,7 @@ func (r *KeyRange) resolveSort(terms []KeyTerm, n int, sort []KeyAttribute) erro
 	}
 	var unequal []string
 	for _, key := range sort[:max(last, 0)] {
-		if t := termOf(terms, key.Name); t == nil || t.Op != Equal {
+		if t := termOf(terms, key.Name); t == nil || t.Op != attr.RangeEqual {
 			unequal = append(unequal, key.Name)
 		}
 	}
@@ -274,7 +217,7 @@ func (r *KeyRange) resolveSort(terms []KeyTerm, n int, sort []KeyAttribute) erro
 	}
 	for i, key := range sort[:last+1] {
 		t := termOf(terms, key.Name)
-		if t.Op == NotIndexable {
+		if t.Op == attr.NoRange {
 			return newError(msgKeyNotIndexable)
 		}
 		for _, v := range t.Args {
@@ -287,7 +230,7 @@ func (r *KeyRange) resolveSort(terms []KeyTerm, n int, sort []KeyAttribute) erro
 			continue
 		}
 		r.Op, r.A = t.Op, t.Args[0]
-		if t.Op == Between {
+		if t.Op == attr.RangeBetween {
 			r.B = t.Args[1]
 		}
 	}

@@ -96,37 +96,3 @@ func TestPlaceholders_Nil(t *testing.T) {
 		}
 	}
 }
-
-func TestKeyRange_Matches(t *testing.T) {
-	t.Parallel()
-	s := attr.String
-	for _, c := range []struct {
-		op   RangeOperator
-		a, b attr.Value
-		want string // which of "a", "b", "bb", "c" match
-	}{
-		{NoRange, attr.Value{}, attr.Value{}, "a b bb c"},
-		{Equal, s("b"), attr.Value{}, "b"},
-		{Less, s("b"), attr.Value{}, "a"},
-		{LessEqual, s("b"), attr.Value{}, "a b"},
-		{Greater, s("b"), attr.Value{}, "bb c"},
-		{GreaterEqual, s("b"), attr.Value{}, "b bb c"},
-		{Between, s("b"), s("bb"), "b bb"},
-		{BeginsWith, s("b"), attr.Value{}, "b bb"},
-		{Equal, attr.Int(1), attr.Value{}, ""},
-	} {
-		r := KeyRange{Op: c.op, A: c.a, B: c.b}
-		var got []string
-		for _, key := range []string{"a", "b", "bb", "c"} {
-			if r.Matches(s(key)) {
-				got = append(got, key)
-			}
-		}
-		if strings.Join(got, " ") != c.want {
-			t.Errorf("operator %d with %s and %s matches %q, want %q", c.op, c.a, c.b, got, c.want)
-		}
-		if got := r.Matches(attr.Value{}); got != (c.op == NoRange) {
-			t.Errorf("operator %d of no key: %t", c.op, got)
-		}
-	}
-}

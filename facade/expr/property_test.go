@@ -347,7 +347,7 @@ func FuzzParseKeyCondition(f *testing.F) {
 			}
 			want := r.Matches(sorts...)
 			for i, k := range key.hash {
-				want = want && attr.Equal(r.Hash[i], item[k.Name])
+				want = want && attr.Equal(r.Hashes()[i], item[k.Name])
 			}
 			if got := k.condition.Eval(item); got != want {
 				t.Fatalf("%q is %t as a condition and %t as a key %v", src, got, want, key)

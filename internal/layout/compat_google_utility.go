@@ -256,8 +256,8 @@ func (l *googleUtility) itemOf(row Row, key attr.Item) (attr.Item, error) {
 	return items[0], nil
 }
 
-func (l *googleUtility) planQuery(c lens.KeyCondition) (lens.Plan, error) {
-	if err := c.Check(l.table, l.key); err != nil {
+func (l *googleUtility) planQuery(c attr.KeyRange) (lens.Plan, error) {
+	if err := lens.CheckRange(c, l.table, l.key); err != nil {
 		return lens.Plan{}, err
 	}
 	row, bad := l.row(attr.Item{l.key.Hash.Name: c.Hash})

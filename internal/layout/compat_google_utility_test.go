@@ -159,7 +159,7 @@ func TestGoogleUtility(t *testing.T) {
 		t.Fatalf("row %q, %v", placed.Row, err)
 	}
 	rows := rowsOf([]lens.Placed{placed})
-	plan, err := sorted.PlanQuery(lens.KeyCondition{Hash: item["Username"], Op: lens.Equal, A: attr.Int(7)})
+	plan, err := sorted.PlanQuery(attr.KeyRange{Hash: item["Username"], Op: attr.RangeEqual, A: attr.Int(7)})
 	if err != nil || len(readPlan(plan, rows)) != 1 {
 		t.Errorf("plan %+v, %v", plan, err)
 	}

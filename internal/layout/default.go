@@ -33,5 +33,5 @@ func (l defaultLayout) locate(key attr.Item) (lens.Location, error) { return l.L
 func (l defaultLayout) items(row Row) ([]attr.Item, error)          { return l.Items(row) }
 
 func (l defaultLayout) itemOf(row Row, key attr.Item) (attr.Item, error) { return l.ItemOf(row, key) }
-func (l defaultLayout) planQuery(c lens.KeyCondition) (lens.Plan, error) { return l.PlanQuery(c) }
+func (l defaultLayout) planQuery(c attr.KeyRange) (lens.Plan, error)     { return l.PlanQuery(c) }
 func (l defaultLayout) planScan() lens.Plan                              { return l.PlanScan() }

@@ -45,7 +45,7 @@ type layout interface {
 	locate(key attr.Item) (lens.Location, error)
 	items(row Row) ([]attr.Item, error)
 	itemOf(row Row, key attr.Item) (attr.Item, error)
-	planQuery(c lens.KeyCondition) (lens.Plan, error)
+	planQuery(c attr.KeyRange) (lens.Plan, error)
 	planScan() lens.Plan
 }
 
@@ -140,7 +140,7 @@ func (m *Mapping) Item(row Row, key attr.Item) (attr.Item, error) { return m.lay
 // PlanQuery returns how the items that satisfy c are read: nothing that
 // matches is missed. A plan without spans says that no item of the table can
 // match. Errors are *Error.
-func (m *Mapping) PlanQuery(c lens.KeyCondition) (lens.Plan, error) { return m.layout.planQuery(c) }
+func (m *Mapping) PlanQuery(c attr.KeyRange) (lens.Plan, error) { return m.layout.planQuery(c) }
 
 // PlanScan returns how all items are read. Its order is that of the rows.
 func (m *Mapping) PlanScan() lens.Plan { return m.layout.planScan() }

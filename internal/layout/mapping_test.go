@@ -105,11 +105,11 @@ func formatExtent(e lens.Extent) string {
 	return s
 }
 
-var rangeOps = map[string]lens.RangeOp{"=": lens.Equal, "<": lens.Less, "<=": lens.LessEqual, ">": lens.Greater, ">=": lens.GreaterEqual, "between": lens.Between, "begins_with": lens.BeginsWith}
+var rangeOps = map[string]attr.RangeOp{"=": attr.RangeEqual, "<": attr.RangeLess, "<=": attr.RangeLessEqual, ">": attr.RangeGreater, ">=": attr.RangeGreaterEqual, "between": attr.RangeBetween, "begins_with": attr.RangeBeginsWith}
 
-func parseCondition(t *testing.T, input string) lens.KeyCondition {
+func parseCondition(t *testing.T, input string) attr.KeyRange {
 	t.Helper()
-	var c lens.KeyCondition
+	var c attr.KeyRange
 	for i, line := range strings.Split(strings.TrimSpace(input), "\n") {
 		if i == 1 {
 			c.Op = rangeOps[line]

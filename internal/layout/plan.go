@@ -22,8 +22,8 @@ type candidate struct {
 	point bool // one row
 }
 
-func (l *rules) planQuery(c lens.KeyCondition) (lens.Plan, error) {
-	if err := c.Check(l.table, l.key); err != nil {
+func (l *rules) planQuery(c attr.KeyRange) (lens.Plan, error) {
+	if err := lens.CheckRange(c, l.table, l.key); err != nil {
 		return lens.Plan{}, err
 	}
 	var found []candidate
@@ -45,10 +45,10 @@ func (l *rules) planQuery(c lens.KeyCondition) (lens.Plan, error) {
 }
 
 // candidate fills in x for rule x.r; false where none of its items can match.
-func (l *rules) candidate(x *candidate, c lens.KeyCondition) bool {
+func (l *rules) candidate(x *candidate, c attr.KeyRange) bool {
 	r := x.r
 	x.vars[rowkey.SlotHash] = c.Hash
-	if c.Op == lens.Equal {
+	if c.Op == attr.RangeEqual {
 		x.vars[rowkey.SlotRange] = c.A
 	}
 	if c.Hash.Str == "" || !r.derive(x.vars) {
@@ -85,8 +85,8 @@ func (l *rules) candidate(x *candidate, c lens.KeyCondition) bool {
 
 // sortTexts is the texts of the sort keys, of type S, that satisfy c and are the
 // rule's.
-func (r *rule) sortTexts(c lens.KeyCondition) lens.Interval {
-	texts := c.Bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
+func (r *rule) sortTexts(c attr.KeyRange) lens.Interval {
+	texts := lens.Bounds(c, func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
 	if t := r.when[rowkey.SlotRange]; t != nil {
 		prefix, _ := t.LiteralEnds(nil)
 		texts = texts.Intersect(lens.Interval{Lo: prefix, Hi: cells.PrefixEnd(prefix)})
@@ -108,7 +108,7 @@ func (r *rule) unknownSalt(vars []attr.Value) *rowkey.Part {
 
 // span adds the rows of a candidate, those of one shard where its salt is not
 // known; false where there are none.
-func (l *rules) span(x *candidate, c lens.KeyCondition, shard int) bool {
+func (l *rules) span(x *candidate, c attr.KeyRange, shard int) bool {
 	r := x.r
 	var key []byte
 	for i, t := range r.row {
@@ -154,24 +154,24 @@ func widthAt(widths []int, i int) int {
 
 // textBounds bounds the text of a reference that depends on the sort key, and
 // says how it sorts.
-func (l *rules) textBounds(x *candidate, c lens.KeyCondition, p *rowkey.Part) (lens.Interval, lens.Order) {
+func (l *rules) textBounds(x *candidate, c attr.KeyRange, p *rowkey.Part) (lens.Interval, lens.Order) {
 	switch {
 	case p.Slot == rowkey.SlotRange && p.Enc.Prefix != "":
 		prefix := []byte(p.Enc.Prefix)
-		text := c.Bounds(func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
+		text := lens.Bounds(c, func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
 		if text = text.Intersect(lens.Interval{Lo: prefix, Hi: cells.PrefixEnd(prefix)}); text.Empty() {
 			return lens.Interval{Lo: []byte{0}, Hi: []byte{0}}, lens.SameOrder
 		}
 		return text.Within(prefix), lens.SameOrder
 	case p.Slot == rowkey.SlotRange && p.Enc.Order == rowkey.SameOrder:
-		return c.Bounds(func(v attr.Value) ([]byte, bool) {
+		return lens.Bounds(c, func(v attr.Value) ([]byte, bool) {
 			if p.Enc.In == attr.S { // all other such encoders write the text as it is
 				return []byte(v.Str), true
 			}
 			return p.Enc.EncodeKey(nil, v)
 		}), lens.SameOrder
 	case p.Slot == rowkey.SlotRange && p.Enc.Order == rowkey.ReversedOrder:
-		return c.Reversed().Bounds(func(v attr.Value) ([]byte, bool) { return p.Enc.EncodeKey(nil, v) }), lens.ReversedOrder
+		return lens.Bounds(lens.Reversed(c), func(v attr.Value) ([]byte, bool) { return p.Enc.EncodeKey(nil, v) }), lens.ReversedOrder
 	case p.Slot == rowkey.SlotRange || p.Slot < rowkey.FirstCapture:
 		return lens.Interval{}, lens.SortOrder
 	}
@@ -250,8 +250,8 @@ func orderOf(found []candidate) lens.Order {
 
 // extentsOf narrows the read of rows that many items share to the cells that
 // can match; nil where whole rows are to be read.
-func (l *rules) extentsOf(found []candidate, c lens.KeyCondition) []lens.Extent {
-	if c.Op == lens.NoRange || slices.ContainsFunc(found, func(x candidate) bool { return !x.point || x.r.exclusive }) {
+func (l *rules) extentsOf(found []candidate, c attr.KeyRange) []lens.Extent {
+	if c.Op == attr.NoRange || slices.ContainsFunc(found, func(x candidate) bool { return !x.point || x.r.exclusive }) {
 		return nil
 	}
 	var all []lens.Extent

@@ -562,8 +562,8 @@ func checkPlans(t *rapid.T, s subject, m *Mapping, items []attr.Item, rows []Row
 	}
 }
 
-func drawCondition(t *rapid.T, key lens.KeySchema, items []attr.Item, partitions []attr.Value) lens.KeyCondition {
-	c := lens.KeyCondition{Hash: rapid.SampledFrom(partitions).Draw(t, "condition partition")}
+func drawCondition(t *rapid.T, key lens.KeySchema, items []attr.Item, partitions []attr.Value) attr.KeyRange {
+	c := attr.KeyRange{Hash: rapid.SampledFrom(partitions).Draw(t, "condition partition")}
 	if len(items) > 0 {
 		c.Hash = rapid.SampledFrom(items).Draw(t, "like")[key.Hash.Name]
 	}
@@ -580,14 +580,14 @@ func drawCondition(t *rapid.T, key lens.KeySchema, items []attr.Item, partitions
 		}
 		return drawKeyValue(t, key.Range.Type)
 	}
-	c.Op = lens.RangeOp(rapid.IntRange(0, int(lens.BeginsWith)).Draw(t, "op"))
-	if c.Op == lens.BeginsWith && key.Range.Type == attr.N {
-		c.Op = lens.NoRange
+	c.Op = attr.RangeOp(rapid.IntRange(0, int(attr.RangeBeginsWith)).Draw(t, "op"))
+	if c.Op == attr.RangeBeginsWith && key.Range.Type == attr.N {
+		c.Op = attr.NoRange
 	}
-	if c.Op != lens.NoRange {
+	if c.Op != attr.NoRange {
 		c.A = operand()
 	}
-	if c.Op == lens.Between {
+	if c.Op == attr.RangeBetween {
 		c.B = operand()
 	}
 	return c
@@ -664,7 +664,7 @@ func TestIndexRoundTrip(t *testing.T) {
 			}
 		}
 		key := x.Def().Key
-		c := lens.KeyCondition{Hash: attr.String(rapid.SampledFrom([]string{"g", "h", "p", "g\x00"}).Draw(t, "hash") + long)}
+		c := attr.KeyRange{Hash: attr.String(rapid.SampledFrom([]string{"g", "h", "p", "g\x00"}).Draw(t, "hash") + long)}
 		switch key.Hash.Name {
 		case "PK":
 			c.Hash.Str = strings.TrimSuffix(c.Hash.Str, long)
@@ -672,11 +672,11 @@ func TestIndexRoundTrip(t *testing.T) {
 			c.Hash = attr.Value{Type: attr.N, Str: rapid.SampledFrom([]string{"0", "1", "2", "3", "42"}).Draw(t, "hash number")}
 		}
 		if key.Range.Name != "" {
-			c.Op = lens.RangeOp(rapid.IntRange(0, int(lens.Between)).Draw(t, "op"))
-			if c.Op != lens.NoRange {
+			c.Op = attr.RangeOp(rapid.IntRange(0, int(attr.RangeBetween)).Draw(t, "op"))
+			if c.Op != attr.NoRange {
 				c.A = drawKeyValue(t, key.Range.Type)
 			}
-			if c.Op == lens.Between {
+			if c.Op == attr.RangeBetween {
 				c.B = drawKeyValue(t, key.Range.Type)
 			}
 		}

@@ -100,7 +100,7 @@ customers#ann [637573746f6d65727323616e6e]
 		}
 	}
 	for partition, want := range map[string]int{"CUSTOMER#ann": 2, "CUSTOMER#bob": 1, "ORDER#7": 2} {
-		plan, err := m.PlanQuery(lens.KeyCondition{Hash: attr.String(partition)})
+		plan, err := m.PlanQuery(attr.KeyRange{Hash: attr.String(partition)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -153,7 +153,7 @@ func (s *Slice) byQualifier() bool {
 			s.rest = append(s.rest, lens.Extent{Family: lens.FamilyTypes, Qualifier: begin, Prefix: true}.Cells())
 		}
 	}
-	_, order := s.texts(lens.KeyCondition{Hash: s.vars[rowkey.SlotHash]})
+	_, order := s.texts(attr.KeyRange{Hash: s.vars[rowkey.SlotHash]})
 	s.order = order
 	return order == lens.SameOrder || order == lens.ReversedOrder
 }
@@ -219,7 +219,7 @@ func (s *Slice) byTime() bool {
 		s.rest = append(s.rest, lens.Extent{Family: lens.FamilyTypes, Qualifier: []byte("i/" + s.r.name + "/"), Prefix: true}.Cells())
 		s.absences = len(s.r.versioned) > 0
 	}
-	x := s.candidate(lens.KeyCondition{})
+	x := s.candidate(attr.KeyRange{})
 	if _, ok := s.l.captureBounds(&x, slot); !ok {
 		return false
 	}
@@ -236,7 +236,7 @@ func (s *Slice) byTime() bool {
 }
 
 // candidate are the items that satisfy a condition.
-func (s *Slice) candidate(c lens.KeyCondition) candidate {
+func (s *Slice) candidate(c attr.KeyRange) candidate {
 	x := candidate{r: s.r, vars: s.vars}
 	if s.r.keys == 2 && s.l.key.Range.Type == attr.S {
 		x.text = s.r.sortTexts(c)
@@ -246,7 +246,7 @@ func (s *Slice) candidate(c lens.KeyCondition) candidate {
 
 // texts bounds the positions of the items that satisfy a condition, and says how
 // positions sort.
-func (s *Slice) texts(c lens.KeyCondition) (lens.Interval, lens.Order) {
+func (s *Slice) texts(c attr.KeyRange) (lens.Interval, lens.Order) {
 	x := s.candidate(c)
 	if len(s.core) == 1 {
 		return s.l.textBounds(&x, c, &s.core[0])
@@ -283,7 +283,7 @@ func (s *Slice) Single() bool { return s.one }
 // Bounds returns positions from and before which the items are that satisfy a
 // condition, and perhaps some others; before nil has no bound. ok is false where
 // there can be none.
-func (s *Slice) Bounds(c lens.KeyCondition) (from, before []byte, ok bool) {
+func (s *Slice) Bounds(c attr.KeyRange) (from, before []byte, ok bool) {
 	if !attr.Equal(c.Hash, s.Hash()) {
 		return nil, nil, false
 	}

@@ -98,16 +98,16 @@ func TestJoinedKeys_LastSegmentsAreEscaped(t *testing.T) {
 		stored := rowsOf(placed)
 		for _, o := range hostile {
 			for _, c := range []struct {
-				lens.KeyCondition
+				attr.KeyRange
 				want int
 			}{
-				{lens.KeyCondition{}, 1 + 2*len(hostile)},
-				{lens.KeyCondition{Op: lens.BeginsWith, A: attr.String("SEAT#acme#")}, 3},
-				{lens.KeyCondition{Op: lens.BeginsWith, A: attr.String("USER#acme#")}, 3},
-				{lens.KeyCondition{Op: lens.Equal, A: attr.String("ORG")}, 1},
+				{attr.KeyRange{}, 1 + 2*len(hostile)},
+				{attr.KeyRange{Op: attr.RangeBeginsWith, A: attr.String("SEAT#acme#")}, 3},
+				{attr.KeyRange{Op: attr.RangeBeginsWith, A: attr.String("USER#acme#")}, 3},
+				{attr.KeyRange{Op: attr.RangeEqual, A: attr.String("ORG")}, 1},
 			} {
 				c.Hash = attr.String("ORG#" + o)
-				plan, err := m.PlanQuery(c.KeyCondition)
+				plan, err := m.PlanQuery(c.KeyRange)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -124,7 +124,7 @@ func TestJoinedKeys_LastSegmentsAreEscaped(t *testing.T) {
 					}
 				}
 				if found != c.want {
-					t.Errorf("joiner %s: %v of %s finds %d items, want %d", joiner, c.KeyCondition, c.Hash.Str, found, c.want)
+					t.Errorf("joiner %s: %v of %s finds %d items, want %d", joiner, c.KeyRange, c.Hash.Str, found, c.want)
 				}
 			}
 		}
@@ -146,7 +146,7 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := m.PlanQuery(lens.KeyCondition{Hash: attr.String("acme")})
+	plan, err := m.PlanQuery(attr.KeyRange{Hash: attr.String("acme")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,30 +4,29 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
 // inOrder sorts partitions by their value, and ranges of one by their keys, and refuses
 // items that several would read. Where the ranges do not say all of the sort key,
 // partitions are read whole, and once.
-func inOrder(partitions []Partition, exact bool) ([]Partition, error) {
-	slices.SortStableFunc(partitions, func(a, b Partition) int {
+func inOrder(partitions []attr.KeyRange, exact bool) ([]attr.KeyRange, error) {
+	slices.SortStableFunc(partitions, func(a, b attr.KeyRange) int {
 		if c, _ := attr.Compare(a.Hash, b.Hash); c != 0 {
 			return c
 		}
 		return spanOf(a).low.compare(spanOf(b).low, lows)
 	})
-	var out []Partition
+	var out []attr.KeyRange
 	first := 0 // of the partition in out
 	for _, p := range partitions {
 		switch {
 		case len(out) == 0 || !attr.Equal(out[first].Hash, p.Hash):
 			first = len(out)
 		case !exact:
-			out[first] = Partition{Hash: p.Hash}
+			out[first] = attr.KeyRange{Hash: p.Hash}
 			continue
-		case slices.ContainsFunc(out[first:], func(o Partition) bool { return meet(spanOf(o), spanOf(p)) }):
+		case slices.ContainsFunc(out[first:], func(o attr.KeyRange) bool { return meet(spanOf(o), spanOf(p)) }):
 			return nil, refuse(msgOverlap)
 		}
 		out = append(out, p)
@@ -45,23 +44,23 @@ type bound struct {
 }
 
 // spanOf returns the keys that a partition's range holds of.
-func spanOf(p Partition) (s span) {
+func spanOf(p attr.KeyRange) (s span) {
 	text := p.A.Type == attr.S || p.A.Type == attr.B
 	switch p.Op {
-	case expr.NoRange, expr.NotIndexable:
-	case expr.Equal:
+	case attr.NoRange:
+	case attr.RangeEqual:
 		s.low.key, s.high.key = p.A, p.A
-	case expr.Less, expr.LessEqual:
-		s.high = bound{p.A, p.Op == expr.Less}
-	case expr.Greater:
+	case attr.RangeLess, attr.RangeLessEqual:
+		s.high = bound{p.A, p.Op == attr.RangeLess}
+	case attr.RangeGreater:
 		if s.low = (bound{p.A, !text}); text { // from the next key on
 			s.low.key.Str += "\x00"
 		}
-	case expr.GreaterEqual:
+	case attr.RangeGreaterEqual:
 		s.low.key = p.A
-	case expr.Between:
+	case attr.RangeBetween:
 		s.low.key, s.high.key = p.A, p.B
-	case expr.BeginsWith:
+	case attr.RangeBeginsWith:
 		s.low.key = p.A
 		if end := cells.PrefixEnd([]byte(p.A.Str)); end != nil {
 			s.high = bound{attr.Value{Type: p.A.Type, Str: string(end)}, true}

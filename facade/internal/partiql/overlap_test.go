@@ -44,8 +44,8 @@ func TestPlan_Overlap(t *testing.T) {
 			keys   []int // that it holds of
 		}
 		var all []condition
-		add := func(text string, op expr.RangeOperator, values ...attr.Value) {
-			c, r := condition{text, values, nil}, expr.KeyRange{Op: op, A: values[0], B: values[len(values)-1]}
+		add := func(text string, op attr.RangeOp, values ...attr.Value) {
+			c, r := condition{text, values, nil}, attr.KeyRange{Op: op, A: values[0], B: values[len(values)-1]}
 			for i, key := range kind.keys {
 				if r.Matches(key) {
 					c.keys = append(c.keys, i)
@@ -59,10 +59,10 @@ func TestPlan_Overlap(t *testing.T) {
 				add("a "+operator+" ?", rangeOperators[operator], a)
 			}
 			if kind.of != attr.N {
-				add("begins_with(a, ?)", expr.BeginsWith, a)
+				add("begins_with(a, ?)", attr.RangeBeginsWith, a)
 			}
 			for _, b := range kind.bounds {
-				add("a BETWEEN ? AND ?", expr.Between, a, attr.Value{Type: kind.of, Str: b})
+				add("a BETWEEN ? AND ?", attr.RangeBetween, a, attr.Value{Type: kind.of, Str: b})
 			}
 		}
 		key := Key{Hash: expr.KeyAttribute{Name: "k", Type: attr.N}, Sort: expr.KeyAttribute{Name: "a", Type: kind.of}}
@@ -96,7 +96,7 @@ func TestPlan_Overlap(t *testing.T) {
 				if both || len(c.keys) == 0 || len(d.keys) == 0 {
 					continue
 				}
-				first := expr.KeyRange{Op: plan.Partitions[0].Op, A: plan.Partitions[0].A, B: plan.Partitions[0].B}
+				first := plan.Partitions[0]
 				less := c
 				if o, _ := attr.Compare(kind.keys[c.keys[0]], kind.keys[d.keys[0]]); o > 0 {
 					less = d

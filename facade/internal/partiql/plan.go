@@ -13,17 +13,10 @@ type Key struct {
 	Sort expr.KeyAttribute // without a name for none
 }
 
-// Partition is one query: the items of a partition, or of a range of it.
-type Partition struct {
-	Hash attr.Value
-	Op   expr.RangeOperator
-	A, B attr.Value
-}
-
 // Plan is how a SELECT reads.
 type Plan struct {
-	Partitions []Partition // in their order; none: a scan
-	Backward   bool        // against the order of the sort key
+	Partitions []attr.KeyRange // in their order; none: a scan
+	Backward   bool            // against the order of the sort key
 	Filter     *expr.Condition
 	// Loose is the filter's part outside of an OR, whose attributes an index has to
 	// hold.
@@ -32,10 +25,10 @@ type Plan struct {
 
 // branch is one way in which a WHERE can hold: what it binds of the key.
 type branch struct {
-	hashes  []attr.Value // nil: it does not bind the partition
-	ranges  []Partition  // Hash is not set
-	inexact bool         // it says more of the sort key than ranges do
-	rest    []*node      // what is not of the key
+	hashes  []attr.Value    // nil: it does not bind the partition
+	ranges  []attr.KeyRange // Hash is not set
+	inexact bool            // it says more of the sort key than ranges do
+	rest    []*node         // what is not of the key
 }
 
 // Plan plans a SELECT. Errors are of type *Error.
@@ -52,7 +45,7 @@ func (b *Bound) Plan(key Key) (*Plan, error) {
 		alternatives = b.root.args
 	}
 	bound, exact := true, true
-	var partitions []Partition
+	var partitions []attr.KeyRange
 	for _, n := range alternatives {
 		br, err := branchOf(n, key)
 		if err != nil {
@@ -69,7 +62,7 @@ func (b *Bound) Plan(key Key) (*Plan, error) {
 			}
 		}
 		for _, hash := range br.hashes {
-			p := Partition{Hash: hash}
+			p := attr.KeyRange{Hash: hash}
 			if len(br.ranges) == 1 && !br.inexact {
 				p = br.ranges[0]
 				p.Hash = hash
@@ -147,9 +140,9 @@ func conjuncts(dst []*node, n *node) []*node {
 // mirrored are the operators with their sides changed.
 var mirrored = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
-var rangeOperators = map[string]expr.RangeOperator{
-	"=": expr.Equal, "<": expr.Less, "<=": expr.LessEqual, ">": expr.Greater, ">=": expr.GreaterEqual,
-	"between": expr.Between, "begins_with": expr.BeginsWith,
+var rangeOperators = map[string]attr.RangeOp{
+	"=": attr.RangeEqual, "<": attr.RangeLess, "<=": attr.RangeLessEqual, ">": attr.RangeGreater, ">=": attr.RangeGreaterEqual,
+	"between": attr.RangeBetween, "begins_with": attr.RangeBeginsWith,
 }
 
 // keyTerm returns what n asks of one attribute, if it is a comparison of one with
@@ -196,7 +189,7 @@ func branchOf(n *node, key Key) (branch, error) {
 				return br, err
 			}
 			twice = twice || len(br.ranges) > 0
-			p := Partition{Op: rangeOperators[operator], A: values[0]}
+			p := attr.KeyRange{Op: rangeOperators[operator], A: values[0]}
 			if len(values) > 1 {
 				p.B = values[1]
 			}

@@ -46,9 +46,9 @@ var comparisonOperators = []string{
 
 // keyOperators are the operators of KeyConditions. Others are refused too, but
 // not before the table is known.
-var keyOperators = map[string]expr.RangeOperator{
-	"EQ": expr.Equal, "LT": expr.Less, "LE": expr.LessEqual, "GT": expr.Greater, "GE": expr.GreaterEqual,
-	"BETWEEN": expr.Between, "BEGINS_WITH": expr.BeginsWith,
+var keyOperators = map[string]attr.RangeOp{
+	"EQ": attr.RangeEqual, "LT": attr.RangeLess, "LE": attr.RangeLessEqual, "GT": attr.RangeGreater, "GE": attr.RangeGreaterEqual,
+	"BETWEEN": attr.RangeBetween, "BEGINS_WITH": attr.RangeBeginsWith,
 }
 
 // comparisonText writes the operators that have two operands.
@@ -274,11 +274,7 @@ func (p LegacyParameters) KeyConditions(conditions map[string]Condition) (*expr.
 		if err != nil {
 			return nil, err
 		}
-		term := expr.KeyTerm{Name: name, Op: expr.NotIndexable, Args: values}
-		if op, ok := keyOperators[operator]; ok {
-			term.Op = op
-		}
-		terms = append(terms, term)
+		terms = append(terms, expr.KeyTerm{Name: name, Op: keyOperators[operator], Args: values})
 	}
 	switch n := len(conditions); {
 	case n == 0 && p.v.Current:

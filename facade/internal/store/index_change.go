@@ -144,11 +144,11 @@ func (l *tableLayout) checkEntries(item attr.Item, order int64) error {
 }
 
 // plan is how the rows that can satisfy a condition are read.
-func (x *indexLayout) plan(c tabledef.Condition) (lens.Plan, error) {
+func (x *indexLayout) plan(c attr.KeyRange) (lens.Plan, error) {
 	if x.key.IsMulti() {
-		return lens.Plan{Spans: []layout.Span{c.MultiSpan()}}, nil
+		return lens.Plan{Spans: []layout.Span{tabledef.MultiSpan(c)}}, nil
 	}
-	plan, err := x.x.PlanQuery(c.KeyCondition)
+	plan, err := x.x.PlanQuery(c)
 	return plan, outsideMapping(err)
 }
 

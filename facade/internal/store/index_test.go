@@ -89,8 +89,8 @@ func projected(t *tabledef.Table, ix tabledef.Index, item attr.Item) attr.Item {
 }
 
 // partitionOf is the condition of the partition that an item is in.
-func partitionOf(key tabledef.IndexKey, item attr.Item) tabledef.Condition {
-	cond := tabledef.Condition{KeyCondition: lens.KeyCondition{Hash: item[key.Hash[0].Name]}}
+func partitionOf(key tabledef.IndexKey, item attr.Item) attr.KeyRange {
+	cond := attr.KeyRange{Hash: item[key.Hash[0].Name]}
 	for _, a := range key.Hash[1:] {
 		cond.MoreHash = append(cond.MoreHash, item[a.Name])
 	}
@@ -114,7 +114,7 @@ func checkIndexes(ctx context.Context, s *Store, t *tabledef.Table, m model) err
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
 		want := model{}
-		partitions := map[string]tabledef.Condition{}
+		partitions := map[string]attr.KeyRange{}
 		for _, item := range m {
 			if p := projected(t, *ix, item); p != nil {
 				want[keyText(keyAttrs(t, item))] = p
@@ -143,7 +143,7 @@ func checkIndexes(ctx context.Context, s *Store, t *tabledef.Table, m model) err
 			if err != nil {
 				return err
 			}
-			n := len(want.sorted(t.Key, func(item attr.Item) bool { return cond.MatchesItem(ix.Key, layout.Decoded(item)) }))
+			n := len(want.sorted(t.Key, func(item attr.Item) bool { return ix.Key.Matches(cond, layout.Decoded(item)) }))
 			ordered := slices.IsSortedFunc(part, bySortKey(ix.Key))
 			if len(part) != n || !ordered {
 				return fmt.Errorf("index %s, partition %v: %v, want %d items in order", ix.Name, hash, texts(part), n)

@@ -12,7 +12,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // A row that many items share can be too large to be held, and an answer takes but
@@ -38,7 +37,7 @@ type itemReader struct {
 	descending bool
 	// conditions select the items of a partition that are read of a row; false:
 	// none is.
-	conditions func(row []byte, hash attr.Value) ([]lens.KeyCondition, bool)
+	conditions func(row []byte, hash attr.Value) ([]attr.KeyRange, bool)
 	// wants says which items of those that were read are yielded.
 	wants func(row []byte, item layout.Stored) bool
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
@@ -261,14 +260,14 @@ func TestStore_WideRow(t *testing.T) {
 					}
 					return
 				}
-				cond := lens.KeyCondition{Hash: attr.String("p")}
-				cond.Op = rapid.SampledFrom([]lens.RangeOp{
-					lens.NoRange, lens.Less, lens.LessEqual, lens.Greater, lens.GreaterEqual, lens.Between, lens.BeginsWith,
+				cond := attr.KeyRange{Hash: attr.String("p")}
+				cond.Op = rapid.SampledFrom([]attr.RangeOp{
+					attr.NoRange, attr.RangeLess, attr.RangeLessEqual, attr.RangeGreater, attr.RangeGreaterEqual, attr.RangeBetween, attr.RangeBeginsWith,
 				}).Draw(rt, "op")
-				if cond.Op != lens.NoRange {
+				if cond.Op != attr.NoRange {
 					cond.A, cond.B = any("a")["SK"], any("b")["SK"]
 				}
-				if cond.Op == lens.BeginsWith {
+				if cond.Op == attr.RangeBeginsWith {
 					cond.A.Str = cond.A.Str[:rapid.IntRange(1, len(cond.A.Str)).Draw(rt, "prefix")]
 				}
 				forward := rapid.Bool().Draw(rt, "forward")
@@ -287,7 +286,7 @@ func TestStore_WideRow(t *testing.T) {
 				if after != nil {
 					after = keyAttrs(def, after)
 				}
-				got, err := firstOf(s.Query(ctx, def, nil, tabledef.Condition{KeyCondition: cond}, forward, after), limit)
+				got, err := firstOf(s.Query(ctx, def, nil, cond, forward, after), limit)
 				if err != nil {
 					rt.Fatal(err)
 				}
@@ -350,7 +349,7 @@ func TestStore_WideRowCost(t *testing.T) {
 				name  string
 				items func(s *Store, def *tabledef.Table, after attr.Item) iter.Seq2[layout.Stored, error]
 			}
-			all := tabledef.Condition{KeyCondition: lens.KeyCondition{Hash: attr.String("p")}}
+			all := attr.KeyRange{Hash: attr.String("p")}
 			pages := []page{
 				{"query", func(s *Store, def *tabledef.Table, after attr.Item) iter.Seq2[layout.Stored, error] {
 					return s.Query(t.Context(), def, nil, all, true, after)

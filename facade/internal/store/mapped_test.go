@@ -119,8 +119,8 @@ func TestStore_MappedRows(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			hats := lens.KeyCondition{Hash: attr.String("hats")}
-			got, err := collect(s.Query(ctx, def, nil, tabledef.Condition{KeyCondition: hats}, true, nil))
+			hats := attr.KeyRange{Hash: attr.String("hats")}
+			got, err := collect(s.Query(ctx, def, nil, hats, true, nil))
 			if d := diffItems(loaded[:2], got); d != "" || err != nil {
 				t.Errorf("query of loaded rows: %v (-want +got):\n%s", err, d)
 			}
@@ -183,8 +183,8 @@ func TestStore_MappedRows(t *testing.T) {
 				t.Fatal(err)
 			}
 			ix := def.Index("ByPrice")
-			cond := lens.KeyCondition{Hash: attr.String("hat"), Op: lens.Greater, A: attr.Int(30)}
-			got, err = collect(s.Query(ctx, def, ix, tabledef.Condition{KeyCondition: cond}, true, nil))
+			cond := attr.KeyRange{Hash: attr.String("hat"), Op: attr.RangeGreater, A: attr.Int(30)}
+			got, err = collect(s.Query(ctx, def, ix, cond, true, nil))
 			if d := diffItems([]attr.Item{dearer, loaded[2]}, got); d != "" || err != nil {
 				t.Errorf("index query: %v (-want +got):\n%s", err, d)
 			}
@@ -346,9 +346,9 @@ func TestStore_SharedRows(t *testing.T) {
 				if d := diffItems(m.sorted(def.Key, all), got); d != "" {
 					r.Fatalf("scan (-want +got):\n%s", d)
 				}
-				cond := lens.KeyCondition{Hash: attr.String("0123")}
+				cond := attr.KeyRange{Hash: attr.String("0123")}
 				if rapid.Bool().Draw(r, "comments") {
-					cond.Op, cond.A = lens.BeginsWith, attr.String("VideoComment#")
+					cond.Op, cond.A = attr.RangeBeginsWith, attr.String("VideoComment#")
 				}
 				want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, layout.Decoded(item)) })
 				forward := rapid.Bool().Draw(r, "forward")
@@ -356,7 +356,7 @@ func TestStore_SharedRows(t *testing.T) {
 					slices.Reverse(want)
 				}
 				got, err = pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
-					return s.Query(ctx, def, nil, tabledef.Condition{KeyCondition: cond}, forward, after)
+					return s.Query(ctx, def, nil, cond, forward, after)
 				})
 				if err != nil {
 					r.Fatal(err)
@@ -669,11 +669,11 @@ func TestStore_Salted(t *testing.T) {
 				if rows := dump(t, s, "events"); !strings.HasPrefix(rows[0], `"0`) || !strings.HasPrefix(rows[len(rows)-1], `"2`) {
 					t.Errorf("rows are not spread: %v", rows)
 				}
-				for _, cond := range []lens.KeyCondition{
+				for _, cond := range []attr.KeyRange{
 					{Hash: attr.String("hot")},
-					{Hash: attr.String("hot"), Op: lens.Between, A: attr.Int(7), B: attr.Int(63)},
-					{Hash: attr.String("cold"), Op: lens.Greater, A: attr.Int(21)},
-					{Hash: attr.String("cold"), Op: lens.Equal, A: attr.Int(21)},
+					{Hash: attr.String("hot"), Op: attr.RangeBetween, A: attr.Int(7), B: attr.Int(63)},
+					{Hash: attr.String("cold"), Op: attr.RangeGreater, A: attr.Int(21)},
+					{Hash: attr.String("cold"), Op: attr.RangeEqual, A: attr.Int(21)},
 				} {
 					for _, forward := range []bool{true, false} {
 						want := m.sorted(def.Key, func(item attr.Item) bool { return matchesKey(cond, def.Key, layout.Decoded(item)) })
@@ -682,7 +682,7 @@ func TestStore_Salted(t *testing.T) {
 						}
 						for _, size := range []int{1, 2, 100} {
 							got, err := pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
-								return s.Query(ctx, def, nil, tabledef.Condition{KeyCondition: cond}, forward, after)
+								return s.Query(ctx, def, nil, cond, forward, after)
 							})
 							if d := diffItems(want, got); d != "" || err != nil || len(want) == 0 {
 								t.Errorf("%+v, forward %v, pages of %d: %v (-want +got):\n%s", cond, forward, size, err, d)
@@ -721,7 +721,7 @@ func TestStore_Versions(t *testing.T) {
 			}
 			holds := func(want ...attr.Item) {
 				t.Helper()
-				got, err := collect(s.Query(ctx, def, nil, tabledef.Condition{KeyCondition: lens.KeyCondition{Hash: attr.String("Equipment")}}, true, nil))
+				got, err := collect(s.Query(ctx, def, nil, attr.KeyRange{Hash: attr.String("Equipment")}, true, nil))
 				if d := diffItems(want, got); d != "" || err != nil {
 					t.Errorf("query: %v (-want +got):\n%s", err, d)
 				}
@@ -827,21 +827,21 @@ func TestStore_ShardedIndexes(t *testing.T) {
 			}
 			for i := range def.Indexes {
 				ix := &def.Indexes[i]
-				conds := []lens.KeyCondition{{Hash: attr.String("0")}, {Hash: attr.String("1")}}
+				conds := []attr.KeyRange{{Hash: attr.String("0")}, {Hash: attr.String("1")}}
 				if len(ix.Key.Range) > 0 {
 					conds = append(conds,
-						lens.KeyCondition{Hash: attr.String("0"), Op: lens.Between, A: attr.String("OPEN"), B: attr.String("OPEN#10")},
-						lens.KeyCondition{Hash: attr.String("1"), Op: lens.BeginsWith, A: attr.String("OPEN#")},
-						lens.KeyCondition{Hash: attr.String("0"), Op: lens.LessEqual, A: attr.String("OPEN#2")},
-						lens.KeyCondition{Hash: attr.String("1"), Op: lens.Equal, A: attr.String("OPEN#2")})
+						attr.KeyRange{Hash: attr.String("0"), Op: attr.RangeBetween, A: attr.String("OPEN"), B: attr.String("OPEN#10")},
+						attr.KeyRange{Hash: attr.String("1"), Op: attr.RangeBeginsWith, A: attr.String("OPEN#")},
+						attr.KeyRange{Hash: attr.String("0"), Op: attr.RangeLessEqual, A: attr.String("OPEN#2")},
+						attr.KeyRange{Hash: attr.String("1"), Op: attr.RangeEqual, A: attr.String("OPEN#2")})
 				}
 				for _, cond := range conds {
 					query := func(forward bool, after attr.Item) iter.Seq2[layout.Stored, error] {
-						return s.Query(ctx, def, ix, tabledef.Condition{KeyCondition: cond}, forward, after)
+						return s.Query(ctx, def, ix, cond, forward, after)
 					}
 					wanted := map[string]bool{}
 					for id, item := range m {
-						if (tabledef.Condition{KeyCondition: cond}).MatchesItem(ix.Key, layout.Decoded(item)) {
+						if ix.Key.Matches(cond, layout.Decoded(item)) {
 							wanted[id] = true
 						}
 					}

@@ -137,7 +137,7 @@ func extentsFilter(extents []lens.Extent) *btpb.RowFilter {
 // startAfter (the key attributes of the table, and of the index; nil: from
 // the start). From an index they hold the projected attributes. An error ends
 // the sequence.
-func (rd *reader) Query(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, cond tabledef.Condition, forward bool, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
+func (rd *reader) Query(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, cond attr.KeyRange, forward bool, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		c, err := rd.cat.current(ctx, t)
 		if err != nil {
@@ -148,7 +148,7 @@ func (rd *reader) Query(ctx context.Context, t *tabledef.Table, ix *tabledef.Ind
 			rd.queryIndex(ctx, c, ix.Name, cond, forward, startAfter, yield)
 			return
 		}
-		q := baseQuery{rd: rd, l: c.layout, cond: cond.KeyCondition, forward: forward, startAfter: startAfter}
+		q := baseQuery{rd: rd, l: c.layout, cond: cond, forward: forward, startAfter: startAfter}
 		q.run(ctx, yield)
 	}
 }
@@ -157,7 +157,7 @@ func (rd *reader) Query(ctx context.Context, t *tabledef.Table, ix *tabledef.Ind
 type baseQuery struct {
 	rd         *reader
 	l          *tableLayout
-	cond       lens.KeyCondition
+	cond       attr.KeyRange
 	forward    bool
 	startAfter attr.Item
 }
@@ -210,10 +210,10 @@ func (q *baseQuery) plan() (lens.Plan, error) {
 }
 
 // rest selects what of the partition comes after startAfter.
-func (q *baseQuery) rest() lens.KeyCondition {
-	rest := lens.KeyCondition{Hash: q.cond.Hash, Op: lens.Greater, A: q.startAfter[q.l.key.Range.Name]}
+func (q *baseQuery) rest() attr.KeyRange {
+	rest := attr.KeyRange{Hash: q.cond.Hash, Op: attr.RangeGreater, A: q.startAfter[q.l.key.Range.Name]}
 	if !q.forward {
-		rest.Op = lens.Less
+		rest.Op = attr.RangeLess
 	}
 	return rest
 }
@@ -237,11 +237,11 @@ func (q *baseQuery) matches(item layout.Stored) bool {
 func (q *baseQuery) items(ctx context.Context, plan lens.Plan, spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error] {
 	r := itemReader{
 		rd: q.rd, l: q.l, compare: q.compare, descending: !q.forward,
-		conditions: func(_ []byte, _ attr.Value) ([]lens.KeyCondition, bool) {
+		conditions: func(_ []byte, _ attr.Value) ([]attr.KeyRange, bool) {
 			if q.startAfter == nil {
-				return []lens.KeyCondition{q.cond}, true
+				return []attr.KeyRange{q.cond}, true
 			}
-			return []lens.KeyCondition{q.cond, q.rest()}, true
+			return []attr.KeyRange{q.cond, q.rest()}, true
 		},
 		wants: func(_ []byte, item layout.Stored) bool { return q.matches(item) },
 	}
@@ -252,7 +252,7 @@ func (q *baseQuery) items(ctx context.Context, plan lens.Plan, spans []layout.Sp
 
 // queryIndex is query of an index. Its items are in the order of the index
 // key, and of the base key among equal ones.
-func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, cond tabledef.Condition, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
+func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, cond attr.KeyRange, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	x, err := c.index(name)
 	if err != nil {
 		yield(nil, err)
@@ -263,7 +263,7 @@ func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, c
 		yield(nil, err)
 		return
 	}
-	keep := func(item layout.Stored) bool { return cond.MatchesItem(x.key, item) }
+	keep := func(item layout.Stored) bool { return x.key.Matches(cond, item) }
 	if plan.Order == lens.SameOrder {
 		rd.indexItems(ctx, c, x, plan.Spans, !forward, startAfter, keep, yield)
 		return
@@ -278,14 +278,14 @@ func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, c
 		return order
 	}
 	if startAfter != nil {
-		rest := lens.KeyCondition{Hash: cond.Hash}
+		rest := attr.KeyRange{Hash: cond.Hash}
 		if sortKey != "" {
-			rest.Op, rest.A = lens.GreaterEqual, startAfter[sortKey]
+			rest.Op, rest.A = attr.RangeGreaterEqual, startAfter[sortKey]
 			if !forward {
-				rest.Op = lens.LessEqual
+				rest.Op = attr.RangeLessEqual
 			}
 		}
-		behind, err := x.plan(tabledef.Condition{KeyCondition: rest})
+		behind, err := x.plan(rest)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -434,13 +434,13 @@ func (rd *reader) scanBase(ctx context.Context, l *tableLayout, plan lens.Plan, 
 	hash, sort := l.key.Hash.Name, l.key.Range.Name
 	r := itemReader{
 		rd: rd, l: l, compare: l.compareKeys,
-		conditions: func(row []byte, partition attr.Value) ([]lens.KeyCondition, bool) {
+		conditions: func(row []byte, partition attr.Value) ([]attr.KeyRange, bool) {
 			if from == nil || !bytes.Equal(row, from) {
 				return nil, true
 			}
 			c, _ := attr.Compare(partition, startAfter[hash]) // a key attribute has one type
 			if c == 0 && sort != "" {
-				return []lens.KeyCondition{{Hash: partition, Op: lens.Greater, A: startAfter[sort]}}, true
+				return []attr.KeyRange{{Hash: partition, Op: attr.RangeGreater, A: startAfter[sort]}}, true
 			}
 			return nil, c > 0
 		},
@@ -484,6 +484,6 @@ func compareAttr(a, b layout.Stored, name string) int {
 }
 
 // matchesKey reports whether an item satisfies a condition on the key.
-func matchesKey(cond lens.KeyCondition, key lens.KeySchema, item layout.Stored) bool {
+func matchesKey(cond attr.KeyRange, key lens.KeySchema, item layout.Stored) bool {
 	return attr.Equal(item.Get(key.Hash.Name), cond.Hash) && cond.Matches(item.Get(key.Range.Name))
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/store/lanes"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // reaper removes what has expired.
@@ -150,11 +149,11 @@ func (rp *reaper) nextInTable(ctx context.Context, c *cachedTable, after, until 
 
 // dueSpans is where the due times from one to another are.
 func dueSpans(due *indexLayout, from, to attr.Value) ([]layout.Span, error) {
-	first, err := due.x.PlanQuery(lens.KeyCondition{Hash: from})
+	first, err := due.x.PlanQuery(attr.KeyRange{Hash: from})
 	if err != nil {
 		return nil, err
 	}
-	last, err := due.x.PlanQuery(lens.KeyCondition{Hash: to})
+	last, err := due.x.PlanQuery(attr.KeyRange{Hash: to})
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // brokenConn breaks each stream after some messages; below 0: none. broken, if it
@@ -63,10 +62,10 @@ func TestRowReader_Resume(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cond := lens.KeyCondition{Hash: attr.String("p")}
+	cond := attr.KeyRange{Hash: attr.String("p")}
 	for _, forward := range []bool{true, false} {
 		conn.after = 3
-		got, err := collect(s.Query(t.Context(), def, nil, tabledef.Condition{KeyCondition: cond}, forward, nil))
+		got, err := collect(s.Query(t.Context(), def, nil, cond, forward, nil))
 		if !forward {
 			slices.Reverse(got)
 		}
@@ -75,7 +74,7 @@ func TestRowReader_Resume(t *testing.T) {
 		}
 	}
 	conn.after = 0
-	if _, err := collect(s.Query(t.Context(), def, nil, tabledef.Condition{KeyCondition: cond}, true, nil)); status.Code(err) != codes.Unavailable {
+	if _, err := collect(s.Query(t.Context(), def, nil, cond, true, nil)); status.Code(err) != codes.Unavailable {
 		t.Errorf("dead connection: %v", err)
 	}
 	conn.after = -1

@@ -487,19 +487,19 @@ func TestStore_Increments(t *testing.T) {
 }
 
 // genCondition draws a condition on the sort key of a partition.
-func genCondition(t *rapid.T, schema lens.KeySchema, hash attr.Value) lens.KeyCondition {
-	c := lens.KeyCondition{Hash: hash}
+func genCondition(t *rapid.T, schema lens.KeySchema, hash attr.Value) attr.KeyRange {
+	c := attr.KeyRange{Hash: hash}
 	if schema.Range.Name == "" {
 		return c
 	}
-	c.Op = lens.RangeOp(rapid.IntRange(int(lens.NoRange), int(lens.BeginsWith)).Draw(t, "op"))
-	if c.Op == lens.BeginsWith && schema.Range.Type == attr.N {
-		c.Op = lens.NoRange
+	c.Op = attr.RangeOp(rapid.IntRange(int(attr.NoRange), int(attr.RangeBeginsWith)).Draw(t, "op"))
+	if c.Op == attr.RangeBeginsWith && schema.Range.Type == attr.N {
+		c.Op = attr.NoRange
 	}
-	if c.Op != lens.NoRange {
+	if c.Op != attr.NoRange {
 		c.A = genKeyValue(schema.Range).Draw(t, "a")
 	}
-	if c.Op == lens.Between {
+	if c.Op == attr.RangeBetween {
 		c.B = genKeyValue(schema.Range).Draw(t, "b")
 		if order, _ := attr.Compare(c.A, c.B); order > 0 {
 			c.A, c.B = c.B, c.A
@@ -566,7 +566,7 @@ func TestStore_Query(t *testing.T) {
 				}
 				size := rapid.IntRange(1, 8).Draw(r, "page")
 				got, err := pages(size, func(after attr.Item) iter.Seq2[layout.Stored, error] {
-					return s.Query(t.Context(), def, nil, tabledef.Condition{KeyCondition: cond}, forward, after)
+					return s.Query(t.Context(), def, nil, cond, forward, after)
 				})
 				if err != nil {
 					r.Fatal(err)

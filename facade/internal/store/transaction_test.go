@@ -671,8 +671,8 @@ func TestTransact_Conflicts(t *testing.T) {
 					if item, err := st.GetItem(ctx, def, keyA); err != nil || sumOf(item) != 50 {
 						t.Errorf("get: %v, %v", item, err)
 					}
-					cond := lens.KeyCondition{Hash: attr.String("a")}
-					if items, err := collect(st.Query(ctx, def, nil, tabledef.Condition{KeyCondition: cond}, true, nil)); err != nil || len(items) != 1 || sumOf(items[0]) != 50 {
+					cond := attr.KeyRange{Hash: attr.String("a")}
+					if items, err := collect(st.Query(ctx, def, nil, cond, true, nil)); err != nil || len(items) != 1 || sumOf(items[0]) != 50 {
 						t.Errorf("query: %v, %v", texts(items), err)
 					}
 					if items, err := getItems(ctx, st, def, []attr.Item{keyA, keyC}); err != nil || sumOf(items[0]) != 50 || items[1] != nil {

@@ -55,31 +55,23 @@ func (k IndexKey) Schema() lens.KeySchema {
 	return schema
 }
 
-// Condition is what a query asks of an index's key. In its KeyCondition,
-// Hash is of the first attribute of the partition key, and Op, A and B are of
-// the attribute of the sort key that follows those in Equal.
-type Condition struct {
-	lens.KeyCondition
-	MoreHash []attr.Value // of the further attributes of the partition key
-	Equal    []attr.Value // of the first attributes of the sort key
-}
-
-// Hashes returns the values of the partition key.
-func (c Condition) Hashes() []attr.Value { return append([]attr.Value{c.Hash}, c.MoreHash...) }
-
-// MatchesItem reports whether an item satisfies the condition on key.
-func (c Condition) MatchesItem(key IndexKey, item layout.Stored) bool {
-	for i, hash := range c.Hashes() {
-		if !attr.Equal(item.Get(key.Hash[i].Name), hash) {
+// Matches reports whether an item satisfies a condition on the key.
+func (k IndexKey) Matches(r attr.KeyRange, item layout.Stored) bool {
+	if !attr.Equal(item.Get(k.Hash[0].Name), r.Hash) {
+		return false
+	}
+	for i, value := range r.MoreHash {
+		if !attr.Equal(item.Get(k.Hash[1+i].Name), value) {
 			return false
 		}
 	}
-	for i, value := range c.Equal {
-		if !attr.Equal(item.Get(key.Range[i].Name), value) {
+	for i, value := range r.Equal {
+		if !attr.Equal(item.Get(k.Range[i].Name), value) {
 			return false
 		}
 	}
-	return c.Op == lens.NoRange || c.Matches(item.Get(key.Range[len(c.Equal)].Name))
+	last := attr.KeyRange{Op: r.Op, A: r.A, B: r.B}
+	return r.Op == attr.NoRange || last.Matches(item.Get(k.Range[len(r.Equal)].Name))
 }
 
 // The rows of an index whose key is multi: the partition key, every attribute
@@ -158,8 +150,8 @@ func orderedBytes(value attr.Value) []byte {
 	return []byte(value.Str)
 }
 
-// MultiSpan is the rows that satisfy the condition on a multi key.
-func (c Condition) MultiSpan() layout.Span {
+// MultiSpan is the rows that satisfy a condition on a multi key.
+func MultiSpan(c attr.KeyRange) layout.Span {
 	prefix := multiPartition(c.Hashes())
 	for _, value := range c.Equal {
 		prefix = appendSegment(prefix, value)
@@ -169,20 +161,20 @@ func (c Condition) MultiSpan() layout.Span {
 		return append(appendEscaped(bytes.Clone(prefix), value), 0, mark)
 	}
 	switch c.Op {
-	case lens.NoRange:
-	case lens.Equal:
+	case attr.NoRange:
+	case attr.RangeEqual:
 		span = layout.Span{Start: edge(c.A, segmentEnd), End: edge(c.A, segmentAfter)}
-	case lens.Less:
+	case attr.RangeLess:
 		span.End = edge(c.A, segmentEnd)
-	case lens.LessEqual:
+	case attr.RangeLessEqual:
 		span.End = edge(c.A, segmentAfter)
-	case lens.Greater:
+	case attr.RangeGreater:
 		span.Start = edge(c.A, segmentAfter)
-	case lens.GreaterEqual:
+	case attr.RangeGreaterEqual:
 		span.Start = edge(c.A, segmentEnd)
-	case lens.Between:
+	case attr.RangeBetween:
 		span = layout.Span{Start: edge(c.A, segmentEnd), End: edge(c.B, segmentAfter)}
-	case lens.BeginsWith:
+	case attr.RangeBeginsWith:
 		begin := appendEscaped(bytes.Clone(prefix), c.A)
 		span = layout.Span{Start: begin, End: cells.PrefixEnd(begin)}
 	}

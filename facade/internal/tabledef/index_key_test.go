@@ -50,8 +50,8 @@ func TestIndexKey_Multi(t *testing.T) {
 		}
 		return item
 	}
-	operators := []lens.RangeOp{
-		lens.NoRange, lens.Equal, lens.Less, lens.LessEqual, lens.Greater, lens.GreaterEqual, lens.Between, lens.BeginsWith,
+	operators := []attr.RangeOp{
+		attr.NoRange, attr.RangeEqual, attr.RangeLess, attr.RangeLessEqual, attr.RangeGreater, attr.RangeGreaterEqual, attr.RangeBetween, attr.RangeBeginsWith,
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		a, b := genItem(r), genItem(r)
@@ -60,27 +60,27 @@ func TestIndexKey_Multi(t *testing.T) {
 		if c := key.compareRange(a, b); c != 0 && (c < 0) != (bytes.Compare(rowA, key.MultiRow(base, b)) < 0) {
 			r.Errorf("rows %q and %q are in another order than their items", rowA, key.MultiRow(base, b))
 		}
-		cond := Condition{KeyCondition: lens.KeyCondition{Hash: a["h1"]}, MoreHash: []attr.Value{a["h2"]}}
+		cond := attr.KeyRange{Hash: a["h1"], MoreHash: []attr.Value{a["h2"]}}
 		n := rapid.IntRange(0, 2).Draw(r, "equal")
 		for _, k := range key.Range[:n] {
 			cond.Equal = append(cond.Equal, genSegment(r, k))
 		}
 		next := key.Range[n]
 		cond.Op = rapid.SampledFrom(operators).Draw(r, "operator")
-		if cond.Op == lens.BeginsWith && next.Type == attr.N {
-			cond.Op = lens.NoRange
+		if cond.Op == attr.RangeBeginsWith && next.Type == attr.N {
+			cond.Op = attr.NoRange
 		}
-		if cond.Op != lens.NoRange {
+		if cond.Op != attr.NoRange {
 			cond.A = genSegment(r, next)
 		}
-		if cond.Op == lens.Between {
+		if cond.Op == attr.RangeBetween {
 			cond.B = genSegment(r, next)
 		}
-		span := cond.MultiSpan()
+		span := MultiSpan(cond)
 		for _, item := range []attr.Item{a, b, genItem(r)} {
 			row := key.MultiRow(base, item)
 			in := bytes.Compare(row, span.Start) >= 0 && (span.End == nil || bytes.Compare(row, span.End) < 0)
-			if want := cond.MatchesItem(key, layout.Decoded(item)); in != want {
+			if want := key.Matches(cond, layout.Decoded(item)); in != want {
 				r.Errorf("%v of %v: row %q in span %q: %v, want %v", cond, item, row, span, in, want)
 			}
 		}

@@ -306,8 +306,8 @@ func (x *Index) mappedItems(row cells.Row) ([]attr.Item, error) {
 // index's key. In SameOrder rows come in index key order, ties in an order of
 // the base key that does not change; in MergeOrder those of each span do.
 // Errors are *lens.Error.
-func (x *Index) PlanQuery(c lens.KeyCondition) (lens.Plan, error) {
-	if err := c.Check(x.source, x.def.Key); err != nil {
+func (x *Index) PlanQuery(c attr.KeyRange) (lens.Plan, error) {
+	if err := lens.CheckRange(c, x.source, x.def.Key); err != nil {
 		return lens.Plan{}, err
 	}
 	if x.mapped == nil {

@@ -216,9 +216,9 @@ func (x *Index) parseMappedRow(row []byte) (attr.Item, bool) {
 }
 
 // mappedPlan is PlanQuery.
-func (x *Index) mappedPlan(c lens.KeyCondition) lens.Plan {
+func (x *Index) mappedPlan(c attr.KeyRange) lens.Plan {
 	m := x.mapped
-	v := c.Bounds(func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
+	v := lens.Bounds(c, func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
 	if v.Empty() {
 		return lens.Plan{}
 	}
@@ -235,7 +235,7 @@ func (x *Index) mappedPlan(c lens.KeyCondition) lens.Plan {
 	case x.def.Key.Hash.Name:
 		known = c.Hash
 	case x.def.Key.Range.Name:
-		if c.Op == lens.Equal {
+		if c.Op == attr.RangeEqual {
 			known = c.A
 		}
 	}
@@ -264,7 +264,7 @@ func (x *Index) mappedPlan(c lens.KeyCondition) lens.Plan {
 
 // entries are the rows that begin with prefix and can satisfy the condition,
 // whose sort key is bounded by v.
-func (x *Index) entries(prefix []byte, c lens.KeyCondition, v lens.Interval) (cells.Span, lens.Order, bool) {
+func (x *Index) entries(prefix []byte, c attr.KeyRange, v lens.Interval) (cells.Span, lens.Order, bool) {
 	m := x.mapped
 	row := prefix
 	for i, a := range m.keys {
@@ -275,14 +275,14 @@ func (x *Index) entries(prefix []byte, c lens.KeyCondition, v lens.Interval) (ce
 		switch {
 		case a.Name == x.def.Key.Hash.Name:
 			row = m.joiner.AppendSegment(row, rowkey.KeyBytes(c.Hash), last)
-		case a.Name == x.def.Key.Range.Name && c.Op == lens.Equal:
+		case a.Name == x.def.Key.Range.Name && c.Op == attr.RangeEqual:
 			row = m.joiner.AppendSegment(row, rowkey.KeyBytes(c.A), last)
 		case a.Name == x.def.Key.Range.Name:
 			span, order := x.sortKeys(row, v, last)
 			return span, order, len(span.End) == 0 || bytes.Compare(span.Start, span.End) < 0
 		default:
 			order := lens.SameOrder
-			if x.def.Key.Range.Name != "" && c.Op != lens.Equal && slices.ContainsFunc(m.keys[i:], func(k lens.KeyAttr) bool { return k.Name == x.def.Key.Range.Name }) ||
+			if x.def.Key.Range.Name != "" && c.Op != attr.RangeEqual && slices.ContainsFunc(m.keys[i:], func(k lens.KeyAttr) bool { return k.Name == x.def.Key.Range.Name }) ||
 				x.def.Key.Range.Name != "" && !m.inRow(x.def.Key.Range.Name) {
 				order = lens.SortOrder
 			}

@@ -237,8 +237,8 @@ func (l *Layout) ItemOf(row cells.Row, key attr.Item) (attr.Item, error) {
 }
 
 // PlanQuery returns how the items that satisfy c are read, which are in their order.
-func (l *Layout) PlanQuery(c lens.KeyCondition) (lens.Plan, error) {
-	if err := c.Check(l.table, l.key); err != nil {
+func (l *Layout) PlanQuery(c attr.KeyRange) (lens.Plan, error) {
+	if err := lens.CheckRange(c, l.table, l.key); err != nil {
 		return lens.Plan{}, err
 	}
 	prefix := rowkey.KeyBytes(c.Hash)
@@ -251,8 +251,8 @@ func (l *Layout) PlanQuery(c lens.KeyCondition) (lens.Plan, error) {
 
 // PlanWithin is the plan for the rows that begin with prefix and go on with
 // the sort key, as form writes it.
-func PlanWithin(prefix []byte, c lens.KeyCondition, form func([]byte) []byte) lens.Plan {
-	v := c.Bounds(func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
+func PlanWithin(prefix []byte, c attr.KeyRange, form func([]byte) []byte) lens.Plan {
+	v := lens.Bounds(c, func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
 	if v.Empty() {
 		return lens.Plan{}
 	}

@@ -1,0 +1,70 @@
+package attr
+
+import "strings"
+
+// RangeOp is the operator of a condition on a sort key.
+type RangeOp uint8
+
+// The operators that a condition on a sort key may use.
+const (
+	NoRange           RangeOp = iota // no condition on the sort key
+	RangeEqual                       // = A
+	RangeLess                        // < A
+	RangeLessEqual                   // <= A
+	RangeGreater                     // > A
+	RangeGreaterEqual                // >= A
+	RangeBetween                     // A <= x <= B
+	RangeBeginsWith                  // begins_with(x, A)
+)
+
+// KeyRange selects the items of one partition whose sort key satisfies Op with A, and with
+// B for RangeBetween.
+//
+// A partition key of several attributes has the values of the others in MoreHash. A sort
+// key of several attributes begins with the values in Equal; the attribute after them
+// satisfies Op.
+type KeyRange struct {
+	Hash     Value
+	Op       RangeOp
+	A, B     Value
+	MoreHash []Value
+	Equal    []Value
+}
+
+// Hashes returns the values of the partition key.
+func (r KeyRange) Hashes() []Value { return append([]Value{r.Hash}, r.MoreHash...) }
+
+// Matches reports whether a sort key, all its attributes in order, satisfies the condition.
+// Without a condition every sort key does, and an item that has none.
+func (r KeyRange) Matches(key ...Value) bool {
+	for i, value := range r.Equal {
+		if !Equal(key[i], value) {
+			return false
+		}
+	}
+	return r.Op == NoRange || r.matches(key[len(r.Equal)])
+}
+
+func (r KeyRange) matches(v Value) bool {
+	a, okA := Compare(v, r.A)
+	switch r.Op {
+	case NoRange:
+		return true
+	case RangeEqual:
+		return okA && a == 0
+	case RangeLess:
+		return okA && a < 0
+	case RangeLessEqual:
+		return okA && a <= 0
+	case RangeGreater:
+		return okA && a > 0
+	case RangeGreaterEqual:
+		return okA && a >= 0
+	case RangeBetween:
+		b, okB := Compare(v, r.B)
+		return okA && okB && a >= 0 && b <= 0
+	case RangeBeginsWith:
+		return v.Type == r.A.Type && (v.Type == S || v.Type == B) && strings.HasPrefix(v.Str, r.A.Str)
+	}
+	return false
+}
