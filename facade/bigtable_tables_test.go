@@ -13,6 +13,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
 // BigtableTables says which tables there are, and what their rules are, without a server.
@@ -30,7 +31,7 @@ func TestBigtableTables(t *testing.T) {
 			}
 			all[table.ID] = map[string]*btapb.GcRule{}
 			for _, f := range table.Families {
-				all[table.ID][f.Name] = btclient.GCRule(f.GC)
+				all[table.ID][f.Name] = btclient.GCRule(layout.GC{Versions: f.Versions, MaxAge: f.MaxAge})
 			}
 		}
 		return all

@@ -2,6 +2,7 @@ package facade
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 
@@ -229,15 +230,41 @@ func (s *Server) tableNames(ctx context.Context, from string) iter.Seq2[string, 
 	}
 }
 
-// TopKeys returns the keys of a table, or of a global index of it that is not "", that are used most while their
-// contributor insights are on, since they were changed last, in this process.
-func (s *Server) TopKeys(ctx context.Context, table, index string) (insights.Top, error) {
+// TopKeys are the most used keys of a table or an index, in descending order of use:
+// partition keys (PKC, PKT) and keys of items (SKC, SKT), those that were read and written
+// (PKC, SKC) and those that were throttled (PKT, SKT).
+type TopKeys struct {
+	PKC []KeyCount `json:"PKC,omitempty"`
+	SKC []KeyCount `json:"SKC,omitempty"`
+	PKT []KeyCount `json:"PKT,omitempty"`
+	SKT []KeyCount `json:"SKT,omitempty"`
+}
+
+// KeyCount says how often a key was used: at most Count times, and at least Count-Over.
+type KeyCount struct {
+	Key   json.RawMessage `json:"key"` // the attributes of a partition key, or of a whole key
+	Count uint64          `json:"count"`
+	Over  uint64          `json:"over,omitempty"`
+}
+
+// TopKeys returns the most used keys of a table, or of its global index if index is not "".
+// It counts uses in this process while contributor insights are on, since they were last
+// changed.
+func (s *Server) TopKeys(ctx context.Context, table, index string) (TopKeys, error) {
 	t, err := s.store.TableNow(ctx, table)
 	if err != nil {
-		return insights.Top{}, controlError(err, table)
+		return TopKeys{}, controlError(err, table)
 	}
 	if !t.Insights[index].Enabled {
-		return insights.Top{}, awserr.Validation(awserr.MsgInsightsOff, table, index)
+		return TopKeys{}, awserr.Validation(awserr.MsgInsightsOff, table, index)
 	}
-	return s.keys.Top(t, index), nil
+	top := s.keys.Top(t, index)
+	return TopKeys{keyCounts(top.PKC), keyCounts(top.SKC), keyCounts(top.PKT), keyCounts(top.SKT)}, nil
+}
+
+func keyCounts(counts []insights.KeyCount) (out []KeyCount) {
+	for _, c := range counts {
+		out = append(out, KeyCount(c))
+	}
+	return out
 }

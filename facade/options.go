@@ -25,14 +25,29 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// BigtableTable is a table of a Bigtable, with the families that a server relies on.
-type BigtableTable = store.Placed
+// BigtableTable is a table of a Bigtable that a server uses, with the families that it
+// needs there.
+type BigtableTable struct {
+	ID       string
+	Families []mapping.Family
+}
 
-// BigtableTables are the tables that a server would use of a Bigtable, beside those that mappings name: its catalog,
-// and what the tables in it have that were made without a mapping. Nothing is written; an error is the last. Of opts
-// it looks at Conn, Project, Instance, AppProfile and Deadline.
+// BigtableTables yields the tables that a server would use of a Bigtable: its catalog, and
+// the tables behind those that were created without a mapping. A mapping names its own
+// tables. It writes nothing; an error is the last result. Of opts it reads Conn, Project,
+// Instance, AppProfile and Deadline.
 func BigtableTables(ctx context.Context, opts Options) iter.Seq2[BigtableTable, error] {
-	return store.PlacedTables(ctx, store.Options{Conn: opts.Conn, Project: opts.Project, Instance: opts.Instance, AppProfile: opts.AppProfile, Deadline: opts.Deadline})
+	return func(yield func(BigtableTable, error) bool) {
+		for t, err := range store.PlacedTables(ctx, store.Options{Conn: opts.Conn, Project: opts.Project, Instance: opts.Instance, AppProfile: opts.AppProfile, Deadline: opts.Deadline}) {
+			out := BigtableTable{ID: t.ID}
+			for _, f := range t.Families {
+				out.Families = append(out.Families, mapping.Family{Name: f.Name, Versions: f.GC.Versions, MaxAge: f.GC.MaxAge})
+			}
+			if !yield(out, err) {
+				return
+			}
+		}
+	}
 }
 
 // Options configures a Server. Only Conn is required. New copies the value

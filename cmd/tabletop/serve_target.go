@@ -29,7 +29,7 @@ func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool,
 	if c.Check {
 		look.Tables, look.More = tablesOf(o.Mappings), func(yield func(preflight.Table, error) bool) {
 			for t, err := range facade.BigtableTables(ctx, *o) {
-				if !yield(preflight.Table(t), err) {
+				if !yield(preflightTable(t), err) {
 					return
 				}
 			}
@@ -55,6 +55,15 @@ func (c *serveCommand) ofTarget(err error) error {
 		return err
 	}
 	return fmt.Errorf("--target %s: %w", c.Target, preflight.Explain(err))
+}
+
+// preflightTable is a table of the server as a preflight takes it.
+func preflightTable(t facade.BigtableTable) preflight.Table {
+	out := preflight.Table{ID: t.ID}
+	for _, f := range t.Families {
+		out.Families = append(out.Families, layout.Family{Name: f.Name, GC: layout.GC{Versions: f.Versions, MaxAge: f.MaxAge}})
+	}
+	return out
 }
 
 // tablesOf are the tables of mappings, those of their indexes, and the one that says by

@@ -17,23 +17,16 @@ import (
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/contributorinsights_HowItWorks.html
 const MostKeys = 100
 
-// KeyCount is how often a key was used, about: at most so often, and at least so often
-// without Over.
+// KeyCount says how often a key was used: at most Count times, and at least Count-Over.
 type KeyCount struct {
-	Key   json.RawMessage `json:"key"` // the attributes of a partition key, or of a whole key
-	Count uint64          `json:"count"`
-	Over  uint64          `json:"over,omitempty"`
+	Key         json.RawMessage // the attributes of a partition key, or of a whole key
+	Count, Over uint64
 }
 
-// Top are the keys of a table or an index that are used most, the first ones first: of
-// partition keys (PKC, PKT) and of items (SKC, SKT), those that were read and written
-// and those that were throttled.
-type Top struct {
-	PKC []KeyCount `json:"PKC,omitempty"`
-	SKC []KeyCount `json:"SKC,omitempty"`
-	PKT []KeyCount `json:"PKT,omitempty"`
-	SKT []KeyCount `json:"SKT,omitempty"`
-}
+// Top are the most used keys of a table or an index, in descending order of use: partition
+// keys (PKC, PKT) and keys of items (SKC, SKT), those that were read and written and those
+// that were throttled.
+type Top struct{ PKC, SKC, PKT, SKT []KeyCount }
 
 // Keys counts keys while insights are on. It is safe for concurrent use. What it
 // holds is bounded by MostKeys for each rule.
