@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -361,7 +363,7 @@ func TestDepth_Spread(t *testing.T) {
 					byTable[table(i)] = append(byTable[table(i)], of(from, i))
 				}
 				var members []string
-				for _, name := range sortedKeys(byTable) {
+				for _, name := range slices.Sorted(maps.Keys(byTable)) {
 					members = append(members, `"`+name+`":`+open+strings.Join(byTable[name], between)+end)
 				}
 				return `{"RequestItems":{` + strings.Join(members, ",") + `}}`

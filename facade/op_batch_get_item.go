@@ -116,7 +116,7 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
 	keys := 0
 	var tables []batchGetTable
-	for _, member := range sortedKeys(in.RequestItems) {
+	for _, member := range slices.Sorted(maps.Keys(in.RequestItems)) {
 		req := in.RequestItems[member]
 		tables = append(tables, batchGetTable{member: member, name: v.BatchTable(member, fmt.Sprintf("[%d keys]", len(req.Keys))), request: req})
 		path := "RequestItems." + member + ".member."
@@ -205,9 +205,4 @@ func (s *Server) batchGetOne(ctx context.Context, bt *batchGetTable, room *capac
 	bt.rest = append(bt.rest, refused...)
 	s.spendOnKeys(bt, len(admitted), bt.units)
 	return nil
-}
-
-// sortedKeys returns the names of a map in order.
-func sortedKeys[V any](m map[string]V) []string {
-	return slices.Sorted(maps.Keys(m))
 }

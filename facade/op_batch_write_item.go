@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
@@ -136,7 +138,7 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 	requests := 0
 	var tables []batchWriteTable
-	for _, member := range sortedKeys(in.RequestItems) {
+	for _, member := range slices.Sorted(maps.Keys(in.RequestItems)) {
 		writes := in.RequestItems[member]
 		tables = append(tables, batchWriteTable{member: member, name: v.BatchTable(member, fmt.Sprintf("[%d requests]", len(writes))), writes: writes})
 		if len(writes) == 0 || len(writes) > maxBatchWriteRequests {

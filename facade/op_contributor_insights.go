@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/insights"
@@ -193,7 +195,7 @@ func (s *Server) listContributorInsights(ctx context.Context, in *listContributo
 		if err != nil {
 			return nil, err
 		}
-		for _, index := range sortedKeys(t.Insights) {
+		for _, index := range slices.Sorted(maps.Keys(t.Insights)) {
 			if !insights.Listed(t.Insights[index], now) || in.NextToken != nil && name == from && index <= after {
 				continue
 			}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -185,7 +187,7 @@ func (v *validator) indexName(member string, name *string) {
 
 // refuseMembers refuses members by their names, before what else is wrong is told.
 func refuseMembers(operation string, members map[string]jsontext.Value) error {
-	for _, name := range sortedKeys(members) {
+	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if isGiven(members[name]) {
 			return awserr.Validation(awserr.MsgParameterUnsupported, name, operation)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/backups"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -126,7 +127,7 @@ func controlError(err error, name string) error {
 
 // tableARN returns the Amazon resource name of a table.
 func (s *Server) tableARN(name string) string {
-	return "arn:aws:dynamodb:" + s.opts.Region + ":" + s.opts.AccountID + ":table/" + name
+	return request.ARN{Region: s.opts.Region, Account: s.opts.AccountID, Table: name}.String()
 }
 
 // describe returns the description of a table that has so many items.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
@@ -140,7 +141,7 @@ func (s *Server) listTagsOfResource(ctx context.Context, in *listTagsInput) (*li
 		return nil, tagError(err, *in.ResourceArn)
 	}
 	out := &listTagsOutput{Tags: []request.Tag{}}
-	for _, key := range sortedKeys(t.Tags) {
+	for _, key := range slices.Sorted(maps.Keys(t.Tags)) {
 		out.Tags = append(out.Tags, request.Tag{Key: new(key), Value: new(t.Tags[key])})
 	}
 	return out, nil

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -357,11 +358,11 @@ func (a *checkedAction) appendIdentity(dst []byte) []byte {
 		dst = appendText(append(dst, 1), *member)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(a.ExpressionAttributeNames)))
-	for _, name := range sortedKeys(a.ExpressionAttributeNames) {
+	for _, name := range slices.Sorted(maps.Keys(a.ExpressionAttributeNames)) {
 		dst = appendText(appendText(dst, name), a.ExpressionAttributeNames[name])
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(a.ExpressionAttributeValues)))
-	for _, name := range sortedKeys(a.ExpressionAttributeValues) {
+	for _, name := range slices.Sorted(maps.Keys(a.ExpressionAttributeValues)) {
 		dst = attr.AppendJSON(appendText(dst, name), a.ExpressionAttributeValues[name].Value)
 	}
 	return attr.AppendItemJSON(dst, a.given().Item)

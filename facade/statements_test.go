@@ -2,6 +2,7 @@ package facade
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -167,7 +168,7 @@ func TestExecuteStatement_Filter_Point3(t *testing.T) {
 	for range statements {
 		text := where(3)
 		used, statement := []string{}, text
-		for _, name := range sortedKeys(values) {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
 			if strings.Contains(text, name) {
 				value := map[string]string{":text": `{"S": "é"}`, ":map": `{"M": {"x": {"N": "1"}}}`}[name]
 				if value == "" {

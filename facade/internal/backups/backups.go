@@ -152,7 +152,7 @@ func newID(at time.Time, suffix, table string) string {
 }
 
 func (s *Service) tableARN(name string) string {
-	return "arn:aws:dynamodb:" + s.Region + ":" + s.Account + ":table/" + name
+	return request.ARN{Region: s.Region, Account: s.Account, Table: name}.String()
 }
 
 func (s *Service) backupARN(id string) string {

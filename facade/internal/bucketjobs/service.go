@@ -1,11 +1,11 @@
 package bucketjobs
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
@@ -115,15 +116,12 @@ func token(text *string, request any) (jobs.Token, error) {
 
 // newToken is a client token for a request that has none.
 func (s *Service) newToken() string {
-	b := s.o.Random(16)
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	h := hex.EncodeToString(b)
-	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
+	return uuid.Must(uuid.NewRandomFromReader(bytes.NewReader(s.o.Random(16)))).String()
 }
 
 // tableARN is the ARN of a table.
 func (s *Service) tableARN(table string) string {
-	return "arn:aws:dynamodb:" + s.o.Region + ":" + s.o.Account + ":table/" + table
+	return request.ARN{Region: s.o.Region, Account: s.o.Account, Table: table}.String()
 }
 
 // resourceOf takes apart the ARN of a table that there can be, or of what belongs to it.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 )
@@ -35,7 +36,7 @@ func (f Form) Record(e *changelog.Entry) Record {
 	b = append(b, `{"awsRegion":"`...)
 	b = append(b, f.Region...)
 	b = append(b, `","eventID":"`...)
-	b = appendUUID(b, id[:uuidBytes])
+	b = append(b, uuid.UUID(id[:uuidBytes]).String()...)
 	b = append(append(append(b, `","eventName":"`...), e.Kind.String()...), `","userIdentity":`...)
 	if e.Expired {
 		b = append(b, `{"type":"Service","principalId":"dynamodb.amazonaws.com"}`...)
@@ -64,15 +65,4 @@ func (f Form) Record(e *changelog.Entry) Record {
 	b = strconv.AppendInt(b, int64(size), 10)
 	b = append(b, `},"eventSource":"aws:dynamodb"}`...)
 	return Record{PartitionKey: hex.EncodeToString(key[:keyBytes]), Data: b, at: e.At}
-}
-
-// appendUUID appends 16 bytes as a UUID.
-func appendUUID(b, id []byte) []byte {
-	for i, part := range [][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
-		if i > 0 {
-			b = append(b, '-')
-		}
-		b = hex.AppendEncode(b, part)
-	}
-	return b
 }

@@ -56,7 +56,7 @@ var comparisonText = map[string]string{"EQ": "=", "NE": "<>", "LT": "<", "LE": "
 
 // CheckConditions checks the elements against the model.
 func (p LegacyParameters) CheckConditions(member string, conditions map[string]Condition) {
-	for _, name := range sorted(conditions) {
+	for _, name := range slices.Sorted(maps.Keys(conditions)) {
 		path := member + "." + name + ".member.ComparisonOperator"
 		p.v.Required(path, conditions[name].ComparisonOperator != nil)
 		p.v.Enum(path, conditions[name].ComparisonOperator, comparisonOperators...)
@@ -68,14 +68,14 @@ func (p LegacyParameters) CheckExpected(expected map[string]ExpectedAttributeVal
 	if p.v.Current {
 		return // its own check, see expectedPart
 	}
-	for _, name := range sorted(expected) {
+	for _, name := range slices.Sorted(maps.Keys(expected)) {
 		p.v.Enum("Expected."+name+".member.ComparisonOperator", expected[name].ComparisonOperator, comparisonOperators...)
 	}
 }
 
 // CheckUpdates checks the elements against the model.
 func (p LegacyParameters) CheckUpdates(updates map[string]AttributeValueUpdate) {
-	for _, name := range sorted(updates) {
+	for _, name := range slices.Sorted(maps.Keys(updates)) {
 		p.v.Enum("AttributeUpdates."+name+".member.Action", updates[name].Action, "ADD", "PUT", "DELETE")
 	}
 }
@@ -166,7 +166,7 @@ func (p LegacyParameters) Filter(conditions map[string]Condition, operator *stri
 	}
 	var l text
 	var parts []string
-	for _, name := range sorted(conditions) {
+	for _, name := range slices.Sorted(maps.Keys(conditions)) {
 		operator := *conditions[name].ComparisonOperator
 		values, err := p.operands(name, operator, conditions[name].AttributeValueList)
 		if err != nil {
@@ -185,7 +185,7 @@ func (p LegacyParameters) Condition(expected map[string]ExpectedAttributeValue, 
 	}
 	var l text
 	var parts []string
-	for _, name := range sorted(expected) {
+	for _, name := range slices.Sorted(maps.Keys(expected)) {
 		operator, list, err := p.expectedPart(name, expected[name])
 		if err != nil {
 			return nil, err
@@ -268,7 +268,7 @@ func (p LegacyParameters) Projection(attributes []string) (*expr.Projection, err
 // KeyConditions turns KeyConditions into a key condition.
 func (p LegacyParameters) KeyConditions(conditions map[string]Condition) (*expr.KeyCondition, error) {
 	var terms []expr.KeyTerm
-	for _, name := range sorted(conditions) {
+	for _, name := range slices.Sorted(maps.Keys(conditions)) {
 		operator := *conditions[name].ComparisonOperator
 		values, err := p.operands(name, operator, conditions[name].AttributeValueList)
 		if err != nil {
@@ -292,7 +292,7 @@ func (p LegacyParameters) Update(updates map[string]AttributeValueUpdate) (*expr
 	}
 	var l text
 	clauses := map[string][]string{}
-	for _, name := range sorted(updates) {
+	for _, name := range slices.Sorted(maps.Keys(updates)) {
 		action, err := p.checkUpdate(name, updates[name])
 		if err != nil {
 			return nil, err
@@ -301,7 +301,7 @@ func (p LegacyParameters) Update(updates map[string]AttributeValueUpdate) (*expr
 		clauses[section] = append(clauses[section], clause)
 	}
 	var sections []string
-	for _, section := range sorted(clauses) {
+	for _, section := range slices.Sorted(maps.Keys(clauses)) {
 		sections = append(sections, section+" "+strings.Join(clauses[section], ", "))
 	}
 	return expr.ParseUpdate(strings.Join(sections, " "), l.placeholders())
@@ -404,6 +404,3 @@ func (l *text) clause(attribute, action string, value *wire.Value) (section, cla
 		return "SET", name + " = " + l.value(value.Value)
 	}
 }
-
-// sorted returns the names of a map in order.
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

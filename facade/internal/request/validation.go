@@ -166,6 +166,11 @@ func TableOfARN(given string) string {
 // ARN is what the ARN of a table, or of what belongs to one, says.
 type ARN struct{ Region, Account, Table, Rest string }
 
+// String returns the text of the ARN; it is the inverse of ParseARN.
+func (a ARN) String() string {
+	return "arn:aws:dynamodb:" + a.Region + ":" + a.Account + ":table/" + a.Table + a.Rest
+}
+
 // Compiled for the first that asks: a start waits for none.
 var resourceARN = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^arn:[a-z-]+:dynamodb:([a-z0-9-]*):([0-9]*):table/([^/]*)(/.*)?$`)
