@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 
-// open opens the store over a catalog, and goes on with its jobs.
+// open opens the store over a catalog, and resumes its jobs.
 func (o Options) open(ctx context.Context, catalog string) (*store.Store, error) {
 	st, err := store.Open(ctx, o.store(catalog))
 	if err != nil {
@@ -35,7 +35,8 @@ func (o Options) jobKinds(st *store.Store) (kinds []jobs.Kind) {
 	return append(kinds, backups.Kinds(st)...)
 }
 
-// deliveries gives the changes of a store's tables to Kinesis, nil where there is none.
+// deliveries returns the worker that delivers the changes of a store's tables to Kinesis;
+// nil without a sink.
 func (o Options) deliveries(st *store.Store) *kinesis.Worker {
 	if o.sink == nil {
 		return nil

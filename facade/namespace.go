@@ -12,8 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// openNamespaces opens the namespaces that are there, so that what was under
-// way in them goes on.
+// openNamespaces opens the existing namespaces, so that unfinished work in them continues.
 func (s *Server) openNamespaces(ctx context.Context) error {
 	s.namespaces = newNamespaces(s.opts.maxNamespaces, s.opts.open)
 	ids, err := s.store.BigtableTables(ctx)
@@ -46,8 +45,8 @@ func (s *Server) forCaller(ctx context.Context, c wire.Caller) (*Server, error) 
 	return server, nil
 }
 
-// noteCaller tells once of callers with other keys or regions than the first:
-// on AWS they would not see the same tables.
+// noteCaller logs once that a caller has another key or region than the first one: on AWS
+// they would not see the same tables.
 func (s *Server) noteCaller(ctx context.Context, c wire.Caller) {
 	if first := s.firstCaller.Load(); first != nil && *first == c {
 		return
@@ -76,15 +75,14 @@ func (s *Server) stores() []*store.Store {
 	return append(all, s.namespaces.Stores()...)
 }
 
-// ReapExpired deletes the items that have expired by Options.Now, in all tables
-// with a time to live, ends the transactions that timed out, removes what
-// is left of tables that were DELETING, and goes on with jobs of servers that are gone. It returns how many items it deleted,
-// even with an error. Only the owner of the Server calls it: on a timer, or
-// after moving the clock.
+// ReapExpired deletes the items that have expired by Options.Now, in all tables with a time
+// to live. It also ends transactions that timed out, removes the remains of tables that
+// were DELETING, and resumes the jobs of servers that ended. It returns the number of
+// deleted items, even with an error. The owner of the Server calls it: on a timer, or after
+// moving the clock.
 //
-// It reads only the due times, never a table. An item that is written in the
-// meantime is checked again before it is deleted; one that a transaction holds
-// stays until the next call.
+// It reads only the due times, never a table. It checks an item again before it deletes it.
+// An item that a transaction holds stays until the next call.
 func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 	for _, st := range s.stores() {
 		n, err := st.Tidy(ctx)
@@ -98,10 +96,10 @@ func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 	return deleted, nil
 }
 
-// NextDue returns the first time after a time, and until another, at which
-// ReapExpired finds an item whose time to live ends, or a table that is no longer
-// DELETING; false if there is none. Whoever moves Options.Now over a long time may
-// stop there: then each item goes at its own time.
+// NextDue returns the first time in (after, until] at which ReapExpired has work: an item
+// whose time to live ends, or a table whose deletion ends. found is false if there is no
+// such time. A caller that moves Options.Now far can stop there, so that each item is
+// deleted at its own time.
 func (s *Server) NextDue(ctx context.Context, after, until time.Time) (next time.Time, found bool, err error) {
 	for _, st := range s.stores() {
 		at, ok, err := st.NextDue(ctx, after, until)

@@ -10,25 +10,25 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cause"
 )
 
-// Call is a request that has been answered, as Options.Observe is told of it. It and
-// its bodies belong to the server again when the one who is told returns: what is to be kept is copied.
+// Call is an answered HTTP request, as Options.Observe gets it. Observe must copy what it
+// keeps: the server reuses the Call and its bodies when Observe returns.
 type Call struct {
-	// ID is that of the answer's header. The calls to the Bigtable behind carry it, over a connection
-	// to another process in their metadata, as x-tabletop-cause.
+	// ID is the request id in the header of the answer. The calls to the Bigtable behind
+	// carry it; over a connection to another process, in the metadata x-tabletop-cause.
 	ID        string
-	Operation string // "GetItem"; "" of what is no call of the protocol
+	Operation string // "GetItem"; "" for a request outside the protocol
 	HTTP      *http.Request
-	Request   []byte // the JSON of the body, unpacked
+	Request   []byte // the JSON of the body, decompressed
 	Status    int
 	Response  []byte        // the JSON of the answer
 	Start     time.Time     // by Options.Now
-	Duration  time.Duration // of wall time, until the answer was handed over
+	Duration  time.Duration // wall time until the answer was written
 }
 
-// stopwatch is the time by which calls take as long as they do, also where the clock stands still.
+// stopwatch returns wall time, which passes even if Options.Now stands still.
 func stopwatch() time.Time { return time.Now() } //nolint:forbidigo // see above
 
-// serveObserved answers a request and tells of it.
+// serveObserved answers a request and reports it to Options.Observe.
 func (s *Server) serveObserved(w http.ResponseWriter, r *http.Request) {
 	c := &Call{Start: s.opts.Now(), HTTP: r}
 	_, c.Operation, _ = strings.Cut(r.Header.Get("X-Amz-Target"), ".")
@@ -40,8 +40,8 @@ func (s *Server) serveObserved(w http.ResponseWriter, r *http.Request) {
 	s.pages.GiveBack(a.Body)
 }
 
-// observing returns the request with that id as it goes on: what it asks the Bigtable behind is
-// asked in its name, if somebody is told of it.
+// observing returns the request with a context that names it as the cause of calls to the
+// Bigtable behind. c is nil if nobody observes requests.
 func (c *Call) observing(r *http.Request, id string) *http.Request {
 	if c == nil {
 		return r
@@ -50,8 +50,8 @@ func (c *Call) observing(r *http.Request, id string) *http.Request {
 	return r.WithContext(cause.With(r.Context(), id))
 }
 
-// conn is the connection to the Bigtable behind. It tells for which request a call is made, if somebody
-// is told of it.
+// conn is the connection to the Bigtable behind. If requests are observed, its calls carry
+// their cause.
 func (o *Options) conn() grpc.ClientConnInterface {
 	if o.Observe == nil {
 		return o.Conn
@@ -59,7 +59,7 @@ func (o *Options) conn() grpc.ClientConnInterface {
 	return cause.Carry(o.Conn)
 }
 
-// asks keeps what a request asks for, if somebody is told of it.
+// asks keeps the body of a request. c is nil if nobody observes requests.
 func (c *Call) asks(body []byte) {
 	if c != nil {
 		c.Request = body

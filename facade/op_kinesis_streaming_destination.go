@@ -55,8 +55,8 @@ func (s *Server) describeKinesisStreamingDestination(ctx context.Context, in *ta
 	return kinesis.Describe(t, s.opts.Now()), nil
 }
 
-// KinesisWaiting hands the changes that wait for Kinesis data streams to visit, as the streams get them: table by
-// table, those of a stream in their order.
+// KinesisWaiting calls visit with the changes that are pending for Kinesis data streams, in
+// the form in which the streams get them: table by table, and in order within a stream.
 func (s *Server) KinesisWaiting(ctx context.Context, visit func(streamARN string, record []byte) error) error {
 	for name, err := range s.tableNames(ctx, "") {
 		if err != nil {

@@ -62,9 +62,8 @@ type Options struct {
 	// projects/<Project>/instances/<Instance>. Default: "tabletop" for both.
 	Project, Instance string
 
-	// AppProfile is the app profile of the instance that calls on rows go by: one that
-	// routes to a single cluster and allows single-row transactions. Default: the
-	// instance's own.
+	// AppProfile is the app profile of data calls. It must route to a single cluster and
+	// allow single-row transactions. Default: the default profile of the instance.
 	AppProfile string
 
 	// Mappings are the declared layouts, one per table. A table without one gets
@@ -94,24 +93,22 @@ type Options struct {
 	// a missing one is refused.
 	NoAuth bool
 
-	// AccessKeys are the known access keys with their secrets. If set, a signature
-	// must be valid: made with the secret of a known key, over the request as
-	// sent, at most 15 minutes off the clock Now or that of the machine, by which clients
-	// sign. Any region is accepted. Default: nil, signatures are not verified.
+	// AccessKeys maps known access keys to their secrets. If it is set, signatures are
+	// verified: with the secret of a known key, over the request as sent, and at most
+	// 15 minutes off either Now or the machine's clock. Any region is accepted.
+	// Default: nil, signatures are not verified.
 	AccessKeys map[string]string
 
-	// Namespaced keeps the tables of each access key and region apart, as accounts
-	// and regions do. By default all callers share them. Mappings cannot be kept
-	// apart: with both, New fails. There is room for 1,000 such pairs; any further
-	// caller gets a LimitExceededException.
+	// Namespaced separates the tables of each access key and region, as accounts and
+	// regions do. By default all callers share them. New fails if Mappings is set too.
+	// The limit is 1,000 pairs; further callers get a LimitExceededException.
 	Namespaced bool
 
-	// IndexLag is how long a write of an item takes to reach the global indexes
-	// of its table, on the clock Now, unless the mapping of the table sets another
-	// lag: reads of these indexes are eventually consistent, as on AWS. The lag is
-	// shorter for an item that is written again, that shares its row with others,
-	// or whose table's local index is read, and when thousands of rows are
-	// waiting. Default: 0, a write is in all indexes when its call returns.
+	// IndexLag is how long a write takes to reach the global indexes, on the clock Now:
+	// reads of them are eventually consistent, as on AWS. The mapping of a table can set
+	// another lag. The lag is shorter for an item that is written again or shares its row,
+	// after a read of a local index, and while thousands of rows are pending.
+	// Default: 0, a write is in all indexes when its call returns.
 	IndexLag time.Duration
 
 	// StatusDelays make changes to tables take time on the clock Now, as on AWS.
@@ -122,80 +119,80 @@ type Options struct {
 	// against the limit of 400 KB. Default: MessagesCurrent.
 	Messages MessageProfile
 
-	// Deadline is how long the Bigtable behind may go without an answer; then the
-	// request, or the start, fails with an error that names it. Default: as long as
-	// it takes, since one in the same process always answers.
+	// Deadline is how long the Bigtable behind may take to answer. After it, the request
+	// or the start fails with an error that names the Bigtable. Default: no deadline,
+	// since a Bigtable in the same process always answers.
 	Deadline time.Duration
 
-	// Concurrency is how many calls on Conn one operation has under way at a time,
-	// where they do not depend on each other; all operations together have at most 16
-	// times as many beside one each. It is for a Bigtable that is behind a wire: what an
-	// operation waits for is then a number of round trips that does not grow with its
-	// items. Default: 1, one call after the other, the shorter way within a process.
+	// Concurrency limits the concurrent calls of one operation on Conn. All operations
+	// together make 16 times as many, and one each. Set it for a Bigtable behind a
+	// network: the round trips that an operation waits for then do not grow with its
+	// items. Default: 1, calls in sequence, which is faster within a process.
 	Concurrency int
 
-	// Progress is called at the begin, now and then, and at the end of work that goes
-	// over all items of a table: while New fills the indexes of rows that a loader
-	// wrote, or compares these with a mapping that has changed, and later when an
-	// index is added. It is called from several goroutines. Default: nobody is told.
+	// Progress reports work on all items of a table: when it begins, now and then, and
+	// when it ends. New does such work when it fills the indexes of rows that a loader
+	// wrote, or compares the rows with a changed mapping; so does adding an index. It is
+	// called from several goroutines. Default: nil, nothing is reported.
 	Progress func(Progress)
 
-	// Observe is told of each request over HTTP that was answered, after its answer, from as many
-	// goroutines as there are requests. Default: nobody is told.
+	// Observe is called after the answer to each HTTP request, in the goroutine of the
+	// request. Default: nil, it is not called.
 	Observe func(*Call)
 
-	// StreamShards is how many shards a stream has in each generation, the last for all
-	// that follow; each a multiple of the one before, so that shards split. Default: 1.
+	// StreamShards are the numbers of shards of a stream, by generation; the last one
+	// holds for all later generations. Each is a multiple of the one before, so that
+	// shards split. Default: 1.
 	StreamShards []int
 
 	// StreamShardRotation is how long a shard takes changes, on the clock Now, until its
 	// children do: whole milliseconds. Default: 4 hours.
 	StreamShardRotation time.Duration
 
-	// KinesisEndpoint is the URL of a server that speaks the API of Kinesis Data Streams,
-	// to which the Kinesis destinations of tables deliver; KinesisDir is a folder with a
-	// file for each stream instead, of a record a line. Default: neither, what is to be
-	// delivered stays in the tables' logs for 24 hours.
+	// KinesisEndpoint is the URL of a server with the API of Kinesis Data Streams, to
+	// which the Kinesis destinations of tables deliver. KinesisDir is a folder that gets
+	// a file for each stream instead, one record a line. Default: neither, undelivered
+	// changes stay in the tables' logs for 24 hours.
 	KinesisEndpoint, KinesisDir string
 
-	// Throttle says what is throttled, as ReturnConsumedCapacity counts it. Default:
-	// nothing.
+	// Throttle selects what is throttled, by the capacity that ReturnConsumedCapacity
+	// counts. Default: nothing.
 	Throttle Throttle
-	// Buckets is the folder whose folders stand for buckets of S3: exports write into
-	// them, imports read them, and the logs of imports are below ".tabletop" beside them.
-	// The caller owns it and closes it after the Server. Default: none, exports and
-	// imports are refused.
+
+	// Buckets is the folder whose folders stand for S3 buckets: exports write into them,
+	// imports read them, and imports log below ".tabletop" beside them. The caller owns
+	// it and closes it after the Server. Default: nil, exports and imports are refused.
 	Buckets *os.Root
 
-	// StreamRetention is how long a change can be read from a stream that begins, and a
-	// stream that has ended, on the clock Now. Default: 24 hours.
+	// StreamRetention is how long changes stay readable in a new stream, and how long the
+	// stream stays after its end, on the clock Now. Default: 24 hours.
 	StreamRetention time.Duration
 
-	// Seat names what can hold one Server at a time, such as the program that has a data
-	// folder open: a Server finishes at once what an earlier one of its seat left when it
-	// was killed. By default others that read streams wait until the one that was
-	// killed has given no sign of life for 30 seconds of the machine's clock.
+	// Seat names a slot that one Server can hold at a time, such as an open data folder.
+	// A Server immediately finishes the work of an earlier, killed Server of its seat.
+	// Default: "", readers of streams wait until the killed Server has not renewed its
+	// registration for 30 seconds of the machine's clock.
 	Seat string
 
 	maxTables, maxNamespaces int   // limits, which tests lower
 	countedItems             int64 // likewise; 0: the store's
-	batchBytes               int   // likewise, of what work over a whole table holds at once, and of an answer of GetRecords
+	batchBytes               int   // likewise, of one batch of work over a whole table, and of an answer of GetRecords
 
-	wall *clock.Clock // of the leases of jobs, and of processes that share logs; nil: the wall's
+	wall *clock.Clock // for the leases of jobs, and of processes that share logs; nil: the wall clock
 	sink kinesis.Sink // of the Kinesis destinations; nil: none
 }
 
 // store returns the options of the store over a catalog. o is normalized.
 func (o Options) store(catalog string) store.Options {
-	var told func(store.Progress)
-	if tell := o.Progress; tell != nil {
-		told = func(p store.Progress) { tell(Progress(p)) }
+	var progress func(store.Progress)
+	if report := o.Progress; report != nil {
+		progress = func(p store.Progress) { report(Progress(p)) }
 	}
 	return store.Options{
 		Conn: o.conn(), Project: o.Project, Instance: o.Instance, AppProfile: o.AppProfile, Catalog: catalog, Mappings: o.layouts(),
 		Now: o.Now, Wall: o.wall, Rand: o.Rand, Logger: o.Logger, IndexLag: o.IndexLag,
 		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables, CountedItems: o.countedItems, BatchBytes: o.batchBytes,
-		Deadline: o.Deadline, Concurrency: o.Concurrency, Progress: told,
+		Deadline: o.Deadline, Concurrency: o.Concurrency, Progress: progress,
 		Shards:          tabledef.Shards{Slots: o.StreamShards, Rotation: o.StreamShardRotation},
 		Seat:            o.Seat,
 		StreamRetention: o.StreamRetention,
@@ -203,61 +200,58 @@ func (o Options) store(catalog string) store.Options {
 	}
 }
 
-// Progress says how far work is that goes over all items of a table.
+// Progress is the state of work over all items of a table.
 type Progress struct {
-	Table string // of DynamoDB
+	Table string // DynamoDB table
 	Phase string // "filling index GSI1", "filling due times", "comparing with the mapping"
-	Items int64  // that were looked at
+	Items int64  // examined so far
 	Done  bool   // the work has ended
-	Err   error  // and why it has ended before it was done
+	Err   error  // why it ended early
 }
 
-// ErrOtherMapping is the error of New with a mapping by which items of a table lie otherwise
-// than by the one that the migration noted of its rows, or that it was served by before.
+// ErrOtherMapping is the error of New for a mapping that places the items of a table
+// elsewhere than the mapping by which the table was loaded or served before.
 var ErrOtherMapping = store.ErrOtherMapping
 
 // StatusDelays are how long tables and their parts appear to be changing. The
 // work itself is done at once: a write during Update takes effect.
 type StatusDelays struct {
-	// Create: a new table, with its indexes, is CREATING and does not take items
-	// yet.
+	// Create: a new table and its indexes are CREATING, and reject items.
 	Create time.Duration
-	// Update: a table that UpdateTable changed is UPDATING and refuses other
-	// changes. A resource policy is read as it was, and refuses changes, for 15 seconds
-	// in all.
+	// Update: a table that UpdateTable changed is UPDATING and rejects other changes. A
+	// changed resource policy is read as before, and rejects changes, for 15 seconds.
 	Update time.Duration
-	// Delete: a deleted table is DELETING and takes no more items. What is left of
-	// it is removed by a later change to or list of tables, or by ReapExpired.
+	// Delete: a deleted table is DELETING and rejects items. A later change to tables, a
+	// list of tables or ReapExpired removes its remains.
 	Delete time.Duration
-	// IndexCreate: an index that UpdateTable added is CREATING and not
-	// Backfilling; then, for IndexFill, CREATING and Backfilling; and stays so for
-	// as long as it is really being filled. The table is UPDATING, and the index
-	// cannot be read.
+	// IndexCreate: an index that UpdateTable added is CREATING without Backfilling. It is
+	// then CREATING and Backfilling for IndexFill, or longer if filling it takes longer.
+	// The table is UPDATING, and the index cannot be read.
 	IndexCreate, IndexFill time.Duration
 	// IndexDelete: an index that UpdateTable deleted is DELETING, and the table
 	// UPDATING.
 	IndexDelete time.Duration
-	// Backup: a backup is CREATING; and so long after a table was created backups of it
-	// are being enabled, so that none can be made, nor a time be recovered.
+	// Backup: a backup is CREATING. For as long after its creation, a table rejects
+	// backups and point-in-time restores.
 	Backup time.Duration
 	// TimeToLive: a table's time to live is ENABLING, while nothing expires, or
 	// DISABLING.
 	TimeToLive time.Duration
 }
 
-// Throttle says what is throttled.
+// Throttle selects what is throttled.
 type Throttle uint8
 
-// What is throttled.
+// The values of Throttle.
 const (
-	// ThrottleNothing: capacity is counted alone.
+	// ThrottleNothing: capacity is counted only.
 	ThrottleNothing Throttle = iota
-	// ThrottleTables: tables and global indexes, by what is provisioned or by the
-	// limits of those on demand; decreases of what is provisioned; and some operations
-	// on tables that the service does not let anyone call often.
+	// ThrottleTables: tables and global indexes, by their provisioned or on-demand
+	// throughput; decreases of provisioned throughput; and the operations on tables that
+	// the service limits.
 	ThrottleTables
-	// ThrottlePartitions: these, and the items of one partition key: 3,000 read and
-	// 1,000 write units a second.
+	// ThrottlePartitions: as ThrottleTables, and the items of one partition key: 3,000
+	// read and 1,000 write units a second.
 	ThrottlePartitions
 )
 
@@ -341,7 +335,7 @@ func (o Options) normalized() (Options, error) {
 		return o, errors.New("facade: Options.NoAuth and Options.AccessKeys exclude each other")
 	}
 	if o.Namespaced && len(o.Mappings) > 0 {
-		return o, errors.New("facade: Options.Namespaced and Options.Mappings exclude each other: the rows of a mapping are there once")
+		return o, errors.New("facade: Options.Namespaced and Options.Mappings exclude each other: callers cannot have rows of a mapping of their own")
 	}
 	if o.Deadline < 0 {
 		return o, fmt.Errorf("facade: Options.Deadline is %v, want 0 or more", o.Deadline)
@@ -371,7 +365,7 @@ const maxStreamShards = 1024
 
 func (o Options) checkStreams() error {
 	if o.StreamRetention < 0 {
-		return &OptionError{"StreamRetention", fmt.Errorf("%v is no time that a change can be read for", o.StreamRetention)}
+		return &OptionError{"StreamRetention", fmt.Errorf("%v, want 0 or more", o.StreamRetention)}
 	}
 	if d := o.StreamShardRotation; d != 0 && (d < time.Millisecond || d%time.Millisecond != 0) {
 		return &OptionError{"StreamShardRotation", fmt.Errorf("%v, want whole milliseconds", d)}

@@ -29,7 +29,7 @@ type Server struct {
 	namespaces *namespaceSet // nil: all callers share the tables of store
 
 	firstCaller  atomic.Pointer[wire.Caller]
-	otherCallers atomic.Bool // one was told of
+	otherCallers atomic.Bool // noteCaller has logged one
 
 	throttle *throttle.Limiter // nil: nothing is throttled
 	keys     *insights.Keys    // of all namespaces
@@ -78,21 +78,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // no port. The host of the request's URL is ignored.
 func (s *Server) RoundTripper() http.RoundTripper { return wire.RoundTripper(s) }
 
-func (s *Server) serve(r *http.Request, told *Call) wire.Response {
+func (s *Server) serve(r *http.Request, observed *Call) wire.Response {
 	id := wire.RequestID(s.opts.random(wire.RequestIDBytes))
-	r = told.observing(r, id)
+	r = observed.observing(r, id)
 	a, ok := wire.OutsideProtocol(r)
 	if !ok {
-		a = s.answer(r, id, told)
+		a = s.answer(r, id, observed)
 	}
 	a.RequestID, a.Date = id, s.dates.At(s.opts.Now())
 	return a
 }
 
-// answer makes the call that r is.
-func (s *Server) answer(r *http.Request, requestID string, told *Call) wire.Response {
+// answer runs the call of r and returns the response.
+func (s *Server) answer(r *http.Request, requestID string, observed *Call) wire.Response {
 	var watermark string
-	body, err := s.call(r, &watermark, told)
+	body, err := s.call(r, &watermark, observed)
 	if err != nil {
 		e := s.answerableError(r.Context(), err, requestID)
 		return wire.NewResponse(r, e.HTTPStatus, wire.EncodeError(e))
@@ -106,15 +106,13 @@ func (s *Server) answer(r *http.Request, requestID string, told *Call) wire.Resp
 type rawRequest struct {
 	body []byte
 	host string // that it was sent to
-	// scanned is what the operation's scan made of the body; nil: it is to be
-	// decoded.
+	// scanned is the result of the operation's scan of the body; nil: decode the body.
 	scanned any
-	// watermark is told up to where a stream was delivered; nil: nobody is.
+	// watermark gets the position up to which a stream was delivered; it may be nil.
 	watermark *string
 }
 
-// readRequest refuses a body that is no JSON object. op is nil where there is no
-// such operation.
+// readRequest rejects a body that is not a JSON object. op is nil for an unknown operation.
 func (s *Server) readRequest(ctx context.Context, op *operation, host string, body []byte) (r rawRequest, err error) {
 	r.body, r.host = body, host
 	if op == nil {
@@ -130,14 +128,14 @@ func (s *Server) readRequest(ctx context.Context, op *operation, host string, bo
 	return r, err
 }
 
-// call runs the operation that r asks for and returns the JSON of its answer, and up to
-// where a stream was delivered.
-func (s *Server) call(r *http.Request, watermark *string, told *Call) ([]byte, error) {
+// call runs the operation of r and returns the JSON of its answer. It sets watermark to the
+// position up to which a stream was delivered.
+func (s *Server) call(r *http.Request, watermark *string, observed *Call) ([]byte, error) {
 	sent, body, err := wire.ReadBody(r)
 	if err != nil {
 		return nil, err
 	}
-	told.asks(body)
+	observed.asks(body)
 	op, noOperation := operationOfTarget(r.Header.Get("X-Amz-Target"))
 	var req rawRequest
 	if len(body) > 0 {
@@ -185,16 +183,15 @@ func (s *Server) callAt(ctx context.Context, host, operation string, body []byte
 	return s.pages.Detached(response), nil
 }
 
-// Mapping returns how the items of a table lie in Bigtable: by the mapping of Options, or by
-// the layout of tables without one.
+// Mapping returns the mapping of a table: that of Options, or the default layout.
 func (s *Server) Mapping(ctx context.Context, table string) (*mapping.Mapping, error) {
 	m, err := s.store.Layout(ctx, table)
 	return (*mapping.Mapping)(m), err
 }
 
-// CallAs is Call for the sender of r, whose body was sent: unlike with Call,
-// the signature of r must be valid for its own body, and if callers have
-// tables of their own, request works on those of the sender.
+// CallAs is Call in the name of the sender of r, whose body was sent. The signature of r
+// must be valid for that body. With Options.Namespaced, the operation sees the tables of
+// the sender.
 func (s *Server) CallAs(r *http.Request, sent []byte, operation string, req []byte) (response []byte, err error) {
 	target, err := s.forSender(r, sent)
 	if err != nil {
@@ -203,8 +200,8 @@ func (s *Server) CallAs(r *http.Request, sent []byte, operation string, req []by
 	return target.callAt(r.Context(), wire.Host(r), operation, req)
 }
 
-// forSender checks the signature of r, whose body was sent, and returns the
-// server that has the tables of its sender.
+// forSender checks the signature of r, whose body was sent, and returns the server with the
+// tables of its sender.
 func (s *Server) forSender(r *http.Request, sent []byte) (*Server, error) {
 	if s.opts.NoAuth {
 		return s.forCaller(r.Context(), wire.CallerOf(r))
@@ -239,8 +236,7 @@ func (s *Server) run(ctx context.Context, op *operation, r rawRequest) (response
 	return response, err
 }
 
-// answerableError returns what to answer for an error, and logs one that is none
-// of DynamoDB's own.
+// answerableError returns the error to answer, and logs errors that are not DynamoDB's.
 func (s *Server) answerableError(ctx context.Context, err error, requestID string) *awserr.Error {
 	if e, ok := awserr.As(err); ok {
 		return e

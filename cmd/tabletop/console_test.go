@@ -160,7 +160,7 @@ func TestServe_Refused(t *testing.T) {
 		"--allow-host *":                                                   `--allow-host: "*" must be a host name`,
 		"--bigtable 127.0.0.1:0 --kinesis-dir " + file:                     "--kinesis-dir: mkdir",
 		"--bigtable 127.0.0.1:0 --kinesis-endpoint x":                      `--kinesis-endpoint: "x" is no URL`,
-		"--bigtable 127.0.0.1:0 --stream-retention=-1h":                    "--stream-retention: -1h0m0s is no time that a change can be read for",
+		"--bigtable 127.0.0.1:0 --stream-retention=-1h":                    "--stream-retention: -1h0m0s, want 0 or more",
 		"--bigtable 127.0.0.1:0 --stream-retention 0":                      "--stream-retention: must be greater than 0s",
 		"--bigtable 127.0.0.1:0 --stream-shard-rotation 0s":                "--stream-shard-rotation: must be greater than 0s",
 		"--bigtable 127.0.0.1:0 --stream-shard-rotation 1us":               "--stream-shard-rotation: 1µs, want whole milliseconds",

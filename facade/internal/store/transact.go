@@ -355,7 +355,7 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	}
 	if read == nil { // else evaluate has asked
 		if ch.Updated, ch.Err = ch.Fn(st.item); ch.Err != nil {
-			return nil
+			return nil //nolint:nilerr // the item refuses, which is not a failure
 		}
 	}
 	pw, ready, err := w.plan(ctx, st, ch.Updated)
