@@ -22,20 +22,20 @@ import (
 // The catalog is one Bigtable table. Its rows are
 //
 //	t/<table name>                          a table's definition
-//	w/<token>                               a row that may hold an outbox cell
+//	w/<token>                               marks of rows that may contain unfinished work
 //	x/<id>                                  a transaction
-//	k/<token>                               a request that is not to be done twice
-//	s/<Bigtable table>                      where parallel scans cut a table
-//	l/<epoch>                               a process that writes logs; l/past: those that are gone
+//	k/<token>                               a request that must not run twice
+//	s/<Bigtable table>                      where parallel scans divide a table
+//	l/<epoch>                               a process that writes logs; l/past: ended processes
 //	o/<epoch>                               a process that is open
-//	g/<table name>/<table id>               streams of a table that is gone
+//	g/<table name>/<table id>               streams of a deleted table
 //	j/<kind>/<id>                           a job: see package jobs
-//	jk/<kind>/<hash of a token>             what a client token gave
-//	epoch                                   how many stores were opened
+//	jk/<kind>/<hash of a token>             the job of a client token
+//	epoch                                   the number of stores that were opened
 //
-// A definition is two cells: the JSON text, and a version that changes with
-// every write, so that a change is guarded by one short value. A third has how
-// many items there were when a large table was last counted.
+// A definition is two cells: the JSON text, and a version that changes with every write, so
+// that a change is guarded by one short value. A third cell has the number of items at the
+// last count of a large table.
 const (
 	CatalogTable     = reservedPrefix + "catalog"
 	catalogFamily    = "d"
@@ -43,27 +43,26 @@ const (
 	pendingRowPrefix = "w/"
 	logRowPrefix     = "l/"
 	presentRowPrefix = "o/"
-	// segmentsRowPrefix begins the rows of cuts.Cutter.
+	// segmentsRowPrefix begins the rows of segment.Cutter.
 	segmentsRowPrefix = "s/"
 	epochRow          = "epoch"
 
-	// reservedPrefix begins the ids of all Bigtable tables that the store
-	// keeps for itself: the catalog and the index tables.
+	// reservedPrefix begins the ids of the store's own Bigtable tables: the catalog, the
+	// indexes and the logs.
 	reservedPrefix = "_tabletop."
 
 	// maxBigtableNameChars is the longest table id that Bigtable takes.
 	// https://cloud.google.com/bigtable/quotas
 	maxBigtableNameChars = 50
 
-	// catalogMaxAge bounds how long operations on items go by a definition that
-	// another process has changed, where nothing tells them: tables and indexes
-	// that came, and those that went, are noticed at once. What this process
-	// writes in that time is missing in an index, or among the due times, that
-	// another process has just added, until these are filled again.
+	// catalogMaxAge bounds how long operations on items use a definition that another
+	// process has changed unnoticed; new and deleted tables and indexes are noticed at once.
+	// Writes of this process in that time are missing in an index, or among the due times,
+	// that another process has just added, until these are filled again.
 	catalogMaxAge = time.Second
 
-	// fillAgainAfter is when that is: it leaves as much time again to the writes
-	// that are under way.
+	// fillAgainAfter is when these are filled again: it leaves as much time again to the
+	// writes that have begun.
 	fillAgainAfter = 2 * catalogMaxAge
 )
 
@@ -87,39 +86,37 @@ type cachedTable struct {
 	fetched time.Time
 	layout  *tableLayout
 
-	fillAgain time.Time // the earliest one of the definition; zero: there is none
+	fillAgain time.Time // the earliest time of the definition to fill again; zero: none
 }
 
 // catalog is the store's view of the definitions.
 type catalog struct {
 	*instance
 	mappings map[string]*layout.Mapping // by DynamoDB table
-	// fillAgain is called, with no lock held, for a table of which something is to
-	// be filled again by now.
+	// fillAgain is called, without a lock, for a table that is due to be filled again.
 	fillAgain func(name string)
 
 	mu     sync.RWMutex
 	tables map[string]*cachedTable // by name
-	// changes counts what this process wrote of a definition, by name; under mu.
+	// changes counts this process's writes of a definition, by name; under mu.
 	changes map[string]uint64
 
 	// loaded are the times of the loads that the migration noted, by DynamoDB table, in
-	// microseconds, as they were looked up at a time. Neither is changed after openCatalog.
+	// microseconds; looked is when they were read. Neither changes after openCatalog.
 	loaded map[string]int64
 	looked time.Time
 
 	// ddl serializes the changes of definitions in this process. It is taken
 	// before a table's schema latch and before mu.
 	ddl sync.Mutex
-	// latches hold off item writes while a definition changes, so that after
-	// the change no write is under way that does not know it. By name; under
-	// mu.
+	// latches block item writes while a definition changes, so that no write that began
+	// before the change ends after it. By name; under mu.
 	latches map[string]*sync.RWMutex
-	// filling are the tables whose indexes this process fills again; under mu.
+	// filling are the tables whose indexes this process is filling again; under mu.
 	filling map[string]bool
 
-	// room is how many tables may come before they are counted again, and
-	// counted when they were; under ddl.
+	// room is how many tables can be created before the next count, and counted the time
+	// of the last one; under ddl.
 	room    int
 	counted time.Time
 }
@@ -131,8 +128,7 @@ func newCatalog(in *instance, mappings map[string]*layout.Mapping) *catalog {
 	}
 }
 
-// lookup returns a table's definition as it looks now, from the cache while it
-// is fresh.
+// lookup returns the present definition of a table, from the cache while that is fresh.
 func (cat *catalog) lookup(ctx context.Context, name string) (*cachedTable, error) {
 	now := cat.o.Now()
 	cat.mu.RLock()
@@ -150,7 +146,7 @@ func (cat *catalog) lookup(ctx context.Context, name string) (*cachedTable, erro
 	return c.at(now)
 }
 
-// refresh reads a table's definition, as it is, into the cache.
+// refresh reads the stored definition of a table into the cache.
 func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, error) {
 	for {
 		c, err := cat.read(ctx, name)
@@ -160,11 +156,11 @@ func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, err
 	}
 }
 
-// errOvertaken: a definition that was read has been changed by this process meanwhile.
-// Were it remembered, the writes that begin after the change would go by it.
+// errOvertaken: this process changed a definition while it was read. If the cache took the
+// one that was read, writes that begin after the change would use it.
 var errOvertaken = errors.New("the definition was changed while it was read")
 
-// read is refresh, unless this process changes the definition meanwhile: errOvertaken.
+// read is refresh. Errors: errOvertaken.
 func (cat *catalog) read(ctx context.Context, name string) (*cachedTable, error) {
 	fetched := cat.o.Now()
 	cat.mu.RLock()
@@ -236,7 +232,7 @@ func (cat *catalog) rememberLocked(def *tabledef.Table, version []byte, fetched 
 	return c, nil
 }
 
-// changed notes that this process may have written a definition.
+// changed counts a possible write of a definition by this process.
 func (cat *catalog) changed(name string) {
 	cat.mu.Lock()
 	defer cat.mu.Unlock()
@@ -249,8 +245,8 @@ func (cat *catalog) forget(name string) {
 	delete(cat.tables, name)
 }
 
-// latchOf returns the latch that a table's writes share and a change of its
-// definition takes alone.
+// latchOf returns the latch of a table: writes share it, a change of the definition holds it
+// exclusively.
 func (cat *catalog) latchOf(name string) *sync.RWMutex {
 	cat.mu.RLock()
 	l := cat.latches[name]
@@ -267,8 +263,8 @@ func (cat *catalog) latchOf(name string) *sync.RWMutex {
 	return l
 }
 
-// current returns the definition of the table that t was, when t was looked
-// up: its indexes may have changed since.
+// current returns the present definition of the table t, whose indexes may have changed
+// since t was looked up. Errors: ErrTableNotFound.
 func (cat *catalog) current(ctx context.Context, t *tabledef.Table) (*cachedTable, error) {
 	c, err := cat.lookup(ctx, t.Name)
 	if err != nil {
@@ -289,8 +285,7 @@ func (cat *catalog) Table(ctx context.Context, name string) (*tabledef.Table, er
 	return c.def, nil
 }
 
-// TableNow is table past the cache: what another process changed shows at
-// once.
+// TableNow is Table without the cache: changes by other processes show at once.
 func (cat *catalog) TableNow(ctx context.Context, name string) (*tabledef.Table, error) {
 	c, err := cat.refresh(ctx, name)
 	if err != nil {
@@ -302,8 +297,8 @@ func (cat *catalog) TableNow(ctx context.Context, name string) (*tabledef.Table,
 	return c.def, nil
 }
 
-// Settled is TableNow for its settings, of which a table that is being restored has none
-// yet: ErrTableNotFound.
+// Settled is TableNow for the settings of a table. A table that is being restored has no
+// settings yet: ErrTableNotFound.
 func (cat *catalog) Settled(ctx context.Context, name string) (*tabledef.Table, error) {
 	t, err := cat.TableNow(ctx, name)
 	if err == nil && t.Restoring() {
@@ -312,9 +307,9 @@ func (cat *catalog) Settled(ctx context.Context, name string) (*tabledef.Table, 
 	return t, err
 }
 
-// Outdated reports whether an operation failed, having written nothing, for
-// want of a Bigtable table: another process may have deleted the table and
-// made it anew. Then the definitions will be read again.
+// Outdated reports whether an operation failed without a write because a Bigtable table is
+// missing: another process may have deleted the table and created it again. If so, it
+// empties the cache of definitions.
 func (cat *catalog) Outdated(err error) bool {
 	if status.Code(err) != codes.NotFound || errors.Is(err, errIndexesBehind) {
 		return false
@@ -325,8 +320,8 @@ func (cat *catalog) Outdated(err error) bool {
 	return true
 }
 
-// ListTables returns up to limit table names that follow after, ascending,
-// and whether there are more.
+// ListTables returns up to limit table names after a name, ascending, and whether there are
+// more.
 func (cat *catalog) ListTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
 	span := layout.Span{Start: append(tableRow(after), 0), End: cells.PrefixEnd([]byte(tableRowPrefix))}
 	rows := cat.bt.Read(ctx, btclient.Read{
@@ -347,7 +342,8 @@ func (cat *catalog) ListTables(ctx context.Context, after string, limit int) (na
 	return names, false, nil
 }
 
-// replaceTable writes a changed definition over the version it was made from.
+// replaceTable writes a changed definition if the row still has the version that it was
+// made from.
 func (cat *catalog) replaceTable(ctx context.Context, def *tabledef.Table, version []byte) (*cachedTable, error) {
 	next, ok, err := cat.writeTable(ctx, def, version)
 	if err != nil {
@@ -377,8 +373,8 @@ func (cat *catalog) writeTable(ctx context.Context, def *tabledef.Table, version
 
 func tableRow(name string) []byte { return []byte(tableRowPrefix + name) }
 
-// newTableID makes a Bigtable table id of a DynamoDB name, which may be
-// longer: as much of the name as fits and a hash of all parts.
+// newTableID returns a Bigtable table id for a DynamoDB name, which may be longer: as much
+// of the name as fits, and a hash of all parts.
 func newTableID(prefix, name string, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{name}, parts...), "\x00")))
 	tail := "-" + hex.EncodeToString(sum[:6])

@@ -2,41 +2,39 @@
 // row; the store never sees an expression or a request.
 //
 // It keeps these promises on any Bigtable, with single-row atomicity alone:
-//   - an item write is one CheckAndMutateRow: it happens wholly, on the item
-//     it was evaluated against, or not at all;
-//   - a transaction happens wholly, at one moment, or not at all;
-//   - an acknowledged write is in every index of its table, or gets there once
-//     Options.IndexLag has passed;
-//   - an item that was deleted leaves no row behind, but, for a while, what its
-//     table's log is to have of it;
-//   - what a loader or another client wrote natively is readable and
-//     writable like any other item.
+//   - A write of an item is one CheckAndMutateRow. It happens completely, on the item that
+//     it was evaluated against, or not at all.
+//   - A transaction happens completely, at one moment, or not at all.
+//   - An acknowledged write is in every index of its table, at the latest when
+//     Options.IndexLag has passed.
+//   - Deleting an item removes its row; only its pending log record may remain for a while.
+//   - Items that a loader or another client wrote natively are read and written like any
+//     other.
 //
-// What it does not do: it checks no request, phrases no answer of DynamoDB and
-// counts no capacity.
+// It does not check requests, phrase answers of DynamoDB or count capacity.
 //
-// Its owners, each below those that it uses:
+// Its parts, each below those that it uses:
 //
 //	instance      the Bigtable, the clock, tokens; work in the background
 //	catalog       definitions of tables, cached; the latch of each table
-//	marks         (package marks) which rows may hold items that are behind in their indexes
+//	marks         (package marks) the rows that may contain unfinished work
 //	rows          items with their bookkeeping, read from rows
-//	outbox        brings writes to the indexes
-//	logs          (package logs) records what was changed in tables with a log
-//	transactions  records, intents, their outcome; request tokens
+//	outbox        commits changes of items, and brings them to the indexes
+//	logs          (package changelog) records the changes of tables that have a log
+//	transactions  records, intents, outcomes; request tokens
 //	writer        writes of single items; the latches of items
 //	transactor    TransactWriteItems and TransactGetItems
-//	cuts          (package cuts) where parallel scans cut tables
+//	cutter        (package segment) divides tables for parallel scans
 //	reader        GetItem, Query, Scan
 //	filler        fills indexes and due times of tables that have items
 //	tables        CreateTable, UpdateTable, DeleteTable
 //	reaper        deletes expired items
 //	counter       counts the items of tables
-//	keeper        items of backups and of tables that are restored
-//	history       reads tables as they were, by their logs
+//	keeper        items of backups and of restored tables
+//	history       (package history) reads tables as they were, by their logs
 //
-// Locks are taken in this order: the catalog's ddl, the latch of a table, the latch
-// of an item; then the mutexes of single owners, never two of them at once.
+// Locks are taken in this order: the catalog's ddl, the latch of a table, the latch of an
+// item, and then the mutex of one part.
 package store
 
 import (
@@ -63,8 +61,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Errors of the store that operations turn into AWS errors. They come wrapped:
-// test with errors.Is. Any other error is a failure of the Bigtable behind.
+// Errors of the store that operations turn into AWS errors. They are wrapped: test them with
+// errors.Is. Any other error is a failure of the Bigtable behind.
 var (
 	ErrTableExists   = errors.New("table exists")
 	ErrTooManyTables = errors.New("too many tables")
@@ -76,89 +74,86 @@ var (
 	// the text names the rule and the attribute. Or the mapping that the
 	// table was created with was not given.
 	ErrOutsideMapping = errors.New("outside the table's mapping")
-	// ErrOtherMapping: the rows of a table were laid out by another mapping than the
-	// one that was given, by which items of it lie otherwise.
+	// ErrOtherMapping: the rows of a table were laid out by a mapping that places its items
+	// elsewhere than the given one.
 	ErrOtherMapping = errors.New("the rows were laid out by another mapping")
 	// ErrContended: the item changed under every attempt to write it.
 	ErrContended = errors.New("too many concurrent writes of one item")
-	// ErrOtherSegment: a scan is to go on after a key that is not in its segment.
+	// ErrOtherSegment: the start key of a scan is not in its segment.
 	ErrOtherSegment = errors.New("the start key belongs to another segment")
-	// errIndexesBehind: the item is written; its indexes follow as soon as
-	// anyone looks at them.
+	// errIndexesBehind: the item is written; its index entries follow when an index is read.
 	errIndexesBehind = errors.New("the item is written, its indexes are not yet")
-	// ErrIntent: the item belongs to a transaction in flight.
+	// ErrIntent: the item belongs to a pending transaction.
 	ErrIntent = errors.New("item is held by a transaction")
 )
 
 // Presence is what a write requires of the item it replaces.
 type Presence uint8
 
-// What a write may require.
+// The requirements of a write.
 const (
 	AnyPresence  Presence = iota // nothing
-	MustExist                    // that there is an item
-	MustNotExist                 // that there is none
+	MustExist                    // the item exists
+	MustNotExist                 // the item does not exist
 )
 
-// Hint lets WriteItem go without reading the item. The zero value reads.
+// Hint lets WriteItem write without reading the item. The zero value reads it.
 type Hint struct {
-	// Blind says that the write's outcome does not depend on the old item
-	// beyond Require, and that the caller does not need the old item: the
-	// item becomes Replacement (nil: it is deleted) if Require holds. When
-	// Require does not hold, or the store needs the old item for itself, it
-	// falls back to reading and calling fn, which must give the same outcome.
+	// Blind: the outcome depends on the old item only by Require, and the caller does not
+	// need the old item. The item becomes Replacement (nil: it is deleted) if Require
+	// holds. If it does not, or if the store needs the old item, WriteItem reads the item
+	// and calls fn, which must have the same outcome.
 	Blind       bool
 	Replacement attr.Item
 	Require     Presence
 
-	// Expired says that the write deletes the item since its time is over.
+	// Expired: the write deletes the item because its time to live has ended.
 	Expired bool
 }
 
-// Options are what a store works with. There are no defaults but for AppProfile, Mappings,
-// IndexLag, StatusDelays, Seat, StreamRetention, CountedItems, BatchBytes, Deadline,
-// Progress, Kinds and KeepDeleted.
+// Options configure a store. These are optional: AppProfile, Mappings, IndexLag,
+// StatusDelays, Deadline, Concurrency, Progress, Shards, Seat, StreamRetention,
+// CountedItems, BatchBytes, Kinds and KeepDeleted.
 type Options struct {
 	Conn              grpc.ClientConnInterface
-	Project, Instance string            // where the tables live
-	AppProfile        string            // of calls on rows; "": the instance's own
-	Catalog           string            // id of the table that holds the definitions
-	Mappings          []*layout.Mapping // one a table
+	Project, Instance string            // of the tables
+	AppProfile        string            // of data calls; "": the default profile
+	Catalog           string            // id of the table with the definitions
+	Mappings          []*layout.Mapping // one for each table
 	Now               func() time.Time
-	Wall              *clock.Clock // of the leases of jobs, and of processes that share logs
+	Wall              *clock.Clock // for the leases of jobs, and of processes that share logs
 	Rand              io.Reader    // safe for concurrent use
 	Logger            *slog.Logger
-	IndexLag          time.Duration // how long a write takes to the global indexes
+	IndexLag          time.Duration // between a write and its entries in global indexes
 	StatusDelays      StatusDelays
 	MaxTables         int
-	Deadline          time.Duration   // of a call of the Bigtable; 0: none
-	Concurrency       int             // calls of one operation side by side; 0, 1: in sequence
-	Progress          func(Progress)  // nil: nobody is told
-	Shards            tabledef.Shards // of streams that begin: rotation and slots; 0: defaults
-	// Seat is what no two processes have at a time: who has it takes over at once what an
-	// earlier one left; "": none.
+	Deadline          time.Duration   // of a call to the Bigtable; 0: none
+	Concurrency       int             // concurrent calls of one operation; 0, 1: in sequence
+	Progress          func(Progress)  // nil: progress is not reported
+	Shards            tabledef.Shards // rotation and slots of new streams; 0: defaults
+	// Seat names a slot that one process holds at a time: the process takes over at once
+	// what an earlier one of the seat left; "": none.
 	Seat            string
-	StreamRetention time.Duration // of streams that begin; 0: tabledef.StreamRetention
-	CountedItems    int64         // up to which a table is counted when it is described; 0: countedItems
-	// BatchBytes limits the items, index entries or log records that work over a whole table
-	// holds in one batch. 0: defaultBatchBytes, and the default of package history.
+	StreamRetention time.Duration // of new streams; 0: tabledef.StreamRetention
+	CountedItems    int64         // largest table that is counted when it is described; 0: countedItems
+	// BatchBytes limits the items, index entries or log records in one batch of work over a
+	// whole table. 0: defaultBatchBytes, and the default of package history.
 	BatchBytes int
 
-	// Kinds are those of the jobs over a store. nil: there are none.
+	// Kinds returns the kinds of jobs of the store. nil: it has no jobs.
 	Kinds func(*Store) []jobs.Kind
-	// KeepDeleted is called with a table that was deleted, before its rows are; they stay
-	// if it says so. It may be called again with the same. nil: nothing is kept.
+	// KeepDeleted is called with a deleted table before its rows are removed; if keep is
+	// true they stay. It may be called again for the same table. nil: nothing is kept.
 	KeepDeleted func(ctx context.Context, s *Store, t *tabledef.Table) (keep bool, err error)
 }
 
-// StatusDelays are how long tables and their parts look like they are being
-// changed; 0: not at all.
+// StatusDelays are how long tables and their parts appear to be changing; 0: not at all.
 type StatusDelays struct {
 	Create, Update, Delete, IndexCreate, IndexFill, IndexDelete, Backup, TimeToLive time.Duration
 }
 
-// Store holds items in Bigtable. It is safe for concurrent use. Its parts are those
-// who do the work; what they have exported is what the door uses.
+// Store holds items in Bigtable. It is safe for concurrent use. Its parts do the work;
+// operations use their exported methods.
 type Store struct {
 	*instance
 	*catalog
@@ -176,15 +171,14 @@ type Store struct {
 	marks *marks.Marks
 	logs  *changelog.Logs
 
-	// Jobs are those of the catalog, of Options.Kinds.
+	// Jobs runs the jobs of the catalog, of Options.Kinds.
 	Jobs *jobs.Runner
 	// History reads tables as they were.
 	History *history.Reader
 }
 
-// Open opens the catalog, creating it in an empty instance; defines the
-// tables of the mappings that the catalog does not know yet; and finishes
-// what an earlier process left undone.
+// Open opens the catalog, creating it in an empty instance. It defines the tables of
+// mappings that are new to the catalog, and finishes what earlier processes left undone.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	mappings, err := mappingsOf(o.Mappings)
 	if err != nil {
@@ -292,8 +286,7 @@ func mappingsOf(given []*layout.Mapping) (map[string]*layout.Mapping, error) {
 	return mappings, nil
 }
 
-// Close stops background work (index backfill, jobs), which resumes at the next
-// Open.
+// Close stops background work (index backfill, jobs). The next Open resumes it.
 func (s *Store) Close() error {
 	s.Jobs.Close()
 	s.end()
@@ -302,5 +295,5 @@ func (s *Store) Close() error {
 	return errors.Join(s.logs.Close(ctx), s.marks.Flush(ctx, 0))
 }
 
-// Wait waits until no work is under way in the background.
+// Wait waits until all background work has ended.
 func (s *Store) Wait() { s.background.Wait() }

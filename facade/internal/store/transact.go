@@ -19,7 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// transactor writes, and reads, several items as of one moment.
+// transactor writes and reads several items at one moment.
 type transactor struct {
 	*instance
 	cat    *catalog
@@ -28,8 +28,8 @@ type transactor struct {
 	writer *writer
 }
 
-// Change is one item of a transaction. Fn is as in WriteItem; a Check does not
-// write what it returns.
+// Change is one item of a transaction. Fn is as in WriteItem; a Check does not write the
+// result of Fn.
 type Change struct {
 	Table *tabledef.Table
 	Key   attr.Item
@@ -49,7 +49,7 @@ type Change struct {
 	intent intent
 }
 
-// blame notes an error that is the item's, and returns any other.
+// blame notes an error that the item causes, and returns any other.
 func (ch *Change) blame(err error) error {
 	switch {
 	case errors.As(err, &ch.met):
@@ -61,13 +61,13 @@ func (ch *Change) blame(err error) error {
 	return err
 }
 
-// Transact makes all changes, or none: then it reports false, and the changes
-// that are at fault have their Err: that of Fn, ErrIntent where the item is
-// held by another transaction, or ErrOutsideMapping. No item occurs twice.
+// Transact makes all changes or none. If it makes none, committed is false, and Err of the
+// changes at fault is the error of Fn, ErrIntent if another transaction holds the item, or
+// ErrOutsideMapping. Each change has another item.
 //
-// With a token, a repetition of a request that succeeded is recognized:
-// replayed is true and nothing is done. Errors: ErrTokenMismatch,
-// ErrTokenRunning, ErrTableNotFound, ErrContended.
+// With a token, Transact recognizes the repetition of a request that succeeded: replayed is
+// true, and it does nothing. Errors: ErrTokenMismatch, ErrTokenRunning, ErrTableNotFound,
+// ErrContended.
 func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []*Change) (committed, replayed bool, err error) {
 	known, replayed, err := ta.findAndEvaluate(ctx, req, changes)
 	if replayed || err != nil {
@@ -92,12 +92,12 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 			if ok, err = ta.tx.decided(ctx, &r, cause); err != nil {
 				return false, false, err
 			}
-			if !ok { // nobody else is at fault
+			if !ok { // no change is at fault
 				err = cause
 			}
 		}
 		if !ok && err == nil {
-			// It took too long: others went on without it.
+			// It took too long, and others aborted it.
 			for _, ch := range changes {
 				ch.Err = ErrIntent
 			}
@@ -116,9 +116,8 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 	return true, false, nil
 }
 
-// findAndEvaluate looks for an earlier request with the token, and reads the items
-// and asks what is to become of each, side by side where calls go so. known is the
-// value of a token that is long over, or nil.
+// findAndEvaluate looks for an earlier request with the token, and evaluates the changes;
+// concurrently if calls are. known is the value of a token that expired, or nil.
 func (ta *transactor) findAndEvaluate(ctx context.Context, req RequestToken, changes []*Change) (known []byte, replayed bool, err error) {
 	if req.Token == "" {
 		return nil, false, ta.evaluate(ctx, changes)
@@ -136,8 +135,8 @@ func (ta *transactor) findAndEvaluate(ctx context.Context, req RequestToken, cha
 	return known, replayed, err
 }
 
-// claimAndPlace claims the request's token and puts the intents into the items. It
-// reports false when an item refused, with its err. Errors: ErrTokenRunning.
+// claimAndPlace claims the request's token and places the intents. It reports false if a
+// change has an Err. Errors: ErrTokenRunning.
 func (ta *transactor) claimAndPlace(ctx context.Context, req RequestToken, r *transactionRecord, known []byte, ordered []*Change) (placed bool, err error) {
 	if req.Token == "" {
 		return ta.placeIntents(ctx, r, ordered)
@@ -155,8 +154,8 @@ func (ta *transactor) claimAndPlace(ctx context.Context, req RequestToken, r *tr
 	return placed, err
 }
 
-// evaluate reads the items and asks what is to become of each. What speaks
-// against it is left in its err.
+// evaluate reads the items and calls Fn of each change. It sets Err of the changes that
+// cannot be made.
 func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 	slots := make([]*slot, len(changes))
 	for i, ch := range changes {
@@ -176,8 +175,8 @@ func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 	}
 	for i, ch := range changes {
 		if outside := ch.Err; outside != nil {
-			// No such item can be: all that can be done with it is to find that
-			// there is none, and to delete it.
+			// The item cannot exist: only checking its absence and deleting it can
+			// succeed.
 			var updated attr.Item
 			if updated, ch.Err = ch.Fn(nil); ch.Err == nil && updated != nil {
 				ch.Err = outside
@@ -194,13 +193,13 @@ func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 	return nil
 }
 
-// freedItem is an item as freeItem leaves it.
+// freedItem is the result of freeItem.
 type freedItem struct {
 	itemState
 	held bool
 }
 
-// freeItems is freeItem of several items, those left out that no row can have.
+// freeItems is freeItem for several items; a slot is nil if no row can have its item.
 func (ta *transactor) freeItems(ctx context.Context, slots []*slot) ([]freedItem, error) {
 	read, err := ta.rows.readStates(ctx, slots)
 	if err != nil {
@@ -215,9 +214,9 @@ func (ta *transactor) freeItems(ctx context.Context, slots []*slot) ([]freedItem
 	})
 }
 
-// refuseCollisions finds changes that would put two items in one place: rules
-// of a mapping can share a column. What is in the rows already is looked at
-// when the intents are placed.
+// refuseCollisions sets Err of changes that would put two items in one place: rules of a
+// mapping can share a column. Collisions with stored items are found when the intents are
+// placed.
 func (ta *transactor) refuseCollisions(changes []*Change) {
 	type placedChange struct {
 		table *tabledef.Table
@@ -242,20 +241,18 @@ func (ta *transactor) refuseCollisions(changes []*Change) {
 	}
 }
 
-// inKeyOrder sorts changes: those of a table are together, and latches of tables are
-// taken in one order.
+// inKeyOrder sorts changes by table, then by item, so that latches are taken in one order.
 func inKeyOrder(changes []*Change) {
 	slices.SortFunc(changes, func(a, b *Change) int {
 		return cmp.Or(cmp.Compare(a.Table.Name, b.Table.Name), bytes.Compare(a.write.id[:], b.write.id[:]))
 	})
 }
 
-// maxElderAttempts bounds how often a transaction tries again that has met one which
-// is younger. That withdraws, or is done, within a few round trips.
+// maxElderAttempts limits the attempts of a transaction that meets a younger one. The
+// younger withdraws or ends within a few round trips.
 const maxElderAttempts = 16
 
-// placeIntents puts the transaction's intents into its items. It reports
-// false when an item refused, with its err.
+// placeIntents places the transaction's intents. It reports false if a change has an Err.
 func (ta *transactor) placeIntents(ctx context.Context, r *transactionRecord, ordered []*Change) (bool, error) {
 	open := slices.Clone(ordered)
 	refused := func(ch *Change) bool { return ch.Err != nil }
@@ -278,8 +275,8 @@ func (ta *transactor) placeIntents(ctx context.Context, r *transactionRecord, or
 	return false, nil
 }
 
-// tryIntents is one attempt to place intents. What keeps one from its item is left in
-// the change.
+// tryIntents is one attempt to place intents. It notes in each change why its intent was not
+// placed.
 func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open []*Change) error {
 	for i, ch := range open { // in the order of tables
 		if i > 0 && ch.Table.Name == open[i-1].Table.Name {
@@ -323,12 +320,11 @@ func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open
 	return err
 }
 
-// errNotPlaced: an item did not get its intent, for now or for good; no further one is
-// to be tried.
+// errNotPlaced: an intent was not placed, for now or for good. The attempt places no others.
 var errNotPlaced = errors.New("an intent was not placed")
 
-// meet looks after the transaction that keeps one from its item, if one does. If
-// the one is to withdraw the change has its err.
+// meet resolves the transaction that holds the item of a change, if one does. If r must
+// withdraw, it sets Err of the change.
 func (ta *transactor) meet(ctx context.Context, r *transactionRecord, ch *Change, attempt int) error {
 	met := ch.met
 	if ch.met = nil; met == nil {
@@ -344,11 +340,11 @@ func (ta *transactor) meet(ctx context.Context, r *transactionRecord, ch *Change
 	return nil
 }
 
-// tryIntent is one attempt to place an intent. The latches of the table and of the
-// item are held.
+// tryIntent is one attempt to place an intent. The caller holds the latches of the table and
+// the item.
 func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) error {
 	w, read := ch.write, ch.st
-	ch.st = nil // what evaluate read is good for one attempt
+	ch.st = nil // the state that evaluate read is used for one attempt
 	st, ready, err := w.current(ctx, read)
 	if err != nil || !ready {
 		return ch.blame(err)
@@ -368,11 +364,11 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	case ch.Check:
 		in.kind, in.item, ch.Updated = intentCheck, nil, pw.old
 	case pw.updated == nil && pw.old == nil && pw.st.state == nil:
-		in.kind = intentCheck // nothing to delete: its place may be another's
+		in.kind = intentCheck // nothing to delete: another item may have its place
 	case pw.updated == nil:
 		in.kind = intentDelete
 	}
-	// An item that its indexes cannot take is refused before anything is held.
+	// Items that the indexes cannot hold are rejected before an item is held.
 	if err := w.l.checkEntries(ch.Updated, in.order); err != nil {
 		return ch.blame(err)
 	}
@@ -397,10 +393,9 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	return err
 }
 
-// settleHeld carries out the intents of a committed transaction on the items as
-// its own process left them, without reading them again. What cannot be, since
-// an item or its table has changed all the same, is left to finish, which looks
-// first.
+// settleHeld carries out the intents of a committed transaction without reading the items
+// again. It leaves items that have changed since, or whose table has, to finish, which reads
+// them first.
 func (ta *transactor) settleHeld(ctx context.Context, r *transactionRecord, ordered []*Change) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()

@@ -18,56 +18,51 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// A transaction is serializable over row-atomic operations. It has a record,
-// a row of the catalog, that names its items and says how it stands: pending,
-// committed or aborted. It goes
+// A transaction is serializable over row-atomic operations. Its record is a row of the
+// catalog, which names its items and its state: pending, committed or aborted. Its steps:
 //
-//	1. look whether the request's token was used; read the items, ask what is to
-//	   become of them: a refusal ends it here
-//	2. write the record, pending until a time
-//	3. claim the token; put an intent into the place of each item's state cell,
-//	   guarded by that cell as it was read: what the item is to become lies
-//	   beside it. The item's cells stay as they were
-//	4. make the record committed, if it still is pending: this is the moment
-//	   in which all writes happen
-//	5. bring what each item becomes to its indexes
-//	6. settle each item: replace its cells. Then end the token's claim, then
-//	   remove the record, and answer
+//	1. Look whether the request's token was used. Read the items and evaluate the changes;
+//	   a refusal ends the transaction here.
+//	2. Write the record, which is pending until a deadline.
+//	3. Claim the token. Replace each item's state cell by an intent, guarded by that cell as
+//	   it was read, and put the new item beside it. The item's cells stay.
+//	4. Make the record committed if it is still pending: all writes happen at this moment.
+//	5. Bring each new item to its indexes.
+//	6. Settle each item: replace its cells. Then end the claim of the token, remove the
+//	   record, and answer.
 //
-// What a step does goes side by side where calls wait for a wire (see package
-// lanes), so that a transaction waits for as many round trips whatever its items
-// are. A claim follows its record, and its end precedes that of the record: else
-// a request that is sent again could run twice.
+// The calls of one step run concurrently if calls wait for a network (see package lanes), so
+// that the round trips of a transaction do not depend on its items. The record is written
+// before the claim, and removed after it: otherwise a repeated request could run twice.
 //
-// Intents are put in no order, so that of two transactions which meet each may hold
-// what the other wants. The elder, by its time and then by its id, tries again; the
-// younger withdraws. So one of them gets all, and both end.
+// Intents are placed in any order, so that two transactions can each hold an item that the
+// other wants. The elder, by its time and then by its id, tries again; the younger withdraws.
+// So one of them gets all items, and both end.
 //
-// Whoever meets an intent looks at the record. Committed: the intent is
-// carried out first. Aborted, or no record: it is taken away. Pending: the
-// item is as its cells say, and not to be written; after its time anyone may
-// make the record aborted. (That of a snapshot of absent items, at any time.) So
-// no step needs its process to survive, and every step may be done twice. A native
-// reader sees an item's old cells until its intent is carried out.
+// A process that finds an intent reads the record. Committed: it first carries out the
+// intent. Aborted, or no record: it removes the intent. Pending: the item is as its cells
+// say and must not be written; after the deadline, any process may abort the transaction.
+// The record of a snapshot of absent items may be aborted at any time. So no step depends on
+// its process, and every step can be repeated. A native reader sees the old cells of an item
+// until its intent is carried out.
 //
-// A record is removed only after no intent of it is left, so that "no record"
-// never stands for a commit.
+// A record is removed only after all its intents are gone, so that a missing record never
+// stands for a commit.
 
-// transactionTimeout is how long a transaction may be pending before others may
-// abort it.
+// transactionTimeout is how long a transaction may be pending before others may abort it.
 const transactionTimeout = 10 * time.Second
 
-// errRecordGone: a transaction took so long that others have finished it and
-// removed its record. It may have been committed.
+// errRecordGone: a transaction took so long that others finished it and removed its record.
+// It may have been committed.
 var errRecordGone = errors.New("the record of the transaction is gone")
 
-// ErrSnapshot says that an item changed under every attempt to read it with others.
+// ErrSnapshot: an item changed during every attempt to read it with others.
 var ErrSnapshot = errors.New("item is being written")
 
-// heldError says that a transaction holds an item. It is an ErrIntent.
+// heldError is the error for an item that a transaction holds. It is an ErrIntent.
 type heldError struct {
-	id  string // of the transaction
-	key attr.Item
+	id  string    // of the transaction
+	key attr.Item // of the item
 }
 
 // Error names the item and the transaction.
@@ -78,9 +73,8 @@ func (e *heldError) Error() string {
 // Unwrap returns ErrIntent.
 func (e *heldError) Unwrap() error { return ErrIntent }
 
-// transactions owns the records of transactions and the intents in items, and
-// remembers those of this process that were committed, or abandoned, but not
-// finished.
+// transactions owns the records of transactions and the intents in items. It remembers this
+// process's transactions that were committed or abandoned, but not finished.
 type transactions struct {
 	*instance
 	cat    *catalog
@@ -97,7 +91,7 @@ func newTransactions(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *o
 	return &transactions{instance: in, cat: cat, marks: m, rows: rs, outbox: ob, logs: lg, unfinished: map[string]bool{}}
 }
 
-// begin returns a transaction, pending or reading, that has no record yet.
+// begin returns a transaction in a state, pending or reading, without a record.
 func (tx *transactions) begin(state byte, token string, changes []*Change) transactionRecord {
 	now := tx.nowMicros()
 	r := transactionRecord{
@@ -110,8 +104,8 @@ func (tx *transactions) begin(state byte, token string, changes []*Change) trans
 	return r
 }
 
-// record writes the record of a transaction that begins. If there is one it is
-// this, delivered twice, and may be decided.
+// record writes the record of a new transaction. If the record exists, this call was
+// delivered twice, and the transaction may be decided already.
 func (tx *transactions) record(ctx context.Context, r *transactionRecord) error {
 	_, err := tx.bt.CheckAndMutate(ctx, tx.o.Catalog, transactionRow(r.id), btclient.OfFamily(catalogFamily), nil, []*btpb.Mutation{
 		btclient.SetCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(r.state)),
@@ -120,7 +114,7 @@ func (tx *transactions) record(ctx context.Context, r *transactionRecord) error 
 	return err
 }
 
-// readTransaction reads a record; its state is 0 if there is none.
+// readTransaction reads a record; its state is 0 if it does not exist.
 func (tx *transactions) readTransaction(ctx context.Context, id string) (transactionRecord, error) {
 	row, err := tx.bt.ReadRow(ctx, tx.o.Catalog, transactionRow(id), btclient.Newest(1))
 	if err != nil {
@@ -129,8 +123,8 @@ func (tx *transactions) readTransaction(ctx context.Context, id string) (transac
 	return parseTransaction(id, row)
 }
 
-// decide makes a record committed or aborted that is pending or reading, as r
-// says. It reports false when someone else has decided. Errors: errRecordGone.
+// decide changes the state of a record, pending or reading as r says, to committed or
+// aborted. It reports false if the transaction was decided before. Errors: errRecordGone.
 func (tx *transactions) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
 	guard := btclient.Chain(btclient.OfColumn(catalogFamily, transactionStateQualifier), btclient.Newest(1), btclient.OfValue(r.stateValue(r.state)))
 	ok, err := tx.bt.CheckAndMutate(ctx, tx.o.Catalog, transactionRow(r.id), guard, []*btpb.Mutation{
@@ -139,11 +133,11 @@ func (tx *transactions) decide(ctx context.Context, r *transactionRecord, state 
 	if ok || err != nil || state != transactionCommitted {
 		return ok, err
 	}
-	// Nobody else commits it: it may be this request, delivered twice.
+	// No other process commits it, but this request may have been delivered twice.
 	return tx.isCommitted(ctx, r)
 }
 
-// isCommitted reads how a decided transaction stands. Errors: errRecordGone.
+// isCommitted reads the state of a decided transaction. Errors: errRecordGone.
 func (tx *transactions) isCommitted(ctx context.Context, r *transactionRecord) (bool, error) {
 	now, err := tx.readTransaction(ctx, r.id)
 	if err == nil && now.state == 0 {
@@ -155,9 +149,9 @@ func (tx *transactions) isCommitted(ctx context.Context, r *transactionRecord) (
 // expired reports whether others may abort the transaction.
 func (tx *transactions) expired(r *transactionRecord) bool { return tx.nowMicros() >= r.deadline }
 
-// resolve looks after an item that a transaction holds. If it goes on to be held,
-// holder is the transaction; else, with nil, the item is as that left it. No latch
-// of the item or its table is held by the caller.
+// resolve settles an item that a transaction holds, if the transaction has ended or timed
+// out. If the transaction is pending, resolve returns it as holder. The caller holds no latch
+// of the item or its table.
 func (tx *transactions) resolve(ctx context.Context, table string, key attr.Item, id string) (holder *transactionRecord, err error) {
 	for range maxWriteAttempts {
 		r, err := tx.readTransaction(ctx, id)
@@ -178,9 +172,9 @@ func (tx *transactions) resolve(ctx context.Context, table string, key attr.Item
 	return nil, fmt.Errorf("%w: transaction %x", ErrContended, id)
 }
 
-// freeItem reads an item, unless that was done already (read), as all
-// transactions left it that have ended; held says that one goes on, which will not
-// have changed the item before now.
+// freeItem returns an item after settling the transactions that have ended; it reads the
+// item unless the caller has (read). held reports that a pending transaction holds the item,
+// which that has not changed yet.
 func (tx *transactions) freeItem(ctx context.Context, p *slot, read *itemState) (st itemState, held bool, err error) {
 	for range maxWriteAttempts {
 		if read != nil {
@@ -199,20 +193,20 @@ func (tx *transactions) freeItem(ctx context.Context, p *slot, read *itemState) 
 	return st, false, fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, p.key), p.l.name)
 }
 
-// held reports whether a transaction holds an item of the row.
+// held reports whether a transaction holds an item of a row.
 func held(row layout.Row) bool {
 	return slices.ContainsFunc(row.Cells, func(c layout.Cell) bool {
 		return c.Family == lens.FamilyState && len(c.Qualifier) > 0 && c.Qualifier[0] == intentQualifier
 	})
 }
 
-// freeRow settles the items of a row that was read of which the transactions
-// have ended, and reads the row again by the filter if there were any.
+// freeRow settles the items of a row whose transactions have ended. If an item was held, it
+// reads the row again with the filter.
 func (tx *transactions) freeRow(ctx context.Context, l *tableLayout, row layout.Row, f *btpb.RowFilter) (layout.Row, error) {
 	if !held(row) {
 		return row, nil
 	}
-	// The intents, and the states that say so: not those of all items of the row.
+	// The intents and their state cells, without those of free items.
 	book, err := tx.bt.ReadRow(ctx, l.table, row.Key, btclient.AnyOf(
 		btclient.Chain(btclient.OfColumnPrefix(lens.FamilyState, []byte{stateQualifier}), btclient.Newest(1), btclient.OfValuePrefix([]byte{stateIntent})),
 		btclient.Chain(btclient.OfColumnPrefix(lens.FamilyState, []byte{intentQualifier}), btclient.Newest(1)),
@@ -241,14 +235,14 @@ func (tx *transactions) freeRow(ctx context.Context, l *tableLayout, row layout.
 	return again, err
 }
 
-// anyIntent passes one cell, without its value, of a row of which a transaction
-// holds an item.
+// anyIntent passes one cell, without its value, of a row with an item that a transaction
+// holds.
 func anyIntent() *btpb.RowFilter {
 	return btclient.Chain(btclient.OfColumnPrefix(lens.FamilyState, []byte{intentQualifier}), btclient.KeysOnly())
 }
 
-// decided finds out how a transaction stands after an attempt to commit it
-// failed with cause.
+// decided finds out whether a transaction is committed after an attempt to commit it failed
+// with cause.
 func (tx *transactions) decided(ctx context.Context, r *transactionRecord, cause error) (committed bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
@@ -262,7 +256,7 @@ func (tx *transactions) decided(ctx context.Context, r *transactionRecord, cause
 		}
 	}
 	if errors.Is(err, errRecordGone) {
-		// Intents that came after it, if any, are of an aborted one.
+		// Any intent that was placed later belongs to an aborted transaction.
 		tx.abandon(ctx, r)
 	} else {
 		tx.leave(r.id)
@@ -270,8 +264,8 @@ func (tx *transactions) decided(ctx context.Context, r *transactionRecord, cause
 	return false, fmt.Errorf("it is not known whether the transaction is committed: %w", errors.Join(cause, err))
 }
 
-// abandon takes back what a transaction has done that is not committed. What
-// cannot be taken back now is left to others.
+// abandon aborts a transaction and removes its intents. If that fails, it leaves the rest to
+// recovery.
 func (tx *transactions) abandon(ctx context.Context, r *transactionRecord) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
@@ -282,11 +276,11 @@ func (tx *transactions) abandon(ctx context.Context, r *transactionRecord) {
 	}
 	if err != nil {
 		tx.leave(r.id)
-		tx.o.Logger.WarnContext(ctx, "a canceled transaction is left to be cleaned up", "error", err)
+		tx.o.Logger.WarnContext(ctx, "cleaning up a canceled transaction is postponed", "error", err)
 	}
 }
 
-// leave remembers a transaction that is to be finished later.
+// leave remembers a transaction that must be finished later.
 func (tx *transactions) leave(id string) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// settleItem carries out, or takes away, the intent of a transaction on an
-// item, and brings what was carried out to the indexes, whoever did it. It
-// does nothing if the table is gone, or is not that of tableID ("": any).
+// settleItem carries out or removes the intent of a transaction on an item, and brings the
+// item to the indexes, also if another process carried out the intent. It does nothing if
+// the table was deleted, or has another id than tableID ("": any).
 func (tx *transactions) settleItem(ctx context.Context, table, tableID string, key attr.Item, id string, commit bool) error {
 	schema := tx.cat.latchOf(table)
 	schema.RLock()
@@ -58,7 +58,7 @@ func (tx *transactions) settleItem(ctx context.Context, table, tableID string, k
 	return fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), table)
 }
 
-// settleOne is settleIntent with the record appended.
+// settleOne is settleIntent, and appends the record.
 func (tx *transactions) settleOne(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
 	var changed []*changelog.Write
 	done, err := tx.settleIntent(ctx, st, in, commit, &changed)
@@ -66,8 +66,8 @@ func (tx *transactions) settleOne(ctx context.Context, st itemState, in intent, 
 	return done, err
 }
 
-// settleIntent is settleItem for an item as it was read, with its intent. It
-// reports false when the item has changed since. The table's schema latch is held.
+// settleIntent is settleItem for an item as it was read, with its intent. It reports false
+// if the item has changed since. The caller holds the latch of the table.
 func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool, changed *[]*changelog.Write) (settled bool, err error) {
 	p, l := st.slot, st.slot.l
 	defer l.sizes.Wrote()
@@ -112,8 +112,7 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 	muts = release(setState(muts, p, st.state, state, in.order))
 	c := itemChange{st: st, updated: in.item, order: in.order, muts: muts, records: l.records(st.item, in.item), index: change}
 	if l.lag == 0 {
-		// The intent stands for the outbox: until it goes, anyone who meets it
-		// does all of this again.
+		// The intent serves as the outbox: any process that finds it repeats all this.
 		ahead, err := tx.outbox.enter(ctx, l, in.order, change)
 		if err != nil {
 			return false, err
@@ -128,8 +127,8 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 	})
 }
 
-// finish settles all items of a transaction that is decided, and then its
-// token and its record. It goes on when ctx ends: the decision has fallen.
+// finish settles all items of a decided transaction, and removes its token and its record.
+// It continues after ctx ends, since the decision is final.
 func (tx *transactions) finish(ctx context.Context, r *transactionRecord) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
@@ -139,7 +138,7 @@ func (tx *transactions) finish(ctx context.Context, r *transactionRecord) error 
 	return tx.removeRecord(ctx, r)
 }
 
-// removeRecord removes the record of a transaction of which no intent is left.
+// removeRecord removes the record of a transaction whose intents are all gone.
 func (tx *transactions) removeRecord(ctx context.Context, r *transactionRecord) error {
 	return tx.bt.MutateRow(ctx, tx.o.Catalog, transactionRow(r.id), []*btpb.Mutation{btclient.DeleteRow()})
 }
@@ -158,7 +157,7 @@ func (tx *transactions) settleItems(ctx context.Context, r *transactionRecord) e
 	return tx.endRequest(ctx, r)
 }
 
-// settleNamed is settleItem of an item that a record names.
+// settleNamed is settleItem for an item of a record.
 func (tx *transactions) settleNamed(ctx context.Context, r *transactionRecord, it transactionItem) error {
 	c, err := tx.cat.lookup(ctx, it.table)
 	if errors.Is(err, ErrTableNotFound) {

@@ -38,19 +38,16 @@ func newWriter(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *outbox,
 	return w
 }
 
-// maxWriteAttempts bounds the attempts of one write that other processes keep
-// overtaking.
+// maxWriteAttempts limits the attempts of one write that other processes overtake.
 const maxWriteAttempts = 64
 
-// WriteItem replaces the item with the given key by what fn makes of it. fn
-// gets the item as it is (nil: none; never to be changed in place) and
-// returns the new one (nil: none), which must have the same key; an error
-// aborts the write and is returned as it is, together with the old item. fn
-// may be called several times. It returns once the item and its index entries
-// are written. Errors: ErrOutsideMapping, ErrContended, ErrIntent, fn's.
+// WriteItem replaces the item of a key by the result of fn. fn gets the present item (nil:
+// none), which it must not change in place. It returns the new item (nil: none), which must
+// have the same key. Its error aborts the write and is returned unchanged, together with
+// the old item. fn may be called several times. WriteItem returns when the item and its
+// index entries are written. Errors: ErrOutsideMapping, ErrContended, ErrIntent, fn's.
 //
-// An item that a transaction holds is settled first if the transaction has
-// ended, or timed out.
+// If a transaction that has ended or timed out holds the item, WriteItem settles it first.
 func (wr *writer) WriteItem(ctx context.Context, t *tabledef.Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
 	for range maxWriteAttempts {
 		var held *heldError
@@ -80,7 +77,7 @@ func (wr *writer) writeFreeItem(ctx context.Context, t *tabledef.Table, key attr
 	defer c.layout.sizes.Wrote()
 	w := itemWrite{wr: wr, fn: fn, expired: hint.Expired}
 	if w.slot, err = c.layout.slot(key); err != nil {
-		// No such item can be: all that can be done with it is to delete it.
+		// The item cannot exist: only deleting it can succeed.
 		if !errors.Is(err, ErrOutsideMapping) {
 			return nil, nil, err
 		}
@@ -109,7 +106,7 @@ func (wr *writer) writeFreeItem(ctx context.Context, t *tabledef.Table, key attr
 	return nil, nil, fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), t.Name)
 }
 
-// earlyMarks are marks of rows that may be written.
+// earlyMarks are marks of rows that a write may change.
 type earlyMarks struct {
 	*marks.Marks
 	kept []*marks.Mark
@@ -122,9 +119,8 @@ func (e earlyMarks) end() {
 	}
 }
 
-// beside calls read. Where calls go side by side it marks the rows of the slots,
-// which may be nil, beside it, if writes of their table can need that: the marks are
-// there then when the write comes that takes them.
+// beside calls read. If calls run concurrently and writes of the table can need marks, it
+// marks the rows of the slots meanwhile; a slot may be nil. The later write finds its mark.
 func (wr *writer) beside(ctx context.Context, l *tableLayout, slots []*slot, read func() error) (early earlyMarks, err error) {
 	if !wr.lanes.Wide() || len(l.indexes) == 0 && !l.log.On() {
 		return early, read()
@@ -148,11 +144,11 @@ type itemWrite struct {
 	wr      *writer
 	fn      func(attr.Item) (attr.Item, error)
 	tx      string // the transaction that writes, if one does
-	expired bool   // the item goes since its time is over
+	expired bool   // the time to live of the item has ended
 }
 
-// CheckPlace reports whether the table's layout can hold an item, whatever else
-// is stored; it writes nothing. Errors: ErrOutsideMapping.
+// CheckPlace checks whether the table's layout can hold an item, apart from other items. It
+// writes nothing. Errors: ErrOutsideMapping.
 func (wr *writer) CheckPlace(ctx context.Context, t *tabledef.Table, item attr.Item) error {
 	c, err := wr.cat.current(ctx, t)
 	if err != nil {
@@ -167,8 +163,8 @@ func (wr *writer) CheckPlace(ctx context.Context, t *tabledef.Table, item attr.I
 	return c.layout.checkEntries(item, wr.nowMicros())
 }
 
-// sets returns the mutations that set the cells of an item, with a time for
-// those that the layout gives none. Errors: ErrOutsideMapping.
+// sets returns the mutations that set the cells of an item. Cells without a time of the
+// layout get timeMicros. Errors: ErrOutsideMapping.
 func (l *tableLayout) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, error) {
 	return setsOf(l.base.Place(item, timeMicros))
 }
@@ -192,8 +188,7 @@ func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	// Deletes come first: of what is set before one the store must find out whether
-	// it goes.
+	// Deletes come first, so that the Bigtable need not compare them with earlier sets.
 	muts = append(append(muts, btclient.DeleteColumn(lens.FamilyState, p.state, 0, 0)), sets...)
 	muts = setState(muts, p, nil, live, w.wr.latches.order(w.id, w.wr.nowMicros(), adoptedOrder))
 
@@ -209,11 +204,10 @@ func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 	return w.writeIf(ctx, false, intent, muts)
 }
 
-// writeIf applies muts to the row if the predicate holds, or if it does not,
-// and reports whether they are there. A request can be delivered twice: the
-// second time the first one's work keeps the predicate from holding, and only
-// the token that it wrote tells that it was this very write. A write that
-// leaves no token, a delete, is repeatable.
+// writeIf applies muts to the row if the predicate holds, or with holds false if it does
+// not, and reports whether they are applied. A request can be delivered twice: the second
+// time, the predicate fails because of the first, and only the token that the first wrote
+// identifies this write. A delete leaves no token, but is repeatable.
 func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.RowFilter, muts []*btpb.Mutation) (done bool, err error) {
 	if err := w.wr.noteWrite(ctx, w.l); err != nil {
 		return false, err
@@ -249,12 +243,12 @@ type plannedWrite struct {
 	w      *itemWrite
 	old    attr.Item
 	sets   []*btpb.Mutation  // the new item's cells
-	vacant []*btpb.RowFilter // what must pass nothing, for the item to have them
+	vacant []*btpb.RowFilter // must match nothing, so that the item can have them
 }
 
-// current returns the item, which it reads unless the caller has (read). It reports false,
-// with no error, when the item was not fit to be written yet: then it has done something
-// about that, and is to be called again. Errors: *heldError.
+// current returns the item; it reads the item unless the caller has (read). ready is false,
+// without an error, if the item could not be written yet: the caller tries again, since
+// current has removed the obstacle. Errors: *heldError.
 func (w *itemWrite) current(ctx context.Context, read *itemState) (st itemState, ready bool, err error) {
 	if read != nil {
 		st = *read
@@ -283,8 +277,8 @@ func (w *itemWrite) plan(ctx context.Context, st itemState, updated attr.Item) (
 		if w.l.key.ID(pw.updated) != w.id {
 			return pw, false, fmt.Errorf("a write of item %s returned an item with another key", attr.AppendItemJSON(nil, w.key))
 		}
-		// What an intent becomes is laid out when it is carried out. In a timeless
-		// layout that can always be done.
+		// The item of an intent is laid out when the intent is carried out. In a timeless
+		// layout that always succeeds.
 		if w.tx == "" || !w.l.timeless {
 			if pw.sets, err = w.sets(pw.updated, w.wr.nowMicros()); err != nil {
 				return pw, false, err
@@ -305,9 +299,9 @@ func (w *itemWrite) plan(ctx context.Context, st itemState, updated attr.Item) (
 	return pw, err == nil, err
 }
 
-// reserve returns what must not be in the row for the item to get its cells in
-// columns that it shares: a claim of another transaction than its own, and cells
-// that were not there when the row was read.
+// reserve returns filters that must match nothing, so that the item can get its cells in
+// shared columns: claims of other transactions, and cells that were missing when the row
+// was read. Errors: *heldError.
 func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb.RowFilter, err error) {
 	from := []byte{claimQualifier}
 	for _, c := range st.row.Cells {
@@ -337,8 +331,8 @@ func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb
 	return vacant, nil
 }
 
-// guarded reads the item, asks fn, and writes if the item is still as it was
-// read. done is false when it was not.
+// guarded reads the item, asks fn, and writes if the item is unchanged since it was read;
+// else done is false.
 func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done bool, err error) {
 	g, ready, early, err := w.prepareMarking(ctx)
 	defer early.end()
@@ -351,8 +345,7 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 	return g.old, g.updated, done, err
 }
 
-// prepareMarking is prepare, beside which the row is marked where calls go side by
-// side.
+// prepareMarking is prepare. If calls run concurrently, it marks the row meanwhile.
 func (w *itemWrite) prepareMarking(ctx context.Context) (g plannedWrite, ready bool, early earlyMarks, err error) {
 	if !w.wr.lanes.Wide() {
 		g, ready, err = w.prepare(ctx, nil)
@@ -415,9 +408,9 @@ func (g *plannedWrite) write(ctx context.Context, mark *marks.Mark, changed *[]*
 	return g.w.wr.outbox.commitChange(ctx, &g.itemChange, mark, changed, func(ctx context.Context) (bool, error) { return g.commit(ctx, g.muts) })
 }
 
-// unsure reports whether the write cannot rely on what the indexes have of the
-// item: it is entering them, as far as this process knows. A write that changes
-// no entry brings it there first, so that the next is sure.
+// unsure reports whether the write cannot rely on the entries of the item in the indexes: as
+// far as this process knows, the item is still entering them. If the write changes no entry,
+// unsure writes the entries first, so that the next write can rely on them.
 func (g *plannedWrite) unsure(ctx context.Context) (bool, error) {
 	if !g.st.entering() || g.st.entered(g.w.wr.marks) {
 		return false, nil
@@ -434,8 +427,8 @@ func (g *plannedWrite) unsure(ctx context.Context) (bool, error) {
 	return ahead > order, err
 }
 
-// commit writes the row if the item is still in the state that was read, and
-// what is to be vacant is.
+// commit writes the row if the item is still in the state that was read, and nothing
+// matches g.vacant.
 func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool, error) {
 	w, st, p := g.w, &g.st, g.st.slot
 	state := btclient.OfColumn(lens.FamilyState, p.state)
@@ -462,17 +455,16 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 	return w.writeIf(ctx, false, btclient.AnyOf(there...), muts)
 }
 
-// adopt gives a state cell to an item that has none, so that the write that
-// follows has one short value as its guard. The cells themselves would need a
-// filter as large as the item, beyond the 20 KB that Bigtable allows, and the
-// same cells can come back.
+// adopt gives a state cell to an item without one, so that one short value guards the write
+// that follows. A guard by the item's cells would be a filter as large as the item, beyond
+// the 20 KB that Bigtable allows, and the same cells can return.
 func (w *itemWrite) adopt(ctx context.Context) error {
 	state := btclient.OfColumn(lens.FamilyState, w.state)
 	muts := []*btpb.Mutation{btclient.SetCell(lens.FamilyState, w.state, adoptedOrder, append([]byte{stateLive}, w.wr.newToken()...))}
 	if err := w.wr.noteWrite(ctx, w.l); err != nil {
 		return err
 	}
-	// The item may have gone since: then nothing is to be left in its row.
+	// If the item was deleted since, its row must stay empty.
 	there := btclient.Unless(state, w.occupied())
 	_, err := w.wr.bt.CheckAndMutate(ctx, w.l.table, w.row, there, muts, nil)
 	return err
