@@ -20,40 +20,37 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
-// outbox brings committed writes to the indexes of their tables, and finds those
-// that are not there yet.
+// outbox commits changes of items, brings them to the indexes of their tables, and finds
+// committed changes that are not there yet.
 type outbox struct {
 	*instance
 	cat   *catalog
 	marks *marks.Marks
 	rows  *rows
 	logs  *changelog.Logs
-	// whole is held by the one that has a row of many items in memory.
+	// whole is held while a row of many items is in memory.
 	whole chan struct{}
 }
 
-// An index is a Bigtable table with one row an entry. What a write of an item
-// has to do there follows from the item, but for the rows that it leaves. A
-// write that leaves some, or that is to wait for the indexes' lag, puts an outbox
-// cell into the item's row, in the same mutation: it names those rows. Whoever
-// sees the cell can finish the job. The cell goes when all is applied. Any other
-// write says in its state cell alone that the item is entering its indexes
-// (stateEntering), and goes on saying so: that its entries are there is known to
-// the process that wrote them, while it has the row's mark; others write them
-// again where they would rely on them.
+// An index is a Bigtable table with one row for each entry. The work of a write there
+// follows from the item, except for the rows that the item leaves. A write that leaves rows,
+// or that waits for the lag of the indexes, sets an outbox cell in the item's row, in the
+// same mutation; the cell names the left rows. Any process that sees the cell can finish the
+// work, and deletes the cell at the end. Any other write only sets the state stateEntering:
+// the item is entering its indexes. That state stays. The process that wrote the entries
+// remembers that while it has the row's mark; others write them again before they rely on
+// them.
 //
-// Index rows carry the order of the write they come from: the newest wins,
-// whoever applies it and however late. A row that an item left keeps a
-// tombstone for that reason, in lens.FamilyTombstone, which Bigtable's garbage
-// collection empties.
+// Index rows carry the order of their write, and the newest wins, regardless of when and by
+// whom it is applied. Therefore a row that an item left keeps a tombstone, in
+// lens.FamilyTombstone, which Bigtable's garbage collection empties.
 
-// applyTimeout bounds how long a committed write goes on to reach its
-// indexes after its caller has gone. It is far below tombstoneAge.
+// applyTimeout limits how long a committed write continues on its way to the indexes after
+// its caller has ended. It is far below tombstoneAge.
 const applyTimeout = time.Minute
 
-// apply brings a committed write of an item to the indexes and clears its
-// outbox cell, if outbox says that it has one. It goes on when ctx ends: the
-// write has happened.
+// apply brings a committed write of an item to the indexes; with outbox, it then deletes the
+// outbox cell. It continues after ctx ends, since the write is committed.
 func (ob *outbox) apply(ctx context.Context, p *slot, order int64, change indexChange, outbox bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
@@ -72,9 +69,8 @@ func (ob *outbox) apply(ctx context.Context, p *slot, order int64, change indexC
 	})
 }
 
-// enter writes the index rows of a committed write of the given order. A row
-// that carries a later write stays as it is: ahead is the latest of their
-// orders.
+// enter writes the index rows of a committed write of an order. Rows of later writes stay
+// unchanged; ahead is the latest of their orders.
 func (ob *outbox) enter(ctx context.Context, l *tableLayout, order int64, change indexChange) (ahead int64, err error) {
 	n := len(change.puts) + len(change.stale)
 	if !ob.lanes.Wide() || n < 2 {
@@ -95,7 +91,7 @@ func (ob *outbox) enter(ctx context.Context, l *tableLayout, order int64, change
 	return slices.Max(orders), failed
 }
 
-// enterRow is enter of one row: the puts come first, then those that the item leaves.
+// enterRow is enter for row i: first the puts, then the rows that the item leaves.
 func (ob *outbox) enterRow(ctx context.Context, l *tableLayout, order int64, change indexChange, i int) (ahead int64, err error) {
 	if i >= len(change.puts) {
 		r := change.stale[i-len(change.puts)]
@@ -115,8 +111,7 @@ func (ob *outbox) enterRow(ctx context.Context, l *tableLayout, order int64, cha
 	return ob.entryOrder(ctx, put)
 }
 
-// indexGone reports whether err is that of an index which another process has
-// deleted.
+// indexGone reports whether err means that another process has deleted the index.
 func (ob *outbox) indexGone(ctx context.Context, l *tableLayout, table string, err error) bool {
 	if status.Code(err) != codes.NotFound {
 		return false
@@ -125,18 +120,17 @@ func (ob *outbox) indexGone(ctx context.Context, l *tableLayout, table string, e
 	return err == nil && !slices.ContainsFunc(c.layout.indexes, func(x *indexLayout) bool { return x.table == table })
 }
 
-// overtake deals with an index row that carries a later write than the one
-// that was being applied. Either the item has been written since, and there
-// is nothing left to do. Or the item was deleted by a process whose clock is
-// ahead, and is a new one now: then its order is raised beyond the tombstone,
-// and the write is applied again.
+// overtake handles an index row of a later write than the one being applied. If the item
+// was written since, nothing is left to do. If instead a process whose clock is ahead had
+// deleted the item, and this write created it again, overtake raises the order of the item
+// above the tombstone and applies the write again.
 func (ob *outbox) overtake(ctx context.Context, p *slot, order, ahead int64) error {
 	st, err := ob.rows.readState(ctx, p)
 	if err != nil || !st.behind() {
 		return err
 	}
 	if _, held := st.heldBy(); held {
-		return nil // whoever settles it brings it to the indexes
+		return nil // settling it brings it to the indexes
 	}
 	if st.order() == order && (st.outbox == nil || st.outbox.Timestamp == order) {
 		raised := ahead + microsPerMilli
@@ -150,8 +144,7 @@ func (ob *outbox) overtake(ctx context.Context, p *slot, order, ahead int64) err
 		if _, err := ob.bt.CheckAndMutate(ctx, p.l.table, p.row, guard, muts, nil); err != nil {
 			return err
 		}
-		// Whoever changed the row instead has left either nothing to do or what
-		// tells of it.
+		// If another process changed the row instead, the row shows what is left to do.
 		if st, err = ob.rows.readState(ctx, p); err != nil || !st.behind() {
 			return err
 		}
@@ -169,7 +162,7 @@ func (ob *outbox) entryOrder(ctx context.Context, put indexPut) (int64, error) {
 	return order, err
 }
 
-// newer passes something if the index row carries a later write.
+// newer passes something if the index row is of a later write.
 func newer(x *secondary.Index, order int64) *btpb.RowFilter {
 	later := btclient.OfTime(order+microsPerMilli, 0)
 	if x != nil && x.OneCell() {
@@ -179,11 +172,10 @@ func newer(x *secondary.Index, order int64) *btpb.RowFilter {
 	return btclient.Chain(btclient.AnyOf(btclient.OfFamily(lens.FamilyState), btclient.OfFamily(lens.FamilyTombstone)), later)
 }
 
-// putEntry writes an index row unless a later write was there: then done is
-// false.
+// putEntry writes an index row. done is false if the row is of a later write.
 //
-// An older version of the one cell of a row that is not known of stays until
-// garbage collection; it does not count.
+// An unknown older version of a row's only cell stays until garbage collection, and is
+// ignored.
 func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done bool, err error) {
 	var muts []*btpb.Mutation
 	switch put.over {
@@ -203,8 +195,8 @@ func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done
 	return !matched && err == nil, err
 }
 
-// leaveEntry replaces an index row by a tombstone unless a later write was
-// there. The index may be gone.
+// leaveEntry replaces an index row by a tombstone, unless the row is of a later write. The
+// index may have been deleted.
 func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
 	var x *secondary.Index
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
@@ -220,12 +212,12 @@ func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, or
 	return err
 }
 
-// drain finishes the write of an item that is behind, as st has it.
+// drain finishes the write of an item, as read in st, that is behind in its indexes.
 func (ob *outbox) drain(ctx context.Context, st itemState) error {
 	l, order := st.slot.l, st.order()
 	var stale []indexRow
 	if st.outbox != nil {
-		// The item is as that write left it: no other may begin before.
+		// The item is as that write left it, since no other write begins before.
 		order = st.outbox.Timestamp
 		var err error
 		if _, stale, err = l.parseOutbox(st.outbox.Value); err != nil {
@@ -240,12 +232,11 @@ func (ob *outbox) drain(ctx context.Context, st itemState) error {
 	return ob.apply(ctx, st.slot, order, change, st.outbox != nil)
 }
 
-// everything is an order above that of any write.
+// everything is an order above those of all writes.
 const everything = math.MaxInt64
 
-// settle finishes the writes of this process to a table that were committed,
-// with an order below the given one, but are not in the indexes: they could not
-// be brought there, or were not to be yet.
+// settle finishes this process's committed writes to a table, of orders below before, that
+// are not in the indexes yet: bringing them there failed or was postponed.
 func (ob *outbox) settle(ctx context.Context, table string, before int64) error {
 	due := ob.marks.Due(table, before)
 	if len(due) == 0 {
@@ -262,7 +253,7 @@ func (ob *outbox) settleRow(ctx context.Context, m *marks.Mark, before int64) er
 	})
 }
 
-// recoverPending finishes what the marks of earlier processes tell of.
+// recoverPending finishes the work in rows that earlier processes marked.
 func (ob *outbox) recoverPending(ctx context.Context) error {
 	if err := ob.marks.Recover(ctx, ob.recoverAll, ob.logs.Registered); err != nil {
 		return err
@@ -270,16 +261,15 @@ func (ob *outbox) recoverPending(ctx context.Context) error {
 	return ob.logs.Inherit(ctx)
 }
 
-// recoverAll finishes all that is left to do in a row.
+// recoverAll finishes all work in a row.
 func (ob *outbox) recoverAll(ctx context.Context, table string, row []byte) error {
 	_, err := ob.recoverRow(ctx, table, row, everything)
 	return err
 }
 
-// recoverRow finishes the writes of which a row holds outbox cells of an order
-// below the given one, and those of items that are entering their indexes. It
-// returns the least order of those that it left, everything if there are none.
-// The table may be gone.
+// recoverRow finishes the writes whose outbox cells, of orders below before, are in a row,
+// and those of items that are entering their indexes. It returns the least order of the
+// writes that it left, or everything. The table may have been deleted.
 func (ob *outbox) recoverRow(ctx context.Context, table string, key []byte, before int64) (left int64, err error) {
 	left = everything
 	c, err := ob.cat.lookup(ctx, table)
@@ -338,8 +328,7 @@ func (ob *outbox) recoverRow(ctx context.Context, table string, key []byte, befo
 	return left, err
 }
 
-// recoverEntering brings the items of a row to the indexes that are entering
-// them.
+// recoverEntering brings the items of a row that are entering their indexes there.
 func (ob *outbox) recoverEntering(ctx context.Context, l *tableLayout, key []byte) error {
 	if l.base.SharesRows() {
 		select {

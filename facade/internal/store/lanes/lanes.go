@@ -1,9 +1,9 @@
-// Package lanes runs independent calls side by side if each waits for a network, and one
-// after the other if none does: within one process that is faster.
+// Package lanes runs independent calls concurrently if they wait for a network, and in
+// sequence if they do not: within one process that is faster.
 //
-// It promises that whoever waits always goes on by itself, so that lanes within
-// lanes cannot wait for each other; that a call which panics panics in the
-// goroutine that waits; and that with one lane nothing is allocated.
+// The waiting goroutine makes calls too, so that nested calls of Each cannot wait for each
+// other. A panic of a call is raised in the waiting goroutine. With one lane, nothing is
+// allocated.
 package lanes
 
 import (
@@ -11,14 +11,14 @@ import (
 	"sync/atomic"
 )
 
-// Lanes are the ways of one process. The zero value is one lane.
+// Lanes limit the concurrent calls of a process. The zero value is one lane.
 type Lanes struct {
-	most int           // of one Each
-	free chan struct{} // a place for every goroutine beside those that wait
+	most int           // for one Each
+	free chan struct{} // has room for every goroutine that does not wait
 }
 
-// New returns lanes of which one Each takes at most so many, and all together so
-// many at a time beside one each.
+// New returns lanes that run at most most calls of one Each concurrently. All calls of Each
+// together run all more than one each.
 func New(most, all int) *Lanes {
 	return &Lanes{most: most, free: make(chan struct{}, all)}
 }
@@ -26,8 +26,8 @@ func New(most, all int) *Lanes {
 // Wide reports whether there is more than one lane.
 func (l *Lanes) Wide() bool { return l != nil && l.most > 1 }
 
-// Each calls do with the numbers below n. After an error no further call begins;
-// of the errors that there are it returns that of the lowest number.
+// Each calls do with the numbers below n. After an error no further call begins. It returns
+// the error of the lowest number.
 func (l *Lanes) Each(n int, do func(i int) error) error {
 	if !l.Wide() || n < 2 {
 		for i := range n {
@@ -58,8 +58,8 @@ func (l *Lanes) Each(n int, do func(i int) error) error {
 	return e.err
 }
 
-// Both calls two functions that do not depend on each other. If the first fails its
-// error is returned: with one lane the second is not called then.
+// Both calls two independent functions. It returns the error of the first if that fails; with
+// one lane, it does not call the second then.
 func (l *Lanes) Both(first, second func() error) error {
 	return l.Each(2, func(i int) error {
 		if i == 0 {
@@ -83,7 +83,7 @@ type each struct {
 	cause    any
 }
 
-// run calls with the numbers that nobody has taken.
+// run calls do with numbers that no other goroutine has taken.
 func (e *each) run() {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -104,7 +104,7 @@ func (e *each) run() {
 	}
 }
 
-// fail notes an error and lets no further call begin.
+// fail notes an error and prevents further calls.
 func (e *each) fail(i int, err error) {
 	e.next.Store(int64(e.n))
 	e.mu.Lock()
@@ -114,8 +114,8 @@ func (e *each) fail(i int, err error) {
 	}
 }
 
-// Gathered are values that are done with side by side, as many at a time as one Each
-// takes; with one lane each is done with when it is added.
+// Gathered collects values and calls a function with them concurrently, as many at a time as
+// one Each runs. With one lane it calls the function when a value is added.
 type Gathered[T any] struct {
 	lanes *Lanes
 	do    func(T) error
@@ -123,7 +123,7 @@ type Gathered[T any] struct {
 	bytes int
 }
 
-// gatheredBytes bounds what is held, but for the last value.
+// gatheredBytes limits the bytes of held values, apart from the last one.
 const gatheredBytes = 4 << 20
 
 // Gather returns a Gathered that calls do with each value.
@@ -131,7 +131,7 @@ func Gather[T any](l *Lanes, do func(T) error) *Gathered[T] {
 	return &Gathered[T]{lanes: l, do: do}
 }
 
-// Add adds a value that takes about so many bytes. The error may be that of another.
+// Add adds a value of about size bytes. The error may be that of an earlier value.
 func (g *Gathered[T]) Add(v T, size int) error {
 	if !g.lanes.Wide() {
 		return g.do(v)
@@ -143,7 +143,7 @@ func (g *Gathered[T]) Add(v T, size int) error {
 	return g.Done()
 }
 
-// Done does with what is held. After an error it is not done with again.
+// Done handles the held values. After an error it drops them.
 func (g *Gathered[T]) Done() error {
 	held := g.held
 	err := g.lanes.Each(len(held), func(i int) error { return g.do(held[i]) })

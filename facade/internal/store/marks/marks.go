@@ -22,43 +22,41 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// A mark says in the catalog: this row of that table may hold an item that is
-// behind in its indexes, by an outbox cell or its state, or a record that is still
-// to be appended to the table's log. It is written before the
-// first such write, and removed some time after the last was applied, with
-// others: so a start after a crash reads a short list, not the tables, and a row
-// that is written often is marked once. Marks that are made together are one row
-// of the catalog, a note.
+// A mark in the catalog says that a row of a table may contain unfinished work: an item that
+// is behind in its indexes, by an outbox cell or its state, or a record that is not in the
+// table's log yet. It is written before the first such write, and removed with others some
+// time after the last one is finished. So a start after a crash reads a short list instead of
+// the tables, and a row that is written often is marked once. Marks that are made together
+// are one row of the catalog, a note.
 const (
-	// maxIdle is how many marks without a write under way are kept: a row
-	// that is written again needs no other, and a start after a crash looks at
-	// so many rows. Beyond that they go, batch at a time.
+	// maxIdle is how many marks without a pending write are kept: the next write of the row
+	// needs no new mark, and a start after a crash examines that many rows. Beyond it, marks
+	// are removed, batch at a time.
 	maxIdle = 4096
 	batch   = 64
 
-	// lease is how long a mark belongs to the process that wrote it: a
-	// start in that time works it off and leaves it.
+	// lease is how long a mark belongs to its process: a start in that time finishes the
+	// work in the row, and leaves the mark.
 	lease = 10 * time.Minute
 
-	// MaxLagging is how many rows may hold an outbox cell that the lag of the
-	// indexes keeps there.
+	// MaxLagging limits the rows with postponed writes.
 	MaxLagging = 4096
 )
 
 // noteQualifier is the column of a note: the table, and the rows.
 var noteQualifier = []byte("rows")
 
-// Options are what marks are kept with.
+// Options configure marks.
 type Options struct {
 	Bigtable *btclient.Client
 	Catalog  string // table of the notes
 	Family   string // of their cells, which keeps the newest
 	Prefix   string // begins the rows of notes; a token follows
 	Now      func() time.Time
-	NewToken func() []byte // that no other note has; it begins with the start on the catalog, 8 bytes
+	NewToken func() []byte // unique; it begins with the epoch of the process, 8 bytes
 	Logger   *slog.Logger
-	Lanes    *lanes.Lanes    // of rows that are worked off
-	Life     context.Context //nolint:containedctx // ends with the store: idle marks are removed while it goes on
+	Lanes    *lanes.Lanes    // for work in several rows
+	Life     context.Context //nolint:containedctx // ends with the store; idle marks are removed before
 }
 
 // Marks are this process's marks. It is safe for concurrent use.
@@ -67,10 +65,10 @@ type Marks struct {
 	mu    sync.Mutex
 	byRow map[string]*Mark // by markID
 	idle  int              // marks without users that are not dirty
-	dirty int              // marks whose row may hold an item that is behind and that no write works on
+	dirty int              // marks of rows with unfinished work that no write is doing
 }
 
-// New returns the marks of a process that has none yet.
+// New returns the marks of a new process.
 func New(o Options) *Marks { return &Marks{o: o, byRow: map[string]*Mark{}} }
 
 // Mark is one mark. The fields below ready are under Marks.mu.
@@ -85,13 +83,13 @@ type Mark struct {
 
 	users int
 	dirty bool
-	// due is the order of the earliest write that left an outbox cell for later;
-	// 0: it was left by a failure, and is to be worked off as soon as can be.
+	// due is the order of the earliest postponed write; 0: a write failed, and its work is
+	// due now.
 	due    int64
-	soiled int // how often it became dirty, or more so
+	soiled int // number of calls of soil
 
-	// entered is the state of an item that is in the indexes, though its state
-	// says that it is entering them.
+	// entered is the state of an item that is entering its indexes by its state, and known
+	// to be there.
 	entered []byte
 }
 
@@ -102,7 +100,7 @@ type note struct {
 	kept  int // of marks; under Marks.mu, as its change goes with theirs
 }
 
-// isIdle reports whether a mark may go.
+// isIdle reports whether a mark may be removed.
 func (m *Mark) isIdle() bool { return m.users == 0 && !m.dirty }
 
 // drop forgets a mark, and reports whether it was the last of its note.
@@ -119,8 +117,8 @@ func (ms *Marks) drop(m *Mark) bool {
 
 func markID(table string, row []byte) string { return table + "\x00" + string(row) }
 
-// Mark says, durably, that an item of a row is about to be behind in its
-// indexes, or that a record of the row is about to be due. Unmark ends it.
+// Mark durably marks a row that is about to contain unfinished work, and begins a use of the
+// mark. Unmark ends it.
 func (ms *Marks) Mark(ctx context.Context, table string, row []byte) (*Mark, error) {
 	marks, err := ms.MarkRows(ctx, table, [][]byte{row})
 	if err != nil {
@@ -160,7 +158,7 @@ func (ms *Marks) MarkRows(ctx context.Context, table string, rows [][]byte) (mar
 		for _, m := range marks {
 			ms.Unmark(m, true, nil)
 		}
-		// A caller that was first gave up; this one has not. Its own calls fail for others.
+		// Another caller wrote the note, and gave up; this one has not.
 		if code := status.Code(err); ctx.Err() == nil && m.note != added && (code == codes.Canceled || code == codes.DeadlineExceeded) {
 			return ms.MarkRows(ctx, table, rows)
 		}
@@ -176,7 +174,7 @@ func (ms *Marks) Use(m *Mark) {
 	m.users++
 }
 
-// awaitMark waits until a mark is written. Errors: that of its writing.
+// awaitMark waits until a mark is written. It returns the error of writing the mark.
 func awaitMark(ctx context.Context, m *Mark) error {
 	select {
 	case <-m.ready:
@@ -186,7 +184,7 @@ func awaitMark(ctx context.Context, m *Mark) error {
 	}
 }
 
-// writeNote writes the marks of a note; if they could not be they are forgotten.
+// writeNote writes the marks of a note; it forgets them if that fails.
 func (ms *Marks) writeNote(ctx context.Context, n *note) {
 	if len(n.marks) == 0 {
 		return
@@ -209,9 +207,8 @@ func (ms *Marks) writeNote(ctx context.Context, n *note) {
 	}
 }
 
-// Unmark ends a use of a mark. clean is false when an item of the row may be left
-// behind; entered, if it is not nil, is the state of one that was entering and
-// has.
+// Unmark ends a use of a mark. clean is false if the row may contain unfinished work.
+// entered, if not nil, is the state of an item that has entered its indexes.
 func (ms *Marks) Unmark(m *Mark, clean bool, entered []byte) {
 	ms.mu.Lock()
 	m.users--
@@ -237,8 +234,8 @@ func (ms *Marks) Unmark(m *Mark, clean bool, entered []byte) {
 	}
 }
 
-// Entered reports whether an item of a row that is entering its indexes is known to
-// be there, by the value of its state.
+// Entered reports whether an item, by the value of its state, is known to have entered its
+// indexes.
 func (ms *Marks) Entered(table string, row, state []byte) bool {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -246,7 +243,7 @@ func (ms *Marks) Entered(table string, row, state []byte) bool {
 	return m != nil && bytes.Equal(m.entered, state)
 }
 
-// soil notes that a row may hold an outbox cell of a write of the given order.
+// soil notes that a row may contain unfinished work of a write of an order.
 func (ms *Marks) soil(m *Mark, order int64) {
 	m.soiled++
 	if !m.dirty {
@@ -257,9 +254,9 @@ func (ms *Marks) soil(m *Mark, order int64) {
 	m.due = min(m.due, order)
 }
 
-// Postpone leaves a committed write of an item to who asks for Due, which brings it to
-// the indexes once their lag has gone by. It reports false where it is to
-// be done at once: there is no lag, or too much is left already.
+// Postpone leaves a committed write to the caller of Due, which brings it to the indexes when
+// their lag has passed. It reports false if the write must be finished now: without a lag,
+// or when too many writes are postponed.
 func (ms *Marks) Postpone(m *Mark, order int64, lag time.Duration) bool {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -270,9 +267,8 @@ func (ms *Marks) Postpone(m *Mark, order int64, lag time.Duration) bool {
 	return true
 }
 
-// Flush removes idle marks, those of a note together, until there are no
-// more than keep. A note that is not removed does no harm: the next start finds
-// nothing to do there.
+// Flush removes idle marks, note by note, until at most keep are left. A note that stays is
+// harmless: the next start finds no work there.
 func (ms *Marks) Flush(ctx context.Context, keep int) error {
 	ms.mu.Lock()
 	if ms.idle <= keep {
@@ -300,8 +296,7 @@ func (ms *Marks) Flush(ctx context.Context, keep int) error {
 	return ms.o.Bigtable.DeleteRows(ctx, ms.o.Catalog, keys)
 }
 
-// Forget removes the marks of a table that is gone, with what its rows
-// still waited for.
+// Forget removes the marks of a deleted table, with its unfinished work.
 func (ms *Marks) Forget(ctx context.Context, table string) error {
 	ms.mu.Lock()
 	var keys [][]byte
@@ -317,16 +312,15 @@ func (ms *Marks) Forget(ctx context.Context, table string) error {
 	return ms.o.Bigtable.DeleteRows(ctx, ms.o.Catalog, keys)
 }
 
-// Counts returns how many marks there are, how many of them are idle, and how many
-// dirty: nothing works on what their rows may hold.
+// Counts returns the numbers of all marks, of idle ones, and of dirty ones, whose rows may
+// contain unfinished work that no write is doing.
 func (ms *Marks) Counts() (all, idle, dirty int) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	return len(ms.byRow), ms.idle, ms.dirty
 }
 
-// Due returns the dirty marks of a table whose rows hold something of an order below
-// the given one.
+// Due returns the dirty marks of a table with work of an order below before.
 func (ms *Marks) Due(table string, before int64) (due []*Mark) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -341,10 +335,9 @@ func (ms *Marks) Due(table string, before int64) (due []*Mark) {
 	return due
 }
 
-// Settle has a dirty row worked off by work, which returns the least order of what it
-// left; ok is false if it left nothing. The row stays dirty while work goes on, so that
-// another reader does not go on without it, and after it if a write has left something
-// there meanwhile.
+// Settle finishes the work in a dirty row by calling work, which returns the least order of
+// the work that it left; ok is false if it left none. The row stays dirty during the call,
+// so that other readers do the work too, and after the call if a write left more meanwhile.
 func (ms *Marks) Settle(m *Mark, work func() (left int64, ok bool, err error)) error {
 	ms.mu.Lock()
 	soiled := m.soiled
@@ -356,7 +349,7 @@ func (ms *Marks) Settle(m *Mark, work func() (left int64, ok bool, err error)) e
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	switch {
-	case ms.byRow[m.id] != m: // its table is gone, and the mark is no longer counted
+	case ms.byRow[m.id] != m: // its table was deleted, and the mark is no longer counted
 	case !m.dirty || m.soiled != soiled:
 	case ok:
 		m.due = left
@@ -370,8 +363,8 @@ func (ms *Marks) Settle(m *Mark, work func() (left int64, ok bool, err error)) e
 	return nil
 }
 
-// Recover works off the marks of earlier processes, and removes those whose process
-// will not come back: what they tell of is old, and it is not registered.
+// Recover finishes the work in rows that earlier processes marked. It removes marks whose
+// lease has ended and whose process is not registered.
 func (ms *Marks) Recover(ctx context.Context, work Work, registered func(context.Context) (map[uint64]bool, error)) error {
 	var old [][]byte
 	expired := ms.o.Now().Add(-lease).UnixMicro()
@@ -399,11 +392,10 @@ func (ms *Marks) Recover(ctx context.Context, work Work, registered func(context
 	return ms.o.Bigtable.DeleteRows(ctx, ms.o.Catalog, done)
 }
 
-// epochBytes is how much of a token, which begins a note's, says which start on the
-// catalog made it.
+// epochBytes is the size of the epoch at the begin of a token.
 const epochBytes = 8
 
-// epochOf returns which start on the catalog wrote a note.
+// epochOf returns the epoch of the process that wrote a note.
 func (ms *Marks) epochOf(key []byte) uint64 {
 	token, err := hex.DecodeString(string(key[len(ms.o.Prefix):]))
 	if err != nil || len(token) < epochBytes {
@@ -412,24 +404,26 @@ func (ms *Marks) epochOf(key []byte) uint64 {
 	return binary.BigEndian.Uint64(token)
 }
 
-// RecoverOf works off the marks of one process. They stay: it may only have been slow.
+// RecoverOf finishes the work in rows that one process marked. The marks stay, since the
+// process may only be slow.
 func (ms *Marks) RecoverOf(ctx context.Context, epoch uint64, work Work) error {
 	prefix := ms.o.Prefix + hex.EncodeToString(binary.BigEndian.AppendUint64(nil, epoch))
 	return ms.recoverNotes(ctx, prefix, work, func([]byte, int64) {})
 }
 
-// Work finishes what is left to do in a row of a DynamoDB table.
+// Work finishes the work in a row of a DynamoDB table.
 type Work func(ctx context.Context, table string, row []byte) error
 
-// markedRow is a row that a note names.
+// markedRow is a row of a note.
 type markedRow struct {
 	table string
 	row   []byte
 }
 
-// recoverNotes works off the notes whose keys have a prefix, and tells of each note: by
-// its end all are worked off, rows of several notes side by side.
-func (ms *Marks) recoverNotes(ctx context.Context, keys string, work Work, tell func(key []byte, micros int64)) error {
+// recoverNotes finishes the work in the rows of the notes whose keys have a prefix, several
+// rows concurrently. It calls found with each note; the work in its rows is finished when
+// recoverNotes returns.
+func (ms *Marks) recoverNotes(ctx context.Context, keys string, work Work, found func(key []byte, micros int64)) error {
 	prefix := []byte(keys)
 	read := btclient.Read{Table: ms.o.Catalog, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1)}
 	gathered := lanes.Gather(ms.o.Lanes, func(m markedRow) error { return work(ctx, m.table, m.row) })
@@ -451,7 +445,7 @@ func (ms *Marks) recoverNotes(ctx context.Context, keys string, work Work, tell 
 			if !ok {
 				return fmt.Errorf("row %q of table %s does not name the rows that it marks", row.Key, ms.o.Catalog)
 			}
-			tell(row.Key, c.Timestamp)
+			found(row.Key, c.Timestamp)
 		}
 	}
 	return gathered.Done()
