@@ -3,34 +3,34 @@
 //
 // # What a log promises
 //
-//  1. A record is there exactly once for every acknowledged write that changed its
-//     item, and never for one that did not happen or changed nothing.
+//  1. Every acknowledged write that changed its item has exactly one record; a write that
+//     did not happen or changed nothing has none.
 //  2. Records of one item are in the order of its writes.
-//  3. Who has read a slot up to a position that Floor gave never finds a record below
-//     it later.
-//  4. All of that with single-row atomicity alone, whatever crashes between two calls.
+//  3. A reader that has read a slot up to a position of Floor never finds a record below it
+//     later.
+//  4. All of this needs only single-row atomicity, and holds if a process crashes between
+//     any two calls.
 //
 // # How
 //
-// The mutation that commits a write puts its record into the item's row too, in a
-// column of its own (CellQualifier): the record cell. The writer then appends the
-// record to the log's table and, later and in bulk, deletes the record cell.
-// Where the record goes in the log is decided by the record cell, so that whoever
-// finds one can append it, as often as they like.
+// The mutation that commits a write also sets its record in the item's row, in a column of
+// its own (CellQualifier): the record cell. The writer then appends the record to the log's
+// table and later, in bulk, deletes record cells. The record cell contains the row of the log
+// for its record, so that any process that finds it can append the record, any number of
+// times.
 //
-// Positions are sequence numbers of a clock for the whole process: nanoseconds of the
-// wall clock, and above all that was given out before (Sequencer). Before a write
-// takes one, it holds the floor down, and lets go of it once its record is appended:
-// readers read below the floor.
+// Positions are sequence numbers of the whole process: nanoseconds of the wall clock, and
+// above all earlier numbers (Sequencer). A write holds the floor before it takes a number,
+// and releases it when its record is appended. Readers read below the floor.
 //
-// Several processes over one Bigtable write to one log. Each that does has a
-// registration in the catalog: a ceiling ahead of its numbers, and where there are others,
-// the floor below which all of its records are in the log (Registration). Readers read
-// below the least of all floors. The clocks of the processes are not compared: who is
-// behind goes on above the others, and one that has not renewed its registration for half a
-// minute of the reader's own monotonic time is taken for dead. What its marks tell of is
-// finished, then its registration goes; until then the log stands still.
+// Several processes over one Bigtable write to one log. Each of them has a registration in
+// the catalog: a ceiling above its numbers and, if there are others, the floor below which
+// all its records are in the log (Registration). Readers read below the least of all floors.
+// Clocks of different processes are never compared: a process that is behind continues above
+// the others. A reader takes a process for dead that has not renewed its registration for
+// half a minute of the reader's own monotonic time. It finishes the work in the rows that the
+// process marked, and then removes the registration; until then the log does not advance.
 //
-// A record cell stays in its row until every process numbers above it, so that the next
-// writer of the item does, whichever it is.
+// A record cell stays in its row until the numbers of all processes are above it, so that
+// the next writer of the item, in any process, takes a number above it.
 package changelog

@@ -30,41 +30,40 @@ const (
 	// Family of a log's table has one cell a row, the record.
 	Family = "r"
 
-	// maxTrail bounds how many items are remembered whose newest record cell stays.
+	// maxTrail limits the remembered items whose newest record cell stays.
 	maxTrail = 1 << 16
 
-	// maxRecordCells is how many record cells may wait to be deleted together.
+	// maxRecordCells is how many record cells may be pending to be deleted together.
 	maxRecordCells = 64
 
-	// A bulk append has so many records at most, and about so many bytes: Bigtable
-	// bounds both. https://cloud.google.com/bigtable/quotas
+	// The limits of a bulk append, in records and about in bytes: Bigtable limits both.
+	// https://cloud.google.com/bigtable/quotas
 	appendEntries = 1000
 	appendBytes   = 4 << 20
 
-	// applyTimeout bounds how long the records of committed writes are being
-	// appended after their caller has gone.
+	// applyTimeout limits appending the records of committed writes after their caller has
+	// ended.
 	applyTimeout = time.Minute
 )
 
-// Options are what logs are kept with.
+// Options configure logs.
 type Options struct {
 	Bigtable *btclient.Client
-	Catalog  string // table of the processes
-	Family   string // of their cells, which keeps the newest
+	Catalog  string // table with the registrations
+	Family   string // of their cells; it keeps the newest
 	Prefix   string // begins the rows of the processes that write logs
-	Present  string // begins those of the processes that are open
+	Present  string // begins the rows of the processes that are open
 	Now      func() time.Time
 	Logger   *slog.Logger
 	Marks    *marks.Marks
-	// Recover appends the records that are in a row, and RecoverAll finishes all that was
-	// left to do in one.
+	// Recover appends the records that are in a row; RecoverAll finishes all work in a row.
 	Recover, RecoverAll func(ctx context.Context, table string, row []byte) error
-	// Elapsed is the time that has passed for this process, by which it judges whether
-	// others are alive: it never goes back, and nobody moves it.
+	// Elapsed is a monotonic time of this process, by which it judges whether others are
+	// alive.
 	Elapsed func() time.Duration
-	Seat    string          // no two processes have it at a time; "": it has none
+	Seat    string          // one process holds it at a time; "": none
 	Life    context.Context //nolint:containedctx // ends when the logs are closed
-	// Later does, beside what goes on, what no write has to wait for; nil: they wait.
+	// Later runs work in the background that no write has to wait for; nil: writes wait.
 	Later func(func())
 }
 
@@ -74,24 +73,24 @@ type Logs struct {
 	bt       *btclient.Client
 	sequence *Sequencer
 	epoch    uint64
-	beat     sync.Once // begins what keepBeating does
+	beat     sync.Once // starts keepBeating
 	beating  sync.WaitGroup
 
 	mu    sync.Mutex
-	trail []*Write // appended; their record cells are not needed any more
-	// newest are those of each item whose record cell is still needed, until every
-	// process numbers above it; queue has them in the order they were appended, and
-	// some that others have replaced since.
+	trail []*Write // appended; their record cells are no longer needed
+	// newest is the latest appended write of each item. Its record cell is needed until the
+	// numbers of all processes are above it. queue has these writes in the order of their
+	// appends, and some that newer ones have replaced.
 	newest map[trailKey]*Write
 	queue  []*Write
-	kept   int      // how many newest there were when they were last gone through
-	late   []*Write // whose record may not be appended: they hold the floor
+	kept   int      // len(newest) at the last Clear
+	late   []*Write // their records may not be appended; they hold the floor
 
-	grown atomic.Pointer[chan struct{}] // closed when records were appended; nil: nobody waits
+	grown atomic.Pointer[chan struct{}] // closed when records are appended; nil: no reader waits
 }
 
-// Grown returns a channel that is closed when this process has appended records again.
-// Who reads the logs after asking for it misses none.
+// Grown returns a channel that is closed when this process next appends records. A reader
+// that calls Grown before it reads the logs misses none.
 func (lg *Logs) Grown() <-chan struct{} {
 	for {
 		if there := lg.grown.Load(); there != nil {
@@ -111,21 +110,20 @@ func (lg *Logs) tellGrown() {
 	}
 }
 
-// New returns the logs of a process. Start is to follow.
+// New returns the logs of a process. Call Start next.
 func New(o Options) *Logs {
 	lg := &Logs{o: o, bt: o.Bigtable, newest: map[trailKey]*Write{}}
 	lg.sequence = NewSequencer(o.Now, o.Elapsed, lg)
 	return lg
 }
 
-// Start says which start on the catalog the process is, before any other call.
+// Start sets the epoch of the process, before any other call.
 func (lg *Logs) Start(epoch uint64) {
 	lg.epoch = epoch
 	lg.sequence.Start(epoch, lg.o.Seat)
 }
 
-// Mark is Mark of the marks for a row of a table that may have a log: then others
-// know of this process before.
+// Mark marks a row of a table. If the table has a log, it first registers this process.
 func (lg *Logs) Mark(ctx context.Context, log *tabledef.Log, table string, row []byte) (*marks.Mark, error) {
 	if err := lg.join(ctx, log); err != nil {
 		return nil, err
@@ -143,8 +141,8 @@ func (lg *Logs) MarkRows(ctx context.Context, log *tabledef.Log, table string, r
 	return lg.o.Marks.MarkRows(ctx, table, rows)
 }
 
-// join makes this process known to others, for whom it then shows that it lives: readers
-// wait for a process that only writes, too.
+// join registers this process, and starts renewing the registration if there are others:
+// their readers also wait for a process that only writes.
 func (lg *Logs) join(ctx context.Context, log *tabledef.Log) error {
 	if !log.On() {
 		return nil
@@ -156,7 +154,7 @@ func (lg *Logs) join(ctx context.Context, log *tabledef.Log) error {
 	return err
 }
 
-// Item is where an item is that is written.
+// Item is the place of an item that is written.
 type Item struct {
 	Table string // Bigtable table
 	Row   []byte
@@ -166,7 +164,7 @@ type Item struct {
 	Key   attr.Item
 }
 
-// Write is a write that is recorded.
+// Write is a write with a record.
 type Write struct {
 	p     Item
 	hold  *Hold
@@ -175,16 +173,16 @@ type Write struct {
 	mark  *marks.Mark
 }
 
-// Change is a write of an item that is going to be recorded.
+// Change is a write of an item before it is recorded.
 type Change struct {
 	Item         Item
 	Old, Updated attr.Item   // nil: none
 	After        Position    // the latest record of the item that is still in its row
-	Expired      bool        // nobody asked for it: the item's time is over
+	Expired      bool        // the item's time to live has ended
 	Mark         *marks.Mark // of the item's row
 }
 
-// Begin takes the place of a write in the log of its table.
+// Begin takes a place for a write in the log of its table.
 func (lg *Logs) Begin(ctx context.Context, c Change) (*Write, error) {
 	hold, err := lg.sequence.Hold(ctx)
 	if err != nil {
@@ -201,7 +199,7 @@ func (lg *Logs) Begin(ctx context.Context, c Change) (*Write, error) {
 	return &Write{p: c.Item, hold: hold, at: at, value: newCellValue(c.Item.slot(at), at, &r), mark: c.Mark}, nil
 }
 
-// slot returns the slot of a record of the item: all of a partition have one.
+// slot returns the slot of a record of the item, which is the same for a whole partition.
 func (p *Item) slot(at Position) uint16 {
 	shards := p.Log.Shards
 	h := fnv.New64a()
@@ -209,16 +207,16 @@ func (p *Item) slot(at Position) uint16 {
 	return uint16(h.Sum64() % uint64(shards.SlotsOf(shards.Generation(at.Sequence))))
 }
 
-// Cell sets the record cell: it goes with the mutation that commits the write.
+// Cell returns the mutation that sets the record cell. It is part of the commit.
 func (w *Write) Cell() *btpb.Mutation {
 	return btclient.SetCell(lens.FamilyState, w.qualifier(), CellMicros(w.at), w.value)
 }
 
 func (w *Write) qualifier() []byte { return CellQualifier(w.p.ID[:], w.at) }
 
-// Commit commits a write by do, which reports whether it was. A record that is to be
-// appended then is added to changed; where it is not known whether there is one, that
-// is found out before anyone reads on. w may be nil: nothing is recorded.
+// Commit commits a write by calling do, which reports whether the write was committed. Commit
+// then adds the write to changed, whose records the caller appends. After an error of do the
+// floor stays until recovery has looked for the record. w may be nil: nothing is recorded.
 func (lg *Logs) Commit(ctx context.Context, w *Write, changed *[]*Write, do func(context.Context) (bool, error)) (done bool, err error) {
 	if w == nil {
 		return do(ctx)
@@ -243,15 +241,15 @@ func (lg *Logs) Commit(ctx context.Context, w *Write, changed *[]*Write, do func
 	return done, err
 }
 
-// arrived reports whether a write that found its item changed has changed it itself: it
-// can be delivered twice, and nobody else writes its record cell.
+// arrived reports whether a write that found its item changed was delivered twice, and
+// changed the item itself: no other write sets its record cell.
 func (lg *Logs) arrived(ctx context.Context, w *Write) (bool, error) {
 	there, err := lg.bt.ReadRow(ctx, w.p.Table, w.p.Row, btclient.Chain(btclient.OfColumn(lens.FamilyState, w.qualifier()), btclient.KeysOnly()))
 	return len(there.Cells) > 0, err
 }
 
-// Append appends the records of writes that were committed. It goes on when ctx ends,
-// and what cannot be appended now is later: the writes have happened.
+// Append appends the records of committed writes. It continues after ctx ends. Records that
+// cannot be appended now are appended later.
 func (lg *Logs) Append(ctx context.Context, all []*Write) {
 	if len(all) == 0 {
 		return
@@ -318,7 +316,7 @@ func (lg *Logs) mutateAll(ctx context.Context, table string, entries []*btpb.Mut
 	return err
 }
 
-// appended remembers that the record of a write is in the log. lg.mu is held.
+// appended remembers that the record of a write is in the log. The caller holds lg.mu.
 func (lg *Logs) appended(w *Write) {
 	key := w.item()
 	before := lg.newest[key]
@@ -335,15 +333,15 @@ func (lg *Logs) appended(w *Write) {
 	}
 }
 
-// Clear deletes the record cells that are not needed any more, if there are
-// more than keep. The newest of an item stays until every process numbers above it:
-// the next writer of the item goes by it.
+// Clear deletes the record cells that are no longer needed, if there are more than keep. The
+// newest of an item stays until the numbers of all processes are above it, since the next
+// writer of the item takes a number above it.
 func (lg *Logs) Clear(ctx context.Context, keep int) error {
 	if lg.enough(keep) {
 		return nil
 	}
 	passed, alone := lg.sequence.Passed()
-	if alone { // one that is to come numbers above all that were
+	if alone { // later processes take numbers above all earlier ones
 		passed = math.MaxUint64
 	}
 	lg.mu.Lock()
@@ -381,14 +379,14 @@ func (lg *Logs) Clear(ctx context.Context, keep int) error {
 	return errors.Join(errs...)
 }
 
-// enough reports whether as few record cells are there as may stay.
+// enough reports whether at most keep record cells can be deleted.
 func (lg *Logs) enough(keep int) bool {
 	lg.mu.Lock()
 	defer lg.mu.Unlock()
 	return (keep > 0 || len(lg.newest) == 0) && len(lg.trail) <= keep && len(lg.newest) <= lg.kept+keep
 }
 
-// trailKey is what the records of an item have in common.
+// trailKey identifies the item of a record.
 type trailKey struct {
 	table, row string
 	id         [16]byte
@@ -396,7 +394,7 @@ type trailKey struct {
 
 func (w *Write) item() trailKey { return trailKey{w.p.Table, string(w.p.Row), w.p.ID} }
 
-// Settle appends what could not be when it was written.
+// Settle appends the records that could not be appended before.
 func (lg *Logs) Settle(ctx context.Context) error {
 	lg.mu.Lock()
 	late := lg.late
@@ -415,8 +413,8 @@ func (lg *Logs) Settle(ctx context.Context) error {
 	return nil
 }
 
-// RecoverRow appends the records that are in a row of a table, and sees to it that they
-// are deleted there. It returns the cells that are none. log may be nil.
+// RecoverRow appends the records that are in a row of a table, and deletes their cells, or
+// has them deleted later. It returns the other cells. log may be nil.
 func (lg *Logs) RecoverRow(ctx context.Context, name, table string, log *tabledef.Log, row layout.Row) (rest []layout.Cell, err error) {
 	var entries []*btpb.MutateRowsRequest_Entry
 	var found []*Write
@@ -449,14 +447,15 @@ func (lg *Logs) RecoverRow(ctx context.Context, name, table string, log *tablede
 	if alone || last < passed {
 		return rest, lg.bt.MutateRow(ctx, table, row.Key, clear)
 	}
-	// Others may still number below them: the next writer of the item goes by them.
+	// Other processes may still take numbers below them, and the next writer of the item
+	// needs the cells.
 	for _, w := range found {
 		if w.mark, err = lg.o.Marks.Mark(ctx, name, row.Key); err != nil {
 			return nil, err
 		}
 		lg.mu.Lock()
 		before := lg.newest[w.item()]
-		known := before != nil && before.at == w.at // the row was looked after before
+		known := before != nil && before.at == w.at // the row was recovered before
 		if !known {
 			lg.appended(w)
 		}
@@ -468,7 +467,7 @@ func (lg *Logs) RecoverRow(ctx context.Context, name, table string, log *tablede
 	return rest, nil
 }
 
-// appendAll appends entries, as many at a time as one call takes.
+// appendAll appends entries, in as many calls as necessary.
 func (lg *Logs) appendAll(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) error {
 	for len(entries) > 0 {
 		n, size := 0, 0
@@ -483,7 +482,7 @@ func (lg *Logs) appendAll(ctx context.Context, table string, entries []*btpb.Mut
 	return nil
 }
 
-// Floor returns a sequence number below which no record will be added to any log.
+// Floor returns a sequence number below which no log gets another record.
 func (lg *Logs) Floor(ctx context.Context) (uint64, error) {
 	if err := lg.Settle(ctx); err != nil {
 		lg.o.Logger.WarnContext(ctx, "the logs stand still", "error", err)
@@ -508,9 +507,8 @@ func (lg *Logs) Read(ctx context.Context, log *tabledef.Log, slot uint16, from P
 	return lg.read(ctx, log, []layout.Span{span}, limit)
 }
 
-// ReadSlots yields the records of all slots from a sequence number on and before
-// another, slot after slot. Where slots only split, those of an item are in their
-// order.
+// ReadSlots yields the records with sequence numbers in [from, before), slot by slot. If slots
+// only split, the records of each item are in order.
 func (lg *Logs) ReadSlots(ctx context.Context, log *tabledef.Log, from, before uint64) iter.Seq2[Entry, error] {
 	var spans []layout.Span
 	for slot := range log.MaxSlots() {
@@ -542,11 +540,12 @@ func (lg *Logs) read(ctx context.Context, log *tabledef.Log, spans []layout.Span
 	}
 }
 
-// Above returns a number above all records that this process wrote, or is to write.
+// Above returns a number above all records of this process so far. Later records are not
+// below it.
 func (lg *Logs) Above(ctx context.Context) (uint64, error) { return lg.sequence.Above(ctx) }
 
-// Beyond returns a number above all records of changes whose calls have returned, of any
-// process. Floors get there, whatever the clocks of the processes say.
+// Beyond returns a number above the records of all changes whose calls have returned, in any
+// process. Floors reach it, regardless of the clocks of the processes.
 func (lg *Logs) Beyond(ctx context.Context) (uint64, error) {
 	at, err := lg.Above(ctx)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// The processes that write logs have a row each in the catalog, and those that are gone
-// have one together, which is behind all others: who reads them in order and misses
-// one that goes meanwhile, finds its ceiling there.
+// Each process that writes logs has a row in the catalog. One row, after all others, has the
+// greatest ceiling of removed processes: a reader that misses a process which is removed
+// meanwhile finds its ceiling there.
 const pastRow = "past"
 
 var (
@@ -36,7 +36,7 @@ func (lg *Logs) Put(ctx context.Context, own Registration, create bool) (ok bool
 	if create {
 		return true, lg.bt.MutateRow(ctx, lg.o.Catalog, row, set)
 	}
-	// Nobody else sets it: that it is there is enough.
+	// No other process sets it, so its existence is enough.
 	return lg.bt.CheckAndMutate(ctx, lg.o.Catalog, row, btclient.OfColumn(lg.o.Family, processQualifier), set, nil)
 }
 
@@ -66,7 +66,7 @@ func (lg *Logs) List(ctx context.Context) (all []Registration, past uint64, err 
 	return all, past, nil
 }
 
-// Registered returns which starts on the catalog have a registration.
+// Registered returns the epochs of the registered processes.
 func (lg *Logs) Registered(ctx context.Context) (map[uint64]bool, error) {
 	all, _, err := lg.List(ctx)
 	there := make(map[uint64]bool, len(all))
@@ -76,11 +76,11 @@ func (lg *Logs) Registered(ctx context.Context) (map[uint64]bool, error) {
 	return there, err
 }
 
-// maxRemoveAttempts bounds the attempts to note a ceiling that others keep raising.
+// maxRemoveAttempts limits the attempts to store a ceiling that others keep raising.
 const maxRemoveAttempts = 64
 
-// remove takes a registration away, unless it was renewed, and keeps its ceiling. It
-// reports whether it did.
+// remove removes a registration, unless it was renewed, and keeps its ceiling. It reports
+// whether it removed the registration.
 func (lg *Logs) remove(ctx context.Context, r Registration) (removed bool, err error) {
 	past := []byte(lg.o.Prefix + pastRow)
 	ofColumn := btclient.Chain(btclient.OfColumn(lg.o.Family, ceilingQualifier), btclient.Newest(1))
@@ -107,11 +107,11 @@ func (lg *Logs) remove(ctx context.Context, r Registration) (removed bool, err e
 			return false, err
 		}
 	}
-	return false, errors.New("the ceiling of writers of logs that are gone changes all the time")
+	return false, fmt.Errorf("row %q of table %s changed in each of %d attempts to raise the ceiling in it", past, lg.o.Catalog, maxRemoveAttempts)
 }
 
-// Inherit takes over what earlier processes of the same seat left. What their marks
-// tell of has been worked off.
+// Inherit removes the registrations of earlier processes of the same seat. The work in the
+// rows that they marked has been finished.
 func (lg *Logs) Inherit(ctx context.Context) error {
 	if lg.o.Seat == "" {
 		return nil
@@ -125,8 +125,8 @@ func (lg *Logs) Inherit(ctx context.Context) error {
 	return err
 }
 
-// Renew tells other processes, if there are any, how far this one is, and takes over what
-// those that are dead left. With now it does so though it was just done.
+// Renew renews the registration of this process if there are others, and takes over the work
+// of dead ones. With now it does so even if the last renewal is recent.
 func (lg *Logs) Renew(ctx context.Context, now bool) error {
 	alone, err := lg.sequence.Renew(ctx, now)
 	if err != nil || alone {
@@ -135,18 +135,19 @@ func (lg *Logs) Renew(ctx context.Context, now bool) error {
 	return lg.company(ctx)
 }
 
-// company is what is to be done where there are other processes.
+// company starts renewing the registration, and takes over the work of dead processes. It is
+// called if there are other processes.
 func (lg *Logs) company(ctx context.Context) error {
 	lg.showLife()
 	var errs []error
 	for _, r := range lg.sequence.Dead() {
-		lg.o.Logger.WarnContext(ctx, "a process that wrote changes is gone; what it left is finished", "start", r.Epoch)
+		lg.o.Logger.WarnContext(ctx, "finishing the work of a dead process", "start", r.Epoch)
 		err := lg.o.Marks.RecoverOf(ctx, r.Epoch, lg.o.RecoverAll)
 		var gone bool
 		if err == nil {
 			gone, err = lg.remove(ctx, r)
 		}
-		if gone { // else it lives, or another process was first, of which the next list tells
+		if gone { // else it lives, or another process was first, as the next list shows
 			lg.sequence.Buried(r)
 		}
 		errs = append(errs, err)
@@ -154,11 +155,10 @@ func (lg *Logs) company(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// showLife begins to renew the registration, if that has not begun.
+// showLife starts keepBeating once.
 func (lg *Logs) showLife() { lg.beat.Do(func() { lg.beating.Go(lg.keepBeating) }) }
 
-// keepBeating renews the registration until the logs are closed: whatever this process
-// does, others wait for it.
+// keepBeating renews the registration until the logs are closed, since others wait for it.
 func (lg *Logs) keepBeating() {
 	ticker := time.NewTicker(Beat)
 	defer ticker.Stop()
@@ -168,14 +168,14 @@ func (lg *Logs) keepBeating() {
 			return
 		case <-ticker.C:
 			if err := lg.Renew(lg.o.Life, false); err != nil && lg.o.Life.Err() == nil {
-				lg.o.Logger.Warn("telling other processes how far the logs are", "error", err)
+				lg.o.Logger.Warn("renewing the registration of this process", "error", err)
 			}
 		}
 	}
 }
 
-// Close appends what is left, and ends the registration. What it must leave is finished
-// by another process, or a later one. Life has ended.
+// Close appends pending records and removes the registration. Another process, or a later
+// one, finishes the work that fails now. Life has ended.
 func (lg *Logs) Close(ctx context.Context) error {
 	lg.beating.Wait()
 	defer lg.Disappear(ctx)

@@ -6,21 +6,21 @@ import (
 	"errors"
 )
 
-// Registration is what a process says of itself to the others of its catalog.
+// Registration is the state of a process, as the others of its catalog see it.
 type Registration struct {
-	Epoch   uint64 // which start on the catalog it is; its low bits are the writer's number
-	Seat    string // no two processes have it at a time; "": nothing is known of it
-	Renewed uint64 // counts the renewals: a process that is alive goes on counting
-	Floor   uint64 // each record of the process below it is in the log, and none is to come
-	Ceiling uint64 // the process has given out no number from it on
+	Epoch   uint64 // number of its start on the catalog; the low bits are the writer's number
+	Seat    string // one process holds it at a time; "": none
+	Renewed uint64 // counts renewals; a live process keeps counting
+	Floor   uint64 // all records of the process below it, past and future, are in the log
+	Ceiling uint64 // all numbers of the process are below it
 }
 
 // Registry keeps the registrations of the processes of a catalog.
 type Registry interface {
-	// Put stores the registration of this process: the first time, with create, in any
-	// case; later if it is still there.
+	// Put stores the registration of this process: with create in any case, otherwise only
+	// if it still exists.
 	Put(ctx context.Context, own Registration, create bool) (ok bool, err error)
-	// List returns all registrations, and the greatest ceiling of those that are gone.
+	// List returns all registrations, and the greatest ceiling of removed ones.
 	List(ctx context.Context) (all []Registration, past uint64, err error)
 }
 

@@ -11,60 +11,60 @@ import (
 // The times of the protocol, of a process's own monotonic clock: the clocks of
 // different processes are never compared.
 const (
-	// Beat is how often a process that is not alone renews its registration, and
-	// looks for others when it reads.
+	// Beat is how often a process that is not alone renews its registration, and lists the
+	// others when it reads.
 	Beat = time.Second
 
-	// lease is how old the renewal is at most that a write relies on.
+	// lease is the greatest age of a renewal that a write relies on.
 	lease = 5 * time.Second
 
-	// CommitTimeout bounds the call that commits a write which took a number.
+	// CommitTimeout limits the call that commits a write with a number.
 	CommitTimeout = 10 * time.Second
 
-	// deadAfter is how long a process has not been seen to renew its registration
-	// that is taken for dead: none of its writes is under way any more then.
+	// deadAfter is when a process is taken for dead, after its last seen renewal: all its
+	// writes have ended by then.
 	deadAfter = 30 * time.Second
 )
 
-// aheadNanos is how far ahead of its clock a process stores its ceiling: so it does
-// so once in that time, and its numbers jump so far at most when it starts anew.
+// aheadNanos is how far above its clock a process stores its ceiling. It stores one once in
+// that time, and after a restart its numbers jump by that at most.
 const aheadNanos = uint64(time.Second)
 
 // Sequencer gives out the sequence numbers of a process. It is safe for concurrent
 // use.
 //
-// Processes that share a catalog find each other in its registry. Who joins stores a
-// registration and then lists those of others, and begins above all their ceilings. Who
-// needs a greater ceiling stores it and then lists: of two that do so at once, one at
-// least sees the other. So a process that has found nobody behind its ceiling may read
-// all below it, and need not say how far it is.
+// Processes that share a catalog find each other in its registry. A process that joins
+// stores a registration, lists the others, and starts above all their ceilings. A process
+// that needs a greater ceiling stores it and then lists the others: if two do so at once, at
+// least one sees the other. So a process that has found no other after storing its ceiling
+// may read all below it, and need not publish a floor.
 type Sequencer struct {
 	now      func() time.Time
 	elapsed  func() time.Duration
 	registry Registry
-	turn     chan struct{} // held by who stores the registration
+	turn     chan struct{} // held while the registration is stored
 
 	mu      sync.Mutex
-	own     Registration // as it was stored; Ceiling counts once others were listed
-	joined  bool         // own is in the registry, and last above all there was before
+	own     Registration // as stored; its Ceiling is valid once the others were listed
+	joined  bool         // own is in the registry, and last is above all earlier ceilings
 	renewed time.Duration
-	last    uint64     // the greatest number that was given out, or may be read up to
-	ceiling uint64     // last stays below
-	served  uint64     // the greatest floor that a reader was given
-	holds   *list.List // bounds of writes under way, ascending
+	last    uint64     // the greatest number that was given out, or may be read
+	ceiling uint64     // last stays below it
+	served  uint64     // the greatest floor that Floor returned
+	holds   *list.List // lower bounds of the numbers of pending writes, ascending
 	others  map[uint64]*other
-	past    uint64 // the ceiling of those that are gone: all below it is in the log
+	past    uint64 // the greatest ceiling of removed processes: the log is complete below it
 }
 
-// other is another process, as it was seen last.
+// other is another process, as last seen.
 type other struct {
 	Registration
-	seen time.Duration // when that was
-	idle time.Duration // how long it has not been renewed, as far as was looked
+	seen time.Duration // when it was last seen
+	idle time.Duration // how long it has not renewed its registration, as far as this process looked
 }
 
-// NewSequencer returns one that goes by the clock now, and judges others by elapsed,
-// which never goes back. Start is to follow.
+// NewSequencer returns a sequencer that numbers by the clock now, and judges others by the
+// monotonic time elapsed. Call Start next.
 func NewSequencer(now func() time.Time, elapsed func() time.Duration, registry Registry) *Sequencer {
 	return &Sequencer{
 		now: now, elapsed: elapsed, registry: registry,
@@ -72,18 +72,17 @@ func NewSequencer(now func() time.Time, elapsed func() time.Duration, registry R
 	}
 }
 
-// Start says which start on the catalog the process is, and its seat, before any other
-// call.
+// Start sets the epoch and the seat of the process, before any other call.
 func (s *Sequencer) Start(epoch uint64, seat string) { s.own.Epoch, s.own.Seat = epoch, seat }
 
-// Hold keeps the floor at or below the number that a write takes, until its record
-// is appended. Release ends it.
+// Hold keeps the floor at or below the number of a write until its record is appended.
+// Release ends it.
 type Hold struct {
 	s  *Sequencer
 	at *list.Element
 }
 
-// Hold registers a write that is going to take numbers.
+// Hold registers a write that will take numbers.
 func (s *Sequencer) Hold(ctx context.Context) (*Hold, error) {
 	if err := s.ready(ctx, 0, lease); err != nil {
 		return nil, err
@@ -93,7 +92,7 @@ func (s *Sequencer) Hold(ctx context.Context) (*Hold, error) {
 	return &Hold{s, s.holds.PushBack(s.last + 1)}, nil
 }
 
-// Next gives out a number above all before it, the given one and the clock.
+// Next returns a position above all earlier ones, a given number and the clock.
 func (h *Hold) Next(ctx context.Context, above uint64) (Position, error) {
 	s := h.s
 	for {
@@ -112,7 +111,7 @@ func (h *Hold) Next(ctx context.Context, above uint64) (Position, error) {
 	}
 }
 
-// Release lets go of the floor. It may be called twice.
+// Release releases the floor. It may be called twice.
 func (h *Hold) Release() {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
@@ -122,18 +121,17 @@ func (h *Hold) Release() {
 	}
 }
 
-// Join makes the process known to others, if it is not.
+// Join registers the process if it is not registered.
 func (s *Sequencer) Join(ctx context.Context) error { return s.ready(ctx, 0, lease) }
 
-// Floor returns a number below which every record is in the log, and none will ever be
-// added, by any process. Where there is no other, and no write under way, it follows
-// the clock. It never goes back.
+// Floor returns a number below which every record of any process, past and future, is in the
+// log. It never decreases. Without other processes and pending writes it follows the clock.
 func (s *Sequencer) Floor(ctx context.Context) (uint64, error) {
 	if err := s.ready(ctx, 0, Beat); err != nil {
 		return 0, err
 	}
 	floor, limited := s.floors()
-	if limited { // they may be further by now
+	if limited { // the others may have advanced
 		if err := s.look(ctx); err != nil {
 			return 0, err
 		}
@@ -142,7 +140,7 @@ func (s *Sequencer) Floor(ctx context.Context) (uint64, error) {
 	return floor, nil
 }
 
-// floors returns the least floor, and whether it is that of another process.
+// floors returns the least floor, and whether it is the floor of another process.
 func (s *Sequencer) floors() (floor uint64, limited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,15 +155,15 @@ func (s *Sequencer) floors() (floor uint64, limited bool) {
 	return s.served, limited
 }
 
-// follow makes the numbers to come be above one, below the ceiling: without one, they stay
-// as they are. s.mu is held.
+// follow raises the later numbers above sequence, but below the ceiling. Without a ceiling it
+// does nothing. The caller holds s.mu.
 func (s *Sequencer) follow(sequence uint64) {
 	if s.ceiling > 0 {
 		s.last = max(s.last, min(sequence, s.ceiling-1))
 	}
 }
 
-// ownFloor is the floor of this process. s.mu is held.
+// ownFloor is the floor of this process. The caller holds s.mu.
 func (s *Sequencer) ownFloor() uint64 {
 	if first := s.holds.Front(); first != nil {
 		return first.Value.(uint64) //nolint:forcetypeassert // the list has no others
@@ -173,8 +171,8 @@ func (s *Sequencer) ownFloor() uint64 {
 	return s.last + 1
 }
 
-// ready makes the registration be renewed unless that was done less than age ago, and
-// the ceiling be above the clock and a number.
+// ready renews the registration if its last renewal is older than age, or the ceiling is not
+// above the clock and the number above.
 func (s *Sequencer) ready(ctx context.Context, above uint64, age time.Duration) error {
 	if s.isReady(above, age) {
 		return nil
@@ -187,7 +185,7 @@ func (s *Sequencer) ready(ctx context.Context, above uint64, age time.Duration) 
 		if err := s.renew(ctx, above); err != nil {
 			return err
 		}
-		age = max(age, CommitTimeout) // where calls take as long as that
+		age = max(age, CommitTimeout) // calls may take that long
 	}
 	return nil
 }
@@ -199,7 +197,7 @@ func (s *Sequencer) isReady(above uint64, age time.Duration) bool {
 	return s.joined && at+1 < s.ceiling && s.elapsed()-s.renewed < age
 }
 
-// renew stores the registration, and looks for others.
+// renew stores the registration, and lists the others.
 func (s *Sequencer) renew(ctx context.Context, above uint64) error {
 	s.mu.Lock()
 	began, joined := s.elapsed(), s.joined
@@ -216,7 +214,7 @@ func (s *Sequencer) renew(ctx context.Context, above uint64) error {
 	if err != nil {
 		return fmt.Errorf("noting up to where the log is written: %w", err)
 	}
-	if !ok { // it was taken for dead
+	if !ok { // another process took this one for dead
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.joined, s.ceiling = false, 0
@@ -232,14 +230,14 @@ func (s *Sequencer) renew(ctx context.Context, above uint64) error {
 	s.note(all, past, began)
 	if s.joined = true; joined {
 		s.ceiling, s.renewed = own.Ceiling, began
-		for _, o := range s.others { // so that one whose clock is behind holds nobody up
+		for _, o := range s.others { // so that a clock that is behind delays no other process
 			s.last = max(s.last, min(o.Floor, s.ceiling)-1)
 		}
 		return nil
 	}
-	// What others gave out since, without having seen this process, is below a ceiling
-	// that they had stored before. What was said of the floor is put right at once,
-	// where anyone goes by it.
+	// Numbers that others gave out since, without having seen this process, are below
+	// ceilings that they stored before. If there are others, the next renewal corrects the
+	// stored floor at once.
 	s.last = max(s.last, past)
 	for _, o := range s.others {
 		s.last = max(s.last, o.Ceiling)
@@ -250,7 +248,7 @@ func (s *Sequencer) renew(ctx context.Context, above uint64) error {
 	return nil
 }
 
-// look lists the registrations of others.
+// look lists the registrations of the others.
 func (s *Sequencer) look(ctx context.Context) error {
 	if err := s.take(ctx); err != nil {
 		return err
@@ -267,7 +265,7 @@ func (s *Sequencer) look(ctx context.Context) error {
 	return nil
 }
 
-// note remembers the registrations of others as they were at a time. s.mu is held.
+// note remembers the registrations of the others at a time. The caller holds s.mu.
 func (s *Sequencer) note(all []Registration, past uint64, at time.Duration) {
 	s.past = max(s.past, past)
 	there := make(map[uint64]bool, len(all))
@@ -278,11 +276,11 @@ func (s *Sequencer) note(all []Registration, past uint64, at time.Duration) {
 		switch o := s.others[r.Epoch]; {
 		case o == nil:
 			s.others[r.Epoch] = &other{Registration: r, seen: at}
-		case r != o.Registration: // the count may be the same: of one it does not know whether it got there
+		case r != o.Registration: // Renewed may be equal: a renewal whose outcome is unknown is repeated
 			*o = other{Registration: r, seen: at}
 		case at > o.seen:
-			// A time in which this process did not look either says less: both may have
-			// been stopped.
+			// A time in which this process did not look counts for less: both processes
+			// may have been stopped.
 			o.idle += min(at-o.seen, 2*Beat)
 			o.seen = at
 		}
@@ -294,8 +292,7 @@ func (s *Sequencer) note(all []Registration, past uint64, at time.Duration) {
 	}
 }
 
-// take waits for the turn of who renews or lists: so what was listed later is noted
-// later.
+// take waits for the turn to renew or list, so that lists are noted in their order.
 func (s *Sequencer) take(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -307,9 +304,9 @@ func (s *Sequencer) take(ctx context.Context) error {
 
 func (s *Sequencer) give() { <-s.turn }
 
-// Renew renews the registration if there are others, who wait for that, and Beat has
-// passed since. With now, it is renewed whenever that was, and a process that takes itself for
-// alone looks for others. It reports whether it is alone.
+// Renew renews the registration if there are other processes and the last renewal is older
+// than Beat. With now, it renews regardless of the age, and first lists the others if the
+// process seems to be alone. It reports whether the process is alone.
 func (s *Sequencer) Renew(ctx context.Context, now bool) (alone bool, err error) {
 	joined, alone := s.stands()
 	if !joined || alone && !now {
@@ -328,22 +325,22 @@ func (s *Sequencer) Renew(ctx context.Context, now bool) (alone bool, err error)
 			return alone, err
 		}
 		defer s.give()
-		s.floors() // what is said follows the clock
+		s.floors() // the stored floor follows the clock
 		err = s.renew(ctx, 0)
 	}
 	_, alone = s.stands()
 	return alone, err
 }
 
-// stands reports whether the process is known to others, and knows of none.
+// stands reports whether the process is registered, and whether it knows no others.
 func (s *Sequencer) stands() (joined, alone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.joined, len(s.others) == 0
 }
 
-// Passed returns a number below which no process will give out one, and whether there is
-// any other.
+// Passed returns a lower bound of the later numbers of all processes, and whether this
+// process is alone.
 func (s *Sequencer) Passed() (passed uint64, alone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -354,8 +351,7 @@ func (s *Sequencer) Passed() (passed uint64, alone bool) {
 	return passed, len(s.others) == 0
 }
 
-// Dead returns the processes that have not shown themselves for so long that nothing
-// they began is under way any more.
+// Dead returns the processes that are taken for dead: all their writes have ended.
 func (s *Sequencer) Dead() (dead []Registration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -367,7 +363,7 @@ func (s *Sequencer) Dead() (dead []Registration) {
 	return dead
 }
 
-// Buried forgets a process whose registration is gone: all its records are in the log.
+// Buried forgets a process after its registration was removed: all its records are in the log.
 func (s *Sequencer) Buried(r Registration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -375,15 +371,15 @@ func (s *Sequencer) Buried(r Registration) {
 	delete(s.others, r.Epoch)
 }
 
-// Leave returns the registration of a process that is to go, if it has one and no write
-// of it is under way.
+// Leave returns the registration of this process for removal. ok is false if it is not
+// registered, or has pending writes.
 func (s *Sequencer) Leave() (own Registration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.own, s.joined && s.holds.Len() == 0
 }
 
-// Reach makes all numbers to come of this process be above one.
+// Reach raises the later numbers of this process above sequence.
 func (s *Sequencer) Reach(ctx context.Context, sequence uint64) error {
 	if err := s.ready(ctx, sequence, lease); err != nil {
 		return err
@@ -394,8 +390,8 @@ func (s *Sequencer) Reach(ctx context.Context, sequence uint64) error {
 	return nil
 }
 
-// Above returns a number above all that this process gave out; it gives out none below
-// it any more.
+// Above returns a number above all earlier numbers of this process. Later numbers are not
+// below it.
 func (s *Sequencer) Above(ctx context.Context) (uint64, error) {
 	if err := s.ready(ctx, 0, lease); err != nil {
 		return 0, err
