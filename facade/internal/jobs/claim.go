@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// Claim is the hold of this process on a job that it works on. It is safe for
-// concurrent use.
+// Claim is the ownership of a job by this process. It is safe for concurrent use.
 type Claim struct {
 	r       *Runner
 	key     [2]string
@@ -25,7 +24,7 @@ type Claim struct {
 	renewed time.Time // Wall: when the last write began that got there
 }
 
-// Job returns the job as it was when it was last read or written here.
+// Job returns the job as this process last read or wrote it.
 func (c *Claim) Job() Job {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,11 +35,11 @@ func (c *Claim) Job() Job {
 // error.
 func (c *Claim) LastAttempt() bool { return c.Job().Attempts >= maxAttempts-1 }
 
-// Changed gets a value after others have changed the job: Job is the new one. Changes
-// that come together are told once.
+// Changed gets a value after others have changed the job; Job returns the changed job. One
+// value may stand for several changes.
 func (c *Claim) Changed() <-chan struct{} { return c.changed }
 
-// Save keeps the progress of the work, as JSON. Errors: ErrLost.
+// Save stores the progress of the work, as JSON. Errors: ErrLost.
 func (c *Claim) Save(ctx context.Context, progress any) error {
 	text, err := json.Marshal(progress)
 	if err != nil {
@@ -49,15 +48,15 @@ func (c *Claim) Save(ctx context.Context, progress any) error {
 	return c.Update(ctx, func(j *Job) error { j.Progress = text; return nil })
 }
 
-// Update changes the job by fn, which may be called several times and whose error it
-// returns. Errors: ErrLost.
+// Update changes the job by fn, which may be called several times, and returns its error.
+// Errors: ErrLost.
 func (c *Claim) Update(ctx context.Context, fn func(*Job) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.write(ctx, fn)
 }
 
-// write is Update with c.mu held.
+// write is Update for a caller that holds c.mu.
 func (c *Claim) write(ctx context.Context, fn func(*Job) error) error {
 	for range maxChanges {
 		begun := c.r.o.Wall.Now()
@@ -81,8 +80,8 @@ func (c *Claim) write(ctx context.Context, fn func(*Job) error) error {
 	return fmt.Errorf("%w: %s of kind %s", errContended, c.key[1], c.key[0])
 }
 
-// reread takes up what others wrote, and ends the work if the job is not this
-// process's any more. c.mu is held.
+// reread reads the changes of others, and ends the work if this process no longer owns the
+// job. The caller holds c.mu.
 func (c *Claim) reread(ctx context.Context) error {
 	j, version, err := c.r.readJob(ctx, c.key[0], c.key[1])
 	if errors.Is(err, ErrNotFound) || err == nil && (j.Owner != c.r.o.Owner() || j.State != Running) {
@@ -100,7 +99,7 @@ func (c *Claim) reread(ctx context.Context) error {
 	return nil
 }
 
-// tell takes up what another goroutine wrote.
+// tell reads the job after another goroutine changed it.
 func (c *Claim) tell() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,13 +108,13 @@ func (c *Claim) tell() {
 	}
 }
 
-// renew shows other processes that this one lives, until ctx ends. Where that does not
-// get through, it gives up before they may take the job over.
+// renew increments the counter of the job until ctx ends. If that fails, it gives the job up
+// before other processes may take it over.
 func (c *Claim) renew(ctx context.Context) {
 	every := c.r.o.Lease / 4
 	for c.r.pause(ctx, every) == nil {
 		call, end := context.WithCancel(ctx)
-		// A call that hangs is not to hold the job past its lease.
+		// A call that hangs must not hold the job past its lease.
 		reached, stop := c.r.o.Wall.At(c.since().Add(3 * every))
 		c.r.background.Go(func() {
 			select {
@@ -140,8 +139,8 @@ func (c *Claim) since() time.Time {
 	return c.renewed
 }
 
-// attempt claims a job and works on it until it has ended. It returns the job if
-// another process holds it, or may.
+// attempt claims a job and works on it until it has ended. It returns the job if another
+// process owns it, or may own it.
 func (r *Runner) attempt(k *Kind, id string) (held *Job, err error) {
 	c := &Claim{r: r, key: [2]string{k.Name, id}, changed: make(chan struct{}, 1), renewed: r.o.Wall.Now()}
 	errHeld := errors.New("another process holds the job")
@@ -182,8 +181,8 @@ func (r *Runner) attempt(k *Kind, id string) (held *Job, err error) {
 	return &c.job, nil
 }
 
-// work works on a claimed job until it has ended, is lost, or the Runner is closed.
-// Errors: ErrLost, and those of writing what it came to.
+// work works on a claimed job until it has ended, is lost, or the Runner is closed. Errors:
+// ErrLost, and errors of writing the result.
 func (c *Claim) work(ctx context.Context, k *Kind) error {
 	r := c.r
 	var renewing sync.WaitGroup
@@ -212,7 +211,7 @@ func (c *Claim) work(ctx context.Context, k *Kind) error {
 	return end
 }
 
-// run calls the kind's function. No panic of it ends the process.
+// run calls the kind's function, and turns its panic into an error.
 func (c *Claim) run(ctx context.Context, k *Kind) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -223,7 +222,7 @@ func (c *Claim) run(ctx context.Context, k *Kind) (err error) {
 	return k.Run(ctx, c)
 }
 
-// ended writes what an attempt came to, and reports whether it was the last.
+// ended writes the result of an attempt, and reports whether it was the last.
 func (c *Claim) ended(ctx context.Context, attempt error) (ended bool, err error) {
 	err = c.Update(ctx, func(j *Job) error {
 		var failure *Failure
@@ -245,7 +244,7 @@ func (c *Claim) ended(ctx context.Context, attempt error) (ended bool, err error
 	return ended, err
 }
 
-// release leaves a job that has not ended to whoever wants it.
+// release gives up an unfinished job, so that any process can claim it.
 func (c *Claim) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,16 +258,16 @@ func (c *Claim) release() {
 	}
 }
 
-// seen is how a job of another process looked, and since when.
+// seen is a job of another process as last read, and since when it is unchanged.
 type seen struct {
 	owner string
 	beat  uint64
 	at    time.Time // Wall
-	// queued says that it is to be claimed.
+	// queued: the job is queued to be claimed.
 	queued bool
 }
 
-// standsStill reports whether the owner of a job has shown no life for a lease.
+// standsStill reports whether the counter of a job has not changed for a lease.
 func (r *Runner) standsStill(j *Job) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -276,7 +275,7 @@ func (r *Runner) standsStill(j *Job) bool {
 	return ok && was.owner == j.Owner && was.beat == j.Beat && r.o.Wall.Now().Sub(was.at) >= r.o.Lease
 }
 
-// watch looks at the jobs of other processes, and takes over those that stand still.
+// watch reads the jobs of other processes, and takes over those that stand still.
 func (r *Runner) watch() {
 	for {
 		if r.pause(r.life, r.o.Lease/2) != nil {
@@ -298,7 +297,7 @@ func (r *Runner) watch() {
 	}
 }
 
-// look looks at a job of another process.
+// look reads a job of another process, and queues it if it stands still.
 func (r *Runner) look(key [2]string) {
 	j, _, err := r.readJob(r.life, key[0], key[1])
 	if err != nil && !errors.Is(err, ErrNotFound) {

@@ -4,46 +4,42 @@
 //
 // # What it promises
 //
-//  1. A job that Create returned is in the catalog, and will end: Done, or Failed with
-//     the reason, unless it is deleted. A restart, and the end of the process that works
-//     on it, only delay that.
-//  2. A client token gives the job that it made first, for eight hours of the clock,
-//     however many ask at once; with another request it is refused.
-//  3. One process at a time works on a job, but for one that has lost it and does not
-//     know yet: what a job does must come to the same when it is done again, from its
-//     start or from what Claim.Save kept. After Save or the end was refused, it has
-//     no effect on the job.
-//  4. How many jobs of a kind there are, and how many a process works on at once, is
-//     bounded. Where there are no jobs, a process makes no call for them but one when it
-//     starts and one for each Tidy.
+//  1. A job that Create returned is in the catalog, and will end unless it is deleted: Done,
+//     or Failed with the reason. A restart, or the end of its process, only delays that.
+//  2. A client token returns the job that it created first, for eight hours of the clock,
+//     also for concurrent requests. With another request it is rejected.
+//  3. One process at a time works on a job, except for a process that has lost the job and
+//     does not know yet. Therefore the work must have the same result when it is repeated,
+//     from its start or from the progress of Claim.Save. After Save or the end was
+//     rejected, the work has no effect on the job.
+//  4. The number of jobs of a kind, and of those that a process works on at once, is
+//     limited. Without jobs, a process makes one call at its start and one for each Tidy.
 //
 // # How
 //
-// A row holds the job as one JSON text, and a version that changes with each write, by
-// which it is guarded: every change is one check-and-mutate. A process claims a job by
-// writing itself down as its owner. While it works it raises a counter in the row;
-// another process that has seen the counter stand still for a lease takes the job
-// over. Leases go by Options.Wall, which no test clock of tables moves: two processes
-// may have different ones, and clocks that stand. All times in rows are of Options.Now.
+// A row has the job as one JSON text, and a version that changes with each write and guards
+// the row: every change is one check-and-mutate. A process claims a job by writing itself
+// into the row as the owner. While it works, it increments a counter in the row. Another
+// process takes the job over if it has seen the counter unchanged for a lease. Leases use
+// Options.Wall, which no test clock of tables moves: the test clocks of two processes may
+// differ, or stand still. All times in rows are of Options.Now.
 //
-// A job's state is what was really done. What it looks like, where it is to take some
-// time at least, follows from its times and the clock: that is for the kinds to say,
-// and needs nobody to wake up.
+// The state of a job is that of its real work. A kind that shows a state for a least time
+// computes it from the times of the job and the clock, which needs no timer.
 //
 // # How to use it
 //
 // A kind of job is a name and a function, given to Runner.Handle before Start:
 //
 //	runner.Handle(jobs.Kind{Name: "export", Run: func(ctx context.Context, c *jobs.Claim) error {
-//		… // what c.Job().Request says; now and then c.Save(ctx, progress)
+//		… // do c.Job().Request, and call c.Save(ctx, progress) now and then
 //		return nil
 //	}})
 //
-// Run returns nil when the work is done and a *Failure when it never can be. After any
-// other error it is called again, a few times. When ctx ends, the work is to stop: it
-// goes on later, here or elsewhere. An operation looks for its token with Find before
-// it looks at any table, then makes the job with Create; what it has to do to tables goes
-// into Spec.Prepare, so that a process that ends in the middle leaves a job that does it
-// again, and nothing that nobody knows of. It changes a job with Update, of which Run is
-// told by Claim.Changed.
+// Run returns nil when the work is done, and a *Failure if it can never be done. After any
+// other error it is called again, a few times. When ctx ends, the work must stop; it
+// continues later, here or in another process. An operation looks for its token with Find
+// before it reads any table, and then creates the job with Create. It changes tables in
+// Spec.Prepare, so that a process that ends in the middle leaves a job that repeats the
+// change. It changes a job with Update; Claim.Changed notifies Run.
 package jobs

@@ -14,33 +14,33 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// Options are what a Runner works with. There are no defaults but for Lease.
+// Options configure a Runner. Only Lease is optional.
 type Options struct {
 	Client      *btclient.Client
 	Table       string // the catalog
 	Family      string // of jobs: keeps the newest cell
 	TokenFamily string // of tokens: its cells go after a day, or later
-	// Owner returns what differs from that of any other process, and of earlier ones.
+	// Owner returns a text that no other process has, or had.
 	Owner    func() string
 	Now      func() time.Time
 	Wall     *clock.Clock  // of leases
 	NewToken func() []byte // short, and never the same
 	Logger   *slog.Logger
-	// Lease is how long a job stays with a process that does not show that it lives.
+	// Lease is how long a job stays with a process that does not increment its counter.
 	// Default: 10 s.
 	Lease time.Duration
 }
 
 const defaultLease = 10 * time.Second
 
-// The bounds of a kind that sets none, and of attempts.
+// The default limits of a kind, and the limits of attempts.
 const (
-	// DefaultAtOnce is how many jobs of a kind a process works on at once.
+	// DefaultAtOnce limits the jobs of a kind that a process works on at once.
 	DefaultAtOnce = 4
-	// DefaultMost is how many jobs of a kind there are.
+	// DefaultMost limits the jobs of a kind.
 	DefaultMost = 10_000
 
-	// maxAttempts is how often a job is tried.
+	// maxAttempts limits the attempts of a job.
 	maxAttempts = 5
 	// attemptPause comes before the second attempt, twice that before the third.
 	attemptPause = time.Second
@@ -51,17 +51,16 @@ type Kind struct {
 	Name string // without "/"
 	// Run does the work of a job: see the package.
 	Run func(ctx context.Context, c *Claim) error
-	// AtOnce is how many jobs a process works on at once. Default: DefaultAtOnce.
+	// AtOnce limits the jobs that a process works on at once. Default: DefaultAtOnce.
 	AtOnce int
-	// Most is how many jobs there may be, those that have ended included. Default:
-	// DefaultMost.
+	// Most limits the jobs, including ended ones. Default: DefaultMost.
 	Most int
-	// Keep is how long a job that has ended is kept, on the clock Now, and KeepOf, if it
-	// is set, how long that of an id is, by how it ended. Default: until it is deleted.
+	// Keep is how long an ended job is kept, on the clock Now. KeepOf, if set, returns it for
+	// a job, by its id and state. Default: until it is deleted.
 	Keep   time.Duration
 	KeepOf func(id string, ended State) time.Duration
-	// Forget is called before a job is deleted since its time is over. Default: nothing
-	// is to be done.
+	// Forget is called before a job is deleted whose time to be kept has ended. Default: nil,
+	// it is not called.
 	Forget func(ctx context.Context, j Job) error
 }
 
@@ -72,8 +71,8 @@ func (k *Kind) keep(id string, ended State) time.Duration {
 	return k.Keep
 }
 
-// Runner makes jobs and works on them. It is safe for concurrent use; Handle comes
-// before all else, then Start.
+// Runner creates jobs and works on them. It is safe for concurrent use. Call Handle before
+// Start, and Start before the other methods.
 type Runner struct {
 	o     Options
 	kinds map[string]*Kind
@@ -93,7 +92,7 @@ type Runner struct {
 	watcher bool               // a goroutine looks at them
 }
 
-// New returns a Runner, which does nothing yet.
+// New returns a Runner that has not started.
 func New(ctx context.Context, o Options) *Runner {
 	o.Lease = cmp.Or(o.Lease, defaultLease)
 	r := &Runner{
@@ -110,11 +109,11 @@ func (r *Runner) Handle(k Kind) {
 	r.kinds[k.Name] = &k
 }
 
-// Start goes on with the jobs that earlier processes left.
+// Start resumes the jobs of earlier processes.
 func (r *Runner) Start(ctx context.Context) error { return r.Tidy(ctx) }
 
-// Tidy goes on with jobs that other processes left, and deletes those that have ended
-// long ago. Without kinds it does nothing.
+// Tidy resumes the jobs of ended processes, and deletes ended jobs whose time to be kept is
+// over. Without kinds it does nothing.
 func (r *Runner) Tidy(ctx context.Context) error {
 	if len(r.kinds) == 0 {
 		return nil
@@ -152,21 +151,21 @@ func (r *Runner) Tidy(ctx context.Context) error {
 	return nil
 }
 
-// Spec is a job that is to be made.
+// Spec describes a new job.
 type Spec struct {
 	Kind, ID string
 	Request  json.RawMessage
 	Token    Token
 	Done     bool // there is no work: the job has only to be known
-	// Prepare, if it is set, does what has to be done before Create returns, when the job
-	// is known already, and returns the request as the work is to find it. If it fails
-	// there is no job. A process that ends meanwhile leaves a job with Request, of which
-	// the work then has to do the same.
+	// Prepare, if set, does the work that must be done before Create returns. It is called
+	// when the job is stored, and returns the request for Run. If it fails, the job is
+	// deleted. If the process ends meanwhile, the job has Request, and Run must do the work
+	// of Prepare.
 	Prepare func(ctx context.Context) (json.RawMessage, error)
 }
 
-// Create makes a job, whose work begins at once if there is room. With a token that was
-// used before it returns the job that it gave. Errors: ErrExists, ErrTooMany,
+// Create creates a job, whose work begins at once if there is room. With a token that was
+// used before, it returns the job of that token. Errors: ErrExists, ErrTooMany,
 // ErrTokenMismatch, those of Prepare.
 func (r *Runner) Create(ctx context.Context, s Spec) (Job, error) {
 	k := r.kinds[s.Kind]
@@ -221,7 +220,7 @@ func (r *Runner) Create(ctx context.Context, s Spec) (Job, error) {
 	return j, nil
 }
 
-// prepare completes a job that is known, or deletes it.
+// prepare completes a stored job, or deletes it.
 func (r *Runner) prepare(ctx context.Context, j Job, prepare func(context.Context) (json.RawMessage, error)) (Job, error) {
 	request, err := prepare(ctx)
 	if err != nil {
@@ -240,8 +239,8 @@ func (r *Runner) prepare(ctx context.Context, j Job, prepare func(context.Contex
 	return j, err
 }
 
-// Update changes a job by fn, which may be called several times and whose error it
-// returns. Who works on it here is told. Errors: ErrNotFound.
+// Update changes a job by fn, which may be called several times, and returns its error. It
+// notifies the work on the job in this process. Errors: ErrNotFound.
 func (r *Runner) Update(ctx context.Context, kind, id string, fn func(*Job) error) (Job, error) {
 	j, _, err := r.change(ctx, kind, id, fn)
 	if err != nil {
@@ -253,8 +252,8 @@ func (r *Runner) Update(ctx context.Context, kind, id string, fn func(*Job) erro
 	return j, nil
 }
 
-// Delete deletes a job if may, which may be called several times, returns no error;
-// else it returns that. Work on it ends. Errors: ErrNotFound.
+// Delete deletes a job and ends the work on it. If may, which may be called several times,
+// returns an error, Delete returns that and does nothing. Errors: ErrNotFound.
 func (r *Runner) Delete(ctx context.Context, kind, id string, may func(Job) error) error {
 	for range maxChanges {
 		j, version, err := r.readJob(ctx, kind, id)
@@ -282,7 +281,7 @@ func (r *Runner) claimOf(kind, id string) *Claim {
 	return r.claims[[2]string{kind, id}]
 }
 
-// know keeps a job from being worked on here, until forget.
+// know prevents work on a job in this process until forget is called.
 func (r *Runner) know(kind, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -295,7 +294,7 @@ func (r *Runner) forget(kind, id string) {
 	delete(r.known, [2]string{kind, id})
 }
 
-// enqueue makes a job be worked on here, if it is not yet.
+// enqueue starts work on a job in this process, unless it has started.
 func (r *Runner) enqueue(kind, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -306,7 +305,7 @@ func (r *Runner) enqueue(kind, id string) {
 	r.queue(kind, id)
 }
 
-// queue lets a job wait for its turn. r.mu is held.
+// queue adds a job to the queue of its kind. The caller holds r.mu.
 func (r *Runner) queue(kind, id string) {
 	r.busy[kind]++
 	r.waiting[kind] = append(r.waiting[kind], id)
@@ -316,7 +315,7 @@ func (r *Runner) queue(kind, id string) {
 	}
 }
 
-// workOn works on the jobs of a kind, one after the other, until none waits.
+// workOn works on the queued jobs of a kind, in sequence.
 func (r *Runner) workOn(k *Kind) {
 	for {
 		r.mu.Lock()
@@ -355,8 +354,7 @@ func (r *Runner) workOn(k *Kind) {
 	}
 }
 
-// Wait waits until this process has no work on jobs of a kind; those of other
-// processes do not count.
+// Wait waits until this process has no work on jobs of a kind.
 func (r *Runner) Wait(ctx context.Context, kind string) error {
 	for {
 		r.mu.Lock()
@@ -375,7 +373,7 @@ func (r *Runner) Wait(ctx context.Context, kind string) error {
 	}
 }
 
-// Close ends all work, which other processes, or the next, go on with.
+// Close ends all work. Another process, or the next one, resumes it.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.end()
