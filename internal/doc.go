@@ -13,8 +13,8 @@
 //
 // Files and formats:
 //
-//   - s3export: DynamoDB's exports to S3; iontext: items as Ion; csvtext: records of CSV;
-//     extsort: sorting on disk.
+//   - s3export: DynamoDB's exports to S3; itemtext: the texts of items in a file, one after
+//     the other; iontext: items as Ion; csvtext: records of CSV; extsort: sorting on disk.
 //   - strictyaml: the one reader of YAML; httpbody: bodies of HTTP messages; filelock: locks
 //     of files.
 //

@@ -87,7 +87,7 @@ func TestVerify_Inputs(t *testing.T) {
 		"s3-export":                      3,
 		"s3-incremental-export":          4,
 		"json-lines/members.json.gz":     120,
-		"json-items/member.json":         1,
+		"json-lines/member.json":         1,
 		"csv/loans.csv":                  4,
 		"batch-write/Repairs.json":       5,
 		"batch-write/Tools-request.json": 3,

@@ -1,6 +1,6 @@
 // Package source reads DynamoDB data: an export to S3, with the incremental exports
-// that follow it, JSON lines, a BatchWriteItem request file, a NoSQL Workbench model or
-// CSV; plain, gzip or zstd. [Open] recognizes an input by
+// that follow it, JSON lines (or items one after the other), Ion text, a BatchWriteItem
+// request file, a NoSQL Workbench model or CSV; plain, gzip or zstd. [Open] recognizes an input by
 // its content, and CSV by its name.
 //
 // What it promises: a damaged input gives an [Error] that names the place and what was

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"path"
@@ -16,8 +15,7 @@ type fileLayout uint8
 
 const (
 	unknownLayout  fileLayout = iota
-	itemLines                 // one item a line
-	itemValues                // JSON texts, one item each, not one a line
+	itemLines                 // items one after the other
 	itemArray                 // one array of items
 	itemsMember               // {"Items": [item, …]}, the answer to a Scan or Query
 	batchWrite                // {"Table": [{"PutRequest": …}, …], …}
@@ -42,11 +40,6 @@ func openFile(t tree, name string) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found == itemValues {
-		if found, err = linesOrValues(t, name, found); err != nil {
-			return nil, err
-		}
-	}
 	switch found {
 	case itemLines:
 		src := openJSONLines(t, name, s)
@@ -54,7 +47,7 @@ func openFile(t tree, name string) (*Source, error) {
 			src.Format = formatIon
 		}
 		return src, nil
-	case itemValues, itemArray, itemsMember:
+	case itemArray, itemsMember:
 		return openJSONItems(t, name, found, s), nil
 	case batchWrite, batchRequest:
 		return openBatchWrite(t, name, found)
@@ -119,7 +112,7 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 	for scalars := 0; ; scalars++ {
 		if d.PeekKind() == '}' {
 			if scalars > 0 {
-				return itemValues, plainItem, nil
+				return itemLines, plainItem, nil
 			}
 			return unknownLayout, plainItem, nil
 		}
@@ -139,7 +132,7 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 				return unknownLayout, 0, schemaAsSource(d)
 			}
 			if scalars > 0 { // beside which no table stands
-				return itemValues, plainItem, nil
+				return itemLines, plainItem, nil
 			}
 			return batchWrite, putRequest, nil
 		case '{':
@@ -147,7 +140,7 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 			case "ModelMetadata":
 				return workbenchModel, 0, nil
 			case "Item":
-				return itemValues, wrappedItem, nil
+				return itemLines, wrappedItem, nil
 			}
 			if _, err := d.ReadToken(); err != nil {
 				return unknownLayout, 0, d.failed(err)
@@ -159,9 +152,9 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 			_, typed := attr.ParseType(first.String())
 			switch {
 			case typed && first.Kind() == '"':
-				return itemValues, plainItem, nil
+				return itemLines, plainItem, nil
 			case name == "PutRequest":
-				return itemValues, putRequest, nil
+				return itemLines, putRequest, nil
 			case name == "RequestItems":
 				return batchRequest, putRequest, nil
 			case name == "Metadata", name == "Keys", name == "NewImage", name == "OldImage":
@@ -170,7 +163,7 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 			case name == "Table", name == "TableDescription":
 				return unknownLayout, 0, schemaAsSource(d)
 			}
-			return itemValues, plainItem, nil // the value will say what is wrong
+			return itemLines, plainItem, nil // the value will say what is wrong
 		case '"', '0', 't', 'f', 'n':
 			if name == "exportArn" || name == "manifestFilesS3Key" {
 				return exportManifest, 0, nil
@@ -187,29 +180,4 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 
 func schemaAsSource(d *document) error {
 	return Damaged(Unrecognized, Position{File: d.in.label}, nil, "the file is a table description, not data: give it as the table schema of a source")
-}
-
-// linesOrValues tells JSON lines from JSON texts that span lines: the first
-// line of the former is a whole text.
-func linesOrValues(t tree, name string, found fileLayout) (fileLayout, error) {
-	in, err := t.open(name)
-	if err != nil {
-		return unknownLayout, err
-	}
-	defer in.close()
-	l := lines{in: in}
-	first, err := l.next()
-	if err != nil {
-		return unknownLayout, in.failed(err, l.line)
-	}
-	if jsontext.Value(first).IsValid() {
-		return itemLines, nil
-	}
-	// A damaged first line still is one of lines if the second begins as it
-	// does and is whole.
-	begin := bytes.Clone(first[:min(len(first), 4)])
-	if second, err := l.next(); err == nil && bytes.HasPrefix(second, begin) && jsontext.Value(second).IsValid() {
-		return itemLines, nil
-	}
-	return found, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/tabletop-emu/tabletop/internal/itemtext"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
@@ -204,34 +205,38 @@ func (in *input) failed(err error, line int) error {
 	return Damaged(Unrecognized, at, err, "cannot read the file")
 }
 
-// lines reads a text line by line, each at most maxItemBytes long.
+// lines reads the items of a text, or its lines.
 type lines struct {
-	in   *input
-	line int // number of the line last returned
-	buf  []byte
+	in    *input
+	texts itemtext.Reader
 }
+
+// lines returns a reader of the items of the input.
+func (in *input) lines() *lines {
+	return &lines{in: in, texts: itemtext.Reader{Text: in.text, MaxBytes: MaxItemBytes}}
+}
+
+// at returns the position of the text that was read last.
+func (l *lines) at() Position { return Position{l.in.label, l.texts.Line()} }
 
 // next returns the next line that is not blank, without its end; io.EOF after
 // the last. The bytes are good until the next call.
 func (l *lines) next() ([]byte, error) {
-	l.buf = l.buf[:0]
-	blank := 0
-	for {
-		if blank += len(l.buf); blank > MaxItemBytes { // what a few packed bytes may swell to
-			return nil, Damaged(TooLong, Position{l.in.label, l.line}, nil, "more than %d bytes of blank lines stand here", MaxItemBytes)
-		}
-		l.buf = l.buf[:0]
-		l.line++
-		var err error
-		if l.buf, err = appendLine(l.buf, l.in.text); errors.Is(err, io.EOF) {
-			return nil, io.EOF
-		} else if err != nil {
-			return nil, l.in.failed(err, l.line)
-		}
-		if text := bytes.TrimSpace(l.buf); len(text) > 0 {
-			return text, nil
-		}
+	text, err := l.texts.Next()
+	return text, l.failed(err)
+}
+
+// failed turns an error of texts into an Error, but for io.EOF.
+func (l *lines) failed(err error) error {
+	switch {
+	case err == nil, errors.Is(err, io.EOF):
+		return err
+	case errors.Is(err, itemtext.ErrBlank): // what a few packed bytes may swell to
+		return Damaged(TooLong, l.at(), nil, "more than %d bytes of space stand between items", MaxItemBytes)
+	case errors.Is(err, itemtext.ErrTooLong):
+		err = errTooLong
 	}
+	return l.in.failed(err, l.texts.Line())
 }
 
 // appendLine appends the next line of a text, with its end if it has one. Errors: io.EOF

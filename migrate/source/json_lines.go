@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// openJSONLines opens a file of one item a line, as in the data files of an
-// export to S3 or plain.
+// openJSONLines opens a file of items one after the other, one a line or not, as in the
+// data files of an export to S3 or plain.
 func openJSONLines(t tree, name string, s shape) *Source {
 	return &Source{Format: "json-lines", Tables: []*Table{{
 		Name:     tableNameOf(name),
@@ -19,7 +19,7 @@ func openJSONLines(t tree, name string, s shape) *Source {
 				return
 			}
 			defer in.close()
-			l := lines{in: in}
+			l := in.lines()
 			for {
 				e, err := l.entry(s)
 				if errors.Is(err, io.EOF) || !yield(e, err) || err != nil && !OfItem(err) {
@@ -30,17 +30,20 @@ func openJSONLines(t tree, name string, s shape) *Source {
 	}}}
 }
 
-// entry reads the item of the next line; io.EOF after the last.
-func (l *lines) entry(s shape) (Entry, error) {
-	text, err := l.next()
-	if err != nil {
-		return Entry{}, err
+// entry reads the next item; io.EOF after the last.
+func (l *lines) entry(s shape) (e Entry, err error) {
+	var bad error
+	err = l.texts.Item(func(text []byte) error {
+		e, bad = parseEntry(text, s, l.at())
+		return bad
+	})
+	if bad != nil && errors.Is(err, bad) {
+		return e, err
 	}
-	return parseEntry(text, s, Position{l.in.label, l.line})
+	return e, l.failed(err)
 }
 
-// openJSONItems opens a file that holds items in one JSON text, or in several
-// that are not one a line.
+// openJSONItems opens a file that holds all items in one JSON text.
 func openJSONItems(t tree, name string, found fileLayout, s shape) *Source {
 	return &Source{Format: "json-items", Tables: []*Table{{
 		Name:     tableNameOf(name),
@@ -65,16 +68,6 @@ func readJSONItems(t tree, name string, found fileLayout, s shape, yield func(En
 	defer in.close()
 	d := newDocument(in)
 	one := func() error { return d.yieldEntry(s, yield) }
-	if found == itemValues {
-		for err == nil {
-			if d.PeekKind() == 0 {
-				return d.end() // or of what PeekKind met
-			}
-			err = one()
-			d.advance(max(d.done, d.InputOffset()))
-		}
-		return err
-	}
 	if found == itemArray {
 		err = d.array(one)
 	} else {

@@ -128,13 +128,13 @@ func (t *Table) head(f exportFile, most int, yield func(Entry) bool) (more bool)
 		return true
 	}
 	defer in.close()
-	l := lines{in: in}
+	l := in.lines()
 	for range most {
 		text, err := l.next()
 		if err != nil {
 			return true
 		}
-		e, err := parseEntry(text, wrappedItem, Position{in.label, l.line})
+		e, err := parseEntry(text, wrappedItem, l.at())
 		if err == nil {
 			err = t.checkKey(e)
 		}

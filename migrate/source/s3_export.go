@@ -307,7 +307,7 @@ func readFiles(t tree, dir string, summary *s3export.Summary) ([]exportFile, err
 	defer in.close()
 	var files []exportFile
 	seen := map[string]int{}
-	l := lines{in: in}
+	l := in.lines()
 	for {
 		text, err := l.next()
 		if errors.Is(err, io.EOF) {
@@ -316,7 +316,7 @@ func readFiles(t tree, dir string, summary *s3export.Summary) ([]exportFile, err
 		if err != nil {
 			return nil, err
 		}
-		at := Position{in.label, l.line}
+		at := l.at()
 		var f exportFile
 		if err := json.Unmarshal(text, &f.File); err != nil {
 			return nil, Damaged(ManifestInvalid, at, JSONCause(err), "the manifest cannot be parsed")
@@ -324,14 +324,14 @@ func readFiles(t tree, dir string, summary *s3export.Summary) ([]exportFile, err
 		if f.ItemCount == nil || *f.ItemCount < 0 || f.MD5Checksum == "" || f.DataFileS3Key == "" {
 			return nil, Damaged(ManifestInvalid, at, nil, "the line lacks itemCount, md5Checksum or dataFileS3Key")
 		}
-		f.line = l.line
+		f.line = l.texts.Line()
 		if f.path, err = summary.DataPath(dir, f.DataFileS3Key); err != nil {
 			return nil, Damaged(ManifestInvalid, at, err, "dataFileS3Key cannot be followed")
 		}
 		if other, ok := seen[f.path]; ok {
 			return nil, Damaged(ManifestInvalid, at, nil, "line %d lists the same data file %s", other, f.DataFileS3Key)
 		}
-		seen[f.path], f.judged = l.line, &atomic.Bool{}
+		seen[f.path], f.judged = l.texts.Line(), &atomic.Bool{}
 		if files = append(files, f); len(files) > maxDataFiles {
 			return nil, Damaged(TooLong, at, nil, "the manifest lists more than %d data files", maxDataFiles)
 		}
@@ -395,7 +395,7 @@ func readDataFile(t tree, f exportFile, yield func(text []byte, at Position) err
 	}
 	defer in.close()
 	count := int64(0)
-	l := lines{in: in}
+	l := in.lines()
 	for {
 		text, err := l.next()
 		if errors.Is(err, io.EOF) {
@@ -405,9 +405,9 @@ func readDataFile(t tree, f exportFile, yield func(text []byte, at Position) err
 			return err
 		}
 		if count++; count > *f.ItemCount {
-			return Damaged(CountMismatch, Position{in.label, l.line}, nil, "the file holds more items than the %d of line %d of %s", *f.ItemCount, f.line, s3export.FilesName)
+			return Damaged(CountMismatch, l.at(), nil, "the file holds more items than the %d of line %d of %s", *f.ItemCount, f.line, s3export.FilesName)
 		}
-		if err := yield(text, Position{in.label, l.line}); err != nil {
+		if err := yield(text, l.at()); err != nil {
 			return err
 		}
 	}

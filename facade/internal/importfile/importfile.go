@@ -1,5 +1,5 @@
-// Package importfile reads the files that ImportTable takes: DynamoDB JSON and Ion text,
-// one item a line, and CSV; plain, gzip or zstd.
+// Package importfile reads the files that ImportTable takes: DynamoDB JSON, object after
+// object, Ion text, one item a line, and CSV; plain, gzip or zstd.
 // Source: developer guide, "DynamoDB data import from Amazon S3: how it works" and "S3 import
 // formats for DynamoDB".
 //
@@ -26,6 +26,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/csvtext"
 	"github.com/tabletop-emu/tabletop/internal/iontext"
+	"github.com/tabletop-emu/tabletop/internal/itemtext"
 )
 
 // The formats and the compressions, in the words of the API.
@@ -79,9 +80,9 @@ type Reader struct {
 	text    *bufio.Reader
 	read    counter
 	zstd    *zstd.Decoder // nil: of another compression
-	line    []byte
-	json    []byte          // what a line in Ion says
-	records *csvtext.Reader // nil: of another format
+	texts   itemtext.Reader
+	json    []byte // what a line in Ion says
+	records csvtext.Reader
 	header  []string
 }
 
@@ -119,9 +120,8 @@ func Open(file io.Reader, o Options) (*Reader, error) {
 	}
 	const buffered = 64 << 10
 	r.text = bufio.NewReaderSize(&r.read, buffered)
-	if o.Format == FormatCSV {
-		r.records = &csvtext.Reader{Text: r.text, Delimiter: o.Delimiter, MaxBytes: MaxTextBytes}
-	}
+	r.texts = itemtext.Reader{Text: r.text, MaxBytes: MaxTextBytes}
+	r.records = csvtext.Reader{Text: r.text, Delimiter: o.Delimiter, MaxBytes: MaxTextBytes}
 	return r, nil
 }
 
@@ -136,50 +136,31 @@ func (r *Reader) Close() {
 func (r *Reader) Bytes() int64 { return r.read.n - int64(r.text.Buffered()) }
 
 // Next returns the next item; io.EOF behind the last.
-func (r *Reader) Next() (attr.Item, error) {
-	if r.records != nil {
+func (r *Reader) Next() (item attr.Item, err error) {
+	switch r.o.Format {
+	case FormatCSV:
 		return r.record()
-	}
-	line, err := r.nextLine()
-	if err != nil {
-		return nil, err
-	}
-	if r.o.Format == FormatIon {
-		if r.json, err = iontext.AppendJSON(r.json[:0], line); err != nil {
-			return nil, err
+	case FormatIon:
+		var line []byte
+		if line, err = r.texts.Next(); err != nil {
+			break
 		}
-		line = r.json
+		if r.json, err = iontext.AppendJSON(r.json[:0], line); err == nil {
+			item, err = parse(r.json)
+		}
+	default:
+		err = r.texts.Item(func(text []byte) (err error) {
+			item, err = parse(text)
+			return err
+		})
 	}
-	return parse(line)
+	if errors.Is(err, itemtext.ErrTooLong) || errors.Is(err, itemtext.ErrBlank) {
+		err = errTooLong
+	}
+	return item, err
 }
 
-// nextLine returns the next line that is not blank; it is good until the next call.
-func (r *Reader) nextLine() ([]byte, error) {
-	r.line = r.line[:0]
-	for blank := 0; blank <= MaxTextBytes; blank++ {
-		part, err := r.text.ReadSlice('\n')
-		r.line = append(r.line, part...)
-		switch {
-		case len(r.line) > MaxTextBytes:
-			return nil, errTooLong
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil && !errors.Is(err, io.EOF):
-			return nil, err
-		}
-		if text := bytes.TrimSpace(r.line); len(text) > 0 {
-			return text, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		blank += len(r.line)
-		r.line = r.line[:0]
-	}
-	return nil, errTooLong
-}
-
-// parse reads a line of DynamoDB JSON.
+// parse reads an item of DynamoDB JSON.
 func parse(line []byte) (attr.Item, error) {
 	const begin, end = `{"Item":`, "}"
 	if body, ok := bytes.CutPrefix(line, []byte(begin)); ok {

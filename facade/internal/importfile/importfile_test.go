@@ -79,7 +79,8 @@ func TestReader(t *testing.T) {
 			"",
 		},
 		{"garbage ends the file", `{"Item":{}}` + "\ngarbage\n" + `{"Item":{}}`, Options{Format: FormatJSON}, []string{"{}"}, "the line is not JSON"},
-		{"a line that goes on", `{"Item":{}} {"Item":{}}`, Options{Format: FormatJSON}, nil, "the line is not JSON"},
+		{"objects on a line", `{"Item":{"a":{"S":"}{"}}}{"Item":{}} {"Item":{"a":{"N":"x"}}}{"Item":{}}`, Options{Format: FormatJSON}, []string{`{"a":{"S":"}{"}}`, `{}`, `refused: Item.a: not a number: "x"`, `{}`}, ""},
+		{"objects over lines", "{\n  \"Item\": {\n    \"a\": {\"S\": \"x\"}\n  }\n}\n{\"Item\":\n{}}", Options{Format: FormatJSON}, []string{`{"a":{"S":"x"}}`, `{}`}, ""},
 		{"a line too long", `{"Item":{"a":{"S":"` + strings.Repeat("x", MaxTextBytes) + `"}}}`, Options{Format: FormatJSON}, nil, "longer than 4194304 bytes"},
 		{"nothing", "", Options{Format: FormatJSON}, nil, ""},
 		{
@@ -128,8 +129,8 @@ func TestReader_OtherCompression(t *testing.T) {
 	if _, err := read(t, whole[:len(whole)-3], Options{Format: FormatJSON, Compression: Gzip}); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a file that ends early: error %v", err)
 	}
-	if got, err := read(t, whole+whole, Options{Format: FormatJSON, Compression: Gzip}); len(got) > 0 || err == nil {
-		t.Errorf("two members make one line: %v, error %v", got, err)
+	if got, err := read(t, whole+whole, Options{Format: FormatJSON, Compression: Gzip}); len(got) != 2 || !errors.Is(err, io.EOF) {
+		t.Errorf("two members: %v, error %v, want the item of each", got, err)
 	}
 }
 

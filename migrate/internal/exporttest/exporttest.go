@@ -217,7 +217,7 @@ var Damages = []struct {
 	}, "value-invalid", "/data/file0.json.gz:2: not a DynamoDB value: Item.n"},
 	{"endless line", func(f fstest.MapFS) {
 		repack(f, Lines[0]+"\n"+strings.Repeat(" ", 8<<20+1))
-	}, "too-long", "/data/file0.json.gz:2: the text of one item is longer than"},
+	}, "too-long", "/data/file0.json.gz:2: more than 8388608 bytes of space stand between items"},
 }
 
 // Sample is an export of three items in three data files, of which one is empty.
