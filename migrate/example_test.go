@@ -3,11 +3,13 @@ package migrate_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log"
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -50,4 +52,23 @@ func ExampleVerify() {
 	// timestamp: 2010-01-01T00:00:00.000Z
 	// joiner: escaped('#')
 	// 2 items, 2 rows, 0 differences
+}
+
+// A shipped fixture whose row keys begin with a time is judged by the rules of the design
+// guides. Nothing is written.
+func ExampleLint() {
+	fixture, err := fs.Sub(fixtures.Folder(), "s6-anti-leading-time")
+	if err != nil {
+		log.Fatal(err)
+	}
+	report, err := migrate.Lint(context.Background(), migrate.OfFixture(fixture), migrate.LintOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, finding := range report.Lint.Findings {
+		fmt.Println(finding.Level, finding.Rule, finding.Name)
+	}
+	// Output:
+	// error L03 key-starts-with-time
+	// warn L11 granular-before-common
 }
