@@ -146,7 +146,7 @@ func TestVerify_RestartSkipped(t *testing.T) {
 	}{
 		{func(ctx context.Context, conn grpc.ClientConnInterface, files fstest.MapFS) (*report.Report, error) {
 			return Verify(ctx, conn, OfFixture(files), VerifyOptions{})
-		}, "no way to close the Bigtable and open it again was given"},
+		}, "this Bigtable cannot be closed and opened again from here"},
 		{func(ctx context.Context, conn grpc.ClientConnInterface, files fstest.MapFS) (*report.Report, error) {
 			return Verify(ctx, conn, OfFixture(files), VerifyOptions{Stored: true})
 		}, "another loader's Bigtable is only read, and not closed"},

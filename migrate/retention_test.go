@@ -167,7 +167,7 @@ func TestVerify_RetentionWithoutClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	for _, want := range []string{"skip retention by age, table comments: no clock was given to judge the maxAge of c\n", "skip garbage collection, table comments: no way to run it was given\n"} {
+	for _, want := range []string{"skip retention by age, table comments: no clock was given to judge the maxAge of c\n", "skip garbage collection, table comments: it cannot be run on this Bigtable from here\n"} {
 		if !strings.Contains(r.Text(), want) {
 			t.Errorf("%q is not in\n%s", want, r.Text())
 		}

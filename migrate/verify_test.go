@@ -552,7 +552,7 @@ func TestReport_Writers(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"items": 9.0, "rows": 3.0, "differences": 1.0, "exceptions": 1.0}, got); diff != "" {
 		t.Errorf("totals (-want +got):\n%s", diff)
 	}
-	if text := r.Text(); !strings.Contains(text, "FAIL round trip, table videos") || !strings.HasSuffix(text, "\n9 items, 3 rows, 1 difference, 1 exception\n") {
+	if text := r.Text(); !strings.Contains(text, "FAIL round trip, table videos") || !strings.HasSuffix(text, "\n9 items, 3 rows, 1 difference, 1 sidecar cell\n") {
 		t.Errorf("text:\n%s", text)
 	}
 	out.Reset()

@@ -102,7 +102,11 @@ func (p *program) printSubject(s fixtures.Subject, r *report.Report) {
 			}
 		}
 	}
-	line("access patterns passed", fmt.Sprintf("%s, %d of them on both endpoints", p.outOf(passed, len(r.Patterns)), both))
+	where := fmt.Sprintf("%d of them on both endpoints", both)
+	if both == 0 {
+		where = "on one endpoint"
+	}
+	line("access patterns passed", p.outOf(passed, len(r.Patterns))+", "+where)
 	p.printFailures(r)
 	_, _ = fmt.Fprintln(w)
 }

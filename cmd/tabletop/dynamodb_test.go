@@ -248,7 +248,7 @@ func TestServe_Buckets(t *testing.T) {
 	ctl(t, s, exitEqual, "advance", "1h")
 	decode(exported(t, s, `, "ExportType": "INCREMENTAL_EXPORT", "IncrementalExportSpecification": {"ExportFromTime": `+description.ExportDescription.ExportTime.String()+`}`))
 
-	const all = "24 items, 24 rows, 0 differences, 0 exceptions"
+	const all = "24 items, 24 rows, 0 differences, 0 sidecar cells"
 	source, mapping := filepath.Join(dir, "bucket"), filepath.Join(t.TempDir(), "items.yaml")
 	if out, code := tabletop(t, "migrate", "verify", "--source", source, "--write-mapping", mapping); code != exitEqual || !strings.Contains(out, all) {
 		t.Errorf("verify exits %d: %s", code, out)

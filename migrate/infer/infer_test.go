@@ -245,9 +245,9 @@ func TestTable_MixedTypes(t *testing.T) {
 		}
 	}
 	want := []string{
-		"kind: S (mixed: the type of no more than 948 of 1001 values; the others: NULL 53, first at in.json:4)",
-		"m.k: S (mixed: the type of no more than 2 of 3 values; the others: BOOL 1, first at in.json:1)",
-		"price: N (the type of 1000 of 1001 values; the others: S 1, first at in.json:8)",
+		"kind: S (mixed types: only 948 of 1001 values are S; others: NULL 53, first at in.json:4)",
+		"m.k: S (mixed types: only 2 of 3 values are S; others: BOOL 1, first at in.json:1)",
+		"price: N (1000 of 1001 values are N; others: S 1, first at in.json:8)",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("choices (-want +got):\n%s", diff)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -37,10 +39,15 @@ func JoinerChoice(proof *layout.JoinerProof, n int64) Choice {
 	case proof.Apart():
 		c.Why = "rules have different numbers of segments, and a delimiter in the last segment of one would make rows of another"
 		if bad != nil {
-			c.Why += fmt.Sprintf("; there are such keys: %v", bad)
+			c.Why += "; there are such keys: " + delimiterIn(bad)
 		}
 	case bad != nil:
-		c.Why = fmt.Sprintf("plain('#') would mix up keys: %v", bad)
+		c.Why = "plain('#') could not tell keys apart: " + delimiterIn(bad)
 	}
 	return c
+}
+
+// delimiterIn says which key has the delimiter, and where.
+func delimiterIn(bad *lens.Error) string {
+	return fmt.Sprintf("of item %s, %s", attr.AppendItemJSON(nil, bad.Key), bad.What)
 }

@@ -145,8 +145,8 @@ func (in *Inferred) timeToLive(t *source.Table, spec *mapfile.Spec) {
 	in.chose("ttl", t.TTL, "the attribute by which the table lets items expire; it is kept, and who reads the rows deletes them (mode one-second or shift would let garbage collection do it)")
 }
 
-// types tells of the types of attributes and, one by one, of those whose values
-// are of several.
+// types reports the types of attributes and, one by one, the attributes whose values have
+// several.
 func (in *Inferred) types(t *source.Table, spec *mapfile.Spec, p *profile) {
 	mixed := map[string]typeCounts{}
 	for name := range spec.Source.Schema {
@@ -160,18 +160,22 @@ func (in *Inferred) types(t *source.Table, spec *mapfile.Spec, p *profile) {
 			}
 		}
 	}
-	in.chose("types", phrase.Counted(int64(len(spec.Source.Schema)), "attribute"), "each has the type that most of its values have, map keys likewise; where values have other types (%s here), those get a sidecar cell",
-		phrase.Counted(int64(len(mixed)), "name"))
+	why := "each attribute, and each key of a map, has one type"
+	if len(mixed) > 0 {
+		why = fmt.Sprintf("each attribute, and each key of a map, has the type of most of its values; values of other types get a sidecar cell each (%s here)",
+			phrase.Counted(int64(len(mixed)), "name"))
+	}
+	in.chose("types", phrase.Counted(int64(len(spec.Source.Schema)), "attribute"), "%s", why)
 	for i, name := range slices.Sorted(maps.Keys(mixed)) {
 		if i == maxMixed {
-			in.chose("type", fmt.Sprintf("%d more", len(mixed)-i), "they have values of several types too")
+			in.chose("type", fmt.Sprintf("%d more", len(mixed)-i), "these have values of several types too")
 			break
 		}
 		in.mixed(t, phrase.Clip(phrase.Column(name)), mixed[name])
 	}
 }
 
-// mixed tells of one attribute, or map key, whose values are of several types.
+// mixed reports one attribute, or map key, whose values have several types.
 func (in *Inferred) mixed(t *source.Table, name string, types typeCounts) {
 	own, total := types.majority(), int64(0)
 	for _, other := range types {
@@ -188,11 +192,11 @@ func (in *Inferred) mixed(t *source.Table, name string, types typeCounts) {
 				t.Name, name, other.typ, other.n, total, other.first))
 		}
 	}
-	why := "the type of"
+	why := ""
 	if (total-own.n)*mixedShare >= total {
-		why = "mixed: the type of no more than"
+		why = "mixed types: only "
 	}
-	in.chose("type", name+": "+own.typ.String(), "%s %d of %d values; the others: %s", why, own.n, total, strings.Join(others, "; "))
+	in.chose("type", name+": "+own.typ.String(), "%s%d of %d values are %s; others: %s", why, own.n, total, own.typ, strings.Join(others, "; "))
 }
 
 func (a *attrProfile) mapSchema(s *mapfile.Schema) {

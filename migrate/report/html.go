@@ -127,7 +127,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	if !r.OnlyLint && r.DiffOf == "" {
 		tile("rows", r.Rows, "")
 		tile("cells", cells, "")
-		tile("exceptions", r.Exceptions, "")
+		tile("sidecar cells", r.Exceptions, "")
 	}
 	tile("differences", r.Differences, bad(r.Differences, "bad"))
 	for _, f := range r.Failures {

@@ -143,13 +143,14 @@ func OrNothing(s string) string {
 
 // TableReport is what was done with one table.
 type TableReport struct {
-	Name       string `json:"name"`       // of the DynamoDB table
-	Target     string `json:"target"`     // of the Bigtable table
-	Items      int64  `json:"items"`      // that were laid out
-	Rows       int64  `json:"rows"`       // of the table of the items
-	Cells      int64  `json:"cells"`      // of those rows
-	Exceptions int64  `json:"exceptions"` // sidecar cells
-	IndexRows  int64  `json:"indexRows"`  // of all indexes
+	Name       string `json:"name"`             // of the DynamoDB table
+	Target     string `json:"target"`           // of the Bigtable table
+	Items      int64  `json:"items"`            // that were laid out
+	Rows       int64  `json:"rows"`             // of the table of the items
+	Cells      int64  `json:"cells"`            // of those rows
+	Exceptions int64  `json:"exceptions"`       // sidecar cells: of values, and items, that the mapping's types do not describe
+	Existed    bool   `json:"existed,omitzero"` // before the load
+	IndexRows  int64  `json:"indexRows"`        // of all indexes
 	// CellsWritten and CellsUnchanged are what a load sent, and what it found
 	// there already; the cells of indexes count too.
 	CellsWritten   int64 `json:"cellsWritten"`
@@ -367,8 +368,7 @@ type Report struct {
 	Rows int64 `json:"rows"`
 	// Differences is the number of failures, also of those not listed.
 	Differences int64 `json:"differences"`
-	// Exceptions is the number of sidecar cells, which hold the types that
-	// deviate from the mapping's.
+	// Exceptions is the number of sidecar cells.
 	Exceptions int64 `json:"exceptions"`
 	// Compared reports whether anything was compared: Load does not.
 	Compared bool `json:"compared"`

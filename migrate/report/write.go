@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -68,7 +69,9 @@ func (r *Report) Text() string {
 			fmt.Fprintf(&b, "  %s of the incremental exports not made, since the rows cannot be read: the items stay as they are\n", phrase.Counted(t.ChangesLeft, "change"))
 		}
 		for _, p := range t.Phases {
-			fmt.Fprintf(&b, "  %s\n", p)
+			if p.Seconds >= shownSeconds {
+				fmt.Fprintf(&b, "  %s\n", p)
+			}
 		}
 		if rules := rulesText(t.Rules); rules != "" {
 			fmt.Fprintf(&b, "  %-10s %s\n", "rules", rules)
@@ -77,7 +80,7 @@ func (r *Report) Text() string {
 			fmt.Fprintf(&b, "  %-10s %s\n  %-10s   (%s)\n", c.What, c.Chosen, "", c.Why)
 		}
 		for _, s := range t.Sidecar {
-			fmt.Fprintf(&b, "  %-10s %s: %s\n  %-10s   (e.g. %s of item %s)\n", "exceptions", phrase.Counted(s.Cells, "sidecar cell"), s.What, "", s.Column, s.Item)
+			fmt.Fprintf(&b, "  %-10s %s: %s\n  %-10s   (e.g. %s of item %s)\n", "sidecar", phrase.Counted(s.Cells, "cell"), s.What, "", s.Column, s.Item)
 		}
 		for _, a := range t.Accepted {
 			if a.Attribute != "" {
@@ -141,17 +144,22 @@ func (r *Report) Text() string {
 		for _, t := range r.Tables {
 			cells += t.CellsWritten
 		}
-		fmt.Fprintf(&b, "\n%s, %s, %s written, %s\n", phrase.Counted(r.Items, "item"), phrase.Counted(r.Rows, "row"), phrase.Counted(cells, "cell"), phrase.Counted(r.Exceptions, "exception"))
-		b.WriteString("Nothing was compared: where the tables already held newer cells, those are still what reads give first.\n")
+		fmt.Fprintf(&b, "\n%s, %s, %s written, %s\n", phrase.Counted(r.Items, "item"), phrase.Counted(r.Rows, "row"), phrase.Counted(cells, "cell"), phrase.Counted(r.Exceptions, "sidecar cell"))
+		if slices.ContainsFunc(r.Tables, func(t TableReport) bool { return t.Existed }) {
+			b.WriteString("Some tables existed before the load. Cells in them that are newer than the loaded ones hide those from reads; verify --against compares.\n")
+		}
 		return b.String()
 	}
 	if r.DiffOf != "" {
 		fmt.Fprintf(&b, "\n%s, %s\n", phrase.Counted(max(r.Items, r.Rows), r.DiffOf), phrase.Counted(r.Differences, "difference"))
 		return b.String()
 	}
-	fmt.Fprintf(&b, "\n%s, %s, %s, %s\n", phrase.Counted(r.Items, "item"), phrase.Counted(r.Rows, "row"), phrase.Counted(r.Differences, "difference"), phrase.Counted(r.Exceptions, "exception"))
+	fmt.Fprintf(&b, "\n%s, %s, %s, %s\n", phrase.Counted(r.Items, "item"), phrase.Counted(r.Rows, "row"), phrase.Counted(r.Differences, "difference"), phrase.Counted(r.Exceptions, "sidecar cell"))
 	return b.String()
 }
+
+// shownSeconds is how long a phase takes, at least, that a report for a terminal shows.
+const shownSeconds = 1
 
 // maxRulesText bounds what a report for a terminal says of the rules of a table.
 const maxRulesText = 1 << 10

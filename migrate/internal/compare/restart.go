@@ -34,7 +34,7 @@ func (c *Comparer) Restart(ctx context.Context) error {
 	for _, j := range c.jobs {
 		switch {
 		case o.Restart == nil:
-			r.Report.Skip(RestartCheck, j.Report.Target, "no way to close the Bigtable and open it again was given")
+			r.Report.Skip(RestartCheck, j.Report.Target, "this Bigtable cannot be closed and opened again from here")
 		case !j.same:
 			r.Report.Skip(RestartCheck, j.Report.Target, "the round trip before it found differences, or did not run")
 		default:

@@ -154,7 +154,7 @@ func (c *Comparer) Collect(ctx context.Context) error {
 	for _, j := range c.jobs {
 		switch {
 		case runGC == nil:
-			r.Report.Skip(name, j.Report.Target, "no way to run it was given")
+			r.Report.Skip(name, j.Report.Target, "it cannot be run on this Bigtable from here")
 		case !j.same:
 			r.Report.Skip(name, j.Report.Target, "the round trip before it found differences, or did not run")
 		}

@@ -160,7 +160,7 @@ func (j *job) again(ctx context.Context, r *report.Report) (string, error) {
 		return "", err
 	}
 	written, unchanged := j.Report.CellsWritten, j.Report.CellsUnchanged
-	j.Report.CellsWritten, j.Report.CellsUnchanged = first.CellsWritten, first.CellsUnchanged
+	j.Report.CellsWritten, j.Report.CellsUnchanged, j.Report.Existed = first.CellsWritten, first.CellsUnchanged, first.Existed
 	if changed, err := j.writeSchema(ctx, false); err != nil {
 		return "", err
 	} else if changed > 0 {

@@ -37,6 +37,7 @@ func (j *job) load(ctx context.Context, c *checkpoint, index int, wrote func(id 
 		t := &w.tables[i]
 		t.found = t.found && !j.made[t.ID]
 	}
+	j.Report.Existed = w.tables[0].found
 	j.made = nil // the next time they are there
 	start, err := c.begin(ctx, w, index)
 	if err != nil {
