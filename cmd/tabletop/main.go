@@ -270,10 +270,11 @@ func (p *program) fail(err error) int {
 	if e, ok := errors.AsType[*exitError](err); ok && e.err == nil {
 		return code
 	}
-	_, _ = fmt.Fprintf(p.stderr, "tabletop: %v\n", err)
+	text := err.Error()
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
-		_, _ = fmt.Fprintf(p.stderr, "Run \"tabletop --help\" or \"tabletop COMMAND --help\" for the commands and flags.\n")
+		text = usageOf(parse)
 	}
+	_, _ = fmt.Fprintf(p.stderr, "tabletop: %s\n", text)
 	return code
 }
 

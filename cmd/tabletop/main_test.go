@@ -438,7 +438,7 @@ func TestServe_Warnings(t *testing.T) {
 	}
 }
 
-// TestServe_PortInUse is a fault of the environment.
+// TestServe_PortInUse is a fault of the environment, whose error says what to do.
 func TestServe_PortInUse(t *testing.T) {
 	t.Parallel()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -452,7 +452,7 @@ func TestServe_PortInUse(t *testing.T) {
 		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitEnvironment {
 			t.Errorf("%s: %v, want exit code %d", flag, err, exitEnvironment)
 		}
-		if !strings.Contains(string(out), flag) || !strings.Contains(string(out), lis.Addr().String()) {
+		if !strings.Contains(string(out), lis.Addr().String()) || !strings.Contains(string(out), flag+"=127.0.0.1:0 takes a free one\n") {
 			t.Errorf("%s: %s", flag, out)
 		}
 	}

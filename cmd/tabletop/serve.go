@@ -61,38 +61,42 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 }
 
 type serveCommand struct {
-	Bigtable listenAddress `help:"Address of the Bigtable endpoint, or off. Plain gRPC, as BIGTABLE_EMULATOR_HOST expects. Default: 127.0.0.1:8086; off with --target." placeholder:"HOST:PORT"`
-	DynamoDB listenAddress `name:"dynamodb" help:"Address of the DynamoDB endpoint, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT"`
-	Data     string        `help:"Store the data in this folder; acknowledged writes survive a crash. Default: in memory." placeholder:"DIR"`
-	Mapping  []string      `help:"Lay out a DynamoDB table as this mapping file describes. May be repeated." placeholder:"FILE" sep:"none"`
-	Target   string        `help:"Serve the DynamoDB endpoint over this Bigtable instead of an own one: an emulator (plain gRPC, or TLS with --ca) or Cloud Bigtable." placeholder:"HOST:PORT|projects/P/instances/I"`
-	Endpoint string        `help:"Reach projects/P/instances/I here, over TLS, instead of at Google." placeholder:"HOST:PORT"`
-	Profile  string        `name:"app-profile" help:"App profile of the target's instance; it must route to a single cluster and allow single-row transactions. Default: the instance's default profile." placeholder:"ID"`
-	Token    string        `name:"target-token-file" help:"Send the token in this file to the target. Default for projects/P/instances/I: application default credentials." placeholder:"FILE"`
-	Check    bool          `help:"Check that the target can be used, print the result, and exit: 0 if it can, 3 if not. Changes nothing."`
-	CA       string        `name:"ca" help:"Trust these certificates (PEM), and speak TLS to the target." placeholder:"FILE"`
-	Compress bool          `help:"Compress calls and answers of the target with gzip: fewer bytes, more CPU."`
-	Timeout  time.Duration `name:"call-timeout" help:"How long the target may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION"`
-	Project  string        `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop"`
-	Instance string        `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop"`
+	Bigtable listenAddress `help:"Address of the Bigtable endpoint, or off. Plain gRPC, as BIGTABLE_EMULATOR_HOST expects. Default: 127.0.0.1:8086; off with --target." placeholder:"HOST:PORT" group:"Listeners:"`
+	DynamoDB listenAddress `name:"dynamodb" help:"Address of the DynamoDB endpoint, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT" group:"Listeners:"`
+	PortFile string        `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for an endpoint that is off. Removed at the end." placeholder:"FILE" group:"Listeners:"`
+	Access   accessFlags   `embed:"" group:"Access:"`
 
-	GC          gcMode         `name:"gc" help:"When expired cells are removed: background (every --gc-interval, as in the service), eager (no read shows them), or manual (never). Default: background." placeholder:"MODE"`
-	GCInterval  *time.Duration `name:"gc-interval" help:"How often background and eager collect garbage. Default: 1m." placeholder:"DURATION"`
-	TTLInterval time.Duration  `name:"ttl-interval" help:"How often expired DynamoDB items are deleted. Default: ${default}." default:"1m" placeholder:"DURATION"`
-	Grace       time.Duration  `help:"How long a stop waits for requests in flight; a second Ctrl-C stops at once. Default: ${default}." default:"5s" placeholder:"DURATION"`
-	KeepDeleted *int64         `name:"keep-deleted" help:"Keep at most this many MiB of deleted tables for UndeleteTable, for at most 7 days; the oldest are removed first. Default: 128 in memory, all with --data." placeholder:"MIB"`
-	KeepTables  *int           `name:"keep-deleted-tables" help:"Keep at most this many deleted tables for UndeleteTable; the oldest are removed first. Default: 100 in memory, all with --data." placeholder:"N"`
-	BackupBytes *int64         `name:"backup-bytes" help:"Maximum total size of backups, in MiB; a larger one is rejected. Default: 4096 in memory, unlimited with --data." placeholder:"MIB"`
-	AdminDelay  time.Duration  `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION"`
-	Lag         time.Duration  `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance, as reads, consistency tokens and change streams see it. Default: 0s." placeholder:"DURATION"`
-	Churn       float64        `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record was read. Default: 0." placeholder:"P"`
-	Limits      limits         `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off"`
-	Dynamo      dynamoDBFlags  `embed:""`
-	Access      accessFlags    `embed:""`
-	Web         webFlags       `embed:""`
-	Control     consoleFlags   `embed:""`
-	PortFile    string         `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for an endpoint that is off. Removed at the end." placeholder:"FILE"`
-	CPUProfile  string         `name:"cpu-profile" help:"Write a CPU profile to this file at the end, for go tool pprof." placeholder:"FILE"`
+	Data        string         `help:"Store the data in this folder; acknowledged writes survive a crash. Default: in memory." placeholder:"DIR" group:"Data:"`
+	Mapping     []string       `help:"Lay out a DynamoDB table as this mapping file describes. May be repeated." placeholder:"FILE" sep:"none" group:"Data:"`
+	Project     string         `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop" group:"Data:"`
+	Instance    string         `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop" group:"Data:"`
+	GC          gcMode         `name:"gc" help:"When expired cells are removed: background (every --gc-interval, as in the service), eager (no read shows them), or manual (never). Default: background." placeholder:"MODE" group:"Data:"`
+	GCInterval  *time.Duration `name:"gc-interval" help:"How often background and eager collect garbage. Default: 1m." placeholder:"DURATION" group:"Data:"`
+	TTLInterval time.Duration  `name:"ttl-interval" help:"How often expired DynamoDB items are deleted. Default: ${default}." default:"1m" placeholder:"DURATION" group:"Data:"`
+	KeepDeleted *int64         `name:"keep-deleted" help:"Keep at most this many MiB of deleted tables for UndeleteTable, for at most 7 days; the oldest are removed first. Default: 128 in memory, all with --data." placeholder:"MIB" group:"Data:"`
+	KeepTables  *int           `name:"keep-deleted-tables" help:"Keep at most this many deleted tables for UndeleteTable; the oldest are removed first. Default: 100 in memory, all with --data." placeholder:"N" group:"Data:"`
+	BackupBytes *int64         `name:"backup-bytes" help:"Maximum total size of backups, in MiB; a larger one is rejected. Default: 4096 in memory, unlimited with --data." placeholder:"MIB" group:"Data:"`
+
+	Target   string        `help:"Serve the DynamoDB endpoint over this Bigtable instead of an own one: an emulator (plain gRPC, or TLS with --ca) or Cloud Bigtable." placeholder:"HOST:PORT|projects/P/instances/I" group:"Another Bigtable:"`
+	Endpoint string        `help:"Reach projects/P/instances/I here, over TLS, instead of at Google." placeholder:"HOST:PORT" group:"Another Bigtable:"`
+	Profile  string        `name:"app-profile" help:"App profile of the target's instance; it must route to a single cluster and allow single-row transactions. Default: the instance's default profile." placeholder:"ID" group:"Another Bigtable:"`
+	Token    string        `name:"target-token-file" help:"Send the token in this file to the target. Default for projects/P/instances/I: application default credentials." placeholder:"FILE" group:"Another Bigtable:"`
+	Check    bool          `help:"Check that the target can be used, print the result, and exit: 0 if it can, 3 if not. Changes nothing." group:"Another Bigtable:"`
+	CA       string        `name:"ca" help:"Trust these certificates (PEM), and speak TLS to the target." placeholder:"FILE" group:"Another Bigtable:"`
+	Compress bool          `help:"Compress calls and answers of the target with gzip: fewer bytes, more CPU." group:"Another Bigtable:"`
+	Timeout  time.Duration `name:"call-timeout" help:"How long the target may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION" group:"Another Bigtable:"`
+
+	Dynamo     dynamoDBFlags `embed:"" group:"DynamoDB:"`
+	Limits     limits        `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off" group:"Limits and simulation:"`
+	AdminDelay time.Duration `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION" group:"Limits and simulation:"`
+	Lag        time.Duration `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance, as reads, consistency tokens and change streams see it. Default: 0s." placeholder:"DURATION" group:"Limits and simulation:"`
+	Churn      float64       `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record was read. Default: 0." placeholder:"P" group:"Limits and simulation:"`
+
+	Web     webFlags     `embed:"" group:"Web pages:"`
+	Control consoleFlags `embed:"" group:"Console and control API:"`
+
+	Grace      time.Duration `help:"How long a stop waits for requests in flight; a second Ctrl-C stops at once. Default: ${default}." default:"5s" placeholder:"DURATION" group:"Process:"`
+	CPUProfile string        `name:"cpu-profile" help:"Write a CPU profile to this file at the end, for go tool pprof." placeholder:"FILE" group:"Process:"`
 }
 
 // gcMode says when expired cells go; "" is gcBackground.
@@ -541,7 +545,7 @@ func (s *serving) every(interval time.Duration, do func(context.Context)) {
 func (s *serving) listen(flag string, addr listenAddress, protocol string, greeting int) (net.Listener, *trackedListener, error) {
 	lis, err := net.Listen("tcp", string(addr))
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", flag, err)
+		return nil, nil, listenError(flag, addr, err)
 	}
 	tracked := newTrackedListener(lis, greeting)
 	if tcp, ok := lis.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && s.token == "" {

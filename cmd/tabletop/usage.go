@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/tabletop-emu/tabletop/internal/nearest"
+)
+
+// usage is an error of a command line.
+type usage struct {
+	text    string
+	node    *kong.Node // the last command that kong recognized
+	args    []string
+	program *kong.Application
+}
+
+// usageOf returns the error as lines: the command and what is wrong with it, and where its
+// flags are listed.
+func usageOf(e *kong.ParseError) string {
+	u := usage{text: e.Error(), node: e.Context.Model.Node, args: e.Context.Args, program: e.Context.Model}
+	for _, part := range e.Context.Path {
+		if part.Command != nil {
+			u.node = part.Command
+		}
+	}
+	text := u.text + u.hint()
+	if name := u.command(); name != "" && !strings.HasPrefix(text, name+":") {
+		text = name + ": " + text
+	}
+	what := "flags"
+	if len(u.node.Children) > 0 {
+		what = "commands"
+	}
+	return fmt.Sprintf("%s\nRun \"tabletop %s\" for the %s.", text, strings.TrimSpace(u.command()+" --help"), what)
+}
+
+// command returns the name of the command, such as "migrate load"; "" if there was none.
+func (u *usage) command() string { return commandName(u.node) }
+
+func commandName(n *kong.Node) string {
+	if n.Parent == nil {
+		return ""
+	}
+	return strings.TrimSpace(commandName(n.Parent) + " " + n.Name)
+}
+
+var (
+	unexpectedArgument = regexp.MustCompile(`^unexpected argument (\S+)$`)
+	unknownFlag        = regexp.MustCompile(`^unknown flag --(\S+)$`)
+	missingValue       = regexp.MustCompile(`^--([\w-]+): expected .* but got "EOL"`)
+)
+
+// hint returns what may have been meant, or "".
+func (u *usage) hint() string {
+	if m := unexpectedArgument.FindStringSubmatch(u.text); m != nil {
+		return u.hintOfArgument(m[1])
+	}
+	if m := unknownFlag.FindStringSubmatch(u.text); m != nil {
+		return u.hintOfFlag(m[1])
+	}
+	if m := missingValue.FindStringSubmatch(u.text); m != nil {
+		if f := u.flag(m[1]); f != nil {
+			u.text = fmt.Sprintf("--%s needs a value: --%s %s", f.Name, f.Name, f.FormatPlaceHolder())
+		}
+	}
+	return ""
+}
+
+func (u *usage) hintOfArgument(word string) string {
+	if i := slices.Index(u.args, word); i > 0 {
+		// A flag that also stands alone takes its value behind "=".
+		if f := u.flag(strings.TrimPrefix(u.args[i-1], "--")); f != nil && f.IsBool() && f.Target.Kind() != reflect.Bool {
+			return fmt.Sprintf("; its value follows =, as in --%s=%s", f.Name, word)
+		}
+	}
+	var near []string
+	for _, leaf := range u.program.Leaves(true) {
+		if leaf.Name == word || nearest.To(word, []string{leaf.Name}) != "" {
+			near = append(near, fmt.Sprintf(`"tabletop %s"`, commandName(leaf)))
+		}
+	}
+	return didYouMean(near)
+}
+
+func (u *usage) hintOfFlag(name string) string {
+	var near []string
+	for _, f := range u.flags() {
+		if nearest.To(name, []string{f.Name}) != "" || haveWordInCommon(name, f.Name) {
+			near = append(near, "--"+f.Name)
+		}
+	}
+	return didYouMean(near)
+}
+
+// haveWordInCommon reports whether two names of flags share a word that is long enough to
+// say something.
+func haveWordInCommon(a, b string) bool {
+	words := strings.Split(b, "-")
+	return slices.ContainsFunc(strings.Split(a, "-"), func(w string) bool { return len(w) > 3 && slices.Contains(words, w) })
+}
+
+func didYouMean(near []string) string {
+	switch len(near) {
+	case 0:
+		return ""
+	case 1:
+		return ", did you mean " + near[0] + "?"
+	}
+	return ", did you mean one of " + strings.Join(near, ", ") + "?"
+}
+
+// flags returns the flags of the command.
+func (u *usage) flags() (out []*kong.Flag) {
+	for _, group := range u.node.AllFlags(true) {
+		out = append(out, group...)
+	}
+	return out
+}
+
+// flag returns the flag of the command with a name, or nil.
+func (u *usage) flag(name string) *kong.Flag {
+	for _, f := range u.flags() {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// listenError returns the error of a port that cannot be opened, with what to do about it.
+func listenError(flag string, addr listenAddress, err error) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	host, _, _ := net.SplitHostPort(string(addr)) // it was parsed
+	return fmt.Errorf("%s: %w: stop the program that uses the port, or choose another; %s=%s takes a free one", flag, err, flag, net.JoinHostPort(host, "0"))
+}
