@@ -6,11 +6,8 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,10 +26,8 @@ import (
 	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
-	"github.com/tabletop-emu/tabletop/emu"
-	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
@@ -41,7 +36,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-const token = "secret"
+const token = labserver.Token
 
 // env is a lab with its control API, which a test asks over HTTP.
 type env struct {
@@ -54,35 +49,18 @@ type env struct {
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	return newEnvLogged(t, slog.New(slog.DiscardHandler))
+	return newEnvOf(t, labserver.Options{})
 }
 
-func newEnvLogged(t *testing.T, logger *slog.Logger) *env {
+// newEnvOf starts a server with the shipped fixtures, unless o has others.
+func newEnvOf(t *testing.T, o labserver.Options) *env {
 	t.Helper()
-	return newEnvOf(t, logger, os.DirFS("../fixtures/subjects"))
-}
-
-func newEnvOf(t *testing.T, logger *slog.Logger, fixtures fs.FS) *env {
-	t.Helper()
-	seen := control.NewRequests()
-	l := lab.New(lab.Options{
-		Clock: clock.NewFrozen(time.Unix(1_700_000_000, 0).UTC()), Logger: logger, Project: "p", Instance: "i",
-		Bigtable: emu.Options{Observe: seen.Observe, CountLoad: true},
-	})
-	ddb := dynamodb.New(l, facade.Options{NoAuth: true, Observe: seen.ObserveDynamoDB})
-	if err := errors.Join(l.Open(), ddb.Open()); err != nil {
-		t.Fatal(err)
+	if o.Control.Fixtures == nil {
+		o.Control.Fixtures = os.DirFS("../fixtures/subjects")
 	}
-	api := control.New(control.Options{Lab: l, Endpoint: ddb, Requests: seen, Token: token, Version: "test", Fixtures: fixtures, AllowHosts: []string{"desk.example"}})
-	srv := httptest.NewServer(api)
-	t.Cleanup(func() {
-		err := api.Close()
-		srv.Close()
-		if err := errors.Join(err, l.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return &env{t, l, ddb, api, srv.URL}
+	o.Control.AllowHosts = []string{"desk.example"}
+	s := labserver.Start(t, o)
+	return &env{t, s.Lab, s.DynamoDB, s.API, s.URL}
 }
 
 // ask makes a request of the API and decodes what is answered.

@@ -3,6 +3,7 @@ package control_test
 import (
 	"bytes"
 	"fmt"
+	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -201,7 +202,7 @@ func TestRequests_Before(t *testing.T) {
 func TestFaults_Log(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer // written by the requests below alone
-	e := newEnvLogged(t, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	e := newEnvOf(t, labserver.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	e.query("CreateTable", createTable)
 	const put = `{"operation":"PutItem","request":{"TableName":"orders","Item":{"k":{"S":"a"}}}}`
 	e.must("POST", "faults", `{"endpoint":"bigtable","method":"*","effect":"fail","code":"UNAVAILABLE","behindDynamoDB":true}`, nil)

@@ -1,60 +1,12 @@
 package control_test
 
 import (
-	"errors"
-	"io/fs"
-	"log/slog"
-	"net/http/httptest"
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/tabletop-emu/tabletop/control"
-	"github.com/tabletop-emu/tabletop/control/lab"
-	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
-	"github.com/tabletop-emu/tabletop/facade"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/migrate"
-	"github.com/tabletop-emu/tabletop/migrate/source"
+	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 )
-
-// newFixtureEnv is a lab that holds a shipped fixture behind both endpoints, and its mapping.
-func newFixtureEnv(t *testing.T, name string) (*env, *mapping.Mapping) {
-	t.Helper()
-	files, err := fs.Sub(fixtures.Folder(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	src, m, err := migrate.OpenFixture(files, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := control.NewRequests()
-	l := lab.New(lab.Options{
-		Clock: clock.NewFrozen(time.Unix(1_700_000_000, 0).UTC()), Logger: slog.New(slog.DiscardHandler), Project: "p", Instance: "i",
-	})
-	ddb := dynamodb.New(l, facade.Options{NoAuth: true, Mappings: []*mapping.Mapping{m}})
-	if err := l.Open(); err != nil {
-		t.Fatal(err)
-	}
-	o := migrate.LoadOptions{Common: migrate.Common{Project: "p", Instance: "i", Mappings: []*mapping.Mapping{m}}}
-	_, loadErr := migrate.Load(t.Context(), l.Bigtable().Conn(), src, o)
-	if err := errors.Join(loadErr, ddb.Open()); err != nil {
-		t.Fatal(err)
-	}
-	api := control.New(control.Options{Lab: l, Endpoint: ddb, Requests: seen, Token: token, Version: "test"})
-	srv := httptest.NewServer(api)
-	t.Cleanup(func() {
-		err := api.Close()
-		srv.Close()
-		if err := errors.Join(err, l.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return &env{t, l, ddb, api, srv.URL}, m
-}
 
 type part struct {
 	Segment              int
@@ -66,7 +18,8 @@ type part struct {
 // times, in pages of rows and in a row that is opened.
 func TestKeyParts(t *testing.T) {
 	t.Parallel()
-	e, m := newFixtureEnv(t, "s6-row-keys")
+	s := labserver.Start(t, labserver.Options{Fixture: "s6-row-keys"})
+	e, m := &env{t, s.Lab, s.DynamoDB, s.API, s.URL}, s.Mapping
 	var page struct {
 		Rows []struct {
 			Key   control.Bytes

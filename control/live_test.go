@@ -3,7 +3,6 @@ package control_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/internal/test/heldfile"
+	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 )
 
 // streaming is a stream of events on a fake connection.
@@ -166,7 +166,7 @@ func TestEvents_Kinds(t *testing.T) {
 func TestEvents_Runs(t *testing.T) {
 	t.Parallel()
 	files := heldfile.New(os.DirFS("../fixtures/subjects"), "s2-video/expect/schema.golden")
-	e := newEnvOf(t, slog.New(slog.DiscardHandler), files)
+	e := newEnvOf(t, labserver.Options{Control: control.Options{Fixtures: files}})
 	early := e.stream("?kinds=runs")
 	if !early.until("event: runs\ndata: {\"runs\":[]}\n\n") {
 		t.Error("nobody says that nothing runs")

@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"log/slog"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,16 +16,14 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
-	"github.com/tabletop-emu/tabletop/emu"
-	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 )
 
-const token = "secret"
+const token = labserver.Token
 
 // browser starts Chromium. Without REPORT_CHECK in the environment, which make
 // report-check sets, the test is skipped. REPORT_SHOTS names a folder for pictures.
@@ -72,36 +67,29 @@ type server struct {
 	url string
 }
 
-func start(t *testing.T, mappings ...*mapping.Mapping) *server {
+func start(t *testing.T) *server {
 	t.Helper()
-	return startOver(t, os.DirFS("../../fixtures/subjects"), mappings...)
+	return serverOf(startWith(t, labserver.Options{Closed: true}))
 }
 
-func startOver(t *testing.T, fixtures fs.FS, mappings ...*mapping.Mapping) *server {
+func serverOf(s *labserver.Server) *server { return &server{s.Lab, s.DynamoDB, s.URL} }
+
+// startFixture starts a server that holds a shipped fixture.
+func startFixture(t *testing.T, name string) (*server, *mapping.Mapping) {
 	t.Helper()
-	seen := control.NewRequests()
-	l := lab.New(lab.Options{
-		Clock: clock.New(), Logger: slog.New(slog.DiscardHandler), Project: "tabletop", Instance: "tabletop",
-		Bigtable: emu.Options{Observe: seen.Observe, CountLoad: true},
-	})
-	ddb := dynamodb.New(l, facade.Options{NoAuth: true, Observe: seen.ObserveDynamoDB, Mappings: mappings})
-	if err := l.Open(); err != nil {
-		t.Fatal(err)
+	s := startWith(t, labserver.Options{Fixture: name})
+	return serverOf(s), s.Mapping
+}
+
+// startWith starts a server with the shipped fixtures, unless o has others.
+func startWith(t *testing.T, o labserver.Options) *labserver.Server {
+	t.Helper()
+	if o.Control.Fixtures == nil {
+		o.Control.Fixtures = os.DirFS("../../fixtures/subjects")
 	}
-	api := control.New(control.Options{
-		Lab: l, Endpoint: ddb, Requests: seen, Token: token, Version: "test", Fixtures: fixtures,
-		Bigtable: "127.0.0.1:1", DynamoDB: "http://127.0.0.1:2",
-	})
-	srv := httptest.NewServer(api)
-	t.Cleanup(func() {
-		err := api.Close()
-		srv.CloseClientConnections()
-		srv.Close()
-		if err := errors.Join(err, l.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return &server{l, ddb, srv.URL}
+	o.Clock, o.Project, o.Instance = clock.New(), "tabletop", "tabletop"
+	o.Control.Bigtable, o.Control.DynamoDB = "127.0.0.1:1", "http://127.0.0.1:2"
+	return labserver.Start(t, o)
 }
 
 // tab is a page of the browser, and what it complained of.

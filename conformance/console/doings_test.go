@@ -13,8 +13,10 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/test/heldfile"
+	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 )
 
 // TestRequests_Live: what a client asks for appears without a reload, and a DynamoDB request opens into the calls of
@@ -389,7 +391,7 @@ func TestMigration(t *testing.T) {
 func TestMigration_Progress(t *testing.T) {
 	ctx := browser(t)
 	files := heldfile.New(os.DirFS("../../fixtures/subjects"), "s2-video/expect/schema.golden")
-	srv := startOver(t, files)
+	srv := serverOf(startWith(t, labserver.Options{Closed: true, Control: control.Options{Fixtures: files}}))
 	mine, other := open(t, ctx, srv), open(t, ctx, srv)
 	other.visit("/migration")
 	mine.visit("/migration?fixture=s2-video")

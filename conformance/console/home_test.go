@@ -8,7 +8,7 @@ import (
 // TestHome: the lines for clients name an endpoint and what clients ask for beside it; tables of indexes lie under their table.
 func TestHome(t *testing.T) {
 	ctx := browser(t)
-	srv, m := startWith(t, "s5-order-entry")
+	srv, m := startFixture(t, "s5-order-entry")
 	p := open(t, ctx, srv)
 	p.visit("/")
 	lines := ask[[]string](p, "[...document.querySelectorAll('.lines tr')].map((tr) => tr.children[0].textContent + ' ' + tr.children[1].textContent)")

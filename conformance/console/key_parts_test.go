@@ -1,40 +1,13 @@
 package console
 
 import (
-	"io/fs"
 	"testing"
-
-	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/migrate"
-	"github.com/tabletop-emu/tabletop/migrate/source"
 )
-
-// startWith is a server that holds a shipped fixture.
-func startWith(t *testing.T, name string) (*server, *mapping.Mapping) {
-	t.Helper()
-	files, err := fs.Sub(fixtures.Folder(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	src, m, err := migrate.OpenFixture(files, source.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := start(t, m)
-	if _, err := migrate.Load(t.Context(), srv.lab.Bigtable().Conn(), src, migrate.LoadOptions{Common: migrate.Common{Mappings: []*mapping.Mapping{m}}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.ddb.Open(); err != nil {
-		t.Fatal(err)
-	}
-	return srv, m
-}
 
 // TestKeyParts: the keys of rows of a mapping are cut into its parts, which say what they are when pointed at.
 func TestKeyParts(t *testing.T) {
 	ctx := browser(t)
-	srv, m := startWith(t, "s6-row-keys")
+	srv, m := startFixture(t, "s6-row-keys")
 	p := open(t, ctx, srv)
 	p.visit("/t/tabletop/" + m.TargetTable() + "/rows?prefix=revms")
 	p.until("!!document.querySelector('[data-cell]')")

@@ -14,7 +14,7 @@ const cut = `[...document.querySelectorAll('.virtual')].flatMap((list) => [...li
 // TestLists_Whole: on a laptop's screen and on half of one, a line does not run out of its list, and times and durations are whole.
 func TestLists_Whole(t *testing.T) {
 	ctx := browser(t)
-	srv, m := startWith(t, "s4-versions")
+	srv, m := startFixture(t, "s4-versions")
 	p := open(t, ctx, srv)
 	table := "/t/tabletop/" + m.TargetTable()
 	for _, width := range []int64{1280, 640} {
@@ -44,7 +44,7 @@ const active = `((list) => { const e = document.getElementById(list.getAttribute
 // which line it is at, and a line that stays is the same element.
 func TestLists_Keyboard(t *testing.T) {
 	ctx := browser(t)
-	srv, m := startWith(t, "s1-catalog")
+	srv, m := startFixture(t, "s1-catalog")
 	p := open(t, ctx, srv)
 	p.visit("/t/tabletop/" + m.TargetTable() + "/rows")
 	p.until("!!document.querySelector('[data-attribute]') && document.querySelectorAll('[data-cell]').length > 1")

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"strings"
 	"testing"
@@ -17,8 +16,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/migrate"
-	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // common are the pages that no table has.
@@ -205,25 +202,7 @@ func TestPages_Fixtures(t *testing.T) {
 	}
 	for _, s := range subjects {
 		t.Run(s.Name, func(t *testing.T) {
-			text, err := fs.ReadFile(s.Files, "mapping.yaml")
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, err := mapping.Load("mapping.yaml", text, s.Files)
-			if err != nil {
-				t.Fatal(err)
-			}
-			srv := start(t, m)
-			src, _, err := migrate.OpenFixture(s.Files, source.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := migrate.Load(t.Context(), srv.lab.Bigtable().Conn(), src, migrate.LoadOptions{Common: migrate.Common{Mappings: []*mapping.Mapping{m}}}); err != nil {
-				t.Fatal(err)
-			}
-			if err := srv.ddb.Open(); err != nil {
-				t.Fatal(err)
-			}
+			srv, m := startFixture(t, s.Name)
 			p := open(t, ctx, srv)
 			table, items := url.PathEscape(m.TargetTable()), url.PathEscape(m.SourceTable())
 			p.see(s.Name, map[string]string{"home": "/", "table": "/t/tabletop/" + table, "items": "/d/" + items, "keys": "/keys/tabletop/" + table, "rows": "/t/tabletop/" + table + "/rows"})

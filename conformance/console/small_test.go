@@ -60,7 +60,7 @@ func TestPages_NoTable(t *testing.T) {
 // TestTable_Mapping: the page of a table of a mapping shows its file, what becomes of each attribute, and what lint says.
 func TestTable_Mapping(t *testing.T) {
 	ctx := browser(t)
-	srv, m := startWith(t, "s6-anti-sequential")
+	srv, m := startFixture(t, "s6-anti-sequential")
 	p := open(t, ctx, srv)
 	p.visit("/t/tabletop/" + m.TargetTable())
 	p.pushButton("Show it, with what lint says")

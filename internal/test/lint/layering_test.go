@@ -108,6 +108,11 @@ var layers = []layerRule{
 		why:     "the program links no test code",
 	},
 	{
+		folders: []string{"internal/test/labserver"},
+		denied:  []string{module + "/testkit", module + "/cmd"},
+		why:     "it starts the servers of control's tests",
+	},
+	{
 		folders: []string{"internal"},
 		denied:  slices.Concat(tools, []string{module + "/facade$", module + "/facade/expr", module + "/facade/internal"}),
 		why:     "these packages serve the layers and use none but attr and mapping",
