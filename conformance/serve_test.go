@@ -1,20 +1,18 @@
 package conformance
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/conformance/internal/program"
+	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 )
 
 // binary is the tabletop that the tests run.
@@ -129,7 +127,7 @@ type process struct {
 
 // serve starts `tabletop serve` and waits until it is ready.
 func serve(args ...string) (*process, error) {
-	p := &process{exec.Command(binary, append([]string{"serve"}, args...)...), map[string]string{}}
+	p := &process{Cmd: exec.Command(binary, append([]string{"serve"}, args...)...)}
 	p.Stderr = os.Stderr
 	out, err := p.StdoutPipe()
 	if err != nil {
@@ -138,26 +136,12 @@ func serve(args ...string) (*process, error) {
 	if err := p.Start(); err != nil {
 		return nil, err
 	}
-	if err := p.ready(out); err != nil {
+	ready, err := serveout.Read(out)
+	if err != nil {
 		return nil, errors.Join(err, p.kill())
 	}
+	p.exports = ready.Exports
 	return p, nil
-}
-
-// ready reads the variables that the server prints, until it is ready.
-func (p *process) ready(out io.Reader) error {
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		line := lines.Text()
-		if assignment, ok := strings.CutPrefix(line, "export "); ok {
-			name, value, _ := strings.Cut(assignment, "=")
-			p.exports[name] = value
-		}
-		if strings.HasPrefix(line, "# ready") {
-			return nil
-		}
-	}
-	return fmt.Errorf("it ended before it was ready: %w", lines.Err())
 }
 
 // stop ends the server as a user does.

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -23,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 )
 
 // ctl runs a verb against a server.
@@ -256,7 +255,6 @@ func TestConsole_Hint(t *testing.T) {
 	const hint = "# --console opens"
 	printed := func(args ...string) string {
 		t.Helper()
-		var out strings.Builder
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "tabletop", append([]string{"serve", "--bigtable=127.0.0.1:0", "--dynamodb=127.0.0.1:0"}, args...)...)
@@ -269,13 +267,11 @@ func TestConsole_Hint(t *testing.T) {
 		}
 		defer func() { _ = cmd.Wait() }()
 		defer cancel()
-		for lines := bufio.NewScanner(stdout); lines.Scan(); {
-			fmt.Fprintln(&out, lines.Text())
-			if strings.HasPrefix(lines.Text(), "# ready") {
-				break
-			}
+		out, err := serveout.Read(stdout)
+		if err != nil {
+			t.Error(err)
 		}
-		return out.String()
+		return out.Text
 	}
 	if out := printed(); strings.Count(out, hint) != 1 {
 		t.Errorf("without a console it prints\n%s", out)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -110,14 +111,11 @@ func stopTwice(t *testing.T, args ...string) *os.ProcessState {
 		t.Fatal(err)
 	}
 	_ = w.Close()
-	lines := bufio.NewScanner(stdout)
-	addr := ""
-	for lines.Scan() && !strings.HasPrefix(lines.Text(), "# ready") {
-		if _, value, ok := strings.Cut(lines.Text(), "BIGTABLE_EMULATOR_HOST="); ok {
-			addr = value
-		}
+	out, err := serveout.Read(stdout)
+	if err != nil {
+		t.Fatal(err)
 	}
-	conn, err := dialBigtable(addr, "")
+	conn, err := dialBigtable(out.Exports["BIGTABLE_EMULATOR_HOST"], "")
 	if err != nil {
 		t.Fatal(err)
 	}

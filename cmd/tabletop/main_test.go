@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +28,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/internal/test/race"
+	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 )
 
 // TestMain also makes the binary itself, as `tabletop`, of the test binary: in
@@ -108,7 +108,7 @@ func serve(t *testing.T, args ...string) *server {
 // started starts a program that serves, and waits until it is ready.
 func started(t *testing.T, args ...string) *server {
 	t.Helper()
-	s := &server{env: map[string]string{}, stderr: &strings.Builder{}}
+	s := &server{stderr: &strings.Builder{}}
 	s.cmd = exec.CommandContext(t.Context(), "tabletop", args...)
 	s.cmd.Stderr = s.stderr
 	var err error
@@ -122,20 +122,13 @@ func started(t *testing.T, args ...string) *server {
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait()
 	})
-	lines := bufio.NewScanner(s.out)
-	for lines.Scan() {
-		line := lines.Text()
-		if name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "="); ok {
-			s.env[name] = value
-		}
-		if strings.HasPrefix(line, "# ready") {
-			s.ready = line
-			return s
-		}
+	out, err := serveout.Read(s.out)
+	if err != nil {
+		_ = s.cmd.Wait()
+		t.Fatalf("%v: %v\n%s", err, s.cmd.ProcessState, s.stderr)
 	}
-	_ = s.cmd.Wait()
-	t.Fatalf("the server ended before it was ready: %v\n%s", s.cmd.ProcessState, s.stderr)
-	return nil
+	s.env, s.ready = out.Exports, out.Ready
+	return s
 }
 
 // end sends sig, and returns the exit code.

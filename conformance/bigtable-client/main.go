@@ -11,7 +11,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	_ "embed"
@@ -26,6 +25,7 @@ import (
 	"strings"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 )
@@ -239,18 +239,13 @@ func serve(ctx context.Context, binary string) (addr string, stop func(), err er
 		_ = server.Process.Kill()
 		_ = server.Wait()
 	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if a, ok := strings.CutPrefix(lines.Text(), "export BIGTABLE_EMULATOR_HOST="); ok {
-			addr = a
-		}
-		if strings.HasPrefix(lines.Text(), "# ready") && addr != "" {
-			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return addr, stop, nil
-		}
+	ready, err := serveout.Read(out)
+	if err != nil {
+		stop()
+		return "", nil, err
 	}
-	stop()
-	return "", nil, fmt.Errorf("the server ended before it was ready: %w", lines.Err())
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return ready.Exports["BIGTABLE_EMULATOR_HOST"], stop, nil
 }
 
 // createInstance makes the instance that the tests ask to be there.

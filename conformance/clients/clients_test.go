@@ -3,7 +3,6 @@
 package clients
 
 import (
-	"bufio"
 	"context"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/conformance/internal/program"
+	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 )
 
 // TestClients: what docs/control.md promises, by each client: items, snapshots, faults, time, all that ctl has, two
@@ -93,14 +93,12 @@ func serve(t *testing.T, binary string) (exports []string) {
 			t.Errorf("the server: %v", err)
 		}
 	})
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if assignment, ok := strings.CutPrefix(lines.Text(), "export "); ok {
-			exports = append(exports, assignment)
-		}
-		if strings.HasPrefix(lines.Text(), "# ready") {
-			return exports
-		}
+	ready, err := serveout.Read(out)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("the server ended before it was ready")
-	return nil
+	for name, value := range ready.Exports {
+		exports = append(exports, name+"="+value)
+	}
+	return exports
 }

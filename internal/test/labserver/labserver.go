@@ -35,8 +35,6 @@ type Options struct {
 	Logger *slog.Logger
 	// Fixture is a shipped fixture, which is loaded with its mapping. Default: none.
 	Fixture string
-	// Mappings are those of the endpoint, besides that of Fixture.
-	Mappings []*mapping.Mapping
 	// Closed leaves the DynamoDB endpoint closed.
 	Closed bool
 	// Control configures the API. Start sets Lab, Endpoint, Requests, Token and Version.
@@ -57,6 +55,7 @@ func Start(t *testing.T, o Options) *Server {
 	t.Helper()
 	s := &Server{}
 	var src *source.Source
+	var mappings []*mapping.Mapping
 	if o.Fixture != "" {
 		files, err := fs.Sub(fixtures.Folder(), o.Fixture)
 		if err == nil {
@@ -65,7 +64,7 @@ func Start(t *testing.T, o Options) *Server {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Mappings = append(o.Mappings, s.Mapping)
+		mappings = append(mappings, s.Mapping)
 	}
 	if o.Clock == nil {
 		o.Clock = clock.NewFrozen(time.Unix(1_700_000_000, 0).UTC())
@@ -79,7 +78,7 @@ func Start(t *testing.T, o Options) *Server {
 		Clock: o.Clock, Logger: o.Logger, Project: o.Project, Instance: o.Instance,
 		Bigtable: emu.Options{Observe: seen.Observe, CountLoad: true},
 	})
-	s.DynamoDB = dynamodb.New(s.Lab, facade.Options{NoAuth: true, Observe: seen.ObserveDynamoDB, Mappings: o.Mappings})
+	s.DynamoDB = dynamodb.New(s.Lab, facade.Options{NoAuth: true, Observe: seen.ObserveDynamoDB, Mappings: mappings})
 	if err := s.Lab.Open(); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +95,7 @@ func Start(t *testing.T, o Options) *Server {
 		}
 	})
 	if src != nil {
-		load := migrate.LoadOptions{Common: migrate.Common{Project: o.Project, Instance: o.Instance, Mappings: []*mapping.Mapping{s.Mapping}}}
+		load := migrate.LoadOptions{Common: migrate.Common{Project: o.Project, Instance: o.Instance, Mappings: mappings}}
 		if _, err := migrate.Load(t.Context(), s.Lab.Bigtable().Conn(), src, load); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,36 @@
+// Package serveout reads what tabletop serve prints until it is ready.
+package serveout
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Output is what a server printed.
+type Output struct {
+	Text    string            // all of it, up to the ready line
+	Exports map[string]string // the variables that it prints for export
+	Ready   string            // the last line
+}
+
+// Read reads the standard output of a server up to the ready line.
+func Read(stdout io.Reader) (Output, error) {
+	out := Output{Exports: map[string]string{}}
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		line := lines.Text()
+		out.Text += line + "\n"
+		if assignment, ok := strings.CutPrefix(line, "export "); ok {
+			name, value, _ := strings.Cut(assignment, "=")
+			out.Exports[name] = value
+		}
+		if strings.HasPrefix(line, "# ready") {
+			out.Ready = line
+			return out, nil
+		}
+	}
+	return out, errors.Join(fmt.Errorf("the server ended before it was ready; it printed %q", out.Text), lines.Err())
+}
