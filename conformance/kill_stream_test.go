@@ -26,6 +26,7 @@ import (
 	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/streamwalk"
 )
 
 var (
@@ -253,51 +254,9 @@ func followInGo(ctx context.Context, endpoint, arn string, written, ended <-chan
 		Region: "us-east-1", BaseEndpoint: &endpoint, HTTPClient: &http.Client{Transport: transport},
 		Credentials: credentials.NewStaticCredentialsProvider("tabletop", "tabletop", ""), Retryer: aws.NopRetryer{},
 	})
-	behind, closed := map[string]*string{}, map[string]bool{}
-	shard := func(id *string) error {
-		in := &dynamodbstreams.GetShardIteratorInput{StreamArn: &arn, ShardId: id, ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon}
-		if last := behind[*id]; last != nil {
-			in.ShardIteratorType, in.SequenceNumber = streamtypes.ShardIteratorTypeAfterSequenceNumber, last
-		}
-		at, err := api.GetShardIterator(ctx, in)
-		if err != nil {
-			return err
-		}
-		for next := at.ShardIterator; next != nil; {
-			got, err := api.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: next})
-			if err != nil {
-				return err
-			}
-			for _, r := range got.Records {
-				f.take(r.Dynamodb.Keys["id"].(*streamtypes.AttributeValueMemberS).Value, r.Dynamodb.NewImage["n"].(*streamtypes.AttributeValueMemberN).Value)
-				behind[*id] = r.Dynamodb.SequenceNumber
-			}
-			if next = got.NextShardIterator; next == nil {
-				closed[*id] = true
-			} else if len(got.Records) == 0 {
-				return nil
-			}
-		}
-		return nil
-	}
-	visit := func() error {
-		for in := (&dynamodbstreams.DescribeStreamInput{StreamArn: &arn}); ; {
-			page, err := api.DescribeStream(ctx, in)
-			if err != nil {
-				return err
-			}
-			for _, sh := range page.StreamDescription.Shards { // parents before their children
-				if closed[*sh.ShardId] {
-					continue
-				}
-				if err := shard(sh.ShardId); err != nil {
-					return err
-				}
-			}
-			if in.ExclusiveStartShardId = page.StreamDescription.LastEvaluatedShardId; in.ExclusiveStartShardId == nil {
-				return nil
-			}
-		}
+	stream := streamwalk.New(api, &arn)
+	take := func(r streamtypes.Record) {
+		f.take(r.Dynamodb.Keys["id"].(*streamtypes.AttributeValueMemberS).Value, r.Dynamodb.NewImage["n"].(*streamtypes.AttributeValueMemberN).Value)
 	}
 	for {
 		last := false
@@ -307,7 +266,7 @@ func followInGo(ctx context.Context, endpoint, arn string, written, ended <-chan
 		case <-written:
 		}
 		before := f.records
-		switch err := visit(); {
+		switch err := stream.Read(ctx, take); {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case isBroken(err): // an answer can be cut off, of which the end of the writes does not tell

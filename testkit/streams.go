@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/tabletop-emu/tabletop/internal/test/streamwalk"
 )
 
 // DynamoDBStreams returns a client of DynamoDB Streams for the test tb, like that of
@@ -34,31 +36,8 @@ func (e *Env) StreamRecords(tb testing.TB, table string) []types.Record {
 		tb.Fatalf("testkit: StreamRecords: table %s has no stream: create it with a StreamSpecification", table)
 	}
 	var records []types.Record
-	for in := (dynamodbstreams.DescribeStreamInput{StreamArn: arn}); ; {
-		page, err := client.DescribeStream(ctx, &in)
-		if err != nil {
-			tb.Fatalf("testkit: StreamRecords: %v", err)
-		}
-		for _, shard := range page.StreamDescription.Shards { // parents come before children
-			at, err := client.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
-				StreamArn: arn, ShardId: shard.ShardId, ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
-			})
-			if err != nil {
-				tb.Fatalf("testkit: StreamRecords: %v", err)
-			}
-			for next := at.ShardIterator; next != nil; {
-				got, err := client.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: next})
-				if err != nil {
-					tb.Fatalf("testkit: StreamRecords: %v", err)
-				}
-				records = append(records, got.Records...)
-				if next = got.NextShardIterator; len(got.Records) == 0 {
-					break
-				}
-			}
-		}
-		if in.ExclusiveStartShardId = page.StreamDescription.LastEvaluatedShardId; in.ExclusiveStartShardId == nil {
-			return records
-		}
+	if err := streamwalk.New(client, arn).Read(ctx, func(r types.Record) { records = append(records, r) }); err != nil {
+		tb.Fatalf("testkit: StreamRecords: %v", err)
 	}
+	return records
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/tabletop-emu/tabletop/internal/test/streamwalk"
 )
 
 // streamConsumers is how many read the DynamoDB stream of the accounts.
@@ -23,10 +25,8 @@ const streamConsumers = 2
 type consumer struct {
 	*bank
 	api     *dynamodbstreams.Client
-	arn     *string
-	behind  map[string]*string // by shard: the last record that was read
-	closed  map[string]bool    // the shards that were read to their end
-	items   map[string]string  // by key: the item, as text
+	stream  *streamwalk.Reader
+	items   map[string]string // by key: the item, as text
 	records int
 }
 
@@ -41,15 +41,32 @@ func (b *bank) newConsumers() []*consumer {
 	for range streamConsumers {
 		transport := &http.Transport{MaxIdleConnsPerHost: 1}
 		t.Cleanup(transport.CloseIdleConnections)
-		out = append(out, &consumer{
-			bank: b, arn: described.Table.LatestStreamArn, behind: map[string]*string{}, closed: map[string]bool{}, items: map[string]string{},
+		c := &consumer{
+			bank: b, items: map[string]string{},
 			api: dynamodbstreams.New(dynamodbstreams.Options{
 				Region: "us-east-1", BaseEndpoint: aws.String(b.env.DynamoDBURL()), HTTPClient: &http.Client{Transport: transport},
 				Credentials: credentials.NewStaticCredentialsProvider("tabletop", "tabletop", ""), Retryer: aws.NopRetryer{},
 			}),
-		})
+		}
+		c.stream = streamwalk.New(asking{c}, described.Table.LatestStreamArn)
+		out = append(out, c)
 	}
 	return out
+}
+
+// asking makes the calls of a consumer.
+type asking struct{ *consumer }
+
+func (a asking) DescribeStream(_ context.Context, in *dynamodbstreams.DescribeStreamInput, _ ...func(*dynamodbstreams.Options)) (*dynamodbstreams.DescribeStreamOutput, error) {
+	return asks(a.consumer, a.api.DescribeStream, in), nil
+}
+
+func (a asking) GetShardIterator(_ context.Context, in *dynamodbstreams.GetShardIteratorInput, _ ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetShardIteratorOutput, error) {
+	return asks(a.consumer, a.api.GetShardIterator, in), nil
+}
+
+func (a asking) GetRecords(_ context.Context, in *dynamodbstreams.GetRecordsInput, _ ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetRecordsOutput, error) {
+	return asks(a.consumer, a.api.GetRecords, in), nil
 }
 
 // asks makes a call until it is not refused by a fault.
@@ -68,38 +85,10 @@ func asks[In, Out any](c *consumer, call func(context.Context, In, ...func(*dyna
 	}
 }
 
-// visit reads what is new, of parents before their children.
+// visit reads what is new.
 func (c *consumer) visit() {
-	for in := (&dynamodbstreams.DescribeStreamInput{StreamArn: c.arn}); ; {
-		page := asks(c, c.api.DescribeStream, in).StreamDescription
-		for _, shard := range page.Shards {
-			c.visitShard(shard)
-		}
-		if in.ExclusiveStartShardId = page.LastEvaluatedShardId; in.ExclusiveStartShardId == nil {
-			return
-		}
-	}
-}
-
-func (c *consumer) visitShard(shard streamtypes.Shard) {
-	if c.closed[*shard.ShardId] {
-		return
-	}
-	last := c.behind[*shard.ShardId]
-	in := &dynamodbstreams.GetShardIteratorInput{StreamArn: c.arn, ShardId: shard.ShardId, ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon}
-	if last != nil {
-		in.ShardIteratorType, in.SequenceNumber = streamtypes.ShardIteratorTypeAfterSequenceNumber, last
-	}
-	for next := asks(c, c.api.GetShardIterator, in).ShardIterator; next != nil; {
-		got := asks(c, c.api.GetRecords, &dynamodbstreams.GetRecordsInput{ShardIterator: next})
-		for _, r := range got.Records {
-			c.take(r)
-			c.behind[*shard.ShardId] = r.Dynamodb.SequenceNumber
-		}
-		next = got.NextShardIterator
-		if c.closed[*shard.ShardId] = next == nil; len(got.Records) == 0 {
-			return
-		}
+	if err := c.stream.Read(c.t.Context(), c.take); err != nil {
+		c.t.Fatal(err)
 	}
 }
 
@@ -135,5 +124,5 @@ func (c *consumer) check() {
 	if !maps.Equal(c.items, want) {
 		c.t.Errorf("%d records of the DynamoDB stream come to %d items, the table has %d: %s", c.records, len(c.items), len(want), firstOther(c.items, want))
 	}
-	c.t.Logf("a consumer of the DynamoDB stream has %d records of %d shards", c.records, len(c.behind))
+	c.t.Logf("a consumer of the DynamoDB stream has %d records of %d shards", c.records, c.stream.Shards())
 }

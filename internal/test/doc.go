@@ -8,7 +8,8 @@
 //   - bombs: small inputs that expand in the server.
 //   - failures: failing Bigtables behind the DynamoDB endpoint and the loader.
 //   - faultdisk, heldfile: disks that fail, files that wait.
-//   - labserver: a lab with its control API; serveout: the output of tabletop serve.
+//   - labserver: a lab with its control API; serveout: the output of tabletop serve;
+//     streamwalk: the records of a DynamoDB stream.
 //   - peer: Google's bttest; synthetic: tables of items.
 //   - race: whether the race detector runs; cputime: the CPU time of benchmarks;
 //     faketb: the test of an example.
