@@ -374,6 +374,10 @@ func (b *binder) literalAt(n *node, at *place, depth int) (attr.Value, error) {
 	case formMap:
 		m := make(map[string]attr.Value, len(n.args)/2)
 		step := &place{in: at}
+		within := step
+		if depth == 0 {
+			within = nil // an attribute of an item is a root
+		}
 		for i := 0; i < len(n.args); i += 2 {
 			name := n.args[i]
 			if name.form != formString {
@@ -383,7 +387,7 @@ func (b *binder) literalAt(n *node, at *place, depth int) (attr.Value, error) {
 				return attr.Value{}, refuse("Empty attribute name")
 			}
 			step.name = name.text
-			v, err := b.literalAt(n.args[i+1], step, depth+1)
+			v, err := b.literalAt(n.args[i+1], within, depth+1)
 			if err != nil {
 				return attr.Value{}, err
 			}
