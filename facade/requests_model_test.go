@@ -41,7 +41,7 @@ func rarely(t *rapid.T, label string, n int) bool {
 // Values that are hard on layouts: delimiters, zero bytes, the ends of the
 // domain of numbers.
 var (
-	hostileTexts   = []string{"a", "ab", "b", "#", "a#b", "a\x00b", "\x00", "\x00\x01", "é€", "~", "ÿ", " "}
+	hostileTexts   = []string{"a", "ab", "b", "#", "a#b", "a\x00b", "\x00", "\x00\x01", "é€", "👍", "~", "ÿ", " "}
 	hostileBinary  = []string{"a", "\x00", "\x00\x00", "\x00\xff", "\xff", "\xff\xff", "#"}
 	hostileNumbers = []string{
 		"0", "1", "-1", "2", "10", "9", "-10", "0.5", "-0.5", "1.5", "100", "1e-130", "-1e-130", "9.9e125", "-9.9e125",

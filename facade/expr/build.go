@@ -14,10 +14,9 @@ func PathTerm(path Path) Term { return Term{&operand{form: pathOperand, path: pa
 // ValueTerm is the operand that is v.
 func ValueTerm(v attr.Value) Term { return Term{&operand{form: valueOperand, value: v}} }
 
-// CallTerm is the call of a function, or of + and - in an update. The size of a
-// string is in UTF-16 units.
+// CallTerm is the call of a function, or of + and - in an update.
 func CallTerm(name string, args ...Term) Term {
-	o := &operand{form: callOperand, text: name, utf16: true}
+	o := &operand{form: callOperand, text: name}
 	for _, arg := range args {
 		o.args = append(o.args, arg.o)
 	}

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
@@ -76,22 +75,19 @@ func (o *operand) eval(item attr.Item) attr.Value {
 		if o.text != fnSize { // only where it is built
 			return attr.Boolean(o.holds(item))
 		}
-		return sizeOf(o.args[0].eval(item), o.utf16)
+		return sizeOf(o.args[0].eval(item))
 	}
 	return attr.Value{}
 }
 
-// sizeOf is the function size: characters of a string or, if inUTF16, units, bytes of a binary,
-// elements of a set, list or map. Other types have none.
-func sizeOf(v attr.Value, inUTF16 bool) attr.Value {
+// sizeOf is the function size: UTF-16 units of a string, bytes of a binary, elements of a
+// set, list or map. Other types have none.
+func sizeOf(v attr.Value) attr.Value {
 	n := 0
 	switch v.Type {
 	case attr.S:
-		n = utf8.RuneCountInString(v.Str)
-		if inUTF16 {
-			for _, r := range v.Str {
-				n += utf16.RuneLen(r) - 1
-			}
+		for _, r := range v.Str {
+			n += utf16.RuneLen(r)
 		}
 	case attr.B:
 		n = len(v.Str)

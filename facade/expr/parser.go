@@ -57,7 +57,6 @@ type operand struct {
 	value attr.Value
 
 	isTarget bool // the path that a clause of an update changes
-	utf16    bool // size counts the units of UTF-16, not characters
 }
 
 // rawStep is a step of a path as written.

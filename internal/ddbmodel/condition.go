@@ -3,7 +3,6 @@ package ddbmodel
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // Condition is a condition or filter.
@@ -38,7 +37,7 @@ func (o Size) value(item Item) Value {
 	count := func(n int) Value { return Number(Text(n)) }
 	switch v := o.Path.lookup(item); v.Type {
 	case "S":
-		return count(utf8.RuneCountInString(v.Text))
+		return count(utf16Units(v.Text))
 	case "B":
 		return count(len(v.Text))
 	case "SS", "NS", "BS":
@@ -50,6 +49,22 @@ func (o Size) value(item Item) Value {
 	}
 	return Value{}
 }
+
+// utf16Units counts what Java calls the length of a string: one for each character, and one
+// more where UTF-8 takes four bytes.
+func utf16Units(s string) int {
+	n := 0
+	for i := range len(s) {
+		switch {
+		case s[i] >= 0xF0:
+			n += 2
+		case s[i] < 0x80, s[i] >= 0xC0:
+			n++
+		}
+	}
+	return n
+}
+
 func (o Size) text(p *Placeholders) string { return "size(" + p.path(o.Path) + ")" }
 
 // The conditions.
