@@ -67,17 +67,15 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	for i := range in.Statements {
-		if err := in.Statements[i].checkParameters(v); err != nil {
-			return nil, err
-		}
-	}
 	slots := make([]batchSlot, len(in.Statements))
 	var reads, writes bool
 	seen := map[string]bool{}
 	for i := range in.Statements {
 		slot := &slots[i]
 		slot.consistent = in.Statements[i].ConsistentRead.IsTrue()
+		if slot.err = in.Statements[i].checkParameters(v); slot.err != nil {
+			continue
+		}
 		if slot.statement, slot.err = v.parseStatement(&in.Statements[i].statementInput); slot.err != nil {
 			continue
 		}
