@@ -76,7 +76,7 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 		if slot.err = in.Statements[i].checkParameters(v); slot.err != nil {
 			continue
 		}
-		if slot.statement, slot.err = v.parseStatement(&in.Statements[i].statementInput); slot.err != nil {
+		if slot.statement, slot.err = s.parseStatement(ctx, v, &in.Statements[i].statementInput); slot.err != nil {
 			continue
 		}
 		if slot.err = v.statementError(s.aimSlot(ctx, slot)); slot.err != nil {

@@ -73,7 +73,7 @@ func (s *Server) executeStatement(ctx context.Context, in *executeStatementInput
 	if err := in.checkParameters(v); err != nil {
 		return nil, err
 	}
-	st, err := v.parseStatement(&in.statementInput)
+	st, err := s.parseStatement(ctx, v, &in.statementInput)
 	switch {
 	case err != nil:
 		return nil, err

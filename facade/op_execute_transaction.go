@@ -34,7 +34,7 @@ type executeTransactionOutput struct {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExecuteTransaction.html
 func (s *Server) executeTransaction(ctx context.Context, in *executeTransactionInput) (*executeTransactionOutput, error) {
 	v := s.validator("ExecuteTransaction")
-	statements, err := v.transactStatements(in)
+	statements, err := s.transactStatements(ctx, v, in)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func inTransactStatement(i int, err error) error {
 }
 
 // transactStatements checks what does not depend on the tables.
-func (v *validator) transactStatements(in *executeTransactionInput) ([]*statement, error) {
+func (s *Server) transactStatements(ctx context.Context, v *validator, in *executeTransactionInput) ([]*statement, error) {
 	v.Length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
 	v.Statements("TransactStatements", "ParameterizedStatement", in.TransactStatements == nil, len(in.TransactStatements), maxTransactItems,
 		func(i int) request.Statement { return in.TransactStatements[i].shown() })
@@ -113,7 +113,7 @@ func (v *validator) transactStatements(in *executeTransactionInput) ([]*statemen
 	}
 	statements := make([]*statement, len(in.TransactStatements))
 	for i := range in.TransactStatements {
-		st, err := v.parseStatement(&in.TransactStatements[i])
+		st, err := s.parseStatement(ctx, v, &in.TransactStatements[i])
 		switch {
 		case err != nil:
 		case st.ExistsAlone:
@@ -207,7 +207,7 @@ func (s *Server) transactStatementReads(ctx context.Context, v *validator, in *e
 	for i, r := range reads {
 		st := statements[i]
 		tallies.Of(st.Table, st.Table, r.Table).Table += transactWeight * capacity.ReadUnits(r.Item.Size(), true)
-		if r.Item != nil && st.Where().Eval(r.Item) {
+		if r.Item != nil {
 			out.Responses[i].Item = wire.OptionalItem(st.show(r.Item))
 		}
 	}

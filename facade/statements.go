@@ -87,8 +87,12 @@ type statement struct {
 }
 
 // parseStatement parses a statement and binds its parameters.
-func (v *validator) parseStatement(in *statementInput) (*statement, error) {
+func (s *Server) parseStatement(ctx context.Context, v *validator, in *statementInput) (*statement, error) {
 	parsed, err := partiql.Parse(*in.Statement)
+	var call *partiql.Error
+	if errors.As(err, &call) && call.Problem == partiql.CallInColumns && s.isMultiKey(ctx, call.Table, call.Index) {
+		return nil, awserr.Validation(awserr.MsgStatementMultiKey)
+	}
 	if err != nil {
 		return nil, v.statementError(err)
 	}
@@ -104,6 +108,23 @@ func (v *validator) parseStatement(in *statementInput) (*statement, error) {
 	}
 	st.Bound, err = parsed.Bind(st.parameters)
 	return st, v.statementError(err)
+}
+
+// isMultiKey reports whether there is such an index, with a key that PartiQL does not read.
+func (s *Server) isMultiKey(ctx context.Context, table, index string) bool {
+	if index == "" {
+		return false
+	}
+	t, err := s.itemTable(ctx, request.TableOfARN(table))
+	if err != nil {
+		return false
+	}
+	found := t.Index(index)
+	return found != nil && hasMultiKey(found)
+}
+
+func hasMultiKey(index *tabledef.Index) bool {
+	return len(index.Key.Hash) > 1 || len(index.Key.Range) > 1
 }
 
 // statementError gives an error of package partiql its place in the answer.
@@ -136,7 +157,7 @@ func (s *Server) resolve(ctx context.Context, st *statement, consistent bool) (e
 	switch {
 	case st.index == nil:
 		return awserr.Validation(awserr.MsgStatementNoIndex)
-	case len(st.index.Key.Hash) > 1 || len(st.index.Key.Range) > 1:
+	case hasMultiKey(st.index):
 		return awserr.Validation(awserr.MsgStatementMultiKey)
 	case st.index.Global && consistent:
 		return awserr.Validation(awserr.MsgStatementConsistent)
@@ -161,12 +182,13 @@ func (st *statement) statementKey() partiql.Key {
 }
 
 // aimRead finds the item that a SELECT names by its key, and says without where it names
-// none. Errors are as those of aim.
+// none, or asks for more than its key. Errors are as those of aim.
 func (st *statement) aimRead(without string) (err error) {
 	var e *partiql.Error
-	st.key, _, err = st.Target(st.statementKey())
+	var more *expr.Condition
+	st.key, more, err = st.Target(st.statementKey())
 	switch {
-	case errors.As(err, &e) && e.Problem == partiql.NoKey:
+	case errors.As(err, &e) && e.Problem == partiql.NoKey, err == nil && more != nil:
 		return awserr.Validation("%s", without)
 	case err != nil:
 		return err

@@ -5,8 +5,9 @@ import "fmt"
 // Error is a statement that DynamoDB refuses with a ValidationException. Message
 // is DynamoDB's whole text.
 type Error struct {
-	Message string
-	Problem Problem
+	Message      string
+	Problem      Problem
+	Table, Index string // what a SELECT with CallInColumns is of, if that could be read
 }
 
 // Problem is what of errors is answered in other ways by some operations.
@@ -14,9 +15,10 @@ type Problem uint8
 
 // The problems.
 const (
-	_        Problem = iota // any other
-	NoKey                   // the WHERE does not name one item
-	WrongKey                // a value is not of its key attribute's type
+	_             Problem = iota // any other
+	NoKey                        // the WHERE does not name one item
+	WrongKey                     // a value is not of its key attribute's type
+	CallInColumns                // a SELECT calls a function, such as COUNT(*)
 )
 
 // Error returns the message.

@@ -1,6 +1,7 @@
 package partiql
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -28,7 +29,12 @@ func Parse(text string) (*Statement, error) {
 	p := &parser{tokens: tokens}
 	st, err := p.statement()
 	if p.call != nil {
-		return nil, refuse(msgComponent, p.call.pos)
+		call := &Error{Message: fmt.Sprintf(msgComponent, p.call.pos), Problem: CallInColumns}
+		var of Bound
+		if err == nil && st.source != nil && of.sourceOf(st.source) == nil {
+			call.Table, call.Index = of.Table, of.Index
+		}
+		return nil, call
 	}
 	if err != nil {
 		return nil, err
@@ -76,7 +82,7 @@ func (p *parser) statement() (*Statement, error) {
 	if p.peek().kind != tokEnd {
 		return nil, malformed(msgLeftover)
 	}
-	if n.inside != nil && (n.form == formSelect || n.form == formOther) {
+	if n.inside != nil {
 		return n.inside, nil
 	}
 	return &Statement{Kind: expression, root: n}, nil
@@ -131,11 +137,11 @@ func (p *parser) infix(left *node, op token, binds int) (*node, error) {
 	text := strings.TrimPrefix(op.text, "not ")
 	n := &node{form: formOperator, text: text, pos: op.pos, args: []*node{left}, negated: text != op.text}
 	if text == "is" || text == "is not" {
-		t := p.take()
-		n.form, n.text, n.negated = formIs, strings.ToUpper(t.text), text == "is not"
-		if t.kind != tokKeyword || !slices.Contains(typeNames, t.text) {
+		name, ok := p.typeName()
+		if !ok {
 			return nil, malformed(msgTypeName)
 		}
+		n.form, n.text, n.negated = formIs, strings.ToUpper(name), text == "is not"
 		return n, nil
 	}
 	if p.peek().kind == tokEnd {
@@ -178,7 +184,22 @@ func (p *parser) infix(left *node, op token, binds int) (*node, error) {
 // typeNames are the types behind IS, those that DynamoDB refuses among them.
 var typeNames = []string{
 	"null", "missing", "bool", "boolean", "blob", "clob", "string", "numeric", "struct", "tuple", "list", "bag", "sexp", "symbol",
-	"int", "integer", "smallint", "float", "real", "double", "decimal", "char", "varchar", "timestamp", "date", "time", "any",
+	"int", "int2", "int4", "int8", "integer", "integer2", "integer4", "integer8", "bigint", "smallint",
+	"float", "real", "double", "double precision", "dec", "decimal",
+	"char", "character", "varchar", "character varying", "timestamp", "date", "time", "any",
+}
+
+// typeName parses the name of a type, of one word or two.
+func (p *parser) typeName() (string, bool) {
+	t := p.take()
+	name := strings.ToLower(t.text)
+	switch {
+	case name == "double" && p.accept("precision"):
+		name += " precision"
+	case name == "character" && p.accept("varying"):
+		name += " varying"
+	}
+	return name, (t.kind == tokKeyword || t.kind == tokName) && slices.Contains(typeNames, name)
 }
 
 func (p *parser) unary() (*node, error) {
@@ -417,7 +438,8 @@ func (p *parser) keyword(t token) (*node, error) {
 			*st = *arg.inside
 			st.Kind = Exists
 		}
-		return inside(st, nil)
+		n.form, n.inside, n.args = formCall, st, []*node{arg}
+		return n, nil
 	case "is", "in", "like", "between", "and", "or", "not in", "not like", "not between", "is not":
 		return nil, malformed(msgOperator)
 	}
