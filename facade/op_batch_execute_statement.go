@@ -102,17 +102,14 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 	for i := range slots {
 		slot := &slots[i]
 		out.Responses[i] = slot.response(slot.shown)
-		if slot.statement == nil || slot.table == nil {
-			continue
-		}
-		of := tallies.Of(slot.Table, slot.Table, slot.table)
 		switch e, ok := awserr.As(slot.err); {
 		case slot.err == nil:
-			of.Add(slot.tally)
+			tallies.Of(slot.Table, slot.Table, slot.table).Add(slot.tally)
 		case ok && (e.Code == awserr.CodeConditionalCheckFailed || e.Code == awserr.CodeDuplicateItem):
-			failed[slot.Table] += capacity.WriteUnits(slot.old, nil)
+			failed[slot.Table] += capacity.WriteUnits(slot.old, slot.Item)
 		}
 	}
+	// A table without a statement that succeeded is not reported.
 	out.ConsumedCapacity = tallies.Report(in.ReturnConsumedCapacity, (*capacity.Tally).Report)
 	for _, report := range out.ConsumedCapacity {
 		report.CapacityUnits += wire.Double(failed[report.TableName])
