@@ -43,7 +43,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 				families--
 			}
 		}
-		if err := s.limit(max(families, len(t.Families)), max(maxFamilies, len(t.Families)), "modifications", "families in the table"); err != nil {
+		if err := s.limits.check(max(families, len(t.Families)), max(maxFamilies, len(t.Families)), "modifications", "families in the table"); err != nil {
 			return err
 		}
 		t, err = tx.ModifyFamilies(t.Name, changes)

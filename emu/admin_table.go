@@ -36,7 +36,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		return nil, refusal.Invalid("table.granularity", "%d is not a granularity", g)
 	}
 	families := req.GetTable().GetColumnFamilies()
-	if err := s.limit(len(families), maxFamilies, "table.column_families", "families"); err != nil {
+	if err := s.limits.check(len(families), maxFamilies, "table.column_families", "families"); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(families)) {

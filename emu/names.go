@@ -71,7 +71,7 @@ func (l Limits) checkFamilyName(field, name string) error {
 	return l.check(len(name), maxFamilyNameBytes, field, "characters")
 }
 
-// limit refuses n above limit while limits are strict.
+// check refuses n above limit while limits are strict.
 func (l Limits) check(n, limit int, field, unit string) error {
 	if !l.exceeds(n, limit) {
 		return nil

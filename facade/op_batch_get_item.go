@@ -113,12 +113,19 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 		}
 		return nil, awserr.Validation(awserr.MsgBatchGetEmpty)
 	}
+	members := slices.Sorted(maps.Keys(in.RequestItems))
+	v.BatchTables(members, func() string {
+		echo, _ := wire.Encode(in.RequestItems) // it was read from JSON
+		return string(echo)
+	})
 	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
 	keys := 0
 	var tables []batchGetTable
-	for _, member := range slices.Sorted(maps.Keys(in.RequestItems)) {
+	var projections, attributes bool
+	for _, member := range members {
 		req := in.RequestItems[member]
-		tables = append(tables, batchGetTable{member: member, name: v.BatchTable(member, fmt.Sprintf("[%d keys]", len(req.Keys))), request: req})
+		tables = append(tables, batchGetTable{member: member, name: request.TableOfARN(member), request: req})
+		projections, attributes = projections || req.ProjectionExpression != nil, attributes || req.AttributesToGet != nil
 		path := "RequestItems." + member + ".member."
 		if v.Required(path+"Keys", req.Keys != nil); req.Keys != nil && len(req.Keys) == 0 {
 			v.Fail(path+"Keys", "'[]'", fmt.Sprintf(awserr.MsgMemberMinLength, 1))
@@ -135,6 +142,9 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 	if keys > maxBatchGetKeys {
 		return nil, awserr.Validation(awserr.MsgBatchGetTooMany)
 	}
+	if projections && attributes { // of one table, or of two
+		return nil, v.Reject(fmt.Sprintf(awserr.MsgMixedStyles, "AttributesToGet", "ProjectionExpression"))
+	}
 	seen := map[string]bool{} // a table can be there twice: by name and by ARN
 	for i := range tables {
 		if err := v.batchGetTable(&tables[i], seen); err != nil {
@@ -149,8 +159,7 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 func (v *validator) batchGetTable(bt *batchGetTable, seen map[string]bool) error {
 	req := &bt.request
 	err := v.ExpressionStyle(req.ExpressionAttributeNames, nil,
-		[]request.ExpressionParameter{{Name: "ProjectionExpression", Text: req.ProjectionExpression}},
-		request.Given(request.LegacyMember{Name: "AttributesToGet", Given: req.AttributesToGet != nil}))
+		[]request.ExpressionParameter{{Name: "ProjectionExpression", Text: req.ProjectionExpression}}, nil)
 	if err != nil {
 		return err
 	}

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
@@ -136,15 +139,22 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 		return nil, awserr.Validation(awserr.MsgBatchWriteEmpty)
 	}
 	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
+	if err := v.Constrained(); err != nil {
+		return nil, err
+	}
+	members := slices.Sorted(maps.Keys(in.RequestItems))
+	v.BatchTables(members, in.shown)
 	requests := 0
+	wrongCount := false
 	var tables []batchWriteTable
-	for _, member := range slices.Sorted(maps.Keys(in.RequestItems)) {
+	for _, member := range members {
 		writes := in.RequestItems[member]
-		tables = append(tables, batchWriteTable{member: member, name: v.BatchTable(member, fmt.Sprintf("[%d requests]", len(writes))), writes: writes})
-		if len(writes) == 0 || len(writes) > maxBatchWriteRequests {
-			v.Fail("RequestItems", fmt.Sprintf("'{%s=[%d requests]}'", member, len(writes)), awserr.MsgBatchWriteTooMany)
-		}
+		tables = append(tables, batchWriteTable{member: member, name: request.TableOfARN(member), writes: writes})
+		wrongCount = wrongCount || len(writes) == 0 || len(writes) > maxBatchWriteRequests
 		requests += len(writes)
+	}
+	if wrongCount {
+		v.Fail("RequestItems", request.Quoted(in.shown()), awserr.MsgBatchWriteTooMany)
 	}
 	if err := v.Constrained(); err != nil {
 		return nil, err
@@ -160,6 +170,43 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 		}
 	}
 	return tables, nil
+}
+
+// shown is what the request writes as AWS shows it, in Java's form: of values the type and
+// a hash, and of requests to a table no more than twice the limit.
+func (in *batchWriteItemInput) shown() string {
+	item := func(item *wire.Item) string {
+		if item == nil {
+			return "null"
+		}
+		var members []string
+		for _, name := range sortedKeys(item.Item) {
+			h := fnv.New32a()
+			_, _ = h.Write(attr.AppendJSON(nil, item.Item[name])) // never fails
+			members = append(members, fmt.Sprintf("%s=com.amazonaws.dynamodb.v20120810.AttributeValue@%x", name, h.Sum32()))
+		}
+		return "{" + strings.Join(members, ", ") + "}"
+	}
+	var tables []string
+	for _, member := range slices.Sorted(maps.Keys(in.RequestItems)) {
+		var requests []string
+		for i, w := range in.RequestItems[member] {
+			if i == 2*maxBatchWriteRequests {
+				requests = append(requests, fmt.Sprintf("[%d requests]", len(in.RequestItems[member])-i))
+				break
+			}
+			put, deletion := "null", "null"
+			if w.PutRequest != nil {
+				put = "PutRequest(item=" + item(w.PutRequest.Item) + ", workloadProfileName=null)"
+			}
+			if w.DeleteRequest != nil {
+				deletion = "DeleteRequest(key=" + item(w.DeleteRequest.Key) + ", workloadProfileName=null)"
+			}
+			requests = append(requests, "WriteRequest(putRequest="+put+", deleteRequest="+deletion+")")
+		}
+		tables = append(tables, member+"=["+strings.Join(requests, ", ")+"]")
+	}
+	return "{" + strings.Join(tables, ", ") + "}"
 }
 
 // writeRequest checks what does not depend on the table.

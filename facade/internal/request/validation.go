@@ -186,14 +186,15 @@ func ParseARN(arn string) (a ARN, ok bool) {
 	return ARN{m[1], m[2], m[3], m[4]}, true
 }
 
-// BatchTable checks a name in RequestItems, which may be a table's ARN, and
-// returns the table's; value stands for what the request wants of it.
-func (v *Validator) BatchTable(given, value string) string {
-	name := TableOfARN(given)
-	if !IsTableName(name) {
-		v.Fail("RequestItems", "'{"+given+"="+value+"}'", awserr.MsgMapKeys)
+// BatchTables checks the names in RequestItems, which may be ARNs of tables; echo returns
+// what the request wants of them, as AWS shows it.
+func (v *Validator) BatchTables(given []string, echo func() string) {
+	for _, g := range given {
+		if !IsTableName(TableOfARN(g)) {
+			v.Fail("RequestItems", Quoted(echo()), awserr.MsgMapKeys)
+			return
+		}
 	}
-	return name
 }
 
 // IsTableName reports whether a table can have the name.

@@ -119,7 +119,7 @@ func (r Request) newWording(member, value string) bool {
 	case "Scan":
 		return r.Current && (member == "Limit" || member == "Segment" || member == "TotalSegments" || member == "TableName" && value == "''")
 	case "BatchGetItem":
-		return strings.HasSuffix(member, ".member.Keys") || r.Current && member == "RequestItems"
+		return strings.HasSuffix(member, ".member.Keys") || r.Current && member == "RequestItems" && value == "'{}'"
 	default:
 		return false
 	}
