@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -172,20 +171,14 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 	return tables, nil
 }
 
-// shown is what the request writes as AWS shows it, in Java's form: of values the type and
-// a hash, and of requests to a table no more than twice the limit.
+// shown is what the request writes as AWS shows it, in Java's form; of requests to a table no
+// more than twice the limit.
 func (in *batchWriteItemInput) shown() string {
 	item := func(item *wire.Item) string {
 		if item == nil {
 			return "null"
 		}
-		var members []string
-		for _, name := range sortedKeys(item.Item) {
-			h := fnv.New32a()
-			_, _ = h.Write(attr.AppendJSON(nil, item.Item[name])) // never fails
-			members = append(members, fmt.Sprintf("%s=com.amazonaws.dynamodb.v20120810.AttributeValue@%x", name, h.Sum32()))
-		}
-		return "{" + strings.Join(members, ", ") + "}"
+		return request.ShownItem(item.Item)
 	}
 	var tables []string
 	for _, member := range slices.Sorted(maps.Keys(in.RequestItems)) {
