@@ -146,11 +146,11 @@ func (s *Server) transact(ctx context.Context, v *validator, req store.RequestTo
 
 // transactActions checks what does not depend on the tables.
 func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedAction, error) {
+	v.Length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
 	v.transactCount(in.TransactItems == nil, len(in.TransactItems))
 	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
-	v.Length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
 	actions := make([]checkedAction, len(in.TransactItems))
-	surplus := false
+	wrong := "" // what is said of an element without an action, or with several
 	for i, element := range in.TransactItems {
 		given := 0
 		for _, a := range []checkedAction{
@@ -166,13 +166,19 @@ func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedActio
 			a.members(v, i)
 			actions[i] = a
 		}
-		surplus = surplus || given != 1
+		switch {
+		case wrong != "" || given == 1:
+		case given == 0:
+			wrong = awserr.MsgTransactNoAction
+		default:
+			wrong = awserr.MsgTransactAction
+		}
 	}
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
-	if surplus {
-		return nil, awserr.Validation(awserr.MsgTransactAction)
+	if wrong != "" {
+		return nil, awserr.Validation("%s", wrong)
 	}
 	totalBytes := 0
 	for i := range actions {

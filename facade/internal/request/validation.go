@@ -259,10 +259,15 @@ func (v *Validator) WatchedIndex(name *string) error {
 	return nil
 }
 
-// ReturnOptions checks the members that say what a call reports.
+// ReturnOptions checks the members that say what a call reports. The text of one has another
+// form in the newer wording of two operations.
 func (v *Validator) ReturnOptions(capacity, collections *string) {
 	v.Enum("ReturnConsumedCapacity", capacity, "INDEXES", "TOTAL", "NONE")
-	v.Enum("ReturnItemCollectionMetrics", collections, "SIZE", "NONE")
+	newer := ""
+	if v.Operation == "PutItem" || v.Operation == "DeleteItem" {
+		newer = awserr.MsgCollectionMetricsEnum
+	}
+	v.movedEnum("ReturnItemCollectionMetrics", collections, newer, "SIZE", "NONE")
 }
 
 // ReturnValues checks ReturnValues against the model's enum, whose text has

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -94,6 +95,9 @@ func (fs Failures) Err(r Request) error {
 		return awserr.Validation("%s", newer[0])
 	case r.isWrite():
 		texts = newer[:1]
+		if options := fs.options(); r.Operation != "UpdateItem" && slices.Contains(options, newer[0]) {
+			texts = options
+		}
 	}
 	n := min(len(texts), maxMemberErrorCount)
 	if n == 0 {
@@ -104,6 +108,19 @@ func (fs Failures) Err(r Request) error {
 		plural = ""
 	}
 	return awserr.Validation(awserr.MsgValidationErrors, n, plural, strings.Join(texts[:n], "; "))
+}
+
+// options are the texts of the members that say what a write returns, in the newer wording:
+// PutItem and DeleteItem tell all of them.
+func (fs Failures) options() []string {
+	var texts []string
+	for _, f := range fs {
+		switch f.member {
+		case "ReturnConsumedCapacity", "ReturnValues", "ReturnItemCollectionMetrics":
+			texts = append(texts, cmp.Or(f.Newer, f.text))
+		}
+	}
+	return texts
 }
 
 // newWording: the constraint errors with the newer wording, which names the
