@@ -92,7 +92,9 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 		if projections[i] != nil {
 			item = projections[i].Apply(item)
 		}
-		out.Responses[i].Item = wire.OptionalItem(item)
+		if len(item) > 0 { // what shows nothing of an item is as no item
+			out.Responses[i].Item = wire.OptionalItem(item)
+		}
 	}
 	out.ConsumedCapacity = tallies.Report(in.ReturnConsumedCapacity, (*capacity.Tally).ReportReads)
 	return out, nil

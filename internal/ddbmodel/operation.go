@@ -519,7 +519,11 @@ func (x TransactGet) run(db *DB) (map[string]any, *Error) {
 			return nil, invalid("Transaction request cannot include multiple operations on one item")
 		}
 		seen[g.Table+Text(g.Key)] = true
-		responses[i] = g.read(t)
+		response := g.read(t)
+		if item, _ := response["Item"].(Item); len(item) == 0 {
+			delete(response, "Item") // GetItem shows an item of nothing
+		}
+		responses[i] = response
 	}
 	return map[string]any{"Responses": responses}, nil
 }
