@@ -32,7 +32,7 @@ func (in *updateItemInput) legacy() []request.LegacyMember {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 //
 // The size limit is that of the finished item and, in the regions of the newer
-// wording, also that of what the update writes with the cost of its actions.
+// wording, also that of what an UpdateExpression writes with the cost of its actions.
 func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeItemOutput, error) {
 	v := s.validator("UpdateItem")
 	name := v.TableName(in.TableName)
@@ -83,7 +83,7 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	if err := g.checkPaths(t); err != nil {
 		return nil, err
 	}
-	if v.Current && update != nil && update.Size() > maxItemBytes {
+	if v.Current && in.UpdateExpression != nil && update.Size() > maxItemBytes {
 		return nil, awserr.Validation(awserr.MsgUpdatedItemTooLarge)
 	}
 	old, updated, err := s.writeItem(ctx, t, key, func(old attr.Item) (attr.Item, error) {
