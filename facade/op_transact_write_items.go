@@ -104,6 +104,9 @@ func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsI
 		if err := checkKeyNotEmpty(a.table, a.change.Key); err != nil {
 			return nil, err
 		}
+		if err := a.checkIndexKeysNotEmpty(); err != nil {
+			return nil, err
+		}
 		if err := a.checkAgainstTable(); err != nil {
 			return nil, canceledAt(len(actions), i, err)
 		}
@@ -302,6 +305,15 @@ func checkKeyNotEmpty(t *tabledef.Table, key attr.Item) error {
 		}
 	}
 	return nil
+}
+
+// checkIndexKeysNotEmpty is checkKeyNotEmpty for the keys of indexes.
+func (a *checkedAction) checkIndexKeysNotEmpty() error {
+	var item attr.Item
+	if a.kind == actionPut {
+		item = a.Item.Item
+	}
+	return tablespec.CheckGivenIndexKeys(a.table, item, a.update)
 }
 
 // checkAgainstTable checks the action against the table's schema and makes it

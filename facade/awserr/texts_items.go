@@ -19,9 +19,9 @@ const (
 
 // The texts of conditions and updates.
 const (
-	MsgConditionFailed     = "The conditional request failed"                                                                                                                                                                                                                     // 97
-	MsgUpdateStoredType    = "Type mismatch for attribute to update"                                                                                                                                                                                                              // 96
-	MsgUpdateKey           = "One or more parameter values were invalid: Cannot update attribute %s. This attribute is part of the key"                                                                                                                                           // 73
-	MsgUpdateIndexKeyType  = "The update expression attempted to update the secondary index key to unsupported type"                                                                                                                                                              // 70b
-	MsgUpdateIndexKeyEmpty = "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s" // 70
+	MsgConditionFailed     = "The conditional request failed"                                                                                                                                                                                         // 97
+	MsgUpdateStoredType    = "Type mismatch for attribute to update"                                                                                                                                                                                  // 96
+	MsgUpdateKey           = "One or more parameter values were invalid: Cannot update attribute %s. This attribute is part of the key"                                                                                                               // 73
+	MsgUpdateIndexKeyType  = "The update expression attempted to update the secondary index key to unsupported type"                                                                                                                                  // 70b
+	MsgUpdateIndexKeyEmpty = "One or more parameter values are not valid. The update expression attempted to update a secondary index key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty %s value." // 70
 )

@@ -317,6 +317,17 @@ func (u *Update) TypeOf(attribute string) (attr.Type, bool) {
 	return attr.Absent, false
 }
 
+// Given returns the value of the request that the update gives an attribute as a whole,
+// absent for none.
+func (u *Update) Given(attribute string) attr.Value {
+	for _, c := range u.clauses {
+		if len(c.target.path) == 1 && c.target.path.Attribute() == attribute && c.value != nil && c.value.form == valueOperand {
+			return c.value.value
+		}
+	}
+	return attr.Value{}
+}
+
 // knownType is the type of what o yields in any item that it can be applied to.
 func (o *operand) knownType() (attr.Type, bool) {
 	switch {

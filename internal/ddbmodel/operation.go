@@ -131,7 +131,7 @@ func (w Write) outcome(t *Table, old Item) (updated Item, err *Error) {
 		if old == nil && len(updated) == len(w.Key) && len(w.Update) > 0 {
 			return nil, nil
 		}
-		if err := t.checkIndexKeys(old, updated, true, "The update expression attempted to update a secondary index key to a value that is not supported. "); err != nil {
+		if err := t.checkIndexKeys(old, updated, true); err != nil {
 			return nil, err
 		}
 	}
@@ -424,6 +424,9 @@ func (x TransactWrite) run(db *DB) (map[string]any, *Error) {
 	canceled := func() *Error { return &Error{Code: "TransactionCanceledException", Reasons: reasons} }
 	refused := func(err *Error) Reason { return Reason{Code: "ValidationError", Messages: err.Messages} }
 	for i, w := range x.Actions {
+		if faults := w.emptyIndexKeys(tables[i]); faults != nil && !w.emptyKey(tables[i]) {
+			return nil, invalid(faults...)
+		}
 		if err := w.check(tables[i]); err != nil {
 			if w.emptyKey(tables[i]) {
 				return nil, err
@@ -490,6 +493,29 @@ func (w Write) emptyKey(t *Table) bool {
 		}
 	}
 	return false
+}
+
+// emptyIndexKeys returns what is said of the empty values that a write gives keys of
+// indexes by itself, which is the request's fault too.
+func (w Write) emptyIndexKeys(t *Table) (faults []string) {
+	given := map[string]Value{}
+	for name, v := range w.Item {
+		given[name] = v
+	}
+	for _, c := range w.Update {
+		set, isSet := c.(Set)
+		if literal, ok := set.Value.(Literal); isSet && ok && len(set.Path) == 1 {
+			given[set.Path[0].Name] = literal.Value
+		}
+	}
+	for _, x := range t.Indexes {
+		for _, a := range x.Key {
+			if v := given[a.Name]; v.Type == a.Type && isEmpty(v) && !t.isKey(a.Name) {
+				faults = append(faults, t.emptyIndexKey(a, w.Update != nil))
+			}
+		}
+	}
+	return faults
 }
 
 // TransactGet is a TransactGetItems.

@@ -213,7 +213,7 @@ func (t *Table) checkItem(item Item) *Error {
 	if err := t.checkKeyValues(item); err != nil {
 		return err
 	}
-	return t.checkIndexKeys(nil, item, false, "A value specified for a secondary index key is not supported. ")
+	return t.checkIndexKeys(nil, item, false)
 }
 
 // checkUpdateTypes checks the values that clauses assign to keys of indexes.
@@ -224,7 +224,7 @@ func (t *Table) checkUpdateTypes(clauses []Clause) *Error {
 			for _, c := range clauses {
 				path, given := c.target(), c.known()
 				if len(path) == 1 && path[0].Name == a.Name && given != "" && given != a.Type {
-					faults = append(faults, indexKeyFault(x, a, given))
+					faults = append(faults, t.indexKeyFault(a, given))
 				}
 			}
 		}
@@ -235,13 +235,39 @@ func (t *Table) checkUpdateTypes(clauses []Clause) *Error {
 	return nil
 }
 
-func indexKeyFault(x Index, a KeyAttribute, given string) string {
-	return parameter + "Type mismatch for Index Key " + a.Name + " Expected: " + a.Type + " Actual: " + given + " IndexName: " + x.Name
+func (t *Table) indexKeyFault(a KeyAttribute, given string) string {
+	return parameter + "Type mismatch for Index Key " + a.Name + " Expected: " + a.Type + " Actual: " + given + " IndexName: " + t.indexOf(a)
+}
+
+// indexOf returns which of the indexes with a key attribute is named: a global one before a
+// local one, then the first by name.
+func (t *Table) indexOf(a KeyAttribute) string {
+	var global, local []string
+	for _, x := range t.Indexes {
+		switch {
+		case !slices.Contains(x.Key, a):
+		case x.Global:
+			global = append(global, x.Name)
+		default:
+			local = append(local, x.Name)
+		}
+	}
+	slices.Sort(global)
+	slices.Sort(local)
+	return append(global, local...)[0]
+}
+
+// emptyIndexKey returns what is said of an attribute that is the key of an index and empty.
+func (t *Table) emptyIndexKey(a KeyAttribute, updates bool) string {
+	if updates {
+		return notValid + "The update expression attempted to update a secondary index key to a value that is not supported. " + emptyKeyValue + typeWords[a.Type] + " value."
+	}
+	return notValid + "A value specified for a secondary index key is not supported. " + emptyKeyValue + typeWords[a.Type] + " value. IndexName: " + t.indexOf(a) + ", IndexKey: " + a.Name
 }
 
 // checkIndexKeys checks the changed attributes that are keys of indexes, in an item of a put or
 // an update.
-func (t *Table) checkIndexKeys(old, item Item, updates bool, empty string) *Error {
+func (t *Table) checkIndexKeys(old, item Item, updates bool) *Error {
 	var faults []string
 	for _, x := range t.Indexes {
 		for _, a := range x.Key {
@@ -251,9 +277,9 @@ func (t *Table) checkIndexKeys(old, item Item, updates bool, empty string) *Erro
 			case v.Type != a.Type && updates:
 				faults = append(faults, faultIndexed)
 			case v.Type != a.Type:
-				faults = append(faults, indexKeyFault(x, a, v.Type))
+				faults = append(faults, t.indexKeyFault(a, v.Type))
 			case isEmpty(v):
-				faults = append(faults, notValid+empty+emptyKeyValue+typeWords[a.Type]+" value. IndexName: "+x.Name+", IndexKey: "+a.Name)
+				faults = append(faults, t.emptyIndexKey(a, updates))
 			}
 		}
 	}

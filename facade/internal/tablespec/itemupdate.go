@@ -24,7 +24,7 @@ func CheckUpdate(t *tabledef.Table, update *expr.Update) error {
 	for _, ix := range t.Indexes {
 		for _, a := range ix.Key.Attributes() {
 			if given, ok := update.TypeOf(a.Name); ok && given != a.Type {
-				return awserr.Validation(awserr.MsgIndexKeyType, a.Name, a.Type, given, ix.Name)
+				return awserr.Validation(awserr.MsgIndexKeyType, a.Name, a.Type, given, namedIndex(t, a.Name))
 			}
 		}
 	}
@@ -61,7 +61,7 @@ func ApplyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr
 			}
 		}
 	}
-	if err := CheckIndexKeys(t, old, updated, awserr.MsgUpdateIndexKeyEmpty); err != nil {
+	if err := checkIndexKeys(t, old, updated, true); err != nil {
 		return nil, err
 	}
 	if updated.Size() > MaxItemBytes {

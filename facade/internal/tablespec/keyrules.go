@@ -1,6 +1,7 @@
 package tablespec
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -72,13 +73,52 @@ func CheckItem(t *tabledef.Table, item attr.Item) error {
 	if err := CheckKeySizes(t.Key, item); err != nil {
 		return err
 	}
-	return CheckIndexKeys(t, nil, item, awserr.MsgIndexKeyEmpty)
+	return checkIndexKeys(t, nil, item, false)
 }
 
-// CheckIndexKeys checks the index key attributes of item that differ from
-// those of old: an item that came in natively keeps what it has until someone
+// CheckGivenIndexKeys refuses an empty value that an item, or an update by itself, gives a key
+// attribute of an index. One of the two is nil.
+func CheckGivenIndexKeys(t *tabledef.Table, item attr.Item, update *expr.Update) error {
+	for i := range t.Indexes {
+		for _, a := range t.Indexes[i].Key.Attributes() {
+			value := item[a.Name]
+			if update != nil {
+				value = update.Given(a.Name)
+			}
+			if value.Type == a.Type && IsEmpty(value) && !t.Key.IsKey(a.Name) {
+				return emptyIndexKey(t, a, update != nil)
+			}
+		}
+	}
+	return nil
+}
+
+func emptyIndexKey(t *tabledef.Table, a lens.KeyAttr, updated bool) error {
+	if updated {
+		return awserr.Validation(awserr.MsgUpdateIndexKeyEmpty, KindName(a.Type))
+	}
+	return awserr.Validation(awserr.MsgIndexKeyEmpty, KindName(a.Type), namedIndex(t, a.Name), a.Name)
+}
+
+// namedIndex returns the index that texts name for a key attribute of several: the first
+// global one by name or, if there is none, the first local one.
+func namedIndex(t *tabledef.Table, attribute string) string {
+	var named *tabledef.Index
+	for i := range t.Indexes {
+		ix := &t.Indexes[i]
+		switch {
+		case !slices.ContainsFunc(ix.Key.Attributes(), func(a lens.KeyAttr) bool { return a.Name == attribute }):
+		case named == nil, ix.Global && !named.Global, ix.Global == named.Global && ix.Name < named.Name:
+			named = ix
+		}
+	}
+	return named.Name
+}
+
+// checkIndexKeys checks the index key attributes of item, which is put or updated, that
+// differ from those of old: an item that came in natively keeps what it has until someone
 // changes it.
-func CheckIndexKeys(t *tabledef.Table, old, item attr.Item, emptyText string) error {
+func checkIndexKeys(t *tabledef.Table, old, item attr.Item, updated bool) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
 		for _, a := range ix.Key.Attributes() {
@@ -90,10 +130,10 @@ func CheckIndexKeys(t *tabledef.Table, old, item attr.Item, emptyText string) er
 				continue
 			}
 			if value.Type != a.Type {
-				return awserr.Validation(awserr.MsgIndexKeyType, a.Name, a.Type, value.Type, ix.Name)
+				return awserr.Validation(awserr.MsgIndexKeyType, a.Name, a.Type, value.Type, namedIndex(t, a.Name))
 			}
 			if IsEmpty(value) {
-				return awserr.Validation(emptyText, KindName(value.Type), ix.Name, a.Name)
+				return emptyIndexKey(t, a, updated)
 			}
 		}
 		if err := checkIndexKeySizes(ix, old, item); err != nil {
