@@ -173,9 +173,9 @@ func (s *Server) transactStatementWrites(ctx context.Context, v *validator, in *
 	}
 	out := &executeTransactionOutput{Responses: []itemResponse{}}
 	if capacity.Wanted(in.ReturnConsumedCapacity) {
-		out.ConsumedCapacity, err = s.transactCapacity(ctx, actions, replayed, in.ReturnConsumedCapacity)
+		out.ConsumedCapacity = transactCapacity(actions, replayed, in.ReturnConsumedCapacity)
 	}
-	return out, err
+	return out, nil
 }
 
 // hashStatements makes equal requests recognizable.

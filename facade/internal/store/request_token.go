@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
@@ -40,24 +41,45 @@ type RequestToken struct {
 }
 
 // What is remembered of a request with a token: how it stands, the hash of
-// what it asked for, the transaction, and since when.
+// what it asked for, the transaction, since when, and the sizes of its images.
 const (
 	requestRunning = 'R'
 	requestDone    = 'D'
 )
 
+// requestBytes is the length of what is remembered, but for the sizes.
 const requestBytes = 1 + 32 + transactionIDBytes + 8
+
+// imageSizes returns for each change the bytes of the larger of its images, before and
+// after, in the order of the request. A replay is charged by them.
+func imageSizes(changes []*Change, before func(ch *Change) attr.Item) []byte {
+	sizes := make([]byte, 0, 3*len(changes))
+	for _, ch := range changes {
+		sizes = binary.AppendUvarint(sizes, uint64(max(before(ch).Size(), ch.Updated.Size())))
+	}
+	return sizes
+}
+
+// readImageSizes sets the sizes of changes whose request was done before. What an earlier
+// version remembers has none, and counts as empty.
+func readImageSizes(changes []*Change, sizes []byte) {
+	for _, ch := range changes {
+		size, n := binary.Uvarint(sizes)
+		ch.ImageBytes, sizes = int(size), sizes[max(n, 0):] //nolint:gosec // the size of an item
+	}
+}
 
 func requestRow(token string) []byte { return []byte(requestRowPrefix + token) }
 
-func (tx *transactions) requestValue(state byte, hash [32]byte, id string) []byte {
+func (tx *transactions) requestValue(state byte, hash [32]byte, id string, sizes []byte) []byte {
 	value := append(append([]byte{state}, hash[:]...), id...)
-	return binary.BigEndian.AppendUint64(value, uint64(tx.nowMicros()))
+	value = binary.BigEndian.AppendUint64(value, uint64(tx.nowMicros()))
+	return append(value, sizes...)
 }
 
 // findRequest looks for an earlier request with the token. done says that it
-// was this one and has succeeded. Otherwise there is none: known is the value
-// of one that is long over, or nil.
+// was this one and has succeeded: known is its value. Otherwise there is none: known is
+// the value of one that is long over, or nil.
 func (tx *transactions) findRequest(ctx context.Context, req RequestToken) (known []byte, done bool, err error) {
 	for range maxWriteAttempts {
 		row, err := tx.bt.ReadRow(ctx, tx.o.Catalog, requestRow(req.Token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
@@ -65,11 +87,11 @@ func (tx *transactions) findRequest(ctx context.Context, req RequestToken) (know
 			return nil, false, err
 		}
 		known := row.Cells[0].Value
-		if len(known) != requestBytes {
+		if len(known) < requestBytes {
 			return nil, false, fmt.Errorf("row %q of table %s is no request", row.Key, tx.o.Catalog)
 		}
 		hash, id := known[1:33], string(known[33:33+transactionIDBytes])
-		since := int64(binary.BigEndian.Uint64(known[33+transactionIDBytes:]))
+		since := int64(binary.BigEndian.Uint64(known[33+transactionIDBytes : requestBytes]))
 		if known[0] == requestDone {
 			switch {
 			case tx.nowMicros()-since >= requestTokenAge.Microseconds():
@@ -77,7 +99,7 @@ func (tx *transactions) findRequest(ctx context.Context, req RequestToken) (know
 			case !bytes.Equal(hash, req.Hash[:]):
 				return nil, false, ErrTokenMismatch
 			}
-			return nil, true, nil
+			return known, true, nil
 		}
 		if !bytes.Equal(hash, req.Hash[:]) {
 			return nil, false, ErrTokenMismatch
@@ -117,7 +139,7 @@ func (tx *transactions) forgetRequest(ctx context.Context, token string, known [
 // claimRequest remembers a request that is running. It reports false when
 // another came first.
 func (tx *transactions) claimRequest(ctx context.Context, req RequestToken, r *transactionRecord, known []byte) (bool, error) {
-	value := tx.requestValue(requestRunning, req.Hash, r.id)
+	value := tx.requestValue(requestRunning, req.Hash, r.id, r.sizes)
 	r.claim = value
 	return tx.bt.Replace(ctx, tx.o.Catalog, requestRow(req.Token), requestGuard(known), value, tx.nowMicros())
 }
@@ -136,14 +158,18 @@ func (tx *transactions) endRequest(ctx context.Context, r *transactionRecord) er
 			return err
 		}
 		known = row.Cells[0].Value
-		if len(known) != requestBytes || known[0] != requestRunning || string(known[33:33+transactionIDBytes]) != r.id {
+		if len(known) < requestBytes || known[0] != requestRunning || string(known[33:33+transactionIDBytes]) != r.id {
 			return nil
 		}
 	}
 	if r.state != transactionCommitted {
 		return tx.forgetRequest(ctx, r.token, known)
 	}
-	done := tx.requestValue(requestDone, [32]byte(known[1:33]), r.id)
+	sizes := r.sizes
+	if sizes == nil { // another process began it
+		sizes = known[requestBytes:]
+	}
+	done := tx.requestValue(requestDone, [32]byte(known[1:33]), r.id, sizes)
 	_, err := tx.bt.Replace(ctx, tx.o.Catalog, requestRow(r.token), requestGuard(known), done, tx.nowMicros())
 	return err
 }

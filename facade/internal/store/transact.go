@@ -39,6 +39,7 @@ type Change struct {
 	// Set by Transact.
 	Old, Updated attr.Item
 	Err          error // why the item refused the transaction
+	ImageBytes   int   // of a replay: the larger of the first run's images
 
 	write  *itemWrite
 	st     *itemState // as read by evaluate, whose Fn returned Updated
@@ -47,6 +48,14 @@ type Change struct {
 	held   itemState  // as placed
 	cells  [2]layout.Cell
 	intent intent
+}
+
+// evaluated is the item as it was evaluated, nil where none can be.
+func (ch *Change) evaluated() attr.Item {
+	if ch.st == nil {
+		return nil
+	}
+	return ch.st.item
 }
 
 // blame notes an error that the item causes, and returns any other.
@@ -66,12 +75,16 @@ func (ch *Change) blame(err error) error {
 // ErrOutsideMapping. Each change has another item.
 //
 // With a token, Transact recognizes the repetition of a request that succeeded: replayed is
-// true, and it does nothing. Errors: ErrTokenMismatch, ErrTokenRunning, ErrTableNotFound,
+// true, ImageBytes of the changes is set, and nothing else is done. Errors: ErrTokenMismatch, ErrTokenRunning, ErrTableNotFound,
 // ErrContended.
 func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []*Change) (committed, replayed bool, err error) {
 	known, replayed, err := ta.findAndEvaluate(ctx, req, changes)
-	if replayed || err != nil {
-		return replayed, replayed, err
+	switch {
+	case err != nil:
+		return false, false, err
+	case replayed:
+		readImageSizes(changes, known[requestBytes:])
+		return true, true, nil
 	}
 	ta.refuseCollisions(changes)
 	if slices.ContainsFunc(changes, func(ch *Change) bool { return ch.Err != nil }) {
@@ -80,12 +93,18 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 	ordered := slices.DeleteFunc(slices.Clone(changes), func(ch *Change) bool { return ch.write.slot == nil })
 	inKeyOrder(ordered)
 	r := ta.tx.begin(transactionPending, req.Token, ordered)
+	if req.Token != "" {
+		r.sizes = imageSizes(changes, (*Change).evaluated)
+	}
 	if err := ta.tx.record(ctx, &r); err != nil {
 		ta.tx.abandon(ctx, &r)
 		return false, false, err
 	}
 	ok, err := ta.claimAndPlace(ctx, req, &r, known, ordered)
 	if ok && err == nil {
+		if req.Token != "" { // an item may have changed since it was evaluated
+			r.sizes = imageSizes(changes, func(ch *Change) attr.Item { return ch.Old })
+		}
 		if ok, err = ta.tx.decide(ctx, &r, transactionCommitted); err != nil {
 			// It may have been decided all the same.
 			cause := err

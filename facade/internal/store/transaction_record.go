@@ -58,6 +58,8 @@ type transactionRecord struct {
 	// claim is what this process wrote in the token's row; not part of the
 	// record. Who took the record over reads it there.
 	claim []byte
+	// sizes are those of the images, for the token's row; not part of the record either.
+	sizes []byte
 }
 
 // elder reports whether of two transactions that meet this is the one that goes on.
