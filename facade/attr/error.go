@@ -241,16 +241,18 @@ func (e *Error) AWSMessage() (text string, serialization bool) {
 	return "", false
 }
 
+// numberTexts are DynamoDB's texts for numbers that it cannot store.
+var numberTexts = map[Problem]string{
+	Overflow:   "Number overflow. Attempting to store a number with magnitude larger than supported range",
+	Underflow:  "Number underflow. Attempting to store a number with magnitude smaller than supported range",
+	TooPrecise: "Attempting to store more than 38 significant digits in a Number",
+}
+
 // numberMessage returns DynamoDB's text for a problem of a number; shown stands behind what
 // is not a number.
 func numberMessage(problem Problem, shown string) string {
-	switch problem {
-	case Overflow:
-		return "Number overflow. Attempting to store a number with magnitude larger than supported range"
-	case Underflow:
-		return "Number underflow. Attempting to store a number with magnitude smaller than supported range"
-	case TooPrecise:
-		return "Attempting to store more than 38 significant digits in a Number"
+	if text, ok := numberTexts[problem]; ok {
+		return text
 	}
 	return "The parameter cannot be converted to a numeric value" + shown
 }
