@@ -66,7 +66,7 @@ func decodeBackup(value []byte) (*backup, error) {
 	return newBackup(string(r.Name), &copied{t: t, bytes: r.Bytes}), nil
 }
 
-// Backups are those of a store.
+// Backups reads and changes the backups of a store.
 type Backups struct{ d *DB }
 
 // Backups returns the backups of the store.

@@ -128,7 +128,7 @@ func (j *journal) take(table uint32, row []byte, now func() time.Time) (number u
 }
 
 // JournalLast returns the number and the commit time of the last record of any
-// table; both are less than those of records to come.
+// table; both are less than those of later records.
 func (d *DB) JournalLast() (number uint64, micros int64) {
 	d.journal.mu.Lock()
 	defer d.journal.mu.Unlock()

@@ -45,8 +45,8 @@ type origin struct {
 // originKey is the key of WithOrigin.
 type originKey struct{}
 
-// WithOrigin returns a context in which changes of rows are recorded as made by
-// origin: the id of the cluster that took them, for the layer above.
+// WithOrigin returns a context in which the journal records changes of rows with an origin:
+// for the layer above, the id of the cluster that took them.
 func WithOrigin(ctx context.Context, name string) context.Context {
 	return WithRecorder(ctx, name, nil)
 }
@@ -132,7 +132,7 @@ func (tx *RowTx) DeleteResource(name string) error {
 	return tx.w.b.Delete(catalogKey(catalogResource, name), nil)
 }
 
-// Restores returns how often the store was restored since it was opened.
+// Restores returns the number of times that the store was restored since it was opened.
 func (d *DB) Restores() uint64 {
 	d.journal.mu.Lock()
 	defer d.journal.mu.Unlock()
