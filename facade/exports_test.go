@@ -154,6 +154,7 @@ func TestExports_RoundTrip(t *testing.T) {
 		write(100)
 		e.now.Advance(time.Hour)
 		write(20)
+		e.now.Advance(time.Millisecond)
 		until := float64(e.now.Now().UnixMilli()) / 1000
 		done := e.export(t, fmt.Sprintf(`, "ExportType": "INCREMENTAL_EXPORT", "IncrementalExportSpecification": {"ExportFromTime": %.3f, "ExportToTime": %.3f}`, from, until))
 		if done.ExportStatus != "COMPLETED" {
@@ -162,6 +163,63 @@ func TestExports_RoundTrip(t *testing.T) {
 		from = until
 		same(t, fmt.Sprintf("increment %d", i), replayed(t, e.dir), tableItems(t, e.Server))
 	}
+}
+
+// An incremental export begins with its first moment and ends before its last, also on a
+// clock that stands still. The full export before it has the first moment too: a migration
+// reads both.
+func TestExports_HalfOpen(t *testing.T) {
+	t.Parallel()
+	e := newExporting(t)
+	put := func(key string, v int) {
+		t.Helper()
+		must(t, e.Server, "PutItem", fmt.Sprintf(`{"TableName": "pairs", "Item": {"pk": {"S": "%s"}, "sk": {"N": "1"}, "v": {"N": "%d"}}}`, key, v))
+	}
+	run := func(prefix string, from, until time.Time) {
+		t.Helper()
+		if d := e.export(t, fmt.Sprintf(`, "S3Prefix": "%s", "ExportType": "INCREMENTAL_EXPORT", "IncrementalExportSpecification": {"ExportFromTime": %d, "ExportToTime": %d}`, prefix, from.Unix(), until.Unix())); d.ExportStatus != "COMPLETED" {
+			t.Fatalf("%+v", d)
+		}
+	}
+	increment := func(prefix string, from, until time.Time) (keys []string) {
+		t.Helper()
+		run(prefix, from, until)
+		for _, line := range exportedLines(t, filepath.Join(e.dir, "bucket", prefix)) {
+			if _, key, ok := strings.Cut(line, `"pk":{"S":"`); ok {
+				keys = append(keys, key[:1])
+			}
+		}
+		slices.Sort(keys)
+		return keys
+	}
+	put("a", 1)
+	put("b", 1)
+	put("c", 1)
+	e.now.Advance(time.Hour)
+	from := e.now.Now()
+	put("a", 2)
+	must(t, e.Server, "DeleteItem", `{"TableName": "pairs", "Key": {"pk": {"S": "b"}, "sk": {"N": "1"}}}`)
+	e.export(t, `, "S3Prefix": "all"`)
+	put("a", 3) // in the moment of the full export, behind it
+	put("d", 1)
+	e.now.Advance(time.Minute)
+	put("c", 2)
+	e.now.Advance(time.Hour)
+	until := e.now.Now()
+	put("e", 1)
+	if got, want := increment("one", from, until), []string{"a", "b", "c", "d"}; !slices.Equal(got, want) {
+		t.Errorf("changes of %v, want %v", got, want)
+	}
+	if got := increment("none", from.Add(10*time.Minute), until); got != nil {
+		t.Errorf("changes of %v, want none: e was written at the end", got)
+	}
+	run("all", from, until)
+	e.now.Advance(time.Hour)
+	if got, want := increment("two", until, e.now.Now()), []string{"e"}; !slices.Equal(got, want) {
+		t.Errorf("changes of %v, want %v", got, want)
+	}
+	run("all", until, e.now.Now())
+	same(t, "all", replayed(t, filepath.Join(e.dir, "bucket", "all")), tableItems(t, e.Server))
 }
 
 // An export of a time has what was there then, whatever was written since.
@@ -197,6 +255,7 @@ func TestExports_Lines(t *testing.T) {
 	for i := range 3 {
 		must(t, e.Server, "PutItem", fmt.Sprintf(`{"TableName": "pairs", "Item": {"pk": {"S": "p%d"}, "sk": {"N": "1"}, "v": {"N": "%d"}, "w": {"SS": ["x"]}}}`, i, i))
 	}
+	behind := start.Add(time.Second)
 	e.now.Advance(time.Hour)
 	must(t, e.Server, "PutItem", `{"TableName": "pairs", "Item": {"pk": {"S": "p1"}, "sk": {"N": "1"}, "v": {"N": "7"}}}`)
 	must(t, e.Server, "DeleteItem", `{"TableName": "pairs", "Key": {"pk": {"S": "p2"}, "sk": {"N": "1"}}}`)
@@ -205,7 +264,7 @@ func TestExports_Lines(t *testing.T) {
 	written := e.now.Now()
 	e.now.Advance(time.Hour)
 	full := fmt.Sprintf(`, "ExportTime": %d`, start.Unix())
-	period := fmt.Sprintf(`{"ExportFromTime": %d, "ExportToTime": %d`, start.Unix(), start.Add(2*time.Hour).Unix())
+	period := fmt.Sprintf(`{"ExportFromTime": %d, "ExportToTime": %d`, behind.Unix(), start.Add(2*time.Hour).Unix())
 	increment := `, "ExportType": "INCREMENTAL_EXPORT", "IncrementalExportSpecification": ` + period
 	metadata := fmt.Sprintf(`{"Metadata":{"WriteTimestampMicros":{"N":"%d"}},"Keys":`, written.UnixMicro())
 	const p0, p1, p2 = `{"pk":{"S":"p0"},"sk":{"N":"1"},"v":{"N":"0"},"w":{"SS":["x"]}}`, `{"pk":{"S":"p1"},"sk":{"N":"1"},"v":{"N":"1"},"w":{"SS":["x"]}}`, `{"pk":{"S":"p2"},"sk":{"N":"1"},"v":{"N":"2"},"w":{"SS":["x"]}}`

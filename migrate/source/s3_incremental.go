@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -41,6 +42,8 @@ type heldChange struct {
 	began       int          // the export of the first change
 	export      int          // of the last change
 	old, new    extsort.Hash // of OldImage of the first change, and NewImage of the last
+	then        extsort.Hash // of NewImage of the first change; the zero value: it has none
+	micros      int64        // of the first change
 	created     bool         // the first change has no OldImage
 	deleted     bool         // the last change has no NewImage
 	met         bool         // in the full export
@@ -50,7 +53,7 @@ type heldChange struct {
 
 // heldChangeBytes is what a heldChange takes beside its text: itself, and its
 // place in a map and a list that grow, rounded up.
-const heldChangeBytes = 400
+const heldChangeBytes = 432
 
 // Change is what the incremental exports behind a full one made of an item.
 type Change struct {
@@ -68,6 +71,52 @@ type replayed struct {
 	after    []exportPart // in order of time
 	parts    uint64       // passes over the full export; 0: not known yet
 	maxBytes int
+
+	// apart: a reading found that no item of the full export was written in the moment in
+	// which it ends and the first incremental one begins, which both of them have.
+	apart atomic.Bool
+}
+
+// adjoin reports whether the first incremental export begins where the full one ends.
+func (r *replayed) adjoin() bool { return r.after[0].from.Equal(r.full.to) }
+
+// overlap reports whether the full export may have changes that the first incremental one
+// has too.
+func (r *replayed) overlap() bool { return !r.after[0].from.After(r.full.to) && !r.apart.Load() }
+
+// exportMoment is the precision of an export's times.
+const exportMoment = time.Millisecond
+
+// joint compares the changes with the full export that they adjoin.
+type joint struct {
+	moment         time.Time // at which the full export ends
+	agree, overlap int
+	differ         error // the first change that was made to another item than the full export has
+}
+
+// compare compares the first change of an item with what the full export has; the zero
+// value: no such item. An item that was written in the moment which both exports have may
+// differ, if others agree.
+func (j *joint) compare(s *heldChange, full extsort.Hash, found string) error {
+	switch none := (extsort.Hash{}); {
+	case s.created && full == none, !s.created && s.old == full:
+		j.agree++
+	case s.created, s.began == 0 && s.then == full && time.UnixMicro(s.micros).Before(j.moment.Add(exportMoment)):
+		j.overlap++
+	case s.began > 0:
+		return staleImage(s.first, s.keys, found)
+	case j.differ == nil:
+		j.differ = staleImage(s.first, s.keys, found)
+	}
+	return nil
+}
+
+// end returns the error of a reading that ended.
+func (j *joint) end() error {
+	if j.agree > 0 {
+		return nil
+	}
+	return j.differ
 }
 
 // replay checks that the exports follow each other without a gap.
@@ -111,12 +160,14 @@ func (r *replayed) run(yield func(Entry, error) bool) error {
 		}
 		r.parts = uint64(size/r.maxBytes) + 1
 	}
+	j := joint{moment: r.full.to}
 	for part := range r.parts {
-		if err := r.runPart(part, yield); err != nil {
+		if err := r.runPart(part, &j, yield); err != nil {
 			return err
 		}
 	}
-	return nil
+	r.apart.Store(r.adjoin() && j.overlap == 0 && j.differ == nil)
+	return j.end()
 }
 
 // eachChange yields what became of every item that changed: first of those whose former
@@ -164,8 +215,10 @@ func (r *replayed) changesOfPart(part, parts uint64, images []bool, yield func(C
 		}
 		return err
 	}
-	// Without an old image the item is new, or its export has none.
-	untold := func(s *heldChange) bool { return s.created && !images[s.began] }
+	// Without an old image the item is new, or its export has none. Where the exports
+	// overlap, the full one may have a later state than the old image.
+	overlap := r.overlap()
+	untold := func(s *heldChange) bool { return s.created && !images[s.began] || s.began == 0 && overlap }
 	if slices.ContainsFunc(order, func(h extsort.Hash) bool { return untold(changed[h]) }) {
 		readErr := r.full.read(r.t, func(e Entry, bad error) bool {
 			if bad != nil {
@@ -173,7 +226,11 @@ func (r *replayed) changesOfPart(part, parts uint64, images []bool, yield func(C
 			}
 			if s := changed[keyOf(e.Item, names)]; s != nil && untold(s) && !s.met {
 				s.met = true
-				err = give(s, []attr.Item{e.Item})
+				was := []attr.Item{e.Item}
+				if !s.created && s.old == extsort.HashItem(e.Item) {
+					was = nil // the first of s.was
+				}
+				err = give(s, was)
 			}
 			return err == nil
 		})
@@ -207,7 +264,7 @@ func (r *replayed) collect(part, parts uint64, was bool) (names []string, change
 		s := changed[h]
 		switch {
 		case s == nil:
-			s = &heldChange{first: c.at, began: c.export, keys: attr.AppendItemJSON(nil, c.keys), created: c.old == nil}
+			s = &heldChange{first: c.at, began: c.export, micros: c.micros, keys: attr.AppendItemJSON(nil, c.keys), created: c.old == nil}
 			if c.old != nil {
 				s.old = extsort.HashItem(c.old)
 				if was {
@@ -221,12 +278,15 @@ func (r *replayed) collect(part, parts uint64, was bool) (names []string, change
 		case c.old != nil && (s.deleted || extsort.HashItem(c.old) != s.new):
 			return staleImage(c.at, s.keys, fmt.Sprintf("the change before it, at %s, leaves", s.last))
 		}
+		first := s.text == nil && !s.deleted
 		if was && s.text != nil {
 			s.was = append(s.was, s.text)
 		}
 		s.last, s.export, s.text, s.deleted = c.at, c.export, c.text, c.new == nil
 		if c.new != nil {
-			s.new = extsort.HashItem(c.new)
+			if s.new = extsort.HashItem(c.new); first {
+				s.then = s.new
+			}
 		}
 		return nil
 	})
@@ -234,12 +294,12 @@ func (r *replayed) collect(part, parts uint64, was bool) (names []string, change
 }
 
 // runPart is run for the items of one part of the keys.
-func (r *replayed) runPart(part uint64, yield func(Entry, error) bool) error {
+func (r *replayed) runPart(part uint64, j *joint, yield func(Entry, error) bool) error {
 	names, changed, order, err := r.collect(part, r.parts, false)
 	if err != nil {
 		return err
 	}
-	adjoin := len(r.after) > 0 && r.after[0].from.Equal(r.full.to)
+	adjoin := r.adjoin()
 	err = r.full.read(r.t, func(e Entry, err error) bool {
 		if err != nil { // at fault itself, and told once: the key that would choose its part need not be there
 			return part > 0 || yield(e, err)
@@ -256,9 +316,11 @@ func (r *replayed) runPart(part uint64, yield func(Entry, error) bool) error {
 			return yield(e, nil)
 		}
 		s.met = true
-		if adjoin && !s.created && s.old != extsort.HashItem(e.Item) {
-			yield(Entry{}, staleImage(s.first, s.keys, fmt.Sprintf("the full export, at %s, has", e.Position)))
-			return false
+		if adjoin {
+			if err := j.compare(s, extsort.HashItem(e.Item), fmt.Sprintf("the full export, at %s, has", e.Position)); err != nil {
+				yield(Entry{}, err)
+				return false
+			}
 		}
 		return s.deleted || yield(parseEntry(s.text, plainItem, s.last))
 	})
@@ -270,8 +332,10 @@ func (r *replayed) runPart(part uint64, yield func(Entry, error) bool) error {
 		if s.met {
 			continue
 		}
-		if adjoin && !s.created {
-			return staleImage(s.first, s.keys, "the full export has no such item, not")
+		if adjoin {
+			if err := j.compare(s, extsort.Hash{}, "the full export has no such item, not"); err != nil {
+				return err
+			}
 		}
 		if !s.deleted && !yield(parseEntry(s.text, plainItem, s.last)) {
 			return errStopped

@@ -90,6 +90,44 @@ func TestTable_Changes(t *testing.T) {
 	}
 }
 
+// The full export may have writes of its last moment, with which the incremental one begins.
+func TestReplay_Overlap(t *testing.T) {
+	t.Parallel()
+	t0, t1 := exporttest.Time, exporttest.Time.Add(time.Hour)
+	fsys := exporttest.Sample() // a 1, b 2, c 3
+	exporttest.AddIncremental(fsys, "01", t0, t1,
+		exporttest.Change(t1.Add(-1), exporttest.Key("a"), exporttest.Item("a", 1), exporttest.Item("a", 2)), // behind it
+		exporttest.Change(t0, exporttest.Key("b"), exporttest.Item("b", 1), exporttest.Item("b", 2)),         // in both
+		exporttest.Change(t1.Add(-1), exporttest.Key("c"), exporttest.Item("c", 2), exporttest.Item("c", 4)), // in both, and behind it
+		exporttest.Change(t0, exporttest.Key("d"), exporttest.Item("d", 1), ""))                              // in both
+	r := replayOfOne(t, fsys)
+	var items, changes []string
+	r.entries(func(e Entry, err error) bool {
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, string(attr.AppendItemJSON(nil, e.Item)))
+		return true
+	})
+	if want := []string{exporttest.Item("a", 2), exporttest.Item("b", 2), exporttest.Item("c", 4)}; !slices.Equal(items, want) {
+		t.Errorf("items %v, want %v", items, want)
+	}
+	r.eachChange(func(c Change, err error) bool {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, was := range c.Was {
+			text += string(attr.AppendItemJSON(nil, was))
+		}
+		changes = append(changes, text)
+		return true
+	})
+	if want := []string{exporttest.Item("a", 1), exporttest.Item("b", 2) + exporttest.Item("b", 1), exporttest.Item("c", 3) + exporttest.Item("c", 2), exporttest.Item("d", 1)}; !slices.Equal(changes, want) {
+		t.Errorf("former states %v, want %v", changes, want)
+	}
+}
+
 func TestOpen_DamagedIncrementalExport(t *testing.T) {
 	t.Parallel()
 	t0, t1, t2 := exporttest.Time, exporttest.Time.Add(time.Hour), exporttest.Time.Add(2*time.Hour)

@@ -218,8 +218,8 @@ func (s *Service) checkTimes(ctx context.Context, t *tabledef.Table, in *ExportR
 	given := in.IncrementalExportSpecification
 	if given != nil {
 		p := *given
-		if p.ExportToTime == nil { // what is written in this millisecond is of the next period
-			p.ExportToTime = new(wire.EpochSeconds(now.UnixMilli() - 1))
+		if p.ExportToTime == nil {
+			p.ExportToTime = new(wire.EpochSeconds(now.UnixMilli()))
 		}
 		if p.ExportViewType == nil {
 			p.ExportViewType = new(viewNewAndOld)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -158,30 +157,16 @@ func (s *Service) writeItems(ctx context.Context, w *s3export.Writer, t *tablede
 	return nil
 }
 
-// end is the number that the changes of a period are below that ends at a time. On a clock
-// that stands still its millisecond has no end: then it is what was written by now.
-func (s *Service) end(ctx context.Context, at time.Time) (uint64, error) {
-	before := history.Before(at)
-	if history.Before(s.o.Now()) > before {
-		return before, nil
-	}
-	above, err := s.o.Store.History.Now(ctx)
-	return min(before, above), err
-}
-
-// writeChanges writes what became of each item between the times of an export.
+// writeChanges writes what became of each item between the times of an export, the first
+// included and the last not.
 func (s *Service) writeChanges(ctx context.Context, w *s3export.Writer, t *tabledef.Table, scratch string, e s3export.Export, f filter) error {
-	before, err := s.end(ctx, e.Time)
-	if err != nil {
-		return err
-	}
+	from, before := changelog.SequenceAt(e.From), changelog.SequenceAt(e.Time)
 	plain := asStored(e, f)
-	for c, err := range s.o.Store.History.Changes(ctx, t, scratch, history.Before(e.From), before) {
+	for c, err := range s.o.Store.History.Changes(ctx, t, scratch, from, before) {
 		if err != nil {
 			return err
 		}
-		// The last millisecond is a whole one.
-		written := min(c.At.Time().UnixMicro(), e.Time.UnixMicro())
+		written := c.At.Time().UnixMicro()
 		if plain {
 			out := s3export.ChangeText{WriteMicros: written, Keys: c.Key, Old: s3export.Text(c.Old), New: s3export.Text(c.New)}
 			if e.View == viewNew {
