@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/md5" //nolint:gosec // the checksum that the format uses
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -57,8 +58,18 @@ func NewID(t time.Time, salt uint32) string { return fmt.Sprintf("%014d-%08x", t
 // Path is the folder of the export below the root of its bucket.
 func (e Export) Path() string { return path.Join(e.Prefix, Folder, e.ID) }
 
+// dataPath is the folder of the data files below the root of the bucket: incremental
+// exports share one.
+func (e Export) dataPath() string {
+	if e.incremental() {
+		return path.Join(e.Prefix, Folder, DataFolder)
+	}
+	return path.Join(e.Path(), DataFolder)
+}
+
 // Writer writes an export as gzip data files. Its folder has another name, that of
-// something hidden, until Finish.
+// something hidden, until Finish, which also moves the data files of an incremental
+// export to the folder that such exports share.
 type Writer struct {
 	root *os.Root
 	dir  string // until Finish
@@ -93,7 +104,7 @@ func Create(root *os.Root, e Export) (*Writer, error) {
 		return nil, &fs.PathError{Op: "create", Path: e.Path(), Err: fs.ErrExist}
 	}
 	w := &Writer{root: root, dir: path.Join(e.Prefix, Folder, "."+e.ID), of: e}
-	if err := root.RemoveAll(w.dir); err != nil {
+	if err := cmp.Or(root.RemoveAll(w.dir), w.unshare()); err != nil {
 		return nil, err
 	}
 	return w, root.MkdirAll(path.Join(w.dir, DataFolder), 0o777)
@@ -168,8 +179,7 @@ func (w *Writer) Files() int { return len(w.files) }
 
 // begin opens the next data file.
 func (w *Writer) begin() error {
-	h := extsort.HashOf([]byte(w.of.ID), fmt.Append(nil, len(w.files)))
-	d := &dataFile{name: fmt.Sprintf("%05d-%016x.%s.gz", len(w.files), h.Hi, w.suffix()), sum: md5.New()} //nolint:gosec // see the import
+	d := &dataFile{name: w.dataName(len(w.files)), sum: md5.New()} //nolint:gosec // see the import
 	var err error
 	if d.file, err = w.root.Create(path.Join(w.dir, DataFolder, d.name)); err != nil {
 		return err
@@ -177,6 +187,12 @@ func (w *Writer) begin() error {
 	d.zip = gzip.NewWriter(io.MultiWriter(d.file, d.sum))
 	w.open = d
 	return nil
+}
+
+// dataName is the name of a data file; no other export has it.
+func (w *Writer) dataName(n int) string {
+	h := extsort.HashOf([]byte(w.of.ID), fmt.Append(nil, n))
+	return fmt.Sprintf("%05d-%016x.%s.gz", n, h.Hi, w.suffix())
 }
 
 // suffix is that of data files before they are packed.
@@ -200,7 +216,7 @@ func (w *Writer) end() error {
 	}
 	sum := d.sum.Sum(nil)
 	w.files = append(w.files, File{
-		ItemCount: &d.n, MD5Checksum: Checksum(sum), ETag: hex.EncodeToString(sum), DataFileS3Key: path.Join(w.of.Path(), DataFolder, d.name),
+		ItemCount: &d.n, MD5Checksum: Checksum(sum), ETag: hex.EncodeToString(sum), DataFileS3Key: path.Join(w.of.dataPath(), d.name),
 	})
 	w.items += d.n
 	return err
@@ -242,7 +258,43 @@ func (w *Writer) Finish(ended time.Time) error {
 			return err
 		}
 	}
+	if err := w.share(); err != nil {
+		return err
+	}
 	return w.root.Rename(w.dir, w.of.Path())
+}
+
+// share moves the data files of an incremental export to the shared folder, in their order.
+func (w *Writer) share() error {
+	if !w.of.incremental() {
+		return nil
+	}
+	if err := w.root.MkdirAll(w.of.dataPath(), 0o777); err != nil {
+		return err
+	}
+	for _, f := range w.files {
+		if err := w.root.Rename(path.Join(w.dir, DataFolder, path.Base(f.DataFileS3Key)), f.DataFileS3Key); err != nil {
+			return err
+		}
+	}
+	return w.root.Remove(path.Join(w.dir, DataFolder))
+}
+
+// unshare removes the data files that are in the shared folder of an export that was not
+// finished.
+func (w *Writer) unshare() error {
+	if !w.of.incremental() {
+		return nil
+	}
+	for n := 0; ; n++ {
+		err := w.root.Remove(path.Join(w.of.dataPath(), w.dataName(n)))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // summary is manifest-summary.json.
@@ -280,6 +332,10 @@ func (w *Writer) Abandon() {
 		w.open = nil
 	}
 	_ = w.root.RemoveAll(w.dir)
+	if _, err := w.root.Stat(w.of.Path()); err != nil && w.of.incremental() {
+		_ = w.unshare()
+		_ = w.root.Remove(w.of.dataPath()) // unless another export has files there
+	}
 	for folder := path.Dir(w.dir); folder != "."; folder = path.Dir(folder) {
 		if w.root.Remove(folder) != nil { // something else is there
 			return

@@ -229,7 +229,56 @@ func TestWriter_Incremental(t *testing.T) {
 			if text != want || strings.HasSuffix(name, ".ion.gz") != (format == FormatIon) {
 				t.Errorf("%s:\n%s", name, text)
 			}
+			if list := files["x/y/AWSDynamoDB/"+id+"/"+FilesName]; path.Dir(name) != "x/y/AWSDynamoDB/data" || !strings.Contains(list, `"dataFileS3Key":"`+name+`"`) {
+				t.Errorf("the data file is %s, the manifest says %s", name, list)
+			}
 		}
+		if len(files) != 6 {
+			t.Errorf("%d files, want 6: %v", len(files), files)
+		}
+	}
+}
+
+// A run that was killed leaves data files of an incremental export in the folder that exports
+// share. The next run removes them; other exports keep theirs.
+func TestWriter_IncrementalKilled(t *testing.T) {
+	t.Parallel()
+	root := bucket(t)
+	e := export
+	e.From, e.View, e.FileBytes = e.Time.Add(-time.Hour), "NEW_IMAGE", 1
+	other := e
+	other.ID = NewID(e.Time, 7)
+	begin := func(e Export, n int) *Writer {
+		t.Helper()
+		w, err := Create(root, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			if err := w.AddChange(Change{WriteMicros: int64(i), Keys: attr.Item{"id": attr.Value{Type: attr.N, Str: fmt.Sprint(i)}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return w
+	}
+	if err := begin(other, 1).Finish(e.Time); err != nil {
+		t.Fatal(err)
+	}
+	kept := filesOf(t, root)
+	if err := begin(e, 3).share(); err != nil { // and is killed
+		t.Fatal(err)
+	}
+	begin(e, 0).Abandon()
+	if diff := cmp.Diff(kept, filesOf(t, root)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	w := begin(e, 2)
+	if err := w.Finish(e.Time); err != nil {
+		t.Fatal(err)
+	}
+	w.Abandon() // changes nothing
+	if files := filesOf(t, root); len(files) != len(kept)+7 {
+		t.Errorf("%d files, want %d: %v", len(files), len(kept)+7, files)
 	}
 }
 

@@ -84,6 +84,9 @@ func openExport(t tree, dir string) (*Source, error) {
 		full[part.table] = part
 	}
 	for _, folder := range slices.Sorted(maps.Keys(folders)) {
+		if dir != "." && !strings.HasPrefix(folder, dir+"/") {
+			continue // exports that are not opened have their data there too
+		}
 		if err := refuseUnlisted(t, folder, listed); err != nil {
 			return nil, err
 		}
@@ -183,6 +186,12 @@ func findExports(t tree, dir string, depth int) ([]string, error) {
 		found = append(found, below...)
 	}
 	return found, nil
+}
+
+// isExport reports whether a folder is that of one export.
+func isExport(t tree, dir string) bool {
+	found, err := findExports(t, dir, 0)
+	return err == nil && slices.Equal(found, []string{dir})
 }
 
 // openOneExport reads the manifests of the export in dir and checks them

@@ -3,7 +3,9 @@ package source
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -87,6 +89,31 @@ func TestTable_Changes(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("case %d, with %d bytes:\n%s", n, maxBytes, d)
 		}
+	}
+}
+
+// One export's folder opens by any path to it. Incremental ones have their data beside their
+// folder, as the service writes them, or in it; the data of others there is ignored.
+func TestOpen_ExportFolder(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	fsys := exporttest.Sample()
+	exporttest.AddIncremental(fsys, "01", exporttest.Time, exporttest.Time.Add(time.Hour), exporttest.Change(exporttest.Time, exporttest.Key("d"), "", ""))
+	exporttest.AddIncremental(fsys, "02", exporttest.Time.Add(time.Hour), exporttest.Time.Add(2*time.Hour))
+	if err := os.CopyFS(root, fsys); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, filepath.FromSlash(path.Dir(exporttest.Dir)))
+	if err := os.Symlink(filepath.Join(dir, "01"), filepath.Join(root, "link")); err != nil {
+		t.Skip(err)
+	}
+	for _, name := range []string{filepath.Join(dir, "01"), filepath.Join(dir, "01") + "/", filepath.Join(dir, "01", "..", "01", "."), filepath.Join(root, "link")} {
+		_, err := Open(name, Options{})
+		WantDamage(t, err, ReplayGap, "AWSDynamoDB/01: the incremental export of table T holds changes alone")
+	}
+	src, err := Open(filepath.Join(dir, path.Base(exporttest.Dir)), Options{})
+	if err != nil || src.Path != filepath.ToSlash(filepath.Join(dir, path.Base(exporttest.Dir))) {
+		t.Fatalf("%+v, %v", src, err)
 	}
 }
 

@@ -251,7 +251,9 @@ func Open(name string, o Options) (*Source, error) {
 		return nil, Damaged(Unrecognized, Position{File: name}, err, "cannot open the source")
 	}
 	if info.IsDir() {
-		// A path may point into an export: the prefix of its data is above.
+		if isExport(tree{FS: os.DirFS(name)}, ".") {
+			return openExportFolder(name, o)
+		}
 		return openTree(os.DirFS(name), ".", name, o)
 	}
 	dir, base := filepath.Split(name)
@@ -259,6 +261,23 @@ func Open(name string, o Options) (*Source, error) {
 		dir = "."
 	}
 	return openTree(os.DirFS(dir), base, filepath.Clean(dir), o)
+}
+
+// openExportFolder opens the folder of one export: the data of incremental ones is beside it.
+func openExportFolder(name string, o Options) (*Source, error) {
+	whole, err := filepath.Abs(name)
+	if err == nil {
+		whole, err = filepath.EvalSymlinks(whole)
+	}
+	if err != nil {
+		return nil, Damaged(Unrecognized, Position{File: name}, err, "cannot open the source")
+	}
+	dir, base := filepath.Split(whole)
+	root := filepath.Clean(dir)
+	if name = filepath.Clean(name); filepath.Base(name) == base {
+		root = filepath.Dir(name)
+	}
+	return openTree(os.DirFS(dir), base, root, o)
 }
 
 // OpenFS opens an input inside fsys: the file or folder called name, "." for
