@@ -123,7 +123,7 @@ func TestRestoreTableToPointInTime_EachSecond(t *testing.T) {
 			t.Fatalf("after second %d (-want +got):\n%s", i+1, d)
 		}
 		described := must(t, s, "DescribeTable", `{"TableName": "`+target+`"}`)
-		if !strings.Contains(described, `"TableStatus":"ACTIVE"`) || strings.Contains(described, "RestoreSummary") {
+		if !strings.Contains(described, `"TableStatus":"ACTIVE"`) || !strings.Contains(described, `"RestoreInProgress":false`) {
 			t.Errorf("then it is %s", described)
 		}
 		must(t, s, "DeleteTable", `{"TableName": "`+target+`"}`)
@@ -251,22 +251,25 @@ func TestRestore_GoesOnAfterARestart(t *testing.T) {
 	for range 50 {
 		writeOrder(t, s, model, rnd)
 	}
+	restart := func() {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		next, err := New(context.WithoutCancel(t.Context()), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := next.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		s = next
+	}
 	for i := range 20 {
 		must(t, s, "RestoreTableToPointInTime", restoreTo(now.Now(), "again"))
 		if i%2 == 0 {
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			next, err := New(context.WithoutCancel(t.Context()), o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := next.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			s = next
+			restart()
 		}
 		awaitJobs(t, s)
 		if d := gocmp.Diff(model, orders(t, s, "again")); d != "" {
@@ -274,6 +277,13 @@ func TestRestore_GoesOnAfterARestart(t *testing.T) {
 		}
 		must(t, s, "DeleteTable", `{"TableName": "again"}`)
 		writeOrder(t, s, model, rnd)
+	}
+	must(t, s, "RestoreTableToPointInTime", restoreTo(now.Now(), "again"))
+	awaitJobs(t, s)
+	must(t, s, "UpdateTable", `{"TableName": "again", "DeletionProtectionEnabled": true}`)
+	restart()
+	if got := must(t, s, "DescribeTable", `{"TableName": "again"}`); !strings.Contains(got, `"RestoreInProgress":false`) {
+		t.Errorf("after a restart the restored table is %s", got)
 	}
 }
 

@@ -72,7 +72,7 @@ type stream struct {
 
 type timeToLive struct{ AttributeName, TimeToLiveStatus string }
 
-// RestoreSummary says what a table is being restored from.
+// RestoreSummary says what a table was restored from.
 type RestoreSummary struct {
 	RestoreDateTime   wire.EpochSeconds
 	RestoreInProgress bool
@@ -80,13 +80,13 @@ type RestoreSummary struct {
 	SourceTableArn    string
 }
 
-// RestoreOf returns the summary of a table, nil for one that is not being restored.
+// RestoreOf returns the summary of a table, nil for one that no restore made.
 func RestoreOf(t *tabledef.Table) *RestoreSummary {
-	if !t.Restoring() {
+	r := t.Restore
+	if r == nil {
 		return nil
 	}
-	r := t.Restore
-	return &RestoreSummary{wire.EpochSeconds(r.Time.UnixMilli()), true, r.BackupARN, r.TableARN}
+	return &RestoreSummary{wire.EpochSeconds(r.Time.UnixMilli()), t.Restoring(), r.BackupARN, r.TableARN}
 }
 
 func (s *Service) details(b *backup, arn string) Details {

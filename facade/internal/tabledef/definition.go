@@ -65,7 +65,7 @@ type Table struct {
 	Recovery *Recovery `json:"recovery,omitempty"`
 	// Copies are the jobs that make copies of the table as it was at a time.
 	Copies []string `json:"copies,omitempty"`
-	// Restore is where the items of a table come from, or came from, that is CREATING.
+	// Restore is where the items of a restored table come from, or came from.
 	Restore *Restore `json:"restore,omitempty"`
 	// Deleted is when the table was deleted; set by the store.
 	Deleted time.Time `json:"deleted,omitzero"`
