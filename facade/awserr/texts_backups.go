@@ -36,4 +36,5 @@ const (
 	MsgRestoreBoundsUnlessMode = "Invalid Request: Cannot override MaxReadRequestUnits for OnDemandThroughput unless BillingModeOverride is PAY_PER_REQUEST"                                                                // 443
 	MsgRestoreBoundsRange      = "Invalid Request: Requested MaxReadRequestUnits for OnDemandThroughput is outside of valid range"                                                                                          // 444
 	MsgRestoreIndexUnknown     = "Invalid Request: Index %s does not match a secondary index that existed in the source table and cannot be created during the restore operation"                                           // 445
+	MsgRestoreIndexUnitsNeeded = MsgInvalidParameterPrefix + "GlobalSecondaryIndexOverride must be specified for index: %s when BillingModeOverride is PROVISIONED"                                                         // 490
 )

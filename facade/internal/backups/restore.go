@@ -349,7 +349,7 @@ func (s *Service) restored(name string, src *tabledef.Table, o *Overrides) (*tab
 	if err := o.billing(t); err != nil {
 		return nil, err
 	}
-	if err := o.indexes(t); err != nil {
+	if err := o.indexes(t, src.BillingMode == tablespec.BillingOnDemand && t.BillingMode != tablespec.BillingOnDemand); err != nil {
 		return nil, err
 	}
 	for i := range t.Indexes {
@@ -358,8 +358,6 @@ func (s *Service) restored(name string, src *tabledef.Table, o *Overrides) (*tab
 		kept.Throughput.OnDemand = ix.Throughput.OnDemand
 		if kept.ReadUnits, kept.WriteUnits = ix.ReadUnits, ix.WriteUnits; t.BillingMode == tablespec.BillingOnDemand {
 			kept.ReadUnits, kept.WriteUnits = 0, 0
-		} else if kept.ReadUnits == 0 && ix.Global {
-			kept.ReadUnits, kept.WriteUnits = t.ReadUnits, t.WriteUnits
 		}
 		*ix = kept
 	}
@@ -412,9 +410,10 @@ func inRange(o *tabledef.OnDemandThroughput) bool {
 	return ok(o.MaxReadRequestUnits) && ok(o.MaxWriteRequestUnits)
 }
 
-// indexes applies the overrides of indexes: a list takes the place of those that there
-// were, of which each has to be one.
-func (o *Overrides) indexes(t *tabledef.Table) error {
+// indexes applies the overrides of indexes: each element of a list has to be an index of
+// the source, and the others are left out. Global indexes that become provisioned need
+// an override with their throughput.
+func (o *Overrides) indexes(t *tabledef.Table, becomeProvisioned bool) error {
 	var kept []tabledef.Index
 	for _, global := range []bool{false, true} {
 		var wanted []tablespec.GlobalSecondaryIndex
@@ -427,9 +426,13 @@ func (o *Overrides) indexes(t *tabledef.Table) error {
 		}
 		if all {
 			for _, ix := range t.Indexes {
-				if ix.Global == global {
-					kept = append(kept, ix)
+				if ix.Global != global {
+					continue
 				}
+				if global && becomeProvisioned {
+					return awserr.Validation(awserr.MsgRestoreIndexUnitsNeeded, ix.Name)
+				}
+				kept = append(kept, ix)
 			}
 			continue
 		}
@@ -438,10 +441,14 @@ func (o *Overrides) indexes(t *tabledef.Table) error {
 			if i < 0 {
 				return awserr.Validation(awserr.MsgRestoreIndexUnknown, *w.IndexName)
 			}
+			if slices.ContainsFunc(kept, func(ix tabledef.Index) bool { return ix.Name == *w.IndexName }) {
+				return awserr.Validation(awserr.MsgDuplicateIndex, *w.IndexName)
+			}
 			ix := t.Indexes[i]
-			ix.Name = *w.IndexName
 			if p := w.ProvisionedThroughput; p != nil {
 				ix.ReadUnits, ix.WriteUnits = *p.ReadCapacityUnits, *p.WriteCapacityUnits
+			} else if global && becomeProvisioned {
+				return awserr.Validation(awserr.MsgIndexThroughputMissing, ix.Name)
 			}
 			if err := tablespec.SetThroughput(&ix.Throughput, tabledef.Throughput{OnDemand: w.OnDemandThroughput}, tablespec.Target{Index: ix.Name, Billing: t.BillingMode, Changed: true}); err != nil {
 				return err
@@ -453,15 +460,14 @@ func (o *Overrides) indexes(t *tabledef.Table) error {
 	return nil
 }
 
-// matches reports whether an index that is wanted is one that there was, under whatever
-// name.
+// matches reports whether a wanted index is the same as one of the source.
 func matches(ix *tabledef.Index, w *tablespec.GlobalSecondaryIndex) bool {
 	projection := ""
 	if w.Projection.ProjectionType != nil {
 		projection = *w.Projection.ProjectionType
 	}
 	given, had := slices.Sorted(slices.Values(w.Projection.NonKeyAttributes)), slices.Sorted(slices.Values(ix.NonKey))
-	return projection == ix.Projection && slices.Equal(given, had) && reflect.DeepEqual(texts(w.KeySchema), texts(tablespec.KeySchemaElements(ix.Key)))
+	return ix.Name == *w.IndexName && projection == ix.Projection && slices.Equal(given, had) && reflect.DeepEqual(texts(w.KeySchema), texts(tablespec.KeySchemaElements(ix.Key)))
 }
 
 func texts(schema []tablespec.KeySchemaElement) (all []string) {
