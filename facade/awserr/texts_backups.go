@@ -22,19 +22,21 @@ const (
 
 // The texts of restores.
 const (
-	MsgRestoreTimesBoth        = "Invalid Request: Both RestoreDateTime and UseLatestRestorableTime cannot be set for point-in-time restore request. Please specify either RestoreDateTime time or UseLatestRestorableTime" // 380
-	MsgRestoreTimesNone        = "Invalid Request: Either one of RestoreDateTime or UseLatestRestorableTime must be specified, but not both"                                                                                // 381
-	MsgRestoreSourceBoth       = "Must provide exactly one of: sourceTableArn, sourceTableName"                                                                                                                             // 382
-	MsgRestoreSourceARN        = "One or more parameter values were invalid: sourceTableArn is not a valid ARN"                                                                                                             // 459
-	MsgRestoreTime             = "RestoreDateTime '%s' must be within EarliestRestorableDateTime '%s' and LatestRestorableDateTime '%s'"                                                                                    // 385
-	MsgRestoreTargetRestoring  = "Table: %s is already being restored from backup: %s"                                                                                                                                      // 387
-	MsgRestoreElsewhere        = "Backup is being used to restore another table: %s"                                                                                                                                        // 388
-	MsgTooManyRestores         = "Subscriber limit exceeded: Only %d restore operations can be done simultaneously"                                                                                                         // 389
-	MsgRestoreUnitsUnlessMode  = "Invalid Request: Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED"                                                                                                 // 440
-	MsgRestoreUnitsNeeded      = "Invalid Request: Must override ProvisionedThroughput if BillingMode is overridden to PROVISIONED"                                                                                         // 441
-	MsgRestoreUnitsOnDemand    = "Invalid Request: Cannot override ProvisionedThroughput if BillingMode is overridden to PAY_PER_REQUEST"                                                                                   // 442
-	MsgRestoreBoundsUnlessMode = "Invalid Request: Cannot override MaxReadRequestUnits for OnDemandThroughput unless BillingModeOverride is PAY_PER_REQUEST"                                                                // 443
-	MsgRestoreBoundsRange      = "Invalid Request: Requested MaxReadRequestUnits for OnDemandThroughput is outside of valid range"                                                                                          // 444
-	MsgRestoreIndexUnknown     = "Invalid Request: Index %s does not match a secondary index that existed in the source table and cannot be created during the restore operation"                                           // 445
-	MsgRestoreIndexUnitsNeeded = MsgInvalidParameterPrefix + "GlobalSecondaryIndexOverride must be specified for index: %s when BillingModeOverride is PROVISIONED"                                                         // 490
+	MsgRestoreTimesBoth          = "Invalid Request: Both RestoreDateTime and UseLatestRestorableTime cannot be set for point-in-time restore request. Please specify either RestoreDateTime time or UseLatestRestorableTime" // 380
+	MsgRestoreTimesNone          = "Invalid Request: Either one of RestoreDateTime or UseLatestRestorableTime must be specified, but not both"                                                                                // 381
+	MsgRestoreSourceBoth         = "Must provide exactly one of: sourceTableArn, sourceTableName"                                                                                                                             // 382
+	MsgRestoreSourceARN          = "One or more parameter values were invalid: sourceTableArn is not a valid ARN"                                                                                                             // 459
+	MsgRestoreTime               = "RestoreDateTime '%s' must be within EarliestRestorableDateTime '%s' and LatestRestorableDateTime '%s'"                                                                                    // 385
+	MsgRestoreTargetRestoring    = "Table: %s is already being restored from backup: %s"                                                                                                                                      // 387
+	MsgRestoreElsewhere          = "Backup is being used to restore another table: %s"                                                                                                                                        // 388
+	MsgTooManyRestores           = "Subscriber limit exceeded: Only %d restore operations can be done simultaneously"                                                                                                         // 389
+	MsgRestoreUnitsUnlessMode    = "Invalid Request: Cannot override ProvisionedThroughput unless BillingMode is PROVISIONED"                                                                                                 // 440
+	MsgRestoreUnitsNeeded        = "Invalid Request: Must override ProvisionedThroughput if BillingMode is overridden to PROVISIONED"                                                                                         // 441
+	MsgRestoreUnitsOnDemand      = "Invalid Request: Cannot override ProvisionedThroughput if BillingMode is overridden to PAY_PER_REQUEST"                                                                                   // 442
+	MsgRestoreBoundsUnlessMode   = "Invalid Request: Cannot override MaxReadRequestUnits for OnDemandThroughput unless BillingModeOverride is PAY_PER_REQUEST"                                                                // 443
+	MsgRestoreBoundsRange        = "Invalid Request: Requested MaxReadRequestUnits for OnDemandThroughput is outside of valid range"                                                                                          // 444
+	MsgRestoreIndexUnknown       = "Invalid Request: Index %s does not match a secondary index that existed in the source table and cannot be created during the restore operation"                                           // 445
+	MsgRestoreIndexUnitsNeeded   = MsgInvalidParameterPrefix + "GlobalSecondaryIndexOverride must be specified for index: %s when BillingModeOverride is PROVISIONED"                                                         // 490
+	MsgRestoreIndexUnitsMissing  = "Invalid Request: Must specify provisioned throughput for index %s"                                                                                                                        // 491
+	MsgRestoreIndexUnitsOnDemand = MsgRestoreUnitsOnDemand + " for index %s"                                                                                                                                                  // 492
 )

@@ -349,7 +349,7 @@ func (s *Service) restored(name string, src *tabledef.Table, o *Overrides) (*tab
 	if err := o.billing(t); err != nil {
 		return nil, err
 	}
-	if err := o.indexes(t, src.BillingMode == tablespec.BillingOnDemand && t.BillingMode != tablespec.BillingOnDemand); err != nil {
+	if err := o.indexes(t, src.BillingMode == tablespec.BillingOnDemand); err != nil {
 		return nil, err
 	}
 	for i := range t.Indexes {
@@ -411,9 +411,11 @@ func inRange(o *tabledef.OnDemandThroughput) bool {
 }
 
 // indexes applies the overrides of indexes: each element of a list has to be an index of
-// the source, and the others are left out. Global indexes that become provisioned need
-// an override with their throughput.
-func (o *Overrides) indexes(t *tabledef.Table, becomeProvisioned bool) error {
+// the source, under whatever name, and the others are left out. Global indexes that
+// become provisioned need an override of their name.
+func (o *Overrides) indexes(t *tabledef.Table, wasOnDemand bool) error {
+	provisioned := t.BillingMode != tablespec.BillingOnDemand
+	becomeProvisioned := wasOnDemand && provisioned
 	var kept []tabledef.Index
 	for _, global := range []bool{false, true} {
 		var wanted []tablespec.GlobalSecondaryIndex
@@ -437,7 +439,9 @@ func (o *Overrides) indexes(t *tabledef.Table, becomeProvisioned bool) error {
 			continue
 		}
 		for _, w := range wanted {
-			i := slices.IndexFunc(t.Indexes, func(ix tabledef.Index) bool { return ix.Global == global && matches(&ix, &w) })
+			i := slices.IndexFunc(t.Indexes, func(ix tabledef.Index) bool {
+				return ix.Global == global && matches(&ix, &w) && (!global || !becomeProvisioned || ix.Name == *w.IndexName)
+			})
 			if i < 0 {
 				return awserr.Validation(awserr.MsgRestoreIndexUnknown, *w.IndexName)
 			}
@@ -445,10 +449,14 @@ func (o *Overrides) indexes(t *tabledef.Table, becomeProvisioned bool) error {
 				return awserr.Validation(awserr.MsgDuplicateIndex, *w.IndexName)
 			}
 			ix := t.Indexes[i]
-			if p := w.ProvisionedThroughput; p != nil {
+			ix.Name = *w.IndexName
+			switch p := w.ProvisionedThroughput; {
+			case p == nil && global && provisioned:
+				return awserr.Validation(awserr.MsgRestoreIndexUnitsMissing, ix.Name)
+			case p != nil && o.BillingModeOverride != nil && *o.BillingModeOverride == tablespec.BillingOnDemand:
+				return awserr.Validation(awserr.MsgRestoreIndexUnitsOnDemand, ix.Name)
+			case p != nil:
 				ix.ReadUnits, ix.WriteUnits = *p.ReadCapacityUnits, *p.WriteCapacityUnits
-			} else if global && becomeProvisioned {
-				return awserr.Validation(awserr.MsgIndexThroughputMissing, ix.Name)
 			}
 			if err := tablespec.SetThroughput(&ix.Throughput, tabledef.Throughput{OnDemand: w.OnDemandThroughput}, tablespec.Target{Index: ix.Name, Billing: t.BillingMode, Changed: true}); err != nil {
 				return err
@@ -460,14 +468,15 @@ func (o *Overrides) indexes(t *tabledef.Table, becomeProvisioned bool) error {
 	return nil
 }
 
-// matches reports whether a wanted index is the same as one of the source.
+// matches reports whether an index that is wanted is one that there was, under whatever
+// name.
 func matches(ix *tabledef.Index, w *tablespec.GlobalSecondaryIndex) bool {
 	projection := ""
 	if w.Projection.ProjectionType != nil {
 		projection = *w.Projection.ProjectionType
 	}
 	given, had := slices.Sorted(slices.Values(w.Projection.NonKeyAttributes)), slices.Sorted(slices.Values(ix.NonKey))
-	return ix.Name == *w.IndexName && projection == ix.Projection && slices.Equal(given, had) && reflect.DeepEqual(texts(w.KeySchema), texts(tablespec.KeySchemaElements(ix.Key)))
+	return projection == ix.Projection && slices.Equal(given, had) && reflect.DeepEqual(texts(w.KeySchema), texts(tablespec.KeySchemaElements(ix.Key)))
 }
 
 func texts(schema []tablespec.KeySchemaElement) (all []string) {
