@@ -164,7 +164,7 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 	if d.LatestStreamLabel = t.StreamLabel; t.StreamLabel != "" {
 		d.LatestStreamArn = arn + "/stream/" + t.StreamLabel
 	}
-	d.SSEDescription = tablespec.DescribeSSE(t, s.opts.Region, s.opts.AccountID)
+	d.SSEDescription = tablespec.DescribeSSE(t, now, s.opts.Region, s.opts.AccountID)
 	for _, ix := range slices.Concat(t.Indexes, t.Leaving) {
 		described := describeIndex(arn, t.BillingMode, &ix, counts.Indexes[ix.Name], now)
 		if ix.Global {

@@ -104,10 +104,16 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 		return nil, err
 	}
 	updated, err := s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
-		t.Transition = tabledef.TransitionAfter(s.opts.Now(), tabledef.StatusUpdating, s.opts.StatusDelays.Update)
+		if in.beyondEncryption() {
+			t.Transition = tabledef.TransitionAfter(s.opts.Now(), tabledef.StatusUpdating, s.opts.StatusDelays.Update)
+		}
 		tablespec.KeepWarm(t)
 		before := *t
 		before.Indexes = slices.Clone(t.Indexes)
+		t.Extra = maps.Clone(t.Extra)
+		if err := in.SSESpecification.Change(t, s.opts.Now(), s.opts.StatusDelays.Update, s.opts.Region, s.opts.AccountID); err != nil {
+			return err
+		}
 		if err := in.apply(t, s.opts.Now()); err != nil || s.throttle == nil {
 			return err
 		}
@@ -123,7 +129,18 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	if err != nil { // the table is changed all the same
 		counts = sizes.Counts{}
 	}
-	return &tableOutput{s.describe(updated, counts)}, nil
+	d := s.describe(updated, counts)
+	if in.SSESpecification != nil {
+		d.SSEDescription = tablespec.DescribeSSEChange(updated)
+	}
+	return &tableOutput{d}, nil
+}
+
+// beyondEncryption reports whether a setting other than the encryption is to be changed. A
+// table whose encryption alone changes stays ACTIVE.
+func (in *updateTableInput) beyondEncryption() bool {
+	return in.BillingMode != nil || in.ProvisionedThroughput != nil || len(in.GlobalSecondaryIndexUpdates) > 0 ||
+		in.StreamSpecification != nil || in.TableClass != nil || in.DeletionProtectionEnabled != nil || in.OnDemandThroughput != nil || in.WarmThroughput != nil
 }
 
 func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
@@ -147,9 +164,7 @@ func (in *updateTableInput) check(v *validator) error {
 	if err := in.StreamSpecification.check(awserr.MsgStreamViewNotDisabled, awserr.MsgStreamViewNotEnabled); err != nil {
 		return err
 	}
-	if in.BillingMode == nil && in.ProvisionedThroughput == nil && len(in.GlobalSecondaryIndexUpdates) == 0 &&
-		in.StreamSpecification == nil && in.SSESpecification == nil && in.TableClass == nil &&
-		in.DeletionProtectionEnabled == nil && in.OnDemandThroughput == nil && in.WarmThroughput == nil {
+	if in.SSESpecification == nil && !in.beyondEncryption() {
 		if v.Current {
 			return awserr.Validation(awserr.MsgUpdateTableNothing)
 		}
@@ -239,10 +254,6 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 		}
 	}
 	setStream(t, in.StreamSpecification)
-	t.Extra = maps.Clone(t.Extra)
-	if err := in.SSESpecification.Set(t); err != nil {
-		return err
-	}
 	for _, u := range in.GlobalSecondaryIndexUpdates {
 		if err := in.applyIndex(t, u, now); err != nil {
 			return err

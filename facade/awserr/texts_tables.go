@@ -65,6 +65,16 @@ const (
 	MsgTTLTooSoon        = "Time to live has been modified multiple times within a fixed interval"          // 159
 )
 
+// The texts of encryption.
+const (
+	MsgSSETypeDisabled = MsgInvalidParameterPrefix + "SSEType can not be specified if Enabled is false"                                                                    // 493
+	MsgSSEKeyDisabled  = MsgInvalidParameterPrefix + "KMSMasterKeyId can not be specified if Enabled is false"                                                             // 494
+	MsgSSETypeAES      = MsgInvalidParameterPrefix + "SSEType AES256 is not supported"                                                                                     // 495
+	MsgSSETypeMissing  = MsgInvalidParameterPrefix + "SSEType KMS is required if KMSMasterKeyId is specified"                                                              // 496
+	MsgSSEUnchanged    = MsgInvalidParameterPrefix + "Table is already encrypted by default"                                                                               // 497
+	MsgSSEKeyUnchanged = MsgInvalidParameterPrefix + "Table is already encrypted with given KMSMasterKeyId. Use KMSMasterKeyId parameter if you want to change Master Key" // 498
+)
+
 // The texts of global tables.
 const (
 	MsgVersion2017         = MsgInvalidParameterPrefix + "DynamoDB global tables version 2017.11.29 is not supported. We recommend using DynamoDB global tables version 2019.11.21, instead of version 2017.11.29 (Legacy)." // 296

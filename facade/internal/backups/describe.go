@@ -130,6 +130,6 @@ func (s *Service) describe(b *backup, arn string) Description {
 	if t.TTLAttribute != "" {
 		f.TimeToLiveDescription = &timeToLive{t.TTLAttribute, "ENABLED"}
 	}
-	f.SSEDescription = tablespec.DescribeSSE(t, s.Region, s.Account)
+	f.SSEDescription = tablespec.DescribeSSE(t, b.Created, s.Region, s.Account)
 	return d
 }

@@ -45,7 +45,9 @@ type Table struct {
 	Status     string            `json:"status"`     // set by the store
 	Created    time.Time         `json:"created"`    // set by CreateTable
 	// Transition is what Status looks like for a while.
-	Transition  Transition `json:"transition,omitzero"`
+	Transition Transition `json:"transition,omitzero"`
+	// Encrypting is the last change of the encryption.
+	Encrypting  Encrypting `json:"encrypting,omitzero"`
 	BillingMode string     `json:"billingMode,omitempty"`
 	Provisioned
 	Class              string `json:"class,omitempty"`

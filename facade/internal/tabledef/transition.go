@@ -25,6 +25,12 @@ const (
 	StreamDisable = "DISABLE"
 )
 
+// Encrypting is a change of the encryption of a table, which shows until a time.
+type Encrypting struct {
+	Until time.Time `json:"until,omitzero"`
+	Key   string    `json:"key,omitzero"` // ARN of the key before; "" for the default one
+}
+
 // Lasts reports whether it is not over.
 func (tr Transition) Lasts(now time.Time) bool { return now.Before(tr.Until) }
 

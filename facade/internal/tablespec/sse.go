@@ -1,10 +1,14 @@
 package tablespec
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
@@ -20,24 +24,51 @@ type SSESpecification struct {
 // SSEDescription is how a table is encrypted.
 type SSEDescription struct {
 	Status          string
-	SSEType         string
+	SSEType         string `json:",omitzero"`
 	KMSMasterKeyARN string `json:"KMSMasterKeyArn,omitzero"`
 }
 
 // ExtraSSE is the name in tabledef.Table.Extra of what the catalog keeps of it, as JSON.
 const ExtraSSE = "SSESpecification"
 
+// The types of encryption. Only KMS is served.
+const (
+	sseAES = "AES256"
+	sseKMS = "KMS"
+)
+
+// managedKeyAlias names the key of AWS that is used where a request names none.
+const managedKeyAlias = "alias/aws/dynamodb"
+
 // Constraints checks the members against the model; member is what they are of.
 func (in *SSESpecification) Constraints(v *request.Validator, member string) {
 	if in != nil {
-		v.Enum(member+".SSEType", in.SSEType, "AES256", "KMS")
+		v.Enum(member+".SSEType", in.SSEType, sseAES, sseKMS)
 	}
 }
 
-// Set records encryption settings, which are kept and described; nil leaves them.
+// check checks what the members say together.
+func (in *SSESpecification) check() error {
+	switch {
+	case !in.Enabled.IsTrue() && in.SSEType != nil:
+		return awserr.Validation(awserr.MsgSSETypeDisabled)
+	case !in.Enabled.IsTrue() && in.KMSMasterKeyID != nil:
+		return awserr.Validation(awserr.MsgSSEKeyDisabled)
+	case in.SSEType != nil && *in.SSEType == sseAES:
+		return awserr.Validation(awserr.MsgSSETypeAES)
+	case in.SSEType == nil && in.KMSMasterKeyID != nil:
+		return awserr.Validation(awserr.MsgSSETypeMissing)
+	}
+	return nil
+}
+
+// Set records the encryption of a new table, which is kept and described; nil leaves it.
 func (in *SSESpecification) Set(t *tabledef.Table) error {
 	if in == nil {
 		return nil
+	}
+	if err := in.check(); err != nil {
+		return err
 	}
 	text, err := wire.Encode(in)
 	if err != nil {
@@ -50,18 +81,53 @@ func (in *SSESpecification) Set(t *tabledef.Table) error {
 	return nil
 }
 
+// Change changes the encryption of a table, which looks like it is under way for a while;
+// nil leaves it.
+func (in *SSESpecification) Change(t *tabledef.Table, now time.Time, delay time.Duration, region, account string) error {
+	if in == nil {
+		return nil
+	}
+	if err := in.check(); err != nil {
+		return err
+	}
+	old := DescribeSSE(t, now, region, account)
+	switch key := in.KMSMasterKeyID; {
+	case old == nil && !in.Enabled.IsTrue():
+		return awserr.Validation(awserr.MsgSSEUnchanged)
+	case old != nil && key != nil && *key == old.KMSMasterKeyARN:
+		return awserr.Validation(awserr.MsgSSEKeyUnchanged)
+	}
+	if t.Encrypting = (tabledef.Encrypting{}); delay > 0 {
+		t.Encrypting.Until = now.Add(delay)
+	}
+	if old != nil {
+		t.Encrypting.Key = old.KMSMasterKeyARN
+	}
+	return in.Set(t)
+}
+
 // DescribeSSE describes the encryption of a table, nil for the default one.
-func DescribeSSE(t *tabledef.Table, region, account string) *SSEDescription {
+func DescribeSSE(t *tabledef.Table, now time.Time, region, account string) *SSEDescription {
+	if now.Before(t.Encrypting.Until) {
+		return DescribeSSEChange(t)
+	}
 	var given SSESpecification
 	if json.Unmarshal([]byte(t.Extra[ExtraSSE]), &given) != nil || !given.Enabled.IsTrue() {
 		return nil
 	}
-	d := &SSEDescription{Status: "ENABLED", SSEType: "KMS"}
-	if given.SSEType != nil {
-		d.SSEType = *given.SSEType
-	}
+	key := managedKeyAlias
 	if given.KMSMasterKeyID != nil {
-		d.KMSMasterKeyARN = kmsKeyARN(*given.KMSMasterKeyID, region, account)
+		key = *given.KMSMasterKeyID
+	}
+	return &SSEDescription{Status: "ENABLED", SSEType: sseKMS, KMSMasterKeyARN: kmsKeyARN(key, region, account)}
+}
+
+// DescribeSSEChange describes the encryption of a table while it is being changed: as it
+// was before.
+func DescribeSSEChange(t *tabledef.Table) *SSEDescription {
+	d := &SSEDescription{Status: tabledef.StatusUpdating, KMSMasterKeyARN: t.Encrypting.Key}
+	if d.KMSMasterKeyARN != "" {
+		d.SSEType = sseKMS
 	}
 	return d
 }
@@ -72,6 +138,9 @@ func kmsKeyARN(key, region, account string) string {
 	switch {
 	case strings.HasPrefix(key, "arn:"):
 		return key
+	case key == managedKeyAlias:
+		sum := sha256.Sum256([]byte(region + account + key))
+		key = fmt.Sprintf("key/%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 	case !strings.HasPrefix(key, "alias/"):
 		key = "key/" + key
 	}
