@@ -47,12 +47,18 @@ func (in *SSESpecification) Constraints(v *request.Validator, member string) {
 	}
 }
 
+// enables reports whether encryption is to be on: a type alone says so.
+func (in *SSESpecification) enables() bool {
+	return in.Enabled.IsTrue() || in.Enabled == nil && in.SSEType != nil
+}
+
 // check checks what the members say together.
 func (in *SSESpecification) check() error {
+	off := in.Enabled != nil && !in.Enabled.IsTrue()
 	switch {
-	case !in.Enabled.IsTrue() && in.SSEType != nil:
+	case off && in.SSEType != nil:
 		return awserr.Validation(awserr.MsgSSETypeDisabled)
-	case !in.Enabled.IsTrue() && in.KMSMasterKeyID != nil:
+	case off && in.KMSMasterKeyID != nil:
 		return awserr.Validation(awserr.MsgSSEKeyDisabled)
 	case in.SSEType != nil && *in.SSEType == sseAES:
 		return awserr.Validation(awserr.MsgSSETypeAES)
@@ -92,7 +98,7 @@ func (in *SSESpecification) Change(t *tabledef.Table, now time.Time, delay time.
 	}
 	old := DescribeSSE(t, now, region, account)
 	switch key := in.KMSMasterKeyID; {
-	case old == nil && !in.Enabled.IsTrue():
+	case old == nil && !in.enables():
 		return awserr.Validation(awserr.MsgSSEUnchanged)
 	case old != nil && key != nil && *key == old.KMSMasterKeyARN:
 		return awserr.Validation(awserr.MsgSSEKeyUnchanged)
@@ -112,7 +118,7 @@ func DescribeSSE(t *tabledef.Table, now time.Time, region, account string) *SSED
 		return DescribeSSEChange(t)
 	}
 	var given SSESpecification
-	if json.Unmarshal([]byte(t.Extra[ExtraSSE]), &given) != nil || !given.Enabled.IsTrue() {
+	if json.Unmarshal([]byte(t.Extra[ExtraSSE]), &given) != nil || !given.enables() {
 		return nil
 	}
 	key := managedKeyAlias
