@@ -84,7 +84,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	case err != nil:
 		return nil, err
 	}
-	return &tableOutput{s.describe(created, sizes.Counts{})}, nil
+	return &tableOutput{s.describeAs(created, sizes.Counts{}, true)}, nil
 }
 
 // unsupported refuses members that would be wrong to overlook.

@@ -132,6 +132,11 @@ func (s *Server) tableARN(name string) string {
 
 // describe returns the description of a table that has so many items.
 func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescription {
+	return s.describeAs(t, counts, t.Status == tabledef.StatusCreating)
+}
+
+// describeAs is describe for a table that is being created, or is not.
+func (s *Server) describeAs(t *tabledef.Table, counts sizes.Counts, creating bool) *tableDescription {
 	now := s.opts.Now()
 	arn := s.tableARN(t.Name)
 	d := &tableDescription{
@@ -148,12 +153,12 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 		TableName:                 t.Name,
 		TableSizeBytes:            counts.Bytes,
 		TableStatus:               t.Status,
-		WarmThroughput:            tablespec.DescribeWarm(t.Throughput, t.Provisioned, t.BillingMode),
+		WarmThroughput:            tablespec.DescribeWarm(t.Throughput, t.Provisioned, t.BillingMode, creating),
 	}
 	for _, a := range t.Attributes {
 		d.AttributeDefinitions = append(d.AttributeDefinitions, tablespec.DefinitionOf(a))
 	}
-	d.BillingModeSummary = describeBilling(t)
+	d.BillingModeSummary = describeBilling(t, creating)
 	if t.Class != "" {
 		d.TableClassSummary = &tableClassSummary{t.Class}
 	}
@@ -166,7 +171,7 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 	}
 	d.SSEDescription = tablespec.DescribeSSE(t, now, s.opts.Region, s.opts.AccountID)
 	for _, ix := range slices.Concat(t.Indexes, t.Leaving) {
-		described := describeIndex(arn, t.BillingMode, &ix, counts.Indexes[ix.Name], now)
+		described := describeIndex(arn, t.BillingMode, &ix, counts.Indexes[ix.Name], now, creating)
 		if ix.Global {
 			d.GlobalSecondaryIndexes = append(d.GlobalSecondaryIndexes, described)
 		} else {
@@ -176,9 +181,9 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 	return d
 }
 
-// describeIndex describes an index of the table with the given ARN and billing mode. A
-// local one has the table's status and throughput.
-func describeIndex(tableARN, billing string, ix *tabledef.Index, count sizes.Count, now time.Time) indexDescription {
+// describeIndex describes an index of the table with the given ARN and billing mode, which
+// is being created or not. A local one has the table's status and throughput.
+func describeIndex(tableARN, billing string, ix *tabledef.Index, count sizes.Count, now time.Time, creating bool) indexDescription {
 	d := indexDescription{
 		IndexArn:       tableARN + "/index/" + ix.Name,
 		IndexName:      ix.Name,
@@ -193,7 +198,8 @@ func describeIndex(tableARN, billing string, ix *tabledef.Index, count sizes.Cou
 	d.IndexStatus = ix.Status
 	units := describeUnits(ix.Provisioned, now)
 	d.ProvisionedThroughput = &units
-	d.OnDemandThroughput, d.WarmThroughput = ix.Throughput.OnDemand, tablespec.DescribeWarm(ix.Throughput, ix.Provisioned, billing)
+	d.OnDemandThroughput = ix.Throughput.OnDemand
+	d.WarmThroughput = tablespec.DescribeWarm(ix.Throughput, ix.Provisioned, billing, creating || ix.Status == tabledef.StatusCreating)
 	if ix.Status == tabledef.StatusCreating && (ix.Backfilling || !ix.FillFrom.IsZero()) {
 		d.Backfilling = &ix.Backfilling
 	}

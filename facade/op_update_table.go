@@ -107,7 +107,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 		if in.beyondEncryption() {
 			t.Transition = tabledef.TransitionAfter(s.opts.Now(), tabledef.StatusUpdating, s.opts.StatusDelays.Update)
 		}
-		tablespec.KeepWarm(t)
+		tablespec.KeepWarm(t, s.opts.Now())
 		before := *t
 		before.Indexes = slices.Clone(t.Indexes)
 		t.Extra = maps.Clone(t.Extra)

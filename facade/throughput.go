@@ -25,8 +25,8 @@ func describeUnits(p tabledef.Provisioned, now time.Time) throughputDescription 
 }
 
 // describeBilling describes the billing mode of a table that is or was on
-// demand.
-func describeBilling(t *tabledef.Table) *billingModeSummary {
+// demand. The answer to a request that sets it has no time yet.
+func describeBilling(t *tabledef.Table, asked bool) *billingModeSummary {
 	since := t.OnDemandSince
 	if since.IsZero() {
 		if t.BillingMode != tablespec.BillingOnDemand {
@@ -37,6 +37,9 @@ func describeBilling(t *tabledef.Table) *billingModeSummary {
 	mode := t.BillingMode
 	if mode == "" {
 		mode = tablespec.BillingProvisioned
+	}
+	if asked {
+		return &billingModeSummary{BillingMode: mode}
 	}
 	return &billingModeSummary{BillingMode: mode, LastUpdateToPayPerRequestDateTime: wire.EpochSeconds(since.UnixMilli())}
 }

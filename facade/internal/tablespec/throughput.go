@@ -21,10 +21,18 @@ type WarmDescription struct {
 	WriteUnitsPerSecond int64
 }
 
-// DescribeWarm describes what a table or an index with a billing mode can do at once.
-func DescribeWarm(s tabledef.Throughput, p tabledef.Provisioned, billing string) *WarmDescription {
+// DescribeWarm describes what a table or an index with a billing mode can do at once. While
+// it is being created only what was asked for shows. Source: recordings of the service.
+func DescribeWarm(s tabledef.Throughput, p tabledef.Provisioned, billing string, creating bool) *WarmDescription {
+	status := tabledef.StatusActive
+	if creating {
+		if s.Warm == nil {
+			return nil
+		}
+		status = tabledef.StatusUpdating
+	}
 	w := warm(s, p, billing)
-	return &WarmDescription{ReadUnitsPerSecond: *w.ReadUnitsPerSecond, WriteUnitsPerSecond: *w.WriteUnitsPerSecond, Status: tabledef.StatusActive}
+	return &WarmDescription{ReadUnitsPerSecond: *w.ReadUnitsPerSecond, WriteUnitsPerSecond: *w.WriteUnitsPerSecond, Status: status}
 }
 
 // warm is what a table or an index can do at once: what it is known to be able to, at
@@ -48,15 +56,17 @@ func unitsOf(given *int64) int64 {
 }
 
 // KeepWarm notes what a table and its indexes can do at once before they are changed:
-// it never becomes less.
-func KeepWarm(t *tabledef.Table) {
+// it never becomes less. Indexes that are being created begin later.
+func KeepWarm(t *tabledef.Table, now time.Time) {
 	keep := func(s *tabledef.Throughput, p tabledef.Provisioned) {
 		w := warm(*s, p, t.BillingMode)
 		s.Warm = &w
 	}
 	keep(&t.Throughput, t.Provisioned)
 	for i := range t.Indexes {
-		if ix := &t.Indexes[i]; ix.Global {
+		ix := &t.Indexes[i]
+		creating := ix.Status == tabledef.StatusCreating || ix.Transition.Status == tabledef.StatusCreating && ix.Transition.Lasts(now)
+		if ix.Global && !creating {
 			keep(&ix.Throughput, ix.Provisioned)
 		}
 	}
