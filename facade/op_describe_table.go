@@ -65,7 +65,10 @@ type throughputDescription struct {
 	WriteCapacityUnits     int64
 }
 
-type tableClassSummary struct{ TableClass string }
+type tableClassSummary struct {
+	LastUpdateDateTime wire.EpochSeconds `json:",omitzero"`
+	TableClass         string
+}
 
 type indexDescription struct {
 	Backfilling           *bool `json:",omitzero"`
@@ -160,7 +163,10 @@ func (s *Server) describeAs(t *tabledef.Table, counts sizes.Counts, creating boo
 	}
 	d.BillingModeSummary = describeBilling(t, creating)
 	if t.Class != "" {
-		d.TableClassSummary = &tableClassSummary{t.Class}
+		d.TableClassSummary = &tableClassSummary{TableClass: t.Class}
+		if !t.ClassChanged.IsZero() {
+			d.TableClassSummary.LastUpdateDateTime = wire.EpochSeconds(t.ClassChanged.UnixMilli())
+		}
 	}
 	if t.StreamEnabled {
 		enabled, view := wire.Flag(true), t.StreamView

@@ -103,6 +103,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	if err != nil {
 		return nil, err
 	}
+	switched := false // the billing mode
 	updated, err := s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
 		if in.beyondEncryption() {
 			t.Transition = tabledef.TransitionAfter(s.opts.Now(), tabledef.StatusUpdating, s.opts.StatusDelays.Update)
@@ -114,7 +115,9 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 		if err := in.SSESpecification.Change(t, s.opts.Now(), s.opts.StatusDelays.Update, s.opts.Region, s.opts.AccountID); err != nil {
 			return err
 		}
-		if err := in.apply(t, s.opts.Now()); err != nil || s.throttle == nil {
+		err := in.apply(t, s.opts.Now())
+		switched = t.BillingMode != before.BillingMode
+		if err != nil || s.throttle == nil {
 			return err
 		}
 		if err := quotas.Check(&before, t); err != nil {
@@ -130,10 +133,27 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 		counts = sizes.Counts{}
 	}
 	d := s.describe(updated, counts)
-	if in.SSESpecification != nil {
-		d.SSEDescription = tablespec.DescribeSSEChange(updated)
-	}
+	in.echo(d, updated, switched)
 	return &tableOutput{d}, nil
+}
+
+// echo gives the description of a table in the answer what the service shows of the change
+// alone. Source: recordings of the service.
+func (in *updateTableInput) echo(d *tableDescription, t *tabledef.Table, switched bool) {
+	if in.SSESpecification != nil {
+		d.SSEDescription = tablespec.DescribeSSEChange(t)
+	}
+	if switched {
+		d.BillingModeSummary = describeBilling(t, true)
+	}
+	d.OnDemandThroughput = tablespec.EchoBounds(d.OnDemandThroughput, in.OnDemandThroughput)
+	for _, u := range in.GlobalSecondaryIndexUpdates {
+		for i := range d.GlobalSecondaryIndexes {
+			if ix := &d.GlobalSecondaryIndexes[i]; u.Update != nil && ix.IndexName == *u.Update.IndexName {
+				ix.OnDemandThroughput = tablespec.EchoBounds(ix.OnDemandThroughput, u.Update.OnDemandThroughput)
+			}
+		}
+	}
 }
 
 // beyondEncryption reports whether a setting other than the encryption is to be changed. A
@@ -236,7 +256,7 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 		return err
 	}
 	if in.TableClass != nil {
-		t.Class = *in.TableClass
+		t.Class, t.ClassChanged = *in.TableClass, now
 	}
 	if in.DeletionProtectionEnabled != nil {
 		t.DeletionProtection = in.DeletionProtectionEnabled.IsTrue()

@@ -50,10 +50,12 @@ type Table struct {
 	Encrypting  Encrypting `json:"encrypting,omitzero"`
 	BillingMode string     `json:"billingMode,omitempty"`
 	Provisioned
-	Class              string `json:"class,omitempty"`
-	DeletionProtection bool   `json:"deletionProtection,omitempty"`
-	StreamEnabled      bool   `json:"streamEnabled,omitempty"`
-	StreamView         string `json:"streamView,omitempty"` // StreamViewType
+	Class string `json:"class,omitempty"`
+	// ClassChanged is when Class was last set by an update; the zero time: never.
+	ClassChanged       time.Time `json:"classChanged,omitzero"`
+	DeletionProtection bool      `json:"deletionProtection,omitempty"`
+	StreamEnabled      bool      `json:"streamEnabled,omitempty"`
+	StreamView         string    `json:"streamView,omitempty"` // StreamViewType
 	// StreamLabel is that of the newest stream, "" for none.
 	StreamLabel string `json:"streamLabel,omitempty"`
 	// Log is the table's change log, nil if it never had one; set by the store.

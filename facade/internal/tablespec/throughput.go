@@ -112,6 +112,28 @@ func SetThroughput(s *tabledef.Throughput, given tabledef.Throughput, of Target)
 	return nil
 }
 
+// EchoBounds returns the bounds that the answer to a request shows: those it takes away as
+// it asked for them.
+func EchoBounds(bounds, asked *tabledef.OnDemandThroughput) *tabledef.OnDemandThroughput {
+	if asked == nil {
+		return bounds
+	}
+	var shown tabledef.OnDemandThroughput
+	if bounds != nil {
+		shown = *bounds
+	}
+	if n := asked.MaxReadRequestUnits; n != nil {
+		shown.MaxReadRequestUnits = n
+	}
+	if n := asked.MaxWriteRequestUnits; n != nil {
+		shown.MaxWriteRequestUnits = n
+	}
+	if shown == (tabledef.OnDemandThroughput{}) {
+		return nil
+	}
+	return &shown
+}
+
 // checkBounds refuses bounds of what has none, and such as nothing has. There is none to
 // take away from what is new.
 func (t Target) checkBounds(given *tabledef.OnDemandThroughput) error {
