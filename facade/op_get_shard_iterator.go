@@ -47,7 +47,7 @@ func (s *Server) getShardIterator(ctx context.Context, in *shardIteratorInput) (
 	if !ok {
 		return nil, awserr.ResourceNotFound(awserr.MsgShardNotFound)
 	}
-	it := streams.Iterator{Table: o.t.Name, TableID: o.t.ID, Label: o.Stream.Label, Shard: sh, Issued: s.opts.Now().UnixMilli()}
+	it := streams.Iterator{Stream: s.streamARN(o.t, o.Stream.Label), Table: o.t.Name, TableID: o.t.ID, Label: o.Stream.Label, Shard: sh, Issued: s.opts.Now().UnixMilli()}
 	switch {
 	case kind == "TRIM_HORIZON":
 		it.From, it.Trims = changelog.Position{Sequence: o.Begin(sh)}, true

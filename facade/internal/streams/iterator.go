@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash/crc32"
+	"strings"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
@@ -17,6 +18,7 @@ const IteratorAge = 15 * time.Minute
 // Iterator is a place in a shard. It holds all that there is to know, so that it can be
 // used after a restart.
 type Iterator struct {
+	Stream                string // its ARN
 	Table, TableID, Label string
 	Shard                 Shard
 	From                  changelog.Position // the first that is read
@@ -26,8 +28,12 @@ type Iterator struct {
 
 const iteratorVersion = 1
 
-// String returns the text that clients get: base64 of the version, the members, and
-// a checksum.
+// iteratorKind stands between the ARN of the stream and the place in it, as in iterators of
+// the service.
+const iteratorKind = "|1|"
+
+// String returns the text that clients get: the ARN of the stream, iteratorKind, and base64
+// of the version, the other members, and a checksum.
 func (it Iterator) String() string {
 	b := []byte{iteratorVersion, 0}
 	if it.Trims {
@@ -39,20 +45,21 @@ func (it Iterator) String() string {
 	for _, n := range []uint64{it.Shard.Generation, uint64(it.Shard.Slot), it.From.Sequence, uint64(it.From.Writer), uint64(it.Issued)} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
-	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b)))
+	return it.Stream + iteratorKind + base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b)))
 }
 
 // ParseIterator is the inverse of String.
 func ParseIterator(text string) (it Iterator, ok bool) {
-	b, err := base64.StdEncoding.Strict().DecodeString(text)
-	if err != nil || len(b) < 6 {
+	stream, place, ok := strings.Cut(text, iteratorKind)
+	b, err := base64.StdEncoding.Strict().DecodeString(place)
+	if !ok || err != nil || len(b) < 6 {
 		return it, false
 	}
 	b, sum := b[:len(b)-4], binary.BigEndian.Uint32(b[len(b)-4:])
 	if crc32.ChecksumIEEE(b) != sum || b[0] != iteratorVersion {
 		return it, false
 	}
-	it.Trims = b[1] == 1
+	it.Stream, it.Trims = stream, b[1] == 1
 	b = b[2:]
 	for _, to := range []*string{&it.Table, &it.TableID, &it.Label} {
 		var part []byte
@@ -60,6 +67,9 @@ func ParseIterator(text string) (it Iterator, ok bool) {
 			return it, false
 		}
 		*to = string(part)
+	}
+	if !strings.HasSuffix(stream, "table/"+it.Table+"/stream/"+it.Label) {
+		return it, false
 	}
 	const numbers = 5
 	if len(b) != 8*numbers {

@@ -3,6 +3,7 @@ package streams
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,9 +96,17 @@ func TestView_ManyShards(t *testing.T) {
 
 func TestIterator_RoundTrip(t *testing.T) {
 	t.Parallel()
-	it := Iterator{"table", "id", "label", Shard{7, 3}, changelog.Position{Sequence: 9, Writer: 2}, true, 1234}
+	it := Iterator{"arn:aws:dynamodb:us-east-1:000000000000:table/table/stream/label", "table", "id", "label", Shard{7, 3}, changelog.Position{Sequence: 9, Writer: 2}, true, 1234}
 	if back, ok := ParseIterator(it.String()); !ok || back != it {
 		t.Errorf("%+v came back as %+v, %v", it, back, ok)
+	}
+	if text := it.String(); !strings.HasPrefix(text, it.Stream+"|1|") {
+		t.Errorf("%s is not of the form of the service", text)
+	}
+	for _, text := range []string{strings.Replace(it.String(), "label|", "other|", 1), strings.Replace(it.String(), "table/table", "table/other", 1), strings.Replace(it.String(), "|1|", "|2|", 1)} {
+		if _, ok := ParseIterator(text); ok {
+			t.Errorf("%s is taken for another stream", text)
+		}
 	}
 	if it.Expired(time.UnixMilli(1234).Add(IteratorAge-1)) || !it.Expired(time.UnixMilli(1234).Add(IteratorAge)) {
 		t.Error("an iterator does not live for 15 minutes")
@@ -105,7 +114,7 @@ func TestIterator_RoundTrip(t *testing.T) {
 }
 
 func FuzzParseIterator(f *testing.F) {
-	f.Add(Iterator{Table: "t"}.String())
+	f.Add(Iterator{Stream: "table/t/stream/", Table: "t"}.String())
 	f.Add(fmt.Sprintf("%064d", 0))
 	f.Fuzz(func(t *testing.T, text string) {
 		if it, ok := ParseIterator(text); ok && it.String() != text && !it.Trims {

@@ -34,14 +34,16 @@ func namespaceOf(code string) string {
 }
 
 // messageMember returns the name of the text's member: AWS writes it with a
-// capital for a few errors.
-func messageMember(code string) string {
-	switch code {
+// capital for a few errors, and beside an item.
+func messageMember(e *awserr.Error) string {
+	switch e.Code {
 	case awserr.CodeSerialization, awserr.CodeAccessDenied, awserr.CodeIdempotentMismatch, awserr.CodeTransactionCanceled, awserr.CodeTransactionInProgress:
 		return "Message"
-	default:
-		return "message"
 	}
+	if e.Item != nil {
+		return "Message"
+	}
+	return "message"
 }
 
 // serializationError refuses a request that is not JSON, or whose members do not have the
@@ -75,7 +77,7 @@ func EncodeError(e *awserr.Error) []byte {
 	enc := jsontext.NewEncoder(&buf, answerOptions)
 	tokens := []jsontext.Token{jsontext.BeginObject, jsontext.String("__type"), jsontext.String(namespaceOf(e.Code) + e.Code)}
 	if e.Message != "" {
-		tokens = append(tokens, jsontext.String(messageMember(e.Code)), jsontext.String(strings.ToValidUTF8(e.Message, "\uFFFD")))
+		tokens = append(tokens, jsontext.String(messageMember(e)), jsontext.String(strings.ToValidUTF8(e.Message, "\uFFFD")))
 	}
 	for _, token := range tokens {
 		if err := enc.WriteToken(token); err != nil {
