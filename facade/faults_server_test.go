@@ -1,6 +1,10 @@
 package facade
 
 import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -227,5 +231,41 @@ func TestHTTP_HeaderLimit(t *testing.T) {
 		if answer.StatusCode != c.want {
 			t.Errorf("%s: %d, want %d", c.name, answer.StatusCode, c.want)
 		}
+	}
+}
+
+// A client that writes the whole of a body which is refused before it reads gets the
+// answer, whether the body has a length or comes in chunks.
+func TestServeHTTP_TooLargeBodyIsAnswered(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(newTestServer(t))
+	t.Cleanup(server.Close)
+	const size = 24 << 20
+	const json = "Content-Type: application/x-amz-json-1.0\r\n"
+	for _, head := range []string{
+		json + fmt.Sprintf("Content-Length: %d\r\n\r\n", size),
+		json + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", size),
+		fmt.Sprintf("Content-Length: %d\r\n\r\n", size), // of another type
+	} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\n"+head)
+		if err == nil {
+			_, err = io.Copy(conn, strings.NewReader(strings.Repeat("a", size)+"\r\n0\r\n\r\n"))
+		}
+		if err != nil {
+			t.Fatalf("writing the body: %v", err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("reading the answer: %v", err)
+		}
+		if resp.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("the answer is %s", resp.Status)
+		}
+		_ = resp.Body.Close()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -168,8 +169,26 @@ func ReadBody(r *http.Request) (sent, body []byte, err error) {
 	return sent, body, nil
 }
 
+// The rest of a body that was refused: package net/http itself reads as much as
+// minDrainBytes, and more than maxDrainBytes is left.
+const (
+	minDrainBytes = 256 << 10
+	maxDrainBytes = 4 * MaxRequestBytes
+)
+
+// drain reads the rest of a body that was refused: a client that still writes when the
+// connection closes may see a reset instead of the answer. A client that waits for 100
+// Continue writes none.
+func drain(r *http.Request) {
+	short := r.ContentLength >= 0 && r.ContentLength <= minDrainBytes
+	if r.Body != nil && !short && r.Header.Get("Expect") == "" {
+		_, _ = io.CopyN(io.Discard, r.Body, maxDrainBytes) // the answer is the same
+	}
+}
+
 // Write sends a with the headers that AWS sends, as the answer to r.
 func (a Response) Write(w http.ResponseWriter, r *http.Request) {
+	drain(r)
 	h := w.Header()
 	if r.Header.Get("Origin") != "" {
 		h.Set("Access-Control-Allow-Origin", "*")
