@@ -31,6 +31,8 @@ type Server struct {
 	firstCaller  atomic.Pointer[wire.Caller]
 	otherCallers atomic.Bool // noteCaller has logged one
 
+	spareParameters atomic.Bool // of a statement were told of
+
 	throttle *throttle.Limiter // nil: nothing is throttled
 	keys     *insights.Keys    // of all namespaces
 }

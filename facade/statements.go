@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -78,6 +79,7 @@ type statement struct {
 	text       string
 	parameters []attr.Value
 	zeros      string // how those in parameters are written
+	spare      int    // parameters that the text does not use
 	returnOld  bool   // a condition that fails carries the item
 	table      *tabledef.Table
 	index      *tabledef.Index
@@ -106,6 +108,7 @@ func (s *Server) parseStatement(ctx context.Context, v *validator, in *statement
 			}
 		}
 	}
+	st.spare = len(st.parameters) - parsed.Parameters()
 	st.Bound, err = parsed.Bind(st.parameters)
 	return st, v.statementError(err)
 }
@@ -140,6 +143,9 @@ func (st *statement) writes() bool { return st.Kind != partiql.Select }
 
 // resolve finds the table and the index of a statement.
 func (s *Server) resolve(ctx context.Context, st *statement, consistent bool) (err error) {
+	if st.spare > 0 && s.spareParameters.CompareAndSwap(false, true) {
+		s.opts.Logger.WarnContext(ctx, "a statement has fewer ? than parameters: the rest is ignored, here and from now on", slog.String("statement", st.text), slog.Int("ignored", st.spare))
+	}
 	name := request.TableOfARN(st.Table)
 	if st.writes() && st.Index != "" {
 		return awserr.Validation(awserr.MsgStatementIndex)

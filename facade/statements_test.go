@@ -1,7 +1,9 @@
 package facade
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -236,6 +238,27 @@ func TestExecuteStatement_Capacity_Point6(t *testing.T) {
 		want := plain.ConsumedCapacity.CapacityUnits
 		if got.ConsumedCapacity.CapacityUnits != want {
 			t.Errorf("%.80s: %v units, %s %v", c.statement, got.ConsumedCapacity.CapacityUnits, c.operation, want)
+		}
+	}
+}
+
+// Parameters that a statement does not use are taken, and logged the first time, in each
+// operation of PartiQL.
+func TestStatements_SpareParameters(t *testing.T) {
+	t.Parallel()
+	const statement = `"Statement": "SELECT * FROM \"pairs\" WHERE pk = ? AND sk = 1", "Parameters": [{"S": "a"}, {"S": "b"}, {"N": "3"}]`
+	for operation, body := range map[string]string{
+		"ExecuteStatement":      `{` + statement + `}`,
+		"BatchExecuteStatement": `{"Statements": [{` + statement + `}]}`,
+		"ExecuteTransaction":    `{"TransactStatements": [{` + statement + `}]}`,
+	} {
+		var log bytes.Buffer
+		s := newTestServer(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		must(t, s, "CreateTable", createPair)
+		must(t, s, operation, body)
+		must(t, s, operation, body)
+		if n := strings.Count(log.String(), "fewer ? than parameters"); n != 1 || !strings.Contains(log.String(), "ignored=2") {
+			t.Errorf("%s logs %d times: %s", operation, n, log.String())
 		}
 	}
 }

@@ -43,6 +43,9 @@ func Parse(text string) (*Statement, error) {
 	return st, nil
 }
 
+// Parameters returns how many parameters the statement uses.
+func (st *Statement) Parameters() int { return st.parameters }
+
 func (p *parser) peek() token { return p.tokens[p.next] }
 
 func (p *parser) take() token {
