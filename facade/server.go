@@ -97,7 +97,9 @@ func (s *Server) answer(r *http.Request, requestID string, observed *Call) wire.
 	body, err := s.call(r, &watermark, observed)
 	if err != nil {
 		e := s.answerableError(r.Context(), err, requestID)
-		return wire.NewResponse(r, e.HTTPStatus, wire.EncodeError(e))
+		answer := wire.NewResponse(r, e.HTTPStatus, wire.EncodeError(e))
+		answer.RetryAfter = e.RetryAfter
+		return answer
 	}
 	answer := wire.NewResponse(r, http.StatusOK, body)
 	answer.Watermark = watermark

@@ -233,3 +233,31 @@ func TestThrottle_BatchOfTwoTables(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+// A throttled answer says how many milliseconds are to be waited, and others do not.
+func TestThrottle_RetryAfter(t *testing.T) {
+	t.Parallel()
+	s, now := throttledServer(t)
+	const name = "x-amz-retry-after"
+	put := func(text string) (int, []string) {
+		w := post(s, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "1"}, "text": {"S": "`+text+`"}}}`)
+		return w.Code, w.Header()[name]
+	}
+	if code, after := put(strings.Repeat("a", 11<<10-10)); code != http.StatusOK || after != nil { // of the 5 units that there are
+		t.Errorf("the write answers %d, %v", code, after)
+	}
+	if code, after := put(""); code != http.StatusBadRequest || len(after) != 1 || after[0] != "1201" {
+		t.Errorf("the throttled write answers %d, %v", code, after)
+	}
+	now.Advance(1201 * time.Millisecond)
+	if code, after := put(""); code != http.StatusOK || after != nil {
+		t.Errorf("the write after it answers %d, %v", code, after)
+	}
+	w := post(s, "DescribeTimeToLive", `{"TableName": "orders"}`)
+	for w.Code == http.StatusOK {
+		w = post(s, "DescribeTimeToLive", `{"TableName": "orders"}`)
+	}
+	if after := w.Header()[name]; len(after) != 1 || after[0] != "250" {
+		t.Errorf("the fifth call in a second answers %d, %v", w.Code, after)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
@@ -25,6 +26,9 @@ type Error struct {
 	Reasons []CancellationReason
 	// Throttling lists the limits that a throttled request on items exceeded.
 	Throttling []ThrottlingReason
+	// RetryAfter is how long a throttled request has to wait at least. The response leaves
+	// out zero.
+	RetryAfter time.Duration
 }
 
 // Error returns "Code: Message", or the code alone without a message.

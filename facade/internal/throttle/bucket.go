@@ -16,6 +16,7 @@ const maxRate = 10_000_000
 type bucket struct {
 	level int64
 	at    time.Time
+	rate  int64 // units a second, when it was filled last
 	peak  *peak // of what adapts to its use; nil: it does not
 }
 
@@ -29,7 +30,16 @@ func (b *bucket) fill(now time.Time, rate int64, burst time.Duration) {
 			b.level += rate * elapsed
 		}
 	}
-	b.level, b.at = min(b.level, most), now
+	b.level, b.at, b.rate = min(b.level, most), now, rate
+}
+
+// wait is how long it takes until the bucket has more than a level; 0 if it has, or never
+// will.
+func (b *bucket) wait(level int64) time.Duration {
+	if b.level > level || b.rate <= 0 {
+		return 0
+	}
+	return time.Duration((level-b.level)/b.rate + 1)
 }
 
 // take takes units, which may leave less than nothing.

@@ -299,6 +299,7 @@ func (l *Limiter) refusal(t *tabledef.Table, demands []demand) error {
 		if d.index != "" {
 			of, resource = "Index", resource+"/index/"+d.index
 		}
+		e.RetryAfter = max(e.RetryAfter, d.bucket.wait(0))
 		e.Throttling = append(e.Throttling, awserr.ThrottlingReason{Reason: of + d.use.String() + reason, Resource: resource})
 	}
 	if e == nil {

@@ -52,7 +52,9 @@ func (l *Limiter) Call(operation string) error {
 	}
 	b.fill(now, r.perSecond, time.Duration(r.burst*nano/r.perSecond))
 	if b.level < nano {
-		return awserr.New(awserr.CodeThrottling, awserr.MsgThrottledRate)
+		e := awserr.New(awserr.CodeThrottling, awserr.MsgThrottledRate)
+		e.RetryAfter = b.wait(nano - 1)
+		return e
 	}
 	b.take(1, now)
 	return nil

@@ -69,9 +69,10 @@ type Response struct {
 	Status      int
 	ContentType string // "" leaves the header out
 	Body        []byte
-	RequestID   string   // see RequestID
-	Date        []string // see Dates; nil leaves it to the server of the connection
-	Watermark   string   // up to where a stream was delivered; "" leaves the header out
+	RequestID   string        // see RequestID
+	Date        []string      // see Dates; nil leaves it to the server of the connection
+	Watermark   string        // up to where a stream was delivered; "" leaves the header out
+	RetryAfter  time.Duration // that a throttled client waits; 0 leaves the header out
 }
 
 // NewResponse returns the answer to the call r, with the HTTP status and the JSON body.
@@ -218,6 +219,10 @@ func (a Response) Write(w http.ResponseWriter, r *http.Request) {
 	h["x-amzn-RequestId"], h["x-amz-crc32"], h["Content-Length"] = values[0:1:1], values[1:2:2], values[2:3:3] // spelled as AWS does
 	if a.Watermark != "" {
 		h.Set("X-Tabletop-Watermark", a.Watermark)
+	}
+	if a.RetryAfter > 0 {
+		wait := (a.RetryAfter + time.Millisecond - 1) / time.Millisecond
+		h["x-amz-retry-after"] = []string{strconv.FormatInt(int64(wait), 10)}
 	}
 	switch a.ContentType {
 	case "":
