@@ -222,7 +222,7 @@ func (a Response) Write(w http.ResponseWriter, r *http.Request) {
 	}
 	if a.RetryAfter > 0 {
 		wait := (a.RetryAfter + time.Millisecond - 1) / time.Millisecond
-		h["x-amz-retry-after"] = []string{strconv.FormatInt(int64(wait), 10)}
+		h.Set("X-Amz-Retry-After", strconv.FormatInt(int64(wait), 10))
 	}
 	switch a.ContentType {
 	case "":
