@@ -169,7 +169,7 @@ func TestLoad_Resumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Load(t.Context(), conn, manyItems(t, n), o)
-	WantDamage(t, err, source.CheckpointInvalid, "the file is no checkpoint")
+	WantDamage(t, err, source.CheckpointInvalid, "the file is not a checkpoint")
 }
 
 // Items that Bigtable refuses are tried again by each load that goes on, also by one

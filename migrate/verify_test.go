@@ -740,7 +740,7 @@ func TestVerify_InvalidFixture(t *testing.T) {
 		text  string
 	}{
 		{"no data", fstest.MapFS{"fixture.yaml": {}}, "the fixture has no data: put it into source/"},
-		{"no fixture", fstest.MapFS{"README": {}}, "the folder is no fixture, which holds its data in source/, mapping.yaml and mostly fixture.yaml, access/ and expect/; no folder below it is one"},
+		{"no fixture", fstest.MapFS{"README": {}}, "the folder is not a fixture, which holds its data in source/, mapping.yaml and mostly fixture.yaml, access/ and expect/; no folder below it is one"},
 		{"a folder of fixtures", fstest.MapFS{
 			"b/source/items.jsonl": item, "b/mapping.yaml": {}, "a/fixture.yaml": {}, "deep/er/mapping.yaml": {}, "none/README": {}, "a/b/c/d/e/mapping.yaml": {},
 		}, "; those below it are a, b, deep/er"},
@@ -752,7 +752,7 @@ func TestVerify_InvalidFixture(t *testing.T) {
 		{"pattern of an unknown item", fstest.MapFS{
 			"access/a.yaml":      {Data: []byte("id: x\nbigtable: {read: {keys: [a]}}\nexpect: {keys: [[b]]}\n")},
 			"source/items.jsonl": item,
-		}, `access/a.yaml: expect.keys[0] ["b"] is no item of the source`},
+		}, `access/a.yaml: expect.keys[0] ["b"] is not an item of the source`},
 		{"pattern of a wrong count", fstest.MapFS{
 			"access/a.yaml":      {Data: []byte("id: x\nbigtable: {read: {keys: [a]}}\nexpect: {count: 2, keys: [[a]]}\n")},
 			"source/items.jsonl": item,

@@ -62,7 +62,7 @@ func TestRunFixtures_NoFixture(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	const holds = "the folder is no fixture, which holds its data in source/, mapping.yaml and mostly fixture.yaml, access/ and expect/; "
+	const holds = "the folder is not a fixture, which holds its data in source/, mapping.yaml and mostly fixture.yaml, access/ and expect/; "
 	parent := writeFixture(t, map[string]string{"one/source/items.jsonl": "", "two/mapping.yaml": "", "none/README": ""})
 	for dir, want := range map[string]string{
 		parent:                         "testkit: fixture " + parent + ": " + holds + "those below it are one, two",

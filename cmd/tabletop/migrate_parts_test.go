@@ -137,7 +137,7 @@ func TestMigrate_PartsFlags(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		{[]string{"--part", "4/3"}, `"4/3" is no part: expected I/N`},
+		{[]string{"--part", "4/3"}, `"4/3" is not a part: expected I/N`},
 		{[]string{"--part", "1/3", "--finish"}, "--part and --finish exclude each other"},
 		{[]string{"--part", "1/3"}, "--part needs the folder of the parts: --checkpoint DIR"},
 		{[]string{"--finish"}, "--finish needs the folder of the parts"},

@@ -162,7 +162,7 @@ func (r *csvReader) header(given []string) ([]csvColumn, error) {
 		if j := strings.LastIndexByte(full, ':'); j >= 0 {
 			typ, ok := attr.ParseType(full[j+1:])
 			if !ok {
-				return nil, Damaged(SchemaInvalid, at, nil, "column %d is called %q: %q is no type, want one of S N B BOOL NULL SS NS BS L M; a name with a colon needs its type", i+1, full, full[j+1:])
+				return nil, Damaged(SchemaInvalid, at, nil, "column %d is called %q: %q is not a type, want one of S N B BOOL NULL SS NS BS L M; a name with a colon needs its type", i+1, full, full[j+1:])
 			}
 			c = csvColumn{full[:j], typ}
 		}
@@ -259,7 +259,7 @@ func appendCSVCell(dst []byte, c csvColumn, text []byte) ([]byte, error) {
 func appendNumbers(dst []byte, v jsontext.Value) ([]byte, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(v))
 	if tok, err := d.ReadToken(); err != nil || tok.Kind() != '[' {
-		return nil, errors.New("the cell is no JSON array")
+		return nil, errors.New("the cell is not a JSON array")
 	}
 	dst = append(dst, '[')
 	for d.PeekKind() != ']' {

@@ -82,7 +82,7 @@ func TestOpen_DamagedCSV(t *testing.T) {
 		{"no number", "id,x:N\na,1\nb,one\n", NumberInvalid, "in.csv:3: not a DynamoDB number: Item.x"},
 		{"no boolean", "id,x:BOOL\na,yes\n", ValueInvalid, `in.csv:2: column "x", of type BOOL: the cell is neither true nor false`},
 		{"no JSON", "id,x:SS\na,y\n", ValueInvalid, `in.csv:2: column "x", of type SS: the cell is not JSON`},
-		{"no set of numbers", "id,x:NS\na,1\n", ValueInvalid, `in.csv:2: column "x", of type NS: the cell is no JSON array`},
+		{"no set of numbers", "id,x:NS\na,1\n", ValueInvalid, `in.csv:2: column "x", of type NS: the cell is not a JSON array`},
 		{"no text", "id\n\xff\n", ValueInvalid, "in.csv:2: column \"id\""},
 		{"endless cell", "id\n\"" + strings.Repeat("x", MaxItemBytes+1), TooLong, "in.csv:2: the text of one item is longer"},
 		{"bomb of blank lines", "id\n" + strings.Repeat("\n", MaxItemBytes+1), TooLong, "in.csv:"},

@@ -22,7 +22,7 @@ func ParsePart(text string) (p Part, err error) {
 		}
 	}
 	if !found || err != nil || p.Index < 1 || p.Index > p.Of {
-		return Part{}, fmt.Errorf("%.40q is no part: expected I/N, such as 3/10, with I from 1 to N", text)
+		return Part{}, fmt.Errorf("%.40q is not a part: expected I/N, such as 3/10, with I from 1 to N", text)
 	}
 	return p, nil
 }

@@ -228,7 +228,7 @@ func openOneExport(t tree, dir string) (exportPart, error) {
 	}
 	for _, m := range times {
 		if *m.into, err = time.Parse(time.RFC3339Nano, m.text); err != nil {
-			return part, Damaged(ManifestInvalid, at, nil, "%s %q is no time", m.name, m.text)
+			return part, Damaged(ManifestInvalid, at, nil, "%s %q is not a time", m.name, m.text)
 		}
 	}
 	return part, nil

@@ -128,7 +128,7 @@ func replay(t tree, full exportPart, after []exportPart) (*replayed, error) {
 		span := fmt.Sprintf("the incremental export is of %s to %s", s3export.Stamp(part.from), s3export.Stamp(part.to))
 		switch {
 		case !part.from.Before(part.to):
-			return nil, Damaged(ManifestInvalid, at, nil, "%s, which is no span of time", span)
+			return nil, Damaged(ManifestInvalid, at, nil, "%s, whose end is not after its beginning", span)
 		case part.from.After(end):
 			return nil, Damaged(ReplayGap, at, nil, "%s, but what comes before it, %s, ends at %s: the changes between are missing", span, t.label(before.dir), s3export.Stamp(end))
 		case i > 0 && part.from.Before(end), part.to.Before(end):

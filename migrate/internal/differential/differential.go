@@ -165,9 +165,9 @@ func Requests(ctx context.Context, r *table.Run, j *table.Job, saved []fixtures.
 func unfit(spec *mapfile.Spec) string {
 	switch {
 	case spec == nil:
-		return "the mapping has no file, of which one for other tables could be made"
+		return "the mapping has no file that could be changed for other tables"
 	case keepsCopies(spec) && losesValues(spec):
-		return "the mapping keeps copies of items and accepts losses: the copy of an item that loses something is no copy of it"
+		return "the mapping keeps copies of items and accepts losses: the copy of an item that loses something is not a copy of it"
 	}
 	return ""
 }

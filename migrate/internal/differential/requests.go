@@ -375,7 +375,7 @@ func (d *trial) compareRows(ctx context.Context, r *report.Report, all fixtures.
 		for _, text := range slices.Concat(all.Groups...) {
 			item, err := attr.UnmarshalItem([]byte(text))
 			if err != nil {
-				return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.RequestsFile}, err, "the %s answers with what is no item", all.Op)
+				return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.RequestsFile}, err, "the answer of %s has a member that is not an item", all.Op)
 			}
 			items = append(items, item)
 		}
@@ -423,7 +423,7 @@ func exchange(ctx context.Context, d *doors.Doors, x fixtures.Exchange) (want, g
 func readExchange(ctx context.Context, d *doors.Doors, x fixtures.Exchange) (string, error) {
 	var request map[string]any
 	if err := json.Unmarshal(x.Request, &request); err != nil {
-		return "", fmt.Errorf("%s holds a request that is no object: %w", fixtures.RequestsFile, err)
+		return "", fmt.Errorf("%s holds a request that is not an object: %w", fixtures.RequestsFile, err)
 	}
 	scanned, items := 0, []string{}
 	for segment := range max(x.Segments, 1) {

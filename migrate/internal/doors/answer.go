@@ -88,7 +88,7 @@ func (d *Doors) expected(ctx context.Context, p fixtures.Pattern) ([]attr.Item, 
 		}
 		item, err := attr.UnmarshalItem(text)
 		if err != nil {
-			return nil, invalid(err, "expect.items[%d] is no item", i)
+			return nil, invalid(err, "expect.items[%d] is not an item", i)
 		}
 		want = append(want, item)
 	}
@@ -120,7 +120,7 @@ func (d *Doors) expected(ctx context.Context, p fixtures.Pattern) ([]attr.Item, 
 			}
 		}
 		if i := slices.IndexFunc(want, func(item attr.Item) bool { return item == nil }); i >= 0 {
-			return nil, invalid(nil, "expect.keys[%d] %q is no item of the source", i, p.Expect.Keys[i])
+			return nil, invalid(nil, "expect.keys[%d] %q is not an item of the source", i, p.Expect.Keys[i])
 		}
 	}
 	if c := p.Expect.Count; c != nil && p.Expect.Lists() && *c != len(want) && !p.Missing {

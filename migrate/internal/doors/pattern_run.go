@@ -166,7 +166,7 @@ func (d *Doors) Golden(ctx context.Context, p fixtures.Pattern) (items []attr.It
 	}
 	items, unreadable, err := d.native(ctx, p, &report.PatternReport{})
 	if err == nil && len(unreadable) > 0 {
-		err = source.Damaged(source.FixtureInvalid, source.Position{File: p.File}, nil, "the native read gives a row that is no items: %s", unreadable[0])
+		err = source.Damaged(source.FixtureInvalid, source.Position{File: p.File}, nil, "the native read returns a row whose items cannot be read: %s", unreadable[0])
 	}
 	return items, err
 }

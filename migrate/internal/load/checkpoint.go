@@ -68,7 +68,7 @@ func openCheckpoint(jobs []*table.Job) (*checkpoint, error) {
 	}
 	var found CheckpointState
 	if err := json.Unmarshal(text, &found); err != nil {
-		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, source.JSONCause(err), "the file is no checkpoint of a load: name another, or remove it")
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, source.JSONCause(err), "the file is not a checkpoint of a load: name another, or remove it")
 	}
 	if found.Load != c.state.Load || len(found.Tables) != len(jobs) {
 		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, nil, "the checkpoint is of another load: the source, the mapping or the target has changed since; remove it to load from the start")

@@ -42,7 +42,7 @@ func (r *Run) identify(src *source.Source, of int) error {
 	for _, j := range r.Jobs {
 		if j.Mapping.ProveVersions() != nil {
 			return source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil,
-				"table %s: its mapping has rules whose items are copies of others' (latest), which may be in another part: it is to be dealt with as a whole", j.Source.Name)
+				"table %s: its mapping has rules whose items are copies of others' (latest), which may be in another part: load and verify it without parts", j.Source.Name)
 		}
 		text = fmt.Appendf(text, "%q %q %d\n", j.Source.Name, j.Targets(), j.Micros)
 		if spec := j.Mapping.Spec(); spec != nil {
