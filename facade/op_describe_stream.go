@@ -58,7 +58,7 @@ func (s *Server) stream(ctx context.Context, arn string) (openStream, error) {
 	return o, err
 }
 
-// streamOf returns the stream of a table with a label; its t is nil if there is none.
+// streamOf returns the stream of a table with a label; its t is nil if it does not exist.
 func (s *Server) streamOf(ctx context.Context, table, id, label string) (o openStream, err error) {
 	defs, err := s.store.TablesWithStreams(ctx, table)
 	if err != nil {

@@ -72,8 +72,8 @@ func (s *Server) getRecords(ctx context.Context, in *getRecordsInput) (*streams.
 	return out, nil
 }
 
-// streamOfIterator returns the stream of an iterator; its t is nil if there is none. The
-// iterator names the table by its id, so that a cached definition does: consumers poll.
+// streamOfIterator returns the stream of an iterator; its t is nil if it does not exist. A
+// cached definition is enough, since the iterator has the table's id: consumers poll.
 func (s *Server) streamOfIterator(ctx context.Context, it *streams.Iterator) (openStream, error) {
 	if t, err := s.store.Table(ctx, it.Table); err == nil && t.ID == it.TableID {
 		if o, ok, err := s.openStream(ctx, t, it.Label); ok {

@@ -16,29 +16,29 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 )
 
-// writtenNote is what this process knows of the note that a DynamoDB door writes in a
-// table which a load of the migration wrote ([loadnote.Written]). A later load cannot
-// find that out by itself: an item that was deleted leaves nothing behind.
+// writtenNote is what this process knows of the note [loadnote.Written]: a DynamoDB endpoint
+// writes it when it writes to a table that the migration loaded. A later load needs the note,
+// since deleted items leave no trace.
 //
-// The note is there before the first write of an item is, and is written once. A load
-// can come while the table is served: where there was none, it is looked for again
-// after [loadnote.MaxAge], before a write and, of one that took longer, after it. For as
-// long a load waits behind its own note before it writes: what is not noted was done
-// before it. Only a process that ends between such a late write and its note leaves none;
-// it has acknowledged nothing.
+// The note is written once, before the first write of an item. A load can begin while the
+// table is served. Therefore, without a load, the store looks again after
+// [loadnote.MaxAge]: before a write and, if the write took longer, after it. A load waits as
+// long between its own note and its first write, so that writes without a note precede it.
+// Only a process that ends between such a late write and its note leaves no note, and it has
+// not acknowledged the write.
 type writtenNote struct {
 	noted  atomic.Bool
 	looked atomic.Int64 // when there was no load, in Unix nanoseconds
 	mu     sync.Mutex   // held over the call, so that every first write waits for it
 }
 
-// fresh reports whether no load was there a moment ago.
+// fresh reports whether the store has looked within loadnote.MaxAge and found no load.
 func (n *writtenNote) fresh(now time.Time) bool {
 	return now.UnixNano()-n.looked.Load() < int64(loadnote.MaxAge)
 }
 
-// noteWrite notes that the door writes in a table, unless that is noted, or no load
-// wrote it. It comes before the write, and again when that is done.
+// noteWrite writes the note of a table, unless it exists, or no load wrote the table. It is
+// called before a write and after it.
 func (in *instance) noteWrite(ctx context.Context, l *tableLayout) error {
 	n := l.written
 	if n == nil || n.noted.Load() {
@@ -71,8 +71,8 @@ func loadedRow() *btpb.RowFilter {
 	return btclient.OfColumn(layout.SchemaFamily, []byte(layout.SchemaMapping))
 }
 
-// forgetWritten takes back what is noted of an earlier Bigtable table than the one that
-// has just been created.
+// forgetWritten removes the note of a deleted Bigtable table after the table was created
+// again.
 func (in *instance) forgetWritten(ctx context.Context, l *tableLayout) error {
 	if l.written == nil || l.written.fresh(in.o.Now()) {
 		return nil

@@ -16,41 +16,39 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// Every item that the facade wrote has one state cell, in the family
-// lens.FamilyState of its row. Its value begins with one of these bytes,
-// its timestamp is the order of the item's last write: it grows from write to
-// write of one item, and stays close to the clock.
+// Every item that the facade wrote has one state cell, in the family lens.FamilyState of its
+// row. Its value begins with one of these bytes. Its timestamp is the order of the item's
+// last write, which grows with every write of the item and stays close to the clock.
 //
-// An item without a state cell came from a loader or another client.
+// An item without a state cell was written by a loader or another client.
 const (
-	// stateLive and 16 bytes that no other write has: the item is in the indexes
-	// of its table, or its outbox cell says what is missing.
+	// stateLive, and a unique token of 16 bytes: the item is in the indexes of its table, or
+	// its outbox cell says what is missing.
 	stateLive = 'R'
-	// stateEntering is stateLive of a write that left no index row and whose
-	// entries may not all be there: they follow from the item.
+	// stateEntering, and a token: as stateLive, but some entries may be missing. They follow
+	// from the item, and the write left no index row.
 	stateEntering = 'E'
-	// stateIntent: held by a transaction.
+	// stateIntent: a transaction holds the item.
 	stateIntent = 'T'
 )
 
-// A row may hold several items: the qualifiers of their bookkeeping end in a
-// hash of the item's key.
+// A row may hold several items: the qualifiers of their bookkeeping end in the id of the
+// item, a hash of its key.
 const (
 	stateQualifier  = 's'
 	outboxQualifier = 'o'
 	intentQualifier = 'i'
 
-	// claimQualifier begins the column that says that a transaction is to put an
-	// item into columns which it shares with others: the transaction's id, and
-	// the item's key.
+	// claimQualifier begins the column by which a transaction claims columns that its item
+	// shares with others; the value is the transaction's id and the item's key.
 	claimQualifier = 'c'
 )
 
-// adoptedOrder is the order of an item that the facade took over from another
-// writer: nothing is known about its index entries.
+// adoptedOrder is the order of an item that the facade adopted from another writer: its
+// index entries are unknown.
 const adoptedOrder = 0
 
-// slot is where an item lives, or would live.
+// slot is the place of an item, whether it exists or not.
 type slot struct {
 	l                     *tableLayout
 	key                   attr.Item
@@ -58,12 +56,12 @@ type slot struct {
 	row                   []byte
 	at                    lens.Location // none for a slot of bookkeeping alone
 	own                   []lens.Extent // the item's cells
-	shared                bool          // some of own can be another item's
-	derived               bool          // own are the cells of other items: it has none
+	shared                bool          // some of own can be cells of other items
+	derived               bool          // all of own are cells of other items
 	state, outbox, intent []byte        // qualifiers
 }
 
-// itemState is what a row says of an item at one moment.
+// itemState is an item and its bookkeeping, as read from its row.
 type itemState struct {
 	slot   *slot
 	row    layout.Row
@@ -83,7 +81,7 @@ func (st *itemState) order() int64 {
 	return st.state.Timestamp
 }
 
-// heldBy returns the transaction that holds the item.
+// heldBy returns the transaction that holds the item, if one does.
 func (st *itemState) heldBy() (id string, ok bool) {
 	if st.state == nil {
 		return "", false
@@ -91,8 +89,8 @@ func (st *itemState) heldBy() (id string, ok bool) {
 	return intentOwner(st.state.Value)
 }
 
-// intentOwner returns the transaction of a state cell that is an intent. The
-// value is stateIntent, the id, and the value that the cell had before.
+// intentOwner returns the transaction of a state cell that is an intent. The value of the
+// cell is stateIntent, the id of the transaction, and the previous value of the cell.
 func intentOwner(value []byte) (id string, ok bool) {
 	if len(value) < 1+transactionIDBytes || value[0] != stateIntent {
 		return "", false
@@ -100,8 +98,8 @@ func intentOwner(value []byte) (id string, ok bool) {
 	return string(value[1 : 1+transactionIDBytes]), true
 }
 
-// live returns the value of the state cell as it was before a transaction held
-// the item; nil if there was none.
+// live returns the value of the state cell, or its previous value if a transaction holds the
+// item; nil without a cell.
 func (st *itemState) live() []byte {
 	switch _, held := st.heldBy(); {
 	case st.state == nil, held && len(st.state.Value) == 1+transactionIDBytes:
@@ -113,16 +111,15 @@ func (st *itemState) live() []byte {
 	}
 }
 
-// entering reports whether the item's entries follow from it and may not all be
-// in the indexes.
+// entering reports whether entries of the item may be missing in the indexes.
 func (st *itemState) entering() bool { return bytes.HasPrefix(st.live(), []byte{stateEntering}) }
 
-// entered reports whether an item that is entering is known to be in the indexes.
+// entered reports whether an item that is entering its indexes is known to be there.
 func (st *itemState) entered(m *marks.Marks) bool {
 	return m.Entered(st.slot.l.name, st.slot.row, st.live())
 }
 
-// behind reports whether there may be something left to do in the indexes.
+// behind reports whether work may be left in the indexes.
 func (st *itemState) behind() bool { return st.outbox != nil || st.entering() }
 
 // slotIn returns the slot of an item that is in a row, without its own cells.
@@ -179,15 +176,15 @@ func outsideMapping(err error) error {
 	return err
 }
 
-// alone reports whether the item's own cells are whole families: then its row
-// holds no other item.
+// alone reports whether the item's own cells are whole families, so that its row holds no
+// other item.
 func (p *slot) alone() bool {
 	return !p.derived && !slices.ContainsFunc(p.own, func(e lens.Extent) bool { return !wholeFamily(e) })
 }
 
-// filter passes the item's cells and its bookkeeping, and all claims to columns
-// that it shares; nil, all cells, where it has the row for itself or too many
-// columns to name. In a timeless layout it passes the newest cells alone.
+// filter passes the item's cells, its bookkeeping, and all claims to columns that it shares.
+// It is nil, for all cells, if the item is alone in its row or has too many columns to name.
+// In a timeless layout it passes only the newest cells.
 func (p *slot) filter() *btpb.RowFilter {
 	if p.l.timeless {
 		return btclient.Newest(1)
@@ -210,8 +207,8 @@ func (p *slot) filter() *btpb.RowFilter {
 	return btclient.AnyOf(own...)
 }
 
-// occupied passes something if a cell of the item is there. Where they are
-// too many to name it is any cell at all.
+// occupied passes something if the row has a cell of the item; if these are too many to name,
+// any cell.
 func (p *slot) occupied() *btpb.RowFilter {
 	own, ok := extentFilters(p.own)
 	if !ok {

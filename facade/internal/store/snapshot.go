@@ -149,7 +149,7 @@ func (ta *transactor) readHolding(ctx context.Context, absent, present []*ItemRe
 	return ok && err == nil, err
 }
 
-// checkAbsent is a change that only looks that there still is no item, as r found.
+// checkAbsent is a change that only checks that an item is still absent, as r read it.
 func checkAbsent(wr *writer, r *ItemRead) *Change {
 	ch := &Change{Table: r.Table, Key: r.Key, Check: true, Fn: func(old attr.Item) (attr.Item, error) {
 		if old != nil {

@@ -22,23 +22,22 @@ import (
 )
 
 const (
-	// goneRowPrefix begins the catalog's rows of tables that are gone and whose
-	// streams can still be read; name and id follow.
+	// goneRowPrefix begins the catalog's rows of deleted tables whose streams can still be
+	// read; name and id follow.
 	goneRowPrefix = "g/"
 
-	// logMargin is how much longer than a stream's records cells of a log are kept.
+	// logMargin is how much longer the cells of a log are kept than records of a stream.
 	logMargin = time.Hour
 
-	// deletedGrace is how long the recovery of a table that is being deleted can be
-	// switched, as recorded of the service: off, it leaves no backup.
+	// deletedGrace is how long point-in-time recovery can be changed after a table was
+	// deleted, as observed of the service: if it is off, no backup is made.
 	deletedGrace = time.Second
 
-	// shardRotation is how long a shard takes records.
+	// shardRotation is how long a shard gets records.
 	shardRotation = 4 * time.Hour
 )
 
-// placeLog gives a definition the log that it has reasons for, and the stream that
-// begins.
+// placeLog gives a definition the log that it needs, and its new stream.
 func (ts *tables) placeLog(ctx context.Context, was, def *tabledef.Table) error {
 	reasons, view := def.LogReasons()
 	begins := def.StreamEnabled && !was.StreamEnabled
@@ -81,8 +80,8 @@ func (ts *tables) placeLog(ctx context.Context, was, def *tabledef.Table) error 
 	return ts.retain(ctx, was.Log, def)
 }
 
-// retain makes the table of a log, whose cells are kept for as long as its reasons say.
-// All its streams can be read for as long as they began for.
+// retain creates the table of a log. It keeps cells for as long as the reasons of the log
+// need them: all its streams stay readable for their retention.
 func (ts *tables) retain(ctx context.Context, was *tabledef.Log, def *tabledef.Table) error {
 	log, keep := def.Log, tabledef.StreamRetention
 	for _, s := range def.Streams {
@@ -104,9 +103,9 @@ func (ts *tables) retain(ctx context.Context, was *tabledef.Log, def *tabledef.T
 	return err
 }
 
-// turnLog ends the stream of a definition that had one and is not to have it any more,
-// begins or ends what its Kinesis destination gets, and the log that has no reason, and notes from where on records have both images. No
-// write of the table is under way.
+// turnLog ends the stream of a definition that no longer has one, begins or ends deliveries
+// to Kinesis destinations, ends a log without a reason, and notes from which number on
+// records have both images. The table has no pending write.
 func (ts *tables) turnLog(ctx context.Context, was, def *tabledef.Table) error {
 	if def.Log == nil {
 		return nil
@@ -147,8 +146,8 @@ func (ts *tables) turnLog(ctx context.Context, was, def *tabledef.Table) error {
 	return nil
 }
 
-// keepStreams keeps what is to be known of the streams of a table that goes, with all
-// records of its last writes.
+// keepStreams keeps the definition of a table that is being deleted for its streams, after
+// appending the records of its last writes.
 func (ts *tables) keepStreams(ctx context.Context, def *tabledef.Table) error {
 	if def.Log == nil {
 		return nil
@@ -170,7 +169,7 @@ func (ts *tables) keepStreams(ctx context.Context, def *tabledef.Table) error {
 
 func goneRow(name, id string) []byte { return []byte(goneRowPrefix + name + "/" + id) }
 
-// streamsGone returns the tables that are gone, those of one name or ("") all.
+// streamsGone returns deleted tables with streams: of one name, or all ("").
 func (ts *tables) streamsGone(ctx context.Context, name string) (defs []*tabledef.Table, err error) {
 	if name == "" {
 		return ts.gone(ctx, []byte(goneRowPrefix))
@@ -178,7 +177,7 @@ func (ts *tables) streamsGone(ctx context.Context, name string) (defs []*tablede
 	return ts.gone(ctx, goneRow(name, ""))
 }
 
-// gone returns the tables that are gone whose rows begin with a prefix.
+// gone returns deleted tables with streams, whose rows begin with a prefix.
 func (ts *tables) gone(ctx context.Context, prefix []byte) (defs []*tabledef.Table, err error) {
 	read := btclient.Read{Table: ts.o.Catalog, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1)}
 	for row, err := range ts.bt.Read(ctx, read) {
@@ -242,8 +241,8 @@ func (ts *tables) TablesWithStreams(ctx context.Context, name string) ([]*tabled
 	return defs, nil
 }
 
-// tidyLogs removes what is left of writes and of streams that nobody can read any
-// more.
+// tidyLogs finishes the work of writes in logs, and removes streams that are no longer
+// readable.
 func (ts *tables) tidyLogs(ctx context.Context) error {
 	if err := ts.logs.Settle(ctx); err != nil {
 		return err
@@ -390,11 +389,10 @@ func (ts *tables) replaceTurned(ctx context.Context, was, next *tabledef.Table, 
 	}
 }
 
-// LogFloor returns a sequence number below which no record will be added to any log.
+// LogFloor returns a sequence number below which no log gets another record.
 func (ts *tables) LogFloor(ctx context.Context) (uint64, error) { return ts.logs.Floor(ctx) }
 
-// LogGrown returns a channel that is closed when this process has appended records to a
-// log again.
+// LogGrown returns a channel that is closed when this process next appends records to a log.
 func (ts *tables) LogGrown() <-chan struct{} { return ts.logs.Grown() }
 
 // ReadLog yields the records of a slot from a position on and before a sequence
@@ -403,7 +401,7 @@ func (ts *tables) ReadLog(ctx context.Context, log *tabledef.Log, slot uint16, f
 	return ts.logs.Read(ctx, log, slot, from, before, limit)
 }
 
-// records reports whether a write from one state of an item to another is recorded.
+// records reports whether a change of an item is recorded in the table's log.
 func (l *tableLayout) records(old, updated attr.Item) bool {
 	if !l.log.On() || old == nil && updated == nil {
 		return false
@@ -411,7 +409,7 @@ func (l *tableLayout) records(old, updated attr.Item) bool {
 	return old == nil || updated == nil || !attr.EqualItems(old, updated)
 }
 
-// recordsAfter passes the record cells of the item behind a position.
+// recordsAfter passes the record cells of the item after a position.
 func (p *slot) recordsAfter(at changelog.Position) *btpb.RowFilter {
 	from := changelog.CellQualifier(p.id[:], changelog.Position{})
 	if at != (changelog.Position{}) {
@@ -420,7 +418,7 @@ func (p *slot) recordsAfter(at changelog.Position) *btpb.RowFilter {
 	return btclient.OfColumns(lens.FamilyState, from, cells.PrefixEnd(append([]byte{changelog.CellQualifierByte}, p.id[:]...)))
 }
 
-// logged is a write of the item that is to be recorded.
+// logged returns the change of the item for the log.
 func (st *itemState) logged(updated attr.Item, mark *marks.Mark) changelog.Change {
 	p := st.slot
 	at := changelog.Item{Table: p.l.table, Row: p.row, ID: p.id, Log: p.l.log, Hash: p.l.key.Hash, Key: p.key}
