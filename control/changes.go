@@ -270,7 +270,7 @@ func newChangedRow(mappings []*mapping.Mapping, how string, was, is btclient.Row
 	return out
 }
 
-// cellName tells cells apart.
+// cellName distinguishes cells.
 func cellName(x mapping.Cell) string {
 	return fmt.Sprintf("%q %q %d %q", x.Family, x.Qualifier, x.Timestamp, x.Value)
 }

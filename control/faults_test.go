@@ -3,11 +3,12 @@ package control_test
 import (
 	"bytes"
 	"fmt"
-	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 )
 
 // hits returns how often the faults that are armed did strike.

@@ -37,7 +37,7 @@ func (e *env) stream(query string) *streaming {
 	return s
 }
 
-// flush waits until something was sent, and tells whether the stream goes on.
+// flush waits until something was sent, and reports whether the stream goes on.
 func (s *streaming) flush() bool {
 	select {
 	case <-s.conn.flushed:

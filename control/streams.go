@@ -455,7 +455,7 @@ func (s streams) readShard(ctx context.Context, arn string, sh shard, after stri
 	return err
 }
 
-// isTrimmed tells whether records were asked for that are no more.
+// isTrimmed reports whether records were asked for that are no more.
 func isTrimmed(err error) bool {
 	e, ok := awserr.As(err)
 	return ok && strings.HasSuffix(e.Code, awserr.CodeTrimmedData)

@@ -161,7 +161,7 @@ func (s *Server) pattern(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if rec.Endpoint != requests.DynamoDB || rec.Status != "OK" {
-		return nil, badRequest("request %d is no request of DynamoDB that was served: %s, %s", rec.ID, rec.Operation, rec.Status)
+		return nil, badRequest("request %d is not a request of DynamoDB that was served: %s, %s", rec.ID, rec.Operation, rec.Status)
 	}
 	in := access.Request{ID: fmt.Sprintf("r%d", rec.ID), Operation: rec.Operation, Request: rec.Request, Response: rec.Response}
 	for _, c := range rec.Calls {
@@ -169,7 +169,7 @@ func (s *Server) pattern(r *http.Request) (any, error) {
 	}
 	text, err := access.Pattern(in)
 	if err != nil {
-		return nil, badRequest("request %d is no access pattern: %v", rec.ID, err)
+		return nil, badRequest("request %d is not an access pattern: %v", rec.ID, err)
 	}
 	return map[string]any{"file": in.ID + ".yaml", "text": text}, nil
 }

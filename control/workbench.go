@@ -96,7 +96,7 @@ func (s *Server) fixtureText(r *http.Request) (any, error) {
 		return nil, notFound("mapping", path.Join(name, fixtures.MappingFile), "tabletop migrate infer proposes one")
 	}
 	if !utf8.Valid(text) {
-		return nil, badRequest("%s of %s is no UTF-8", fixtures.MappingFile, name)
+		return nil, badRequest("%s of %s is not UTF-8", fixtures.MappingFile, name)
 	}
 	return map[string]string{"fixture": name, "mapping": string(text)}, nil
 }

@@ -66,7 +66,7 @@ func RunFixtures(t *testing.T, dir string, opts ...Option) {
 // file that follows the code proves nothing. [Start] ignores the option.
 func UpdateFlag(set *flag.FlagSet) Option {
 	mode := new(migrate.UpdateMode)
-	set.Var(mode, "update", "write the golden files of fixtures anew; where CI is true only by -update=force")
+	set.Var(mode, "update", "rewrite the golden files of fixtures; with CI=true only by -update=force")
 	return func(c *config) { c.update = mode }
 }
 

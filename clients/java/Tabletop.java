@@ -60,7 +60,7 @@ public final class Tabletop {
 			throw new IllegalArgumentException("which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN");
 		}
 		if (!url.startsWith("http://") && !url.startsWith("https://")) {
-			throw new IllegalArgumentException(url + " is no URL, want one such as http://" + url);
+			throw new IllegalArgumentException(url + " is not a URL; expected one such as http://" + url);
 		}
 		this.url = url.replaceAll("/$", "");
 		this.token = token;

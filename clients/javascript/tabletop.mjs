@@ -23,7 +23,7 @@ const unreachable = (text, remedy, cause) => new ControlError(0, { code: 'unreac
 export class Control {
 	constructor({ url = process.env.TABLETOP_CONSOLE_URL, token = process.env.TABLETOP_CONSOLE_TOKEN } = {}) {
 		if (!url || !token) throw new Error('which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN')
-		if (!/^https?:\/\//.test(url)) throw new Error(`${url} is no URL, want one such as http://${url}`)
+		if (!/^https?:\/\//.test(url)) throw new Error(`${url} is not a URL; expected one such as http://${url}`)
 		this.url = url.replace(/\/$/, '')
 		this.token = token
 	}

@@ -41,7 +41,7 @@ class Control:
         if not url or not self.token:
             raise ValueError("which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN")
         if not url.startswith(("http://", "https://")):
-            raise ValueError(f"{url} is no URL, want one such as http://{url}")
+            raise ValueError(f"{url} is not a URL; expected one such as http://{url}")
         self.url = url.rstrip("/")
         self.timeout = timeout
 

@@ -102,7 +102,7 @@ func (c *ctlCommand) Run(ctx context.Context, p *program) error {
 	}
 	switch c.Verb {
 	case "":
-		return badInput("ctl: what is to be done? \"tabletop ctl help\" lists the verbs")
+		return badInput("ctl: no command given; \"tabletop ctl help\" lists them")
 	case "help":
 		return p.helpOfCtl(c.Args)
 	}
@@ -127,5 +127,5 @@ func ctlVerbNamed(name string) (*ctlVerb, error) {
 			return &ctlVerbs[i], nil
 		}
 	}
-	return nil, badInput("ctl: %q is no verb%s; \"tabletop ctl help\" lists them", name, nearestText("", name, names))
+	return nil, badInput("ctl: %q is not a command of ctl%s; \"tabletop ctl help\" lists them", name, nearestText("", name, names))
 }

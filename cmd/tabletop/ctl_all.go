@@ -109,5 +109,5 @@ func (l *listing) cut(err error, name, value string) error {
 		return err
 	}
 	_, _ = io.WriteString(l.to, "\n")
-	return &unfinished{err, fmt.Sprintf("what is printed ends after %d %s: --all %s=%s goes on", l.n, l.name, name, value)}
+	return &unfinished{err, fmt.Sprintf("the output ends after %d %s: --all %s=%s continues it", l.n, l.name, name, value)}
 }

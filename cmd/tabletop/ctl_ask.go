@@ -187,7 +187,7 @@ func (c *ctlCommand) at(ctx context.Context, p *program) (base, token string, er
 		return "", "", badInput("ctl: which server? Say --port-file, or --console-url and --console-token")
 	}
 	if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", "", badInput("--console-url: %q is no address of a server, want one such as http://127.0.0.1:8088", base)
+		return "", "", badInput("--console-url: %q is not the address of a server; expected one such as http://127.0.0.1:8088", base)
 	}
 	return strings.TrimSuffix(base, "/"), token, nil
 }

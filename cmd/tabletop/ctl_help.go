@@ -55,7 +55,7 @@ func (p *program) helpOfCtl(args []string) error {
 		_, _ = fmt.Fprintf(p.stdout, "  NAME=VALUE sets %s\n", strings.Join(strings.Fields(v.params), ", "))
 	}
 	if v.list != "" {
-		_, _ = fmt.Fprintln(p.stdout, "  --all goes on to the end")
+		_, _ = fmt.Fprintln(p.stdout, "  --all prints all of them")
 	}
 	if v.more != "" {
 		_, _ = fmt.Fprintf(p.stdout, "\n%s\n", v.more)

@@ -133,8 +133,8 @@ func TestCtl_Words(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, `what is to be done? "tabletop ctl help" lists the verbs`},
-		{[]string{"snapsot", "x"}, `"snapsot" is no verb, nearest to snapshot; "tabletop ctl help" lists them`},
+		{nil, `no command given; "tabletop ctl help" lists them`},
+		{[]string{"snapsot", "x"}, `"snapsot" is not a command of ctl, nearest to snapshot; "tabletop ctl help" lists them`},
 		{[]string{"fault", "nojson"}, "FAULT is not JSON: byte 2: invalid character 'o' in literal null (expecting 'u')\n"},
 		{[]string{"put", "orders", "{'id'"}, "ITEM is not JSON: byte 2: "},
 		{[]string{"put", "orders", "@" + item + "x"}, "no such file"},
@@ -153,10 +153,10 @@ func TestCtl_Words(t *testing.T) {
 		{[]string{"info", "--nothing", "x"}, "unknown flag --nothing"},
 		{[]string{"advance", "--", "-1h"}, `advance is "-1h"`},
 		{[]string{"info", "--all"}, "there is no more for --all"},
-		{[]string{"info", "--console-url", "127.0.0.1:8088"}, `"127.0.0.1:8088" is no address of a server, want one such as http://127.0.0.1:8088`},
+		{[]string{"info", "--console-url", "127.0.0.1:8088"}, `"127.0.0.1:8088" is not the address of a server; expected one such as http://127.0.0.1:8088`},
 		{[]string{"restore", ""}, "restore takes NAME (an empty argument given)"},
 		{[]string{"resume"}, "no test is paused"},
-		{[]string{"help", "nothing"}, `"nothing" is no verb`},
+		{[]string{"help", "nothing"}, `"nothing" is not a command of ctl`},
 	} {
 		if out := ctl(t, s, exitBadInput, c.args...); !strings.Contains(out, c.want) || strings.Contains(out, "/api/v1") || strings.Contains(out, "MarshalJSON") {
 			t.Errorf("ctl %q: %s, want %s", c.args, out, c.want)

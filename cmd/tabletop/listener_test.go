@@ -15,10 +15,11 @@ import (
 	"testing"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 )
 
 // say opens a connection and sends text.

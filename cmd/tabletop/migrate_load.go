@@ -87,13 +87,13 @@ func (c *loadCommand) interrupted(err error) error {
 		return err
 	}
 	if c.partly() {
-		return &unfinished{err, "the folder " + c.Checkpoint + " is kept: the same command goes on from there"}
+		return &unfinished{err, "the folder " + c.Checkpoint + " is kept: the same command continues from there"}
 	}
-	advice := "the checkpoint " + c.Checkpoint + " is kept: the same command goes on from there"
+	advice := "the checkpoint " + c.Checkpoint + " is kept: the same command continues from there"
 	if c.Checkpoint == "" {
-		advice = "the same command begins anew, and writes what is not there yet (with --checkpoint FILE a load goes on where it was)"
+		advice = "the same command starts again, and writes what is missing (with --checkpoint FILE a load continues where it stopped)"
 	} else if _, statErr := os.Stat(c.Checkpoint); statErr != nil { // it came to none
-		advice = "the load had not come to its first checkpoint: the same command begins anew"
+		advice = "the load had not reached its first checkpoint: the same command starts again"
 	}
 	return &unfinished{err, advice}
 }

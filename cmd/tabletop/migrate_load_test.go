@@ -46,9 +46,9 @@ func TestLoadCommand_Interrupted(t *testing.T) {
 		err     error
 		want    string
 	}{
-		{loadCommand{}, gone, "the server is gone; the same command begins anew, and writes what is not there yet (with --checkpoint FILE"},
-		{loadCommand{Checkpoint: file + ".none"}, gone, "had not come to its first checkpoint: the same command begins anew"},
-		{loadCommand{Checkpoint: file}, gone, "the checkpoint " + file + " is kept: the same command goes on from there"},
+		{loadCommand{}, gone, "the server is gone; the same command starts again, and writes what is missing (with --checkpoint FILE"},
+		{loadCommand{Checkpoint: file + ".none"}, gone, "had not reached its first checkpoint: the same command starts again"},
+		{loadCommand{Checkpoint: file}, gone, "the checkpoint " + file + " is kept: the same command continues from there"},
 		{loadCommand{Checkpoint: file}, badInput("damaged"), "damaged"},
 		{loadCommand{Target: targetEmbedded}, gone, "the server is gone"},
 	} {

@@ -248,7 +248,7 @@ func TestMigrate_Interrupted(t *testing.T) {
 			_ = cmd.Wait() // the code is what is asked for
 			want := "tabletop: interrupted\n"
 			if args[1] == "load" {
-				want = "tabletop: interrupted; the same command begins anew, and writes what is not there yet (with --checkpoint FILE a load goes on where it was)\n"
+				want = "tabletop: interrupted; the same command starts again, and writes what is missing (with --checkpoint FILE a load continues where it stopped)\n"
 			}
 			if code := cmd.ProcessState.ExitCode(); code != exitEnvironment || out.String() != want {
 				t.Errorf("exit code %d, want %d and %q:\n%s", code, exitEnvironment, want, out.String())

@@ -141,7 +141,7 @@ type entryFailures struct {
 // again makes ready for the second delivery.
 func (c *faultyStream) again() { c.replay = true }
 
-// silent tells whether answers go nowhere.
+// silent reports whether answers go nowhere.
 func (c *faultyStream) silent() bool {
 	return c.verdict.lost && c.entries == nil || c.verdict.duplicate && !c.replay
 }

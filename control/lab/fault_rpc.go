@@ -60,7 +60,7 @@ func checkRPC(s *fault.Spec) error {
 	return nil
 }
 
-// knownMethod tells whether a method is one of the server's.
+// knownMethod reports whether a method is one of the server's.
 func knownMethod(method string) bool {
 	return method == "*" || slices.ContainsFunc(emu.Support(), func(row emu.Feature) bool {
 		return !inMessage[row.Group] && (row.Name == method || row.Group+"/"+row.Name == method)
@@ -127,7 +127,7 @@ func matches(f *fault.Fault, req any) bool {
 	return false
 }
 
-// isOnTable tells whether a request is on a table, or on something below it.
+// isOnTable reports whether a request is on a table, or on something below it.
 func isOnTable(req any, id string) bool {
 	var name string
 	switch req := req.(type) {
@@ -148,7 +148,7 @@ func isOnTable(req any, id string) bool {
 	return got == id
 }
 
-// rangeHolds tells whether a row range holds a key. A bound that is empty is
+// rangeHolds reports whether a row range holds a key. A bound that is empty is
 // none.
 func rangeHolds(r *btpb.RowRange, key []byte) bool {
 	switch start := r.GetStartKey().(type) {

@@ -41,7 +41,7 @@ type Reader struct {
 
 // Read returns the records from a time on, the zero time for the first that is kept, of
 // writes that were acknowledged before the call, by commit time. next is where to go on, and
-// more tells whether there are others already.
+// more reports whether there are others already.
 func (r *Reader) Read(ctx context.Context, since time.Time) (records []Record, next time.Time, more bool, err error) {
 	from, err := r.Begin(ctx, since)
 	if err != nil {

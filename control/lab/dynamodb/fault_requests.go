@@ -78,7 +78,7 @@ type spec fault.Spec
 // tableOf is the name in a member TableName, which can be an ARN.
 func tableOf(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
-// names tells whether an entry of a request is on the fault's table and item.
+// names reports whether an entry of a request is on the fault's table and item.
 func (s *spec) names(table string, items ...map[string]json.RawMessage) bool {
 	if s.Table != "" && s.Table != tableOf(table) {
 		return false
@@ -125,7 +125,7 @@ func (req *dynamoDBRequest) batch() []batchEntries {
 	return out
 }
 
-// namesEntry tells whether an entry of a batch is one that the fault is for.
+// namesEntry reports whether an entry of a batch is one that the fault is for.
 func (s *spec) namesEntry(table string, entry json.RawMessage) bool {
 	var key map[string]json.RawMessage
 	var write struct {
@@ -152,7 +152,7 @@ func (s *spec) conflicts(req *dynamoDBRequest) []int {
 	return out
 }
 
-// fits tells whether the fault may strike a request.
+// fits reports whether the fault may strike a request.
 func (s *spec) fits(req *dynamoDBRequest) bool {
 	if s.Method != "*" && s.Method != req.operation {
 		return false
