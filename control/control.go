@@ -33,44 +33,44 @@ import (
 const (
 	// Prefix begins the paths of the API.
 	Prefix = "/api/v1/"
-	// cookies begins the name of what carries the token of a page.
+	// cookies is the prefix of the cookie that carries the token of a page.
 	cookies = "tabletop_console_"
 )
 
 // Requests keeps the last requests of both endpoints, at most 5,000 and 16 MiB of them.
 type Requests struct{ log *requests.Log }
 
-// NewRequests returns what has kept none yet.
+// NewRequests returns an empty Requests.
 func NewRequests() *Requests { return &Requests{requests.New()} }
 
-// Observe is for emu.Options.Observe.
+// Observe records a call; it is for emu.Options.Observe.
 func (r *Requests) Observe(c *emu.Call) { r.log.Bigtable(c) }
 
-// ObserveDynamoDB is for facade.Options.Observe.
+// ObserveDynamoDB records a request; it is for facade.Options.Observe.
 func (r *Requests) ObserveDynamoDB(c *facade.Call) { r.log.DynamoDB(c) }
 
 // Options configure New.
 type Options struct {
-	// Lab is what is controlled, open. Required.
+	// Lab is the open lab to control. Required.
 	Lab *lab.Lab
 	// Endpoint is the DynamoDB endpoint of Lab, which need not be open. Required.
 	Endpoint *dynamodb.Endpoint
-	// Requests are those that both observe. Required.
+	// Requests records the requests of both endpoints. Required.
 	Requests *Requests
-	// Token is what every request of the API must show. Required.
+	// Token must be sent with every request of the API. Required.
 	Token string
-	// AllowHosts are names by which the server may be asked, beside those of this machine.
+	// AllowHosts are host names that requests may use, besides those of this machine.
 	AllowHosts []string
-	// Version is that of the program.
+	// Version is the version of the program.
 	Version string
-	// Bigtable and DynamoDB are where clients find the endpoints; "" for one that is closed.
+	// Bigtable and DynamoDB are the addresses of the endpoints for clients; "" for a closed one.
 	Bigtable, DynamoDB string
-	// ClockMoved is called after each change of the clock. Default: nobody is told.
+	// ClockMoved is called after each change of the clock. Default: no call.
 	ClockMoved func() error
 	// Paused is the name of the test that waits for a call of Resume. Default: none.
 	Paused string
 	Resume func()
-	// Fixtures are the folders for migrate. Default: there are none.
+	// Fixtures has the fixture folders for migrate. Default: none.
 	Fixtures fs.FS
 }
 
@@ -142,7 +142,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// answered are the methods that a path of the API takes, besides that of the request.
+// answered returns the methods that a path of the API takes, besides that of the request.
 func answered(api *http.ServeMux, r *http.Request) []string {
 	var out []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
@@ -186,7 +186,7 @@ func cleaned(name string) string {
 	return clean
 }
 
-// Error is what the API answers when it does not do what was asked.
+// Error is the answer of the API to a request that failed.
 type Error struct {
 	Status int    `json:"-"`
 	Code   string `json:"code"`   // for programs
@@ -211,7 +211,7 @@ func (s *Server) unknown(r *http.Request) *Error {
 	return &Error{http.StatusNotFound, "not_found", fmt.Sprintf("nothing answers %s %s", r.Method, r.URL.Path), "GET / lists what there is"}
 }
 
-// asError makes an answer of any error.
+// asError converts any error to an answer.
 func asError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// route is what answers requests of one path and method.
+// route answers the requests of one path and method.
 type route struct {
 	do      func(*http.Request) (any, error)
 	query   string // the names of its query parameters
-	body    bool   // it has members; else a request has none
-	changes change // what is other than before once it was done
+	body    bool   // requests have a body with members
+	changes change // which pages the request makes stale
 }
 
-// change says which pages have something new to show.
+// change is the set of pages that have something new to show.
 type change int
 
 const (
@@ -22,8 +22,8 @@ const (
 	changesAll            // tables too
 )
 
-// routes are the paths of the API and what answers them, but for streams and files. TestOpenAPI
-// compares them with openapi.yaml.
+// routes returns the paths of the API with their handlers, except for streams and files.
+// TestOpenAPI compares them with openapi.yaml.
 func (s *Server) routes() map[string]route {
 	out := map[string]route{}
 	for pattern, to := range map[string]route{

@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
-// What concerns Bigtable alone is in package btkit, of which these are other names.
+// These are other names of types of package btkit, which has everything about Bigtable alone.
 type (
 	// Clusters are the clusters of an environment's instance; see [btkit.Clusters].
 	Clusters = btkit.Clusters
