@@ -25,9 +25,10 @@ import (
 	"strings"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
-	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 )
 
 // What the tests are told that they run against.
