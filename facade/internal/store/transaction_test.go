@@ -444,6 +444,12 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, lost endingCo
 	if done := sumOf(want[keyText(keyAttrs(def, account("a", 0)))]) == 70; err != nil || !ok || replayed != done {
 		t.Errorf("the same request again: %v, %v, %v", ok, replayed, err)
 	}
+	for _, ch := range again { // whoever finished the first run
+		key := keyText(ch.Key)
+		if larger := max(before[key].Size(), after[key].Size()); replayed && ch.ImageBytes != larger {
+			t.Errorf("%v: a replay is of an image of %d bytes, want %d", ch.Key, ch.ImageBytes, larger)
+		}
+	}
 	if err := checkIndexes(ctx, other, def, after); err != nil {
 		t.Error(err)
 	}
