@@ -171,8 +171,8 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 	return tables, nil
 }
 
-// shown is what the request writes as AWS shows it, in Java's form; of requests to a table no
-// more than twice the limit.
+// shown returns RequestItems as AWS shows it, in Java's form, with at most twice the limit of
+// requests to a table.
 func (in *batchWriteItemInput) shown() string {
 	item := func(item *wire.Item) string {
 		if item == nil {

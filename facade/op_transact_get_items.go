@@ -92,7 +92,7 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 		if projections[i] != nil {
 			item = projections[i].Apply(item)
 		}
-		if len(item) > 0 { // what shows nothing of an item is as no item
+		if len(item) > 0 { // an empty projection counts as no item
 			out.Responses[i].Item = wire.OptionalItem(item)
 		}
 	}

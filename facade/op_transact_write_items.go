@@ -153,7 +153,7 @@ func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedActio
 	v.transactCount(in.TransactItems == nil, len(in.TransactItems))
 	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 	actions := make([]checkedAction, len(in.TransactItems))
-	wrong := "" // what is said of an element without an action, or with several
+	wrong := "" // the text for an element without an action, or with several
 	for i, element := range in.TransactItems {
 		given := 0
 		for _, a := range []checkedAction{

@@ -52,8 +52,8 @@ func (in *statementInput) parameterConstraints(v *validator, path string) {
 	}
 }
 
-// checkParameters checks the values of the parameters, used or not: names first, then
-// whatever is wrong, in the order in which the parameters stand.
+// checkParameters checks the values of the parameters, used or not: names first, then all
+// else in the order of the parameters.
 func (in *statementInput) checkParameters(v *validator) error {
 	var first *attr.Error
 	for _, p := range in.Parameters {
@@ -113,7 +113,8 @@ func (s *Server) parseStatement(ctx context.Context, v *validator, in *statement
 	return st, v.statementError(err)
 }
 
-// isMultiKey reports whether there is such an index, with a key that PartiQL does not read.
+// isMultiKey reports whether the table has such an index, with a key that PartiQL does not
+// read.
 func (s *Server) isMultiKey(ctx context.Context, table, index string) bool {
 	if index == "" {
 		return false

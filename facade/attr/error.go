@@ -248,8 +248,8 @@ var numberTexts = map[Problem]string{
 	TooPrecise: "Attempting to store more than 38 significant digits in a Number",
 }
 
-// numberMessage returns DynamoDB's text for a problem of a number; shown stands behind what
-// is not a number.
+// numberMessage returns DynamoDB's text for a problem of a number; shown follows the text of
+// NotNumber.
 func numberMessage(problem Problem, shown string) string {
 	if text, ok := numberTexts[problem]; ok {
 		return text

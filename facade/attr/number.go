@@ -122,7 +122,7 @@ type decimal struct {
 	digits   string
 }
 
-// exponentBound keeps the exponents of 64 bits from wrapping around where digits count.
+// exponentBound keeps exponents of 64 bits from wrapping around when digits are added.
 const exponentBound = 1 << 40
 
 // parseDecimal reads any number text; the only problem it finds is NotNumber.
@@ -153,7 +153,7 @@ func parseDecimal(text string) (decimal, Problem) {
 		if err != nil {
 			return d, NotNumber
 		}
-		// What is far outside stays outside: digits of one request cannot bring it back.
+		// An exponent this large is out of range, whatever the digits of a request are.
 		exp = int(min(max(wide, -exponentBound), exponentBound))
 	}
 	digits := mantissa

@@ -495,8 +495,8 @@ func (w Write) emptyKey(t *Table) bool {
 	return false
 }
 
-// emptyIndexKeys returns what is said of the empty values that a write gives keys of
-// indexes by itself, which is the request's fault too.
+// emptyIndexKeys returns the messages for the empty values that a write itself gives to keys
+// of indexes: like an empty key, they are a fault of the request.
 func (w Write) emptyIndexKeys(t *Table) (faults []string) {
 	given := map[string]Value{}
 	for name, v := range w.Item {

@@ -239,7 +239,7 @@ func (t *Table) indexKeyFault(a KeyAttribute, given string) string {
 	return parameter + "Type mismatch for Index Key " + a.Name + " Expected: " + a.Type + " Actual: " + given + " IndexName: " + t.indexOf(a)
 }
 
-// indexOf returns which of the indexes with a key attribute is named: a global one before a
+// indexOf returns the index that messages name for a key attribute: a global one before a
 // local one, then the first by name.
 func (t *Table) indexOf(a KeyAttribute) string {
 	var global, local []string
@@ -257,7 +257,7 @@ func (t *Table) indexOf(a KeyAttribute) string {
 	return append(global, local...)[0]
 }
 
-// emptyIndexKey returns what is said of an attribute that is the key of an index and empty.
+// emptyIndexKey returns the message for an empty key attribute of an index.
 func (t *Table) emptyIndexKey(a KeyAttribute, updates bool) string {
 	if updates {
 		return notValid + "The update expression attempted to update a secondary index key to a value that is not supported. " + emptyKeyValue + typeWords[a.Type] + " value."

@@ -7,7 +7,7 @@ import "fmt"
 type Error struct {
 	Message      string
 	Problem      Problem
-	Table, Index string // what a SELECT with CallInColumns is of, if that could be read
+	Table, Index string // the source of a SELECT with CallInColumns, if it was parsed
 }
 
 // Problem is what of errors is answered in other ways by some operations.

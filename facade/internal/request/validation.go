@@ -187,7 +187,7 @@ func ParseARN(arn string) (a ARN, ok bool) {
 }
 
 // BatchTables checks the names in RequestItems, which may be ARNs of tables; echo returns
-// what the request wants of them, as AWS shows it.
+// RequestItems as AWS shows it.
 func (v *Validator) BatchTables(given []string, echo func() string) {
 	for _, g := range given {
 		if !IsTableName(TableOfARN(g)) {
@@ -259,8 +259,8 @@ func (v *Validator) WatchedIndex(name *string) error {
 	return nil
 }
 
-// ReturnOptions checks the members that say what a call reports. The text of one has another
-// form in the newer wording of two operations.
+// ReturnOptions checks the members that say what a call reports. In the newer wording of two
+// operations, ReturnItemCollectionMetrics has a text of its own.
 func (v *Validator) ReturnOptions(capacity, collections *string) {
 	v.Enum("ReturnConsumedCapacity", capacity, "INDEXES", "TOTAL", "NONE")
 	newer := ""

@@ -110,8 +110,8 @@ func (fs Failures) Err(r Request) error {
 	return awserr.Validation(awserr.MsgValidationErrors, n, plural, strings.Join(texts[:n], "; "))
 }
 
-// options are the texts of the members that say what a write returns, in the newer wording:
-// PutItem and DeleteItem tell all of them.
+// options returns the texts of the members that select the answer of a write, in the newer
+// wording: PutItem and DeleteItem report all of them.
 func (fs Failures) options() []string {
 	var texts []string
 	for _, f := range fs {

@@ -60,8 +60,8 @@ func imageSizes(changes []*Change, before func(ch *Change) attr.Item) []byte {
 	return sizes
 }
 
-// readImageSizes sets the sizes of changes whose request was done before. What an earlier
-// version remembers has none, and counts as empty.
+// readImageSizes sets the sizes of changes whose request was done before. A value that an
+// earlier version wrote has no sizes: its items count as empty.
 func readImageSizes(changes []*Change, sizes []byte) {
 	for _, ch := range changes {
 		size, n := binary.Uvarint(sizes)
@@ -166,7 +166,7 @@ func (tx *transactions) endRequest(ctx context.Context, r *transactionRecord) er
 		return tx.forgetRequest(ctx, r.token, known)
 	}
 	sizes := r.sizes
-	if sizes == nil { // another process began it
+	if sizes == nil { // another process began the transaction
 		sizes = known[requestBytes:]
 	}
 	done := tx.requestValue(requestDone, [32]byte(known[1:33]), r.id, sizes)
