@@ -41,6 +41,7 @@
 //
 // # Where things are
 //
+//   - How to add a flag, an RPC, an operation or a rule of lint is in CONTRIBUTING.md.
 //   - The RPC ReadRows is in emu/read_rows.go, an admin RPC in emu/admin_*.go, the operation
 //     PutItem in facade/op_put_item.go, a flag in cmd/tabletop/<command>.go.
 //   - Limits are in limits.go of emu and facade.

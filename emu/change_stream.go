@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/changes"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -88,7 +89,8 @@ type changeStream struct {
 	partition changes.Partition
 	position  changes.Position
 	reader    *replica.Reader
-	origin    string // the cluster of records that do not name theirs
+	origin    string   // the cluster of records that do not name theirs
+	ties      []string // the ids of the instance's clusters, sorted; nil if there is one
 
 	end       int64 // end_time in microseconds; 0 is none
 	heartbeat time.Duration
@@ -104,6 +106,9 @@ func (c *call) openChangeStream(req *btpb.ReadChangeStreamRequest) (*changeStrea
 		return nil, err
 	}
 	cs := &changeStream{s: c.Server, table: table, heartbeat: defaultHeartbeat, origin: c.at.Cluster}
+	if cs.ties, err = tiesOf(c.db, segments(table.Name, 4)); err != nil {
+		return nil, err
+	}
 	if cs.partition, err = changes.ParsePartition("partition", req.GetPartition()); err != nil {
 		return nil, err
 	}
@@ -134,6 +139,21 @@ func (c *call) openChangeStream(req *btpb.ReadChangeStreamRequest) (*changeStrea
 	}
 	cs.next = c.now().Add(cs.heartbeat)
 	return cs, nil
+}
+
+// tiesOf returns the ids of an instance's clusters in the order of their tiebreakers; nil if
+// there is one.
+func tiesOf(r catalogReader, instance string) ([]string, error) {
+	clusters, err := clustersOf(r, instance)
+	if err != nil || len(clusters) < 2 {
+		return nil, err
+	}
+	ids := make([]string, len(clusters))
+	for i, cluster := range clusters {
+		ids[i] = resname.Last(cluster.GetName())
+	}
+	slices.Sort(ids)
+	return ids, nil
 }
 
 // startGrace is by how much start_time may precede the change stream: clients round the
@@ -362,6 +382,11 @@ func (c *changeStream) sendRecord(r *engine.JournalRecord) error {
 		first.Type = btpb.ReadChangeStreamResponse_DataChange_GARBAGE_COLLECTION
 	} else if first.SourceClusterId = r.Origin; r.Origin == "" {
 		first.SourceClusterId = c.origin
+	}
+	// A store gives no two records one commit time, so that the tiebreaker decides nothing
+	// here. A client that orders by it finds the one of each cluster.
+	if at, found := slices.BinarySearch(c.ties, first.GetSourceClusterId()); found {
+		first.Tiebreaker = int32(at) //nolint:gosec // there are a handful of clusters
 	}
 	muts := make([]*btpb.Mutation, len(r.Mutations))
 	for i := range r.Mutations {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,10 @@ func (r *changeReader) change(m *btpb.ReadChangeStreamResponse_DataChange) *chan
 		if !user && m.GetType() != btpb.ReadChangeStreamResponse_DataChange_GARBAGE_COLLECTION || len(m.GetRowKey()) == 0 ||
 			m.GetCommitTimestamp() == nil || len(m.GetChunks()) == 0 || user != (m.GetSourceClusterId() != "") {
 			r.t.Errorf("the first message of a record is %.300v", m)
+		}
+		// The clusters of tests are c1, c2, …
+		if n, err := strconv.Atoi(strings.TrimPrefix(m.GetSourceClusterId(), "c")); err == nil && m.GetTiebreaker() != int32(n-1) {
+			r.t.Errorf("the tiebreaker of %s is %d", m.GetSourceClusterId(), m.GetTiebreaker())
 		}
 		r.record = &changeRecord{kind: m.GetType(), row: string(m.GetRowKey()), cluster: m.GetSourceClusterId(), micros: m.GetCommitTimestamp().AsTime().UnixMicro()}
 		if r.record.micros < r.low {

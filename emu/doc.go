@@ -31,9 +31,10 @@
 //   - load: counts of the load on keys, and the hot tablets.
 //   - resname, listfilter: names of resources, filters and orders of lists.
 //   - replica: which cluster answers, and how far its replication is.
-//   - view: which columns an authorized view shows.
+//   - view: which rows and columns an authorized view has; target.go applies it.
 //   - filter: the filter language; filter/re2 compares its expressions with RE2.
-//   - rowchunks, wire, changes: rows, messages and change records as they are sent.
+//   - rowchunks, wire, changes: rows, messages and change records as they are sent;
+//     change_stream_partitions.go splits and merges the partitions of a stream.
 //   - bundle: schema bundles, which describe the protobufs in cells.
 //   - admin, instancedef: the rules of tables, backups, policies, instances and clusters.
 //   - later, due: state that a resource reaches at a time, and the queue of due work.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/metadata"
@@ -25,11 +26,18 @@ const (
 )
 
 // usualHeaders are those of most calls: to an instance that nobody created,
-// answered within two milliseconds. They are shared.
-var usualHeaders = sync.OnceValues(func() (header, trailer metadata.MD) {
+// answered within two milliseconds, by the tenths of a millisecond. They are shared.
+var usualHeaders = sync.OnceValue(func() []metadata.MD {
 	where := locationValues(implicitLocation)
-	return metadata.MD{locationHeader: where, serverTimingHeader: serverTimingValues(1)}, metadata.MD{locationHeader: where}
+	out := make([]metadata.MD, 20)
+	for tenths := range out {
+		out[tenths] = metadata.MD{locationHeader: where, serverTimingHeader: serverTimingValues(int64(tenths))}
+	}
+	return out
 })
+
+// usualTrailer is the trailer beside usualHeaders.
+var usualTrailer = sync.OnceValue(func() metadata.MD { return metadata.MD{locationHeader: locationValues(implicitLocation)} })
 
 func locationValues(where *btpb.ResponseParams) []string {
 	raw, err := proto.Marshal(where)
@@ -39,29 +47,31 @@ func locationValues(where *btpb.ResponseParams) []string {
 	return []string{string(raw)}
 }
 
-func serverTimingValues(millis int64) []string {
-	return []string{"gfet4t7; dur=" + strconv.FormatInt(millis, 10)}
+// serverTimingValues is a latency in tenths of a millisecond, so that it is not more than what
+// a client measures of a short call. Clients ignore a latency of 0: it is at least a tenth.
+func serverTimingValues(tenths int64) []string {
+	return []string{"gfet4t7; dur=" + strconv.FormatFloat(float64(max(tenths, 1))/10, 'f', -1, 64)}
 }
 
 // responseParams returns the header and the trailer of a call that has no error yet, or
 // ended with err; neither is to be written to. The trailer is for clients of wantsTrailer.
-// Clients ignore a latency of 0: it is at least a millisecond.
 func (c *call) responseParams(err error) (header, trailer metadata.MD) {
-	millis := c.now().Sub(c.ended.Start).Milliseconds()
+	tenths := max(int64(c.now().Sub(c.ended.Start)/(100*time.Microsecond)), 0)
 	if err != nil && !c.exists(c.req) {
-		return metadata.MD{serverTimingHeader: serverTimingValues(max(millis, 1))}, nil
+		return metadata.MD{serverTimingHeader: serverTimingValues(tenths)}, nil
 	}
-	header, trailer = usualHeaders()
 	where := c.answeredBy()
-	switch {
+	switch usual := usualHeaders(); {
 	case where == nil:
-		return metadata.MD{serverTimingHeader: serverTimingValues(max(millis, 1))}, nil
+		return metadata.MD{serverTimingHeader: serverTimingValues(tenths)}, nil
 	case where != implicitLocation:
 		trailer = metadata.MD{locationHeader: locationValues(where)}
-	case millis <= 1:
-		return header, trailer
+	case tenths < int64(len(usual)):
+		return usual[tenths], usualTrailer()
+	default:
+		trailer = usualTrailer()
 	}
-	return metadata.MD{locationHeader: trailer[locationHeader], serverTimingHeader: serverTimingValues(max(millis, 1))}, trailer
+	return metadata.MD{locationHeader: trailer[locationHeader], serverTimingHeader: serverTimingValues(tenths)}, trailer
 }
 
 // wantsTrailer reports whether a call may be from a client that looks for its

@@ -298,3 +298,13 @@ func TestTrap169_NoLocation(t *testing.T) {
 		t.Errorf("PingAndWarm of no instance: %q", got)
 	}
 }
+
+// A latency is in tenths of a millisecond: a client's own total of a short call is not less.
+func TestServerTiming_Fractions(t *testing.T) {
+	t.Parallel()
+	for tenths, want := range map[int64]string{0: "0.1", 1: "0.1", 4: "0.4", 10: "1", 25: "2.5", 12_340: "1234"} {
+		if got := serverTimingValues(tenths); got[0] != "gfet4t7; dur="+want {
+			t.Errorf("%d tenths are %q, want %s", tenths, got, want)
+		}
+	}
+}

@@ -28,7 +28,8 @@
 //   - tabledef, tablespec: what a table is, and what a request means for one.
 //   - policy, insights: resource policies and contributor insights.
 //   - capacity, throttle: what an operation consumes, and limits on it.
-//   - store: items in rows: catalog, transactions, indexes. Below it, store/lanes runs
+//   - store: items in rows: catalog, transactions, indexes; write.go tries a write again
+//     that another one overtook. Below it, store/lanes runs
 //     calls side by side, store/marks finds rows with work left to do, store/segment
 //     divides tables for parallel scans, store/history reads a table as it was.
 //   - sizes: when tables are counted.

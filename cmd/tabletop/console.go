@@ -20,7 +20,7 @@ import (
 type consoleFlags struct {
 	Console     serveConsole `help:"Address of the control API (snapshots, clock, faults, requests; for any language and for tabletop ctl). Without HOST:PORT: a free port on 127.0.0.1. See docs/control.md. Default: off." placeholder:"HOST:PORT"`
 	ConsoleFile string       `name:"console-token-file" help:"Write the token of the control API to this file, which only its owner can read. Removed at the end." placeholder:"FILE"`
-	Fixtures    string       `help:"The folder of fixture folders that the control API may plan, verify and lint." placeholder:"DIR"`
+	Fixtures    string       `help:"Folder with the fixtures that the control API may plan, verify and lint." placeholder:"DIR"`
 }
 
 // serveConsole is where the control API of a server listens; "" is not at all.

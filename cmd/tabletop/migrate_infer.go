@@ -21,7 +21,7 @@ import (
 
 type inferCommand struct {
 	inputFlags
-	Mapping string `help:"Complete a mapping file instead: give each rule with \"*\" and no schema the attributes that its items have." placeholder:"FILE"`
+	Mapping string `help:"Complete this mapping file instead of finding one: list in each rule with \"*\" and no schema the attributes that its items have." placeholder:"FILE"`
 	Output  string `help:"Write the mapping to a file; {table} in its name is replaced by the name of each table. Default: standard output, with the choices on standard error." short:"o" placeholder:"FILE"`
 	forceFlag
 }

@@ -78,12 +78,12 @@ type serveCommand struct {
 	BackupBytes *int64         `name:"backup-bytes" help:"Maximum total size of backups, in MiB; a larger one is rejected. Default: 4096 in memory, unlimited with --data." placeholder:"MIB" group:"Data:"`
 
 	Target   string        `help:"Serve the DynamoDB endpoint over this Bigtable instead of an own one: an emulator (plain gRPC, or TLS with --ca) or Cloud Bigtable." placeholder:"HOST:PORT|projects/P/instances/I" group:"Another Bigtable:"`
-	Endpoint string        `help:"Reach projects/P/instances/I here, over TLS, instead of at Google." placeholder:"HOST:PORT" group:"Another Bigtable:"`
+	Endpoint string        `help:"Connect to projects/P/instances/I at this address over TLS, instead of at Google." placeholder:"HOST:PORT" group:"Another Bigtable:"`
 	Profile  string        `name:"app-profile" help:"App profile of the target's instance; it must route to a single cluster and allow single-row transactions. Default: the instance's default profile." placeholder:"ID" group:"Another Bigtable:"`
 	Token    string        `name:"target-token-file" help:"Send the token in this file to the target. Default for projects/P/instances/I: application default credentials." placeholder:"FILE" group:"Another Bigtable:"`
 	Check    bool          `help:"Check that the target can be used, print the result, and exit: 0 if it can, 3 if not. Changes nothing." group:"Another Bigtable:"`
 	CA       string        `name:"ca" help:"Trust these certificates (PEM), and speak TLS to the target." placeholder:"FILE" group:"Another Bigtable:"`
-	Compress bool          `help:"Compress calls and answers of the target with gzip: fewer bytes, more CPU." group:"Another Bigtable:"`
+	Compress bool          `help:"Compress requests to the target, and its responses, with gzip. Saves bandwidth, costs CPU." group:"Another Bigtable:"`
 	Timeout  time.Duration `name:"call-timeout" help:"How long the target may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION" group:"Another Bigtable:"`
 
 	Dynamo     dynamoDBFlags `embed:"" group:"DynamoDB:"`

@@ -21,7 +21,7 @@ const (
 	Refused               // it was not done
 )
 
-// History is what clients have seen. Its clock counts calls and returns: what is
+// History records the calls of clients and their outcomes. Its clock counts calls and returns: what is
 // before what needs no time of day. It is safe for concurrent use.
 type History struct {
 	clients int

@@ -18,7 +18,7 @@ func Files() fs.FS {
 	return sub
 }
 
-// pages are the paths that the scripts answer by themselves, each by the page of index.html.
+// pages are the paths that the scripts answer by themselves, each by the page of page.html.
 var pages = []string{
 	"/t/{instance}/{table}", "/t/{instance}/{table}/rows", "/d/{table}", "/requests", "/lab",
 	"/keys/{instance}/{table}", "/query", "/streams", "/migration",

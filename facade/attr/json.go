@@ -40,8 +40,8 @@ func UnmarshalItem(data []byte) (Item, error) {
 	return unmarshal(data, DecodeItem)
 }
 
-// UnmarshalValue reads one value, `{"S": "…"}`, from data, which holds nothing
-// else, as strictly as UnmarshalItem. Errors are of type *Error.
+// UnmarshalValue parses data as exactly one value, such as `{"S": "…"}`. It is as strict
+// as UnmarshalItem. Errors are of type *Error.
 func UnmarshalValue(data []byte) (Value, error) {
 	if v, ok := scan(data, (*Scanner).Value); ok {
 		return v, nil

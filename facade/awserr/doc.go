@@ -4,6 +4,9 @@
 // response to an error wherever it comes from. The encoder of responses, in
 // facade/internal/wire, adds the namespaces of AWS to the codes.
 //
+// [New] makes an error of a code, [Validation] a ValidationException; [ResourceNotFound] and
+// others make those of their names.
+//
 // # Texts
 //
 // The constants Msg... are the texts, most of them formats. The number behind a text is its

@@ -23,7 +23,7 @@ type Value struct {
 	Map  Item
 }
 
-// Item is an item, or a map.
+// Item maps attribute names to values. It represents an item or a map value.
 type Item map[string]Value
 
 // String returns a value of type S.

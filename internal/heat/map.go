@@ -70,7 +70,7 @@ func (s *Store) packed(from, to time.Time, places ...Place) []column {
 	return out
 }
 
-// Map has the columns of places on one axis of keys.
+// Map is a heat map: load counts by key bucket and time column.
 type Map struct {
 	// Keys is the axis: buckets of about equal load, each with its sum.
 	Keys []Bucket

@@ -36,8 +36,9 @@
 // boolean, null, the three sets, map, list), followed by j where the cell holds
 // canonical DynamoDB JSON and by e for an empty map or list.
 //
-// # Packages
+// # Files and packages
 //
+//   - place.go: the row key and the cells of an item; items.go: the way back.
 //   - mapfile: the model of mapping files.
 //   - rowkey: encoders and templates of row keys.
 //   - codec: values of cells.

@@ -243,7 +243,7 @@ func (p Phase) String() string {
 	return text
 }
 
-// AddPhase adds a pass to a phase of that name, or begins one.
+// AddPhase adds a pass to the named phase, and creates the phase if needed.
 func (t *TableReport) AddPhase(name string, items int64, took time.Duration) {
 	i := slices.IndexFunc(t.Phases, func(p Phase) bool { return p.Name == name })
 	if i < 0 {

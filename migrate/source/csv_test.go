@@ -72,7 +72,7 @@ func TestOpen_DamagedCSV(t *testing.T) {
 		text       string
 	}{
 		{"empty", "", Unrecognized, "in.csv: the file is empty: it has no header"},
-		{"unknown type", "id,x:n\n", SchemaInvalid, `in.csv:1: column 2 is called "x:n": "n" is no type`},
+		{"unknown type", "id,x:n\n", SchemaInvalid, `in.csv:1: column 2 is called "x:n": "n" is not a type`},
 		{"no name", "id,\n", SchemaInvalid, "in.csv:1: column 2 has no name"},
 		{"two of a name", "id,id:N\n", SchemaInvalid, `in.csv:1: two columns are called "id"`},
 		{"short record", "id,x\na\n", NotCSV, "in.csv:2: the record has 1 cells, the header 2 columns"},

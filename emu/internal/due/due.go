@@ -40,7 +40,7 @@ type Queue struct {
 	mu   sync.Mutex // held by Run
 }
 
-// NewQueue returns a queue of work by a clock.
+// NewQueue returns a queue that runs the work that is due at the time that now returns.
 func NewQueue(now func() time.Time, work ...Work) *Queue { return &Queue{now: now, work: work} }
 
 // task is something due, and who does it.

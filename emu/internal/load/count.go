@@ -91,7 +91,8 @@ func Entries(t *heat.Table, entries []*btpb.MutateRowsRequest_Entry, errs []erro
 	}
 }
 
-// MutateRows counts a request that ended with err, but for its entries.
+// MutateRows counts one write at the first key of a request, and an error if err is not nil.
+// It does not count the entries.
 func MutateRows(t *heat.Table, req *btpb.MutateRowsRequest, err error) {
 	if t == nil {
 		return

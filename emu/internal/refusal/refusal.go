@@ -45,7 +45,7 @@ func BadRange(field string, n int) error {
 	return Invalid(field, "Error in element #%d : start_key must be less than end_key", n)
 }
 
-// BadName refuses a resource name. Ours.
+// BadName returns the status for a malformed resource name. Text: ours.
 func BadName(field, name, shape string) error {
 	return Invalid(field, "%q is not of the form %s", name, shape)
 }
@@ -236,7 +236,7 @@ func LargeRow(row []byte, limit int) error {
 	return detailed.Err()
 }
 
-// Panic answers for a handler that panicked. Ours.
+// Panic returns the status for a handler that panicked. Text: ours.
 func Panic(fullMethod string, r any) error {
 	return New(codes.Internal, "%s: internal fault: %v", fullMethod, r)
 }

@@ -133,7 +133,7 @@ func (s source) Table(ctx context.Context) (*tabledef.Table, error) {
 
 // Found implements kinesis.Source.
 func (s source) Found(ctx context.Context, there bool) error {
-	errAsked := errors.New("nobody asks for the stream any more")
+	errAsked := errors.New("the table no longer has this Kinesis destination")
 	_, err := s.UpdateTable(ctx, s.target.Table, func(t *tabledef.Table) error {
 		if t.ID != s.target.TableID || !Found(t, s.target.StreamARN, s.target.From, there) {
 			return errAsked

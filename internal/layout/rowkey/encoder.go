@@ -85,7 +85,7 @@ func ParseElementEncoder(text string, t attr.Type) (*Encoder, error) {
 	return e, err
 }
 
-// Pow10 is 10^n.
+// Pow10 returns 10^n.
 func Pow10(n int) int64 {
 	p := int64(1)
 	for range n {

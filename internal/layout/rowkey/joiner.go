@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// JoinKind is how the segments of a row key are put together.
+// JoinKind selects how a Joiner joins the segments of a row key.
 type JoinKind uint8
 
 // The kinds of joiners.

@@ -32,7 +32,8 @@ type Layout struct {
 	own      []lens.Extent // of every item
 }
 
-// New returns the layout of a table, which needs the family FamilyItem.
+// New returns the layout of a table without a mapping file. The table must have the family
+// FamilyItem.
 func New(table string, key lens.KeySchema) *Layout {
 	l := &Layout{table: table, key: key, own: []lens.Extent{{Family: lens.FamilyItem, Prefix: true}}}
 	for _, a := range key.Attrs() {

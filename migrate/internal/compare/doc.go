@@ -1,8 +1,8 @@
 // Package compare reads the tables of a migration back and compares them with its source.
 //
 // A [Comparer] compares sums over cells and items first. Only if they differ, it sorts the
-// expected rows on disk and goes over both sides row by row, to name the rule, the item and
-// the cell of each difference. It also judges what garbage collection would take, compares
+// expected rows on disk and goes over both sides row by row (differ.go), to name the rule, the
+// item and the cell of each difference. It also judges what garbage collection would take, compares
 // families, the schema table and golden files, and looks at the tables again after garbage
 // collection and after a restart. A verification in parts ends with [Finish].
 //

@@ -51,7 +51,7 @@ func (j *job) remaps(ctx context.Context) (warning string, err error) {
 	}
 	stay := fmt.Sprintf("%s; %s of items of this source would stay beside those of this one, e.g. %s", by, phrase.Counted(l.cells, "cell"), l.example)
 	if !j.Options.Remap {
-		return "", source.Damaged(source.MappingRefused, source.Position{}, nil, "%s: load into another table, delete this one first, or let them stay (--remap)", stay)
+		return "", source.Damaged(source.MappingRefused, source.Position{}, nil, "%s: load into another table, delete this table first, or keep the old cells with --remap", stay)
 	}
 	return stay, nil
 }

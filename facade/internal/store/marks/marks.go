@@ -167,7 +167,7 @@ func (ms *Marks) MarkRows(ctx context.Context, table string, rows [][]byte) (mar
 	return marks, nil
 }
 
-// Use adds a use of a mark that has one.
+// Use adds a user to a mark that is already in use.
 func (ms *Marks) Use(m *Mark) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
