@@ -177,6 +177,9 @@ func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.C
 		if err := checkAppProfile(tx, p, req.GetIgnoreWarnings()); err != nil {
 			return err
 		}
+		if err := s.limits.checkDescription(p); err != nil {
+			return err
+		}
 		if err := record(tx, req.GetParent()); err != nil {
 			return err
 		}
@@ -203,6 +206,7 @@ func (s instanceAdminService) GetAppProfile(_ context.Context, req *btapb.GetApp
 // ListInstances returns.
 func (s instanceAdminService) ListAppProfiles(ctx context.Context, req *btapb.ListAppProfilesRequest) (*btapb.ListAppProfilesResponse, error) {
 	var all []*btapb.AppProfile
+	resp := &btapb.ListAppProfilesResponse{}
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		names, err := parents(tx, req.GetParent())
 		if err != nil {
@@ -215,13 +219,13 @@ func (s instanceAdminService) ListAppProfiles(ctx context.Context, req *btapb.Li
 			}
 			all = append(all, profiles...)
 		}
-		return nil
+		resp.FailedLocations, err = s.failedLocations(tx, names)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(all, func(a, b *btapb.AppProfile) int { return strings.Compare(a.GetName(), b.GetName()) })
-	resp := &btapb.ListAppProfilesResponse{}
 	resp.AppProfiles, resp.NextPageToken, err = page(all, req.GetPageSize(), req.GetPageToken(), (*btapb.AppProfile).GetName)
 	return resp, err
 }
@@ -260,6 +264,9 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 		}
 		settleIsolation(p)
 		if err := checkAppProfile(tx, p, req.GetIgnoreWarnings()); err != nil {
+			return err
+		}
+		if err := s.limits.checkDescription(p); err != nil {
 			return err
 		}
 		if err := record(tx, segments(p.GetName(), 4)); err != nil {

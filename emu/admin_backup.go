@@ -218,7 +218,7 @@ func checkHotTime(b *btapb.Backup) error {
 
 // checkBackupCount refuses one backup more than a table can have in a cluster.
 func (s *control) checkBackupCount(r catalogReader, cluster string, b *btapb.Backup) error {
-	if s.limits != StrictLimits {
+	if s.limits == NoLimits {
 		return nil
 	}
 	all, err := s.backupsUnder(r, cluster+"/backups/")

@@ -94,6 +94,9 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		if in.GetType() == btapb.Instance_DEVELOPMENT {
 			return refusal.Precondition("Instance %s is of type DEVELOPMENT, which has one cluster.", in.GetName())
 		}
+		if err := s.limits.checkProductionCluster("cluster", req.GetClusterId(), req.GetCluster()); err != nil {
+			return err
+		}
 		c, err := instancedef.NewCluster("cluster", req.GetParent(), req.GetClusterId(), req.GetCluster(), in, clusters)
 		if err != nil {
 			return err
@@ -153,12 +156,35 @@ func (s instanceAdminService) ListClusters(ctx context.Context, req *btapb.ListC
 			}
 			resp.Clusters = append(resp.Clusters, clusters...)
 		}
-		return nil
+		resp.FailedLocations, err = s.failedLocations(tx, names)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return resp, nil
+}
+
+// failedLocations returns the locations of the failed clusters of instances, sorted. What
+// is in them is listed all the same, since the admin API does not fail.
+func (s *control) failedLocations(r catalogReader, instances []string) (names []string, err error) {
+	for _, instance := range instances {
+		view := s.replication.View(instance)
+		if view == nil {
+			continue
+		}
+		clusters, err := clustersOf(r, instance)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range clusters {
+			if view.Failed(resname.Last(c.GetName())) {
+				names = append(names, c.GetLocation())
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }
 
 // parents returns the instances that the parent of a list means.

@@ -157,6 +157,9 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	if err := instancedef.Check(in, s.limits.check); err != nil {
 		return nil, err
 	}
+	if err := s.limits.checkDisplayName(in); err != nil {
+		return nil, err
+	}
 	ids := slices.Sorted(maps.Keys(req.GetClusters()))
 	if len(ids) == 0 {
 		return nil, refusal.Invalid("clusters", "must specify at least one cluster")
@@ -166,6 +169,9 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	}
 	var clusters []*btapb.Cluster
 	for _, id := range ids {
+		if err := s.limits.checkProductionCluster("clusters["+id+"]", id, req.GetClusters()[id]); err != nil {
+			return nil, err
+		}
 		c, err := instancedef.NewCluster("clusters["+id+"]", name, id, req.GetClusters()[id], in, clusters)
 		if err != nil {
 			return nil, err
@@ -257,7 +263,8 @@ func (s instanceAdminService) ListInstances(ctx context.Context, req *btapb.List
 				resp.Instances = append(resp.Instances, instancedef.InstanceAt(in, s.now()))
 			}
 		}
-		return nil
+		resp.FailedLocations, err = s.failedLocations(tx, names)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -333,6 +340,9 @@ func (s *control) updateInstance(ctx context.Context, from *btapb.Instance, at t
 		if err := instancedef.Check(in, s.limits.check); err != nil {
 			return err
 		}
+		if err := s.limits.checkDisplayName(in); err != nil {
+			return err
+		}
 		if was == btapb.Instance_PRODUCTION && in.GetType() == btapb.Instance_DEVELOPMENT {
 			return refusal.Precondition("Instance %s is of type PRODUCTION and cannot become DEVELOPMENT.", in.GetName())
 		}
@@ -391,11 +401,14 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 }
 
 // checkInstanceID checks the id of an instance to be created:
-// [a-z][-a-z0-9]*, up to 33 characters. The API's own pattern asks for three or
-// more; one is enough here, as for the clients.
+// [a-z][-a-z0-9]*, up to 33 characters. One is enough, as for the clients, but with
+// ProductionLimits.
 func (s *control) checkInstanceID(id string) error {
 	if !resname.IsLowerID(id) {
 		return refusal.Invalid("instance_id", "%q is not an instance id; expected [a-z][-a-z0-9]*", id)
+	}
+	if err := s.limits.checkProductionID("instance_id", id, minInstanceIDBytes, maxInstanceIDBytes); err != nil {
+		return err
 	}
 	return s.limits.check(len(id), maxInstanceIDBytes, "instance_id", "characters")
 }

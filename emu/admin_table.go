@@ -93,7 +93,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 
 // checkTableCount refuses one table more than an instance can have.
 func (s *control) checkTableCount(r catalogReader, instance string) error {
-	if s.limits == StrictLimits && len(r.Tables(instancePrefix(instance))) >= maxTablesPerInstance {
+	if s.limits != NoLimits && len(r.Tables(instancePrefix(instance))) >= maxTablesPerInstance {
 		return refusal.TooManyTables(instance, maxTablesPerInstance)
 	}
 	return nil

@@ -41,10 +41,10 @@ func (c *call) checkAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRo
 	if err := t.checkRow(key); err != nil {
 		return nil, err
 	}
-	if err := t.checkMutations("true_mutations", req.GetTrueMutations()); err != nil {
+	if err := t.checkMutations(req.GetTrueMutations()); err != nil {
 		return nil, err
 	}
-	if err := t.checkMutations("false_mutations", req.GetFalseMutations()); err != nil {
+	if err := t.checkMutations(req.GetFalseMutations()); err != nil {
 		return nil, err
 	}
 	onTrue, err := c.branch(t.Table, "true_mutations", req.GetTrueMutations())

@@ -218,7 +218,7 @@ func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyW
 			if out[i].Append == nil {
 				out[i].Append = []byte{} // nil would mean increment
 			}
-			if s.limits == StrictLimits {
+			if s.limits != NoLimits {
 				out[i].MaxBytes = maxValueBytes
 			}
 		case *btpb.ReadModifyWriteRule_IncrementAmount:
@@ -245,7 +245,7 @@ func toRow(key []byte, cells []engine.Cell) *btpb.Row {
 // compileFilter compiles the filter in a field of a request over t.
 func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter) (*filter.Program, error) {
 	o := filter.Options{Random: s.random}
-	if s.limits == StrictLimits {
+	if s.limits != NoLimits {
 		o.MaxBytes, o.MaxDepth = maxFilterBytes, maxFilterDepth
 	}
 	o.Ordinal = func(name string) (uint16, bool) {

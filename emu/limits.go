@@ -34,6 +34,12 @@ const (
 	maxStandardBackups = 150 // quotas page: of a table in a cluster
 	maxHotBackups      = 10
 
+	minInstanceIDBytes   = 6 // the pages of the limits below too; only with ProductionLimits
+	minClusterIDBytes    = 6
+	maxClusterIDBytes    = 30
+	minDisplayNameRunes  = 4
+	maxDisplayNameRunes  = 30
+	maxDescriptionRunes  = 140    // AppProfile.description: Terraform's documentation
 	maxInstanceIDBytes   = 33     // https://cloud.google.com/bigtable/docs/creating-instance
 	maxAppProfileIDBytes = 50     // https://cloud.google.com/bigtable/docs/configuring-app-profiles
 	maxPolicyPrincipals  = 1_500  // google.iam.v1.Policy

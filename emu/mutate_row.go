@@ -71,7 +71,7 @@ func (s *Server) rowMutations(dst []engine.Mutation, t target, key []byte, muts 
 	if err := t.checkRow(key); err != nil {
 		return nil, err
 	}
-	if err := t.checkMutations("mutations", muts); err != nil {
+	if err := t.checkMutations(muts); err != nil {
 		return nil, err
 	}
 	return s.mutations(dst, t.Table, "mutations", muts)

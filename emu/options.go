@@ -25,6 +25,11 @@ const (
 	// into a message. Rules that do not concern size, such as the grammar of names
 	// and the granularity of timestamps, still hold.
 	NoLimits
+	// ProductionLimits also refuses what production refuses of the names and texts of
+	// instances, clusters and app profiles: ids and display names that are short, ids that
+	// end in a hyphen, locations that are not zones, long descriptions. StrictLimits takes
+	// those, as the short names of tests need it.
+	ProductionLimits
 )
 
 // Clock is a time source that can be waited on. It is safe for concurrent use.
@@ -114,8 +119,8 @@ func (o Options) validate() error {
 	if o.DB == nil {
 		return errors.New("emu: Options.DB is nil; a server needs an open engine.DB")
 	}
-	if o.Limits > NoLimits {
-		return errors.New("emu: Options.Limits is neither StrictLimits nor NoLimits")
+	if o.Limits > ProductionLimits {
+		return errors.New("emu: Options.Limits is not StrictLimits, NoLimits or ProductionLimits")
 	}
 	if !(o.PartitionChurn >= 0 && o.PartitionChurn <= 1) {
 		return fmt.Errorf("emu: Options.PartitionChurn is %v, want 0 to 1", o.PartitionChurn)

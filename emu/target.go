@@ -124,7 +124,7 @@ func (t target) checkRow(key []byte) error {
 // checkMutations refuses mutations that reach outside of the target's view. It
 // comes before families are looked up: a view does not tell of those it does
 // not hold.
-func (t target) checkMutations(field string, muts []*btpb.Mutation) error {
+func (t target) checkMutations(muts []*btpb.Mutation) error {
 	if t.view == nil {
 		return nil
 	}

@@ -1015,3 +1015,41 @@ func TestReplication_Concurrent(t *testing.T) {
 	e.must(e.clusters().DeliverAll())
 	reading.Wait()
 }
+
+// Lists name the locations of clusters that are down. That they list what is in them all the
+// same is a belief.
+func TestTrap173_FailedLocations(t *testing.T) {
+	t.Parallel()
+	e := newReplicated(t, Options{}, 3)
+	list := func() (failed [3][]string, clusters int) {
+		t.Helper()
+		of := e.instances()
+		c, err := of.ListClusters(e.ctx(), &btapb.ListClustersRequest{Parent: testInstance})
+		e.must(err)
+		i, err := of.ListInstances(e.ctx(), &btapb.ListInstancesRequest{Parent: "projects/p"})
+		e.must(err)
+		a, err := of.ListAppProfiles(e.ctx(), &btapb.ListAppProfilesRequest{Parent: "projects/p/instances/-"})
+		e.must(err)
+		return [3][]string{c.GetFailedLocations(), i.GetFailedLocations(), a.GetFailedLocations()}, len(c.GetClusters())
+	}
+	want := func(locations ...string) {
+		t.Helper()
+		failed, clusters := list()
+		for _, got := range failed {
+			if !slices.Equal(got, locations) {
+				t.Errorf("failed locations %q, want %q", failed, locations)
+			}
+		}
+		if clusters != 3 {
+			t.Errorf("%d clusters", clusters)
+		}
+	}
+	want()
+	e.must(e.clusters().Fail("c3"))
+	e.must(e.clusters().Fail("c1"))
+	want("projects/p/locations/us-east1-b", "projects/p/locations/us-east3-b")
+	e.must(e.clusters().Recover("c1"))
+	want("projects/p/locations/us-east3-b")
+	e.must(e.clusters().Recover("c3"))
+	want()
+}

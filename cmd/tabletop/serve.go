@@ -87,7 +87,7 @@ type serveCommand struct {
 	Timeout  time.Duration `name:"call-timeout" help:"How long the target may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION" group:"Another Bigtable:"`
 
 	Dynamo     dynamoDBFlags `embed:"" group:"DynamoDB:"`
-	Limits     limits        `help:"The documented limits of Bigtable: strict (enforced) or off. Default: strict." placeholder:"strict|off" group:"Limits and simulation:"`
+	Limits     limits        `help:"The documented limits of Bigtable: strict (enforced, but for short names), production (short ids and display names, unknown zones and long descriptions are refused too) or off. Default: strict." placeholder:"strict|production|off" group:"Limits and simulation:"`
 	AdminDelay time.Duration `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION" group:"Limits and simulation:"`
 	Lag        time.Duration `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance, as reads, consistency tokens and change streams see it. Default: 0s." placeholder:"DURATION" group:"Limits and simulation:"`
 	Churn      float64       `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record was read. Default: 0." placeholder:"P" group:"Limits and simulation:"`
@@ -111,12 +111,13 @@ const (
 	defaultGCInterval = time.Minute
 )
 
-// limits is limitsStrict or limitsOff; "" is limitsStrict.
+// limits is limitsStrict, limitsProduction or limitsOff; "" is limitsStrict.
 type limits string
 
 const (
-	limitsStrict limits = "strict"
-	limitsOff    limits = "off"
+	limitsStrict     limits = "strict"
+	limitsProduction limits = "production"
+	limitsOff        limits = "off"
 )
 
 // Validate checks what flags cannot say alone.
@@ -191,9 +192,9 @@ func (c *serveCommand) Validate() error {
 		return fmt.Errorf("--grace: %v must not be negative", c.Grace)
 	}
 	switch c.Limits {
-	case "", limitsStrict, limitsOff:
+	case "", limitsStrict, limitsProduction, limitsOff:
 	default:
-		return fmt.Errorf("--limits: %q must be strict or off", c.Limits)
+		return fmt.Errorf("--limits: %q must be strict, production or off", c.Limits)
 	}
 	if err := c.Dynamo.check(c.Access, len(c.Mapping)); err != nil {
 		return err
@@ -366,8 +367,11 @@ func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Reques
 	if observed != nil {
 		o.Observe, o.CountLoad = observed.Observe, true
 	}
-	if c.Limits == limitsOff {
+	switch c.Limits {
+	case limitsOff:
 		o.Limits = emu.NoLimits
+	case limitsProduction:
+		o.Limits = emu.ProductionLimits
 	}
 	setup := lab.Options{
 		Clock: s.clock, Logger: s.logger, Project: c.Project, Instance: c.Instance,
