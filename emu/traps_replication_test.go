@@ -1016,8 +1016,7 @@ func TestReplication_Concurrent(t *testing.T) {
 	reading.Wait()
 }
 
-// Lists name the locations of clusters that are down. That they list what is in them all the
-// same is a belief.
+// Lists name the locations of clusters that are down.
 func TestTrap173_FailedLocations(t *testing.T) {
 	t.Parallel()
 	e := newReplicated(t, Options{}, 3)
@@ -1040,7 +1039,7 @@ func TestTrap173_FailedLocations(t *testing.T) {
 				t.Errorf("failed locations %q, want %q", failed, locations)
 			}
 		}
-		if clusters != 3 {
+		if clusters != 3 { // that those that are down are listed is a belief
 			t.Errorf("%d clusters", clusters)
 		}
 	}
