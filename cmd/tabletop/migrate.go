@@ -78,6 +78,7 @@ func (f *sourceFlags) Validate(args *kong.Context) error {
 type csvFlags struct {
 	CSVDelimiter   string   `name:"csv-delimiter" help:"The delimiter of a CSV input. Default: a comma; a tab for .tsv." placeholder:"CHARACTER"`
 	CSVHeader      []string `name:"csv-header" help:"The columns of a CSV input without a header: NAME or NAME:TYPE, separated by commas." placeholder:"NAME:TYPE"`
+	CSVRagged      bool     `name:"csv-ragged" help:"Read records of a CSV input that are shorter than the header, whose last attributes are absent, and ignore empty cells at the end."`
 	CSVQuotedEmpty string   `name:"csv-quoted-empty" help:"Meaning of an empty quoted cell of a CSV input: value (empty text) or absent. Default: value." placeholder:"value|absent"`
 }
 
@@ -95,7 +96,7 @@ func (f *inputFlags) open(m mappingFlags) (*source.Source, []*mapping.Mapping, e
 	}
 	o := source.Options{
 		Key: f.Key, Table: f.Table, TableSchemaFile: f.TableSchema,
-		CSV: source.CSVOptions{Delimiter: f.CSVDelimiter, Header: f.CSVHeader, QuotedEmpty: f.CSVQuotedEmpty},
+		CSV: source.CSVOptions{Delimiter: f.CSVDelimiter, Header: f.CSVHeader, Ragged: f.CSVRagged, QuotedEmpty: f.CSVQuotedEmpty},
 	}
 	if f.TableSchema != "" {
 		if o.TableSchema, err = os.ReadFile(f.TableSchema); err != nil {

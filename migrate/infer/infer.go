@@ -79,6 +79,9 @@ func Table(ctx context.Context, t *source.Table, o Options) (*Inferred, error) {
 		return nil, err
 	}
 	in := &Inferred{Items: p.items}
+	for _, doubt := range t.Doubts() {
+		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: %s", t.Name, doubt))
+	}
 	key, err := in.key(ctx, t, p, o)
 	if err != nil {
 		return nil, err

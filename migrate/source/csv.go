@@ -6,6 +6,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -20,6 +21,9 @@ type CSVOptions struct {
 	Delimiter string
 	// Header names the columns of a file that has no header record.
 	Header []string
+	// Ragged reads records that are shorter than the header, whose last attributes are absent,
+	// and ignores empty cells behind the last column.
+	Ragged bool
 	// QuotedEmpty says what "" is: EmptyValue (default), an empty S or B, or
 	// EmptyAbsent, nothing. A cell without quotes and text always is nothing.
 	QuotedEmpty string
@@ -52,9 +56,9 @@ func unpackedName(name string) string {
 // openCSV opens a file of one item a record. A column is called `name` or
 // `name:TYPE`; without a type it has that of the table's key or of the
 // mapping's schema, and else is S. In a cell, N is a number, B base64, BOOL true
-// or false, NULL true; sets are JSON arrays, L and M DynamoDB JSON.
+// or false, NULL true; sets are JSON arrays, L and M DynamoDB JSON or plain JSON.
 func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
-	table := &Table{Name: tableNameOf(name), Declared: -1, types: map[string]attr.Type{}}
+	table := &Table{Name: tableNameOf(name), Declared: -1, types: map[string]attr.Type{}, doubts: new(atomic.Pointer[[]string])}
 	invalid := func(format string, args ...any) (*Source, error) {
 		return nil, Damaged(SchemaInvalid, Position{File: t.label(name)}, nil, format, args...)
 	}
@@ -100,16 +104,21 @@ func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
 			if c.typ != attr.Absent {
 				continue
 			}
-			columns[i].typ = attr.S
 			for _, typ := range []attr.Type{table.types[c.name], table.keyType(c.name)} {
 				if typ != attr.Absent {
 					columns[i].typ = typ
 				}
 			}
 		}
+		texts := newColumnTexts(columns, o.Header == nil)
 		for {
-			e, err := r.entry(columns, o.QuotedEmpty == EmptyAbsent)
-			if errors.Is(err, io.EOF) || !yield(e, err) || err != nil && !OfItem(err) {
+			e, err := r.entry(columns, o, texts)
+			if errors.Is(err, io.EOF) {
+				warnings := texts.warnings()
+				table.doubts.Store(&warnings)
+				return
+			}
+			if !yield(e, err) || err != nil && !OfItem(err) {
 				return
 			}
 		}
@@ -155,6 +164,10 @@ func (r *csvReader) header(given []string) ([]csvColumn, error) {
 			names = append(names, string(c.Text))
 		}
 	}
+	hint := ""
+	if given == nil {
+		hint = headerHint(names)
+	}
 	seen := map[string]bool{}
 	var columns []csvColumn
 	for i, full := range names {
@@ -162,15 +175,15 @@ func (r *csvReader) header(given []string) ([]csvColumn, error) {
 		if j := strings.LastIndexByte(full, ':'); j >= 0 {
 			typ, ok := attr.ParseType(full[j+1:])
 			if !ok {
-				return nil, Damaged(SchemaInvalid, at, nil, "column %d is called %q: %q is not a type, want one of S N B BOOL NULL SS NS BS L M; a name with a colon needs its type", i+1, full, full[j+1:])
+				return nil, Damaged(SchemaInvalid, at, nil, "column %d is called %q: %q is not a type, want one of S N B BOOL NULL SS NS BS L M; a name with a colon needs its type%s", i+1, full, full[j+1:], hint)
 			}
 			c = csvColumn{full[:j], typ}
 		}
 		switch {
 		case c.name == "":
-			return nil, Damaged(SchemaInvalid, at, nil, "column %d has no name", i+1)
+			return nil, Damaged(SchemaInvalid, at, nil, "column %d has no name%s", i+1, hint)
 		case seen[c.name]:
-			return nil, Damaged(SchemaInvalid, at, nil, "two columns are called %q", c.name)
+			return nil, Damaged(SchemaInvalid, at, nil, "two columns are called %q%s", c.name, hint)
 		}
 		seen[c.name] = true
 		columns = append(columns, c)
@@ -178,20 +191,31 @@ func (r *csvReader) header(given []string) ([]csvColumn, error) {
 	return columns, nil
 }
 
-// entry reads the next record as an item; io.EOF after the last.
-func (r *csvReader) entry(columns []csvColumn, quotedAbsent bool) (Entry, error) {
+// entry reads the next record as an item, and adds it to texts; io.EOF after the last.
+func (r *csvReader) entry(columns []csvColumn, o CSVOptions, texts *columnTexts) (Entry, error) {
 	record, line, err := r.record()
 	at := Position{r.in.label, line}
-	switch {
-	case err != nil:
+	if err != nil {
 		return Entry{Position: at}, err
-	case len(record) != len(columns):
-		return Entry{Position: at, Text: csvText(record)}, Damaged(NotCSV, at, nil, "the record has %d cells, the header %d columns", len(record), len(columns))
 	}
+	cells := record
+	for o.Ragged && len(cells) > len(columns) && len(cells[len(cells)-1].Text) == 0 {
+		cells = cells[:len(cells)-1]
+	}
+	switch {
+	case len(cells) < len(columns) && !o.Ragged:
+		return Entry{Position: at, Text: csvText(record)}, Damaged(NotCSV, at, nil, "the record has %d cells, the header %d columns; --csv-ragged reads the missing cells as absent attributes", len(record), len(columns))
+	case len(cells) > len(columns):
+		return Entry{Position: at, Text: csvText(record)}, Damaged(NotCSV, at, nil, "the record has %d cells, the header %d columns; a cell with the delimiter in its text needs quotes, and --csv-ragged ignores empty cells at the end", len(record), len(columns))
+	}
+	texts.add(cells)
 	text := []byte{'{'}
-	for i, c := range columns {
-		cell := record[i]
-		if len(cell.Text) == 0 && (!cell.Quoted || quotedAbsent) {
+	for i, cell := range cells {
+		c := columns[i]
+		if c.typ == attr.Absent {
+			c.typ = attr.S
+		}
+		if len(cell.Text) == 0 && (!cell.Quoted || o.QuotedEmpty == EmptyAbsent) {
 			continue
 		}
 		if len(text) > 1 {
@@ -201,7 +225,7 @@ func (r *csvReader) entry(columns []csvColumn, quotedAbsent bool) (Entry, error)
 			return Entry{Position: at, Text: csvText(record)}, Damaged(ValueInvalid, at, err, "column %q, of type %s", c.name, c.typ)
 		}
 	}
-	return parseEntry(append(text, '}'), plainItem, at)
+	return parseEntry(append(text, '}'), sampleItem, at)
 }
 
 // csvText is a record as a dead letter shows it.

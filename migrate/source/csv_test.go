@@ -48,6 +48,8 @@ func TestOpen_CSV(t *testing.T) {
 		},
 		{"empty cells", "items.csv", "id,x,y\na,,\"\"\n", Options{}, `{"id":{"S":"a"},"y":{"S":""}}` + "\n"},
 		{"quoted empty cells are absent", "items.csv", "id,x,y\na,,\"\"\n", Options{CSV: CSVOptions{QuotedEmpty: EmptyAbsent}}, `{"id":{"S":"a"}}` + "\n"},
+		{"ragged", "items.csv", "id,x,y\na\nb,1,2,,\n", Options{CSV: CSVOptions{Ragged: true}}, `{"id":{"S":"a"}}` + "\n" + `{"id":{"S":"b"},"x":{"S":"1"},"y":{"S":"2"}}` + "\n"},
+		{"plain JSON in typed columns", "items.csv", `id,m:M,l:L` + "\n" + `a,"{""k"":1}","[""x"",true]"` + "\n", Options{}, `{"id":{"S":"a"},"l":{"L":[{"S":"x"},{"BOOL":true}]},"m":{"M":{"k":{"N":"1"}}}}` + "\n"},
 		{"tabs", "items.tsv", "id\tx:N\na\t1\n", Options{}, `{"id":{"S":"a"},"x":{"N":"1"}}` + "\n"},
 		{"delimiter and header given", "items.csv", "a;1\n", Options{CSV: CSVOptions{Delimiter: ";", Header: []string{"id", "x:N"}}}, `{"id":{"S":"a"},"x":{"N":"1"}}` + "\n"},
 		{"types of the key", "items.csv", "id,sk\na,10\n", Options{TableSchema: []byte(`{"KeySchema":[{"AttributeName":"id","KeyType":"HASH"},{"AttributeName":"sk","KeyType":"RANGE"}],
@@ -75,7 +77,11 @@ func TestOpen_DamagedCSV(t *testing.T) {
 		{"unknown type", "id,x:n\n", SchemaInvalid, `in.csv:1: column 2 is called "x:n": "n" is not a type`},
 		{"no name", "id,\n", SchemaInvalid, "in.csv:1: column 2 has no name"},
 		{"two of a name", "id,id:N\n", SchemaInvalid, `in.csv:1: two columns are called "id"`},
-		{"short record", "id,x\na\n", NotCSV, "in.csv:2: the record has 1 cells, the header 2 columns"},
+		{"short record", "id,x\na\n", NotCSV, "in.csv:2: the record has 1 cells, the header 2 columns; --csv-ragged"},
+		{"long record", "id,x\na,b,c\n", NotCSV, "in.csv:2: the record has 3 cells, the header 2 columns; a cell with the delimiter in its text needs quotes"},
+		{"a record as header with equal cells", "a1,7,7\n", SchemaInvalid, `in.csv:1: two columns are called "7"; "7" looks like a value: if the file has no header, --csv-header`},
+		{"a record as header with an empty cell", "3,\n", SchemaInvalid, `in.csv:1: column 2 has no name; "3" looks like a value`},
+		{"a record as header with a time", "2026-01-02T10:00:00,x\n", SchemaInvalid, `"00" is not a type, want one of S N B BOOL NULL SS NS BS L M; a name with a colon needs its type; "2026-01-02T10:00:00" looks like a value`},
 		{"open quote", "id\n\"a\nb", NotCSV, "in.csv:3: a quoted cell is not closed"},
 		{"quote inside", "id\na\"b\n", NotCSV, "in.csv:2: a quote stands inside an unquoted cell"},
 		{"text behind a quote", "id\n\"a\" b\n", NotCSV, "in.csv:2: text follows a closing quote"},
@@ -96,6 +102,47 @@ func TestOpen_DamagedCSV(t *testing.T) {
 	for _, o := range []CSVOptions{{Delimiter: "::"}, {Delimiter: "\n"}, {QuotedEmpty: "no"}} {
 		_, err := drain(fstest.MapFS{"in.csv": {Data: []byte("id\na\n")}}, "in.csv", Options{CSV: o})
 		WantDamage(t, err, SchemaInvalid, "in.csv: ")
+	}
+}
+
+func TestTable_Doubts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, data string
+		options    Options
+		want       []string // parts of the warnings
+	}{
+		{"numbers and JSON", "id,n,doc,tags,on,zip\na1,10,\"{}\",\"[1]\",true,007\nb,1.5e3,,,FALSE,10\n", Options{}, []string{"these hold nothing but numbers, booleans or JSON: n (numbers: :N), doc (JSON objects: :M), tags (JSON arrays: :L, :SS or :NS), on (true and false: :BOOL); name the type in the header, or in --csv-header, as in n:N"}},
+		{"typed", "id,n:N\na,10\n", Options{}, nil},
+		{"type of the key", "id,n\na,10\n", Options{TableSchema: []byte(`{"KeySchema":[{"AttributeName":"n","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"n","AttributeType":"N"}]}`)}, nil},
+		{"some text", "id,n\na,10\nb,ten\n", Options{}, nil},
+		{"empty column", "id,n\na,\n", Options{}, nil},
+		{"no header", "user-1,Ann\nuser-2,Bob\n", Options{}, []string{`the column name "user-1" looks like a value`}},
+		{"no header, numbers", "Ann,7\nBob,8\n", Options{}, []string{`the column name "7" looks like a value`, "7 (numbers: :N)"}},
+		{"numbered names", "line1,line2\nx,y\n", Options{}, nil},
+		{"header given", "7,8\n", Options{CSV: CSVOptions{Header: []string{"7:S", "x:N"}}}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			src, err := OpenFS(fstest.MapFS{"in.csv": {Data: []byte(c.data)}}, "in.csv", c.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, err := range src.Tables[0].Entries() {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := src.Tables[0].Doubts()
+			if len(got) != len(c.want) {
+				t.Fatalf("doubts %q, want %d", got, len(c.want))
+			}
+			for i, want := range c.want {
+				if !strings.Contains(got[i], want) {
+					t.Errorf("doubt %q, want %q in it", got[i], want)
+				}
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -86,12 +87,13 @@ type Table struct {
 
 	entries func(yield func(Entry, error) bool) // goes on after an error of one item (OfItem), if yield wants
 	changes func(yield func(Change, error) bool)
-	export  *exportPart          // the export that the entries are of; nil where they are not of one full export alone
-	tree    tree                 // where the export is
-	File    string               // what messages about the table as a whole name
-	Named   bool                 // Name is what the input or its description says
-	types   map[string]attr.Type // of columns that do not say theirs; nil but for CSV
-	Lenient bool                 // Entries passes over items that are at fault themselves
+	export  *exportPart               // the export that the entries are of; nil where they are not of one full export alone
+	tree    tree                      // where the export is
+	File    string                    // what messages about the table as a whole name
+	Named   bool                      // Name is what the input or its description says
+	types   map[string]attr.Type      // of columns that do not say theirs; nil but for CSV
+	doubts  *atomic.Pointer[[]string] // Doubts; nil but for CSV
+	Lenient bool                      // Entries passes over items that are at fault themselves
 }
 
 // Of is a table of items in memory, with their key; at is the moment that they stand
@@ -122,6 +124,15 @@ func (t *Table) SetColumnType(name string, typ attr.Type) {
 	if t.types != nil {
 		t.types[name] = typ
 	}
+}
+
+// Doubts returns what a full read of the entries found that is allowed and probably not
+// meant: columns of numbers without a type, and a header that looks like a record.
+func (t *Table) Doubts() []string {
+	if t.doubts == nil || t.doubts.Load() == nil {
+		return nil
+	}
+	return *t.doubts.Load()
 }
 
 // Changes streams what incremental exports made of the items that they changed, in

@@ -68,6 +68,11 @@ func examine(ctx context.Context, j *Job) (warnings []string, err error) {
 	if j.Report.Items == 0 {
 		warnings = append(warnings, fmt.Sprintf("table %s: no items were read, and so nothing is shown of it", j.Source.Name))
 	}
+	for _, doubt := range j.Source.Doubts() {
+		if text := fmt.Sprintf("table %s: %s", j.Source.Name, doubt); !slices.Contains(j.Warnings, text) {
+			warnings = append(warnings, text)
+		}
+	}
 	warnings = append(warnings, j.Unmet(mapfile.LossTypes, mapfile.LossEmpty, mapfile.LossPrecision, mapfile.LossNull)...)
 	if text := expiryWarning(j); text != "" {
 		warnings = append(warnings, text)

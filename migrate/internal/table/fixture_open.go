@@ -34,7 +34,7 @@ func OpenFixture(fsys fs.FS, o source.Options) (*Fixture, error) {
 	if o.TableSchema == nil {
 		o.TableSchema, o.TableSchemaFile = f.Schema, fixtures.SchemaFile
 	}
-	if o.CSV.Delimiter == "" && o.CSV.Header == nil && o.CSV.QuotedEmpty == "" {
+	if o.CSV.Delimiter == "" && o.CSV.Header == nil && o.CSV.QuotedEmpty == "" && !o.CSV.Ragged {
 		o.CSV = source.CSVOptions(f.CSV)
 	}
 	f.Data, err = source.OpenFS(fsys, f.Source, o)

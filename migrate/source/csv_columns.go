@@ -1,0 +1,165 @@
+package source
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/csvtext"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+)
+
+// columnText counts, over the cells of one column of unknown type, the cells that are not
+// text alone.
+type columnText struct {
+	cells int // with text
+	kinds map[string]int
+	shape string // of all cells so far; "" once two differ
+}
+
+// Kinds of cells that are not text alone.
+const (
+	numberCells = "numbers"
+	boolCells   = "true and false"
+	arrayCells  = "JSON arrays"
+	objectCells = "JSON objects"
+)
+
+// columnTypes is the type that a column of each kind probably has, as a header writes it.
+var columnTypes = map[string]string{numberCells: ":N", boolCells: ":BOOL", arrayCells: ":L, :SS or :NS", objectCells: ":M"}
+
+// plainNumber matches the numbers that DynamoDB writes: 007 is a code, and would lose its zeros.
+var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,37})(\.[0-9]{1,37})?([eE][-+]?[0-9]{1,3})?$`)
+
+// cellKind is the kind of a cell, "" for text.
+func cellKind(text []byte) string {
+	switch begin := bytes.TrimLeft(text, jsonSpace); {
+	case plainNumber.Match(text):
+		return numberCells
+	case bytes.EqualFold(text, []byte("true")), bytes.EqualFold(text, []byte("false")):
+		return boolCells
+	case len(begin) == 0 || begin[0] != '[' && begin[0] != '{' || !jsontext.Value(text).IsValid():
+		return ""
+	case begin[0] == '[':
+		return arrayCells
+	}
+	return objectCells
+}
+
+// add counts a cell.
+func (c *columnText) add(text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	if c.kinds == nil {
+		c.kinds, c.shape = map[string]int{}, shapeOf(string(text))
+	}
+	c.cells++
+	if kind := cellKind(text); kind != "" {
+		c.kinds[kind]++
+	}
+	if c.shape != "" && c.shape != shapeOf(string(text)) {
+		c.shape = ""
+	}
+}
+
+// kind is the kind of all cells, "" where they are text or there are none.
+func (c *columnText) kind() string {
+	for kind, n := range c.kinds {
+		if n == c.cells {
+			return kind
+		}
+	}
+	return ""
+}
+
+// digits are what two values of one form differ in.
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// shapeOf is a value with each run of digits replaced, "" where it has none or is long.
+func shapeOf(text string) string {
+	if len(text) > 100 || !digits.MatchString(text) {
+		return ""
+	}
+	return digits.ReplaceAllString(text, "#")
+}
+
+// valueNames matches what values look like and names of attributes do not: a date, a UUID, an
+// address.
+var valueNames = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[^@\s]+@[^@\s]+\.[^@\s]+|https?://.*)$`)
+
+// likeValue reports whether the name of a column looks like a value.
+func likeValue(name string) bool {
+	return cellKind([]byte(name)) != "" || valueNames.MatchString(name)
+}
+
+// headerHint says, of a header that has names like values, how to read a file without a header.
+func headerHint(names []string) string {
+	if i := slices.IndexFunc(names, likeValue); i >= 0 {
+		return fmt.Sprintf("; %q looks like a value: if the file has no header, --csv-header names its columns", phrase.Clip(names[i]))
+	}
+	return ""
+}
+
+// columnTexts judges a CSV file by its columns without types.
+type columnTexts struct {
+	columns []csvColumn
+	texts   []*columnText // nil for a column with a type
+	header  bool          // the names are the first record of the file
+}
+
+func newColumnTexts(columns []csvColumn, header bool) *columnTexts {
+	c := &columnTexts{columns, make([]*columnText, len(columns)), header}
+	for i, column := range columns {
+		if column.typ == attr.Absent {
+			c.texts[i] = &columnText{}
+		}
+	}
+	return c
+}
+
+// add counts the cells of a record.
+func (c *columnTexts) add(record []csvtext.Cell) {
+	for i, cell := range record[:min(len(record), len(c.texts))] {
+		if c.texts[i] != nil {
+			c.texts[i].add(cell.Text)
+		}
+	}
+}
+
+// warnings names the columns whose cells are hardly meant as text, and a header that looks
+// like a record.
+func (c *columnTexts) warnings() (all []string) {
+	var typed []string
+	var value, example string
+	for i, t := range c.texts {
+		if t == nil {
+			continue
+		}
+		name := c.columns[i].name
+		if c.header && value == "" && (likeValue(name) || t.shape != "" && t.shape == shapeOf(name)) {
+			value = name
+		}
+		if kind := t.kind(); kind != "" {
+			if example == "" {
+				first, _, _ := strings.Cut(columnTypes[kind], ",")
+				example = phrase.Column(name) + first
+			}
+			typed = append(typed, fmt.Sprintf("%s (%s: %s)", phrase.Column(name), kind, columnTypes[kind]))
+		}
+	}
+	if value != "" {
+		all = append(all, fmt.Sprintf("the first record was read as the header, but the column name %s looks like a value: if the file has no header, --csv-header names its columns, and the first record is an item", strconv.Quote(phrase.Clip(value))))
+	}
+	if len(typed) > 0 {
+		all = append(all, fmt.Sprintf("columns without a type are read as text, and these hold nothing but numbers, booleans or JSON: %s; name the type in the header, or in --csv-header, as in %s",
+			phrase.ClipTo(strings.Join(typed, ", "), 1000), example))
+	}
+	return all
+}
