@@ -755,6 +755,59 @@ func TestStore_Versions(t *testing.T) {
 			if d := gocmp.Diff(before, dump(t, s, "equipment")); d != "" {
 				t.Errorf("rows after refused writes (-before +after):\n%s", d)
 			}
+			if err := put(ctx, s, def, version(0, "OK")); err != nil {
+				t.Errorf("put of the copy as it is: %v", err)
+			}
+			transact := func(want error, changes ...*Change) {
+				t.Helper()
+				ok, _, err := s.Transact(ctx, RequestToken{}, changes)
+				var refused error
+				for _, ch := range changes {
+					refused = errors.Join(refused, ch.Err)
+				}
+				if err != nil || ok != (want == nil) || !errors.Is(refused, want) {
+					t.Errorf("transaction: %v, %v, %v; want %v", ok, err, refused, want)
+				}
+			}
+			replace := func(item attr.Item) *Change { return replaceBy(def, keyAttrs(def, item), item) }
+			check := func(item attr.Item) *Change {
+				return &Change{Table: def, Key: keyAttrs(def, item), Check: true, Fn: func(old attr.Item) (attr.Item, error) {
+					if !attr.EqualItems(old, item) {
+						return nil, errors.New("another item")
+					}
+					return old, nil
+				}}
+			}
+			transact(nil, check(all[0]))
+			if d := gocmp.Diff(before, dump(t, s, "equipment")); d != "" {
+				t.Errorf("rows after writes of the copy as it is (-before +after):\n%s", d)
+			}
+			transact(ErrOutsideMapping, replace(version(12, "NEW")), replace(version(0, "OLD")))
+			transact(ErrOutsideMapping, replace(version(3, "LOW")), replace(version(0, "LOW"))) // 11 is the highest
+			holds(all...)
+			transact(nil, replace(version(12, "NEW")), replace(version(0, "NEW")))
+			transact(nil, replace(version(0, "OK")), replaceBy(def, keyAttrs(def, version(12, "")), nil)) // 11 is the highest again
+			transact(nil, replace(version(3, "LOW")), replace(version(0, "OK")))
+			holds(all[0], all[1], all[2], all[3], version(3, "LOW"))
+			batch := func(items ...attr.Item) error {
+				var writes []Replacement
+				for _, item := range items {
+					writes = append(writes, Replacement{Key: keyAttrs(def, item), Item: item, Blind: true})
+				}
+				return s.WriteItems(ctx, def, writes)
+			}
+			if err := batch(version(0, "TOP"), version(13, "TOP")); err != nil {
+				t.Errorf("batch of the copy and its version: %v", err)
+			}
+			if err := batch(version(0, "OTHER")); !errors.Is(err, ErrOutsideMapping) {
+				t.Errorf("batch of another copy: %v", err)
+			}
+			holds(version(0, "TOP"), all[1], version(13, "TOP"), all[2], all[3], version(3, "LOW"))
+			for _, item := range []attr.Item{version(3, "LOW"), version(13, "TOP")} {
+				if err := remove(ctx, s, def, keyAttrs(def, item)); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if err := remove(ctx, s, def, keyAttrs(def, all[1])); err != nil {
 				t.Fatal(err)
 			}

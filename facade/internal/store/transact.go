@@ -43,6 +43,7 @@ type Change struct {
 
 	write  *itemWrite
 	st     *itemState // as read by evaluate, whose Fn returned Updated
+	judged attr.Item  // the item that judgeCopies judged, of a copy
 	met    *heldError // who held it when an intent was tried
 	placed bool       // the item has its intent
 	held   itemState  // as placed
@@ -87,6 +88,9 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 		return true, true, nil
 	}
 	ta.refuseCollisions(changes)
+	if err := ta.judgeCopies(changes); err != nil {
+		return false, false, err
+	}
 	if slices.ContainsFunc(changes, func(ch *Change) bool { return ch.Err != nil }) {
 		return false, false, nil
 	}
@@ -243,7 +247,7 @@ func (ta *transactor) refuseCollisions(changes []*Change) {
 	}
 	var earlier []placedChange
 	for _, ch := range changes {
-		if ch.Err != nil || ch.Check || ch.Updated == nil || ch.write.alone() {
+		if ch.Err != nil || ch.Check || ch.Updated == nil || ch.write.alone() || ch.write.derived {
 			continue
 		}
 		placed, err := ch.write.l.base.Place(ch.Updated, ta.nowMicros())
@@ -372,6 +376,10 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 		if ch.Updated, ch.Err = ch.Fn(st.item); ch.Err != nil {
 			return nil //nolint:nilerr // the item refuses, which is not a failure
 		}
+		if w.derived && !attr.EqualItems(st.item, ch.judged) { // the judgment was of another item
+			ch.Err = ErrIntent
+			return nil
+		}
 	}
 	pw, ready, err := w.plan(ctx, st, ch.Updated)
 	if err != nil || !ready {
@@ -382,8 +390,8 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	switch {
 	case ch.Check:
 		in.kind, in.item, ch.Updated = intentCheck, nil, pw.old
-	case pw.updated == nil && pw.old == nil && pw.st.state == nil:
-		in.kind = intentCheck // nothing to delete: another item may have its place
+	case w.derived, pw.updated == nil && pw.old == nil && pw.st.state == nil:
+		in.kind, in.item = intentCheck, nil // nothing to write or delete: another item may have its place
 	case pw.updated == nil:
 		in.kind = intentDelete
 	}

@@ -269,9 +269,11 @@ func (w *itemWrite) current(ctx context.Context, read *itemState) (st itemState,
 // plan returns the write that replaces the item, as current returned it. ready is as there.
 func (w *itemWrite) plan(ctx context.Context, st itemState, updated attr.Item) (pw plannedWrite, ready bool, err error) {
 	pw = plannedWrite{w: w, itemChange: itemChange{st: st, updated: updated, expired: w.expired}, old: st.item}
-	if w.derived && (pw.old != nil || pw.updated != nil) {
-		return pw, false, fmt.Errorf("%w: item %s of table %s is a copy of its highest version: write that one",
-			ErrOutsideMapping, attr.AppendItemJSON(nil, w.key), w.l.name)
+	if w.derived {
+		if w.tx == "" && !attr.EqualItems(pw.old, pw.updated) {
+			return pw, false, w.errCopy()
+		}
+		return pw, true, nil // nothing to write; judgeCopies judges those of transactions
 	}
 	if pw.updated != nil {
 		if w.l.key.ID(pw.updated) != w.id {
@@ -376,7 +378,7 @@ func (w *itemWrite) prepare(ctx context.Context, read *itemState) (g plannedWrit
 	if g, ready, err = w.plan(ctx, now, updated); err != nil || !ready {
 		return g, false, err
 	}
-	if g.updated == nil && g.old == nil && g.st.state == nil {
+	if w.derived || g.updated == nil && g.old == nil && g.st.state == nil {
 		return g, true, nil
 	}
 	g.order = w.wr.latches.order(w.id, w.wr.nowMicros(), g.st.order())

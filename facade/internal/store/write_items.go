@@ -33,8 +33,40 @@ func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Repla
 	if err != nil {
 		return err
 	}
+	copies, err := wr.copies(ctx, t, all)
+	if err != nil {
+		return err
+	}
+	for _, derived := range []bool{false, true} { // copies follow the versions that they are judged by
+		if derived && !slices.Contains(copies, true) {
+			return nil
+		}
+		if err := wr.writeEach(ctx, t, all, func(i int) bool { return !done[i] && copies[i] == derived }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copies reports which of the items are copies of others.
+func (wr *writer) copies(ctx context.Context, t *tabledef.Table, all []Replacement) ([]bool, error) {
+	copies := make([]bool, len(all))
+	c, err := wr.cat.current(ctx, t)
+	if err != nil || c.layout.timeless {
+		return copies, err
+	}
+	for i := range all {
+		if p, err := c.layout.slot(all[i].Key); err == nil {
+			copies[i] = p.derived
+		}
+	}
+	return copies, nil
+}
+
+// writeEach writes those of the items that wanted selects, each alone.
+func (wr *writer) writeEach(ctx context.Context, t *tabledef.Table, all []Replacement, wanted func(int) bool) error {
 	return wr.lanes.Each(len(all), func(i int) (err error) {
-		if done[i] {
+		if !wanted(i) {
 			return nil
 		}
 		r := &all[i]

@@ -415,6 +415,10 @@ func (d *trial) put(ctx context.Context, r *report.Report, j *table.Job, items [
 			}
 			put = append(put, back)
 		}
+		put, err := d.putCopies(ctx, r, door, put)
+		if err != nil {
+			return err
+		}
 		var rows []layout.Row
 		for row, err := range d.b.TableRows(ctx, Table) {
 			if err != nil {
