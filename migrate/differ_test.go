@@ -123,7 +123,7 @@ func TestCompare_TimestampPoliciesOfLists(t *testing.T) {
 				var cells []layout.Cell
 				for i, v := range c.values {
 					if v != "" {
-						cells = append(cells, layout.Cell{Family: "a", Qualifier: []byte("list"), Timestamp: first + (int64(i)+c.later)*1000, Value: []byte(v)})
+						cells = append(cells, layout.Cell{Family: "l", Qualifier: []byte("list"), Timestamp: first + (int64(i)+c.later)*1000, Value: []byte(v)})
 					}
 				}
 				putRow(t, conn, "items", []byte("a"), cells)
@@ -169,7 +169,7 @@ func TestCompare_TextsOfLists(t *testing.T) {
 			}
 			var cells []layout.Cell
 			for i, v := range c.values {
-				cells = append(cells, layout.Cell{Family: "a", Qualifier: []byte("list"), Timestamp: first + (int64(i)+c.later)*1000, Value: []byte(v)})
+				cells = append(cells, layout.Cell{Family: "l", Qualifier: []byte("list"), Timestamp: first + (int64(i)+c.later)*1000, Value: []byte(v)})
 			}
 			putRow(t, conn, "items", []byte("a"), cells)
 			r, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{Stored: true})

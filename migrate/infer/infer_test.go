@@ -202,8 +202,13 @@ func TestTable_TypesAndFamilies(t *testing.T) {
 	for _, f := range spec.Target.Families {
 		families = append(families, fmt.Sprintf("%s %d", f.Name, f.GC.Versions))
 	}
-	if diff := cmp.Diff([]string{"a 0", "s.a.20b 1", "m.m 1", "_t 1"}, families); diff != "" {
+	if diff := cmp.Diff([]string{"a 1", "l 16", "s.a.20b 1", "m.m 1", "_t 1"}, families); diff != "" {
 		t.Error(diff)
+	}
+	for longest, want := range map[int]int{0: 16, 8: 16, 9: 32, 300: 1024, 5000: 1024} {
+		if got := listVersions(longest); got != want {
+			t.Errorf("%d versions for lists of %d elements, want %d", got, longest, want)
+		}
 	}
 	if got := mapfile.BigtableName("My Table", 50); got != "My.20Table" {
 		t.Errorf("a name for My Table: %q", got)

@@ -56,7 +56,7 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 
 	names := slices.Sorted(maps.Keys(p.attrs))
 	families := 0
-	var set, shared []string
+	var set, shared, lists []string
 	taken := map[string]bool{}
 	for _, name := range names {
 		if name == key.Hash.Name || name == key.Range.Name {
@@ -74,6 +74,10 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 			prefix = "s."
 		case schema.Type == attr.M:
 			prefix = "m."
+		case schema.Type == attr.L && !strings.ContainsAny(name, "{}"): // else one cell of JSON
+			lists = append(lists, name)
+			rule.Put = append(rule.Put, mapfile.Put{Attr: name, Cell: listFamily + ":" + name})
+			continue
 		default:
 			continue
 		}
@@ -93,11 +97,13 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 		}
 		set = append(set, prefix+family)
 	}
-	gc := layout.GC{Versions: 1}
-	if p.lists {
-		gc = layout.GC{}
+	spec.Target.Families = append(spec.Target.Families, layout.Family{Name: "a", GC: layout.GC{Versions: 1}})
+	own := []string{"a"}
+	versions := listVersions(p.longest)
+	if len(lists) > 0 {
+		own = append(own, listFamily)
+		spec.Target.Families = append(spec.Target.Families, layout.Family{Name: listFamily, GC: layout.GC{Versions: versions}})
 	}
-	spec.Target.Families = append(spec.Target.Families, layout.Family{Name: "a", GC: gc})
 	for _, family := range set {
 		spec.Target.Families = append(spec.Target.Families, layout.Family{Name: family, GC: layout.GC{Versions: 1}})
 	}
@@ -106,7 +112,7 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 	spec.Rules = []mapfile.Rule{rule}
 
 	in.types(t, spec, p)
-	why := "scalars and lists share one"
+	why := "scalars share one"
 	switch n := len(set); n {
 	case 0:
 	case 1:
@@ -117,10 +123,10 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 	if len(shared) > 0 {
 		why += fmt.Sprintf("; %d more are JSON in one cell, as a table should stay below a hundred families", len(shared))
 	}
-	if p.lists {
-		why += "; no version limit on it, since the elements of a list are versions of one column"
+	if len(lists) > 0 {
+		why += fmt.Sprintf("; lists share %s, whose %d versions are the elements of a list, and a longer list is JSON in one cell", listFamily, versions)
 	}
-	in.chose("families", strings.Join(append([]string{"a"}, set...), " "), "%s", why)
+	in.chose("families", strings.Join(append(own, set...), " "), "%s", why)
 	if p.dropped {
 		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: the items have more than %d attributes; those beyond have no type in the mapping, and each of their values a sidecar cell",
 			t.Name, maxSchemaNames))
@@ -128,6 +134,19 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 	in.timeToLive(t, spec)
 	in.indexes(t, spec)
 	return spec
+}
+
+// listFamily is the family of lists, whose elements are versions of one column.
+const listFamily = "l"
+
+// listVersions is how many versions the family of lists keeps: room for lists of twice the
+// longest length, within bounds.
+func listVersions(longest int) int {
+	versions := 16
+	for versions < 2*longest && versions < 1024 {
+		versions *= 2
+	}
+	return versions
 }
 
 // timeToLive takes over how items expire. The attribute stays as it is: only

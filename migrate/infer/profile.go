@@ -17,7 +17,7 @@ type profile struct {
 	order   []string // attributes of the first item, as the file has them
 	attrs   map[string]*attrProfile
 	dropped bool // there are more attributes than are told one by one
-	lists   bool // there is a list at top level
+	longest int  // elements of the longest list at top level
 
 	named  [2]string      // attributes of the first item that are called PK and SK, if both are
 	pairs  *extsort.Set   // their values; nil without
@@ -165,7 +165,7 @@ func (p *profile) add(name string, v attr.Value, at source.Position) {
 	case attr.S, attr.B:
 		a.empty = a.empty || v.Str == ""
 	case attr.L:
-		p.lists = true
+		p.longest = max(p.longest, len(v.List))
 	case attr.M:
 		if a.keys == nil {
 			a.keys = map[string]*typeCounts{}
