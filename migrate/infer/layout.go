@@ -57,6 +57,7 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 	names := slices.Sorted(maps.Keys(p.attrs))
 	families := 0
 	var set, shared, lists []string
+	scalars, versions := layout.GC{Versions: 1}, listVersions(p.longest)
 	taken := map[string]bool{}
 	for _, name := range names {
 		if name == key.Hash.Name || name == key.Range.Name {
@@ -74,7 +75,10 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 			prefix = "s."
 		case schema.Type == attr.M:
 			prefix = "m."
-		case schema.Type == attr.L && !strings.ContainsAny(name, "{}"): // else one cell of JSON
+		case schema.Type == attr.L && strings.ContainsAny(name, "{}"): // no cell template can name it
+			scalars.Versions = versions
+			continue
+		case schema.Type == attr.L:
 			lists = append(lists, name)
 			rule.Put = append(rule.Put, mapfile.Put{Attr: name, Cell: listFamily + ":" + name})
 			continue
@@ -97,9 +101,8 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 		}
 		set = append(set, prefix+family)
 	}
-	spec.Target.Families = append(spec.Target.Families, layout.Family{Name: "a", GC: layout.GC{Versions: 1}})
+	spec.Target.Families = append(spec.Target.Families, layout.Family{Name: "a", GC: scalars})
 	own := []string{"a"}
-	versions := listVersions(p.longest)
 	if len(lists) > 0 {
 		own = append(own, listFamily)
 		spec.Target.Families = append(spec.Target.Families, layout.Family{Name: listFamily, GC: layout.GC{Versions: versions}})
