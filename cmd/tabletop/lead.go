@@ -25,7 +25,7 @@ func (s *serving) takeLead() error {
 		return nil
 	}
 	if err != nil {
-		return badInput("--data: %w", err)
+		return fmt.Errorf("--data: %w", err)
 	}
 	lead, err := time.ParseDuration(strings.TrimSpace(string(text)))
 	if err != nil {

@@ -86,6 +86,8 @@ func TestOpen_DamagedFile(t *testing.T) {
 		{"model item", `{"ModelName":"m","DataModel":[{"TableName":"T","KeyAttributes":{"PartitionKey":{"AttributeName":"id","AttributeType":"S"}},` + "\n" +
 			`"TableData":[{"id":{"S":"a"}},` + "\n" + `{"no":{"S":"a"}}]}]}`, KeyMissing, `in.json:3: the item has no attribute "id"`},
 		{"endless text", `[{"id":{"S":"` + strings.Repeat("x", 2*MaxItemBytes) + `"}}]`, TooLong, "in.json:1: the text of one item is longer"},
+		{"text for a boolean", `{"id":{"S":"a"},"m":{"M":{"k":{"BOOL" : "true"}}}}`, ValueInvalid, `in.json:1: not a DynamoDB value: a string follows "BOOL", expected true or false without quotes`},
+		{"text for NULL", `{"Item":{"id":{"S":"a"},"l":{"L":[{"NULL":"true"}]}}}`, ValueInvalid, `a string follows "NULL"`},
 		{"duplicate attribute", `{"id":{"S":"a"},"id":{"S":"b"}}`, NotJSON, "in.json:1: not JSON"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -58,6 +58,9 @@ func (e Entry) Names() []string {
 // parseEntry reads one item from its JSON text. With an error, the entry is the
 // text and where it stands.
 func parseEntry(text []byte, s shape, at Position) (Entry, error) {
+	if tag := textOfTruth(text); tag != "" {
+		return Entry{Position: at, Text: text}, Damaged(ValueInvalid, at, nil, "not a DynamoDB value: a string follows %s, expected true or false without quotes", tag)
+	}
 	if body, ok := bodyOf(text, s); ok {
 		if item, err := attr.UnmarshalItem(body); err == nil {
 			return Entry{Item: item, Position: at, Text: body}, nil
@@ -76,6 +79,24 @@ func parseEntry(text []byte, s shape, at Position) (Entry, error) {
 		return Entry{Position: at, Text: text}, err
 	}
 	return e, nil
+}
+
+// textOfTruth returns a type tag BOOL or NULL that a string follows, "" for none: requests may
+// say {"BOOL":"true"}, and no export does. Within a string the quotes of the tag are escaped.
+func textOfTruth(text []byte) string {
+	for _, tag := range []string{`"BOOL"`, `"NULL"`} {
+		for rest := text; ; {
+			i := bytes.Index(rest, []byte(tag))
+			if i < 0 {
+				break
+			}
+			rest = bytes.TrimLeft(rest[i+len(tag):], jsonSpace)
+			if value, ok := bytes.CutPrefix(rest, []byte(":")); ok && bytes.HasPrefix(bytes.TrimLeft(value, jsonSpace), []byte(`"`)) {
+				return tag
+			}
+		}
+	}
+	return ""
 }
 
 // jsonSpace is what JSON has between tokens.

@@ -41,7 +41,7 @@ const (
 	FixtureInvalid   Damage = "fixture-invalid"   // a fixture directory that cannot be used
 	MappingRefused   Damage = "mapping-refused"   // the mapping cannot hold an item
 	ItemUnmatched    Damage = "unmatched"         // no rule of the mapping takes an item
-	ItemBeyondLimit  Damage = "limit-exceeded"    // an item beyond a limit of Bigtable
+	ItemBeyondLimit  Damage = "limit-exceeded"    // an item beyond a limit of DynamoDB or Bigtable
 	CellCollision    Damage = "cell-collision"    // two items laid out on one cell
 
 	LoadTimeUnknown   Damage = "load-time-unknown"  // nobody tells of which time an export is to be

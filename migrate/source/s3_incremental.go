@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -443,6 +444,16 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 			into = &c.old
 		default:
 			return bad("member %q stands in a change, which has Metadata, Keys, OldImage and NewImage", name)
+		}
+		if name == "Metadata" { // whose time some write as a plain string
+			var plain struct{ WriteTimestampMicros string }
+			if json.Unmarshal(value, &plain) == nil {
+				if c.micros, err = strconv.ParseInt(plain.WriteTimestampMicros, 10, 64); err != nil {
+					return bad("Metadata has no WriteTimestampMicros that is a number")
+				}
+				written = true
+				continue
+			}
 		}
 		item, err := attr.UnmarshalItem(value)
 		if err != nil {

@@ -212,6 +212,9 @@ func TestOpen_DamagedIncrementalExport(t *testing.T) {
 		{"no keys", func(f fstest.MapFS) {
 			exporttest.AddIncremental(f, "01", t0, t1, `{"Metadata":{"WriteTimestampMicros":{"N":"1"}},"NewImage":{"id":{"S":"a"}}}`)
 		}, NotAnItem, "the change has no Keys"},
+		{"a time as text of no number", func(f fstest.MapFS) {
+			exporttest.AddIncremental(f, "01", t0, t1, `{"Metadata":{"WriteTimestampMicros":"soon"},"Keys":{"id":{"S":"a"}}}`)
+		}, NotAnItem, "Metadata has no WriteTimestampMicros that is a number"},
 		{"no time", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0, t1, `{"Keys":{"id":{"S":"a"}}}`) }, NotAnItem, "the change has no Metadata"},
 		{"an image of another key", func(f fstest.MapFS) {
 			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("b"), "", exporttest.Item("c", 2)))

@@ -192,6 +192,31 @@ func (t *Table) checkKey(e Entry) error {
 	return nil
 }
 
+// Limits of DynamoDB. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+const (
+	maxItemSize  = 400 << 10
+	maxHashBytes = 2048
+	maxSortBytes = 1024
+)
+
+// CheckSize refuses an item that no DynamoDB table of the key can hold.
+func (e Entry) CheckSize(key mapping.KeySchema) error {
+	for i, k := range key.Attrs() {
+		limit := [2]int{maxHashBytes, maxSortBytes}[i]
+		if v := e.Item[k.Name]; v.Type != attr.N && len(v.Str) > limit {
+			return Damaged(ItemBeyondLimit, e.Position, nil, "key attribute %q has %d bytes: DynamoDB takes at most %d", k.Name, len(v.Str), limit)
+		}
+	}
+	if len(e.Text) <= maxItemSize { // which is never shorter than the item
+		return nil
+	}
+	if size := e.Item.Size(); size > maxItemSize {
+		return Damaged(ItemBeyondLimit, e.Position, nil, "the item has %d bytes: DynamoDB takes at most %d", size, maxItemSize)
+	}
+	return nil
+}
+
 // Source is an input with its tables.
 type Source struct {
 	// Format is what the input was recognized as: "s3-export",

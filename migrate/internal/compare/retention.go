@@ -74,9 +74,14 @@ func (l *losses) add(j *table.Job, k table.Retention, row rowGroup, most int) {
 			order = append(order, g)
 		}
 	})
+	declared := table.NewRetention(j.Mapping.Families(), nil)
 	for _, g := range order {
 		if j.Mapping.AcceptsLoss(g.Rule, mapfile.LossRetention) {
 			l.accept(report.AcceptedLoss{Rule: g.Rule, What: mapfile.LossRetention, Family: g.family, GC: g.gc, Cells: cells[g], Example: g.Item, Why: j.Why(g.Rule, mapfile.LossRetention)})
+			continue
+		}
+		if declared.Of(g.family) != k.Of(g.family) { // a failure of the check of families
+			l.lossGroup(g.Rule, g.family, g.gc, cells[g])
 			continue
 		}
 		l.count++
@@ -123,7 +128,7 @@ func (j *job) retained(r *report.Report, k table.Retention) error {
 			return "no family has a rule of garbage collection", nil
 		}
 		detail := fmt.Sprintf("garbage collection would remove %s", phrase.Counted(l.cells, "cell"))
-		if l.cells > 0 && l.count == 0 {
+		if l.cells > 0 && len(l.groups) == 0 {
 			detail += ", as the mapping accepts"
 		}
 		var groups []string

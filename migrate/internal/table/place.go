@@ -109,6 +109,9 @@ func (j *Job) place(e source.Entry, p *Placed) (err error) {
 	if p.Base, err = j.Mapping.Place(e.Item, j.Micros); err != nil {
 		return RowLayout{J: j}.refuses(e, err, "the mapping cannot hold the item")
 	}
+	if err := e.CheckSize(j.Mapping.Key()); err != nil {
+		return &itemRefused{err: err, at: RowLayout{J: j}.unplaced(e, err)}
+	}
 	p.Back, p.losses = j.Mapping.Returned(e.Item, p.Base)
 	for i, x := range j.Indexes {
 		// What the table loses its indexes never had: the DynamoDB door makes their

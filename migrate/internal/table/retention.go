@@ -31,6 +31,9 @@ func NewRetention(families []layout.Family, now func() time.Time) Retention {
 	return k
 }
 
+// Of returns the rule of a family; the zero GC without one.
+func (k Retention) Of(family string) layout.GC { return k.gc[family] }
+
 // Unjudged lists the families whose maxAge nobody can judge without a clock.
 func (k Retention) Unjudged() []string {
 	var names []string
