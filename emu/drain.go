@@ -19,7 +19,7 @@ func (c *callsInFlight) Begin() { c.all.Add(1) }
 // End is the reverse of Begin.
 func (c *callsInFlight) End() { c.all.Add(-1) }
 
-// Endless says of a call that it goes on until one side stops, until Ended.
+// Endless marks a call that continues until one side stops it; Ended removes the mark.
 func (c *callsInFlight) Endless() { c.endless.Add(1) }
 
 // Ended is the reverse of Endless.

@@ -106,8 +106,9 @@ func backupPolicy(t *engine.Table) *admin.AutomatedPolicy {
 	return admin.SettingsOf(t).GetAutomatedBackupPolicy()
 }
 
-// Run implements due.Work: it makes a backup in each cluster that has not failed. One that is there was
-// made before a crash. One that would take too much is left out, and the logger told.
+// Run implements due.Work: it makes a backup in each cluster that has not failed. An existing
+// backup was made before a crash, and stays. A backup that would exceed the capacity is left
+// out and logged.
 func (w automatedBackups) Run(ctx context.Context, i due.Item) error {
 	s := w.s
 	t, err := s.db.Table(i.Name)

@@ -46,7 +46,7 @@ var features = []Feature{
 	{"Bigtable", "ReadChangeStream", Served, "commit timestamps are exact and increase by a microsecond at least; partition may be absent"},
 	{"Bigtable", "PrepareQuery", Refused, "SQL"},
 	{"Bigtable", "ExecuteQuery", Refused, "SQL"},
-	{"Bigtable", "GetClientConfiguration", Served, "clients are told to open no sessions"},
+	{"Bigtable", "GetClientConfiguration", Served, "the answer keeps clients from opening sessions"},
 	{"Bigtable", "OpenTable", Served, "not over Server.Conn, which carries no streams from the client"},
 	{"Bigtable", "OpenAuthorizedView", Served, "not over Server.Conn, which carries no streams from the client"},
 	{"Bigtable", "OpenMaterializedView", Served, "finds no view: none can be created"},

@@ -139,7 +139,7 @@ const (
 	noteNoReplicas       = "there is one region: no table has replicas"
 	notePages            = "a page of 1 MB counts an overhead for each item, by recordings of items near 43 KB and 87 KB"
 	notePartiQL          = "statements of up to 400 levels"
-	noteRecovery         = "what others wrote natively is no part of the log: a restore has it as it is now"
+	noteRecovery         = "native writes are not in the log: a restore has them as they are now"
 	notePolicy           = "policies are checked and kept in their stored form, not enforced"
 )
 

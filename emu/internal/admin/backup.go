@@ -94,7 +94,7 @@ func MaxBackupAge(in *btapb.Instance) time.Duration {
 	return maxAge
 }
 
-// SettleBackupType checks the type of a backup that is to be in c, and fills it in.
+// SettleBackupType checks the type of a new backup in cluster c, and fills in an unset one.
 func SettleBackupType(b *btapb.Backup, c *btapb.Cluster) error {
 	switch b.GetBackupType() {
 	case btapb.Backup_BACKUP_TYPE_UNSPECIFIED:

@@ -96,9 +96,9 @@ const never = time.Duration(math.MaxInt64)
 // ignore_warnings: Terraform, google_bigtable_gc_policy.ignore_warnings.
 const maxRelaxation = 90 * 24 * time.Hour
 
-// Relaxation returns by how much longer than before a new rule may keep cells in an
-// instance with so many clusters. Where there are several, some may have collected
-// them.
+// Relaxation returns how much longer than the old rule a new rule may keep cells in an
+// instance with the given number of clusters. With several clusters, some may have
+// collected the cells already.
 func Relaxation(clusters int, ignoreWarnings bool) time.Duration {
 	switch {
 	case clusters < 2:
@@ -137,8 +137,8 @@ func countsOf(r engine.GCRule, to []int) []int {
 	return to
 }
 
-// collectedAt returns from which age on a rule collects a cell that follows so many
-// newer ones of its column.
+// collectedAt returns the age from which a rule collects a cell that has the given number
+// of newer cells in its column.
 func collectedAt(r engine.GCRule, newer int) time.Duration {
 	switch r.Kind {
 	case engine.MaxAge:

@@ -96,9 +96,9 @@ func checkSameAggregate(f *engine.Family, field string, asked *btapb.Type) error
 	return nil
 }
 
-// ChangeValueType gives a family that is no aggregate another type, which only
-// says how its values are meant to be read, or none. What is an aggregate stays
-// one and nothing becomes one; the official Go client's tests show both.
+// ChangeValueType sets or unsets the value type of a family without an aggregate
+// type: there the type only says how to read the values. An aggregate family stays
+// one and no other family becomes one; the official Go client's tests show both.
 func ChangeValueType(to, from *engine.Family, field string, asked *btapb.Type) error {
 	switch {
 	case from.Aggregate != engine.NoAggregate && asked.GetAggregateType() != nil:

@@ -112,7 +112,7 @@ func (s *Schema) add(in interface {
 
 // Compatible reports why values written by the schema was cannot be read as
 // they were by the schema s: the first reason in the order of names, nil if
-// there is none. Messages and enums are found by their full names, in whatever
+// all can be read. Messages and enums are found by their full names, in whatever
 // file. Added and renamed members are compatible; removed ones are not, but for
 // fields whose number is reserved.
 func (s *Schema) Compatible(was *Schema) error {

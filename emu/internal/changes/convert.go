@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// ParsePartition reads a partition, all keys if there is none.
+// ParsePartition parses a partition; a nil p is the partition of all keys.
 func ParsePartition(field string, p *btpb.StreamPartition) (Partition, error) {
 	out := Partition{Start: []byte{}, End: []byte{}}
 	switch k := p.GetRowRange().GetStartKey().(type) {

@@ -58,8 +58,8 @@ func Split(splits [][]byte) []Partition {
 	return append(out, Partition{Start: start, End: []byte{}})
 }
 
-// Ahead is a part of a partition of which more was read than of the rest: the
-// records up to Number, those of an origin or, if it is "", all.
+// Ahead is a part of a partition that was read further than the rest: the records
+// up to Number, either of one origin or, if Origin is "", of all.
 type Ahead struct {
 	Partition
 	Number uint64
@@ -123,9 +123,9 @@ func (p Position) Within(part Partition) Position {
 	return out
 }
 
-// Leave returns how the reader of a partition goes on when the partitions are
-// current, which cover all keys: with each of parts, in order, in the partition of
-// next that has its place. The parts cover the partition.
+// Leave splits a partition at the boundaries of the current partitions, which cover
+// all keys. Its reader continues with each of parts, in order, in the partition of
+// next at the same index. The parts cover the partition.
 func Leave(partition Partition, current []Partition) (parts, next []Partition) {
 	for _, c := range current {
 		if part, some := partition.Intersect(c); some {

@@ -109,9 +109,9 @@ func (r *tokenReader) bytes() []byte {
 
 func (r *tokenReader) partition() Partition { return Partition{Start: r.bytes(), End: r.bytes()} }
 
-// Join returns the position in a partition of which tokens hold all parts, in any
-// order. What it says of a part is the token's, for it may have been issued for
-// more. Errors, as texts to complete "the tokens ...".
+// Join returns the position in a partition from tokens, in any order, that together
+// cover it. A token may have been issued for more keys than its part of the partition.
+// The errors are texts that complete "the tokens ...".
 func Join(partition Partition, tokens []Token) (Position, error) {
 	sorted := slices.Clone(tokens)
 	slices.SortFunc(sorted, func(a, b Token) int { return bytes.Compare(a.Partition.Start, b.Partition.Start) })

@@ -1,10 +1,10 @@
 // Package due runs the work of resources when its time has come.
 //
-// What is there follows from stored times and the clock whenever it is asked
-// for: no job makes it so. What has to do something when its time comes, such as
-// giving back the space of what has expired, or making a backup a day, is a
-// [Work]. When it is due is read from the resources themselves, each time anew: no
-// list could disagree with them, and a restart finds all of it again.
+// The state of a resource follows from stored times and the clock at each read:
+// no job changes it. An action that has to run at a time, such as freeing the space
+// of an expired resource, or making a daily backup, is a [Work]. Each check reads the
+// due times from the resources themselves: no list can disagree with them, and a
+// restart finds all work again.
 package due
 
 import (

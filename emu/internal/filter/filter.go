@@ -66,7 +66,7 @@ type Cell struct {
 	Qualifier       []byte
 	TimestampMicros int64
 	Value           []byte
-	Label           string // "" is none
+	Label           string // "" if unset
 }
 
 // Source yields the cells of one row in storage order. The first call of
@@ -123,7 +123,7 @@ type node interface {
 	// levels is told in how many passes the conditions before the node are
 	// decided, and returns the same for what comes after it.
 	levels(decided int) int
-	// rows returns the rows of which the node can yield cells.
+	// rows returns the rows whose cells the node can yield.
 	rows() RowSet
 	// onlyFamily returns the name of the one family that the node names and asks every cell to
 	// be of, or "".
@@ -208,7 +208,7 @@ func Compile(f *btpb.RowFilter, o Options) (*Program, error) {
 	return p, nil
 }
 
-// Rows returns the rows of which the filter can yield cells.
+// Rows returns the rows whose cells the filter can yield.
 func (p *Program) Rows() RowSet { return p.rows }
 
 // Family returns the one family, by its literal name, whose cells alone the filter can

@@ -36,9 +36,9 @@ func Creating(c *btapb.Cluster, now time.Time) bool {
 	return c.GetState() != btapb.Cluster_RESIZING && later.Of(c).After(now)
 }
 
-// Resize makes a cluster that is to be stored RESIZING until doneAt: "a cluster is
-// still capable of serving requests while being resized" (Cluster.State). One that is being
-// created stays so, and doneAt may have come already.
+// Resize makes a cluster RESIZING until doneAt, before the cluster is stored: "a cluster is
+// still capable of serving requests while being resized" (Cluster.State). A cluster that is
+// CREATING stays so. doneAt may have passed already.
 func Resize(c *btapb.Cluster, now, doneAt time.Time) {
 	if doneAt.After(now) && !Creating(c, now) {
 		c.State = btapb.Cluster_RESIZING

@@ -20,8 +20,8 @@ const (
 	noteField = protowire.MaxValidNumber - 1 // what was noted
 )
 
-// Set says in a message that is to be stored that it will be so at a time. The
-// zero time is as none: it is so now.
+// Set records in a message, before it is stored, the time at which the resource reaches
+// the state of the message. The zero time means now.
 func Set(m proto.Message, t time.Time) {
 	raw := noted(Note(m))
 	if !t.IsZero() {
@@ -41,8 +41,7 @@ func Of(m proto.Message) time.Time {
 	return time.UnixMicro(int64(micros))
 }
 
-// SetNote notes something in a message that is to be stored, in place of what was
-// noted before.
+// SetNote records a note in a message, before it is stored, and replaces the note before.
 func SetNote(m proto.Message, note []byte) {
 	at := Of(m)
 	m.ProtoReflect().SetUnknown(noted(note))

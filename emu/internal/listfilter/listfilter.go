@@ -70,8 +70,8 @@ func Parse(filter string, fields Fields) (Filter, error) {
 	return Filter{root}, err
 }
 
-// Match tells whether the filter takes an element, of which get returns the value
-// of a field.
+// Match reports whether the filter accepts an element; get returns the value of a
+// field of the element.
 func (f Filter) Match(get func(field string) Value) bool { return f.root == nil || f.root.match(get) }
 
 func (n *node) match(get func(string) Value) bool {
@@ -298,8 +298,8 @@ type key struct {
 	desc  bool
 }
 
-// ParseOrder reads an order_by: fields, separated by commas, each followed by
-// desc where it descends. Spaces do not matter. "" is no order.
+// ParseOrder parses an order_by: fields, separated by commas, each followed by
+// desc where it descends. Spaces do not matter. "" leaves the elements unordered.
 func ParseOrder(orderBy string, fields Fields) (Order, error) {
 	if strings.TrimSpace(orderBy) == "" {
 		return nil, nil
@@ -323,7 +323,7 @@ func ParseOrder(orderBy string, fields Fields) (Order, error) {
 	return out, nil
 }
 
-// Compare orders two elements, of which a and b return the values of fields.
+// Compare orders two elements; a and b return the values of their fields.
 func (o Order) Compare(a, b func(field string) Value) int {
 	for _, k := range o {
 		c := compare(k.kind, a(k.field), b(k.field))

@@ -76,8 +76,7 @@ func ReadModifyWriteRow(t *heat.Table, req *btpb.ReadModifyWriteRowRequest, err 
 	t.Add(req.GetRowKey(), c)
 }
 
-// Entries counts entries of a MutateRows request, each of which ended with the error in its
-// place.
+// Entries counts the entries of a MutateRows request; errs has the result of each entry.
 func Entries(t *heat.Table, entries []*btpb.MutateRowsRequest_Entry, errs []error) {
 	if t == nil {
 		return

@@ -123,7 +123,7 @@ func OutsideView(view string) error {
 	return New(codes.PermissionDenied, "Cannot mutate from %s because the mutation contains cells outside the Authorized View.", view)
 }
 
-// FamilyOutsideView refuses a read of one family of which an authorized view holds nothing.
+// FamilyOutsideView returns the status for a read of a family that an authorized view excludes.
 // The code, and the words "outside the Authorized View": python-bigtable, tests of views.
 func FamilyOutsideView(view, family string) error {
 	return New(codes.PermissionDenied, "Cannot read from %s because the family %q is outside the Authorized View.", view, family)

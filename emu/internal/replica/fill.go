@@ -23,9 +23,9 @@ type filling struct {
 	at     int64  // when it was filled, in microseconds
 }
 
-// Fill notes in a cluster that is to be stored beside others that it is filled at a
-// time, with what the nearest of them sees then: one that is up, and in its region if
-// there is one, the first by name.
+// Fill records in a new cluster, before it is stored, that it is filled at a time with
+// the rows that the nearest of the others sees then: a cluster that is up, in the same
+// region if there is one, the first by name.
 func (c *Control) Fill(added *btapb.Cluster, others []*btapb.Cluster, at time.Time) {
 	if len(others) == 0 {
 		return

@@ -48,7 +48,7 @@ type source struct {
 	in     *engine.JournalReader
 	origin string // "" for the first
 	link   *link
-	next   *engine.JournalRecord // read and not returned; nil if there is none
+	next   *engine.JournalRecord // read and not returned; nil if unset
 	due    int64                 // when next is visible
 	known  bool                  // due is
 }
@@ -106,8 +106,8 @@ func (r *Reader) Stale() bool {
 	return r.o.At.Control.View(r.o.At.Instance) != r.view || r.view != nil && r.o.DB.ResourceVersion() != r.version
 }
 
-// Next goes to the next record that is visible. It returns false when there is none
-// yet, or on an error.
+// Next goes to the next visible record. It returns false when no further record is
+// visible yet, or on an error.
 func (r *Reader) Next() bool {
 	for r.err == nil {
 		r.now = r.o.At.Control.o.Now().UnixMicro() // before any source is read: what it says of them holds

@@ -9,14 +9,14 @@
 //	visible(r, C) = max(commit(r) + lag(O, C), visible(the record of O before r, C))
 //
 // where the lag is the one that held when r was committed, and a pair of clusters
-// that is paused, or of which one has failed, delivers nothing meanwhile. So the
+// that is paused, or has a failed cluster, delivers nothing meanwhile. So the
 // state here is only a [link] for each ordered pair: its lags by the numbers of
 // records, the pauses, and the number up to which all was declared delivered. A cluster
 // that is added to an instance sees from a time on what another one saw then, whatever
-// the links say; see [fill]. The state is in memory, as the controls are the test's or a flag's; the records are on disk,
-// so that a restart finds them on their way as before. Nothing runs: who waits asks
-// for the time and waits on the clock. An instance of which nothing was ever said
-// has no state, which [Control.View] tells by a nil.
+// the links say; see [fill]. The state is in memory, because a test or a flag sets it; the
+// records are on disk, so that a restart delivers them as before. There is no background
+// work: a waiting caller asks for the time and waits on the clock. An instance that was
+// never configured has no state: [Control.View] returns nil.
 //
 // [Reader] reads a table's journal as a cluster sees it, in the order in which
 // records become visible there: change streams are read with it. [Rows] is what a
@@ -71,7 +71,7 @@ type Options struct {
 	// Keep is called before records of an instance's tables begin to matter, or for
 	// longer: from its return on they are to be recorded, and kept so long.
 	Keep func(instance string, keep time.Duration) error
-	// Lag is that of all pairs of clusters of which nothing else was said.
+	// Lag is the lag of all pairs of clusters without a lag of their own.
 	Lag time.Duration
 }
 
@@ -123,8 +123,8 @@ func (c *Control) View(instance string) *View {
 // Changed returns a channel that is closed with the next change of any instance.
 func (c *Control) Changed() <-chan struct{} { return c.changed.Next() }
 
-// Forget makes a cluster that is deleted, or all of an instance if cluster is "",
-// what one is of which nothing was said.
+// Forget removes the state of a deleted cluster, or of a whole instance if cluster is
+// "", as if it was never configured.
 func (c *Control) Forget(instance, cluster string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -325,8 +325,8 @@ func (i *Instance) change(named []string, fn func(v *View, at moment)) error {
 	return nil
 }
 
-// View is how the clusters of an instance replicate. It is never changed. A nil
-// View is that of an instance of which nothing was said.
+// View holds the replication state of an instance's clusters. It is never changed. A nil
+// View belongs to an instance that was never configured.
 type View struct {
 	rest   *link // of pairs that are not in links
 	links  map[pair]*link

@@ -46,8 +46,8 @@ type Writer struct {
 	// becomes. The first row asks that does not fit; then it is nil.
 	WholeRows func() bool
 	whole     bool // what it said
-	// RowLimitBytes is the size of a row above which it cannot be read; 0 is
-	// no limit.
+	// RowLimitBytes is the size of the largest row that can be read; 0 means
+	// unlimited.
 	RowLimitBytes int
 
 	row       []byte // the current row's key, of the scan
