@@ -57,15 +57,15 @@ type Options struct {
 	// KeepDeletedBytes is how much the tables that can be undeleted may take
 	// together: when a table is deleted, the oldest are removed for
 	// good until the others take no more, that table itself if it alone is
-	// larger. What has not been written to files yet is not counted. Default: in
-	// memory 128 MiB; no bound with a Dir. Below 0 there is none.
+	// larger. Cells that are not in files yet do not count. Default: in
+	// memory 128 MiB; unlimited with a Dir. Below 0: unlimited.
 	KeepDeletedBytes int64
 	// KeepDeletedTables is how many tables can be undeleted, the newest. Default: in
-	// memory 100; no bound with a Dir. Below 0 there is none.
+	// memory 100; unlimited with a Dir. Below 0: unlimited.
 	KeepDeletedTables int
 	// BackupBytes is how much the backups may take together, in keys and values:
-	// one that would take more is refused. Default: in memory 4 GiB; no bound with
-	// a Dir. Below 0 there is none.
+	// a backup that would exceed it is refused. Default: in memory 4 GiB; unlimited
+	// with a Dir. Below 0: unlimited.
 	BackupBytes int64
 	// MemTableBytes is the size of the buffer for data that has not been written
 	// to files yet; there are up to two such buffers. Default: 4 MiB in memory, 2 MiB
@@ -161,7 +161,7 @@ type Mutation struct {
 	// AggregateHLL, nil to add Input.
 	Value      []byte
 	Input      int64 // AddToCell: the input, unless Value is one
-	Start, End int64 // DeleteFromColumn: [Start, End) in microseconds; 0 is no bound
+	Start, End int64 // DeleteFromColumn: [Start, End) in microseconds; 0 is unbounded
 }
 
 // RuleReadModifyWrite is one rule of ReadModifyWrite: Append if it is not nil,
@@ -171,7 +171,7 @@ type RuleReadModifyWrite struct {
 	Qualifier []byte
 	Append    []byte
 	Increment int64
-	MaxBytes  int // Append: the largest value it may make; 0 is no limit
+	MaxBytes  int // Append: the largest value it may make; 0 means unlimited
 }
 
 // Cell is one version of one column. Its slices belong to the engine and are
@@ -288,7 +288,7 @@ type DB struct {
 	releaseErr  error // of the release; written inside releaseOnce
 }
 
-// Open opens the store that o describes, creating it if there is none. Errors:
+// Open opens the store that o describes, and creates a missing one. Errors:
 // ErrLocked when another store has the directory open, ErrFormatVersion when
 // it was written by a newer version of the program or by something else.
 func Open(o Options) (*DB, error) {

@@ -111,8 +111,8 @@ func (j *journal) of(table string, reason JournalReason, since uint64) (*table, 
 	return t, nil
 }
 
-// Next goes to the next record that can be read now. It returns false when there
-// is none yet, or on an error.
+// Next goes to the next record that can be read now. It returns false when no
+// further record is readable yet, or on an error.
 func (r *JournalReader) Next() bool {
 	for r.err == nil {
 		if len(r.batch) > 0 {

@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// Recorder is told of the changes of rows that are recorded in a journal, and says
-// what transactions see of rows: for a layer above in which not all see the same.
-// Its methods are called with locks of the store held: they use the store by tx
-// alone.
+// Recorder observes the changes of rows that are recorded in a journal, and sets
+// the cells that transactions see: for a layer above in which not all readers see the
+// same. Its methods are called with locks of the store held: they use the store only
+// through tx.
 type Recorder interface {
-	// Recorded is told of a change of the row of tx before it is committed; what
-	// PutResource adds is committed with it. The record is only read during the call.
-	// With an error nothing is committed.
+	// Recorded is called with a change of the row of tx before the commit; resources
+	// that it adds with PutResource are committed too. It must not keep the record or
+	// change it. An error cancels the commit.
 	Recorded(tx *RowTx, r *JournalRecord) error
-	// Undone is told that a change which Recorded was told of will not be.
+	// Undone is called when a change that was passed to Recorded is not committed.
 	Undone(row []byte, number uint64)
-	// Row returns what is to be seen of the row of tx; nil is what is stored.
+	// Row returns the cells that tx sees of its row; nil means the stored cells.
 	Row(tx *RowTx) RowCells
 	// Dropping is called before the commit that drops the rows of a span, and what it
 	// returns after it.
@@ -39,7 +39,7 @@ type RowCells interface {
 // origin is who changes rows in a context.
 type origin struct {
 	name     string
-	recorder Recorder // nil: nobody is told
+	recorder Recorder // nil if unset
 }
 
 // originKey is the key of WithOrigin.
@@ -51,7 +51,7 @@ func WithOrigin(ctx context.Context, name string) context.Context {
 	return WithRecorder(ctx, name, nil)
 }
 
-// WithRecorder is WithOrigin, with a recorder that is told of the changes of tables
+// WithRecorder is like WithOrigin, and sets the recorder for the changes of tables
 // with a journal.
 func WithRecorder(ctx context.Context, name string, r Recorder) context.Context {
 	return context.WithValue(ctx, originKey{}, origin{name, r})
@@ -63,7 +63,7 @@ func originOf(ctx context.Context) origin {
 	return o
 }
 
-// Recorder returns who is told of what tx changes, nil if nobody is.
+// Recorder returns the recorder of the changes of tx, nil if unset.
 func (tx *RowTx) Recorder() Recorder {
 	if !tx.t.journaled {
 		return nil
