@@ -26,7 +26,7 @@ const (
 	NoType
 	// ManyTypes: a value with two type tags. Text is the second tag.
 	ManyTypes
-	// UnknownType: a type tag that is none. Text is the tag.
+	// UnknownType: an unknown type tag. Text is the tag.
 	UnknownType
 	// NullNotTrue: a NULL that is not true.
 	NullNotTrue
@@ -37,7 +37,7 @@ const (
 	// DuplicateMember: a set that holds a member twice. Type is SS, NS or BS,
 	// Text the members as given, joined by ", " (binaries in base64).
 	DuplicateMember
-	// NotNumber: a number that is none. Text is it.
+	// NotNumber: a malformed number. Text is the number as given.
 	NotNumber
 	// Overflow: a number of magnitude 1E126 or more. Text is it.
 	Overflow

@@ -360,7 +360,7 @@ const orderedBias = 300
 
 // AppendOrderedNumber appends the order-preserving printable form of a
 // canonical number: bytewise order is numeric order, no form is the prefix of
-// another sign's, and the form of a negative number is no prefix of any other.
+// another sign's, and no form of a negative number is the prefix of any other form.
 //
 //	0         O
 //	positive  P, exponent of the first digit + 300, digits

@@ -54,8 +54,8 @@ func storedBytes(size int, t Type, members int) int {
 	return bytes
 }
 
-// OnPage returns the bytes that the item counts for of a page of 1 MB, where its sort
-// key has the given values; an absent one is none.
+// OnPage returns the bytes that the item counts for in a page of 1 MB, where its sort
+// key has the given values; absent values do not count.
 func (s Sizes) OnPage(sortKey ...Value) int {
 	stored, sortKeyBytes := s.stored, 0
 	for _, v := range sortKey {

@@ -9,7 +9,7 @@ package attr
 // Type is one of the ten DynamoDB attribute types, named by its wire tag.
 type Type uint8
 
-// The ten types. The zero Type is no type: it marks an absent value.
+// The ten types. The zero Type marks an absent value.
 const (
 	Absent Type = iota
 	S           // string
@@ -90,5 +90,5 @@ func ListOf(elems ...Value) Value { return Value{Type: L, List: elems} }
 // MapOf returns a value of type M; it takes ownership of m.
 func MapOf(m map[string]Value) Value { return Value{Type: M, Map: m} }
 
-// IsAbsent reports whether v is no value at all.
+// IsAbsent reports whether v is the zero Value, which stands for an absent attribute.
 func (v Value) IsAbsent() bool { return v.Type == Absent }

@@ -55,7 +55,7 @@ type ThrottlingReason struct {
 	Resource string // ARN of the table or index
 }
 
-// As returns the first *Error in the tree of err; ok is false if there is none.
+// As returns the first *Error in the tree of err; ok reports whether it has one.
 func As(err error) (e *Error, ok bool) {
 	return errors.AsType[*Error](err)
 }

@@ -40,7 +40,7 @@ func (p Path) String() string {
 	return "[" + strings.Join(steps, ", ") + "]"
 }
 
-// Lookup returns the value at p, absent where there is none.
+// Lookup returns the value at p, or the absent value if the item has none there.
 func (p Path) Lookup(item attr.Item) attr.Value {
 	v := item[p[0].Name]
 	for _, s := range p[1:] {

@@ -97,8 +97,8 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	return keys
 }
 
-// InvalidValue is the error of an expression attribute value that is none:
-// problem is DynamoDB's text for what is wrong with it.
+// InvalidValue returns the error for a malformed expression attribute value; problem
+// is DynamoDB's text for the fault.
 func InvalidValue(key, problem string) *Error { return newError(msgInvalidValue, problem, key) }
 
 // isPlaceholder reports whether key is prefix and at least one letter, digit

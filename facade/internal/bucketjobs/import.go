@@ -120,7 +120,7 @@ type ImportDescription struct {
 // ImportOutput is the answer of ImportTable and DescribeImport.
 type ImportOutput struct{ ImportTableDescription *ImportDescription }
 
-// Import begins an import into a table that is to be; the members of in were checked.
+// Import begins an import into a new table; the members of in were checked.
 // Sources: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ImportTable.html
 func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.Table) (*ImportOutput, error) {
 	if format := *in.InputFormat; in.InputFormatOptions != nil && format != importfile.FormatCSV {

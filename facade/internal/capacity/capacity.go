@@ -172,8 +172,8 @@ func (c *Tallies) Report(mode *string, report func(*Tally, string, *tabledef.Tab
 // Wanted reports whether the answer carries ConsumedCapacity.
 func Wanted(mode *string) bool { return mode != nil && *mode != "NONE" }
 
-// ReadUnits is what reading so many bytes costs: whole 4 KB, half of it for an
-// eventually consistent read, and one block at least.
+// ReadUnits returns the read units for sizeBytes: one for each block of 4 KB or
+// part of it, at least one, and half of that for an eventually consistent read.
 func ReadUnits(sizeBytes int, consistent bool) float64 {
 	units := float64(max(1, blocks(sizeBytes, readUnitBytes)))
 	if !consistent {

@@ -8,10 +8,10 @@ type Room struct {
 	left int
 }
 
-// NewRoom returns an empty room of so many bytes.
+// NewRoom returns an empty room of the given size.
 func NewRoom(bytes int) *Room { return &Room{left: bytes} }
 
-// Take reports whether there was room for an item. After one that had none there is none for others.
+// Take reports whether an item fits. After the first that does not fit, no other fits either.
 func (r *Room) Take(bytes int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

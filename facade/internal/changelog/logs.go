@@ -528,7 +528,7 @@ func (lg *Logs) read(ctx context.Context, log *tabledef.Log, spans []layout.Span
 			if err == nil && len(row.Cells) > 0 {
 				var ok bool
 				if _, r.At, ok = ParseKey(row.Key); !ok {
-					err = fmt.Errorf("row %q of table %s is no record", row.Key, log.Table)
+					err = fmt.Errorf("row %q of table %s is not a record", row.Key, log.Table)
 				} else {
 					r.Record, err = ParseRecord(row.Cells[0].Value)
 				}

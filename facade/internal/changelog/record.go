@@ -33,7 +33,7 @@ func (k Kind) String() string {
 }
 
 // Image is an item of a record: the JSON text of its attributes, as answers have it,
-// and its size as DynamoDB counts it. The zero value is none.
+// and its size as DynamoDB counts it. The zero value is a missing item.
 type Image struct {
 	JSON []byte
 	Size int

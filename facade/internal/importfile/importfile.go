@@ -4,9 +4,9 @@
 // formats for DynamoDB".
 //
 // What it promises: items are streamed, in memory bounded by the longest item and by what
-// the decompression looks back on, however far a packed file would swell; every text ends
-// in items, in an [*ItemError], after which the file goes on, or in another error, after
-// which it does not.
+// the window of the decompression, however far a packed file would swell; every text results
+// in items, in an [*ItemError], after which reading continues, or in another error, after
+// which it ends.
 //
 // What it does not do: whether an item fits into a table is not its matter.
 package importfile
@@ -60,7 +60,7 @@ type Options struct {
 	Types map[string]attr.Type
 }
 
-// ItemError says why an item is not one; the file goes on behind it.
+// ItemError is the reason why an item is malformed; reading continues behind the item.
 type ItemError struct{ Err error }
 
 // Error says what is wrong with the item.

@@ -83,7 +83,7 @@ func Rules(i tabledef.Insights, table, index string, hasSortKey bool) []string {
 	return rules
 }
 
-// Token is the token of a list that goes on behind a table, or an index of it.
+// Token returns the token of a list that continues behind a table, or an index of it.
 func Token(table, index string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(table + "/" + index))
 }

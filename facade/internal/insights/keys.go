@@ -54,7 +54,8 @@ const (
 )
 
 // Use counts a use of a key of a table, or of its index ix if that is not nil. key may have the
-// partition key alone, and other attributes; nil is no key. refused is why it was refused, if it was.
+// partition key alone, and other attributes; with nil, nothing is counted. refused is the error
+// of a refused request, or nil.
 func (k *Keys) Use(t *tabledef.Table, ix *tabledef.Index, key attr.Item, refused error) {
 	if len(t.Insights) == 0 || key == nil {
 		return

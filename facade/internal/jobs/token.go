@@ -61,8 +61,8 @@ func (r *Runner) readToken(ctx context.Context, kind string, t Token) (*tokenTex
 	return known, there.version, nil
 }
 
-// Find returns the job that a token gave; false if there is none yet. Errors:
-// ErrTokenMismatch.
+// Find returns the job that was started with a token; found is false before that.
+// Errors: ErrTokenMismatch.
 func (r *Runner) Find(ctx context.Context, kind string, t Token) (j Job, found bool, err error) {
 	known, _, err := r.readToken(ctx, kind, t)
 	if err != nil || known == nil {

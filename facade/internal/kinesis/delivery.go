@@ -44,7 +44,7 @@ func OpenSink(endpoint, dir, region string, wall *clock.Clock) (Sink, error) {
 	return nil, nil
 }
 
-// ErrRefused says that a record is none that a stream ever takes.
+// ErrRefused: no stream ever accepts the record.
 var ErrRefused = errors.New("the record is refused")
 
 // The bounds of a Put.

@@ -36,7 +36,7 @@ func NewEndpoint(rawURL, region string, wall *clock.Clock) (*Endpoint, error) {
 		return nil, err
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%q is no URL of http or https", rawURL)
+		return nil, fmt.Errorf("%q is not a URL with a host and the scheme http or https", rawURL)
 	}
 	// A transport of its own, so that its connections end with it.
 	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}

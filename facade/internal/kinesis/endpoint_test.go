@@ -93,7 +93,7 @@ func TestOpenSink(t *testing.T) {
 	if _, err := OpenSink("http://localhost", dir, "us-east-1", clock.New()); err == nil {
 		t.Error("both are taken")
 	}
-	if _, err := OpenSink("here", "", "us-east-1", clock.New()); err == nil || !strings.Contains(err.Error(), `"here" is no URL of http or https`) {
+	if _, err := OpenSink("here", "", "us-east-1", clock.New()); err == nil || !strings.Contains(err.Error(), `"here" is not a URL with a host and the scheme http or https`) {
 		t.Error(err)
 	}
 }

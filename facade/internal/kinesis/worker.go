@@ -35,7 +35,7 @@ func (w *Worker) Kind() jobs.Kind {
 	return jobs.Kind{Name: kind, Run: w.run, AtOnce: w.Most, Keep: tabledef.StreamRetention}
 }
 
-// Deliver makes the delivery of a destination that was enabled, if there is none yet.
+// Deliver creates the delivery of an enabled destination, unless it exists.
 func (w *Worker) Deliver(ctx context.Context, t *tabledef.Table, d *tabledef.KinesisDestination, region string) error {
 	request, err := json.Marshal(Target{StreamARN: d.StreamARN, Table: t.Name, TableID: t.ID, Region: region, From: d.From})
 	if err != nil {
@@ -52,8 +52,8 @@ func idOf(t *tabledef.Table, d *tabledef.KinesisDestination) string {
 	return fmt.Sprintf("%s-%020d", t.ID, d.From)
 }
 
-// Changed tells the delivery of a destination that this has changed. Where there is
-// none, or it has ended, nobody has to know.
+// Changed notifies the delivery of a destination of a change of the destination. It does
+// nothing if the delivery does not exist or has ended.
 func (w *Worker) Changed(ctx context.Context, t *tabledef.Table, d *tabledef.KinesisDestination) error {
 	_, err := w.Store.Jobs.Update(ctx, kind, idOf(t, d), func(*jobs.Job) error { return nil })
 	if errors.Is(err, jobs.ErrNotFound) {

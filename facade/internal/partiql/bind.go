@@ -26,7 +26,7 @@ type Bound struct {
 	Item         attr.Item // of an INSERT
 	Update       *expr.Update
 	Returning    string // "ALL OLD", "MODIFIED NEW", …; "" for none
-	// ExistsAlone says that what EXISTS holds is no SELECT.
+	// ExistsAlone reports that the argument of EXISTS is not a SELECT.
 	ExistsAlone bool
 
 	where *expr.Condition

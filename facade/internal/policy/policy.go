@@ -13,7 +13,7 @@ import (
 // changeInterval is the time in which AWS takes one change of a policy.
 const changeInterval = 15 * time.Second
 
-// NoPolicy is the revision that a request expects where there is to be no policy.
+// NoPolicy is the expected revision in a request that requires that no policy exists.
 const NoPolicy = "NO_POLICY"
 
 // Resource is what a policy belongs to.

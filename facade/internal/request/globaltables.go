@@ -55,7 +55,7 @@ func CreateGlobalTable(v *Validator, in *CreateGlobalTableInput) error {
 	return awserr.Validation(awserr.MsgVersion2017)
 }
 
-// NoGlobalTable answers that there is no global table of a name.
+// NoGlobalTable returns the error for the name of a global table: none exists.
 func NoGlobalTable(v *Validator, in *GlobalTableInput) error {
 	if err := checkName(v, in.GlobalTableName); err != nil {
 		return err
@@ -85,7 +85,7 @@ func ListGlobalTables(v *Validator, in *ListGlobalTablesInput) (*ListGlobalTable
 	return &ListGlobalTablesOutput{[]struct{}{}}, nil
 }
 
-// NoReplicas answers, of a table that is there or not, that it is no global table.
+// NoReplicas returns the error for a table that is not a global table, whether or not it exists.
 func NoReplicas(v *Validator, table *string) error {
 	name, err := v.ControlTableName(table)
 	if err != nil {

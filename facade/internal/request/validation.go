@@ -105,9 +105,9 @@ type Statement struct {
 	More       []string // what AWS shows behind them
 }
 
-// Statements checks the number of elements of a list of statements, of which each is
-// shown where there are too many: of parameters how many there are, and of statements
-// behind twice the limit. kind is the name of an element in the API model.
+// Statements checks the number of elements of a list of statements. The error for too
+// many shows them: parameters only as a number, and statements after twice the limit
+// only as a number too. kind is the name of an element in the API model.
 func (v *Validator) Statements(member, kind string, absent bool, n, most int, at func(i int) Statement) {
 	if n <= most {
 		v.Count(member, absent, n, most, "")
@@ -154,8 +154,8 @@ func (v *Validator) TableName(value *string) string {
 	return name
 }
 
-// TableOfARN returns the name in a table's ARN; what is none it returns as it
-// is.
+// TableOfARN returns the name in a table's ARN; it returns any other text
+// unchanged.
 func TableOfARN(given string) string {
 	if m := tableARN.FindStringSubmatch(given); m != nil && len(given) <= MaxTableARNChars {
 		return m[1]
@@ -176,8 +176,8 @@ var resourceARN = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^arn:[a-z-]+:dynamodb:([a-z0-9-]*):([0-9]*):table/([^/]*)(/.*)?$`)
 })
 
-// ParseARN takes an ARN apart; ok is false where it is none. The rest begins with a
-// slash, or is empty for a table. The name is not checked.
+// ParseARN parses the ARN of a table or of a part of it; ok reports whether it is one.
+// The rest begins with a slash, or is empty for a table. The name is not checked.
 func ParseARN(arn string) (a ARN, ok bool) {
 	m := resourceARN().FindStringSubmatch(arn)
 	if m == nil {
@@ -225,8 +225,8 @@ func (v *Validator) ControlTableName(value *string) (string, error) {
 	return name, v.Constrained()
 }
 
-// ChangedTableName is ControlTableName where what the name does not satisfy is told
-// with what other members do not.
+// ChangedTableName is like ControlTableName, but reports the violated constraints of the
+// name together with those of other members.
 func (v *Validator) ChangedTableName(value *string) (string, error) {
 	if value == nil {
 		return "", awserr.Validation(awserr.MsgParameterRequired, "TableName")

@@ -63,7 +63,7 @@ type known struct {
 	sizeBytes int64  // as the Bigtable of a large table had it
 }
 
-// NewTable returns that of a table of which nothing is known.
+// NewTable returns the Table of a table that was not counted yet.
 func NewTable() *Table { return &Table{turn: make(chan struct{}, 1)} }
 
 // Wrote ages the count. It is called when a write has ended, so that a count which
@@ -89,8 +89,8 @@ type Source interface {
 	Version() string
 	// Fresh reports whether what was counted stays so while nothing is written.
 	Fresh() bool
-	// Count counts, up to so many items of the table and of each index; 0 has no
-	// bound. It reports whether that was all of them.
+	// Count counts up to most items of the table and of each index; 0 means unlimited.
+	// It reports whether it counted all of them.
 	Count(ctx context.Context, counts *Counts, most int64) (all bool, err error)
 	// StoredBytes is how large its Bigtable says that it is.
 	StoredBytes(ctx context.Context) (int64, error)

@@ -27,7 +27,7 @@ type filler struct {
 }
 
 // fillIndexes fills, in the background, the indexes that are backfilling, and
-// makes the table ACTIVE. What close interrupts goes on at the next start.
+// makes the table ACTIVE. The next start resumes work that close interrupts.
 func (fl *filler) fillIndexes(c *cachedTable) {
 	fl.background.Go(func() {
 		ctx := fl.life
@@ -316,11 +316,11 @@ func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout)
 	if err := gathered.Done(); err != nil {
 		return err
 	}
-	return unread.Err(x.table, "delete them, so that they are entered anew")
+	return unread.Err(x.table, "delete them, so that they are entered again")
 }
 
 // FillDueTimes enters, in the background, the items of a table that were there
-// before its due times. What close interrupts goes on at the next start. The
+// before its due times. The next start resumes work that close interrupts. The
 // result is closed at the end.
 func (fl *filler) FillDueTimes(name string) (done <-chan struct{}) {
 	ended := make(chan struct{})

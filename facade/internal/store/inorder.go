@@ -9,8 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// PageBytes is as much as one answer can have: of items that have to be
-// sorted so many bytes are held.
+// PageBytes is the size of the largest answer, and of the items that are held to
+// be sorted.
 const PageBytes = 1 << 20
 
 // InPasses yields items that come in no order in that of compare, under which

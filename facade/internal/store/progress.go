@@ -18,7 +18,7 @@ type Teller struct {
 	tell func(Progress)
 }
 
-// TellProgress begins to tell of work on a table, if tell is not nil; End is to follow.
+// TellProgress begins to report work on a table to tell, if that is not nil. The caller calls End.
 func TellProgress(table, phase string, tell func(Progress)) *Teller {
 	t := &Teller{Progress{Table: table, Phase: phase}, tell}
 	t.say()
@@ -31,14 +31,14 @@ func (t *Teller) say() {
 	}
 }
 
-// Item counts one.
+// Item counts an item.
 func (t *Teller) Item() {
 	if t.Items++; t.Items%progressEvery == 0 {
 		t.say()
 	}
 }
 
-// End is to be deferred, with the address of the error of the work.
+// End reports the end of the work. Callers defer it, with the address of their error.
 func (t *Teller) End(err *error) {
 	t.Done, t.Err = true, *err
 	t.say()

@@ -49,9 +49,9 @@ func (rd *reader) GetItem(ctx context.Context, t *tabledef.Table, key attr.Item)
 	return st.item, err
 }
 
-// GetItems calls take with the items that have the given keys, by their numbers in
-// keys, nil where there is none, in some order: each as it is read, by one read of all.
-// If take reports false no more come.
+// GetItems calls take for each of the keys, in any order, with its index and the item,
+// nil if it does not exist. It reads all items by one read, and passes each on as it
+// arrives. It ends when take returns false.
 func (rd *reader) GetItems(ctx context.Context, t *tabledef.Table, keys []attr.Item, take func(i int, item attr.Item) bool) error {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {

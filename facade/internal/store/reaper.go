@@ -95,8 +95,8 @@ func (rp *reaper) eachExpiring(ctx context.Context, fn func(*cachedTable) error)
 }
 
 // NextDue returns the first time after a time, and until another, at which Tidy
-// finds an item to delete or a table to remove; false if there is none. What other
-// processes do meanwhile may change it.
+// finds an item to delete or a table to remove; found reports whether one exists.
+// Other processes may change that meanwhile.
 func (rp *reaper) NextDue(ctx context.Context, after, until time.Time) (next time.Time, found bool, err error) {
 	consider := func(t time.Time) {
 		if t.After(after) && !t.After(until) && (!found || t.Before(next)) {

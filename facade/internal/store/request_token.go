@@ -88,7 +88,7 @@ func (tx *transactions) findRequest(ctx context.Context, req RequestToken) (know
 		}
 		known := row.Cells[0].Value
 		if len(known) < requestBytes {
-			return nil, false, fmt.Errorf("row %q of table %s is no request", row.Key, tx.o.Catalog)
+			return nil, false, fmt.Errorf("row %q of table %s is not a request", row.Key, tx.o.Catalog)
 		}
 		hash, id := known[1:33], string(known[33:33+transactionIDBytes])
 		since := int64(binary.BigEndian.Uint64(known[33+transactionIDBytes : requestBytes]))

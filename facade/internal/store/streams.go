@@ -298,7 +298,7 @@ func (ts *tables) ChangeLog(ctx context.Context, name string, fn func(*tabledef.
 }
 
 // errUnchanged: there is nothing to change.
-var errUnchanged = errors.New("nothing is to be changed")
+var errUnchanged = errors.New("nothing to change")
 
 // HoldLog gives a table a log with both images until ReleaseLog is called with the same
 // id, and returns it with a number that all changes are below whose calls have

@@ -34,9 +34,9 @@ type tables struct {
 }
 
 // CreateTable creates a table, indexes included, from a definition without
-// the fields that the store sets, but for an ID that was told before. It returns once the table is usable, as it
-// looks then: ACTIVE, or CREATING for a while. Errors: ErrTableExists,
-// ErrTooManyTables, ErrSchemaConflict.
+// the fields that the store sets, except for an ID that was returned to a client before. It
+// returns the definition once the table is usable: ACTIVE, or CREATING for a while. Errors:
+// ErrTableExists, ErrTooManyTables, ErrSchemaConflict.
 func (ts *tables) CreateTable(ctx context.Context, spec *tabledef.Table) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -185,9 +185,9 @@ func (ts *tables) EndCreating(ctx context.Context, name string, at time.Time) er
 }
 
 // DeleteTable deletes a table with its indexes and rows. It returns the
-// definition with status DELETING, once the table is gone, or is to be for its
-// time as DELETING. It does not look at DeletionProtection. Errors:
-// ErrTableNotFound, *TableInUseError.
+// definition with status DELETING, once the table was removed, or, with a time as
+// DELETING, once its removal at the end of that time is stored. It ignores
+// DeletionProtection. Errors: ErrTableNotFound, *TableInUseError.
 func (ts *tables) DeleteTable(ctx context.Context, name string) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -518,7 +518,7 @@ func (ts *tables) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 		}
 		items, err := m.Items(row)
 		if err != nil || len(items) > 0 {
-			return nil // a row that is damaged is told when it is asked for
+			return nil // a damaged row is reported when it is read
 		}
 		if first == nil {
 			first = bytes.Clone(row.Key)

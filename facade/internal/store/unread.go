@@ -10,7 +10,7 @@ import (
 // MaxUnreadNamed bounds how many rows an error names.
 const MaxUnreadNamed = 10
 
-// Unread are rows that the mapping cannot read: all are told at once.
+// Unread collects rows that the mapping cannot read, to report all of them at once.
 type Unread struct {
 	rows  int64
 	first []error

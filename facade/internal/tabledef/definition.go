@@ -166,7 +166,7 @@ func (t *Table) Index(name string) *Index {
 	return nil
 }
 
-// FillTimes returns when what was added to the table is to be filled again.
+// FillTimes returns the times at which additions to the table have to be filled again.
 func (t *Table) FillTimes() map[string]time.Time {
 	times := map[string]time.Time{} // by Bigtable table
 	for i := range t.Indexes {

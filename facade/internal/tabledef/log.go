@@ -124,7 +124,7 @@ func (l *Log) Adds(was *Log) bool {
 // On reports whether writes are recorded.
 func (l *Log) On() bool { return l != nil && len(l.Reasons) > 0 }
 
-// Shards says where records lie: in slots by their partition key, the number of which
+// Shards says where records lie: in slots, by their partition key. The number of slots
 // can change from one generation to the next.
 type Shards struct {
 	Since    uint64        `json:"since"`    // sequence number at which generation 0 begins: whole milliseconds
@@ -157,12 +157,12 @@ type Stream struct {
 	// StreamRetention.
 	Retention time.Duration `json:"retention,omitzero"`
 	// Until is the sequence number that the stream ends before, and Ended when that
-	// was; 0 for one that goes on.
+	// was; 0 for an open stream.
 	Until uint64    `json:"until,omitempty"`
 	Ended time.Time `json:"ended,omitzero"`
 }
 
-// Stream returns the stream of a label, or nil if there is none that is known at a time.
+// Stream returns the stream of a label, or nil if it is unknown at a time.
 func (t *Table) Stream(label string, now time.Time) *Stream {
 	for i := range t.Streams {
 		if s := &t.Streams[i]; s.Label == label && !s.IsGone(now) {

@@ -31,13 +31,12 @@ func CheckUpdate(t *tabledef.Table, update *expr.Update) error {
 	return CheckPathsOutsideKeys(t, slices.Concat(update.Paths(), update.ReadPaths()))
 }
 
-// ApplyUpdate returns the item after the update. It begins with the item as it
-// is or, where there is none, with one of its key. An update that only removes
-// creates no item; one without clauses does.
+// ApplyUpdate returns the item after the update. It starts from the stored item or,
+// if that does not exist, from an item with only the key. An update that only removes
+// creates no item; an update without clauses does.
 //
-// A path that leads nowhere is refused in an item that is not there as in any
-// other. One recording of the service has it otherwise for REMOVE; DynamoDB
-// Local does as we do.
+// A path that leads nowhere is an error in a missing item as in any other. One
+// recording of the service differs for REMOVE; DynamoDB Local agrees with us.
 func ApplyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr.Item) (attr.Item, error) {
 	updated := old
 	if old == nil {

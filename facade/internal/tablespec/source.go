@@ -41,8 +41,8 @@ func (s Source) Unprojected(paths []expr.Path) []string {
 // CheckStartKey checks the shape of an ExclusiveStartKey: it has the key of the
 // table and, for an index, the index's key attributes. The types are those of
 // the key that the read goes by, unless it scans the table itself. onlyHash leaves
-// the sort key out: what the request asks of the partition key is wrong, which is
-// told before it. Errors: ValidationException.
+// the sort key out: the request's condition on the partition key is wrong, and that
+// error comes first. Errors: ValidationException.
 func (s Source) CheckStartKey(given attr.Item, scans, onlyHash bool) error {
 	names := map[string]bool{}
 	for _, a := range s.Table.Key.Attrs() {
@@ -96,8 +96,8 @@ func (s Source) LastKey(item layout.Stored) attr.Item {
 	return key
 }
 
-// BytesOnPage returns what an entry of so many bytes counts for of a page. Of an
-// index it is its own sort key that counts (belief).
+// BytesOnPage returns the bytes that an entry of the given sizes counts for in a page.
+// For an index, the index's own sort key counts (belief).
 func (s Source) BytesOnPage(entry layout.Stored, sizes attr.Sizes) int {
 	if s.Index == nil {
 		return sizes.OnPage(entry.Get(s.Table.Key.Range.Name))

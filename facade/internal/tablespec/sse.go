@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// SSESpecification is how a table is to be encrypted.
+// SSESpecification is a request's settings for the encryption of a table.
 type SSESpecification struct {
 	Enabled        *wire.Flag `json:",omitzero"`
 	SSEType        *string    `json:",omitzero"`
@@ -47,7 +47,7 @@ func (in *SSESpecification) Constraints(v *request.Validator, member string) {
 	}
 }
 
-// enables reports whether encryption is to be on: a type alone says so.
+// enables reports whether the settings turn encryption on: a type alone does.
 func (in *SSESpecification) enables() bool {
 	return in.Enabled.IsTrue() || in.Enabled == nil && in.SSEType != nil
 }

@@ -7,7 +7,7 @@
 // are below zero, and nothing is admitted until time has filled them again. Local
 // indexes use the buckets of their table.
 //
-//   - Provisioned: so many units a second, and up to 300 seconds of what was not used.
+//   - Provisioned: the provisioned units a second, and up to 300 seconds of unused units.
 //   - On demand: 12,000 read and 4,000 write units a second, or the warm throughput, or
 //     twice the most that was used in a second of the last 30 minutes, whichever is
 //     most, up to what the account may use of a table; a second of it at once.

@@ -84,9 +84,9 @@ func NewResponse(r *http.Request, status int, body []byte) Response {
 	return a
 }
 
-// OutsideProtocol returns the answer to a request that is no call of the protocol:
-// a CORS preflight, the question for health, or what AWS does not know. ok is false
-// for a call.
+// OutsideProtocol returns the answer to a request outside the protocol: a CORS
+// preflight, a health check, or a request that AWS does not know. ok is false for a
+// call of the protocol.
 func OutsideProtocol(r *http.Request) (a Response, ok bool) {
 	if n := headerBytes(r); n > maxHeaderBytes {
 		return Response{Status: http.StatusBadRequest, Body: fmt.Appendf(nil, headersTextFormat, n, maxHeaderBytes)}, true

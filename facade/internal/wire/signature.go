@@ -47,10 +47,10 @@ func CallerOf(r *http.Request) Caller {
 }
 
 // Authenticate checks the signature of a request with the body as it was sent,
-// and returns who signed it. Without secrets, by access key, a well-formed one is
-// all that is asked for, whatever its key, region and secret; with them it has to be
-// right, for any region, and at most 15 minutes off one of the clocks, of which the
-// first is named where none fits. The error is an *awserr.Error.
+// and returns the signer. secrets has them by access key. Without secrets, any
+// well-formed signature passes, whatever its key, region and secret. With secrets it has
+// to be correct, for any region, and at most 15 minutes off one of the clocks; the error
+// names the first clock. The error is an *awserr.Error.
 func Authenticate(r *http.Request, body []byte, secrets map[string]string, clocks ...time.Time) (Caller, error) {
 	sig, err := parseSignature(r)
 	if err == nil && secrets != nil {
@@ -208,7 +208,7 @@ func (sig signature) verify(r *http.Request, body []byte, secrets map[string]str
 // Credential is what a request to another service is signed with.
 type Credential struct{ AccessKey, Secret, Region, Service string }
 
-// Sign signs a request that has its headers, whose body is to be sent.
+// Sign signs a request whose headers are set and whose body is about to be sent.
 func Sign(r *http.Request, body []byte, now time.Time, c Credential) {
 	date := now.UTC().Format(signatureTime)
 	r.Header.Set("X-Amz-Date", date)

@@ -195,9 +195,9 @@ func hasZero(v attr.Value) bool {
 	return v.Type == attr.N && v.Str == "0" || v.Type == attr.NS && slices.Contains(v.Set, "0")
 }
 
-// errNoStructure is the error of a value that is no structure: the text of its
-// refusal goes by its place in the request.
-var errNoStructure = errors.New("a value that is no structure")
+// errNoStructure is the error of a value that is not a structure: the text for the
+// client depends on the value's place in the request.
+var errNoStructure = errors.New("the value is not a structure")
 
 // errEmptyName is the error of an attribute without a name.
 var errEmptyName = errors.New(awserr.MsgEmptyName) //nolint:staticcheck // ST1005: its text is the answer

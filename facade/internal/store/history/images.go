@@ -86,7 +86,7 @@ func changes(ctx context.Context, earliest *images) iter.Seq2[Change, error] {
 			if err == nil {
 				var ok bool
 				if c.Key, _, ok = tabledef.CutKey(earliest.t.Key, row.Key); !ok {
-					err = fmt.Errorf("row %q of table %s is no key", row.Key, earliest.table)
+					err = fmt.Errorf("row %q of table %s is not a key", row.Key, earliest.table)
 				}
 			}
 			for _, cell := range row.Cells {
