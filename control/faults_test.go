@@ -154,7 +154,7 @@ func TestFaults_Warnings(t *testing.T) {
 		ddb + `,"table":"nosuch"`:                                       `there is no DynamoDB table "nosuch" now`,
 		ddb + `,"table":"orders","item":{"k":{"S":"a"}}`:                "",
 		ddb + `,"table":"orders","item":{"k":{"N":"1"}}`:                `"k" of the key of table orders has the type S, not N`,
-		ddb + `,"table":"orders","item":{"id":{"S":"a"},"k":{"S":"a"}}`: `"id" is no attribute of the key of table orders (k): only puts of whole items have it`,
+		ddb + `,"table":"orders","item":{"id":{"S":"a"},"k":{"S":"a"}}`: `"id" is not an attribute of the key of table orders (k): only puts of whole items have it`,
 		bt + `,"table":"rows"`:                                          "",
 		bt + `,"table":"nosuch"`:                                        `there is no Bigtable table "nosuch" now`,
 		bt + `,"table":"orders"`:                                        `there is no Bigtable table "orders" now: the rows of DynamoDB's table orders are in `,

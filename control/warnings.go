@@ -57,7 +57,7 @@ func warnings(ctx context.Context, s *Server, f fault.Spec) ([]string, error) {
 		}
 		switch {
 		case !slices.Contains(key, name):
-			out = append(out, fmt.Sprintf("%q is no attribute of the key of table %s (%s): only puts of whole items have it", name, f.Table, strings.Join(key, ", ")))
+			out = append(out, fmt.Sprintf("%q is not an attribute of the key of table %s (%s): only puts of whole items have it", name, f.Table, strings.Join(key, ", ")))
 		case types[name] != given:
 			out = append(out, fmt.Sprintf("%q of the key of table %s has the type %s, not %s", name, f.Table, types[name], given))
 		}

@@ -34,8 +34,8 @@ type Options struct {
 	Faultless bool
 	// Seed begins the random sequences of faults.
 	Seed uint64
-	// GCInterval is the time between two collections of garbage, also of those that Advance passes;
-	// 0: garbage is collected when told.
+	// GCInterval is the time between two collections of garbage, including those that Advance
+	// passes. 0: garbage is collected only on request.
 	GCInterval time.Duration
 	// Store and Bigtable are the options of what the lab opens. It sets those of the
 	// clock, the logger, the faults and the store of the server.
@@ -97,7 +97,7 @@ type Lab struct {
 	swept     time.Time  // when garbage was last collected in Advance; guarded by advanceMu
 }
 
-// New returns a lab that is to be opened.
+// New returns a lab; Open opens it.
 func New(o Options) *Lab {
 	l := &Lab{opts: o, faults: &rpcFaults{fault.NewSet(o.Seed), o.Clock}, endpoint: none{}, swept: o.Clock.Now()}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -179,11 +179,10 @@ func (l *Lab) Bigtable() *emu.Server { return l.emu }
 func (l *Lab) Clock() *clock.Clock { return l.opts.Clock }
 
 // Advance moves the time forward by d, 0 or more, and returns the new time. On
-// the way it stops whenever something is due, in order, and does it as at that
-// time: it does the endpoint's work, such as deleting expired DynamoDB items, and that of
-// Bigtable's resources, and collects garbage if that is collected at intervals.
-// Collections of which each would find what the one before left, one after the
-// other with nothing else in between, are one.
+// the way it stops whenever work is due, in order, and runs it as at that
+// time: the work of the endpoint, such as deleting expired DynamoDB items, the work of
+// Bigtable's resources, and the collection of garbage, if that has an interval.
+// Consecutive collections with no other work between them run as one.
 func (l *Lab) Advance(d time.Duration) (time.Time, error) {
 	if d < 0 {
 		return time.Time{}, fmt.Errorf("to advance by %v: time moves forward", d)

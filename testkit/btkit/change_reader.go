@@ -70,8 +70,8 @@ func (r *ChangeReader) Rest() []changestream.Record {
 	return out
 }
 
-// Next returns the next record, by commit time, and waits for one if there is none.
-// After a minute without one it fails the test.
+// Next returns the next record, by commit time, and waits until there is one.
+// After a minute it fails the test.
 func (r *ChangeReader) Next() changestream.Record {
 	r.tb.Helper()
 	ctx, cancel := context.WithTimeout(lab.Probe(r.tb.Context()), changesDeadline)

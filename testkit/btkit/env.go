@@ -86,11 +86,11 @@ func (e *Env) Addr() string {
 func (e *Env) Now() time.Time { return e.server.Lab().Clock().Now() }
 
 // Advance moves the environment's time forward by d and returns the new time. On
-// the way it stops whenever something is due, in order, and does it as at that
-// time: it does what resources of the Bigtable ask for, collects garbage if the
-// environment was started with GCBackground and, with package testkit, deletes expired
-// DynamoDB items. Collections of which each would find what the one before left, a
-// minute after the other with nothing else in between, are one.
+// the way it stops whenever work is due, in order, and runs it as at that
+// time: the work of Bigtable's resources, the collection of garbage if the environment
+// was started with GCBackground and, with package testkit, the deletion of expired
+// DynamoDB items. Consecutive collections, one a minute with no other work between
+// them, run as one.
 func (e *Env) Advance(d time.Duration) time.Time {
 	e.server.TB().Helper()
 	now, err := e.server.Lab().Advance(d)

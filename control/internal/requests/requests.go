@@ -87,9 +87,10 @@ func (l *Log) newer() {
 	}
 }
 
-// Bigtable is what emu.Options.Observe is to be. Calls that a lab makes for itself are left out.
+// Bigtable logs a call of the Bigtable endpoint: it is the emu.Options.Observe of a lab. It
+// leaves out the calls that the lab makes for itself.
 //
-// It is on the way of each answer: it allocates nothing, and writes what it keeps once, to where it stays.
+// Each answer waits for it: it allocates nothing, and copies the retained bytes once.
 func (l *Log) Bigtable(c *emu.Call) {
 	madeFor, test := c.Cause(), ""
 	if madeFor == "" { // a call for a request of DynamoDB is no probe, and of that request's test
@@ -129,7 +130,8 @@ func (l *Log) Bigtable(c *emu.Call) {
 	l.newer()
 }
 
-// DynamoDB is what facade.Options.Observe is to be. What it says of Bigtable is true of it.
+// DynamoDB logs a call of the DynamoDB endpoint: it is the facade.Options.Observe of a lab. It
+// leaves out the same calls as Bigtable, and allocates nothing either.
 func (l *Log) DynamoDB(c *facade.Call) {
 	if c.Operation == "" { // no call of the protocol: a question for health, a preflight
 		return
@@ -261,8 +263,8 @@ func (r *Record) Table() string {
 // Key returns the row key that an RPC names, or as much of it as is kept.
 func (r *Record) Key() []byte { return r.key }
 
-// Bodies returns the request and the answer as JSON. Of what is not kept as a whole there is
-// nil, and cut is true; of the answers of RPCs there is none.
+// Bodies returns the request and the answer as JSON. A body that was not kept whole is nil, and
+// cut is true. The answers of RPCs are not kept: response is nil.
 func (r *Record) Bodies() (request, response json.RawMessage, cut bool) {
 	if r.Endpoint == Bigtable {
 		if r.kind == nil || r.cut {

@@ -167,10 +167,10 @@ func within(pieces []piece, part Partition) []piece {
 	return out
 }
 
-// Deliver hands the records from a time until another one, of writes that are done, to take, in the order in
-// which streams deliver them: those of a row by commit time. Partitions may change on the way:
-// what was read of which keys is put together for those that there are. Once take returns
-// false it is handed no more of that partition.
+// Deliver calls take with the records of completed writes whose commit times lie between from
+// and until, in the order in which streams deliver them: the records of a row by commit time.
+// Partitions may change meanwhile: the positions of the old partitions are then combined into
+// positions of the new ones. Once take returns false, it gets no more records of that partition.
 func (r *Reader) Deliver(ctx context.Context, from, until time.Time, take func(*Record) bool) error {
 	pieces := []piece{{}}
 	for slices.ContainsFunc(pieces, func(p piece) bool { return !p.done }) {
@@ -250,8 +250,8 @@ func (p Partition) proto() *btpb.StreamPartition {
 	}}
 }
 
-// readPartition reads a partition, of which pieces were read, and returns what is read of
-// it then.
+// readPartition continues to read a partition after the given pieces, and returns the pieces
+// that are read in the end.
 func (r *Reader) readPartition(ctx context.Context, of Partition, pieces []piece, from, until time.Time, take func(*Record) bool) ([]piece, error) {
 	req := &btpb.ReadChangeStreamRequest{TableName: r.Table, Partition: of.proto(), EndTime: timestamppb.New(until)}
 	if pieces[0].token == "" {

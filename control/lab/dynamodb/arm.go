@@ -45,7 +45,7 @@ func check(s *fault.Spec) error {
 	case s.Effect == fault.ReadOld && s.As == nil:
 		return fmt.Errorf("to make %s stale: the snapshot is nil", s.Method)
 	case s.Effect == fault.ReadOld && s.Method != "*" && !slices.Contains(stale, s.Method):
-		return fmt.Errorf("to make reads stale: %q is none of %s", s.Method, strings.Join(stale, ", "))
+		return fmt.Errorf("to make reads stale: method %q is not one of %s", s.Method, strings.Join(stale, ", "))
 	case s.Effect == fault.DelayCall || s.Effect == fault.CutRows || s.Effect == fault.DuplicateCall:
 		return fmt.Errorf("a fault of %q: its effect is one of RPCs", s.Method)
 	case !known:

@@ -8,9 +8,9 @@ import (
 )
 
 // Failure is an error that DynamoDB returns for reasons of its own.
-// The AWS SDKs retry all of them except a conflict and a full collection. A
-// throttled read or write of items says in its ThrottlingReasons which
-// capacity of which table or index was exceeded.
+// The AWS SDKs retry all of them except a conflict and a full collection. The
+// ThrottlingReasons of a throttled read or write of items name the table or index
+// and its exceeded capacity.
 type Failure uint8
 
 // The failures.

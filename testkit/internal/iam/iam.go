@@ -259,7 +259,7 @@ func (r *Roles) Project() *iampb.Policy {
 	return proto.CloneOf(&r.project)
 }
 
-// Define defines a role, or defines it anew.
+// Define defines a role, or replaces its definition.
 func (r *Roles) Define(name string, permissions ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/internal/iam"
 )
 
-// PrincipalHeader says on whose behalf a call is made. It is no identity: whoever
-// reaches the server can send it.
+// PrincipalHeader names the principal of a call. It does not prove an identity: every
+// client of the server can send it.
 const PrincipalHeader = "x-tabletop-testkit-principal"
 
 // guard enforces policies in front of the server's handlers.
