@@ -47,8 +47,8 @@ type configFile struct {
 	values  map[string]strictyaml.Value
 }
 
-// Validate refuses a member that is no flag of any command: a slip in a name
-// would otherwise go unnoticed.
+// Validate returns an error for a member that names no flag of any command: a
+// misspelt name would otherwise go unnoticed.
 func (c *configFile) Validate(app *kong.Application) error {
 	known, err := flagNames(app, func(f *kong.Flag) []string { return []string{f.Name} })
 	if err != nil {

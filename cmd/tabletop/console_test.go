@@ -158,7 +158,7 @@ func TestServe_Refused(t *testing.T) {
 		"--allow-host http://desk.example":                                 `--allow-host: "http://desk.example" must be a host name`,
 		"--allow-host *":                                                   `--allow-host: "*" must be a host name`,
 		"--bigtable 127.0.0.1:0 --kinesis-dir " + file:                     "--kinesis-dir: mkdir",
-		"--bigtable 127.0.0.1:0 --kinesis-endpoint x":                      `--kinesis-endpoint: "x" is no URL`,
+		"--bigtable 127.0.0.1:0 --kinesis-endpoint x":                      `--kinesis-endpoint: "x" is not a URL`,
 		"--bigtable 127.0.0.1:0 --stream-retention=-1h":                    "--stream-retention: -1h0m0s, want 0 or more",
 		"--bigtable 127.0.0.1:0 --stream-retention 0":                      "--stream-retention: must be greater than 0s",
 		"--bigtable 127.0.0.1:0 --stream-shard-rotation 0s":                "--stream-shard-rotation: must be greater than 0s",

@@ -36,7 +36,7 @@ func (c *inferCommand) Validate(args *kong.Context) error {
 
 // Help is the long help of the command.
 func (*inferCommand) Help() string {
-	return `Reads all of an input and proposes a mapping that loses nothing: one row per item, types by majority, families for sets and maps, a joiner that all keys allow. With --mapping it completes one that is there: each rule with "*" gets a schema, the attributes that its items have; faults of the file that this mends do not stop it, and the first is told. Each choice is printed with its reason. The mapping is a file to start from; verify proves it. What the data does not show, such as a key that the input does not declare, is a guess, with a warning. Exits 0 when there is a mapping, 2 when the input is at fault, 3 when the machine is.`
+	return `Reads all of an input and proposes a mapping that loses nothing: one row per item, types by majority, families for sets and maps, a joiner that all keys allow. With --mapping it completes an existing mapping: each rule with "*" gets a schema, the attributes that its items have. Faults of the file that this repairs do not stop it; the first is reported. Each choice is printed with its reason. The mapping is a file to start from; verify proves it. What the data does not show, such as a key that the input does not declare, is a guess, with a warning. Exits 0 when there is a mapping, 2 when the input is at fault, 3 when the machine is.`
 }
 
 // Run infers and writes the mappings.

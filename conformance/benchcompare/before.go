@@ -26,8 +26,8 @@ const (
 // one program.
 var beforeParts = []string{"points", "dynamodb"}
 
-// leastPairs are the fewest repetitions of which quartiles say something, and
-// beforeReps those by default: each order of three servers once.
+// leastPairs is the least number of repetitions for meaningful quartiles, and
+// beforeReps the default number: each order of three servers once.
 const (
 	leastPairs = 5
 	beforeReps = 6
@@ -144,7 +144,7 @@ func beforeReport(rs *results, b *bench) (text string, slower int) {
 	for _, r := range rs.commands {
 		fmt.Fprintf(&w, "    %s # %s, %s\n", r.Note, cmp.Or(r.Date, "undated"), time.Duration(r.Seconds*float64(time.Second)).Round(time.Second))
 	}
-	fmt.Fprintf(&w, "\nA ratio is that of ours to the program from before in one repetition, of which there are %d; their median and quartiles are shown. Below 1, ours is faster. Beside them is the median ratio of two copies of the program from before.\n", b.reps)
+	fmt.Fprintf(&w, "\nA ratio compares ours with the program from before in one of %d repetitions; their median and quartiles are shown. Below 1, ours is faster. Beside them is the median ratio of two copies of the program from before.\n", b.reps)
 	rows := beforeRows(rs)
 	for _, m := range []metric{p50, serverCPU} {
 		var of []beforeRow

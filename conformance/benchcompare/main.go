@@ -97,7 +97,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	names := strings.Split(*wanted, ",")
 	for _, name := range names {
 		if name != "" && !slices.Contains(partNames(), name) {
-			_, _ = fmt.Fprintf(stderr, "benchcompare: -parts: %q is none of %s\n", name, strings.Join(partNames(), ", "))
+			_, _ = fmt.Fprintf(stderr, "benchcompare: -parts: unknown part %q: want one of %s\n", name, strings.Join(partNames(), ", "))
 			return exitBadFlag
 		}
 	}

@@ -31,7 +31,7 @@ type History struct {
 	ops []porcupine.Operation
 }
 
-// New returns the history of so many clients, which are numbered from 0.
+// New returns an empty history of the given number of clients, which are numbered from 0.
 func New(clients int) *History { return &History{clients: clients} }
 
 // Record makes a call and notes it. call returns the output, which the model
@@ -104,7 +104,7 @@ func Model[State comparable](initial State, do func(State, any) (State, any), pa
 	return m
 }
 
-// Count returns the number of operations, and of those of which so much is known.
+// Count returns the number of all operations, and of those whose result is known to the degree k.
 func (h *History) Count(k Known) (all, known int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
