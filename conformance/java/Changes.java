@@ -126,6 +126,7 @@ public class Changes {
       admin.createTable(CreateTableRequest.of(TABLE).addFamily("f").addFamily("g", GCRules.GCRULES.maxVersions(1)).addFamily("s", Type.int64Sum())
           .addSplit(ByteString.copyFromUtf8("w1")).addSplit(ByteString.copyFromUtf8("w3"))
           .addChangeStreamRetention(org.threeten.bp.Duration.ofDays(1)));
+      began = Instant.now();
     }
     var settings = BigtableDataSettings.newBuilderForEmulator("127.0.0.1", port).setProjectId("p").setInstanceId("i");
     settings.stubSettings().mutateRowSettings().setRetryableCodes(Set.of()); // what became of a write is known, or is not
@@ -285,7 +286,7 @@ public class Changes {
   record Piece(ChangeStreamContinuationToken token, ByteStringRange next, Instant since) {}
 
   static final List<Piece> pieces = new ArrayList<>();
-  static final Instant began = Instant.now().minusSeconds(1);
+  static volatile Instant began; // when the table had been created
 
   static void begin(BigtableDataClient client) {
     for (ByteStringRange p : client.generateInitialChangeStreamPartitions(TABLE)) {
