@@ -85,7 +85,7 @@ func (l *googleUtility) text(v attr.Value) (b []byte, raw bool, bad string) {
 	case attr.N:
 		// Without a point it is parsed as a long.
 		if _, err := strconv.ParseInt(v.Str, 10, 64); err != nil && !strings.Contains(v.Str, ".") {
-			return nil, false, fmt.Sprintf("the utility fails on %s, which is no 64-bit integer", v.Str)
+			return nil, false, fmt.Sprintf("the utility fails on %s, which is not a 64-bit integer", v.Str)
 		}
 		return []byte(v.Str), true, ""
 	case attr.B:
@@ -279,7 +279,7 @@ func (l *googleUtility) fidelity() []Fidelity {
 	for i, a := range l.key.Attrs() {
 		switch {
 		case i == 1:
-			add(a.Name, "it is no part of the row key: items with the same partition key become one")
+			add(a.Name, "it is not part of the row key: items with the same partition key become one")
 		case a.Type == attr.S:
 			all = append(all, Fidelity{Rule: rule, Attribute: a.Name})
 		case a.Type == attr.N:

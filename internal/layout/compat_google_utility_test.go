@@ -111,7 +111,7 @@ func TestGoogleUtility(t *testing.T) {
 		{`{"d":{"BOOL":true},"n":{"N":"0.5"}}`, "  cf1:d @0 = \"true\"\n  cf1:n @0 = \"0.5\"\n"},
 		{`{"l":{"L":[{"M":{"k":{"NULL":true},"b":{"B":"aA=="}}},{"BOOL":false},{"L":[]}]}}`, "  cf1:l @0 = [{\"b\":\"YUE9PQ==\",\"k\":null},false,[]]\n"},
 		{`{"m":{"M":{"a":{"M":{"b":{"S":"x"}}},"gone":{"M":{}}}}}`, "  cf1:m.a.b @0 = \"x\"\n"},
-		{`{"n":{"N":"9223372036854775808"}}`, `E-DOMAIN: table Users: rule google-utility: item {"Username":{"S":"u"}}: attribute "n": the utility fails on 9223372036854775808, which is no 64-bit integer`},
+		{`{"n":{"N":"9223372036854775808"}}`, `E-DOMAIN: table Users: rule google-utility: item {"Username":{"S":"u"}}: attribute "n": the utility fails on 9223372036854775808, which is not a 64-bit integer`},
 		{`{"a.b":{"S":"1"},"a":{"M":{"b":{"S":"2"}}}}`, `E-COLLISION: table Users: rule google-utility: item {"Username":{"S":"u"}}: attribute "a.b": two attributes on one column: the utility keeps either; expected names without dots`},
 	} {
 		item, err := attr.UnmarshalItem([]byte(c.item))

@@ -26,7 +26,7 @@ func (c *compiler) families() {
 		path := strictyaml.Join("target.families", f.Name)
 		switch {
 		case !familyName.MatchString(f.Name) || len(f.Name) > lens.MaxFamilyNameBytes:
-			c.fail(path, lens.CodeFamily, fmt.Sprintf("%q is no family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
+			c.fail(path, lens.CodeFamily, fmt.Sprintf("%q is not a family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
 		case f.Name == lens.FamilyState, f.Name == lens.FamilyTombstone:
 			c.fail(path, lens.CodeFamily, f.Name+" is reserved", "another name")
 		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil && !c.collected():
@@ -62,7 +62,7 @@ func (c *compiler) sharedFamily() {
 		return
 	}
 	if _, ok := c.l.declared[f]; !ok || f == lens.FamilyTypes || c.l.familyAttr[f] != "" {
-		c.fail("target.shared", lens.CodeFamily, fmt.Sprintf("%q is no declared family, or that of one attribute", f), "a family of target.families")
+		c.fail("target.shared", lens.CodeFamily, fmt.Sprintf("%q is not a declared family, or belongs to one attribute", f), "a family of target.families")
 	}
 	c.l.shared, c.l.sharedAttrs = f, map[string]bool{}
 	share := func(families map[string]string, is func(codec.Schema) bool) {

@@ -63,13 +63,13 @@ rules:
 - {name: three, row: ["{PK}"], put: [{attr: "*", cell: "a:{attr}"}]}
 accept_loss: [{rule: four, what: types, why: x}]
 `, `m.yaml:6:20: target.joiner: unknown joiner "both"; expected plain('#'), escaped('#'), escaped-all('#'), oc, fixed or auto
-m.yaml:6:58: target.families["b!"]: E-FAMILY: "b!" is no family name; expected 1 to 64 of -_.a-zA-Z0-9
+m.yaml:6:58: target.families["b!"]: E-FAMILY: "b!" is not a family name; expected 1 to 64 of -_.a-zA-Z0-9
 m.yaml:6:66: target.families._t: E-FAMILY: types would be collected by age; expected no maxAge
 m.yaml:8:40: rules[0].row[0]: template "{PX}": {PX} is neither a capture nor a key attribute
 m.yaml:8:65: rules[0].put[0].cell: E-FAMILY: "z:a" names no declared family; expected family:qualifier, the family declared in target.families
 m.yaml:8:102: rules[0].put[1].codec: unknown codec "gif"; expected s, n, b, bool, text, b64, i64be, f64be, nord, json, ddbjson, flatten, omit or proto(file, message)
 m.yaml:9:22: rules[1].when.SK: template "{x:nosuch}": unknown encoder "nosuch"; expected s, n, b, hex, b64u, pad(w), nord, i64, ocint, revmax, revms(w), iso(s|ms), epoch(s|ms), ver, revdigits, revdomain, strip(prefix), const(text), salt(hash,n,w) or hash(name)
-m.yaml:10:50: rules[2].put[0].cell: E-INVERSE: key attribute "SK" cannot be told from row, qualifier and timestamp; expected a reference to it, or to the captures of its template
+m.yaml:10:50: rules[2].put[0].cell: E-INVERSE: key attribute "SK" does not follow from row, qualifier and timestamp; expected a reference to it, or to the captures of its template
 m.yaml:11:16: accept_loss[0].rule: no rule "four"; expected a rule's name`},
 		{"cells", `apiVersion: migration/v1
 source: {table: T, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {a: S, b: S}}
@@ -96,7 +96,7 @@ m.yaml:9:106: rules[0].put[1].cell: E-FAMILY: ttl shift(2h) deletes cells of rul
 m.yaml:9:130: rules[0].put[2].cell: E-FAMILY: ttl shift(2h) deletes cells of rule one, and not this one; expected gc: {maxAge: 2h0m0s} on the families of all of its puts, or of none
 m.yaml:10:22: rules[1].when.PK: template "two{x:nosuch}": unknown encoder "nosuch"; expected s, n, b, hex, b64u, pad(w), nord, i64, ocint, revmax, revms(w), iso(s|ms), epoch(s|ms), ver, revdigits, revdomain, strip(prefix), const(text), salt(hash,n,w) or hash(name)
 m.yaml:10:43: rules[1].when.SK: E-INVERSE: a binary has no text to match; expected a key attribute of type S or N
-m.yaml:10:52: rules[1].when.ZZ: E-INVERSE: "ZZ" is no key attribute; expected conditions on the table's key alone
+m.yaml:10:52: rules[1].when.ZZ: E-INVERSE: "ZZ" is not a key attribute; expected conditions on the table's key alone
 m.yaml:10:101: rules[1].put[0].cell: E-FAMILY: "y:a" names no declared family; expected family:qualifier, the family declared in target.families
 m.yaml:10:114: rules[1].put[0].codec: unknown codec "gif"; expected s, n, b, bool, text, b64, i64be, f64be, nord, json, ddbjson, flatten, omit or proto(file, message)
 m.yaml:10:137: rules[1].put[1].cell: E-FAMILY: "z:b" names no declared family; expected family:qualifier, the family declared in target.families

@@ -96,11 +96,11 @@ func (c *compiler) invert(r *rule, path string) {
 		}
 		for slot, a := range c.l.key.Attrs() {
 			if !known[slot] {
-				c.fail(p.path+".cell", lens.CodeInverse, fmt.Sprintf("key attribute %q cannot be told from row, qualifier and timestamp", a.Name), "a reference to it, or to the captures of its template")
+				c.fail(p.path+".cell", lens.CodeInverse, fmt.Sprintf("key attribute %q does not follow from row, qualifier and timestamp", a.Name), "a reference to it, or to the captures of its template")
 			}
 		}
 		if p.byTime && p.codec.Paths {
-			c.fail(p.path+".codec", lens.CodeInverse, "leaves of maps that are told by time", "codec ddbjson")
+			c.fail(p.path+".codec", lens.CodeInverse, "leaves of maps, in cells that only their time tells apart", "codec ddbjson")
 		}
 		if p.byTime && r.tag {
 			c.fail(path+".tag", lens.CodeInverse, "a tag cannot tell items by time", "no tag, or a column for each item")

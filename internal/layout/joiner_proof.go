@@ -137,9 +137,8 @@ func (m *Mapping) WithJoiner(joiner string) (*Mapping, error) {
 	return Compile(&spec)
 }
 
-// Changed compiles the mapping anew from a copy of its file that change has been
-// made to; what its joiner auto has come to stays. A default layout has no file.
-// Errors are *SpecError.
+// Changed applies change to a copy of the mapping file and compiles the result. The
+// outcome of joiner auto is kept. A default layout has no file. Errors are *SpecError.
 func (m *Mapping) Changed(change func(*mapfile.Spec)) (*Mapping, error) {
 	spec := *m.spec
 	change(&spec)

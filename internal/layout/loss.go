@@ -21,11 +21,10 @@ func (r *rule) loses() bool {
 	return r.accepted[mapfile.LossTypes] || r.accepted[mapfile.LossEmpty] || r.accepted[mapfile.LossPrecision] || r.accepted[mapfile.LossNull]
 }
 
-// Returned is what comes back of an item that Place laid out: the item, but for
-// the losses that the mapping file accepts for it, which are named. Whatever else
-// comes back otherwise is no loss but a fault, and is not in what is returned.
-// The values are shared with item. Of a layout that is another tool's all that it
-// loses is accepted.
+// Returned returns the item that is read back from the cells of Place, and the losses
+// that the mapping file accepts for it. Any other change is a fault, not a loss, and
+// Returned leaves it out. The values are shared with item. Every loss of another tool's
+// layout is accepted.
 func (m *Mapping) Returned(item attr.Item, placed lens.Placed) (attr.Item, []Loss) {
 	if l, ok := m.layout.(*googleUtility); ok {
 		return l.returned(item, placed)

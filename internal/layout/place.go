@@ -256,7 +256,7 @@ func (p *placer) finish() *lens.Error {
 	for _, put := range p.r.puts {
 		if put.timeKey {
 			if _, ok := put.format.Parse(p.item[put.timeAttr].Str); !ok {
-				return p.l.fault(lens.CodeDomain, p.r, p.item, put.timeAttr, "the attribute is to be a timestamp, and is no time of the format", "a canonical time")
+				return p.l.fault(lens.CodeDomain, p.r, p.item, put.timeAttr, "the attribute becomes a timestamp, and is not a time in the format", "a canonical time")
 			}
 		}
 		if put.timeSlot == rowkey.SlotNone {

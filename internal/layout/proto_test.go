@@ -228,10 +228,10 @@ func TestProto_Refused(t *testing.T) {
 	for codec, want := range map[string]string{
 		"proto(user.binpb, acme.User)":  "",
 		"proto(user.binpb, acme.Nobo)":  "user.binpb has no message acme.Nobo",
-		"proto(user.binpb, acme.Color)": "acme.Color is no message",
+		"proto(user.binpb, acme.Color)": "acme.Color is not a message",
 		"proto(gone, acme.User)":        "descriptor set gone is not there",
 		"proto(../gone, acme.User)":     "descriptor set ../gone is not there",
-		"proto(text, acme.User)":        "text is no descriptor set",
+		"proto(text, acme.User)":        "text is not a descriptor set",
 		"proto(user.binpb)":             "expected proto(file, message)",
 		"proto":                         "unknown codec",
 	} {

@@ -201,14 +201,14 @@ func (c *compiler) putTime(r *rule, p *put, spec *mapfile.Put) {
 	case spec.Time.Capture != "":
 		i := slices.IndexFunc(r.captures, func(k capture) bool { return k.name == spec.Time.Capture })
 		if i < 0 || !r.captures[i].enc.Time {
-			c.fail(at, lens.CodeSyntax, fmt.Sprintf("{%s} is no time", spec.Time.Capture), "a capture with encoder revms, revmax, iso or epoch")
+			c.fail(at, lens.CodeSyntax, fmt.Sprintf("{%s} is not a time", spec.Time.Capture), "a capture with encoder revms, revmax, iso or epoch")
 			return
 		}
 		p.timeSlot = rowkey.FirstCapture + i
 	case spec.Time.Attr != "":
 		p.timeAttr, p.format = spec.Time.Attr, codec.TimeFormats[spec.Time.As]
 		if _, ok := codec.TimeFormats[spec.Time.As]; !ok {
-			c.fail(at, lens.CodeSyntax, fmt.Sprintf("%q is no time format", spec.Time.As), strings.Join(slices.Sorted(maps.Keys(codec.TimeFormats)), ", "))
+			c.fail(at, lens.CodeSyntax, fmt.Sprintf("%q is not a time format", spec.Time.As), strings.Join(slices.Sorted(maps.Keys(codec.TimeFormats)), ", "))
 		}
 		switch i := slices.IndexFunc(c.l.key.Attrs(), func(a lens.KeyAttr) bool { return a.Name == p.timeAttr }); {
 		case i >= 0:

@@ -104,7 +104,7 @@ func (p mapPut) read(d *decoder, item *partial, special string, c lens.Column) e
 // mapValue adds the value of a key to a map.
 func (d *decoder) mapValue(p *partial, name, key string, c lens.Column) error {
 	if !utf8.ValidString(key) {
-		return d.corrupt(c, name, fmt.Errorf("%q is no map key", key))
+		return d.corrupt(c, name, fmt.Errorf("%q is not a map key", key))
 	}
 	v, err := d.inside(c, name, d.r.schema[name].At(key))
 	if err != nil {

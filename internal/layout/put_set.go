@@ -83,7 +83,7 @@ func (d *decoder) member(p *partial, name string, member []byte, t attr.Type, c 
 		}
 		m = n
 	case t == attr.SS && !utf8.Valid(member):
-		return d.corrupt(c, name, fmt.Errorf("%s is no string", phrase.ClipHex(member, codec.ShownBytes)))
+		return d.corrupt(c, name, fmt.Errorf("%s is not a string", phrase.ClipHex(member, codec.ShownBytes)))
 	}
 	v := p.item[name]
 	if v.Type != t {

@@ -100,7 +100,7 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 		r.keyTypes = append(r.keyTypes, a.Type)
 	}
 	if !ruleName.MatchString(spec.Name) {
-		c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("%q is no rule name", spec.Name), "letters, digits and -_.")
+		c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("%q is not a rule name", spec.Name), "letters, digits and -_.")
 	}
 	for _, l := range c.spec.AcceptLoss {
 		if l.Rule == "" || l.Rule == spec.Name {
@@ -143,7 +143,7 @@ func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 		slot := slices.IndexFunc(attrs, func(a lens.KeyAttr) bool { return a.Name == name })
 		switch {
 		case slot < 0:
-			c.fail(at, lens.CodeInverse, fmt.Sprintf("%q is no key attribute", name), "conditions on the table's key alone")
+			c.fail(at, lens.CodeInverse, fmt.Sprintf("%q is not a key attribute", name), "conditions on the table's key alone")
 			continue
 		case attrs[slot].Type == attr.B:
 			c.fail(at, lens.CodeInverse, "a binary has no text to match", "a key attribute of type S or N")

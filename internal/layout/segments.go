@@ -50,8 +50,8 @@ func (m *Mapping) Segments(rule string) []Segment {
 	return segments
 }
 
-// SplitRowKey takes the row key of a rule apart into its segments, without
-// delimiters and escapes; false where it is none of the rule's.
+// SplitRowKey splits a row key of a rule into its segments, without delimiters and
+// escapes. It returns false if the key does not fit the rule.
 func (m *Mapping) SplitRowKey(rule string, key []byte) ([][]byte, bool) {
 	l, r := m.ruleNamed(rule)
 	if r == nil {

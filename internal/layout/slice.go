@@ -317,8 +317,8 @@ func timePosition(micros int64) []byte { return binary.BigEndian.AppendUint64(ni
 // positionTime is the inverse.
 func positionTime(position []byte) int64 { return int64(^binary.BigEndian.Uint64(position)) }
 
-// Counted are the ranges of the cells of the items from one position and before
-// another (nil: to the end), in each of which they lie in their order.
+// Counted returns the cell ranges of the items from one position up to another (nil: to
+// the end). The cells of each range are in the order of the items.
 func (s *Slice) Counted(from, before []byte) []lens.CellRange {
 	ranges := slices.Clone(s.own)
 	for i := range ranges {

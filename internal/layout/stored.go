@@ -2,7 +2,7 @@ package layout
 
 import "github.com/tabletop-emu/tabletop/facade/attr"
 
-// Stored is an item that was read, of which no more is decoded than is asked for.
+// Stored is an item that was read. It decodes attributes on demand.
 // It is immutable, and shares the memory of its row. Errors are *Error: E-CORRUPT.
 type Stored interface {
 	// Get returns an attribute of the table's key, or of the index's that it was
@@ -15,7 +15,7 @@ type Stored interface {
 	AppendJSON(dst []byte) (json []byte, sizes attr.Sizes, err error)
 }
 
-// Decoded is an item of which all is decoded.
+// Decoded is an item that is decoded as a whole.
 type Decoded attr.Item
 
 // Get implements Stored.

@@ -75,7 +75,7 @@ type ChangeText struct {
 	Old, New    Text
 }
 
-// Text is an item as attr.AppendItemJSON writes it; the zero value is no item.
+// Text is an item in the format of attr.AppendItemJSON; the zero value means no item.
 type Text struct {
 	JSON []byte
 	Size int // by DynamoDB's count

@@ -116,7 +116,7 @@ var All = []*Codec{
 		},
 		Decode: func(b []byte, _ Schema) (attr.Value, error) {
 			if len(b) != 8 {
-				return attr.Value{}, fmt.Errorf("%s is no 8-byte integer", phrase.ClipHex(b, ShownBytes))
+				return attr.Value{}, fmt.Errorf("%s is not an 8-byte integer", phrase.ClipHex(b, ShownBytes))
 			}
 			return attr.Int(int64(binary.BigEndian.Uint64(b))), nil
 		},
@@ -254,7 +254,7 @@ func parseText(t attr.Type, b []byte) (attr.Value, error) {
 	case t == attr.B:
 		return parseBase64(b)
 	case t == attr.BOOL || !t.IsScalar():
-		return attr.Value{}, fmt.Errorf("%q is no text of type %s", phrase.ClipTo(string(b), ShownBytes), t)
+		return attr.Value{}, fmt.Errorf("%q is not the text of a value of type %s", phrase.ClipTo(string(b), ShownBytes), t)
 	}
 	return ParseScalar(t, b)
 }
@@ -279,7 +279,7 @@ func appendFloat(dst []byte, v attr.Value) (b []byte, exact bool) {
 // parseFloat reads the shortest number that appendFloat writes the same.
 func parseFloat(b []byte) (attr.Value, error) {
 	if len(b) != 8 {
-		return attr.Value{}, fmt.Errorf("%s is no 8-byte number", phrase.ClipHex(b, ShownBytes))
+		return attr.Value{}, fmt.Errorf("%s is not an 8-byte number", phrase.ClipHex(b, ShownBytes))
 	}
 	return attr.Number(strconv.FormatFloat(math.Float64frombits(binary.BigEndian.Uint64(b)), 'g', -1, 64))
 }

@@ -28,7 +28,7 @@ func findMessage(descriptors map[string][]byte, file, name string) (protoreflect
 	}
 	set := &descriptorpb.FileDescriptorSet{}
 	if err := proto.Unmarshal(src, set); err != nil {
-		return nil, fmt.Errorf("codec proto: %s is no descriptor set: %w", file, err)
+		return nil, fmt.Errorf("codec proto: %s is not a descriptor set: %w", file, err)
 	}
 	files, err := protodesc.NewFiles(set)
 	if err != nil {
@@ -40,7 +40,7 @@ func findMessage(descriptors map[string][]byte, file, name string) (protoreflect
 	}
 	message, ok := d.(protoreflect.MessageDescriptor)
 	if !ok {
-		return nil, fmt.Errorf("codec proto: %s is no message", name)
+		return nil, fmt.Errorf("codec proto: %s is not a message", name)
 	}
 	return message, nil
 }
@@ -281,7 +281,7 @@ func elementValue(f protoreflect.FieldDescriptor, x protoreflect.Value, s Schema
 
 func floatValue(f float64, bits int) (attr.Value, error) {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
-		return attr.Value{}, fmt.Errorf("%v is no number", f)
+		return attr.Value{}, fmt.Errorf("%v is not a number", f)
 	}
 	return attr.Number(strconv.FormatFloat(f, 'g', -1, bits))
 }

@@ -11,7 +11,7 @@ import (
 // TimeFormat is a canonical text of an instant, in UTC.
 type TimeFormat struct {
 	Layout string // of package time; "" for a count of units since 1970
-	Digits int    // exactly so many
+	Digits int    // the exact number of digits
 	unit   int64  // in milliseconds
 }
 
@@ -41,8 +41,8 @@ func (f TimeFormat) Format(millis int64) (string, bool) {
 }
 
 // From is the first instant, in milliseconds, whose ISO text begins with b or
-// sorts above it; b may be the beginning of a text, or go on behind one. False
-// where it cannot be told.
+// sorts above it. b may be the beginning of a text, or continue behind one. It returns
+// false if b does not determine the instant.
 func (f TimeFormat) From(b []byte) (int64, bool) {
 	text := []byte(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Format(f.Layout))
 	n := copy(text, b)

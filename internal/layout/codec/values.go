@@ -70,7 +70,7 @@ func AppendWhole(dst []byte, item attr.Item) []byte {
 // attributes are not one level down: they may be as deep as attributes may be.
 func ParseWhole(b []byte) (attr.Item, error) {
 	if len(b) == 0 || b[0] != TagOf(attr.M) {
-		return nil, fmt.Errorf("%s is no item", phrase.ClipHex(b, ShownBytes))
+		return nil, fmt.Errorf("%s is not an item", phrase.ClipHex(b, ShownBytes))
 	}
 	return attr.UnmarshalItem(b[1:])
 }

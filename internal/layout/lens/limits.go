@@ -7,9 +7,8 @@ const (
 	// FamilyState holds the facade's bookkeeping. It is never part of an
 	// item: Place does not write it, Items does not read it.
 	FamilyState = "_f"
-	// FamilyTombstone holds, in tables of indexes, what the facade leaves where
-	// an entry was, until garbage collection takes it. A row with nothing else
-	// is none.
+	// FamilyTombstone holds, in tables of indexes, the mark of a deleted entry until
+	// garbage collection removes it. A row with no other cells is not an entry.
 	FamilyTombstone = "_x"
 )
 

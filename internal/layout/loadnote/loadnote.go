@@ -91,8 +91,8 @@ const (
 // that is under way tell each other how far they are.
 const PartsPrefix = "parts/"
 
-// MaxAge is how long a DynamoDB door that found no load goes on without looking again: it
-// acknowledges no write later than that without having noted it, if there is a load.
+// MaxAge bounds how long a DynamoDB endpoint that found no load relies on that. It looks
+// again before it acknowledges a later write, and notes that write if there is a load.
 const MaxAge = time.Second
 
 // SetUntil adds to the rows of a table the moment that its export is of.
@@ -129,8 +129,8 @@ func Dated(rows []layout.Row, table string) bool {
 	return dated
 }
 
-// Unfinished is the moment up to which the exports tell of which a load has begun and
-// not come to its end; zero where there is none.
+// Unfinished returns the time up to which the exports of an unfinished load reach; zero
+// without such a load.
 func Unfinished(rows []layout.Row, table string) time.Time {
 	at, _ := momentOf(rows, table, UnfinishedColumn)
 	return at
@@ -156,7 +156,7 @@ func SetContents(rows []layout.Row, contents string) {
 // if the rows do not say.
 func Contents(rows []layout.Row, table string) string { return textOf(rows, table, ContentsColumn) }
 
-// Load returns the id of the load that is under way, or was cut off; "" if there is none.
+// Load returns the id of the load that is running, or was interrupted; "" without one.
 func Load(rows []layout.Row, table string) string { return textOf(rows, table, LoadColumn) }
 
 // textOf reads a column of the first row; "" if it is not there.

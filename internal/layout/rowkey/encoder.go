@@ -23,8 +23,8 @@ type Encoder struct {
 	Name string // as written in a template: "revms(13)"
 	In   attr.Type
 	Time bool // the value is an instant in milliseconds
-	// Derived says that the value cannot be told from what is written: it is
-	// told elsewhere, and what is written is checked against it.
+	// Derived says that the encoded form does not determine the value. The value is
+	// stored elsewhere, and the encoded form is checked against it.
 	Derived bool
 	// Identifies says that a derived encoder is a hash that two values will
 	// not have in common.
@@ -35,7 +35,7 @@ type Encoder struct {
 	Order      KeyOrder // of values of type In
 	Width      int      // in bytes, of every encoded value; 0: it varies
 	Expected   string   // the domain, in words
-	Bytes      bool     // the encoded form is no UTF-8
+	Bytes      bool     // the encoded form is not UTF-8
 	encode     func(dst []byte, v attr.Value) ([]byte, bool)
 	// Decode is the inverse of EncodeKey, and may take more than that writes.
 	Decode func(b []byte) (attr.Value, bool)

@@ -120,8 +120,8 @@ func (j Joiner) AppendSegment(dst, seg []byte, open bool) []byte {
 	return append(dst, seg...)
 }
 
-// Split takes a key apart into n segments, of which the last is open; widths are
-// those of the first n-1 for JoinFixed.
+// Split splits a key into n segments; the last one takes the rest. For JoinFixed, widths
+// has the widths of the first n-1 segments.
 func (j Joiner) Split(key []byte, n int, widths []int) ([][]byte, bool) {
 	segs := make([][]byte, 0, n)
 	switch j.Kind {

@@ -60,7 +60,7 @@ func ParseTemplate(src string, resolve func(name, enc string) (slot int, e *Enco
 		}
 		name, enc, _ := strings.Cut(rest[i+1:end], ":")
 		if name == "" {
-			return nil, fmt.Errorf("template %q: %q is no name; expected {name} or {name:encoder}", src, name)
+			return nil, fmt.Errorf("template %q: %q is not a name; expected {name} or {name:encoder}", src, name)
 		}
 		slot, e, err := resolve(name, enc)
 		if err != nil {

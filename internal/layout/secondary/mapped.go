@@ -36,8 +36,8 @@ type indexShard struct {
 	digest   func(text string) []byte // nil: the attribute is the shard's number
 }
 
-// Compile builds the index that a mapping file lays out as a table, whose key
-// is key; fail is told of every fault, with its path.
+// Compile builds an index that a mapping file lays out as a table with the given key. It
+// calls fail for every fault, with its path.
 func Compile(spec *mapfile.Spec, g *mapfile.GSI, key lens.KeySchema, path string, fail func(path string, code lens.Code, what, expected string)) *Index {
 	def := Def{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
 	x := &Index{def: def, base: spec.Source.Key, table: mapfile.IndexTable(spec.Target.Table, g.Name), source: spec.Source.Table, lag: g.Lag}
@@ -78,7 +78,7 @@ func (x *Index) compileRow(g *mapfile.GSI, path string, fail func(path string, c
 			}
 		}
 		if m.shard.by = find(path+".shard.by", by); m.shard.digest == nil && m.shard.by.Type == attr.B {
-			fail(path+".shard.by", lens.CodeSyntax, "a binary is no shard's number", "a hash of it")
+			fail(path+".shard.by", lens.CodeSyntax, "a binary cannot be a shard number", "a hash of it")
 		}
 		if joinerText == "" {
 			joinerText = "plain('#')"
@@ -89,7 +89,7 @@ func (x *Index) compileRow(g *mapfile.GSI, path string, fail func(path string, c
 	}
 	var err error
 	if m.joiner, err = rowkey.ParseJoiner(joinerText); err != nil || m.joiner.Auto || m.joiner.All || m.joiner.Kind == rowkey.JoinFixed {
-		fail(path+".joiner", lens.CodeSyntax, fmt.Sprintf("%q is no joiner of an index", joinerText), "plain('#'), escaped('#') or oc")
+		fail(path+".joiner", lens.CodeSyntax, fmt.Sprintf("%q is not a joiner of an index", joinerText), "plain('#'), escaped('#') or oc")
 	}
 	for i, name := range g.Row {
 		at := fmt.Sprintf("%s.row[%d]", path, i)
@@ -131,8 +131,8 @@ func (x *Index) schemaOf(name string) codec.Schema {
 	return x.mapped.schema[name]
 }
 
-// of is the shard of an entry; false where the attribute is to be its number
-// and is none.
+// of returns the shard of an entry; false if the attribute has to be the shard number
+// and is not one.
 func (s *indexShard) of(v attr.Value) (int, bool) {
 	if s.digest != nil {
 		return rowkey.ShardOf(s.digest, v.Str, s.n), true
@@ -164,7 +164,7 @@ func (x *Index) mappedRow(keys attr.Item) ([]byte, *lens.Error) {
 	if m.shard != nil {
 		shard, ok := m.shard.of(keys[m.shard.by.Name])
 		if !ok {
-			return nil, fault(lens.CodeDomain, m.shard.by.Name, fmt.Sprintf("%q is no shard", keys[m.shard.by.Name].Str), fmt.Sprintf("a number from 0 to %d", m.shard.n-1))
+			return nil, fault(lens.CodeDomain, m.shard.by.Name, fmt.Sprintf("%q is not a shard", keys[m.shard.by.Name].Str), fmt.Sprintf("a number from 0 to %d", m.shard.n-1))
 		}
 		row = append(m.shard.append(row, shard), m.joiner.Delimiter()...)
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Layout is that of one table: family FamilyItem, one self-describing cell (type tag
-// and value) for each attribute that is no key; a cell with an empty qualifier
-// stands for an item of key attributes alone, or holds the whole item where an
-// attribute's name is longer than a qualifier may be.
+// Layout is the layout of one table. Family FamilyItem has one self-describing cell (type
+// tag and value) for each attribute outside the key. A cell with an empty qualifier marks
+// an item of key attributes alone. It holds the whole item if the name of an attribute is
+// too long for a qualifier.
 //
 // A row key is the partition key, self-delimiting, then the sort key as it is:
 // S as UTF-8, B as its bytes, N in its ordered form. A partition key has its

@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// Stored is an item as its row has it, of which no more is decoded than is asked for.
+// Stored is an item in the form of its row. It decodes attributes on demand.
 type Stored struct {
 	l       *Layout
 	row     cells.Row

@@ -37,10 +37,6 @@ var plainSoFar = []string{
 	"docs/notes",
 	"doc.go", "fixtures", "migrate/doc.go",
 	"cmd", "conformance", "control", "emu", "engine", "facade", "testkit",
-	"internal/btclient", "internal/cause", "internal/cells", "internal/clock", "internal/csvtext", "internal/days",
-	"internal/ddbmodel", "internal/doc.go", "internal/extsort", "internal/filelock", "internal/heat", "internal/hllpp",
-	"internal/hosts", "internal/httpbody", "internal/inproc", "internal/iontext", "internal/nearest", "internal/phrase",
-	"internal/preflight", "internal/probe", "internal/pull", "internal/rowmerge", "internal/strictyaml", "internal/test",
 }
 
 // quoted are files whose texts copy a service's, by the reason.
