@@ -395,7 +395,7 @@ func lintTraceFile(fsys fs.FS, name string, last time.Time, p *lint.TablePass) (
 		at := source.Position{File: name, Line: line}
 		var q tracedRequest
 		if err := json.Unmarshal(text, &q, json.RejectUnknownMembers(true)); err != nil {
-			return last, source.Damaged(source.FixtureInvalid, at, err, `this is no request of a trace: {"at": time, "op": name, "request": {…}, "count": n, "bytes": n}`)
+			return last, source.Damaged(source.FixtureInvalid, at, err, `this is not a request of a trace: {"at": time, "op": name, "request": {…}, "count": n, "bytes": n}`)
 		}
 		if q.At.IsZero() || q.Op == "" || q.Count < 0 {
 			return last, source.Damaged(source.FixtureInvalid, at, nil, "the request needs a time (at) and an operation (op), and a count that is not negative")

@@ -324,7 +324,7 @@ func TestLint_Refused(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
 		"config":     {fixtures.LintFile, "L02: loud\n", `lint.yaml:1:6: L02: "loud"; expected off, info, warn or error`},
 		"own config": {fixtures.FixtureFile, "name: x\nlint:\n  L99: off\n", `fixture.yaml:3:3: lint.L99: unknown key; expected L01 to L58, accept or service`},
-		"trace":      {fixtures.TraceDir + "/a.jsonl", "\n{\"at\":1}\n", "trace/a.jsonl:2: this is no request of a trace"},
+		"trace":      {fixtures.TraceDir + "/a.jsonl", "\n{\"at\":1}\n", "trace/a.jsonl:2: this is not a request of a trace"},
 		"backwards":  {fixtures.TraceDir + "/a.jsonl", "{\"at\":\"2024-05-14T11:14:20Z\",\"op\":\"Scan\"}\n{\"at\":\"2024-05-14T11:14:19Z\",\"op\":\"Scan\"}", "trace/a.jsonl:2: the request is of 2024-05-14T11:14:19Z, before the one ahead of it"},
 		"no time":    {fixtures.TraceDir + "/a.jsonl", `{"op":"Scan"}`, "trace/a.jsonl:1: the request needs a time (at) and an operation (op)"},
 		"body":       {fixtures.TraceDir + "/a.jsonl", `{"at":"2024-05-14T11:14:20Z","op":"Scan","request":[]}`, "trace/a.jsonl:1: the request cannot be understood"},

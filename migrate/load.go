@@ -11,22 +11,23 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Load writes a source into Bigtable as its mappings say, and the rows of the
-// indexes that they lay out: [Prepare], then [Prepared.Load]. Finally it records in
-// _migration_schema how the tables are to be read. It reads the whole
-// source first: an error that is a [source.Error] or a [mapping.SpecError] says
-// that nothing has been written. Loading again changes nothing. Nothing is
-// compared: see [Verify].
+// Load writes the rows of a source, and of the indexes that its mappings lay out, to
+// Bigtable: [Prepare], then [Prepared.Load]. Finally it records in _migration_schema how
+// to read the tables. It reads the whole source first: after a [source.Error] or a
+// [mapping.SpecError] nothing has been written. Loading again changes nothing. Load
+// compares nothing: see [Verify].
 //
-// Incremental exports behind a full one bring tables that only loads have written up
-// to date: what they deleted goes. Tables that a DynamoDB door has written since are
-// refused (TargetWritten): the door notes in _migration_schema that it writes, before its
-// first write, since what it deletes leaves nothing to find. The note goes with the
-// table; a door that serves it meanwhile is to be started again. Refused are, too, tables
-// that a load of later exports wrote, or began to write, and those with cells of a load
-// below which the source's would lie unseen, as those of a source that tells no time would
-// below an export's (TargetNewer). An item whose stored row, or former entry in an index,
-// cannot be read stays as it is, which is a difference (NotLoaded).
+// Incremental exports behind a full one bring tables that only loads have written up to
+// date, and remove the items that they delete. Load rejects tables that a DynamoDB endpoint
+// has written since (TargetWritten). The endpoint notes in _migration_schema that it
+// writes, before its first write, since deletions leave no trace. Deleting the table
+// deletes the note; restart an endpoint that serves the table meanwhile.
+//
+// Load also rejects tables that a load of later exports wrote, or began to write
+// (TargetNewer). The same goes for tables whose cells are newer than those of the source
+// and would hide them: a source without a time has older cells than an export. If the
+// stored row or the former index entry of an item cannot be read, the item stays as it is,
+// which is a difference (NotLoaded).
 func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o LoadOptions) (*report.Report, error) {
 	p, err := Prepare(ctx, src, o)
 	if err != nil {

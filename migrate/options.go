@@ -60,12 +60,11 @@ type Common struct {
 	// what it deletes would come back with incremental exports. Default: nothing waits.
 	Sleep func(context.Context, time.Duration) error
 
-	// Jitter returns a number from 0 up to 1, by half of which a wait before a call is
-	// sent again is shortened, so that many loads do not come again together. Default: 0.
+	// Jitter returns a number from 0 up to 1. Half of it is the share by which a wait before
+	// a retry is shortened, so that many loads do not retry together. Default: 0.
 	Jitter func() float64
 
-	// Waiting is called before each Sleep, so that a person can be told. Default: it
-	// is not.
+	// Waiting is called before each Sleep, for example to show progress. Default: no call.
 	Waiting func(Wait)
 
 	// MaxRowsPerSecond bounds how many rows a load looks up and writes, or a verification
@@ -96,19 +95,18 @@ type LoadOptions struct {
 	// Instance alone tell one from another.
 	Target string
 
-	// Checkpoint is a file in which the load keeps how far it has come. A load of the
-	// same source and mapping to the same Target that finds it goes on from there,
-	// or, with a warning, starts over if a table lacks the rows; one that is
-	// complete removes it. Default: none.
+	// Checkpoint is a file in which the load keeps its progress. A load of the same source
+	// and mapping to the same Target resumes from that file. If a table lacks the rows, it
+	// warns and starts over. A complete load removes the file. Default: none.
 	Checkpoint string
 
-	// Part is the part of the source that is loaded, by its data files: the source is a
-	// full export to S3, its mappings are given, and Checkpoint is a folder, that of all
-	// parts, in which each keeps how far it is, and that it is complete. Parts run in any
-	// order, or at once; one that is killed goes on where it was, and one that is complete
-	// does nothing. [FinishLoad] ends the load: until then, it counts as unfinished. Items
-	// of several parts that meet in one cell, which otherwise refuse the whole source, are
-	// found there. Default: all of the source, in one go.
+	// Part selects the data files of the source that this load writes. The source must be a
+	// full export to S3 with given mappings. Checkpoint is then a folder that all parts
+	// share: each keeps its progress there, and whether it is complete. Parts run in any
+	// order, or at once. A killed part resumes where it was, and a complete one does nothing.
+	// [FinishLoad] ends the load, which counts as unfinished until then. It also finds items
+	// of several parts that meet in one cell; a load in one go rejects the whole source for
+	// them. Default: all of the source, in one go.
 	Part source.Part
 
 	// Tablets is in how many pieces of about as many rows a table begins, each for a server
@@ -169,9 +167,9 @@ type VerifyOptions struct {
 	// Parts is the folder in which parts keep what they found.
 	Parts string
 
-	// AllowEmpty takes a source without items, of which nothing can be shown. Default:
-	// it is a [source.Error] (SourceEmpty), so that an export that came out empty does
-	// not pass.
+	// AllowEmpty accepts a source without items, although it proves nothing. Default: such a
+	// source is a [source.Error] (SourceEmpty), so that an empty export does not pass by
+	// mistake.
 	AllowEmpty bool
 
 	// Timestamps is how a comparison takes the times of cells. Default: exact.

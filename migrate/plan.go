@@ -85,8 +85,8 @@ func (p *Plan) Refuses() bool {
 	return slices.ContainsFunc(p.Tables, func(t TablePlan) bool { return t.LeftOut > 0 })
 }
 
-// MakePlan reads a source, lays it out, and writes nothing. Items that the mapping
-// cannot lay out are told in the plan; other errors are those of Prepare.
+// MakePlan reads a source, lays it out, and writes nothing. The plan lists items that the
+// mapping cannot lay out; other errors are those of Prepare.
 func MakePlan(ctx context.Context, src *source.Source, o PlanOptions) (*Plan, error) {
 	options := LoadOptions{Common: o.Common}.options()
 	options.Judges = true

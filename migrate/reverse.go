@@ -52,11 +52,11 @@ func (r *Reversed) String() string {
 }
 
 // Reverse writes the rows of a mapping's table as an export to S3: a folder of
-// manifests and of gzip data files in DynamoDB JSON below dir, as DynamoDB
-// itself writes it, that can be imported from S3 and opened as a [source.Source]. The
-// rows become items by the mapping, of which [StoredMappings] has those of earlier
-// loads. Those that cannot are an error that counts them and names the first ten, but
-// for o.Partial. The folder appears when it is whole.
+// manifests and gzip data files in DynamoDB JSON below dir, in the format of DynamoDB. It
+// can be imported from S3 and opened as a [source.Source]. The mapping converts the rows to
+// items; [StoredMappings] returns the mappings of earlier loads. Unless o.Partial is set,
+// rows that the mapping cannot read are an error, which counts them and names the first
+// ten. The folder appears when it is complete.
 func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Mapping, dir string, o ReverseOptions) (*Reversed, error) {
 	m := (*layout.Mapping)(by)
 	options := o.options().Normalized()

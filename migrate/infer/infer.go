@@ -63,13 +63,15 @@ type Inferred struct {
 //
 // One item becomes one row. The key is the declared one; else attributes named
 // PK and SK in any case; else the first S, N or B attribute, in the order of
-// the file, that every item has with a value of its own. A key that is not
-// declared is a guess, and warned of; that no two items have the same is checked of
-// all of them, and a guess of names that fails is an error. Types are those of the majority, per
-// attribute and per map key, so that only deviating values need a sidecar cell:
-// each such attribute is told with its shares, and warned of where so few values
-// deviate that they may be errors. Sets and maps get families. The joiner of the row key is
-// plain('#') if no key of the data speaks against it, else escaped('#').
+// the file, that has a different value in every item. For a key that is not declared,
+// Infer returns a warning, since it is a guess. Infer checks that all items have
+// different keys; if names were guessed that fail this check, it returns an error.
+//
+// The type of an attribute, or of a map key, is the type of most of its values: only other
+// values need a sidecar cell. Infer lists each such attribute with the shares of its types,
+// and warns if so few values deviate that they may be errors. Sets and maps get families.
+// The joiner of the row key is plain('#') if every key of the data allows it, else
+// escaped('#').
 //
 // Errors: a [source.Error] where the data is damaged or has no key; ctx's.
 func Table(ctx context.Context, t *source.Table, o Options) (*Inferred, error) {

@@ -15,14 +15,14 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Kind is what a failure is, one name a kind.
+// Kind names the kind of a failure.
 type Kind string
 
-// The kinds of failures. Unmatched, ItemRefused, KeyCollision and LimitExceeded are of
-// items that the mapping cannot lay out, as DuplicateItem is of a second item of one
-// key: a verification goes on without them, and says nothing more of them
-// ([TableReport.Refused] counts them by what is wrong). A load is refused for them, with
-// the [source.Damage] of the input that they are, or makes dead letters of them.
+// The kinds of failures. Unmatched, ItemRefused, KeyCollision and LimitExceeded concern
+// items that the mapping cannot lay out; DuplicateItem concerns a second item of one key.
+// A verification reports them once and continues without them; [TableReport.Refused]
+// counts them by reason. A load rejects the source for them, with the [source.Damage] of
+// the item, or writes them as dead letters.
 const (
 	Unmatched        Kind = "Unmatched"        // no rule of the mapping takes an item
 	ItemRefused      Kind = "ItemRefused"      // the rule that takes an item cannot hold what it has
@@ -198,8 +198,8 @@ type TableReport struct {
 // RefusedItems are the items that a mapping cannot lay out for one reason.
 type RefusedItems struct {
 	Error     string `json:"error"`               // E-DOMAIN, or the kind of the failure where there is no such code
-	Rule      string `json:"rule,omitempty"`      // of the mapping, "" where none takes the item
-	Attribute string `json:"attribute,omitempty"` // "" where it is none
+	Rule      string `json:"rule,omitempty"`      // of the mapping; "" if no rule takes the item
+	Attribute string `json:"attribute,omitempty"` // "" if no single attribute is wrong
 	Items     int64  `json:"items"`
 	// Item is the key of the first of them, At where it stands in the source, What what
 	// it has there and what was expected.
@@ -337,7 +337,7 @@ const (
 	CheckOK      CheckState = "ok"
 	CheckFailed  CheckState = "failed"  // it found differences
 	CheckSkipped CheckState = "skipped" // it could not run, and says nothing
-	CheckNoted   CheckState = "noted"   // it found what is no difference and what a reader must know: errors or warnings of lint, parts of a table that are not laid out
+	CheckNoted   CheckState = "noted"   // it found no difference, but facts to know: lint errors or warnings, parts of a table that are not laid out
 )
 
 // PatternReport is one access pattern that was run.
@@ -408,7 +408,7 @@ type failureGroup struct {
 	group string // of Failure.Grouped
 }
 
-// New is an empty report that lists at most so many failures.
+// New returns an empty report that lists at most the given number of failures.
 func New(most int) *Report {
 	return &Report{
 		most: most, Tables: []TableReport{}, Checks: []Check{}, Patterns: []PatternReport{}, Failures: []Failure{}, Warnings: []string{},

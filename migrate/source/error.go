@@ -44,18 +44,17 @@ const (
 	ItemBeyondLimit  Damage = "limit-exceeded"    // an item beyond a limit of DynamoDB or Bigtable
 	CellCollision    Damage = "cell-collision"    // two items laid out on one cell
 
-	LoadTimeUnknown   Damage = "load-time-unknown"  // nobody tells of which time an export is to be
-	TargetExists      Damage = "target-exists"      // what is to be written is there already
+	LoadTimeUnknown   Damage = "load-time-unknown"  // the time of a new export is not known
+	TargetExists      Damage = "target-exists"      // the output already exists
 	TargetWritten     Damage = "target-written"     // a DynamoDB door wrote what incremental exports would undo
 	TargetNewer       Damage = "target-newer"       // a load wrote what the source would half undo, or cells below which its own would lie
 	WriteRefused      Damage = "write-refused"      // Bigtable does not take a row
 	CheckpointInvalid Damage = "checkpoint-invalid" // the checkpoint is of another load
 )
 
-// Error says what is wrong with an input and where. Nothing has been
-// written when a function returns it, but for WriteRefused, for a row that a load of
-// incremental exports cannot read, and for a fixture of which Verify has compared
-// nothing.
+// Error says what is wrong with an input and where. Nothing has been written when a
+// function returns it, with three exceptions: WriteRefused, a row that a load of
+// incremental exports cannot read, and a fixture whose rows Verify has not compared.
 type Error struct {
 	Damage Damage // what kind of fault
 	File   string // as the caller named it, or its path inside the source
@@ -95,7 +94,7 @@ func Refused(p Position, err error, format string, args ...any) *Error {
 	return Damaged(d, p, err, format, args...)
 }
 
-// DamageOf is the damage of an error, "" if it is none of an input.
+// DamageOf returns the damage of an error, or "" if the error is not about an input.
 func DamageOf(err error) Damage {
 	var input *Error
 	if errors.As(err, &input) {

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Part is one of so many parts of a source, Index from 1 on. The zero value is all of it.
+// Part is part Index of Of parts of a source, counted from 1. The zero value is the whole
+// source.
 type Part struct{ Index, Of int }
 
 // ParsePart reads a part as String writes it.

@@ -161,8 +161,8 @@ func (t *Table) Entries() iter.Seq2[Entry, error] {
 	}
 }
 
-// All is Entries, which goes on behind an item that is at fault itself. With an
-// error, the entry is what was found there.
+// All yields the entries like Entries, but continues after an error in a single item. With
+// an error, the entry is what was found there.
 func (t *Table) All(yield func(Entry, error) bool) {
 	t.entries(func(e Entry, err error) bool {
 		if err == nil {

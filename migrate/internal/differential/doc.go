@@ -2,8 +2,8 @@
 // the mapping, the DynamoDB endpoint and the loader: every item must come back or be
 // rejected, and requests are answered as a naive DynamoDB does.
 //
-// What it promises: the same seed draws the same; what fails is made smaller before it
-// is told, and saved as a fixture where a folder is given; its own tables are deleted.
+// What it promises: the same seed draws the same; a failing case is made smaller before it
+// is reported, and saved as a fixture if a folder is given; its own tables are deleted.
 //
 // What it does not do: it does not touch the tables of the run.
 package differential

@@ -95,7 +95,7 @@ func (d *trial) requests(ctx context.Context, r *report.Report, o table.Options)
 	}
 	detail = fmt.Sprintf("%s of seed %d", phrase.Counted(int64(done), "request"), o.Seed)
 	if ticks > 0 {
-		detail += ", of which " + phrase.Counted(int64(ticks), "tick")
+		detail += ", including " + phrase.Counted(int64(ticks), "tick")
 	}
 	return detail, nil
 }

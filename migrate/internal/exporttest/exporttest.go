@@ -100,8 +100,8 @@ func repack(fsys fstest.MapFS, text string) {
 // Lines are two items, as lines of a full export.
 var Lines = []string{`{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`, `{"Item":{"id":{"S":"b"},"n":{"N":"2"}}}`}
 
-// Damages are all ways to spoil an export that are told apart. The text is
-// what the message must contain, after the file's folder.
+// Damages lists every kind of damage that errors distinguish. The message must contain
+// the text, after the file's folder.
 var Damages = []struct {
 	Name   string
 	Spoil  func(fsys fstest.MapFS)
@@ -220,7 +220,7 @@ var Damages = []struct {
 	}, "too-long", "/data/file0.json.gz:2: more than 8388608 bytes of space stand between items"},
 }
 
-// Sample is an export of three items in three data files, of which one is empty.
+// Sample returns an export of three items in three data files; one file is empty.
 func Sample() fstest.MapFS {
 	return New(Lines, []string{`{"Item":{"id":{"S":"c"},"n":{"N":"3"}}}`}, nil)
 }

@@ -1,8 +1,8 @@
 // Package load writes the items of a migration's tables to Bigtable.
 //
-// A [Loader] first checks that a load does not spoil its target. Then it notes in
-// layout.SchemaTable how each table is to be read, catches up with the incremental exports
-// of the source, and writes what the table does not hold yet, from where a checkpoint says.
+// A [Loader] first checks that a load does not spoil its target. Then it records in
+// layout.SchemaTable how to read each table, and applies the incremental exports of the
+// source. It writes the missing rows, from the position of the checkpoint on.
 // A load in parts ends with [Finish]. A [Stream] writes rows without items.
 //
 // What it promises: memory is bounded by the largest item, row and batch, and by a fixed

@@ -29,7 +29,7 @@ type DeadLetter struct {
 	Table  string        `json:"table"` // the DynamoDB table
 	Damage source.Damage `json:"damage"`
 	Error  string        `json:"error"`
-	// Item is the item; Text is what stands there where that is none.
+	// Item is the item. Text is the text of the entry if it is not an item.
 	Item jsontext.Value `json:"item,omitzero"`
 	Text string         `json:"text,omitzero"`
 	// Key is instead that of an item which the source deletes, and which is there still.

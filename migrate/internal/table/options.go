@@ -50,7 +50,7 @@ type Options struct {
 	Share      source.Part // of the source that is dealt with; zero: all
 	Parts      string      // the folder in which they keep how far they are
 	Tablets    int         // of a table that the load makes
-	Pace       *pace.Pace  // of rows that are written or read; nil: there is none
+	Pace       *pace.Pace  // limits rows written or read; nil for no limit
 	Remap      bool
 	Mix        bool // load over what another source was loaded from
 	KeepWrites bool // load over what a DynamoDB endpoint has written since

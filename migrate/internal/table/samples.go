@@ -19,7 +19,8 @@ const (
 	maxSampleBytes  = 4 << 10 // of an item or of its row, as text
 )
 
-// Describe fills in what the mapping of a job does, of which no item has been examined.
+// Describe fills in the fidelity of the mapping of a job, and samples, before any item was
+// examined.
 func (j *Job) Describe() { (&tally{}).describe(j) }
 
 // describe fills in what the mapping of a job does: its fidelity, and the first item of each

@@ -10,11 +10,10 @@
 // no two parts act at one moment of a time that is given, that of a bubble of
 // testing/synctest.
 //
-// A plan may be run at a scale of 1/n ([Plan.Scale]): so many times fewer rows, into
-// tablets that split at so many times fewer bytes, and one move of so many keeps its
-// tablet away. What happens in a second is the same as at full size, there are fewer
-// seconds of it; but moves that fall together at full size then do not, and parts wait
-// rather more for them.
+// A plan may be run at a scale of 1/n ([Plan.Scale]): it has 1/n of the rows, tablets split
+// at 1/n of the bytes, and one move in n keeps its tablet away. Each second is like one at
+// full size, but there are fewer of them. Moves that coincide at full size do not coincide
+// at a smaller scale, and parts wait rather longer for them.
 //
 // What it does not do: it lays out no items, whose CPU is a number of the plan; it keeps
 // no rows, and so a row that is looked up is never there; reads are queued and not

@@ -29,11 +29,11 @@ type Plan struct {
 	Sorted   bool          // the files are in the order of row keys; else any batch has rows of all tablets
 	Tablets  int           // with which the table begins
 	Nodes    int           // servers
-	Lost     int64         // the answer to each so many-th write is lost; 0: of none
-	Scale    int64         // so many times fewer rows than these are written; 0: 1
+	Lost     int64         // one write in Lost loses its answer; 0: none does
+	Scale    int64         // one row in Scale is written; 0: 1
 
 	Room  time.Duration // of work that a node holds, beyond which it refuses writes; 0: it holds all
-	Tells bool          // what is refused is told when to come again (RetryInfo)
+	Tells bool          // a refusal says when to retry (RetryInfo)
 	Asks  time.Duration // of work that a node holds, beyond which it asks for less (RateLimitInfo); 0: it does not
 }
 
