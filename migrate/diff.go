@@ -23,8 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Side is one of two things that Diff compares: the items of a source, or the
-// rows of a Bigtable table.
+// Side is a side of a [Diff]: the items of a source, or the rows of a Bigtable table.
 type Side struct {
 	// Name stands for the side in the report.
 	Name   string
@@ -38,11 +37,10 @@ type Side struct {
 	Mapping *mapping.Mapping
 }
 
-// Diff compares two sides, in bounded memory: items by their keys, or rows by
-// theirs. What only the first side has is missing; what only the second has is extra.
-// Of items of one key on one side, which is a difference too, the first is compared. The
-// differences are in the report; an error is a [source.Error] where a side is at
-// fault.
+// Diff compares two sides in bounded memory: items, or rows, by their keys. A key that
+// only the first side has is missing; a key that only the second has is extra. If a side
+// has several items with one key, that is a difference too, and Diff compares the first of
+// them. Differences are in the report. Diff returns a [source.Error] if a side is damaged.
 func Diff(ctx context.Context, first, second Side, options DiffOptions) (*report.Report, error) {
 	o := options.options().Normalized()
 	r := report.New(o.MaxDifferences)

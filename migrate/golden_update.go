@@ -24,7 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
-// UpdateMode is whether golden files are written, as a flag: -update, and
+// UpdateMode says whether golden files are written. As a flag it is -update, or
 // -update=force where CI is true. The zero value does not write.
 type UpdateMode string
 
@@ -55,8 +55,8 @@ func (m *UpdateMode) Set(value string) error {
 	return nil
 }
 
-// Check refuses an update that is not forced where ci, the environment's CI, is
-// true. flag is how the user calls it: "--update".
+// Check rejects an update that is not forced if ci, the variable CI of the environment, is
+// true. flag is the name of the flag for the user: "--update".
 func (m UpdateMode) Check(flag, ci string) error {
 	if m == UpdateUnlessCI && ci == "true" {
 		return fmt.Errorf("%s is refused where CI=true, since a golden file that follows the code proves nothing; %s=force does it", flag, flag)
@@ -79,13 +79,12 @@ func (c GoldenChange) String() string {
 	return fmt.Sprintf("%s: %s removed, %d added", c.File, phrase.Counted(int64(len(c.Removed)), "line"), len(c.Added))
 }
 
-// UpdateGoldens loads a fixture directory and writes its golden files as they
-// would have to be: rows (more than 10,000, or where the fixture has it so, as a
-// hash and a sample of them), schema, fidelity, the lock of the mapping, the golden
-// items of access patterns, and the findings of lint where the fixture has a golden
-// file for them. A file
-// that agrees with what is there stays as it is, with its comments. Updating
-// again changes nothing. Each file is replaced at once.
+// UpdateGoldens loads a fixture directory and writes its golden files from the result:
+// rows, schema, fidelity, the lock of the mapping and the golden items of access patterns.
+// More than 10,000 rows, or rows that the fixture has in this form, become a hash and a
+// sample. The findings of lint are written if the fixture has a golden file for them. A
+// file that already agrees stays as it is, with its comments. Updating again changes
+// nothing. Each file is replaced atomically.
 func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir string, o VerifyOptions) ([]GoldenChange, error) {
 	in := OfFixture(os.DirFS(dir))
 	f, r, err := prepare(ctx, conn, in, o.options())

@@ -9,18 +9,18 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Input is what Verify and Lint take: [OfSource] or [OfFixture].
+// Input is the input of Verify and Lint: [OfSource] or [OfFixture].
 type Input struct {
 	source *source.Source
 	files  fs.FS
 }
 
-// OfSource is a source as an input, with the mappings of the options.
+// OfSource returns a source as an input, with the mappings of the options.
 func OfSource(src *source.Source) Input { return Input{source: src} }
 
-// OfFixture is a fixture directory, the root of fsys, as an input: its data with its
-// golden files, access patterns, checks and settings. Its own mapping and clock
-// take precedence over those of the options.
+// OfFixture returns a fixture directory, the root of fsys, as an input: its data with its
+// golden files, access patterns, checks and settings. Its own mapping and clock take
+// precedence over those of the options.
 func OfFixture(fsys fs.FS) Input { return Input{files: fsys} }
 
 // open opens the input. What a fixture knows better goes into the options.

@@ -31,14 +31,13 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Lint applies the rules to an input with its mappings; a table without one gets an
-// inferred mapping. Of a fixture it judges the mapping, data, golden rows, access
-// patterns and trace; a mapping file that does not compile is judged as far as it
-// can be read. It needs no Bigtable.
+// Lint applies the rules to an input with its mappings; it infers a mapping for a table
+// without one. Of a fixture it checks the mapping, data, golden rows, access patterns and
+// trace. It checks the readable parts of a mapping file that does not compile. It needs no
+// Bigtable.
 //
-// An error is a [source.Error] where the input is at fault; findings are in
-// Report.Lint. They are differences where LintRules.FailOn says so, or where
-// expect/lint.golden.json expects others.
+// Lint returns a [source.Error] if the input is damaged. Findings are in Report.Lint. They
+// are differences if LintRules.FailOn says so, or if expect/lint.golden.json has others.
 func Lint(ctx context.Context, in Input, o LintOptions) (*report.Report, error) {
 	options := o.options()
 	f, err := in.open(&options)

@@ -36,16 +36,15 @@ func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source
 	return p.Load(ctx, conn)
 }
 
-// Prepared is a source that has been read and laid out, and not been written.
+// Prepared is a source that was read and laid out, but not written.
 type Prepared struct {
 	source *source.Source
 	run    *table.Run
 	lint   *LintRules
 }
 
-// Prepare does all of Load that needs no Bigtable: whatever is wrong with the
-// source, its mappings or the checkpoint is found before a connection, or a store,
-// is opened.
+// Prepare does the part of Load that needs no Bigtable. It finds faults of the source, its
+// mappings or the checkpoint before a connection, or a store, is opened.
 func Prepare(ctx context.Context, src *source.Source, o LoadOptions) (*Prepared, error) {
 	if o.Part.Of > 0 && o.Lint != nil {
 		return nil, noLintOfParts(src)
@@ -60,7 +59,7 @@ func Prepare(ctx context.Context, src *source.Source, o LoadOptions) (*Prepared,
 	return &Prepared{src, r, o.Lint}, nil
 }
 
-// Load writes what was prepared, once.
+// Load writes the prepared rows, once.
 func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*report.Report, error) {
 	r := p.run
 	if r.Complete() {
@@ -86,13 +85,13 @@ func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*re
 	return r.Report, nil
 }
 
-// FinishLoad ends a load in parts, by the folder LoadOptions.Checkpoint: it makes sure
-// that all parts of the source are there and complete, and that the table holds the row
-// that each wrote last. Then it makes sure that no item of one part met one of another:
-// where parts have rows in common, as where one row has many items, or where an index may
-// have several items in a row, it reads the source as a whole for it, and such items are
-// a [source.Error] (KeyDuplicate, CellCollision). Last it notes that the load is at its
-// end, and removes what the parts left in the folder. The report is that of all parts.
+// FinishLoad ends a load in parts, whose folder is LoadOptions.Checkpoint. It checks that
+// all parts of the source are complete, and that the table holds the last row of each. It
+// then checks that no item of one part met an item of another part; such items are a
+// [source.Error] (KeyDuplicate, CellCollision). If parts can share rows of the table or of
+// an index, it reads the whole source for this check. Last it records that the load is
+// complete, and removes the files of the parts from the folder. The report covers all
+// parts.
 func FinishLoad(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o LoadOptions) (*report.Report, error) {
 	x := o.options()
 	x.Share, x.Parts, x.Checkpoint = source.Part{}, o.Checkpoint, ""

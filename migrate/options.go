@@ -16,48 +16,48 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Common are the options that verbs share. The zero value is ready to use.
+// Common holds the options that several functions share. The zero value is ready to use.
 type Common struct {
 	// Project and Instance name where the tables live. Default: "tabletop"
 	// for both. A [Side] of Diff has its own.
 	Project, Instance string
 
-	// AppProfile is the app profile of the instance that calls on rows go by. Default:
-	// the instance's own.
+	// AppProfile is the app profile that row calls use. Default: the default profile of
+	// the instance.
 	AppProfile string
 
-	// Mappings are the layouts, found by the name of their DynamoDB table; a
-	// single one also serves the single table of a source. A table without
-	// one gets an inferred mapping. Diff and Reverse are given theirs otherwise.
+	// Mappings are the mappings, selected by the name of their DynamoDB table; a single
+	// mapping also serves the single table of a source. A table without a mapping gets an
+	// inferred one. Diff and Reverse take their mappings elsewhere.
 	Mappings []*mapping.Mapping
 
-	// Now is the clock that the ages of cells are judged by, and that of the
-	// DynamoDB door that access patterns are run through. Default: ages are not
-	// judged (the report says so), and the door's default. The clock of a fixture
-	// takes precedence over it.
+	// Now is the clock for the ages of cells, and the clock of the DynamoDB endpoint that
+	// runs access patterns. The clock of a fixture takes precedence over it. Default: ages
+	// are not checked (the report says so), and the endpoint uses its default.
 	Now func() time.Time
 
 	// MaxDifferences is how many failures a report lists; all are counted. Default: 100.
 	MaxDifferences int
 
-	// Stopwatch is a monotonic clock, by which the report tells how long each
-	// phase took. Default: it does not.
+	// Stopwatch is a monotonic clock that measures the phases in the report. Default: the
+	// report has no times.
 	Stopwatch func() time.Duration
 
-	// Progress is called now and then during long work, if it is set.
+	// Progress, if set, is called from time to time during long work.
 	Progress func(source.Progress)
 
-	// TempDir is where the hashes of large tables go. Default: the system's.
+	// TempDir is the folder for the hashes of large tables. Default: the temporary folder
+	// of the system.
 	TempDir string
 
-	// Deadline is how long the Bigtable may go without an answer; then the call ends
+	// Deadline is the longest time without an answer from Bigtable; then the call ends
 	// with an error that names it. Default: a minute.
 	Deadline time.Duration
 
-	// Sleep waits before a call that Bigtable answered with a transient error is
-	// sent again, and in the first load of a table that was there before, 2 s, until
-	// DynamoDB doors know of the load: one may otherwise have looked a moment before, and
-	// what it deletes would come back with incremental exports. Default: nothing waits.
+	// Sleep waits before a retry of a call that Bigtable answered with a transient error.
+	// The first load of a table that existed before also waits 2 s, until DynamoDB
+	// endpoints know of the load. Otherwise an endpoint that looked a moment before could
+	// delete items that come back with incremental exports. Default: nothing waits.
 	Sleep func(context.Context, time.Duration) error
 
 	// Jitter returns a number from 0 up to 1. Half of it is the share by which a wait before
@@ -67,32 +67,32 @@ type Common struct {
 	// Waiting is called before each Sleep, for example to show progress. Default: no call.
 	Waiting func(Wait)
 
-	// MaxRowsPerSecond bounds how many rows a load looks up and writes, or a verification
-	// reads back, in a second, by Stopwatch and Sleep, which it needs. What is sent again,
-	// and what an incremental export changes, is not counted. Default: no bound.
+	// MaxRowsPerSecond limits the rows a second that a load looks up and writes, or that a
+	// verification reads back. It needs Stopwatch and Sleep. Retries, and changes of an
+	// incremental export, do not count. Default: no limit.
 	MaxRowsPerSecond int
 
 	knobs table.Knobs // of tests
 }
 
-// Wait says that a call is going to be sent again, since Bigtable answered with a
-// transient error, or not at all.
+// Wait announces the retry of a call after a transient error of Bigtable, or after no
+// answer.
 type Wait struct {
 	Table string
 	Call  string        // "ReadRows", "MutateRows", "MutateRow"
-	Err   error         // what Bigtable answered
-	Spent time.Duration // on waits for this call before, since something came
+	Err   error         // the answer of Bigtable
+	Spent time.Duration // on earlier waits for this call, since the last answer
 	Next  time.Duration // the wait that begins
-	Left  time.Duration // of all waits that may come, this one included; then the work ends
+	Left  time.Duration // for waits until the work ends, including this one
 }
 
 // LoadOptions configure [Load] and [Prepare]. The zero value is ready to use.
 type LoadOptions struct {
 	Common
 
-	// Target names the Bigtable behind the connection, such as its HOST:PORT, for
-	// the Checkpoint: that of a load to another one is refused. Default: Project and
-	// Instance alone tell one from another.
+	// Target names the Bigtable behind the connection, such as its HOST:PORT. A Checkpoint
+	// of a load to another Target is rejected. Default: only Project and Instance
+	// distinguish targets.
 	Target string
 
 	// Checkpoint is a file in which the load keeps its progress. A load of the same source
@@ -109,9 +109,10 @@ type LoadOptions struct {
 	// them. Default: all of the source, in one go.
 	Part source.Part
 
-	// Tablets is in how many pieces of about as many rows a table begins, each for a server
-	// of its own, where the load makes it: it is cut at row keys of the data. Tables that are
-	// there stay as they are. Default: 1; Bigtable splits them as they grow.
+	// Tablets is the number of tablets of a table that the load creates, so that several
+	// servers share it. The table is split at row keys of the data, into tablets of about
+	// equal size. Existing tables stay as they are. Default: 1; Bigtable splits tables as
+	// they grow.
 	Tablets int
 
 	// DeadLetter receives what cannot be loaded, one JSON object a line: where it
@@ -121,17 +122,18 @@ type LoadOptions struct {
 	// damaged as a whole is refused either way.
 	DeadLetter io.Writer
 
-	// Remap lets the load write to a table in which another mapping, that of an earlier
-	// load, left cells of the same items that this one does not write: they stay, and
-	// the report warns of them. Default: that is a [source.Error] (MappingRefused), and
+	// Remap lets the load write to a table in which an earlier load left cells of the same
+	// items by another mapping. Cells that this mapping does not write stay, and the
+	// report warns of them. Default: such cells are a [source.Error] (MappingRefused), and
 	// nothing is written.
 	Remap bool
 
-	// Mix lets the load write to a table that was loaded from another source: a later
-	// full export, or one that tells no time over an export. Items of both are there
-	// then, and in an item that both have, attributes that only the one has; a later
-	// load of the first takes its own values back. The report warns of it. Default:
-	// that is a [source.Error] (TargetNewer), and nothing is written.
+	// Mix lets the load write to a table that was loaded from another source: with a later
+	// full export, or with a source that has no time, over an export. The table then has
+	// the items of both sources. An item of both also keeps the attributes that only the
+	// other source has. A later load of the first source restores its own values. The
+	// report warns of it. Default: such a table is a [source.Error] (TargetNewer), and
+	// nothing is written.
 	Mix bool
 
 	// KeepWrites lets the load write to a table in which a DynamoDB endpoint has written
@@ -146,8 +148,8 @@ type LoadOptions struct {
 	Lint *LintRules
 }
 
-// PlanOptions configure [MakePlan]. The zero value is ready to use; what says of a
-// Bigtable how it is reached counts for nothing.
+// PlanOptions configure [MakePlan]. The zero value is ready to use. Options that say how
+// to reach a Bigtable are ignored.
 type PlanOptions struct{ Common }
 
 // VerifyOptions configure [Verify] and [UpdateGoldens]. The zero value is ready to
@@ -155,16 +157,16 @@ type PlanOptions struct{ Common }
 type VerifyOptions struct {
 	Common
 
-	// Stored says that the rows are there: another loader wrote them, or an earlier
-	// load. They are only read. Default: Verify loads them, into tables that hold no
-	// other rows.
+	// Stored says that another loader, or an earlier load, has written the rows: Verify
+	// only reads them. Default: Verify loads the rows, into tables that hold no other
+	// rows.
 	Stored bool
 
 	// Part is the part of the work, as of LoadOptions: it lays out the items of its data
 	// files, and reads its range of the rows, which are Stored, since both may be done
 	// apart. Lint is not applied. [FinishVerify] compares what all parts found.
 	Part source.Part
-	// Parts is the folder in which parts keep what they found.
+	// Parts is the folder in which parts keep their results.
 	Parts string
 
 	// AllowEmpty accepts a source without items, although it proves nothing. Default: such a
@@ -172,12 +174,12 @@ type VerifyOptions struct {
 	// mistake.
 	AllowEmpty bool
 
-	// Timestamps is how a comparison takes the times of cells. Default: exact.
+	// Timestamps says how the times of cells are compared. Default: exact.
 	Timestamps fixtures.TimestampPolicy
 
-	// LenientSets takes an empty value for a member of a set, which the mapping writes as
-	// one byte 00, where the rows are Stored: other loaders may write none. A fixture's
-	// tolerances can say so too. Default: it is a difference.
+	// LenientSets accepts an empty cell for a member of a set if the rows are Stored: the
+	// mapping writes a zero byte, but other loaders may not. A fixture can also set it in
+	// its tolerances. Default: an empty cell is a difference.
 	LenientSets bool
 
 	// DeadLetter receives what cannot be loaded, as LoadOptions.DeadLetter does.
@@ -194,20 +196,19 @@ type VerifyOptions struct {
 	// it, verification checks what is left. Default: that check is skipped.
 	RunGC func(context.Context) error
 
-	// Restart closes the Bigtable, opens it again over the same store, and returns
-	// a connection to it; the one before is not used any more. With it, verification
-	// ends by checking that every row is read back the same. Default: that check is
-	// skipped.
+	// Restart closes the Bigtable, opens it again over the same store, and returns a new
+	// connection; the old one is not used any more. Verification then ends with a check
+	// that every row reads back the same. Default: that check is skipped.
 	Restart func(context.Context) (grpc.ClientConnInterface, error)
 
-	// Differential is how many items are drawn from each
-	// mapping, by Seed, and run through the lens, the DynamoDB door and the loader,
-	// in tables named _differential that are deleted afterwards; as many requests of
-	// such items (writes with conditions, updates, batches, transactions, queries
-	// and scans of tables and indexes) are compared with a naive DynamoDB; with RunGC
-	// time passes between them, so that items expire and garbage is collected. What
-	// fails is shrunk, and saved as a fixture directory in the folder Regress, if
-	// there is one. Default: none. It is not for Stored rows.
+	// Differential is the number of items to draw from each mapping, by Seed. They run
+	// through the mapping, the DynamoDB endpoint and the loader, in tables named
+	// _differential that are deleted afterwards. As many requests on such items are
+	// compared with a naive DynamoDB: writes with conditions, updates, batches,
+	// transactions, queries and scans of tables and indexes. With RunGC time passes
+	// between them, so that items expire and garbage is collected. A failing case is
+	// shrunk, and saved as a fixture directory in the folder Regress if set. Default:
+	// none. Stored rows do not allow it.
 	Differential int
 	Seed         uint64
 	Regress      string
@@ -220,20 +221,20 @@ type DiffOptions struct{ Common }
 type ReverseOptions struct {
 	Common
 
-	// ExportTime is the moment that the export is said to be of. Cells without a
-	// time of their own are loaded back at it. Default: that at which the load
-	// wrote them, as _migration_schema tells; without such a note it is an error.
+	// ExportTime is the time of the export. A load of the export gives it to cells without
+	// a time of their own. Default: the time of the last load, from _migration_schema; it
+	// is an error if that has no time.
 	ExportTime time.Time
 
-	// Partial exports what the mapping can read and tells in the warnings what it
-	// cannot. Default: rows that it cannot read are an error, and nothing is exported.
+	// Partial exports the rows that the mapping can read, and lists the others in the
+	// warnings. Default: a row that it cannot read is an error, and nothing is exported.
 	Partial bool
 
 	fileBytes int // s3export.DataFileBytes but in tests
 }
 
-// LintOptions configure [Lint]. The zero value is ready to use; what says of a
-// Bigtable how it is reached counts for nothing.
+// LintOptions configure [Lint]. The zero value is ready to use. Options that say how to
+// reach a Bigtable are ignored.
 type LintOptions struct {
 	Common
 	LintRules
@@ -241,11 +242,11 @@ type LintOptions struct {
 
 // LintRules say how the rules of package lint are applied.
 type LintRules struct {
-	// Config takes precedence over what a fixture and the mapping files say. Default:
-	// none.
+	// Config takes precedence over the settings in a fixture and in mapping files.
+	// Default: none.
 	Config *lint.Config
-	// FailOn makes findings of this level, and of worse ones, differences
-	// (LintError). Default: none is.
+	// FailOn makes findings of this level and of worse levels differences (LintError).
+	// Default: findings are not differences.
 	FailOn lint.Level
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Plan is what a load would make of a source: the tables it would create, and
-// what becomes of each attribute.
+// Plan is the plan of a load: the tables that it would create, and the result for each
+// attribute.
 type Plan struct {
 	Source string      `json:"source"` // the path that was opened
 	Format string      `json:"format"` // as source.Source has it
@@ -50,8 +50,8 @@ type TablePlan struct {
 	// Fidelity is what becomes of each attribute that a rule places, and of those that
 	// occur besides. Text shows what occurs, the losses first.
 	Fidelity []report.Fidelity `json:"fidelity"`
-	// LeftOut are the items that the mapping cannot lay out, which are not in Items, and
-	// Refused what is wrong with them: a load refuses the source for them.
+	// LeftOut is the number of items that the mapping cannot lay out; Items does not
+	// count them. Refused has the reasons. A load rejects the source for them.
 	LeftOut int64                 `json:"leftOut"`
 	Refused []report.RefusedItems `json:"refused"`
 	// Notes are what else changes for who uses the table, one sentence each.
@@ -64,7 +64,7 @@ type TablePlan struct {
 // BigtablePlan is one Bigtable table.
 type BigtablePlan struct {
 	ID       string       `json:"id"`              // of the table
-	Index    string       `json:"index,omitempty"` // that it is of
+	Index    string       `json:"index,omitempty"` // its name, "" for the table of the items
 	Families []FamilyPlan `json:"families"`        // in the order of the mapping
 }
 
@@ -80,7 +80,7 @@ type ViewPlan struct {
 	SQL  string `json:"sql"`  // the query to create it with
 }
 
-// Refuses reports whether there are items for which a load would refuse the source.
+// Refuses reports whether a load would reject the source because of its items.
 func (p *Plan) Refuses() bool {
 	return slices.ContainsFunc(p.Tables, func(t TablePlan) bool { return t.LeftOut > 0 })
 }

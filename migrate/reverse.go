@@ -28,14 +28,14 @@ import (
 // own account is not known.
 const reverseAccount = "arn:aws:dynamodb:us-east-1:000000000000:table/"
 
-// Reversed is what Reverse wrote.
+// Reversed is the result of Reverse.
 type Reversed struct {
 	Dir   string // the folder of the export
 	Items int64  // that were written
-	Rows  int64  // that they are of
+	Rows  int64  // that were read
 	Files int    // of data
-	// Unreadable are the rows that the mapping cannot read, which ReverseOptions.Partial
-	// leaves out.
+	// Unreadable is the number of rows that the mapping cannot read and
+	// ReverseOptions.Partial leaves out.
 	Unreadable int64
 	// Warnings are what a reader should know: that the table was loaded by another
 	// mapping, as _migration_schema tells; that it has rows of no rule, or that cannot be

@@ -17,10 +17,10 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// StoredMappings are the mappings by which the tables of an instance were loaded,
-// as the rows of _migration_schema tell, sorted by Bigtable table; none where no
-// load noted one. The options say which instance. An error is a [source.Error] where
-// what is noted cannot be read; others are Bigtable's.
+// StoredMappings returns the mappings by which the tables of an instance were loaded, from
+// the rows of _migration_schema, sorted by Bigtable table. It returns none if no load
+// recorded one. The options name the instance. The error is a [source.Error] if the rows
+// cannot be read; others come from Bigtable.
 func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o Common) ([]*mapping.Mapping, error) {
 	var all []*mapping.Mapping
 	for row, err := range table.NewBigtable(conn, o.options()).Rows(ctx, btclient.Read{Table: layout.SchemaTable, Spans: []layout.Span{{}}}) {

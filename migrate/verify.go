@@ -18,29 +18,26 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Verify loads an input and proves the result: it reads everything back and compares
-// it with the source cell by cell and item by item, and scans all items through a
-// DynamoDB door on the tables. Then it runs garbage collection, if
-// VerifyOptions.RunGC is given, and checks that only what the mapping
-// accepts to lose is removed, and closes and opens the Bigtable, if VerifyOptions.Restart is
-// given, which must change nothing: conn is not used after that. The tables must not
-// hold other rows.
+// Verify loads an input, reads all of it back, and compares it with the source cell by
+// cell and item by item. It also scans all items through a DynamoDB endpoint on the
+// tables. With VerifyOptions.RunGC it then runs garbage collection, and checks that it
+// removes only cells that the mapping allows it to remove. With VerifyOptions.Restart it
+// closes and opens the Bigtable, and checks that nothing changes; conn is not used after
+// that. The tables must not hold other rows.
 //
-// Of a fixture it also compares the golden files, loads a second time to see that
-// nothing changes, and runs the access patterns through both doors. A store with
-// RunGC must then run by [fixtures.Clock]. Patterns that write empty the tables and
-// reload them. Patterns are also asked in the instance called Common.Instance with
-// the suffix "-oracle", which must be empty and is left so: this is for a Bigtable of
-// its own.
+// Of a fixture it also compares the golden files, loads a second time to check that
+// nothing changes, and runs the access patterns through both endpoints. A store with RunGC
+// must then run by [fixtures.Clock]. Patterns that write empty the tables and reload them.
+// Patterns also run in the instance called Common.Instance with the suffix "-oracle",
+// which must be empty and is empty again afterwards: use a Bigtable of your own.
 //
-// With VerifyOptions.Stored it writes nothing, so that it also judges the work of
-// another loader: the tables must hold what Load would write there, nothing less and
-// nothing else, and the rows must give back exactly the items of the source. Access
-// patterns are then asked as native reads. No DynamoDB door is opened, which would
-// keep its books in the tables.
+// With VerifyOptions.Stored it writes nothing, and so can check the work of another
+// loader. The tables must hold exactly the rows that Load would write, and the rows must
+// give back exactly the items of the source. Access patterns then run as native reads
+// alone: a DynamoDB endpoint would write its own records to the tables.
 //
-// An error is a [source.Error] where the input is at fault, which a fixture that
-// compares nothing is too; differences are in the report.
+// Verify returns a [source.Error] if the input is damaged, or is a fixture that compares
+// nothing. Differences are in the report.
 func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o VerifyOptions) (*report.Report, error) {
 	options := o.options()
 	options.Judges = true
@@ -110,13 +107,12 @@ func verifyPart(ctx context.Context, r *table.Run) (*report.Report, error) {
 	return r.Report, c.EndPart()
 }
 
-// FinishVerify ends a verification in parts, by the folder VerifyOptions.Parts: it makes
-// sure that all are there and complete, and compares what they found with what they
-// wanted, by sums over each of as many ranges of keys. Ranges whose sums differ, for a row
-// too many as for one too few, are compared row by row as [Verify] does it, for which the
-// source is read as a whole; comparisons with tolerance mostly come to that. It compares
-// the families and the schema table, and removes what the parts left. The report is that
-// of all parts.
+// FinishVerify ends a verification in parts, whose folder is VerifyOptions.Parts. It
+// checks that all parts are complete, and compares the rows that they read with the rows
+// that they expected, by sums over ranges of keys. Where the sums of a range differ, it
+// reads the whole source and compares the range row by row, as [Verify] does. With
+// tolerances the sums mostly differ. It also compares the families and the schema table,
+// and removes the files of the parts. The report covers all parts.
 func FinishVerify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o VerifyOptions) (*report.Report, error) {
 	if in.source == nil {
 		return nil, errWholeFixture

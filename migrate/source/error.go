@@ -54,7 +54,7 @@ const (
 
 // Error says what is wrong with an input and where. Nothing has been written when a
 // function returns it, with three exceptions: WriteRefused, a row that a load of
-// incremental exports cannot read, and a fixture whose rows Verify has not compared.
+// incremental exports cannot read, and a fixture that compares nothing.
 type Error struct {
 	Damage Damage // what kind of fault
 	File   string // as the caller named it, or its path inside the source
