@@ -13,8 +13,8 @@ type failedItems struct {
 // listed again.
 const maxFailedItems = 100_000
 
-// ItemFailed notes that an item of a Bigtable table has failed: what is said of it
-// afterwards is the same fault, and is not listed again.
+// ItemFailed records that an item of a Bigtable table has failed. Later failures of the
+// item are not listed.
 func (r *Report) ItemFailed(table, key string) { r.failed.add(table, key) }
 
 // ItemUnmatched notes that no rule takes an item of a Bigtable table that has failed.

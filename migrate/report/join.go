@@ -2,8 +2,8 @@ package report
 
 import "slices"
 
-// Joined is the report of work that was done in parts, each with a report of its own: of
-// the same tables in the same order, as [Report.WriteJSON] has them.
+// Joined returns the report of work that was done in parts. Each part has a report on the
+// same tables in the same order, as [Report.WriteJSON] writes them.
 func Joined(most int, parts []*Report) *Report {
 	r := New(most)
 	for _, part := range parts {
@@ -33,8 +33,8 @@ func Joined(most int, parts []*Report) *Report {
 	return r
 }
 
-// JoinChecks takes over the checks of a part that are wanted by their names, with their
-// failures: a check that several parts made is one.
+// JoinChecks adds the checks of a part whose names are wanted, with their failures. A
+// check of several parts becomes one check.
 func (r *Report) JoinChecks(part *Report, wanted func(check string) bool) {
 	for _, c := range part.Checks {
 		if !wanted(c.Name) {
@@ -66,7 +66,8 @@ func (r *Report) JoinChecks(part *Report, wanted func(check string) bool) {
 	}
 }
 
-// Restate gives a check that several parts made the detail of all of them.
+// Restate replaces the detail of a check that several parts ran with the detail for all of
+// them.
 func (r *Report) Restate(name, table, detail string) {
 	if i := r.check(name, table); i >= 0 {
 		r.Checks[i].Detail = detail

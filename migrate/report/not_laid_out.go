@@ -7,12 +7,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// NotLaidOut is a part of a DynamoDB table that its mapping lays out nothing of: who
-// goes over to the rows has to do without it.
+// NotLaidOut is a part of a DynamoDB table that its mapping does not lay out, and that the
+// rows therefore lack.
 type NotLaidOut struct {
 	Table string `json:"table"` // the DynamoDB table
 	What  string `json:"what"`  // "index GSI1", "time to live by expires"
-	Why   string `json:"why"`   // what the mapping says, or does not
+	Why   string `json:"why"`   // the reason in the mapping
 }
 
 // String returns the part on one line, for a warning.
@@ -20,12 +20,12 @@ func (n NotLaidOut) String() string {
 	return fmt.Sprintf("table %s: %s is not laid out: %s", n.Table, n.What, n.Why)
 }
 
-// NotLaidOutCheck is the name of the check that they are in a report.
+// NotLaidOutCheck is the name of the check that lists the NotLaidOut parts.
 const NotLaidOutCheck = "not laid out"
 
-// LeaveOut records what the mapping of a DynamoDB table lays out nothing of: as a
-// warning each, and as a check that is not ok. None of it is a difference: what is
-// not there is not compared either.
+// LeaveOut records the parts of a DynamoDB table that its mapping does not lay out: a
+// warning for each, and a check that is not ok. They are not differences, since nothing is
+// compared there.
 func (r *Report) LeaveOut(table string, left ...NotLaidOut) {
 	if len(left) == 0 {
 		return

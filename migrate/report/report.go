@@ -40,7 +40,7 @@ const (
 	FamilyDiffers    Kind = "FamilyDiffers"    // a family is not there, or its garbage collection is not the mapping's
 	TableChanged     Kind = "TableChanged"     // a table differed, and no longer did when its rows were looked at
 	MissingItem      Kind = "MissingItem"      // the rows give back fewer items
-	ExtraItem        Kind = "ExtraItem"        // the rows give back an item that the source has not
+	ExtraItem        Kind = "ExtraItem"        // the rows give back an item that the source does not have
 	DuplicateItem    Kind = "DuplicateItem"    // there are two items of one key, in a source or on one side of Diff
 	RowUnreadable    Kind = "RowUnreadable"    // the inverse mapping refuses a row
 	IndexStale       Kind = "IndexStale"       // an index table differs from its base
@@ -49,7 +49,7 @@ const (
 	PatternFullScan  Kind = "PatternFullScan"  // a native read reads a whole table, or too many ranges
 	NotIdempotent    Kind = "NotIdempotent"    // a second load changed something
 	NotPersistent    Kind = "NotPersistent"    // a row, or a table, changed when the Bigtable was closed and opened again
-	LossNotAccepted  Kind = "LossNotAccepted"  // garbage collection would take cells of an item
+	LossNotAccepted  Kind = "LossNotAccepted"  // garbage collection would remove cells of an item
 	NotLoaded        Kind = "NotLoaded"        // an item became a dead letter, or its change could not be made; its Damage says why
 	LintError        Kind = "LintError"        // a finding of a level that migrate.LintRules.FailOn names
 )
@@ -68,10 +68,10 @@ type Failure struct {
 	Pattern string `json:"pattern,omitempty"`   // the id of the access pattern
 	Want    string `json:"want,omitempty"`      // what is expected, as text
 	Got     string `json:"got,omitempty"`       // what is there
-	// Decoded is what the difference of a cell does to the items of its row, as
-	// the inverse of the mapping tells: `n: want {"N":"3"}, got {"N":"4"}`.
+	// Decoded is the effect of a different cell on the items of its row, decoded by the
+	// mapping: `n: want {"N":"3"}, got {"N":"4"}`.
 	Decoded string        `json:"decoded,omitempty"`
-	Detail  string        `json:"detail,omitempty"` // what else there is to say
+	Detail  string        `json:"detail,omitempty"` // further facts
 	Damage  source.Damage `json:"damage,omitempty"` // of a NotLoaded
 	// File is FILE or FILE:LINE of the fixture's file that expects something else.
 	File string `json:"file,omitempty"`
@@ -82,7 +82,7 @@ type Failure struct {
 	by    string // see Grouped
 }
 
-// InRow is the place of a row, for a failure in it.
+// InRow returns a Failure with the place of a row.
 func InRow(table string, key []byte) Failure {
 	return Failure{Table: table, RowKey: strconv.QuoteToGraphic(string(key)), RowHex: hex.EncodeToString(key)}
 }
@@ -133,7 +133,7 @@ func (f Failure) place() []placePart {
 	}
 }
 
-// OrNothing is the text, or "nothing" for none.
+// OrNothing returns s, or "nothing" for "".
 func OrNothing(s string) string {
 	if s == "" {
 		return "nothing"
@@ -141,7 +141,7 @@ func OrNothing(s string) string {
 	return s
 }
 
-// TableReport is what was done with one table.
+// TableReport is the result for one table.
 type TableReport struct {
 	Name       string `json:"name"`             // of the DynamoDB table
 	Target     string `json:"target"`           // of the Bigtable table
@@ -151,28 +151,27 @@ type TableReport struct {
 	Exceptions int64  `json:"exceptions"`       // sidecar cells: of values, and items, that the mapping's types do not describe
 	Existed    bool   `json:"existed,omitzero"` // before the load
 	IndexRows  int64  `json:"indexRows"`        // of all indexes
-	// CellsWritten and CellsUnchanged are what a load sent, and what it found
-	// there already; the cells of indexes count too.
+	// CellsWritten counts the cells that a load sent, CellsUnchanged the cells that the
+	// table already had. Both include the cells of indexes.
 	CellsWritten   int64 `json:"cellsWritten"`
 	CellsUnchanged int64 `json:"cellsUnchanged"`
-	// CellsDeleted are what a load took away, since incremental exports delete it.
+	// CellsDeleted counts the cells that a load removed because of incremental exports.
 	CellsDeleted int64 `json:"cellsDeleted,omitzero"`
-	// ChangesLeft are the changes of incremental exports that a load did not make, since
-	// the row of the item cannot be read: the item stays as it is, and is a failure.
+	// ChangesLeft counts the changes of incremental exports that a load did not make, since
+	// it cannot read the row of the item. The item stays as it is, and is a failure.
 	ChangesLeft int64 `json:"changesLeft,omitzero"`
-	// ItemsKept are those that a load left as they are, since a DynamoDB endpoint has
-	// written them.
+	// ItemsKept counts the items that a load kept, since a DynamoDB endpoint wrote them.
 	ItemsKept int64 `json:"itemsKept,omitempty"`
-	// ItemsResumed are those that a load passed over, since its checkpoint says
-	// that they are written.
+	// ItemsResumed counts the items that a load skipped, since its checkpoint has them
+	// as written.
 	ItemsResumed int64 `json:"itemsResumed"`
-	// DeadLetters are the items that could not be loaded. They are not in Items.
+	// DeadLetters counts the items that could not be loaded. Items does not include them.
 	DeadLetters int64 `json:"deadLetters"`
-	// LeftOut are the items that the mapping cannot lay out, each a failure. They
-	// are not in Items.
+	// LeftOut counts the items that the mapping cannot lay out; each is a failure. Items
+	// does not include them.
 	LeftOut int64 `json:"leftOut"`
-	// Expired are the items whose time to live is over. Where garbage collection deletes
-	// them, they are left out of a verification, and are not in Items.
+	// Expired counts the items whose time to live is over. If garbage collection deletes
+	// them, a verification skips them, and Items does not include them.
 	Expired int64 `json:"expired"`
 	// Refused says what is wrong with those, by error, rule and attribute, in the order
 	// in which it was met. An item can have several errors.
@@ -201,8 +200,8 @@ type RefusedItems struct {
 	Rule      string `json:"rule,omitempty"`      // of the mapping; "" if no rule takes the item
 	Attribute string `json:"attribute,omitempty"` // "" if no single attribute is wrong
 	Items     int64  `json:"items"`
-	// Item is the key of the first of them, At where it stands in the source, What what
-	// it has there and what was expected.
+	// Item is the key of the first such item and At its place in the source. What says
+	// what is wrong and what was expected.
 	Item string `json:"item"`
 	At   string `json:"at"`
 	What string `json:"what"`
@@ -255,42 +254,42 @@ func (t *TableReport) AddPhase(name string, items int64, took time.Duration) {
 	p.Seconds += took.Seconds()
 }
 
-// Sample is an item beside what it becomes.
+// Sample is an item with the row that it becomes.
 type Sample struct {
 	Rule string `json:"rule"` // of the mapping
 	Item string `json:"item"` // canonical DynamoDB JSON
 	Row  string `json:"row"`  // canonical text of its cells
 }
 
-// Fidelity is what the mapping does to one attribute under one rule.
+// Fidelity is the fidelity of one attribute under one rule of the mapping.
 type Fidelity struct {
 	Rule      string `json:"rule"`          // of the mapping
 	Attribute string `json:"attribute"`     // top-level
 	Class     string `json:"class"`         // lossless, lossless in domain, lossy
 	Why       string `json:"why,omitempty"` // the domain, or the loss
-	// Items are how many items of the rule have the attribute; 0 where none has, or
-	// nobody counted.
+	// Items is the number of items of the rule that have the attribute; 0 if they were
+	// not counted.
 	Items int64 `json:"items,omitzero"`
 }
 
 // SidecarCells are the sidecar cells of one kind.
 type SidecarCells struct {
-	Kind  rowtext.SidecarKind `json:"kind"`  // what they say
+	Kind  rowtext.SidecarKind `json:"kind"`  // their meaning
 	What  string              `json:"what"`  // the kind in words
-	Cells int64               `json:"cells"` // how many
-	// Item is the key of the first item with such a cell, Column the cell's.
+	Cells int64               `json:"cells"` // their number
+	// Item is the key of the first item with such a cell, Column the column of the cell.
 	Item   string `json:"item"`
 	Column string `json:"column"`
 }
 
-// RuleRows is what a rule of the mapping, or one of its indexes, was found to
-// take, with the row key of the first item as an example.
+// RuleRows counts the items of a rule of the mapping, or of one of its indexes, with the
+// row key of the first item as an example.
 type RuleRows struct {
 	Rule  string `json:"rule,omitempty"`  // of the mapping, "" for an index
 	Index string `json:"index,omitempty"` // its name, "" for a rule
 	Items int64  `json:"items"`           // that it takes
-	// Item is the key of the first item, Row that of its row, as text and in hex;
-	// "" where Items is 0.
+	// Item is the key of the first item. Row is the key of its row as text, RowHex in
+	// hex. They are "" if Items is 0.
 	Item   string `json:"item,omitempty"`
 	Row    string `json:"row,omitempty"`
 	RowHex string `json:"rowHex,omitempty"`
@@ -303,33 +302,33 @@ func (r *RuleRows) Count(key func() string, row []byte) {
 	}
 }
 
-// AcceptedLoss is what a table loses and its mapping accepts.
+// AcceptedLoss is a loss of a table that its mapping accepts.
 type AcceptedLoss struct {
 	Rule string `json:"rule"` // of the mapping
 	What string `json:"what"` // as in accept_loss
-	// Family, GC (its rule: "versions: 2") and Cells are of a loss by garbage
+	// Family, GC (its rule: "versions: 2") and Cells describe a loss by garbage
 	// collection.
 	Family string `json:"family,omitempty"`
 	GC     string `json:"gc,omitempty"`
 	Cells  int64  `json:"cells,omitempty"`
-	// Attribute and Values are of a loss by the layout.
+	// Attribute and Values describe a loss by the layout.
 	Attribute string `json:"attribute,omitempty"`
 	Values    int64  `json:"values,omitempty"`
 	Example   string `json:"example"`       // the key of an item
 	Why       string `json:"why,omitempty"` // as in accept_loss
 }
 
-// Check is one thing that was verified.
+// Check is the result of one step of a verification.
 type Check struct {
 	Name        string     `json:"name"`            // "round trip"
 	Table       string     `json:"table,omitempty"` // the Bigtable table, or "" for all; of "not laid out" the DynamoDB table
-	State       CheckState `json:"state"`           // how it ended
+	State       CheckState `json:"state"`           // its result
 	Differences int64      `json:"differences"`     // failures, also of those not listed
 	// Detail says what was checked; of a skipped check, why it was skipped.
 	Detail string `json:"detail,omitempty"`
 }
 
-// CheckState is how a check ended.
+// CheckState is the result of a check.
 type CheckState string
 
 // The states of a check.
@@ -346,8 +345,8 @@ type PatternReport struct {
 	Title string `json:"title,omitempty"` // in words
 	// Doors are the ways it was run: "dynamodb", "bigtable".
 	Doors []string `json:"doors"`
-	// Ranges is how many keys and ranges the native read asks for; RowsScanned
-	// and RowsReturned are what the server says of it, 0 where it says nothing.
+	// Ranges is the number of keys and ranges of the native read. RowsScanned and
+	// RowsReturned are the counts of the server; 0 if it sends none.
 	Ranges       int   `json:"ranges"`
 	RowsScanned  int64 `json:"rowsScanned"`
 	RowsReturned int64 `json:"rowsReturned"`
@@ -379,17 +378,16 @@ type Report struct {
 	Patterns []PatternReport `json:"patterns"` // in the order in which they ran
 	// NotLaidOut are the parts of the tables that the mappings lay out nothing of.
 	NotLaidOut []NotLaidOut `json:"notLaidOut"`
-	// Failures are the first differences, at most migrate.Common.MaxDifferences, unless
-	// there are more checks that fail and kinds of their failures: of each one is
-	// there.
+	// Failures are the first differences, at most migrate.Common.MaxDifferences. Beyond
+	// that number, the first failure of each check and kind is still listed.
 	Failures []Failure `json:"failures"`
 	// Lint is what the rules of package lint found; nil where they were not
 	// applied.
 	Lint *lint.Result `json:"lint,omitempty"`
 
-	// OnlyLint says that the rules were applied, and nothing else was done.
+	// OnlyLint says that only the rules of lint were applied.
 	OnlyLint bool `json:"-"`
-	// DiffOf is what two sides were compared by, "item" or "row"; "" of other reports.
+	// DiffOf is the unit of a comparison of two sides, "item" or "row"; "" in other reports.
 	DiffOf string `json:"-"`
 	// FailOn is the level from which on findings are differences.
 	FailOn lint.Level `json:"-"`
@@ -416,7 +414,8 @@ func New(most int) *Report {
 	}
 }
 
-// Aside is an empty report like r, for failures that may become others in r ([Report.FailAs]).
+// Aside returns an empty report like r, for failures that [Report.FailAs] can add to r as
+// another kind.
 func (r *Report) Aside() *Report {
 	found := New(r.most)
 	found.failed = r.failed
@@ -432,8 +431,8 @@ func (r *Report) Lists(kind Kind) bool {
 	return !r.full() || r.listed[failureGroup{stage: r.stage, kind: kind}] == 0
 }
 
-// AllDifferences is the number of differences, also of those that are not listed because
-// they follow from items that have failed.
+// AllDifferences returns the number of differences, including unlisted ones that follow
+// from failed items.
 func (r *Report) AllDifferences() int64 { return r.Differences + r.untold }
 
 // Equal reports whether nothing differed.
@@ -542,8 +541,8 @@ func (f Failure) group() failureGroup {
 	return failureGroup{stage{f.Check, f.check}, f.Kind, f.by}
 }
 
-// Grouped is the failure as one of a group within its kind: a report that has room for
-// few lists one of each group at least.
+// Grouped returns the failure as a member of a group within its kind. A short report lists
+// at least one failure of each group.
 func (f Failure) Grouped(by string) Failure {
 	f.by = by
 	return f

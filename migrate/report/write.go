@@ -203,7 +203,7 @@ func LintSummary(l *lint.Result) string {
 	return text
 }
 
-// LintCheck is the name of the check that the rules are in a report.
+// LintCheck is the name of the check for the rules of lint.
 const LintCheck = "lint"
 
 // writeLint writes the findings, worst first, each with its source and its fix.

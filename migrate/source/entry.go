@@ -33,9 +33,8 @@ func (s shape) wrappers() []string {
 	return nil
 }
 
-// Names returns the item's top-level attribute names in the order of the
-// input, which Item has lost. Key inference goes by it. Call it before the next
-// entry is asked for.
+// Names returns the top-level attribute names of the item in the order of the input, which
+// Item does not keep. Key inference uses them. Call Names before the next entry.
 func (e Entry) Names() []string {
 	d := jsontext.NewDecoder(bytes.NewBuffer(e.Text))
 	var names []string
@@ -173,8 +172,8 @@ func unwrap(d *jsontext.Decoder, name string, at Position) error {
 	return nil
 }
 
-// JSONCause is the reason inside a JSON error, without its own offsets, which
-// count from the start of the line.
+// JSONCause returns the reason inside a JSON error. It drops the offsets of the error,
+// which count from the start of the line.
 func JSONCause(err error) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {

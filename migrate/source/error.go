@@ -8,7 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// Damage is what is wrong with an input, one name a kind.
+// Damage names the kind of damage of an input.
 type Damage string
 
 // The kinds of damage. Each has its own message.
@@ -46,10 +46,10 @@ const (
 
 	LoadTimeUnknown   Damage = "load-time-unknown"  // the time of a new export is not known
 	TargetExists      Damage = "target-exists"      // the output already exists
-	TargetWritten     Damage = "target-written"     // a DynamoDB door wrote what incremental exports would undo
-	TargetNewer       Damage = "target-newer"       // a load wrote what the source would half undo, or cells below which its own would lie
-	WriteRefused      Damage = "write-refused"      // Bigtable does not take a row
-	CheckpointInvalid Damage = "checkpoint-invalid" // the checkpoint is of another load
+	TargetWritten     Damage = "target-written"     // a DynamoDB endpoint wrote rows that incremental exports would overwrite
+	TargetNewer       Damage = "target-newer"       // a load wrote rows that the source would half undo, or cells that would hide those of the source
+	WriteRefused      Damage = "write-refused"      // Bigtable rejected a row
+	CheckpointInvalid Damage = "checkpoint-invalid" // the checkpoint belongs to another load
 )
 
 // Error says what is wrong with an input and where. Nothing has been written when a
@@ -103,8 +103,8 @@ func DamageOf(err error) Damage {
 	return ""
 }
 
-// OfItem reports whether an error is about one item alone: those after it can
-// still be read.
+// OfItem reports whether an error concerns a single item, so that later items can still be
+// read.
 func OfItem(err error) bool {
 	var input *Error
 	if !errors.As(err, &input) {

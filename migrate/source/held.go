@@ -5,10 +5,9 @@ package source
 // larger source is read and decoded again in each pass.
 const MaxHeldBytes = 20 << 20
 
-// Held returns the table with a memory: once its entries have been read to the
-// end without an error, and have not taken more than what is left of budget,
-// they come from memory. Tables may share a budget. The items must not be
-// changed.
+// Held returns the table with a cache: after a first complete pass without an error, the
+// entries come from memory if they fit in the rest of budget. Tables may share a budget.
+// The items must not be changed.
 func (t *Table) Held(budget *int) *Table {
 	var entries []Entry
 	whole, over := false, false

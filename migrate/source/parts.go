@@ -81,8 +81,8 @@ func (s *Source) whole() error {
 	return nil
 }
 
-// Fingerprint tells the data files of the source from any others, by what their
-// manifests say: nothing else is read. Only sources that have parts have one.
+// Fingerprint returns a text that identifies the data files of the source. It reads only
+// their manifests. Only sources that have parts have a fingerprint.
 func (s *Source) Fingerprint() (string, error) {
 	if err := s.whole(); err != nil {
 		return "", err
@@ -100,9 +100,9 @@ func (s *Source) Fingerprint() (string, error) {
 // sampledItems is about how many items a Sample reads of an export.
 const sampledItems = 10_000
 
-// Sample streams items that stand for all, the same each time: of an export the
-// first of each data file, whose MD5 nobody has compared yet, of any other source all.
-// Items that cannot be read are passed over: who reads all tells of them.
+// Sample streams items that represent the table, the same each time. Of an export these
+// are the first items of each data file, before any MD5 check. Of any other source they
+// are all items. It skips items that cannot be read; a complete pass reports them.
 func (t *Table) Sample() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		if t.export == nil {

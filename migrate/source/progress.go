@@ -1,6 +1,6 @@
 package source
 
-// Progress says how far a phase of the work is.
+// Progress is the progress of a phase of the work.
 type Progress struct {
 	Table string // the DynamoDB table
 	Phase string // "inferring", "checking", "loading", "comparing", "linting"

@@ -56,11 +56,11 @@ type heldChange struct {
 // place in a map and a list that grow, rounded up.
 const heldChangeBytes = 432
 
-// Change is what the incremental exports behind a full one made of an item.
+// Change is the effect of the incremental exports behind a full one on one item.
 type Change struct {
 	Key      attr.Item   // of the item
-	Was      []attr.Item // the states before the last that these exports, and the full one, tell, oldest first
-	Now      attr.Item   // nil: the item is gone
+	Was      []attr.Item // the earlier states in the exports, oldest first
+	Now      attr.Item   // nil if the item was deleted
 	Position Position    // of the last change
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// TableSchema is what a table description says that a mapping needs.
+// TableSchema holds the parts of a table description that a mapping needs.
 type TableSchema struct {
 	Name    string            // "" where the description has none
 	Key     mapping.KeySchema // of the table
