@@ -1,11 +1,11 @@
 package attr
 
-// ItemWriter writes the JSON of an item, which is that of AppendItemJSON, attribute
-// by attribute in the order of their names. The zero ItemWriter, or one with
-// JSON to append to, begins an item.
+// ItemWriter writes the JSON of an item in the format of AppendItemJSON, attribute by
+// attribute in the order of their names. The zero ItemWriter, or one with JSON to append
+// to, begins an item.
 type ItemWriter struct {
 	JSON []byte
-	// Sizes is Item.Sizes of what was added.
+	// Sizes are the sizes of the attributes so far, as of Item.Sizes.
 	Sizes Sizes
 
 	begun bool

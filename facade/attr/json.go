@@ -13,10 +13,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxDepth is how many levels of lists, maps and the value inside them an
-// attribute may have: a scalar is one level, a list of scalars two.
-// Source: developer guide, "Service, account, and table quotas", nested
-// attribute depth.
+// MaxDepth is the maximum depth of an attribute, counting lists, maps and the value inside
+// them: a scalar is one level, a list of scalars two. Source: developer guide, "Service,
+// account, and table quotas", nested attribute depth.
 const MaxDepth = 32
 
 // MaxNameBytes is the length of the longest name of an attribute or of a
@@ -76,8 +75,8 @@ func DecodeItem(d *jsontext.Decoder) (Item, error) {
 	return item, nil
 }
 
-// DecodeValue is DecodeItem for one attribute value; the path of its errors
-// begins inside the value.
+// DecodeValue reads one attribute value, as DecodeItem reads an item. The path of its
+// errors begins inside the value.
 func DecodeValue(d *jsontext.Decoder) (Value, error) { return decodeValue(d, 1) }
 
 // What a JSON token should have been, as Error.Want holds it.
@@ -348,8 +347,8 @@ func decodeBoolean(d *jsontext.Decoder, t Type) (bool, error) {
 	return b, nil
 }
 
-// ParseBoolean returns what a string stands for where a boolean is expected:
-// DynamoDB reads true, yes and 1, and false, no and 0, in any case.
+// ParseBoolean converts a string where a boolean is expected: DynamoDB reads true, yes and
+// 1, and false, no and 0, in any case.
 func ParseBoolean(s string) (value, ok bool) {
 	switch strings.ToLower(s) {
 	case "true", "yes", "1":

@@ -10,12 +10,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Scanner reads the JSON of items that have nothing wrong with them, and of
-// requests around them, several times faster than a decoder of tokens: most
-// requests, and every item that an index holds, go through it. Whatever it does
-// not take is left to a decoder, which says what is wrong, or that nothing is:
-// every method that reads returns false for that, and then the scanner is of no
-// more use. What it takes is JSON as strict as UnmarshalItem wants it.
+// Scanner reads the JSON of items without faults, and of requests around them, several
+// times faster than a decoder of tokens. Most requests, and every item of an index, go
+// through it. A method returns false for JSON that the scanner does not support; then the
+// scanner is unusable, and a decoder has to find the fault, if there is one. The scanner
+// is as strict as UnmarshalItem.
 //
 // Strings are parts of text, without a copy, unless they have escapes.
 type Scanner struct {
@@ -23,7 +22,7 @@ type Scanner struct {
 	at   int
 }
 
-// NewScanner returns a scanner of a copy of data, which all that it reads shares.
+// NewScanner returns a scanner of a copy of data. Its results share the copy.
 func NewScanner(data []byte) *Scanner { return &Scanner{text: string(data)} }
 
 // End reports whether nothing is left.

@@ -263,8 +263,8 @@ func CompareNumbers(a, b string) int {
 	return compareMagnitude(x, y)
 }
 
-// AddNumbers returns the canonical text of a+b. It fails with an *Error where
-// the exact sum is not a number that DynamoDB can hold: nothing is rounded.
+// AddNumbers returns the canonical text of a+b. It does not round: it returns an *Error if
+// DynamoDB cannot hold the exact sum.
 func AddNumbers(a, b string) (string, error) { return sum(a, b, false) }
 
 // SubtractNumbers returns the canonical text of a-b, as AddNumbers.

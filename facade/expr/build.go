@@ -4,17 +4,16 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Term is an operand that is built, where another language than DynamoDB's
-// expressions was parsed.
+// Term is an operand for the parser of another language than DynamoDB's expressions.
 type Term struct{ o *operand }
 
-// PathTerm is the operand that is the value at path.
+// PathTerm returns the operand for the value at path.
 func PathTerm(path Path) Term { return Term{&operand{form: pathOperand, path: path}} }
 
-// ValueTerm is the operand that is v.
+// ValueTerm returns the operand v.
 func ValueTerm(v attr.Value) Term { return Term{&operand{form: valueOperand, value: v}} }
 
-// CallTerm is the call of a function, or of + and - in an update.
+// CallTerm returns the call of a function, or of + and - in an update.
 func CallTerm(name string, args ...Term) Term {
 	o := &operand{form: callOperand, text: name}
 	for _, arg := range args {
@@ -23,16 +22,16 @@ func CallTerm(name string, args ...Term) Term {
 	return Term{o}
 }
 
-// Test is a condition that is built.
+// Test is a condition built by All, Any, Not, Comparison and Holds.
 type Test struct{ c *condition }
 
-// All holds where all of parts do.
+// All returns the condition that all of parts hold.
 func All(parts ...Test) Test { return connect(opAnd, parts) }
 
-// Any holds where one of parts does.
+// Any returns the condition that one of parts holds.
 func Any(parts ...Test) Test { return connect(opOr, parts) }
 
-// Not holds where part does not.
+// Not returns the condition that part does not hold.
 func Not(part Test) Test { return connect(opNot, []Test{part}) }
 
 func connect(op conditionOp, parts []Test) Test {
@@ -46,8 +45,9 @@ func connect(op conditionOp, parts []Test) Test {
 	return Test{c}
 }
 
-// Comparison is a comparison by its operator: =, <>, <, <=, >, >=, BETWEEN, whose
-// operands are a value and the bounds, or IN, whose are a value and what it may be.
+// Comparison returns a comparison by its operator: =, <>, <, <=, >, >=, BETWEEN or IN. The
+// operands of BETWEEN are a value and the bounds, those of IN a value and its
+// alternatives.
 func Comparison(operator string, args ...Term) Test {
 	c := &condition{op: comparators[operator]}
 	switch operator {
@@ -62,12 +62,12 @@ func Comparison(operator string, args ...Term) Test {
 	return Test{c}
 }
 
-// Holds is the condition that a call is by itself.
+// Holds returns the condition that a call is true.
 func Holds(call Term) Test { return Test{&condition{op: opCall, args: []*operand{call.o}}} }
 
-// ConditionOf returns the condition that was built, after the checks that one that
-// is parsed goes through: numbers of operands, distinctness and types. Errors are
-// of type *Error, without a word of the kind of expression.
+// ConditionOf returns a condition from a Test, after the checks of a parsed condition:
+// numbers of operands, distinctness and types. Errors are of type *Error, and do not name
+// the kind of expression.
 func ConditionOf(root Test) (*Condition, error) {
 	c := conditionParser{parser: &parser{kind: Statement}}
 	c.collect(root.c)
@@ -100,15 +100,15 @@ func (p *parser) gather(args []*operand) {
 	}
 }
 
-// Action is what an update that is built does at one path: it sets it to Value,
-// adds the members of the set Value or takes them away, or, without one, removes it.
+// Action is one action of a built update. It sets its path to Value, adds the members of
+// the set Value or deletes them, or, without a Value, removes the path.
 type Action struct {
 	Path  Path
 	Verb  Verb
 	Value Term
 }
 
-// Verb is what an Action does.
+// Verb is the kind of an Action.
 type Verb uint8
 
 // The verbs of updates.
@@ -119,9 +119,9 @@ const (
 	Delete
 )
 
-// UpdateOf returns the update of all of actions, after the checks that one that is
-// parsed goes through: paths that overlap or conflict, operands. Errors are of type
-// *Error, without a word of the kind of expression.
+// UpdateOf returns the update of all actions, after the checks of a parsed update: paths
+// that overlap or conflict, operands. Errors are of type *Error, and do not name the kind
+// of expression.
 func UpdateOf(actions ...Action) (*Update, error) {
 	u := updateParser{parser: &parser{kind: Statement}}
 	update := &Update{}

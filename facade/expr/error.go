@@ -2,7 +2,7 @@ package expr
 
 import "fmt"
 
-// Kind is where an expression stands in a request.
+// Kind is the place of an expression in a request.
 type Kind uint8
 
 // The kinds of expressions. Filter expressions are conditions by another name.

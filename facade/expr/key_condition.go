@@ -28,8 +28,8 @@ type KeyTerm struct {
 	Args []attr.Value
 }
 
-// KeyConditionOf returns the key condition of all of terms, each on another
-// attribute. What is wrong with them is found by Resolve.
+// KeyConditionOf returns the key condition of all terms, each on another attribute.
+// Resolve checks the terms.
 func KeyConditionOf(terms ...KeyTerm) *KeyCondition { return &KeyCondition{terms: terms} }
 
 // ParseKeyCondition parses a key condition expression as a condition. Errors

@@ -96,9 +96,8 @@ func (s *selection) child(step Step) *selection {
 // Paths returns the paths in the order of the text.
 func (p *Projection) Paths() []Path { return p.paths }
 
-// Apply returns the part of item that the paths lead to: elements of lists
-// close up, in their order. The result is empty, not nil, where nothing is
-// left; a nil item stays nil.
+// Apply returns the part of item at the paths. Elements of lists close up, in their order.
+// The result is empty, not nil, if nothing is left; a nil item stays nil.
 func (p *Projection) Apply(item attr.Item) attr.Item {
 	if item == nil {
 		return nil

@@ -305,9 +305,8 @@ func (u *Update) Paths() []Path { return u.paths }
 // order of the text, with repetitions.
 func (u *Update) ReadPaths() []Path { return u.reads }
 
-// TypeOf returns the type that the update gives an attribute as a whole, or of
-// what it adds to it or deletes from it, and false where that does not show
-// before the item is read.
+// TypeOf returns the type of the value that the update sets an attribute to, adds to it or
+// deletes from it. It returns false if that type depends on the item.
 func (u *Update) TypeOf(attribute string) (attr.Type, bool) {
 	for _, c := range u.clauses {
 		if len(c.target.path) == 1 && c.target.path.Attribute() == attribute && c.value != nil {
@@ -317,8 +316,8 @@ func (u *Update) TypeOf(attribute string) (attr.Type, bool) {
 	return attr.Absent, false
 }
 
-// Given returns the value of the request that the update gives an attribute as a whole,
-// absent for none.
+// Given returns the value of the request that the update sets a whole attribute to, or an
+// absent value.
 func (u *Update) Given(attribute string) attr.Value {
 	for _, c := range u.clauses {
 		if len(c.target.path) == 1 && c.target.path.Attribute() == attribute && c.value != nil && c.value.form == valueOperand {

@@ -17,8 +17,8 @@ const (
 	subtractionBytes = 37
 )
 
-// Size is what the update counts by itself, in bytes: what it writes, and a
-// cost of each action. It does not depend on the item.
+// Size returns the size that the update itself counts, in bytes: its values, and a cost
+// for each action. It does not depend on the item.
 func (u *Update) Size() int {
 	size := updateBytes
 	for _, c := range u.clauses {

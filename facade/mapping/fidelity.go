@@ -2,7 +2,7 @@ package mapping
 
 import "github.com/tabletop-emu/tabletop/internal/layout"
 
-// Class is how well an attribute survives a mapping.
+// Class says how well a mapping preserves an attribute.
 type Class = layout.Class
 
 // The classes, best first.

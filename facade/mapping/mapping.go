@@ -16,14 +16,14 @@ type Mapping layout.Mapping
 // compiled is m as the packages of this module see it, by the same conversion.
 func (m *Mapping) compiled() *layout.Mapping { return (*layout.Mapping)(m) }
 
-// Load is Parse, then Compile.
+// Load runs Parse, then Compile.
 func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
 	m, err := layout.Load(file, src, beside...)
 	return (*Mapping)(m), err
 }
 
-// Compile builds the functions in both directions. A rule that cannot be
-// inverted is a [*SpecError]. Of several faults the error tells all, one a line, and
+// Compile builds the functions in both directions. The error for a rule that cannot be
+// inverted is a *SpecError. The error for several faults lists all, one a line, and
 // errors.As finds each.
 func Compile(spec *Spec) (*Mapping, error) {
 	m, err := layout.Compile((*mapfile.Sealed)(spec).Open())
@@ -37,13 +37,13 @@ func Default(sourceTable, targetTable string, key KeySchema) (*Mapping, error) {
 	return (*Mapping)(m), err
 }
 
-// Spec returns what the mapping was compiled from, nil for a default layout.
+// Spec returns the source of the mapping, or nil for a default layout.
 func (m *Mapping) Spec() *Spec { return (*Spec)(mapfile.Seal(m.compiled().Spec())) }
 
-// SourceTable is the name of the DynamoDB table, "" if the file gives none.
+// SourceTable returns the name of the DynamoDB table, or "" if the file has none.
 func (m *Mapping) SourceTable() string { return m.compiled().SourceTable() }
 
-// TargetTable is the id of the Bigtable table.
+// TargetTable returns the id of the Bigtable table.
 func (m *Mapping) TargetTable() string { return m.compiled().TargetTable() }
 
 // Family is a column family that the Bigtable table needs, with its GC rule:
@@ -55,7 +55,7 @@ type Family struct {
 	MaxAge   time.Duration
 }
 
-// Families are the families that the Bigtable table needs, in declared order.
+// Families returns the families that the Bigtable table needs, in declared order.
 func (m *Mapping) Families() []Family {
 	var families []Family
 	for _, f := range m.compiled().Families() {

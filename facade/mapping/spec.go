@@ -12,23 +12,22 @@ import (
 //go:embed mapping.schema.json
 var jsonSchema string
 
-// JSONSchema is the JSON Schema (draft 2020-12) of mapping files, for editors
-// and other tools. It accepts what Parse accepts.
+// JSONSchema returns the JSON Schema (draft 2020-12) of mapping files, for editors and
+// other tools. It accepts the same files as Parse.
 func JSONSchema() string { return jsonSchema }
 
 // Spec is a mapping file that has been read. Its contents are available only as
 // YAML.
 type Spec mapfile.Sealed
 
-// Parse reads the mapping file src; file names it in errors, which are
-// [*SpecError]. A key that is not in the schema is refused; whether the rules
-// can be inverted is for Compile to find. The files that it names, protobuf
-// descriptor sets, are looked up in beside.
+// Parse reads the mapping file src; file is its name in errors, which are *SpecError. It
+// rejects keys that are not in the schema. Compile checks whether the rules can be
+// inverted. Parse looks up the protobuf descriptor sets that the file names in beside.
 func Parse(file string, src []byte, beside ...fs.FS) (*Spec, error) {
 	spec, err := mapfile.Read(file, src, beside...)
 	return (*Spec)(mapfile.Seal(spec)), err
 }
 
-// YAML returns the file in its canonical form, without comments: what Parse
-// makes of it compiles to the same mapping.
+// YAML returns the file in its canonical form, without comments. Parse reads it back to
+// the same mapping.
 func (s *Spec) YAML() ([]byte, error) { return (*mapfile.Sealed)(s).Open().YAML() }
