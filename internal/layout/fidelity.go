@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Class is how well an attribute survives the mapping.
+// Class says how well the mapping preserves an attribute.
 type Class uint8
 
 // The classes, best first.
@@ -31,7 +31,7 @@ func (c Class) String() string {
 	return [...]string{"lossless", "lossless in domain", "lossy"}[c]
 }
 
-// MarshalText returns what String does.
+// MarshalText returns the text of String.
 func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // Fidelity is the class of one attribute under one rule.

@@ -10,10 +10,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// Groups tells the items of a row apart that many of them share, cell by cell: who
-// reads such a row need not hold it. The cells of an item are all of one group, so
-// that the items of a row are those that Mapping.Items makes of its groups, each
-// taken for a row.
+// Groups splits the items of a row that many items share, cell by cell, so that a reader
+// need not hold the row. All cells of an item are in one group. Mapping.Items of each
+// group, as a row, together return the items of the row.
 type Groups struct {
 	l        *rules
 	decoders []*decoder // one a rule that can have items in the row

@@ -61,7 +61,7 @@ const (
 	joinerAll     = "escaped-all('#')"
 )
 
-// Joiner is what auto comes to: "plain('#')", "escaped('#')" or "escaped-all('#')".
+// Joiner returns the proven joiner: "plain('#')", "escaped('#')" or "escaped-all('#')".
 func (p *JoinerProof) Joiner() string {
 	switch {
 	case p.Apart():
@@ -72,7 +72,7 @@ func (p *JoinerProof) Joiner() string {
 	return joinerPlain
 }
 
-// Safe is what auto comes to where keys may come that the proof has not seen.
+// Safe returns the joiner that is also safe for keys that the proof has not seen.
 func (p *JoinerProof) Safe() string {
 	if p.Apart() {
 		return joinerAll
@@ -80,8 +80,8 @@ func (p *JoinerProof) Safe() string {
 	return joinerEscaped
 }
 
-// JoinerOfAll is what a proof of all keys would have come to, by what proofs of some of
-// them each came to.
+// JoinerOfAll combines the joiners of proofs of parts of the keys to the joiner of a proof
+// of all keys.
 func JoinerOfAll(of ...string) string {
 	for _, joiner := range []string{joinerAll, joinerEscaped} {
 		if slices.Contains(of, joiner) {
@@ -104,8 +104,8 @@ func (m *Mapping) Apart() bool {
 // Offender is the first key that plain could not take, or nil.
 func (p *JoinerProof) Offender() *lens.Error { return p.offender }
 
-// Joiner is the joiner of the row keys as the mapping file writes it; "" for
-// the default layout.
+// Joiner returns the joiner of the row keys as the mapping file writes it, or "" for the
+// default layout.
 func (m *Mapping) Joiner() string {
 	if l, ok := m.layout.(*rules); ok {
 		return l.joiner.String()

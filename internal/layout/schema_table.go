@@ -83,12 +83,11 @@ func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 	return rows, nil
 }
 
-// SchemaRowPrefix is what the keys of the rows of SchemaTable begin with that are
-// of a Bigtable table.
+// SchemaRowPrefix returns the prefix of the rows of a Bigtable table in SchemaTable.
 func SchemaRowPrefix(table string) []byte { return []byte(table + "#") }
 
-// FromSchemaRows is the mapping whose SchemaRows the rows are, however many of
-// the other rows of the table are missing; nil without the row of the table.
+// FromSchemaRows returns the mapping with the given SchemaRows; other rows of the table
+// may be missing. It returns nil without the row of the table.
 func FromSchemaRows(table string, rows []Row) (*Mapping, error) {
 	i := slices.IndexFunc(rows, func(r Row) bool { return bytes.Equal(r.Key, SchemaRowPrefix(table)) })
 	if i < 0 {

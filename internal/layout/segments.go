@@ -60,19 +60,20 @@ func (m *Mapping) SplitRowKey(rule string, key []byte) ([][]byte, bool) {
 	return l.split(r, key)
 }
 
-// KeyPart is what one part of the template of a segment wrote into a row key.
+// KeyPart is the text of one part of a segment template in a row key.
 type KeyPart struct {
-	Segment int    // that it is of, from 0
+	Segment int    // its segment, from 0
 	Name    string // of the key attribute or the capture; "" of a literal
 	Encoder string // as written: "revms(13)"; "" of a literal
 	Bytes   []byte // without delimiters and escapes
-	// Value is what was encoded; Absent of a literal, and of a salt or a hash, which do not tell.
+	// Value is the decoded value; Absent for a literal, a salt or a hash.
 	Value attr.Value
 	Time  bool // Value is an instant, in milliseconds
 }
 
-// CutRowKey takes the key of a row apart, as the row of a rule or, for "", of the rule with most
-// parts that it can be of. It returns nil where it is of none, and of layouts without rules.
+// CutRowKey splits the key of a row into the parts of a rule or, for "", of the matching
+// rule with the most parts. It returns nil if no rule matches, and for layouts without
+// rules.
 func (m *Mapping) CutRowKey(rule string, row Row) (parts []KeyPart) {
 	l, ok := m.layout.(*rules)
 	if !ok {

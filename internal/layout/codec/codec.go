@@ -19,7 +19,7 @@ import (
 type Codec struct {
 	Name string // as written in a mapping file; "": by type
 	Args string // as written: "(file, message)"
-	Doc  string // what it writes, in words
+	Doc  string // its output, in words
 
 	In        attr.Type   // of all values that it takes; Absent where it takes several types
 	Sorts     []attr.Type // of values whose cells sort as they do
@@ -30,20 +30,20 @@ type Codec struct {
 	OmitsNull bool        // a NULL has no cell
 	Message   protoreflect.MessageDescriptor
 
-	// Domain says in words what it takes; nil: any value.
+	// Domain describes the accepted values; nil for any value.
 	Domain func(s Schema) string
 	// Encode returns false for a value outside of the domain under the schema.
 	Encode func(v attr.Value, s Schema) ([]byte, bool)
 	Decode func(b []byte, s Schema) (attr.Value, error)
-	// Stray is what a cell holds of a value of another type where that loss is
-	// accepted; nil: there is no such form.
+	// Stray encodes a value of another type, with an accepted loss; nil if the codec has no
+	// such form.
 	Stray func(v attr.Value, s Schema) ([]byte, bool)
-	// Round is the nearest that it holds to a number, where the loss of precision
-	// is accepted; nil: it rounds none.
+	// Round encodes the nearest number in the domain, with an accepted loss of precision;
+	// nil for a codec that does not round.
 	Round func(v attr.Value) ([]byte, bool)
 }
 
-// Expected says in words what a codec takes, "" for any value.
+// Expected describes the values that a codec accepts, or returns "" for any value.
 func (c *Codec) Expected(s Schema) string {
 	if c.Domain == nil {
 		return ""
@@ -51,7 +51,7 @@ func (c *Codec) Expected(s Schema) string {
 	return c.Domain(s)
 }
 
-// Parse finds a codec by its text; descriptors are those of protobufs.
+// Parse finds a codec by its text; descriptors are the descriptor sets for codec proto.
 func Parse(text string, descriptors map[string][]byte) (*Codec, error) {
 	if args, ok := strings.CutPrefix(text, "proto("); ok && strings.HasSuffix(args, ")") {
 		file, name, _ := strings.Cut(strings.TrimSuffix(args, ")"), ",")
@@ -80,7 +80,7 @@ var (
 	}
 )
 
-// All are all codecs, as docs/mapping.md lists them.
+// All lists all codecs, in the order of docs/mapping.md.
 var All = []*Codec{
 	ByType,
 	ofType("s", attr.S, "text as UTF-8", "type S (codec s)"),

@@ -14,10 +14,10 @@ const (
 // attribute.
 const MarkAbsent = 'A'
 
-// Mark is the type mark of a type and a form.
+// Mark returns the type mark of a type and a form.
 func Mark(t attr.Type, form ...byte) []byte { return append([]byte{TagOf(t)}, form...) }
 
-// ParseMark takes a type mark apart; form is 0, MarkJSON or MarkEmpty.
+// ParseMark splits a type mark; form is 0, MarkJSON or MarkEmpty.
 func ParseMark(b []byte) (t attr.Type, form byte, ok bool) {
 	if len(b) == 0 || len(b) > 2 {
 		return attr.Absent, 0, false
@@ -41,7 +41,7 @@ func ParseMark(b []byte) (t attr.Type, form byte, ok bool) {
 	return t, form, ok
 }
 
-// PlainMark is the type mark of a value in the form of Plain.
+// PlainMark returns the type mark of a value in the form of Plain.
 func PlainMark(t attr.Type) []byte {
 	if t.IsScalar() {
 		return Mark(t)

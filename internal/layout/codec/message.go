@@ -128,7 +128,7 @@ func setField(m protoreflect.Message, f protoreflect.FieldDescriptor, v attr.Val
 	return setElement(f, v, func() protoreflect.Value { return m.NewField(f) }, func(x protoreflect.Value) { m.Set(f, x) })
 }
 
-// ElementsOf are the elements of a list or set.
+// ElementsOf returns the elements of a list or set.
 func ElementsOf(v attr.Value) []attr.Value {
 	if !v.Type.IsSet() {
 		return v.List

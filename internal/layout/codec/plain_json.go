@@ -162,7 +162,7 @@ func asSet(list []attr.Value, t attr.Type) (attr.Value, bool) {
 	return attr.SetOf(t, members...), true
 }
 
-// MemberType is the type of the members of a set of type t.
+// MemberType returns the type of the members of a set of type t.
 func MemberType(t attr.Type) attr.Type {
 	switch t { //nolint:exhaustive // the other types are no sets
 	case attr.NS:

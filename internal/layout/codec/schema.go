@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Schema is the type of an attribute, or of something inside of one.
+// Schema is the type of an attribute, or of a value inside an attribute.
 type Schema struct {
 	Type attr.Type
 	// Elem is the type of the elements of a list, or of the values of a map
@@ -16,7 +16,7 @@ type Schema struct {
 	Keys map[string]Schema // of a map, by key
 }
 
-// At is the schema of the value of a map's key.
+// At returns the schema of the value of a map's key.
 func (s Schema) At(key string) Schema {
 	if s.Type != attr.M {
 		return Schema{}
@@ -30,7 +30,7 @@ func (s Schema) At(key string) Schema {
 	return Schema{}
 }
 
-// Text is the schema as the mapping file writes it, on one line of JSON.
+// Text returns the schema in the form of the mapping file, on one line of JSON.
 func (s Schema) Text() []byte {
 	switch {
 	case s.Type == attr.L && s.Elem != nil:

@@ -8,15 +8,14 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// TimeFormat is a canonical text of an instant, in UTC.
+// TimeFormat is a canonical format of instants, in UTC.
 type TimeFormat struct {
 	Layout string // of package time; "" for a count of units since 1970
 	Digits int    // the exact number of digits
 	unit   int64  // in milliseconds
 }
 
-// ValueType is the type of the attributes that have the format: text for ISO,
-// a number for epochs.
+// ValueType returns the type of the attributes with the format: S for ISO, N for epochs.
 func (f TimeFormat) ValueType() attr.Type {
 	if f.Layout != "" {
 		return attr.S
@@ -40,9 +39,9 @@ func (f TimeFormat) Format(millis int64) (string, bool) {
 	return text, millis%f.unit == 0 && len(text) == f.Digits
 }
 
-// From is the first instant, in milliseconds, whose ISO text begins with b or
-// sorts above it. b may be the beginning of a text, or continue behind one. It returns
-// false if b does not determine the instant.
+// From returns the first instant, in milliseconds, whose ISO text begins with b or sorts
+// above it. b may be the beginning of a text, or continue behind one. From returns false
+// if b does not determine the instant.
 func (f TimeFormat) From(b []byte) (int64, bool) {
 	text := []byte(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Format(f.Layout))
 	n := copy(text, b)
@@ -53,7 +52,7 @@ func (f TimeFormat) From(b []byte) (int64, bool) {
 	return f.Parse(string(text))
 }
 
-// Parse is the inverse of format: it takes nothing that format does not write.
+// Parse is the inverse of Format, and rejects everything that Format does not write.
 func (f TimeFormat) Parse(text string) (int64, bool) {
 	var millis int64
 	if f.Layout != "" {

@@ -14,7 +14,7 @@ import (
 // typeTags are the tag bytes of the types, by attr.Type.
 const typeTags = "?SNBOZsnbLM"
 
-// TagOf is the tag byte of a type.
+// TagOf returns the tag byte of a type.
 func TagOf(t attr.Type) byte { return typeTags[t] }
 
 // TypeOfTag is the inverse of TagOf.
@@ -43,8 +43,7 @@ func AppendTagged(dst []byte, v attr.Value) []byte {
 // ParseTagged is the inverse of AppendTagged.
 func ParseTagged(b []byte) (attr.Value, error) { return ParseTaggedText(string(b)) }
 
-// ParseTaggedText is ParseTagged of bytes that are text already, as parseScalarText is
-// ParseScalar.
+// ParseTaggedText parses like ParseTagged, from bytes that are text already.
 func ParseTaggedText(text string) (attr.Value, error) {
 	if text == "" {
 		return attr.Value{}, errors.New("an empty value has no type tag")
@@ -66,8 +65,8 @@ func AppendWhole(dst []byte, item attr.Item) []byte {
 	return attr.AppendItemJSON(append(dst, TagOf(attr.M)), item)
 }
 
-// ParseWhole is the inverse of AppendWhole. It is not ParseTagged, since the
-// attributes are not one level down: they may be as deep as attributes may be.
+// ParseWhole is the inverse of AppendWhole. Unlike ParseTagged it does not count the item
+// as a level: attributes may have their full depth.
 func ParseWhole(b []byte) (attr.Item, error) {
 	if len(b) == 0 || b[0] != TagOf(attr.M) {
 		return nil, fmt.Errorf("%s is not an item", phrase.ClipHex(b, ShownBytes))
@@ -111,14 +110,14 @@ func parseScalarText(t attr.Type, text string) (attr.Value, error) {
 	return attr.Value{}, fmt.Errorf("%s is no %s", phrase.ClipHex([]byte(text), ShownBytes), t)
 }
 
-// ShownBytes is how much of a value an error message shows.
+// ShownBytes is the number of bytes of a value in an error message.
 const ShownBytes = 64
 
-// Shown is a value as error messages show it.
+// Shown returns the text of a value for error messages.
 func Shown(v attr.Value) string { return phrase.ClipTo(string(attr.AppendJSON(nil, v)), ShownBytes) }
 
-// Plain returns the form that needs the type to be known when it is a
-// scalar, and says the type itself otherwise.
+// Plain returns the plain form of a value. Only the forms of scalars need the type to be
+// known.
 func Plain(v attr.Value) []byte {
 	if v.Type.IsScalar() {
 		return appendScalar(nil, v)

@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Values draws what a mapping is attacked with.
+// Values draws values that attack a mapping.
 type Values struct {
 	*rand.Rand
 
@@ -24,15 +24,15 @@ type Values struct {
 	Marks []string // texts that mean something to the mapping at hand
 }
 
-// Pick draws one of several.
+// Pick draws one of from.
 func Pick[T any](g *Values, from ...T) T { return from[g.IntN(len(from))] }
 
-// LargeMember is the length, in bytes, of the text that is drawn now and then as a value
-// or a member of one: that of a large member, not of a key.
+// LargeMember is the length, in bytes, of an occasional large text: a value or a member of
+// a value, but not a key.
 const LargeMember = 16 << 10
 
-// Encoded draws a value near the edges of an encoder's domain, now and then one
-// outside of it.
+// Encoded draws a value near the edges of the domain of an encoder, and sometimes a value
+// outside.
 func (g *Values) Encoded(e *rowkey.Encoder) attr.Value {
 	if !g.Mild && g.IntN(4) == 0 {
 		return g.Plain(e.In)
@@ -75,7 +75,7 @@ func (g *Values) Plain(kind attr.Type) attr.Value {
 	return g.Key(kind)
 }
 
-// Key draws a key value of type S, N or B, which is not empty.
+// Key draws a key value of type S, N or B that is not empty.
 func (g *Values) Key(kind attr.Type) attr.Value {
 	for {
 		v := attr.Value{Type: kind}

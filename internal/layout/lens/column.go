@@ -13,7 +13,7 @@ type Column struct {
 	Versions  []cells.Cell
 }
 
-// Columns calls f with each column of a row, whose cells are in their order.
+// Columns calls f for each column of a row whose cells are in order.
 func Columns(row []cells.Cell, f func(Column) error) error {
 	for i := 0; i < len(row); {
 		j := i + 1
@@ -28,7 +28,7 @@ func Columns(row []cells.Cell, f func(Column) error) error {
 	return nil
 }
 
-// Sidecar are the newest values of the row's type cells, by qualifier.
+// Sidecar returns the newest values of the type cells of a row, by qualifier.
 func Sidecar(row cells.Row) map[string][]byte {
 	var side map[string][]byte
 	_ = Columns(row.Cells, func(c Column) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
-// CheckRange refuses a condition that does not fit the key.
+// CheckRange returns an error for a condition that does not fit the key.
 func CheckRange(c attr.KeyRange, table string, k KeySchema) *Error {
 	bad := func(a KeyAttr, v attr.Value) *Error {
 		return &Error{Code: CodeKey, Table: table, Attribute: a.Name, What: "the condition has type " + v.Type.String(), Expected: "type " + a.Type.String()}
@@ -29,9 +29,8 @@ func CheckRange(c attr.KeyRange, table string, k KeySchema) *Error {
 	return nil
 }
 
-// Bounds is the interval of the encoded forms of the values that satisfy c.
-// form encodes a value so that order is kept; where it cannot, that side has
-// no bound.
+// Bounds returns the interval of the encoded forms of the values that satisfy c. The
+// encoding form keeps the order of values. A side that form cannot encode has no bound.
 func Bounds(c attr.KeyRange, form func(attr.Value) ([]byte, bool)) Interval {
 	var v Interval
 	from := func(x attr.Value, above bool) {
@@ -74,7 +73,7 @@ func Bounds(c attr.KeyRange, form func(attr.Value) ([]byte, bool)) Interval {
 	return v
 }
 
-// Reversed is c as it bounds encoded forms whose order is reversed.
+// Reversed returns the condition for encoded forms in reverse order.
 func Reversed(c attr.KeyRange) attr.KeyRange {
 	switch c.Op {
 	case attr.RangeLess:

@@ -6,13 +6,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
-// Interval is the keys x with Lo <= x < Hi; a nil Hi has no bound.
+// Interval is the set of keys x with Lo <= x < Hi; a nil Hi has no bound.
 type Interval struct{ Lo, Hi []byte }
 
 // Empty reports whether no key is in the interval.
 func (v Interval) Empty() bool { return v.Hi != nil && bytes.Compare(v.Lo, v.Hi) >= 0 }
 
-// Intersect is the keys that are in both.
+// Intersect returns the interval of the keys in both intervals.
 func (v Interval) Intersect(o Interval) Interval {
 	if bytes.Compare(o.Lo, v.Lo) > 0 {
 		v.Lo = o.Lo
@@ -23,7 +23,7 @@ func (v Interval) Intersect(o Interval) Interval {
 	return v
 }
 
-// Within is the interval of what follows a prefix.
+// Within returns the interval of the keys that begin with prefix, without the prefix.
 func (v Interval) Within(prefix []byte) Interval {
 	var w Interval
 	if rest, ok := bytes.CutPrefix(v.Lo, prefix); ok {
@@ -35,7 +35,7 @@ func (v Interval) Within(prefix []byte) Interval {
 	return w
 }
 
-// Common is the longest prefix that all of the interval have.
+// Common returns the longest prefix that all keys of the interval share.
 func (v Interval) Common() []byte {
 	if v.Hi == nil {
 		return nil

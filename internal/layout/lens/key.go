@@ -64,12 +64,12 @@ func (k KeySchema) ID(item attr.Item) ItemID {
 	return ItemID(h[:16])
 }
 
-// Fits reports whether the key attributes of an item are no larger than a key may be.
+// Fits reports whether the key attributes of an item are within the limits of DynamoDB.
 func (k KeySchema) Fits(item attr.Item) bool {
 	return item[k.Hash.Name].Size() <= MaxHashBytes && (k.Range.Name == "" || item[k.Range.Name].Size() <= MaxSortBytes)
 }
 
-// Check refuses an item of a table whose key attributes are not those of the key.
+// Check returns an error if an item of a table lacks valid key attributes.
 func (k KeySchema) Check(table string, key attr.Item) *Error {
 	for _, a := range k.Attrs() {
 		v := key[a.Name]

@@ -6,7 +6,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
-// Location is where an item of a given key lives, or would live.
+// Location is the place of the item with a given key, present or not.
 type Location struct {
 	Rule string // name of the rule
 	Row  []byte
@@ -46,16 +46,16 @@ func (e Extent) Within(o Extent) bool {
 	return e.Family == o.Family && (o.Prefix && bytes.HasPrefix(e.Qualifier, o.Qualifier) || !e.Prefix && bytes.Equal(e.Qualifier, o.Qualifier))
 }
 
-// CellRange is the cells of one family of a row whose qualifier is in
-// [From, Before) and whose timestamp is in [MinTime, MaxTime), in microseconds;
-// Before nil and MaxTime 0 have no bound.
+// CellRange is a range of cells in one family of a row. The qualifier is in [From,
+// Before), and the timestamp is in [MinTime, MaxTime), in microseconds. Before nil and
+// MaxTime 0 mean no bound.
 type CellRange struct {
 	Family           string
 	From, Before     []byte
 	MinTime, MaxTime int64
 }
 
-// Cells is the range of an extent.
+// Cells returns the range of an extent.
 func (e Extent) Cells() CellRange {
 	r := CellRange{Family: e.Family, From: e.Qualifier, MinTime: e.MinTime, MaxTime: e.MaxTime}
 	if e.Prefix {
@@ -66,7 +66,7 @@ func (e Extent) Cells() CellRange {
 	return r
 }
 
-// Meets reports whether some cell can be in both, whatever its time.
+// Meets reports whether a cell can be in both ranges, whatever its time.
 func (r CellRange) Meets(o CellRange) bool {
 	return r.Family == o.Family && (r.Before == nil || bytes.Compare(o.From, r.Before) < 0) && (o.Before == nil || bytes.Compare(r.From, o.Before) < 0)
 }

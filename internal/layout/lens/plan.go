@@ -7,18 +7,17 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
-// Plan is how the items that satisfy a condition are read: the rows that can
-// hold them, optionally only some extents of these rows, and the order they
-// come in. What is read may hold other items too: the caller keeps those that
-// match the condition.
+// Plan says how to read the items that satisfy a condition: the rows that can hold them,
+// or only some extents of these rows, and their order. The read can return other items
+// too; the caller keeps those that match the condition.
 type Plan struct {
 	Spans   []cells.Span // sorted, disjoint
 	Extents []Extent     // nil: whole rows
 	Order   Order
 }
 
-// Order says how the items of a Plan come out when its spans are read in
-// ascending row order and the items of each row are sorted by sort key.
+// Order is the order of the items of a Plan if its spans are read in ascending row order
+// and the items of each row are sorted by sort key.
 type Order uint8
 
 // The orders of a plan.
@@ -35,7 +34,7 @@ const (
 	SortOrder
 )
 
-// Clamp keeps the span's bounds within what a row key may be.
+// Clamp limits the bounds of a span to legal row keys.
 func Clamp(s cells.Span) cells.Span {
 	if len(s.Start) > MaxRowKeyBytes {
 		s.Start = s.Start[:MaxRowKeyBytes]

@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// Changes says in what a mapping differs from the one by which its table was
-// loaded, as the rows of layout.SchemaTable tell; nil where they do not.
+// Changes returns the differences of a mapping from the one in the rows of
+// layout.SchemaTable, by which its table was loaded. It returns nil without such rows.
 func Changes(rows []layout.Row, m *layout.Mapping) []string {
 	was, err := layout.FromSchemaRows(m.TargetTable(), rows)
 	if err != nil {
@@ -57,8 +57,8 @@ func as(m, was *layout.Mapping) (*layout.Mapping, error) {
 	return m, nil
 }
 
-// At is the time that the last load of a table gave to cells without one of
-// their own; zero where the rows do not tell.
+// At returns the time that the last load of a table gave to cells without a time of their
+// own; zero if the rows do not have it.
 func At(rows []layout.Row, table string) time.Time {
 	for _, row := range rows {
 		if !slices.Equal(row.Key, layout.SchemaRowPrefix(table)) {
@@ -73,32 +73,32 @@ func At(rows []layout.Row, table string) time.Time {
 	return time.Time{}
 }
 
-// Columns of the first row, beside those of its mapping: what tells [Until], where the
-// time of its cells does not; what tells [Unfinished]; and what a DynamoDB door leaves there,
-// which tells [Written].
+// Columns of the first row, beside those of its mapping. [Until] reads UntilColumn if the
+// time of the cells differs, and [Unfinished] reads UnfinishedColumn. A DynamoDB endpoint
+// writes WrittenColumn, for [Written].
 const (
 	UntilColumn      = "until"
 	UnfinishedColumn = "unfinished"
 	WrittenColumn    = "written"
-	// ContentsColumn has the contents of the source of the last load, if it tells no time.
+	// ContentsColumn has the contents of the source of the last load, if it has no time.
 	ContentsColumn = "contents"
-	// LoadColumn has the id of the load that is under way, or was cut off. It can be there
+	// LoadColumn has the id of the load that is running, or was interrupted. It can exist
 	// before any other column.
 	LoadColumn = "load"
 )
 
-// PartsPrefix is what the columns of the first row begin with in which the parts of a load
-// that is under way tell each other how far they are.
+// PartsPrefix begins the columns of the first row in which the parts of a running load
+// share their progress.
 const PartsPrefix = "parts/"
 
 // MaxAge bounds how long a DynamoDB endpoint that found no load relies on that. It looks
 // again before it acknowledges a later write, and notes that write if there is a load.
 const MaxAge = time.Second
 
-// SetUntil adds to the rows of a table the moment that its export is of.
+// SetUntil records in the rows of a table the time of its export.
 func SetUntil(rows []layout.Row, at time.Time) { addMoment(rows, UntilColumn, at) }
 
-// SetUnfinished adds to the rows of a table that a load of exports up to a moment has
+// SetUnfinished records in the rows of a table that a load of exports up to a time has
 // begun.
 func SetUnfinished(rows []layout.Row, at time.Time) { addMoment(rows, UnfinishedColumn, at) }
 
@@ -110,11 +110,11 @@ func addMoment(rows []layout.Row, column string, at time.Time) {
 	slices.SortStableFunc(row.Cells, order)
 }
 
-// MomentValue is a moment as the columns hold it.
+// MomentValue returns a time in the form of the columns.
 func MomentValue(at time.Time) []byte { return []byte(at.UTC().Format(time.RFC3339Nano)) }
 
-// Until is the moment up to which the exports of the last load of a table tell its
-// items; zero where the rows do not tell.
+// Until returns the time of the last export in the last load of a table; zero if the rows
+// do not have it.
 func Until(rows []layout.Row, table string) time.Time {
 	if at, ok := momentOf(rows, table, UntilColumn); ok {
 		return at
@@ -122,8 +122,8 @@ func Until(rows []layout.Row, table string) time.Time {
 	return At(rows, table)
 }
 
-// Dated reports whether the moment until which the exports tell is noted apart from the
-// time of the cells, as the mapping may say another.
+// Dated reports whether the rows record the time of the exports apart from the time of the
+// cells, since the mapping may set another time for cells.
 func Dated(rows []layout.Row, table string) bool {
 	_, dated := momentOf(rows, table, UntilColumn)
 	return dated
@@ -136,14 +136,14 @@ func Unfinished(rows []layout.Row, table string) time.Time {
 	return at
 }
 
-// Written reports whether a DynamoDB door may have written in a table since a load did:
-// the door notes it before its first write.
+// Written reports whether a DynamoDB endpoint may have written to a table since a load: it
+// records that before its first write.
 func Written(rows []layout.Row, table string) bool {
 	_, written := momentOf(rows, table, WrittenColumn)
 	return written
 }
 
-// SetContents adds to the rows of a table the contents of the source that is loaded.
+// SetContents records in the rows of a table the contents of the loaded source.
 func SetContents(rows []layout.Row, contents string) {
 	row := &rows[0]
 	row.Cells = append(row.Cells, layout.Cell{
@@ -152,8 +152,8 @@ func SetContents(rows []layout.Row, contents string) {
 	slices.SortStableFunc(row.Cells, order)
 }
 
-// Contents returns the contents of the source of the last load, as SetContents noted them; ""
-// if the rows do not say.
+// Contents returns the contents of the source of the last load, as SetContents recorded
+// them, or "".
 func Contents(rows []layout.Row, table string) string { return textOf(rows, table, ContentsColumn) }
 
 // Load returns the id of the load that is running, or was interrupted; "" without one.
@@ -191,18 +191,18 @@ func momentOf(rows []layout.Row, table, column string) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// Moves tells where items that one mapping laid out lie otherwise by another one.
+// Moves finds the items that a new mapping lays out in other places than the old one.
 type Moves struct{ was, now *layout.Mapping }
 
-// NewMoves compares the mapping by which rows were laid out with the one at hand.
+// NewMoves compares the mapping of stored rows with the current one.
 func NewMoves(was, now *layout.Mapping) (Moves, error) {
 	now, err := as(now, was)
 	return Moves{was, now}, err
 }
 
-// Of says what of an item is elsewhere, or something else, by the mapping at hand: a
-// cell, its row, or its entry in an index that both lay out in one table; "" for
-// nothing.
+// Of describes the part of an item that the current mapping lays out elsewhere, or
+// differently: a cell, its row, or its entry in an index that both mappings lay out in one
+// table. It returns "" if there is no such part.
 func (v Moves) Of(item attr.Item) string {
 	before, err := v.was.Place(item, 0)
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// CheckWords checks the words that Parse has checked already, of a Spec made by
-// hand.
+// CheckWords checks the enumerated words of a Spec that was not read by Parse.
 func (s *Spec) CheckWords() (faults []*SpecError) {
 	word := func(path, text string, words ...string) {
 		if text != "" && !slices.Contains(words, text) {

@@ -43,10 +43,10 @@ func (e *SpecError) Error() string {
 }
 
 // SpecErrors are several faults of one mapping file, in the order of their places.
-// Each is what errors.As finds.
+// errors.As finds each of them.
 type SpecErrors []*SpecError
 
-// Joined is the error of faults: nil of none, the one fault, or SpecErrors.
+// Joined returns the error for faults: nil, the only fault, or SpecErrors.
 func Joined(faults []*SpecError) error {
 	switch len(faults) {
 	case 0:

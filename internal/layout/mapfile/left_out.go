@@ -1,12 +1,12 @@
 package mapfile
 
-// LeftOut is a part of a table that a mapping file names and lays out no rows of.
+// LeftOut is a part of a table that a mapping file names but does not lay out.
 type LeftOut struct {
 	Index string
 	Why   string
 }
 
-// LeftOut are the indexes that the mapping lays out no rows of, in its order.
+// LeftOut returns the indexes that the mapping does not lay out, in the order of the file.
 func (s *Spec) LeftOut() []LeftOut {
 	var all []LeftOut
 	for _, g := range s.Source.GSIs {

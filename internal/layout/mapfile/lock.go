@@ -12,9 +12,8 @@ import (
 // LockFile is the name of the file beside a mapping that holds its Lock.
 const LockFile = "mapping.lock.json"
 
-// Lock is what the compiler decided for a mapping file: what rows that were
-// loaded by it depend on. A mapping that compiles to another lock reads and
-// writes other rows.
+// Lock holds the decisions of the compiler for a mapping file that loaded rows depend on.
+// A mapping that compiles to another lock reads and writes other rows.
 type Lock struct {
 	APIVersion string `json:"apiVersion"`
 	// Hash is the SHA-256 of the mapping as Spec.YAML writes it, so that
@@ -31,8 +30,8 @@ type Lock struct {
 	Shared []string `json:"shared,omitempty"`
 }
 
-// LockFamily is a family of the table, with the attribute whose members or
-// keys are its columns, if it is that of one.
+// LockFamily is a family of the table. If it belongs to one attribute, Attribute names it,
+// and its members or keys are the columns.
 type LockFamily struct {
 	Name      string `json:"name"`
 	Versions  int    `json:"versions,omitempty"`
@@ -46,7 +45,7 @@ func (l Lock) JSON() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// ParseLock is the inverse of JSON, strict.
+// ParseLock parses the text of JSON, strictly.
 func ParseLock(text []byte) (Lock, error) {
 	var l Lock
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -60,9 +59,8 @@ func ParseLock(text []byte) (Lock, error) {
 	return l, nil
 }
 
-// Changes says in what a mapping of lock now differs from one of lock l, in
-// one line each; nil where rows of one are rows of the other as far as locks
-// tell.
+// Changes returns the differences of a mapping with lock now from one with lock l, one
+// line each. It returns nil if, by their locks, both have the same rows.
 func (l Lock) Changes(now Lock) []string {
 	var changes []string
 	differ := func(what, was, is string) {

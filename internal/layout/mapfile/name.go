@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// MaxTableIDChars is the longest table id that Bigtable takes.
+// MaxTableIDChars is the length of the longest table id of Bigtable.
 // https://cloud.google.com/bigtable/quotas
 const MaxTableIDChars = 50
 
-// BigtableName makes a name of the characters that Bigtable allows in the
-// names of tables and families out of any name; names that need a change get
-// ".hh" for each other byte, and a hash where they would be longer than longest.
+// BigtableName converts a name to the characters that Bigtable allows in the names of
+// tables and families. Each other byte becomes ".hh", and a name longer than longest ends
+// in a hash.
 func BigtableName(name string, longest int) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -37,9 +37,8 @@ func BigtableName(name string, longest int) string {
 	return s
 }
 
-// IndexTable is the id of the Bigtable table, or view, of an index: that of the
-// table, "__" and the index's name, as BigtableName makes them one that Bigtable
-// takes.
+// IndexTable returns the id of the Bigtable table, or view, of an index: the id of the
+// table, "__" and the name of the index, converted by BigtableName.
 func IndexTable(table, index string) string {
 	return BigtableName(table+"__"+index, MaxTableIDChars)
 }

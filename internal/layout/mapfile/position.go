@@ -7,16 +7,16 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
-// Position is where the mapping file says what a path such as
-// "rules[0].row[1]" leads to; of a path that the file does not have, where the
-// nearest one around it stands. line is 0 for a Spec that no file was read for.
+// Position returns the place in the mapping file of a path such as "rules[0].row[1]". If
+// the file does not have the path, it returns the place of the nearest enclosing path.
+// line is 0 for a Spec without a file.
 func (s *Spec) Position(path string) (file string, line, column int) {
 	at := s.pos.Near(path)
 	return s.file, at.Line, at.Column
 }
 
-// FileLine is the Position of a path as FILE:LINE, for reports; "" for a Spec that
-// no file was read for.
+// FileLine returns the Position of a path as FILE:LINE, for reports, or "" for a Spec
+// without a file.
 func (s *Spec) FileLine(path string) string {
 	if s.file == "" {
 		return ""
@@ -24,7 +24,7 @@ func (s *Spec) FileLine(path string) string {
 	return fmt.Sprintf("%s:%d", s.file, s.pos.Near(path).Line)
 }
 
-// Fault is the error of what stands at a path, or is missing there.
+// Fault returns the error for a value that is at a path, or missing there.
 func (s *Spec) Fault(path string, code lens.Code, what, expected string) *SpecError {
 	at := s.pos.Near(path)
 	if at == (strictyaml.Position{}) {
@@ -33,6 +33,6 @@ func (s *Spec) Fault(path string, code lens.Code, what, expected string) *SpecEr
 	return &SpecError{Code: code, File: s.file, Line: at.Line, Column: at.Column, Path: path, What: what, Expected: expected}
 }
 
-// Lint is what the mapping file says of lint, which package migrate/lint reads;
-// zero for nothing.
+// Lint returns the settings of lint in the mapping file, for package migrate/lint; zero
+// for none.
 func (s *Spec) Lint() strictyaml.Value { return s.lint }

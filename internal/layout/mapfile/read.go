@@ -23,8 +23,8 @@ func Read(file string, src []byte, beside ...fs.FS) (*Spec, error) {
 	return spec, nil
 }
 
-// ReadDescriptors reads the descriptor sets that codec proto names and that are
-// in fsys. One that is missing is an error of Compile.
+// ReadDescriptors reads the descriptor sets that codec proto names and that are in fsys.
+// Compile reports missing ones.
 func (s *Spec) ReadDescriptors(fsys fs.FS) error {
 	for _, name := range s.descriptorFiles() {
 		set, err := fs.ReadFile(fsys, name)

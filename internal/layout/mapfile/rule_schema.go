@@ -39,9 +39,9 @@ func readRuleSchema(v strictyaml.Value, r *Rule) error {
 	return v.Other(expected)
 }
 
-// RuleSchema is what a rule knows of the types of attributes. Where it has a schema
-// of its own, that is what it lists, with the types of Source.Schema where it gives
-// none, and of the attributes that it has puts for.
+// RuleSchema returns the types of attributes that a rule knows. A rule without a schema of
+// its own has those of Source.Schema. Otherwise these are the attributes of its schema,
+// with the types of Source.Schema where it has none, and the attributes of its puts.
 func (s *Spec) RuleSchema(r *Rule) map[string]Schema {
 	if r.Schema == nil {
 		return s.Source.Schema
@@ -64,9 +64,9 @@ func (s *Spec) RuleSchema(r *Rule) map[string]Schema {
 	return own
 }
 
-// Types are the types of attributes by which what knows no rule goes, such as the
-// entries of indexes: those of Source.Schema, and of rules whose own schemas do not
-// contradict each other.
+// Types returns the types of attributes outside of rules, such as in the entries of
+// indexes: those of Source.Schema, and those of rules whose own schemas do not contradict
+// each other.
 func (s *Spec) Types() map[string]Schema {
 	types, contested := maps.Clone(s.Source.Schema), map[string]bool{}
 	if types == nil {

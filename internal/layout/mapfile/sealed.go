@@ -1,7 +1,7 @@
 package mapfile
 
-// Sealed is a Spec that shows no fields. The public package hands out mapping
-// files so: their content is promised as YAML, not as Go.
+// Sealed is a Spec without visible fields. The public package returns mapping files in
+// this form: their content is stable as YAML, not as Go.
 type Sealed struct{ spec *Spec }
 
 // Seal returns s as a Sealed, nil for nil.
@@ -12,7 +12,7 @@ func Seal(s *Spec) *Sealed {
 	return &Sealed{s}
 }
 
-// Open returns what was sealed, nil for nil.
+// Open returns the sealed Spec, or nil for nil.
 func (s *Sealed) Open() *Spec {
 	if s == nil {
 		return nil

@@ -60,8 +60,8 @@ const (
 	CollisionQualifier = "qualifier" // what tells them apart is added to the qualifier
 )
 
-// CompatGoogleUtility lays items out as Google's DynamoDB to Bigtable migration
-// utility does, losses included.
+// CompatGoogleUtility lays items out like Google's DynamoDB to Bigtable migration utility,
+// with its losses.
 const CompatGoogleUtility = "google-utility"
 
 // Source describes the DynamoDB table.
@@ -94,7 +94,7 @@ const (
 	TTLShift = "shift"
 )
 
-// Schema is the type of an attribute, or of something inside of one.
+// Schema is the type of an attribute, or of a value inside an attribute.
 type Schema = codec.Schema
 
 // GSI is a secondary index in a mapping file. The name stands for local
@@ -121,7 +121,7 @@ type GSI struct {
 	Lag time.Duration `yaml:"lag"`
 }
 
-// Shard says where an index entry's shard comes from.
+// Shard says how the shard of an index entry is computed.
 type Shard struct {
 	N int `yaml:"n,required" range:"1,1000"` // shards
 	// By is a hash of an attribute, `fnv1a32(PK)`, or the name of an attribute
@@ -161,14 +161,14 @@ type Target struct {
 	MaxFamilies int `yaml:"max_families" range:"1,1000"`
 }
 
-// DefaultMaxFamilies leaves room below the hundred families that a table should
-// have at most. https://cloud.google.com/bigtable/docs/schema-design
+// DefaultMaxFamilies stays below the recommended maximum of a hundred families a table.
+// https://cloud.google.com/bigtable/docs/schema-design
 const DefaultMaxFamilies = 90
 
-// NoPrefix as Target.SetPrefix or MapPrefix asks for bare attribute names.
+// NoPrefix as Target.SetPrefix or MapPrefix means bare attribute names.
 const NoPrefix = "-"
 
-// AcceptedLoss is a loss that the mapping's author agrees to.
+// AcceptedLoss is a loss that the author of a mapping accepts.
 type AcceptedLoss struct {
 	Rule string `yaml:"rule" expect:"a rule's name"` // "" for all rules
 	What string `yaml:"what,required"`               // LossTypes, LossEmpty, LossRetention, LossAbsent, LossPrecision, LossNull
@@ -237,7 +237,7 @@ const (
 // null` in YAML).
 const Presence = ""
 
-// PutTime says where a cell's timestamp comes from; zero is the default time.
+// PutTime is the source of the timestamp of a cell. The zero value is the default time.
 type PutTime struct {
 	Capture string // name of a capture that is a time
 	Attr    string `yaml:"attr,required" expect:"an attribute name"` // name of an attribute, which is then not stored

@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// KeyOrder is how the bytes of an encoder sort, against the values.
+// KeyOrder is the order of encoded values relative to the order of the values.
 type KeyOrder uint8
 
 // The orders of encoders.
@@ -26,8 +26,7 @@ type Encoder struct {
 	// Derived says that the encoded form does not determine the value. The value is
 	// stored elsewhere, and the encoded form is checked against it.
 	Derived bool
-	// Identifies says that a derived encoder is a hash that two values will
-	// not have in common.
+	// Identifies says that a derived encoder is a hash without collisions in practice.
 	Identifies bool
 	Shards     int      // of a salt: how many different texts it writes
 	Prefix     string   // of values, that is not written
@@ -37,11 +36,12 @@ type Encoder struct {
 	Expected   string   // the domain, in words
 	Bytes      bool     // the encoded form is not UTF-8
 	encode     func(dst []byte, v attr.Value) ([]byte, bool)
-	// Decode is the inverse of EncodeKey, and may take more than that writes.
+	// Decode is the inverse of EncodeKey. It may accept more than EncodeKey writes.
 	Decode func(b []byte) (attr.Value, bool)
 }
 
-// EncodeKey appends the encoded form of v; false outside of the domain.
+// EncodeKey appends the encoded form of v. It returns false for a value outside of the
+// domain.
 func (e *Encoder) EncodeKey(dst []byte, v attr.Value) ([]byte, bool) {
 	if v.Type != e.In {
 		return dst, false
@@ -49,7 +49,8 @@ func (e *Encoder) EncodeKey(dst []byte, v attr.Value) ([]byte, bool) {
 	return e.encode(dst, v)
 }
 
-// DecodeKey is the inverse: it takes nothing that EncodeKey does not write.
+// DecodeKey is the inverse of EncodeKey, and rejects everything that EncodeKey does not
+// write.
 func (e *Encoder) DecodeKey(b []byte) (attr.Value, bool) {
 	switch {
 	case e.Derived:
@@ -65,8 +66,8 @@ func (e *Encoder) DecodeKey(b []byte) (attr.Value, bool) {
 	return v, ok && bytes.Equal(back, b)
 }
 
-// Verbatim is how {attr}, {member} and {key} are written without an encoder: the
-// text of a name or number, the bytes of a binary.
+// Verbatim is the encoder of {attr}, {member} and {key} without one of their own: the text
+// of a name or number, the bytes of a binary.
 var Verbatim = &Encoder{
 	In: attr.S, Order: SameOrder,
 	encode: asItIs,

@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
-// EncoderKind is an encoder as mapping files name it, before its arguments.
+// EncoderKind is an encoder before its arguments, by its name in mapping files.
 type EncoderKind struct {
 	Name string
 	Args string // as written: "(w)"; "" takes none
@@ -28,7 +28,7 @@ type EncoderKind struct {
 	with func(e *Encoder, arg string, operand attr.Type) error
 }
 
-// Encoders are all encoders, as docs/mapping.md lists them.
+// Encoders lists all encoders, in the order of docs/mapping.md.
 var Encoders = []EncoderKind{
 	{Name: "s", Doc: "text as it is", is: Encoder{
 		In: attr.S, Order: SameOrder, Expected: "text", encode: asItIs,
@@ -154,8 +154,8 @@ var encoderNames = func() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }()
 
-// ParseEncoder finds an encoder by its text. operand is the type of what it is
-// to encode, Absent where that is for the encoder to say (a capture).
+// ParseEncoder finds an encoder by its text. operand is the type of the value to encode,
+// or Absent if the encoder defines it (a capture).
 func ParseEncoder(text string, operand attr.Type) (*Encoder, error) {
 	name, arg := text, ""
 	if i := strings.IndexByte(text, '('); i >= 0 && strings.HasSuffix(text, ")") {

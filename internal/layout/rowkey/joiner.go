@@ -19,7 +19,7 @@ const (
 	JoinFixed                   // nothing between
 )
 
-// Joiner puts segments together so that they can be taken apart again.
+// Joiner joins segments so that they can be split again.
 type Joiner struct {
 	Kind  JoinKind
 	Delim byte
@@ -61,7 +61,7 @@ func ParseJoiner(text string) (Joiner, error) {
 	return Joiner{}, fmt.Errorf("unknown joiner %q; expected plain('#'), escaped('#'), escaped-all('#'), oc, fixed or auto", text)
 }
 
-// String is the text that ParseJoiner takes.
+// String returns the text that ParseJoiner parses.
 func (j Joiner) String() string {
 	switch {
 	case j.Auto:
@@ -78,7 +78,7 @@ func (j Joiner) String() string {
 	return "fixed"
 }
 
-// Delimiter is what stands between two segments.
+// Delimiter returns the bytes between two segments.
 func (j Joiner) Delimiter() []byte {
 	switch j.Kind {
 	case JoinPlain, JoinEscaped:
@@ -90,9 +90,9 @@ func (j Joiner) Delimiter() []byte {
 	return nil
 }
 
-// DelimOffence returns the first byte of a segment that is not last which
-// plain cannot take, or -1. Under auto the escape counts too: what is free of
-// it looks the same plain and escaped.
+// DelimOffence returns the first byte that plain does not allow in a segment before the
+// last, or -1. Under auto the escape is not allowed either, so that the plain and the
+// escaped form of a segment are the same.
 func (j Joiner) DelimOffence(seg []byte) int {
 	limit := j.Delim
 	if j.Auto {
@@ -101,8 +101,8 @@ func (j Joiner) DelimOffence(seg []byte) int {
 	return slices.IndexFunc(seg, func(c byte) bool { return c <= limit })
 }
 
-// AppendSegment appends one segment in the form it has in the key, without a
-// delimiter; open says that no other follows, so that it may hold anything.
+// AppendSegment appends one segment in its form in the key, without a delimiter. open says
+// that the segment is the last one, so that it may hold any bytes.
 func (j Joiner) AppendSegment(dst, seg []byte, open bool) []byte {
 	switch {
 	case j.Kind == JoinOC:
@@ -164,7 +164,7 @@ func (j Joiner) Split(key []byte, n int, widths []int) ([][]byte, bool) {
 	return append(segs, key), true
 }
 
-// SplitClosed is Split where the last segment is written as the others are.
+// SplitClosed splits like Split, with the last segment in the form of the others.
 func (j Joiner) SplitClosed(key []byte, n int, widths []int) ([][]byte, bool) {
 	segs, ok := j.Split(key, n, widths)
 	if !ok || j.Kind != JoinEscaped {
@@ -200,7 +200,7 @@ func unescape(seg []byte) ([]byte, bool) {
 	return out, true
 }
 
-// AppendOC appends seg with 00 as 00 FF.
+// AppendOC appends seg with each 00 escaped as 00 FF.
 func AppendOC(dst, seg []byte) []byte {
 	dst = slices.Grow(dst, len(seg)+2) // the delimiter follows
 	for _, c := range seg {

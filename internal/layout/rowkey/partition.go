@@ -8,10 +8,10 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// KeyBytes is the order-preserving form of a key attribute.
+// KeyBytes returns the order-preserving form of a key attribute.
 func KeyBytes(v attr.Value) []byte { return AppendKeyBytes(nil, v) }
 
-// AppendKeyBytes appends KeyBytes.
+// AppendKeyBytes appends the result of KeyBytes.
 func AppendKeyBytes(dst []byte, v attr.Value) []byte {
 	if v.Type == attr.N {
 		return attr.AppendOrderedNumber(dst, v.Str)
@@ -63,16 +63,15 @@ func CutPartition(row []byte) (key, rest []byte, ok bool) {
 	return key, rest, ok && more
 }
 
-// ShortKeyBytes is the size of a key attribute up to which its form is laid out
-// without taking memory from the heap.
+// ShortKeyBytes is the longest key attribute whose encoding needs no memory from the heap.
 const ShortKeyBytes = 64
 
 // groupBytes is how many bytes of a key one group of AppendGroups holds.
 const groupBytes = 8
 
-// AppendGroups appends an order-preserving, self-delimiting form of key that
-// is never longer than 9/8 of it and 9 bytes: groups of eight bytes, each
-// followed by ff if another comes and by the number of its bytes if not.
+// AppendGroups appends an order-preserving, self-delimiting form of key, of at most 9/8 of
+// its length plus 9 bytes. It has groups of eight bytes. After each group comes ff if
+// another group follows, or the number of bytes in the group.
 func AppendGroups(dst, key []byte) []byte {
 	for len(key) >= groupBytes {
 		dst = append(append(dst, key[:groupBytes]...), 0xff)
@@ -83,8 +82,8 @@ func AppendGroups(dst, key []byte) []byte {
 	return append(dst, byte(len(key)))
 }
 
-// TailHash stands for the base key of an index row whose key would be too
-// long. base may be what follows dst in its memory: it is read first.
+// TailHash appends a hash that replaces the base key in the row of an index whose key
+// would be too long. base may overlap the memory behind dst: TailHash reads it first.
 func TailHash(dst, base []byte) []byte {
 	sum := sha256.Sum256(base)
 	return append(append(dst, 0, hashedTail), sum[:16]...)

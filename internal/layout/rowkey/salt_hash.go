@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Digests are the functions that salt and hash know.
+// Digests are the hash functions of the encoders salt and hash.
 var Digests = map[string]func(text string) []byte{
 	"fnv1a32": func(text string) []byte { h := fnv.New32a(); _, _ = h.Write([]byte(text)); return h.Sum(nil) },
 	"crc32":   func(text string) []byte { return binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text))) },
@@ -37,11 +37,11 @@ func ParseDigest(name string) (func(text string) []byte, error) {
 	return f, nil
 }
 
-// MaxShards bounds how many ranges a read fans out to.
+// MaxShards limits the number of ranges that a read fans out to.
 const MaxShards = 1000
 
-// ShardOf is the shard, of [0, n), of a text: its digest, or the first eight
-// bytes of it, as a big-endian number, modulo n.
+// ShardOf returns the shard of a text, in [0, n): up to eight first bytes of its digest,
+// as a big-endian number, modulo n.
 func ShardOf(digest func(string) []byte, text string, n int) int {
 	var b [8]byte
 	sum := digest(text)

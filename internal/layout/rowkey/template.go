@@ -10,8 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// CaptureName is what a capture may be called; the name of a key attribute may
-// be anything that ends before the colon.
+// CaptureName matches the names of captures. The name of a key attribute may be anything
+// that ends before the colon.
 var CaptureName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
 // The slots of a rule's variables: the key attributes first, then the captures.
@@ -42,7 +42,7 @@ type Template struct {
 	Parts []Part
 }
 
-// ParseTemplate reads src. resolve says what a reference stands for.
+// ParseTemplate parses src. resolve returns the meaning of a reference.
 func ParseTemplate(src string, resolve func(name, enc string) (slot int, e *Encoder, err error)) (*Template, error) {
 	t := &Template{Src: src}
 	for rest := src; rest != ""; {
@@ -75,7 +75,7 @@ func ParseTemplate(src string, resolve func(name, enc string) (slot int, e *Enco
 	return t, nil
 }
 
-// Slots are the variables that the template tells.
+// Slots returns the variables that the text of the template determines.
 func (t *Template) Slots() []int {
 	var s []int
 	for _, p := range t.Parts {
@@ -86,10 +86,10 @@ func (t *Template) Slots() []int {
 	return s
 }
 
-// Uses reports whether the template tells a variable.
+// Uses reports whether the text of the template determines a variable.
 func (t *Template) Uses(slot int) bool { return slices.Contains(t.Slots(), slot) }
 
-// Width is that of every text of the template, 0 where it varies.
+// Width returns the width of every text of the template, or 0 if it varies.
 func (t *Template) Width() int {
 	w := 0
 	for _, p := range t.Parts {
@@ -105,7 +105,8 @@ func (t *Template) Width() int {
 	return w
 }
 
-// Special is the slot of {attr}, {member} or {key}, SlotNone without them.
+// Special returns the slot of {attr}, {member} or {key}, or SlotNone without such a
+// reference.
 func (t *Template) Special() int {
 	for _, p := range t.Parts {
 		if p.Slot < SlotNone {
@@ -115,14 +116,14 @@ func (t *Template) Special() int {
 	return SlotNone
 }
 
-// IsLiteral reports whether the template refers to nothing.
+// IsLiteral reports whether the template has no references.
 func (t *Template) IsLiteral() bool {
 	return !slices.ContainsFunc(t.Parts, func(p Part) bool { return p.Lit == nil })
 }
 
-// Render appends the template's text; special is the value of {attr}, {member}
-// or {key}. bad is the reference whose variable has no value or is outside of its
-// encoder's domain.
+// Render appends the text of the template; special is the value of {attr}, {member} or
+// {key}. bad is a reference whose variable has no value, or a value outside of the domain
+// of its encoder.
 func (t *Template) Render(dst []byte, vars []attr.Value, special string) (out []byte, bad *Part) {
 	for i := range t.Parts {
 		p := &t.Parts[i]
@@ -143,10 +144,10 @@ func (t *Template) Render(dst []byte, vars []attr.Value, special string) (out []
 	return dst, nil
 }
 
-// RenderKnown appends the text up to the first reference whose variable has no
-// value; whole says that there was none such. A salt of such a variable is
-// that of shard, unless shard is negative. A value outside of its encoder's
-// domain gives bad.
+// RenderKnown appends the text up to the first reference whose variable has no value.
+// whole says that all variables have values. A salt of a variable without a value is
+// rendered as shard, unless shard is negative. bad is a reference whose value is outside
+// of the domain of its encoder.
 func (t *Template) RenderKnown(dst []byte, vars []attr.Value, shard int) (out []byte, whole bool, bad *Part) {
 	for i := range t.Parts {
 		p := &t.Parts[i]
@@ -172,10 +173,9 @@ func (p *Part) UnknownSalt(vars []attr.Value) bool {
 	return p.Lit == nil && p.Enc.Shards > 0 && vars[p.Slot].IsAbsent()
 }
 
-// Match takes text apart and sets the variables; one that has a value already
-// must get the same. special gets the value of {attr}, {member} or {key}. A
-// reference takes its fixed width, or the least up to the literal after it, or
-// the rest.
+// Match parses text and sets the variables; a variable that already has a value must get
+// the same one. special gets the value of {attr}, {member} or {key}. A reference takes its
+// fixed width, or the text up to the next literal, or the rest.
 func (t *Template) Match(text []byte, vars []attr.Value, special *string) bool {
 	for i := range t.Parts {
 		p := &t.Parts[i]
@@ -223,7 +223,8 @@ func (t *Template) length(i int, text []byte) int {
 	return len(text)
 }
 
-// Cut takes a text that Match takes apart into what each part wrote; nil where it does not fit.
+// Cut splits a text that Match accepts into the texts of the parts. It returns nil if the
+// text does not match.
 func (t *Template) Cut(text []byte) [][]byte {
 	cut := make([][]byte, len(t.Parts))
 	for i := range t.Parts {
@@ -239,8 +240,8 @@ func (t *Template) Cut(text []byte) [][]byte {
 	return cut
 }
 
-// Ambiguous reports whether a rendered text might be taken apart otherwise
-// than it was put together: a reference of varying width before a literal.
+// Ambiguous reports whether Match may split a rendered text at other places: a reference
+// of varying width comes before a literal.
 func (t *Template) Ambiguous() bool {
 	for i, p := range t.Parts {
 		if p.Lit == nil && p.Enc.Width == 0 && i+1 < len(t.Parts) {
@@ -250,8 +251,8 @@ func (t *Template) Ambiguous() bool {
 	return false
 }
 
-// LiteralEnds returns what every text of the template begins and ends with;
-// prefixOf gives the known start of a reference's text.
+// LiteralEnds returns the common prefix and suffix of all texts of the template. prefixOf
+// returns the known prefix of the text of a reference.
 func (t *Template) LiteralEnds(prefixOf func(p *Part) []byte) (prefix, suffix []byte) {
 	for i := range t.Parts {
 		p := &t.Parts[i]
@@ -269,8 +270,8 @@ func (t *Template) LiteralEnds(prefixOf func(p *Part) []byte) (prefix, suffix []
 	return prefix, suffix
 }
 
-// Unknown is the first reference without a value, a salt not counted where
-// the shard is given.
+// Unknown returns the first reference without a value. If shard is not negative, salts do
+// not count.
 func (t *Template) Unknown(vars []attr.Value, shard int) *Part {
 	for i := range t.Parts {
 		if p := &t.Parts[i]; p.Lit == nil && (p.Slot < 0 || vars[p.Slot].IsAbsent() && (shard < 0 || p.Enc.Shards == 0)) {

@@ -29,7 +29,7 @@ func FormatRow(dst []byte, row cells.Row) []byte {
 	return FormatRowFunc(dst, row, func(c cells.Cell) string { return ValueText(c.Value) })
 }
 
-// FormatRowFunc is FormatRow with the values written by text, on one line each.
+// FormatRowFunc formats like FormatRow, but text writes the values, on one line each.
 func FormatRowFunc(dst []byte, row cells.Row, text func(c cells.Cell) string) []byte {
 	dst = append(dst, plainText(row.Key)...)
 	dst = fmt.Appendf(dst, " [%x]\n", row.Key)
@@ -65,7 +65,7 @@ func plainText(b []byte) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// ValueText is the canonical text of a value, as FormatRow has it.
+// ValueText returns the canonical text of a value, as in FormatRow.
 func ValueText(b []byte) string {
 	printable := utf8.Valid(b)
 	for _, r := range string(b) {

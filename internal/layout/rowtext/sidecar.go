@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
-// SidecarKind is what a cell of FamilyTypes says, one name a kind.
+// SidecarKind is the meaning of a cell of FamilyTypes.
 type SidecarKind string
 
 // The kinds of sidecar cells.
@@ -22,7 +22,7 @@ const (
 	SidecarUnknown    SidecarKind = "unknown"    // none of these: no mapping wrote it
 )
 
-// SidecarKindOf tells what a cell of FamilyTypes says.
+// SidecarKindOf returns the kind of a cell of FamilyTypes.
 func SidecarKindOf(c cells.Cell) SidecarKind {
 	form, _, ok := bytes.Cut(c.Qualifier, []byte("/"))
 	if !ok {
@@ -54,7 +54,7 @@ func SidecarKindOf(c cells.Cell) SidecarKind {
 	return SidecarUnknown
 }
 
-// String says in words what cells of the kind are.
+// String describes the cells of the kind in words.
 func (k SidecarKind) String() string {
 	switch k {
 	case SidecarPresence:

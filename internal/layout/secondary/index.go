@@ -60,20 +60,20 @@ func Default(targetTable string, base lens.KeySchema, def Def) (*Index, error) {
 	return &Index{def: def, base: base, table: targetTable}, nil
 }
 
-// Name is the index's name.
+// Name returns the name of the index.
 func (x *Index) Name() string { return x.def.Name }
 
-// Lag is how long a write takes to reach the index, as the mapping file says; 0
-// where it does not.
+// Lag returns the time that a write takes to reach the index, from the mapping file; 0 if
+// it has none.
 func (x *Index) Lag() time.Duration { return x.lag }
 
-// Def is what the index was declared as.
+// Def returns the declaration of the index.
 func (x *Index) Def() Def { return x.def }
 
-// TargetTable is the id of the Bigtable table that holds the index rows.
+// TargetTable returns the id of the Bigtable table that holds the index rows.
 func (x *Index) TargetTable() string { return x.table }
 
-// Families are the families that the table needs, FamilyState not included.
+// Families returns the families that the table needs, without FamilyState.
 func (x *Index) Families() []cells.Family {
 	if x.mapped != nil {
 		return x.mapped.families
@@ -302,10 +302,10 @@ func (x *Index) mappedItems(row cells.Row) ([]attr.Item, error) {
 	return []attr.Item{item}, nil
 }
 
-// PlanQuery returns the index rows that can satisfy c, which speaks of the
-// index's key. In SameOrder rows come in index key order, ties in an order of
-// the base key that does not change; in MergeOrder those of each span do.
-// Errors are *lens.Error.
+// PlanQuery returns the index rows that can satisfy c, a condition on the key of the
+// index. In SameOrder, rows come in the order of the index key, with ties in a stable
+// order of the base key. In MergeOrder the rows of each span come in that order. Errors
+// are *lens.Error.
 func (x *Index) PlanQuery(c attr.KeyRange) (lens.Plan, error) {
 	if err := lens.CheckRange(c, x.source, x.def.Key); err != nil {
 		return lens.Plan{}, err
@@ -322,5 +322,5 @@ func (x *Index) PlanQuery(c attr.KeyRange) (lens.Plan, error) {
 	return x.mappedPlan(c), nil
 }
 
-// PlanScan returns how the whole index is read.
+// PlanScan returns the plan to read the whole index.
 func (x *Index) PlanScan() lens.Plan { return lens.Plan{Spans: []cells.Span{{}}} }

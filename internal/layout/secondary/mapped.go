@@ -114,9 +114,9 @@ func (m *mappedLayout) inRow(name string) bool {
 	return slices.ContainsFunc(m.keys, func(a lens.KeyAttr) bool { return a.Name == name })
 }
 
-// Distinct reports whether the row key alone tells the entries apart: all key
-// attributes of the table are in it. Where the mapping file leaves some out
-// (GSI.Row), its author says that two items are never on one row.
+// Distinct reports whether the row key alone distinguishes the entries: it has all key
+// attributes of the table. If the mapping file leaves some out (GSI.Row), its author
+// asserts that two items never share a row.
 func (x *Index) Distinct() bool {
 	return x.mapped == nil || !slices.ContainsFunc(x.base.Attrs(), func(a lens.KeyAttr) bool { return !x.mapped.inRow(a.Name) })
 }

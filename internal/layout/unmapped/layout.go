@@ -43,7 +43,7 @@ func New(table string, key lens.KeySchema) *Layout {
 	return l
 }
 
-// Families are those that the layout needs.
+// Families returns the families that the layout needs.
 func (l *Layout) Families() []cells.Family {
 	return []cells.Family{{Name: lens.FamilyItem, GC: cells.GC{Versions: 1}}}
 }
@@ -97,7 +97,7 @@ func (l *Layout) parseRow(row []byte) (hash, sortKey attr.Value, ok bool) {
 // rule is the name that locations of the default layout have.
 const rule = "default"
 
-// Locate returns where the item of the given key lives.
+// Locate returns the place of the item with the given key.
 func (l *Layout) Locate(key attr.Item) (lens.Location, error) {
 	row, err := rowOf(l.table, l.key, key)
 	if err != nil {
@@ -106,8 +106,7 @@ func (l *Layout) Locate(key attr.Item) (lens.Location, error) {
 	return lens.Location{Rule: rule, Row: row, Own: l.own}, nil
 }
 
-// Place lays out an item that is located at a place: a cell an attribute. Cells have the
-// given time.
+// Place lays out an item at a location, one cell an attribute, with the given time.
 func (l *Layout) Place(at lens.Location, item attr.Item, defaultTimeMicros int64) lens.Placed {
 	p := lens.Placed{Location: at, Cells: make([]cells.Cell, 0, len(item))}
 	names, blob := make([]string, 0, len(item)), false
@@ -224,7 +223,7 @@ func (l *Layout) isAttribute(row []cells.Cell, i int) bool {
 	return utf8.Valid(name) && !l.key.IsKey(string(name))
 }
 
-// ItemOf returns the item of the given key out of its row, or nil.
+// ItemOf returns the item with the given key from its row, or nil.
 func (l *Layout) ItemOf(row cells.Row, key attr.Item) (attr.Item, error) {
 	var short [2 * rowkey.ShortKeyBytes]byte
 	want, bad := AppendRow(short[:0], l.table, l.key, key)
@@ -237,7 +236,7 @@ func (l *Layout) ItemOf(row cells.Row, key attr.Item) (attr.Item, error) {
 	return l.item(row)
 }
 
-// PlanQuery returns how the items that satisfy c are read, which are in their order.
+// PlanQuery returns the plan to read the items that satisfy c, in their order.
 func (l *Layout) PlanQuery(c attr.KeyRange) (lens.Plan, error) {
 	if err := lens.CheckRange(c, l.table, l.key); err != nil {
 		return lens.Plan{}, err
@@ -250,8 +249,8 @@ func (l *Layout) PlanQuery(c attr.KeyRange) (lens.Plan, error) {
 	return PlanWithin(prefix, c, func(b []byte) []byte { return b }), nil
 }
 
-// PlanWithin is the plan for the rows that begin with prefix and go on with
-// the sort key, as form writes it.
+// PlanWithin returns the plan for the rows that begin with prefix and continue with the
+// sort key, encoded by form.
 func PlanWithin(prefix []byte, c attr.KeyRange, form func([]byte) []byte) lens.Plan {
 	v := lens.Bounds(c, func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
 	if v.Empty() {
@@ -267,5 +266,5 @@ func PlanWithin(prefix []byte, c attr.KeyRange, form func([]byte) []byte) lens.P
 	return lens.Plan{Spans: []cells.Span{lens.Clamp(s)}}
 }
 
-// PlanScan returns how all items are read.
+// PlanScan returns the plan to read all items.
 func (l *Layout) PlanScan() lens.Plan { return lens.Plan{Spans: []cells.Span{{}}} }
