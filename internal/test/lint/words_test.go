@@ -35,7 +35,7 @@ var plainSoFar = []string{
 	"docs/access.md", "docs/bigtable.md", "docs/console.md", "docs/control.md", "docs/dynamodb.md", "docs/guide.md",
 	"docs/performance.md", "docs/reliability.md", "docs/scale.md", "docs/serve.md", "docs/testkit.md",
 	"docs/notes",
-	"doc.go", "fixtures", "migrate/doc.go",
+	"doc.go", "fixtures", "internal", "migrate",
 	"cmd", "conformance", "control", "emu", "engine", "facade", "testkit",
 }
 
