@@ -109,8 +109,8 @@ func (s tableAdminService) GetAuthorizedView(_ context.Context, req *btapb.GetAu
 	return shownView(v, as), nil
 }
 
-// ListAuthorizedViews returns the views of a table, sorted by name, in pages; in
-// the view asked for, without one only their names.
+// ListAuthorizedViews returns the views of a table, sorted by name, in pages, with the
+// fields of the request's view; by default only their names.
 func (s tableAdminService) ListAuthorizedViews(ctx context.Context, req *btapb.ListAuthorizedViewsRequest) (*btapb.ListAuthorizedViewsResponse, error) {
 	as, err := responseView(req.GetView(), btapb.AuthorizedView_NAME_ONLY)
 	if err != nil {
@@ -140,8 +140,8 @@ func (s tableAdminService) ListAuthorizedViews(ctx context.Context, req *btapb.L
 
 // UpdateAuthorizedView changes what the mask names: subset_view, or row_prefixes
 // or family_subsets in it, and deletion_protection. An empty mask names the
-// fields that are set, "*" all of them. Requests that began before keep what
-// they had.
+// fields that are set, "*" all fields. Requests that began before keep the old
+// view.
 func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.UpdateAuthorizedViewRequest) (*longrunningpb.Operation, error) {
 	given := req.GetAuthorizedView()
 	if err := parseAuthorizedView("authorized_view.name", given.GetName()); err != nil {

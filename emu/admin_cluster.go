@@ -215,9 +215,9 @@ func (s instanceAdminService) UpdateCluster(ctx context.Context, req *btapb.Clus
 	}, &btapb.UpdateClusterMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt})
 }
 
-// PartialUpdateCluster replaces the fields of a cluster that the mask names:
-// serve_nodes and what is under cluster_config. serve_nodes is ignored while
-// autoscaling is on, and stays what it was when that begins; to end autoscaling, clear it and set serve_nodes.
+// PartialUpdateCluster replaces the fields of a cluster that the mask names: serve_nodes
+// and fields of cluster_config. While autoscaling is on, it ignores serve_nodes, which
+// keeps its value; to end autoscaling, clear it and set serve_nodes.
 func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *btapb.PartialUpdateClusterRequest) (*longrunningpb.Operation, error) {
 	paths, err := maskPaths(req.GetUpdateMask(), "serve_nodes", "cluster_config")
 	if err != nil {

@@ -22,10 +22,10 @@ func (s tableAdminService) GenerateConsistencyToken(_ context.Context, req *btap
 	return &btapb.GenerateConsistencyTokenResponse{ConsistencyToken: replica.NewToken(t.ID, last, s.now()).Encode()}, nil
 }
 
-// CheckConsistency tells whether what was written before the token was made is
-// visible in all clusters; with data_boost_read_local_writes, to Data Boost. One that
-// is being created sees nothing yet. A token of another table, or of one deleted since,
-// is refused, and so is one that is older than 90 days.
+// CheckConsistency reports whether the writes before the token was made are visible in
+// all clusters; with data_boost_read_local_writes, to Data Boost. A cluster that is
+// CREATING sees nothing yet. It rejects a token of another table or of a deleted one,
+// and a token that is older than 90 days.
 func (s tableAdminService) CheckConsistency(_ context.Context, req *btapb.CheckConsistencyRequest) (*btapb.CheckConsistencyResponse, error) {
 	t, err := findTable(s.db, "name", req.GetName())
 	if err != nil {

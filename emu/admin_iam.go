@@ -28,8 +28,8 @@ func (s tableAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIamPo
 	return s.setPolicy(ctx, req, s.tablePolicy)
 }
 
-// TestIamPermissions grants all permissions on a table, an authorized view or a
-// schema bundle or a backup that exists, and none on one that does not.
+// TestIamPermissions grants all permissions on an existing table, authorized view,
+// schema bundle or backup, and none on a missing resource.
 func (s tableAdminService) TestIamPermissions(_ context.Context, req *iampb.TestIamPermissionsRequest) (*iampb.TestIamPermissionsResponse, error) {
 	err := s.tablePolicy(s.db, req.GetResource())
 	if status.Code(err) == codes.InvalidArgument { // no name of such a resource
@@ -48,8 +48,8 @@ func (s instanceAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIa
 	return s.setPolicy(ctx, req, instancePolicy)
 }
 
-// TestIamPermissions grants all permissions on an instance that exists, and
-// none on one that does not.
+// TestIamPermissions grants all permissions on an existing instance, and none on
+// a missing one.
 func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.TestIamPermissionsRequest) (*iampb.TestIamPermissionsResponse, error) {
 	if err := parseInstance("resource", req.GetResource()); err != nil {
 		return nil, err

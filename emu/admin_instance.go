@@ -240,10 +240,10 @@ func (s instanceAdminService) GetInstance(_ context.Context, req *btapb.GetInsta
 	return instancedef.InstanceAt(in, s.now()), nil
 }
 
-// ListInstances returns the instances of a project, sorted by name: those that
-// are recorded and, while instances exist implicitly, those that hold tables. The
-// latter only with an id that CreateInstance would take: clients choke on
-// others.
+// ListInstances returns the instances of a project, sorted by name: the recorded
+// instances and, while instances exist implicitly, the instances that hold tables.
+// It leaves out implicit instances whose id CreateInstance would reject: clients
+// fail on them.
 func (s instanceAdminService) ListInstances(ctx context.Context, req *btapb.ListInstancesRequest) (*btapb.ListInstancesResponse, error) {
 	if !resname.HasShape(req.GetParent(), "projects") {
 		return nil, refusal.BadName("parent", req.GetParent(), "projects/PROJECT")

@@ -19,7 +19,8 @@ func memoryLayer(r catalogReader, c *btapb.Cluster) (*btapb.MemoryLayer, error) 
 	return m, refusal.Of(err)
 }
 
-// GetMemoryLayer returns the memory layer of a cluster: it has one, if a disabled one.
+// GetMemoryLayer returns the memory layer of a cluster. Each cluster has a memory layer,
+// which may be disabled.
 func (s instanceAdminService) GetMemoryLayer(ctx context.Context, req *btapb.GetMemoryLayerRequest) (*btapb.MemoryLayer, error) {
 	name, err := admin.MemoryLayerCluster("name", req.GetName())
 	if err != nil {
@@ -70,8 +71,8 @@ func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.
 	return op, err
 }
 
-// ListMemoryLayers returns the memory layer of a cluster, or with the cluster "-"
-// those of all of an instance, sorted by name, in pages.
+// ListMemoryLayers returns the memory layer of a cluster or, with the cluster "-", the
+// memory layers of all clusters of an instance, sorted by name, in pages.
 func (s instanceAdminService) ListMemoryLayers(ctx context.Context, req *btapb.ListMemoryLayersRequest) (*btapb.ListMemoryLayersResponse, error) {
 	resp, now := &btapb.ListMemoryLayersResponse{}, s.now()
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {

@@ -111,8 +111,8 @@ func (s tableAdminService) GetSnapshot(_ context.Context, req *btapb.GetSnapshot
 	return s.findSnapshot(s.db, "name", req.GetName())
 }
 
-// ListSnapshots returns the snapshots of a cluster, or with the cluster "-" of all
-// of an instance, sorted by name, in one page.
+// ListSnapshots returns the snapshots of a cluster or, with the cluster "-", of all
+// clusters of an instance, sorted by name, in one page.
 func (s tableAdminService) ListSnapshots(_ context.Context, req *btapb.ListSnapshotsRequest) (*btapb.ListSnapshotsResponse, error) {
 	prefix, err := listPrefix(s.db, req.GetParent(), "snapshots")
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// CreateTable creates a table with its families, which come in the order of
-// their names: the request holds them in a map, which has no order.
+// CreateTable creates a table with its families, in the order of their names: the
+// request holds them in an unordered map.
 func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTableRequest) (*btapb.Table, error) {
 	if err := parseInstance("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func findTable(r catalogReader, field, name string) (*engine.Table, error) {
 	return t, nil
 }
 
-// GetTable returns a table in the view asked for; without one, its schema.
+// GetTable returns a table with the fields of the request's view; by default its schema.
 func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableRequest) (*btapb.Table, error) {
 	view, err := tableView(req.GetView(), btapb.Table_SCHEMA_VIEW)
 	if err != nil {
@@ -142,8 +142,8 @@ func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableReques
 	return admin.ToTable(t, view, clusters, s.now()), nil
 }
 
-// ListTables returns the tables of one instance, sorted by name, in pages; in
-// the view asked for, without one only their names.
+// ListTables returns the tables of an instance, sorted by name, in pages, with the
+// fields of the request's view; by default only their names.
 func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTablesRequest) (*btapb.ListTablesResponse, error) {
 	if err := parseInstance("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -188,8 +188,8 @@ func tableView(v, unspecified btapb.Table_View) (btapb.Table_View, error) {
 
 // UpdateTable replaces the settings of a table that the mask names:
 // change_stream_config, deletion_protection, automated_backup_policy,
-// tiered_storage_config, and what is under them, and row_key_schema. A row key
-// schema can be added, or removed with ignore_warnings, and not changed.
+// tiered_storage_config, fields of these, and row_key_schema. A row key schema
+// can be added, or removed with ignore_warnings, but not changed.
 func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTableRequest) (*longrunningpb.Operation, error) {
 	for _, path := range req.GetUpdateMask().GetPaths() {
 		if path == "column_families" || strings.HasPrefix(path, "column_families.") {

@@ -40,7 +40,7 @@ type Call struct {
 	Context context.Context
 	// Request is nil if the call ended before it was read, and if the client streams.
 	Request proto.Message
-	// Response is that of a unary call without an error; nil for a stream.
+	// Response is the response of a unary call; nil for a stream or after an error.
 	Response any
 	Err      error         // the status of the answer; nil for OK
 	Start    time.Time     // by the clock of the server
@@ -58,7 +58,7 @@ func (c *Call) Cause() string {
 	return c.Header(cause.Header)
 }
 
-// Header returns the first value of a header of the call, "" without one.
+// Header returns the first value of a header of the call, "" if the call lacks it.
 func (c *Call) Header(name string) string {
 	if values := metadata.ValueFromIncomingContext(c.Context, name); len(values) > 0 {
 		return values[0]

@@ -19,9 +19,9 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// GenerateInitialChangeStreamPartitions streams the partitions of a table's change
-// stream, in key order: those of its initial splits, until they are split or
-// merged.
+// GenerateInitialChangeStreamPartitions streams the current partitions of a table's
+// change stream, in key order: first they follow the table's initial splits, later
+// partitions are split and merged.
 func (c *call) GenerateInitialChangeStreamPartitions(req *btpb.GenerateInitialChangeStreamPartitionsRequest, stream btpb.Bigtable_GenerateInitialChangeStreamPartitionsServer) error {
 	table, err := c.streamTarget(req.GetTableName(), req.GetAppProfileId())
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 type partitionState struct {
 	Since  uint64   `json:"since"` // of the stream
 	Splits [][]byte `json:"splits"`
-	// Changed is the number of the journal at which they were changed last.
+	// Changed is the journal number of the last change of the partitions.
 	Changed uint64 `json:"changed"`
 }
 
@@ -63,9 +63,9 @@ func (s *Server) SplitPartition(ctx context.Context, table string, key []byte) e
 	})
 }
 
-// MergePartitions makes one partition of the two of a table's change stream that
-// meet at key. Errors, as statuses: those of SplitPartition, FailedPrecondition
-// where no partitions meet.
+// MergePartitions merges the two partitions of a table's change stream that meet at
+// key. Errors, as statuses: the errors of SplitPartition, and FailedPrecondition if no
+// partitions meet at key.
 func (s *Server) MergePartitions(ctx context.Context, table string, key []byte) error {
 	return s.changePartitions(ctx, table, key, func(splits [][]byte, at int, found bool) ([][]byte, error) {
 		if !found {

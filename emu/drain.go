@@ -25,9 +25,8 @@ func (c *callsInFlight) Endless() { c.endless.Add(1) }
 // Ended is the reverse of Endless.
 func (c *callsInFlight) Ended() { c.endless.Add(-1) }
 
-// Stop calls graceful, which returns when no call is in flight any more and its answer is taken.
-// When patience has passed and none but calls without end are in flight, it calls cut, which
-// makes graceful return.
+// Stop calls graceful, which returns once all calls are answered. Whenever drainPatience
+// has passed and only endless calls are in flight, it calls cut, which makes graceful return.
 func (c *callsInFlight) Stop(graceful, cut func(), after func(time.Duration) <-chan time.Time) {
 	stopped := make(chan struct{})
 	go func() {

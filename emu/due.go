@@ -51,8 +51,8 @@ func (w purges) Due() ([]due.Item, error) {
 	return nil, nil
 }
 
-// Run implements due.Work. It also removes what is left of tables that made room
-// for others before their time; see engine.Options.KeepDeletedBytes.
+// Run implements due.Work. It also removes the remaining data of tables that were
+// removed early to make room for others; see engine.Options.KeepDeletedBytes.
 func (w purges) Run(ctx context.Context, _ due.Item) error {
 	return w.s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := tx.PurgeExpired(); err != nil {

@@ -20,8 +20,8 @@ type locationsService struct {
 	*control
 }
 
-// ListLocations returns the zones that a project's clusters are in, and the
-// zone of clusters that nobody created. Filters are refused.
+// ListLocations returns the zones of a project's clusters, and the zone of implicit
+// clusters. It rejects filters.
 func (s locationsService) ListLocations(_ context.Context, req *location.ListLocationsRequest) (*location.ListLocationsResponse, error) {
 	project := strings.TrimSuffix(req.GetName(), "/locations")
 	if !resname.HasShape(project, "projects") {

@@ -156,9 +156,8 @@ func (s operationsService) WaitOperation(ctx context.Context, req *longrunningpb
 	}
 }
 
-// CancelOperation ends an operation that is under way, with an error that says so,
-// if what it does can be undone; see undo. Of any other it changes nothing: success
-// only says that it was tried.
+// CancelOperation ends a running operation with a Canceled error, if its effect can be
+// undone; see undo. It leaves other operations as they are, and succeeds for them too.
 func (s operationsService) CancelOperation(ctx context.Context, req *longrunningpb.CancelOperationRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		op, _, err := operation(tx, req.GetName())
@@ -241,7 +240,7 @@ func cancel(tx *engine.CatalogTx, name string) error {
 	return store(tx, key, op)
 }
 
-// DeleteOperation forgets an operation; what it did stays.
+// DeleteOperation deletes an operation, and keeps its effects.
 func (s operationsService) DeleteOperation(ctx context.Context, req *longrunningpb.DeleteOperationRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		_, key, err := operation(tx, req.GetName())

@@ -13,12 +13,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// Limits says whether the server enforces the documented limits of Bigtable.
+// Limits selects whether the server enforces the documented limits of Bigtable.
 type Limits uint8
 
 // The settings of Options.Limits.
 const (
-	// StrictLimits refuses what the documented limits of Bigtable refuse. It is
+	// StrictLimits rejects requests beyond the documented limits of Bigtable. It is
 	// the default, so that a test fails where production would.
 	StrictLimits Limits = iota
 	// NoLimits accepts keys, values, filters and requests of any size that fits
@@ -66,7 +66,7 @@ type Options struct {
 	// Logger receives panics of handlers and other faults of the server. Default:
 	// nothing is logged.
 	Logger *slog.Logger
-	// Limits says whether documented limits are enforced. Default: StrictLimits.
+	// Limits selects whether documented limits are enforced. Default: StrictLimits.
 	Limits Limits
 	// Seed starts the random sequences of the row sample filter, of PartitionChurn and of
 	// RandomRouting: with the same seed, the same requests see the same samples.

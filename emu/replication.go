@@ -12,9 +12,10 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Replication controls how the clusters of an instance replicate, and which have failed.
-// Clusters are given by their ids. The controls are in memory, and safe for concurrent use.
-// Errors of all methods: a cluster that the instance does not have; those of the store.
+// Replication controls the replication between the clusters of an instance, and the failure
+// of clusters. Its methods take cluster ids. Its state is in memory. It is safe for
+// concurrent use. Errors of all methods: a cluster that the instance does not have; errors
+// of the store.
 type Replication interface {
 	// Lag makes each cluster see later writes of the others after d, 0 to
 	// MaxReplicationLag. Earlier writes keep their time.

@@ -34,7 +34,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/inproc"
 )
 
-// Server answers the Bigtable API from an engine.DB. It is safe for concurrent
+// Server serves the Bigtable API from an engine.DB. It is safe for concurrent
 // use.
 type Server struct {
 	*control
@@ -194,7 +194,7 @@ func (s *Server) registerAdmin(to ...grpc.ServiceRegistrar) {
 	}
 }
 
-// Serve answers requests on l until GracefulStop or Close, then returns nil.
+// Serve serves requests on l until GracefulStop or Close, then returns nil.
 // It closes l. Several listeners can be served at the same time.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.grpc.Serve(l)
@@ -247,7 +247,7 @@ func (s *Server) NextDue() (time.Time, bool, error) { return s.due.Next() }
 // RunDue does all due work, in order of due times and names, each item as at its own time: it
 // makes automated backups, and frees the space of expired data. Only the owner of the Server
 // calls it: on a timer, or after moving the clock. Work that fails does not hold up the
-// rest; the next call tries it again. Errors: those of all failed work.
+// rest; the next call tries it again. It returns the errors of all failed work.
 func (s *Server) RunDue(ctx context.Context) error {
 	if err := s.due.Run(ctx); err != nil {
 		return fmt.Errorf("emu: %w", err)

@@ -24,7 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// PingAndWarm answers at once: there is nothing to warm. The instance must
+// PingAndWarm returns at once: there is nothing to warm. The instance must
 // exist.
 func (c *call) PingAndWarm(_ context.Context, req *btpb.PingAndWarmRequest) (*btpb.PingAndWarmResponse, error) {
 	if err := parseInstance("name", req.GetName()); err != nil {
@@ -39,9 +39,9 @@ func (c *call) PingAndWarm(_ context.Context, req *btpb.PingAndWarmRequest) (*bt
 	return &btpb.PingAndWarmResponse{}, nil
 }
 
-// GetClientConfiguration tells a client to send no requests through sessions,
-// and not to ask again: in one process a session saves nothing. Sessions that
-// a client opens all the same are served.
+// GetClientConfiguration returns a configuration without sessions and without
+// polling: in one process a session saves nothing. The server still serves the
+// sessions that a client opens.
 func (c *call) GetClientConfiguration(_ context.Context, req *btpb.GetClientConfigurationRequest) (*btpb.ClientConfiguration, error) {
 	if err := parseInstance("instance_name", req.GetInstanceName()); err != nil {
 		return nil, err
@@ -163,8 +163,8 @@ func (c *call) OpenTable(stream btpb.Bigtable_OpenTableServer) error {
 	return c.openSession(&tableSessions, stream)
 }
 
-// OpenAuthorizedView serves a session on an authorized view. The view is looked
-// up for each virtual RPC, so that a change of it is seen by the next one.
+// OpenAuthorizedView serves a session on an authorized view. It looks up the view
+// for each virtual RPC, so that the next RPC sees a change of the view.
 func (c *call) OpenAuthorizedView(stream btpb.Bigtable_OpenAuthorizedViewServer) error {
 	return c.openSession(&authorizedViewSessions, stream)
 }

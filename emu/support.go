@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Status says whether the server implements a feature.
+// Status is the extent to which the server implements a feature.
 type Status string
 
 // The states of an RPC, filter, mutation or rule.
@@ -22,8 +22,8 @@ type Feature struct {
 	// Name is the name of the method, or of the oneof field in the proto.
 	Name   string
 	Status Status
-	// Note says what a served feature leaves out, or why one is refused. May
-	// be "".
+	// Note names the missing parts of a served feature, or the reason for a
+	// refusal. May be "".
 	Note string
 }
 

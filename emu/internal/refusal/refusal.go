@@ -20,8 +20,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// New is status.Errorf with a text that a wire can carry: gRPC wants
-// UTF-8, and texts quote what a request held.
+// New is like status.Errorf, but makes the text valid UTF-8, as gRPC requires:
+// texts quote parts of requests.
 func New(code codes.Code, format string, args ...any) error {
 	msg := fmt.Sprintf(format, args...)
 	if !utf8.ValidString(msg) {
@@ -30,7 +30,7 @@ func New(code codes.Code, format string, args ...any) error {
 	return status.Error(code, msg)
 }
 
-// Invalid refuses the value of a field. Form: seen in "Error in field
+// Invalid returns the status for an invalid value of a field. Form: seen in "Error in field
 // 'row_ranges' : Error in element #0 : …" (java-bigtable-hbase#1512).
 func Invalid(field, format string, args ...any) error {
 	return New(codes.InvalidArgument, "Error in field '%s' : %s", field, fmt.Sprintf(format, args...))
@@ -39,7 +39,7 @@ func Invalid(field, format string, args ...any) error {
 // Element names the n-th element of a repeated field.
 func Element(field string, n int) string { return fmt.Sprintf("%s[%d]", field, n) }
 
-// BadRange refuses a row range that can hold no key. Seen:
+// BadRange returns the status for a row range that cannot contain a key. Seen:
 // java-bigtable-hbase#1512.
 func BadRange(field string, n int) error {
 	return Invalid(field, "Error in element #%d : start_key must be less than end_key", n)
@@ -50,74 +50,74 @@ func BadName(field, name, shape string) error {
 	return Invalid(field, "%q is not of the form %s", name, shape)
 }
 
-// EmptyRegex refuses an empty row_key_regex_filter or family_name_regex_filter, which is
-// named without the filters around it. Seen: google-cloud-go#6519, for row keys.
+// EmptyRegex returns the status for an empty row_key_regex_filter or
+// family_name_regex_filter. The field is named without the filters around it. Seen: google-cloud-go#6519, for row keys.
 func EmptyRegex(field string) error {
 	return Invalid(field, "argument must not be empty")
 }
 
-// NoMutations refuses a change without mutations. Seen:
+// NoMutations returns the status for a change without mutations. Seen:
 // google-cloud-go#4309.
 func NoMutations() error {
 	return New(codes.InvalidArgument, "No mutations provided")
 }
 
-// TooManyMutations refuses a request with more mutations than one may
-// have. Seen: nodejs-bigtable#291, google-cloud-go#1111.
+// TooManyMutations returns the status for a request with more mutations than
+// the limit. Seen: nodejs-bigtable#291, google-cloud-go#1111.
 func TooManyMutations(n, limit int) error {
 	return New(codes.InvalidArgument, "Too many mutations: %d provided; limit %d", n, limit)
 }
 
-// KeyOfAnotherRegion refuses a key of Cloud KMS for a cluster. Seen:
+// KeyOfAnotherRegion returns the status for a Cloud KMS key outside a cluster's region. Seen:
 // java-bigtable, BigtableCmekIT.
 func KeyOfAnotherRegion(field, key, location string) error {
 	return Precondition("Error in field '%s' : Error in field 'encryption_config.kms_key_name' : CMEK key %s cannot be used to protect a cluster in zone %s", field, key, location)
 }
 
-// Granularity refuses a timestamp. Seen: google-cloud-ruby#3737.
+// Granularity returns the status for a timestamp that is too fine. Seen: google-cloud-ruby#3737.
 func Granularity(micros int64) error {
 	return New(codes.InvalidArgument,
 		"Timestamp granularity mismatch. Expected a multiple of 1000 (millisecond granularity), but got %d.", micros)
 }
 
-// NoFamily answers for a family that the table does not have. The code
+// NoFamily returns the status for a family that the table does not have. The code
 // and the first sentence: seen; the rest is ours.
 func NoFamily(table, family string) error {
 	return New(codes.NotFound, "Requested column family not found. Table %s has no family %q.", table, family)
 }
 
-// NoFamilyToRead refuses a read of one family that the table does not have. Seen:
+// NoFamilyToRead returns the status for a read of a family that the table does not have. Seen:
 // java-bigtable#32.
 func NoFamilyToRead(table string) error {
 	return New(codes.NotFound, "Error while reading table '%s' : Requested column family not found", table)
 }
 
-// ImmutableValueType refuses to change the type of a family. Seen:
+// ImmutableValueType returns the status for a change of the type of a family. Seen:
 // bttest, inmem.go.
 func ImmutableValueType() error {
 	return New(codes.InvalidArgument, "Immutable fields 'value_type.aggregate_type' cannot be updated")
 }
 
-// NoReverseScans refuses reversed without the client's feature flag.
+// NoReverseScans returns the status for reversed without the client's feature flag.
 // Seen: bigtable_rs#53.
 func NoReverseScans() error {
 	return New(codes.Unimplemented, "Client doesn't support reverse scans yet")
 }
 
-// IdempotencyExpired refuses a mutation that may have been applied longer
-// ago than tokens are kept. Ours.
+// IdempotencyExpired returns the status for a mutation that may have been applied
+// longer ago than tokens are kept. Ours.
 func IdempotencyExpired(age, window time.Duration) error {
 	return New(codes.FailedPrecondition,
 		"The first attempt of the mutation was sent %v ago; idempotency protects for %v.", age, window)
 }
 
-// SessionPermission refuses a virtual RPC that its session was not opened
-// for. Ours.
+// SessionPermission returns the status for a virtual RPC whose session was opened
+// without its permission. Ours.
 func SessionPermission(rpc, permission string) error {
 	return New(codes.PermissionDenied, "The session lacks permission %s, which %s needs.", permission, rpc)
 }
 
-// OutsideView refuses a write that reaches cells which an authorized view does not hold.
+// OutsideView returns the status for a write of cells outside an authorized view.
 // Seen: nodejs-bigtable, tests of authorized views.
 func OutsideView(view string) error {
 	return New(codes.PermissionDenied, "Cannot mutate from %s because the mutation contains cells outside the Authorized View.", view)
@@ -129,61 +129,62 @@ func FamilyOutsideView(view, family string) error {
 	return New(codes.PermissionDenied, "Cannot read from %s because the family %q is outside the Authorized View.", view, family)
 }
 
-// NotBuilt refuses what Tabletop does not have. Ours.
+// NotBuilt returns the status for a feature that Tabletop lacks. Ours.
 func NotBuilt(what string) error {
 	return New(codes.Unimplemented, "%s is not built in Tabletop", what)
 }
 
-// Protected refuses a change that deletion_protection forbids. Ours.
+// Protected returns the status for a change that deletion_protection forbids. Ours.
 func Protected(table, what string) error {
 	return New(codes.FailedPrecondition, "Table %s has deletion_protection; %s is not allowed.", table, what)
 }
 
-// ViewProtected refuses what the deletion_protection of a view forbids.
-// Ours.
+// ViewProtected returns the status for a change that the deletion_protection of a
+// view forbids. Ours.
 func ViewProtected(view, what string) error {
 	return New(codes.FailedPrecondition, "Authorized view %s has deletion_protection; %s is not allowed.", view, what)
 }
 
-// RelaxedGC refuses a rule that keeps cells longer, on a replicated table. The text was
-// seen in quoted answers; the code is ours.
+// RelaxedGC returns the status for a rule that keeps cells longer, on a replicated table.
+// The text was seen in quoted answers; the code is ours.
 func RelaxedGC(family string) error {
 	return Precondition("Cannot relax pure age-based GC for a replicated family (%s). If you must relax the age constraint, unreplicate the instance and try again.", family)
 }
 
-// NotFound answers for a resource that does not exist. Ours.
+// NotFound returns the status for a resource that does not exist. Ours.
 func NotFound(what, name string) error {
 	return New(codes.NotFound, "%s %s not found.", what, name)
 }
 
-// Exists refuses to create a resource again. Ours.
+// Exists returns the status for the creation of an existing resource. Ours.
 func Exists(what, name string) error {
 	return New(codes.AlreadyExists, "%s %s already exists.", what, name)
 }
 
-// Precondition refuses what the state of a resource forbids. Ours.
+// Precondition returns the status for a request that the state of a resource forbids. Ours.
 func Precondition(format string, args ...any) error {
 	return New(codes.FailedPrecondition, format, args...)
 }
 
-// NoAppProfile answers a request through an app profile that the instance
-// does not have. Ours.
+// NoAppProfile returns the status for a request through an app profile that the
+// instance does not have. Ours.
 func NoAppProfile(instance, id string) error {
 	return New(codes.NotFound, "Requested app profile not found. Instance %s has no app profile %q.", instance, id)
 }
 
-// NoTransactions refuses a single-row transaction. Ours.
+// NoTransactions returns the status for a single-row transaction through an app profile
+// that forbids them. Ours.
 func NoTransactions(profile string) error {
 	return Precondition("Single-row transactions are not allowed by app profile %s; it must route to a single cluster and set allow_transactional_writes.", profile)
 }
 
-// DataBoost refuses what Data Boost cannot do. Ours.
+// DataBoost returns the status for a request that Data Boost does not support. Ours.
 func DataBoost(profile, what string) error {
 	return Precondition("App profile %s is read-only: it uses Data Boost, which serves no %s.", profile, what)
 }
 
-// Aborted refuses a change of something that has changed since it was
-// read. Ours; the code is that of the API's rules on etags.
+// Aborted returns the status for a change of a resource that has changed since it
+// was read. The text is ours; the code follows the API's rules on etags.
 func Aborted(format string, args ...any) error {
 	return New(codes.Aborted, format, args...)
 }
@@ -194,23 +195,23 @@ func Stopping() error {
 	return New(codes.Unavailable, "The server stops.")
 }
 
-// TooManyBundles refuses another schema bundle. Ours.
+// TooManyBundles returns the status for a schema bundle beyond the limit. Ours.
 func TooManyBundles(table string, n int) error {
 	return New(codes.ResourceExhausted, "Table %s has %d schema bundles, the most a table can have.", table, n)
 }
 
-// Canceled is how an operation ends that CancelOperation has ended. The code
-// is that of google.longrunning.Operations.CancelOperation; the text is ours.
+// Canceled returns the result of a canceled operation. The documentation of
+// google.longrunning.Operations.CancelOperation has the code; the text is ours.
 func Canceled(name string) *statuspb.Status {
 	return status.New(codes.Canceled, "Operation "+name+" was canceled.").Proto()
 }
 
-// TooManyTables refuses another table. Ours.
+// TooManyTables returns the status for a table beyond the limit. Ours.
 func TooManyTables(instance string, n int) error {
 	return New(codes.ResourceExhausted, "Instance %s has %d tables, the most an instance can have.", instance, n)
 }
 
-// TooManyBackups refuses another backup. Ours.
+// TooManyBackups returns the status for a backup beyond the limit. Ours.
 func TooManyBackups(table, cluster string, n int) error {
 	return New(codes.ResourceExhausted, "Table %s has %d backups of the type in cluster %s, the most it can have.", table, n, cluster)
 }
@@ -221,7 +222,7 @@ func UntrackedKey() *statuspb.Status {
 	return &statuspb.Status{Code: int32(codes.Unknown), Message: "Status of the associated key version is not tracked."}
 }
 
-// LargeRow refuses to read a row above limit bytes. The code, reason and
+// LargeRow returns the status for a read of a row above limit bytes. The code, reason and
 // metadata: the Java client's LargeReadRowsResumptionStrategy.
 func LargeRow(row []byte, limit int) error {
 	st := status.Newf(codes.FailedPrecondition, "Row %+q is larger than the limit of %d bytes.", row, limit)
@@ -241,8 +242,8 @@ func Panic(fullMethod string, r any) error {
 	return New(codes.Internal, "%s: internal fault: %v", fullMethod, r)
 }
 
-// Of turns an error of the engine or a context into a status. A status
-// stays what it is.
+// Of converts an error of the engine or a context to a status. A status stays
+// unchanged.
 func Of(err error) error {
 	if err == nil {
 		return nil
@@ -279,13 +280,13 @@ func Of(err error) error {
 	return New(code, "%v", err)
 }
 
-// NoToken refuses an RPC without a token, on a server that wants one.
-// Ours.
+// NoToken returns the status for an RPC without a token, on a server that requires
+// a token. Ours.
 func NoToken() error {
 	return New(codes.Unauthenticated, "The request carries no token; this server wants the header authorization: Bearer TOKEN.")
 }
 
-// WrongToken refuses an RPC with a token that is not the server's. Ours.
+// WrongToken returns the status for an RPC with a wrong token. Ours.
 func WrongToken() error {
 	return New(codes.Unauthenticated, "The header authorization is not Bearer and the token of this server.")
 }
