@@ -29,7 +29,7 @@ func (o *Options) backupBounds() backupBounds {
 
 // Backup is a table as it was at one moment, with its rows, kept under a name of
 // its own. It is independent of that table, is not among the tables, and never
-// changes. A value that the engine returns is shared: nobody writes to it.
+// changes. A returned value is shared: callers must not change it.
 type Backup struct {
 	Name  string // full resource name; the engine only compares it
 	Table *Table // as it was, but for its ID

@@ -38,32 +38,31 @@ type Options struct {
 	// Dir is the data directory; "" keeps everything in memory.
 	Dir string
 	// FS replaces the file system: tests use it, with a Dir, to inject crashes and
-	// faults; without a Dir there is no log, and Close loses what has not been
-	// flushed. Default: the disk when Dir is set, off-heap memory otherwise.
+	// faults. Without a Dir there is no log, and Close loses unflushed data.
+	// Default: the disk when Dir is set, off-heap memory otherwise.
 	FS vfs.FS
 	// NoSync acknowledges writes before they reach the disk. Default: every write
 	// is synced when Dir is set. It has no effect in memory.
 	NoSync bool
 	// EagerGC hides cells from all reads, in scans and in transactions, as soon as
 	// the rules of their family no longer keep them; a row with no other cells
-	// does not exist. Hidden cells still take space until a run of RunGC, and what
-	// is hidden depends on what is stored: a version beyond the newest n comes
-	// back when a newer one is deleted before it is collected. Default: cells are
-	// read until they are collected, as in the service.
+	// does not exist. Hidden cells still take space until a run of RunGC. They may
+	// become visible again: a version beyond the newest n does, if a newer version
+	// is deleted before it is collected. Default: cells are read until they are
+	// collected, as in the service.
 	EagerGC bool
 	// KeepDeleted is how long a table that SoftDeleteTable removed can be
 	// undeleted. Default: 7 days, as in the service.
 	KeepDeleted time.Duration
-	// KeepDeletedBytes is how much the tables that can be undeleted may take
-	// together: when a table is deleted, the oldest are removed for
-	// good until the others take no more, that table itself if it alone is
-	// larger. Cells that are not in files yet do not count. Default: in
+	// KeepDeletedBytes is the most bytes that the tables that can be undeleted
+	// take together. Deleting a table removes the oldest of them for good until
+	// the rest fits, and the table itself if it alone is larger. Cells that are not in files yet do not count. Default: in
 	// memory 128 MiB; unlimited with a Dir. Below 0: unlimited.
 	KeepDeletedBytes int64
-	// KeepDeletedTables is how many tables can be undeleted, the newest. Default: in
+	// KeepDeletedTables is the number of tables that can be undeleted, the newest. Default: in
 	// memory 100; unlimited with a Dir. Below 0: unlimited.
 	KeepDeletedTables int
-	// BackupBytes is how much the backups may take together, in keys and values:
+	// BackupBytes is the most bytes of keys and values that the backups take together:
 	// a backup that would exceed it is refused. Default: in memory 4 GiB; unlimited
 	// with a Dir. Below 0: unlimited.
 	BackupBytes int64
@@ -87,7 +86,7 @@ const (
 	Micros
 )
 
-// Aggregate says what the cells of a family accumulate. It is chosen when the
+// Aggregate is the function by which the cells of a family accumulate. It is chosen when the
 // family is created and never changes.
 type Aggregate uint8
 
@@ -131,7 +130,7 @@ type FamilyChange struct {
 	Drop   string
 }
 
-// MutationKind says which change a Mutation is.
+// MutationKind is the kind of change that a Mutation makes.
 type MutationKind uint8
 
 // The kinds of mutations.
@@ -147,12 +146,12 @@ const (
 // Mutation is one change of a row. Byte slices are read only during the call.
 type Mutation struct {
 	Kind MutationKind
-	// Ordinal is that of Family, if the caller knows it: the engine then finds the family
-	// without a search. It ignores another ordinal.
+	// Ordinal is the ordinal of Family, if the caller knows it: the engine then finds the
+	// family without a search. It ignores a wrong ordinal.
 	Ordinal   uint16
 	Family    string
 	Qualifier []byte
-	// Timestamp is that of the cell, in microseconds, or ServerTimestamp: of
+	// Timestamp is the cell's timestamp in microseconds, or ServerTimestamp, for
 	// SetCell, AddToCell and MergeToCell. Aggregates accumulate by column and
 	// timestamp.
 	Timestamp int64
@@ -190,7 +189,7 @@ type Span struct {
 	Start, End []byte
 }
 
-// ScanOptions say which rows a Scan visits.
+// ScanOptions select the rows that a Scan visits.
 type ScanOptions struct {
 	// Spans are sorted, disjoint, and not empty; nil is the whole table. They are
 	// read until the scan is closed and must not change before.

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// RuleKind says which rule a GCRule is.
+// RuleKind is the kind of a GCRule.
 type RuleKind uint8
 
 // The kinds of garbage-collection rules. NoGC keeps everything.
@@ -24,7 +24,7 @@ const (
 	Intersection // collect what all of Rules collect
 )
 
-// GCRule says which cells of a family may be collected.
+// GCRule selects the cells of a family that may be collected.
 type GCRule struct {
 	Kind     RuleKind
 	Versions int           // MaxVersions: the newest cells of a column to keep
@@ -32,7 +32,7 @@ type GCRule struct {
 	Rules    []GCRule      // Union, Intersection
 }
 
-// GCStats are the statistics of one GC run.
+// GCStats are the statistics of a GC run.
 type GCStats struct {
 	CellsScanned, CellsDeleted int64
 }
@@ -47,7 +47,7 @@ const (
 	gcViewBatches = 256
 )
 
-// Collects tells whether the rule collects the version-th newest cell of a
+// Collects reports whether the rule collects the version-th newest cell of a
 // column, counted from 0, with that timestamp.
 func (r *GCRule) Collects(version int, micros int64, now time.Time) bool {
 	switch r.Kind {
@@ -67,10 +67,10 @@ func (r *GCRule) Collects(version int, micros int64, now time.Time) bool {
 }
 
 // RunGC applies every family's rule once, at the clock's time, and removes
-// what is left of dropped families and of tables that can no longer be
+// the remaining data of dropped families and of tables that can no longer be
 // undeleted. Cells that the rules no longer keep are deleted in small batches,
-// concurrently with other calls; each of them was garbage, by the rules and
-// the cells of its row, at the moment it was deleted.
+// concurrently with other calls; each deleted cell was garbage, by the rules and
+// the cells of its row, at the moment of its deletion.
 func (d *DB) RunGC(ctx context.Context) (GCStats, error) {
 	var stats GCStats
 	if err := d.enter(); err != nil {

@@ -12,10 +12,10 @@ import (
 // otherwise.
 const gcInterval = time.Minute
 
-// GCSchedule says when StartGC runs. The zero value is every minute.
+// GCSchedule sets the times at which StartGC runs. The zero value is every minute.
 type GCSchedule struct {
 	// Interval is the time between the starts of two runs, by the timers of the
-	// process: Options.Now decides what is garbage, not when to look. Default:
+	// process: Options.Now decides only which cells are garbage. Default:
 	// one minute.
 	Interval time.Duration
 	// Ticks replaces the timer: a run begins with each value received, and no more

@@ -18,7 +18,7 @@ import (
 // will never be, and readers stop before the first that is: the frontier. What a
 // reader was given cannot be taken back by a crash.
 
-// JournalReason is what a table's changes are recorded for.
+// JournalReason is a purpose for which a table's changes are recorded.
 type JournalReason uint8
 
 // The reasons for a journal.
@@ -29,20 +29,20 @@ const (
 	journalReasons
 )
 
-// JournalTerm says how long records are kept for a reason, and since when.
+// JournalTerm is the period for which records are kept for a reason, with its beginning.
 type JournalTerm struct {
 	Keep time.Duration // 0: nothing is recorded for this reason
 	// Since is the number after which the records begin that are for this reason.
 	// It is assigned when Keep becomes more than 0 and never assigned again, so that
 	// it tells this term from earlier ones.
 	Since uint64
-	// Began is when it was assigned, in microseconds: no record of the term was committed
-	// earlier. It is 0 in stores of versions that did not note it.
+	// Began is the time at which the term was assigned, in microseconds: no record of the
+	// term was committed earlier. It is 0 in stores of versions that did not store it.
 	Began int64
 }
 
-// Journal says what a table's changes are recorded for, by JournalReason. Records
-// are removed when no reason keeps them, and all of them when none is left.
+// Journal has the term of each JournalReason for which a table's changes are recorded.
+// Records that no reason keeps are removed; without any reason, all records are.
 type Journal [journalReasons]JournalTerm
 
 // keep returns how long records are kept; 0 is for no journal.
@@ -128,7 +128,7 @@ func (j *journal) take(table uint32, row []byte, now func() time.Time) (number u
 }
 
 // JournalLast returns the number and the commit time of the last record of any
-// table; both are less than those of later records.
+// table; later records have greater numbers and commit times.
 func (d *DB) JournalLast() (number uint64, micros int64) {
 	d.journal.mu.Lock()
 	defer d.journal.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 
 // JournalPosition is a place between two records of a table's journal.
 type JournalPosition struct {
-	// Number is that of the last record before it, or of one of another table.
+	// Number is at least the number of the last record before the position; it may be the
+	// number of a record of another table.
 	Number uint64
 	// Micros is a time that no record after it was committed before.
 	Micros int64
@@ -19,14 +20,14 @@ type JournalPosition struct {
 
 // JournalOptions say what ReadJournal reads.
 type JournalOptions struct {
-	// Reason is whose records are read: those of its term that it still keeps.
+	// Reason selects the records: those in its term that it still keeps.
 	Reason JournalReason
-	// Since is the Since of the term, to read of no other; 0 reads the present one.
+	// Since is the Since of the term to read; 0 reads the present term.
 	Since uint64
 	// Span is the rows whose records are read. Records without a row are read too.
 	Span Span
-	// After is the number after which reading begins; what is before the beginning
-	// of the term is its beginning.
+	// After is the number after which reading begins. A number before the beginning
+	// of the term means its beginning.
 	After uint64
 }
 
@@ -39,8 +40,8 @@ const (
 )
 
 // JournalReader reads the records of a table's journal, in the order of their
-// numbers, and then those that come. It holds nothing of the store between two
-// calls. It is for one goroutine, but for the channel of Signal.
+// numbers, and continues with new records. It holds no resources of the store between
+// two calls. Only one goroutine may use it, except for the channel of Signal.
 type JournalReader struct {
 	d        *DB
 	name     string
@@ -156,8 +157,8 @@ func (r *JournalReader) Position() JournalPosition { return r.at }
 // changed, the store was restored or closed.
 func (r *JournalReader) Signal() <-chan struct{} { return r.watcher.Signal }
 
-// Err returns why Next returned false, nil if there is nothing more yet. Errors:
-// those of ReadJournal, ErrRestored, ErrClosed.
+// Err returns the error for which Next returned false, nil if no record is readable
+// yet. Errors: the errors of ReadJournal, ErrRestored, ErrClosed.
 func (r *JournalReader) Err() error { return r.err }
 
 // Close ends the reader.
@@ -266,8 +267,8 @@ func (d *DB) JournalEnd(table string, reason JournalReason) (JournalEnd, error) 
 
 // JournalAt returns the After of JournalOptions with which reading begins at the
 // first record that was committed at micros or later; at the beginning of the
-// term if that is later. It is found by seeks. Errors: ErrTableNotFound,
-// ErrNoJournal, ErrJournalTrimmed when micros is before what is kept.
+// term if that is later. It finds the record by seeks. Errors: ErrTableNotFound,
+// ErrNoJournal, ErrJournalTrimmed when micros is before the retained records.
 func (d *DB) JournalAt(table string, reason JournalReason, micros int64) (uint64, error) {
 	if err := d.enter(); err != nil {
 		return 0, err

@@ -22,17 +22,17 @@ const (
 	journalHeaderLen = 1 + 8
 )
 
-// JournalKind says what a JournalRecord is of.
+// JournalKind is the kind of change in a JournalRecord.
 type JournalKind uint8
 
 // The kinds of records.
 const (
 	// JournalUser is a change that a caller made.
 	JournalUser JournalKind = iota + 1
-	// JournalGC is a collection of garbage: Mutations delete what was collected.
+	// JournalGC is a collection of garbage: Mutations delete the collected cells.
 	JournalGC
-	// JournalFamilyDropped says that the family of its one mutation, a
-	// DeleteFromFamily, was dropped, with its cells in all rows. It has no row.
+	// JournalFamilyDropped is the removal of a family with its cells in all rows: its
+	// one mutation is a DeleteFromFamily of that family. It has no row.
 	JournalFamilyDropped
 )
 
@@ -43,12 +43,12 @@ type JournalRecord struct {
 	Kind   JournalKind
 	Row    []byte
 	Micros int64 // commit time: increases with the number
-	// Origin is what WithOrigin said.
+	// Origin is the name that WithOrigin set.
 	Origin string
-	// Mutations are those of the call, in its order, with their timestamps settled.
+	// Mutations are the mutations of the call, in its order, with their final timestamps.
 	// A DeleteFromRow is a DeleteFromFamily for each family that the table had, in
-	// order of creation; what a read-modify-write came to are SetCells. There is at
-	// least one.
+	// order of creation; the results of a read-modify-write are SetCells. There is at
+	// least one mutation.
 	Mutations []Mutation
 }
 

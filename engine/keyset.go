@@ -66,10 +66,10 @@ func (s *keySet) Add(r keyRange) []keyRange {
 	return added
 }
 
-// Empty tells whether there are no keys in the set.
+// Empty reports whether the set has no keys.
 func (s *keySet) Empty() bool { return s.ranges == nil }
 
-// Contains tells whether the key is in the set.
+// Contains reports whether the key is in the set.
 func (s *keySet) Contains(key []byte) bool {
 	in := false
 	if s.ranges != nil {

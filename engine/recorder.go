@@ -20,12 +20,12 @@ type Recorder interface {
 	Undone(row []byte, number uint64)
 	// Row returns the cells that tx sees of its row; nil means the stored cells.
 	Row(tx *RowTx) RowCells
-	// Dropping is called before the commit that drops the rows of a span, and what it
-	// returns after it.
+	// Dropping is called before the commit that drops the rows of a span, and its result
+	// done after the commit.
 	Dropping(span Span) (done func(dropped bool))
 }
 
-// RowCells are the cells of a row, as those of a Scan.
+// RowCells iterates over the cells of a row, as a Scan does.
 type RowCells interface {
 	NextCell() bool
 	Cell() *Cell
@@ -139,8 +139,8 @@ func (d *DB) Restores() uint64 {
 	return d.journal.restores
 }
 
-// EagerGC tells whether the transaction hides what Options.EagerGC says.
+// EagerGC reports whether the transaction hides cells; see Options.EagerGC.
 func (tx *RowTx) EagerGC() bool { return tx.d.eagerGC }
 
-// EagerGC tells whether the scan hides what Options.EagerGC says.
+// EagerGC reports whether the scan hides cells; see Options.EagerGC.
 func (s *Scan) EagerGC() bool { return s.d.eagerGC }

@@ -183,8 +183,8 @@ func (s *Scan) alive() bool {
 	return true
 }
 
-// NextRow moves to the next row that has a cell, past what is left of the
-// current one, and returns false at the end or on an error.
+// NextRow moves to the next row that has a cell, past the rest of the current row.
+// It returns false at the end or on an error.
 func (s *Scan) NextRow() bool {
 	if s.at == atNone && s.nextSpan == 1 {
 		s.work = 64 // ask the context before anything is read

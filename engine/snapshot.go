@@ -24,8 +24,8 @@ type Snapshot struct {
 	closed bool
 }
 
-// Snapshot returns what the store holds now, as one consistent view, while
-// other calls go on. It reads everything once; close it to free the space.
+// Snapshot returns the present data of the store as one consistent view, while other
+// calls continue. It reads all data once; close the snapshot to free the space.
 func (d *DB) Snapshot(ctx context.Context) (*Snapshot, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (s *Snapshot) Close() error {
 	return nil
 }
 
-// Bytes is what the files of the snapshot take.
+// Bytes returns the size of the snapshot's files.
 func (s *Snapshot) Bytes() (total int64, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

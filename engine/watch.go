@@ -34,8 +34,8 @@ type watchers struct {
 	reach [][]byte
 }
 
-// Wake tells those whose range holds the key. Where ranges do not overlap it looks
-// at one of them.
+// Wake wakes the watchers whose range holds the key. Where ranges do not overlap it
+// checks only one of them.
 func (s *watchers) Wake(key []byte) {
 	n, _ := slices.BinarySearchFunc(s.list, key, func(w *watcher, key []byte) int {
 		if bytes.Compare(w.start, key) <= 0 {
@@ -50,7 +50,7 @@ func (s *watchers) Wake(key []byte) {
 	}
 }
 
-// WakeAll tells all of them.
+// WakeAll wakes all watchers.
 func (s *watchers) WakeAll() {
 	for _, w := range s.list {
 		w.wake()
