@@ -52,8 +52,8 @@ func (n *namespaceSet) OpenAll(ctx context.Context, tables []string) error {
 	return nil
 }
 
-// Of returns the store of a caller, creating it if need be. Errors: a
-// LimitExceededException, and those of Opener.
+// Of returns the store of a caller, and creates a missing store. Errors: a
+// LimitExceededException, and the errors of Opener.
 func (n *namespaceSet) Of(ctx context.Context, c wire.Caller) (*store.Store, error) {
 	return n.store(ctx, catalogOf(c))
 }

@@ -233,8 +233,8 @@ func (s *Server) tableNames(ctx context.Context, from string) iter.Seq2[string, 
 }
 
 // TopKeys are the most used keys of a table or an index, in descending order of use:
-// partition keys (PKC, PKT) and keys of items (SKC, SKT), those that were read and written
-// (PKC, SKC) and those that were throttled (PKT, SKT).
+// partition keys (PKC, PKT) and keys of items (SKC, SKT), by reads and writes (PKC, SKC)
+// and by throttled requests (PKT, SKT).
 type TopKeys struct {
 	PKC []KeyCount `json:"PKC,omitempty"`
 	SKC []KeyCount `json:"SKC,omitempty"`
@@ -242,7 +242,7 @@ type TopKeys struct {
 	SKT []KeyCount `json:"SKT,omitempty"`
 }
 
-// KeyCount says how often a key was used: at most Count times, and at least Count-Over.
+// KeyCount bounds the uses of a key: at most Count, at least Count-Over.
 type KeyCount struct {
 	Key   json.RawMessage `json:"key"` // the attributes of a partition key, or of a whole key
 	Count uint64          `json:"count"`

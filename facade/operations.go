@@ -8,7 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// OperationStatus says whether an operation does its work.
+// OperationStatus is the extent to which the server implements an operation.
 type OperationStatus string
 
 // The statuses of operations.
@@ -27,7 +27,7 @@ type OperationInfo struct {
 	// Name is the operation's name in the API model, such as "PutItem".
 	Name   string
 	Status OperationStatus
-	// Note says what is missing or different; "" where nothing is.
+	// Note names the missing parts and the differences from DynamoDB; "" without any.
 	Note string
 }
 

@@ -32,10 +32,10 @@ type BigtableTable struct {
 	Families []mapping.Family
 }
 
-// BigtableTables yields the tables that a server would use of a Bigtable: its catalog, and
-// the tables behind those that were created without a mapping. A mapping names its own
-// tables. It writes nothing; an error is the last result. Of opts it reads Conn, Project,
-// Instance, AppProfile and Deadline.
+// BigtableTables yields the tables that a server would use in a Bigtable: its catalog, and
+// the tables behind DynamoDB tables that were created without a mapping. A mapping names its
+// own tables. It writes nothing; an error is the last result. From opts it reads only Conn,
+// Project, Instance, AppProfile and Deadline.
 func BigtableTables(ctx context.Context, opts Options) iter.Seq2[BigtableTable, error] {
 	return func(yield func(BigtableTable, error) bool) {
 		for t, err := range store.PlacedTables(ctx, store.Options{Conn: opts.Conn, Project: opts.Project, Instance: opts.Instance, AppProfile: opts.AppProfile, Deadline: opts.Deadline}) {
@@ -90,7 +90,7 @@ type Options struct {
 
 	// NoAuth accepts requests without a signature, for tools in a browser.
 	// By default any well-formed signature is accepted, whatever its key, and
-	// a missing one is refused.
+	// a request without a signature is refused.
 	NoAuth bool
 
 	// AccessKeys maps known access keys to their secrets. If it is set, signatures are
@@ -155,8 +155,8 @@ type Options struct {
 	// changes stay in the tables' logs for 24 hours.
 	KinesisEndpoint, KinesisDir string
 
-	// Throttle selects what is throttled, by the capacity that ReturnConsumedCapacity
-	// counts. Default: nothing.
+	// Throttle selects the requests that are throttled, by the capacity that
+	// ReturnConsumedCapacity counts. Default: nothing.
 	Throttle Throttle
 
 	// Buckets is the folder whose folders stand for S3 buckets: exports write into them,
@@ -213,7 +213,7 @@ type Progress struct {
 // elsewhere than the mapping by which the table was loaded or served before.
 var ErrOtherMapping = store.ErrOtherMapping
 
-// StatusDelays are how long tables and their parts appear to be changing. The
+// StatusDelays are the times for which tables and their parts appear to be changing. The
 // work itself is done at once: a write during Update takes effect.
 type StatusDelays struct {
 	// Create: a new table and its indexes are CREATING, and reject items.
@@ -239,7 +239,7 @@ type StatusDelays struct {
 	TimeToLive time.Duration
 }
 
-// Throttle selects what is throttled.
+// Throttle selects the requests that are throttled.
 type Throttle uint8
 
 // The values of Throttle.
@@ -294,7 +294,7 @@ type OptionError struct {
 // Error implements error.
 func (e *OptionError) Error() string { return "facade: Options." + e.Option + ": " + e.Err.Error() }
 
-// Unwrap returns what is wrong with the option.
+// Unwrap returns the fault of the option.
 func (e *OptionError) Unwrap() error { return e.Err }
 
 // normalized returns o with its defaults filled in, or what is wrong with it.

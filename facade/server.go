@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// Server answers the DynamoDB API over a Bigtable. It is an http.Handler and
+// Server serves the DynamoDB API over a Bigtable. It is an http.Handler and
 // safe for concurrent use.
 type Server struct {
 	opts  Options
@@ -62,7 +62,7 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// ServeHTTP answers one request: AWS JSON 1.0 at POST /, the health text at
+// ServeHTTP serves a request: AWS JSON 1.0 at POST /, the health text at
 // GET /, CORS preflights at OPTIONS. The order of its checks is AWS's: headers,
 // method and content type, size, JSON, target, signature, then the operation.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
