@@ -154,7 +154,7 @@ type previewed struct {
 	Parts      []keyPart          `json:"parts,omitempty"` // of the row key
 	Attributes []carriedAttribute `json:"attributes,omitempty"`
 	Lost       []lost             `json:"lost,omitempty"`
-	// Changed says that the fixture's own mapping does something else: Was is its row, if there is one.
+	// Changed reports that the fixture's own mapping gives another result; Was is its row, if any.
 	Changed bool `json:"changed,omitempty"`
 	Was     *row `json:"was,omitempty"`
 }
@@ -164,7 +164,7 @@ type preview struct {
 	Table    string      `json:"table,omitempty"`
 	Target   string      `json:"target,omitempty"`
 	Items    []previewed `json:"items"`
-	// Unjudged says why there is no fidelity and no lint: the data are not read as a whole.
+	// Unjudged is the reason why fidelity and lint are missing: the data are not read as a whole.
 	Unjudged string            `json:"unjudged,omitempty"`
 	LeftOut  int64             `json:"leftOut,omitempty"`  // items that the mapping cannot lay out
 	Lossy    []report.Fidelity `json:"lossy,omitempty"`    // attributes that lose something

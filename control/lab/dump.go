@@ -37,13 +37,13 @@ func (l *Lab) Dump(ctx context.Context, table string) (string, error) {
 
 // DumpAll returns all tables of all instances as one text that is a valid
 // golden file: for each table a line with its name, one comment per family
-// with its rule, and its rows as in Dump. Tables are sorted by name, those of
-// instances other than the lab's with their full name; the tables that
-// the DynamoDB endpoint keeps for itself are left out. Before the tables come, as
-// comments with their JSON, the instances, clusters, app profiles, authorized
-// views and schema bundles that were created and the policies that were set; what
-// exists implicitly is not shown. Last come, as comments too, what the endpoint adds: changes
-// of DynamoDB items that wait for a Kinesis data stream, as it gets them.
+// with its rule, and its rows as in Dump. Tables are sorted by name; tables of
+// other instances than the lab's have their full name. The DynamoDB endpoint's
+// own tables are left out. Comments before the tables have the JSON of the instances,
+// clusters, app profiles, authorized views and schema bundles that were created and
+// of the policies that were set, without implicit resources. Comments at the end have
+// the lines of the endpoint: changes of DynamoDB items that wait for a Kinesis data
+// stream, in the stream's form.
 func (l *Lab) DumpAll(ctx context.Context) (string, error) {
 	var out []byte
 	resources, err := l.emu.Resources()

@@ -18,9 +18,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// Arm makes what a spec says go wrong with RPCs, from now on until it is removed. Faults
-// apply in the order in which they were armed; a call that one of them has failed does not
-// reach the later ones. Errors: a spec that says nothing that can happen.
+// Arm injects the fault of a spec into RPCs, from now on until the fault is removed. Faults
+// apply in the order in which they were armed; a call that fails by a fault does not
+// reach the later faults. Errors: a spec that cannot strike any call.
 func (l *Lab) Arm(spec fault.Spec) (*fault.Fault, error) {
 	if l.opts.Faultless {
 		return nil, ErrFaultless

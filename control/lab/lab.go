@@ -26,9 +26,9 @@ import (
 type Options struct {
 	// Clock is the time of all. Required.
 	Clock *clock.Clock
-	// Logger receives what the servers log. Required.
+	// Logger receives the logs of the servers. Required.
 	Logger *slog.Logger
-	// Project and Instance are those of Dump and TableName. Required.
+	// Project and Instance are the default ones for Dump and TableName. Required.
 	Project, Instance string
 	// Faultless is of a lab whose calls no faults are armed for: nothing stands around them.
 	Faultless bool
@@ -37,8 +37,8 @@ type Options struct {
 	// GCInterval is the time between two collections of garbage, including those that Advance
 	// passes. 0: garbage is collected only on request.
 	GCInterval time.Duration
-	// Store and Bigtable are the options of what the lab opens. It sets those of the
-	// clock, the logger, the faults and the store of the server.
+	// Store and Bigtable are the options of the store and the Bigtable server that the lab
+	// opens. The lab sets the clock, the logger, the faults and the server's store itself.
 	Store    engine.Options
 	Bigtable emu.Options
 }
@@ -166,7 +166,7 @@ func (l *Lab) End() { l.cancel() }
 // Context returns the context of work that outlives a call. It ends with Close and End.
 func (l *Lab) Context() context.Context { return l.ctx }
 
-// Options returns what the lab was made with.
+// Options returns the options that were passed to New.
 func (l *Lab) Options() Options { return l.opts }
 
 // DB returns the store.

@@ -7,12 +7,12 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Snapshot saves what the lab holds now, as one consistent view. The caller closes it.
+// Snapshot saves the present data of the lab as one consistent view. The caller closes it.
 func (l *Lab) Snapshot(ctx context.Context) (*engine.Snapshot, error) { return l.db.Snapshot(ctx) }
 
-// Restore makes the lab hold what a snapshot holds, its own or that of another that is
-// open. Faults and the time stay as they are. Bigtable calls under way happen before it or
-// after it; it waits for calls of the endpoint under way, and later ones begin after it.
+// Restore replaces the lab's data by the data of a snapshot, which may come from another
+// open lab. Faults and the time stay as they are. Running Bigtable calls take effect before
+// or after it. It waits for running calls of the endpoint; later calls begin after it.
 func (l *Lab) Restore(ctx context.Context, s *engine.Snapshot) error {
 	return l.endpoint.Restart(func() error { return l.db.Restore(ctx, s) })
 }

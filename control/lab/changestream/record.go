@@ -10,14 +10,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// Record is one record of a change stream: a write of a row, which is atomic, or what a
-// collection of garbage took from it.
+// Record is a record of a change stream: an atomic write of a row, or the removal of its
+// cells by a collection of garbage.
 //
 // https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#google.bigtable.v2.ReadChangeStreamResponse.DataChange
 type Record struct {
 	Row     string
 	Entries []Entry // in the order of the request; at least one
-	// CommitTime increases with the commits of a row; here, with those of all rows.
+	// CommitTime increases with each commit: in the service by row, here across all rows.
 	CommitTime time.Time
 	GC         bool      // what garbage collection did, and no caller
 	Cluster    string    // the id of the cluster that took the write; "" with GC
@@ -38,12 +38,12 @@ type Entry struct {
 	Timestamp int64  // of the cell that was stored: of SetCell, AddToCell and MergeToCell
 	Value     []byte // of SetCell; of MergeToCell, the state that was merged
 	Input     int64  // of AddToCell
-	// Start and End are those of the cells that DeleteCells deletes, End not included and
-	// without a bound if 0. Both are 0 for all cells of the column.
+	// Start and End bound the timestamps of the cells that DeleteCells deletes: End is
+	// exclusive, and 0 means unbounded. Both are 0 for all cells of the column.
 	Start, End int64
 }
 
-// Kind says what an Entry does.
+// Kind is the kind of change that an Entry makes.
 type Kind uint8
 
 // The kinds of Entry.

@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 )
 
-// Arm makes what a spec says go wrong with requests, from now on until it is removed; see
-// lab.Lab.Arm. Errors: a spec that says nothing that can happen.
+// Arm injects the fault of a spec into requests, from now on until the fault is removed;
+// see lab.Lab.Arm. Errors: a spec that cannot strike any request.
 func (e *Endpoint) Arm(spec fault.Spec) (*fault.Fault, error) {
 	if e.lab.Options().Faultless {
 		return nil, lab.ErrFaultless

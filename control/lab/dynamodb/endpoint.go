@@ -19,8 +19,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// Endpoint is the DynamoDB server of a lab, which a restore replaces by a new one: what it
-// knows of its tables would be of another time. It answers HTTP and in process.
+// Endpoint is the DynamoDB server of a lab. A restore replaces the server, because its
+// cached state of the tables would be of another time. It serves HTTP and calls in process.
 type Endpoint struct {
 	lab    *lab.Lab
 	opts   facade.Options
@@ -79,7 +79,7 @@ func (e *Endpoint) options(over *lab.Lab) facade.Options {
 	return o
 }
 
-// Restart runs change while no server runs, and starts a new one if one did.
+// Restart stops a running server, runs change, and then starts a new server in its place.
 func (e *Endpoint) Restart(change func() error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

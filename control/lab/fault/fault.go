@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/nearest"
 )
 
-// Spec says what goes wrong, and with which calls.
+// Spec describes a fault, and selects the calls that it strikes.
 type Spec struct {
 	// DynamoDB strikes requests to the DynamoDB endpoint instead of RPCs.
 	DynamoDB bool
@@ -48,7 +48,7 @@ type Spec struct {
 // Unlimited is the number of Times without a bound.
 const Unlimited = -1
 
-// Effect is what happens to a call.
+// Effect is the effect of a fault on a call.
 type Effect uint8
 
 // The effects.
@@ -61,7 +61,7 @@ const (
 	ReadOld      // instead of current data
 )
 
-// Fault is what a Spec says, armed.
+// Fault is the armed fault of a Spec.
 type Fault struct {
 	set  *Set
 	id   uint64
@@ -77,7 +77,7 @@ type Fault struct {
 // ID returns the number of the fault in its set.
 func (f *Fault) ID() uint64 { return f.id }
 
-// Spec returns what the fault was armed with. It is shared: do not change it.
+// Spec returns the spec of the fault. It is shared: do not change it.
 func (f *Fault) Spec() *Spec { return &f.spec }
 
 // Hits returns how many calls the fault has affected.
@@ -162,7 +162,7 @@ func (s *Set) store(active []*Fault) { s.active.Store(&active) }
 // ErrApplied is the error of a spec that is Applied without FailCall.
 var ErrApplied = errors.New("applied says how a call fails, and nothing of other effects")
 
-// Near returns text that suggests the known name nearest to a wrong one, "" if none is near.
+// Near returns text that suggests the known name nearest to a wrong name, "" if none is near.
 func Near(name string, known []string) string {
 	if found := nearest.To(name, known); found != "" {
 		return ", nearest to " + found
