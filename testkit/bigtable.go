@@ -19,7 +19,7 @@ type (
 	ChangeReader = btkit.ChangeReader
 	// ChangesOption changes what [btkit.Env.Changes] and [btkit.Env.ReadChanges] return.
 	ChangesOption = btkit.ChangesOption
-	// GC says when the garbage-collection rules of families are applied; see [btkit.GC].
+	// GC selects when the garbage-collection rules of families are applied; see [btkit.GC].
 	GC = btkit.GC
 )
 
@@ -30,8 +30,8 @@ const (
 	GCEager      = btkit.GCEager      // no reader sees what the rules would remove
 )
 
-// WithBookkeeping also returns what the DynamoDB endpoint keeps for itself in the rows of
-// its tables: the families _f, _t and _x.
+// WithBookkeeping also returns the DynamoDB endpoint's own cells in the rows of its
+// tables: the families _f, _t and _x.
 func WithBookkeeping() ChangesOption { return btkit.WithBookkeeping() }
 
 // WithBigtable sets options of package btkit.
@@ -43,12 +43,12 @@ func WithBigtable(opts ...btkit.Option) Option {
 	}
 }
 
-// WithGC says when garbage is collected. Default: GCManual.
+// WithGC sets when garbage is collected. Default: GCManual.
 func WithGC(mode GC) Option { return WithBigtable(btkit.WithGC(mode)) }
 
-// WithSeed seeds the random sequences of the environment: those of
-// [WithProbability], [WithPartitionChurn] and of the row sample filter. Default: 0, a seed like any
-// other: each run of a test sees the same sequences.
+// WithSeed seeds the random sequences of the environment, which [WithProbability],
+// [WithPartitionChurn] and the row sample filter use. Each run of a test sees the same
+// sequences, also with the default seed of 0.
 func WithSeed(seed uint64) Option { return WithBigtable(btkit.WithSeed(seed)) }
 
 // WithDir keeps the data in dir, on disk, instead of in memory. A later Start

@@ -1,6 +1,6 @@
 package testkit
 
-// WithBuckets gives the DynamoDB server buckets: the folders in dir, which is there, such
-// as one of testing.TB.TempDir. Exports write into them, and imports read them. Default:
-// none, exports and imports are refused.
+// WithBuckets sets the buckets of the DynamoDB server: the folders in dir, an existing
+// folder such as that of testing.TB.TempDir. Exports write into them, and imports read them.
+// Default: no buckets; exports and imports are rejected.
 func WithBuckets(dir string) Option { return func(c *config) { c.buckets = dir } }

@@ -15,10 +15,10 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/internal/server"
 )
 
-// Env is a private server with a Bigtable and a DynamoDB endpoint. What concerns Bigtable,
-// the clock, faults, snapshots and rows, it has from [btkit.Env]. Its methods may be called
-// from several goroutines; those that take a testing.TB fail that test, the others the one
-// that Start was given.
+// Env is a private server with a Bigtable and a DynamoDB endpoint. [btkit.Env] has its
+// methods for Bigtable, the clock, faults, snapshots and rows. Its methods may be called
+// from several goroutines. Methods that take a testing.TB fail that test; the other methods
+// fail the test that was passed to Start.
 type Env struct {
 	*btkit.Env
 

@@ -36,5 +36,5 @@ func WithProbability(p float64) FaultOption { return btkit.WithProbability(p) }
 func Applied() FaultOption { return btkit.Applied() }
 
 // BehindDynamoDB applies a fault to the calls that the DynamoDB endpoint makes to
-// the Bigtable behind it, and not to those of Bigtable clients.
+// the Bigtable behind it, and not to calls of Bigtable clients.
 func BehindDynamoDB() FaultOption { return func(s *fault.Spec) { s.BehindDynamoDB = true } }

@@ -61,10 +61,10 @@ func (e *Env) Unprocessed(operation string, opts ...FaultOption) *Fault {
 	return btkit.Arm(e.server, e.ddb, fault.Spec{Method: operation, Effect: fault.LeaveEntries}, opts)
 }
 
-// StaleReads makes reads that do not ask for consistency see what the
-// environment held when the snapshot was taken: GetItem, BatchGetItem, Query or
-// Scan, or "*" for all four. Reads with ConsistentRead see the current data,
-// and so do reads of tables that the snapshot does not have.
+// StaleReads makes eventually consistent reads return the data of a snapshot. The
+// operation is GetItem, BatchGetItem, Query or Scan, or "*" for all four. Reads with
+// ConsistentRead return the current data, and so do reads of tables that the snapshot
+// does not have.
 //
 // To make only reads of global indexes lag, use facade.Options.IndexLag; see
 // [WithDynamoDBOptions].

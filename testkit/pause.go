@@ -27,12 +27,12 @@ const (
 // is paused at its end.
 func WithConsole() Option { return func(c *config) { c.observed = control.NewRequests() } }
 
-// Pause stops the test and opens the console on what it has made so far: a page on a port of
-// this machine, with a token of its own, whose address is printed to standard error. Where
+// Pause stops the test and opens the console on its present data: a page on a port of this
+// machine, with its own token. It prints the address to standard error. Where
 // standard error is a file or a pipe, the address is printed to the terminal too, because go
 // test withholds the output of named packages unless it is given -v.
 //
-// Pause returns when somebody pushes the button of the page or Ctrl-C, and shortly before the
+// Pause returns on a click on the button of the page or Ctrl-C, and shortly before the
 // deadline of go test, which it reports; go test -timeout 0 removes the deadline. The
 // environment must have been started with [WithConsole].
 func (e *Env) Pause(tb testing.TB) {

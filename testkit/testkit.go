@@ -38,9 +38,9 @@ func WithMappingFile(path string) Option {
 	return func(c *config) { c.mappingFiles = append(c.mappingFiles, path) }
 }
 
-// WithDynamoDBOptions sets the options of the DynamoDB server, except those
-// that the environment sets itself (Conn, Project, Instance, Mappings and
-// Now): for example, how long writes take to reach global indexes.
+// WithDynamoDBOptions sets the options of the DynamoDB server, such as the lag of
+// global indexes. The environment itself sets Conn, Project, Instance, Mappings and
+// Now.
 //
 //	testkit.Start(t, testkit.WithDynamoDBOptions(facade.Options{IndexLag: time.Second}))
 func WithDynamoDBOptions(o facade.Options) Option { return func(c *config) { c.dynamoDB = o } }

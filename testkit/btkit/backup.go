@@ -19,9 +19,9 @@ import (
 // clock: as long as the service keeps one.
 const backupLife = 90 * 24 * time.Hour
 
-// WithBackupBytes is how much backups may take together, in keys and values; one
-// that would take more is refused with ResourceExhausted. Default: 4 GiB in memory,
-// no bound with WithDir.
+// WithBackupBytes limits the keys and values of all backups together; a backup that
+// would exceed the limit fails with ResourceExhausted. Default: 4 GiB in memory,
+// unlimited with WithDir.
 func WithBackupBytes(n int64) Option { return func(c *server.Config) { c.Lab.Store.BackupBytes = n } }
 
 // Backup makes a backup of a table of the environment's instance, as it is now, in
@@ -48,8 +48,8 @@ func (e *Env) Backup(tb testing.TB, table string) (backup string) {
 	return ""
 }
 
-// RestoreBackup makes a new table of the environment's instance of a backup, which
-// a resource name names.
+// RestoreBackup restores a backup, given by its resource name, into a new table of the
+// environment's instance.
 func (e *Env) RestoreBackup(tb testing.TB, backup, table string) {
 	tb.Helper()
 	_, err := btapb.NewBigtableTableAdminClient(e.Conn()).RestoreTable(lab.Probe(tb.Context()), &btapb.RestoreTableRequest{

@@ -16,12 +16,12 @@ const changesDeadline = time.Minute
 // ChangesOption changes what [Env.Changes] and [Env.ReadChanges] return.
 type ChangesOption func(*ChangeReader)
 
-// WithBookkeeping also returns what the DynamoDB endpoint keeps for itself in the rows
-// of its tables: the families _f, _t and _x.
+// WithBookkeeping also returns the DynamoDB endpoint's own cells in the rows of its
+// tables: the families _f, _t and _x.
 func WithBookkeeping() ChangesOption { return func(r *ChangeReader) { r.bookkeeping = true } }
 
-// ChangeReader reads the change stream of a table, each record once. It holds
-// nothing between two calls and needs no end. It is for one goroutine.
+// ChangeReader reads the change stream of a table, each record once. It holds no
+// resources between two calls and needs no Close. Only one goroutine may use it.
 type ChangeReader struct {
 	tb          testing.TB
 	table       string
@@ -32,12 +32,12 @@ type ChangeReader struct {
 }
 
 // Changes returns all records so far of the change stream of a Bigtable table of the
-// environment's instance, by commit time: those of all writes that were acknowledged
-// before the call. It reads them over the API, whatever the partitions are and become.
+// environment's instance, by commit time, of all writes that were acknowledged before
+// the call. It reads them over the API, and follows splits and merges of partitions.
 // Records are kept for the stream's retention period of the environment's time.
 //
-// The cells that a DynamoDB endpoint keeps for itself in the rows of its tables are left
-// out, and so are records of nothing else, unless [WithBookkeeping] asks for them.
+// It leaves out a DynamoDB endpoint's own cells in the rows of its tables, and records of
+// nothing else, unless [WithBookkeeping] is given.
 // [Env.ReadChanges] continues from there.
 func (e *Env) Changes(tb testing.TB, table string, opts ...ChangesOption) []changestream.Record {
 	tb.Helper()
@@ -45,8 +45,8 @@ func (e *Env) Changes(tb testing.TB, table string, opts ...ChangesOption) []chan
 }
 
 // ReadChanges returns a reader of the change stream of a Bigtable table of the
-// environment's instance, for the test tb. It begins with the first record that is
-// kept; see [Env.Changes] for what it returns.
+// environment's instance, for the test tb. It begins with the first retained
+// record, and returns the same records as [Env.Changes].
 func (e *Env) ReadChanges(tb testing.TB, table string, opts ...ChangesOption) *ChangeReader {
 	tb.Helper()
 	r := &ChangeReader{tb: tb, table: table, reader: changestream.Reader{Lab: e.server.Lab(), Table: e.server.Lab().TableName(table)}}

@@ -17,13 +17,13 @@ func (e *Env) Dump(table string) string {
 
 // DumpAll returns all tables of all instances as one text that is a valid
 // golden file: for each table a line with its name, one comment per family
-// with its rule, and its rows as in Dump. Tables are sorted by name, those of
-// instances other than the environment's with their full name; the tables that
-// the DynamoDB endpoint keeps for itself are left out. Before the tables come, as
-// comments with their JSON, the instances, clusters, app profiles, authorized
-// views and schema bundles that were created and the policies that were set; what
-// exists implicitly is not shown. Last come, as comments too, the changes of DynamoDB items
-// that wait for a Kinesis data stream, as it gets them.
+// with its rule, and its rows as in Dump. Tables are sorted by name; tables of
+// other instances than the environment's have their full name. The DynamoDB endpoint's
+// own tables are left out. Comments before the tables have the JSON of the instances,
+// clusters, app profiles, authorized views and schema bundles that were created and
+// of the policies that were set, without implicit resources. Comments at the end have
+// the changes of DynamoDB items that wait for a Kinesis data stream, in the stream's
+// form.
 func (e *Env) DumpAll() string {
 	e.server.TB().Helper()
 	text, err := e.server.Lab().DumpAll(e.server.Context())

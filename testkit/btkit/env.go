@@ -11,8 +11,9 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/internal/server"
 )
 
-// Env is a private Bigtable server. Its methods may be called from several goroutines;
-// those that take a testing.TB fail that test, the others the one that Start was given.
+// Env is a private Bigtable server. Its methods may be called from several goroutines.
+// Methods that take a testing.TB fail that test; the other methods fail the test that was
+// passed to Start.
 type Env struct {
 	Clusters
 

@@ -71,9 +71,9 @@ func (e *Env) Fail(method string, err error, opts ...FaultOption) *Fault {
 // with DeadlineExceeded at that moment, unserved. This does not collect
 // garbage.
 //
-// Official clients send reads, and writes that may be sent twice, again after that
-// until their context ends, in real time. With [Times] the first attempts are late
-// and a later one succeeds; without it the call fails when its context ends.
+// Official clients then retry reads and idempotent writes until their context ends, in
+// real time. With [Times], the first attempts are late and a later attempt succeeds;
+// without it, the call fails when its context ends.
 func (e *Env) Latency(method string, d time.Duration, opts ...FaultOption) *Fault {
 	e.server.TB().Helper()
 	return e.arm(fault.Spec{Method: method, Effect: fault.DelayCall, Delay: d}, opts)

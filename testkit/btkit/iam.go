@@ -42,8 +42,8 @@ func (e *Env) DefineRole(name string, permissions ...string) {
 }
 
 // GrantProject gives members, such as "user:a@example.com", a role on the environment's
-// project, whose policy Bigtable's API does not have: it holds for all that is in the project,
-// and for what is asked of the project itself, such as CreateInstance and ListInstances.
+// project. Bigtable's API has no policy of a project: the role applies to all resources in
+// the project, and to calls on the project itself, such as CreateInstance and ListInstances.
 // It needs [WithIAM].
 func (e *Env) GrantProject(role string, members ...string) {
 	e.server.TB().Helper()

@@ -12,7 +12,7 @@ import (
 // Option changes how Start sets up an Env.
 type Option func(*server.Config)
 
-// GC says when the garbage-collection rules of families are applied.
+// GC selects when the garbage-collection rules of families are applied.
 type GC uint8
 
 // The modes of garbage collection.
@@ -23,14 +23,14 @@ const (
 	// by [Env.Advance], which then returns after the collection: expired cells can
 	// be read for a while, as in the service.
 	GCBackground
-	// GCEager hides from every reader what the rules would remove.
+	// GCEager hides the cells that the rules would remove from every reader.
 	GCEager
 )
 
 // gcInterval is the time between two collections of GCBackground.
 const gcInterval = time.Minute
 
-// WithGC says when garbage is collected. Default: GCManual.
+// WithGC sets when garbage is collected. Default: GCManual.
 func WithGC(mode GC) Option {
 	return func(c *server.Config) {
 		c.Lab.GCInterval, c.Lab.Store.EagerGC = 0, mode == GCEager
@@ -40,9 +40,9 @@ func WithGC(mode GC) Option {
 	}
 }
 
-// WithSeed seeds the random sequences of the environment: those of
-// [WithProbability], [WithPartitionChurn] and of the row sample filter. Default: 0, a seed like any
-// other: each run of a test sees the same sequences.
+// WithSeed seeds the random sequences of the environment, which [WithProbability],
+// [WithPartitionChurn] and the row sample filter use. Each run of a test sees the same
+// sequences, also with the default seed of 0.
 func WithSeed(seed uint64) Option {
 	return func(c *server.Config) { c.Lab.Seed, c.Lab.Bigtable.Seed = seed, seed }
 }
@@ -67,9 +67,9 @@ func WithInstance(project, instance string) Option {
 // nothing is logged.
 func WithLogger(l *slog.Logger) Option { return func(c *server.Config) { c.Lab.Logger = l } }
 
-// WithAdminDelay keeps operations of Bigtable's administration under way for d, as
-// in the service, where they take a while: what they make is CREATING until
-// [Env.Advance] passes it. Default: they are done when their call returns.
+// WithAdminDelay makes operations of Bigtable's administration take the time d, as in
+// the service: new resources are CREATING until [Env.Advance] passes it. Default: an
+// operation is done when its call returns.
 func WithAdminDelay(d time.Duration) Option {
 	return func(c *server.Config) { c.Lab.Bigtable.AdminDelay = d }
 }

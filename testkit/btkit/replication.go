@@ -7,21 +7,21 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/internal/server"
 )
 
-// WithRandomRouting makes app profiles that route to any cluster draw one of those
-// that are up for each call, by [WithSeed]: a program that counts on reading its own
-// writes through such a profile meets another cluster. Default: the first that is up,
-// by the profile's order and then by name.
+// WithRandomRouting makes app profiles with multi-cluster routing draw a working cluster
+// for each call, by [WithSeed]: a program that relies on reading its own writes through
+// such a profile reads from another cluster. Default: the first working cluster, by the
+// profile's order and then by name.
 func WithRandomRouting() Option {
 	return func(c *server.Config) { c.Lab.Bigtable.RandomRouting = true }
 }
 
-// Clusters are the clusters of an environment's instance, as a test wants them: its
-// methods are those of [Env], which has it embedded.
+// Clusters controls the clusters of an environment's instance. [Env] embeds it and has
+// its methods.
 type Clusters struct{ server *server.Server }
 
-// ReplicationLag makes each cluster of the environment's instance see what the others
-// take from now on when d has passed by the environment's time, 0 to 7 days. What was
-// taken before keeps its time. By default all see everything at once.
+// ReplicationLag sets the time after which a write in one cluster of the environment's
+// instance is visible in the others: d of the environment's time, 0 to 7 days. Earlier
+// writes keep their lag. By default all writes are visible at once.
 //
 // Reads of rows, consistency tokens and change streams follow the lag: docs/bigtable.md
 // says how, in "Replication".
@@ -30,8 +30,8 @@ func (c Clusters) ReplicationLag(d time.Duration) {
 	c.server.Must("ReplicationLag", c.replication().Lag(d))
 }
 
-// ReplicationLagBetween is [Clusters.ReplicationLag] for what the cluster with the id to
-// sees of the cluster from.
+// ReplicationLagBetween is like [Clusters.ReplicationLag], but only for writes in the
+// cluster from as seen by the cluster to; both are cluster ids.
 func (c Clusters) ReplicationLagBetween(from, to string, d time.Duration) {
 	c.server.TB().Helper()
 	c.server.Must("ReplicationLagBetween", c.replication().LagBetween(from, to, d))
@@ -44,7 +44,7 @@ func (c Clusters) PauseReplication(from, to string) {
 	c.server.Must("PauseReplication", c.replication().Pause(from, to))
 }
 
-// ResumeReplication ends [Clusters.PauseReplication]: what is overdue arrives at once.
+// ResumeReplication ends [Clusters.PauseReplication]: overdue writes arrive at once.
 func (c Clusters) ResumeReplication(from, to string) {
 	c.server.TB().Helper()
 	c.server.Must("ResumeReplication", c.replication().Resume(from, to))
@@ -60,7 +60,7 @@ func (c Clusters) FailCluster(id string) {
 	c.server.Must("FailCluster", c.replication().Fail(id))
 }
 
-// RecoverCluster ends [Clusters.FailCluster]: what is overdue arrives at once.
+// RecoverCluster ends [Clusters.FailCluster]: overdue writes arrive at once.
 func (c Clusters) RecoverCluster(id string) {
 	c.server.TB().Helper()
 	c.server.Must("RecoverCluster", c.replication().Recover(id))
@@ -73,8 +73,8 @@ func (c Clusters) ReplicateAll() {
 	c.server.Must("ReplicateAll", c.replication().DeliverAll())
 }
 
-// DataBoostLag sets how long Data Boost takes to see what was written, which
-// CheckConsistency with data_boost_read_local_writes tells. Default: no time.
+// DataBoostLag sets the time after which Data Boost sees a write, as reported by
+// CheckConsistency with data_boost_read_local_writes. Default: 0.
 func (c Clusters) DataBoostLag(d time.Duration) {
 	c.server.TB().Helper()
 	c.server.Must("DataBoostLag", c.replication().DataBoostLag(d))

@@ -10,7 +10,7 @@ import (
 // concurrently, and ends with the environment.
 type Snapshot struct{ taken *engine.Snapshot }
 
-// Snapshot saves what the environment holds now, as one consistent view.
+// Snapshot saves the present data of the environment as one consistent view.
 func (e *Env) Snapshot() *Snapshot {
 	e.server.TB().Helper()
 	s, err := e.server.Lab().Snapshot(e.server.Context())
@@ -18,12 +18,11 @@ func (e *Env) Snapshot() *Snapshot {
 	return &Snapshot{s}
 }
 
-// Restore makes the environment hold what a snapshot holds, its own or that of another
-// environment that has not ended. What is costly to build can be built once and
-// restored into the environment of each test. Clients, ports, faults and lags stay as they
-// are, and so does the time, which never runs backwards. Bigtable calls under way
-// happen before it or after it; it waits for DynamoDB calls under way, and later ones
-// begin after it.
+// Restore replaces the environment's data by the data of a snapshot, which may come from
+// another environment that has not ended: costly data can be built once and restored into
+// the environment of each test. Clients, ports, faults and lags stay as they are, and so
+// does the time, which never runs backwards. Running Bigtable calls take effect before or
+// after it. It waits for running DynamoDB calls; later calls begin after it.
 func (e *Env) Restore(s *Snapshot) {
 	e.server.TB().Helper()
 	e.server.Must("Restore", e.server.Lab().Restore(e.server.Context(), s.taken))

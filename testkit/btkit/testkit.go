@@ -12,8 +12,8 @@ import (
 // Over is for package testkit. It returns the environment of a server.
 func Over(s *server.Server) *Env { return &Env{Clusters: Clusters{s}, server: s} }
 
-// Arm is for package testkit. It arms a fault at the lab of s, or at an endpoint of the lab:
-// one that strikes every call, narrowed by the options.
+// Arm is for package testkit. It arms a fault at the lab of s, or at an endpoint of the lab.
+// The fault strikes every call that the options select.
 func Arm(s *server.Server, at interface {
 	Arm(spec fault.Spec) (*fault.Fault, error)
 }, spec fault.Spec, opts []FaultOption,
