@@ -21,10 +21,10 @@ import (
 // the policy came into force, and then when backups were due last. The next are due
 // one frequency later.
 
-// AutomatedPolicy is that of a table.
+// AutomatedPolicy is the automated backup policy of a table.
 type AutomatedPolicy = btapb.Table_AutomatedBackupPolicy
 
-// AutomatedInForce tells whether a policy asks for backups.
+// AutomatedInForce reports whether a policy requires backups.
 func AutomatedInForce(p *AutomatedPolicy) bool { return p != nil && !p.GetDisabled() }
 
 // SettleAutomated gives a policy that has been checked its plan: that of the policy before
@@ -50,8 +50,8 @@ func NextAutomated(p *AutomatedPolicy) time.Time {
 	return time.Time{}
 }
 
-// AutomatedDone says that those which were due at a time have been made; of a policy
-// without a plan, that it begins now.
+// AutomatedDone records in a policy that the backups that were due at a time were made or,
+// in a policy without a plan, that the plan begins now.
 func AutomatedDone(p *AutomatedPolicy, at, now time.Time) {
 	if at.IsZero() {
 		at = now

@@ -55,7 +55,7 @@ func BackupGoneAt(all []*btapb.Backup) func(*btapb.Backup) time.Time {
 	}
 }
 
-// BackupAt is what a stored backup is at a time.
+// BackupAt returns the state of a stored backup at a time.
 func BackupAt(stored *btapb.Backup, now time.Time) *btapb.Backup {
 	b := proto.CloneOf(stored)
 	b.State = btapb.Backup_READY
@@ -86,7 +86,7 @@ func CheckBackupExpiry(b *btapb.Backup, most time.Duration) error {
 	return nil
 }
 
-// MaxBackupAge is how long a backup in an instance may be kept.
+// MaxBackupAge returns the longest time for which a backup in an instance may be kept.
 func MaxBackupAge(in *btapb.Instance) time.Duration {
 	if in.GetEdition() == btapb.Instance_ENTERPRISE_PLUS {
 		return maxAgePlus
@@ -131,7 +131,7 @@ func Micros(t *timestamppb.Timestamp) *timestamppb.Timestamp {
 	return &timestamppb.Timestamp{Seconds: t.GetSeconds(), Nanos: t.GetNanos() / 1000 * 1000}
 }
 
-// BackupInfoOf is what other messages say of a backup.
+// BackupInfoOf returns the summary of a backup for other messages.
 func BackupInfoOf(b *btapb.Backup) *btapb.BackupInfo {
 	return &btapb.BackupInfo{
 		Backup: b.GetName(), StartTime: b.GetStartTime(), EndTime: b.GetEndTime(),
@@ -139,7 +139,7 @@ func BackupInfoOf(b *btapb.Backup) *btapb.BackupInfo {
 	}
 }
 
-// Progress is that of an operation that is done.
+// Progress returns the progress of a completed operation.
 func Progress(from, to *timestamppb.Timestamp) *btapb.OperationProgress {
 	return &btapb.OperationProgress{ProgressPercent: 100, StartTime: from, EndTime: to}
 }

@@ -109,9 +109,9 @@ func Relaxation(clusters int, ignoreWarnings bool) time.Duration {
 	return 0
 }
 
-// CheckRelaxed refuses a new rule of a family that keeps cells by more than most
-// longer than the one before, which collects them by their age. What is collected by
-// the number of cells alone is not looked at.
+// CheckRelaxed returns an error if the new rule of a family keeps cells longer than the
+// old rule by more than most. It compares only collection by age, not by the number of
+// cells alone.
 func CheckRelaxed(family string, from, to engine.GCRule, most time.Duration) error {
 	for _, newer := range append(countsOf(from, countsOf(to, nil)), 0) {
 		was, is := collectedAt(from, newer), collectedAt(to, newer)

@@ -36,7 +36,7 @@ func MemoryLayerCluster(field, name string) (string, error) {
 	return cluster, nil
 }
 
-// CheckMemoryLayer refuses what an update cannot do. Errors: statuses.
+// CheckMemoryLayer checks that an update of a memory layer is possible. Errors: statuses.
 func CheckMemoryLayer(req *btapb.UpdateMemoryLayerRequest) error {
 	for _, path := range req.GetUpdateMask().GetPaths() {
 		if path != "memory_config" {
@@ -70,8 +70,8 @@ func EnableMemoryLayer(stored, from *btapb.MemoryLayer, etag string, now, doneAt
 	return doneAt
 }
 
-// MemoryLayerAt is what the layer of a cluster is at a time. stored, which stays as it is, is
-// empty for one that was never set.
+// MemoryLayerAt returns the memory layer of a cluster at a time. It does not change stored,
+// which is empty for a layer that was never set.
 func MemoryLayerAt(stored *btapb.MemoryLayer, c *btapb.Cluster, now time.Time) *btapb.MemoryLayer {
 	m := proto.CloneOf(stored)
 	since := later.Take(m)

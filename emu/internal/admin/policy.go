@@ -20,7 +20,7 @@ var policyUnsetEtag = []byte{0x00, 0x20, 0x01}
 // UnsetPolicy returns the policy of a resource that has none.
 func UnsetPolicy() *iampb.Policy { return &iampb.Policy{Etag: slices.Clone(policyUnsetEtag)} }
 
-// CheckPolicyVersion refuses a version that there is not.
+// CheckPolicyVersion rejects unknown policy versions.
 func CheckPolicyVersion(field string, v int32) error {
 	if v != 0 && v != 1 && v != 3 {
 		return refusal.Invalid(field, "%d is not a version; expected 0, 1 or 3", v)
@@ -79,7 +79,8 @@ func check(p *iampb.Policy, principals func(n int) error) error {
 	return principals(named)
 }
 
-// GrantPermissions answers TestIamPermissions: all that is asked on what exists, and none else.
+// GrantPermissions returns the response of TestIamPermissions: all requested permissions on an
+// existing resource, and none on a missing one.
 func GrantPermissions(req *iampb.TestIamPermissionsRequest, exists bool) (*iampb.TestIamPermissionsResponse, error) {
 	for i, p := range req.GetPermissions() {
 		if p == "" || strings.Contains(p, "*") {

@@ -100,7 +100,7 @@ func SettleTable(t *btapb.Table, hasFamily func(string) bool, was *AutomatedPoli
 	return nil
 }
 
-// CheckTier refuses a tier beside SSDs where a cluster has none. The code is a belief.
+// CheckTier rejects a tier beside SSDs if a cluster has no SSDs. The code is a belief.
 func CheckTier(c *btapb.TieredStorageConfig, clusters []*btapb.Cluster) error {
 	for _, in := range clusters {
 		if c != nil && in.GetDefaultStorageType() == btapb.StorageType_HDD {
@@ -243,8 +243,8 @@ func ToTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, 
 	return out
 }
 
-// EncryptionOf says how a cluster's data would be encrypted. Of a customer's
-// key, the first version is in use.
+// EncryptionOf returns the encryption that a cluster's data would have. It reports the
+// first version of a customer's key as the version in use.
 func EncryptionOf(c *btapb.Cluster) *btapb.EncryptionInfo {
 	key := c.GetEncryptionConfig().GetKmsKeyName()
 	if key == "" {

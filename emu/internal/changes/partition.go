@@ -17,20 +17,20 @@ func endsBefore(a, b []byte) bool {
 	return len(a) > 0 && (len(b) == 0 || bytes.Compare(a, b) < 0)
 }
 
-// Empty tells whether there is no key in the partition.
+// Empty reports whether the partition has no keys.
 func (p Partition) Empty() bool { return len(p.End) > 0 && bytes.Compare(p.Start, p.End) >= 0 }
 
-// Equal tells whether two partitions have the same bounds.
+// Equal reports whether two partitions have the same bounds.
 func (p Partition) Equal(q Partition) bool {
 	return bytes.Equal(p.Start, q.Start) && bytes.Equal(p.End, q.End)
 }
 
-// Contains tells whether a key is in the partition.
+// Contains reports whether a key is in the partition.
 func (p Partition) Contains(key []byte) bool {
 	return bytes.Compare(p.Start, key) <= 0 && (len(p.End) == 0 || bytes.Compare(key, p.End) < 0)
 }
 
-// Covers tells whether all of q is in the partition.
+// Covers reports whether all of q is in the partition.
 func (p Partition) Covers(q Partition) bool {
 	return bytes.Compare(p.Start, q.Start) <= 0 && !endsBefore(p.End, q.End)
 }
@@ -69,16 +69,16 @@ type Ahead struct {
 // Origin returns how an Ahead names the cluster that took a write, or nobody.
 func Origin(cluster string) string { return cmp.Or(cluster, "-") }
 
-// Position says what was read of a partition: the records up to Number, and of
-// the parts in Ahead more. It comes from partitions that were merged, and from
-// clusters that see some writes later than others.
+// Position is the reading position in a partition: after the records up to Number,
+// and further in the parts in Ahead. Parts in Ahead result from merged partitions, and
+// from clusters that see some writes later than others.
 type Position struct {
 	Number uint64
 	Ahead  []Ahead
 }
 
-// Wants tells whether the record with the number, of the row and the origin, is still
-// to be read.
+// Wants reports whether the record with the number, of the row and the origin, was
+// not read yet.
 func (p *Position) Wants(row []byte, origin string, number uint64) bool {
 	if number <= p.Number {
 		return false

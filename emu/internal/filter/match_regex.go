@@ -23,8 +23,8 @@ type rowKeyRegex struct {
 	re *regex
 }
 
-// EmptyError refuses a row_key_regex_filter or a family_name_regex_filter without an
-// expression: no row key and no family is empty.
+// EmptyError is the error of a row_key_regex_filter or a family_name_regex_filter
+// without an expression: row keys and family names are never empty.
 type EmptyError struct {
 	Field string // of the filter, without the filters around it
 }

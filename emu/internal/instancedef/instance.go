@@ -21,8 +21,8 @@ const (
 	maxLabelBytes = 127 // under 128
 )
 
-// Limit refuses a number above a limit, of a unit of a field, where limits are
-// enforced.
+// Limit returns an error for a number of units in a field above a limit, if limits
+// are enforced.
 type Limit func(n, limit int, field, unit string) error
 
 // Check checks what an instance is to become. Errors: those of package refusal.

@@ -30,8 +30,8 @@ func ClusterAt(c *btapb.Cluster, now time.Time) *btapb.Cluster {
 	return c
 }
 
-// Creating tells whether a stored cluster is being created at a time, and serves
-// nothing yet.
+// Creating reports whether a stored cluster is CREATING at a time, and does not serve
+// requests yet.
 func Creating(c *btapb.Cluster, now time.Time) bool {
 	return c.GetState() != btapb.Cluster_RESIZING && later.Of(c).After(now)
 }

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Kind says what the values of a field are.
+// Kind is the kind of the values of a field.
 type Kind uint8
 
 // The kinds of fields.

@@ -14,7 +14,7 @@ import (
 type ReaderOptions struct {
 	DB    *engine.DB
 	Table string
-	// Journal is what of the table's journal is read.
+	// Journal selects the records of the table's journal.
 	Journal engine.JournalOptions
 	// At is where it is read.
 	At At
@@ -100,8 +100,8 @@ func (r *Reader) open() {
 	}
 }
 
-// Stale tells whether what is said of the instance, or its clusters, have changed, so
-// that Next may have another answer.
+// Stale reports whether the replication state or the clusters of the instance have
+// changed, so that Next may return another result.
 func (r *Reader) Stale() bool {
 	return r.o.At.Control.View(r.o.At.Instance) != r.view || r.view != nil && r.o.DB.ResourceVersion() != r.version
 }

@@ -53,10 +53,10 @@ const (
 
 // The errors of controls.
 var (
-	// ErrUnknownCluster is that of a control that names a cluster which the instance
+	// ErrUnknownCluster is the error of a control that names a cluster that the instance
 	// does not have.
 	ErrUnknownCluster = errors.New("unknown cluster")
-	// ErrLag is that of a lag outside of 0 to MaxLag.
+	// ErrLag is the error of a lag outside 0 to MaxLag.
 	ErrLag = errors.New("lag out of range")
 )
 
@@ -392,7 +392,7 @@ func (v *View) forget(now int64) {
 	}
 }
 
-// Failed tells whether a cluster has failed.
+// Failed reports whether a cluster has failed.
 func (v *View) Failed(cluster string) bool {
 	if v == nil {
 		return false

@@ -91,7 +91,7 @@ func (v *View) Show(clusters []*btapb.Cluster) {
 	}
 }
 
-// Check refuses a request to a cluster that has failed.
+// Check returns an error if a cluster has failed.
 func (v *View) Check(cluster string) error {
 	if v.Failed(cluster) {
 		return unavailable(cluster)

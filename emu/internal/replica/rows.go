@@ -30,8 +30,8 @@ import (
 type RowsOptions struct {
 	DB      *engine.DB
 	Control *Control
-	// MaxBytes is how much the rows may take together that are on their way. Default:
-	// 256 MiB.
+	// MaxBytes is the most bytes of all rows that are not yet visible everywhere.
+	// Default: 256 MiB.
 	MaxBytes int64
 }
 

@@ -47,7 +47,7 @@ func DecodeToken(text string) (Token, error) {
 	return Token{Table: binary.BigEndian.Uint32(b), Micros: int64(binary.BigEndian.Uint64(b[4:]))}, nil
 }
 
-// Boosted tells whether Data Boost sees what was written before a token was made.
+// Boosted reports whether Data Boost sees the writes before a token was made.
 func (v *View) Boosted(t Token, now time.Time) bool {
 	return v == nil || v.boost == 0 || now.UnixMicro() >= wholeMillis(t.Made().UnixMicro())+v.boost.Microseconds()
 }

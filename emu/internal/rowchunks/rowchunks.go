@@ -40,10 +40,10 @@ const (
 // own, since it belongs to its receiver once it is sent, unless sending copies.
 type Writer struct {
 	Send func(*btpb.ReadRowsResponse) error
-	// SendCopies says that the memory of a message is free again once it is sent.
+	// SendCopies promises that the memory of a message can be reused once it is sent.
 	SendCopies bool
-	// WholeRows says whether never to end a message within a row, however large it
-	// becomes. The first row asks that does not fit; then it is nil.
+	// WholeRows reports whether a message may only end after a whole row, however large
+	// it becomes. The first row that does not fit calls it; then it is nil.
 	WholeRows func() bool
 	whole     bool // what it said
 	// RowLimitBytes is the size of the largest row that can be read; 0 means

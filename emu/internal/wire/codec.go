@@ -21,7 +21,7 @@ type Codec struct {
 // NewCodec returns the codec.
 func NewCodec() *Codec { return &Codec{others: encoding.GetCodecV2(protocodec.Name)} }
 
-// Name is that of the codec of gRPC whose place it takes.
+// Name returns the name of the gRPC codec that it replaces.
 func (c *Codec) Name() string { return protocodec.Name }
 
 // Marshal returns the wire form of v, which it does not keep.
