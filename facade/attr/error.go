@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Problem says what is wrong with a value.
+// Problem is the kind of fault of a value.
 type Problem uint8
 
 // The problems of a value. The comment of each names the fields of [Error]
@@ -63,8 +63,8 @@ type Error struct {
 	Type  Type   // type of the value at fault, or Absent
 	Text  string // see Problem
 	Want  string // see Problem
-	// Members are those of a set that holds one twice, as given; binaries in
-	// base64.
+	// Members are the members, as given, of a set with a duplicate member;
+	// binaries in base64.
 	Members []string
 	// Path is the attribute path of the value at fault, such as
 	// `Item.a[2].b`, or "" for a value that stands alone.
@@ -81,7 +81,7 @@ func newError(p Problem, t Type, text string) *Error {
 // Unwrap returns the cause, or nil.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Error says what is wrong and at which attribute path.
+// Error returns the fault and the attribute path of the value.
 func (e *Error) Error() string {
 	if e.Path != "" {
 		return e.Path + ": " + e.problem()

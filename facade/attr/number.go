@@ -8,7 +8,7 @@ import (
 // The domain of numbers. Source: developer guide, "Supported data types and
 // naming rules in Amazon DynamoDB", Number.
 const (
-	// MaxDigits is how many significant digits a number may have.
+	// MaxDigits is the most significant digits of a number.
 	MaxDigits = 38
 	// MaxExponent is the power of ten of the first digit of the largest numbers.
 	MaxExponent = 125

@@ -2,8 +2,8 @@ package attr
 
 // Sizes are the bytes that an item counts for.
 type Sizes struct {
-	// Item is that of Item.Size, which limits items and is what capacity is
-	// counted by.
+	// Item is the size by Item.Size: the size for the item limit and for
+	// consumed capacity.
 	Item int
 
 	stored int // as pages count names and values

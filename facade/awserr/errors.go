@@ -21,13 +21,13 @@ type Error struct {
 	// Item is the item before the request. A ConditionalCheckFailedException has it if the
 	// request asked for it; otherwise it is nil.
 	Item attr.Item
-	// Reasons are those of a TransactionCanceledException, one for each action in the order
-	// of the request; otherwise nil.
+	// Reasons are the cancellation reasons of a TransactionCanceledException, one for each
+	// action in the order of the request; nil for other errors.
 	Reasons []CancellationReason
 	// Throttling lists the limits that a throttled request on items exceeded.
 	Throttling []ThrottlingReason
-	// RetryAfter is how long a throttled request has to wait at least. The response leaves
-	// out zero.
+	// RetryAfter is the shortest wait before the retry of a throttled request. The response
+	// leaves out zero.
 	RetryAfter time.Duration
 }
 

@@ -11,11 +11,11 @@ import (
 const (
 	// MaxExpressionBytes is the length of the longest expression, as written.
 	MaxExpressionBytes = 4096
-	// MaxOperators is how many operators and functions an expression may have.
+	// MaxOperators is the most operators and functions of an expression.
 	MaxOperators = 300
-	// MaxInOperands is how many values IN may compare with.
+	// MaxInOperands is the most values that IN compares with.
 	MaxInOperands = 100
-	// MaxPathSteps is how deep a document path may lead.
+	// MaxPathSteps is the most steps of a document path.
 	MaxPathSteps = attr.MaxDepth
 )
 
