@@ -214,8 +214,8 @@ func (l *rules) retention(r *rule, p *put, name string) string {
 	return strings.Join(rules, " and ") + " (family " + family + ")"
 }
 
-// Notes says what else changes for who uses the table: what a layout does that
-// no attribute shows. Each is one sentence.
+// Notes returns further changes for the users of the table, beside those of single
+// attributes. Each is one sentence.
 func (m *Mapping) Notes() []string {
 	l, ok := m.layout.(*rules)
 	if !ok {

@@ -33,8 +33,8 @@ func (m *Mapping) ProveJoiner() *JoinerProof {
 	return &JoinerProof{l: l}
 }
 
-// Add looks at one key, or item. Errors are *Error: no rule matches, or a
-// value is outside of its encoder's domain.
+// Add adds a key, or an item. Errors are *Error: no rule matches, or a value is outside of
+// the domain of its encoder.
 func (p *JoinerProof) Add(key attr.Item) error {
 	r, vars, bad := p.l.bind(key)
 	if bad != nil {
@@ -101,7 +101,7 @@ func (m *Mapping) Apart() bool {
 	return ok && l.joiner.All
 }
 
-// Offender is the first key that plain could not take, or nil.
+// Offender returns the first key that plain does not allow, or nil.
 func (p *JoinerProof) Offender() *lens.Error { return p.offender }
 
 // Joiner returns the joiner of the row keys as the mapping file writes it, or "" for the
@@ -113,8 +113,8 @@ func (m *Mapping) Joiner() string {
 	return ""
 }
 
-// Proven returns the mapping with what its joiner auto has come to, plain('#'),
-// escaped('#') or escaped-all('#'). Its file still says auto; SchemaRows has the file as it is and,
+// Proven returns the mapping with the outcome of its joiner auto: plain('#'), escaped('#')
+// or escaped-all('#'). Its file still says auto; SchemaRows has the unchanged file and,
 // beside it, the joiner of the rows. Errors are *SpecError.
 func (m *Mapping) Proven(joiner string) (*Mapping, error) {
 	switch {

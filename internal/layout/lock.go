@@ -12,8 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// Lock returns the lock of a mapping that a file describes; of a default
-// layout it returns an error.
+// Lock returns the lock of a mapping with a file. A default layout is an error.
 func (m *Mapping) Lock() (mapfile.Lock, error) {
 	if m.spec == nil {
 		return mapfile.Lock{}, &mapfile.SpecError{Code: lens.CodeSyntax, What: "the default layout has no lock"}

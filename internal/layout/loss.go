@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// Loss is an attribute of one item that does not come back as it was.
+// Loss is the change of one attribute of an item that is read back.
 type Loss struct {
 	Attribute string
 	What      string // LossTypes, LossEmpty, LossPrecision or LossNull

@@ -49,7 +49,7 @@ type layout interface {
 	planScan() lens.Plan
 }
 
-// Load is mapfile.Read, then Compile.
+// Load runs mapfile.Read, then Compile.
 func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
 	spec, err := mapfile.Read(file, src, beside...)
 	if err != nil {
@@ -58,17 +58,17 @@ func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
 	return Compile(spec)
 }
 
-// Spec returns what the mapping was compiled from, nil for a default layout.
-// It is shared: do not change it.
+// Spec returns the source of the mapping, or nil for a default layout. It is shared: do
+// not change it.
 func (m *Mapping) Spec() *mapfile.Spec { return m.spec }
 
-// SourceTable is the name of the DynamoDB table, "" where the file has none.
+// SourceTable returns the name of the DynamoDB table, or "" if the file has none.
 func (m *Mapping) SourceTable() string { return m.source }
 
-// TargetTable is the id of the Bigtable table.
+// TargetTable returns the id of the Bigtable table.
 func (m *Mapping) TargetTable() string { return m.target }
 
-// Key is the primary key of the table.
+// Key returns the primary key of the table.
 func (m *Mapping) Key() lens.KeySchema { return m.key }
 
 // AcceptsLoss reports whether the mapping file accepts a loss, LossTypes and
@@ -82,12 +82,12 @@ func (m *Mapping) AcceptsLoss(rule, what string) bool {
 	})
 }
 
-// Families are the families that the Bigtable table needs, `_t` included when
-// declared, `_f` not, in declared order. The slice is shared.
+// Families returns the families that the Bigtable table needs, in declared order, with
+// `_t` if declared and without `_f`. The slice is shared.
 func (m *Mapping) Families() []Family { return m.layout.columnFamilies() }
 
-// ImportTimeMicros is the constant timestamp that the mapping gives to
-// imported cells; false where it asks for the export's time.
+// ImportTimeMicros returns the constant timestamp of imported cells. It returns false if
+// the mapping uses the time of the export.
 func (m *Mapping) ImportTimeMicros() (int64, bool) {
 	if m.spec == nil || m.spec.DefaultTime.IsZero() {
 		return 0, false
@@ -109,7 +109,7 @@ func (m *Mapping) Place(item attr.Item, defaultTimeMicros int64) (lens.Placed, e
 	return m.layout.place(at, item, defaultTimeMicros)
 }
 
-// PlaceAt is Place for an item whose key [Mapping.Locate] has located.
+// PlaceAt places an item at the result of Mapping.Locate for its key.
 func (m *Mapping) PlaceAt(at lens.Location, item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
 	if err := m.checkTime(defaultTimeMicros); err != nil {
 		return lens.Placed{}, err
@@ -134,19 +134,17 @@ func (m *Mapping) Locate(key attr.Item) (lens.Location, error) { return m.layout
 // claims are passed over. Errors are *Error: E-CORRUPT.
 func (m *Mapping) Items(row Row) ([]attr.Item, error) { return m.layout.items(row) }
 
-// Item returns the item of the given key out of its row, or nil.
+// Item returns the item with the given key from its row, or nil.
 func (m *Mapping) Item(row Row, key attr.Item) (attr.Item, error) { return m.layout.itemOf(row, key) }
 
-// PlanQuery returns how the items that satisfy c are read: nothing that
-// matches is missed. A plan without spans says that no item of the table can
-// match. Errors are *Error.
+// PlanQuery returns the plan to read the items that satisfy c. The plan misses no match. A
+// plan without spans means that no item of the table can match. Errors are *Error.
 func (m *Mapping) PlanQuery(c attr.KeyRange) (lens.Plan, error) { return m.layout.planQuery(c) }
 
-// PlanScan returns how all items are read. Its order is that of the rows.
+// PlanScan returns the plan to read all items, in the order of the rows.
 func (m *Mapping) PlanScan() lens.Plan { return m.layout.planScan() }
 
-// Indexes are the indexes that the mapping file lays out (`as: table`), in
-// its order.
+// Indexes returns the indexes that the mapping file lays out (`as: table`), in its order.
 func (m *Mapping) Indexes() []*secondary.Index { return m.indexes }
 
 // Index returns the index of that name that the mapping lays out, or nil.

@@ -6,9 +6,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// Matching compiles what of spec says which items its rules take. Faults of indexes,
-// of time to live and of garbage collection, which a schema of a rule may mend, are
-// passed over; others are errors, as of Compile. The mapping is for Locate, and for
+// Matching compiles the parts of spec that decide which items its rules take. It ignores
+// faults of indexes, of time to live and of garbage collection, which the schema of a rule
+// may fix; other faults are errors, as of Compile. The mapping is for Locate, and for
 // Changed, which compiles all of spec.
 func Matching(spec *mapfile.Spec) (*Mapping, error) {
 	less := *spec

@@ -18,7 +18,7 @@ func (m *Mapping) RulePosition(rule string) string {
 	return lineOf(m.spec, "rules", i)
 }
 
-// IndexPosition is RulePosition for an index, by its name.
+// IndexPosition returns FILE:LINE of an index by its name, like RulePosition.
 func (m *Mapping) IndexPosition(index string) string {
 	if m.spec == nil {
 		return ""
@@ -27,7 +27,8 @@ func (m *Mapping) IndexPosition(index string) string {
 	return lineOf(m.spec, "source.gsis", i)
 }
 
-// FamilyPosition is RulePosition for a family that target.families declares.
+// FamilyPosition returns FILE:LINE of a family that target.families declares, like
+// RulePosition.
 func (m *Mapping) FamilyPosition(family string) string {
 	if m.spec == nil {
 		return ""

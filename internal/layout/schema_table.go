@@ -27,14 +27,14 @@ const (
 	schemaDescriptors = "descriptors/"
 )
 
-// SchemaRows are the rows of SchemaTable for the mapping's table, sorted: one for
-// the table, with the mapping file itself, the descriptor sets that it names, its
-// hash, and the joiner of the rows, which is what auto in the file has come to
-// (Mapping.Proven); and one for each attribute of key and schema, with its type
-// and what it is, unless its name is too long for a row key. The keys begin with
-// the id of the table and a '#'. Whoever finds a table can so read it:
-// [FromSchemaRows] is the inverse. All cells are at timeMicros. A default layout
-// has none, which is an error.
+// SchemaRows returns the rows of SchemaTable for the table of the mapping, sorted. The row
+// of the table has the mapping file, its descriptor sets, its hash and the joiner of the
+// rows (the outcome of auto, see Mapping.Proven). Each attribute of key and schema has a
+// row with its type and its role, unless its name is too long for a row key.
+//
+// The keys begin with the id of the table and a '#'. All cells are at timeMicros.
+// FromSchemaRows is the inverse, for readers that find the table. A default layout has no
+// rows, which is an error.
 func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 	lock, err := m.Lock()
 	if err != nil {

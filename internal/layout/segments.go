@@ -20,8 +20,7 @@ type Segment struct {
 	Time, Reversed, Unordered bool
 }
 
-// Segments are the segments of the row key of a rule, nil where the mapping has
-// no such rule.
+// Segments returns the segments of the row key of a rule, or nil without such a rule.
 func (m *Mapping) Segments(rule string) []Segment {
 	l, r := m.ruleNamed(rule)
 	if r == nil {

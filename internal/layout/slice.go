@@ -271,7 +271,7 @@ func (s *Slice) texts(c attr.KeyRange) (lens.Interval, lens.Order) {
 	return x.text.Within(prefix), lens.SameOrder
 }
 
-// Hash is the partition key of the items.
+// Hash returns the partition key of the items.
 func (s *Slice) Hash() attr.Value { return s.vars[rowkey.SlotHash] }
 
 // Reversed reports whether positions ascend as sort keys descend.
@@ -280,9 +280,9 @@ func (s *Slice) Reversed() bool { return s.order == lens.ReversedOrder }
 // Single reports whether there is one item at most.
 func (s *Slice) Single() bool { return s.one }
 
-// Bounds returns positions from and before which the items are that satisfy a
-// condition, and perhaps some others; before nil has no bound. ok is false where
-// there can be none.
+// Bounds returns the positions between which the items that satisfy a condition lie,
+// perhaps with other items; before nil has no bound. ok is false if no item can satisfy
+// it.
 func (s *Slice) Bounds(c attr.KeyRange) (from, before []byte, ok bool) {
 	if !attr.Equal(c.Hash, s.Hash()) {
 		return nil, nil, false
@@ -349,7 +349,8 @@ func timesBetween(from, before []byte) (minMicros, maxMicros int64) {
 	return minMicros, maxMicros
 }
 
-// Uncounted are ranges of further cells of these items, and perhaps of others.
+// Uncounted returns the ranges of further cells of these items; other items may have cells
+// there too.
 func (s *Slice) Uncounted(from, before []byte) []lens.CellRange {
 	if !s.absences {
 		return s.rest
@@ -359,7 +360,7 @@ func (s *Slice) Uncounted(from, before []byte) []lens.CellRange {
 	return append(slices.Clone(s.rest), marks)
 }
 
-// At returns the position of the item of a counted cell; false for cells of
+// At returns the position of the item of a counted cell. It returns false for cells of
 // other ranges.
 func (s *Slice) At(c Cell) ([]byte, bool) {
 	if s.core == nil {

@@ -29,8 +29,8 @@ func (d Decoded) AppendJSON(dst []byte) (json []byte, sizes attr.Sizes, err erro
 	return attr.AppendItemJSON(dst, attr.Item(d)), attr.Item(d).Sizes(), nil
 }
 
-// AppendStored appends what Items returns. Where a row is one item, what its
-// attributes hold is looked at when the item is asked for them.
+// AppendStored appends the items of Items. If a row is one item, its attributes are
+// decoded when they are read.
 func (m *Mapping) AppendStored(dst []Stored, row Row) ([]Stored, error) {
 	if l, ok := m.layout.(defaultLayout); ok {
 		if s := l.Stored(row); s != nil {

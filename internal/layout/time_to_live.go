@@ -187,9 +187,9 @@ func (m *Mapping) TTL() *mapfile.TTL {
 	return &mapfile.TTL{Attribute: m.spec.Source.TTL.Attribute, Mode: cmp.Or(m.spec.Source.TTL.Mode, mapfile.TTLAttribute)}
 }
 
-// Live returns the row without the cells of items that have expired and that
-// garbage collection, which takes its time, has left. Where the mapping does
-// not let garbage collection delete items it is the row itself.
+// Live returns the row without the cells of expired items that garbage collection has not
+// yet removed. If the mapping does not let garbage collection delete items, it returns the
+// row itself.
 func (m *Mapping) Live(row Row, nowMicros int64) Row {
 	l, ok := m.layout.(*rules)
 	if !ok || l.ttl == nil {

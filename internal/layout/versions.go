@@ -83,10 +83,9 @@ func (d *decoder) copies() {
 	}
 }
 
-// VersionProof finds out, over a stream of items, whether every copy of a
-// highest version is one, and every item with versions has one: what is not
-// stored could not come back otherwise. It holds some hundred bytes for each
-// item with versions.
+// VersionProof checks, over a stream of items, that every copy of a highest version equals
+// that version, and that every item with versions has a copy. Copies are not stored, so
+// others could not be read back. It holds some hundred bytes for each item with versions.
 type VersionProof struct {
 	l     *rules
 	items map[[16]byte]*versions
@@ -111,7 +110,7 @@ func (m *Mapping) ProveVersions() *VersionProof {
 	return &VersionProof{l: l, items: map[[16]byte]*versions{}}
 }
 
-// Add looks at one item. Errors are *Error: no rule matches.
+// Add adds an item. Errors are *Error: no rule matches.
 func (p *VersionProof) Add(item attr.Item) error {
 	r, vars, bad := p.l.bind(item)
 	if bad != nil {
@@ -236,7 +235,7 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	}
 }
 
-// Absences are the attributes whose absence from a version a rule records.
+// Absences returns the attributes whose absence from a version a rule records.
 func (m *Mapping) Absences(rule string) []string {
 	_, r := m.ruleNamed(rule)
 	if r == nil || !r.sidecar {

@@ -24,7 +24,7 @@ type View struct {
 // sourceKeyColumn is the column of a view that holds the row key of the table.
 const sourceKeyColumn = "_source_key"
 
-// Views are the indexes that the mapping file declares `as: view`, in its order.
+// Views returns the indexes that the mapping file declares `as: view`, in its order.
 func (m *Mapping) Views() []View { return m.views }
 
 // view writes the query of an index. Its rules are those of continuous
