@@ -107,7 +107,7 @@ func parseScalarText(t attr.Type, text string) (attr.Value, error) {
 	case t == attr.NULL && text == "":
 		return attr.Null(), nil
 	}
-	return attr.Value{}, fmt.Errorf("%s is no %s", phrase.ClipHex([]byte(text), ShownBytes), t)
+	return attr.Value{}, fmt.Errorf("%s is not a value of type %s", phrase.ClipHex([]byte(text), ShownBytes), t)
 }
 
 // ShownBytes is the number of bytes of a value in an error message.
