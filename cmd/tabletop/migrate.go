@@ -23,10 +23,11 @@ import (
 // inputFlags say what is read.
 type inputFlags struct {
 	Path        string `arg:"" optional:"" help:"The same as --source." placeholder:"PATH"`
-	Source      string `help:"The data: an export to S3 with the incremental exports after it, JSON lines, Ion text, a BatchWriteItem file, a NoSQL Workbench model, CSV; plain, gzip or zstd; or a fixture folder. Recognized by content." placeholder:"PATH"`
+	Source      string `help:"The data: an export to S3 with the incremental exports after it, JSON lines, Ion text, a BatchWriteItem file, pages of a Scan, a NoSQL Workbench model, CSV, or a folder of such pages or part files; uncompressed, gzip or zstd; or a fixture folder. Recognized by content." placeholder:"PATH"`
 	Key         string `help:"Key attributes, if the input does not name them." placeholder:"PK[,SK]"`
 	TableSchema string `help:"DescribeTable answer or CreateTable request, if the input has no key schema; the DescribeTimeToLive answer may follow in the same file if items expire." placeholder:"FILE"`
 	Table       string `help:"The table to use if the input has several, or the name of a table without one." placeholder:"NAME"`
+	Plain       bool   `help:"The input is plain JSON without type tags; the key must be declared."`
 	csvFlags
 }
 
@@ -95,7 +96,7 @@ func (f *inputFlags) open(m mappingFlags) (*source.Source, []*mapping.Mapping, e
 		}
 	}
 	o := source.Options{
-		Key: f.Key, Table: f.Table, TableSchemaFile: f.TableSchema,
+		Key: f.Key, Table: f.Table, Plain: f.Plain, TableSchemaFile: f.TableSchema,
 		CSV: source.CSVOptions{Delimiter: f.CSVDelimiter, Header: f.CSVHeader, Ragged: f.CSVRagged, QuotedEmpty: f.CSVQuotedEmpty},
 	}
 	if f.TableSchema != "" {

@@ -61,7 +61,7 @@ func TestOpen_DamagedFile(t *testing.T) {
 		{"zstd with trailing data", string(exporttest.PackZstd([]byte(lines))) + "junk", PackingCorrupt, "in.json: the zstd data is damaged"},
 		{"empty zstd", string(exporttest.PackZstd(nil)), Unrecognized, "in.json: the zstd data holds no text"},
 		{"bomb of blank lines", string(exporttest.Pack([]byte(lines + strings.Repeat("\n", MaxItemBytes+2)))), TooLong, "bytes of space stand between items"},
-		{"zip", "PK\x03\x04....", Unsupported, "in.json: the file is compressed, but by neither gzip nor zstd"},
+		{"zip", "PK\x03\x04....", Unsupported, "in.json: the file is a zip archive"},
 		{"ion", "\xe0\x01\x00\xea\x00", Unsupported, "in.json: the file is in binary Ion"},
 		{"text", "hello\n", Unrecognized, "in.json:1: not a known input"},
 		{"csv", "a,b\n1,2\n", Unrecognized, "in.json:1: not a known input"},

@@ -1,7 +1,8 @@
 // Package source reads DynamoDB data: an export to S3, with the incremental exports
 // that follow it, JSON lines (or items one after the other), Ion text, a BatchWriteItem
-// request file, a NoSQL Workbench model or CSV; plain, gzip or zstd. [Open] recognizes an input by
-// its content, and CSV by its name.
+// request file, pages of a Scan, a NoSQL Workbench model or CSV, or a folder of pages or part files;
+// uncompressed, gzip or zstd. [Open] recognizes an input by its content, and CSV by its name.
+// Options.Plain reads JSON without type tags.
 //
 // What it promises: a damaged input gives an [Error] that names the place and what was
 // expected; items are streamed, any number of times, in memory bounded by one item;

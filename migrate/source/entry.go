@@ -15,10 +15,12 @@ import (
 type shape uint8
 
 const (
-	plainItem   shape = iota // {"id": {"S": "…"}, …}
-	wrappedItem              // {"Item": {"id": …}}
-	putRequest               // {"PutRequest": {"Item": {"id": …}}}
-	sampleItem               // plainItem, in which documents may be plain JSON: {"doc": {"M": {"on": true}}, …}
+	plainItem    shape = iota // {"id": {"S": "…"}, …}
+	wrappedItem               // {"Item": {"id": …}}
+	putRequest                // {"PutRequest": {"Item": {"id": …}}}
+	plainJSON                 // {"id": "…", …}
+	pipelineItem              // {"id": {"s": "…"}, …}
+	sampleItem                // plainItem, in which documents may be plain JSON: {"doc": {"M": {"on": true}}, …}
 )
 
 // wrappers are the names of the objects that an item stands in, outermost first.
@@ -28,7 +30,7 @@ func (s shape) wrappers() []string {
 		return []string{"Item"}
 	case putRequest:
 		return []string{"PutRequest", "Item"}
-	case plainItem, sampleItem:
+	case plainItem, sampleItem, plainJSON, pipelineItem:
 	}
 	return nil
 }
@@ -57,6 +59,14 @@ func (e Entry) Names() []string {
 // parseEntry reads one item from its JSON text. With an error, the entry is the
 // text and where it stands.
 func parseEntry(text []byte, s shape, at Position) (Entry, error) {
+	switch s { //nolint:exhaustive // the other shapes are DynamoDB JSON
+	case plainJSON:
+		text = typedItem(text)
+	case pipelineItem:
+		if typed, ok := retagged(text); ok {
+			text = typed
+		}
+	}
 	if tag := textOfTruth(text); tag != "" {
 		return Entry{Position: at, Text: text}, Damaged(ValueInvalid, at, nil, "not a DynamoDB value: a string follows %s, expected true or false without quotes", tag)
 	}

@@ -25,12 +25,16 @@ const (
 )
 
 // openFile recognizes one file by its content.
-func openFile(t tree, name string) (*Source, error) {
+func openFile(t tree, name string, plain bool) (*Source, error) {
 	in, err := t.open(name)
 	if err != nil {
 		return nil, err
 	}
-	found, s, err := recognize(in)
+	recognized := recognize
+	if plain {
+		recognized = recognizePlain
+	}
+	found, s, err := recognized(in)
 	in.close()
 	if in.ion {
 		if known, ok := errors.AsType[*Error](err); ok && known.Damage != Unsupported {
@@ -150,7 +154,10 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 				return unknownLayout, 0, d.failed(err)
 			}
 			_, typed := attr.ParseType(first.String())
+			_, pipeline := pipelineTags[first.String()]
 			switch {
+			case pipeline && first.Kind() == '"':
+				return itemLines, pipelineItem, nil
 			case typed && first.Kind() == '"':
 				return itemLines, plainItem, nil
 			case name == "PutRequest":

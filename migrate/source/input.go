@@ -75,13 +75,13 @@ func (t tree) open(name string) (*input, error) {
 			return nil, in.failed(err, 0)
 		}
 		in.text = bufio.NewReaderSize(in.zstd, 64<<10)
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")),
-		bytes.HasPrefix(head, []byte("BZh")), bytes.HasPrefix(head, []byte{0xfd, '7', 'z', 'X'}):
-		in.close()
-		return nil, Damaged(Unsupported, Position{File: in.label}, nil, "the file is compressed, but by neither gzip nor zstd, which are read")
 	case bytes.HasPrefix(head, []byte{0xe0, 0x01, 0x00, 0xea}):
 		in.close()
 		return nil, Damaged(Unsupported, Position{File: in.label}, nil, "the file is in binary Ion; Ion text is read, as exports have it")
+	}
+	if what := unreadable(in.text); what != "" {
+		in.close()
+		return nil, Damaged(Unsupported, Position{File: in.label}, nil, "%s", what)
 	}
 	if start, _ := in.text.Peek(9); bytes.HasPrefix(start, []byte("\xef\xbb\xbf")) { // byte order mark
 		if _, err := in.text.Discard(3); err != nil {
@@ -93,6 +93,29 @@ func (t tree) open(name string) (*input, error) {
 		in.text = bufio.NewReaderSize(&ionLines{from: in.text}, 64<<10)
 	}
 	return in, nil
+}
+
+// unreadable says what a text is, by its marks, that is not read; "" for any other.
+func unreadable(text *bufio.Reader) string {
+	start, _ := text.Peek(512)
+	for mark, what := range map[string]string{
+		"PK\x03\x04": "the file is a zip archive: unpack it, and name the file or the folder",
+		"BZh":        "the file is compressed by bzip2: bunzip2 unpacks it; gzip and zstd are read",
+		"\xfd7zXZ":   "the file is compressed by xz: unxz unpacks it; gzip and zstd are read",
+		"PAR1":       "the file is Parquet: convert it to JSON lines, which --plain reads",
+		"Obj\x01":    "the file is Avro: convert it to JSON lines, which --plain reads",
+	} {
+		if bytes.HasPrefix(start, []byte(mark)) {
+			return what
+		}
+	}
+	if len(start) > 262 && string(start[257:262]) == "ustar" {
+		return "the file is a tar archive: unpack it (tar xf), and name the file or the folder"
+	}
+	if line, _, _ := bytes.Cut(start, []byte("\n")); bytes.ContainsAny(line, "\x02\x03") {
+		return "the file is in Hive's format with control characters: export the table to S3 as DynamoDB JSON"
+	}
+	return ""
 }
 
 // members reads the members of a gzip file one after the other.

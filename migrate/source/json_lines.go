@@ -45,22 +45,27 @@ func (l *lines) entry(s shape) (e Entry, err error) {
 
 // openJSONItems opens a file that holds all items in one JSON text.
 func openJSONItems(t tree, name string, found fileLayout, s shape) *Source {
-	return &Source{Format: "json-items", Tables: []*Table{{
-		Name:     tableNameOf(name),
-		Declared: -1,
-		entries: func(yield func(Entry, error) bool) {
-			err := readJSONItems(t, name, found, s, yield)
-			if err != nil && !errors.Is(err, errStopped) {
-				yield(Entry{}, err)
-			}
-		},
-	}}}
+	table := &Table{Name: tableNameOf(name), Declared: -1}
+	table.entries = func(yield func(Entry, error) bool) {
+		all := table.pages
+		if all == nil {
+			all = &pages{}
+		}
+		err := readJSONItems(t, name, found, s, all, yield)
+		if err == nil && table.pages == nil {
+			err = all.end()
+		}
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(Entry{}, err)
+		}
+	}
+	return &Source{Format: "json-items", Tables: []*Table{table}}
 }
 
 // errStopped: the consumer of entries wants no more.
 var errStopped = errors.New("stopped")
 
-func readJSONItems(t tree, name string, found fileLayout, s shape, yield func(Entry, error) bool) error {
+func readJSONItems(t tree, name string, found fileLayout, s shape, all *pages, yield func(Entry, error) bool) error {
 	in, err := t.open(name)
 	if err != nil {
 		return err
@@ -69,27 +74,34 @@ func readJSONItems(t tree, name string, found fileLayout, s shape, yield func(En
 	d := newDocument(in)
 	one := func() error { return d.yieldEntry(s, yield) }
 	if found == itemArray {
-		err = d.array(one)
-	} else {
-		err = d.object(func(name string) error {
+		if err := d.array(one); err != nil {
+			return err
+		}
+		return d.end()
+	}
+	for { // pages, one after the other
+		all.n++
+		err := d.object(func(name string) error {
 			switch name {
 			case "Items":
 				return d.array(one)
 			case "LastEvaluatedKey", "NextToken":
-				return d.lastPage(name)
+				return d.lastPage(name, all)
 			}
 			return d.skip()
 		})
+		if err != nil {
+			return err
+		}
+		if d.PeekKind() != '{' {
+			return d.end()
+		}
 	}
-	if err != nil {
-		return err
-	}
-	return d.end()
 }
 
 // lastPage reads the member of an answer to a Scan or Query that is there where
-// further pages follow: what they have is in no item of this one, and would be missing.
-func (d *document) lastPage(member string) error {
+// further pages follow: if none follows, its items are missing.
+func (d *document) lastPage(member string, all *pages) error {
 	text, at, err := d.value()
 	if err != nil {
 		return err
@@ -97,7 +109,11 @@ func (d *document) lastPage(member string) error {
 	if text.Kind() == 'n' || string(bytes.Join(bytes.Fields(text), nil)) == "{}" {
 		return nil
 	}
-	return Damaged(Unsupported, at, nil, "the answer is one page of several (%s): the items of the others are missing; let the AWS CLI read all pages (no --max-items, no --no-paginate), or take the member out if these are all that is meant", member)
+	if all.followed++; all.first != nil {
+		return nil
+	}
+	all.first = Damaged(Unsupported, at, nil, "the answer is one page of several (%s): the items of the others are missing; let the AWS CLI read all pages (no --max-items, no --no-paginate), or take the member out if these are all that is meant", member)
+	return nil
 }
 
 // yieldEntry reads the next value as an item and hands it on.

@@ -89,6 +89,7 @@ type Table struct {
 	changes func(yield func(Change, error) bool)
 	export  *exportPart               // the export that the entries are of; nil where they are not of one full export alone
 	tree    tree                      // where the export is
+	pages   *pages                    // of the folder that the table is a file of; nil for one file alone
 	File    string                    // what messages about the table as a whole name
 	Named   bool                      // Name is what the input or its description says
 	types   map[string]attr.Type      // of columns that do not say theirs; nil but for CSV
@@ -217,11 +218,14 @@ func (e Entry) CheckSize(key mapping.KeySchema) error {
 	return nil
 }
 
+// formatFolder is the format of a folder of pages or part files.
+const formatFolder = "folder"
+
 // Source is an input with its tables.
 type Source struct {
 	// Format is what the input was recognized as: "s3-export",
 	// "s3-incremental-export", "json-lines", "ion-text", "json-items", "batch-write",
-	// "workbench" or "csv".
+	// "workbench", "csv" or "folder", of pages or part files.
 	Format string
 	// Path is the path that was opened.
 	Path   string
@@ -248,6 +252,9 @@ type Options struct {
 	// Table keeps one table of a source that has several, and names the
 	// table of a source that names none.
 	Table string
+	// Plain says that items are plain JSON, without type tags: numbers become N, lists L and
+	// objects M. The key must be declared.
+	Plain bool
 	// CSV is how a CSV file is written.
 	CSV CSVOptions
 }
@@ -347,11 +354,16 @@ func openTree(fsys fs.FS, name, root string, o Options) (*Source, error) {
 	var src *Source
 	switch {
 	case info.IsDir():
-		src, err = openExport(t, name)
+		if found, failed := findExports(t, name, maxExportDepth); failed == nil && len(found) == 0 {
+			src, err = openFolder(t, name, o)
+		}
+		if src == nil && err == nil {
+			src, err = openExport(t, name)
+		}
 	case isCSV(name):
 		src, err = openCSV(t, name, o.CSV)
 	default:
-		src, err = openFile(t, name)
+		src, err = openFile(t, name, o.Plain)
 	}
 	if err != nil {
 		return nil, err
@@ -360,7 +372,13 @@ func openTree(fsys fs.FS, name, root string, o Options) (*Source, error) {
 	for _, table := range src.Tables {
 		table.File, table.Named = src.Path, src.namesTables()
 	}
-	return src, src.apply(o)
+	if err := src.apply(o); err != nil {
+		return nil, err
+	}
+	if o.Plain && src.Tables[0].Key.Hash.Name == "" {
+		return nil, errNoKey(src.Path)
+	}
+	return src, nil
 }
 
 // apply puts what the caller declared over what the source says.
@@ -408,7 +426,7 @@ func (s *Source) tableNames() string {
 }
 
 func (s *Source) namesTables() bool {
-	return s.Format != "json-lines" && s.Format != formatIon && s.Format != "json-items" && s.Format != "csv"
+	return s.Format != "json-lines" && s.Format != formatFolder && s.Format != formatIon && s.Format != "json-items" && s.Format != "csv"
 }
 
 func (s *Source) applyKey(key string, schema bool) error {

@@ -1,0 +1,146 @@
+package source
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/s3export"
+)
+
+// schemaName is the file of a dump's folder that describes its table.
+const schemaName = "schema.json"
+
+// pages counts the pages of a Scan or Query that a table is made of.
+type pages struct {
+	n, followed int   // followed: those that say that another page follows
+	first       error // about the first of these
+}
+
+// end returns an error if all pages say that another follows: the last one is missing.
+func (p *pages) end() error {
+	if p.followed > 0 && p.followed == p.n {
+		return p.first
+	}
+	return nil
+}
+
+// partFiles lists the files below a folder that may hold items, in the order of their paths: not
+// the hidden files, markers and checksums that programs leave there.
+func partFiles(t tree, dir string) (files []string, schema string, err error) {
+	err = fs.WalkDir(t, dir, func(name string, d fs.DirEntry, err error) error {
+		base := path.Base(name)
+		switch {
+		case err != nil:
+			return err
+		case name != dir && (strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		case d.IsDir():
+		case base == schemaName:
+			schema = name
+		case slices.Contains([]string{".crc", ".md5", ".sum"}, path.Ext(base)):
+		default:
+			files = append(files, name)
+		}
+		return nil
+	})
+	return files, schema, err
+}
+
+// openFolder opens a folder of pages or part files as one table; nil if it has none.
+func openFolder(t tree, dir string, o Options) (*Source, error) {
+	files, schema, err := partFiles(t, dir)
+	if err != nil {
+		return nil, Damaged(Unrecognized, Position{File: t.label(dir)}, err, "cannot read the folder")
+	}
+	table := &Table{Name: tableNameOf(folderName(t, dir)), Declared: -1}
+	var parts []*Table
+	for i, name := range files {
+		part, err := openPart(t, name, o)
+		switch {
+		case i == 0 && DamageOf(err) == Unrecognized:
+			return nil, nil //nolint:nilnil // the folder is not one of items
+		case err != nil:
+			return nil, err
+		case len(part.Tables) != 1 || part.namesTables():
+			return nil, Damaged(Unsupported, Position{File: t.label(name)}, nil, "the file is %s in a folder of several files: name the file alone", part.Format)
+		}
+		if one := part.Tables[0]; one.types != nil {
+			if table.types == nil {
+				table.types = map[string]attr.Type{}
+			}
+			one.types, table.doubts = table.types, one.doubts
+		}
+		parts = append(parts, part.Tables[0])
+	}
+	if len(parts) == 0 {
+		return nil, nil //nolint:nilnil // as above
+	}
+	table.entries = func(yield func(Entry, error) bool) {
+		var all pages
+		for _, part := range parts {
+			stopped := false
+			part.pages = &all
+			part.entries(func(e Entry, err error) bool {
+				stopped = !yield(e, err) || err != nil && !OfItem(err)
+				return !stopped
+			})
+			if stopped {
+				return
+			}
+		}
+		if err := all.end(); err != nil {
+			yield(Entry{}, err)
+		}
+	}
+	src := &Source{Format: formatFolder, Tables: []*Table{table}}
+	if schema != "" {
+		return src, src.describe(t, schema)
+	}
+	return src, nil
+}
+
+// folderName is the name of a folder for its table: that of the folder above for one called data.
+func folderName(t tree, dir string) string {
+	whole := path.Clean(t.label(dir))
+	if path.Base(whole) == s3export.DataFolder && path.Dir(whole) != "." {
+		whole = path.Dir(whole)
+	}
+	return path.Base(whole)
+}
+
+// openPart opens one file of a folder.
+func openPart(t tree, name string, o Options) (*Source, error) {
+	if isCSV(name) {
+		return openCSV(t, name, o.CSV)
+	}
+	return openFile(t, name, o.Plain)
+}
+
+// describe takes the key and the indexes of a folder's table from its description.
+func (s *Source) describe(t tree, name string) error {
+	text, err := fs.ReadFile(t, name)
+	if err != nil {
+		return Damaged(Unrecognized, Position{File: t.label(name)}, err, "cannot read the description of the table")
+	}
+	d, err := ParseTableSchema(t.label(name), text)
+	if err != nil {
+		return err
+	}
+	table := s.Tables[0]
+	if d.Name != "" {
+		table.Name = d.Name
+	}
+	table.Key, table.Indexes, table.TTL, table.KeyFrom = d.Key, d.Indexes, d.TTL, "declared by "+t.label(name)
+	return nil
+}
+
+// errNoKey refuses plain JSON without a key: nothing in it tells one.
+func errNoKey(at string) error {
+	return Damaged(KeyUnknown, Position{File: at}, errors.New("--key PK[,SK] or --table-schema FILE declares it"), "plain JSON needs a declared key")
+}
