@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
@@ -57,6 +58,11 @@ func openFolder(t tree, dir string, o Options) (*Source, error) {
 	files, schema, err := partFiles(t, dir)
 	if err != nil {
 		return nil, Damaged(Unrecognized, Position{File: t.label(dir)}, err, "cannot read the folder")
+	}
+	for _, name := range fixtures.SourceNames { // the data of a fixture: openExport says what to name
+		if slices.Contains(files, path.Join(dir, path.Base(name))) {
+			return nil, nil //nolint:nilnil // the folder is not one of items
+		}
 	}
 	table := &Table{Name: tableNameOf(folderName(t, dir)), Declared: -1}
 	var parts []*Table
