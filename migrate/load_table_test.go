@@ -130,7 +130,7 @@ func TestLoad_GuideTable(t *testing.T) {
 		for _, flag := range []string{"", "--mix", "--keep-writes"} {
 			t.Run(strings.Join(append(slices.Clone(row[:]), flag), ", "), func(t *testing.T) {
 				t.Parallel()
-				var conn grpc.ClientConnInterface = newBigtableServer(t)
+				conn := newBigtableServer(t)
 				if c.hold != nil {
 					c.hold(t, conn)
 				}

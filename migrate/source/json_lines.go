@@ -109,7 +109,7 @@ func (d *document) lastPage(member string, all *pages) error {
 	if text.Kind() == 'n' || string(bytes.Join(bytes.Fields(text), nil)) == "{}" {
 		return nil
 	}
-	if all.followed++; all.first != nil {
+	if all.followed++; all.followed > 1 {
 		return nil
 	}
 	all.first = Damaged(Unsupported, at, nil, "the answer is one page of several (%s): the items of the others are missing; let the AWS CLI read all pages (no --max-items, no --no-paginate), or take the member out if these are all that is meant", member)
