@@ -48,7 +48,7 @@ type configFile struct {
 }
 
 // Validate returns an error for a member that names no flag of any command: a
-// misspelt name would otherwise go unnoticed.
+// misspelled name would otherwise go unnoticed.
 func (c *configFile) Validate(app *kong.Application) error {
 	known, err := flagNames(app, func(f *kong.Flag) []string { return []string{f.Name} })
 	if err != nil {

@@ -368,6 +368,7 @@ func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Reques
 		o.Observe, o.CountLoad = observed.Observe, true
 	}
 	switch c.Limits {
+	case limitsStrict: // the default
 	case limitsOff:
 		o.Limits = emu.NoLimits
 	case limitsProduction:
