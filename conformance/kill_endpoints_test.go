@@ -40,15 +40,7 @@ var endpointStep = flag.Int("conformance.step", 0, "how many calls of several en
 // other, and the indexes hold what the items say.
 func TestKill_Endpoints(t *testing.T) {
 	t.Parallel()
-	behind, err := serve("--bigtable", "127.0.0.1:0", "--dynamodb", "off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := behind.stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	behind := serveBigtable(t)
 	f := &fleet{t: t, target: behind.exports["BIGTABLE_EMULATOR_HOST"], history: linear.New(endpointCount * endpointClients)}
 	f.slots = make([]endpointSlot, endpointCount)
 	t.Cleanup(f.killAll)

@@ -66,15 +66,7 @@ func TestKill_Writers(t *testing.T) {
 	})
 	t.Run("the DynamoDB endpoint alone", func(t *testing.T) {
 		t.Parallel()
-		behind, err := serve("--bigtable", "127.0.0.1:0", "--dynamodb", "off")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := behind.stop(); err != nil {
-				t.Error(err)
-			}
-		})
+		behind := serveBigtable(t)
 		target := behind.exports["BIGTABLE_EMULATOR_HOST"]
 		testKills(t, kills, after, func() (*process, error) {
 			p, err := serve("--target", target, "--dynamodb", "127.0.0.1:0")
@@ -532,4 +524,19 @@ func checkBookkeeping(t *testing.T, p *process) {
 	if want := killAccounts + killCounters + killWriters; states != want {
 		t.Errorf("%d items have a state, want %d", states, want)
 	}
+}
+
+// serveBigtable serves a Bigtable alone, until the test ends.
+func serveBigtable(t *testing.T) *process {
+	t.Helper()
+	behind, err := serve("--bigtable", "127.0.0.1:0", "--dynamodb", "off")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := behind.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return behind
 }

@@ -1,7 +1,6 @@
 package emu
 
 import (
-	"slices"
 	"sync"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -107,7 +106,7 @@ func (t target) checkFamily(p *filter.Program) error {
 		return nil
 	case t.view != nil && !t.view.HoldsFamily(name):
 		return refusal.FamilyOutsideView(t.view.Name(), name)
-	case !slices.ContainsFunc(t.Families, func(f engine.Family) bool { return f.Name == name }):
+	case findFamily(t.Table, name) == nil:
 		return refusal.NoFamilyToRead(t.Name)
 	}
 	return nil

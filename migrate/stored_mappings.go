@@ -40,7 +40,7 @@ func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o Common
 		if err != nil {
 			return nil, source.Damaged(source.MappingRefused, source.Position{File: layout.SchemaTable}, err, "the mapping that is noted of table %s cannot be read", table)
 		}
-		if begun := slices.IndexFunc(row.Cells, func(c layout.Cell) bool { return string(c.Qualifier) != loadnote.LoadColumn }) < 0; begun {
+		if !slices.ContainsFunc(row.Cells, func(c layout.Cell) bool { return string(c.Qualifier) != loadnote.LoadColumn }) {
 			continue // a load has begun, and noted nothing yet
 		}
 		if m == nil || m.TargetTable() != table {

@@ -24,6 +24,14 @@ func (c *Client) Replace(ctx context.Context, table string, row []byte, g Guard,
 	if next != nil {
 		muts = append(muts, SetCell(g.Family, g.Qualifier, micros, next))
 	}
+	return c.ChangeGuarded(ctx, table, row, g, next, muts)
+}
+
+// ChangeGuarded applies mutations to a row if the newest cell of the guard's column still has
+// the value that was read. next is the value that the mutations leave there, by which a write
+// that arrived twice is known to be done; nil if they leave none. ChangeGuarded reports
+// whether it was done.
+func (c *Client) ChangeGuarded(ctx context.Context, table string, row []byte, g Guard, next []byte, muts []*btpb.Mutation) (done bool, err error) {
 	column := Chain(OfColumn(g.Family, g.Qualifier), Newest(1))
 	if g.Was == nil {
 		done, err = c.CheckAndMutate(ctx, table, row, column, nil, muts)

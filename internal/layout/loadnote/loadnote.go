@@ -103,10 +103,13 @@ func SetUntil(rows []layout.Row, at time.Time) { addMoment(rows, UntilColumn, at
 func SetUnfinished(rows []layout.Row, at time.Time) { addMoment(rows, UnfinishedColumn, at) }
 
 func addMoment(rows []layout.Row, column string, at time.Time) {
+	addCell(rows, column, MomentValue(at))
+}
+
+// addCell adds a column to the first row, with the time of the row.
+func addCell(rows []layout.Row, column string, value []byte) {
 	row := &rows[0]
-	row.Cells = append(row.Cells, layout.Cell{
-		Family: layout.SchemaFamily, Qualifier: []byte(column), Timestamp: row.Cells[0].Timestamp, Value: MomentValue(at),
-	})
+	row.Cells = append(row.Cells, layout.Cell{Family: layout.SchemaFamily, Qualifier: []byte(column), Timestamp: row.Cells[0].Timestamp, Value: value})
 	slices.SortStableFunc(row.Cells, order)
 }
 
@@ -144,13 +147,7 @@ func Written(rows []layout.Row, table string) bool {
 }
 
 // SetContents records in the rows of a table the contents of the loaded source.
-func SetContents(rows []layout.Row, contents string) {
-	row := &rows[0]
-	row.Cells = append(row.Cells, layout.Cell{
-		Family: layout.SchemaFamily, Qualifier: []byte(ContentsColumn), Timestamp: row.Cells[0].Timestamp, Value: []byte(contents),
-	})
-	slices.SortStableFunc(row.Cells, order)
-}
+func SetContents(rows []layout.Row, contents string) { addCell(rows, ContentsColumn, []byte(contents)) }
 
 // Contents returns the contents of the source of the last load, as SetContents recorded
 // them, or "".
@@ -161,34 +158,32 @@ func Load(rows []layout.Row, table string) string { return textOf(rows, table, L
 
 // textOf reads a column of the first row; "" if it is not there.
 func textOf(rows []layout.Row, table, column string) string {
-	for _, row := range rows {
-		if !slices.Equal(row.Key, layout.SchemaRowPrefix(table)) {
-			continue
-		}
-		for _, c := range row.Cells {
-			if string(c.Qualifier) == column {
-				return string(c.Value)
-			}
-		}
-	}
-	return ""
+	value, _ := columnOf(rows, table, column)
+	return string(value)
 }
 
-// momentOf reads a column of the first row that holds a moment; zero for a text of
-// nobody's.
+// momentOf reads a column of the first row that holds a moment; zero for another text.
 func momentOf(rows []layout.Row, table, column string) (at time.Time, ok bool) {
+	value, ok := columnOf(rows, table, column)
+	if ok {
+		at, _ = time.Parse(time.RFC3339Nano, string(value))
+	}
+	return at, ok
+}
+
+// columnOf reads a column of the first row.
+func columnOf(rows []layout.Row, table, column string) (value []byte, ok bool) {
 	for _, row := range rows {
 		if !slices.Equal(row.Key, layout.SchemaRowPrefix(table)) {
 			continue
 		}
 		for _, c := range row.Cells {
 			if string(c.Qualifier) == column {
-				at, _ := time.Parse(time.RFC3339Nano, string(c.Value))
-				return at, true
+				return c.Value, true
 			}
 		}
 	}
-	return time.Time{}, false
+	return nil, false
 }
 
 // Moves finds the items that a new mapping lays out in other places than the old one.

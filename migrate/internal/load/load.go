@@ -56,17 +56,27 @@ const loadCheck = "load"
 // to the warnings of the report.
 func (l *Loader) Check(ctx context.Context) error {
 	for _, j := range l.jobs {
-		for _, check := range []func(context.Context) (string, error){j.doorWrites, j.remaps, j.otherTime} {
-			warning, err := check(ctx)
-			if err != nil {
-				return err
-			}
-			if warning != "" {
-				l.run.Report.Warnings = append(l.run.Report.Warnings, warning)
-			}
+		warnings, err := j.check(ctx)
+		if err != nil {
+			return err
 		}
+		l.run.Report.Warnings = append(l.run.Report.Warnings, warnings...)
 	}
 	return nil
+}
+
+// check refuses a table that the load would spoil, by what is noted of it now.
+func (j *job) check(ctx context.Context) (warnings []string, err error) {
+	for _, check := range []func(context.Context) (string, error){j.doorWrites, j.remaps, j.otherTime} {
+		warning, err := check(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if warning != "" {
+			warnings = append(warnings, warning)
+		}
+	}
+	return warnings, nil
 }
 
 // All loads all tables, each from where a checkpoint says.

@@ -131,10 +131,8 @@ func (j *job) begin(ctx context.Context) error {
 		return j.overtaken()
 	}
 	j.latest, j.begun, j.noted, j.notedNow = id, true, nil, false
-	for _, check := range []func(context.Context) (string, error){j.doorWrites, j.remaps, j.otherTime} {
-		if _, err := check(ctx); err != nil {
-			return errors.Join(err, j.endNote(ctx, false))
-		}
+	if _, err := j.check(ctx); err != nil {
+		return errors.Join(err, j.endNote(ctx, false))
 	}
 	return nil
 }
@@ -144,23 +142,14 @@ func (j *job) overtaken() error {
 	return source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s: another load has begun since this one looked: let it end, then load again", j.Report.Target)
 }
 
-// ifLatest changes the first row if the load that it names is the latest that this one
-// knows. It reports whether that is so, or whether it was when an earlier arrival of the
-// same write set id.
+// ifLatest changes the first row, and leaves the id of a load there, if the load that it
+// names is the latest that this one knows. It reports whether it was done.
 func (j *job) ifLatest(ctx context.Context, id string, muts []*btpb.Mutation) (done bool, err error) {
-	row := layout.SchemaRowPrefix(j.Report.Target)
-	latest := btclient.Chain(btclient.OfColumn(layout.SchemaFamily, []byte(loadnote.LoadColumn)), btclient.Newest(1))
-	if j.latest == "" {
-		done, err = j.b.CheckAndMutate(ctx, layout.SchemaTable, row, latest, nil, muts)
-		done = !done
-	} else {
-		done, err = j.b.CheckAndMutate(ctx, layout.SchemaTable, row, btclient.Chain(latest, btclient.OfValue([]byte(j.latest))), muts, nil)
+	guard := btclient.Guard{Family: layout.SchemaFamily, Qualifier: []byte(loadnote.LoadColumn)}
+	if j.latest != "" {
+		guard.Was = []byte(j.latest)
 	}
-	if err != nil || done {
-		return done && err == nil, err
-	}
-	there, err := j.b.ReadRow(ctx, layout.SchemaTable, row, latest)
-	return err == nil && len(there.Cells) > 0 && string(there.Cells[0].Value) == id, err
+	return j.b.ChangeGuarded(ctx, layout.SchemaTable, layout.SchemaRowPrefix(j.Report.Target), guard, []byte(id), muts)
 }
 
 // writeFirst changes the first of the rows of the job's table, unless another load has
