@@ -69,6 +69,9 @@ RACED := ./engine/... ./emu/... ./facade ./facade/internal/store/... ./facade/in
 	./internal/btclient ./internal/inproc ./internal/heat ./internal/filelock \
 	./internal/preflight ./internal/test/failures ./internal/extsort ./internal/pull
 
+# A test that hangs ends the run after this time, with a dump of its goroutines.
+RACE_TIMEOUT ?= 12m
+
 # Modules of their own, so that their dependencies burden nobody else. A test of
 # internal/test/lint fails when one is missing here.
 MODULES := conformance emu/internal/filter/re2
@@ -80,12 +83,12 @@ test-modules: ## the tests of the modules below the main one
 
 .PHONY: race
 race: ## the quick tier under the race detector, where goroutines meet (needs a C compiler; RACED=./... for all packages)
-	CGO_ENABLED=1 $(GO) test -vet=off -race -timeout 60m $(RACED)
+	CGO_ENABLED=1 $(GO) test -vet=off -race -timeout $(RACE_TIMEOUT) $(RACED)
 	CGO_ENABLED=1 $(GO) -C conformance test -vet=off -race -timeout 20m ./linear ./soak
 
 .PHONY: nightly
 nightly: ## what .ci/run has no time for: race of both tiers of all packages, crashes, stopped endpoints, soak, more inputs, all consumers and tools, other Bigtables (some three hours)
-	$(LONG) $(MAKE) race RACED=./...
+	$(LONG) $(MAKE) race RACED=./... RACE_TIMEOUT=60m
 	$(MAKE) meta crash CRASHES=5 kill-endpoints soak fuzz FUZZTIME=100000x
 	$(MAKE) facade-remote conformance-tools conformance-streams conformance-java-streams
 
