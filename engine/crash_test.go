@@ -97,7 +97,7 @@ func tableText(t *testing.T, d *DB) string {
 // before is there, and every row is whole.
 func TestCrash_Writing(t *testing.T) {
 	t.Parallel()
-	fs := vfs.NewCrashableMem()
+	fs := faultdisk.NewMemory()
 	o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now}
 	d := openTest(t, o)
 	createTest(t, d, "f", "g")

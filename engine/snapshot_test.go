@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/tabletop-emu/tabletop/internal/test/faultdisk"
 )
 
 func mustSnapshot(t *testing.T, d *DB) *Snapshot {
@@ -211,7 +213,7 @@ func TestSnapshot_Closed(t *testing.T) {
 // or all of the other.
 func TestRestore_Crash(t *testing.T) {
 	t.Parallel()
-	fs := vfs.NewCrashableMem()
+	fs := faultdisk.NewMemory()
 	d := openTest(t, Options{Dir: "data", FS: fs})
 	createTest(t, d, "f")
 	for i := range 20 {

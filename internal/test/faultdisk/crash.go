@@ -12,7 +12,7 @@ import (
 // Crashing is a disk that is copied before each changing operation, in the state after a crash at
 // that moment. It is safe for concurrent use.
 type Crashing struct {
-	mem  *vfs.MemFS
+	mem  *Memory
 	seed uint64
 
 	mu          sync.Mutex // guards what follows
@@ -30,7 +30,7 @@ type Crash struct {
 // NewCrashing returns an empty disk. With seed 0 its crashes lose all unsynced data, otherwise all
 // or half of it.
 func NewCrashing(seed uint64) *Crashing {
-	return &Crashing{mem: vfs.NewCrashableMem(), seed: seed, rng: rand.New(rand.NewPCG(seed, 1))}
+	return &Crashing{mem: NewMemory(), seed: seed, rng: rand.New(rand.NewPCG(seed, 1))}
 }
 
 // FS returns the disk.

@@ -2,6 +2,8 @@
 package faultdisk
 
 import (
+	"sync"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
@@ -20,4 +22,37 @@ func (f freshLogs) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategor
 		return nil, err
 	}
 	return f.Create(newname, c)
+}
+
+// Memory is a disk in memory that can be cloned at any moment while a store uses it.
+//
+// Link and ReuseForWrite of vfs.MemFS lock its clones out twice, one inside the other: they never
+// return if CrashClone begins to wait in between.
+type Memory struct {
+	*vfs.MemFS
+	mu sync.Mutex // held by these three
+}
+
+// NewMemory returns an empty disk.
+func NewMemory() *Memory { return &Memory{MemFS: vfs.NewCrashableMem()} }
+
+// Link implements vfs.FS.
+func (m *Memory) Link(oldname, newname string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.MemFS.Link(oldname, newname)
+}
+
+// ReuseForWrite implements vfs.FS.
+func (m *Memory) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vfs.File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.MemFS.ReuseForWrite(oldname, newname, c)
+}
+
+// CrashClone returns the disk after a crash now, as vfs.MemFS does.
+func (m *Memory) CrashClone(cfg vfs.CrashCloneCfg) *vfs.MemFS {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.MemFS.CrashClone(cfg)
 }
