@@ -92,11 +92,11 @@ func drawItems(r *rand.Rand, shared bool) itemsAt {
 // others, with images of the states before if old is set.
 func exports(t *testing.T, old bool, states ...itemsAt) *source.Source {
 	t.Helper()
-	var full []string
-	for _, key := range slices.Sorted(maps.Keys(states[0])) {
-		full = append(full, `{"Item":`+states[0][key]+`}`)
+	var full [2][]string // files
+	for i, key := range slices.Sorted(maps.Keys(states[0])) {
+		full[i%2] = append(full[i%2], `{"Item":`+states[0][key]+`}`)
 	}
-	files := exporttest.New(full)
+	files := exporttest.New(full[:]...)
 	for i := 1; i < len(states); i++ {
 		before, after := states[i-1], states[i]
 		keys := maps.Clone(before)

@@ -109,6 +109,7 @@ func TestLoad_GuideTable(t *testing.T) {
 		{"an export and its increments", "an earlier export"}:        {holds(increments), full},
 		{"an export", "a source without a time"}:                     {holds(full), file},
 		{"a source without a time", "another source without a time"}: {holds(file), otherFile},
+		{"a source without a time", "an export"}:                     {holds(file), full},
 		{"an export, then writes of the endpoint", "increments"}:     {written(full), increments},
 		{"a source, then writes of the endpoint", "anything else"}:   {written(file), file},
 		{"rows of a load that was cut off", "the same source"}:       {cut, full},
