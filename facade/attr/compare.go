@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Equal reports whether a and b are the same value: numbers by value, sets
-// without order. Values are canonical, so this is equality field by field.
+// Equal reports whether a and b are the same value: numbers by value, sets without order.
+// Values are canonical, so it compares field by field.
 func Equal(a, b Value) bool {
 	if a.Type != b.Type {
 		return false
@@ -28,15 +28,13 @@ func Equal(a, b Value) bool {
 	return true
 }
 
-// EqualItems reports whether a and b have the same attributes. No item (nil)
-// equals only no item.
+// EqualItems reports whether a and b have the same attributes. A nil item equals only nil.
 func EqualItems(a, b Item) bool {
 	return (a == nil) == (b == nil) && maps.EqualFunc(a, b, Equal)
 }
 
-// Compare orders two values of one type S, N or B: strings by UTF-8 bytes,
-// numbers by value, binaries by unsigned bytes. Other operands have no order:
-// ok is false.
+// Compare orders two values of the same type S, N or B: strings by UTF-8 bytes, numbers by
+// value, binaries by unsigned bytes. For other operands ok is false.
 func Compare(a, b Value) (c int, ok bool) {
 	if a.Type != b.Type {
 		return 0, false

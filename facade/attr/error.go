@@ -12,15 +12,14 @@ import (
 // Problem is the kind of fault of a value.
 type Problem uint8
 
-// The problems of a value. The comment of each names the fields of [Error]
-// that go with it.
+// The problems of a value. Each comment names the fields of [Error] that it sets.
 const (
-	// BadJSON: the text is not JSON, or ends early, or is not UTF-8. Err.
+	// BadJSON: the text is not JSON, is truncated, or is not UTF-8. Err.
 	BadJSON Problem = iota + 1
 	// DuplicateName: a JSON object holds a member name twice. Text is the name.
 	DuplicateName
-	// WrongToken: JSON of another kind than the type wants. Text is the kind
-	// found ("string", "number", "object", …), Want the kind expected.
+	// WrongToken: JSON of the wrong kind for the type. Text is the kind found ("string",
+	// "number", "object", …), Want the expected kind.
 	WrongToken
 	// NoType: a value without a type tag, or whose tag's content is null.
 	NoType
@@ -30,35 +29,34 @@ const (
 	UnknownType
 	// NullNotTrue: a NULL that is not true.
 	NullNotTrue
-	// BadBase64: a binary that is not standard padded base64. Text is it.
+	// BadBase64: a binary that is not standard padded base64. Text is the binary.
 	BadBase64
 	// EmptySet: a set without members. Type is SS, NS or BS.
 	EmptySet
-	// DuplicateMember: a set that holds a member twice. Type is SS, NS or BS,
-	// Text the members as given, joined by ", " (binaries in base64).
+	// DuplicateMember: a set with a duplicate member. Type is SS, NS or BS, Text the members
+	// as given, joined by ", " (binaries in base64).
 	DuplicateMember
 	// NotNumber: a malformed number. Text is the number as given.
 	NotNumber
-	// Overflow: a number of magnitude 1E126 or more. Text is it.
+	// Overflow: a number of magnitude 1E126 or more. Text is the number.
 	Overflow
-	// Underflow: a number of magnitude less than 1E-130. Text is it.
+	// Underflow: a number of magnitude less than 1E-130. Text is the number.
 	Underflow
-	// TooPrecise: a number of more than 38 significant digits. Text is it.
+	// TooPrecise: a number of more than 38 significant digits. Text is the number.
 	TooPrecise
-	// TooDeep: lists and maps nested deeper than MaxDepth. Type is that of the first
+	// TooDeep: lists and maps nested deeper than MaxDepth. Type is the type of the first
 	// value beyond.
 	TooDeep
-	// LongName: the name of an attribute or of a map's member is longer than
-	// MaxNameBytes. Text is the name.
+	// LongName: the name of an attribute or map member is longer than MaxNameBytes. Text is
+	// the name.
 	LongName
 )
 
-// Error is the error of every function of this package: what is wrong, and
-// where.
+// Error is the error of every function of this package: the problem and its place.
 type Error struct {
 	Problem Problem
-	// Older is the problem that the service's older layer finds in a number, or 0 where
-	// that is Problem too.
+	// Older is the problem that the service's older layer finds in a number; 0 if it finds
+	// the same.
 	Older Problem
 	Type  Type   // type of the value at fault, or Absent
 	Text  string // see Problem
@@ -66,8 +64,8 @@ type Error struct {
 	// Members are the members, as given, of a set with a duplicate member;
 	// binaries in base64.
 	Members []string
-	// Path is the attribute path of the value at fault, such as
-	// `Item.a[2].b`, or "" for a value that stands alone.
+	// Path is the attribute path of the value at fault, such as `Item.a[2].b`; "" for a value
+	// outside an item.
 	Path string
 	// Offset is the byte offset in the JSON input, or -1.
 	Offset int64
@@ -132,7 +130,7 @@ func (e *Error) problem() string {
 
 func clip(s string) string { return strconv.Quote(clipText(s)) }
 
-// clipText bounds what an error shows of the input.
+// clipText limits how much of the input an error shows.
 func clipText(s string) string {
 	const most = 120
 	if len(s) <= most {
@@ -141,10 +139,9 @@ func clipText(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// CurrentAWSMessage is AWSMessage in the wording of most regions since 2026-06;
-// "" where that has the same text. A number without text is shown as one, and exponents have
-// more than 32 bits. Sets that hold a member twice are shown as
-// they were when that was found: what came before is in order.
+// CurrentAWSMessage returns the wording of AWSMessage in most regions since 2026-06; "" if it
+// did not change. A number without text appears as 1, and exponents have more than 32 bits.
+// For a set with a duplicate member, the members before the duplicate appear in order.
 func (e *Error) CurrentAWSMessage() string {
 	switch {
 	case e.IsNumber():
@@ -182,17 +179,16 @@ func (e *Error) CurrentAWSMessage() string {
 	return fmt.Sprintf(text, "")
 }
 
-// IsNumber reports whether it is a number that is at fault.
+// IsNumber reports whether a number is at fault.
 func (e *Error) IsNumber() bool {
 	return e.Problem == NotNumber || e.Problem == Overflow || e.Problem == Underflow || e.Problem == TooPrecise
 }
 
-// AWSMessage returns DynamoDB's text for the error, and whether DynamoDB
-// would answer it as a SerializationException (true: the request could not be
-// read) or as a ValidationException (false).
+// AWSMessage returns DynamoDB's text for the error. It also reports whether DynamoDB answers
+// SerializationException (true: the request is unreadable) or ValidationException (false).
 //
-// An unknown type tag has the text of a value without a type: DynamoDB
-// overlooks members that it does not know.
+// An unknown type tag has the text of a value without a type, because DynamoDB ignores
+// unknown members.
 func (e *Error) AWSMessage() (text string, serialization bool) {
 	const invalid = "One or more parameter values were invalid: "
 	switch e.Problem {

@@ -1,11 +1,10 @@
 package attr
 
-// ItemWriter writes the JSON of an item in the format of AppendItemJSON, attribute by
-// attribute in the order of their names. The zero ItemWriter, or one with JSON to append
-// to, begins an item.
+// ItemWriter writes an item as AppendItemJSON does, one attribute at a time, in the order of
+// their names. The zero ItemWriter begins an item; set its JSON to append to existing bytes.
 type ItemWriter struct {
 	JSON []byte
-	// Sizes are the sizes of the attributes so far, as of Item.Sizes.
+	// Sizes are the sizes of the attributes so far, as Item.Sizes computes them.
 	Sizes Sizes
 
 	begun bool
@@ -18,7 +17,7 @@ func (w *ItemWriter) Add(name string, v Value) {
 	w.Sizes.add(len(name), v.Size(), v.Type, len(v.Set))
 }
 
-// AddCell adds an attribute of type S, whose text is UTF-8, or of type B.
+// AddCell adds an attribute of type S, with UTF-8 text, or of type B.
 func (w *ItemWriter) AddCell(name []byte, t Type, content []byte) {
 	addName(w, name)
 	w.JSON = append(append(append(w.JSON, '{', '"'), t.String()...), '"', ':')

@@ -18,20 +18,19 @@ import (
 // account, and table quotas", nested attribute depth.
 const MaxDepth = 32
 
-// MaxNameBytes is the length of the longest name of an attribute or of a
-// map's member. Source: developer guide, "Limits: Attributes".
+// MaxNameBytes is the maximum length of the name of an attribute or map member. Source:
+// developer guide, "Limits: Attributes".
 const MaxNameBytes = 65535
 
-// rootPath is where the paths of an item's errors begin.
+// rootPath begins the paths of an item's errors.
 const rootPath = "Item"
 
-// UnmarshalItem reads one item, `{"name": {"S": "…"}, …}`, from data, which
-// holds nothing else. Errors are of type *Error, with a path that begins with
-// "Item".
+// UnmarshalItem parses data as exactly one item, `{"name": {"S": "…"}, …}`. Errors are of
+// type *Error, with a path that begins with "Item".
 //
-// Reading is strict: member names match case by case and occur once, a value
-// has exactly one type tag, binaries are standard padded base64, NULL is true,
-// sets hold a member and none twice, text is UTF-8.
+// Reading is strict: member names are case-sensitive and unique, a value has exactly one type
+// tag, binaries are standard padded base64, NULL is true, sets have at least one member and
+// no duplicates, text is UTF-8.
 func UnmarshalItem(data []byte) (Item, error) {
 	if m, ok := scan(data, (*Scanner).Item); ok {
 		return m, nil
@@ -64,9 +63,8 @@ func unmarshal[T any](data []byte, decode func(*jsontext.Decoder) (T, error)) (T
 	return v, nil
 }
 
-// DecodeItem reads the next JSON value of d as an item. After an error d
-// stands somewhere inside of it. Errors are of type *Error, except for those
-// of the reader below d.
+// DecodeItem reads the next JSON value of d as an item. After an error the position of d is
+// somewhere inside the value. Errors are of type *Error, except those of d's reader.
 func DecodeItem(d *jsontext.Decoder) (Item, error) {
 	item := Item{}
 	if err := decodeMembers(d, Absent, item, 1); err != nil {
@@ -75,11 +73,11 @@ func DecodeItem(d *jsontext.Decoder) (Item, error) {
 	return item, nil
 }
 
-// DecodeValue reads one attribute value, as DecodeItem reads an item. The path of its
-// errors begins inside the value.
+// DecodeValue reads one attribute value, as DecodeItem reads an item. The paths of its errors
+// begin inside the value.
 func DecodeValue(d *jsontext.Decoder) (Value, error) { return decodeValue(d, 1) }
 
-// What a JSON token should have been, as Error.Want holds it.
+// The expected kinds of a JSON token, for Error.Want.
 const (
 	wantString  = "string"
 	wantBoolean = "boolean"
@@ -88,7 +86,7 @@ const (
 	wantValue   = `object with a type tag, such as {"S": "a"}`
 )
 
-// within puts a step before the path of an error.
+// within prepends a step to the path of an error.
 func within(step string, err error) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -107,8 +105,8 @@ func memberStep(name string) string {
 	return "." + clipText(name)
 }
 
-// failed makes an *Error of what the JSON decoder reports; errors of its
-// reader stay what they are.
+// failed converts an error of the JSON decoder into an *Error; errors of its reader stay
+// unchanged.
 func failed(d *jsontext.Decoder, err error) error {
 	var syntax *jsontext.SyntacticError
 	switch {
@@ -129,7 +127,7 @@ func problemAt(d *jsontext.Decoder, p Problem, t Type, text string) *Error {
 	return &Error{Problem: p, Type: t, Text: text, Offset: d.InputOffset()}
 }
 
-// wrongToken reads the next token to say that another kind was wanted.
+// wrongToken reads the next token and reports that another kind was expected.
 func wrongToken(d *jsontext.Decoder, t Type, want string) error {
 	tok, err := d.ReadToken()
 	if err != nil {
@@ -144,7 +142,7 @@ func wrongToken(d *jsontext.Decoder, t Type, want string) error {
 	return e
 }
 
-// tokenNames say what was found instead of what was wanted.
+// tokenNames are the names of the kinds of tokens in errors.
 var tokenNames = map[jsontext.Kind]string{
 	jsontext.KindNull: "null", jsontext.KindTrue: "true", jsontext.KindFalse: "false",
 	jsontext.KindString: "string", jsontext.KindNumber: "number",
@@ -162,8 +160,7 @@ func open(d *jsontext.Decoder, kind jsontext.Kind, t Type, want string) error {
 	return nil
 }
 
-// decodeMembers reads an object of attribute values into m, which is what an
-// item and a map have in common.
+// decodeMembers reads an object of attribute values into m: an item or a map.
 func decodeMembers(d *jsontext.Decoder, t Type, m map[string]Value, depth int) error {
 	if err := open(d, jsontext.KindBeginObject, t, wantObject); err != nil {
 		return err
@@ -226,11 +223,11 @@ func decodeValue(d *jsontext.Decoder, depth int) (Value, error) {
 	return Value{}, manyTypes(d, t, tok.String(), depth)
 }
 
-// tooDeep is the error of the value that comes next.
+// tooDeep returns the error for the next value.
 func tooDeep(d *jsontext.Decoder) error {
 	e := problemAt(d, TooDeep, Absent, "")
 	if d.PeekKind() == jsontext.KindBeginObject {
-		_, _ = d.ReadToken() // what is no JSON has no type
+		_, _ = d.ReadToken() // invalid JSON has no type
 		if tag, err := d.ReadToken(); err == nil {
 			e.Type, _ = ParseType(tag.String())
 		}
@@ -238,8 +235,8 @@ func tooDeep(d *jsontext.Decoder) error {
 	return e
 }
 
-// manyTypes reads on behind a second type tag and returns what is wrong with a
-// value of several types: DynamoDB judges what stands behind each of them first.
+// manyTypes reads on after a second type tag and returns the problem of a value of several
+// types: DynamoDB first checks the content of each tag.
 func manyTypes(d *jsontext.Decoder, first Type, tag string, depth int) error {
 	many := problemAt(d, ManyTypes, first, tag)
 	for {
@@ -261,7 +258,7 @@ func manyTypes(d *jsontext.Decoder, first Type, tag string, depth int) error {
 	}
 }
 
-// decodeContent reads what stands behind a type tag.
+// decodeContent reads the content of a type tag.
 func decodeContent(d *jsontext.Decoder, t Type, depth int) (Value, error) {
 	if d.PeekKind() == jsontext.KindNull {
 		return Value{}, problemAt(d, NoType, t, "")
@@ -294,8 +291,8 @@ func decodeContent(d *jsontext.Decoder, t Type, depth int) (Value, error) {
 	return v, nil
 }
 
-// decodeMember reads a string, number or binary, alone or as member of a set;
-// t is the type of the value that it is or belongs to.
+// decodeMember reads a string, number or binary, alone or as a member of a set; t is the type
+// of the whole value.
 func decodeMember(d *jsontext.Decoder, t Type) (string, error) {
 	if d.PeekKind() != jsontext.KindString {
 		return "", wrongToken(d, t, wantString)
@@ -315,7 +312,7 @@ func decodeMember(d *jsontext.Decoder, t Type) (string, error) {
 		}
 		return n, nil
 	case B, BS:
-		// The decoder of the standard library overlooks line ends.
+		// The decoder of the standard library ignores line ends.
 		raw, err := base64.StdEncoding.Strict().DecodeString(text)
 		if err != nil || strings.ContainsAny(text, "\r\n") {
 			return "", problemAt(d, BadBase64, t, text)
@@ -326,7 +323,7 @@ func decodeMember(d *jsontext.Decoder, t Type) (string, error) {
 	return text, nil
 }
 
-// decodeBoolean reads true, false, or a string that DynamoDB takes for one.
+// decodeBoolean reads true, false, or a string that DynamoDB accepts as a boolean.
 func decodeBoolean(d *jsontext.Decoder, t Type) (bool, error) {
 	if k := d.PeekKind(); k != jsontext.KindTrue && k != jsontext.KindFalse && k != jsontext.KindString {
 		return false, wrongToken(d, t, wantBoolean)
@@ -347,8 +344,8 @@ func decodeBoolean(d *jsontext.Decoder, t Type) (bool, error) {
 	return b, nil
 }
 
-// ParseBoolean converts a string where a boolean is expected: DynamoDB reads true, yes and
-// 1, and false, no and 0, in any case.
+// ParseBoolean converts a string in place of a boolean. DynamoDB accepts true, yes and 1, and
+// false, no and 0, in any case.
 func ParseBoolean(s string) (value, ok bool) {
 	switch strings.ToLower(s) {
 	case "true", "yes", "1":
@@ -454,7 +451,7 @@ func (e *Error) tokenMessage() string {
 	return "Unexpected token received from parser"
 }
 
-// base64Message returns DynamoDB's text for a binary that is not base64.
+// base64Message returns DynamoDB's text for invalid base64.
 func base64Message(text string) string {
 	if len(text)%4 != 0 {
 		return fmt.Sprintf("Base64 encoded length is expected a multiple of 4 bytes but found: %d", len(text))
@@ -504,8 +501,7 @@ func AppendJSON(dst []byte, v Value) []byte {
 	return append(dst, '}')
 }
 
-// AppendItemJSON appends the canonical JSON of an item, as AppendJSON; no item
-// is null.
+// AppendItemJSON appends the canonical JSON of an item, like AppendJSON; a nil item is null.
 func AppendItemJSON(dst []byte, item Item) []byte {
 	if item == nil {
 		return append(dst, "null"...)
@@ -541,11 +537,11 @@ func appendMember[T text](dst []byte, t Type, s T) []byte {
 	return appendText(dst, s)
 }
 
-// text is what a JSON string is made of.
+// text is the content of a JSON string.
 type text interface{ string | []byte }
 
-// appendText appends a JSON string. Text is UTF-8 by construction; what is not
-// becomes U+FFFD, and the error that says so has no one to go to.
+// appendText appends a JSON string. Text is already UTF-8: invalid bytes would become U+FFFD,
+// and the error is ignored.
 func appendText[T text](dst []byte, s T) []byte {
 	if isPlain(s) {
 		return append(append(append(dst, '"'), s...), '"')
@@ -554,8 +550,7 @@ func appendText[T text](dst []byte, s T) []byte {
 	return dst
 }
 
-// isPlain reports whether a string is its own JSON: of ASCII characters that
-// have no escapes.
+// isPlain reports whether a string is ASCII without characters that JSON escapes.
 func isPlain[T text](s T) bool {
 	for i := plainRun(s); i < len(s); i++ {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -565,14 +560,14 @@ func isPlain[T text](s T) bool {
 	return true
 }
 
-// plainRun returns the length of a beginning of s that is plain, a multiple of
-// eight: most text is, and is looked at by eight bytes at a time.
+// plainRun returns the length of a plain prefix of s, a multiple of eight. It tests eight
+// bytes at a time, because most text is plain.
 func plainRun[T text](s T) int {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x80 * ones
 	)
-	// has is not 0 if a byte of x is 0 and none is above 7f.
+	// has is nonzero if a byte of x is 0 and none is above 7f.
 	has := func(x uint64) uint64 { return (x - ones) &^ x }
 	n := 0
 	for ; len(s)-n >= 8; n += 8 {

@@ -10,13 +10,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Scanner reads the JSON of items without faults, and of requests around them, several
-// times faster than a decoder of tokens. Most requests, and every item of an index, go
-// through it. A method returns false for JSON that the scanner does not support; then the
-// scanner is unusable, and a decoder has to find the fault, if there is one. The scanner
-// is as strict as UnmarshalItem.
+// Scanner reads valid JSON of items, and of requests around them, several times faster than a
+// token decoder. Most requests, and every item of an index, go through it. A method returns
+// false for JSON that the scanner does not support. The scanner is then unusable, and a
+// decoder must find the fault, if there is one. The scanner is as strict as UnmarshalItem.
 //
-// Strings are parts of text, without a copy, unless they have escapes.
+// Strings are slices of text, without a copy, unless they have escapes.
 type Scanner struct {
 	text string
 	at   int
@@ -25,7 +24,7 @@ type Scanner struct {
 // NewScanner returns a scanner of a copy of data. Its results share the copy.
 func NewScanner(data []byte) *Scanner { return &Scanner{text: string(data)} }
 
-// End reports whether nothing is left.
+// End reports whether the input is exhausted.
 func (s *Scanner) End() bool {
 	s.space()
 	return s.at == len(s.text)
@@ -56,12 +55,11 @@ func (s *Scanner) Int() (int64, bool) {
 	return n, err == nil && (digits == "0" || digits[0] != '0')
 }
 
-// maxScannedMembers is how many members of an object are looked through for one
-// of the same name.
+// maxScannedMembers is the number of members up to which an object is searched for duplicate
+// names.
 const maxScannedMembers = 16
 
-// Object reads an object of few members: member is called for each, to read its
-// value.
+// Object reads an object of few members. It calls member for each name to read the value.
 func (s *Scanner) Object(member func(name string) bool) bool {
 	if !s.byte('{') {
 		return false
@@ -86,7 +84,7 @@ func (s *Scanner) Object(member func(name string) bool) bool {
 	return false
 }
 
-// List reads a list: element is called for each of its elements, to read it.
+// List reads a list. It calls element to read each element.
 func (s *Scanner) List(element func() bool) bool {
 	if !s.byte('[') {
 		return false
@@ -105,7 +103,7 @@ func (s *Scanner) List(element func() bool) bool {
 	return false
 }
 
-// scan reads the only value of data; false leaves it to the decoder.
+// scan reads data as exactly one value; false leaves it to the decoder.
 func scan[T any](data []byte, read func(*Scanner) (T, bool)) (T, bool) {
 	s := NewScanner(data)
 	v, ok := read(s)
@@ -123,7 +121,7 @@ func (s *Scanner) space() {
 	}
 }
 
-// byte takes a byte that is next but for spaces.
+// byte skips spaces and consumes b.
 func (s *Scanner) byte(b byte) bool {
 	s.space()
 	if s.at == len(s.text) || s.text[s.at] != b {
@@ -133,7 +131,7 @@ func (s *Scanner) byte(b byte) bool {
 	return true
 }
 
-// word takes a literal.
+// word consumes a literal.
 func (s *Scanner) word(w string) bool {
 	s.space()
 	if !strings.HasPrefix(s.text[s.at:], w) {
@@ -235,7 +233,7 @@ func (s *Scanner) value(depth int) (Value, bool) {
 	return v, ok && s.byte('}')
 }
 
-// member reads a string, number or binary, alone or of a set.
+// member reads a string, number or binary, alone or in a set.
 func (s *Scanner) member(t Type) (string, bool) {
 	text, ok := s.Text()
 	if !ok {

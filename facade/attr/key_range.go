@@ -5,7 +5,7 @@ import "strings"
 // RangeOp is the operator of a condition on a sort key.
 type RangeOp uint8
 
-// The operators that a condition on a sort key may use.
+// The operators of conditions on a sort key.
 const (
 	NoRange           RangeOp = iota // no condition on the sort key
 	RangeEqual                       // = A
@@ -34,8 +34,8 @@ type KeyRange struct {
 // Hashes returns the values of the partition key.
 func (r KeyRange) Hashes() []Value { return append([]Value{r.Hash}, r.MoreHash...) }
 
-// Matches reports whether a sort key, all its attributes in order, satisfies the condition.
-// Without a condition every sort key does, and an item that has none.
+// Matches reports whether a sort key, given as all its attributes in order, satisfies the
+// condition. NoRange matches every item, also one without a sort key.
 func (r KeyRange) Matches(key ...Value) bool {
 	for i, value := range r.Equal {
 		if !Equal(key[i], value) {

@@ -8,11 +8,11 @@ import (
 // The domain of numbers. Source: developer guide, "Supported data types and
 // naming rules in Amazon DynamoDB", Number.
 const (
-	// MaxDigits is the most significant digits of a number.
+	// MaxDigits is the maximum number of significant digits.
 	MaxDigits = 38
-	// MaxExponent is the power of ten of the first digit of the largest numbers.
+	// MaxExponent is the exponent of the first digit of the largest numbers.
 	MaxExponent = 125
-	// MinExponent is the power of ten of the first digit of the smallest.
+	// MinExponent is the exponent of the first digit of the smallest numbers.
 	MinExponent = -130
 )
 
@@ -29,14 +29,13 @@ func Number(text string) (Value, error) {
 // Int returns a value of type N.
 func Int(n int64) Value { return Value{Type: N, Str: strconv.FormatInt(n, 10)} }
 
-// ParseNumber returns the canonical text of a number: plain decimal notation
-// as DynamoDB returns it, without exponent, superfluous zeros, plus sign or
-// negative zero. The error is an *Error: NotNumber, Overflow, Underflow or
-// TooPrecise.
+// ParseNumber returns the canonical text of a number: plain decimal notation as DynamoDB
+// returns it, without exponent, superfluous zeros, plus sign or negative zero. The error is
+// an *Error: NotNumber, Overflow, Underflow or TooPrecise.
 //
-// Accepted is an optional sign, digits with at most one point among, before or
-// after them, and an optional exponent of 64 bits; nothing else, no blanks. A zero is
-// limited as other numbers are, by the exponent of its last place.
+// It accepts an optional sign, digits with at most one point among, before or after them, and
+// an optional exponent of 64 bits, without blanks. For a zero, the exponent of its last place
+// must be in range.
 func ParseNumber(text string) (string, error) {
 	if isShortInteger(text) {
 		return text, nil
@@ -73,8 +72,8 @@ func olderProblem(text string) Problem {
 	return d.check()
 }
 
-// Scale returns the precision of a number text and its scale, which is the count of digits
-// behind the point less the exponent. It reports false if exponent or scale exceed 32 bits.
+// Scale returns the precision and the scale of a number text; the scale is the count of
+// fraction digits minus the exponent. ok is false if exponent or scale exceed 32 bits.
 func Scale(text string) (precision, scale int32, ok bool) {
 	mantissa, exponent := text, int64(0)
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
@@ -90,11 +89,11 @@ func Scale(text string) (precision, scale int32, ok bool) {
 	return precision, int32(wide), wide == int64(int32(wide))             //nolint:gosec // checked by the caller's ok
 }
 
-// shortDigits is a number of digits that surely fits an int64.
+// shortDigits is a number of digits that always fits an int64.
 const shortDigits = 18
 
-// isShortInteger reports whether text is a canonical integer of at most 18
-// digits: the usual number, which needs no work.
+// isShortInteger reports whether text is a canonical integer of at most 18 digits. Such
+// numbers are usual and need no work.
 func isShortInteger(text string) bool {
 	digits := text
 	if len(text) > 1 && text[0] == '-' {
@@ -114,18 +113,18 @@ func isShortInteger(text string) bool {
 	return true
 }
 
-// decimal is d.ddd × 10^exp, the digits without leading and trailing zeros;
-// zero has no digits and is not negative, and its exp is that of its last place.
+// decimal is d.ddd × 10^exp, with digits without leading and trailing zeros. Zero has no
+// digits and is not negative; its exp is the exponent of its last place.
 type decimal struct {
 	negative bool
 	exp      int
 	digits   string
 }
 
-// exponentBound keeps exponents of 64 bits from wrapping around when digits are added.
+// exponentBound keeps exponents of 64 bits from overflowing when digits are added.
 const exponentBound = 1 << 40
 
-// parseDecimal reads any number text; the only problem it finds is NotNumber.
+// parseDecimal reads any number text; its only problem is NotNumber.
 func parseDecimal(text string) (decimal, Problem) {
 	var d decimal
 	rest := text
@@ -153,7 +152,7 @@ func parseDecimal(text string) (decimal, Problem) {
 		if err != nil {
 			return d, NotNumber
 		}
-		// An exponent this large is out of range, whatever the digits of a request are.
+		// An exponent this large is out of range for any digits that fit in a request.
 		exp = int(min(max(wide, -exponentBound), exponentBound))
 	}
 	digits := mantissa
@@ -234,7 +233,7 @@ func compareMagnitude(a, b decimal) int {
 	return strings.Compare(a.digits, b.digits)
 }
 
-// CompareNumbers compares two canonical numbers by value: negative, 0 or
+// CompareNumbers compares two canonical numbers by value; the result is negative, 0 or
 // positive.
 func CompareNumbers(a, b string) int {
 	if a == b {
@@ -287,7 +286,7 @@ func sum(a, b string, subtract bool) (string, error) {
 	if problem != 0 {
 		return "", newError(problem, N, b)
 	}
-	// Arguments outside of the domain would make the digits to add unbounded.
+	// Arguments outside the domain would need an unbounded number of digits.
 	if problem = x.check(); problem != 0 {
 		return "", newError(problem, N, a)
 	}
@@ -304,8 +303,8 @@ func sum(a, b string, subtract bool) (string, error) {
 	return d.text(), nil
 }
 
-// addDecimals adds exactly. Both are in the domain, so that at most some 300
-// digits lie between the highest and the lowest.
+// addDecimals adds exactly. Both arguments are in the domain, so the sum has at most about
+// 300 digits.
 func addDecimals(x, y decimal) decimal {
 	if x.digits == "" {
 		return y
@@ -317,7 +316,7 @@ func addDecimals(x, y decimal) decimal {
 		x, y = y, x
 	}
 	low := min(x.exp-len(x.digits), y.exp-len(y.digits)) + 1
-	// digit i stands for 10^(low+i); one place more for the carry.
+	// digit i stands for 10^(low+i); the extra place is for the carry.
 	digits := make([]int8, x.exp-low+2)
 	for i := range len(x.digits) {
 		digits[x.exp-i-low] = int8(x.digits[i] - '0')
@@ -352,22 +351,22 @@ func addDecimals(x, y decimal) decimal {
 	return d
 }
 
-// MaxOrderedNumberBytes is the length of the longest ordered number.
+// MaxOrderedNumberBytes is the maximum length of an ordered number.
 const MaxOrderedNumberBytes = 1 + 3 + MaxDigits + 1
 
-// orderedBias makes exponents three positive digits.
+// orderedBias makes every exponent a positive number of three digits.
 const orderedBias = 300
 
-// AppendOrderedNumber appends the order-preserving printable form of a
-// canonical number: bytewise order is numeric order, no form is the prefix of
-// another sign's, and no form of a negative number is the prefix of any other form.
+// AppendOrderedNumber appends the order-preserving printable form of a canonical number. Its
+// bytewise order is the numeric order. No form is a prefix of a form of another sign, and no
+// form of a negative number is a prefix of any other form.
 //
 //	0         O
 //	positive  P, exponent of the first digit + 300, digits
 //	negative  N, nine's complement of the positive's exponent and digits, ~
 //
-// A positive form may be the prefix of a larger one; whoever joins it with
-// something else takes a delimiter below '0'.
+// A positive form may be a prefix of a larger one: to append other data, put a delimiter
+// below '0' in between.
 func AppendOrderedNumber(dst []byte, number string) []byte {
 	d, _ := parseDecimal(number)
 	if d.digits == "" {
@@ -385,16 +384,15 @@ func AppendOrderedNumber(dst []byte, number string) []byte {
 	return dst
 }
 
-// complement replaces each digit by nine minus it.
+// complement replaces each digit d with 9-d.
 func complement(digits []byte) {
 	for i, c := range digits {
 		digits[i] = '0' + '9' - c
 	}
 }
 
-// ParseOrderedNumber is the inverse of AppendOrderedNumber: it returns the
-// canonical text, and accepts nothing but what AppendOrderedNumber writes for
-// some number. All of b is read. The error is an *Error: NotNumber.
+// ParseOrderedNumber is the inverse of AppendOrderedNumber: it returns the canonical text,
+// and rejects every other form. It reads all of b. The error is an *Error: NotNumber.
 func ParseOrderedNumber(b []byte) (string, error) {
 	if len(b) == 1 && b[0] == 'O' {
 		return "0", nil

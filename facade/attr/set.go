@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// newSet makes a set of canonical members, which it takes over.
+// newSet returns a set of canonical members; it takes ownership of members.
 func newSet(t Type, members []string) (Value, error) {
 	if len(members) == 0 {
 		return Value{}, newError(EmptySet, t, "")
@@ -21,7 +21,7 @@ func newSet(t Type, members []string) (Value, error) {
 	return v, nil
 }
 
-// showMembers shows members as they stand in a request.
+// showMembers formats members as in a request.
 func showMembers(t Type, members []string) []string {
 	if t != BS {
 		return members
@@ -33,10 +33,9 @@ func showMembers(t Type, members []string) []string {
 	return shown
 }
 
-// SetOf returns the set of type SS, NS or BS that holds the given members,
-// which are canonical already (numbers in canonical text, binaries as raw
-// bytes) but may come in any order and more than once. Without members there
-// is no set: the value is absent.
+// SetOf returns a set of type SS, NS or BS. The members are canonical (numbers in canonical
+// text, binaries as raw bytes), but may have any order and duplicates. Without members the
+// result is the absent value.
 func SetOf(t Type, members ...string) Value {
 	if len(members) == 0 {
 		return Value{}
@@ -46,7 +45,7 @@ func SetOf(t Type, members ...string) Value {
 	return Value{Type: t, Set: slices.Compact(sorted)}
 }
 
-// memberOrder returns the canonical order of a set's members.
+// memberOrder returns the comparison function of a set's members.
 func memberOrder(t Type) func(a, b string) int {
 	if t == NS {
 		return CompareNumbers
@@ -54,7 +53,7 @@ func memberOrder(t Type) func(a, b string) int {
 	return strings.Compare
 }
 
-// HasMember reports whether the set v holds a canonical member.
+// HasMember reports whether the set v contains a canonical member.
 func (v Value) HasMember(member string) bool {
 	_, found := slices.BinarySearchFunc(v.Set, member, memberOrder(v.Type))
 	return found

@@ -2,7 +2,7 @@ package attr
 
 import "strings"
 
-// Bytes that a list or map counts for by itself, and each of its elements.
+// The bytes of a list or map without its elements, and of each element.
 const (
 	documentBytes = 3
 	elementBytes  = 1
@@ -18,17 +18,17 @@ func (i Item) Size() int {
 	return size
 }
 
-// JSONSizeHint returns about how many bytes AppendItemJSON appends for i.
+// JSONSizeHint estimates the number of bytes that AppendItemJSON appends for i.
 func (i Item) JSONSizeHint() int {
 	const overhead = 16 // of an attribute, besides its name and value
 	return i.Size() + overhead*(1+len(i))
 }
 
-// Size returns the bytes that v counts for against DynamoDB's item limit:
-// strings and binaries their bytes, BOOL and NULL 1, sets the sum of their
-// members, lists and maps 3 and 1 more for each element, numbers by their
-// digits. An absent value counts 0. Source: developer guide, "DynamoDB item
-// sizes and formats"; for numbers the exact rule as observed on the service.
+// Size returns the bytes that v counts against DynamoDB's item limit: strings and binaries
+// count their bytes, BOOL and NULL 1, sets the sum of their members, lists and maps 3 plus 1
+// for each element, numbers by their digits. An absent value counts 0. Source: developer
+// guide, "DynamoDB item sizes and formats"; for numbers the exact rule as observed on the
+// service.
 func (v Value) Size() int {
 	switch v.Type {
 	case Absent:
@@ -67,9 +67,9 @@ func (v Value) Size() int {
 	return 0
 }
 
-// numberSize counts a canonical number: one byte for each two digits before
-// the point (without the zeros that only hold the place) and each two behind
-// it, one more, and one more for a minus sign.
+// numberSize returns the size of a canonical number: 1, plus one byte for every two digits
+// before the point (without trailing zeros), one for every two digits after it, and one for a
+// minus sign.
 func numberSize(text string) int {
 	size := 1
 	if strings.HasPrefix(text, "-") {
@@ -83,7 +83,7 @@ func numberSize(text string) int {
 	if whole == "0" {
 		whole = ""
 	}
-	// Leading zeros of a pure fraction hold the place just the same.
+	// Leading zeros of a pure fraction do not count either.
 	if whole == "" {
 		significant := strings.TrimLeft(fraction, "0")
 		zeros := len(fraction) - len(significant)
@@ -92,8 +92,8 @@ func numberSize(text string) int {
 	return size + (len(whole)+1)/2 + (len(fraction)+1)/2
 }
 
-// Depth returns the levels of v: 1 for a scalar or set, one more than the
-// deepest element for a list or map. See MaxDepth.
+// Depth returns the number of levels of v: 1 for a scalar or set, one more than the deepest
+// element for a list or map. See MaxDepth.
 func (v Value) Depth() int {
 	deepest := 0
 	for _, e := range v.List {

@@ -1,21 +1,20 @@
 package attr
 
-// Sizes are the bytes that an item counts for.
+// Sizes are the bytes that an item counts, by different rules.
 type Sizes struct {
-	// Item is the size by Item.Size: the size for the item limit and for
-	// consumed capacity.
+	// Item is the result of Item.Size, for the item limit and for consumed capacity.
 	Item int
 
-	stored int // as pages count names and values
+	stored int // the names and values in a page
 }
 
-// Of what a page counts for an item. Nothing is documented: every recording of pages
-// near 1 MB, in the tests of dynalite 3.2.1, is explained to the byte by it.
+// What a page counts for an item, besides its values. The rule is not documented, but it
+// explains every recording of pages near 1 MB in the tests of dynalite 3.2.1 to the byte.
 const (
-	pageItemBytes  = 2     // an item
-	pageNameBytes  = 1     // a name, however long
-	pageBlockBytes = 3_072 // of an item, after each of which there is
-	pageBlockHead  = 18    // this, and the sort key again
+	pageItemBytes  = 2     // for each item
+	pageNameBytes  = 1     // for each name, of any length
+	pageBlockBytes = 3_072 // for each block of an item of this size, a page counts
+	pageBlockHead  = 18    // these bytes and the sort key again
 )
 
 // Sizes returns the sizes of the item.
@@ -27,19 +26,19 @@ func (i Item) Sizes() Sizes {
 	return s
 }
 
-// add adds an attribute with a value of a size, which has so many members if it is a
+// add adds an attribute with a value of size bytes; members is the number of members of a
 // set.
 func (s *Sizes) add(nameBytes, size int, t Type, members int) {
 	s.Item += nameBytes + size
 	s.stored += storedBytes(size, t, members)
 }
 
-// storedBytes is what a page counts for an attribute. That binaries have the length of
-// strings, and that documents count as documented, is (belief).
+// storedBytes returns what a page counts for an attribute. It treats binaries like strings,
+// and documents as documented; both are (belief).
 func storedBytes(size int, t Type, members int) int {
 	bytes := pageNameBytes + size
 	switch t {
-	case S, B: // the length before it has 7 bits a byte
+	case S, B: // the length prefix has 7 bits a byte
 		for n := size; ; n >>= 7 {
 			if bytes++; n < 1<<7 {
 				return bytes
@@ -54,8 +53,8 @@ func storedBytes(size int, t Type, members int) int {
 	return bytes
 }
 
-// OnPage returns the bytes that the item counts for in a page of 1 MB, where its sort
-// key has the given values; absent values do not count.
+// OnPage returns the bytes that the item counts in a page of 1 MB, given the values of its
+// sort key; absent values do not count.
 func (s Sizes) OnPage(sortKey ...Value) int {
 	stored, sortKeyBytes := s.stored, 0
 	for _, v := range sortKey {

@@ -1,9 +1,9 @@
-// Package attr implements DynamoDB's values: the ten attribute types, their JSON form,
-// sizes, comparison and exact 38-digit numbers.
+// Package attr implements DynamoDB's values: the ten attribute types, their JSON form, sizes,
+// comparison and exact 38-digit numbers.
 //
-// Values are held in canonical form: a number is its canonical decimal text,
-// a set is sorted and free of duplicates. So equal values are equal field by
-// field, and the canonical JSON of equal items is the same text.
+// Values are canonical: a number is its canonical decimal text, a set is sorted and has no
+// duplicates. So equal values are equal field by field, and equal items have the same
+// canonical JSON.
 package attr
 
 // Type is one of the ten DynamoDB attribute types, named by its wire tag.
@@ -39,14 +39,13 @@ func ParseType(tag string) (Type, bool) {
 	return Absent, false
 }
 
-// IsScalar reports whether t may be a key attribute's type or another scalar:
-// S, N, B, BOOL, NULL.
+// IsScalar reports whether t is a scalar type: S, N, B, BOOL, NULL.
 func (t Type) IsScalar() bool { return t >= S && t <= NULL }
 
 // IsSet reports whether t is SS, NS or BS.
 func (t Type) IsSet() bool { return t >= SS && t <= BS }
 
-// Value is one attribute value. Which field holds it depends on Type:
+// Value is one attribute value. Its type determines the field:
 //
 //	S         Str, the text (UTF-8)
 //	N         Str, canonical decimal text (see ParseNumber)
@@ -57,8 +56,8 @@ func (t Type) IsSet() bool { return t >= SS && t <= BS }
 //	L         List
 //	M         Map
 //
-// The zero Value is absent. Values are immutable once built: share them
-// freely, never change what a field refers to.
+// The zero Value is absent. Values are immutable: share them freely, and never change what a
+// field refers to.
 type Value struct {
 	Type Type
 	Bool bool
@@ -68,8 +67,8 @@ type Value struct {
 	Map  map[string]Value
 }
 
-// Item is one DynamoDB item: attribute name to value. A nil Item stands for
-// "no item"; an empty one is an item without attributes.
+// Item is one DynamoDB item: attribute name to value. A nil Item means "no item"; an empty
+// one is an item without attributes.
 type Item map[string]Value
 
 // String returns a value of type S.
