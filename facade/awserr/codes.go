@@ -44,7 +44,7 @@ const (
 	CodeValidation                     = "ValidationException"
 )
 
-// The codes of cancellation reasons. An action that was not at fault has ReasonNone.
+// The codes of cancellation reasons. An action without a fault has ReasonNone.
 const (
 	ReasonNone             = "None"
 	ReasonConditionFailed  = "ConditionalCheckFailed"
@@ -56,7 +56,7 @@ const (
 	ReasonValidation       = "ValidationError"
 )
 
-// The failure codes of exports and imports that did not complete.
+// The failure codes of exports and imports.
 const (
 	FailureAccessDenied  = "S3AccessDenied"
 	FailureItems         = "ItemValidationError"

@@ -16,18 +16,18 @@ type Error struct {
 	Code string
 	// HTTPStatus is the status of the response: 400, 413, 500 or 503.
 	HTTPStatus int
-	// Message is the text. The response leaves an empty one out.
+	// Message is the text. The response omits an empty message.
 	Message string
-	// Item is the item before the request. A ConditionalCheckFailedException has it if the
-	// request asked for it; otherwise it is nil.
+	// Item is the item before the request, for a ConditionalCheckFailedException whose
+	// request asked for it; otherwise nil.
 	Item attr.Item
 	// Reasons are the cancellation reasons of a TransactionCanceledException, one for each
 	// action in the order of the request; nil for other errors.
 	Reasons []CancellationReason
 	// Throttling lists the limits that a throttled request on items exceeded.
 	Throttling []ThrottlingReason
-	// RetryAfter is the shortest wait before the retry of a throttled request. The response
-	// leaves out zero.
+	// RetryAfter is the minimum delay before a throttled request may be retried. The response
+	// omits zero.
 	RetryAfter time.Duration
 }
 
@@ -39,7 +39,7 @@ func (e *Error) Error() string {
 	return e.Code + ": " + e.Message
 }
 
-// CancellationReason is the part of one action in the cancellation of its transaction.
+// CancellationReason explains the outcome of one action of a canceled transaction.
 type CancellationReason struct {
 	// Code is one of the constants Reason..., such as "ConditionalCheckFailed".
 	Code string
@@ -60,7 +60,7 @@ func As(err error) (e *Error, ok bool) {
 	return errors.AsType[*Error](err)
 }
 
-// New returns an error with the HTTP status of its code. Its message is formatted as by
+// New returns an error with the HTTP status of its code. It formats the message like
 // [fmt.Sprintf].
 func New(code, format string, args ...any) *Error {
 	return &Error{Code: code, HTTPStatus: httpStatus(code), Message: fmt.Sprintf(format, args...)}
@@ -74,8 +74,7 @@ func ResourceNotFound(format string, args ...any) *Error {
 	return New(CodeResourceNotFound, format, args...)
 }
 
-// InternalServerError returns the error of a request that failed for a reason that a caller
-// cannot know.
+// InternalServerError returns the error of a request that failed for an internal reason.
 func InternalServerError() *Error { return New(CodeInternalServerError, MsgInternalError) }
 
 // ConditionalCheckFailed returns a ConditionalCheckFailedException with the item before the

@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of the tables of exports and imports, and of their lists.
+// The texts of table names in exports and imports, and of their lists.
 const (
 	MsgJobTableARN       = MsgInvalidParameterPrefix + "tableArn is not a valid ARN"           // 400
 	MsgJobTableARNEmpty  = "Invalid TableArn: Invalid Table ARN"                               // 401
@@ -38,7 +38,7 @@ const (
 	MsgImportARN      = "Invalid Import ARN"                                                                       // 428
 )
 
-// The texts of jobs that failed.
+// The texts of failed jobs.
 const (
 	MsgNoSuchBucket  = "The specified bucket does not exist"                                                                                    // 430
 	MsgBucketOwner   = "Access Denied: the bucket has another owner"                                                                            // ours

@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of items and keys. Package attr has those of attribute values.
+// The texts of items and keys. Package attr has the texts of attribute values.
 const (
 	MsgItemTooLarge        = "Item size has exceeded the maximum allowed size"                                                                                                                                                                // 62
 	MsgUpdatedItemTooLarge = "Item size to update has exceeded the maximum allowed size"                                                                                                                                                      // 63

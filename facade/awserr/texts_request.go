@@ -6,7 +6,7 @@ const (
 	MsgInvalidRequestPrefix   = "Invalid Request: "                           // part of 402
 )
 
-// The texts of requests that are not calls, or whose members do not have the types of the API.
+// The texts of malformed calls, and of members with the wrong type.
 const (
 	MsgUnexpectedToken     = "Unexpected token received from parser"                   // 245
 	MsgStartOfStructure    = "Start of structure or map found where not expected"      // 246
@@ -38,8 +38,8 @@ const (
 	MsgStatementShown          = "%s(statement=%s, parameters=%s, %s)"                                                                                                                                                                        // part of 474
 )
 
-// The texts of missing expressions, and of their names and values. Package expr has those
-// of their syntax.
+// The texts of missing expressions, and of their names and values. Package expr has the texts
+// of expression syntax.
 const (
 	MsgNamesWithoutExpr      = "ExpressionAttributeNames can only be specified when using expressions"                                                                      // 98
 	MsgValuesWithoutExpr     = "ExpressionAttributeValues can only be specified when using expressions"                                                                     // 99
@@ -49,7 +49,7 @@ const (
 	MsgNoKeyCondition        = "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."                                             // 122
 )
 
-// The texts of the parameters that expressions replaced.
+// The texts of legacy parameters, which expressions replaced.
 const (
 	MsgExpectedValueAndList    = MsgInvalidParameterPrefix + "Value and AttributeValueList cannot be used together for Attribute: %s"                 // 106
 	MsgExpectedOperatorUnknown = MsgInvalidParameterPrefix + "Invalid comparison operator"                                                            // 232

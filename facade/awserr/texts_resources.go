@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of ARNs and of access to what they name.
+// The texts of ARNs and of access to their resources.
 const (
 	MsgARNPrefix     = MsgInvalidParameterPrefix + "ARNs must start with 'arn:': %s"                                                                                            // 217
 	MsgARNOfNothing  = MsgInvalidParameterPrefix + "Provided Arn is not a DynamoDB resource arn: %s"                                                                            // 218

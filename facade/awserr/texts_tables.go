@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of tables that are missing, exist, or cannot be changed now.
+// The texts of tables that are missing, already exist, or are busy.
 const (
 	MsgResourceNotFound   = "Requested resource not found"                                                                                 // 49
 	MsgTableNotFound      = "Requested resource not found: Table: %s not found"                                                            // 48
