@@ -2,14 +2,14 @@ package mapping
 
 import "github.com/tabletop-emu/tabletop/internal/layout"
 
-// Class says how well a mapping preserves an attribute.
+// Class is how well a mapping preserves an attribute.
 type Class = layout.Class
 
 // The classes, best first.
 const (
 	Lossless         = layout.Lossless
-	LosslessInDomain = layout.LosslessInDomain // outside the domain, an item is refused
-	Lossy            = layout.Lossy            // something is lost, and accept_loss or a GC rule says so
+	LosslessInDomain = layout.LosslessInDomain // an item outside the domain is rejected
+	Lossy            = layout.Lossy            // something is lost, as accept_loss or a GC rule permits
 )
 
 // Fidelity is the class of one attribute under one rule.
@@ -17,15 +17,14 @@ type Fidelity struct {
 	Rule      string
 	Attribute string
 	Class     Class
-	Why       string // the domain, or what is lost; "" if lossless
+	Why       string // the domain, or the loss; "" if lossless
 }
 
 // String returns one line: rule, attribute, class, reason.
 func (f Fidelity) String() string { return layout.Fidelity(f).String() }
 
-// Fidelity classifies what the mapping does to the key attributes and to each
-// attribute of the schema, rule by rule. A default layout loses nothing and
-// yields nil.
+// Fidelity returns how well the mapping preserves the key attributes and each attribute of
+// the schema, rule by rule. For a default layout, which loses nothing, it returns nil.
 func (m *Mapping) Fidelity() []Fidelity {
 	var all []Fidelity
 	for _, f := range m.compiled().Fidelity() {

@@ -9,11 +9,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// Mapping is the layout of one DynamoDB table: item to row and back. Load,
-// Compile and Default make one. It is immutable and safe for concurrent use.
+// Mapping is the layout of one DynamoDB table: item to row and back. Load, Compile and
+// Default return one. It is immutable and safe for concurrent use.
 type Mapping layout.Mapping
 
-// compiled is m as the packages of this module see it, by the same conversion.
+// compiled converts m to the type that the packages of this module use.
 func (m *Mapping) compiled() *layout.Mapping { return (*layout.Mapping)(m) }
 
 // Load runs Parse, then Compile.
@@ -22,9 +22,8 @@ func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
 	return (*Mapping)(m), err
 }
 
-// Compile builds the functions in both directions. The error for a rule that cannot be
-// inverted is a *SpecError. The error for several faults lists all, one a line, and
-// errors.As finds each.
+// Compile builds the functions in both directions. The error of a rule that cannot be
+// inverted is a *SpecError. Several faults are joined, one per line; errors.As finds each.
 func Compile(spec *Spec) (*Mapping, error) {
 	m, err := layout.Compile((*mapfile.Sealed)(spec).Open())
 	return (*Mapping)(m), err
@@ -46,9 +45,8 @@ func (m *Mapping) SourceTable() string { return m.compiled().SourceTable() }
 // TargetTable returns the id of the Bigtable table.
 func (m *Mapping) TargetTable() string { return m.compiled().TargetTable() }
 
-// Family is a column family that the Bigtable table needs, with its GC rule:
-// cells of a column beyond Versions are removed, and so are cells older than
-// MaxAge; 0 means no such rule. With both, either is enough.
+// Family is a column family that the Bigtable table needs, with its GC rule: it removes cells
+// of a column beyond Versions, and cells older than MaxAge. 0 means no such rule.
 type Family struct {
 	Name     string
 	Versions int
@@ -64,8 +62,8 @@ func (m *Mapping) Families() []Family {
 	return families
 }
 
-// Locate returns the key of the row in which the item with the given key is
-// stored, or would be. key may have other attributes too. Errors are [*Error].
+// Locate returns the row key of the item with the given key, whether or not the item exists.
+// key may have other attributes too. Errors are [*Error].
 func (m *Mapping) Locate(key attr.Item) ([]byte, error) {
 	at, err := m.compiled().Locate(key)
 	if err != nil {
@@ -74,29 +72,28 @@ func (m *Mapping) Locate(key attr.Item) ([]byte, error) {
 	return at.Row, nil
 }
 
-// Placed is an item laid out as a row, or as its part of a row that it shares.
-// Its cells are in no particular order. An item that its rule takes as a copy
-// of the highest version has none: it is read from the cells of that version.
+// Placed is an item laid out as a row, or as its part of a shared row. Its cells have no
+// particular order. A copy of the highest version has no cells: Items reads it from the cells
+// of that version.
 type Placed struct {
 	Row
-	Rule string // name of the rule that took the item
+	Rule string // the rule that accepted the item
 }
 
-// Place lays out an item as cells. Those without a timestamp of their own get
-// defaultTimeMicros, which must be a multiple of 1000 and not negative. The
-// same item always gives the same bytes. Errors are [*Error].
+// Place lays out an item as cells. Cells without a timestamp of their own get
+// defaultTimeMicros, which must be a multiple of 1000 and not negative. The same item always
+// gives the same bytes. Errors are [*Error].
 func (m *Mapping) Place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
 	p, err := m.compiled().Place(item, defaultTimeMicros)
 	return Placed{Row: Row{Key: p.Row, Cells: p.Cells}, Rule: p.Rule}, err
 }
 
-// Items returns the items of a row, or of the part of it that was read, sorted
-// by partition and sort key. Cells that no rule claims are ignored. Errors are
-// [*Error] with CodeCorrupt.
+// Items returns the items of a row, or of the part of it that was read, sorted by partition
+// and sort key. It ignores cells that no rule claims. Errors are [*Error] with CodeCorrupt.
 func (m *Mapping) Items(row Row) ([]attr.Item, error) { return m.compiled().Items(row) }
 
-// Item returns the item with the given key from its row, nil if it is not
-// there. key may have other attributes too. Errors are [*Error].
+// Item returns the item with the given key from its row; nil if not found. key may have other
+// attributes too. Errors are [*Error].
 func (m *Mapping) Item(row Row, key attr.Item) (attr.Item, error) {
 	return m.compiled().Item(row, key)
 }

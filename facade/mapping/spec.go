@@ -16,8 +16,7 @@ var jsonSchema string
 // other tools. It accepts the same files as Parse.
 func JSONSchema() string { return jsonSchema }
 
-// Spec is a mapping file that has been read. Its contents are available only as
-// YAML.
+// Spec is a parsed mapping file. Its contents are available only as YAML.
 type Spec mapfile.Sealed
 
 // Parse reads the mapping file src; file is its name in errors, which are *SpecError. It
