@@ -4,7 +4,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Term is an operand for the parser of another language than DynamoDB's expressions.
+// Term is an operand built by another parser than the expression parsers of this package.
 type Term struct{ o *operand }
 
 // PathTerm returns the operand for the value at path.
@@ -13,7 +13,7 @@ func PathTerm(path Path) Term { return Term{&operand{form: pathOperand, path: pa
 // ValueTerm returns the operand v.
 func ValueTerm(v attr.Value) Term { return Term{&operand{form: valueOperand, value: v}} }
 
-// CallTerm returns the call of a function, or of + and - in an update.
+// CallTerm returns a function call; in an update also + and -.
 func CallTerm(name string, args ...Term) Term {
 	o := &operand{form: callOperand, text: name}
 	for _, arg := range args {
@@ -46,7 +46,7 @@ func connect(op conditionOp, parts []Test) Test {
 }
 
 // Comparison returns a comparison by its operator: =, <>, <, <=, >, >=, BETWEEN or IN. The
-// operands of BETWEEN are a value and the bounds, those of IN a value and its
+// operands of BETWEEN are a value and its bounds; the operands of IN, a value and its
 // alternatives.
 func Comparison(operator string, args ...Term) Test {
 	c := &condition{op: comparators[operator]}
@@ -66,8 +66,8 @@ func Comparison(operator string, args ...Term) Test {
 func Holds(call Term) Test { return Test{&condition{op: opCall, args: []*operand{call.o}}} }
 
 // ConditionOf returns a condition from a Test, after the checks of a parsed condition:
-// numbers of operands, distinctness and types. Errors are of type *Error, and do not name
-// the kind of expression.
+// operand counts, distinctness and types. Errors are of type *Error, and do not name the kind
+// of expression.
 func ConditionOf(root Test) (*Condition, error) {
 	c := conditionParser{parser: &parser{kind: Statement}}
 	c.collect(root.c)
@@ -81,7 +81,7 @@ func ConditionOf(root Test) (*Condition, error) {
 	return &Condition{root: root.c, paths: c.paths()}, nil
 }
 
-// collect takes the leaves of a tree and all their operands.
+// collect records the leaves of a tree and all their operands.
 func (c *conditionParser) collect(n *condition) {
 	for _, part := range n.parts {
 		c.collect(part)
@@ -92,7 +92,7 @@ func (c *conditionParser) collect(n *condition) {
 	}
 }
 
-// gather takes operands and those inside of them.
+// gather records operands and their arguments.
 func (p *parser) gather(args []*operand) {
 	for _, o := range args {
 		p.operands = append(p.operands, o)
@@ -100,8 +100,8 @@ func (p *parser) gather(args []*operand) {
 	}
 }
 
-// Action is one action of a built update. It sets its path to Value, adds the members of
-// the set Value or deletes them, or, without a Value, removes the path.
+// Action is one action of a built update. It sets its path to Value, adds or deletes the
+// members of the set Value, or removes the path; then it has no Value.
 type Action struct {
 	Path  Path
 	Verb  Verb
@@ -119,9 +119,9 @@ const (
 	Delete
 )
 
-// UpdateOf returns the update of all actions, after the checks of a parsed update: paths
-// that overlap or conflict, operands. Errors are of type *Error, and do not name the kind
-// of expression.
+// UpdateOf returns the update with all actions, after the checks of a parsed update:
+// overlapping and conflicting paths, operands. Errors are of type *Error, and do not name the
+// kind of expression.
 func UpdateOf(actions ...Action) (*Update, error) {
 	u := updateParser{parser: &parser{kind: Statement}}
 	update := &Update{}

@@ -12,8 +12,7 @@ type Condition struct {
 	paths []Path
 }
 
-// condition is one node: a comparison or call over args, or AND, OR, NOT over
-// parts.
+// condition is one node: a comparison or call with args, or AND, OR, NOT with parts.
 type condition struct {
 	op    conditionOp
 	args  []*operand
@@ -50,8 +49,7 @@ var comparators = map[string]conditionOp{
 	"=": opEqual, "<>": opNotEqual, "<": opLess, "<=": opLessEqual, ">": opGreater, ">=": opGreaterEqual,
 }
 
-// The functions of conditions; the same spelling only, since function names
-// have case.
+// The functions of conditions. Function names are case-sensitive.
 const (
 	fnAttributeExists    = "attribute_exists"
 	fnAttributeNotExists = "attribute_not_exists"
@@ -61,7 +59,7 @@ const (
 	fnSize               = "size"
 )
 
-// conditionFunctions holds the number of operands of each function.
+// conditionFunctions are the operand counts of the functions.
 var conditionFunctions = map[string]int{
 	fnAttributeExists: 1, fnAttributeNotExists: 1, fnAttributeType: 2,
 	fnBeginsWith: 2, fnContains: 2, fnSize: 1,
@@ -75,9 +73,8 @@ const (
 	bindNot
 )
 
-// ParseCondition parses a condition expression; kind is ConditionExpression,
-// FilterExpression or KeyConditionExpression and shows in messages. Errors are
-// of type *Error.
+// ParseCondition parses a condition expression. kind is ConditionExpression, FilterExpression
+// or KeyConditionExpression, and appears in messages. Errors are of type *Error.
 func ParseCondition(kind Kind, src string, p *Placeholders) (*Condition, error) {
 	ps, err := newParser(kind, src, conditionKeywords, p)
 	if err != nil {
@@ -101,15 +98,14 @@ func ParseCondition(kind Kind, src string, p *Placeholders) (*Condition, error) 
 	return &Condition{root: root, paths: ps.paths()}, nil
 }
 
-// conditionParser is a Pratt parser. Whether parentheses hold an operand or a
-// condition shows only behind them, so that every step yields either.
+// conditionParser is a Pratt parser. Only the token after parentheses decides whether they
+// hold an operand or a condition, so each step returns either.
 type conditionParser struct {
 	*parser
-	leaves []*condition // comparisons and calls in the order of the text
+	leaves []*condition // comparisons and calls in textual order
 }
 
-// parsed is a condition or an operand; an operand that is a call may still
-// become a condition.
+// parsed is a condition or an operand; a call operand may still become a condition.
 type parsed struct {
 	condition     *condition
 	operand       *operand
@@ -122,8 +118,8 @@ func (c *conditionParser) leaf(op conditionOp, args ...*operand) *condition {
 	return n
 }
 
-// asCondition returns e as a condition. A path or value is none: what is wrong
-// is the next token, where an operator should be.
+// asCondition returns e as a condition. A path or value is not a condition: the error is at
+// the next token, which should be an operator.
 func (c *conditionParser) asCondition(e parsed) (*condition, error) {
 	switch {
 	case e.condition != nil:
@@ -134,8 +130,7 @@ func (c *conditionParser) asCondition(e parsed) (*condition, error) {
 	return nil, c.unexpected()
 }
 
-// expression parses an expression up to an operator that binds no stronger
-// than bind.
+// expression parses an expression up to an operator that binds no tighter than bind.
 func (c *conditionParser) expression(bind int) (parsed, error) {
 	left, err := c.prefix()
 	for err == nil {
@@ -162,7 +157,7 @@ func (c *conditionParser) expression(bind int) (parsed, error) {
 	return left, err
 }
 
-// connective parses what follows left AND, or left OR.
+// connective parses the rest after left AND or left OR.
 func (c *conditionParser) connective(left parsed, op conditionOp, bind int) (parsed, error) {
 	first, err := c.asCondition(left)
 	if err != nil {
@@ -183,7 +178,7 @@ func (c *conditionParser) connective(left parsed, op conditionOp, bind int) (par
 	return parsed{condition: &condition{op: op, parts: []*condition{first, second}}}, nil
 }
 
-// comparison parses what follows an operand and the operator t.
+// comparison parses the rest after an operand and the operator t.
 func (c *conditionParser) comparison(left *operand, t token, comparator conditionOp) (parsed, error) {
 	if err := c.operator(); err != nil {
 		return parsed{}, err
@@ -217,7 +212,7 @@ func (c *conditionParser) comparison(left *operand, t token, comparator conditio
 	return parsed{condition: c.leaf(opBetween, left, right, upper)}, nil
 }
 
-// prefix parses what an expression begins with.
+// prefix parses the beginning of an expression.
 func (c *conditionParser) prefix() (parsed, error) {
 	switch {
 	case c.accept("NOT"):
@@ -252,9 +247,8 @@ func (c *conditionParser) prefix() (parsed, error) {
 	return parsed{operand: o}, err
 }
 
-// check makes all checks after parsing, in DynamoDB's order: functions by name and
-// place, reserved words; then leaf by leaf placeholders, numbers of operands,
-// distinctness and types.
+// check makes all checks after parsing, in DynamoDB's order: functions by name and place,
+// reserved words; then, leaf by leaf, placeholders, operand counts, distinctness and types.
 func (c *conditionParser) check() error {
 	for _, check := range []func() *Error{
 		c.checkFunctionNames, c.checkFunctionPlaces, c.checkReserved, func() *Error { return c.pathError },
@@ -294,8 +288,7 @@ func (c *conditionParser) checkFunctionNames() *Error {
 	return nil
 }
 
-// checkFunctionPlaces finds functions other than size as operands, and size as
-// a condition.
+// checkFunctionPlaces rejects functions other than size as operands, and size as a condition.
 func (c *conditionParser) checkFunctionPlaces() *Error {
 	misused := func(args []*operand) *Error {
 		for _, o := range args {
@@ -403,7 +396,7 @@ func (c *conditionParser) checkBounds(lower, upper *operand) *Error {
 	return nil
 }
 
-// ValueText shows a value as DynamoDB does in messages.
+// ValueText formats a value as in DynamoDB's messages.
 func ValueText(v attr.Value) string {
 	json := v.String()
 	text := strings.TrimSuffix(json[strings.IndexByte(json, ':')+1:], "}")
@@ -418,7 +411,7 @@ func ValueText(v attr.Value) string {
 
 func hasOrder(t attr.Type) bool { return t == attr.S || t == attr.N || t == attr.B }
 
-// typeOf returns the type of an operand where it shows in the expression.
+// typeOf returns the type of an operand if the expression determines it.
 func typeOf(o *operand) attr.Type {
 	switch {
 	case o.form == valueOperand:
@@ -460,12 +453,11 @@ func (c *conditionParser) checkCallTypes(call *operand) *Error {
 	return nil
 }
 
-// Paths returns every document path that the condition mentions, in the order
-// of the text, with repetitions.
+// Paths returns every document path in the condition, in textual order, with repetitions.
 func (c *Condition) Paths() []Path { return c.paths }
 
 // Existence reports whether the whole condition is attribute_exists(name) or
-// attribute_not_exists(name) on a top-level attribute, and which.
+// attribute_not_exists(name) of a top-level attribute; exists distinguishes the two.
 func (c *Condition) Existence() (name string, exists, ok bool) {
 	n := c.root
 	for n.op == opNot {

@@ -9,10 +9,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Eval reports whether item satisfies the condition. A nil item has no
-// attributes. There are no errors at run time: an operand that is missing or
-// of the wrong type makes its comparison false, except that <> is true of
-// operands that are not equal for any reason.
+// Eval reports whether item satisfies the condition. A nil item has no attributes. Evaluation
+// does not fail: a missing operand, or one of the wrong type, makes its comparison false.
+// Only <> is true for operands that are unequal for any reason.
 func (c *Condition) Eval(item attr.Item) bool { return c.root.eval(item) }
 
 func (n *condition) eval(item attr.Item) bool {
@@ -63,8 +62,7 @@ func compare(op conditionOp, v, w attr.Value) bool {
 
 func present(v attr.Value) bool { return !v.IsAbsent() }
 
-// eval returns the value of an operand of a condition, absent where it has
-// none.
+// eval returns the value of a condition's operand; absent if it has none.
 func (o *operand) eval(item attr.Item) attr.Value {
 	switch o.form {
 	case pathOperand:
@@ -72,7 +70,7 @@ func (o *operand) eval(item attr.Item) attr.Value {
 	case valueOperand:
 		return o.value
 	case callOperand:
-		if o.text != fnSize { // only where it is built
+		if o.text != fnSize { // only where the call is built
 			return attr.Boolean(o.holds(item))
 		}
 		return sizeOf(o.args[0].eval(item))
@@ -80,8 +78,8 @@ func (o *operand) eval(item attr.Item) attr.Value {
 	return attr.Value{}
 }
 
-// sizeOf is the function size: UTF-16 units of a string, bytes of a binary, elements of a
-// set, list or map. Other types have none.
+// sizeOf implements the function size: UTF-16 units of a string, bytes of a binary, elements
+// of a set, list or map. Other types have no size.
 func sizeOf(v attr.Value) attr.Value {
 	n := 0
 	switch v.Type {
@@ -103,7 +101,7 @@ func sizeOf(v attr.Value) attr.Value {
 	return attr.Value{Type: attr.N, Str: strconv.Itoa(n)}
 }
 
-// holds evaluates a call that is a condition.
+// holds evaluates a call as a condition.
 func (o *operand) holds(item attr.Item) bool {
 	v := o.args[0].eval(item)
 	switch o.text {
@@ -124,7 +122,7 @@ func (o *operand) holds(item attr.Item) bool {
 	return false
 }
 
-// beginsWith is the function begins_with.
+// beginsWith implements the function begins_with.
 func beginsWith(v, w attr.Value) bool {
 	return v.Type == w.Type && (v.Type == attr.S || v.Type == attr.B) && strings.HasPrefix(v.Str, w.Str)
 }
@@ -132,8 +130,8 @@ func beginsWith(v, w attr.Value) bool {
 // memberTypes are the types of the members of sets.
 var memberTypes = map[attr.Type]attr.Type{attr.SS: attr.S, attr.NS: attr.N, attr.BS: attr.B}
 
-// contains is the function of that name: a part of a string or binary, a
-// member of a set, an element of a list.
+// contains implements the function contains: part of a string or binary, member of a set,
+// element of a list.
 func contains(v, w attr.Value) bool {
 	switch v.Type {
 	case attr.S, attr.B:

@@ -1,10 +1,9 @@
-// Package expr parses and evaluates DynamoDB's four expression languages over
-// items: condition and filter, key condition, projection and update.
+// Package expr parses and evaluates DynamoDB's four expression languages over items:
+// condition and filter, key condition, projection and update.
 //
-// Each parser checks an expression in the same order as DynamoDB and fails with
-// DynamoDB's own text. Nothing here knows tables, keys or storage; what depends
-// on a key schema takes the names of the key attributes.
+// Each parser checks an expression in the same order as DynamoDB, and fails with DynamoDB's
+// own text. The package does not know tables, keys or storage: functions that depend on a key
+// schema take the names of the key attributes.
 //
-// No input panics, whatever its shape: sizes, operator counts and nesting are
-// bounded before anything is built from them.
+// No input panics: sizes, operator counts and nesting are limited before a tree is built.
 package expr

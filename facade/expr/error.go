@@ -12,7 +12,7 @@ const (
 	KeyConditionExpression
 	ProjectionExpression
 	UpdateExpression
-	// Statement is a statement of PartiQL, whose errors do not name it.
+	// Statement is a PartiQL statement; its errors do not name the kind.
 	Statement
 )
 
@@ -32,27 +32,26 @@ func (k Kind) String() string {
 	return ""
 }
 
-// Error is an expression that DynamoDB refuses with a ValidationException.
-// Message is DynamoDB's whole text.
+// Error rejects an expression as DynamoDB does, with a ValidationException. Message is
+// DynamoDB's whole text.
 type Error struct {
 	Message string
-	// Classic is the older wording, "" where it is the same.
+	// Classic is the older wording, "" if it is the same.
 	Classic string
 }
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// ErrOperandType is the error of an update that meets an item whose attribute
-// has another type than an operator takes. The legacy AttributeUpdates have a
-// text of their own for it.
+// ErrOperandType is the error of an update if the item's attribute has a type that the
+// operator does not accept. The legacy AttributeUpdates have their own text for it.
 var ErrOperandType = newError(msgUpdateOperand)
 
 func newError(format string, args ...any) *Error {
 	return &Error{Message: fmt.Sprintf(format, args...)}
 }
 
-// invalid is the error of an expression of kind k.
+// invalid returns the error of an expression of kind k.
 func (k Kind) invalid(format string, args ...any) *Error {
 	if k == Statement {
 		return newError(format, args...)
@@ -60,16 +59,15 @@ func (k Kind) invalid(format string, args ...any) *Error {
 	return &Error{Message: "Invalid " + k.String() + ": " + fmt.Sprintf(format, args...)}
 }
 
-// orClassic gives e its older wording.
+// orClassic adds the older wording to e.
 func (e *Error) orClassic(older *Error) *Error {
 	e.Classic = older.Message
 	return e
 }
 
-// DynamoDB's texts, without what stands before them. They are facts of the
-// service, seen in captures of it; the two marked as ours are for limits whose
-// text is in no capture. The number behind a text is its row in
-// ../testdata/messages.tsv; those without number have none yet.
+// DynamoDB's texts, without the prefixes, as captured from the service. "ours" marks limits
+// whose text has not been captured. The number after a text is its row in
+// ../testdata/messages.tsv; texts without a number have no row yet.
 const (
 	msgEmpty          = "The expression can not be empty;"                                                          // 75
 	msgTooLong        = "Expression size has exceeded the maximum allowed size;"                                    // 92b, of updates and projections

@@ -7,10 +7,10 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// KeyCondition is a parsed key condition expression, or a list of terms, not
-// yet bound to a key schema. It is immutable.
+// KeyCondition is a parsed key condition expression, or a list of terms, before it is bound
+// to a key schema. It is immutable.
 type KeyCondition struct {
-	condition *Condition // nil where there are
+	condition *Condition // nil if there are
 	terms     []KeyTerm
 }
 
@@ -20,22 +20,22 @@ type KeyAttribute struct {
 	Type attr.Type
 }
 
-// KeyTerm is the condition on one attribute. Args has a value, and for attr.RangeBetween
-// a second one. attr.NoRange stands for what no key condition can ask: Args has any number.
+// KeyTerm is the condition on one attribute. Args has one value, or two for
+// attr.RangeBetween. attr.NoRange stands for an operator that key conditions do not support;
+// then Args has any length.
 type KeyTerm struct {
 	Name string
 	Op   attr.RangeOp
 	Args []attr.Value
 }
 
-// KeyConditionOf returns the key condition of all terms, each on another attribute.
+// KeyConditionOf returns the key condition with all terms, each on a different attribute.
 // Resolve checks the terms.
 func KeyConditionOf(terms ...KeyTerm) *KeyCondition { return &KeyCondition{terms: terms} }
 
-// ParseKeyCondition parses a key condition expression as a condition. Errors
-// are of type *Error. What a key condition may not say is found by Check:
-// DynamoDB looks at that only after all expressions of the request are parsed
-// and all placeholders used.
+// ParseKeyCondition parses a key condition expression as a condition. Errors are of type
+// *Error. Check makes the checks of key conditions: DynamoDB makes them only after it has
+// parsed all expressions of the request and found all placeholders used.
 func ParseKeyCondition(src string, p *Placeholders) (*KeyCondition, error) {
 	c, err := ParseCondition(KeyConditionExpression, src, p)
 	if err != nil {
@@ -44,10 +44,9 @@ func ParseKeyCondition(src string, p *Placeholders) (*KeyCondition, error) {
 	return &KeyCondition{condition: c}, nil
 }
 
-// Check finds what no key condition may say, whatever the key: other operators
-// than =, <, <=, >, >=, BETWEEN, begins_with and AND, conditions without a
-// name or with two, nested paths, two conditions on one name. Errors are of
-// type *Error.
+// Check rejects, for any key, operators other than =, <, <=, >, >=, BETWEEN, begins_with and
+// AND, conditions without a name or with two, nested paths, and two conditions on one name.
+// Errors are of type *Error.
 func (k *KeyCondition) Check() error {
 	_, err := k.keyTerms()
 	return err
@@ -60,13 +59,13 @@ func (k *KeyCondition) keyTerms() ([]KeyTerm, error) {
 	return keyTerms(nil, k.condition.root)
 }
 
-// rangeOperators are the key conditions among the comparisons.
+// rangeOperators are the comparisons that key conditions support.
 var rangeOperators = map[conditionOp]attr.RangeOp{
 	opEqual: attr.RangeEqual, opLess: attr.RangeLess, opLessEqual: attr.RangeLessEqual, opGreater: attr.RangeGreater, opGreaterEqual: attr.RangeGreaterEqual,
 	opBetween: attr.RangeBetween,
 }
 
-// mirrored are the operators with their sides changed.
+// mirrored are the operators with swapped sides.
 var mirrored = map[attr.RangeOp]attr.RangeOp{
 	attr.RangeEqual: attr.RangeEqual,
 	attr.RangeLess:  attr.RangeGreater, attr.RangeLessEqual: attr.RangeGreaterEqual,
@@ -127,11 +126,10 @@ func keyTerms(terms []KeyTerm, n *condition) ([]KeyTerm, error) {
 	return append(terms, t), nil
 }
 
-// Resolve binds the condition to the key of a table or an index: the
-// attributes of its partition key, and those of its sort key, if any. Every
-// attribute of the partition key must be equal to a value, and so must those of
-// the sort key before the last one that has a condition. Errors are of type
-// *Error, those of Check included.
+// Resolve binds the condition to the key of a table or an index: the attributes of its
+// partition key, and of its sort key, if any. Every attribute of the partition key needs an
+// equality condition, and so does every sort key attribute before the last one with a
+// condition. Errors are of type *Error, and include those of Check.
 func (k *KeyCondition) Resolve(hash, sort []KeyAttribute) (attr.KeyRange, error) {
 	terms, err := k.keyTerms()
 	if err != nil {
@@ -155,7 +153,7 @@ func (k *KeyCondition) Resolve(hash, sort []KeyAttribute) (attr.KeyRange, error)
 	return r, resolveSort(&r, terms, len(terms)-len(hash), sort)
 }
 
-// termOf returns the condition on an attribute, nil if there is none.
+// termOf returns the condition on an attribute, or nil.
 func termOf(terms []KeyTerm, name string) *KeyTerm {
 	if i := slices.IndexFunc(terms, func(t KeyTerm) bool { return t.Name == name }); i >= 0 {
 		return &terms[i]
@@ -163,8 +161,8 @@ func termOf(terms []KeyTerm, name string) *KeyTerm {
 	return nil
 }
 
-// resolveHash returns the values that the conditions give a partition key;
-// multi says that a part of the key has several attributes.
+// resolveHash returns the partition key values from the conditions. multi is true if a part
+// of the key has several attributes.
 func resolveHash(terms []KeyTerm, hash []KeyAttribute, multi bool) ([]attr.Value, error) {
 	values := make([]attr.Value, len(hash))
 	var missing []string

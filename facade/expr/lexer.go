@@ -14,8 +14,8 @@ const (
 	tokName                   // #name
 	tokValue                  // :value
 	tokDigits
-	tokKeyword // a word that the language keeps for itself; text in capitals
-	tokPunct   // operator or other mark; also any character that is none
+	tokKeyword // a reserved word of the language; text in capitals
+	tokPunct   // operator or other mark; also any invalid character
 )
 
 // token is one token. Its text in the source is src[start:end].
@@ -30,17 +30,15 @@ func (t token) is(text string) bool {
 	return (t.kind == tokPunct || t.kind == tokKeyword) && t.text == text
 }
 
-// The words that the languages keep for themselves: elsewhere they are names,
-// though reserved ones.
+// The keywords of each language. In the other languages they are reserved names.
 var (
 	conditionKeywords  = []string{"AND", "OR", "NOT", "IN", "BETWEEN"}
 	updateKeywords     = []string{"SET", "REMOVE", "ADD", "DELETE"}
 	projectionKeywords []string
 )
 
-// lex cuts src into tokens, of which the last is the end. It knows no errors:
-// a character that belongs to no language becomes a mark that no parser wants,
-// and so does an underscore that begins a word.
+// lex splits src into tokens; the last is the end. It does not fail: an invalid character, or
+// an underscore at the start of a word, becomes a mark that no parser accepts.
 func lex(src string, keywords []string) []token {
 	tokens := make([]token, 0, len(src)/4+2)
 	for i := 0; ; {

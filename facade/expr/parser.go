@@ -9,19 +9,19 @@ import (
 // Limits of an expression. Source: developer guide, "Service, account, and
 // table quotas", expression parameters.
 const (
-	// MaxExpressionBytes is the length of the longest expression, as written.
+	// MaxExpressionBytes is the maximum length of an expression, as written.
 	MaxExpressionBytes = 4096
-	// MaxOperators is the most operators and functions of an expression.
+	// MaxOperators is the maximum number of operators and functions in an expression.
 	MaxOperators = 300
-	// MaxInOperands is the most values that IN compares with.
+	// MaxInOperands is the maximum number of values for IN.
 	MaxInOperands = 100
-	// MaxPathSteps is the most steps of a document path.
+	// MaxPathSteps is the maximum number of steps in a document path.
 	MaxPathSteps = attr.MaxDepth
 )
 
-// parser holds what the four languages share: tokens, syntax errors, paths and
-// function calls. Parsing builds a tree and finds nothing but errors of
-// syntax; the checks that come after it walk the tree in DynamoDB's order.
+// parser implements the common parts of the four languages: tokens, syntax errors, paths and
+// function calls. Parsing builds a tree and reports only syntax errors; later checks walk the
+// tree in DynamoDB's order.
 type parser struct {
 	kind         Kind
 	src          string
@@ -30,13 +30,13 @@ type parser struct {
 	placeholders *Placeholders
 
 	operators int
-	redundant bool       // an operand had two pairs of parentheses, and may still prove to be a syntax error
-	certain   bool       // what stands here can only be an operand
-	pathError *Error     // the first path that is too deep or has an index too high
-	operands  []*operand // all, each before those that it is an operand of
+	redundant bool       // an operand had two pairs of parentheses, but a syntax error may still take precedence
+	certain   bool       // the current position holds an operand, not a condition
+	pathError *Error     // the first path with too many steps or too large an index
+	operands  []*operand // all, arguments before their calls
 }
 
-// operandForm is what an operand is written as.
+// operandForm is the syntactic form of an operand.
 type operandForm uint8
 
 const (
@@ -45,8 +45,7 @@ const (
 	callOperand // of a function, or of + and - in an update
 )
 
-// operand is a path, a value or a call. path, value and the operands inside
-// of args are resolved by parser.resolve.
+// operand is a path, a value or a call. parser.resolve fills in path and value, also in args.
 type operand struct {
 	form operandForm
 	text string // ":value", or the name of the function
@@ -56,7 +55,7 @@ type operand struct {
 	path  Path
 	value attr.Value
 
-	isTarget bool // the path that a clause of an update changes
+	isTarget bool // the path that an update clause changes
 }
 
 // rawStep is a step of a path as written.
@@ -66,7 +65,7 @@ type rawStep struct {
 	isIndex bool
 }
 
-// newParser makes the first checks, which come before all others.
+// newParser makes the checks that precede all others.
 func newParser(kind Kind, src string, keywords []string, p *Placeholders) (*parser, error) {
 	ps := &parser{kind: kind, src: src, placeholders: p}
 	if len(src) > MaxExpressionBytes && !p.isUnlimited() {
@@ -84,7 +83,7 @@ func newParser(kind Kind, src string, keywords []string, p *Placeholders) (*pars
 
 func (p *parser) peek() token { return p.tokens[p.next] }
 
-// take returns the next token and goes past it, but never past the end.
+// take returns the next token and advances, but never past the end.
 func (p *parser) take() token {
 	t := p.tokens[p.next]
 	if t.kind != tokEnd {
@@ -93,7 +92,7 @@ func (p *parser) take() token {
 	return t
 }
 
-// accept goes past the next token if it is the given mark or keyword.
+// accept consumes the next token if it is the given mark or keyword.
 func (p *parser) accept(text string) bool {
 	if !p.peek().is(text) {
 		return false
@@ -102,7 +101,7 @@ func (p *parser) accept(text string) bool {
 	return true
 }
 
-// expect is accept for a token that must be there.
+// expect consumes a required token.
 func (p *parser) expect(text string) error {
 	if !p.accept(text) {
 		return p.unexpected()
@@ -110,8 +109,8 @@ func (p *parser) expect(text string) error {
 	return nil
 }
 
-// unexpected is the syntax error of the next token. Its surroundings reach
-// from the token before to the token after it.
+// unexpected returns the syntax error of the next token. Its context reaches from the token
+// before to the token after it.
 func (p *parser) unexpected() error {
 	t := p.peek()
 	start, end := t.start, t.end
@@ -156,7 +155,7 @@ func (p *parser) path() (*operand, error) {
 	return o, p.steps(o)
 }
 
-// steps parses what follows the first step of a path.
+// steps parses the rest of a path after its first step.
 func (p *parser) steps(o *operand) error {
 	for {
 		switch {
@@ -204,14 +203,13 @@ func (p *parser) plainOperand() (*operand, error) {
 	return p.path()
 }
 
-// operand parses an operand that may stand in parentheses.
+// operand parses an operand with or without parentheses.
 func (p *parser) operand() (*operand, error) {
 	o, _, err := p.group(p.plainOperand)
 	return o, err
 }
 
-// group parses what plain parses, or an operand in parentheses, and says
-// which.
+// group parses with plain, or parses an operand in parentheses, and reports which.
 func (p *parser) group(plain func() (*operand, error)) (o *operand, parenthesized bool, err error) {
 	if !p.accept("(") {
 		o, err = plain()
@@ -227,10 +225,9 @@ func (p *parser) group(plain func() (*operand, error)) (o *operand, parenthesize
 	return o, true, p.closed(again)
 }
 
-// closed refuses a second pair of parentheses around the same, which DynamoDB
-// does while it parses: what is wrong behind them shows no more. Where it cannot
-// tell yet whether they hold an operand or a condition it reads on until it can,
-// and what is wrong up to there comes first.
+// closed rejects a second pair of parentheses around the same expression. DynamoDB does so
+// while it parses, before later errors. It first reads on until it knows whether they hold an
+// operand or a condition, so errors up to there come first.
 func (p *parser) closed(again bool) error {
 	p.redundant = p.redundant || again
 	if p.certain {
@@ -239,7 +236,7 @@ func (p *parser) closed(again bool) error {
 	return nil
 }
 
-// settled is called where it has become clear what the parentheses so far hold.
+// settled runs as soon as the contents of the parentheses are known.
 func (p *parser) settled() error {
 	if p.redundant {
 		return p.kind.invalid(msgParentheses)
@@ -253,7 +250,7 @@ func (p *parser) call() (*operand, error) {
 	if err := p.operator(); err != nil {
 		return nil, err
 	}
-	p.next++ // the parenthesis
+	p.next++ // the opening parenthesis
 	args, err := p.operandList()
 	if err != nil {
 		return nil, err
@@ -263,7 +260,7 @@ func (p *parser) call() (*operand, error) {
 	return o, nil
 }
 
-// operandList parses operands and the parenthesis after them.
+// operandList parses operands and the closing parenthesis.
 func (p *parser) operandList() ([]*operand, error) {
 	var list []*operand
 	for {
@@ -278,8 +275,7 @@ func (p *parser) operandList() ([]*operand, error) {
 	}
 }
 
-// checkReserved returns the error of the first reserved word among the names
-// of all paths.
+// checkReserved returns the error of the first reserved word in the names of all paths.
 func (p *parser) checkReserved() *Error {
 	for _, o := range p.operands {
 		for _, s := range o.raw {
@@ -291,9 +287,8 @@ func (p *parser) checkReserved() *Error {
 	return nil
 }
 
-// resolve fills in path and value of o and all inside of it. It returns the
-// error of the first placeholder that is not defined; names and values tell
-// which ones to look at.
+// resolve fills in path and value of o and its arguments. It returns the error of the first
+// undefined placeholder; names and values select the kinds of placeholders to resolve.
 func (p *parser) resolve(o *operand, names, values bool) *Error {
 	for _, arg := range o.args {
 		if err := p.resolve(arg, names, values); err != nil {
@@ -312,7 +307,7 @@ func (p *parser) resolve(o *operand, names, values bool) *Error {
 		for i, s := range o.raw {
 			switch {
 			case s.isIndex:
-				// Checked by steps.
+				// steps has checked the index.
 				index, _ := strconv.Atoi(s.text)
 				o.path[i] = Step{Index: index, IsIndex: true}
 			case s.kind == tokName:
@@ -329,7 +324,7 @@ func (p *parser) resolve(o *operand, names, values bool) *Error {
 	return nil
 }
 
-// paths returns the resolved paths of all operands in the order of the text.
+// paths returns the resolved paths of all operands in textual order.
 func (p *parser) paths() []Path {
 	var paths []Path
 	for _, o := range p.operands {

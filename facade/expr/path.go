@@ -8,8 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Step is one step of a path: into a map by Name, or, where IsIndex, into a
-// list by Index.
+// Step is one step of a path: into a map by Name, or, if IsIndex, into a list by Index.
 type Step struct {
 	Name    string
 	Index   int
@@ -40,7 +39,7 @@ func (p Path) String() string {
 	return "[" + strings.Join(steps, ", ") + "]"
 }
 
-// Lookup returns the value at p, or the absent value if the item has none there.
+// Lookup returns the value at p in item, or the absent value.
 func (p Path) Lookup(item attr.Item) attr.Value {
 	v := item[p[0].Name]
 	for _, s := range p[1:] {
@@ -51,7 +50,7 @@ func (p Path) Lookup(item attr.Item) attr.Value {
 	return v
 }
 
-// child returns what is one step inside v, or absent.
+// child returns the value one step inside v, or absent.
 func child(v attr.Value, s Step) attr.Value {
 	switch {
 	case !s.IsIndex && v.Type == attr.M:
@@ -62,9 +61,9 @@ func child(v attr.Value, s Step) attr.Value {
 	return attr.Value{}
 }
 
-// checkPaths returns the error of the first path that overlaps with an earlier
-// one (leads to the same place or inside of it), or else of the first that
-// conflicts with an earlier one (takes for a map what that takes for a list).
+// checkPaths returns the error of the first path that overlaps with an earlier one (same
+// place or inside it), or else of the first that conflicts with an earlier one (map versus
+// list).
 func checkPaths(k Kind, paths []Path) *Error {
 	if len(paths) < 2 {
 		return nil

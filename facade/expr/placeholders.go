@@ -11,16 +11,15 @@ import (
 // Limits of placeholders. Source: developer guide, "Service, account, and
 // table quotas", expression parameters.
 const (
-	// MaxPlaceholderBytes is the length of the longest "#name" or ":value".
+	// MaxPlaceholderBytes is the maximum length of a "#name" or ":value".
 	MaxPlaceholderBytes = 255
-	// MaxPlaceholdersBytes is the size of all names and values together.
+	// MaxPlaceholdersBytes is the maximum size of all names and values together.
 	MaxPlaceholdersBytes = 2 << 20
 )
 
-// Placeholders are the ExpressionAttributeNames and ExpressionAttributeValues
-// of one request. All expressions of the request are parsed with the same
-// Placeholders, which remember what was used. A nil *Placeholders has none.
-// Not for concurrent use.
+// Placeholders are the ExpressionAttributeNames and ExpressionAttributeValues of one request.
+// All expressions of the request use the same Placeholders, which record the names and values
+// used. A nil *Placeholders is empty. Not safe for concurrent use.
 type Placeholders struct {
 	names      map[string]string
 	values     map[string]attr.Value
@@ -29,9 +28,9 @@ type Placeholders struct {
 	unlimited  bool
 }
 
-// UnlimitedPlaceholders are those of expressions that stand for other
-// parameters. DynamoDB's limits are for what users write: neither names and
-// values nor the expressions have any, and an attribute can have any name.
+// UnlimitedPlaceholders returns placeholders for expressions built from other parameters.
+// DynamoDB's limits apply only to expressions that users write, so sizes and attribute names
+// are not restricted.
 func UnlimitedPlaceholders(names map[string]string, values map[string]attr.Value) *Placeholders {
 	return &Placeholders{
 		names: names, values: values, usedNames: map[string]bool{}, usedValues: map[string]bool{}, unlimited: true,
@@ -40,10 +39,9 @@ func UnlimitedPlaceholders(names map[string]string, values map[string]attr.Value
 
 func (p *Placeholders) isUnlimited() bool { return p != nil && p.unlimited }
 
-// NewPlaceholders takes the names by "#name" and the values by ":value". Nil
-// maps stand for parameters that the request does not have. It fails with an
-// *Error where a key has the wrong form, a map is given but empty, or
-// everything together is too large. It keeps the maps and does not change them.
+// NewPlaceholders takes the names by "#name" and the values by ":value"; nil if the request
+// does not have the parameter. It fails with an *Error if a key is malformed, a map is given
+// but empty, or everything together is too large. It keeps the maps and does not change them.
 func NewPlaceholders(names map[string]string, values map[string]attr.Value) (*Placeholders, error) {
 	if names != nil && len(names) == 0 {
 		return nil, newError(msgNamesEmpty)
@@ -84,7 +82,7 @@ func NewPlaceholders(names map[string]string, values map[string]attr.Value) (*Pl
 	return p, nil
 }
 
-// sortedKeys returns the keys of m in order. Most requests have none, or few.
+// sortedKeys returns the keys of m in order. Most requests have few or none.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	if len(m) == 0 {
 		return nil
@@ -101,8 +99,7 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 // is DynamoDB's text for the fault.
 func InvalidValue(key, problem string) *Error { return newError(msgInvalidValue, problem, key) }
 
-// isPlaceholder reports whether key is prefix and at least one letter, digit
-// or underscore.
+// isPlaceholder reports whether key is prefix plus at least one letter, digit or underscore.
 func isPlaceholder(key string, prefix byte) bool {
 	if len(key) < 2 || len(key) > MaxPlaceholderBytes || key[0] != prefix {
 		return false
@@ -139,9 +136,9 @@ func (p *Placeholders) value(key string) (attr.Value, bool) {
 	return v, ok
 }
 
-// CheckUsed fails with an *Error if a name, or otherwise a value, was used by
-// no expression parsed so far. Call it once all expressions are parsed. The
-// keys come sorted; DynamoDB promises no order.
+// CheckUsed fails with an *Error if no expression parsed so far used one of the names, or
+// else one of the values. Call it after parsing all expressions. It lists the keys sorted;
+// DynamoDB promises no order.
 func (p *Placeholders) CheckUsed() error {
 	if p == nil {
 		return nil

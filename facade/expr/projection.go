@@ -2,16 +2,15 @@ package expr
 
 import "github.com/tabletop-emu/tabletop/facade/attr"
 
-// Projection is a parsed projection expression, or any other set of paths. It
-// is immutable.
+// Projection is a parsed projection expression, or any other set of paths. It is immutable.
 type Projection struct {
 	paths []Path
 	root  *selection
 }
 
-// selection is a tree of paths: what is kept of a value.
+// selection is a tree of paths: the selected parts of a value.
 type selection struct {
-	whole    bool // all of it
+	whole    bool // the whole value
 	members  map[string]*selection
 	elements map[int]*selection
 }
@@ -53,8 +52,7 @@ func ParseProjection(src string, p *Placeholders) (*Projection, error) {
 	return ProjectionOf(paths...), nil
 }
 
-// ProjectionOf returns the projection onto paths. They may overlap: then the
-// shorter one counts.
+// ProjectionOf returns the projection onto paths. Of overlapping paths the shortest applies.
 func ProjectionOf(paths ...Path) *Projection {
 	p := &Projection{paths: paths, root: &selection{}}
 	for _, path := range paths {
@@ -70,7 +68,7 @@ func ProjectionOf(paths ...Path) *Projection {
 	return p
 }
 
-// child returns the selection one step inside, making it first.
+// child returns the selection one step inside, and adds it if missing.
 func (s *selection) child(step Step) *selection {
 	var c *selection
 	if step.IsIndex {
@@ -93,11 +91,11 @@ func (s *selection) child(step Step) *selection {
 	return c
 }
 
-// Paths returns the paths in the order of the text.
+// Paths returns the paths in textual order.
 func (p *Projection) Paths() []Path { return p.paths }
 
-// Apply returns the part of item at the paths. Elements of lists close up, in their order.
-// The result is empty, not nil, if nothing is left; a nil item stays nil.
+// Apply returns the part of item at the paths. Selected list elements close up, in their
+// order. Without a match the result is empty, not nil; a nil item stays nil.
 func (p *Projection) Apply(item attr.Item) attr.Item {
 	if item == nil {
 		return nil
@@ -115,7 +113,7 @@ func (s *selection) selectMembers(m map[string]attr.Value) map[string]attr.Value
 	return kept
 }
 
-// selectFrom returns the part of v that is selected, absent if there is none.
+// selectFrom returns the selected part of v, or absent.
 func (s *selection) selectFrom(v attr.Value) attr.Value {
 	switch {
 	case s.whole:

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// isReserved reports whether name, in any case, is one of DynamoDB's reserved
-// words, which expressions may use through a placeholder only.
+// isReserved reports whether name, in any case, is one of DynamoDB's reserved words, which
+// expressions may use only through a placeholder.
 func isReserved(name string) bool {
 	if len(name) < minReserved || len(name) > maxReserved {
 		return false
@@ -25,7 +25,7 @@ var reserved = sync.OnceValue(func() map[string]struct{} {
 	return words
 })
 
-// Lengths of the shortest and the longest reserved word.
+// The lengths of the shortest and the longest reserved word.
 const (
 	minReserved = 2
 	maxReserved = 14

@@ -16,7 +16,7 @@ type Update struct {
 	reads   []Path
 }
 
-// clause is one element of a section: what happens at one path.
+// clause is one element of a section: the change at one path.
 type clause struct {
 	section section
 	target  *operand
@@ -34,7 +34,7 @@ const (
 
 func (s section) String() string { return updateKeywords[s] }
 
-// The functions of updates, and the operators, which are called like them.
+// The functions and operators of updates; operators are calls, too.
 const (
 	fnIfNotExists = "if_not_exists"
 	fnListAppend  = "list_append"
@@ -42,7 +42,7 @@ const (
 	fnMinus       = "-"
 )
 
-// updateFunctions holds the number of operands of each function.
+// updateFunctions are the operand counts of the functions.
 var updateFunctions = map[string]int{fnIfNotExists: 2, fnListAppend: 2, fnPlus: 2, fnMinus: 2}
 
 // ParseUpdate parses an update expression. Errors are of type *Error. The
@@ -127,14 +127,14 @@ func (u *updateParser) clause(s section) (clause, error) {
 	return c, err
 }
 
-// setValue parses an operand, or two with + or - between them; the whole may
-// stand in parentheses, and each operand too.
+// setValue parses an operand, or two joined by + or -. The whole may be in parentheses, and
+// so may each operand.
 func (u *updateParser) setValue() (*operand, error) {
 	o, _, err := u.term()
 	return o, err
 }
 
-// term is setValue; it also says whether parentheses stand around all of it.
+// term parses like setValue; it also reports whether parentheses enclose the whole.
 func (u *updateParser) term() (o *operand, parenthesized bool, err error) {
 	var left *operand
 	if u.accept("(") {
@@ -203,8 +203,8 @@ func (u *updateParser) checkFunctionNames() *Error {
 	return nil
 }
 
-// checkFunctionPlaces finds list_append as an operand: it can only be all that
-// a clause sets.
+// checkFunctionPlaces rejects list_append as an operand: it must be the whole value of a
+// clause.
 func (u *updateParser) checkFunctionPlaces() *Error {
 	for _, call := range u.operands {
 		for _, o := range call.args {
@@ -228,7 +228,7 @@ func (u *updateParser) checkSections() *Error {
 func (u *updateParser) resolveAll(names, values bool) *Error {
 	for _, o := range u.operands {
 		if o.form == callOperand {
-			continue // its operands are in the list too
+			continue // the list has its operands too
 		}
 		if err := u.resolve(o, names, values); err != nil {
 			return err
@@ -245,9 +245,8 @@ func (u *updateParser) checkTargets() *Error {
 	return checkPaths(UpdateExpression, paths)
 }
 
-// longTypeNames are the names that the messages of ADD and DELETE have for
-// the types that one of them does not take; classicTypeNames has those that
-// the older wording has instead.
+// longTypeNames are the names of unsupported types in messages of ADD and DELETE;
+// classicTypeNames has the names that differ in the older wording.
 var (
 	longTypeNames = map[attr.Type]string{
 		attr.S: "STRING", attr.N: "NUMBER", attr.B: "Binary", attr.NULL: "NULL",
@@ -297,16 +296,16 @@ func (u *updateParser) checkCalls() *Error {
 	return nil
 }
 
-// Paths returns the paths that the update changes, in the order of the text.
-// None is inside another.
+// Paths returns the paths that the update changes, in textual order. No path is inside
+// another.
 func (u *Update) Paths() []Path { return u.paths }
 
-// ReadPaths returns the paths that the operands of the update read, in the
-// order of the text, with repetitions.
+// ReadPaths returns the paths that the operands of the update read, in textual order, with
+// repetitions.
 func (u *Update) ReadPaths() []Path { return u.reads }
 
 // TypeOf returns the type of the value that the update sets an attribute to, adds to it or
-// deletes from it. It returns false if that type depends on the item.
+// deletes from it. ok is false if that type depends on the item.
 func (u *Update) TypeOf(attribute string) (attr.Type, bool) {
 	for _, c := range u.clauses {
 		if len(c.target.path) == 1 && c.target.path.Attribute() == attribute && c.value != nil {
@@ -316,7 +315,7 @@ func (u *Update) TypeOf(attribute string) (attr.Type, bool) {
 	return attr.Absent, false
 }
 
-// Given returns the value of the request that the update sets a whole attribute to, or an
+// Given returns the request's value for an attribute that the update sets as a whole, or an
 // absent value.
 func (u *Update) Given(attribute string) attr.Value {
 	for _, c := range u.clauses {
@@ -327,7 +326,7 @@ func (u *Update) Given(attribute string) attr.Value {
 	return attr.Value{}
 }
 
-// knownType is the type of what o yields in any item that it can be applied to.
+// knownType returns the type of o's value if it is the same for every item.
 func (o *operand) knownType() (attr.Type, bool) {
 	switch {
 	case o.form == valueOperand:
@@ -345,18 +344,16 @@ func (o *operand) knownType() (attr.Type, bool) {
 	}
 }
 
-// Apply returns item as the update leaves it; item itself stays as it is, and
-// may be nil. Of an item that is yet to be made, DynamoDB's updates see the
-// key: item then is that. All clauses see the item as it was. Errors are of type *Error:
-// an operand that is missing or of the wrong type, a path without a parent, a
+// Apply returns the updated item; item itself does not change, and may be nil. For a new item
+// pass its key, which DynamoDB's updates can read. All clauses read the original item. Errors
+// are of type *Error: a missing operand or one of the wrong type, a path without a parent, a
 // number out of range, nesting too deep.
 //
-// Elements of a list are found by their index as it was; removed ones go once
-// all else is done, and those set beyond the end are appended in the order of
-// their indexes.
+// Indexes of list elements refer to the original list: removals happen after all other
+// changes, and elements set beyond the end are appended in the order of their indexes.
 //
-// What the update touched, for UPDATED_OLD and UPDATED_NEW, is
-// ProjectionOf(u.Paths()...).Apply on the item before and after.
+// For UPDATED_OLD and UPDATED_NEW, apply ProjectionOf(u.Paths()...) to the item before and
+// after.
 func (u *Update) Apply(item attr.Item) (attr.Item, error) {
 	root := &edit{}
 	for _, c := range u.clauses {
@@ -374,7 +371,7 @@ func (u *Update) Apply(item attr.Item) (attr.Item, error) {
 	return root.editMembers(item), nil
 }
 
-// result returns the value that a clause leaves at its path, absent for none.
+// result returns the new value at a clause's path, or absent.
 func (c clause) result(item attr.Item) (attr.Value, error) {
 	if c.section == sectionRemove {
 		return attr.Value{}, nil
@@ -402,8 +399,8 @@ func (c clause) result(item attr.Item) (attr.Value, error) {
 	return attr.SetOf(old.Type, append(slices.Clone(old.Set), operand.Set...)...), nil
 }
 
-// arithmeticError is valueError for a sum. DynamoDB calls it an overflow where
-// the exact sum has too many digits.
+// arithmeticError is valueError for a sum. DynamoDB reports an overflow if the exact sum has
+// too many digits.
 func arithmeticError(err error) error {
 	var e *attr.Error
 	if errors.As(err, &e) && e.Problem == attr.TooPrecise {
@@ -412,7 +409,7 @@ func arithmeticError(err error) error {
 	return valueError(err)
 }
 
-// valueError turns an error of the value model into DynamoDB's text.
+// valueError converts an error of package attr to DynamoDB's text.
 func valueError(err error) error {
 	var e *attr.Error
 	if errors.As(err, &e) {
@@ -467,8 +464,8 @@ func (o *operand) compute(item attr.Item) (attr.Value, error) {
 	return attr.Value{Type: attr.N, Str: n}, arithmeticError(err)
 }
 
-// checkParent finds a path whose last step leads out of something that is not
-// there, or no map or list.
+// checkParent rejects a path whose last step needs a missing parent, or one that is not a map
+// or list.
 func checkParent(item attr.Item, path Path) error {
 	last := path[len(path)-1]
 	if len(path) == 1 {
@@ -484,15 +481,15 @@ func checkParent(item attr.Item, path Path) error {
 	return nil
 }
 
-// edit is a tree of changes: what becomes of a value and what is inside of it.
+// edit is a tree of changes to a value and its contents.
 type edit struct {
-	leaf     bool       // the value is replaced by
-	value    attr.Value // this; absent for none
+	leaf     bool       // value replaces the old one
+	value    attr.Value // the new value, or absent
 	members  map[string]*edit
 	elements map[int]*edit
 }
 
-// add puts a change into the tree. Paths do not overlap.
+// add adds a change to the tree. Paths must not overlap.
 func (e *edit) add(path Path, v attr.Value) {
 	for _, step := range path {
 		var c *edit
@@ -516,8 +513,7 @@ func (e *edit) add(path Path, v attr.Value) {
 	e.leaf, e.value = true, v
 }
 
-// apply returns v changed. That it is of the type that the tree wants is
-// checked before.
+// apply returns v with the changes. checkParent has already checked the types.
 func (e *edit) apply(v attr.Value) attr.Value {
 	switch {
 	case e.leaf:

@@ -2,14 +2,14 @@ package expr
 
 import "strconv"
 
-// What DynamoDB counts of an update, in bytes, beside the names and values
-// that it writes; measured on the service in 2026.
+// The bytes that DynamoDB counts for an update, beside the names and values that it writes;
+// measured on the service in 2026.
 const (
 	updateBytes      = 3
 	writeBytes       = 19 // a clause of SET or ADD
 	clearBytes       = 1  // a clause of REMOVE or DELETE
 	stepBytes        = 4  // a step of a target after its first
-	readBytes        = 1  // a path that is read
+	readBytes        = 1  // a path in an operand
 	readStepBytes    = 14 // each of its steps
 	ifNotExistsBytes = 39
 	listAppendBytes  = 37
