@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
-// CheckJSON refuses a body that is not one JSON object.
+// CheckJSON rejects a body that is not exactly one JSON object.
 func CheckJSON(body []byte) error {
 	value := jsontext.Value(body)
 	if !value.IsValid() {
@@ -24,11 +24,10 @@ func CheckJSON(body []byte) error {
 	return nil
 }
 
-// Decode reads a request into in, a pointer to a struct with the member names of
-// the API model. It is strict where AWS is: names are case-sensitive, invalid UTF-8
-// and repeated names are refused, null counts as absent, unknown members are
-// ignored. Numbers of the model type Integer are int32 in it, Long is int64. Its
-// error is an *awserr.Error.
+// Decode reads a request into in, a pointer to a struct with the member names of the API
+// model. It is as strict as AWS: names are case-sensitive, invalid UTF-8 and repeated names
+// are rejected, null counts as absent, unknown members are ignored. The model's Integer is
+// int32, and its Long is int64. Errors are *awserr.Error.
 func Decode(body []byte, in any) error {
 	if err := json.Unmarshal(body, in); err != nil {
 		return decodeError(body, in, err)
@@ -36,7 +35,7 @@ func Decode(body []byte, in any) error {
 	return nil
 }
 
-// decodeError gives err, from decoding body into in, AWS's text.
+// decodeError returns AWS's error for err, from decoding body into in.
 func decodeError(body []byte, in any, err error) error {
 	if refused, ok := awserr.As(err); ok {
 		return refused
@@ -57,14 +56,13 @@ func decodeError(body []byte, in any, err error) error {
 	}
 }
 
-// place is where a value of a request stands.
+// place is the position of a value in a request.
 type place struct {
-	element bool   // in a list or a map, and no member of a structure
+	element bool   // in a list or a map, not a member of a structure
 	member  string // structure and member, such as "WriteRequest.PutRequest"
 }
 
-// placeOf returns the place of the value of a request, in, that a pointer leads
-// to.
+// placeOf returns the place of the value at a pointer into the request in.
 func placeOf(in any, at jsontext.Pointer) place {
 	var p place
 	t := reflect.TypeOf(in)
@@ -89,8 +87,7 @@ func placeOf(in any, at jsontext.Pointer) place {
 	return p
 }
 
-// valueAt returns the text of body that begins with the JSON value at or after
-// an offset.
+// valueAt returns the part of body that begins with the JSON value at or after an offset.
 func valueAt(body []byte, offset int64) []byte {
 	rest := bytes.TrimLeft(body[min(int(offset), len(body)):], " \t\r\n:,")
 	end := bytes.IndexAny(rest, ",]} \t\r\n")
@@ -100,8 +97,7 @@ func valueAt(body []byte, offset int64) []byte {
 	return rest[:end]
 }
 
-// mismatchText is what AWS says about a JSON value where the model wants
-// another type.
+// mismatchText returns AWS's text for a JSON value of a type that the model does not expect.
 func mismatchText(kind jsontext.Kind, value []byte, t reflect.Type, at place) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -127,12 +123,12 @@ func mismatchText(kind jsontext.Kind, value []byte, t reflect.Type, at place) st
 	}
 }
 
-// scalarNames are the model's names of our scalar types.
+// scalarNames are the model's names of Go's scalar types.
 var scalarNames = map[reflect.Kind]string{
 	reflect.String: "String", reflect.Int32: "Integer", reflect.Int64: "Long", reflect.Bool: "Boolean",
 }
 
-// scalarMismatchText is mismatchText where the model wants a scalar.
+// scalarMismatchText is mismatchText for an expected scalar.
 func scalarMismatchText(kind jsontext.Kind, value []byte, target string) string {
 	switch byte(kind) {
 	case '{':
@@ -158,11 +154,11 @@ func scalarMismatchText(kind jsontext.Kind, value []byte, target string) string 
 	}
 }
 
-// modelPackage is where AWS's types are.
+// modelPackage is the Java package of AWS's types.
 const modelPackage = "com.amazonaws.dynamodb.v20120810."
 
-// memberTypeNames are the names of the types that stand for several of the
-// model's here, or have no name, by the members that have them.
+// memberTypeNames are the model's type names of members whose Go type has no name, or stands
+// for several types of the model.
 var memberTypeNames = map[string]string{
 	"GlobalSecondaryIndexUpdate.Create": "CreateGlobalSecondaryIndexAction",
 	"GlobalSecondaryIndexUpdate.Update": "UpdateGlobalSecondaryIndexAction",
@@ -176,8 +172,8 @@ var memberTypeNames = map[string]string{
 	"UpdateTableInput.SSESpecification": "SSESpecification",
 }
 
-// modelTypeName returns the name AWS prints for a type of the model: our
-// structs carry the model's names, with a small first letter.
+// modelTypeName returns AWS's name of a model type: our structs have the same names with a
+// small first letter.
 func modelTypeName(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

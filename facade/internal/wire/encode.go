@@ -9,10 +9,10 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// answerOptions make answers reproducible: members of maps are sorted.
+// answerOptions make answers reproducible by sorting the members of maps.
 var answerOptions = json.JoinOptions(json.Deterministic(true), jsontext.EscapeForHTML(false))
 
-// Encode returns the JSON of an answer, or of a part of one.
+// Encode returns the JSON of an answer or of part of one.
 func Encode(out any) ([]byte, error) {
 	if items, ok := out.(Answer); ok {
 		var w Writer
@@ -22,15 +22,14 @@ func Encode(out any) ([]byte, error) {
 	return json.Marshal(out, answerOptions)
 }
 
-// Answer is an answer whose items can be many: it writes its own JSON,
-// the same that json.Marshal would make of it, which would check the text of
-// each item again and copy it.
+// Answer is an answer with possibly many items. It writes its own JSON, equal to the result
+// of json.Marshal, which would validate and copy the text of each item again.
 type Answer interface{ WriteJSON(w *Writer) }
 
-// Writer writes the members of an answer, in their order.
+// Writer writes the members of an answer in order.
 type Writer struct {
 	json []byte
-	err  error // of the first member that could not be written
+	err  error // of the first member that failed
 }
 
 // member begins a member.
@@ -42,10 +41,10 @@ func (w *Writer) member(name string) {
 	w.json = append(append(append(w.json, sep, '"'), name...), '"', ':')
 }
 
-// Begin begins an answer in the memory of another.
+// Begin begins an answer in reused memory.
 func (w *Writer) Begin(memory []byte) { w.json = memory }
 
-// Reserve makes room for an item, or several.
+// Reserve makes room for one or several items.
 func (w *Writer) Reserve(bytes int) {
 	const rest = 64 // for the other members
 	w.json = make([]byte, 0, bytes+rest)
@@ -57,7 +56,7 @@ func (w *Writer) BeginList(name string) {
 	w.json = append(w.json, '[')
 }
 
-// Element writes an item of a list as appendJSON does, and returns its size.
+// Element appends an item to a list with appendJSON, and returns its sizes.
 func (w *Writer) Element(appendJSON func(dst []byte) (json []byte, sizes attr.Sizes, err error)) (sizes attr.Sizes, err error) {
 	if w.json[len(w.json)-1] != '[' {
 		w.json = append(w.json, ',')
@@ -66,10 +65,10 @@ func (w *Writer) Element(appendJSON func(dst []byte) (json []byte, sizes attr.Si
 	return sizes, err
 }
 
-// EndList ends the list that BeginList began.
+// EndList ends the list of BeginList.
 func (w *Writer) EndList() { w.json = append(w.json, ']') }
 
-// Item writes a member that is an item, unless it is absent.
+// Item writes an item member, unless it is absent.
 func (w *Writer) Item(name string, item *Item) {
 	if item == nil {
 		return
@@ -78,7 +77,7 @@ func (w *Writer) Item(name string, item *Item) {
 	w.json = attr.AppendItemJSON(w.json, item.Item)
 }
 
-// Number writes a member that is a number.
+// Number writes a number member.
 func (w *Writer) Number(name string, n int) {
 	w.member(name)
 	w.json = strconv.AppendInt(w.json, int64(n), 10)

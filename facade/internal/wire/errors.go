@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
-// The namespaces of __type.
+// The namespaces in __type.
 const (
 	namespaceService      = "com.amazon.coral.service#"
 	namespaceValidate     = "com.amazon.coral.validate#"
@@ -18,7 +18,7 @@ const (
 	namespaceAvailability = "com.amazon.coral.availability#"
 )
 
-// namespaceOf returns the namespace that AWS puts before an error code.
+// namespaceOf returns AWS's namespace for an error code.
 func namespaceOf(code string) string {
 	switch code {
 	case awserr.CodeSerialization, awserr.CodeUnknownOperation, awserr.CodeMissingAuthentication, awserr.CodeIncompleteSignature,
@@ -33,8 +33,8 @@ func namespaceOf(code string) string {
 	}
 }
 
-// messageMember returns the name of the text's member: AWS writes it with a
-// capital for a few errors, and beside an item.
+// messageMember returns the name of the message member: AWS capitalizes it for a few errors,
+// and beside an item.
 func messageMember(e *awserr.Error) string {
 	switch e.Code {
 	case awserr.CodeSerialization, awserr.CodeAccessDenied, awserr.CodeIdempotentMismatch, awserr.CodeTransactionCanceled, awserr.CodeTransactionInProgress:
@@ -46,8 +46,7 @@ func messageMember(e *awserr.Error) string {
 	return "message"
 }
 
-// serializationError refuses a request that is not JSON, or whose members do not have the
-// types of the API.
+// serializationError rejects invalid JSON, or members of the wrong type.
 func serializationError(format string, args ...any) *awserr.Error {
 	return awserr.New(awserr.CodeSerialization, format, args...)
 }
@@ -70,8 +69,8 @@ type throttlingReason struct {
 	Resource string `json:"resource"`
 }
 
-// EncodeError returns the body of an error response. It leaves out an empty message, a nil
-// item and empty reasons.
+// EncodeError returns the body of an error response. It omits an empty message, a nil item
+// and empty reasons.
 func EncodeError(e *awserr.Error) []byte {
 	var buf bytes.Buffer
 	enc := jsontext.NewEncoder(&buf, answerOptions)
@@ -81,7 +80,7 @@ func EncodeError(e *awserr.Error) []byte {
 	}
 	for _, token := range tokens {
 		if err := enc.WriteToken(token); err != nil {
-			return nil // a Buffer takes every token of this fixed shape
+			return nil // a Buffer accepts every token of this fixed shape
 		}
 	}
 	if e.Item != nil {

@@ -20,33 +20,33 @@ import (
 // ContentTypeJSON is the media type of the protocol.
 const ContentTypeJSON = "application/x-amz-json-1.0"
 
-// plainJSON is the other media type that a request may have, and its answer then has.
+// plainJSON is an alternative media type of requests; the answer has the same.
 const plainJSON = "application/json"
 
 // MaxRequestBytes limits the body of a request, before and after decompression.
 const MaxRequestBytes = 16 << 20
 
-// maxHeaderBytes limits the line and the headers of a request.
+// maxHeaderBytes limits the request line plus the headers.
 const maxHeaderBytes = 16 << 10
 
-// minCompressBytes: an answer above this is compressed when asked for.
+// minCompressBytes is the size above which an answer is compressed, if the client accepts it.
 const minCompressBytes = 4 << 10
 
-// Bodies that AWS answers outside the JSON protocol.
+// Bodies of AWS's answers outside the JSON protocol.
 const (
 	unknownOperationXML = "<UnknownOperationException/>\n"
 	healthTextFormat    = "healthy: %s "
 	headersTextFormat   = "the line and the headers of the request have %d bytes, the limit is %d\n" // ours
 )
 
-// Headers of all answers, or of most: what AWS says of itself, and the media type.
+// Headers of all or most answers: the server's identity and the media type.
 var (
 	serverHeader = []string{"Server"}
 	jsonHeader   = []string{ContentTypeJSON}
 )
 
-// Dates makes the headers Date of answers. It keeps the last one, as most answers are of
-// the second of the one before.
+// Dates formats the Date headers of answers. It caches the last one, because consecutive
+// answers usually have the same second.
 type Dates struct{ last atomic.Pointer[datedHeader] }
 
 type datedHeader struct {
@@ -54,7 +54,7 @@ type datedHeader struct {
 	header []string
 }
 
-// At returns the values of the header at a time.
+// At returns the values of the Date header at time t.
 func (d *Dates) At(t time.Time) []string {
 	last := d.last.Load()
 	if last == nil || last.second != t.Unix() {
@@ -64,15 +64,15 @@ func (d *Dates) At(t time.Time) []string {
 	return last.header
 }
 
-// Response is an answer before compression.
+// Response is an uncompressed answer.
 type Response struct {
 	Status      int
-	ContentType string // "" leaves the header out
+	ContentType string // "" omits the header
 	Body        []byte
 	RequestID   string        // see RequestID
-	Date        []string      // see Dates; nil leaves it to the server of the connection
-	Watermark   string        // up to where a stream was delivered; "" leaves the header out
-	RetryAfter  time.Duration // that a throttled client waits; 0 leaves the header out
+	Date        []string      // see Dates; if nil, the HTTP server sets it
+	Watermark   string        // the delivered position of a stream; "" omits the header
+	RetryAfter  time.Duration // delay for a throttled client; 0 omits the header
 }
 
 // NewResponse returns the answer to the call r, with the HTTP status and the JSON body.
@@ -84,9 +84,8 @@ func NewResponse(r *http.Request, status int, body []byte) Response {
 	return a
 }
 
-// OutsideProtocol returns the answer to a request outside the protocol: a CORS
-// preflight, a health check, or a request that AWS does not know. ok is false for a
-// call of the protocol.
+// OutsideProtocol returns the answer to a request outside the protocol: a CORS preflight, a
+// health check, or a request that AWS does not know. ok is false for a call of the protocol.
 func OutsideProtocol(r *http.Request) (a Response, ok bool) {
 	if n := headerBytes(r); n > maxHeaderBytes {
 		return Response{Status: http.StatusBadRequest, Body: fmt.Appendf(nil, headersTextFormat, n, maxHeaderBytes)}, true
@@ -97,7 +96,7 @@ func OutsideProtocol(r *http.Request) (a Response, ok bool) {
 	case r.Method == http.MethodGet && (r.URL.Path == "/" || r.URL.Path == ""):
 		return Response{Status: http.StatusOK, Body: fmt.Appendf(nil, healthTextFormat, Host(r))}, true
 	case r.Method == http.MethodPost && r.ContentLength > MaxRequestBytes:
-		return Response{}, false // which ReadBody refuses, whatever it is said to be
+		return Response{}, false // ReadBody rejects it, whatever its media type
 	case r.Method != http.MethodPost, !isJSON(r):
 		return Response{Status: http.StatusNotFound, Body: []byte(unknownOperationXML)}, true
 	default:
@@ -105,11 +104,10 @@ func OutsideProtocol(r *http.Request) (a Response, ok bool) {
 	}
 }
 
-// Host is the host that a request was sent to, which may be one of this process.
+// Host returns the host of a request, also of one from this process.
 func Host(r *http.Request) string { return cmp.Or(r.Host, r.URL.Host) }
 
-// headerBytes is what the line and the headers of a request took, without what ends
-// them.
+// headerBytes returns the size of the request line and the headers, without line ends.
 func headerBytes(r *http.Request) int {
 	n := len(r.Method) + len(r.RequestURI) + len(r.Proto) + len("Host: ") + len(r.Host)
 	for name, values := range r.Header {
@@ -120,23 +118,22 @@ func headerBytes(r *http.Request) int {
 	return n
 }
 
-// RequestIDBytes is how many random bytes an id of a request takes.
+// RequestIDBytes is the number of random bytes for a request id.
 const RequestIDBytes = 32
 
-// requestIDLen is how many characters they are.
+// requestIDLen is the length of a request id in characters.
 const requestIDLen = (RequestIDBytes*8 + 4) / 5
 
 var requestIDEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-// RequestID writes 32 random bytes as the 52 characters [0-9A-V] of an id.
+// RequestID encodes 32 random bytes as the 52 characters [0-9A-V] of an id.
 func RequestID(random []byte) string {
 	var id [requestIDLen]byte
 	requestIDEncoding.Encode(id[:], random)
 	return string(id[:])
 }
 
-// isJSON reports whether a request says that its body is JSON. One without a body
-// need not.
+// isJSON reports whether a request declares a JSON body, or has no body.
 func isJSON(r *http.Request) bool {
 	given := r.Header.Get("Content-Type")
 	return isMediaType(given, ContentTypeJSON) || isMediaType(given, plainJSON) || given == "" && r.ContentLength == 0
@@ -147,8 +144,8 @@ func isMediaType(header, want string) bool {
 	return strings.EqualFold(strings.TrimSpace(mediaType), want)
 }
 
-// ReadBody reads and decompresses the body, refusing more than MaxRequestBytes on
-// either side of the decompression. It returns both sides. Its error is an *awserr.Error.
+// ReadBody reads and decompresses the body. It rejects more than MaxRequestBytes before or
+// after decompression, and returns both forms. Errors are *awserr.Error.
 func ReadBody(r *http.Request) (sent, body []byte, err error) {
 	if r.Body == nil {
 		return nil, nil, nil
@@ -164,30 +161,30 @@ func ReadBody(r *http.Request) (sent, body []byte, err error) {
 	switch {
 	case errors.Is(err, httpbody.ErrTooLarge):
 		return nil, nil, awserr.New(awserr.CodeRequestTooLarge, awserr.MsgRequestTooLarge, MaxRequestBytes+1, MaxRequestBytes)
-	case err != nil: // AWS takes what it cannot unpack for a fault of its own
+	case err != nil: // AWS treats a failed decompression as its own fault
 		return nil, nil, awserr.New(awserr.CodeInternalServerError, "%s", err)
 	}
 	return sent, body, nil
 }
 
-// The rest of a body that was refused: package net/http itself reads as much as
-// minDrainBytes, and more than maxDrainBytes is left.
+// Bounds for draining a rejected body. Package net/http itself reads up to minDrainBytes; the
+// rest beyond maxDrainBytes stays unread.
 const (
 	minDrainBytes = 256 << 10
 	maxDrainBytes = 4 * MaxRequestBytes
 )
 
-// drain reads the rest of a body that was refused: a client that still writes when the
-// connection closes may see a reset instead of the answer. A client that waits for 100
-// Continue writes none.
+// drain reads the rest of a rejected body: a client that still writes when the connection
+// closes may see a reset instead of the answer. A client that waits for 100 Continue sends no
+// body.
 func drain(r *http.Request) {
 	short := r.ContentLength >= 0 && r.ContentLength <= minDrainBytes
 	if r.Body != nil && !short && r.Header.Get("Expect") == "" {
-		_, _ = io.CopyN(io.Discard, r.Body, maxDrainBytes) // the answer is the same
+		_, _ = io.CopyN(io.Discard, r.Body, maxDrainBytes) // an error does not change the answer
 	}
 }
 
-// Write sends a with the headers that AWS sends, as the answer to r.
+// Write sends a to w as the answer to r, with AWS's headers.
 func (a Response) Write(w http.ResponseWriter, r *http.Request) {
 	drain(r)
 	h := w.Header()
@@ -213,10 +210,10 @@ func (a Response) Write(w http.ResponseWriter, r *http.Request) {
 	if a.Date != nil {
 		h["Date"] = a.Date
 	}
-	// The checksum covers the bytes as sent, after compression; the SDK for Go
-	// fails the call when it does not match.
+	// The checksum covers the bytes as sent, after compression; on a mismatch, the SDK for Go
+	// fails the call.
 	values := []string{a.RequestID, strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10), strconv.Itoa(len(body))}
-	h["x-amzn-RequestId"], h["x-amz-crc32"], h["Content-Length"] = values[0:1:1], values[1:2:2], values[2:3:3] // spelled as AWS does
+	h["x-amzn-RequestId"], h["x-amz-crc32"], h["Content-Length"] = values[0:1:1], values[1:2:2], values[2:3:3] // in AWS's spelling
 	if a.Watermark != "" {
 		h.Set("X-Tabletop-Watermark", a.Watermark)
 	}
@@ -232,7 +229,7 @@ func (a Response) Write(w http.ResponseWriter, r *http.Request) {
 		h["Content-Type"] = []string{a.ContentType}
 	}
 	w.WriteHeader(a.Status)
-	_, _ = w.Write(body) // the client may be gone; there is no one to tell
+	_, _ = w.Write(body) // the client may have disconnected
 }
 
 func echo(h http.Header, name, value string) {

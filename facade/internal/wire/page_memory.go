@@ -5,18 +5,17 @@ import (
 	"sync"
 )
 
-// PageMemory is the memory of answers that were written, in which others are
-// made: those of a page of items are the largest of what a request takes.
+// PageMemory reuses the memory of written answers for new ones: pages of items are the
+// largest allocations of a request.
 type PageMemory struct{ pool sync.Pool }
 
-// What is kept of answers. Few pages are larger than 1 MB, and those may be much.
+// Bounds of the memory to reuse. Few pages are larger than 1 MB, but some are much larger.
 const (
 	leastPageMemory = 16 << 10
 	mostPageMemory  = 2 << 20
 )
 
-// Take returns memory for an answer, empty: what an earlier one was made in, if there
-// is one.
+// Take returns empty memory for an answer, reused if possible.
 func (m *PageMemory) Take() []byte {
 	if b, ok := m.pool.Get().(*[]byte); ok {
 		return (*b)[:0]
@@ -24,8 +23,8 @@ func (m *PageMemory) Take() []byte {
 	return make([]byte, 0, leastPageMemory)
 }
 
-// Detached is an answer that its caller may keep: b, or a copy where the memory
-// of b is for other pages.
+// Detached returns an answer that the caller may keep: b, or a copy if the memory of b can be
+// reused.
 func (m *PageMemory) Detached(b []byte) []byte {
 	if cap(b) < leastPageMemory || cap(b) > mostPageMemory {
 		return b
@@ -34,10 +33,10 @@ func (m *PageMemory) Detached(b []byte) []byte {
 	return bytes.Clone(b)
 }
 
-// GiveBack takes an answer that nobody has any more.
+// GiveBack returns the memory of an answer for reuse.
 func (m *PageMemory) GiveBack(b []byte) {
 	if cap(b) >= leastPageMemory && cap(b) <= mostPageMemory {
-		kept := b // not b itself, which would be on the heap for every answer
+		kept := b // not b itself, which would escape to the heap for every answer
 		m.pool.Put(&kept)
 	}
 }

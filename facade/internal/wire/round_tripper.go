@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-// RoundTripper returns a transport that hands requests to server in this process,
-// in the caller's goroutine. The host of the request's URL is ignored.
+// RoundTripper returns a transport that passes requests to server in this process, in the
+// caller's goroutine. It ignores the host of the request's URL.
 func RoundTripper(server http.Handler) http.RoundTripper { return roundTripper{server} }
 
 type roundTripper struct{ server http.Handler }
 
 // RoundTrip implements http.RoundTripper.
 func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
-	// A RoundTripper must close the body, also on errors.
+	// A RoundTripper must close the body, even on errors.
 	if r.Body != nil {
 		defer func() { _ = r.Body.Close() }()
 	}
@@ -27,8 +27,8 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	// The handler writes AWS's spelling of header names; reading from a socket
-	// would bring them into canonical form.
+	// The handler writes AWS's spelling of header names; a client on a socket would read them
+	// in canonical form.
 	header := make(http.Header, len(w.header))
 	for name, values := range w.header {
 		header[http.CanonicalHeaderKey(name)] = values
@@ -46,7 +46,7 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// responseRecorder keeps what a handler writes.
+// responseRecorder records the output of a handler.
 type responseRecorder struct {
 	header http.Header
 	status int

@@ -9,10 +9,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Scan reads a request into in from a body that has nothing wrong with it, in
-// one pass: to check the body and to decode it takes about twice as long. It is
-// false for all else, and for members that in does not have; what it makes of a
-// body is what the decoder would. Each text that it reads keeps the whole body.
+// Scan reads a valid body into in, in one pass; checking and decoding it takes about twice as
+// long. It returns false for an invalid body, or for members that in does not have. Its
+// result equals the decoder's. Each string that it reads keeps the whole body in memory.
 func Scan(body []byte, in any) bool {
 	to := reflect.ValueOf(in).Elem()
 	known, ok := scanners.Load(to.Type())
@@ -24,15 +23,13 @@ func Scan(body []byte, in any) bool {
 	return read != nil && read(s, to) && s.End()
 }
 
-// scanner reads a value of one type. It is nil for a type that is left to the
-// decoder.
+// scanner reads a value of one type; nil leaves the type to the decoder.
 type scanner func(s *attr.Scanner, to reflect.Value) bool
 
-// scanners has those of the requests that have come so far, by type.
+// scanners caches the scanners of request types.
 var scanners sync.Map
 
-// scannerOf returns the scanner of a type. A type of the model holds no value of
-// itself.
+// scannerOf returns the scanner of a type. The model has no recursive types.
 func scannerOf(t reflect.Type) scanner {
 	switch t {
 	case reflect.TypeFor[Item]():
@@ -72,7 +69,7 @@ func scannerOf(t reflect.Type) scanner {
 	}
 }
 
-// reading returns the scanner of what read reads.
+// reading converts read to a scanner.
 func reading[T any](read func(*attr.Scanner) (T, bool)) scanner {
 	return func(s *attr.Scanner, to reflect.Value) (ok bool) {
 		*to.Addr().Interface().(*T), ok = read(s)
@@ -80,7 +77,7 @@ func reading[T any](read func(*attr.Scanner) (T, bool)) scanner {
 	}
 }
 
-// readingMap returns the scanner of a map of what read reads.
+// readingMap returns the scanner of a map with values for read.
 func readingMap[T any](read func(*attr.Scanner) (T, bool)) scanner {
 	return func(s *attr.Scanner, to reflect.Value) bool {
 		m := map[string]T{}
@@ -102,7 +99,7 @@ func scanValue(s *attr.Scanner) (Value, bool) {
 	return Value{Value: value, Err: checkNamesWithin(value)}, ok
 }
 
-// scanParameter leaves zeros to the decoder, which looks at how they are written.
+// scanParameter leaves zeros to the decoder, which records how they are written.
 func scanParameter(s *attr.Scanner) (Parameter, bool) {
 	value, ok := scanValue(s)
 	return Parameter{Value: value}, ok && !hasZero(value.Value)
@@ -156,8 +153,7 @@ func mapScanner(t reflect.Type, element scanner) scanner {
 	}
 }
 
-// structScanner reads the members that t has, those of the structs that it embeds
-// among them.
+// structScanner reads the members of t, including those of embedded structs.
 func structScanner(t reflect.Type) scanner {
 	type member struct {
 		index []int

@@ -24,10 +24,10 @@ const (
 	signatureService    = "dynamodb"
 	signatureTime       = "20060102T150405Z"
 	signatureDate       = "20060102"
-	signatureSkew       = 15 * time.Minute // of the clocks of client and server
+	signatureSkew       = 15 * time.Minute // the maximum clock difference of client and server
 )
 
-// Names of what a signed query holds.
+// The parameters of a signed query.
 const (
 	queryAlgorithm     = "X-Amz-Algorithm"
 	queryCredential    = "X-Amz-Credential"
@@ -37,20 +37,19 @@ const (
 	querySignedHeaders = "X-Amz-SignedHeaders"
 )
 
-// Caller is who signed a request: nobody for the zero value.
+// Caller is the signer of a request; zero if it is unsigned.
 type Caller struct{ AccessKey, Region string }
 
-// CallerOf returns who signed a request, however wrongly.
+// CallerOf returns the signer of a request, without verifying the signature.
 func CallerOf(r *http.Request) Caller {
 	sig, _ := parseSignature(r)
 	return sig.caller()
 }
 
-// Authenticate checks the signature of a request with the body as it was sent,
-// and returns the signer. secrets has them by access key. Without secrets, any
-// well-formed signature passes, whatever its key, region and secret. With secrets it has
-// to be correct, for any region, and at most 15 minutes off one of the clocks; the error
-// names the first clock. The error is an *awserr.Error.
+// Authenticate checks the signature of a request with the body as sent, and returns the
+// signer. secrets maps access keys to secrets. Without secrets, any well-formed signature
+// passes. With secrets it must be correct, for any region, and at most 15 minutes off one of
+// the clocks; the error names the first clock. Errors are *awserr.Error.
 func Authenticate(r *http.Request, body []byte, secrets map[string]string, clocks ...time.Time) (Caller, error) {
 	sig, err := parseSignature(r)
 	if err == nil && secrets != nil {
@@ -62,15 +61,15 @@ func Authenticate(r *http.Request, body []byte, secrets map[string]string, clock
 	return sig.caller(), nil
 }
 
-// signature is a request's signature as it came.
+// signature is the unverified signature of a request.
 type signature struct {
 	algorithm, credential, signedHeaders, signature string
 	date                                            string
 	inQuery                                         bool
-	expires                                         string // of a signature in the query
+	expires                                         string // for a signature in the query
 }
 
-// parseSignature takes a signature apart and refuses one that lacks a part.
+// parseSignature splits a signature into its parts and rejects one with missing parts.
 func parseSignature(r *http.Request) (signature, error) {
 	header := r.Header.Get("Authorization")
 	var query url.Values
@@ -108,7 +107,8 @@ func parseSignature(r *http.Request) (signature, error) {
 	return sig, nil
 }
 
-// parseFields reads the fields of a header Authorization, NAME=VALUE with commas, spaces or tabs between.
+// parseFields reads the fields of an Authorization header: NAME=VALUE, separated by commas,
+// spaces or tabs.
 func (sig *signature) parseFields(fields string) {
 	for fields != "" {
 		field := fields
@@ -146,10 +146,10 @@ func parseQuerySignature(query url.Values) (signature, error) {
 	}, nil
 }
 
-// scope is the parts of a credential: key, date, region, service, terminator.
+// scope returns the parts of a credential: key, date, region, service, terminator.
 func (sig signature) scope() []string { return strings.Split(sig.credential, "/") }
 
-// caller returns who the signature says has signed.
+// caller returns the signer that the signature names.
 func (sig signature) caller() Caller {
 	key, rest, _ := strings.Cut(sig.credential, "/")
 	_, rest, _ = strings.Cut(rest, "/")
@@ -157,8 +157,8 @@ func (sig signature) caller() Caller {
 	return Caller{AccessKey: key, Region: region}
 }
 
-// verify checks a signature against the secrets of the known access keys, in AWS's
-// order. Any region will do.
+// verify checks a signature against the secrets of the known access keys, in AWS's order. It
+// accepts any region.
 func (sig signature) verify(r *http.Request, body []byte, secrets map[string]string, clocks []time.Time) error {
 	incomplete := func(format string, args ...any) error {
 		return awserr.New(awserr.CodeIncompleteSignature, format, args...)
@@ -205,10 +205,10 @@ func (sig signature) verify(r *http.Request, body []byte, secrets map[string]str
 	return nil
 }
 
-// Credential is what a request to another service is signed with.
+// Credential signs requests to another service.
 type Credential struct{ AccessKey, Secret, Region, Service string }
 
-// Sign signs a request whose headers are set and whose body is about to be sent.
+// Sign signs a request with its final headers and body.
 func Sign(r *http.Request, body []byte, now time.Time, c Credential) {
 	date := now.UTC().Format(signatureTime)
 	r.Header.Set("X-Amz-Date", date)
@@ -219,7 +219,8 @@ func Sign(r *http.Request, body []byte, now time.Time, c Credential) {
 		sig.signedHeaders, sig.sign(sig.canonicalRequest(r, headers, body), c.Secret, scope)))
 }
 
-// checkTimes refuses a signature that none of the clocks admits, as the first of them does.
+// checkTimes rejects a signature whose time is outside all clocks' limits, with the first
+// clock's error.
 func (sig signature) checkTimes(signed time.Time, clocks []time.Time) (err error) {
 	for _, now := range clocks {
 		of := sig.checkTime(signed, now)
@@ -254,7 +255,7 @@ func (sig signature) checkTime(signed, now time.Time) error {
 	return nil
 }
 
-// canonicalRequest is the text that a signature covers.
+// canonicalRequest returns the text that a signature covers.
 func (sig signature) canonicalRequest(r *http.Request, headers []string, body []byte) string {
 	path := cmp.Or(r.URL.EscapedPath(), "/")
 	hash := sha256.Sum256(body)
@@ -265,7 +266,7 @@ func (sig signature) canonicalRequest(r *http.Request, headers []string, body []
 	return strings.Join(append(lines, "", sig.signedHeaders, hex.EncodeToString(hash[:])), "\n")
 }
 
-// canonicalQuery is the query, but for the signature, in order.
+// canonicalQuery returns the query without the signature, in order.
 func (sig signature) canonicalQuery(query url.Values) string {
 	var pairs []string
 	for name, values := range query {
@@ -280,8 +281,8 @@ func (sig signature) canonicalQuery(query url.Values) string {
 	return strings.Join(pairs, "&")
 }
 
-// escapeSigned writes every byte but A-Z, a-z, 0-9, -, ., _ and ~ as %XX, and a
-// slash where it is none of a path.
+// escapeSigned writes every byte except A-Z, a-z, 0-9, -, ., _ and ~ as %XX, and slashes
+// unless the text is a path.
 func escapeSigned(text string, isPath bool) string {
 	var out strings.Builder
 	for i := range len(text) {
@@ -299,7 +300,7 @@ func isWordByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// signedHeader is the value of a header as a signature covers it.
+// signedHeader returns the value of a header as a signature covers it.
 func signedHeader(r *http.Request, name string) string {
 	switch {
 	case name == "host":

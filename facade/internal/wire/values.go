@@ -16,8 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
-// Flag is a Boolean of the model: true, false, or a string that AWS takes for
-// one.
+// Flag is a Boolean of the model: true, false, or a string that AWS accepts as one.
 type Flag bool
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -46,7 +45,7 @@ func (f *Flag) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	}
 }
 
-// String is an optional flag as AWS shows it.
+// String formats an optional flag as AWS does.
 func (f *Flag) String() string {
 	if f == nil {
 		return "null"
@@ -57,8 +56,8 @@ func (f *Flag) String() string {
 // IsTrue reports whether an optional flag is given and true.
 func (f *Flag) IsTrue() bool { return f != nil && bool(*f) }
 
-// EpochSeconds is a time as the protocol writes it: seconds since 1970, with
-// milliseconds as decimals.
+// EpochSeconds is a time in the protocol's format: seconds since 1970, with milliseconds as
+// decimals.
 type EpochSeconds int64 // milliseconds
 
 // MarshalJSONTo implements json.MarshalerTo.
@@ -66,7 +65,7 @@ func (t EpochSeconds) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(jsontext.Value(strconv.FormatFloat(float64(t)/1000, 'f', -1, 64)))
 }
 
-// UnmarshalJSONFrom implements json.UnmarshalerFrom; parts of milliseconds are rounded.
+// UnmarshalJSONFrom implements json.UnmarshalerFrom; it rounds to milliseconds.
 func (t *EpochSeconds) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	value, err := dec.ReadValue()
 	if err != nil {
@@ -76,7 +75,7 @@ func (t *EpochSeconds) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		return serializationError("%s", scalarMismatchText(value.Kind(), value, "Date"))
 	}
 	seconds, err := strconv.ParseFloat(string(value), 64)
-	const most = 1 << 52 / 1000 // beyond it milliseconds are not exact
+	const most = 1 << 52 / 1000 // milliseconds above this are not exact
 	if err != nil || math.Abs(seconds) > most {
 		return serializationError("%s", scalarMismatchText(value.Kind(), value, "Date"))
 	}
@@ -84,11 +83,11 @@ func (t *EpochSeconds) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// Time is the time.
+// Time returns the time.
 func (t EpochSeconds) Time() time.Time { return time.UnixMilli(int64(t)) }
 
-// Double is a number with a fraction as the protocol writes it: always with a
-// decimal point, by which clients tell it from a whole number.
+// Double is a floating-point number in the protocol's format: always with a decimal point, by
+// which clients distinguish it from an integer.
 type Double float64
 
 // MarshalJSONTo implements json.MarshalerTo.
@@ -100,12 +99,12 @@ func (d Double) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(jsontext.Value(text))
 }
 
-// Item is an item, or a key, of a request or an answer. A value that is
-// well-formed JSON but no attribute value does not stop the decoding: AWS
-// looks at it after the constraints of the members. Its error is in Err.
+// Item is an item, or a key, of a request or an answer. A value that is well-formed JSON but
+// not an attribute value does not stop the decoding, because AWS checks it after the
+// constraints of the members. Err has its error.
 type Item struct {
 	Item attr.Item
-	Err  error // of a request; Item is nil then, or has attributes without a name
+	Err  error // for requests; then Item is nil, or has attributes without a name
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -126,7 +125,7 @@ func (w Item) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(attr.AppendItemJSON(nil, w.Item))
 }
 
-// Value is Item for one value.
+// Value is an attribute value, decoded like Item.
 type Value struct {
 	Value attr.Value
 	Err   error
@@ -153,11 +152,11 @@ func (w Value) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(attr.AppendJSON(nil, w.Value))
 }
 
-// Parameter is the value of a parameter of a statement.
+// Parameter is the value of a statement's parameter.
 type Parameter struct {
 	Value
-	// Zeros are the places behind the point of its zeros, as it was written: all else of
-	// a number is in its value.
+	// Zeros has the number of fraction digits of each zero as written; the values do not have
+	// it.
 	Zeros string
 }
 
@@ -190,20 +189,20 @@ func (p *Parameter) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// hasZero reports whether a value is zero, or a set that has it.
+// hasZero reports whether a value is zero or a set with zero.
 func hasZero(v attr.Value) bool {
 	return v.Type == attr.N && v.Str == "0" || v.Type == attr.NS && slices.Contains(v.Set, "0")
 }
 
-// errNoStructure is the error of a value that is not a structure: the text for the
-// client depends on the value's place in the request.
+// errNoStructure is the error of a value that is not a structure; the client's text depends
+// on the place of the value in the request.
 var errNoStructure = errors.New("the value is not a structure")
 
 // errEmptyName is the error of an attribute without a name.
 var errEmptyName = errors.New(awserr.MsgEmptyName) //nolint:staticcheck // ST1005: its text is the answer
 
-// checkNames refuses attributes without a name, which requests cannot have
-// though rows can.
+// checkNames rejects attributes without a name, which are possible in rows but not in
+// requests.
 func checkNames(m map[string]attr.Value) error {
 	for name, value := range m {
 		if name == "" {
@@ -225,7 +224,7 @@ func checkNamesWithin(value attr.Value) error {
 	return checkNames(value.Map)
 }
 
-// OptionalItem is nil for a nil item, so that the member is left out.
+// OptionalItem returns nil for a nil item, to omit the member.
 func OptionalItem(item attr.Item) *Item {
 	if item == nil {
 		return nil
@@ -233,8 +232,8 @@ func OptionalItem(item attr.Item) *Item {
 	return &Item{Item: item}
 }
 
-// serializationOf returns err's SerializationException if the value could not
-// be read at all, or nil if it is for validation to refuse it.
+// serializationOf returns err's SerializationException if the value is unreadable, or nil if
+// validation must reject it.
 func serializationOf(err error) error {
 	var e *attr.Error
 	if !errors.As(err, &e) {
