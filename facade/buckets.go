@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 
-// bucketJobs is what makes the exports and imports of a store; false where there are no
+// bucketJobs returns the service of exports and imports of a store; ok is false without
 // buckets.
 func (o Options) bucketJobs(st *store.Store) (*bucketjobs.Service, bool) {
 	return bucketjobs.New(bucketjobs.Options{
@@ -18,7 +18,7 @@ func (o Options) bucketJobs(st *store.Store) (*bucketjobs.Service, bool) {
 	}), o.Buckets != nil
 }
 
-// throughBuckets calls an operation of exports and imports, if there are buckets.
+// throughBuckets calls an operation of exports and imports; without buckets it fails.
 func throughBuckets[In, Out any](
 	ctx context.Context, s *Server, operation string, in *In, do func(*bucketjobs.Service, context.Context, *request.Validator, *In) (*Out, error),
 ) (*Out, error) {

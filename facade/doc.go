@@ -1,38 +1,38 @@
 // Package facade serves the DynamoDB API over any Bigtable.
 //
 // A [Server] speaks AWS JSON 1.0 over HTTP, or inside the process through its
-// [Server.RoundTripper], and stores its tables as rows of the Bigtable behind Options.Conn. It uses
-// only the Bigtable API there, so it also runs on Cloud Bigtable, with an app profile with
-// single-cluster routing and single-row transactions. A
-// [github.com/tabletop-emu/tabletop/facade/mapping.Mapping], or a default lossless layout, decides
-// the place of an item's cells.
+// [Server.RoundTripper]. It stores its tables as rows of the Bigtable behind Options.Conn,
+// and uses only the Bigtable API there. So it also runs on Cloud Bigtable, with an app
+// profile with single-cluster routing and single-row transactions. A
+// [github.com/tabletop-emu/tabletop/facade/mapping.Mapping], or a default lossless layout,
+// determines the cells of an item.
 //
-// The operation table has every operation of the API, see [Operations]: it is served, or answers
-// UnknownOperationException with its name and the reason. Requests are checked in DynamoDB's order
-// and refused with its texts.
+// [Operations] lists every operation of the API. An operation is served, or answers
+// UnknownOperationException with its name and the reason. Requests are checked in DynamoDB's
+// order and refused with its texts.
 //
-// The write of an item is atomic, and its condition holds at that moment. After its
-// acknowledgement it is in every index of its table. A transaction over several items is done
-// wholly or not at all; if its process ends in the middle, the next process that reads one of the
-// items completes or reverts it. TransactGetItems sees all of a transaction or nothing; Query, Scan,
-// BatchGetItem and native reads may see some items before it and others after it. Capacity is
-// counted, and throttled if Options enable it. Signatures are checked for their form, and verified
-// if Options has the keys: see [Options].
+// A write of an item is atomic, together with its condition. Once acknowledged, it is in
+// every index of its table. A transaction over several items takes effect as a whole or not
+// at all. If its process ends in the middle, the next process that reads one of the items
+// completes or reverts it. TransactGetItems sees all of a transaction or nothing; Query,
+// Scan, BatchGetItem and native reads may see some items before it and others after it.
+// Capacity is counted, and throttled if Options enable it. Signatures are checked for their
+// form, and verified if Options has the keys: see [Options].
 //
-// Package [github.com/tabletop-emu/tabletop/facade/awserr] has the errors and their texts.
-// A request meets these packages, in this order; each is below facade/internal:
+// Package [github.com/tabletop-emu/tabletop/facade/awserr] has the errors and their texts. A
+// request passes through these packages below facade/internal, in this order:
 //
-//   - wire: the frame of requests and answers: JSON, signatures, errors.
-//   - request: what a request may contain, knowing no table.
+//   - wire: the encoding of requests and answers: JSON, signatures, errors.
+//   - request: checks of requests that need no table.
 //   - partiql: the statements of PartiQL.
-//   - tabledef, tablespec: what a table is, and what a request means for one.
+//   - tabledef, tablespec: table definitions, and checks of requests against them.
 //   - policy, insights: resource policies and contributor insights.
-//   - capacity, throttle: what an operation consumes, and limits on it.
-//   - store: items in rows: catalog, transactions, indexes; write.go tries a write again
-//     that another one overtook. Below it, store/lanes runs
-//     calls side by side, store/marks finds rows with work left to do, store/segment
-//     divides tables for parallel scans, store/history reads a table as it was.
-//   - sizes: when tables are counted.
+//   - capacity, throttle: the capacity that operations consume, and its limits.
+//   - store: items in rows: catalog, transactions, indexes; write.go retries a write after a
+//     concurrent one. Below it, store/lanes runs calls side by side, store/marks finds rows with
+//     pending work, store/segment divides tables for parallel scans, store/history reads a table
+//     at a past time.
+//   - sizes: the times of counting tables.
 //   - changelog: the log of a table's changes; streams serves it as DynamoDB Streams, and
 //     kinesis delivers it to Kinesis.
 //   - jobs: work that outlives its request; backups, bucketjobs (exports and imports) and

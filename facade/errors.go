@@ -14,8 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// foreignError returns the error of DynamoDB for an error of the store, or of the Bigtable
-// behind it.
+// foreignError returns DynamoDB's error for an error of the store or its Bigtable.
 func foreignError(err error) *awserr.Error {
 	var busy *tabledef.TableInUseError
 	switch {
@@ -40,22 +39,21 @@ func foreignError(err error) *awserr.Error {
 	}
 	var unreadable *lens.Error
 	if errors.As(err, &unreadable) {
-		// Another client wrote what the layout cannot say. A retry would read
-		// the same, so that the answer says where it stands instead.
+		// Another client wrote cells that the layout cannot read. A retry would read the
+		// same, so the answer names the row instead.
 		return awserr.Validation(awserr.MsgUnreadableRow, err)
 	}
 	switch status.Code(err) { //nolint:exhaustive // the others are nobody's but this server's
-	case codes.NotFound: // the table of the rows, or of all, was dropped by another client
-		if strings.Contains(err.Error(), "table "+store.CatalogTable) { // as package btclient names it
+	case codes.NotFound: // another client dropped the table of the rows, or all tables
+		if strings.Contains(err.Error(), "table "+store.CatalogTable) { // package btclient writes it so
 			return awserr.New(awserr.CodeServiceUnavailable, awserr.MsgServiceUnavailable,
 				fmt.Sprintf(awserr.MsgCatalogLost, store.CatalogTable, err))
 		}
 		return awserr.ResourceNotFound(awserr.MsgRowsNotFound, err)
-	// What a retry may get past; SDKs send all three kinds again.
-	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
-	case codes.ResourceExhausted: // which SDKs wait longer for
+	// Errors that a retry may overcome; SDKs retry all three kinds.
+	case codes.ResourceExhausted: // SDKs wait longer before this retry
 		return awserr.New(awserr.CodeRequestLimit, awserr.MsgBigtableLimit, err)
-	case codes.DeadlineExceeded: // of a write that failed so, it says, nobody knows whether it was done
+	case codes.DeadlineExceeded: // for a write, the text says that the outcome is unknown
 		return awserr.New(awserr.CodeInternalServerError, awserr.MsgBigtableSilent, err)
 	case codes.Unavailable, codes.Aborted, codes.Canceled:
 		return awserr.New(awserr.CodeServiceUnavailable, awserr.MsgServiceUnavailable, err)
@@ -63,7 +61,7 @@ func foreignError(err error) *awserr.Error {
 	return awserr.InternalServerError()
 }
 
-// inUseWord is what AWS calls a status of a table that refuses to be changed.
+// inUseWord returns AWS's word for a table status that prevents changes.
 func inUseWord(status string) string {
 	switch status {
 	case tabledef.StatusCreating:

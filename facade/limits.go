@@ -6,10 +6,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// The limits of the DynamoDB API that are of its operations. Those of a request's
-// body are in package wire, of values in package attr, of expressions in package
-// expr. Sources: the SDK models of 2026-11 and the quotas page of the
-// developer guide.
+// The limits of operations of the DynamoDB API. Package wire has the limits of a request's
+// body, package attr of values, package expr of expressions. Sources: the SDK models of
+// 2026-11 and the quotas page of the developer guide.
 const (
 	// Names.
 
@@ -19,12 +18,12 @@ const (
 	maxItemBytes     = tablespec.MaxItemBytes
 
 	// Pages and batches.
-	maxPageBytes          = store.PageBytes // evaluated data of one Query or Scan
+	maxPageBytes          = store.PageBytes // data examined by one Query or Scan
 	maxBatchGetKeys       = 100             // keys of one BatchGetItem, over all tables
 	maxBatchGetBytes      = 16 << 20        // returned by one BatchGetItem
 	maxBatchWriteRequests = 25              // puts and deletes of one BatchWriteItem
 	maxTransactItems      = 100             // actions of one transaction
-	maxTransactBytes      = 4 << 20         // of the items, keys and values of one TransactWriteItems; returned by one TransactGetItems, before projection
+	maxTransactBytes      = 4 << 20         // items, keys and values of one TransactWriteItems; unprojected items of one TransactGetItems
 	maxRequestTokenChars  = 36
 	maxBatchStatements    = 25 // of one BatchExecuteStatement
 	maxStatementChars     = 8192

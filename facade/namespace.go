@@ -22,8 +22,7 @@ func (s *Server) openNamespaces(ctx context.Context) error {
 	return s.namespaces.OpenAll(ctx, ids)
 }
 
-// forCaller returns the server that a caller sees: s itself, unless the tables
-// of callers are kept apart.
+// forCaller returns the server for a caller: s itself, unless Options.Namespaced is set.
 func (s *Server) forCaller(ctx context.Context, c wire.Caller) (*Server, error) {
 	if c == (wire.Caller{}) {
 		return s, nil
@@ -45,13 +44,13 @@ func (s *Server) forCaller(ctx context.Context, c wire.Caller) (*Server, error) 
 	return server, nil
 }
 
-// noteCaller logs once that a caller has another key or region than the first one: on AWS
-// they would not see the same tables.
+// noteCaller logs once that a caller has another key or region than the first caller: on AWS
+// they would not share tables.
 func (s *Server) noteCaller(ctx context.Context, c wire.Caller) {
 	if first := s.firstCaller.Load(); first != nil && *first == c {
 		return
 	}
-	kept := c // not c itself, which would be on the heap for every request
+	kept := c // not c itself, which would escape to the heap for every request
 	if s.firstCaller.CompareAndSwap(nil, &kept) || *s.firstCaller.Load() == c || !s.otherCallers.CompareAndSwap(false, true) {
 		return
 	}
@@ -76,13 +75,12 @@ func (s *Server) stores() []*store.Store {
 }
 
 // ReapExpired deletes the items that have expired by Options.Now, in all tables with a time
-// to live. It also ends transactions that timed out, removes the remains of tables that
-// were DELETING, and resumes the jobs of servers that ended. It returns the number of
-// deleted items, even with an error. The owner of the Server calls it: on a timer, or after
-// moving the clock.
+// to live. It also ends transactions that timed out, removes the remains of DELETING tables,
+// and resumes the jobs of servers that ended. It returns the number of deleted items, even
+// with an error. The owner of the Server calls it: on a timer, or after moving the clock.
 //
-// It reads only the due times, never a table. It checks an item again before it deletes it.
-// An item that a transaction holds stays until the next call.
+// It reads only the due times, never a table, and checks an item again before deleting it. An
+// item locked by a transaction stays until the next call.
 func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 	for _, st := range s.stores() {
 		n, err := st.Tidy(ctx)
@@ -97,9 +95,8 @@ func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 }
 
 // NextDue returns the first time in (after, until] at which ReapExpired has work: an item
-// whose time to live ends, or a table whose deletion ends. found is false if there is no
-// such time. A caller that moves Options.Now far can stop there, so that each item is
-// deleted at its own time.
+// expires, or a table's deletion ends. found is false if there is no such time. A caller that
+// moves Options.Now far can stop there, so that each item is deleted at its own time.
 func (s *Server) NextDue(ctx context.Context, after, until time.Time) (next time.Time, found bool, err error) {
 	for _, st := range s.stores() {
 		at, ok, err := st.NextDue(ctx, after, until)

@@ -17,10 +17,10 @@ import (
 // catalogPrefix begins the ids of the catalogs.
 const catalogPrefix = store.CatalogTable + "-"
 
-// namespaceOpener opens the store over a catalog, creating it if need be.
+// namespaceOpener opens the store of a catalog, and creates a missing one.
 type namespaceOpener func(ctx context.Context, catalog string) (*store.Store, error)
 
-// namespaceSet are the namespaces of a server. It is safe for concurrent use.
+// namespaceSet holds the namespaces of a server. It is safe for concurrent use.
 type namespaceSet struct {
 	open   namespaceOpener
 	most   int
@@ -28,18 +28,18 @@ type namespaceSet struct {
 	stores map[string]*store.Store // by id of the catalog
 }
 
-// newNamespaces returns an empty set that has at most so many namespaces.
+// newNamespaces returns an empty set for at most most namespaces.
 func newNamespaces(most int, open namespaceOpener) *namespaceSet {
 	return &namespaceSet{open: open, most: most, stores: map[string]*store.Store{}}
 }
 
-// catalogOf is the id of the catalog of a caller.
+// catalogOf returns the id of a caller's catalog.
 func catalogOf(c wire.Caller) string {
 	sum := sha256.Sum256([]byte(c.AccessKey + "\x00" + c.Region))
 	return catalogPrefix + hex.EncodeToString(sum[:8])
 }
 
-// OpenAll opens the namespaces among the tables of a Bigtable.
+// OpenAll opens the namespaces whose catalogs are among tables.
 func (n *namespaceSet) OpenAll(ctx context.Context, tables []string) error {
 	for _, id := range tables {
 		if !strings.HasPrefix(id, catalogPrefix) {
@@ -52,7 +52,7 @@ func (n *namespaceSet) OpenAll(ctx context.Context, tables []string) error {
 	return nil
 }
 
-// Of returns the store of a caller, and creates a missing store. Errors: a
+// Of returns the store of a caller, and creates a missing one. Errors: a
 // LimitExceededException, and the errors of Opener.
 func (n *namespaceSet) Of(ctx context.Context, c wire.Caller) (*store.Store, error) {
 	return n.store(ctx, catalogOf(c))

@@ -10,11 +10,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cause"
 )
 
-// Call is an answered HTTP request, as Options.Observe gets it. Observe must copy what it
-// keeps: the server reuses the Call and its bodies when Observe returns.
+// Call is an answered HTTP request, for Options.Observe. Observe must copy what it keeps: the
+// server reuses the Call and its bodies after Observe returns.
 type Call struct {
-	// ID is the request id in the header of the answer. The calls to the Bigtable behind
-	// carry it; over a connection to another process, in the metadata x-tabletop-cause.
+	// ID is the request id in the header of the answer. The calls to the Bigtable carry it;
+	// over a connection to another process, in the metadata x-tabletop-cause.
 	ID        string
 	Operation string // "GetItem"; "" for a request outside the protocol
 	HTTP      *http.Request
@@ -25,7 +25,7 @@ type Call struct {
 	Duration  time.Duration // wall time until the answer was written
 }
 
-// stopwatch returns wall time, which passes even if Options.Now stands still.
+// stopwatch returns wall time, which advances even if Options.Now does not.
 func stopwatch() time.Time { return time.Now() } //nolint:forbidigo // see above
 
 // serveObserved answers a request and reports it to Options.Observe.
@@ -40,8 +40,8 @@ func (s *Server) serveObserved(w http.ResponseWriter, r *http.Request) {
 	s.pages.GiveBack(a.Body)
 }
 
-// observing returns the request with a context that names it as the cause of calls to the
-// Bigtable behind. c is nil if nobody observes requests.
+// observing returns the request with a context that names it as the cause of Bigtable calls.
+// c is nil without an observer.
 func (c *Call) observing(r *http.Request, id string) *http.Request {
 	if c == nil {
 		return r
@@ -50,8 +50,7 @@ func (c *Call) observing(r *http.Request, id string) *http.Request {
 	return r.WithContext(cause.With(r.Context(), id))
 }
 
-// conn is the connection to the Bigtable behind. If requests are observed, its calls carry
-// their cause.
+// conn returns the connection to the Bigtable. With an observer, its calls carry their cause.
 func (o *Options) conn() grpc.ClientConnInterface {
 	if o.Observe == nil {
 		return o.Conn
@@ -59,7 +58,7 @@ func (o *Options) conn() grpc.ClientConnInterface {
 	return cause.Carry(o.Conn)
 }
 
-// asks keeps the body of a request. c is nil if nobody observes requests.
+// asks records the body of a request. c is nil without an observer.
 func (c *Call) asks(body []byte) {
 	if c != nil {
 		c.Request = body

@@ -2,8 +2,7 @@ package facade
 
 import "context"
 
-// The operations of this file answer what clients ask about the account before
-// they do anything.
+// This file has the operations by which clients learn about the account at their start.
 
 // emptyInput is a request without members.
 type emptyInput struct{}
@@ -16,7 +15,7 @@ type describeLimitsOutput struct {
 	TableMaxWriteCapacityUnits   int64
 }
 
-// describeLimits answers the default limits of an account, which count with Options.Throttle.
+// describeLimits returns the default limits of an account, which apply with Options.Throttle.
 func (s *Server) describeLimits(context.Context, *emptyInput) (*describeLimitsOutput, error) {
 	return &describeLimitsOutput{
 		AccountMaxReadCapacityUnits: accountMaxCapacityUnits, AccountMaxWriteCapacityUnits: accountMaxCapacityUnits,
@@ -36,13 +35,13 @@ type endpoint struct {
 
 // describeEndpointsInput is the request of DescribeEndpoints.
 type describeEndpointsInput struct {
-	Host string `json:"-"` // that it was sent to
+	Host string `json:"-"` // the host of the request
 }
 
 func (in *describeEndpointsInput) sentTo(host string) { in.Host = host }
 
-// describeEndpoints answers the host that the request was sent to, with which a
-// client that discovers endpoints goes on.
+// describeEndpoints returns the host of the request, so that a client with endpoint discovery
+// continues to use it.
 func (s *Server) describeEndpoints(_ context.Context, in *describeEndpointsInput) (*describeEndpointsOutput, error) {
 	return &describeEndpointsOutput{[]endpoint{{Address: in.Host, CachePeriodInMinutes: endpointCachePeriodMinutes}}}, nil
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// The operations of this file are those of continuous backups, backups and restores:
-// package backups answers them.
+// This file has the operations of continuous backups, backups and restores; package backups
+// implements them.
 
 func (s *Server) backups(operation string) *backups.Service {
 	return &backups.Service{

@@ -24,8 +24,8 @@ type batchStatement struct {
 	ConsistentRead *wire.Flag
 }
 
-// batchExecuteStatementOutput is the answer of BatchExecuteStatement: one response
-// for each statement, in order.
+// batchExecuteStatementOutput is the answer of BatchExecuteStatement: one response for each
+// statement, in order.
 type batchExecuteStatementOutput struct {
 	Responses        []batchStatementResponse
 	ConsumedCapacity []*capacity.Consumed `json:",omitzero"`
@@ -43,7 +43,7 @@ type batchStatementError struct {
 	Item    *wire.Item `json:",omitzero"`
 }
 
-// batchSlot is a statement of a batch, and why it fails.
+// batchSlot is a statement of a batch and its error.
 type batchSlot struct {
 	*statement
 	consistent bool
@@ -52,8 +52,7 @@ type batchSlot struct {
 	tally      capacity.Tally
 }
 
-// batchExecuteStatement does up to 25 statements, all reads or all writes, each by
-// itself.
+// batchExecuteStatement runs up to 25 independent statements, all reads or all writes.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
 func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStatementInput) (*batchExecuteStatementOutput, error) {
 	v := s.validator("BatchExecuteStatement")
@@ -93,7 +92,7 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 	var tallies capacity.Tallies
 	failed := map[string]float64{}
 	out := &batchExecuteStatementOutput{Responses: make([]batchStatementResponse, len(slots))}
-	_ = s.store.Abreast(len(slots), func(i int) error { // each has an error of its own
+	_ = s.store.Abreast(len(slots), func(i int) error { // each slot has its own error
 		if slot := &slots[i]; slot.err == nil {
 			slot.shown, slot.tally, slot.err = s.doSlot(ctx, v, slot, capacity.Wanted(in.ReturnConsumedCapacity))
 		}
@@ -109,7 +108,7 @@ func (s *Server) batchExecuteStatement(ctx context.Context, in *batchExecuteStat
 			failed[slot.Table] += capacity.WriteUnits(slot.old, slot.Item)
 		}
 	}
-	// A table without a statement that succeeded is not reported.
+	// A table without a successful statement is not reported.
 	out.ConsumedCapacity = tallies.Report(in.ReturnConsumedCapacity, (*capacity.Tally).Report)
 	for _, report := range out.ConsumedCapacity {
 		report.CapacityUnits += wire.Double(failed[report.TableName])
@@ -134,7 +133,7 @@ func (s *Server) aimSlot(ctx context.Context, slot *batchSlot) error {
 	return slot.aimRead(awserr.MsgBatchSelectKey)
 }
 
-// doSlot does a statement of a batch and returns what its response shows.
+// doSlot runs a statement of a batch and returns the item for its response.
 func (s *Server) doSlot(ctx context.Context, v *validator, slot *batchSlot, counted bool) (attr.Item, capacity.Tally, error) {
 	if slot.writes() {
 		return s.write(ctx, v, slot.statement, counted)
@@ -143,7 +142,7 @@ func (s *Server) doSlot(ctx context.Context, v *validator, slot *batchSlot, coun
 	return shown, capacity.Tally{Table: capacity.ReadUnits(item.Size(), slot.consistent)}, err
 }
 
-// response is what a batch answers for a statement.
+// response returns a statement's response.
 func (slot *batchSlot) response(shown attr.Item) batchStatementResponse {
 	r := batchStatementResponse{Item: wire.OptionalItem(shown)}
 	if slot.err == nil {

@@ -23,7 +23,7 @@ type batchGetItemInput struct {
 	ReturnConsumedCapacity *string
 }
 
-// keysAndAttributes is what a BatchGetItem asks of one table.
+// keysAndAttributes is the part of a BatchGetItem request for one table.
 type keysAndAttributes struct {
 	Keys                     []wire.Item       `json:",omitzero"`
 	AttributesToGet          []string          `json:",omitzero"`
@@ -39,21 +39,21 @@ type batchGetItemOutput struct {
 	ConsumedCapacity []*capacity.Consumed `json:",omitzero"`
 }
 
-// batchGetTable is one table's part of a BatchGetItem.
+// batchGetTable is the state of one table in a BatchGetItem.
 type batchGetTable struct {
-	member     string // as the request names it: a name or an ARN
+	member     string // the name or ARN in the request
 	name       string
 	request    keysAndAttributes
 	table      *tabledef.Table
 	projection *expr.Projection
-	refusal    error // why not all keys were read; nil: for their size, or all were
+	refusal    error // why keys were not read; nil: too large an answer, or none left
 	found      []wire.Item
-	rest       []wire.Item // keys that were not read
-	units      float64     // that were read
+	rest       []wire.Item // unread keys
+	units      float64     // consumed
 }
 
-// batchGetItem reads items of several tables by key. What would not fit into
-// an answer of 16 MB comes back as UnprocessedKeys.
+// batchGetItem reads items of several tables by key. It returns keys beyond an answer of 16
+// MB as UnprocessedKeys.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 func (s *Server) batchGetItem(ctx context.Context, in *batchGetItemInput) (*batchGetItemOutput, error) {
 	v := s.validator("BatchGetItem")
@@ -115,7 +115,7 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 	}
 	members := slices.Sorted(maps.Keys(in.RequestItems))
 	v.BatchTables(members, func() string {
-		echo, _ := wire.Encode(in.RequestItems) // it was read from JSON
+		echo, _ := wire.Encode(in.RequestItems) // it was decoded from JSON
 		return string(echo)
 	})
 	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
@@ -142,10 +142,10 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 	if keys > maxBatchGetKeys {
 		return nil, awserr.Validation(awserr.MsgBatchGetTooMany)
 	}
-	if projections && attributes { // of one table, or of two
+	if projections && attributes { // in one table or in two
 		return nil, v.Reject(fmt.Sprintf(awserr.MsgMixedStyles, "AttributesToGet", "ProjectionExpression"))
 	}
-	seen := map[string]bool{} // a table can be there twice: by name and by ARN
+	seen := map[string]bool{} // a table can occur twice: by name and by ARN
 	for i := range tables {
 		if err := v.batchGetTable(&tables[i], seen); err != nil {
 			return nil, err
@@ -154,8 +154,8 @@ func (v *validator) batchGetTables(in *batchGetItemInput) ([]batchGetTable, erro
 	return tables, nil
 }
 
-// batchGetTable checks what a BatchGetItem asks of one table, but for what
-// depends on it. seen are the keys of the request so far.
+// batchGetTable checks the part of a BatchGetItem for one table, except across tables. seen
+// has the request's keys so far.
 func (v *validator) batchGetTable(bt *batchGetTable, seen map[string]bool) error {
 	req := &bt.request
 	err := v.ExpressionStyle(req.ExpressionAttributeNames, nil,
@@ -179,7 +179,7 @@ func (v *validator) batchGetTable(bt *batchGetTable, seen map[string]bool) error
 	return nil
 }
 
-// batchGetOne reads the keys of one table while there is room.
+// batchGetOne reads the keys of one table while room remains.
 func (s *Server) batchGetOne(ctx context.Context, bt *batchGetTable, room *capacity.Room) error {
 	admitted, refused := s.admitKeys(bt)
 	keys := make([]attr.Item, len(admitted))

@@ -26,7 +26,7 @@ type batchWriteItemInput struct {
 	ReturnItemCollectionMetrics *string
 }
 
-// writeRequest is one element: exactly one of its members is given.
+// writeRequest is one element: exactly one of its members is set.
 type writeRequest struct {
 	PutRequest    *putRequest    `json:",omitzero"`
 	DeleteRequest *deleteRequest `json:",omitzero"`
@@ -43,22 +43,21 @@ type batchWriteItemOutput struct {
 	ConsumedCapacity      []*capacity.Consumed         `json:",omitzero"`
 }
 
-// batchWriteTable is one table's part of a BatchWriteItem.
+// batchWriteTable is the state of one table in a BatchWriteItem.
 type batchWriteTable struct {
-	member string // as the request names it: a name or an ARN
+	member string // the name or ARN in the request
 	name   string
 	writes []writeRequest
 	table  *tabledef.Table
-	// refusal is why not all writes were done; nil: for other writers, or all were.
+	// refusal is why writes were not done; nil: concurrent writers, or none left.
 	refusal      error
 	admitted     []writeRequest
-	replacements []store.Replacement // one for each of these
+	replacements []store.Replacement // one for each write
 }
 
-// batchWriteItem puts and deletes items of several tables. Each write alone
-// is atomic; all are checked before the first is done, against the layouts of
-// their tables too. A write that loses against other writers of its item comes
-// back as unprocessed.
+// batchWriteItem puts and deletes items of several tables. Each write alone is atomic. It
+// checks all writes before the first, also against the layouts of their tables. A write that
+// loses against concurrent writers of its item comes back as unprocessed.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*batchWriteItemOutput, error) {
 	v := s.validator("BatchWriteItem")
@@ -66,7 +65,7 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{} // a table can be there twice: by name and by ARN
+	seen := map[string]bool{} // a table can occur twice: by name and by ARN
 	for i := range tables {
 		bt := &tables[i]
 		if bt.table, err = s.itemTable(ctx, bt.name); err != nil {
@@ -123,8 +122,8 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 	return out, nil
 }
 
-// target returns the key that the request writes and the item it puts there,
-// nil for a deletion.
+// target returns the key that the request writes and the item that it puts; nil for a
+// deletion.
 func (w writeRequest) target(t *tabledef.Table) (key, item attr.Item) {
 	if w.PutRequest != nil {
 		return t.Key.KeyOf(w.PutRequest.Item.Item), w.PutRequest.Item.Item
@@ -171,8 +170,8 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 	return tables, nil
 }
 
-// shown returns RequestItems as AWS shows it, in Java's form, with at most twice the limit of
-// requests to a table.
+// shown formats RequestItems as AWS does, in Java's form, with at most twice the limit of
+// requests per table.
 func (in *batchWriteItemInput) shown() string {
 	item := func(item *wire.Item) string {
 		if item == nil {
@@ -202,10 +201,10 @@ func (in *batchWriteItemInput) shown() string {
 	return "{" + strings.Join(tables, ", ") + "}"
 }
 
-// writeRequest checks what does not depend on the table.
+// writeRequest makes the checks that need no table.
 func (v *validator) writeRequest(w writeRequest) error {
 	if (w.PutRequest == nil) == (w.DeleteRequest == nil) {
-		return v.Value(&attr.Error{Problem: attr.ManyTypes}) // AWS takes the element for a value
+		return v.Value(&attr.Error{Problem: attr.ManyTypes}) // AWS treats the element as a value
 	}
 	given, member := (*wire.Item)(nil), "Key"
 	if w.PutRequest != nil {
@@ -226,8 +225,8 @@ func (v *validator) writeRequest(w writeRequest) error {
 	return nil
 }
 
-// checkBatchWrites checks the writes of one table against its schema and its
-// layout, and for keys written twice: seen are those of the request so far.
+// checkBatchWrites checks the writes of one table against its schema and layout, and for
+// duplicate keys. seen has the request's keys so far.
 func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen map[string]bool) error {
 	for _, w := range bt.writes {
 		var item attr.Item // or its key
@@ -256,8 +255,8 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 	return nil
 }
 
-// checkBatchKey checks the key of an item to put. What a PutItem says of one
-// that is missing or has another type a batch says as of a key to look up.
+// checkBatchKey checks the key of an item to put. For a missing key attribute, or one of the
+// wrong type, a batch returns the error of a lookup, unlike PutItem.
 func checkBatchKey(key lens.KeySchema, item attr.Item) error {
 	for _, a := range key.Attrs() {
 		if item[a.Name].Type != a.Type {

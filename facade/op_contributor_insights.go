@@ -24,8 +24,7 @@ type updateContributorInsightsInput struct {
 	ContributorInsightsMode   *string
 }
 
-// contributorInsights is the answer of UpdateContributorInsights, and an element of
-// a list.
+// contributorInsights is the answer of UpdateContributorInsights, and an element of a list.
 type contributorInsights struct {
 	TableName                 string
 	IndexName                 string `json:",omitzero"`
@@ -38,8 +37,7 @@ func (s *Server) insights(t *tabledef.Table, index string) contributorInsights {
 	return contributorInsights{t.Name, index, insights.Status(i, s.opts.Now()), i.Mode}
 }
 
-// watched returns what a request wants to know of: a table, under "", or a global
-// index of it.
+// watched returns the subject of a request: "" for the table, or the name of a global index.
 func watched(t *tabledef.Table, index *string) (string, error) {
 	if index == nil {
 		return "", nil
@@ -50,8 +48,7 @@ func watched(t *tabledef.Table, index *string) (string, error) {
 	return *index, nil
 }
 
-// updateContributorInsights keeps whether the keys of a table or an index are to be
-// watched.
+// updateContributorInsights turns insights for a table or an index on or off.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateContributorInsights.html
 func (s *Server) updateContributorInsights(ctx context.Context, in *updateContributorInsightsInput) (*contributorInsights, error) {
 	v := s.validator("UpdateContributorInsights")
@@ -77,7 +74,7 @@ func (s *Server) updateContributorInsights(ctx context.Context, in *updateContri
 	if err != nil {
 		return nil, err
 	}
-	switch { // before the store would, which has another text
+	switch { // before the store, whose text differs
 	case t.Status != tabledef.StatusActive && index == "":
 		return nil, awserr.Validation(awserr.MsgInsightsNotActive, "Table")
 	case index != "" && t.Index(index).Status != tabledef.StatusActive:
@@ -112,8 +109,7 @@ type describeContributorInsightsOutput struct {
 	LastUpdateDateTime          wire.EpochSeconds `json:",omitzero"`
 }
 
-// describeContributorInsights answers whether the keys of a table or an index are
-// watched.
+// describeContributorInsights returns the status of insights for a table or an index.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeContributorInsights.html
 func (s *Server) describeContributorInsights(ctx context.Context, in *describeContributorInsightsInput) (*describeContributorInsightsOutput, error) {
 	const operation = "DescribeContributorInsights"
@@ -158,8 +154,8 @@ type listContributorInsightsOutput struct {
 	NextToken                    string `json:",omitzero"`
 }
 
-// listContributorInsights lists the tables and indexes whose keys are watched: a
-// table before its indexes.
+// listContributorInsights lists the tables and indexes with insights, each table before its
+// indexes.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListContributorInsights.html
 func (s *Server) listContributorInsights(ctx context.Context, in *listContributorInsightsInput) (*listContributorInsightsOutput, error) {
 	v := s.validator("ListContributorInsights")
@@ -190,7 +186,7 @@ func (s *Server) listContributorInsights(ctx context.Context, in *listContributo
 		}
 		t, err := s.store.TableNow(ctx, name)
 		if errors.Is(err, store.ErrTableNotFound) {
-			continue // deleted since
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return nil, err
@@ -210,7 +206,7 @@ func (s *Server) listContributorInsights(ctx context.Context, in *listContributo
 	return out, nil
 }
 
-// tableNames are the names of all tables from one on, in order.
+// tableNames yields the names of all tables from a name on, in order.
 func (s *Server) tableNames(ctx context.Context, from string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if from != "" && !yield(from, nil) {
@@ -244,14 +240,13 @@ type TopKeys struct {
 
 // KeyCount bounds the uses of a key: at most Count, at least Count-Over.
 type KeyCount struct {
-	Key   json.RawMessage `json:"key"` // the attributes of a partition key, or of a whole key
+	Key   json.RawMessage `json:"key"` // the attributes of a partition key or a whole key
 	Count uint64          `json:"count"`
 	Over  uint64          `json:"over,omitempty"`
 }
 
 // TopKeys returns the most used keys of a table, or of its global index if index is not "".
-// It counts uses in this process while contributor insights are on, since they were last
-// changed.
+// It counts the uses in this process since contributor insights were turned on or changed.
 func (s *Server) TopKeys(ctx context.Context, table, index string) (TopKeys, error) {
 	t, err := s.store.TableNow(ctx, table)
 	if err != nil {

@@ -87,7 +87,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 	return &tableOutput{s.describeAs(created, sizes.Counts{}, true)}, nil
 }
 
-// unsupported refuses members that would be wrong to overlook.
+// unsupported rejects members that must not be ignored.
 func (in *createTableInput) unsupported(operation string) error {
 	return refuseMembers(operation, map[string]jsontext.Value{
 		"GlobalTableSourceArn":               in.GlobalTableSourceArn,
@@ -95,7 +95,7 @@ func (in *createTableInput) unsupported(operation string) error {
 	})
 }
 
-// constraints checks the members against the model; path is where they are.
+// constraints checks the members against the model; path is their place.
 func (in *createTableInput) constraints(v *validator, path string) {
 	v.Required(path+"AttributeDefinitions", in.AttributeDefinitions != nil)
 	v.tables().Definitions(path, in.AttributeDefinitions)
@@ -115,7 +115,7 @@ func (in *createTableInput) constraints(v *validator, path string) {
 	}
 }
 
-// tableOf is the table that a request asks for.
+// tableOf returns the table definition that a request describes.
 func (s *Server) tableOf(ctx context.Context, name string, in *createTableInput) (*tabledef.Table, error) {
 	t := &tabledef.Table{Name: name, DeletionProtection: in.DeletionProtectionEnabled.IsTrue(), Extra: map[string]string{}}
 	if err := in.billing(t); err != nil {
@@ -156,10 +156,10 @@ func (s *Server) tableOf(ctx context.Context, name string, in *createTableInput)
 	return t, err
 }
 
-// tableClasses in the order of the model.
+// tableClasses are in the order of the model.
 var tableClasses = []string{"STANDARD", "STANDARD_INFREQUENT_ACCESS"}
 
-// streamViews in the order in which the service names them.
+// streamViews are in the order of the service's texts.
 var streamViews = []string{"OLD_IMAGE", "KEYS_ONLY", "NEW_AND_OLD_IMAGES", "NEW_IMAGE"}
 
 // constraints checks the members against the model.
@@ -185,7 +185,7 @@ func (v *validator) indexName(member string, name *string) {
 	v.Name(member, *name)
 }
 
-// refuseMembers refuses members by their names, before what else is wrong is told.
+// refuseMembers rejects members by name, before other errors.
 func refuseMembers(operation string, members map[string]jsontext.Value) error {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if isGiven(members[name]) {
@@ -214,7 +214,7 @@ func (in *createTableInput) billing(t *tabledef.Table) error {
 	return nil
 }
 
-// schema is what the request says of keys and indexes.
+// schema returns the keys and indexes of the request.
 func (in *createTableInput) schema() tablespec.Schema {
 	return tablespec.Schema{
 		AttributeDefinitions: in.AttributeDefinitions, KeySchema: in.KeySchema,
@@ -222,8 +222,8 @@ func (in *createTableInput) schema() tablespec.Schema {
 	}
 }
 
-// check refuses a view without a stream, and a stream without a view, with the
-// texts of an operation for each.
+// check rejects a view without a stream, and a stream without a view. The texts depend on the
+// operation.
 func (given *streamSpecification) check(withoutStream, withoutView string) error {
 	switch {
 	case given == nil:
@@ -235,8 +235,7 @@ func (given *streamSpecification) check(withoutStream, withoutView string) error
 	return nil
 }
 
-// setStream records a stream setting that was checked: the store begins and ends the
-// stream.
+// setStream records a checked stream setting; the store starts and ends the stream.
 func setStream(t *tabledef.Table, in *streamSpecification) {
 	if in == nil {
 		return
@@ -248,5 +247,5 @@ func setStream(t *tabledef.Table, in *streamSpecification) {
 	t.StreamEnabled, t.StreamView = true, *in.StreamViewType
 }
 
-// isGiven reports whether a member that is kept as JSON is there.
+// isGiven reports whether a member kept as JSON is present.
 func isGiven(raw jsontext.Value) bool { return len(raw) > 0 && raw.Kind() != 'n' }

@@ -17,8 +17,7 @@ type deleteItemInput struct {
 	writeInput
 }
 
-// deleteItem deletes an item, if its condition holds; one that is not there
-// is no error.
+// deleteItem deletes an item if its condition holds. A missing item is not an error.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteItem.html
 func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeItemOutput, error) {
 	v := s.validator("DeleteItem")

@@ -9,8 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// deleteTable deletes a table, its indexes and its items. What its description
-// leaves out is what AWS leaves out; how many items there were is as last counted.
+// deleteTable deletes a table, its indexes and its items. Its description omits the same
+// members as AWS does, and has the item counts of the last count.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteTable.html
 func (s *Server) deleteTable(ctx context.Context, in *tableInput) (*tableOutput, error) {
 	t, err := s.controlTable(ctx, "DeleteTable", in.TableName)

@@ -8,7 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Limits of the streams.
+// Limits of streams.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Operations_Amazon_DynamoDB_Streams.html
 const (
 	maxStreamPage    = 100
@@ -32,7 +32,7 @@ func (v *validator) page(limit *int32, most int32) int {
 	return int(*limit)
 }
 
-// openStream is a stream with its table, which may be gone.
+// openStream is a stream with its table, which may have been deleted.
 type openStream struct {
 	t *tabledef.Table
 	streams.View
@@ -42,7 +42,7 @@ func (s *Server) streamARN(t *tabledef.Table, label string) string {
 	return s.tableARN(t.Name) + "/stream/" + label
 }
 
-// stream returns the stream of an ARN.
+// stream returns the stream with an ARN.
 func (s *Server) stream(ctx context.Context, arn string) (openStream, error) {
 	table, label, ok := streams.SplitARN(arn)
 	if !ok {
@@ -74,7 +74,7 @@ func (s *Server) streamOf(ctx context.Context, table, id, label string) (o openS
 	return o, nil
 }
 
-// openStream returns the stream of a label that a table has; ok is false if it has none.
+// openStream returns the stream of t with a label; ok is false if t has no such stream.
 func (s *Server) openStream(ctx context.Context, t *tabledef.Table, label string) (o openStream, ok bool, err error) {
 	now := s.opts.Now()
 	st := t.Stream(label, now)

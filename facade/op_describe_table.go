@@ -21,12 +21,12 @@ type describeTableOutput struct {
 	Table *tableDescription
 }
 
-// tableInput is a request that names a table and nothing else.
+// tableInput is a request whose only member is a table name.
 type tableInput struct {
 	TableName *string
 }
 
-// tableDescription is how answers describe a table.
+// tableDescription is the description of a table in answers.
 type tableDescription struct {
 	AttributeDefinitions      []tablespec.AttributeDefinition `json:",omitzero"`
 	BillingModeSummary        *billingModeSummary             `json:",omitzero"`
@@ -108,7 +108,7 @@ func (s *Server) controlTable(ctx context.Context, operation string, given *stri
 	return t, controlError(err, name)
 }
 
-// settledTable is controlTable for what is set of a table; see store.Settled.
+// settledTable is controlTable for operations that change settings; see store.Settled.
 func (s *Server) settledTable(ctx context.Context, operation string, given *string) (*tabledef.Table, error) {
 	name, err := s.validator(operation).ControlTableName(given)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *Server) settledTable(ctx context.Context, operation string, given *stri
 	return t, controlError(err, name)
 }
 
-// controlError gives the store's errors the texts of operations on tables.
+// controlError converts the store's errors to the texts of operations on tables.
 func controlError(err error, name string) error {
 	switch {
 	case errors.Is(err, store.ErrTableNotFound):
@@ -133,12 +133,12 @@ func (s *Server) tableARN(name string) string {
 	return request.ARN{Region: s.opts.Region, Account: s.opts.AccountID, Table: name}.String()
 }
 
-// describe returns the description of a table that has so many items.
+// describe returns the description of a table with the given counts.
 func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescription {
 	return s.describeAs(t, counts, t.Status == tabledef.StatusCreating)
 }
 
-// describeAs is describe for a table that is being created, or is not.
+// describeAs is describe for a table whose creation may be pending.
 func (s *Server) describeAs(t *tabledef.Table, counts sizes.Counts, creating bool) *tableDescription {
 	now := s.opts.Now()
 	arn := s.tableARN(t.Name)
@@ -187,8 +187,9 @@ func (s *Server) describeAs(t *tabledef.Table, counts sizes.Counts, creating boo
 	return d
 }
 
-// describeIndex describes an index of the table with the given ARN and billing mode, which
-// is being created or not. A local one has the table's status and throughput.
+// describeIndex describes an index of the table with the given ARN and billing mode; creating
+// means that the table's creation is pending. A local index has the table's status and
+// throughput.
 func describeIndex(tableARN, billing string, ix *tabledef.Index, count sizes.Count, now time.Time, creating bool) indexDescription {
 	d := indexDescription{
 		IndexArn:       tableARN + "/index/" + ix.Name,

@@ -41,7 +41,7 @@ func (out *executeStatementOutput) WriteJSON(w *wire.Writer) {
 	wire.Optional(w, "ConsumedCapacity", out.ConsumedCapacity)
 }
 
-// items writes the items of an answer that has one at most.
+// items writes the items of an answer with at most one item.
 func (out *executeStatementOutput) items(item attr.Item) error {
 	if item != nil {
 		out.begun.Reserve(item.JSONSizeHint())
@@ -56,8 +56,7 @@ func (out *executeStatementOutput) items(item attr.Item) error {
 	return nil
 }
 
-// executeStatement does one statement of PartiQL: what the ordinary operation does
-// that says the same.
+// executeStatement runs one PartiQL statement like the equivalent ordinary operation.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExecuteStatement.html
 func (s *Server) executeStatement(ctx context.Context, in *executeStatementInput) (*executeStatementOutput, error) {
 	v := s.validator("ExecuteStatement")
@@ -97,7 +96,7 @@ func (s *Server) executeWrite(ctx context.Context, v *validator, st *statement, 
 	}
 	returned, tally, err := s.write(ctx, v, st, capacity.Wanted(in.ReturnConsumedCapacity))
 	if e, ok := awserr.As(err); ok && e.Code == awserr.CodeDuplicateItem {
-		return nil, awserr.New(e.Code, "%s", e.Message) // the exception has no item
+		return nil, awserr.New(e.Code, "%s", e.Message) // this exception omits the item
 	}
 	if err != nil {
 		return nil, err
@@ -106,10 +105,10 @@ func (s *Server) executeWrite(ctx context.Context, v *validator, st *statement, 
 	return out, out.items(returned)
 }
 
-// executeSelect reads one item by its key as GetItem does, partitions as Query does,
-// or all as Scan does.
+// executeSelect reads one item by its key like GetItem, partitions like Query, or the whole
+// table like Scan.
 func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement, in *executeStatementInput) (*executeStatementOutput, error) {
-	if in.NextToken == nil && !st.Ordered() { // what is no more than a key has no need of a plan
+	if in.NextToken == nil && !st.Ordered() { // a key alone needs no plan
 		if out, err := s.selectOne(ctx, st, in, true); out != nil || err != nil {
 			return out, err
 		}
@@ -157,7 +156,7 @@ func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement,
 	return out, nil
 }
 
-// selectOne answers a SELECT of one item, nil for any other; see read.
+// selectOne answers a SELECT of one item; it returns nil for any other. See read.
 func (s *Server) selectOne(ctx context.Context, st *statement, in *executeStatementInput, only bool) (*executeStatementOutput, error) {
 	item, shown, ok, err := s.read(ctx, st, in.ConsistentRead.IsTrue(), only)
 	if err != nil || !ok {
@@ -178,12 +177,12 @@ type selectRead struct {
 	next     partiql.Next
 	tally    capacity.Tally
 	scanned  int
-	bytes    int // of the page
-	counted  int // of the page, with what is counted beside them
+	bytes    int // item bytes of the page
+	counted  int // bytes of the page by the rule of BytesOnPage
 }
 
-// checkProjected checks that an index has what the SELECT wants of it, and decides
-// whether a local one must fetch. A filter goes by what the index has.
+// checkProjected checks that an index has the attributes of the SELECT, and decides whether
+// to fetch for a local index. A filter sees only the attributes of the index.
 func (r *selectRead) checkProjected() error {
 	if r.index == nil || r.index.Projection == tabledef.ProjectAll {
 		return nil
@@ -209,7 +208,7 @@ func (r *selectRead) checkProjected() error {
 	return nil
 }
 
-// startsInside reports whether the place of a token is one of the plan's.
+// startsInside reports whether the position of a token is inside the plan.
 func (r *selectRead) startsInside() bool {
 	partitions := r.plan.Partitions
 	if r.next.Partition >= max(1, len(partitions)) {
@@ -229,8 +228,8 @@ func (r *selectRead) startsInside() bool {
 	return len(partitions) == 0 || attr.Equal(r.next.Last[r.statementKey().Hash.Name], partitions[r.next.Partition].Hash)
 }
 
-// selectPage reads until the limit of items or of bytes, both counted before the
-// filter, and says where the next page begins.
+// selectPage reads up to the limit of items or bytes, both counted before the filter, and
+// sets the start of the next page.
 func (s *Server) selectPage(ctx context.Context, r *selectRead, out *executeStatementOutput) error {
 	if len(r.plan.Partitions) == 0 {
 		_, err := s.selectItems(ctx, r, s.store.Scan(ctx, r.table, r.index, 0, 1, r.next.Last), out)
@@ -251,8 +250,7 @@ func (s *Server) selectPage(ctx context.Context, r *selectRead, out *executeStat
 	return nil
 }
 
-// selectItems reads one partition, or a whole table. It reports whether the page is
-// full.
+// selectItems reads one partition or a whole table. It reports whether the page is full.
 func (s *Server) selectItems(ctx context.Context, r *selectRead, items iter.Seq2[layout.Stored, error], out *executeStatementOutput) (full bool, err error) {
 	if r.page.fetch {
 		items = s.fetch(ctx, r.page, items)
@@ -301,8 +299,7 @@ func (s *Server) selectItems(ctx context.Context, r *selectRead, items iter.Seq2
 	return full, nil
 }
 
-// endPage says where the next page begins, unless there is none: partitions of one
-// item end with it.
+// endPage sets the start of the next page, if any: partitions of one item have no rest.
 func (r *selectRead) endPage(entry layout.Stored, out *executeStatementOutput) {
 	next := partiql.Next{Partition: r.next.Partition, Last: r.page.LastKey(entry)}
 	out.LastEvaluatedKey = &wire.Item{Item: next.Last}
@@ -317,7 +314,7 @@ func (r *selectRead) endPage(entry layout.Stored, out *executeStatementOutput) {
 	out.NextToken = &token
 }
 
-// statementCode is the code of an error in the slot of a batch.
+// statementCode returns the code of an error in a slot of a batch.
 func statementCode(err error) (code string, e *awserr.Error) {
 	e, ok := awserr.As(err)
 	if !ok {

@@ -22,15 +22,15 @@ type executeTransactionInput struct {
 	ReturnConsumedCapacity *string
 }
 
-// executeTransactionOutput is the answer of ExecuteTransaction: one response for
-// each read, none for writes.
+// executeTransactionOutput is the answer of ExecuteTransaction: one response for each read,
+// none for writes.
 type executeTransactionOutput struct {
 	Responses        []itemResponse
 	ConsumedCapacity []*capacity.Consumed `json:",omitzero"`
 }
 
-// executeTransaction does up to 100 statements, all or none: all reads, as
-// TransactGetItems, or all writes and conditions, as TransactWriteItems.
+// executeTransaction runs up to 100 statements, all or none: all reads, like
+// TransactGetItems, or all writes and conditions, like TransactWriteItems.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExecuteTransaction.html
 func (s *Server) executeTransaction(ctx context.Context, in *executeTransactionInput) (*executeTransactionOutput, error) {
 	v := s.validator("ExecuteTransaction")
@@ -71,8 +71,8 @@ func (s *Server) executeTransaction(ctx context.Context, in *executeTransactionI
 	return s.transactStatementReads(ctx, v, in, statements)
 }
 
-// reasonOfStatement returns the reason that a statement gives to cancel its transaction:
-// there is no such table, or no such key can be. Other errors are of the request.
+// reasonOfStatement returns a statement's reason to cancel its transaction: a missing table
+// or an impossible key. For other errors, which fail the request, ok is false.
 func reasonOfStatement(err error) (reason awserr.CancellationReason, ok bool) {
 	e, isError := awserr.As(err)
 	var wrong *partiql.Error
@@ -86,7 +86,7 @@ func reasonOfStatement(err error) (reason awserr.CancellationReason, ok bool) {
 	return awserr.CancellationReason{}, false
 }
 
-// inTransactStatement says which statement an error is of.
+// inTransactStatement adds the statement's number to an error.
 func inTransactStatement(i int, err error) error {
 	if e, ok := awserr.As(err); ok && e.Code == awserr.CodeValidation {
 		return awserr.Validation(awserr.MsgTransactStatement, i, e.Message)
@@ -94,7 +94,7 @@ func inTransactStatement(i int, err error) error {
 	return err
 }
 
-// transactStatements checks what does not depend on the tables.
+// transactStatements makes the checks that need no table.
 func (s *Server) transactStatements(ctx context.Context, v *validator, in *executeTransactionInput) ([]*statement, error) {
 	v.Length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
 	v.Statements("TransactStatements", "ParameterizedStatement", in.TransactStatements == nil, len(in.TransactStatements), maxTransactItems,
@@ -178,7 +178,7 @@ func (s *Server) transactStatementWrites(ctx context.Context, v *validator, in *
 	return out, nil
 }
 
-// hashStatements makes equal requests recognizable.
+// hashStatements returns a hash that identifies equal requests.
 func hashStatements(statements []*statement) (hash [32]byte) {
 	h := sha256.New()
 	for _, st := range statements {

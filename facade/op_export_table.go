@@ -6,8 +6,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/bucketjobs"
 )
 
-// exportTableToPointInTime begins to write a table, or what was changed of it, into a
-// bucket.
+// exportTableToPointInTime starts an export of a table, or of its changes, into a bucket.
 func (s *Server) exportTableToPointInTime(ctx context.Context, in *bucketjobs.ExportRequest) (*bucketjobs.ExportOutput, error) {
 	return throughBuckets(ctx, s, "ExportTableToPointInTime", in, (*bucketjobs.Service).Export)
 }

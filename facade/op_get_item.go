@@ -23,8 +23,8 @@ type getItemInput struct {
 	ExpressionAttributeNames map[string]string
 }
 
-// getItemOutput is the answer of GetItem. Item is absent when there is no
-// such item, and empty when the projection leaves nothing of it.
+// getItemOutput is the answer of GetItem. Item is absent if the item does not exist, and
+// empty if the projection selects nothing.
 type getItemOutput struct {
 	Item             *wire.Item         `json:",omitzero"`
 	ConsumedCapacity *capacity.Consumed `json:",omitzero"`
@@ -38,8 +38,8 @@ func (out *getItemOutput) WriteJSON(w *wire.Writer) {
 	wire.Optional(w, "ConsumedCapacity", out.ConsumedCapacity)
 }
 
-// getItem reads one item. Every read of a base table is consistent here;
-// ConsistentRead shows in the capacity alone.
+// getItem reads one item. Every read of a base table is consistent here; ConsistentRead
+// affects only the capacity.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_GetItem.html
 func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput, error) {
 	v := s.validator("GetItem")
@@ -97,8 +97,8 @@ func (v *validator) attributesToGet(names []string) {
 	}
 }
 
-// projection returns what a read that has no other expression returns of an
-// item: nil is all of it. names are those of the expression.
+// projection returns the projection of a read without other expressions; nil is the whole
+// item. names are the expression's.
 func (v *validator) projection(text *string, attributes []string, names map[string]string) (*expr.Projection, error) {
 	listed, err := v.Legacy().Projection(attributes)
 	if err != nil {

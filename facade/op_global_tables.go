@@ -6,7 +6,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 )
 
-// The operations of this file are those of global tables of 2017, and of replicas: there are none.
+// This file has the operations of global tables of 2017 and of replicas; none exist here.
 
 func (s *Server) createGlobalTable(_ context.Context, in *request.CreateGlobalTableInput) (*noOutput, error) {
 	return nil, request.CreateGlobalTable(&s.validator("CreateGlobalTable").Validator, in)

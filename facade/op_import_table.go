@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// tableCreationParameters say what the table of an import is to be.
+// tableCreationParameters describe the table that an import creates.
 type tableCreationParameters struct {
 	TableName              *string
 	AttributeDefinitions   []tablespec.AttributeDefinition
@@ -25,7 +25,7 @@ type tableCreationParameters struct {
 	VectorIndexes          jsontext.Value
 }
 
-// create is the request that creates such a table.
+// create returns the request that creates the table.
 func (p *tableCreationParameters) create() *createTableInput {
 	return &createTableInput{
 		TableName: p.TableName, AttributeDefinitions: p.AttributeDefinitions, KeySchema: p.KeySchema, BillingMode: p.BillingMode,
@@ -34,7 +34,7 @@ func (p *tableCreationParameters) create() *createTableInput {
 	}
 }
 
-// importTable begins to import the files of a bucket into a new table.
+// importTable starts an import of a bucket's files into a new table.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ImportTable.html
 func (s *Server) importTable(ctx context.Context, in *bucketjobs.ImportRequest) (*bucketjobs.ImportOutput, error) {
 	return throughBuckets(ctx, s, "ImportTable", in, func(b *bucketjobs.Service, ctx context.Context, v *request.Validator, in *bucketjobs.ImportRequest) (*bucketjobs.ImportOutput, error) {
@@ -42,7 +42,7 @@ func (s *Server) importTable(ctx context.Context, in *bucketjobs.ImportRequest) 
 	})
 }
 
-// importInto checks what the table of an import is to be, and begins the import.
+// importInto checks the table of an import, and starts the import.
 func (s *Server) importInto(ctx context.Context, b *bucketjobs.Service, checks *request.Validator, in *bucketjobs.ImportRequest) (*bucketjobs.ImportOutput, error) {
 	v := &validator{*checks}
 	in.Constraints(&v.Validator)

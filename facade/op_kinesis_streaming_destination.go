@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 )
 
-// destinations does operations that change the Kinesis destinations of a table.
+// destinations returns the operations on a table's Kinesis destinations.
 func (s *Server) destinations(operation string) kinesis.Operations {
 	return kinesis.Operations{
 		Store: s.store, Worker: s.opts.deliveries(s.store), Validator: s.validator(operation).Validator,
@@ -15,7 +15,7 @@ func (s *Server) destinations(operation string) kinesis.Operations {
 	}
 }
 
-// kinesisAnswer gives an error of the store its text.
+// kinesisAnswer converts errors of the store to DynamoDB's texts.
 func kinesisAnswer(in *kinesis.Input, out *kinesis.Output, err error) (*kinesis.Output, error) {
 	if err != nil && in.TableName != nil {
 		err = controlError(err, request.TableOfARN(*in.TableName))
@@ -23,14 +23,14 @@ func kinesisAnswer(in *kinesis.Input, out *kinesis.Output, err error) (*kinesis.
 	return out, err
 }
 
-// enableKinesisStreamingDestination makes a stream get the changes of a table.
+// enableKinesisStreamingDestination starts to deliver the changes of a table to a stream.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_EnableKinesisStreamingDestination.html
 func (s *Server) enableKinesisStreamingDestination(ctx context.Context, in *kinesis.Input) (*kinesis.Output, error) {
 	out, err := s.destinations("EnableKinesisStreamingDestination").Enable(ctx, in)
 	return kinesisAnswer(in, out, err)
 }
 
-// disableKinesisStreamingDestination ends that.
+// disableKinesisStreamingDestination ends the delivery to a stream.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DisableKinesisStreamingDestination.html
 func (s *Server) disableKinesisStreamingDestination(ctx context.Context, in *kinesis.Input) (*kinesis.Output, error) {
 	out, err := s.destinations("DisableKinesisStreamingDestination").Disable(ctx, in)
@@ -44,8 +44,8 @@ func (s *Server) updateKinesisStreamingDestination(ctx context.Context, in *kine
 	return kinesisAnswer(in, out, err)
 }
 
-// describeKinesisStreamingDestination answers which streams get the changes of a table,
-// or got them.
+// describeKinesisStreamingDestination returns the current and former destinations of a
+// table's changes.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeKinesisStreamingDestination.html
 func (s *Server) describeKinesisStreamingDestination(ctx context.Context, in *tableInput) (*kinesis.WorkerDescription, error) {
 	t, err := s.settledTable(ctx, "DescribeKinesisStreamingDestination", in.TableName)
@@ -56,7 +56,7 @@ func (s *Server) describeKinesisStreamingDestination(ctx context.Context, in *ta
 }
 
 // KinesisWaiting calls visit with the changes that are pending for Kinesis data streams, in
-// the form in which the streams get them: table by table, and in order within a stream.
+// their delivered form: table by table, and in order within a stream.
 func (s *Server) KinesisWaiting(ctx context.Context, visit func(streamARN string, record []byte) error) error {
 	for name, err := range s.tableNames(ctx, "") {
 		if err != nil {
@@ -64,7 +64,7 @@ func (s *Server) KinesisWaiting(ctx context.Context, visit func(streamARN string
 		}
 		t, err := s.store.TableNow(ctx, name)
 		if err != nil {
-			continue // it is gone, or of a mapping that is not served
+			continue // the table was deleted, or its mapping is not served
 		}
 		if err := kinesis.Waiting(ctx, s.store, t, s.opts.Region, s.opts.Now(), visit); err != nil {
 			return err

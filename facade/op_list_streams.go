@@ -19,8 +19,8 @@ type listStreamsOutput struct {
 	LastEvaluatedStreamARN string `json:"LastEvaluatedStreamArn,omitzero"`
 }
 
-// listStreams lists the streams of all tables, or of one, in the order of their ARNs,
-// those of the last 24 hours that have ended among them.
+// listStreams lists the streams of all tables, or of one, in the order of their ARNs. It
+// includes streams that ended in the last 24 hours.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_ListStreams.html
 func (s *Server) listStreams(ctx context.Context, in *listStreamsInput) (*listStreamsOutput, error) {
 	v := s.validator("ListStreams")

@@ -22,7 +22,7 @@ type putItemInput struct {
 	writeInput
 }
 
-// writeInput are the members that writes of one item share.
+// writeInput are the common members of single-item writes.
 type writeInput struct {
 	conditionInput
 	ReturnValues                        *string
@@ -31,7 +31,7 @@ type writeInput struct {
 	ReturnValuesOnConditionCheckFailure *string
 }
 
-// conditionInput are the members of a guarded write.
+// conditionInput are the members of a conditional write.
 type conditionInput struct {
 	ConditionExpression       *string
 	ExpressionAttributeNames  map[string]string
@@ -66,7 +66,7 @@ func (out *writeItemOutput) WriteJSON(w *wire.Writer) {
 	wire.Optional(w, "ItemCollectionMetrics", out.ItemCollectionMetrics)
 }
 
-// putItem replaces an item, if its condition holds.
+// putItem replaces an item if its condition holds.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PutItem.html
 func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutput, error) {
 	v := s.validator("PutItem")
@@ -138,7 +138,7 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 // is reports whether an optional member has the value want.
 func is(member *string, want string) bool { return member != nil && *member == want }
 
-// itemTable returns the table that an operation on items works on.
+// itemTable returns the table of an operation on items.
 func (s *Server) itemTable(ctx context.Context, name string) (*tabledef.Table, error) {
 	t, err := s.store.Table(ctx, name)
 	switch {
@@ -152,7 +152,7 @@ func (s *Server) itemTable(ctx context.Context, name string) (*tabledef.Table, e
 	return t, nil
 }
 
-// conditionStyle checks how a Put or Delete uses expressions.
+// conditionStyle checks that a Put or Delete does not mix expressions and legacy members.
 func (v *validator) conditionStyle(in *conditionInput) error {
 	expressions := []request.ExpressionParameter{{Name: "ConditionExpression", Text: in.ConditionExpression}}
 	return v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues, expressions, request.Given(in.legacy()...))
@@ -172,7 +172,7 @@ type guard struct {
 	returnOld bool            // a failure carries the item
 }
 
-// guard parses a condition and, as the last expression of its request, checks
+// guard parses a condition. It must be the request's last expression, since guard also checks
 // that every placeholder was used.
 func (v *validator) guard(in *conditionInput, p *expr.Placeholders, onFailure *string) (guard, error) {
 	g := guard{returnOld: is(onFailure, "ALL_OLD")}
@@ -195,7 +195,7 @@ func (g guard) checkPaths(t *tabledef.Table) error {
 	return tablespec.CheckPathsOutsideKeys(t, g.condition.Paths())
 }
 
-// check evaluates the condition on the item as it is.
+// check evaluates the condition on the current item.
 func (g guard) check(old attr.Item) error {
 	if g.condition == nil || g.condition.Eval(old) {
 		return nil
@@ -206,8 +206,8 @@ func (g guard) check(old attr.Item) error {
 	return awserr.ConditionalCheckFailed(nil)
 }
 
-// hint lets the store write without reading where the condition is nothing
-// but "there is such an item", or "there is none".
+// hint lets the store write without a read if the condition is only "the item exists" or "the
+// item does not exist".
 func (g guard) hint(t *tabledef.Table, replacement attr.Item) store.Hint {
 	h := store.Hint{Blind: true, Replacement: replacement}
 	if g.condition == nil {

@@ -23,17 +23,15 @@ type queryInput struct {
 	ScanIndexForward       *wire.Flag
 }
 
-// legacy are the members that came before expressions. KeyConditions is none of
-// them where it alone is the key condition: it can stand beside the others'
-// expressions.
+// legacy returns the legacy members. KeyConditions does not count if it is the only key
+// condition: the other members can then be expressions.
 func (in *queryInput) legacy() []request.LegacyMember {
 	return append(in.readInput.legacy(request.LegacyMember{Name: "QueryFilter", Given: in.QueryFilter != nil}),
 		request.LegacyMember{Name: "KeyConditions", Given: in.KeyConditions != nil && in.KeyConditionExpression != nil})
 }
 
-// query reads the items of one partition of a table or an index, in the order
-// of the sort key.
-// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html
+// query reads the items of one partition of a table or an index, in the order of the sort
+// key. https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html
 func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error) {
 	v := s.validator("Query")
 	name := in.constraints(v)
@@ -101,8 +99,7 @@ func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error)
 	return s.page(ctx, p, items, !p.returnsOne())
 }
 
-// parseQuery parses the expressions of a query, and KeyConditions, which comes
-// after them.
+// parseQuery parses the expressions of a query, and then KeyConditions.
 func (p *readPlan) parseQuery(in *queryInput) (*expr.KeyCondition, error) {
 	if in.KeyConditionExpression == nil && in.KeyConditions == nil {
 		return nil, awserr.Validation(awserr.MsgNoKeyCondition)
@@ -127,8 +124,7 @@ func (p *readPlan) parseQuery(in *queryInput) (*expr.KeyCondition, error) {
 	return keyCondition, p.v.Expression(keyCondition.Check())
 }
 
-// checkFilterOutsideKey refuses a filter of a query that speaks of the key that
-// the query goes by.
+// checkFilterOutsideKey rejects a filter on the key attributes that the query uses.
 func (p *readPlan) checkFilterOutsideKey() error {
 	if p.filter == nil {
 		return nil
@@ -146,7 +142,7 @@ func (p *readPlan) checkFilterOutsideKey() error {
 	return nil
 }
 
-// exprKeys are key attributes as package expr has them.
+// exprKeys converts key attributes to the type of package expr.
 func exprKeys(key []lens.KeyAttr) []expr.KeyAttribute {
 	out := make([]expr.KeyAttribute, len(key))
 	for i, a := range key {
@@ -155,7 +151,7 @@ func exprKeys(key []lens.KeyAttr) []expr.KeyAttribute {
 	return out
 }
 
-// checkBoundValues refuses key values that no item can have.
+// checkBoundValues rejects key values that are impossible for an item.
 func checkBoundValues(key tabledef.IndexKey, bound attr.KeyRange) error {
 	hashBytes, rangeBytes := 0, 0
 	for i, value := range bound.Hashes() {
@@ -184,12 +180,11 @@ func checkBoundValues(key tabledef.IndexKey, bound attr.KeyRange) error {
 	return nil
 }
 
-// returnsOne reports whether the query names at most one item: the partition
-// of a table without sort key.
+// returnsOne reports whether the query selects at most one item: a partition of a table
+// without sort key.
 func (p *readPlan) returnsOne() bool { return p.Index == nil && p.Table.Key.Range.Name == "" }
 
-// checkQueryStart checks that the query could have returned an item with
-// ExclusiveStartKey.
+// checkQueryStart checks that the query could have returned an item with ExclusiveStartKey.
 func (p *readPlan) checkQueryStart(bound attr.KeyRange) error {
 	if p.startKey == nil {
 		return nil

@@ -14,7 +14,7 @@ type putResourcePolicyInput struct {
 	ResourceArn        *string
 	Policy             *string
 	ExpectedRevisionID *string `json:"ExpectedRevisionId"`
-	// ConfirmRemoveSelfResourceAccess changes nothing: no policy keeps its author out.
+	// ConfirmRemoveSelfResourceAccess has no effect: policies do not lock out their author.
 	ConfirmRemoveSelfResourceAccess bool
 }
 
@@ -33,8 +33,8 @@ type resourcePolicyOutput struct {
 	RevisionID string `json:"RevisionId,omitzero"`
 }
 
-// policyOf checks the ARN of a request and returns what a policy is of, and its
-// place among those of the table.
+// policyOf checks the ARN of a request. It returns the resource of a policy, and its slot in
+// the table's Policies.
 func (s *Server) policyOf(v *validator, arn *string) (of policy.Resource, slot string, err error) {
 	r, err := v.resource(arn)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Server) policyOf(v *validator, arn *string) (of policy.Resource, slot s
 	return policy.Resource{ARN: *arn, Table: r.Table, Label: slot, Delay: s.opts.StatusDelays.Update}, slot, nil
 }
 
-// checkPolicySlot refuses the policy of a stream that the table does not have.
+// checkPolicySlot rejects the policy of a stream that the table does not have.
 func (s *Server) checkPolicySlot(t *tabledef.Table, of policy.Resource, slot string) error {
 	if slot == "" || t.Stream(slot, s.opts.Now()) != nil {
 		return nil
@@ -58,7 +58,7 @@ func (s *Server) checkPolicySlot(t *tabledef.Table, of policy.Resource, slot str
 	return awserr.ResourceNotFound(awserr.MsgStreamNotFound, of.ARN)
 }
 
-// changePolicy puts what change makes of a resource's policy in its place.
+// changePolicy replaces a resource's policy with the result of change.
 func (s *Server) changePolicy(ctx context.Context, of policy.Resource, slot string, change func(tabledef.Policy) (tabledef.Policy, error)) (*resourcePolicyOutput, error) {
 	out := &resourcePolicyOutput{}
 	_, err := s.store.UpdateTable(ctx, of.Table, func(t *tabledef.Table) error {
@@ -79,7 +79,7 @@ func (s *Server) changePolicy(ctx context.Context, of policy.Resource, slot stri
 		t.Policies[slot] = next
 		out.RevisionID = next.Revision()
 		if last.Document != "" && next.Document == "" {
-			out.RevisionID = last.Revision() // that of what was removed
+			out.RevisionID = last.Revision() // the revision of the removed policy
 		}
 		return nil
 	})
@@ -89,8 +89,7 @@ func (s *Server) changePolicy(ctx context.Context, of policy.Resource, slot stri
 	return out, nil
 }
 
-// putResourcePolicy keeps a policy of a table or a stream. It lets nobody in and
-// keeps nobody out.
+// putResourcePolicy stores a policy of a table or a stream. The policy is not enforced.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PutResourcePolicy.html
 func (s *Server) putResourcePolicy(ctx context.Context, in *putResourcePolicyInput) (*resourcePolicyOutput, error) {
 	v := s.validator("PutResourcePolicy")
@@ -105,7 +104,7 @@ func (s *Server) putResourcePolicy(ctx context.Context, in *putResourcePolicyInp
 	})
 }
 
-// getResourcePolicy answers the policy of a table or a stream, in its stored form.
+// getResourcePolicy returns the policy of a table or a stream, in its stored form.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_GetResourcePolicy.html
 func (s *Server) getResourcePolicy(ctx context.Context, in *getResourcePolicyInput) (*resourcePolicyOutput, error) {
 	of, slot, err := s.policyOf(s.validator("GetResourcePolicy"), in.ResourceArn)
@@ -126,8 +125,8 @@ func (s *Server) getResourcePolicy(ctx context.Context, in *getResourcePolicyInp
 	return &resourcePolicyOutput{Policy: policy.Text(p), RevisionID: p.Revision()}, nil
 }
 
-// deleteResourcePolicy removes a policy; where there never was one it answers
-// nothing, where one was deleted the time of that.
+// deleteResourcePolicy removes a policy. The answer is empty if there never was a policy, and
+// has the time of the deletion if it was deleted before.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteResourcePolicy.html
 func (s *Server) deleteResourcePolicy(ctx context.Context, in *deleteResourcePolicyInput) (*resourcePolicyOutput, error) {
 	v := s.validator("DeleteResourcePolicy")

@@ -18,7 +18,7 @@ type scanInput struct {
 	TotalSegments *int32
 }
 
-// scan reads all items of a table or an index, or those of one segment.
+// scan reads all items of a table or an index, or of one segment.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Scan.html
 func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	v := s.validator("Scan")
@@ -83,7 +83,7 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	if err = cmp.Or(p.checkProjectionPaths(), p.checkFilterPaths()); err == nil {
 		out, err = s.page(ctx, p, items, true)
 	} else if p.startKey != nil && total > 1 {
-		for _, first := range items { // another segment's key is told before it
+		for _, first := range items { // the error of another segment's key comes first
 			if errors.Is(first, store.ErrOtherSegment) {
 				err = first
 			}

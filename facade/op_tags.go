@@ -36,11 +36,11 @@ type listTagsOutput struct {
 	Tags []request.Tag
 }
 
-// noOutput is the answer of an operation that has none: a nil one, without a body.
+// noOutput is the answer of an operation without one: nil, and no body.
 type noOutput struct{}
 
-// taggedTable returns the name of the table that an ARN stands for. Nothing of
-// another account is ours to look at, whether it exists or not.
+// taggedTable returns the table name in an ARN. It denies access to other accounts, whether
+// the table exists or not.
 func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
 	of, err := v.resource(arn)
 	switch {
@@ -54,7 +54,7 @@ func (s *Server) taggedTable(v *validator, arn *string) (string, error) {
 	return of.Table, nil
 }
 
-// resource takes apart the ARN of a table or of a stream.
+// resource parses the ARN of a table or a stream.
 func (v *validator) resource(arn *string) (of request.ARN, err error) {
 	v.Required("ResourceArn", arn != nil)
 	if err := v.Constrained(); err != nil {
@@ -76,7 +76,7 @@ func (v *validator) resource(arn *string) (of request.ARN, err error) {
 	return of, nil
 }
 
-// tagError gives the store's errors the texts of operations on tags.
+// tagError converts the store's errors to the texts of operations on tags.
 func tagError(err error, arn string) error {
 	if errors.Is(err, store.ErrTableNotFound) {
 		return awserr.ResourceNotFound(awserr.MsgTagsNotFound, arn)
@@ -106,7 +106,7 @@ func (s *Server) tagResource(ctx context.Context, in *tagResourceInput) (*noOutp
 	return nil, nil //nolint:nilnil // see noOutput
 }
 
-// untagResource removes tags of a table; those it does not have are no error.
+// untagResource removes tags of a table; missing tags are not an error.
 func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*noOutput, error) {
 	v := s.validator("UntagResource")
 	v.Required("TagKeys", in.TagKeys != nil)
@@ -125,7 +125,7 @@ func (s *Server) untagResource(ctx context.Context, in *untagResourceInput) (*no
 		return nil
 	})
 	if err != nil {
-		return nil, err // which has the text of an operation on items
+		return nil, err // the text is as for operations on items
 	}
 	return nil, nil //nolint:nilnil // see noOutput
 }

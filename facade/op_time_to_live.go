@@ -27,8 +27,8 @@ type updateTimeToLiveOutput struct {
 	}
 }
 
-// updateTimeToLive lets the items of a table expire, or stay. Server.ReapExpired
-// deletes those whose time has come.
+// updateTimeToLive turns the expiry of a table's items on or off. Server.ReapExpired deletes
+// expired items.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTimeToLive.html
 func (s *Server) updateTimeToLive(ctx context.Context, in *updateTimeToLiveInput) (*updateTimeToLiveOutput, error) {
 	v := s.validator("UpdateTimeToLive")
@@ -63,8 +63,8 @@ func (s *Server) updateTimeToLive(ctx context.Context, in *updateTimeToLiveInput
 		return nil, controlError(err, name)
 	}
 	if spec.Enabled.IsTrue() {
-		// ENABLED at once, as a table is ACTIVE at once, unless that takes
-		// longer than the client waits.
+		// Wait, so that the status is ENABLED at once, as a table is ACTIVE at once; but not
+		// longer than the client does.
 		select {
 		case <-s.store.FillDueTimes(name):
 		case <-ctx.Done():
@@ -90,7 +90,7 @@ type timeToLiveDescription struct {
 	TimeToLiveStatus string
 }
 
-// describeTimeToLive answers whether items of a table expire.
+// describeTimeToLive reports whether items of a table expire.
 func (s *Server) describeTimeToLive(ctx context.Context, in *tableInput) (*describeTimeToLiveOutput, error) {
 	t, err := s.settledTable(ctx, "DescribeTimeToLive", in.TableName)
 	if err != nil {

@@ -29,21 +29,20 @@ type transactGet struct {
 	ExpressionAttributeNames map[string]string
 }
 
-// transactGetItemsOutput is the answer of TransactGetItems: one response for
-// each element, in order.
+// transactGetItemsOutput is the answer of TransactGetItems: one response for each element, in
+// order.
 type transactGetItemsOutput struct {
 	Responses        []itemResponse
 	ConsumedCapacity []*capacity.Consumed `json:",omitzero"`
 }
 
-// itemResponse has no Item where there is none.
+// itemResponse is the response for one item; it omits a missing Item.
 type itemResponse struct {
 	Item *wire.Item `json:",omitzero"`
 }
 
-// transactGetItems reads up to 100 items as they all were at one moment. An
-// item that a transaction holds, or that is written all the time, cancels it
-// with the reason TransactionConflict.
+// transactGetItems reads up to 100 items as of one moment. An item that a transaction has
+// locked, or that keeps changing, cancels it with the reason TransactionConflict.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactGetItems.html
 func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput) (*transactGetItemsOutput, error) {
 	v := s.validator("TransactGetItems")
@@ -92,7 +91,7 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 		if projections[i] != nil {
 			item = projections[i].Apply(item)
 		}
-		if len(item) > 0 { // an empty projection counts as no item
+		if len(item) > 0 { // an empty projection counts as a missing item
 			out.Responses[i].Item = wire.OptionalItem(item)
 		}
 	}
@@ -100,8 +99,7 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 	return out, nil
 }
 
-// snapshot reads items as they all were at one moment, or says which of them cancel
-// the transaction.
+// snapshot reads items as of one moment. Its error says which of them cancel the transaction.
 func (s *Server) snapshot(ctx context.Context, v *validator, reads []*store.ItemRead) error {
 	readings, errs := s.admitReads(reads)
 	if errs != nil {

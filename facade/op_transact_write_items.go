@@ -28,7 +28,7 @@ type transactWriteItemsInput struct {
 	ClientRequestToken          *string
 }
 
-// transactWriteItem is one element: exactly one of its members is given.
+// transactWriteItem is one element: exactly one of its members is set.
 type transactWriteItem struct {
 	ConditionCheck *transactAction `json:",omitzero"`
 	Put            *transactAction `json:",omitzero"`
@@ -36,8 +36,8 @@ type transactWriteItem struct {
 	Update         *transactAction `json:",omitzero"`
 }
 
-// transactAction is any action: a Put has an Item, the others have a Key, and
-// an Update has an UpdateExpression.
+// transactAction is any action: a Put has an Item, the others have a Key, and an Update has
+// an UpdateExpression.
 type transactAction struct {
 	TableName                           *string               `json:",omitzero"`
 	Key                                 *wire.Item            `json:",omitzero"`
@@ -55,7 +55,7 @@ type transactWriteItemsOutput struct {
 	ConsumedCapacity      []*capacity.Consumed         `json:",omitzero"`
 }
 
-// The kinds of actions, as the members of an element are called.
+// The kinds of actions, named like the members of an element.
 const (
 	actionCheck  = "ConditionCheck"
 	actionPut    = "Put"
@@ -63,7 +63,7 @@ const (
 	actionUpdate = "Update"
 )
 
-// checkedAction is an action with what its request says.
+// checkedAction is an action with its parsed and checked parts.
 type checkedAction struct {
 	*transactAction
 	kind   string
@@ -74,12 +74,11 @@ type checkedAction struct {
 	change store.Change
 }
 
-// transactWriteItems makes up to 100 writes, all or none, and serializable
-// with all others.
+// transactWriteItems makes up to 100 writes, all or none, serializable with all other writes.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 //
-// A transaction that meets an item held by another one is canceled with the
-// reason TransactionConflict; it does not wait.
+// An item locked by another transaction cancels it with the reason TransactionConflict; it
+// does not wait.
 func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsInput) (*transactWriteItemsOutput, error) {
 	v := s.validator("TransactWriteItems")
 	actions, err := v.transactActions(in)
@@ -127,8 +126,8 @@ func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsI
 	return out, nil
 }
 
-// transact makes changes, all or none, or says which of them cancel the transaction.
-// replayed tells that a request of the token made them before.
+// transact makes all changes or none. Its error says which of them cancel the transaction.
+// replayed means that an earlier request with the same token made them.
 func (s *Server) transact(ctx context.Context, v *validator, req store.RequestToken, changes []*store.Change) (replayed bool, err error) {
 	for _, ch := range changes {
 		ch.Fn = s.throttle.Write(ch.Table, transactWeight, ch.Key, ch.Fn)
@@ -147,13 +146,13 @@ func (s *Server) transact(ctx context.Context, v *validator, req store.RequestTo
 	return false, v.canceled(errs)
 }
 
-// transactActions checks what does not depend on the tables.
+// transactActions makes the checks that need no table.
 func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedAction, error) {
 	v.Length("ClientRequestToken", in.ClientRequestToken, 1, maxRequestTokenChars)
 	v.transactCount(in.TransactItems == nil, len(in.TransactItems))
 	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
 	actions := make([]checkedAction, len(in.TransactItems))
-	wrong := "" // the text for an element without an action, or with several
+	wrong := "" // the text for an element with no action or several
 	for i, element := range in.TransactItems {
 		given := 0
 		for _, a := range []checkedAction{
@@ -197,12 +196,12 @@ func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedActio
 	return actions, nil
 }
 
-// transactCount checks how many elements a transaction has.
+// transactCount checks the number of elements of a transaction.
 func (v *validator) transactCount(absent bool, n int) {
 	v.Count("TransactItems", absent, n, maxTransactItems, "actions")
 }
 
-// members checks the constraints of the model; i is the action's place.
+// members checks the constraints of the model; i is the index of the action.
 func (a *checkedAction) members(v *validator, i int) {
 	path := "TransactItems." + strconv.Itoa(i+1) + ".member." + a.kind + "."
 	a.name = v.tableNameAt(path+"TableName", a.TableName)
@@ -231,7 +230,7 @@ func (v *validator) tableNameAt(member string, value *string) string {
 	return name
 }
 
-// given is the item or key of the action.
+// given returns the item or key of the action.
 func (a *checkedAction) given() *wire.Item {
 	if a.kind == actionPut {
 		return a.Item
@@ -239,7 +238,7 @@ func (a *checkedAction) given() *wire.Item {
 	return a.Key
 }
 
-// key returns the key attributes that the action has, right or wrong.
+// key returns the action's key attributes, valid or not.
 func (a *checkedAction) key() attr.Item {
 	if a.kind == actionPut {
 		return a.table.Key.KeyOf(a.Item.Item)
@@ -247,8 +246,8 @@ func (a *checkedAction) key() attr.Item {
 	return a.Key.Item
 }
 
-// parse checks values and expressions. It returns what the action counts
-// against the limit of a transaction.
+// parse checks values and expressions. It returns the action's share of the size limit of
+// transactions.
 func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 	expressions := []request.ExpressionParameter{{Name: "ConditionExpression", Text: a.ConditionExpression}}
 	if a.kind == actionUpdate {
@@ -280,7 +279,7 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 	return sizeBytes, err
 }
 
-// checkOnce refuses an item that an earlier element of the transaction has.
+// checkOnce rejects an item of an earlier element of the transaction.
 func checkOnce(seen map[string]bool, t *tabledef.Table, key attr.Item) error {
 	if isSeen(seen, t.ID, key) {
 		return awserr.Validation(awserr.MsgTransactTwice)
@@ -288,7 +287,7 @@ func checkOnce(seen map[string]bool, t *tabledef.Table, key attr.Item) error {
 	return nil
 }
 
-// isSeen reports whether an item of a table is among those seen, and adds it.
+// isSeen reports whether seen has an item of a table, and adds it.
 func isSeen(seen map[string]bool, table string, key attr.Item) bool {
 	id := table + string(attr.AppendItemJSON(nil, key))
 	was := seen[id]
@@ -296,8 +295,8 @@ func isSeen(seen map[string]bool, table string, key attr.Item) bool {
 	return was
 }
 
-// checkKeyNotEmpty refuses an empty key, which is the one fault of a key that
-// does not cancel the transaction but the request.
+// checkKeyNotEmpty rejects an empty key, the only fault of a key that fails the request
+// instead of canceling the transaction.
 func checkKeyNotEmpty(t *tabledef.Table, key attr.Item) error {
 	for _, a := range t.Key.Attrs() {
 		if value := key[a.Name]; value.Type == a.Type && tablespec.IsEmpty(value) {
@@ -316,8 +315,7 @@ func (a *checkedAction) checkIndexKeysNotEmpty() error {
 	return tablespec.CheckGivenIndexKeys(a.table, item, a.update)
 }
 
-// checkAgainstTable checks the action against the table's schema and makes it
-// a change of the store.
+// checkAgainstTable checks the action against the table's schema and sets its store.Change.
 func (a *checkedAction) checkAgainstTable() error {
 	if a.kind == actionPut {
 		if err := tablespec.CheckItem(a.table, a.Item.Item); err != nil {
@@ -351,8 +349,8 @@ func (a *checkedAction) checkAgainstTable() error {
 	return nil
 }
 
-// hashActions makes equal actions recognizable, in whatever order their members
-// came.
+// hashActions returns a hash that identifies equal actions, regardless of the order of their
+// members.
 func hashActions(actions []checkedAction) (hash [32]byte) {
 	h := sha256.New()
 	var text []byte
@@ -364,7 +362,7 @@ func hashActions(actions []checkedAction) (hash [32]byte) {
 	return hash
 }
 
-// appendIdentity appends what the action asks for, injectively.
+// appendIdentity appends an unambiguous encoding of the action.
 func (a *checkedAction) appendIdentity(dst []byte) []byte {
 	dst = slices.Grow(dst, a.given().Item.JSONSizeHint())
 	dst = appendText(dst, a.kind)
@@ -390,7 +388,7 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// canceledAt cancels a transaction of n actions for the fault of one.
+// canceledAt cancels a transaction of n actions for the fault of action i.
 func canceledAt(n, i int, err error) error {
 	v := &validator{}
 	errs := make([]error, n)
@@ -398,9 +396,8 @@ func canceledAt(n, i int, err error) error {
 	return v.canceled(errs)
 }
 
-// canceled returns the TransactionCanceledException of actions with these
-// errors, nil for none. A validation error ends the list of faults: AWS looks
-// no further.
+// canceled returns the TransactionCanceledException for the errors of the actions, nil for an
+// action without fault. Like AWS, it stops at the first validation error.
 func (v *validator) canceled(errs []error) error {
 	reasons := make([]awserr.CancellationReason, len(errs))
 	invalid := false
@@ -422,7 +419,7 @@ func (v *validator) canceled(errs []error) error {
 			reasons[i] = awserr.CancellationReason{Code: awserr.ReasonDuplicate, Message: e.Message, Item: e.Item}
 		case e.Code == awserr.CodeProvisionedThroughput:
 			reasons[i] = awserr.CancellationReason{Code: awserr.ReasonProvisioned, Message: e.Message}
-		case e.Code == awserr.CodeThrottling, ok && e.Code == awserr.CodeRequestLimit: // not of the Bigtable: what came of all is not known
+		case e.Code == awserr.CodeThrottling, ok && e.Code == awserr.CodeRequestLimit: // not from the Bigtable, whose error leaves the outcome unknown
 			reasons[i] = awserr.CancellationReason{Code: awserr.ReasonThrottling, Message: e.Message}
 		case e.Code == awserr.CodeValidation:
 			reasons[i] = awserr.CancellationReason{Code: awserr.ReasonValidation, Message: e.Message}
@@ -434,7 +431,7 @@ func (v *validator) canceled(errs []error) error {
 	return awserr.TransactionCanceled(reasons)
 }
 
-// transactMetrics answers ReturnItemCollectionMetrics.
+// transactMetrics returns ReturnItemCollectionMetrics.
 func transactMetrics(actions []checkedAction, mode *string) capacity.CollectionsOfTables {
 	var out capacity.CollectionsOfTables
 	for i := range actions {
@@ -445,9 +442,9 @@ func transactMetrics(actions []checkedAction, mode *string) capacity.Collections
 	return out
 }
 
-// transactCapacity is what a transaction consumed, by table. Writes of a table
-// count twice, those of its indexes once; a repeated request reads the larger image of each
-// item, before or after the first run.
+// transactCapacity returns the capacity that a transaction consumed, by table. Writes of a
+// table count twice, writes of its indexes once. A repeated request reads the larger image of
+// each item, before or after the first run.
 func transactCapacity(actions []checkedAction, replayed bool, mode *string) []*capacity.Consumed {
 	var tallies capacity.Tallies
 	for i := range actions {

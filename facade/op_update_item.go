@@ -28,11 +28,11 @@ func (in *updateItemInput) legacy() []request.LegacyMember {
 		in.conditionInput.legacy()...)
 }
 
-// updateItem changes an item, or creates it, if its condition holds.
+// updateItem changes or creates an item if its condition holds.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 //
-// The size limit is that of the finished item and, in the regions of the newer
-// wording, also that of what an UpdateExpression writes with the cost of its actions.
+// The size limit applies to the finished item. In regions with the newer wording it also
+// applies to the data that an UpdateExpression writes plus the cost of its actions.
 func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeItemOutput, error) {
 	v := s.validator("UpdateItem")
 	name := v.TableName(in.TableName)
@@ -109,8 +109,8 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	return out, nil
 }
 
-// expressionAtRunTime is expression for errors that only the item showed:
-// these never carry the newer prefix.
+// expressionAtRunTime is expression for errors that depend on the item: these never have the
+// newer prefix.
 func (v *validator) expressionAtRunTime(err error) error {
 	bare := request.Request{Operation: v.Operation}
 	return bare.Expression(err)

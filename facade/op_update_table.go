@@ -53,7 +53,7 @@ type globalSecondaryIndexUpdate struct {
 	Delete *struct{ IndexName *string }
 }
 
-// indexName returns the name that the element is about, nil for none.
+// indexName returns the name of the element's index, or nil.
 func (u globalSecondaryIndexUpdate) indexName() *string {
 	switch {
 	case u.Create != nil:
@@ -67,8 +67,8 @@ func (u globalSecondaryIndexUpdate) indexName() *string {
 	}
 }
 
-// updateTable changes settings and global indexes of a table. Settings count
-// at once, whatever the status; a new index is filled in the background.
+// updateTable changes settings and global indexes of a table. Settings take effect at once,
+// whatever the status; a new index is filled in the background.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateTable.html
 func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableOutput, error) {
 	if err := refuseMembers("UpdateTable", map[string]jsontext.Value{
@@ -103,7 +103,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	if err != nil {
 		return nil, err
 	}
-	switched := false // the billing mode
+	switched := false // the billing mode changed
 	updated, err := s.store.UpdateTable(ctx, name, func(t *tabledef.Table) error {
 		if in.beyondEncryption() {
 			t.Transition = tabledef.TransitionAfter(s.opts.Now(), tabledef.StatusUpdating, s.opts.StatusDelays.Update)
@@ -129,7 +129,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 		return nil, controlError(err, name)
 	}
 	counts, err := s.store.Counts(ctx, updated)
-	if err != nil { // the table is changed all the same
+	if err != nil { // the change has taken effect anyway
 		counts = sizes.Counts{}
 	}
 	d := s.describe(updated, counts)
@@ -137,8 +137,8 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	return &tableOutput{d}, nil
 }
 
-// echo gives the description of a table in the answer what the service shows of the change
-// alone. Source: recordings of the service.
+// echo adds to the answer's description the parts that the service shows only in the answer
+// to a change. Source: recordings of the service.
 func (in *updateTableInput) echo(d *tableDescription, t *tabledef.Table, switched bool) {
 	if in.SSESpecification != nil {
 		d.SSEDescription = tablespec.DescribeSSEChange(t)
@@ -156,8 +156,8 @@ func (in *updateTableInput) echo(d *tableDescription, t *tabledef.Table, switche
 	}
 }
 
-// beyondEncryption reports whether a setting other than the encryption is to be changed. A
-// table whose encryption alone changes stays ACTIVE.
+// beyondEncryption reports whether the request changes a setting other than the encryption. A
+// change of the encryption alone leaves the table ACTIVE.
 func (in *updateTableInput) beyondEncryption() bool {
 	return in.BillingMode != nil || in.ProvisionedThroughput != nil || len(in.GlobalSecondaryIndexUpdates) > 0 ||
 		in.StreamSpecification != nil || in.TableClass != nil || in.DeletionProtectionEnabled != nil || in.OnDemandThroughput != nil || in.WarmThroughput != nil
@@ -176,7 +176,7 @@ func (v *validator) indexUpdate(member string, u globalSecondaryIndexUpdate) {
 	}
 }
 
-// check checks what does not depend on the table.
+// check makes the checks that need no table.
 func (in *updateTableInput) check(v *validator) error {
 	if err := tablespec.CheckDefinedOnce(in.AttributeDefinitions); err != nil {
 		return err
@@ -327,8 +327,8 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 	if t.Index(*u.Create.IndexName) != nil {
 		return awserr.Validation(awserr.MsgIndexExists)
 	}
-	// The request has to define the key attributes of the index, those too that
-	// the table defines; these keep their types.
+	// The request must define all key attributes of the index, even those that the table
+	// defines; these keep their types.
 	if len(in.AttributeDefinitions) == 0 {
 		return awserr.Validation(awserr.MsgIndexWithoutDefinitions, *u.Create.IndexName)
 	}
@@ -358,8 +358,8 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 	return nil
 }
 
-// checkSameTypes refuses the key of a new index where it gives another type to an
-// attribute that the table, or an index of it, has in its key.
+// checkSameTypes rejects a new index key whose attribute has a different type in the key of
+// the table or another index.
 func checkSameTypes(t *tabledef.Table, schema []tablespec.KeySchemaElement, types map[string]attr.Type) error {
 	added := tabledef.IndexKey{}
 	for _, e := range schema {
@@ -384,7 +384,7 @@ func checkSameTypes(t *tabledef.Table, schema []tablespec.KeySchemaElement, type
 	return nil
 }
 
-// schemaText is a key as AWS prints it.
+// schemaText formats a key as AWS does.
 func schemaText(key tabledef.IndexKey) string {
 	var elements []string
 	for _, a := range key.Hash {
@@ -396,8 +396,7 @@ func schemaText(key tabledef.IndexKey) string {
 	return "Schema:[" + strings.Join(elements, ", ") + "]"
 }
 
-// pruneDefinitions drops the definitions that no key uses any more, silently
-// as DynamoDB does.
+// pruneDefinitions silently drops definitions that no key uses any more, as DynamoDB does.
 func pruneDefinitions(t *tabledef.Table) {
 	used := tablespec.UsedKeys(t)
 	kept := make([]lens.KeyAttr, 0, len(used))

@@ -15,8 +15,8 @@ type OperationStatus string
 const (
 	// Served: the operation works, within the limits of its note.
 	Served OperationStatus = "served"
-	// Refused: the operation is known, and answers
-	// UnknownOperationException with its name and note.
+	// Refused: the operation is known, and answers UnknownOperationException with its name
+	// and note.
 	Refused OperationStatus = "refused"
 )
 
@@ -31,9 +31,8 @@ type OperationInfo struct {
 	Note string
 }
 
-// Operations returns every operation of the DynamoDB and DynamoDB Streams API
-// models of 2026-11, in alphabetic order, streams last: the source of the
-// support table.
+// Operations returns every operation of the DynamoDB and DynamoDB Streams API models of
+// 2026-11, in alphabetic order, streams last. It is the source of the support table.
 func Operations() []OperationInfo {
 	out := make([]OperationInfo, len(operations))
 	for i, op := range operations {
@@ -48,7 +47,7 @@ type operation struct {
 	name    string
 	status  OperationStatus
 	note    string
-	scan    func(body []byte) any // what a body says; nil: it is to be decoded
+	scan    func(body []byte) any // reads a usual body; nil: always decode
 	handle  handler
 }
 
@@ -63,8 +62,8 @@ const (
 	targetStreams   = "DynamoDBStreams_20120810."
 )
 
-// serveItems is serve for an operation on items, whose usual requests are scanned.
-// Those on tables are decoded: what is kept of them would keep their bodies.
+// serveItems is serve for an operation on items: it scans usual requests. Operations on
+// tables decode, because stored parts of a scanned request would keep its body in memory.
 func serveItems[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
 	op := serve(name, fn, note)
 	op.scan = func(body []byte) any {
@@ -77,8 +76,8 @@ func serveItems[In, Out any](name string, fn func(*Server, context.Context, *In)
 	return op
 }
 
-// serve returns the row of an operation. fn gets the decoded request, whose
-// members are not checked yet. Where it returns nil, the answer has no body.
+// serve returns the row of an operation. fn gets the decoded request with unchecked members.
+// If it returns nil, the answer has no body.
 func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
 	_, wantsHost := any(new(In)).(hostInput)
 	return &operation{
@@ -106,13 +105,13 @@ func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Ou
 	}
 }
 
-// watermarked is an answer that says up to where a stream was delivered.
+// watermarked is an answer with the position up to which a stream was delivered.
 type watermarked interface{ Watermark() string }
 
-// hostInput is a request that is told the host which it was sent to.
+// hostInput is a request that receives the host that it was sent to.
 type hostInput interface{ sentTo(host string) }
 
-// refuse returns the row of an operation that is not there.
+// refuse returns the row of an unsupported operation.
 func refuse(name, note string) *operation {
 	return &operation{
 		service: serviceDynamoDB, name: name, status: Refused, note: note,
@@ -129,7 +128,7 @@ func serveStreams[In, Out any](name string, fn func(*Server, context.Context, *I
 	return op
 }
 
-// Notes that several operations share.
+// Notes of several operations.
 const (
 	noteBuckets          = "with --buckets DIR, whose folders stand for buckets; else refused"
 	noteBulk             = "no bulk operations yet; ImportTable makes a new table of files"

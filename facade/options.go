@@ -25,8 +25,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// BigtableTable is a table of a Bigtable that a server uses, with the families that it
-// needs there.
+// BigtableTable is a table of a Bigtable that a server uses, with the families that it needs.
 type BigtableTable struct {
 	ID       string
 	Families []mapping.Family
@@ -34,8 +33,8 @@ type BigtableTable struct {
 
 // BigtableTables yields the tables that a server would use in a Bigtable: its catalog, and
 // the tables behind DynamoDB tables that were created without a mapping. A mapping names its
-// own tables. It writes nothing; an error is the last result. From opts it reads only Conn,
-// Project, Instance, AppProfile and Deadline.
+// own tables. It writes nothing; an error is the last result. It uses only Conn, Project,
+// Instance, AppProfile and Deadline of opts.
 func BigtableTables(ctx context.Context, opts Options) iter.Seq2[BigtableTable, error] {
 	return func(yield func(BigtableTable, error) bool) {
 		for t, err := range store.PlacedTables(ctx, store.Options{Conn: opts.Conn, Project: opts.Project, Instance: opts.Instance, AppProfile: opts.AppProfile, Deadline: opts.Deadline}) {
@@ -50,15 +49,15 @@ func BigtableTables(ctx context.Context, opts Options) iter.Seq2[BigtableTable, 
 	}
 }
 
-// Options configures a Server. Only Conn is required. New copies the value
-// and never changes it.
+// Options configures a Server. Only Conn is required. New copies the value and never changes
+// it.
 type Options struct {
 	// Conn is the Bigtable behind the facade: an in-process emulator, a gRPC
 	// connection to another emulator, or Cloud Bigtable. The caller owns it
 	// and closes it after the Server.
 	Conn grpc.ClientConnInterface
 
-	// Project and Instance name where the tables live, as in
+	// Project and Instance name the instance of the tables,
 	// projects/<Project>/instances/<Instance>. Default: "tabletop" for both.
 	Project, Instance string
 
@@ -66,23 +65,23 @@ type Options struct {
 	// allow single-row transactions. Default: the default profile of the instance.
 	AppProfile string
 
-	// Mappings are the declared layouts, one per table. A table without one gets
-	// the default lossless layout.
+	// Mappings are the declared layouts, one per table. A table without a mapping gets the
+	// default lossless layout.
 	Mappings []*mapping.Mapping
 
 	// Now is the clock of creation times and revisions. Default: wall time.
 	Now func() time.Time
 
-	// Rand is the source of request ids, table ids and revision tokens. It is
-	// read under a lock. Default: crypto/rand.Reader.
+	// Rand is the source of request ids, table ids and revision tokens. It is read under a
+	// lock. Default: crypto/rand.Reader.
 	Rand io.Reader
 
-	// Logger receives internal failures: recovered panics and errors of the
-	// Bigtable behind. Default: nothing is logged.
+	// Logger receives internal failures: recovered panics and errors of the Bigtable.
+	// Default: nothing is logged.
 	Logger *slog.Logger
 
-	// Region appears in ARNs and endpoint responses; the region that a client
-	// signs for is not checked. Default: DefaultRegion.
+	// Region appears in ARNs and endpoint responses; it need not match the region of a
+	// signature. Default: DefaultRegion.
 	Region string
 
 	// AccountID is the twelve-digit account in ARNs. Default: DefaultAccountID.
@@ -104,85 +103,85 @@ type Options struct {
 	// The limit is 1,000 pairs; further callers get a LimitExceededException.
 	Namespaced bool
 
-	// IndexLag is how long a write takes to reach the global indexes, on the clock Now:
-	// reads of them are eventually consistent, as on AWS. The mapping of a table can set
-	// another lag. The lag is shorter for an item that is written again or shares its row,
-	// after a read of a local index, and while thousands of rows are pending.
-	// Default: 0, a write is in all indexes when its call returns.
+	// IndexLag is the delay until a write reaches the global indexes, on the clock Now: reads
+	// of them are eventually consistent, as on AWS. The mapping of a table can set another
+	// lag. The lag is shorter for an item that is written again or shares its row, after a
+	// read of a local index, and while thousands of rows are pending. Default: 0, a write is
+	// in all indexes when its call returns.
 	IndexLag time.Duration
 
-	// StatusDelays make changes to tables take time on the clock Now, as on AWS.
+	// StatusDelays delay the completion of changes to tables on the clock Now, as on AWS.
 	// Default: none, a table is ACTIVE when its call returns.
 	StatusDelays StatusDelays
 
-	// Messages is the wording of validation errors, and what UpdateItem counts
-	// against the limit of 400 KB. Default: MessagesCurrent.
+	// Messages selects the wording of validation errors, and the bytes of UpdateItem that
+	// count against the limit of 400 KB. Default: MessagesCurrent.
 	Messages MessageProfile
 
-	// Deadline is how long the Bigtable behind may take to answer. After it, the request
-	// or the start fails with an error that names the Bigtable. Default: no deadline,
-	// since a Bigtable in the same process always answers.
+	// Deadline limits each call to the Bigtable. After it, the request or the start fails
+	// with an error that names the Bigtable. Default: no deadline, since a Bigtable in the
+	// same process always answers.
 	Deadline time.Duration
 
 	// Concurrency limits the concurrent calls of one operation on Conn. All operations
-	// together make 16 times as many, and one each. Set it for a Bigtable behind a
-	// network: the round trips that an operation waits for then do not grow with its
-	// items. Default: 1, calls in sequence, which is faster within a process.
+	// together make at most 16 times as many, plus one each. Increase it for a Bigtable
+	// behind a network, so that an operation does not wait for a round trip per item.
+	// Default: 1, calls in sequence, which is faster within a process.
 	Concurrency int
 
-	// Progress reports work on all items of a table: when it begins, now and then, and
-	// when it ends. New does such work when it fills the indexes of rows that a loader
-	// wrote, or compares the rows with a changed mapping; so does adding an index. It is
-	// called from several goroutines. Default: nil, nothing is reported.
+	// Progress reports work on all items of a table: at its start, now and then, and at its
+	// end. New does such work to fill the indexes of rows that a loader wrote, or to compare
+	// the rows with a changed mapping; adding an index does it too. Several goroutines call
+	// it. Default: nil, nothing is reported.
 	Progress func(Progress)
 
 	// Observe is called after the answer to each HTTP request, in the goroutine of the
-	// request. Default: nil, it is not called.
+	// request. Default: nil.
 	Observe func(*Call)
 
-	// StreamShards are the numbers of shards of a stream, by generation; the last one
-	// holds for all later generations. Each is a multiple of the one before, so that
-	// shards split. Default: 1.
+	// StreamShards are the numbers of shards of a stream, by generation; the last number
+	// applies to all later generations. Each is a multiple of the one before, so that shards
+	// split. Default: 1.
 	StreamShards []int
 
-	// StreamShardRotation is how long a shard takes changes, on the clock Now, until its
-	// children do: whole milliseconds. Default: 4 hours.
+	// StreamShardRotation is the time that a shard accepts changes, on the clock Now, before
+	// its children do: whole milliseconds. Default: 4 hours.
 	StreamShardRotation time.Duration
 
-	// KinesisEndpoint is the URL of a server with the API of Kinesis Data Streams, to
-	// which the Kinesis destinations of tables deliver. KinesisDir is a folder that gets
-	// a file for each stream instead, one record a line. Default: neither, undelivered
-	// changes stay in the tables' logs for 24 hours.
+	// KinesisEndpoint is the URL of a server with the API of Kinesis Data Streams, which
+	// receives the changes for the Kinesis destinations of tables. KinesisDir is a folder for
+	// them instead: a file for each stream, one record per line. Default: neither,
+	// undelivered changes stay in the tables' logs for 24 hours.
 	KinesisEndpoint, KinesisDir string
 
 	// Throttle selects the requests that are throttled, by the capacity that
-	// ReturnConsumedCapacity counts. Default: nothing.
+	// ReturnConsumedCapacity reports. Default: nothing.
 	Throttle Throttle
 
-	// Buckets is the folder whose folders stand for S3 buckets: exports write into them,
-	// imports read them, and imports log below ".tabletop" beside them. The caller owns
-	// it and closes it after the Server. Default: nil, exports and imports are refused.
+	// Buckets is a folder whose subfolders stand for S3 buckets: exports write into them,
+	// imports read them, and imports log into ".tabletop" beside them. The caller owns it and
+	// closes it after the Server. Default: nil, exports and imports are refused.
 	Buckets *os.Root
 
 	// StreamRetention is how long changes stay readable in a new stream, and how long the
-	// stream stays after its end, on the clock Now. Default: 24 hours.
+	// stream exists after its end, on the clock Now. Default: 24 hours.
 	StreamRetention time.Duration
 
-	// Seat names a slot that one Server can hold at a time, such as an open data folder.
-	// A Server immediately finishes the work of an earlier, killed Server of its seat.
-	// Default: "", readers of streams wait until the killed Server has not renewed its
-	// registration for 30 seconds of the machine's clock.
+	// Seat names a slot that one Server can hold at a time, such as an open data folder. A
+	// Server immediately finishes the work of an earlier, killed Server of its seat. Default:
+	// "", readers of streams wait until the killed Server has not renewed its registration
+	// for 30 seconds of the machine's clock.
 	Seat string
 
 	maxTables, maxNamespaces int   // limits, which tests lower
-	countedItems             int64 // likewise; 0: the store's
-	batchBytes               int   // likewise, of one batch of work over a whole table, and of an answer of GetRecords
+	countedItems             int64 // likewise; 0: the store's default
+	batchBytes               int   // likewise: of one batch of work over a whole table, and of an answer of GetRecords
 
 	wall *clock.Clock // for the leases of jobs, and of processes that share logs; nil: the wall clock
-	sink kinesis.Sink // of the Kinesis destinations; nil: none
+	sink kinesis.Sink // for Kinesis destinations; nil: none
 }
 
-// store returns the options of the store over a catalog. o is normalized.
+// store returns the store's options for a catalog. o is normalized.
 func (o Options) store(catalog string) store.Options {
 	var progress func(store.Progress)
 	if report := o.Progress; report != nil {
@@ -209,17 +208,18 @@ type Progress struct {
 	Err   error  // why it ended early
 }
 
-// ErrOtherMapping is the error of New for a mapping that places the items of a table
-// elsewhere than the mapping by which the table was loaded or served before.
+// ErrOtherMapping is the error of New if a mapping places the items of a table differently
+// than the mapping by which the table was loaded or served before.
 var ErrOtherMapping = store.ErrOtherMapping
 
-// StatusDelays are the times for which tables and their parts appear to be changing. The
-// work itself is done at once: a write during Update takes effect.
+// StatusDelays are the times during which tables and their parts appear to be changing. The
+// work itself happens at once: a write during Update takes effect.
 type StatusDelays struct {
 	// Create: a new table and its indexes are CREATING, and reject items.
 	Create time.Duration
-	// Update: a table that UpdateTable changed is UPDATING and rejects other changes. A
-	// changed resource policy is read as before, and rejects changes, for 15 seconds.
+	// Update: a table that UpdateTable changed is UPDATING and rejects other changes. For 15
+	// seconds after a change of a resource policy, reads return the old one and changes are
+	// rejected.
 	Update time.Duration
 	// Delete: a deleted table is DELETING and rejects items. A later change to tables, a
 	// list of tables or ReapExpired removes its remains.
@@ -231,11 +231,10 @@ type StatusDelays struct {
 	// IndexDelete: an index that UpdateTable deleted is DELETING, and the table
 	// UPDATING.
 	IndexDelete time.Duration
-	// Backup: a backup is CREATING. For as long after its creation, a table rejects
-	// backups and point-in-time restores.
+	// Backup: a backup is CREATING. A new table rejects backups and point-in-time restores
+	// for the same time.
 	Backup time.Duration
-	// TimeToLive: a table's time to live is ENABLING, while nothing expires, or
-	// DISABLING.
+	// TimeToLive: a table's time to live is ENABLING, while nothing expires, or DISABLING.
 	TimeToLive time.Duration
 }
 
@@ -247,29 +246,28 @@ const (
 	// ThrottleNothing: capacity is counted only.
 	ThrottleNothing Throttle = iota
 	// ThrottleTables: tables and global indexes, by their provisioned or on-demand
-	// throughput; decreases of provisioned throughput; and the operations on tables that
-	// the service limits.
+	// throughput; decreases of provisioned throughput; and the operations on tables that the
+	// service limits.
 	ThrottleTables
-	// ThrottlePartitions: as ThrottleTables, and the items of one partition key: 3,000
+	// ThrottlePartitions: like ThrottleTables, and also the items of one partition key: 3,000
 	// read and 1,000 write units a second.
 	ThrottlePartitions
 )
 
-// MessageProfile selects between the two wordings of validation errors that
-// the regions of AWS have used since 2026-06 (they differ in prefix and in the
-// form of constraint errors, never in the error type). With the newer one, an
-// update is also too large if the data it writes, plus a cost for each of its
-// actions, is too large.
+// MessageProfile selects between the two wordings of validation errors that the regions of
+// AWS have used since 2026-06. They differ in prefix and in the form of constraint errors,
+// never in the error type. With the newer one, the size limit also applies to the data that
+// an update writes plus a cost for each of its actions.
 type MessageProfile uint8
 
 // The message profiles.
 const (
-	// MessagesCurrent is the wording of most regions: some constraint errors
-	// name the member as "TableName" and show no value, and errors of writes
-	// begin with "1 validation error detected: ".
+	// MessagesCurrent is the wording of most regions: some constraint errors name the member
+	// as "TableName" and show no value, and errors of writes begin with "1 validation error
+	// detected: ".
 	MessagesCurrent MessageProfile = iota
-	// MessagesClassic is the older wording: a constraint error names the
-	// member as "tableName", shows the value and lists up to ten failures.
+	// MessagesClassic is the older wording: a constraint error names the member as
+	// "tableName", shows the value and lists up to ten failures.
 	MessagesClassic
 )
 
@@ -285,10 +283,10 @@ const (
 
 var accountIDPattern = regexp.MustCompile(`^[0-9]{12}$`)
 
-// OptionError is the error of New with an option that cannot be used.
+// OptionError is the error of New for an invalid option.
 type OptionError struct {
-	Option string // its name in Options
-	Err    error  // what is wrong with it
+	Option string // the field of Options
+	Err    error  // its fault
 }
 
 // Error implements error.
@@ -297,7 +295,7 @@ func (e *OptionError) Error() string { return "facade: Options." + e.Option + ":
 // Unwrap returns the fault of the option.
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// normalized returns o with its defaults filled in, or what is wrong with it.
+// normalized returns o with its defaults, or the first fault.
 func (o Options) normalized() (Options, error) {
 	if o.Conn == nil {
 		return o, errors.New("facade: Options.Conn is nil: a connection to a Bigtable is required")
@@ -380,7 +378,7 @@ func (o Options) checkStreams() error {
 	return nil
 }
 
-// layouts are the Mappings as the store takes them.
+// layouts converts the Mappings for the store.
 func (o Options) layouts() []*layout.Mapping {
 	var layouts []*layout.Mapping
 	for _, m := range o.Mappings {

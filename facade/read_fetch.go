@@ -7,22 +7,23 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Fetched is an entry of a local index with the item that it is of, nil if that has been deleted.
+// fetched is an entry of a local index with its item; nil if that has been deleted.
 type fetched struct {
 	layout.Stored
 	Whole attr.Item
 }
 
 const (
-	// firstFetch is how many items are fetched together while nothing is known of their sizes,
-	// and mostFetched how many at most.
+	// firstFetch is the number of items to fetch together before their sizes are known, and
+	// mostFetched the maximum.
 	firstFetch  = 8
 	mostFetched = 100
 )
 
-// Fetch yields entries with their items, which get reads, several at a time: at most twice as many as before, as many as a page
-// of pageBytes has room for by those that were read, and no more than limit in all, if that is not 0. Of items that are
-// read together about a page is held, and the one that crosses its end: what get could not hand on is read again when its turn comes.
+// fetchItems yields entries with their items. get reads several items at a time: at most
+// twice as many as before, as many as fit a page of pageBytes by their average size so far,
+// and limit in total, if that is not 0. Only about a page of them is held, including the item
+// that crosses its end; the others are read again in their turn.
 func fetchItems(entries iter.Seq2[layout.Stored, error], limit, pageBytes int, get func(some []layout.Stored, take func(i int, item attr.Item) bool) error) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		var waiting []layout.Stored
@@ -46,7 +47,7 @@ func fetchItems(entries iter.Seq2[layout.Stored, error], limit, pageBytes int, g
 						return false
 					}
 				}
-				if n == 0 { // others came first, and filled a page
+				if n == 0 { // other items came first and filled a page
 					if !one(waiting[0], get, yield) {
 						return false
 					}

@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// readInput are the members that Query and Scan share.
+// readInput are the common members of Query and Scan.
 type readInput struct {
 	TableName                 *string
 	IndexName                 *string
@@ -60,11 +60,11 @@ type readPlan struct {
 	filter     *expr.Condition
 	projection *expr.Projection
 	startKey   attr.Item
-	partition  attr.Item // that is read, as far as it is asked for; nil: none or all
-	// fetch says that the request needs attributes that a local index does
-	// not hold: each entry's item is read from the table.
+	partition  attr.Item // the partition as far as the request restricts it; nil: none or all
+	// fetch: the request needs attributes that a local index does not have, so each entry's
+	// item is read from the table.
 	fetch bool
-	// filterEntry says that the filter sees the index alone nevertheless.
+	// filterEntry: the filter sees only the index entry even so.
 	filterEntry bool
 }
 
@@ -91,13 +91,12 @@ func (in *readInput) startKeyValues(v *validator) error {
 	text := v.AttributeErrorText(err)
 	var e *attr.Error
 	if errors.As(err, &e) && (e.IsNumber() || e.Problem == attr.DuplicateMember || e.Problem == attr.EmptySet && e.Type == attr.NS) {
-		return v.Reject(text) // AWS does not say where
+		return v.Reject(text) // AWS does not name the place
 	}
 	return v.Reject(fmt.Sprintf(awserr.MsgStartKeyInvalid, text))
 }
 
-// legacy are the members of both operations that came before expressions, and
-// the filter of that kind.
+// legacy returns the common legacy members of both operations, and the legacy filter.
 func (in *readInput) legacy(filter request.LegacyMember) []request.LegacyMember {
 	return []request.LegacyMember{
 		{Name: "AttributesToGet", Given: in.AttributesToGet != nil},
@@ -106,8 +105,7 @@ func (in *readInput) legacy(filter request.LegacyMember) []request.LegacyMember 
 	}
 }
 
-// parseExpressions parses filter and projection, the last expressions of a
-// Query or Scan.
+// parseExpressions parses filter and projection, the last expressions of a Query or Scan.
 func (p *readPlan) parseExpressions(placeholders *expr.Placeholders) (err error) {
 	if text := p.in.FilterExpression; text != nil {
 		if p.filter, err = expr.ParseCondition(expr.FilterExpression, *text, placeholders); err != nil {
@@ -122,8 +120,7 @@ func (p *readPlan) parseExpressions(placeholders *expr.Placeholders) (err error)
 	return p.v.Expression(placeholders.CheckUsed())
 }
 
-// resolveRead finds the table and the index and checks what decides how they
-// are read.
+// resolveRead finds the table and the index, and checks the members that determine the read.
 func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string) error {
 	in := p.in
 	t, err := s.itemTable(ctx, tableName)
@@ -133,7 +130,7 @@ func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string)
 	p.Table = t
 	if in.IndexName != nil {
 		if p.Index = t.Index(*in.IndexName); p.Index == nil || p.Index.Status != tabledef.StatusActive {
-			// Another process may have made it, or filled it.
+			// Another process may have created or filled it.
 			if t, err = s.store.TableNow(ctx, tableName); err != nil {
 				return err
 			}
@@ -166,8 +163,7 @@ func (p *readPlan) checkFilterPaths() error {
 	return tablespec.CheckPathsOutsideKeys(p.Table, p.filter.Paths())
 }
 
-// checkSelect checks that Select, the index and the list of attributes go
-// together.
+// checkSelect checks Select against the index and the list of attributes.
 func (p *readPlan) checkSelect() error {
 	in := p.in
 	list := ""
@@ -190,8 +186,8 @@ func (p *readPlan) checkSelect() error {
 	return nil
 }
 
-// checkProjected checks that an index has what the request wants of it, and
-// decides whether a local one must fetch.
+// checkProjected checks that an index has the requested attributes, and decides whether to
+// fetch for a local index.
 func (p *readPlan) checkProjected() error {
 	if p.Index == nil || p.Index.Projection == tabledef.ProjectAll {
 		return nil
@@ -219,7 +215,7 @@ func (p *readPlan) checkProjected() error {
 	return nil
 }
 
-// checkStartKey checks the shape of ExclusiveStartKey. onlyHash leaves the sort key out.
+// checkStartKey checks the shape of ExclusiveStartKey. onlyHash omits the sort key.
 func (p *readPlan) checkStartKey(onlyHash bool) error {
 	if p.in.ExclusiveStartKey == nil {
 		return nil
@@ -227,8 +223,7 @@ func (p *readPlan) checkStartKey(onlyHash bool) error {
 	return p.CheckStartKey(p.in.ExclusiveStartKey.Item, p.v.Operation == "Scan", onlyHash)
 }
 
-// checkStartKeyOfTable checks what ExclusiveStartKey has of the table's key, and
-// takes it.
+// checkStartKeyOfTable checks the table's key in ExclusiveStartKey, and sets startKey.
 func (p *readPlan) checkStartKeyOfTable() error {
 	if p.in.ExclusiveStartKey == nil {
 		return nil
@@ -237,11 +232,11 @@ func (p *readPlan) checkStartKeyOfTable() error {
 	return p.CheckStartKeyOfTable(p.startKey)
 }
 
-// page reads one page of items: until the limit of items or of bytes, both
-// counted before the filter. Bytes are those of the items, and what is counted for
-// each beside them: whichever is 1 MB first, so that names, which are hardly counted
-// there, do not make a page any longer. The item that crosses 1 MB still belongs to
-// the page. restartable says that a next page can be asked for.
+// page reads one page of items, up to the limit of items or of bytes, both counted before the
+// filter. A page ends at 1 MB of item sizes or of bytes by the rule of attr.Sizes.OnPage,
+// whichever is first: the latter hardly counts names, but must not make a page longer. The
+// item that crosses 1 MB belongs to the page. restartable means that a next page can be
+// requested.
 func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.Stored, error], restartable bool) (*readOutput, error) {
 	in := p.in
 	reading, err := s.throttle.Read(p.Table, p.Index, p.partition, in.ConsistentRead.IsTrue(), 1)
@@ -331,9 +326,9 @@ func (s *Server) fetch(ctx context.Context, p *readPlan, entries iter.Seq2[layou
 	})
 }
 
-// selection is what a page has of an entry.
+// selection is the contribution of an entry to a page.
 type selection struct {
-	item         attr.Item // nil: the filter leaves nothing of it
+	item         attr.Item // nil: filtered out
 	entry        attr.Sizes
 	fetchedBytes int
 }
@@ -354,14 +349,14 @@ func selectOf(p *readPlan, stored layout.Stored) (selection, error) {
 		filtered = item
 	}
 	switch {
-	case item == nil: // it was deleted since
+	case item == nil: // deleted in the meantime
 	case p.filter != nil && !p.filter.Eval(filtered):
 	case p.projection != nil:
 		out.item = p.projection.Apply(item)
 	case is(p.in.Select, "ALL_ATTRIBUTES"):
 		out.item = item
 	default:
-		out.item = entry // what was fetched was for the filter
+		out.item = entry // the filter alone needed the fetched item
 	}
 	return out, nil
 }

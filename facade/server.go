@@ -18,8 +18,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// Server serves the DynamoDB API over a Bigtable. It is an http.Handler and
-// safe for concurrent use.
+// Server serves the DynamoDB API over a Bigtable. It is an http.Handler and safe for
+// concurrent use.
 type Server struct {
 	opts  Options
 	store *store.Store
@@ -31,15 +31,14 @@ type Server struct {
 	firstCaller  atomic.Pointer[wire.Caller]
 	otherCallers atomic.Bool // noteCaller has logged one
 
-	spareParameters atomic.Bool // of a statement were told of
+	spareParameters atomic.Bool // an unused parameter of a statement has been logged
 
-	throttle *throttle.Limiter // nil: nothing is throttled
+	throttle *throttle.Limiter // nil: no throttling
 	keys     *insights.Keys    // of all namespaces
 }
 
-// New returns a Server over opts.Conn. It reads the facade's catalog of
-// tables from that Bigtable, and creates it there if it is absent; ctx bounds
-// only that work.
+// New returns a Server over opts.Conn. It reads the facade's catalog of tables from that
+// Bigtable, and creates a missing one; ctx applies only to that work.
 func New(ctx context.Context, opts Options) (*Server, error) {
 	opts, err := opts.normalized()
 	if err != nil {
@@ -62,9 +61,9 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// ServeHTTP serves a request: AWS JSON 1.0 at POST /, the health text at
-// GET /, CORS preflights at OPTIONS. The order of its checks is AWS's: headers,
-// method and content type, size, JSON, target, signature, then the operation.
+// ServeHTTP serves a request: AWS JSON 1.0 at POST /, the health text at GET /, CORS
+// preflights at OPTIONS. It makes the checks in AWS's order: headers, method and content
+// type, size, JSON, target, signature, then the operation.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.opts.Observe != nil {
 		s.serveObserved(w, r)
@@ -75,9 +74,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.pages.GiveBack(a.Body)
 }
 
-// RoundTripper returns a transport that hands requests to s in this process,
-// in the caller's goroutine: an AWS SDK with an http.Client that uses it needs
-// no port. The host of the request's URL is ignored.
+// RoundTripper returns a transport that passes requests to s in this process, in the caller's
+// goroutine. With it, the http.Client of an AWS SDK needs no port. It ignores the host of the
+// request's URL.
 func (s *Server) RoundTripper() http.RoundTripper { return wire.RoundTripper(s) }
 
 func (s *Server) serve(r *http.Request, observed *Call) wire.Response {
@@ -106,13 +105,13 @@ func (s *Server) answer(r *http.Request, requestID string, observed *Call) wire.
 	return answer
 }
 
-// rawRequest is a request before its operation has looked at it.
+// rawRequest is a request before its operation decodes it.
 type rawRequest struct {
 	body []byte
-	host string // that it was sent to
+	host string // the host in the request
 	// scanned is the result of the operation's scan of the body; nil: decode the body.
 	scanned any
-	// watermark gets the position up to which a stream was delivered; it may be nil.
+	// watermark receives the position up to which a stream was delivered; it may be nil.
 	watermark *string
 }
 
@@ -154,21 +153,21 @@ func (s *Server) call(r *http.Request, watermark *string, observed *Call) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	if len(body) == 0 { // AWS looks at its signature all the same
+	if len(body) == 0 { // AWS checks its signature anyway
 		return nil, wire.CheckJSON(body)
 	}
 	req.watermark = watermark
 	return target.run(r.Context(), op, req)
 }
 
-// Call runs one operation by name ("GetItem") without HTTP: request and
-// response are the JSON bodies of the AWS JSON 1.0 protocol. It requires no
-// signature. A failure that DynamoDB would return is an *awserr.Error.
+// Call runs one operation by name ("GetItem") without HTTP: request and response are the JSON
+// bodies of the AWS JSON 1.0 protocol. It requires no signature. If DynamoDB would return an
+// error, it is an *awserr.Error.
 func (s *Server) Call(ctx context.Context, operation string, req []byte) (response []byte, err error) {
 	return s.callAt(ctx, "dynamodb."+s.opts.Region+".amazonaws.com", operation, req)
 }
 
-// callAt is Call for a request that was sent to a host.
+// callAt is Call for a request to a given host.
 func (s *Server) callAt(ctx context.Context, host, operation string, body []byte) (response []byte, err error) {
 	op, ok := operationsByTarget[targetDynamoDB+operation]
 	if !ok {
@@ -187,15 +186,15 @@ func (s *Server) callAt(ctx context.Context, host, operation string, body []byte
 	return s.pages.Detached(response), nil
 }
 
-// Mapping returns the mapping of a table: that of Options, or the default layout.
+// Mapping returns the mapping of a table: from Options, or the default layout.
 func (s *Server) Mapping(ctx context.Context, table string) (*mapping.Mapping, error) {
 	m, err := s.store.Layout(ctx, table)
 	return (*mapping.Mapping)(m), err
 }
 
-// CallAs is Call in the name of the sender of r, whose body was sent. The signature of r
-// must be valid for that body. With Options.Namespaced, the operation sees the tables of
-// the sender.
+// CallAs is Call on behalf of the sender of r, whose body was sent. The signature of r must
+// be valid for that body. With Options.Namespaced, the operation sees the tables of the
+// sender.
 func (s *Server) CallAs(r *http.Request, sent []byte, operation string, req []byte) (response []byte, err error) {
 	target, err := s.forSender(r, sent)
 	if err != nil {
@@ -204,8 +203,8 @@ func (s *Server) CallAs(r *http.Request, sent []byte, operation string, req []by
 	return target.callAt(r.Context(), wire.Host(r), operation, req)
 }
 
-// forSender checks the signature of r, whose body was sent, and returns the server with the
-// tables of its sender.
+// forSender checks the signature of r, whose body was sent, and returns the server for its
+// sender.
 func (s *Server) forSender(r *http.Request, sent []byte) (*Server, error) {
 	if s.opts.NoAuth {
 		return s.forCaller(r.Context(), wire.CallerOf(r))
@@ -217,8 +216,7 @@ func (s *Server) forSender(r *http.Request, sent []byte) (*Server, error) {
 	return s.forCaller(r.Context(), who)
 }
 
-// answerPanic, deferred, turns a panic into an error, so that no request ends the
-// process.
+// answerPanic, deferred, converts a panic to an error, so that no request ends the process.
 func (s *Server) answerPanic(ctx context.Context, op *operation, err *error) {
 	if p := recover(); p != nil {
 		s.opts.Logger.ErrorContext(ctx, "panic in a DynamoDB operation", slog.String("operation", op.name),
@@ -246,14 +244,14 @@ func (s *Server) answerableError(ctx context.Context, err error, requestID strin
 		return e
 	}
 	e := foreignError(err)
-	if (e.HTTPStatus >= http.StatusInternalServerError || e.Code == awserr.CodeRequestLimit) && ctx.Err() == nil { // else whoever asked has gone
+	if (e.HTTPStatus >= http.StatusInternalServerError || e.Code == awserr.CodeRequestLimit) && ctx.Err() == nil { // otherwise the client has disconnected
 		s.opts.Logger.ErrorContext(ctx, "DynamoDB operation failed", slog.String("requestID", requestID), slog.Any("error", err))
 	}
 	return e
 }
 
-// random returns n bytes of Options.Rand; zeros when it fails, since ids need
-// no secrecy and a request must not fail for one.
+// random returns n bytes of Options.Rand. If that fails it returns zeros: ids need no
+// secrecy, and a request must not fail for an id.
 func (o Options) random(n int) []byte {
 	b := make([]byte, n)
 	if _, err := io.ReadFull(o.Rand, b); err != nil {

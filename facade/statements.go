@@ -20,8 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// statementInput are the members that a statement has in all three operations of
-// PartiQL.
+// statementInput are the common members of a statement in the three operations of PartiQL.
 type statementInput struct {
 	Statement                           *string
 	Parameters                          []wire.Parameter
@@ -35,7 +34,7 @@ func (in *statementInput) constraints(v *validator, path string) {
 	in.parameterConstraints(v, path)
 }
 
-// shown is the statement as a list of too many shows it.
+// shown formats the statement for the error of too long a list.
 func (in *statementInput) shown(more ...string) request.Statement {
 	more = append(more, "returnValuesOnConditionCheckFailure="+request.OrNull(in.ReturnValuesOnConditionCheckFailure))
 	return request.Statement{Text: in.Statement, Parameters: in.Parameters, More: more}
@@ -52,8 +51,8 @@ func (in *statementInput) parameterConstraints(v *validator, path string) {
 	}
 }
 
-// checkParameters checks the values of the parameters, used or not: names first, then all
-// else in the order of the parameters.
+// checkParameters checks the values of all parameters, even unused ones: names first, then
+// the rest in the order of the parameters.
 func (in *statementInput) checkParameters(v *validator) error {
 	var first *attr.Error
 	for _, p := range in.Parameters {
@@ -66,26 +65,26 @@ func (in *statementInput) checkParameters(v *validator) error {
 	switch {
 	case first == nil:
 		return nil
-	case first.Problem == attr.TooDeep && first.Type != attr.L && first.Type != attr.M: // by one level
+	case first.Problem == attr.TooDeep && first.Type != attr.L && first.Type != attr.M: // one level too deep
 		return v.statementError(partiql.NestedParameter())
 	default:
 		return v.Value(first)
 	}
 }
 
-// statement is a statement of PartiQL on its table.
+// statement is a PartiQL statement with its table.
 type statement struct {
 	*partiql.Bound
 	text       string
 	parameters []attr.Value
-	zeros      string // how those in parameters are written
-	spare      int    // parameters that the text does not use
-	returnOld  bool   // a condition that fails carries the item
+	zeros      string // the spelling of zeros in parameters
+	spare      int    // the number of unused parameters
+	returnOld  bool   // a failed condition returns the item
 	table      *tabledef.Table
 	index      *tabledef.Index
-	key        attr.Item       // of the one item that it is about
+	key        attr.Item       // of the statement's only item
 	condition  *expr.Condition // of a write; nil: none
-	old        attr.Item       // as the write found it
+	old        attr.Item       // the item before the write
 }
 
 // parseStatement parses a statement and binds its parameters.
@@ -113,8 +112,8 @@ func (s *Server) parseStatement(ctx context.Context, v *validator, in *statement
 	return st, v.statementError(err)
 }
 
-// isMultiKey reports whether the table has such an index, with a key that PartiQL does not
-// read.
+// isMultiKey reports whether the table has such an index, with a key of several attributes,
+// which PartiQL does not support.
 func (s *Server) isMultiKey(ctx context.Context, table, index string) bool {
 	if index == "" {
 		return false
@@ -131,7 +130,7 @@ func hasMultiKey(index *tabledef.Index) bool {
 	return len(index.Key.Hash) > 1 || len(index.Key.Range) > 1
 }
 
-// statementError gives an error of package partiql its place in the answer.
+// statementError converts an error of package partiql to the answer's error.
 func (v *validator) statementError(err error) error {
 	var e *partiql.Error
 	if errors.As(err, &e) {
@@ -155,7 +154,7 @@ func (s *Server) resolve(ctx context.Context, st *statement, consistent bool) (e
 		return err
 	}
 	if st.index = st.table.Index(st.Index); st.index == nil || st.index.Status != tabledef.StatusActive {
-		// Another process may have made it, or filled it.
+		// Another process may have created or filled it.
 		if st.table, err = s.store.TableNow(ctx, name); err != nil {
 			return err
 		}
@@ -174,7 +173,7 @@ func (s *Server) resolve(ctx context.Context, st *statement, consistent bool) (e
 	return nil
 }
 
-// statementKey is the key that the statement goes by.
+// statementKey returns the key of the statement's table or index.
 func (st *statement) statementKey() partiql.Key {
 	key := tabledef.IndexKeyOf(st.table.Key)
 	if st.index != nil {
@@ -188,8 +187,8 @@ func (st *statement) statementKey() partiql.Key {
 	return out
 }
 
-// aimRead finds the item that a SELECT names by its key, and says without where it names
-// none, or asks for more than its key. Errors are as those of aim.
+// aimRead finds the item of a SELECT by its key. If the SELECT has no full key, or conditions
+// beyond the key, the error has the text without. Other errors are as those of aim.
 func (st *statement) aimRead(without string) (err error) {
 	var e *partiql.Error
 	var more *expr.Condition
@@ -203,8 +202,8 @@ func (st *statement) aimRead(without string) (err error) {
 	return tablespec.CheckKey(st.table.Key, st.key)
 }
 
-// aim finds the item that a statement other than a SELECT is about, and checks what
-// it says against the table. Errors are those of an answer, or for statementError.
+// aim finds the item of a statement other than SELECT, and checks the statement against the
+// table. Errors are for the answer, or for statementError.
 func (st *statement) aim() (err error) {
 	if st.Kind == partiql.Insert {
 		if st.Item.Size() > maxItemBytes {
@@ -228,7 +227,7 @@ func (st *statement) aim() (err error) {
 	return tablespec.CheckPathsOutsideKeys(st.table, st.condition.Paths())
 }
 
-// apply is what the statement makes of its item.
+// apply returns the statement's result for its item.
 func (st *statement) apply(old attr.Item) (attr.Item, error) {
 	st.old = old
 	failed := awserr.ConditionalCheckFailed
@@ -260,8 +259,7 @@ func (st *statement) apply(old attr.Item) (attr.Item, error) {
 	}
 }
 
-// write does a statement that writes, and returns what its RETURNING asks for, nil
-// for nothing.
+// write runs a statement that writes, and returns the item for RETURNING; nil without one.
 func (s *Server) write(ctx context.Context, v *validator, st *statement, counted bool) (returned attr.Item, tally capacity.Tally, err error) {
 	var hint store.Hint
 	if st.Kind == partiql.Insert && !counted && !st.returnOld {
@@ -282,9 +280,9 @@ func (s *Server) write(ctx context.Context, v *validator, st *statement, counted
 	return returned, tally, nil
 }
 
-// read reads the one item that a SELECT names by its key, nil for none, whole and as
-// the SELECT shows it. It reports false where the SELECT names none or, if only is
-// set, says more than the key.
+// read reads the one item that a SELECT names by its key, whole and as the SELECT shows it;
+// nil if not found. ok is false if the SELECT does not name one item or, with only, has
+// conditions beyond the key.
 func (s *Server) read(ctx context.Context, st *statement, consistent, only bool) (item, shown attr.Item, ok bool, err error) {
 	if st.index != nil {
 		return nil, nil, false, nil
@@ -308,7 +306,7 @@ func (s *Server) read(ctx context.Context, st *statement, consistent, only bool)
 	return item, st.show(item), true, nil
 }
 
-// show returns what the SELECT shows of an item.
+// show returns the SELECT's columns of an item.
 func (st *statement) show(item attr.Item) attr.Item {
 	if st.Columns == nil {
 		return item
@@ -316,7 +314,7 @@ func (st *statement) show(item attr.Item) attr.Item {
 	return partiql.Project(st.Columns, item)
 }
 
-// checkPaths refuses paths of a SELECT that go into keys.
+// checkPaths rejects paths of a SELECT that lead into keys.
 func (st *statement) checkPaths() error {
 	var paths []expr.Path
 	if where := st.Where(); where != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// transactWeight is what a unit of a table counts for in a transaction.
+// transactWeight is the cost of a table's capacity unit in a transaction.
 const transactWeight = 2
 
-// newLimiter returns what throttles requests, nil for nothing.
+// newLimiter returns the limiter of requests; nil without throttling.
 func (s *Server) newLimiter() *throttle.Limiter {
 	if s.opts.Throttle == ThrottleNothing {
 		return nil
@@ -28,8 +28,8 @@ func (s *Server) newLimiter() *throttle.Limiter {
 	})
 }
 
-// quotas are what the account may have, of which tables but the named one have their part:
-// nothing is bounded that is not throttled.
+// quotas returns the account's limits, less the units of all tables except name. Without
+// throttling there are no limits.
 func (s *Server) quotas(ctx context.Context, name string) (q tablespec.Quotas, err error) {
 	if s.throttle == nil {
 		return q, nil
@@ -50,7 +50,7 @@ func (s *Server) quotas(ctx context.Context, name string) (q tablespec.Quotas, e
 	return q, nil
 }
 
-// writeItem writes an item as the throughput of its table allows.
+// writeItem writes an item within the throughput of its table.
 func (s *Server) writeItem(ctx context.Context, t *tabledef.Table, key attr.Item, fn throttle.Writing, hint store.Hint) (old, updated attr.Item, err error) {
 	if s.throttle != nil {
 		fn, hint = s.throttle.Write(t, 1, key, fn), store.Hint{}
@@ -60,7 +60,7 @@ func (s *Server) writeItem(ctx context.Context, t *tabledef.Table, key attr.Item
 	return old, updated, err
 }
 
-// readItem reads an item, nil for none, as the throughput of its table allows.
+// readItem reads an item within the throughput of its table; nil if not found.
 func (s *Server) readItem(ctx context.Context, t *tabledef.Table, key attr.Item, consistent bool) (attr.Item, error) {
 	reading, err := s.throttle.Read(t, nil, key, consistent, 1)
 	s.keys.Use(t, nil, key, err)
@@ -74,8 +74,8 @@ func (s *Server) readItem(ctx context.Context, t *tabledef.Table, key attr.Item,
 	return item, err
 }
 
-// admitReads admits the reads of a transaction, or says why it does not: of each read,
-// nil for one that is not at fault.
+// admitReads admits the reads of a transaction. errs has an error for each rejected read, and
+// nil for the others.
 func (s *Server) admitReads(reads []*store.ItemRead) (admitted []*throttle.Reading, errs []error) {
 	if s.throttle == nil {
 		for _, r := range reads {
@@ -98,7 +98,7 @@ func (s *Server) admitReads(reads []*store.ItemRead) (admitted []*throttle.Readi
 	return admitted, errs
 }
 
-// admitKeys returns the keys of a batch that may be read now, and those that may not.
+// admitKeys splits the keys of a batch by whether they may be read now.
 func (s *Server) admitKeys(bt *batchGetTable) (admitted, refused []wire.Item) {
 	if s.throttle == nil {
 		for _, key := range bt.request.Keys {
@@ -118,8 +118,7 @@ func (s *Server) admitKeys(bt *batchGetTable) (admitted, refused []wire.Item) {
 	return admitted, refused
 }
 
-// spendOnKeys takes what the keys of a batch consumed beyond what they were admitted
-// with.
+// spendOnKeys charges the units that the keys of a batch consumed beyond their admission.
 func (s *Server) spendOnKeys(bt *batchGetTable, admitted int, units float64) {
 	if s.throttle != nil {
 		units -= float64(admitted) * capacity.ReadUnits(0, bt.request.ConsistentRead.IsTrue())
@@ -127,8 +126,8 @@ func (s *Server) spendOnKeys(bt *batchGetTable, admitted int, units float64) {
 	}
 }
 
-// admitWrites returns the writes of a batch that may be done now, and those that may
-// not. What they consume shows in the items as they are.
+// admitWrites splits the writes of a batch by whether they may be done now. Their cost
+// depends on the current items.
 func (s *Server) admitWrites(ctx context.Context, bt *batchWriteTable) (admitted, refused []writeRequest, err error) {
 	if s.throttle == nil && len(bt.table.Insights) == 0 {
 		return bt.writes, nil, nil

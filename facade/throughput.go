@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// Settings of throughput are checked, kept and described. With Options.Throttle,
-// package throttle goes by them.
+// Throughput settings are checked, stored and described. With Options.Throttle, package
+// throttle applies them.
 
 // describeUnits describes provisioned throughput.
 func describeUnits(p tabledef.Provisioned, now time.Time) throughputDescription {
@@ -24,8 +24,8 @@ func describeUnits(p tabledef.Provisioned, now time.Time) throughputDescription 
 	return d
 }
 
-// describeBilling describes the billing mode of a table that is or was on
-// demand. The answer to a request that sets it has no time yet.
+// describeBilling describes the billing mode of a table that is or was on demand. The answer
+// to a request that sets it does not have a time yet.
 func describeBilling(t *tabledef.Table, asked bool) *billingModeSummary {
 	since := t.OnDemandSince
 	if since.IsZero() {

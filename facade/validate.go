@@ -5,20 +5,19 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 )
 
-// validator is a request's, with the checks that operations add to those of package
-// validation.
+// validator extends the validator of a request with the checks of operations.
 type validator struct{ request.Validator }
 
 func (s *Server) validator(operation string) *validator {
 	return &validator{request.NewValidator(s.opts.wording(operation))}
 }
 
-// tables has the checks of what a table is to be.
+// tables returns the constraints of table definitions.
 func (v *validator) tables() tablespec.Constraints {
 	return tablespec.Constraints{Validator: &v.Validator}
 }
 
-// wording is that of the answers to a request.
+// wording returns the wording of the answers to an operation.
 func (o Options) wording(operation string) request.Request {
 	return request.Request{Operation: operation, Current: o.Messages == MessagesCurrent}
 }
