@@ -25,17 +25,17 @@ import (
 //	w/<token>                               marks of rows that may contain unfinished work
 //	x/<id>                                  a transaction
 //	k/<token>                               a request that must not run twice
-//	s/<Bigtable table>                      where parallel scans divide a table
+//	s/<Bigtable table>                      boundaries for parallel scans of a table
 //	l/<epoch>                               a process that writes logs; l/past: ended processes
-//	o/<epoch>                               a process that is open
+//	o/<epoch>                               a process with an open store
 //	g/<table name>/<table id>               streams of a deleted table
 //	j/<kind>/<id>                           a job: see package jobs
 //	jk/<kind>/<hash of a token>             the job of a client token
-//	epoch                                   the number of stores that were opened
+//	epoch                                   the number of stores opened so far
 //
 // A definition is two cells: the JSON text, and a version that changes with every write, so
-// that a change is guarded by one short value. A third cell has the number of items at the
-// last count of a large table.
+// that one short value guards a change. A third cell has the number of items at the last
+// count of a large table.
 const (
 	CatalogTable     = reservedPrefix + "catalog"
 	catalogFamily    = "d"
@@ -51,18 +51,18 @@ const (
 	// indexes and the logs.
 	reservedPrefix = "_tabletop."
 
-	// maxBigtableNameChars is the longest table id that Bigtable takes.
+	// maxBigtableNameChars is the maximum length of a Bigtable table id.
 	// https://cloud.google.com/bigtable/quotas
 	maxBigtableNameChars = 50
 
-	// catalogMaxAge bounds how long operations on items use a definition that another
-	// process has changed unnoticed; new and deleted tables and indexes are noticed at once.
-	// Writes of this process in that time are missing in an index, or among the due times,
-	// that another process has just added, until these are filled again.
+	// catalogMaxAge limits how long operations on items use a definition that another process
+	// has changed; they notice new and deleted tables and indexes at once. If another process
+	// has just added an index or due times, writes of this process in that time are missing
+	// there, until the other process fills them again.
 	catalogMaxAge = time.Second
 
-	// fillAgainAfter is when these are filled again: it leaves as much time again to the
-	// writes that have begun.
+	// fillAgainAfter is the delay of that second filling: twice as long, so that writes
+	// already in progress can end.
 	fillAgainAfter = 2 * catalogMaxAge
 )
 
@@ -79,21 +79,21 @@ func CatalogFamilies() []layout.Family {
 	}
 }
 
-// cachedTable is a definition with what the store derives from it.
+// cachedTable is a definition with data derived from it.
 type cachedTable struct {
 	def     *tabledef.Table
 	version []byte
 	fetched time.Time
 	layout  *tableLayout
 
-	fillAgain time.Time // the earliest time of the definition to fill again; zero: none
+	fillAgain time.Time // the earliest time in the definition to fill something again; zero: none
 }
 
-// catalog is the store's view of the definitions.
+// catalog reads, caches and writes the definitions.
 type catalog struct {
 	*instance
 	mappings map[string]*layout.Mapping // by DynamoDB table
-	// fillAgain is called, without a lock, for a table that is due to be filled again.
+	// fillAgain is called, without a lock, for a table whose second filling is due.
 	fillAgain func(name string)
 
 	mu     sync.RWMutex
@@ -101,22 +101,22 @@ type catalog struct {
 	// changes counts this process's writes of a definition, by name; under mu.
 	changes map[string]uint64
 
-	// loaded are the times of the loads that the migration noted, by DynamoDB table, in
-	// microseconds; looked is when they were read. Neither changes after openCatalog.
+	// loaded are the load times that the migration noted, by DynamoDB table, in microseconds;
+	// looked is the time when they were read. Neither changes after openCatalog.
 	loaded map[string]int64
 	looked time.Time
 
-	// ddl serializes the changes of definitions in this process. It is taken
-	// before a table's schema latch and before mu.
+	// ddl serializes the changes of definitions in this process. Take it before a table's
+	// schema latch and before mu.
 	ddl sync.Mutex
-	// latches block item writes while a definition changes, so that no write that began
-	// before the change ends after it. By name; under mu.
+	// latches block item writes while a definition changes, so that no write spans the
+	// change. By name; under mu.
 	latches map[string]*sync.RWMutex
 	// filling are the tables whose indexes this process is filling again; under mu.
 	filling map[string]bool
 
-	// room is how many tables can be created before the next count, and counted the time
-	// of the last one; under ddl.
+	// room is the number of tables that can be created before the next count, and counted the
+	// time of the last count; under ddl.
 	room    int
 	counted time.Time
 }
@@ -128,7 +128,7 @@ func newCatalog(in *instance, mappings map[string]*layout.Mapping) *catalog {
 	}
 }
 
-// lookup returns the present definition of a table, from the cache while that is fresh.
+// lookup returns the current definition of a table, from the cache while that is fresh.
 func (cat *catalog) lookup(ctx context.Context, name string) (*cachedTable, error) {
 	now := cat.o.Now()
 	cat.mu.RLock()
@@ -156,11 +156,11 @@ func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, err
 	}
 }
 
-// errOvertaken: this process changed a definition while it was read. If the cache took the
-// one that was read, writes that begin after the change would use it.
+// errOvertaken: this process changed a definition while it was being read. The cache must not
+// take the old one, which writes after the change would use.
 var errOvertaken = errors.New("the definition was changed while it was read")
 
-// read is refresh. Errors: errOvertaken.
+// read is one attempt of refresh. Errors: errOvertaken.
 func (cat *catalog) read(ctx context.Context, name string) (*cachedTable, error) {
 	fetched := cat.o.Now()
 	cat.mu.RLock()
@@ -200,7 +200,7 @@ func (cat *catalog) read(ctx context.Context, name string) (*cachedTable, error)
 	return c, err
 }
 
-// remember puts a definition that was written into the cache.
+// remember caches a written definition.
 func (cat *catalog) remember(def *tabledef.Table, version []byte) (*cachedTable, error) {
 	cat.mu.Lock()
 	defer cat.mu.Unlock()
@@ -263,8 +263,8 @@ func (cat *catalog) latchOf(name string) *sync.RWMutex {
 	return l
 }
 
-// current returns the present definition of the table t, whose indexes may have changed
-// since t was looked up. Errors: ErrTableNotFound.
+// current returns the current definition of the table t, whose indexes may have changed since
+// t was looked up. Errors: ErrTableNotFound.
 func (cat *catalog) current(ctx context.Context, t *tabledef.Table) (*cachedTable, error) {
 	c, err := cat.lookup(ctx, t.Name)
 	if err != nil {
@@ -276,7 +276,7 @@ func (cat *catalog) current(ctx context.Context, t *tabledef.Table) (*cachedTabl
 	return c, nil
 }
 
-// Table returns a table's definition, whatever its status; ErrTableNotFound.
+// Table returns a table's definition, whatever its status. Errors: ErrTableNotFound.
 func (cat *catalog) Table(ctx context.Context, name string) (*tabledef.Table, error) {
 	c, err := cat.lookup(ctx, name)
 	if err != nil {
@@ -285,7 +285,7 @@ func (cat *catalog) Table(ctx context.Context, name string) (*tabledef.Table, er
 	return c.def, nil
 }
 
-// TableNow is Table without the cache: changes by other processes show at once.
+// TableNow is Table without the cache: it sees changes by other processes at once.
 func (cat *catalog) TableNow(ctx context.Context, name string) (*tabledef.Table, error) {
 	c, err := cat.refresh(ctx, name)
 	if err != nil {
@@ -297,8 +297,8 @@ func (cat *catalog) TableNow(ctx context.Context, name string) (*tabledef.Table,
 	return c.def, nil
 }
 
-// Settled is TableNow for the settings of a table. A table that is being restored has no
-// settings yet: ErrTableNotFound.
+// Settled is TableNow for table settings. A table that is being restored has no settings yet:
+// ErrTableNotFound.
 func (cat *catalog) Settled(ctx context.Context, name string) (*tabledef.Table, error) {
 	t, err := cat.TableNow(ctx, name)
 	if err == nil && t.Restoring() {
@@ -308,8 +308,8 @@ func (cat *catalog) Settled(ctx context.Context, name string) (*tabledef.Table, 
 }
 
 // Outdated reports whether an operation failed without a write because a Bigtable table is
-// missing: another process may have deleted the table and created it again. If so, it
-// empties the cache of definitions.
+// missing: another process may have deleted and recreated the table. If so, it empties the
+// cache of definitions.
 func (cat *catalog) Outdated(err error) bool {
 	if status.Code(err) != codes.NotFound || errors.Is(err, errIndexesBehind) {
 		return false
@@ -342,8 +342,7 @@ func (cat *catalog) ListTables(ctx context.Context, after string, limit int) (na
 	return names, false, nil
 }
 
-// replaceTable writes a changed definition if the row still has the version that it was
-// made from.
+// replaceTable writes a changed definition if the stored one still has the given version.
 func (cat *catalog) replaceTable(ctx context.Context, def *tabledef.Table, version []byte) (*cachedTable, error) {
 	next, ok, err := cat.writeTable(ctx, def, version)
 	if err != nil {
@@ -351,13 +350,13 @@ func (cat *catalog) replaceTable(ctx context.Context, def *tabledef.Table, versi
 	}
 	if !ok {
 		cat.forget(def.Name)
-		return nil, &tabledef.TableInUseError{Table: def.Name, Status: tabledef.StatusUpdating} // by another process
+		return nil, &tabledef.TableInUseError{Table: def.Name, Status: tabledef.StatusUpdating} // another process changed it
 	}
 	return cat.remember(def, next)
 }
 
-// writeTable writes a definition if its row still has the given version (nil:
-// if there is no such row). It returns the new version and whether it wrote.
+// writeTable writes a definition if the stored one still has the given version (nil: if the
+// row does not exist). It returns the new version; ok reports whether it wrote.
 func (cat *catalog) writeTable(ctx context.Context, def *tabledef.Table, version []byte) (next []byte, ok bool, err error) {
 	text, err := tabledef.Encode(def)
 	if err != nil {
@@ -373,8 +372,8 @@ func (cat *catalog) writeTable(ctx context.Context, def *tabledef.Table, version
 
 func tableRow(name string) []byte { return []byte(tableRowPrefix + name) }
 
-// newTableID returns a Bigtable table id for a DynamoDB name, which may be longer: as much
-// of the name as fits, and a hash of all parts.
+// newTableID returns a Bigtable table id for a DynamoDB name: as much of the name as fits,
+// and a hash of all parts.
 func newTableID(prefix, name string, parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{name}, parts...), "\x00")))
 	tail := "-" + hex.EncodeToString(sum[:6])

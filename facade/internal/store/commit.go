@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 )
 
-// itemChange is a change of one item that only needs to be committed.
+// itemChange is a change of one item that is ready to commit.
 type itemChange struct {
 	st      itemState // as it was read
 	updated attr.Item // nil: the item is deleted
@@ -21,14 +21,15 @@ type itemChange struct {
 	muts    []*btpb.Mutation // without the record cell and the outbox cell
 	records bool             // the change goes into the table's log
 	index   indexChange      // pending after the commit
-	outbox  bool             // an outbox cell says so, not the state alone
+	outbox  bool             // an outbox cell marks the pending work, not the state alone
 }
 
-// needsMark reports whether work is left after the commit, for which the row is marked.
+// needsMark reports whether work remains after the commit; then the row needs a mark.
 func (c *itemChange) needsMark() bool { return c.records || !c.index.empty() }
 
-// commitChange commits a change by commit, which applies c.muts if the item is still as it
-// was read. After every step, a process that starts after a crash finds what is left to do:
+// commitChange commits a change by commit, which applies c.muts if the item is unchanged
+// since it was read. A process that starts after a crash at any step can find the remaining
+// work:
 //
 //  1. mark the row
 //  2. take a place in the log
@@ -36,8 +37,8 @@ func (c *itemChange) needsMark() bool { return c.records || !c.index.empty() }
 //  4. bring the change to the indexes, or postpone that until their lag has passed
 //  5. end the use of the mark
 //
-// commitChange ends the use of mark; if mark is nil, it marks the row where that is needed.
-// It adds the record of the change to changed; the caller appends it to the log.
+// commitChange ends the use of mark; if mark is nil, it marks the row if necessary. It adds
+// the record of the change to changed; the caller appends it to the log.
 func (ob *outbox) commitChange(
 	ctx context.Context, c *itemChange, mark *marks.Mark, changed *[]*changelog.Write, commit func(context.Context) (bool, error),
 ) (done bool, err error) {

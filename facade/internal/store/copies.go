@@ -11,18 +11,18 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// A mapping can store an item as a copy of the highest version of another (latest): it has no
-// cells of its own. A write of the copy changes nothing, and is allowed if it writes the item
-// that the copy is after the request.
+// A mapping can store an item as a copy of the highest version of another item (latest): it
+// has no cells of its own. A write of the copy changes nothing. It is allowed if the copy
+// already equals the written item after the request.
 
-// errCopy refuses a write that would make a copy differ from the highest version.
+// errCopy rejects a write that would make a copy differ from the highest version.
 func (p *slot) errCopy() error {
 	return fmt.Errorf("%w: item %s of table %s is a copy of its highest version: expected a write of the same attributes as the version has after the request",
 		ErrOutsideMapping, attr.AppendItemJSON(nil, p.key), p.l.name)
 }
 
 // judgeCopies sets Err of the changes whose copy would differ from the highest version after
-// the transaction. The changes are evaluated.
+// the transaction. Call it after evaluate.
 func (ta *transactor) judgeCopies(changes []*Change) error {
 	for _, ch := range changes {
 		if ch.st == nil || ch.Err != nil || !ch.write.derived {

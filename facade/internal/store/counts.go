@@ -15,12 +15,11 @@ import (
 )
 
 const (
-	// countedItems is how many items a small table has at most, unless
-	// Options.CountedItems says otherwise.
+	// countedItems is the maximum size of a table for an exact count, unless
+	// Options.CountedItems overrides it.
 	countedItems = 10_000
-	// measuredBytes is up to which size the items of a table are read whole, for
-	// their sizes. Beyond that keys alone are read, where a row is an item for
-	// certain: the items that are behind are taken to be as large as those before.
+	// measuredBytes is the size up to which a count reads whole items to measure them. Beyond
+	// it reads only keys, if every row is one item, and assumes the average size so far.
 	measuredBytes = 4 << 20
 )
 
@@ -34,7 +33,7 @@ type counter struct {
 	reader *reader
 }
 
-// Counts returns how many items a table and its indexes have, as sizes.Table.Now
+// Counts returns the item counts and sizes of a table and its indexes, as sizes.Table.Now
 // does. Errors: those of the definition, and of ctx.
 func (ct *counter) Counts(ctx context.Context, t *tabledef.Table) (sizes.Counts, error) {
 	c, err := ct.cat.current(ctx, t)
@@ -47,7 +46,7 @@ func (ct *counter) Counts(ctx context.Context, t *tabledef.Table) (sizes.Counts,
 	}, &countedTable{ct, c})
 }
 
-// KnownCounts returns what Counts last did, without counting.
+// KnownCounts returns the last result of Counts, without counting.
 func (ct *counter) KnownCounts(ctx context.Context, t *tabledef.Table) (sizes.Counts, error) {
 	c, err := ct.cat.current(ctx, t)
 	if err != nil {
@@ -71,7 +70,7 @@ func (t *countedTable) StoredBytes(ctx context.Context) (int64, error) {
 	return n, err
 }
 
-// Keep writes text beside the definition, if it still is the table's.
+// Keep stores text beside the definition, unless the definition has changed.
 func (t *countedTable) Keep(ctx context.Context, text []byte) error {
 	guard := btclient.Chain(btclient.OfColumn(catalogFamily, versionQualifier), btclient.Newest(1), btclient.OfValue(t.c.version))
 	_, err := t.bt.CheckAndMutate(ctx, t.o.Catalog, tableRow(t.c.def.Name), guard, []*btpb.Mutation{
@@ -95,7 +94,7 @@ func (t *countedTable) Count(ctx context.Context, counts *sizes.Counts, most int
 	return true, nil
 }
 
-// count counts a table, or an index that is not nil.
+// count counts a table, or its index ix if that is not nil.
 func (ct *counter) count(ctx context.Context, c *cachedTable, ix *tabledef.Index, most int64) (n sizes.Count, all bool, err error) {
 	var x *indexLayout
 	if ix != nil {
@@ -128,7 +127,7 @@ func (ct *counter) count(ctx context.Context, c *cachedTable, ix *tabledef.Index
 	return n, true, nil
 }
 
-// countKeys counts by the rows, of which some were measured.
+// countKeys counts rows, and extrapolates the bytes from the measured items.
 func (ct *counter) countKeys(ctx context.Context, c *cachedTable, x *indexLayout, measured sizes.Count, most int64) (n sizes.Count, all bool, err error) {
 	item := btclient.Chain(btclient.OfFamily(lens.FamilyItem), btclient.KeysOnly())
 	read := btclient.Read{Table: c.layout.table, Spans: c.layout.base.PlanScan().Spans, Filter: btclient.AnyOf(item, anyIntent())}
@@ -156,8 +155,8 @@ func (ct *counter) countKeys(ctx context.Context, c *cachedTable, x *indexLayout
 	return n, true, nil
 }
 
-// rowIsItem reports whether every row with a cell of the family of items is one item,
-// or one entry of an index that is not nil.
+// rowIsItem reports whether every row with a cell of the item family is one item, or, if x is
+// not nil, one index entry.
 func (l *tableLayout) rowIsItem(x *indexLayout) bool {
 	if x != nil {
 		return x.x.OneCell()

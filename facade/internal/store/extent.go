@@ -30,8 +30,8 @@ func rangeFilter(r lens.CellRange) *btpb.RowFilter {
 	return f
 }
 
-// rangeFilters returns filters that pass the cells of the ranges, one each; ok is
-// false where they are too many to name in one request.
+// rangeFilters returns one filter per range that passes its cells; ok is false if there are
+// too many for one request.
 func rangeFilters(ranges []lens.CellRange) (filters []*btpb.RowFilter, ok bool) {
 	size := 0
 	for _, r := range ranges {
@@ -41,15 +41,15 @@ func rangeFilters(ranges []lens.CellRange) (filters []*btpb.RowFilter, ok bool) 
 	return filters, size <= maxFilterBytes
 }
 
-// rangeBytes is about what a range takes in a filter, besides its names.
+// rangeBytes estimates the bytes of a range in a filter, besides its names.
 const rangeBytes = 64
 
-// maxFilterBytes bounds the filters of one read. Bigtable takes 20 KB.
+// maxFilterBytes limits the filters of one read. Bigtable's limit is 20 KB.
 // https://cloud.google.com/bigtable/quotas
 const maxFilterBytes = 16 << 10
 
-// extentFilters returns filters that pass the cells of the extents, one each; ok
-// is false where they are too many to name in one request.
+// extentFilters returns one filter per extent that passes its cells; ok is false if there are
+// too many for one request.
 func extentFilters(extents []lens.Extent) (filters []*btpb.RowFilter, ok bool) {
 	size := 0
 	for _, e := range extents {
@@ -79,8 +79,8 @@ func contains(a, b lens.Extent) bool {
 	return !b.Prefix && bytes.Equal(a.Qualifier, b.Qualifier)
 }
 
-// distinctExtents drops the extents that another one contains, so that no
-// cell passes an interleave of them twice.
+// distinctExtents drops the extents that another one contains, so that no cell passes an
+// interleave of them twice.
 func distinctExtents(extents []lens.Extent) []lens.Extent {
 	if len(extents) < 2 {
 		return extents
@@ -89,7 +89,7 @@ func distinctExtents(extents []lens.Extent) []lens.Extent {
 next:
 	for i, e := range extents {
 		for j, other := range extents {
-			// Of two that are equal the first stays.
+			// Of two equal extents the first stays.
 			if i != j && contains(other, e) && (j < i || !contains(e, other)) {
 				continue next
 			}
@@ -99,8 +99,7 @@ next:
 	return out
 }
 
-// intersectExtents returns the cells that are in both lists; nil stands for
-// whole rows.
+// intersectExtents returns the cells that are in both lists; nil means whole rows.
 func intersectExtents(a, b []lens.Extent) []lens.Extent {
 	if a == nil {
 		return b
@@ -123,7 +122,7 @@ func intersect(x, y lens.Extent) (lens.Extent, bool) {
 	if x.Family != y.Family {
 		return x, false
 	}
-	// The narrower column range of the two, if one lies in the other.
+	// The narrower of the two column ranges, if one contains the other.
 	narrow, wide := x, y
 	if !wide.Prefix || narrow.Prefix && len(wide.Qualifier) > len(narrow.Qualifier) {
 		narrow, wide = wide, narrow

@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// filler enters what a table holds into indexes, and due times, that came later.
+// filler enters a table's existing items into new indexes and due times.
 type filler struct {
 	*instance
 	cat    *catalog
@@ -26,8 +26,8 @@ type filler struct {
 	reader *reader
 }
 
-// fillIndexes fills, in the background, the indexes that are backfilling, and
-// makes the table ACTIVE. The next start resumes work that close interrupts.
+// fillIndexes fills, in the background, the backfilling indexes of a table, and makes it
+// ACTIVE. If close interrupts it, the next start resumes.
 func (fl *filler) fillIndexes(c *cachedTable) {
 	fl.background.Go(func() {
 		ctx := fl.life
@@ -64,8 +64,8 @@ func (fl *filler) fillAndActivate(ctx context.Context, c *cachedTable) error {
 	return err
 }
 
-// fillAgain makes complete, in the background, the indexes and due times that
-// were added to a table while other processes may not have known of them.
+// fillAgain completes, in the background, indexes and due times that were new while other
+// processes may not have known of them.
 func (fl *filler) fillAgain(name string) {
 	fl.cat.mu.Lock()
 	defer fl.cat.mu.Unlock()
@@ -134,16 +134,16 @@ const (
 
 func (in *instance) batchBytes() int { return cmp.Or(in.o.BatchBytes, defaultBatchBytes) }
 
-// fillEntry is an entry that is to be in an index.
+// fillEntry is an entry to add to an index.
 type fillEntry struct {
 	item   attr.Item
 	order  int64 // of the item's last write
 	placed lens.Placed
 }
 
-// backfill enters all items of a table into an index. Writes may go on: each
-// entry has the order of the item it was made from. Entries that are there stay as
-// they are: a loader may have written millions.
+// backfill enters all items of a table into an index, concurrently with writes: each entry
+// has the order of its item. It leaves existing entries alone, since a loader may have
+// written millions.
 func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) (err error) {
 	phase := "filling index " + x.x.Name()
 	if x == l.due {
@@ -153,7 +153,7 @@ func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) 
 	defer told.End(&err)
 	var unread Unread
 	var batch []fillEntry
-	size := 0 // of its cells
+	size := 0 // of the cells
 	plan := l.base.PlanScan()
 	for row, err := range fl.bt.Read(ctx, btclient.Read{Table: l.table, Spans: plan.Spans}) {
 		if err != nil {
@@ -198,7 +198,7 @@ func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) 
 	return unread.Err(l.table, remedy)
 }
 
-// enterAll writes those entries that are not there.
+// enterAll writes the missing entries.
 func (fl *filler) enterAll(ctx context.Context, l *tableLayout, x *indexLayout, entries []fillEntry) error {
 	if len(entries) == 0 {
 		return nil
@@ -224,10 +224,9 @@ func (fl *filler) enterAll(ctx context.Context, l *tableLayout, x *indexLayout, 
 	})
 }
 
-// isIn reports whether a row of an index, the newest cells of which are given, is the
-// entry.
+// isIn reports whether an index row already holds the entry. row has the newest cells.
 func (e fillEntry) isIn(x *indexLayout, row []layout.Cell) bool {
-	known := e.order == adoptedOrder || x.x.OneCell() // the cells have the order
+	known := e.order == adoptedOrder || x.x.OneCell() // the cells determine the order
 	var content []layout.Cell
 	for _, c := range row {
 		switch c.Family {
@@ -255,8 +254,8 @@ func (fl *filler) enter(ctx context.Context, l *tableLayout, x *indexLayout, e f
 	if done || err != nil || e.order != adoptedOrder {
 		return err
 	}
-	// The item came natively after one of the same key was deleted here, whose
-	// tombstone is in the way. A write of the item as it is gets past it.
+	// A native write recreated an item that was deleted here, and the tombstone is in the
+	// way. Rewriting the unchanged item gives it a later order.
 	t, err := fl.cat.Table(ctx, l.name)
 	if err != nil {
 		return err
@@ -265,14 +264,14 @@ func (fl *filler) enter(ctx context.Context, l *tableLayout, x *indexLayout, e f
 	return err
 }
 
-// dropStale takes the entries out of an index that their items do not have: who
-// changed the items did not know the index. Writes may go on.
+// dropStale deletes index entries that do not match their items, left by processes that did
+// not know the index. Writes may continue meanwhile.
 func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout) error {
 	var unread Unread
 	type staleEntry struct {
 		key   attr.Item // of its item
 		row   []byte
-		order int64 // of the write that the row carries
+		order int64 // of the write that made the row
 	}
 	gathered := lanes.Gather(fl.lanes, func(e staleEntry) error {
 		item, err := fl.reader.GetItem(ctx, c.def, e.key)
@@ -319,9 +318,8 @@ func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout)
 	return unread.Err(x.table, "delete them, so that they are entered again")
 }
 
-// FillDueTimes enters, in the background, the items of a table that were there
-// before its due times. The next start resumes work that close interrupts. The
-// result is closed at the end.
+// FillDueTimes enters, in the background, items that are older than the table's due times. If
+// close interrupts it, the next start resumes. done is closed at the end.
 func (fl *filler) FillDueTimes(name string) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	fl.background.Go(func() {
@@ -349,7 +347,7 @@ func (fl *filler) fillDueTimesNow(ctx context.Context, name string) error {
 		return err
 	}
 	if c.def.TTLTable != table {
-		return nil // changed since
+		return nil // changed in the meantime
 	}
 	next, err := c.def.Clone()
 	if err != nil {

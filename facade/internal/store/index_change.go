@@ -15,18 +15,18 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// indexChange is what a write does to the indexes.
+// indexChange is the effect of a write on the indexes.
 type indexChange struct {
 	puts  []indexPut
-	stale []indexRow // rows that the item leaves
+	stale []indexRow // rows without the item from now on
 }
 
 type indexPut struct {
 	index *indexLayout
 	row   []byte
 	cells []layout.Cell
-	// over is the order of the write that the row carries, as far as is known:
-	// noEntry where it has no entry, anyEntry where it may have one of any write.
+	// over is the order of the write that made the current row, as far as known: noEntry for
+	// an empty row, anyEntry if unknown.
 	over int64
 }
 
@@ -42,9 +42,8 @@ type indexRow struct {
 
 func (c indexChange) empty() bool { return len(c.puts) == 0 && len(c.stale) == 0 }
 
-// indexChange compares an item's entries before and after a write: before is the
-// order of the last one. With unknown, what the indexes hold of the old item is
-// not relied on.
+// indexChange compares an item's entries before and after a write; before is the order of the
+// last write. With unknown, it does not rely on the old item's entries.
 func (l *tableLayout) indexChange(old, updated attr.Item, before, order int64, unknown bool) (indexChange, error) {
 	var change indexChange
 	if len(l.indexes) > 0 {
@@ -84,22 +83,22 @@ func (l *tableLayout) indexChange(old, updated attr.Item, before, order int64, u
 	return change, nil
 }
 
-// kept is an item as its row gives it back: without the losses that the mapping
-// accepts. Entries are made of that, as the next write finds them by it.
+// kept returns the item that a read would return, with the losses that the mapping accepts.
+// Entries derive from that item, so that the next write finds them.
 func (l *tableLayout) kept(item attr.Item) attr.Item {
 	if spec := l.base.Spec(); item == nil || spec == nil || len(spec.AcceptLoss) == 0 {
 		return item
 	}
 	placed, err := l.base.Place(item, 0)
 	if err != nil {
-		return item // it was placed before, or was read
+		return item // the item was placed or read before, so it fits
 	}
 	back, _ := l.base.Returned(item, placed)
 	return back
 }
 
-// sameRow reports whether the entries of two states of one item, if it has any,
-// are in one row for certain: their keys are the same.
+// sameRow reports whether two states of one item surely have their entries in the same row,
+// because their keys are equal.
 func (x *indexLayout) sameRow(a, b attr.Item) bool {
 	if a == nil || b == nil {
 		return false
@@ -110,15 +109,15 @@ func (x *indexLayout) sameRow(a, b attr.Item) bool {
 	return !slices.ContainsFunc(x.key.Hash, differ) && !slices.ContainsFunc(x.key.Range, differ)
 }
 
-// timeOf is the timestamp of the cells of an entry of the given order.
+// timeOf returns the timestamp of the cells of an entry with the given order.
 func (x *indexLayout) timeOf(order int64) int64 {
 	if order == adoptedOrder && !x.x.OneCell() {
-		return x.importMicros // the order stands in a cell of its own
+		return x.importMicros // a separate cell has the order
 	}
 	return order
 }
 
-// entryRow returns the row of an item's entry, nil if it has none.
+// entryRow returns the row of an item's entry; nil without an entry.
 func (x *indexLayout) entryRow(item attr.Item) ([]byte, error) {
 	if item == nil || x.key.IsMulti() && !x.key.Holds(item) || !x.key.IsMulti() && !x.x.Contains(item) {
 		return nil, nil
@@ -126,12 +125,11 @@ func (x *indexLayout) entryRow(item attr.Item) ([]byte, error) {
 	return x.row(item)
 }
 
-// checkEntries reports whether the indexes can take an item. Errors:
-// ErrOutsideMapping.
+// checkEntries checks that the indexes can hold an item. Errors: ErrOutsideMapping.
 func (l *tableLayout) checkEntries(item attr.Item, order int64) error {
 	for _, x := range l.indexes {
 		var err error
-		if x.x.OneCell() { // which can hold all that has a row
+		if x.x.OneCell() { // such an entry fits if its row key does
 			_, err = x.entryRow(item)
 		} else {
 			_, _, err = x.place(item, order)
@@ -143,7 +141,7 @@ func (l *tableLayout) checkEntries(item attr.Item, order int64) error {
 	return nil
 }
 
-// plan is how the rows that can satisfy a condition are read.
+// plan returns the read of the rows that can satisfy a condition.
 func (x *indexLayout) plan(c attr.KeyRange) (lens.Plan, error) {
 	if x.key.IsMulti() {
 		return lens.Plan{Spans: []layout.Span{tabledef.MultiSpan(c)}}, nil
@@ -152,7 +150,7 @@ func (x *indexLayout) plan(c attr.KeyRange) (lens.Plan, error) {
 	return plan, outsideMapping(err)
 }
 
-// row is the index row of the item with the given key attributes.
+// row returns the index row of the item with the given key attributes.
 func (x *indexLayout) row(keys attr.Item) ([]byte, error) {
 	if x.key.IsMulti() {
 		return x.key.MultiRow(x.base, keys), nil
@@ -161,12 +159,12 @@ func (x *indexLayout) row(keys attr.Item) ([]byte, error) {
 	return at.Row, outsideMapping(err)
 }
 
-// holdsSame reports whether the index holds the same of two items.
+// holdsSame reports whether two items have equal entries in the index.
 func (x *indexLayout) holdsSame(a, b attr.Item) bool {
 	return attr.EqualItems(x.x.Project(a), x.x.Project(b))
 }
 
-// place lays out the entry of an item; false if it has none in this index.
+// place lays out the entry of an item; ok is false if the item has no entry in this index.
 func (x *indexLayout) place(item attr.Item, order int64) (lens.Placed, bool, error) {
 	if item == nil || x.key.IsMulti() && !x.key.Holds(item) {
 		return lens.Placed{}, false, nil
@@ -183,8 +181,7 @@ func (c indexChange) outboxCell(p *slot, order int64) *btpb.Mutation {
 	return btclient.SetCell(lens.FamilyState, p.outbox, order, c.outbox(p.l, p.key))
 }
 
-// outbox returns the value of the outbox cell: the item's key, and the index
-// rows that the item leaves.
+// outbox returns the value of the outbox cell: the item's key, and the stale index rows.
 func (c indexChange) outbox(l *tableLayout, key attr.Item) []byte {
 	value := l.key.AppendKey(nil, key)
 	value = binary.AppendUvarint(value, uint64(len(c.stale)))

@@ -9,20 +9,18 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// PageBytes is the size of the largest answer, and of the items that are held to
-// be sorted.
+// PageBytes is the maximum size of an answer, and of the items held for sorting.
 const PageBytes = 1 << 20
 
-// InPasses yields items that come in no order in that of compare, under which
-// no two are equal. It holds one page of them: each pass over items finds the
-// page behind the one before. A page is as much as one answer can have, so
-// that an answer takes one pass.
+// InPasses sorts items by compare, which must not find two items equal. It holds one page of
+// them: each pass over items finds the next page. A page is as large as an answer, so an
+// answer takes one pass.
 func InPasses(items iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
 	var last layout.Stored
 	for {
 		page := leastItems{compare: compare}
 		for stored, err := range items {
-			var item attr.Item // nil: of a pass before
+			var item attr.Item // nil: from an earlier pass
 			if err == nil && (last == nil || compare(stored, last) > 0) {
 				item, err = stored.Item()
 			}
@@ -47,13 +45,13 @@ func InPasses(items iter.Seq2[layout.Stored, error], compare func(a, b layout.St
 	}
 }
 
-// leastItems holds the least of the items that were added: as many as it takes
-// to fill a page. It is a heap with the greatest of them on top.
+// leastItems holds the least of the added items, enough to fill a page. It is a heap with the
+// greatest of them on top.
 type leastItems struct {
 	compare func(a, b layout.Stored) int
 	items   []layout.Decoded
 	bytes   int
-	dropped bool // some were not held
+	dropped bool // some items were dropped
 }
 
 func (l *leastItems) add(item layout.Decoded) {
@@ -73,7 +71,7 @@ func (l *leastItems) add(item layout.Decoded) {
 // Len is part of heap.Interface.
 func (l *leastItems) Len() int { return len(l.items) }
 
-// Less puts the greatest item first: it is the one that is dropped.
+// Less puts the greatest item first, as the next to drop.
 func (l *leastItems) Less(i, j int) bool { return l.compare(l.items[i], l.items[j]) > 0 }
 
 // Swap is part of heap.Interface.

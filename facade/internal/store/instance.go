@@ -17,12 +17,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// instance is the Bigtable instance behind a store, with what else all owners work
-// with.
+// instance is the Bigtable instance of a store, with state for all parts of the store.
 type instance struct {
 	o     Options
 	bt    *btclient.Client
-	lanes *lanes.Lanes // of calls that do not depend on each other
+	lanes *lanes.Lanes // of independent calls
 
 	randMu sync.Mutex
 	rand   *rand.ChaCha8 // seeded from Options.Rand and epoch; under randMu
@@ -40,7 +39,7 @@ func newInstance(ctx context.Context, o Options) *instance {
 		lanes: lanes.New(o.Concurrency, lanesOfProcess*o.Concurrency),
 	}
 	retry := btclient.Retry{Reads: maxReadResumes}
-	if o.Deadline > 0 { // it is far
+	if o.Deadline > 0 { // it is on a network
 		retry.Writes, retry.First, retry.Jitter, retry.Sleep = maxWriteRetries, firstRetryWait, in.jitter, sleep
 	}
 	in.bt = btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{AppProfile: o.AppProfile, Retry: retry, Deadline: o.Deadline})
@@ -48,14 +47,14 @@ func newInstance(ctx context.Context, o Options) *instance {
 	return in
 }
 
-// lanesOfProcess is how many operations may have all their calls under way at once.
+// lanesOfProcess is the number of operations that may run all their calls concurrently.
 const lanesOfProcess = 16
 
 // BigtableTables returns the ids of all tables of the Bigtable instance.
 func (in *instance) BigtableTables(ctx context.Context) ([]string, error) { return in.bt.Tables(ctx) }
 
-// beginEpoch counts this start, so that what it makes differs from what any
-// other start makes, even with the same Options.Rand.
+// beginEpoch counts this start, so that its tokens and ids differ from those of every other
+// start, even with the same Options.Rand.
 func (in *instance) beginEpoch(ctx context.Context) error {
 	row, err := in.bt.ReadModifyWrite(ctx, in.o.Catalog, []byte(epochRow), btclient.Increment(catalogFamily, versionQualifier, 1))
 	if err != nil {
@@ -69,41 +68,41 @@ func (in *instance) beginEpoch(ctx context.Context) error {
 	if _, err := io.ReadFull(in.o.Rand, seed[:]); err != nil {
 		return fmt.Errorf("reading Options.Rand: %w", err)
 	}
-	// The first store has the seed as given, later ones have others.
+	// The first store uses the seed as given, later ones derive others.
 	earlier := uint64(in.epoch - 1)
 	binary.BigEndian.PutUint64(seed[24:], binary.BigEndian.Uint64(seed[24:])^earlier)
 	in.rand = rand.NewChaCha8(seed)
-	// Tokens count from anywhere: a catalog that was deleted counts its
-	// starts anew, while rows of a mapped table may still hold old tokens.
+	// Tokens start at a random number: after a deletion of the catalog the epochs repeat,
+	// while rows of a mapped table may still hold old tokens.
 	in.tokens.Store(in.rand.Uint64())
 	return nil
 }
 
-// nowMicros is the clock's time in the granularity of cell timestamps.
+// nowMicros returns the clock's time in the granularity of cell timestamps.
 func (in *instance) nowMicros() int64 { return in.o.Now().UnixMilli() * microsPerMilli }
 
-// A call of a Bigtable that is far is sent again, if that may help and it may be, after
-// waits of firstRetryWait that double, with jitter. Within the process there are none:
-// reads alone are taken up again, at once.
+// Calls to a Bigtable on a network are retried, if that is safe and may help, after delays
+// that start at firstRetryWait and double, with jitter. Within the process only reads are
+// resumed, at once.
 const (
-	// maxReadResumes bounds how often one read is taken up again after the
-	// connection broke without a row in between.
+	// maxReadResumes limits how often one read is resumed after the connection broke without
+	// a row in between.
 	maxReadResumes  = 3
 	maxWriteRetries = 3
 	firstRetryWait  = 50 * time.Millisecond
 )
 
-// jitter is btclient.Retry's.
+// jitter is the jitter of btclient.Retry.
 func (in *instance) jitter() float64 {
 	if in.rand == nil {
-		return 0 // the starts are still being counted
+		return 0 // the epoch is not known yet
 	}
 	var b [8]byte
 	in.random(b[:])
 	return float64(binary.BigEndian.Uint64(b[:])>>11) / (1 << 53)
 }
 
-// sleep waits, unless ctx ends.
+// sleep waits for d, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -115,18 +114,17 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// microsPerMilli is the step of cell timestamps: Bigtable keeps milliseconds.
+// microsPerMilli is the step of cell timestamps: Bigtable stores milliseconds.
 const microsPerMilli = 1000
 
-// random fills b.
+// random fills b with random bytes.
 func (in *instance) random(b []byte) {
 	in.randMu.Lock()
 	defer in.randMu.Unlock()
 	in.rand.Read(b) //nolint:errcheck // ChaCha8 never fails
 }
 
-// newToken returns 16 bytes that no other write has, of any store on the same
-// catalog.
+// newToken returns 16 bytes that are unique among all writes of all stores on the catalog.
 func (in *instance) newToken() []byte {
 	token := binary.BigEndian.AppendUint64(make([]byte, 0, 16), uint64(in.epoch))
 	return binary.BigEndian.AppendUint64(token, in.tokens.Add(1))
@@ -139,11 +137,12 @@ func (in *instance) newUUID() string {
 	return uuid.Must(uuid.NewRandomFromReader(bytes.NewReader(b[:]))).String()
 }
 
-// telling begins to tell of work; End is to follow.
+// telling starts progress reports; the caller calls End.
 func (in *instance) telling(table, phase string) *Teller {
 	return TellProgress(table, phase, in.o.Progress)
 }
 
-// Abreast calls do with the numbers below n: side by side where calls to Bigtable go so, else one after the other.
-// After an error no further call begins; of the errors that there are it returns that of the lowest number.
+// Abreast calls do with the numbers below n: concurrently if calls to Bigtable are, else in
+// sequence. After an error it starts no further calls. It returns the error of the lowest
+// number.
 func (in *instance) Abreast(n int, do func(i int) error) error { return in.lanes.Each(n, do) }

@@ -14,15 +14,15 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// A row that many items share can be too large to be held, and an answer takes but
-// a part of it. So of such a table rows are read up to some number of cells; a row
-// that has more is read again in pieces, each of which ends where it is found to
-// have grown large enough. What a page costs then does not depend on the row.
+// A row with many items can be too large for memory, and an answer needs only a part of it.
+// Therefore, rows that items can share are read up to a number of cells. A row with more
+// cells is read again in pieces of limited size, so that the cost of a page does not depend
+// on the row.
 const (
-	// wideCells is how many cells are read of a row before it is read in pieces.
+	// wideCells is the number of cells from which a row is read in pieces.
 	wideCells = 1024
-	// A piece has so many cells of each range of columns, first a few: an answer
-	// may take but one item. It grows while it has less than pieceBytes.
+	// A piece has this many cells of each range of columns. The first is small, because an
+	// answer may need only one item; pieces grow while they have less than pieceBytes.
 	firstPieceCells   = 64
 	largestPieceCells = 1024
 	pieceBytes        = 256 << 10
@@ -32,13 +32,13 @@ const (
 type itemReader struct {
 	rd *reader
 	l  *tableLayout
-	// compare orders the items of a row, descending by key or ascending.
+	// compare orders the items of a row by key, ascending or descending.
 	compare    func(a, b layout.Stored) int
 	descending bool
-	// conditions select the items of a partition that are read of a row; false:
-	// none is.
+	// conditions returns the conditions on the items of a partition in a row; ok is false if
+	// none match.
 	conditions func(row []byte, hash attr.Value) ([]attr.KeyRange, bool)
-	// wants says which items of those that were read are yielded.
+	// wants selects the items to yield.
 	wants func(row []byte, item layout.Stored) bool
 }
 
@@ -86,8 +86,8 @@ func (r *itemReader) inRow(row []byte, err error) error {
 	return fmt.Errorf("row %q of table %s: %w", row, r.l.table, err)
 }
 
-// readSlices yields the items of one row that is read in pieces. It reports
-// whether it may go on with the next.
+// readSlices yields the items of one row, read in pieces. more reports whether the next row
+// may follow.
 func (r *itemReader) readSlices(ctx context.Context, row []byte, parts []*layout.Slice, yield func(layout.Stored, error) bool) (more bool) {
 	var streams []iter.Seq2[layout.Stored, error]
 	for _, part := range parts {
@@ -114,8 +114,7 @@ func (r *itemReader) readSlices(ctx context.Context, row []byte, parts []*layout
 	return more
 }
 
-// pieces reads the items that one rule has in a row, from one position and before
-// another.
+// pieces reads the items of one rule in a row, between two positions.
 type pieces struct {
 	*itemReader
 	row          []byte
@@ -123,7 +122,7 @@ type pieces struct {
 	from, before []byte
 }
 
-// bound sets the positions by the conditions; false where there is nothing to read.
+// bound sets the positions by the conditions; false means that there is nothing to read.
 func (p *pieces) bound() bool {
 	conditions, ok := p.conditions(p.row, p.part.Hash())
 	for _, c := range conditions {
@@ -169,9 +168,9 @@ func (p *pieces) read(ctx context.Context, yield func(layout.Stored, error) bool
 	}
 }
 
-// readBackward reads the pieces from the last on. Bigtable counts cells from the
-// first on alone: so it is asked for the ends of all large pieces first, and of
-// the small ones within each when its turn comes.
+// readBackward reads the pieces from last to first. Bigtable counts cells only from the first
+// on. So it first asks for the ends of all large pieces, and of the small pieces within each
+// large one later.
 func (p *pieces) readBackward(ctx context.Context, yield func(layout.Stored, error) bool) {
 	large, err := p.ends(ctx, p.from, p.before, largestPieceCells)
 	before := p.before
@@ -192,7 +191,7 @@ func (p *pieces) readBackward(ctx context.Context, yield func(layout.Stored, err
 	}
 }
 
-// ends returns where the pieces begin that are between two positions.
+// ends returns the starts of the pieces between two positions.
 func (p *pieces) ends(ctx context.Context, from, before []byte, cells int) ([][]byte, error) {
 	for begins := [][]byte{from}; ; begins = append(begins, from) {
 		end, err := p.end(ctx, from, before, cells)
@@ -206,9 +205,8 @@ func (p *pieces) ends(ctx context.Context, from, before []byte, cells int) ([][]
 	}
 }
 
-// end returns where a piece ends that begins at a position and is to have so many
-// cells, or somewhat more, of each range; nil if it takes all that is left before
-// another.
+// end returns the end of a piece that begins at from and has about cells cells of each range,
+// or somewhat more; nil if the piece extends to before.
 func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byte, error) {
 	if p.part.Single() {
 		return nil, nil
@@ -217,7 +215,7 @@ func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byt
 	if !ok {
 		return nil, nil
 	}
-	for ; ; cells *= 2 { // one item can have more
+	for ; ; cells *= 2 { // a single item can have more
 		next := slices.Clone(ranges)
 		for i := range next {
 			next[i] = btclient.Chain(next[i], cellAt(cells))
@@ -238,8 +236,7 @@ func (p *pieces) end(ctx context.Context, from, before []byte, cells int) ([]byt
 	}
 }
 
-// readPiece yields the items of a piece. It returns how many bytes of cells were
-// read.
+// readPiece yields the items of a piece. size is the number of bytes of its cells.
 func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(layout.Stored, error) bool) (size int, more bool) {
 	filters, ok := rangeFilters(append(p.part.Counted(from, before), p.part.Uncounted(from, before)...))
 	filter := btclient.AnyOf(append(filters, anyIntent())...)
@@ -273,8 +270,7 @@ func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(
 	return size, true
 }
 
-// cellAt passes one cell of each row, without its value: the one behind the first
-// n of them.
+// cellAt passes one cell of each row, without its value: the cell after the first n.
 func cellAt(n int) *btpb.RowFilter {
 	return btclient.Chain(btclient.BehindCells(n), btclient.KeysOnly())
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// keeper has items that no request reads or writes: those of backups, of tables that
-// were deleted, of tables that are being restored.
+// keeper stores items outside the tables of requests: for backups, deleted tables, and tables
+// that are being restored.
 type keeper struct {
 	*instance
 	cat    *catalog
@@ -24,17 +24,17 @@ type keeper struct {
 	tables *tables
 }
 
-// KeptTable returns the id of a Bigtable table for items to be kept in under a name.
+// KeptTable returns the id of a Bigtable table that keeps items under a name.
 func (k *keeper) KeptTable(name string) string {
 	return newTableID(reservedPrefix+"b.", strings.ReplaceAll(name, "/", "."))
 }
 
-// DropKept drops such a table, which may be gone.
+// DropKept drops a table of KeptTable, which may not exist.
 func (k *keeper) DropKept(ctx context.Context, table string) error {
 	return k.bt.DropTable(ctx, table)
 }
 
-// keptLayout is how the items of a definition lie in another table; in its own for "".
+// keptLayout returns the layout of a definition's items in another table; "" means its own.
 func (k *keeper) keptLayout(def *tabledef.Table, table string) (*tableLayout, error) {
 	if table == "" {
 		return k.cat.newLayout(def)
@@ -42,8 +42,8 @@ func (k *keeper) keptLayout(def *tabledef.Table, table string) (*tableLayout, er
 	return k.cat.newLayout(&tabledef.Table{Name: def.Name, ID: def.ID, BigtableTable: table, Key: def.Key})
 }
 
-// Kept yields the items of a table as they are kept in another one, which is not
-// written meanwhile.
+// Kept yields the items of def that another table keeps. That table must not change
+// meanwhile.
 func (k *keeper) Kept(ctx context.Context, def *tabledef.Table, table string) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		l, err := k.keptLayout(def, table)
@@ -57,7 +57,7 @@ func (k *keeper) Kept(ctx context.Context, def *tabledef.Table, table string) it
 }
 
 // Keep writes items into a table that only the caller knows: one of KeptTable, or, for "",
-// that of a definition that is being restored. What is there is replaced.
+// the table of a definition that is being restored. It replaces existing items.
 func (k *keeper) Keep(ctx context.Context, def *tabledef.Table, table string, items iter.Seq2[attr.Item, error]) error {
 	l, err := k.keptLayout(def, table)
 	if err != nil {
@@ -102,12 +102,12 @@ func (k *keeper) Keep(ctx context.Context, def *tabledef.Table, table string, it
 	return flush()
 }
 
-// maxKeptMutations is below what Bigtable takes in one request.
+// maxKeptMutations is below Bigtable's limit for one request.
 // https://cloud.google.com/bigtable/quotas
 const maxKeptMutations = 50_000
 
-// FinishRestore makes a table ACTIVE whose items are there by now, if it is still what a
-// job restores. Errors: ErrTableNotFound.
+// FinishRestore makes a table ACTIVE after its items were restored, if a job still restores
+// it. Errors: ErrTableNotFound.
 func (k *keeper) FinishRestore(ctx context.Context, name, id string) error {
 	c, err := k.restored(ctx, name, id)
 	if err != nil {
@@ -132,7 +132,7 @@ func (k *keeper) FinishRestore(ctx context.Context, name, id string) error {
 	return err
 }
 
-// AbandonRestore removes a table that cannot be restored.
+// AbandonRestore removes a table whose restore failed.
 func (k *keeper) AbandonRestore(ctx context.Context, name, id string) error {
 	k.cat.ddl.Lock()
 	defer k.cat.ddl.Unlock()

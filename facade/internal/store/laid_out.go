@@ -16,12 +16,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 )
 
-// comparePhase is the Progress.Phase of a scan for items that lie otherwise.
+// comparePhase is the Progress.Phase of a scan for items whose place changed.
 const comparePhase = "comparing with the mapping"
 
-// checkLoaded compares a mapping with what the migration noted of its table, if it
-// did: it refuses rows that another mapping laid out, and remembers the time of the
-// load.
+// checkLoaded compares a mapping with the migration's note about its table, if any. It
+// rejects rows that another mapping laid out, and remembers the time of the load.
 func (ts *tables) checkLoaded(ctx context.Context, m *layout.Mapping) error {
 	prefix := layout.SchemaRowPrefix(m.TargetTable())
 	var rows []layout.Row
@@ -42,11 +41,11 @@ func (ts *tables) checkLoaded(ctx context.Context, m *layout.Mapping) error {
 	return ts.checkLaidOut(ctx, m, rows)
 }
 
-// noteOf is what says later by which mapping the rows of a table were laid out: the
-// columns of its row of layout.SchemaTable.
+// noteOf returns a note of the mapping that lays out a table's rows: the columns of its row
+// of layout.SchemaTable.
 func noteOf(m *layout.Mapping) (map[string][]byte, error) {
 	if m.Spec() == nil {
-		return nil, nil // a default layout, of which there is one
+		return nil, nil // there is only one default layout
 	}
 	rows, err := m.SchemaRows(0)
 	if err != nil {
@@ -59,8 +58,8 @@ func noteOf(m *layout.Mapping) (map[string][]byte, error) {
 	return note, nil
 }
 
-// checkServed compares a mapping with the one that a table was served by before.
-// What the migration noted takes precedence over that.
+// checkServed compares a mapping with the mapping that last served the table. A note of the
+// migration takes precedence.
 func (ts *tables) checkServed(ctx context.Context, def *tabledef.Table, m *layout.Mapping) error {
 	if _, loaded := ts.cat.loaded[def.Name]; loaded || len(def.Note) == 0 {
 		return nil
@@ -72,9 +71,9 @@ func (ts *tables) checkServed(ctx context.Context, def *tabledef.Table, m *layou
 	return ts.checkLaidOut(ctx, m, []layout.Row{row})
 }
 
-// checkLaidOut refuses a mapping by which an item of its table lies otherwise than by
-// the one that is noted: it would be missing, and be written a second time beside
-// itself. A mapping that only says more, or the same in other words, is no other one.
+// checkLaidOut rejects a mapping that places an existing item of its table differently than
+// the noted one: the item would be missing, and a write would duplicate it. A mapping may add
+// rules or rephrase them.
 func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []layout.Row) (err error) {
 	changes := loadnote.Changes(note, m)
 	if len(changes) == 0 {
@@ -97,14 +96,14 @@ func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []la
 	defer told.End(&err)
 	for row, err := range ts.bt.Read(ctx, btclient.Read{Table: table, Spans: was.PlanScan().Spans}) {
 		if status.Code(err) == codes.NotFound {
-			return nil // it has been deleted since
+			return nil // the table was deleted in the meantime
 		}
 		if err != nil {
 			return fmt.Errorf("comparing the rows of table %s with the mapping: %w", table, err)
 		}
 		items, err := was.Items(row)
 		if err != nil {
-			continue // nothing that it laid out
+			continue // not a row of that mapping
 		}
 		for _, item := range items {
 			if what := moves.Of(item); what != "" {

@@ -13,28 +13,29 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// itemLatches keep this process's writers of one item in line, so that they
-// do not lose races against each other; nothing depends on it but speed. Writers of
-// different items never wait for each other, whatever their hashes. The latches also remember
-// the orders given out, so that they grow when the clock does not.
+// itemLatches queue this process's writers of one item, so that they do not lose races
+// against each other. They only serve speed. Writers of different items never wait for each
+// other, whatever their hashes. The latches also remember assigned orders, so that orders
+// grow even if the clock does not.
 type itemLatches struct {
-	// patience is how long a write waits for others of its item while fewer than two of them end: where
-	// these meet a Bigtable that hangs, each would wait for the deadlines of all before it. 0: any time.
+	// patience limits the wait for other writers of an item: within it, at least two of them
+	// must end. Otherwise, if the Bigtable hangs, each writer would wait for the deadlines of
+	// all before it. 0: no limit.
 	patience time.Duration
 	shards   [64]latchShard
-	orders   [512]atomic.Int64 // the last of the items that share one
+	orders   [512]atomic.Int64 // the last order of items with the same hash
 }
 
-// latchShard has the latches that are held, of items that share it: nil while nobody waits.
+// latchShard has the held latches of some items; their queue is nil without waiters.
 type latchShard struct {
 	mu   sync.Mutex
 	held map[lens.ItemID]*latchQueue
 }
 
-// latchQueue are who waits for a latch, in the order in which they came.
+// latchQueue is the queue for a latch, in order of arrival.
 type latchQueue struct {
 	waiting []chan struct{}
-	passed  int // how often the latch went from one to the next
+	passed  int // the number of times that the latch was passed on
 }
 
 func (l *itemLatches) init(patience time.Duration) {
@@ -72,8 +73,8 @@ func (l *itemLatches) take(ctx context.Context, id lens.ItemID) error {
 	return l.wait(ctx, s, q, turn, passed)
 }
 
-// wait waits for a turn, and gives it up when ctx ends or fewer than two others have ended for too long. passed is that of q when it
-// began.
+// wait waits for a turn. It gives up when ctx ends, or when fewer than two others end within
+// patience. passed is the value in q at the start.
 func (l *itemLatches) wait(ctx context.Context, s *latchShard, q *latchQueue, turn chan struct{}, passed int) error {
 	var impatient <-chan time.Time
 	var timer *time.Timer
@@ -91,7 +92,7 @@ func (l *itemLatches) wait(ctx context.Context, s *latchShard, q *latchQueue, tu
 		case <-impatient:
 		}
 		s.mu.Lock()
-		stuck := q.passed-passed < 2 // one of those that hang ends with its deadline
+		stuck := q.passed-passed < 2 // a hanging writer ends by its deadline, so one end proves nothing
 		passed = q.passed
 		s.mu.Unlock()
 		if stuck {
@@ -101,7 +102,7 @@ func (l *itemLatches) wait(ctx context.Context, s *latchShard, q *latchQueue, tu
 	}
 }
 
-// giveUp ends the wait for a turn with an error, unless it has come.
+// giveUp ends the wait for a turn with an error, unless the turn has come.
 func (s *latchShard) giveUp(q *latchQueue, turn chan struct{}, why error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,9 +114,9 @@ func (s *latchShard) giveUp(q *latchQueue, turn chan struct{}, why error) error 
 	return why
 }
 
-// lockAll is lock of the items of slots, which may be nil; unlock ends it.
+// lockAll locks the items of slots, which may be nil; unlock unlocks them.
 func (l *itemLatches) lockAll(ctx context.Context, slots []*slot) (unlock func(), err error) {
-	ids := make([]lens.ItemID, 0, len(slots)) // in order, as everyone who takes several
+	ids := make([]lens.ItemID, 0, len(slots)) // in a common order, to avoid deadlocks
 	for _, p := range slots {
 		if p != nil {
 			ids = append(ids, p.id)
@@ -151,7 +152,7 @@ func (l *itemLatches) unlock(id lens.ItemID) {
 	q.waiting, q.passed = q.waiting[1:], q.passed+1
 }
 
-// order returns the order of the next write of an item. The latch is held.
+// order returns the order of the next write of an item. The caller holds the latch.
 func (l *itemLatches) order(id lens.ItemID, nowMicros, previous int64) int64 {
 	last := &l.orders[int(binary.BigEndian.Uint16(id[:2]))%len(l.orders)]
 	for {

@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
-// tombstoneAge is longer than any write can take to be applied.
+// tombstoneAge is longer than any write takes to be applied.
 const tombstoneAge = time.Hour
 
 // Qualifiers in index rows.
@@ -23,7 +23,7 @@ var (
 	revisionQualifier  = []byte("r")
 )
 
-// tableLayout is how a table's items and index entries lie in Bigtable.
+// tableLayout is the layout of a table's items and index entries in Bigtable.
 type tableLayout struct {
 	name    string // of the DynamoDB table
 	table   string // of the Bigtable table
@@ -32,27 +32,27 @@ type tableLayout struct {
 	indexes []*indexLayout // as Table.Indexes, then due
 	due     *indexLayout   // by due time; nil: items do not expire
 	lag     time.Duration  // the longest of an index
-	// timeless: the times of an item's cells mean nothing, so that a write leaves
-	// those that it does not change.
+	// timeless: the timestamps of an item's cells have no meaning, so a write keeps unchanged
+	// cells.
 	timeless bool
-	log      *tabledef.Log // nil: it never had one
+	log      *tabledef.Log // nil: the table never had a log
 	sizes    *sizes.Table
 	written  *writtenNote // nil: no load can have written the table
 }
 
-// indexLayout is how the entries of one index lie in Bigtable.
+// indexLayout is the layout of the entries of one index in Bigtable.
 type indexLayout struct {
 	table string
 	key   tabledef.IndexKey
 	base  lens.KeySchema // of the DynamoDB table
-	lag   time.Duration  // reads are so much behind, at most
+	lag   time.Duration  // the maximum lag of reads
 	x     *secondary.Index
-	// importMicros is the timestamp of the cells of entries whose item another
-	// writer loaded.
+	// importMicros is the timestamp of the cells of entries for items that another writer
+	// loaded.
 	importMicros int64
 }
 
-// Layout returns how the items of a table lie in Bigtable, but for its indexes.
+// Layout returns the layout of a table's items in Bigtable, without its indexes.
 func (cat *catalog) Layout(ctx context.Context, table string) (*layout.Mapping, error) {
 	c, err := cat.lookup(ctx, table)
 	if err != nil {
@@ -61,8 +61,8 @@ func (cat *catalog) Layout(ctx context.Context, table string) (*layout.Mapping, 
 	return c.layout.base, nil
 }
 
-// unknownImportTime stands for the time of an import that a mapping does not
-// give: never 0, at which any garbage collection by age would take the cells.
+// unknownImportTime is the import time for a mapping without one. It is not 0, because any
+// garbage collection by age would then remove the cells.
 var unknownImportTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newLayout compiles a definition.
@@ -74,7 +74,7 @@ func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
 			ErrOutsideMapping, def.Name, def.BigtableTable)
 	}
 	if !def.Mapped {
-		m = nil // created before there was a mapping of that name
+		m = nil // the table was created before its mapping existed
 	}
 	if m != nil {
 		l.written = &writtenNote{}
@@ -102,7 +102,7 @@ func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
 			if micros, ok := m.ImportTimeMicros(); ok {
 				il.importMicros = micros
 			}
-			if micros, ok := cat.loaded[def.Name]; ok { // what the cells that are there have
+			if micros, ok := cat.loaded[def.Name]; ok { // the timestamp of the existing cells
 				il.importMicros = micros
 			}
 		}
@@ -150,7 +150,7 @@ func (x *indexLayout) families() []layout.Family {
 		layout.Family{Name: lens.FamilyTombstone, GC: layout.GC{MaxAge: tombstoneAge}})
 }
 
-// newestOf is a family that keeps the newest cell of each column.
+// newestOf returns a family that keeps only the newest cell of each column.
 func newestOf(family string) layout.Family {
 	return layout.Family{Name: family, GC: layout.GC{Versions: 1}}
 }

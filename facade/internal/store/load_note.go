@@ -16,20 +16,20 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 )
 
-// writtenNote is what this process knows of the note [loadnote.Written]: a DynamoDB endpoint
-// writes it when it writes to a table that the migration loaded. A later load needs the note,
-// since deleted items leave no trace.
+// writtenNote is this process's knowledge of the note [loadnote.Written]. A DynamoDB endpoint
+// writes the note when it writes to a table that the migration loaded. A later load needs the
+// note, since deleted items leave no trace.
 //
 // The note is written once, before the first write of an item. A load can begin while the
-// table is served. Therefore, without a load, the store looks again after
-// [loadnote.MaxAge]: before a write and, if the write took longer, after it. A load waits as
-// long between its own note and its first write, so that writes without a note precede it.
-// Only a process that ends between such a late write and its note leaves no note, and it has
-// not acknowledged the write.
+// table is served. Therefore, without a load, the store looks again after [loadnote.MaxAge]:
+// before a write and, if the write took longer, after it. A load waits as long between its
+// own note and its first write, so that writes without a note precede it. Only a process that
+// ends between such a late write and its note leaves no note; it has not acknowledged the
+// write.
 type writtenNote struct {
 	noted  atomic.Bool
-	looked atomic.Int64 // when there was no load, in Unix nanoseconds
-	mu     sync.Mutex   // held over the call, so that every first write waits for it
+	looked atomic.Int64 // when it last saw no load, in Unix nanoseconds
+	mu     sync.Mutex   // held during the call, so that every first write waits for it
 }
 
 // fresh reports whether the store has looked within loadnote.MaxAge and found no load.

@@ -21,32 +21,31 @@ import (
 )
 
 // outbox commits changes of items, brings them to the indexes of their tables, and finds
-// committed changes that are not there yet.
+// committed changes that are not in the indexes yet.
 type outbox struct {
 	*instance
 	cat   *catalog
 	marks *marks.Marks
 	rows  *rows
 	logs  *changelog.Logs
-	// whole is held while a row of many items is in memory.
+	// whole is held while a row with many items is in memory.
 	whole chan struct{}
 }
 
-// An index is a Bigtable table with one row for each entry. The work of a write there
-// follows from the item, except for the rows that the item leaves. A write that leaves rows,
-// or that waits for the lag of the indexes, sets an outbox cell in the item's row, in the
-// same mutation; the cell names the left rows. Any process that sees the cell can finish the
-// work, and deletes the cell at the end. Any other write only sets the state stateEntering:
-// the item is entering its indexes. That state stays. The process that wrote the entries
-// remembers that while it has the row's mark; others write them again before they rely on
-// them.
+// An index is a Bigtable table with one row for each entry. The index rows of a write follow
+// from its item, except for the rows that the item leaves. A write that leaves rows, or that
+// waits for the lag of the indexes, sets an outbox cell in the item's row, in the same
+// mutation; the cell names the left rows. Any process that sees the cell can finish the work,
+// and then deletes the cell. Any other write only sets the state stateEntering: the item is
+// entering its indexes. That state stays. The process that wrote the entries remembers that
+// while it has the row's mark; others write the entries again before they rely on them.
 //
 // Index rows carry the order of their write, and the newest wins, regardless of when and by
 // whom it is applied. Therefore a row that an item left keeps a tombstone, in
 // lens.FamilyTombstone, which Bigtable's garbage collection empties.
 
-// applyTimeout limits how long a committed write continues on its way to the indexes after
-// its caller has ended. It is far below tombstoneAge.
+// applyTimeout limits how long a committed write is still brought to the indexes after its
+// caller has ended. It is far below tombstoneAge.
 const applyTimeout = time.Minute
 
 // apply brings a committed write of an item to the indexes; with outbox, it then deletes the
@@ -69,7 +68,7 @@ func (ob *outbox) apply(ctx context.Context, p *slot, order int64, change indexC
 	})
 }
 
-// enter writes the index rows of a committed write of an order. Rows of later writes stay
+// enter writes the index rows of a committed write with an order. Rows of later writes stay
 // unchanged; ahead is the latest of their orders.
 func (ob *outbox) enter(ctx context.Context, l *tableLayout, order int64, change indexChange) (ahead int64, err error) {
 	n := len(change.puts) + len(change.stale)
@@ -120,10 +119,10 @@ func (ob *outbox) indexGone(ctx context.Context, l *tableLayout, table string, e
 	return err == nil && !slices.ContainsFunc(c.layout.indexes, func(x *indexLayout) bool { return x.table == table })
 }
 
-// overtake handles an index row of a later write than the one being applied. If the item
-// was written since, nothing is left to do. If instead a process whose clock is ahead had
-// deleted the item, and this write created it again, overtake raises the order of the item
-// above the tombstone and applies the write again.
+// overtake handles an index row with a later write than the one being applied. If the item
+// was written in the meantime, no work remains. Otherwise, a process whose clock is ahead had
+// deleted the item, and this write created it again. Then overtake raises the order of the
+// item above the tombstone and applies the write again.
 func (ob *outbox) overtake(ctx context.Context, p *slot, order, ahead int64) error {
 	st, err := ob.rows.readState(ctx, p)
 	if err != nil || !st.behind() {
@@ -144,7 +143,7 @@ func (ob *outbox) overtake(ctx context.Context, p *slot, order, ahead int64) err
 		if _, err := ob.bt.CheckAndMutate(ctx, p.l.table, p.row, guard, muts, nil); err != nil {
 			return err
 		}
-		// If another process changed the row instead, the row shows what is left to do.
+		// If another process changed the row instead, the row shows the remaining work.
 		if st, err = ob.rows.readState(ctx, p); err != nil || !st.behind() {
 			return err
 		}
@@ -152,7 +151,7 @@ func (ob *outbox) overtake(ctx context.Context, p *slot, order, ahead int64) err
 	return ob.drain(ctx, st)
 }
 
-// entryOrder returns the order of the write that an index row carries.
+// entryOrder returns the order of the write in an index row.
 func (ob *outbox) entryOrder(ctx context.Context, put indexPut) (int64, error) {
 	row, err := ob.bt.ReadRow(ctx, put.index.table, put.row, newer(put.index.x, adoptedOrder))
 	var order int64
@@ -162,7 +161,7 @@ func (ob *outbox) entryOrder(ctx context.Context, put indexPut) (int64, error) {
 	return order, err
 }
 
-// newer passes something if the index row is of a later write.
+// newer passes something if the index row has a later write.
 func newer(x *secondary.Index, order int64) *btpb.RowFilter {
 	later := btclient.OfTime(order+microsPerMilli, 0)
 	if x != nil && x.OneCell() {
@@ -172,7 +171,7 @@ func newer(x *secondary.Index, order int64) *btpb.RowFilter {
 	return btclient.Chain(btclient.AnyOf(btclient.OfFamily(lens.FamilyState), btclient.OfFamily(lens.FamilyTombstone)), later)
 }
 
-// putEntry writes an index row. done is false if the row is of a later write.
+// putEntry writes an index row. done is false if the row has a later write.
 //
 // An unknown older version of a row's only cell stays until garbage collection, and is
 // ignored.
@@ -195,15 +194,15 @@ func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done
 	return !matched && err == nil, err
 }
 
-// leaveEntry replaces an index row by a tombstone, unless the row is of a later write. The
+// leaveEntry replaces an index row by a tombstone, unless the row has a later write. The
 // index may have been deleted.
 func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
 	var x *secondary.Index
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
 		x = l.indexes[i].x
 	}
-	// Its time is that of the next order: of a write of another process that has the
-	// same order, which can be but one that made the item again, it is the earlier.
+	// The tombstone has the time of the next order. Another process may have written the same
+	// order; that write recreated the item, and is the earlier one.
 	muts := []*btpb.Mutation{btclient.DeleteRow(), btclient.SetCell(lens.FamilyTombstone, tombstoneQualifier, order+microsPerMilli, nil)}
 	_, err := ob.bt.CheckAndMutate(ctx, r.table, r.row, newer(x, order), nil, muts)
 	if x == nil && status.Code(err) == codes.NotFound {
@@ -212,12 +211,12 @@ func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, or
 	return err
 }
 
-// drain finishes the write of an item, as read in st, that is behind in its indexes.
+// drain finishes the last write of an item, as read in st, in the indexes.
 func (ob *outbox) drain(ctx context.Context, st itemState) error {
 	l, order := st.slot.l, st.order()
 	var stale []indexRow
 	if st.outbox != nil {
-		// The item is as that write left it, since no other write begins before.
+		// No later write begins before this one is in the indexes, so the item is unchanged.
 		order = st.outbox.Timestamp
 		var err error
 		if _, stale, err = l.parseOutbox(st.outbox.Value); err != nil {
@@ -235,8 +234,8 @@ func (ob *outbox) drain(ctx context.Context, st itemState) error {
 // everything is an order above those of all writes.
 const everything = math.MaxInt64
 
-// settle finishes this process's committed writes to a table, of orders below before, that
-// are not in the indexes yet: bringing them there failed or was postponed.
+// settle finishes this process's committed writes to a table with orders below before that
+// are not in the indexes yet, because bringing them there failed or was postponed.
 func (ob *outbox) settle(ctx context.Context, table string, before int64) error {
 	due := ob.marks.Due(table, before)
 	if len(due) == 0 {
@@ -267,9 +266,9 @@ func (ob *outbox) recoverAll(ctx context.Context, table string, row []byte) erro
 	return err
 }
 
-// recoverRow finishes the writes whose outbox cells, of orders below before, are in a row,
-// and those of items that are entering their indexes. It returns the least order of the
-// writes that it left, or everything. The table may have been deleted.
+// recoverRow finishes the writes of a row with outbox cells of orders below before, and
+// enters the items that are entering their indexes. It returns the least order of the
+// remaining writes, or everything. The table may have been deleted.
 func (ob *outbox) recoverRow(ctx context.Context, table string, key []byte, before int64) (left int64, err error) {
 	left = everything
 	c, err := ob.cat.lookup(ctx, table)
@@ -328,7 +327,7 @@ func (ob *outbox) recoverRow(ctx context.Context, table string, key []byte, befo
 	return left, err
 }
 
-// recoverEntering brings the items of a row that are entering their indexes there.
+// recoverEntering writes the index entries of a row's items that are entering their indexes.
 func (ob *outbox) recoverEntering(ctx context.Context, l *tableLayout, key []byte) error {
 	if l.base.SharesRows() {
 		select {

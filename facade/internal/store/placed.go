@@ -16,15 +16,16 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Placed is a Bigtable table, with the families that a store relies on.
+// Placed is a Bigtable table with the families that a store needs.
 type Placed struct {
 	ID       string
 	Families []layout.Family
 }
 
-// PlacedTables are the Bigtable tables of a store that is not open: its catalog, and those of each table without a
-// mapping, whose places are only in the catalog: rows, indexes, due times and log. Nothing is written. An error is
-// the last. Of o it looks at Conn, Project, Instance, AppProfile and Deadline.
+// PlacedTables yields the Bigtable tables of a store that is not open: its catalog, and for
+// each table without a mapping its rows, indexes, due times and log, which only the catalog
+// names. It writes nothing. An error is the last result. It uses only Conn, Project,
+// Instance, AppProfile and Deadline of o.
 func PlacedTables(ctx context.Context, o Options) iter.Seq2[Placed, error] {
 	bt := btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{AppProfile: o.AppProfile, Deadline: o.Deadline})
 	return func(yield func(Placed, error) bool) {
@@ -38,7 +39,7 @@ func PlacedTables(ctx context.Context, o Options) iter.Seq2[Placed, error] {
 			Filter: btclient.Chain(btclient.OfColumn(catalogFamily, definitionQualifier), btclient.Newest(1)),
 		}) {
 			if status.Code(err) == codes.NotFound {
-				return // no store has been there
+				return // the Bigtable never had a store
 			}
 			var placed []Placed
 			if err == nil {
@@ -57,8 +58,8 @@ func PlacedTables(ctx context.Context, o Options) iter.Seq2[Placed, error] {
 	}
 }
 
-// placed are the Bigtable tables of a definition that is in a row; of one with a mapping, only those that the mapping
-// does not tell.
+// placed returns the Bigtable tables of the definition in a row; with a mapping, only those
+// that the mapping does not name.
 func (cat *catalog) placed(row btclient.Row) (all []Placed, err error) {
 	def, err := tabledef.Decode(row.Cells[0].Value)
 	if err != nil {

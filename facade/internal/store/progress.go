@@ -1,24 +1,25 @@
 package store
 
-// Progress says how far work is that goes over all items of a table.
+// Progress is the state of work over all items of a table.
 type Progress struct {
-	Table string // of DynamoDB
+	Table string // DynamoDB table
 	Phase string // "filling index GSI1", "filling due times", "comparing with the mapping"
-	Items int64  // that were looked at
+	Items int64  // examined so far
 	Done  bool   // the work has ended
-	Err   error  // and why it has ended before it was done
+	Err   error  // why it ended early
 }
 
-// progressEvery is how many items lie between two times that it is told.
+// progressEvery is the number of items between two reports.
 const progressEvery = 1000
 
-// Teller tells of work on a table.
+// Teller reports work on a table.
 type Teller struct {
 	Progress
 	tell func(Progress)
 }
 
-// TellProgress begins to report work on a table to tell, if that is not nil. The caller calls End.
+// TellProgress starts to report work on a table to tell, which may be nil. The caller calls
+// End.
 func TellProgress(table, phase string, tell func(Progress)) *Teller {
 	t := &Teller{Progress{Table: table, Phase: phase}, tell}
 	t.say()

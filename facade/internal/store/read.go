@@ -21,7 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// reader reads items, and entries of indexes.
+// reader reads items and index entries.
 type reader struct {
 	*instance
 	cat      *catalog
@@ -31,8 +31,8 @@ type reader struct {
 	segments *segment.Cutter
 }
 
-// GetItem returns the item with the given key (the key attributes alone), or
-// nil. A key that the table's layout cannot express has no item.
+// GetItem returns the item with the given key (the key attributes alone), or nil. A key
+// outside the table's layout has no item.
 func (rd *reader) GetItem(ctx context.Context, t *tabledef.Table, key attr.Item) (attr.Item, error) {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {
@@ -49,8 +49,8 @@ func (rd *reader) GetItem(ctx context.Context, t *tabledef.Table, key attr.Item)
 	return st.item, err
 }
 
-// GetItems calls take for each of the keys, in any order, with its index and the item,
-// nil if it does not exist. It reads all items by one read, and passes each on as it
+// GetItems calls take for each of the keys, in any order, with its index and the item; nil if
+// the item does not exist. It reads all items with one read, and passes each on as it
 // arrives. It ends when take returns false.
 func (rd *reader) GetItems(ctx context.Context, t *tabledef.Table, keys []attr.Item, take func(i int, item attr.Item) bool) error {
 	c, err := rd.cat.current(ctx, t)
@@ -80,7 +80,7 @@ func (rd *reader) GetItems(ctx context.Context, t *tabledef.Table, keys []attr.I
 	}
 	slices.SortFunc(read.Keys, bytes.Compare)
 	read.Filter = extentsFilter(distinctExtents(extents))
-	// The rows come in the order of their keys: what is skipped is not there.
+	// The rows arrive in key order, so skipped rows do not exist.
 	next := 0
 	for row, err := range rd.bt.Read(ctx, read) {
 		if err != nil {
@@ -113,14 +113,13 @@ func (rd *reader) GetItems(ctx context.Context, t *tabledef.Table, keys []attr.I
 	return nil
 }
 
-// takeNone calls take for items that are not there, and reports whether more may come.
+// takeNone calls take for missing items, and reports whether more may follow.
 func takeNone(numbers []int, take func(i int, item attr.Item) bool) bool {
 	return !slices.ContainsFunc(numbers, func(i int) bool { return !take(i, nil) })
 }
 
-// extentsFilter passes the cells of the extents, one of the intents, and perhaps
-// others: nil, everything, where they are whole families
-// or too many to name.
+// extentsFilter passes the cells of the extents, a cell of each intent, and perhaps others.
+// It is nil, for everything, if the extents are whole families or too many to name.
 func extentsFilter(extents []lens.Extent) *btpb.RowFilter {
 	if extents == nil || !slices.ContainsFunc(extents, func(e lens.Extent) bool { return !wholeFamily(e) }) {
 		return nil
@@ -132,11 +131,10 @@ func extentsFilter(extents []lens.Extent) *btpb.RowFilter {
 	return btclient.AnyOf(append(filters, anyIntent())...)
 }
 
-// Query yields the items of the table, or of its index ix when that is not
-// nil, that satisfy the condition, by sort key, ascending if forward, after
-// startAfter (the key attributes of the table, and of the index; nil: from
-// the start). From an index they hold the projected attributes. An error ends
-// the sequence.
+// Query yields the items of the table, or of its index ix if that is not nil, that satisfy
+// the condition, by sort key, ascending if forward, after startAfter (the key attributes of
+// the table, and of the index; nil: from the start). Index entries have the projected
+// attributes. An error ends the sequence.
 func (rd *reader) Query(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, cond attr.KeyRange, forward bool, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		c, err := rd.cat.current(ctx, t)
@@ -174,9 +172,9 @@ func (q *baseQuery) run(ctx context.Context, yield func(layout.Stored, error) bo
 	inOrder(q.rd.lanes, plan, q.forward, q.compare, read, yield)
 }
 
-// inOrder yields what read finds in the spans of a plan in the order of
-// compare, which is descending unless forward. read goes through the rows in
-// ascending order or in reverse; of several the first items are read side by side.
+// inOrder yields the results of read for the spans of a plan in the order of compare, which
+// is descending unless forward. read reads rows in ascending or reverse order; for several
+// spans, the first items are read concurrently.
 func inOrder(side *lanes.Lanes, plan lens.Plan, forward bool, compare func(a, b layout.Stored) int, read func(spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error], yield func(layout.Stored, error) bool) {
 	switch plan.Order {
 	case lens.SameOrder, lens.ReversedOrder:
@@ -192,15 +190,14 @@ func inOrder(side *lanes.Lanes, plan lens.Plan, forward bool, compare func(a, b 
 	}
 }
 
-// plan returns what of the table is read: what can satisfy the condition and
-// comes after startAfter.
+// plan returns the read of the items that can satisfy the condition, after startAfter.
 func (q *baseQuery) plan() (lens.Plan, error) {
 	plan, err := q.l.base.PlanQuery(q.cond)
 	if err != nil || q.startAfter == nil {
 		return plan, err
 	}
 	if q.l.key.Range.Name == "" {
-		// The partition's only item is the one to start after.
+		// startAfter is the partition's only item.
 		return lens.Plan{}, nil
 	}
 	behind, err := q.l.base.PlanQuery(q.rest())
@@ -209,7 +206,7 @@ func (q *baseQuery) plan() (lens.Plan, error) {
 	return plan, err
 }
 
-// rest selects what of the partition comes after startAfter.
+// rest returns the condition for items of the partition after startAfter.
 func (q *baseQuery) rest() attr.KeyRange {
 	rest := attr.KeyRange{Hash: q.cond.Hash, Op: attr.RangeGreater, A: q.startAfter[q.l.key.Range.Name]}
 	if !q.forward {
@@ -227,13 +224,13 @@ func (q *baseQuery) compare(a, b layout.Stored) int {
 	return c
 }
 
-// matches reports whether an item is part of the answer.
+// matches reports whether an item belongs to the answer.
 func (q *baseQuery) matches(item layout.Stored) bool {
 	return matchesKey(q.cond, q.l.key, item) && (q.startAfter == nil || q.compare(item, layout.Decoded(q.startAfter)) > 0)
 }
 
-// items yields the matching items of some spans of the plan, those of each
-// row in the query's direction.
+// items yields the matching items of some spans of the plan, within each row in the query's
+// direction.
 func (q *baseQuery) items(ctx context.Context, plan lens.Plan, spans []layout.Span, reverse bool) iter.Seq2[layout.Stored, error] {
 	r := itemReader{
 		rd: q.rd, l: q.l, compare: q.compare, descending: !q.forward,
@@ -250,8 +247,8 @@ func (q *baseQuery) items(ctx context.Context, plan lens.Plan, spans []layout.Sp
 	}
 }
 
-// queryIndex is query of an index. Its items are in the order of the index
-// key, and of the base key among equal ones.
+// queryIndex is Query for an index. Its items are in the order of the index key; items with
+// equal index keys are in the order of the base key.
 func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, cond attr.KeyRange, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	x, err := c.index(name)
 	if err != nil {
@@ -268,7 +265,7 @@ func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, c
 		rd.indexItems(ctx, c, x, plan.Spans, !forward, startAfter, keep, yield)
 		return
 	}
-	// Entries of a partition are in several ranges, or in another order.
+	// The entries of a partition are in several ranges, or in another order.
 	sortKey := x.key.Schema().Range.Name
 	compare := func(a, b layout.Stored) int {
 		order := cmp.Or(compareAttr(a, b, sortKey), c.layout.compareKeys(a, b))
@@ -313,8 +310,8 @@ func (c *cachedTable) index(name string) (*indexLayout, error) {
 	return nil, fmt.Errorf("table %s has no index %s", c.def.Name, name)
 }
 
-// indexItems yields the entries of an index that keep accepts, in row order or
-// against it, after startAfter.
+// indexItems yields the entries of an index that keep accepts, in row order or reverse, after
+// startAfter.
 func (rd *reader) indexItems(ctx context.Context, c *cachedTable, x *indexLayout, spans []layout.Span, reverse bool, startAfter attr.Item, keep func(layout.Stored) bool, yield func(layout.Stored, error) bool) {
 	before := int64(everything)
 	if x.lag > 0 {
@@ -364,9 +361,9 @@ func (rd *reader) indexItems(ctx context.Context, c *cachedTable, x *indexLayout
 	}
 }
 
-// Scan yields the items of one segment of the table or index, in an order
-// that stays the same, after startAfter. total is at least 1. What a segment
-// reads grows with its share of the table. Errors: ErrOtherSegment.
+// Scan yields the items of one segment of the table or index, in a stable order, after
+// startAfter. total is at least 1. The cost of a segment is proportional to its share of the
+// table. Errors: ErrOtherSegment.
 func (rd *reader) Scan(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, segment, total int, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		if err := rd.scanSegment(ctx, t, ix, segment, total, startAfter, yield); err != nil {
@@ -375,7 +372,7 @@ func (rd *reader) Scan(ctx context.Context, t *tabledef.Table, ix *tabledef.Inde
 	}
 }
 
-// scanSegment is scan, but for errors that come before the first item.
+// scanSegment is Scan; it returns errors that occur before the first item.
 func (rd *reader) scanSegment(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, at, total int, startAfter attr.Item, yield func(layout.Stored, error) bool) error {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {
@@ -415,8 +412,7 @@ func (rd *reader) scanSegment(ctx context.Context, t *tabledef.Table, ix *tabled
 	return nil
 }
 
-// rowOf returns the row of an item, or that of its entry in an index that is
-// not nil.
+// rowOf returns the row of an item, or of its entry in x if that is not nil.
 func (l *tableLayout) rowOf(x *indexLayout, key attr.Item) ([]byte, error) {
 	if x != nil {
 		return x.row(key)
@@ -425,8 +421,8 @@ func (l *tableLayout) rowOf(x *indexLayout, key attr.Item) ([]byte, error) {
 	return at.Row, outsideMapping(err)
 }
 
-// scanBase yields the items of a plan by row, those of a row by key: those
-// after startAfter, which is in the row from, unless that is nil.
+// scanBase yields the items of a plan by row, and within a row by key. Unless startAfter is
+// nil, it yields only items after it; from is the row of startAfter.
 func (rd *reader) scanBase(ctx context.Context, l *tableLayout, plan lens.Plan, keep func(layout.Stored) bool, from []byte, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	if from != nil {
 		plan.Spans = cells.Intersect(plan.Spans, []layout.Span{{Start: from}})
@@ -456,8 +452,7 @@ func (l *tableLayout) compareKeys(a, b layout.Stored) int {
 	return cmp.Or(compareAttr(a, b, l.key.Hash.Name), compareAttr(a, b, l.key.Range.Name))
 }
 
-// comparePlaces orders keys as Scan does their items; an item that the layout cannot
-// hold comes last.
+// comparePlaces orders keys as Scan orders their items; items outside the layout come last.
 func (rd *reader) comparePlaces(ctx context.Context, t *tabledef.Table, a, b attr.Item) (int, error) {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {
@@ -474,7 +469,7 @@ func (rd *reader) comparePlaces(ctx context.Context, t *tabledef.Table, a, b att
 	return cmp.Or(bytes.Compare(at, other), c.layout.compareKeys(layout.Decoded(a), layout.Decoded(b))), err
 }
 
-// compareAttr orders items by a key attribute; name "" orders nothing.
+// compareAttr orders items by a key attribute; for the name "" it returns 0.
 func compareAttr(a, b layout.Stored, name string) int {
 	if name == "" {
 		return 0

@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// reaper removes what has expired.
+// reaper removes expired items and other remains.
 type reaper struct {
 	*instance
 	cat    *catalog
@@ -25,17 +25,16 @@ type reaper struct {
 	tables *tables
 }
 
-// maxOverdue: an item that should have expired longer ago does not expire.
+// maxOverdue is the age from which an overdue item no longer expires.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
 const maxOverdue = 5 * 365 * 24 * time.Hour
 
-// Tidy deletes the items whose time has come, in all tables with a time to live,
-// ends the transactions that timed out, and removes what is left of tables that
-// were DELETING. It returns how many items it deleted, even with an error.
+// Tidy deletes the expired items in all tables with a time to live, ends the transactions
+// that timed out, and removes the remains of DELETING tables. It returns the number of
+// deleted items, even with an error.
 //
-// It reads the due times alone, never a table. An item that is written meanwhile
-// is looked at again before it goes; one that a transaction holds stays until the
-// next call.
+// It reads only the due times, never a table. It checks an item again before deleting it. An
+// item that a transaction holds stays until the next call.
 func (rp *reaper) Tidy(ctx context.Context) (deleted int, err error) {
 	if err := rp.tx.recoverTransactions(ctx, false); err != nil {
 		return 0, fmt.Errorf("ending transactions: %w", err)
@@ -52,10 +51,10 @@ func (rp *reaper) Tidy(ctx context.Context) (deleted int, err error) {
 	return deleted, err
 }
 
-// Due times are an index like others, by the time-to-live attribute: kept by
-// the outbox, in a table of its own, without a name that a request could use.
+// Due times are an index of the time-to-live attribute: the outbox maintains it, in a table
+// of its own, without a name that a request could use.
 
-// errNotDue: an item that was due when its due time was read.
+// errNotDue: the item is no longer due.
 var errNotDue = errors.New("item has not expired")
 
 func (rp *reaper) reapExpired(ctx context.Context) (deleted int, err error) {
@@ -94,9 +93,9 @@ func (rp *reaper) eachExpiring(ctx context.Context, fn func(*cachedTable) error)
 	return nil
 }
 
-// NextDue returns the first time after a time, and until another, at which Tidy
-// finds an item to delete or a table to remove; found reports whether one exists.
-// Other processes may change that meanwhile.
+// NextDue returns the first time in (after, until] at which Tidy finds an item to delete or a
+// table to remove; found is false if it finds nothing. Other processes may change that
+// meanwhile.
 func (rp *reaper) NextDue(ctx context.Context, after, until time.Time) (next time.Time, found bool, err error) {
 	consider := func(t time.Time) {
 		if t.After(after) && !t.After(until) && (!found || t.Before(next)) {
@@ -139,15 +138,15 @@ func (rp *reaper) nextInTable(ctx context.Context, c *cachedTable, after, until 
 		if seconds, err = strconv.ParseFloat(entry.Get(name).Str, 64); err != nil {
 			return false
 		}
-		// An item goes with the first whole second that is not before it. What lies
-		// behind the 15 digits of a float64 is still behind after.
+		// An item expires at the first whole second that is not before its time. Digits that
+		// a float64 loses do not move the time to after or earlier.
 		next, found = time.Unix(max(int64(math.Ceil(seconds)), after.Unix()+1), 0), true
-		return false // entries are in order of their times
+		return false // entries are in time order
 	})
 	return next, found, err
 }
 
-// dueSpans is where the due times from one to another are.
+// dueSpans returns the spans of the due times from one to another.
 func dueSpans(due *indexLayout, from, to attr.Value) ([]layout.Span, error) {
 	first, err := due.x.PlanQuery(attr.KeyRange{Hash: from})
 	if err != nil {
@@ -160,7 +159,7 @@ func dueSpans(due *indexLayout, from, to attr.Value) ([]layout.Span, error) {
 	return []layout.Span{{Start: first.Spans[0].Start, End: last.Spans[0].End}}, nil
 }
 
-// reapTable deletes the items of a table that are due.
+// reapTable deletes the due items of a table.
 func (rp *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, err error) {
 	due := c.layout.due
 	name := c.def.TTLAttribute

@@ -14,12 +14,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// bookkeepingMuts is about how many mutations follow those of the item's cells.
+// bookkeepingMuts estimates the number of mutations besides those of the item's cells.
 const bookkeepingMuts = 4
 
-// replacement returns the mutations that put the cells of an item, nil for none,
-// in the place of those that were read, and what that changes in the indexes.
-// With unsure, what they have of the item is not relied on.
+// replacement returns the mutations that replace the cells that were read by those of an item
+// (nil: no item), and the change to the indexes. With unsure, it does not rely on the item's
+// entries in the indexes.
 func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order int64, unsure bool) ([]*btpb.Mutation, indexChange, error) {
 	l := st.slot.l
 	adopted := st.item != nil && st.order() == adoptedOrder
@@ -35,15 +35,15 @@ func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order
 		muts, _ = st.slot.clear(muts, &st.row)
 	case st.item == nil:
 	case st.checkVacant() == nil:
-		// Where the item has no cell now, another may come before this is written.
+		// If the item now has no cell in a column, another item may take it before this
+		// write.
 		here := *st.slot
 		here.own = slices.DeleteFunc(slices.Clone(here.own), func(e lens.Extent) bool {
 			return !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return e.Covers(c) })
 		})
 		muts, _ = here.clear(muts, &st.row)
 	default:
-		// The item has no cell in the column that it would share with another,
-		// which has: only its own go.
+		// The shared column has cells of another item: delete only the item's own cells.
 		placed, err := l.base.Place(st.item, order)
 		if err != nil {
 			return nil, change, outsideMapping(err)
@@ -55,9 +55,8 @@ func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order
 	return append(muts, sets...), change, nil
 }
 
-// change returns the mutations that make the cells of an item that has its row
-// for itself those of sets. Cells that have their value stay. Of each column the
-// newest cell was read.
+// change returns the mutations that replace the cells of an item, alone in its row, by sets.
+// Cells with the same value stay. The newest cell of each column was read.
 func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 	muts := make([]*btpb.Mutation, 0, 2*len(sets)+bookkeepingMuts)
 	kept := make([]bool, len(sets))
@@ -73,9 +72,9 @@ func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 		switch {
 		case at >= 0 && bytes.Equal(sets[at].GetSetCell().GetValue(), c.Value):
 			kept[at] = true
-		// Below, an older one, which another writer left, is hidden as before.
+		// An older cell below it, which another writer left, stays hidden.
 		case at >= 0 && c.Timestamp == sets[at].GetSetCell().GetTimestampMicros():
-			// It is this very cell that is set.
+			// The mutation overwrites this very cell.
 		case at >= 0 && c.Timestamp < sets[at].GetSetCell().GetTimestampMicros():
 			muts = append(muts, btclient.DeleteColumn(c.Family, c.Qualifier, c.Timestamp, c.Timestamp+microsPerMilli))
 		default:
@@ -90,9 +89,8 @@ func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 	return muts
 }
 
-// checkVacant refuses to write over the cells of another item: rules of a
-// mapping can share a column, and then one of their items at most can be in a
-// row.
+// checkVacant rejects a write over the cells of another item: if rules of a mapping share a
+// column, at most one of their items fits in a row.
 func (st *itemState) checkVacant() error {
 	if st.slot.alone() || !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool {
 		return slices.ContainsFunc(st.slot.own, func(e lens.Extent) bool { return e.Covers(c) })

@@ -16,12 +16,12 @@ const (
 	// requestRowPrefix begins the catalog's rows of requests; the token follows.
 	requestRowPrefix = "k/"
 
-	// requestFamily holds what is remembered of requests with a token.
-	// Bigtable's garbage collection empties it, long after the tokens ended.
+	// requestFamily has the records of requests with a token. Bigtable's garbage collection
+	// empties it, long after the tokens have expired.
 	requestFamily = "k"
 	requestAge    = 24 * time.Hour
 
-	// requestTokenAge is how long a ClientRequestToken is remembered.
+	// requestTokenAge is the lifetime of a ClientRequestToken.
 	// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 	requestTokenAge = 10 * time.Minute
 )
@@ -34,24 +34,24 @@ var (
 	ErrTokenRunning  = errors.New("the request with this token is still running")
 )
 
-// RequestToken makes a repeated request recognizable.
+// RequestToken identifies repetitions of a request.
 type RequestToken struct {
 	Token string
-	Hash  [32]byte // of what is asked for
+	Hash  [32]byte // of the request's content
 }
 
-// What is remembered of a request with a token: how it stands, the hash of
-// what it asked for, the transaction, since when, and the sizes of its images.
+// The record of a request with a token is its state, the hash of its content, the id of the
+// transaction, the time, and the sizes of the images.
 const (
 	requestRunning = 'R'
 	requestDone    = 'D'
 )
 
-// requestBytes is the length of what is remembered, but for the sizes.
+// requestBytes is the length of such a record without the sizes.
 const requestBytes = 1 + 32 + transactionIDBytes + 8
 
-// imageSizes returns for each change the bytes of the larger of its images, before and
-// after, in the order of the request. A replay is charged by them.
+// imageSizes returns, for each change in the order of the request, the bytes of the larger of
+// its images before and after. A replay consumes capacity by them.
 func imageSizes(changes []*Change, before func(ch *Change) attr.Item) []byte {
 	sizes := make([]byte, 0, 3*len(changes))
 	for _, ch := range changes {
@@ -60,8 +60,8 @@ func imageSizes(changes []*Change, before func(ch *Change) attr.Item) []byte {
 	return sizes
 }
 
-// readImageSizes sets the sizes of changes whose request was done before. A value that an
-// earlier version wrote has no sizes: its items count as empty.
+// readImageSizes sets the sizes of changes whose request ran before. A record of an earlier
+// version has no sizes: its items count as empty.
 func readImageSizes(changes []*Change, sizes []byte) {
 	for _, ch := range changes {
 		size, n := binary.Uvarint(sizes)
@@ -77,9 +77,8 @@ func (tx *transactions) requestValue(state byte, hash [32]byte, id string, sizes
 	return append(value, sizes...)
 }
 
-// findRequest looks for an earlier request with the token. done says that it
-// was this one and has succeeded: known is its value. Otherwise there is none: known is
-// the value of one that is long over, or nil.
+// findRequest looks for an earlier request with the token. done means that the same request
+// succeeded; known is its record. Otherwise known is an expired record, or nil.
 func (tx *transactions) findRequest(ctx context.Context, req RequestToken) (known []byte, done bool, err error) {
 	for range maxWriteAttempts {
 		row, err := tx.bt.ReadRow(ctx, tx.o.Catalog, requestRow(req.Token), btclient.Chain(btclient.OfFamily(requestFamily), btclient.Newest(1)))
@@ -110,7 +109,7 @@ func (tx *transactions) findRequest(ctx context.Context, req RequestToken) (know
 		}
 		switch {
 		case r.state == 0:
-			// It ended since, or never was more than this row.
+			// The transaction has ended, or was never recorded.
 			if err := tx.forgetRequest(ctx, req.Token, known); err != nil {
 				return nil, false, err
 			}
@@ -130,14 +129,13 @@ func (tx *transactions) findRequest(ctx context.Context, req RequestToken) (know
 	return nil, false, ErrTokenRunning
 }
 
-// forgetRequest removes what is remembered of a request, if it is still known.
+// forgetRequest removes the record of a request if it is unchanged.
 func (tx *transactions) forgetRequest(ctx context.Context, token string, known []byte) error {
 	_, err := tx.bt.Replace(ctx, tx.o.Catalog, requestRow(token), requestGuard(known), nil, 0)
 	return err
 }
 
-// claimRequest remembers a request that is running. It reports false when
-// another came first.
+// claimRequest records a running request. It returns false if another request came first.
 func (tx *transactions) claimRequest(ctx context.Context, req RequestToken, r *transactionRecord, known []byte) (bool, error) {
 	value := tx.requestValue(requestRunning, req.Hash, r.id, r.sizes)
 	r.claim = value
@@ -148,8 +146,8 @@ func requestGuard(known []byte) btclient.Guard {
 	return btclient.Guard{Family: requestFamily, Qualifier: requestQualifier, Was: known}
 }
 
-// endRequest remembers that the request of a committed transaction has
-// succeeded, and nothing of one that was aborted.
+// endRequest records the success of a committed transaction's request, and removes the record
+// of an aborted one.
 func (tx *transactions) endRequest(ctx context.Context, r *transactionRecord) error {
 	known := r.claim
 	if known == nil {

@@ -14,16 +14,16 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// rows reads items with their bookkeeping, and makes new states of them.
+// rows reads items with their bookkeeping, and creates new states for them.
 type rows struct{ *instance }
 
-// itemsOf returns the items of a row. What has expired by Options.Now is none,
-// though garbage collection may have left its cells.
+// itemsOf returns the items of a row. It omits items that have expired by Options.Now, though
+// garbage collection may have left their cells.
 func (rs *rows) itemsOf(l *tableLayout, row layout.Row) ([]attr.Item, error) {
 	return l.base.Items(l.base.Live(row, rs.nowMicros()))
 }
 
-// itemOf returns the item of the given key out of its row, or nil.
+// itemOf returns the item with the given key in its row, or nil.
 func (rs *rows) itemOf(l *tableLayout, row layout.Row, key attr.Item) (attr.Item, error) {
 	return l.base.Item(l.base.Live(row, rs.nowMicros()), key)
 }
@@ -31,11 +31,11 @@ func (rs *rows) itemOf(l *tableLayout, row layout.Row, key attr.Item) (attr.Item
 // newState returns the value of a new state cell, with a token of its own.
 func (rs *rows) newState(kind byte) []byte { return append([]byte{kind}, rs.newToken()...) }
 
-// setState appends the mutations that give the item a new state, nil for none.
-// The write is guarded by old, nil if there was no state.
+// setState appends the mutations that give the item a new state; nil means no state. old, nil
+// without a state, guards the write.
 func setState(muts []*btpb.Mutation, p *slot, old *layout.Cell, state []byte, order int64) []*btpb.Mutation {
 	if old != nil && (state == nil || old.Timestamp != order) {
-		// The one cell by its timestamp: the store need not look for others.
+		// With the timestamp of the only cell, the Bigtable need not look for others.
 		muts = append(muts, btclient.DeleteColumn(lens.FamilyState, p.state, old.Timestamp, old.Timestamp+microsPerMilli))
 	}
 	if state != nil {
@@ -53,16 +53,16 @@ func (rs *rows) readState(ctx context.Context, p *slot) (itemState, error) {
 	return rs.stateOf(p, row)
 }
 
-// statesRead is a read of items of one table that have a row for themselves each.
+// statesRead is a read of items of one table, each with a row of its own.
 type statesRead struct {
 	btclient.Read
 	wanted map[string][]int // row to indexes of slots
 }
 
-// readStates is readState of several items, nil for those that no row can have: one
-// read a table of those that have a row for themselves. Where calls go side by side
-// all of these reads do, beside one of each other item; else it leaves the others nil, which
-// are to be read singly.
+// readStates is readState for several items; the result is nil for items that no row can
+// have. Items with a row of their own take one read per table. If calls run concurrently, it
+// also reads the other items, each alone. Otherwise their results are nil, and the caller
+// reads them.
 func (rs *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, error) {
 	var reads []*statesRead
 	var apart []int // indexes of slots
@@ -106,7 +106,7 @@ func (rs *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, er
 	return states, nil
 }
 
-// readTogether makes a read of items, and puts what they are into states.
+// readTogether runs a read of several items and sets their states.
 func (rs *rows) readTogether(ctx context.Context, r *statesRead, slots []*slot, states []*itemState) error {
 	for _, indexes := range r.wanted {
 		for _, i := range indexes {
@@ -127,7 +127,7 @@ func (rs *rows) readTogether(ctx context.Context, r *statesRead, slots []*slot, 
 	return nil
 }
 
-// stateOf is what a row that was read says of an item.
+// stateOf returns the state of an item in a row that was read.
 func (rs *rows) stateOf(p *slot, row layout.Row) (st itemState, err error) {
 	st = p.bookkeeping(row)
 	if len(row.Cells) > 0 {

@@ -18,15 +18,15 @@ import (
 
 // Every item that the facade wrote has one state cell, in the family lens.FamilyState of its
 // row. Its value begins with one of these bytes. Its timestamp is the order of the item's
-// last write, which grows with every write of the item and stays close to the clock.
+// last write: it grows with every write of the item and stays close to the clock.
 //
 // An item without a state cell was written by a loader or another client.
 const (
-	// stateLive, and a unique token of 16 bytes: the item is in the indexes of its table, or
-	// its outbox cell says what is missing.
+	// stateLive, and a unique token of 16 bytes: the item is in the indexes of its table,
+	// except for the work in its outbox cell.
 	stateLive = 'R'
-	// stateEntering, and a token: as stateLive, but some entries may be missing. They follow
-	// from the item, and the write left no index row.
+	// stateEntering, and a token: like stateLive, but some entries may be missing. They
+	// follow from the item, and the write left no index row.
 	stateEntering = 'E'
 	// stateIntent: a transaction holds the item.
 	stateIntent = 'T'
@@ -44,8 +44,8 @@ const (
 	claimQualifier = 'c'
 )
 
-// adoptedOrder is the order of an item that the facade adopted from another writer: its
-// index entries are unknown.
+// adoptedOrder is the order of an item that the facade adopted from another writer: its index
+// entries are unknown.
 const adoptedOrder = 0
 
 // slot is the place of an item, whether it exists or not.
@@ -54,9 +54,9 @@ type slot struct {
 	key                   attr.Item
 	id                    lens.ItemID
 	row                   []byte
-	at                    lens.Location // none for a slot of bookkeeping alone
+	at                    lens.Location // unset in a slot for bookkeeping only
 	own                   []lens.Extent // the item's cells
-	shared                bool          // some of own can be cells of other items
+	shared                bool          // some of own may have cells of other items
 	derived               bool          // all of own are cells of other items
 	state, outbox, intent []byte        // qualifiers
 }
@@ -73,7 +73,7 @@ type itemState struct {
 	recorded changelog.Position
 }
 
-// order is the order of the item's last write.
+// order returns the order of the item's last write.
 func (st *itemState) order() int64 {
 	if st.state == nil {
 		return adoptedOrder
@@ -81,7 +81,7 @@ func (st *itemState) order() int64 {
 	return st.state.Timestamp
 }
 
-// heldBy returns the transaction that holds the item, if one does.
+// heldBy returns the transaction that holds the item, if any.
 func (st *itemState) heldBy() (id string, ok bool) {
 	if st.state == nil {
 		return "", false
@@ -98,8 +98,8 @@ func intentOwner(value []byte) (id string, ok bool) {
 	return string(value[1 : 1+transactionIDBytes]), true
 }
 
-// live returns the value of the state cell, or its previous value if a transaction holds the
-// item; nil without a cell.
+// live returns the value of the state cell; if a transaction holds the item, its previous
+// value; nil without a cell.
 func (st *itemState) live() []byte {
 	switch _, held := st.heldBy(); {
 	case st.state == nil, held && len(st.state.Value) == 1+transactionIDBytes:
@@ -114,15 +114,15 @@ func (st *itemState) live() []byte {
 // entering reports whether entries of the item may be missing in the indexes.
 func (st *itemState) entering() bool { return bytes.HasPrefix(st.live(), []byte{stateEntering}) }
 
-// entered reports whether an item that is entering its indexes is known to be there.
+// entered reports whether all entries of an entering item are known to be written.
 func (st *itemState) entered(m *marks.Marks) bool {
 	return m.Entered(st.slot.l.name, st.slot.row, st.live())
 }
 
-// behind reports whether work may be left in the indexes.
+// behind reports whether index work may remain.
 func (st *itemState) behind() bool { return st.outbox != nil || st.entering() }
 
-// slotIn returns the slot of an item that is in a row, without its own cells.
+// slotIn returns the slot of an item in a row, without the extents of its cells.
 func (l *tableLayout) slotIn(row []byte, key attr.Item) *slot {
 	const n = 1 + len(lens.ItemID{})
 	id := l.key.ID(key)
@@ -136,8 +136,7 @@ func (l *tableLayout) slotIn(row []byte, key attr.Item) *slot {
 // claim returns the qualifier of the item's claim.
 func (p *slot) claim() []byte { return append([]byte{claimQualifier}, p.state[1:]...) }
 
-// slot returns the slot of the item of the given key. Errors:
-// ErrOutsideMapping.
+// slot returns the slot of the item with the given key. Errors: ErrOutsideMapping.
 func (l *tableLayout) slot(key attr.Item) (*slot, error) {
 	at, err := l.base.Locate(key)
 	if err != nil {
@@ -156,7 +155,7 @@ func (p *slot) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, error) 
 	return setsOf(p.l.base.PlaceAt(p.at, item, timeMicros))
 }
 
-// setsOf returns the mutations that set the cells of an item that was placed.
+// setsOf returns the mutations that set the cells of a placed item.
 func setsOf(placed lens.Placed, err error) ([]*btpb.Mutation, error) {
 	if err != nil {
 		return nil, outsideMapping(err)
@@ -164,7 +163,7 @@ func setsOf(placed lens.Placed, err error) ([]*btpb.Mutation, error) {
 	return btclient.AppendSets(nil, placed.Cells), nil
 }
 
-// outsideMapping marks an error of the mapping as the request's fault.
+// outsideMapping marks a mapping error as the request's fault.
 func outsideMapping(err error) error {
 	if err == nil {
 		return nil
@@ -217,9 +216,8 @@ func (p *slot) occupied() *btpb.RowFilter {
 	return btclient.AnyOf(own...)
 }
 
-// clear appends the mutations that remove the item's cells. Columns that are
-// known by a prefix only are taken from row, as read; without row (nil) ok
-// is false for them.
+// clear appends the mutations that delete the item's cells. Columns known only by a prefix
+// are taken from row, as read; without row (nil), ok is false for them.
 func (p *slot) clear(muts []*btpb.Mutation, row *layout.Row) (all []*btpb.Mutation, ok bool) {
 	for _, e := range p.own {
 		switch {
@@ -242,7 +240,7 @@ func (p *slot) clear(muts []*btpb.Mutation, row *layout.Row) (all []*btpb.Mutati
 	return muts, true
 }
 
-// bookkeeping picks the bookkeeping of a slot's item out of its row.
+// bookkeeping extracts the bookkeeping of a slot's item from its row.
 func (p *slot) bookkeeping(row layout.Row) itemState {
 	st := itemState{slot: p, row: row}
 	for i := range row.Cells {
@@ -250,7 +248,7 @@ func (p *slot) bookkeeping(row layout.Row) itemState {
 		if c.Family != lens.FamilyState {
 			continue
 		}
-		// Only the newest cell of a column counts: it comes first.
+		// Only the newest cell of a column counts, and it is the first.
 		if st.state == nil && bytes.Equal(c.Qualifier, p.state) {
 			st.state = c
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// maxSnapshotAttempts bounds the attempts to read items that others write.
+// maxSnapshotAttempts limits the attempts to read items that others write.
 const maxSnapshotAttempts = 16
 
 // ItemRead is one item of a snapshot.
@@ -18,7 +18,7 @@ type ItemRead struct {
 	Table *tabledef.Table
 	Key   attr.Item
 
-	// Set by Snapshot.
+	// Results of Snapshot.
 	Item attr.Item
 	Err  error // why there is no snapshot: ErrIntent, ErrSnapshot
 
@@ -26,15 +26,14 @@ type ItemRead struct {
 	st   itemState
 }
 
-// Snapshot reads items as they all were at one moment. It reports false when
-// there was none: the items at fault have their Err. No item occurs twice.
+// Snapshot reads items as of one moment. It returns false if it found no such moment; the
+// items at fault have their Err. No item may occur twice.
 //
-// It reads all items until two passes agree: state cells never repeat, so an
-// item with the same one twice did not change in between. An item that is
-// absent twice may have been there in between. With one such item, its
-// absence in the middle one of three passes is that of all. Several are held
-// while the others are read again; unlike a transaction that writes, this one
-// gives way to any writer.
+// It reads all items until two passes agree. State cells never repeat, so an item with the
+// same state cell twice did not change in between. An item that is absent twice may have
+// existed in between. A single absent item needs three passes: at its middle absence, the
+// others are unchanged. Several absent items are held while the others are read again. Unlike
+// a transaction that writes, this one yields to any writer.
 func (ta *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, error) {
 	for _, r := range reads {
 		c, err := ta.cat.current(ctx, r.Table)
@@ -83,7 +82,7 @@ func (ta *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, er
 	return false, nil
 }
 
-// readAgain reads items, and reports whether all are as they were before.
+// readAgain reads items, and reports whether all are unchanged.
 func (ta *transactor) readAgain(ctx context.Context, reads []*ItemRead) (same bool, err error) {
 	slots := make([]*slot, len(reads))
 	for i, r := range reads {
@@ -119,8 +118,8 @@ func splitAbsent(reads []*ItemRead) (absent, present []*ItemRead) {
 	return absent, present
 }
 
-// readHolding reports whether no item has changed since all were read: it
-// holds the absent ones while it reads the others again.
+// readHolding reports whether no item has changed since all were read: it holds the absent
+// ones while it reads the others again.
 func (ta *transactor) readHolding(ctx context.Context, absent, present []*ItemRead) (bool, error) {
 	holds := make([]*Change, len(absent))
 	for i, a := range absent {
@@ -137,11 +136,11 @@ func (ta *transactor) readHolding(ctx context.Context, absent, present []*ItemRe
 		ok, err = ta.readAgain(ctx, present)
 	}
 	if ok && err == nil {
-		// If it can still be aborted nobody has done so: all was held until now.
+		// If the abort succeeds, no other process aborted it: all items were held until now.
 		ok, err = ta.tx.decide(ctx, &r, transactionAborted)
 	}
 	if ta.lanes.Wide() {
-		// Whoever meets the intents takes them away: the answer need not wait for that.
+		// Any process that meets the intents removes them, so the answer need not wait.
 		ta.background.Go(func() { ta.tx.abandon(ctx, &r) })
 	} else {
 		ta.tx.abandon(ctx, &r)
@@ -149,7 +148,7 @@ func (ta *transactor) readHolding(ctx context.Context, absent, present []*ItemRe
 	return ok && err == nil, err
 }
 
-// checkAbsent is a change that only checks that an item is still absent, as r read it.
+// checkAbsent returns a change that only checks that an item is still absent, as r read it.
 func checkAbsent(wr *writer, r *ItemRead) *Change {
 	ch := &Change{Table: r.Table, Key: r.Key, Check: true, Fn: func(old attr.Item) (attr.Item, error) {
 		if old != nil {
@@ -161,7 +160,7 @@ func checkAbsent(wr *writer, r *ItemRead) *Change {
 	return ch
 }
 
-// unchanged reports whether an item is as it was read before.
+// unchanged reports whether an item is the same in two reads.
 func unchanged(a, b *itemState) bool {
 	if a.state != nil || b.state != nil {
 		return a.state != nil && b.state != nil && bytes.Equal(a.state.Value, b.state.Value)

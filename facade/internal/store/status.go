@@ -7,13 +7,12 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// TTLChanging reports whether the time to live of a table still looks like it is
-// being changed.
+// TTLChanging reports whether a change of a table's time to live still appears to be pending.
 func (cat *catalog) TTLChanging(t *tabledef.Table) bool {
 	return !t.TTLChanged.IsZero() && cat.o.Now().Before(t.TTLChanged.Add(cat.o.StatusDelays.TimeToLive))
 }
 
-// at returns c with its definition as it looks at a time.
+// at returns c with its definition as it appears at a time.
 func (c *cachedTable) at(now time.Time) (*cachedTable, error) {
 	if c.def.IsGone(now) {
 		return nil, fmt.Errorf("%w: %s was deleted", ErrTableNotFound, c.def.Name)
@@ -27,7 +26,7 @@ func (c *cachedTable) at(now time.Time) (*cachedTable, error) {
 	return &seen, nil
 }
 
-// leaving returns when the tables will be gone that this process deleted.
+// leaving returns the times at which this process's deleted tables end.
 func (cat *catalog) leaving() []time.Time {
 	var times []time.Time
 	cat.mu.RLock()
@@ -40,7 +39,7 @@ func (cat *catalog) leaving() []time.Time {
 	return times
 }
 
-// deleted returns the tables that this process deleted and whose time is over.
+// deleted returns this process's deleted tables whose end has passed.
 func (cat *catalog) deleted() []*tabledef.Table {
 	now := cat.o.Now()
 	var gone []*tabledef.Table

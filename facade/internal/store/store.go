@@ -1,7 +1,7 @@
 // Package store stores the items of operations as rows of a Bigtable. Operations never see a
 // row; the store never sees an expression or a request.
 //
-// It keeps these promises on any Bigtable, with single-row atomicity alone:
+// It makes these guarantees on any Bigtable with single-row atomicity:
 //   - A write of an item is one CheckAndMutateRow. It happens completely, on the item that
 //     it was evaluated against, or not at all.
 //   - A transaction happens completely, at one moment, or not at all.
@@ -11,7 +11,7 @@
 //   - Items that a loader or another client wrote natively are read and written like any
 //     other.
 //
-// It does not check requests, phrase answers of DynamoDB or count capacity.
+// It does not check requests, format answers of DynamoDB or count capacity.
 //
 // Its parts, each below those that it uses:
 //
@@ -31,7 +31,7 @@
 //	reaper        deletes expired items
 //	counter       counts the items of tables
 //	keeper        items of backups and of restored tables
-//	history       (package history) reads tables as they were, by their logs
+//	history       (package history) reads past states of tables, by their logs
 //
 // Locks are taken in this order: the catalog's ddl, the latch of a table, the latch of an
 // item, and then the mutex of one part.
@@ -61,23 +61,21 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Errors of the store that operations turn into AWS errors. They are wrapped: test them with
-// errors.Is. Any other error is a failure of the Bigtable behind.
+// Errors of the store that operations convert to AWS errors. They are wrapped: test them with
+// errors.Is. Any other error is a failure of the Bigtable.
 var (
 	ErrTableExists   = errors.New("table exists")
 	ErrTooManyTables = errors.New("too many tables")
 	ErrTableNotFound = errors.New("table not found")
-	// ErrSchemaConflict: a CreateTable whose key schema differs from that of
-	// the mapping given for the table.
+	// ErrSchemaConflict: the key schema of a CreateTable differs from the table's mapping.
 	ErrSchemaConflict = errors.New("key schema differs from the table's mapping")
-	// ErrOutsideMapping: the item cannot be expressed in the table's layout;
-	// the text names the rule and the attribute. Or the mapping that the
-	// table was created with was not given.
+	// ErrOutsideMapping: the item does not fit the table's layout; the text names the rule
+	// and the attribute. Or the mapping that the table was created with is missing.
 	ErrOutsideMapping = errors.New("outside the table's mapping")
-	// ErrOtherMapping: the rows of a table were laid out by a mapping that places its items
-	// elsewhere than the given one.
+	// ErrOtherMapping: the mapping that laid out the table's rows places its items elsewhere
+	// than the given one.
 	ErrOtherMapping = errors.New("the rows were laid out by another mapping")
-	// ErrContended: the item changed under every attempt to write it.
+	// ErrContended: the item changed during every attempt to write it.
 	ErrContended = errors.New("too many concurrent writes of one item")
 	// ErrOtherSegment: the start key of a scan is not in its segment.
 	ErrOtherSegment = errors.New("the start key belongs to another segment")
@@ -87,7 +85,7 @@ var (
 	ErrIntent = errors.New("item is held by a transaction")
 )
 
-// Presence is what a write requires of the item it replaces.
+// Presence is the requirement of a write on the existing item.
 type Presence uint8
 
 // The requirements of a write.
@@ -100,9 +98,9 @@ const (
 // Hint lets WriteItem write without reading the item. The zero value reads it.
 type Hint struct {
 	// Blind: the outcome depends on the old item only by Require, and the caller does not
-	// need the old item. The item becomes Replacement (nil: it is deleted) if Require
-	// holds. If it does not, or if the store needs the old item, WriteItem reads the item
-	// and calls fn, which must have the same outcome.
+	// need the old item. The item becomes Replacement (nil: it is deleted) if Require holds.
+	// If it does not, or if the store needs the old item, WriteItem reads the item and calls
+	// fn, which must have the same outcome.
 	Blind       bool
 	Replacement attr.Item
 	Require     Presence
@@ -118,24 +116,24 @@ type Options struct {
 	Conn              grpc.ClientConnInterface
 	Project, Instance string            // of the tables
 	AppProfile        string            // of data calls; "": the default profile
-	Catalog           string            // id of the table with the definitions
+	Catalog           string            // id of the catalog's table
 	Mappings          []*layout.Mapping // one for each table
 	Now               func() time.Time
 	Wall              *clock.Clock // for the leases of jobs, and of processes that share logs
 	Rand              io.Reader    // safe for concurrent use
 	Logger            *slog.Logger
-	IndexLag          time.Duration // between a write and its entries in global indexes
+	IndexLag          time.Duration // delay from a write to its entries in global indexes
 	StatusDelays      StatusDelays
 	MaxTables         int
-	Deadline          time.Duration   // of a call to the Bigtable; 0: none
+	Deadline          time.Duration   // for a call to the Bigtable; 0: none
 	Concurrency       int             // concurrent calls of one operation; 0, 1: in sequence
 	Progress          func(Progress)  // nil: progress is not reported
 	Shards            tabledef.Shards // rotation and slots of new streams; 0: defaults
-	// Seat names a slot that one process holds at a time: the process takes over at once
-	// what an earlier one of the seat left; "": none.
+	// Seat names a slot that one process holds at a time: the process immediately takes over
+	// from an earlier process of the seat; "": none.
 	Seat            string
 	StreamRetention time.Duration // of new streams; 0: tabledef.StreamRetention
-	CountedItems    int64         // largest table that is counted when it is described; 0: countedItems
+	CountedItems    int64         // maximum table size for a count by a description; 0: countedItems
 	// BatchBytes limits the items, index entries or log records in one batch of work over a
 	// whole table. 0: defaultBatchBytes, and the default of package history.
 	BatchBytes int
@@ -147,12 +145,13 @@ type Options struct {
 	KeepDeleted func(ctx context.Context, s *Store, t *tabledef.Table) (keep bool, err error)
 }
 
-// StatusDelays are how long tables and their parts appear to be changing; 0: not at all.
+// StatusDelays are the times during which tables and their parts appear to be changing; 0:
+// none.
 type StatusDelays struct {
 	Create, Update, Delete, IndexCreate, IndexFill, IndexDelete, Backup, TimeToLive time.Duration
 }
 
-// Store holds items in Bigtable. It is safe for concurrent use. Its parts do the work;
+// Store stores items in Bigtable. It is safe for concurrent use. Its parts do the work;
 // operations use their exported methods.
 type Store struct {
 	*instance
@@ -171,14 +170,14 @@ type Store struct {
 	marks *marks.Marks
 	logs  *changelog.Logs
 
-	// Jobs runs the jobs of the catalog, of Options.Kinds.
+	// Jobs runs the catalog's jobs, of the kinds in Options.Kinds.
 	Jobs *jobs.Runner
-	// History reads tables as they were.
+	// History reads past states of tables.
 	History *history.Reader
 }
 
-// Open opens the catalog, creating it in an empty instance. It defines the tables of
-// mappings that are new to the catalog, and finishes what earlier processes left undone.
+// Open opens the catalog, and creates it in an empty instance. It defines the tables of
+// mappings that are new to the catalog, and finishes the pending work of earlier processes.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	mappings, err := mappingsOf(o.Mappings)
 	if err != nil {

@@ -22,22 +22,22 @@ import (
 )
 
 const (
-	// goneRowPrefix begins the catalog's rows of deleted tables whose streams can still be
-	// read; name and id follow.
+	// goneRowPrefix begins the catalog's rows of deleted tables with readable streams; name
+	// and id follow.
 	goneRowPrefix = "g/"
 
-	// logMargin is how much longer the cells of a log are kept than records of a stream.
+	// logMargin is how much longer a log keeps its cells than a stream its records.
 	logMargin = time.Hour
 
-	// deletedGrace is how long point-in-time recovery can be changed after a table was
-	// deleted, as observed of the service: if it is off, no backup is made.
+	// deletedGrace is the time after a table's deletion in which point-in-time recovery can
+	// still be changed, as observed on the service: if it is off, no backup is made.
 	deletedGrace = time.Second
 
-	// shardRotation is how long a shard gets records.
+	// shardRotation is how long a shard accepts records.
 	shardRotation = 4 * time.Hour
 )
 
-// placeLog gives a definition the log that it needs, and its new stream.
+// placeLog adds the required log, and a new stream, to a definition.
 func (ts *tables) placeLog(ctx context.Context, was, def *tabledef.Table) error {
 	reasons, view := def.LogReasons()
 	begins := def.StreamEnabled && !was.StreamEnabled
@@ -58,13 +58,13 @@ func (ts *tables) placeLog(ctx context.Context, was, def *tabledef.Table) error 
 		now := ts.o.Now()
 		at := uint64(now.Truncate(time.Millisecond).UnixNano())
 		def.Streams = slices.DeleteFunc(def.Streams, func(s tabledef.Stream) bool { return s.IsGone(now) })
-		// Two streams of one name differ in their labels.
+		// Streams of the same table name must have different labels.
 		gone, err := ts.streamsGone(ctx, def.Name)
 		if err != nil {
 			return err
 		}
 		log.Shards.Since = tabledef.AfterStreams(at, append(gone, def))
-		if was.Log != nil { // what it holds for others is none of the stream's
+		if was.Log != nil { // its records for other purposes do not belong to the stream
 			above, err := ts.logs.Above(ctx)
 			if err != nil {
 				return err
@@ -80,8 +80,8 @@ func (ts *tables) placeLog(ctx context.Context, was, def *tabledef.Table) error 
 	return ts.retain(ctx, was.Log, def)
 }
 
-// retain creates the table of a log. It keeps cells for as long as the reasons of the log
-// need them: all its streams stay readable for their retention.
+// retain creates the table of a log. It keeps cells as long as the purposes of the log need
+// them: all its streams stay readable for their retention.
 func (ts *tables) retain(ctx context.Context, was *tabledef.Log, def *tabledef.Table) error {
 	log, keep := def.Log, tabledef.StreamRetention
 	for _, s := range def.Streams {
@@ -104,8 +104,8 @@ func (ts *tables) retain(ctx context.Context, was *tabledef.Log, def *tabledef.T
 }
 
 // turnLog ends the stream of a definition that no longer has one, begins or ends deliveries
-// to Kinesis destinations, ends a log without a reason, and notes from which number on
-// records have both images. The table has no pending write.
+// to Kinesis destinations, ends a log without a purpose, and notes the number from which on
+// records have both images. The table must not have a pending write.
 func (ts *tables) turnLog(ctx context.Context, was, def *tabledef.Table) error {
 	if def.Log == nil {
 		return nil
@@ -146,8 +146,8 @@ func (ts *tables) turnLog(ctx context.Context, was, def *tabledef.Table) error {
 	return nil
 }
 
-// keepStreams keeps the definition of a table that is being deleted for its streams, after
-// appending the records of its last writes.
+// keepStreams keeps the definition of a deleted table for its streams, after it has appended
+// the records of the last writes.
 func (ts *tables) keepStreams(ctx context.Context, def *tabledef.Table) error {
 	if def.Log == nil {
 		return nil
@@ -177,7 +177,7 @@ func (ts *tables) streamsGone(ctx context.Context, name string) (defs []*tablede
 	return ts.gone(ctx, goneRow(name, ""))
 }
 
-// gone returns deleted tables with streams, whose rows begin with a prefix.
+// gone returns deleted tables with streams whose rows begin with a prefix.
 func (ts *tables) gone(ctx context.Context, prefix []byte) (defs []*tabledef.Table, err error) {
 	read := btclient.Read{Table: ts.o.Catalog, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1)}
 	for row, err := range ts.bt.Read(ctx, read) {
@@ -195,8 +195,8 @@ func (ts *tables) gone(ctx context.Context, prefix []byte) (defs []*tabledef.Tab
 	return defs, nil
 }
 
-// LoggedTable returns the table of an id as it is, or as it was when it was deleted; nil
-// when nothing is known of its log any more.
+// LoggedTable returns the table with an id as it is, or as it was at its deletion; nil if its
+// log is no longer known.
 func (ts *tables) LoggedTable(ctx context.Context, name, id string) (*tabledef.Table, error) {
 	switch c, err := ts.cat.refresh(ctx, name); {
 	case err == nil && c.def.ID == id:
@@ -204,15 +204,15 @@ func (ts *tables) LoggedTable(ctx context.Context, name, id string) (*tabledef.T
 	case err != nil && !errors.Is(err, ErrTableNotFound):
 		return nil, err
 	}
-	defs, err := ts.gone(ctx, goneRow(name, id)) // it was kept before its definition went
+	defs, err := ts.gone(ctx, goneRow(name, id)) // keepStreams stores it before the definition is removed
 	if err != nil || len(defs) == 0 {
 		return nil, err
 	}
 	return defs[0], nil
 }
 
-// TablesWithStreams returns the tables of a name, or ("") all, that have streams or
-// had them lately, in no order: those that are gone among them, with status DELETING.
+// TablesWithStreams returns the tables of a name, or all (""), that have or recently had
+// streams, in no order. It includes deleted tables, with status DELETING.
 func (ts *tables) TablesWithStreams(ctx context.Context, name string) ([]*tabledef.Table, error) {
 	names := []string{name}
 	if name == "" {
@@ -221,11 +221,11 @@ func (ts *tables) TablesWithStreams(ctx context.Context, name string) ([]*tabled
 			return nil, err
 		}
 	}
-	var there []*tabledef.Table // read before those that are gone, so that none is in neither
+	var there []*tabledef.Table // read before the deleted ones, so that no table is missed
 	for _, name := range names {
 		c, err := ts.cat.refresh(ctx, name)
 		if err != nil {
-			continue // it is gone, or of a mapping that is not served: nobody writes to it
+			continue // it was deleted, or its mapping is not served: nobody writes to it
 		}
 		there = append(there, c.def.At(ts.o.Now()))
 	}
@@ -241,8 +241,7 @@ func (ts *tables) TablesWithStreams(ctx context.Context, name string) ([]*tabled
 	return defs, nil
 }
 
-// tidyLogs finishes the work of writes in logs, and removes streams that are no longer
-// readable.
+// tidyLogs finishes pending log writes, and removes streams that are no longer readable.
 func (ts *tables) tidyLogs(ctx context.Context) error {
 	if err := ts.logs.Settle(ctx); err != nil {
 		return err
@@ -271,10 +270,11 @@ func (ts *tables) tidyLogs(ctx context.Context) error {
 	return nil
 }
 
-// ChangeLog changes what a table has a log for: fn changes Recovery and Copies of the
-// copy it is given, or returns an error that aborts. Unlike UpdateTable it takes a table
-// that is being updated, or was deleted within deletedGrace, and does not show. Errors:
-// ErrTableNotFound, also for a table that is being created or deleted otherwise; fn's.
+// ChangeLog changes the purposes of a table's log: fn changes Recovery and Copies of a copy
+// of the definition, or returns an error that aborts. Unlike UpdateTable it accepts a table
+// that is being updated, or was deleted within deletedGrace, and the status does not change.
+// Errors: ErrTableNotFound, also for a table that is being created or otherwise deleted;
+// fn's.
 func (ts *tables) ChangeLog(ctx context.Context, name string, fn func(*tabledef.Table) error) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -300,15 +300,15 @@ func (ts *tables) ChangeLog(ctx context.Context, name string, fn func(*tabledef.
 // errUnchanged: there is nothing to change.
 var errUnchanged = errors.New("nothing to change")
 
-// HoldLog gives a table a log with both images until ReleaseLog is called with the same
-// id, and returns it with a number that all changes are below whose calls have
-// returned. Errors: ErrTableNotFound.
+// HoldLog gives a table a log with both images until ReleaseLog is called with the same id.
+// It returns the table, and a number above all changes whose calls have returned. Errors:
+// ErrTableNotFound.
 func (ts *tables) HoldLog(ctx context.Context, t *tabledef.Table, id string) (*tabledef.Table, uint64, error) {
 	held, err := ts.ChangeLog(ctx, t.Name, func(d *tabledef.Table) error {
 		switch {
 		case d.ID != t.ID:
 			return fmt.Errorf("%w: %s was deleted and created again", ErrTableNotFound, t.Name)
-		case d.Status == tabledef.StatusDeleting: // its rows may go before they are read
+		case d.Status == tabledef.StatusDeleting: // its rows may be removed before they are read
 			return fmt.Errorf("%w: %s is %s", ErrTableNotFound, t.Name, d.Status)
 		}
 		if !slices.Contains(d.Copies, id) {
@@ -320,7 +320,7 @@ func (ts *tables) HoldLog(ctx context.Context, t *tabledef.Table, id string) (*t
 		return nil, 0, err
 	}
 	above := uint64(0)
-	if err = ts.o.Wall.Wait(ctx, held.Log.Known.Sub(ts.o.Now())); err == nil { // all know of the log
+	if err = ts.o.Wall.Wait(ctx, held.Log.Known.Sub(ts.o.Now())); err == nil { // all processes know the log
 		above, err = ts.logs.Beyond(ctx)
 	}
 	if err != nil {
@@ -329,7 +329,7 @@ func (ts *tables) HoldLog(ctx context.Context, t *tabledef.Table, id string) (*t
 	return held, above, nil
 }
 
-// ReleaseLog ends what HoldLog began; the table may be gone.
+// ReleaseLog ends HoldLog; the table may have been deleted.
 func (ts *tables) ReleaseLog(ctx context.Context, name, id string) error {
 	_, err := ts.ChangeLog(ctx, name, func(d *tabledef.Table) error {
 		n := len(d.Copies)
@@ -356,8 +356,8 @@ func (ts *tables) replaceLogged(ctx context.Context, was *cachedTable, next *tab
 	return c.def.At(ts.o.Now()), nil
 }
 
-// replaceTurned turns the log of a definition, and writes it. Where there are other
-// processes, which go by what it was for a while, it says until when.
+// replaceTurned turns the log of a definition and writes it. Other processes use the old one
+// for a while; then the definition says until when.
 func (ts *tables) replaceTurned(ctx context.Context, was, next *tabledef.Table, version []byte) (c *cachedTable, err error) {
 	latch := ts.cat.latchOf(next.Name)
 	latch.Lock()
@@ -366,7 +366,7 @@ func (ts *tables) replaceTurned(ctx context.Context, was, next *tabledef.Table, 
 		return nil, err
 	}
 	begins := next.Log.Adds(was.Log)
-	for again := false; ; again = true { // for who comes before it is written
+	for again := false; ; again = true { // a process may start before the definition is written
 		others := false
 		if begins {
 			if others, err = ts.logs.Others(ctx); err != nil {
@@ -389,19 +389,19 @@ func (ts *tables) replaceTurned(ctx context.Context, was, next *tabledef.Table, 
 	}
 }
 
-// LogFloor returns a sequence number below which no log gets another record.
+// LogFloor returns a sequence number below which no log gets new records.
 func (ts *tables) LogFloor(ctx context.Context) (uint64, error) { return ts.logs.Floor(ctx) }
 
 // LogGrown returns a channel that is closed when this process next appends records to a log.
 func (ts *tables) LogGrown() <-chan struct{} { return ts.logs.Grown() }
 
-// ReadLog yields the records of a slot from a position on and before a sequence
-// number. Their images share memory with a message.
+// ReadLog yields the records of a slot from a position on, below a sequence number. Their
+// images share memory with a message.
 func (ts *tables) ReadLog(ctx context.Context, log *tabledef.Log, slot uint16, from changelog.Position, before uint64, limit int) iter.Seq2[changelog.Entry, error] {
 	return ts.logs.Read(ctx, log, slot, from, before, limit)
 }
 
-// records reports whether a change of an item is recorded in the table's log.
+// records reports whether the table's log records a change of an item.
 func (l *tableLayout) records(old, updated attr.Item) bool {
 	if !l.log.On() || old == nil && updated == nil {
 		return false

@@ -33,9 +33,9 @@ type tables struct {
 	keepDeleted func(ctx context.Context, t *tabledef.Table) (bool, error)
 }
 
-// CreateTable creates a table, indexes included, from a definition without
-// the fields that the store sets, except for an ID that was returned to a client before. It
-// returns the definition once the table is usable: ACTIVE, or CREATING for a while. Errors:
+// CreateTable creates a table with its indexes from spec, a definition without the fields
+// that the store sets; only an ID that a client already has may be set. It returns the
+// definition once the table is usable: ACTIVE, or CREATING for a while. Errors:
 // ErrTableExists, ErrTooManyTables, ErrSchemaConflict.
 func (ts *tables) CreateTable(ctx context.Context, spec *tabledef.Table) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
@@ -94,9 +94,8 @@ func (ts *tables) CreateTable(ctx context.Context, spec *tabledef.Table) (*table
 	return c.def.At(ts.o.Now()), nil
 }
 
-// takeRoom makes sure that there may be one more table. It counts the tables
-// when those of this process can have become too many, or others can have
-// come. Errors: ErrTooManyTables.
+// takeRoom reserves room for one more table. It counts the tables if this process may have
+// reached the limit, or others may have created tables. Errors: ErrTooManyTables.
 func (ts *tables) takeRoom(ctx context.Context) error {
 	now := ts.o.Now()
 	if ts.cat.room == 0 || now.Sub(ts.cat.counted) >= catalogMaxAge {
@@ -111,9 +110,8 @@ func (ts *tables) takeRoom(ctx context.Context) error {
 	return nil
 }
 
-// finishCreate makes the Bigtable tables of a definition in status CREATING,
-// those that are there already excepted, and the table ACTIVE. A table that
-// adopts rows has its indexes filled first.
+// finishCreate creates the missing Bigtable tables of a definition in status CREATING, and
+// makes the table ACTIVE. If the table adopts rows, it fills the indexes first.
 func (ts *tables) finishCreate(ctx context.Context, def *tabledef.Table, version []byte) (*cachedTable, error) {
 	l, err := ts.cat.newLayout(def)
 	if err != nil {
@@ -128,7 +126,7 @@ func (ts *tables) finishCreate(ctx context.Context, def *tabledef.Table, version
 			return nil, err
 		}
 	}
-	restored := def.Restore != nil && def.Restore.Job != "" // the items are still to come
+	restored := def.Restore != nil && def.Restore.Job != "" // the items are not restored yet
 	for i := range def.Indexes {
 		if _, err := ts.bt.EnsureTable(ctx, def.Indexes[i].BigtableTable, l.indexes[i].families(), nil); err != nil {
 			return nil, err
@@ -148,7 +146,7 @@ func (ts *tables) finishCreate(ctx context.Context, def *tabledef.Table, version
 	}
 	c, err := ts.activate(ctx, next, version)
 	if err == nil && !created && c.layout.written != nil {
-		c.layout.written.looked.Store(0) // who made the table may be a load that has come since
+		c.layout.written.looked.Store(0) // the creator may be a load that began in the meantime
 	}
 	return c, err
 }
@@ -163,8 +161,8 @@ func (ts *tables) activate(ctx context.Context, next *tabledef.Table, version []
 	return ts.cat.replaceTable(ctx, next, version)
 }
 
-// EndCreating makes a table ACTIVE, not before a time, which was made with a
-// Transition to CREATING that has no end. Errors: ErrTableNotFound.
+// EndCreating makes a table ACTIVE, but not before a time. The table was created with a
+// Transition to CREATING without an end. Errors: ErrTableNotFound.
 func (ts *tables) EndCreating(ctx context.Context, name string, at time.Time) error {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -184,10 +182,10 @@ func (ts *tables) EndCreating(ctx context.Context, name string, at time.Time) er
 	return err
 }
 
-// DeleteTable deletes a table with its indexes and rows. It returns the
-// definition with status DELETING, once the table was removed, or, with a time as
-// DELETING, once its removal at the end of that time is stored. It ignores
-// DeletionProtection. Errors: ErrTableNotFound, *TableInUseError.
+// DeleteTable deletes a table with its indexes and rows. It returns the definition with
+// status DELETING once the table is removed. With a delay for DELETING, it returns once the
+// removal at its end is stored. It ignores DeletionProtection. Errors: ErrTableNotFound,
+// *TableInUseError.
 func (ts *tables) DeleteTable(ctx context.Context, name string) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -261,13 +259,12 @@ func (ts *tables) finishDelete(ctx context.Context, def *tabledef.Table) error {
 	return err
 }
 
-// UpdateTable changes a table's definition: fn changes the copy it is given,
-// or returns an error that aborts. Indexes that fn appends to Indexes are
-// created and filled in the background (status CREATING, Backfilling, then
-// ACTIVE; the table is UPDATING meanwhile); indexes that it removes are
-// deleted. A change of TTLAttribute gives the table due times, which the
-// caller has to fill, or takes them away. fn may be called again when another update came first.
-// Errors: ErrTableNotFound, also for a table that is being restored; *TableInUseError; fn's.
+// UpdateTable changes a table's definition: fn changes a copy of it, or returns an error that
+// aborts. Indexes that fn appends to Indexes are created and filled in the background (status
+// CREATING, Backfilling, then ACTIVE; the table is UPDATING meanwhile); indexes that it
+// removes are deleted. A change of TTLAttribute adds due times, which the caller must fill,
+// or removes them. fn is called again if another update came first. Errors: ErrTableNotFound,
+// also for a table that is being restored; *TableInUseError; fn's.
 func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tabledef.Table) error) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -316,7 +313,7 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tablede
 			if err != nil {
 				return nil, err
 			}
-			// The table is there before any writer knows the index.
+			// The table must exist before any writer knows the index.
 			if _, err := ts.bt.EnsureTable(ctx, ix.BigtableTable, l.indexes[i].families(), nil); err != nil {
 				return nil, err
 			}
@@ -353,12 +350,11 @@ func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tablede
 	return c.def.At(now), nil
 }
 
-// openCatalog creates the catalog in an empty instance, finishes what was
-// under way when an earlier process ended, and defines the tables of the
-// mappings that it does not know.
+// openCatalog creates the catalog in an empty instance, finishes the pending work of earlier
+// processes, and defines the tables of new mappings.
 func (ts *tables) openCatalog(ctx context.Context) error {
 	ts.cat.looked = ts.o.Now()
-	for _, m := range ts.o.Mappings { // first: nothing is written where one is refused
+	for _, m := range ts.o.Mappings { // first, so that nothing is written if one is rejected
 		if err := ts.checkLoaded(ctx, m); err != nil {
 			return err
 		}
@@ -434,7 +430,7 @@ func (ts *tables) openCatalog(ctx context.Context) error {
 	return nil
 }
 
-// describeKey shows a key: "artist (S), song (S)".
+// describeKey formats a key: "artist (S), song (S)".
 func describeKey(key lens.KeySchema) string {
 	var parts []string
 	for _, a := range key.Attrs() {
@@ -443,9 +439,8 @@ func describeKey(key lens.KeySchema) string {
 	return strings.Join(parts, ", ")
 }
 
-// reconcile brings a table to a mapping that may have changed since the table
-// was created: it must be in the same place, and lacks no index. It is the one that
-// the table is served by from now on.
+// reconcile adapts a table to a mapping that may have changed since its creation. The place
+// must be the same, and no index may be missing. From now on the mapping serves the table.
 func (ts *tables) reconcile(ctx context.Context, def *tabledef.Table, m *layout.Mapping) error {
 	if def.At(ts.o.Now()).Status != tabledef.StatusActive {
 		return nil
@@ -496,19 +491,19 @@ func (ts *tables) reconcile(ctx context.Context, def *tabledef.Table, m *layout.
 	return err
 }
 
-// sampledRows is how many rows of a mapped table a start looks at.
+// sampledRows is the number of rows of a mapped table that a start checks.
 const sampledRows = 10
 
-// warnUnreadable tells of a mapping that reads nothing of what its table holds:
-// most likely the rows were laid out by another one, and the table seems empty.
-// It is no error, since a table may hold the rows of others too.
+// warnUnreadable logs a mapping that reads nothing in its table: most likely another mapping
+// laid out the rows, and the table seems empty. It is not an error, since a table may hold
+// rows of other writers.
 func (ts *tables) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 	var families []*btpb.RowFilter
 	for _, f := range m.Families() {
 		families = append(families, btclient.OfFamily(f.Name))
 	}
 	filter := btclient.AnyOf(families...)
-	if m.SharesRows() { // a row can be larger than what may be held
+	if m.SharesRows() { // a row can be too large for memory
 		filter = btclient.Chain(filter, btclient.FirstCells(wideCells))
 	}
 	var first []byte
@@ -518,7 +513,7 @@ func (ts *tables) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 		}
 		items, err := m.Items(row)
 		if err != nil || len(items) > 0 {
-			return nil // a damaged row is reported when it is read
+			return nil // a read reports a damaged row
 		}
 		if first == nil {
 			first = bytes.Clone(row.Key)
@@ -531,12 +526,11 @@ func (ts *tables) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 	return nil
 }
 
-// maxCatalogTables is the most tables that a start looks at: as many as a
-// Bigtable instance can hold and more.
+// maxCatalogTables limits the tables that a start reads: more than a Bigtable instance can
+// hold.
 const maxCatalogTables = 1 << 20
 
-// placeDueTimes gives a definition that got another TTLAttribute the table of
-// its due times, or none.
+// placeDueTimes adds or removes the table of due times after a change of TTLAttribute.
 func (ts *tables) placeDueTimes(ctx context.Context, def *tabledef.Table) error {
 	def.TTLTable, def.TTLFilling, def.TTLFillAgain = "", false, time.Time{}
 	if def.TTLAttribute == "" {
@@ -551,7 +545,7 @@ func (ts *tables) placeDueTimes(ctx context.Context, def *tabledef.Table) error 
 	return err
 }
 
-// RemoveDeleted removes what is left of such tables.
+// RemoveDeleted removes the remains of deleted tables.
 func (ts *tables) RemoveDeleted(ctx context.Context) error {
 	if len(ts.cat.deleted()) == 0 {
 		return nil
@@ -561,7 +555,7 @@ func (ts *tables) RemoveDeleted(ctx context.Context) error {
 	return ts.finishDeletes(ctx)
 }
 
-// finishDeletes is RemoveDeleted for callers that hold the lock of definitions.
+// finishDeletes is RemoveDeleted for callers that hold ddl.
 func (ts *tables) finishDeletes(ctx context.Context) error {
 	var errs []error
 	for _, def := range ts.cat.deleted() {

@@ -36,14 +36,14 @@ type Change struct {
 	Check bool
 	Fn    func(old attr.Item) (attr.Item, error)
 
-	// Set by Transact.
+	// Results of Transact.
 	Old, Updated attr.Item
 	Err          error // why the item refused the transaction
 	ImageBytes   int   // of a replay: the larger of the first run's images
 
 	write  *itemWrite
 	st     *itemState // as read by evaluate, whose Fn returned Updated
-	judged attr.Item  // the item that judgeCopies judged, of a copy
+	judged attr.Item  // the item of a copy that judgeCopies judged
 	met    *heldError // who held it when an intent was tried
 	placed bool       // the item has its intent
 	held   itemState  // as placed
@@ -51,7 +51,7 @@ type Change struct {
 	intent intent
 }
 
-// evaluated is the item as it was evaluated, nil where none can be.
+// evaluated returns the item as evaluated; nil if it cannot exist.
 func (ch *Change) evaluated() attr.Item {
 	if ch.st == nil {
 		return nil
@@ -59,7 +59,7 @@ func (ch *Change) evaluated() attr.Item {
 	return ch.st.item
 }
 
-// blame notes an error that the item causes, and returns any other.
+// blame records an error that the item causes, and returns any other.
 func (ch *Change) blame(err error) error {
 	switch {
 	case errors.As(err, &ch.met):
@@ -73,11 +73,11 @@ func (ch *Change) blame(err error) error {
 
 // Transact makes all changes or none. If it makes none, committed is false, and Err of the
 // changes at fault is the error of Fn, ErrIntent if another transaction holds the item, or
-// ErrOutsideMapping. Each change has another item.
+// ErrOutsideMapping. Each change must have a different item.
 //
 // With a token, Transact recognizes the repetition of a request that succeeded: replayed is
-// true, ImageBytes of the changes is set, and nothing else is done. Errors: ErrTokenMismatch, ErrTokenRunning, ErrTableNotFound,
-// ErrContended.
+// true, ImageBytes of the changes is set, and nothing else happens. Errors: ErrTokenMismatch,
+// ErrTokenRunning, ErrTableNotFound, ErrContended.
 func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []*Change) (committed, replayed bool, err error) {
 	known, replayed, err := ta.findAndEvaluate(ctx, req, changes)
 	switch {
@@ -110,7 +110,7 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 			r.sizes = imageSizes(changes, func(ch *Change) attr.Item { return ch.Old })
 		}
 		if ok, err = ta.tx.decide(ctx, &r, transactionCommitted); err != nil {
-			// It may have been decided all the same.
+			// It may have been committed anyway.
 			cause := err
 			if ok, err = ta.tx.decided(ctx, &r, cause); err != nil {
 				return false, false, err
@@ -140,7 +140,7 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 }
 
 // findAndEvaluate looks for an earlier request with the token, and evaluates the changes;
-// concurrently if calls are. known is the value of a token that expired, or nil.
+// concurrently if calls are. known is the value of an expired token, or nil.
 func (ta *transactor) findAndEvaluate(ctx context.Context, req RequestToken, changes []*Change) (known []byte, replayed bool, err error) {
 	if req.Token == "" {
 		return nil, false, ta.evaluate(ctx, changes)
@@ -158,7 +158,7 @@ func (ta *transactor) findAndEvaluate(ctx context.Context, req RequestToken, cha
 	return known, replayed, err
 }
 
-// claimAndPlace claims the request's token and places the intents. It reports false if a
+// claimAndPlace claims the request's token and places the intents. It returns false if a
 // change has an Err. Errors: ErrTokenRunning.
 func (ta *transactor) claimAndPlace(ctx context.Context, req RequestToken, r *transactionRecord, known []byte, ordered []*Change) (placed bool, err error) {
 	if req.Token == "" {
@@ -177,8 +177,7 @@ func (ta *transactor) claimAndPlace(ctx context.Context, req RequestToken, r *tr
 	return placed, err
 }
 
-// evaluate reads the items and calls Fn of each change. It sets Err of the changes that
-// cannot be made.
+// evaluate reads the items and calls Fn of each change. It sets Err of impossible changes.
 func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 	slots := make([]*slot, len(changes))
 	for i, ch := range changes {
@@ -198,7 +197,7 @@ func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 	}
 	for i, ch := range changes {
 		if outside := ch.Err; outside != nil {
-			// The item cannot exist: only checking its absence and deleting it can
+			// The item cannot exist: only a check of its absence and its deletion can
 			// succeed.
 			var updated attr.Item
 			if updated, ch.Err = ch.Fn(nil); ch.Err == nil && updated != nil {
@@ -237,9 +236,8 @@ func (ta *transactor) freeItems(ctx context.Context, slots []*slot) ([]freedItem
 	})
 }
 
-// refuseCollisions sets Err of changes that would put two items in one place: rules of a
-// mapping can share a column. Collisions with stored items are found when the intents are
-// placed.
+// refuseCollisions sets Err of changes that would put two items in one place, because rules
+// of a mapping share a column. Placing the intents finds collisions with stored items.
 func (ta *transactor) refuseCollisions(changes []*Change) {
 	type placedChange struct {
 		table *tabledef.Table
@@ -271,11 +269,11 @@ func inKeyOrder(changes []*Change) {
 	})
 }
 
-// maxElderAttempts limits the attempts of a transaction that meets a younger one. The
-// younger withdraws or ends within a few round trips.
+// maxElderAttempts limits the attempts of a transaction against a younger one. The younger
+// withdraws or ends within a few round trips.
 const maxElderAttempts = 16
 
-// placeIntents places the transaction's intents. It reports false if a change has an Err.
+// placeIntents places the transaction's intents. It returns false if a change has an Err.
 func (ta *transactor) placeIntents(ctx context.Context, r *transactionRecord, ordered []*Change) (bool, error) {
 	open := slices.Clone(ordered)
 	refused := func(ch *Change) bool { return ch.Err != nil }
@@ -298,10 +296,10 @@ func (ta *transactor) placeIntents(ctx context.Context, r *transactionRecord, or
 	return false, nil
 }
 
-// tryIntents is one attempt to place intents. It notes in each change why its intent was not
-// placed.
+// tryIntents is one attempt to place intents. It records in each change why its intent was
+// not placed.
 func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open []*Change) error {
-	for i, ch := range open { // in the order of tables
+	for i, ch := range open { // in table order
 		if i > 0 && ch.Table.Name == open[i-1].Table.Name {
 			continue
 		}
@@ -346,8 +344,8 @@ func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open
 // errNotPlaced: an intent was not placed, for now or for good. The attempt places no others.
 var errNotPlaced = errors.New("an intent was not placed")
 
-// meet resolves the transaction that holds the item of a change, if one does. If r must
-// withdraw, it sets Err of the change.
+// meet resolves the transaction that holds the item of a change, if any. If r must withdraw,
+// it sets Err of the change.
 func (ta *transactor) meet(ctx context.Context, r *transactionRecord, ch *Change, attempt int) error {
 	met := ch.met
 	if ch.met = nil; met == nil {
@@ -367,16 +365,16 @@ func (ta *transactor) meet(ctx context.Context, r *transactionRecord, ch *Change
 // the item.
 func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *Change) error {
 	w, read := ch.write, ch.st
-	ch.st = nil // the state that evaluate read is used for one attempt
+	ch.st = nil // the state that evaluate read serves only one attempt
 	st, ready, err := w.current(ctx, read)
 	if err != nil || !ready {
 		return ch.blame(err)
 	}
-	if read == nil { // else evaluate has asked
+	if read == nil { // otherwise evaluate has called Fn
 		if ch.Updated, ch.Err = ch.Fn(st.item); ch.Err != nil {
 			return nil //nolint:nilerr // the item refuses, which is not a failure
 		}
-		if w.derived && !attr.EqualItems(st.item, ch.judged) { // the judgment was of another item
+		if w.derived && !attr.EqualItems(st.item, ch.judged) { // the judged item has changed
 			ch.Err = ErrIntent
 			return nil
 		}
@@ -395,7 +393,7 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	case pw.updated == nil:
 		in.kind = intentDelete
 	}
-	// Items that the indexes cannot hold are rejected before an item is held.
+	// Reject items that the indexes cannot hold before an item is held.
 	if err := w.l.checkEntries(ch.Updated, in.order); err != nil {
 		return ch.blame(err)
 	}
@@ -410,7 +408,7 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 	ch.held, ch.intent = pw.st, in
 	ch.held.state, ch.held.intent = &ch.cells[0], &ch.cells[1]
 	muts := []*btpb.Mutation{
-		btclient.SetCell(lens.FamilyState, p.state, ch.cells[0].Timestamp, state), // over the one that is there
+		btclient.SetCell(lens.FamilyState, p.state, ch.cells[0].Timestamp, state), // replaces the current cell
 		btclient.SetCell(lens.FamilyState, p.intent, in.order, ch.cells[1].Value),
 	}
 	if in.kind == intentPut && p.shared {
@@ -421,8 +419,8 @@ func (ta *transactor) tryIntent(ctx context.Context, r *transactionRecord, ch *C
 }
 
 // settleHeld carries out the intents of a committed transaction without reading the items
-// again. It leaves items that have changed since, or whose table has, to finish, which reads
-// them first.
+// again. It leaves items that have changed in the meantime, or whose table has, to finish,
+// which reads them first.
 func (ta *transactor) settleHeld(ctx context.Context, r *transactionRecord, ordered []*Change) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()
@@ -439,7 +437,7 @@ func (ta *transactor) settleHeld(ctx context.Context, r *transactionRecord, orde
 	ta.writer.logs.Append(ctx, slices.Concat(changed...))
 }
 
-// markChanged marks the rows whose changes may need it, by one write a table; unmark ends
+// markChanged marks the rows whose changes may need it, with one write per table; unmark ends
 // that.
 func (ta *transactor) markChanged(ctx context.Context, ordered []*Change) (unmark func(), err error) {
 	var marked []*marks.Mark
@@ -448,7 +446,7 @@ func (ta *transactor) markChanged(ctx context.Context, ordered []*Change) (unmar
 			ta.writer.marks.Unmark(m, true, nil)
 		}
 	}
-	for from := 0; from < len(ordered) && err == nil; { // in the order of tables
+	for from := 0; from < len(ordered) && err == nil; { // in table order
 		var rows [][]byte
 		to := from
 		for ; to < len(ordered) && ordered[to].Table.Name == ordered[from].Table.Name; to++ {

@@ -19,7 +19,7 @@ import (
 )
 
 // A transaction is serializable over row-atomic operations. Its record is a row of the
-// catalog, which names its items and its state: pending, committed or aborted. Its steps:
+// catalog with its items and its state: pending, committed or aborted. Its steps:
 //
 //	1. Look whether the request's token was used. Read the items and evaluate the changes;
 //	   a refusal ends the transaction here.
@@ -35,19 +35,19 @@ import (
 // that the round trips of a transaction do not depend on its items. The record is written
 // before the claim, and removed after it: otherwise a repeated request could run twice.
 //
-// Intents are placed in any order, so that two transactions can each hold an item that the
-// other wants. The elder, by its time and then by its id, tries again; the younger withdraws.
-// So one of them gets all items, and both end.
+// Intents are placed in any order, so two transactions can each hold an item that the other
+// needs. The elder, by its time and then by its id, tries again; the younger withdraws. So
+// one of them gets all items, and both end.
 //
 // A process that finds an intent reads the record. Committed: it first carries out the
-// intent. Aborted, or no record: it removes the intent. Pending: the item is as its cells
-// say and must not be written; after the deadline, any process may abort the transaction.
-// The record of a snapshot of absent items may be aborted at any time. So no step depends on
-// its process, and every step can be repeated. A native reader sees the old cells of an item
-// until its intent is carried out.
+// intent. Aborted, or no record: it removes the intent. Pending: the item's cells are
+// current, and it must not be written; after the deadline, any process may abort the
+// transaction. The record of a snapshot of absent items may be aborted at any time. So no
+// step depends on its process, and every step can be repeated. A native reader sees the old
+// cells of an item until its intent is carried out.
 //
-// A record is removed only after all its intents are gone, so that a missing record never
-// stands for a commit.
+// A record is removed only after all its intents, so that a missing record never means a
+// commit.
 
 // transactionTimeout is how long a transaction may be pending before others may abort it.
 const transactionTimeout = 10 * time.Second
@@ -56,10 +56,10 @@ const transactionTimeout = 10 * time.Second
 // It may have been committed.
 var errRecordGone = errors.New("the record of the transaction is gone")
 
-// ErrSnapshot is the error for an item that changed during every attempt to read it with others.
+// ErrSnapshot: the item changed during every attempt to read it with others.
 var ErrSnapshot = errors.New("item is being written")
 
-// heldError is the error for an item that a transaction holds. It is an ErrIntent.
+// heldError: a transaction holds the item. It is an ErrIntent.
 type heldError struct {
 	id  string    // of the transaction
 	key attr.Item // of the item
@@ -74,7 +74,7 @@ func (e *heldError) Error() string {
 func (e *heldError) Unwrap() error { return ErrIntent }
 
 // transactions owns the records of transactions and the intents in items. It remembers this
-// process's transactions that were committed or abandoned, but not finished.
+// process's transactions that are decided but not finished.
 type transactions struct {
 	*instance
 	cat    *catalog
@@ -105,7 +105,7 @@ func (tx *transactions) begin(state byte, token string, changes []*Change) trans
 }
 
 // record writes the record of a new transaction. If the record exists, this call was
-// delivered twice, and the transaction may be decided already.
+// delivered twice, and the transaction may already be decided.
 func (tx *transactions) record(ctx context.Context, r *transactionRecord) error {
 	_, err := tx.bt.CheckAndMutate(ctx, tx.o.Catalog, transactionRow(r.id), btclient.OfFamily(catalogFamily), nil, []*btpb.Mutation{
 		btclient.SetCell(catalogFamily, transactionStateQualifier, r.written, r.stateValue(r.state)),
@@ -123,8 +123,8 @@ func (tx *transactions) readTransaction(ctx context.Context, id string) (transac
 	return parseTransaction(id, row)
 }
 
-// decide changes the state of a record, pending or reading as r says, to committed or
-// aborted. It reports false if the transaction was decided before. Errors: errRecordGone.
+// decide changes the state of a record from r's, pending or reading, to committed or aborted.
+// It returns false if the transaction was decided before. Errors: errRecordGone.
 func (tx *transactions) decide(ctx context.Context, r *transactionRecord, state byte) (bool, error) {
 	guard := btclient.Chain(btclient.OfColumn(catalogFamily, transactionStateQualifier), btclient.Newest(1), btclient.OfValue(r.stateValue(r.state)))
 	ok, err := tx.bt.CheckAndMutate(ctx, tx.o.Catalog, transactionRow(r.id), guard, []*btpb.Mutation{
@@ -150,8 +150,8 @@ func (tx *transactions) isCommitted(ctx context.Context, r *transactionRecord) (
 func (tx *transactions) expired(r *transactionRecord) bool { return tx.nowMicros() >= r.deadline }
 
 // resolve settles an item that a transaction holds, if the transaction has ended or timed
-// out. If the transaction is pending, resolve returns it as holder. The caller holds no latch
-// of the item or its table.
+// out. If the transaction is pending, resolve returns it as holder. The caller must not hold
+// the latch of the item or its table.
 func (tx *transactions) resolve(ctx context.Context, table string, key attr.Item, id string) (holder *transactionRecord, err error) {
 	for range maxWriteAttempts {
 		r, err := tx.readTransaction(ctx, id)
@@ -172,9 +172,9 @@ func (tx *transactions) resolve(ctx context.Context, table string, key attr.Item
 	return nil, fmt.Errorf("%w: transaction %x", ErrContended, id)
 }
 
-// freeItem returns an item after settling the transactions that have ended; it reads the
-// item unless the caller has (read). held reports that a pending transaction holds the item,
-// which that has not changed yet.
+// freeItem returns an item after settling transactions that have ended; it reads the item
+// unless the caller has (read). held means that a pending transaction holds the item, which
+// is still unchanged.
 func (tx *transactions) freeItem(ctx context.Context, p *slot, read *itemState) (st itemState, held bool, err error) {
 	for range maxWriteAttempts {
 		if read != nil {
@@ -256,7 +256,7 @@ func (tx *transactions) decided(ctx context.Context, r *transactionRecord, cause
 		}
 	}
 	if errors.Is(err, errRecordGone) {
-		// Any intent that was placed later belongs to an aborted transaction.
+		// Any intent placed later belongs to an aborted transaction.
 		tx.abandon(ctx, r)
 	} else {
 		tx.leave(r.id)

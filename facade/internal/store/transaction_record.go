@@ -20,20 +20,20 @@ var (
 	transactionItemsQualifier = []byte("items")
 )
 
-// How a transaction stands: the first byte of its record's state cell. Its
-// deadline follows, in microseconds.
+// The state of a transaction: the first byte of its record's state cell. The deadline
+// follows, in microseconds.
 const (
 	transactionPending   = 'P'
 	transactionCommitted = 'C'
 	transactionAborted   = 'A'
-	transactionReading   = 'R' // pending, and to be aborted by anyone who meets it
+	transactionReading   = 'R' // pending; any process that meets it may abort it
 )
 
-// What an intent makes of its item: the first byte of its cell.
+// The effect of an intent on its item: the first byte of its cell.
 const (
 	intentPut    = 'p' // the item follows
 	intentDelete = 'd'
-	intentCheck  = 'c' // nothing: the item only must not change
+	intentCheck  = 'c' // none: the item must not change
 )
 
 // transactionIDBytes is the size of a transaction's id.
@@ -44,25 +44,25 @@ type transactionItem struct {
 	table   string // DynamoDB table
 	tableID string
 	key     []byte // by AppendKey
-	settled bool   // nothing is left to do; not part of the record
+	settled bool   // no work remains; not part of the record
 }
 
-// transactionRecord is a transaction as its record says.
+// transactionRecord is the record of a transaction.
 type transactionRecord struct {
 	id       string
-	state    byte  // 0: there is no record
-	written  int64 // time of the state's cell, microseconds: it keeps it
+	state    byte  // 0: the record does not exist
+	written  int64 // microseconds; time of the state's cell, which keeps it
 	deadline int64 // microseconds
 	token    string
 	items    []transactionItem
-	// claim is what this process wrote in the token's row; not part of the
-	// record. Who took the record over reads it there.
+	// claim is the value that this process wrote in the token's row; not part of the record.
+	// A process that takes over reads it there.
 	claim []byte
-	// sizes are those of the images, for the token's row; not part of the record either.
+	// sizes are the image sizes for the token's row; not part of the record.
 	sizes []byte
 }
 
-// elder reports whether of two transactions that meet this is the one that goes on.
+// elder reports whether r takes precedence over other.
 func (r *transactionRecord) elder(other *transactionRecord) bool {
 	return cmp.Or(cmp.Compare(r.deadline, other.deadline), cmp.Compare(r.id, other.id)) < 0
 }
@@ -126,15 +126,14 @@ func (r *transactionRecord) undecided() bool {
 	return r.state == transactionPending || r.state == transactionReading
 }
 
-// intent is what a transaction makes of an item.
+// intent is the effect of a transaction on an item.
 type intent struct {
 	kind  byte
 	order int64 // of the write
 	item  attr.Item
 }
 
-// value returns the value of the intent's cell: the kind, the item's key, and
-// the new item.
+// value returns the value of the intent's cell: the kind, the item's key, and the new item.
 func (in intent) value(l *tableLayout, key attr.Item) []byte {
 	value := l.key.AppendKey(append(make([]byte, 0, in.item.JSONSizeHint()), in.kind), key)
 	if in.kind == intentPut {
@@ -163,7 +162,7 @@ func (l *tableLayout) parseIntent(c *layout.Cell) (in intent, key attr.Item, err
 	return in, key, err
 }
 
-// parseClaim takes a claim apart: the transaction, and the item's key.
+// parseClaim splits a claim into the transaction and the item's key.
 func (l *tableLayout) parseClaim(value []byte) (id string, key attr.Item, err error) {
 	if len(value) >= transactionIDBytes {
 		if key, rest, ok := tabledef.CutKey(l.key, value[transactionIDBytes:]); ok && len(rest) == 0 {

@@ -11,10 +11,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// recoverTransactions finishes the transactions of which there is a record:
-// those that have expired, or with force all. A pending one is
-// aborted. The record of one that its owner may still be at is left: the owner
-// may have to learn from it how it was decided.
+// recoverTransactions finishes recorded transactions: expired ones, or with force all. It
+// aborts pending ones. It leaves the record if the owner may still be running, because the
+// owner may need it to learn the outcome.
 func (tx *transactions) recoverTransactions(ctx context.Context, force bool) error {
 	prefix := []byte(transactionRowPrefix)
 	gathered := lanes.Gather(tx.lanes, func(r *transactionRecord) error { return tx.recoverTransaction(ctx, r, force) })
@@ -63,7 +62,7 @@ func (tx *transactions) recoverTransaction(ctx context.Context, r *transactionRe
 	return tx.finish(ctx, r)
 }
 
-// settleTransactions finishes what this process's transactions left.
+// settleTransactions finishes this process's unfinished transactions.
 func (tx *transactions) settleTransactions(ctx context.Context) error {
 	tx.mu.Lock()
 	ids := make([]string, 0, len(tx.unfinished))

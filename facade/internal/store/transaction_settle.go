@@ -16,8 +16,8 @@ import (
 )
 
 // settleItem carries out or removes the intent of a transaction on an item, and brings the
-// item to the indexes, also if another process carried out the intent. It does nothing if
-// the table was deleted, or has another id than tableID ("": any).
+// item to the indexes, even if another process carried out the intent. It does nothing if the
+// table was deleted, or has another id than tableID ("": any).
 func (tx *transactions) settleItem(ctx context.Context, table, tableID string, key attr.Item, id string, commit bool) error {
 	schema := tx.cat.latchOf(table)
 	schema.RLock()
@@ -58,7 +58,7 @@ func (tx *transactions) settleItem(ctx context.Context, table, tableID string, k
 	return fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), table)
 }
 
-// settleOne is settleIntent, and appends the record.
+// settleOne is settleIntent, and then appends the record.
 func (tx *transactions) settleOne(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
 	var changed []*changelog.Write
 	done, err := tx.settleIntent(ctx, st, in, commit, &changed)
@@ -66,8 +66,8 @@ func (tx *transactions) settleOne(ctx context.Context, st itemState, in intent, 
 	return done, err
 }
 
-// settleIntent is settleItem for an item as it was read, with its intent. It reports false
-// if the item has changed since. The caller holds the latch of the table.
+// settleIntent is settleItem for an item as read, with its intent. It returns false if the
+// item has changed since. The caller holds the latch of the table.
 func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool, changed *[]*changelog.Write) (settled bool, err error) {
 	p, l := st.slot, st.slot.l
 	defer l.sizes.Wrote()
@@ -127,8 +127,8 @@ func (tx *transactions) settleIntent(ctx context.Context, st itemState, in inten
 	})
 }
 
-// finish settles all items of a decided transaction, and removes its token and its record.
-// It continues after ctx ends, since the decision is final.
+// finish settles all items of a decided transaction, and removes its token and its record. It
+// continues after ctx ends, since the decision is final.
 func (tx *transactions) finish(ctx context.Context, r *transactionRecord) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), applyTimeout)
 	defer cancel()

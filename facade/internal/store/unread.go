@@ -7,23 +7,23 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// MaxUnreadNamed bounds how many rows an error names.
+// MaxUnreadNamed limits the rows that an error names.
 const MaxUnreadNamed = 10
 
-// Unread collects rows that the mapping cannot read, to report all of them at once.
+// Unread collects rows that the mapping cannot read, to report them together.
 type Unread struct {
 	rows  int64
 	first []error
 }
 
-// Add adds one, with the reason.
+// Add adds a row and the reason.
 func (u *Unread) Add(row []byte, err error) {
 	if u.rows++; len(u.first) < MaxUnreadNamed {
 		u.first = append(u.first, fmt.Errorf("row %q: %w", row, err))
 	}
 }
 
-// Err is the error of rows of a table; nil if there are none.
+// Err returns the error of a table's unread rows; nil without any.
 func (u *Unread) Err(table, remedy string) error {
 	if u.rows == 0 {
 		return nil

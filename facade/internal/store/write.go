@@ -38,14 +38,14 @@ func newWriter(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *outbox,
 	return w
 }
 
-// maxWriteAttempts limits the attempts of one write that other processes overtake.
+// maxWriteAttempts limits the attempts of one write against other processes.
 const maxWriteAttempts = 64
 
-// WriteItem replaces the item of a key by the result of fn. fn gets the present item (nil:
-// none), which it must not change in place. It returns the new item (nil: none), which must
-// have the same key. Its error aborts the write and is returned unchanged, together with
-// the old item. fn may be called several times. WriteItem returns when the item and its
-// index entries are written. Errors: ErrOutsideMapping, ErrContended, ErrIntent, fn's.
+// WriteItem replaces the item of a key by the result of fn. fn gets the current item (nil:
+// none), which it must not modify. It returns the new item (nil: none), which must have the
+// same key. Its error aborts the write and is returned unchanged, together with the old item.
+// fn may be called several times. WriteItem returns when the item and its index entries are
+// written. Errors: ErrOutsideMapping, ErrContended, ErrIntent, fn's.
 //
 // If a transaction that has ended or timed out holds the item, WriteItem settles it first.
 func (wr *writer) WriteItem(ctx context.Context, t *tabledef.Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
@@ -61,8 +61,8 @@ func (wr *writer) WriteItem(ctx context.Context, t *tabledef.Table, key attr.Ite
 	return nil, nil, fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), t.Name)
 }
 
-// writeFreeItem is WriteItem for an item that no transaction holds; else it
-// fails with a *heldError.
+// writeFreeItem is WriteItem for an item that no transaction holds; otherwise it fails with a
+// *heldError.
 func (wr *writer) writeFreeItem(ctx context.Context, t *tabledef.Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
 	schema := wr.cat.latchOf(t.Name)
 	schema.RLock()
@@ -77,7 +77,7 @@ func (wr *writer) writeFreeItem(ctx context.Context, t *tabledef.Table, key attr
 	defer c.layout.sizes.Wrote()
 	w := itemWrite{wr: wr, fn: fn, expired: hint.Expired}
 	if w.slot, err = c.layout.slot(key); err != nil {
-		// The item cannot exist: only deleting it can succeed.
+		// The item cannot exist: only its deletion can succeed.
 		if !errors.Is(err, ErrOutsideMapping) {
 			return nil, nil, err
 		}
@@ -112,15 +112,15 @@ type earlyMarks struct {
 	kept []*marks.Mark
 }
 
-// end ends their use.
+// end ends the use of the marks.
 func (e earlyMarks) end() {
 	for _, m := range e.kept {
 		e.Unmark(m, true, nil)
 	}
 }
 
-// beside calls read. If calls run concurrently and writes of the table can need marks, it
-// marks the rows of the slots meanwhile; a slot may be nil. The later write finds its mark.
+// beside calls read. If calls run concurrently and writes of the table may need marks, it
+// marks the rows of the slots meanwhile, for the later write. A slot may be nil.
 func (wr *writer) beside(ctx context.Context, l *tableLayout, slots []*slot, read func() error) (early earlyMarks, err error) {
 	if !wr.lanes.Wide() || len(l.indexes) == 0 && !l.log.On() {
 		return early, read()
@@ -138,16 +138,16 @@ func (wr *writer) beside(ctx context.Context, l *tableLayout, slots []*slot, rea
 	})
 }
 
-// itemWrite is one write of an item. Its latch is held.
+// itemWrite is one write of an item. The caller holds the item's latch.
 type itemWrite struct {
 	*slot
 	wr      *writer
 	fn      func(attr.Item) (attr.Item, error)
-	tx      string // the transaction that writes, if one does
+	tx      string // the writing transaction, if any
 	expired bool   // the time to live of the item has ended
 }
 
-// CheckPlace checks whether the table's layout can hold an item, apart from other items. It
+// CheckPlace checks that the table's layout can hold an item, regardless of other items. It
 // writes nothing. Errors: ErrOutsideMapping.
 func (wr *writer) CheckPlace(ctx context.Context, t *tabledef.Table, item attr.Item) error {
 	c, err := wr.cat.current(ctx, t)
@@ -155,7 +155,7 @@ func (wr *writer) CheckPlace(ctx context.Context, t *tabledef.Table, item attr.I
 		return err
 	}
 	if c.layout.timeless {
-		return nil // it holds, with its entries, all that DynamoDB takes
+		return nil // this layout can hold every DynamoDB item, and so can its indexes
 	}
 	if _, err := c.layout.sets(item, wr.nowMicros()); err != nil {
 		return err
@@ -163,16 +163,16 @@ func (wr *writer) CheckPlace(ctx context.Context, t *tabledef.Table, item attr.I
 	return c.layout.checkEntries(item, wr.nowMicros())
 }
 
-// sets returns the mutations that set the cells of an item. Cells without a time of the
+// sets returns the mutations that set the cells of an item. Cells without a time from the
 // layout get timeMicros. Errors: ErrOutsideMapping.
 func (l *tableLayout) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, error) {
 	return setsOf(l.base.Place(item, timeMicros))
 }
 
-// blind writes without reading: the whole condition is the predicate. It
-// reports false, having written nothing, if the predicate did not hold or the
-// item's cells cannot be named without reading. The item has its row for
-// itself: where rules share a column, only reading tells whose cells it has.
+// blind writes without reading: the predicate is the whole condition. It returns false,
+// without a write, if the predicate did not hold or the item's cells are unknown without a
+// read. The item must be alone in its row: if rules share a column, only a read shows whose
+// cells it has.
 func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 	p := w.slot
 	var sets []*btpb.Mutation
@@ -204,10 +204,10 @@ func (w *itemWrite) blind(ctx context.Context, hint Hint) (bool, error) {
 	return w.writeIf(ctx, false, intent, muts)
 }
 
-// writeIf applies muts to the row if the predicate holds, or with holds false if it does
-// not, and reports whether they are applied. A request can be delivered twice: the second
-// time, the predicate fails because of the first, and only the token that the first wrote
-// identifies this write. A delete leaves no token, but is repeatable.
+// writeIf applies muts to the row if the predicate holds, or with holds false if it does not,
+// and reports whether they are applied. A request can be delivered twice: the second time,
+// the predicate fails because of the first, and only the token from the first identifies this
+// write. A delete leaves no token, but is repeatable.
 func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.RowFilter, muts []*btpb.Mutation) (done bool, err error) {
 	if err := w.wr.noteWrite(ctx, w.l); err != nil {
 		return false, err
@@ -236,19 +236,19 @@ func (w *itemWrite) writeIf(ctx context.Context, holds bool, predicate *btpb.Row
 	return false, nil
 }
 
-// plannedWrite is a write of an item and its guard. prepare sets the itemChange beyond st and
-// updated; without mutations there is nothing to commit.
+// plannedWrite is a write of an item and its guard. prepare sets the fields of itemChange
+// beyond st and updated; without mutations there is nothing to commit.
 type plannedWrite struct {
 	itemChange
 	w      *itemWrite
 	old    attr.Item
 	sets   []*btpb.Mutation  // the new item's cells
-	vacant []*btpb.RowFilter // must match nothing, so that the item can have them
+	vacant []*btpb.RowFilter // must match nothing, so that the item can have the cells
 }
 
 // current returns the item; it reads the item unless the caller has (read). ready is false,
-// without an error, if the item could not be written yet: the caller tries again, since
-// current has removed the obstacle. Errors: *heldError.
+// without an error, if the item could not be written yet: current has removed the obstacle,
+// and the caller tries again. Errors: *heldError.
 func (w *itemWrite) current(ctx context.Context, read *itemState) (st itemState, ready bool, err error) {
 	if read != nil {
 		st = *read
@@ -256,8 +256,8 @@ func (w *itemWrite) current(ctx context.Context, read *itemState) (st itemState,
 		return st, false, err
 	}
 	if st.outbox != nil {
-		// An earlier write is not in the indexes yet: bring it there first, so
-		// that an item never has two such writes.
+		// An earlier write is not in the indexes yet: bring it there first, so that an item
+		// never has two such writes.
 		return st, false, w.wr.outbox.drain(ctx, st)
 	}
 	if id, ok := st.heldBy(); ok {
@@ -266,20 +266,20 @@ func (w *itemWrite) current(ctx context.Context, read *itemState) (st itemState,
 	return st, true, nil
 }
 
-// plan returns the write that replaces the item, as current returned it. ready is as there.
+// plan returns the write that replaces the item of current. ready is as in current.
 func (w *itemWrite) plan(ctx context.Context, st itemState, updated attr.Item) (pw plannedWrite, ready bool, err error) {
 	pw = plannedWrite{w: w, itemChange: itemChange{st: st, updated: updated, expired: w.expired}, old: st.item}
 	if w.derived {
 		if w.tx == "" && !attr.EqualItems(pw.old, pw.updated) {
 			return pw, false, w.errCopy()
 		}
-		return pw, true, nil // nothing to write; judgeCopies judges those of transactions
+		return pw, true, nil // nothing to write; in transactions judgeCopies checks it
 	}
 	if pw.updated != nil {
 		if w.l.key.ID(pw.updated) != w.id {
 			return pw, false, fmt.Errorf("a write of item %s returned an item with another key", attr.AppendItemJSON(nil, w.key))
 		}
-		// The item of an intent is laid out when the intent is carried out. In a timeless
+		// An intent's item is laid out only when the intent is carried out. In a timeless
 		// layout that always succeeds.
 		if w.tx == "" || !w.l.timeless {
 			if pw.sets, err = w.sets(pw.updated, w.wr.nowMicros()); err != nil {
@@ -301,9 +301,9 @@ func (w *itemWrite) plan(ctx context.Context, st itemState, updated attr.Item) (
 	return pw, err == nil, err
 }
 
-// reserve returns filters that must match nothing, so that the item can get its cells in
-// shared columns: claims of other transactions, and cells that were missing when the row
-// was read. Errors: *heldError.
+// reserve returns filters that must match nothing, so that the item can have its cells in
+// shared columns: claims of other transactions, and cells that were missing when the row was
+// read. Errors: *heldError.
 func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb.RowFilter, err error) {
 	from := []byte{claimQualifier}
 	for _, c := range st.row.Cells {
@@ -333,8 +333,8 @@ func (w *itemWrite) reserve(st itemState, sets []*btpb.Mutation) (vacant []*btpb
 	return vacant, nil
 }
 
-// guarded reads the item, asks fn, and writes if the item is unchanged since it was read;
-// else done is false.
+// guarded reads the item, calls fn, and writes if the item is unchanged since the read;
+// otherwise done is false.
 func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done bool, err error) {
 	g, ready, early, err := w.prepareMarking(ctx)
 	defer early.end()
@@ -364,7 +364,7 @@ func (w *itemWrite) prepareBesideMark(ctx context.Context) (g plannedWrite, read
 	return g, ready, early, err
 }
 
-// prepare asks fn, and plans the write with its mutations. read is as in current.
+// prepare calls fn, and plans the write with its mutations. read is as in current.
 func (w *itemWrite) prepare(ctx context.Context, read *itemState) (g plannedWrite, ready bool, err error) {
 	now, ready, err := w.current(ctx, read)
 	if err != nil || !ready {
@@ -402,7 +402,7 @@ func (w *itemWrite) prepare(ctx context.Context, read *itemState) (g plannedWrit
 	return g, true, nil
 }
 
-// write is commitChange of the write.
+// write is commitChange for the write.
 func (g *plannedWrite) write(ctx context.Context, mark *marks.Mark, changed *[]*changelog.Write) (done bool, err error) {
 	if len(g.muts) == 0 {
 		return true, nil
@@ -410,8 +410,8 @@ func (g *plannedWrite) write(ctx context.Context, mark *marks.Mark, changed *[]*
 	return g.w.wr.outbox.commitChange(ctx, &g.itemChange, mark, changed, func(ctx context.Context) (bool, error) { return g.commit(ctx, g.muts) })
 }
 
-// unsure reports whether the write cannot rely on the entries of the item in the indexes: as
-// far as this process knows, the item is still entering them. If the write changes no entry,
+// unsure reports whether the write cannot rely on the item's index entries: as far as this
+// process knows, the item is still entering its indexes. If the write changes no entry,
 // unsure writes the entries first, so that the next write can rely on them.
 func (g *plannedWrite) unsure(ctx context.Context) (bool, error) {
 	if !g.st.entering() || g.st.entered(g.w.wr.marks) {
@@ -429,8 +429,8 @@ func (g *plannedWrite) unsure(ctx context.Context) (bool, error) {
 	return ahead > order, err
 }
 
-// commit writes the row if the item is still in the state that was read, and nothing
-// matches g.vacant.
+// commit writes the row if the item still has the state that was read, and nothing matches
+// g.vacant.
 func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool, error) {
 	w, st, p := g.w, &g.st, g.st.slot
 	state := btclient.OfColumn(lens.FamilyState, p.state)
@@ -442,13 +442,13 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 		return w.writeIf(ctx, true, guard, muts)
 	}
 	if w.l.timeless && len(st.row.Cells) == 0 {
-		return w.writeIf(ctx, false, nil, muts) // there was no row
+		return w.writeIf(ctx, false, nil, muts) // the row did not exist
 	}
-	// There was no item. Its cells are part of the guard, since a loader
-	// writes no state.
+	// The item did not exist. Its cells are part of the guard, since a loader writes no
+	// state.
 	there := append([]*btpb.RowFilter{state, btclient.OfColumn(lens.FamilyState, p.outbox)}, g.vacant...)
 	if w.l.log.On() {
-		// An item that came and went meanwhile has left its records.
+		// An item that was created and deleted meanwhile has left its records.
 		there = append(there, p.recordsAfter(st.recorded))
 	}
 	if own, ok := extentFilters(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return c.Family != lens.FamilyState }) {
@@ -457,16 +457,16 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 	return w.writeIf(ctx, false, btclient.AnyOf(there...), muts)
 }
 
-// adopt gives a state cell to an item without one, so that one short value guards the write
-// that follows. A guard by the item's cells would be a filter as large as the item, beyond
-// the 20 KB that Bigtable allows, and the same cells can return.
+// adopt gives a state cell to an item without one, so that one short value guards the
+// following write. A guard by the item's cells would be a filter as large as the item, beyond
+// Bigtable's 20 KB, and the same cells can return.
 func (w *itemWrite) adopt(ctx context.Context) error {
 	state := btclient.OfColumn(lens.FamilyState, w.state)
 	muts := []*btpb.Mutation{btclient.SetCell(lens.FamilyState, w.state, adoptedOrder, append([]byte{stateLive}, w.wr.newToken()...))}
 	if err := w.wr.noteWrite(ctx, w.l); err != nil {
 		return err
 	}
-	// If the item was deleted since, its row must stay empty.
+	// If the item was deleted in the meantime, its row must stay empty.
 	there := btclient.Unless(state, w.occupied())
 	_, err := w.wr.bt.CheckAndMutate(ctx, w.l.table, w.row, there, muts, nil)
 	return err

@@ -11,20 +11,18 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Replacement is a write of an item that does not look at what was there.
+// Replacement is a write of an item regardless of the old one.
 type Replacement struct {
 	Key, Item attr.Item // item is nil to delete
-	Blind     bool      // the old item is not asked for
+	Blind     bool      // the caller does not need the old item
 
-	// Set by WriteItems: what WriteItem returns. The error is ErrContended or
-	// ErrIntent.
+	// Results of WriteItems, like those of WriteItem. The error is ErrContended or ErrIntent.
 	Old, Updated attr.Item
 	Err          error
 }
 
-// WriteItems is WriteItem of several items of a table, none twice: as far as can
-// be, they are read at once. Each write is on its own; an error that is not of
-// one item alone ends them.
+// WriteItems is WriteItem for several items of a table, none twice; it reads them together if
+// possible. Each write is independent; an error that is not specific to one item ends them.
 func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Replacement) error {
 	if len(all) == 0 { // all were throttled
 		return nil
@@ -37,7 +35,7 @@ func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Repla
 	if err != nil {
 		return err
 	}
-	for _, derived := range []bool{false, true} { // copies follow the versions that they are judged by
+	for _, derived := range []bool{false, true} { // copies follow the versions that decide about them
 		if derived && !slices.Contains(copies, true) {
 			return nil
 		}
@@ -63,7 +61,7 @@ func (wr *writer) copies(ctx context.Context, t *tabledef.Table, all []Replaceme
 	return copies, nil
 }
 
-// writeEach writes those of the items that wanted selects, each alone.
+// writeEach writes the selected items, each alone.
 func (wr *writer) writeEach(ctx context.Context, t *tabledef.Table, all []Replacement, wanted func(int) bool) error {
 	return wr.lanes.Each(len(all), func(i int) (err error) {
 		if !wanted(i) {
@@ -79,8 +77,8 @@ func (wr *writer) writeEach(ctx context.Context, t *tabledef.Table, all []Replac
 	})
 }
 
-// writeTogether makes those of the writes that can be made after one read of the
-// table, and says which. What they are read for is their entries in indexes.
+// writeTogether makes those writes that one read of the table suffices for, and reports
+// which. The read serves to find their index entries.
 func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Replacement) (done []bool, err error) {
 	done = make([]bool, len(all))
 	schema := wr.cat.latchOf(t.Name)
@@ -122,7 +120,7 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 		}
 		r := &all[i]
 		w := &itemWrite{wr: wr, slot: slots[i], fn: func(attr.Item) (attr.Item, error) { return r.Item, nil }}
-		// What speaks against it is said when it is written alone.
+		// An error shows again when the item is written alone.
 		if g, ready, err := w.prepare(ctx, st); err == nil && ready {
 			if prepared[i] = &g; g.needsMark() {
 				rows = append(rows, g.st.slot.row)
