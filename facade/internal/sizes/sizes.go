@@ -1,13 +1,12 @@
-// Package sizes decides when the items of a table are counted, and remembers the counts.
+// Package sizes schedules the counts of a table's items, and caches their results.
 //
-// A write does not know whether it inserts, and to find out would cost it a read. So
-// the items of a table are counted when someone asks: those of a small table there
-// and then, those of a large one in the background, for whoever asks next. All that a
-// write does for it is to raise a number in memory, which says that a count has aged.
+// A write does not know whether it inserts, and would need a read to find out. Therefore
+// tables are counted on demand: a small table at once, a large one in the background, for the
+// next request. A write only increments a number in memory, which makes the count outdated.
 //
-// What other processes write, and what is written natively, nothing tells of. It
-// shows when a count is too old: after smallEvery in a small table, and in a large
-// one after largeEvery, if its Bigtable says that its size has changed.
+// Writes of other processes and native writes do not change that number. Therefore a count
+// also expires: after smallEvery for a small table; after largeEvery for a large one, if its
+// Bigtable reports another size.
 package sizes
 
 import (
@@ -21,94 +20,92 @@ import (
 
 const (
 	smallEvery = time.Second
-	largeEvery = time.Minute // at most
+	largeEvery = time.Minute // minimum time between two counts
 )
 
-// Count is how many items a table or an index has, and how many bytes they are by
-// DynamoDB's rules.
+// Count is the number of items of a table or an index, and their bytes by DynamoDB's rules.
 type Count struct {
 	Items int64 `json:"items"`
 	Bytes int64 `json:"bytes"`
 }
 
-// Counts are those of a table and, by name, of its indexes.
+// Counts are the counts of a table and, by name, of its indexes.
 type Counts struct {
 	Count
 	Indexes map[string]Count `json:"indexes,omitempty"`
 }
 
-// Table is what a process knows of the size of a table, through all changes of its
+// Table is a process's knowledge of the size of a table; it survives changes of the table's
 // definition.
 type Table struct {
-	// written grows with every write of this process that has ended, and with some
-	// that wrote nothing.
+	// written grows with every finished write of this process, and with some that wrote
+	// nothing.
 	written atomic.Uint64
-	// kept is the text of the last count of a large table that was kept, nil for
-	// none.
+	// kept is the text of the last kept count of a large table; nil if unknown.
 	kept atomic.Pointer[[]byte]
 
-	turn     chan struct{} // held while known is looked at, or a small table is counted
+	turn     chan struct{} // held to read known or to count a small table
 	known    *known
 	counting bool      // in the background
-	begun    time.Time // when a count in the background last was
+	begun    time.Time // start of the last background count
 }
 
-// known is one count, with what was the case when it began.
+// known is one count, with the circumstances at its start.
 type known struct {
 	Counts
 	large     bool
-	at        time.Time // zero: it is not complete
+	at        time.Time // zero: not complete
 	written   uint64
 	version   string // of the definition
-	sizeBytes int64  // as the Bigtable of a large table had it
+	sizeBytes int64  // size of a large table in its Bigtable
 }
 
-// NewTable returns the Table of a table that was not counted yet.
+// NewTable returns a Table without a count.
 func NewTable() *Table { return &Table{turn: make(chan struct{}, 1)} }
 
-// Wrote ages the count. It is called when a write has ended, so that a count which
-// began before it is not taken for one that saw it.
+// Wrote makes the count outdated. Call it after a write has ended, since a count that began
+// before may have missed the write.
 func (t *Table) Wrote() { t.written.Add(1) }
 
-// Kept notes what Source.Keep last kept, in whichever process.
+// Kept records the text that any process last kept with Source.Keep.
 func (t *Table) Kept(text []byte) {
 	if kept := t.kept.Load(); kept == nil || !bytes.Equal(*kept, text) {
 		t.kept.Store(new(bytes.Clone(text)))
 	}
 }
 
-// recall returns what was kept; a text that is no count is as good as none.
+// recall returns the kept count; ok is false without a valid one.
 func (t *Table) recall() (counts Counts, ok bool) {
 	kept := t.kept.Load()
 	return counts, kept != nil && json.Unmarshal(*kept, &counts) == nil
 }
 
-// Source is a table as it is defined now.
+// Source is a table in its current definition.
 type Source interface {
-	// Version tells definitions apart.
+	// Version identifies the definition.
 	Version() string
-	// Fresh reports whether what was counted stays so while nothing is written.
+	// Fresh reports whether counts stay correct without writes.
 	Fresh() bool
 	// Count counts up to most items of the table and of each index; 0 means unlimited.
 	// It reports whether it counted all of them.
 	Count(ctx context.Context, counts *Counts, most int64) (all bool, err error)
-	// StoredBytes is how large its Bigtable says that it is.
+	// StoredBytes returns the size of the table in its Bigtable.
 	StoredBytes(ctx context.Context) (int64, error)
-	// Keep keeps a text for the processes to come.
+	// Keep stores a text for later processes.
 	Keep(ctx context.Context, text []byte) error
 }
 
-// Counter says how tables are counted.
+// Counter configures the counts of tables.
 type Counter struct {
-	MostItems  int64 // of a small table
+	MostItems  int64 // the maximum of a small table
 	Now        func() time.Time
 	Log        *slog.Logger
-	Background func(func(ctx context.Context)) // runs what no one waits for
+	Background func(func(ctx context.Context)) // runs a function without waiting for it
 }
 
-// Now returns how many items a table and its indexes have: of a small table now, of
-// a large one as last counted, which it has done again. What cannot be counted is as
-// it was. Its error is that of ctx.
+// Now returns the counts of a table and its indexes. It counts a small table at once. For a
+// large table it returns the last result, and starts another count in the background. If a
+// count fails, the last result stays. The error is that of ctx.
 func (t *Table) Now(ctx context.Context, c *Counter, src Source) (Counts, error) {
 	if err := t.take(ctx); err != nil {
 		return Counts{}, err
@@ -142,7 +139,7 @@ func (t *Table) Now(ctx context.Context, c *Counter, src Source) (Counts, error)
 	return t.known.Counts, nil
 }
 
-// Last returns what Now last did, without counting.
+// Last returns the last result of Now, without counting.
 func (t *Table) Last(ctx context.Context) (Counts, error) {
 	if err := t.take(ctx); err != nil {
 		return Counts{}, err
@@ -166,13 +163,13 @@ func (t *Table) take(ctx context.Context) error {
 
 func (t *Table) give() { <-t.turn }
 
-// isOf reports whether nothing that this process knows of has changed since.
+// isOf reports whether, as far as this process knows, nothing has changed since k.
 func (t *Table) isOf(k *known, src Source) bool {
 	return !k.at.IsZero() && k.written == t.written.Load() && k.version == src.Version()
 }
 
-// countLater counts a large table in the background, if it is time to. The turn is
-// held.
+// countLater starts a count of a large table in the background, if one is due. The caller
+// holds turn.
 func (t *Table) countLater(c *Counter, src Source, now time.Time) {
 	if t.counting || !t.begun.IsZero() && now.Sub(t.begun) < largeEvery {
 		return
@@ -192,8 +189,8 @@ func (t *Table) countLater(c *Counter, src Source, now time.Time) {
 	})
 }
 
-// countLarge counts a table of any size, unless it is as it was when it was last
-// counted, and has the count kept.
+// countLarge counts a table of any size and keeps the result, unless the table is unchanged
+// since last.
 func (t *Table) countLarge(ctx context.Context, c *Counter, src Source, last *known, now time.Time) (*known, error) {
 	counted := &known{at: now, written: t.written.Load(), version: src.Version()}
 	var err error
