@@ -1,5 +1,5 @@
-// Package capacity counts what operations consume, in DynamoDB's units, and writes it in the
-// form of answers.
+// Package capacity computes the capacity that operations consume, in DynamoDB's units, and
+// formats it for answers.
 package capacity
 
 import (
@@ -11,38 +11,38 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// The bytes of the units. Source: developer guide, "Provisioned capacity mode".
+// The bytes per unit. Source: developer guide, "Provisioned capacity mode".
 const (
 	readUnitBytes  = 4 << 10
 	writeUnitBytes = 1 << 10
 )
 
-// Units is one arm of ConsumedCapacity.
+// Units is one part of ConsumedCapacity.
 type Units struct {
 	CapacityUnits      wire.Double
 	ReadCapacityUnits  wire.Double `json:",omitzero"`
 	WriteCapacityUnits wire.Double `json:",omitzero"`
 }
 
-// Consumed is the ConsumedCapacity of an answer. The arms are filled
-// for ReturnConsumedCapacity INDEXES alone.
+// Consumed is the ConsumedCapacity of an answer. Its parts are set only for
+// ReturnConsumedCapacity INDEXES.
 type Consumed struct {
 	TableName              string
 	CapacityUnits          wire.Double
-	ReadCapacityUnits      wire.Double      `json:",omitzero"` // of transactions alone
-	WriteCapacityUnits     wire.Double      `json:",omitzero"` // of transactions alone
+	ReadCapacityUnits      wire.Double      `json:",omitzero"` // only for transactions
+	WriteCapacityUnits     wire.Double      `json:",omitzero"` // only for transactions
 	Table                  *Units           `json:",omitzero"`
 	LocalSecondaryIndexes  map[string]Units `json:",omitzero"`
 	GlobalSecondaryIndexes map[string]Units `json:",omitzero"`
 }
 
-// Tally adds up what calls on one table consume.
+// Tally sums the consumption of calls on one table.
 type Tally struct {
 	Table   float64            // of the table itself
 	indexes map[string]float64 // by name
 }
 
-// Add adds what another tally has.
+// Add adds another tally.
 func (c *Tally) Add(other Tally) {
 	c.Table += other.Table
 	for name, units := range other.indexes {
@@ -50,7 +50,7 @@ func (c *Tally) Add(other Tally) {
 	}
 }
 
-// Sub takes away what another tally has.
+// Sub subtracts another tally.
 func (c *Tally) Sub(other Tally) {
 	c.Table -= other.Table
 	for name, units := range other.indexes {
@@ -72,8 +72,8 @@ func (c *Tally) AddIndex(name string, units float64) {
 	c.indexes[name] += units
 }
 
-// Report returns the tally as the request asked for it, nil for none. named is
-// the table as the request names it: a name or an ARN.
+// Report returns the tally in the requested form; nil if not requested. named is the name or
+// ARN of the table in the request.
 func (c *Tally) Report(named string, t *tabledef.Table, mode *string) *Consumed {
 	if mode == nil || *mode == "NONE" {
 		return nil
@@ -117,7 +117,7 @@ func (c *Tally) ReportWrites(named string, t *tabledef.Table, mode *string) *Con
 	return out
 }
 
-// split says of all arms which part was read and which was written.
+// split divides all parts into read and write units.
 func (c *Consumed) split(parts func(units wire.Double) (read, write wire.Double)) {
 	c.ReadCapacityUnits, c.WriteCapacityUnits = parts(c.CapacityUnits)
 	if c.Table != nil {
@@ -131,7 +131,7 @@ func (c *Consumed) split(parts func(units wire.Double) (read, write wire.Double)
 	}
 }
 
-// Tallies are what a request consumes of each of its tables. The zero value has none.
+// Tallies are the tallies of a request's tables. The zero value is empty.
 type Tallies struct{ tables map[string]*tableTally }
 
 type tableTally struct {
@@ -140,8 +140,8 @@ type tableTally struct {
 	table *tabledef.Table
 }
 
-// Of returns the tally of a table, which the reports have in the order of names. named
-// is the table as the request names it first: a name or an ARN.
+// Of returns the tally of a table. Reports are in the order of names. named is the name or
+// ARN by which the request first names the table.
 func (c *Tallies) Of(name, named string, t *tabledef.Table) *Tally {
 	of := c.tables[name]
 	if of == nil {
@@ -155,8 +155,8 @@ func (c *Tallies) Of(name, named string, t *tabledef.Table) *Tally {
 	return &of.Tally
 }
 
-// Report returns what report, a method of Tally, says of each table; nil if that is
-// not asked for.
+// Report returns the result of report, a method of Tally, for each table; nil if not
+// requested.
 func (c *Tallies) Report(mode *string, report func(*Tally, string, *tabledef.Table, *string) *Consumed) []*Consumed {
 	if !Wanted(mode) {
 		return nil
@@ -182,16 +182,16 @@ func ReadUnits(sizeBytes int, consistent bool) float64 {
 	return units
 }
 
-// WriteUnits is what writing an item costs: whole 1 KB of the larger of its
-// sizes before and after, and one at least.
+// WriteUnits returns the write units for an item: one for each 1 KB, or part of it, of its
+// larger size before and after; at least one.
 func WriteUnits(before, after attr.Item) float64 {
 	return float64(max(1, blocks(max(before.Size(), after.Size()), writeUnitBytes)))
 }
 
 func blocks(sizeBytes, blockBytes int) int { return (sizeBytes + blockBytes - 1) / blockBytes }
 
-// WriteTally is what a write of an item costs on its table and on each index
-// whose entry it changes.
+// WriteTally returns the cost of a write for its table and for each index whose entry
+// changes.
 func WriteTally(t *tabledef.Table, before, after attr.Item) Tally {
 	tally := Tally{Table: WriteUnits(before, after)}
 	for i := range t.Indexes {
@@ -222,9 +222,8 @@ func sameKey(key tabledef.IndexKey, a, b attr.Item) bool {
 	return true
 }
 
-// indexEntry returns what an index holds of an item, nil for nothing: an item
-// without one of the index's key attributes is not in it, nor one for which
-// that is no key.
+// indexEntry returns the part of an item in an index. It is nil if the item lacks one of the
+// index's key attributes, or has an invalid key value.
 func indexEntry(t *tabledef.Table, ix *tabledef.Index, item attr.Item) attr.Item {
 	if item == nil || !ix.Key.Holds(item) {
 		return nil
@@ -260,8 +259,8 @@ type ItemCollectionMetrics struct {
 	SizeEstimateRangeGB [2]wire.Double
 }
 
-// CollectionMetrics answers ReturnItemCollectionMetrics: only tables with a
-// local index have item collections.
+// CollectionMetrics returns ItemCollectionMetrics, if requested. Only tables with a local
+// index have item collections.
 func CollectionMetrics(t *tabledef.Table, mode *string, key attr.Item) *ItemCollectionMetrics {
 	if mode == nil || *mode != "SIZE" {
 		return nil
@@ -278,8 +277,8 @@ func CollectionMetrics(t *tabledef.Table, mode *string, key attr.Item) *ItemColl
 	return nil
 }
 
-// CollectionsOfTables is the ItemCollectionMetrics of several writes: by the
-// name of the table, each item collection once.
+// CollectionsOfTables is the ItemCollectionMetrics of several writes: by table name, each
+// item collection once.
 type CollectionsOfTables map[string][]*ItemCollectionMetrics
 
 // Add adds the collection of one write, nil for none.

@@ -2,7 +2,7 @@ package capacity
 
 import "sync"
 
-// Room is how many bytes there still is room for in an answer. It is safe for concurrent use.
+// Room is the remaining bytes of an answer. It is safe for concurrent use.
 type Room struct {
 	mu   sync.Mutex
 	left int
@@ -11,7 +11,8 @@ type Room struct {
 // NewRoom returns an empty room of the given size.
 func NewRoom(bytes int) *Room { return &Room{left: bytes} }
 
-// Take reports whether an item fits. After the first that does not fit, no other fits either.
+// Take takes the bytes of an item, and reports whether it fits. After the first item that
+// does not fit, no other fits.
 func (r *Room) Take(bytes int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
