@@ -1,6 +1,5 @@
-// Package insights implements contributor insights for tables and indexes: whether the most
-// used keys are watched, which rules watch them, and how often they were used since the
-// process began.
+// Package insights implements contributor insights for tables and indexes: their settings,
+// the names of their rules, and counts of the most used keys since the process began.
 package insights
 
 import (
@@ -27,8 +26,8 @@ const (
 	ThrottledKeys = "THROTTLED_KEYS"
 )
 
-// Update returns what follows on an action with a mode, nil for none, and shows as
-// changing for delay. The same again changes nothing.
+// Update returns the insights after an action with a mode, which may be nil. They appear to
+// be changing for delay. Repeating the last action changes nothing.
 func Update(last tabledef.Insights, action string, mode *string, now time.Time, delay time.Duration) tabledef.Insights {
 	next := tabledef.Insights{Enabled: action == Enable, Mode: last.Mode, Changed: now.UnixMilli()}
 	if mode != nil {
@@ -48,7 +47,7 @@ func Update(last tabledef.Insights, action string, mode *string, now time.Time, 
 	return next
 }
 
-// Status returns what insights look like at a time.
+// Status returns the apparent status at a time.
 func Status(i tabledef.Insights, now time.Time) string {
 	switch {
 	case i.Transition.Lasts(now):
@@ -60,12 +59,11 @@ func Status(i tabledef.Insights, now time.Time) string {
 	}
 }
 
-// Listed reports whether a list has them.
+// Listed reports whether ListContributorInsights includes them.
 func Listed(i tabledef.Insights, now time.Time) bool { return Status(i, now) != disabled }
 
-// Rules returns the names of the rules of a table, or of its index if that is not
-// "": of partition keys and of both, those that are consumed and those that are
-// throttled.
+// Rules returns the names of the rules of a table, or of its index if that is not "": for
+// partition keys and whole keys, by consumption and by throttling.
 func Rules(i tabledef.Insights, table, index string, hasSortKey bool) []string {
 	of := table
 	if index != "" {
@@ -83,12 +81,12 @@ func Rules(i tabledef.Insights, table, index string, hasSortKey bool) []string {
 	return rules
 }
 
-// Token returns the token of a list that continues behind a table, or an index of it.
+// Token returns the token of a list that continues after a table or index.
 func Token(table, index string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(table + "/" + index))
 }
 
-// PlaceOf is the inverse of Token; nil is the beginning.
+// PlaceOf is the inverse of Token; nil is the beginning of the list.
 func PlaceOf(token *string) (table, index string, ok bool) {
 	if token == nil {
 		return "", "", true

@@ -12,39 +12,38 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// MostKeys is how many keys are counted by each rule: those that are used most. The
-// service reports as many.
+// MostKeys is the number of keys that each rule counts, as many as the service reports.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/contributorinsights_HowItWorks.html
 const MostKeys = 100
 
-// KeyCount says how often a key was used: at most Count times, and at least Count-Over.
+// KeyCount bounds the uses of a key: at most Count, at least Count-Over.
 type KeyCount struct {
-	Key         json.RawMessage // the attributes of a partition key, or of a whole key
+	Key         json.RawMessage // the attributes of a partition key or a whole key
 	Count, Over uint64
 }
 
 // Top are the most used keys of a table or an index, in descending order of use: partition
-// keys (PKC, PKT) and keys of items (SKC, SKT), those that were read and written and those
-// that were throttled.
+// keys (PKC, PKT) and keys of items (SKC, SKT), by reads and writes (PKC, SKC) and by
+// throttled requests (PKT, SKT).
 type Top struct{ PKC, SKC, PKT, SKT []KeyCount }
 
-// Keys counts keys while insights are on. It is safe for concurrent use. What it
-// holds is bounded by MostKeys for each rule.
+// Keys counts keys while insights are on. It is safe for concurrent use. Its size is limited
+// by MostKeys for each rule.
 type Keys struct {
 	mu sync.Mutex
 	of map[watched]*[rules]counter
 }
 
-// watched is a table or an index, since its insights were changed last.
+// watched is a table or an index since the last change of its insights.
 type watched struct {
 	table, index string
 	since        int64
 }
 
-// maxWatched bounds what is counted at a time: tables that are gone have counters too.
+// maxWatched limits the counters, which include those of deleted tables.
 const maxWatched = 5000
 
-// The rules, as Rules has them.
+// The rules, in the order of Rules.
 const (
 	pkc = iota
 	skc
@@ -53,9 +52,9 @@ const (
 	rules
 )
 
-// Use counts a use of a key of a table, or of its index ix if that is not nil. key may have the
-// partition key alone, and other attributes; with nil, nothing is counted. refused is the error
-// of a refused request, or nil.
+// Use counts a use of a key of a table, or of its index ix if that is not nil. key may have
+// only the partition key, and may have other attributes; nil counts nothing. refused is the
+// error of a refused request, or nil.
 func (k *Keys) Use(t *tabledef.Table, ix *tabledef.Index, key attr.Item, refused error) {
 	if len(t.Insights) == 0 || key == nil {
 		return
@@ -86,7 +85,7 @@ func (k *Keys) Use(t *tabledef.Table, ix *tabledef.Index, key attr.Item, refused
 	}
 }
 
-// isThrottled reports whether err refuses an item for its throughput.
+// isThrottled reports whether err refuses an item because of throughput.
 func isThrottled(err error) bool {
 	e, ok := awserr.As(err)
 	return ok && len(e.Throttling) > 0
@@ -109,7 +108,7 @@ func (k *Keys) countersLocked(at watched) *[rules]counter {
 	return c
 }
 
-// keyText is the JSON of the attributes of a key; ok is false if it has not all of them.
+// keyText returns the JSON of the attributes of a key; ok is false if one is missing.
 func keyText(key attr.Item, of tabledef.IndexKey) (text string, ok bool) {
 	some := make(attr.Item, len(of.Hash)+len(of.Range))
 	for _, a := range of.Attributes() {
@@ -122,8 +121,8 @@ func keyText(key attr.Item, of tabledef.IndexKey) (text string, ok bool) {
 	return string(attr.AppendItemJSON(nil, some)), true
 }
 
-// counter counts the keys that are used most: where it is full, the one that is used least makes room, and
-// the new one may have been used as often as that before.
+// counter counts the most used keys. If it is full, a new key replaces the least used one and
+// inherits its count as Over.
 type counter map[string]*KeyCount
 
 func (c *counter) add(key string) {
@@ -162,8 +161,8 @@ func (c counter) top() []KeyCount {
 	return out
 }
 
-// Top returns the keys of a table or an index that are used most since its
-// insights were changed.
+// Top returns the most used keys of a table or an index since the last change of its
+// insights.
 func (k *Keys) Top(t *tabledef.Table, index string) Top {
 	k.mu.Lock()
 	defer k.mu.Unlock()
