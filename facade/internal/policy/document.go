@@ -16,11 +16,11 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
-// maxBytes bounds a document.
+// maxBytes limits a document.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/rbac-considerations.html
 const maxBytes = 20480
 
-// defaultVersion is the version of a document that names none.
+// defaultVersion is the version of a document without one.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_version.html
 const defaultVersion = `{"Version":"2008-10-17",`
 
@@ -30,7 +30,7 @@ var (
 	statementMembers = []string{"Sid", "Effect", "Principal", "NotPrincipal", "Action", "NotAction", "Resource", "NotResource", "Condition"}
 )
 
-// actions are what a policy may name: operations, and what is none.
+// actions are the names that a policy may contain: operations and other permissions.
 // https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazondynamodb.html
 var actions = []string{
 	"AssociateTableReplica", "BatchExecuteStatement", "BatchGetItem", "BatchWriteItem", "CancelBulkOperation",
@@ -52,8 +52,8 @@ var actions = []string{
 	"UpdateTableReplicaAutoScaling", "UpdateTimeToLive", "WriteDataForReplication",
 }
 
-// AllowsAction reports whether a policy may name an action: one of DynamoDB's, in any
-// case, or with stars and question marks what fits one.
+// AllowsAction reports whether a policy may name an action: one of DynamoDB's, in any case,
+// or a pattern with stars and question marks that matches one.
 func AllowsAction(name string) bool {
 	pattern, found := strings.CutPrefix(strings.ToLower(name), "dynamodb:")
 	return found && slices.ContainsFunc(actions, func(action string) bool {
@@ -62,9 +62,9 @@ func AllowsAction(name string) bool {
 	})
 }
 
-// canonical returns the form of a document in which equivalent ones are equal:
-// without spaces, members in order, a list of one as its element, an account as
-// its root user.
+// canonical returns the canonical form of a document, in which equivalent documents are
+// equal: without spaces, members in order, a list of one as its element, an account as its
+// root user.
 func canonical(text string) (string, error) {
 	if len(text) > maxBytes {
 		return "", awserr.Validation(awserr.MsgPolicyTooLarge)
@@ -117,11 +117,11 @@ func invalid(why string) error {
 	return awserr.Validation(awserr.MsgPolicyDocument, why)
 }
 
-// errSyntax is what no statement of a policy looks like.
+// errSyntax: the statement is malformed.
 var errSyntax = errors.New("no statement")
 
-// syntaxError tells of what no grammar of policies has; as far as it is known the
-// service names the end of the text.
+// syntaxError returns the error for text outside the grammar of policies. As far as known,
+// the service names the end of the text.
 func syntaxError(text string) error {
 	last := text[strings.LastIndexByte(text, '\n')+1:]
 	return invalid(fmt.Sprintf(awserr.MsgPolicySyntax, strings.Count(text, "\n")+1, len(last)+1))
@@ -147,7 +147,7 @@ func statementsOf(given any) ([]any, error) {
 	return list, nil
 }
 
-// check looks at one statement and simplifies its members.
+// check checks one statement and simplifies its members.
 func check(statement map[string]any) error {
 	effect, given := statement["Effect"]
 	if !given {
@@ -181,8 +181,8 @@ func check(statement map[string]any) error {
 	return nil
 }
 
-// checkPrincipal simplifies the principals of a statement. Whom everybody may be
-// is refused where something is allowed to him without a condition.
+// checkPrincipal checks and simplifies the principals of a statement. It rejects an
+// unconditional permission for everybody.
 func checkPrincipal(statement map[string]any) error {
 	name := "Principal"
 	principal, given := statement[name]
@@ -221,7 +221,7 @@ func isAccount(text string) bool {
 	return len(text) == 12 && strings.Trim(text, "0123456789") == ""
 }
 
-// textsOf returns a text, or a list of them, as a list.
+// textsOf returns a text, or a list of texts, as a list.
 func textsOf(value any) ([]string, bool) {
 	if text, ok := value.(string); ok {
 		return []string{text}, true
@@ -236,7 +236,7 @@ func textsOf(value any) ([]string, bool) {
 	return texts, ok && len(texts) > 0
 }
 
-// one is a list of one as its element.
+// one returns the element of a list of one, or the list.
 func one(texts []string) any {
 	if len(texts) == 1 {
 		return texts[0]

@@ -10,23 +10,23 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// changeInterval is the time in which AWS takes one change of a policy.
+// changeInterval is the minimum time between two changes of a policy on AWS.
 const changeInterval = 15 * time.Second
 
 // NoPolicy is the expected revision in a request that requires that no policy exists.
 const NoPolicy = "NO_POLICY"
 
-// Resource is what a policy belongs to.
+// Resource is the subject of a policy.
 type Resource struct {
-	ARN   string // as it was given
+	ARN   string // as given in the request
 	Table string // the name of the table
 	Label string // of the stream; "": the table's own
-	// Delay is how long a change does not show, and the next has to wait for it; then
-	// no other is taken until changeInterval is over. 0: all at once.
+	// Delay is how long a change stays invisible. The next change must wait for it, and after
+	// it until changeInterval is over. 0: changes are immediate.
 	Delay time.Duration
 }
 
-// Seen returns a policy as it is read at a time.
+// Seen returns the policy as a request at a time sees it.
 func Seen(p tabledef.Policy, of Resource, now time.Time) tabledef.Policy {
 	if of.Delay > 0 && now.Before(time.UnixMilli(p.Changed).Add(of.Delay)) {
 		return tabledef.Policy{Document: p.Last, Changed: p.LastChanged}
@@ -34,9 +34,9 @@ func Seen(p tabledef.Policy, of Resource, now time.Time) tabledef.Policy {
 	return p
 }
 
-// changed returns the policy that follows p, if it can be changed.
+// changed returns the policy that follows p, or the error if it cannot be changed now.
 func changed(p tabledef.Policy, of Resource, document string, now time.Time) (tabledef.Policy, error) {
-	next := tabledef.Policy{Document: document, Changed: max(now.UnixMilli(), p.Changed+1)} // however slow the clock
+	next := tabledef.Policy{Document: document, Changed: max(now.UnixMilli(), p.Changed+1)} // unique even if the clock does not advance
 	if of.Delay <= 0 {
 		return next, nil
 	}
@@ -56,7 +56,7 @@ func changed(p tabledef.Policy, of Resource, document string, now time.Time) (ta
 	return next, nil
 }
 
-// Text returns the document of a policy as it is read.
+// Text returns the document of a policy as requests see it.
 func Text(p tabledef.Policy) string {
 	if strings.HasPrefix(p.Document, `{"Version":`) {
 		return p.Document
@@ -64,15 +64,15 @@ func Text(p tabledef.Policy) string {
 	return defaultVersion + strings.TrimPrefix(p.Document, "{")
 }
 
-// NotFound is the answer where a resource has no policy.
+// NotFound returns the error for a resource without a policy.
 func NotFound(of Resource) error { return notFound(of, "") }
 
 func notFound(of Resource, why string) error {
 	return awserr.New(awserr.CodePolicyNotFound, awserr.MsgPolicyNotFound, cmp.Or(why, of.ARN))
 }
 
-// Put returns the policy that follows p once document is put; p, if it says the
-// same. A request may expect a revision, or NoPolicy.
+// Put returns the policy that follows p with document, or p if it is equivalent. A request
+// may expect a revision, or NoPolicy.
 func Put(p tabledef.Policy, of Resource, document string, expected *string, now time.Time) (tabledef.Policy, error) {
 	text, err := canonical(document)
 	if err != nil {
@@ -91,7 +91,8 @@ func Put(p tabledef.Policy, of Resource, document string, expected *string, now 
 	return changed(p, of, text, now)
 }
 
-// Delete returns what is left of a policy; p itself, if it is deleted already.
+// Delete returns the policy that follows p without a document; p itself if it is already
+// deleted.
 func Delete(p tabledef.Policy, of Resource, expected *string, now time.Time) (tabledef.Policy, error) {
 	if err := expect(p, of, expected); err != nil || p.Document == "" {
 		return p, err
