@@ -11,25 +11,25 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// IteratorAge is how long an iterator can be used.
+// IteratorAge is the lifetime of an iterator.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetShardIterator.html
 const IteratorAge = 15 * time.Minute
 
-// Iterator is a place in a shard. It holds all that there is to know, so that it can be
-// used after a restart.
+// Iterator is a position in a shard. It contains its whole state, so it remains valid after a
+// restart.
 type Iterator struct {
 	Stream                string // its ARN
 	Table, TableID, Label string
 	Shard                 Shard
-	From                  changelog.Position // the first that is read
-	Trims                 bool               // where it begins may be trimmed
+	From                  changelog.Position // the first position to read
+	Trims                 bool               // the start may be trimmed
 	Issued                int64              // milliseconds
 }
 
 const iteratorVersion = 1
 
-// iteratorKind stands between the ARN of the stream and the place in it, as in iterators of
-// the service.
+// iteratorKind separates the ARN of the stream from the position, as in iterators of the
+// service.
 const iteratorKind = "|1|"
 
 // String returns the text that clients get: the ARN of the stream, iteratorKind, and base64
@@ -87,7 +87,7 @@ func ParseIterator(text string) (it Iterator, ok bool) {
 	return it, true
 }
 
-// Expired reports whether an iterator is too old to be used.
+// Expired reports whether an iterator is too old.
 func (it Iterator) Expired(now time.Time) bool {
 	return now.UnixMilli()-it.Issued >= IteratorAge.Milliseconds()
 }

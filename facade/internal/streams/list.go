@@ -15,9 +15,8 @@ type Summary struct {
 	TableName   string
 }
 
-// List returns a page of the streams of tables that are known at a time, in the order of
-// their ARNs, which is not that of the names: those behind an ARN, and whether there are
-// more.
+// List returns a page of the known streams of tables at a time, after an ARN. It sorts them
+// by ARN, which differs from the order of names. more reports whether others follow.
 func List(tables []*tabledef.Table, now time.Time, arnOf func(t *tabledef.Table, label string) string, after string, limit int) (list []Summary, more bool) {
 	list = []Summary{}
 	for _, t := range tables {

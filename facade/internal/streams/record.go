@@ -16,7 +16,7 @@ type Records struct {
 	Region, TableID string
 	Records         []changelog.Entry
 	Next            *string // NextShardIterator
-	Complete        uint64  // below it everything was delivered
+	Complete        uint64  // everything below it was delivered
 }
 
 // Watermark is the sequence number below which everything was delivered.
@@ -24,7 +24,7 @@ func (a *Records) Watermark() string { return changelog.Position{Sequence: a.Com
 
 // WriteJSON implements wire.Answer.
 func (a *Records) WriteJSON(w *wire.Writer) {
-	const rest = 512 // of a record, beside its images
+	const rest = 512 // of a record, besides its images
 	room := 0
 	for _, r := range a.Records {
 		room += rest + len(r.Key.JSON) + len(r.Old.JSON) + len(r.New.JSON)
@@ -33,7 +33,7 @@ func (a *Records) WriteJSON(w *wire.Writer) {
 	wire.Optional(w, "NextShardIterator", a.Next)
 	w.BeginList("Records")
 	for i := range a.Records {
-		_, _ = w.Element(func(dst []byte) ([]byte, attr.Sizes, error) { // it does not fail
+		_, _ = w.Element(func(dst []byte) ([]byte, attr.Sizes, error) { // the function does not fail
 			dst, size := a.append(dst, &a.Records[i])
 			return dst, attr.Sizes{Item: size}, nil
 		})
@@ -41,8 +41,8 @@ func (a *Records) WriteJSON(w *wire.Writer) {
 	w.EndList()
 }
 
-// append appends the JSON of a record of a table, and returns its size as DynamoDB
-// counts it: the images are written as they lie in the log.
+// append appends the JSON of a record of a table, and returns its size as DynamoDB counts it.
+// It copies the images from the log as they are.
 func (a *Records) append(b []byte, r *changelog.Entry) ([]byte, int) {
 	id := sha256.Sum256(append([]byte(a.TableID), changelog.Key(0, r.At)...))
 	b = append(b, `{"awsRegion":"`...)

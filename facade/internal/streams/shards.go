@@ -1,7 +1,7 @@
-// Package streams serves the change log of a table as DynamoDB Streams: the shards that a
-// stream has at a time, iterators, and records in the form of answers. It stores nothing:
-// shards follow from the start of the stream and its rotation, and iterators contain their
-// whole state.
+// Package streams serves the change log of a table as DynamoDB Streams: the shards of a
+// stream at a time, iterators, and records in the form of answers. It stores nothing: shards
+// follow from the start of the stream and its rotation, and iterators contain their whole
+// state.
 package streams
 
 import (
@@ -14,20 +14,20 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// View is a stream as of a time.
+// View is a stream at a time.
 type View struct {
 	Stream *tabledef.Stream
-	// Floor is the sequence number below which nothing is added any more; Trim the one
-	// from which on records are still there.
+	// Floor is the sequence number below which no records are added; Trim, the number below
+	// which records are trimmed.
 	Floor, Trim uint64
 }
 
-// At returns a stream as of a time, read up to floor.
+// At returns the view of a stream at a time, read up to floor.
 func At(s *tabledef.Stream, floor uint64, now time.Time) View {
 	return View{s, floor, changelog.SequenceAt(now.Add(-s.Kept()))}
 }
 
-// Shard is the part of a stream that a slot has in a generation.
+// Shard is a slot of a stream in one generation.
 type Shard struct {
 	Generation uint64
 	Slot       int
@@ -35,16 +35,15 @@ type Shard struct {
 
 const shardPrefix = "shardId-"
 
-// ID returns the name of a shard: when it begins, in milliseconds, and its slot.
+// ID returns the id of a shard: its start, in milliseconds, and its slot.
 func (v View) ID(sh Shard) string {
 	return fmt.Sprintf("%s%020d-%08x", shardPrefix, v.Stream.Shards.Begin(sh.Generation)/uint64(time.Millisecond), sh.Slot)
 }
 
-// Find returns the shard of a name. ok is false where the stream never had it, or
-// nothing of it is left.
+// Find returns the shard with an id. ok is false if it never existed or was trimmed.
 func (v View) Find(id string) (sh Shard, ok bool) {
 	ms, slot, ok := strings.Cut(strings.TrimPrefix(id, shardPrefix), "-")
-	begin, err := strconv.ParseUint(ms, 10, 43) // so that nanoseconds do not overflow
+	begin, err := strconv.ParseUint(ms, 10, 43) // limits ms so that nanoseconds do not overflow
 	n, err2 := strconv.ParseUint(slot, 16, 16)
 	if !ok || err != nil || err2 != nil {
 		return sh, false
@@ -57,7 +56,7 @@ func (v View) exists(sh Shard) bool {
 	return sh.Generation >= v.first() && sh.Generation <= v.last() && sh.Slot < v.Stream.Shards.SlotsOf(sh.Generation)
 }
 
-// first and last are the generations that are listed.
+// first and last return the range of listed generations.
 func (v View) first() uint64 { return v.Stream.Shards.Generation(v.Trim) }
 
 func (v View) last() uint64 {
@@ -67,10 +66,11 @@ func (v View) last() uint64 {
 	return v.Stream.Shards.Generation(v.Floor)
 }
 
-// Begin and End are the sequence numbers that a shard begins at and ends before.
+// Begin and End return the sequence number at which a shard begins, and the one before which
+// it ends.
 func (v View) Begin(sh Shard) uint64 { return v.Stream.Shards.Begin(sh.Generation) }
 
-// End is behind Begin.
+// End: see Begin.
 func (v View) End(sh Shard) uint64 {
 	end := v.Stream.Shards.Begin(sh.Generation + 1)
 	if until := v.Stream.Until; until != 0 && until < end {
@@ -79,10 +79,10 @@ func (v View) End(sh Shard) uint64 {
 	return end
 }
 
-// Closed reports whether a shard takes no more records.
+// Closed reports whether a shard accepts no more records.
 func (v View) Closed(sh Shard) bool { return v.Floor >= v.End(sh) }
 
-// Parent returns the shard whose partitions a shard has.
+// Parent returns the shard that had the partitions before.
 func (v View) Parent(sh Shard) (parent Shard, ok bool) {
 	if sh.Generation == 0 {
 		return parent, false
@@ -90,11 +90,11 @@ func (v View) Parent(sh Shard) (parent Shard, ok bool) {
 	return Shard{sh.Generation - 1, sh.Slot % v.Stream.Shards.SlotsOf(sh.Generation-1)}, true
 }
 
-// List returns up to limit shards behind a name ("": from the first), in the order of
-// names, and whether there are more.
+// List returns up to limit shards after an id ("": from the first), in the order of ids. more
+// reports whether others follow.
 func (v View) List(after string, limit int) (shards []Shard, more bool) {
 	sh := Shard{Generation: v.first()}
-	// What the name begins with may be of no shard: then it goes on behind it.
+	// The shard after may not exist; its start gives the position anyway.
 	if ms, _, ok := strings.Cut(strings.TrimPrefix(after, shardPrefix), "-"); ok {
 		if begin, err := strconv.ParseUint(ms, 10, 43); err == nil {
 			sh.Generation = max(sh.Generation, v.Stream.Shards.Generation(begin*uint64(time.Millisecond)))
@@ -114,7 +114,7 @@ func (v View) List(after string, limit int) (shards []Shard, more bool) {
 	return shards, false
 }
 
-// Children returns the shards that go on with the partitions of one.
+// Children returns the shards that continue the partitions of a shard.
 func (v View) Children(of Shard) (shards []Shard) {
 	next := of.Generation + 1
 	if !v.exists(of) || next > v.last() {
@@ -126,14 +126,14 @@ func (v View) Children(of Shard) (shards []Shard) {
 	return shards
 }
 
-// ShardDescription is how answers describe a shard.
+// ShardDescription describes a shard in an answer.
 type ShardDescription struct {
 	ParentShardID       string `json:"ParentShardId,omitzero"`
 	SequenceNumberRange SequenceRange
 	ShardID             string `json:"ShardId"`
 }
 
-// SequenceRange is where a shard begins and ends; one that is open does not.
+// SequenceRange has the first and the last number of a shard; an open shard has no end.
 type SequenceRange struct {
 	EndingSequenceNumber   string `json:",omitzero"`
 	StartingSequenceNumber string
@@ -152,7 +152,7 @@ func (v View) Describe(sh Shard) ShardDescription {
 	return d
 }
 
-// Status is that of a stream of a table: while the table changes it does too.
+// Status returns the status of a table's stream: it changes together with the table.
 func (v View) Status(t *tabledef.Table) string {
 	changing := t.Status != tabledef.StatusActive && v.Stream.Label == t.StreamLabel
 	switch {
