@@ -4,23 +4,24 @@ import (
 	"time"
 )
 
-// Levels are in billionths of a unit: what a whole number of units a second makes of a
-// whole number of nanoseconds is exact in them.
+// Levels are in billionths of a unit: the product of units per second and nanoseconds is
+// exact in them.
 const nano = int64(time.Second)
 
-// maxRate bounds the units a second of a bucket, so that no level overflows. It is far
-// above what a table can be given.
+// maxRate limits the units per second of a bucket, so that no level overflows. It is far
+// above every quota.
 const maxRate = 10_000_000
 
-// bucket is a level and the time that it is of.
+// bucket is a level at a time.
 type bucket struct {
 	level int64
 	at    time.Time
-	rate  int64 // units a second, when it was filled last
-	peak  *peak // of what adapts to its use; nil: it does not
+	rate  int64 // units per second at the last fill
+	peak  *peak // of a bucket that adapts to its use; nil: it does not
 }
 
-// fill brings the bucket to a time: rate units a second, up to burst seconds of them.
+// fill fills the bucket up to a time with rate units per second, at most burst seconds of
+// them.
 func (b *bucket) fill(now time.Time, rate int64, burst time.Duration) {
 	most := rate * int64(burst)
 	if elapsed := int64(now.Sub(b.at)); elapsed > 0 && rate > 0 && b.level < most {
@@ -33,8 +34,7 @@ func (b *bucket) fill(now time.Time, rate int64, burst time.Duration) {
 	b.level, b.at, b.rate = min(b.level, most), now, rate
 }
 
-// wait is how long it takes until the bucket has more than a level; 0 if it has, or never
-// will.
+// wait returns the time until the bucket exceeds a level; 0 if it does now or never will.
 func (b *bucket) wait(level int64) time.Duration {
 	if b.level > level || b.rate <= 0 {
 		return 0
@@ -42,7 +42,7 @@ func (b *bucket) wait(level int64) time.Duration {
 	return time.Duration((level-b.level)/b.rate + 1)
 }
 
-// take takes units, which may leave less than nothing.
+// take takes units; the level may become negative.
 func (b *bucket) take(units float64, now time.Time) {
 	b.level -= int64(units * float64(nano))
 	if b.peak != nil {
@@ -50,23 +50,23 @@ func (b *bucket) take(units float64, now time.Time) {
 	}
 }
 
-// newBucket is a bucket that was filled since a time and never used.
+// newBucket returns an unused bucket that has been filling since a time.
 func newBucket(since, now time.Time, rate int64, burst time.Duration) *bucket {
 	b := &bucket{level: rate * nano, at: since}
 	b.fill(now, rate, burst)
 	return b
 }
 
-// peakMinutes is how far back a peak is remembered: 30 minutes, of the first of which
-// only a part may count.
+// peakMinutes is the number of minutes in a peak: 30 minutes, of which the first may count
+// only in part.
 const peakMinutes = 31
 
-// peak remembers the most units that were used in a second of each of the last minutes.
+// peak records the maximum units per second in each of the last minutes.
 type peak struct {
 	second  int64 // since 1970
 	used    float64
 	minutes [peakMinutes]float64 // by minute since 1970
-	minute  int64                // the newest of them
+	minute  int64                // the latest of minutes
 }
 
 func (p *peak) use(units float64, now time.Time) {
@@ -76,7 +76,7 @@ func (p *peak) use(units float64, now time.Time) {
 	p.minutes[i] = max(p.minutes[i], p.used)
 }
 
-// move forgets what is too long ago.
+// move forgets expired minutes.
 func (p *peak) move(now time.Time) {
 	const minuteSeconds = 60
 	second := now.Unix()

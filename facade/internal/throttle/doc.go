@@ -1,25 +1,24 @@
-// Package throttle refuses requests that use more than their table was given: what
-// DynamoDB calls throttling.
+// Package throttle rejects requests that exceed the throughput of their table, which DynamoDB
+// calls throttling.
 //
-// A [Limiter] has a token bucket for the reads and one for the writes of each table
-// and each global index. A request is admitted where all buckets that it uses are above
-// zero, and takes what it consumes even where that is more than they hold: then they
-// are below zero, and nothing is admitted until time has filled them again. Local
-// indexes use the buckets of their table.
+// A [Limiter] has one token bucket for reads and one for writes of each table and each global
+// index. It admits a request if all buckets that the request uses are above zero. The request
+// takes its whole consumption, even if a bucket then is below zero; nothing is admitted until
+// time has filled that bucket again. Local indexes use the buckets of their table.
 //
-//   - Provisioned: the provisioned units a second, and up to 300 seconds of unused units.
-//   - On demand: 12,000 read and 4,000 write units a second, or the warm throughput, or
-//     twice the most that was used in a second of the last 30 minutes, whichever is
-//     most, up to what the account may use of a table; a second of it at once.
-//   - On demand with a maximum: the maximum, a second of it at once.
-//   - A partition, where asked for: 3,000 read and 1,000 write units a second for all
-//     items with the same partition key, a second of it at once.
+//   - Provisioned: the provisioned units per second, and up to 300 seconds of unused units.
+//   - On demand: 12,000 read and 4,000 write units per second, or the warm throughput, or twice the
+//     peak of the last 30 minutes, whichever is highest, up to the account's limit for a table; a
+//     burst of one second.
+//   - On demand with a maximum: the maximum, and a burst of one second.
+//   - A partition, if enabled: 3,000 read and 1,000 write units per second for all items with the
+//     same partition key, and a burst of one second.
 //
-// A bucket is a level and a time: there are no timers, and what the clock says is all
-// that counts. One that is not known yet was never used since its table was created, so
-// that after a restart tables have what they have saved by then.
+// A bucket is a level and a time: there are no timers, only the clock matters. An unknown
+// bucket is treated as unused since the creation of its table, so tables have their saved
+// units after a restart.
 //
 // Sources: developer guide, "Burst and adaptive capacity", "On-demand capacity mode",
-// "Diagnosing throttling issues". That a request is charged after it was admitted, and
-// what happens to the second of on-demand tables, is nowhere documented.
+// "Diagnosing throttling issues". It is not documented that a request is charged after its
+// admission, nor what happens in the current second of on-demand tables.
 package throttle

@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 )
 
-// Use is what a request does with a table.
+// Use is the way in which a request uses a table.
 type Use byte
 
 // The uses.
@@ -22,7 +22,7 @@ const (
 	Write Use = 'W'
 )
 
-// String returns the use as reasons have it.
+// String returns the use as it appears in reasons.
 func (u Use) String() string {
 	if u == Read {
 		return "Read"
@@ -30,7 +30,7 @@ func (u Use) String() string {
 	return "Write"
 }
 
-// What tables and partitions have. Source: developer guide, "Quotas in Amazon
+// The throughput of tables and partitions. Source: developer guide, "Quotas in Amazon
 // DynamoDB", "On-demand capacity mode", "Burst and adaptive capacity".
 const (
 	provisionedBurst = 300 * time.Second
@@ -40,27 +40,26 @@ const (
 	partitionWriteUnits = 1_000
 )
 
-// maxBuckets bounds the buckets that are remembered: far above the tables and indexes of
-// an account, which are forgotten last.
+// maxBuckets limits the remembered buckets. It is far above the tables and indexes of an
+// account, which are forgotten last.
 const maxBuckets = 1 << 17
 
-// Options configure a Limiter. All but Now may be left out.
+// Options configure a Limiter. Only Now is required.
 type Options struct {
 	Now func() time.Time
-	// Partitions says that partitions have limits of their own.
+	// Partitions enables the limits of partitions.
 	Partitions bool
-	// TableReadUnits and TableWriteUnits are what the account may use of a table or an
-	// index on demand in a second.
+	// TableReadUnits and TableWriteUnits are the account's limits per second for a table or
+	// an index on demand.
 	TableReadUnits, TableWriteUnits int64
-	// ARN returns that of a table.
+	// ARN returns the ARN of a table.
 	ARN func(table string) string
 }
 
-// Limiter throttles requests. It is safe for concurrent use. A nil one throttles
-// nothing.
+// Limiter throttles requests. It is safe for concurrent use. A nil Limiter throttles nothing.
 type Limiter struct {
 	o     Options
-	scope string // of the rates of operations: that of tables' ARNs
+	scope string // of the rates of operations: the ARN prefix of tables
 	*buckets
 }
 
@@ -73,7 +72,7 @@ type buckets struct {
 type bucketKey struct {
 	table, index string // its TableId; the name
 	use          Use
-	partition    uint64 // 0: that of all of them
+	partition    uint64 // 0: the whole table or index
 }
 
 // New returns a Limiter with fresh buckets.
@@ -81,7 +80,7 @@ func New(o Options) *Limiter {
 	return &Limiter{o: o, scope: o.ARN(""), buckets: &buckets{known: map[bucketKey]*bucket{}, rates: map[rateKey]*bucket{}}}
 }
 
-// For returns l for callers whose tables have other ARNs; the buckets are those of l.
+// For returns l for callers whose tables have other ARNs; it shares the buckets of l.
 func (l *Limiter) For(arn func(table string) string) *Limiter {
 	if l == nil {
 		return nil
@@ -91,26 +90,26 @@ func (l *Limiter) For(arn func(table string) string) *Limiter {
 	return &Limiter{o: o, scope: arn(""), buckets: l.buckets}
 }
 
-// demand is what a request wants of one bucket.
+// demand is a request's share of one bucket.
 type demand struct {
 	bucket *bucket
 	units  float64
 	limit  limit
-	index  string // whose it is, "" for the table
+	index  string // its index, "" for the table
 	use    Use
 }
 
-// Take admits the use of a table that consumes what tally has, and takes it from the
-// buckets, or returns an *awserr.Error and takes nothing. item has the attributes of the
-// partition keys of the table and of the indexes, as far as a partition is used.
+// Take admits a use of a table with the consumption tally, and takes it from the buckets.
+// Otherwise it returns an *awserr.Error and takes nothing. item has the partition key
+// attributes of the table and of the indexes whose partitions are used.
 func (l *Limiter) Take(t *tabledef.Table, use Use, item attr.Item, tally capacity.Tally) error {
 	return l.draw(t, use, item, tally, true)
 }
 
-// Spend takes from the buckets what was admitted already and consumed more than was
-// known then; less than nothing gives back.
+// Spend takes the consumption of an admitted request that Take did not know yet; negative
+// units are returned to the buckets.
 func (l *Limiter) Spend(t *tabledef.Table, use Use, item attr.Item, tally capacity.Tally) {
-	_ = l.draw(t, use, item, tally, false) // which refuses nothing
+	_ = l.draw(t, use, item, tally, false) // it rejects nothing
 }
 
 func (l *Limiter) draw(t *tabledef.Table, use Use, item attr.Item, tally capacity.Tally, ask bool) error {
@@ -125,7 +124,7 @@ func (l *Limiter) draw(t *tabledef.Table, use Use, item attr.Item, tally capacit
 			ofTable += tally.Index(ix.Name)
 		}
 	}
-	if ofTable != 0 { // first: where all is used up, its text is told
+	if ofTable != 0 { // first, so that its error takes precedence
 		demands = l.demand(demands, t, nil, use, item, ofTable, now)
 	}
 	for i := range t.Indexes {
@@ -144,8 +143,7 @@ func (l *Limiter) draw(t *tabledef.Table, use Use, item attr.Item, tally capacit
 	return nil
 }
 
-// demand adds what is wanted of a table or an index and, where it has limits, of the
-// partition.
+// demand appends the demands on a table or an index and, if limited, on the partition.
 func (l *Limiter) demand(all []demand, t *tabledef.Table, ix *tabledef.Index, use Use, item attr.Item, units float64, now time.Time) []demand {
 	key := bucketKey{table: t.ID, use: use}
 	if ix != nil {
@@ -170,7 +168,7 @@ func (l *Limiter) demand(all []demand, t *tabledef.Table, ix *tabledef.Index, us
 	return append(all, demand{l.bucket(key, t.Created, now, rate, time.Second), units, limit, key.index, use})
 }
 
-// whole returns the bucket of a table or an index, filled, and what it is limited by.
+// whole returns the filled bucket of a table or an index, and its kind of limit.
 func (l *Limiter) whole(key bucketKey, t *tabledef.Table, ix *tabledef.Index, now time.Time) (*bucket, limit) {
 	provisioned, throughput := t.Provisioned, t.Throughput
 	if ix != nil {
@@ -220,7 +218,7 @@ func (l *Limiter) whole(key bucketKey, t *tabledef.Table, ix *tabledef.Index, no
 	return b, limit
 }
 
-// bucket returns a bucket, filled.
+// bucket returns the filled bucket of a key.
 func (l *Limiter) bucket(key bucketKey, since, now time.Time, rate int64, burst time.Duration) *bucket {
 	rate = min(rate, maxRate)
 	b := l.known[key]
@@ -235,8 +233,8 @@ func (l *Limiter) bucket(key bucketKey, since, now time.Time, rate int64, burst 
 	return b
 }
 
-// forget makes room: partitions are full again after a second of rest, and tables after
-// half an hour. Where all are in use, half of the partitions begin anew.
+// forget drops buckets that are full again: partitions after a second of rest, tables after
+// half an hour. If too many are in use, it drops partitions until half of the room is free.
 func (l *Limiter) forget(now time.Time) {
 	for key, b := range l.known {
 		if idle := now.Sub(b.at); key.partition != 0 && idle > 2*time.Second || idle > peakMinutes*time.Minute {
@@ -253,7 +251,7 @@ func (l *Limiter) forget(now time.Time) {
 	}
 }
 
-// partitionOf is a number of the partition of an item, 0 for none.
+// partitionOf returns a hash of an item's partition key; 0 without one.
 func partitionOf(t *tabledef.Table, ix *tabledef.Index, item attr.Item) uint64 {
 	key := tabledef.IndexKeyOf(t.Key).Hash
 	if ix != nil {
@@ -270,7 +268,7 @@ func partitionOf(t *tabledef.Table, ix *tabledef.Index, item attr.Item) uint64 {
 	return cmp.Or(h.Sum64(), 1)
 }
 
-// limit is why a bucket is no larger, as reasons end.
+// limit is the kind of limit of a bucket, as in the end of reasons.
 type limit byte
 
 const (
@@ -281,7 +279,7 @@ const (
 	limitAccount
 )
 
-// refusal returns why demands are not met: all that are of the kind of the first.
+// refusal returns the error for unmet demands: all with the same kind of limit as the first.
 func (l *Limiter) refusal(t *tabledef.Table, demands []demand) error {
 	var e *awserr.Error
 	for _, d := range demands {
@@ -303,12 +301,12 @@ func (l *Limiter) refusal(t *tabledef.Table, demands []demand) error {
 		e.Throttling = append(e.Throttling, awserr.ThrottlingReason{Reason: of + d.use.String() + reason, Resource: resource})
 	}
 	if e == nil {
-		return nil // not e: an error that holds a nil pointer is one
+		return nil // not e: an error that holds a nil pointer is not nil
 	}
 	return e
 }
 
-// answer is how an exceeded limit is told.
+// answer returns the error code, message and reason for an exceeded limit.
 func (lim limit) answer(ofIndex bool) (code, message, reason string) {
 	const keyRange = "KeyRangeThroughputExceeded"
 	provisioned := awserr.MsgThrottledTable

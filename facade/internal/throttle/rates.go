@@ -6,12 +6,12 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
-// rate is how often an operation can be called: so often at once, and so often a second.
+// rate limits the calls of an operation: a burst, and calls per second.
 type rate struct{ burst, perSecond int64 }
 
-// rates are those of operations that are known to have one. Those that say "up to so
-// many times per second" are of the API reference, the bursts recordings of the
-// service; how fast these come back is a belief where the reference says nothing.
+// rates are the known limits of operations. The API reference has those that say "up to ...
+// times per second"; the bursts are from recordings of the service. Rates per second without
+// a reference are a belief.
 var rates = map[string]rate{
 	"CreateBackup":              {50, 50},
 	"DeleteBackup":              {13, 10},
@@ -31,8 +31,8 @@ var rates = map[string]rate{
 
 type rateKey struct{ scope, operation string }
 
-// Call admits a call of an operation, or returns an *awserr.Error: calls that are refused
-// afterwards count, too.
+// Call admits a call of an operation, or returns an *awserr.Error. Calls that are refused
+// later count, too.
 func (l *Limiter) Call(operation string) error {
 	if l == nil {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Reading is a read that was admitted. What it consumes shows at its end; nil is one
-// that nobody throttles.
+// Reading is an admitted read, whose consumption is known at its end. A nil Reading is not
+// throttled.
 type Reading struct {
 	l     *Limiter
 	table *tabledef.Table
@@ -15,9 +15,9 @@ type Reading struct {
 	taken capacity.Tally
 }
 
-// Read admits a read of a table, or of an index that is not nil, or returns an *awserr.Error.
-// item has the partition key, if the read is of one partition. weight is what a unit
-// counts for: 2 in a transaction.
+// Read admits a read of a table, or of its index ix if that is not nil, or returns an
+// *awserr.Error. item has the partition key if the read is of one partition. weight is the
+// cost of a unit: 2 in a transaction.
 func (l *Limiter) Read(t *tabledef.Table, ix *tabledef.Index, item attr.Item, consistent bool, weight float64) (*Reading, error) {
 	if l == nil {
 		return nil, nil
@@ -34,7 +34,7 @@ func (l *Limiter) Read(t *tabledef.Table, ix *tabledef.Index, item attr.Item, co
 	return r, nil
 }
 
-// Consumed says what the read has consumed in all.
+// Consumed sets the total consumption of the read.
 func (r *Reading) Consumed(tally capacity.Tally) {
 	if r != nil {
 		rest := capacity.Tally{}
@@ -44,13 +44,13 @@ func (r *Reading) Consumed(tally capacity.Tally) {
 	}
 }
 
-// Writing is what becomes of an item: its argument is the item as it is.
+// Writing returns the new state of an item from the current one.
 type Writing = func(old attr.Item) (attr.Item, error)
 
-// Write returns fn as the throughput of its table allows: an *awserr.Error otherwise. fn must
-// be asked for every write; where it is asked again for the same, what it took before
-// is given back. A write that fn refuses costs what it has looked at. weight is what a
-// unit of the table counts for: 2 in a transaction.
+// Write returns fn with throttling: the result fails with an *awserr.Error without
+// throughput. Call it for every write; a repeated call for the same write first returns its
+// earlier consumption. A write that fn refuses costs the read. weight is the cost of a unit
+// of the table: 2 in a transaction.
 func (l *Limiter) Write(t *tabledef.Table, weight float64, key attr.Item, fn Writing) Writing {
 	if l == nil {
 		return fn
