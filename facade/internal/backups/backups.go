@@ -1,7 +1,7 @@
-// Package backups implements the recovery of tables: continuous backups, from which a table
-// can be restored to any second of a period; backups, which remain when their table is
-// deleted; and restores from both. It checks requests, stores the state of each backup, and
-// does the work in jobs: package history reads past contents of tables.
+// Package backups implements the recovery of tables. With continuous backups, a table can be
+// restored to any second of a period; other backups outlive their table. The package checks
+// requests, stores the state of each backup, and does the work in jobs: package history reads
+// past contents of tables.
 package backups
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// Options are what a Service works with.
+// Options configure a Service.
 type Options struct {
 	Store           *store.Store
 	Now             func() time.Time
@@ -33,13 +33,13 @@ type Options struct {
 	Delays          Delays
 }
 
-// Delays are how long changes show; 0: not at all.
+// Delays are how long changes appear to take; 0: no delay.
 type Delays struct {
 	Backup time.Duration // a backup is CREATING, and the backups of a new table are being enabled
 	Create time.Duration // a table is CREATING
 }
 
-// Service answers the operations. V is of the request.
+// Service implements the operations. V is the request's validator.
 type Service struct {
 	Options
 	V request.Validator
@@ -61,27 +61,27 @@ const (
 	typeSystem = "SYSTEM"
 )
 
-// systemAge is how long the backup of a table that was deleted is kept.
+// systemAge is how long the backup of a deleted table is kept.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/PointInTimeRecovery_Howitworks.html
 const systemAge = tabledef.MaxRecoveryDays * 24 * time.Hour
 
-// maxRestores is how many restores there are at once.
+// maxRestores limits concurrent restores.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 const maxRestores = 50
 
-// record is what a job of a backup was asked for.
+// record is the request of a backup's job.
 type record struct {
 	Name  string          `json:"name"`
 	Type  string          `json:"type"`
 	Table json.RawMessage `json:"table"` // the definition
-	// Before is the sequence number that what is kept is below; 0: the log of the table is
-	// not held yet.
+	// Before is the sequence number that ends the backup: it contains all changes below. 0:
+	// the table's log is not held yet.
 	Before uint64 `json:"before,omitempty"`
-	// Rows is the Bigtable table that has the items, if that is not KeptTable of the id.
+	// Rows is the Bigtable table with the items, unless it is KeptTable of the id.
 	Rows string `json:"rows,omitempty"`
 }
 
-// request is what the job of a backup of a table is to know. Before and Rows are the record's.
+// request returns the request of the job that backs up t. Before and Rows are the record's.
 func (r record) request(t *tabledef.Table) (json.RawMessage, error) {
 	var err error
 	if r.Table, err = tabledef.Encode(t); err != nil {
@@ -90,15 +90,15 @@ func (r record) request(t *tabledef.Table) (json.RawMessage, error) {
 	return json.Marshal(r)
 }
 
-// progress is how far a copy is.
+// progress is the progress of a copy.
 type progress struct {
 	Scratch string `json:"scratch,omitempty"` // table of package history
-	Whole   bool   `json:"whole,omitempty"`   // all items are there
+	Whole   bool   `json:"whole,omitempty"`   // all items are copied
 	Items   int64  `json:"items"`
 	Bytes   int64  `json:"bytes"`
 }
 
-// backup is a backup as it is known.
+// backup is a backup with its decoded job.
 type backup struct {
 	jobs.Job
 	record
@@ -120,7 +120,7 @@ func decode(j jobs.Job) (b backup, err error) {
 	return b, nil
 }
 
-// rows is where the items are.
+// rows returns the table with the items.
 func (b *backup) rows(st *store.Store) string {
 	if b.Rows != "" {
 		return b.Rows
@@ -135,7 +135,7 @@ func (s *Service) status(b *backup) string {
 	return statusAvailable
 }
 
-// expires returns when a backup goes by itself; zero: never.
+// expires returns the time at which a backup is deleted automatically; zero: never.
 func (b *backup) expires() wire.EpochSeconds {
 	if b.Type != typeSystem {
 		return 0
@@ -143,8 +143,8 @@ func (b *backup) expires() wire.EpochSeconds {
 	return wire.EpochSeconds(b.Created.Add(systemAge).UnixMilli())
 }
 
-// A job's id is the last part of the ARN and the name of the table, so that jobs are in
-// the order of their times.
+// A job's id is the last part of the ARN and the name of the table, so that jobs are ordered
+// by time.
 const systemSuffix = "-00000000"
 
 func newID(at time.Time, suffix, table string) string {
@@ -167,8 +167,8 @@ var (
 	region = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`) })
 )
 
-// parseARN returns the id of the backup that an ARN names. Its region does not matter, but
-// there has to be one.
+// parseARN returns the id of the backup in an ARN. The ARN must have a region, which may be
+// any.
 func (s *Service) parseARN(arn string) (id string, err error) {
 	m := backupARN().FindStringSubmatch(arn)
 	switch {
@@ -182,7 +182,7 @@ func (s *Service) parseARN(arn string) (id string, err error) {
 	return m[6] + "/" + m[5], nil
 }
 
-// backup returns the backup of an ARN.
+// backup returns the backup with an ARN.
 func (s *Service) backup(ctx context.Context, arn string) (backup, error) {
 	id, err := s.parseARN(arn)
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *Service) backup(ctx context.Context, arn string) (backup, error) {
 	return decode(j)
 }
 
-// table returns a table that exists for the operations on backups.
+// table returns an existing table for the operations on backups.
 func (s *Service) table(ctx context.Context, name string) (*tabledef.Table, error) {
 	t, err := s.Store.TableNow(ctx, name)
 	if errors.Is(err, store.ErrTableNotFound) || err == nil && t.Status == tabledef.StatusCreating {
@@ -207,7 +207,7 @@ func (s *Service) table(ctx context.Context, name string) (*tabledef.Table, erro
 	return t, err
 }
 
-// young reports whether the backups of a table are still being enabled.
+// young reports whether a table's backups are still being enabled.
 func (s *Service) young(t *tabledef.Table) bool {
 	return s.Now().Before(t.Created.Add(s.Delays.Create + s.Delays.Backup))
 }
@@ -218,7 +218,7 @@ type CreateInput struct{ TableName, BackupName *string }
 // CreateOutput is the answer of CreateBackup.
 type CreateOutput struct{ BackupDetails Details }
 
-// Create makes a backup of a table as it is now.
+// Create makes a backup of a table in its current state.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateBackup.html
 func (s *Service) Create(ctx context.Context, in *CreateInput) (*CreateOutput, error) {
 	name, err := s.V.ChangedTableName(in.TableName)
@@ -248,7 +248,7 @@ func (s *Service) Create(ctx context.Context, in *CreateInput) (*CreateOutput, e
 	if err != nil {
 		return nil, err
 	}
-	b.State = jobs.Running // as which the service answers, however fast it was
+	b.State = jobs.Running // the service's answer, however fast the backup is
 	return &CreateOutput{s.details(&b, s.backupARN(id))}, nil
 }
 
@@ -291,7 +291,7 @@ type DescribeOutput struct{ BackupDescription Description }
 
 func (s *Service) arn(in *ARNInput) (string, error) {
 	s.V.Required("BackupArn", in.BackupArn != nil)
-	s.V.Length("BackupArn", in.BackupArn, 0, maxARNChars) // a short one is none of a backup
+	s.V.Length("BackupArn", in.BackupArn, 0, maxARNChars) // a shorter text is not the ARN of a backup
 	if err := s.V.Constrained(); err != nil {
 		return "", err
 	}
@@ -371,11 +371,11 @@ type ListOutput struct {
 	LastEvaluatedBackupArn string `json:",omitzero"`
 }
 
-// maxList is the most and the usual number of backups of an answer.
+// maxList is the maximum and default number of backups in an answer.
 const maxList = 100
 
-// millis is a time of a request, seconds since 1970; one that is too far away is the
-// last, or the first, that there is.
+// millis converts a time of a request, in seconds since 1970; it limits the result to the
+// valid range.
 func millis(seconds float64) int64 {
 	switch n := math.RoundToEven(seconds * 1000); {
 	case n >= math.MaxInt64:
@@ -387,7 +387,7 @@ func millis(seconds float64) int64 {
 	}
 }
 
-// List lists the backups of a table, or all, by their times.
+// List lists the backups of a table, or all, by time.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListBackups.html
 func (s *Service) List(ctx context.Context, in *ListInput) (*ListOutput, error) {
 	name := ""

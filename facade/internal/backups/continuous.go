@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// recoveryLag is how far the last time that a table can be restored to is behind, as
-// it is described: later times are taken too.
+// recoveryLag is how far the described latest restorable time is behind; later times are
+// accepted, too.
 const recoveryLag = 300 * time.Second
 
 // ContinuousInput is the request of DescribeContinuousBackups.
@@ -30,7 +30,7 @@ type recoverySpecification struct {
 	RecoveryPeriodInDays       *int32
 }
 
-// ContinuousOutput is the answer of both.
+// ContinuousOutput is the answer of both operations.
 type ContinuousOutput struct {
 	ContinuousBackupsDescription continuousBackups
 }
@@ -47,7 +47,7 @@ type recovery struct {
 	RecoveryPeriodInDays       int `json:",omitzero"`
 }
 
-// latest returns the last time that a table can be restored to, as it is described.
+// latest returns the latest restorable time in descriptions.
 func latest(r *tabledef.Recovery, now time.Time) time.Time {
 	if at := now.Add(-recoveryLag); at.After(r.Since) {
 		return at
@@ -69,7 +69,7 @@ func (s *Service) continuous(t *tabledef.Table) *ContinuousOutput {
 	return &ContinuousOutput{d}
 }
 
-// DescribeContinuous says whether a table can be restored to a time.
+// DescribeContinuous describes the times to which a table can be restored.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeContinuousBackups.html
 func (s *Service) DescribeContinuous(ctx context.Context, in *ContinuousInput) (*ContinuousOutput, error) {
 	name, err := s.V.ControlTableName(in.TableName)
@@ -83,8 +83,8 @@ func (s *Service) DescribeContinuous(ctx context.Context, in *ContinuousInput) (
 	return s.continuous(t), nil
 }
 
-// UpdateContinuous begins, changes or ends the time from which on a table can be
-// restored. The same again changes nothing.
+// UpdateContinuous turns point-in-time recovery of a table on or off, or changes its period.
+// A repeated request changes nothing.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateContinuousBackups.html
 func (s *Service) UpdateContinuous(ctx context.Context, in *UpdateContinuousInput) (*ContinuousOutput, error) {
 	name, err := s.V.ChangedTableName(in.TableName)
@@ -137,7 +137,7 @@ func (s *Service) UpdateContinuous(ctx context.Context, in *UpdateContinuousInpu
 	return s.continuous(t), nil
 }
 
-// atLeast64 is validation's AtLeast for members of 64 bits.
+// atLeast64 is Validator.AtLeast for members of 64 bits.
 func atLeast64(v *request.Validator, member string, value *int64, least int64) {
 	if value != nil && *value < least {
 		v.Fail(member, request.Quoted(strconv.FormatInt(*value, 10)), fmt.Sprintf(awserr.MsgMemberMinValue, least))

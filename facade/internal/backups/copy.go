@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// restoreKept is how long what came of a restore is known.
+	// restoreKept is how long the result of a restore is kept.
 	restoreKept = 24 * time.Hour
 
-	// failedKept is how long a backup that failed is, which nobody can delete.
+	// failedKept is how long a failed backup is kept; no request can delete it.
 	failedKept = 24 * time.Hour
 )
 
-// Kinds are the kinds of jobs of backups and restores over a store.
+// Kinds returns the kinds of jobs for backups and restores in a store.
 func Kinds(st *store.Store) []jobs.Kind {
 	w := worker{st}
 	return []jobs.Kind{
@@ -44,7 +44,7 @@ func Kinds(st *store.Store) []jobs.Kind {
 
 type worker struct{ st *store.Store }
 
-// forget drops the items of a backup whose time is over.
+// forget drops the items of an expired backup.
 func (w worker) forget(ctx context.Context, j jobs.Job) error {
 	b, err := decode(j)
 	if err != nil {
@@ -53,10 +53,10 @@ func (w worker) forget(ctx context.Context, j jobs.Job) error {
 	return w.st.DropKept(ctx, b.rows(w.st))
 }
 
-// saveEvery is how many items come between two notes of how far a copy is.
+// saveEvery is the number of items between two saves of a copy's progress.
 const saveEvery = 10_000
 
-// counted yields items and counts them in p, which is saved now and then.
+// counted yields items and counts them in p, which it saves regularly.
 func counted(ctx context.Context, c *jobs.Claim, p *progress, items iter.Seq2[history.Item, error]) iter.Seq2[attr.Item, error] {
 	return func(yield func(attr.Item, error) bool) {
 		for i, err := range items {
@@ -76,8 +76,8 @@ func counted(ctx context.Context, c *jobs.Claim, p *progress, items iter.Seq2[hi
 	}
 }
 
-// scratch gives a reading that is not done a table of its own, and drops that of an
-// attempt before.
+// scratch assigns a scratch table to an unfinished reading, and drops that of an earlier
+// attempt.
 func (w worker) scratch(ctx context.Context, c *jobs.Claim) (p progress, err error) {
 	if text := c.Job().Progress; text != nil {
 		if err := json.Unmarshal(text, &p); err != nil {
@@ -96,8 +96,7 @@ func (w worker) scratch(ctx context.Context, c *jobs.Claim) (p progress, err err
 	return p, c.Save(ctx, &p)
 }
 
-// hold keeps the log of the table of a backup from now on, and returns what its job is to
-// know then.
+// hold starts to keep the log of a backup's table, and returns the new request of its job.
 func (w worker) hold(ctx context.Context, id string, r record, t *tabledef.Table) (json.RawMessage, error) {
 	held, before, err := w.st.HoldLog(ctx, t, id)
 	if err != nil {
@@ -107,8 +106,8 @@ func (w worker) hold(ctx context.Context, id string, r record, t *tabledef.Table
 	return r.request(held)
 }
 
-// prepared does what the operation that made a job did not come to do, and keeps the
-// request that it gives.
+// prepared calls prepare if the operation that created the job did not get to it, and stores
+// the request that it returns.
 func prepared(ctx context.Context, c *jobs.Claim, prepare func(ctx context.Context) (json.RawMessage, error)) error {
 	request, err := prepare(ctx)
 	if err != nil {
@@ -158,7 +157,7 @@ func (w worker) backUp(ctx context.Context, c *jobs.Claim) error {
 	return err
 }
 
-// source returns a table as it is defined now. Errors: ErrTableNotFound.
+// source returns the current definition of a table. Errors: ErrTableNotFound.
 func (w worker) source(ctx context.Context, was *tabledef.Table) (*tabledef.Table, error) {
 	now, err := w.st.TableNow(ctx, was.Name)
 	if err == nil && now.ID != was.ID {
@@ -170,11 +169,10 @@ func (w worker) source(ctx context.Context, was *tabledef.Table) (*tabledef.Tabl
 	return now, nil
 }
 
-// ended lets go of the log of a table that is read no more, unless the work is to be done
-// again.
+// ended releases the log of a source table, unless the work will be repeated.
 func (w worker) ended(ctx context.Context, c *jobs.Claim, table string, err error) error {
 	switch {
-	case errors.Is(err, store.ErrTableNotFound): // it was deleted meanwhile, or what is restored
+	case errors.Is(err, store.ErrTableNotFound): // the source or the target was deleted meanwhile
 		err = &jobs.Failure{Code: "TableNotFound", Message: err.Error()}
 	case err != nil && ctx.Err() != nil:
 		return err
@@ -185,15 +183,15 @@ func (w worker) ended(ctx context.Context, c *jobs.Claim, table string, err erro
 	}
 	if releaseErr := w.st.ReleaseLog(ctx, table, c.Job().ID); releaseErr != nil {
 		if !c.LastAttempt() {
-			return releaseErr // a job that has ended releases nothing any more
+			return releaseErr // a job that has ended cannot release anything
 		}
 		return errors.Join(err, releaseErr)
 	}
 	return err
 }
 
-// begin makes the table that is restored into, without items, and holds the log of the
-// table that is read. It notes in r what the work is to know then.
+// begin creates the target table of a restore, without items, and holds the log of the
+// source. It records in r the state that the job needs.
 func (w worker) begin(ctx context.Context, id string, r *restore) (*tabledef.Table, error) {
 	t, err := tabledef.Decode(r.Table)
 	if err != nil {
@@ -216,7 +214,7 @@ func (w worker) begin(ctx context.Context, id string, r *restore) (*tabledef.Tab
 		}
 	}
 	created, err := w.st.CreateTable(ctx, t)
-	if errors.Is(err, store.ErrTableExists) { // it may have been made for this very job
+	if errors.Is(err, store.ErrTableExists) { // it may have been created for this very job
 		there, found := w.st.TableNow(ctx, t.Name)
 		if found == nil && there.Restore != nil && there.Restore.Job == id {
 			created, err = there, nil
@@ -229,13 +227,13 @@ func (w worker) begin(ctx context.Context, id string, r *restore) (*tabledef.Tab
 	return created, nil
 }
 
-// undo ends what begin has begun of a job.
+// undo reverts begin for a job.
 func (w worker) undo(ctx context.Context, source, target, id string) error {
 	ctx = context.WithoutCancel(ctx)
 	return errors.Join(w.st.ReleaseLog(ctx, source, id), w.abandon(ctx, target, id))
 }
 
-// abandon removes the table of a restore, which may not be there.
+// abandon removes the table of a restore, which may not exist.
 func (w worker) abandon(ctx context.Context, target, id string) error {
 	err := w.st.AbandonRestore(ctx, target, id)
 	if errors.Is(err, store.ErrTableNotFound) {
@@ -244,7 +242,7 @@ func (w worker) abandon(ctx context.Context, target, id string) error {
 	return err
 }
 
-// restore puts items into a table that was made for them.
+// restore puts items into the target table.
 func (w worker) restore(ctx context.Context, c *jobs.Claim) error {
 	var r restore
 	if err := json.Unmarshal(c.Job().Request, &r); err != nil {
@@ -270,7 +268,7 @@ func (w worker) restore(ctx context.Context, c *jobs.Claim) error {
 	target, err := w.st.TableNow(ctx, r.Target)
 	err = cmp.Or(preparing, err)
 	if err == nil && (target.Restore == nil || target.Restore.Job != c.Job().ID) {
-		if target.Restore != nil && target.Restore.Job == "" { // done, but for the note of it
+		if target.Restore != nil && target.Restore.Job == "" { // done, but not recorded
 			return w.ended(ctx, c, src.Name, nil)
 		}
 		err = fmt.Errorf("%w: %s", store.ErrTableNotFound, r.Target)
@@ -301,7 +299,8 @@ func (w worker) restore(ctx context.Context, c *jobs.Claim) error {
 	return err
 }
 
-// copyRest copies what a table that is deleted has, which no longer changes, to where a backup has its items.
+// copyRest copies the items of a deleted table, which no longer change, into a backup's
+// table.
 func copyRest(ctx context.Context, st *store.Store, t *tabledef.Table, id string) error {
 	return st.Keep(ctx, t, st.KeptTable(id), func(yield func(attr.Item, error) bool) {
 		for stored, err := range st.Kept(ctx, t, "") {
@@ -316,8 +315,8 @@ func copyRest(ctx context.Context, st *store.Store, t *tabledef.Table, id string
 	})
 }
 
-// copyLast is copyRest for a table whose rows are there for as long as it is DELETING. Errors: ErrTableNotFound, if it
-// went meanwhile: of what was copied some may be missing.
+// copyLast is copyRest for a table whose rows exist only while it is DELETING. Errors:
+// ErrTableNotFound, if they were removed meanwhile: the copy may be incomplete.
 func (w worker) copyLast(ctx context.Context, id string, t *tabledef.Table) error {
 	err := copyRest(ctx, w.st, t, id)
 	if _, gone := w.source(ctx, t); gone != nil {
@@ -326,15 +325,15 @@ func (w worker) copyLast(ctx context.Context, id string, t *tabledef.Table) erro
 	return err
 }
 
-// KeepDeleted makes the backup of a table that goes and could be restored. It reports
-// whether the table's own rows are what is kept.
+// KeepDeleted makes the backup of a deleted table that had point-in-time recovery. keep
+// reports whether the table's own rows become the backup.
 func KeepDeleted(ctx context.Context, st *store.Store, t *tabledef.Table) (keep bool, err error) {
 	if !t.Recovery.On() {
 		return false, nil
 	}
 	id := newID(t.Deleted, systemSuffix, t.Name)
 	r := record{Name: t.Name + "$DeletedTableBackup", Type: typeSystem}
-	if t.Mapped { // the rows are not the table's alone: another may be made over them
+	if t.Mapped { // another table may be created over the rows
 		if err := copyRest(ctx, st, t, id); err != nil {
 			return false, err
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// Details are those of a backup itself.
+// Details describe a backup itself.
 type Details struct {
 	BackupArn              string
 	BackupCreationDateTime wire.EpochSeconds
@@ -34,7 +34,7 @@ type Summary struct {
 
 type units struct{ ReadCapacityUnits, WriteCapacityUnits int64 }
 
-// sourceTable is what the table was.
+// sourceTable describes the table at the time of the backup.
 type sourceTable struct {
 	BillingMode           string
 	ItemCount             int64
@@ -48,7 +48,7 @@ type sourceTable struct {
 	TableSizeBytes        int64
 }
 
-// features are what of the table was on.
+// features describe the enabled features of the table.
 type features struct {
 	GlobalSecondaryIndexes []index                   `json:",omitzero"`
 	LocalSecondaryIndexes  []index                   `json:",omitzero"`
@@ -72,7 +72,7 @@ type stream struct {
 
 type timeToLive struct{ AttributeName, TimeToLiveStatus string }
 
-// RestoreSummary says what a table was restored from.
+// RestoreSummary describes the source of a restored table.
 type RestoreSummary struct {
 	RestoreDateTime   wire.EpochSeconds
 	RestoreInProgress bool
@@ -80,7 +80,7 @@ type RestoreSummary struct {
 	SourceTableArn    string
 }
 
-// RestoreOf returns the summary of a table, nil for one that no restore made.
+// RestoreOf returns the summary of a table; nil unless it was restored.
 func RestoreOf(t *tabledef.Table) *RestoreSummary {
 	r := t.Restore
 	if r == nil {

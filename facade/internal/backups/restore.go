@@ -24,7 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// Overrides are what a restored table is to have instead of what its source has.
+// Overrides replace settings of the source in a restored table.
 type Overrides struct {
 	BillingModeOverride           *string
 	GlobalSecondaryIndexOverride  []tablespec.GlobalSecondaryIndex
@@ -52,20 +52,20 @@ type ToTimeInput struct {
 	Overrides
 }
 
-// restore is what a job of a restore was asked for.
+// restore is the request of a restore's job.
 type restore struct {
 	Target string          `json:"target"`
 	Backup string          `json:"backup,omitempty"` // id; "": from a table
 	Source json.RawMessage `json:"source"`           // definition of the table
-	Rows   string          `json:"rows,omitempty"`   // where the items of the backup are
+	Rows   string          `json:"rows,omitempty"`   // table with the items of the backup
 	Before uint64          `json:"before,omitempty"` // sequence number
-	// UpToNow says that all is restored that was acknowledged when the restore begins.
+	// UpToNow includes all changes acknowledged before the restore begins.
 	UpToNow bool `json:"upToNow,omitempty"`
-	// Table is the definition of the target until it is made.
+	// Table is the definition of the target, until it is created.
 	Table json.RawMessage `json:"table,omitempty"`
 }
 
-// unsupported refuses an override that would be wrong to overlook.
+// unsupported rejects an override that must not be ignored.
 func (s *Service) unsupported(o *Overrides) error {
 	if len(o.VectorIndexOverride) > 0 && o.VectorIndexOverride.Kind() != 'n' {
 		return awserr.Validation(awserr.MsgParameterUnsupported, "VectorIndexOverride", s.V.Operation)
@@ -118,7 +118,7 @@ func (s *Service) units(path string, given *tablespec.ProvisionedThroughput) {
 	atLeast64(&s.V, path+".ReadCapacityUnits", given.ReadCapacityUnits, 1)
 }
 
-// FromBackup makes a table of a backup.
+// FromBackup restores a table from a backup.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_RestoreTableFromBackup.html
 func (s *Service) FromBackup(ctx context.Context, in *FromBackupInput) (*tabledef.Table, error) {
 	if err := s.unsupported(&in.Overrides); err != nil {
@@ -147,7 +147,7 @@ func (s *Service) FromBackup(ctx context.Context, in *FromBackupInput) (*tablede
 	return s.begin(ctx, t, r, nil)
 }
 
-// ToTime makes a table as another one was at a time.
+// ToTime creates a table with the state of another at a time.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_RestoreTableToPointInTime.html
 func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table, error) {
 	if err := s.unsupported(&in.Overrides); err != nil {
@@ -203,7 +203,7 @@ func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table,
 	return s.begin(ctx, t, restore{Target: t.Name, Before: history.Before(at)}, src)
 }
 
-// sourceOf returns the table of the ARN of a source, which is one of this account and
+// sourceOf returns the table name in the ARN of a source, which must be in this account and
 // region.
 func (s *Service) sourceOf(arn string) (string, error) {
 	of, ok := request.ParseARN(arn)
@@ -227,7 +227,7 @@ func (s *Service) target(name *string) {
 	}
 }
 
-// running are the restores under way.
+// running are the restores in progress.
 type running struct {
 	n  int
 	of map[string]string // target by id of the backup
@@ -247,7 +247,7 @@ func (s *Service) restores(ctx context.Context) (r running, err error) {
 		if j.State == jobs.Failed || targets[of.Target] {
 			continue
 		}
-		if j.State == jobs.Done { // its table may be CREATING for longer
+		if j.State == jobs.Done { // its table may stay CREATING for longer
 			t, err := s.Store.TableNow(ctx, of.Target)
 			if err != nil && !errors.Is(err, store.ErrTableNotFound) {
 				return r, err
@@ -265,11 +265,11 @@ func (s *Service) restores(ctx context.Context) (r running, err error) {
 	return r, nil
 }
 
-// resourceOf is what an ARN says behind region and account, which are no matter here.
+// resourceOf returns the part of an ARN after region and account, which are irrelevant here.
 func resourceOf(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
-// begin makes the table, without items, and the job that restores them: from src, if
-// that is not nil.
+// begin creates the table, without items, and the job that restores them: from src, if that
+// is not nil.
 func (s *Service) begin(ctx context.Context, t *tabledef.Table, r restore, src *tabledef.Table) (*tabledef.Table, error) {
 	switch there, err := s.Store.TableNow(ctx, t.Name); {
 	case err == nil && there.Restoring():
@@ -328,8 +328,8 @@ func (s *Service) begin(ctx context.Context, t *tabledef.Table, r restore, src *
 	return created, nil
 }
 
-// restored returns the definition of a table that is restored: the key, the indexes,
-// billing and encryption of its source, as far as they are not overridden.
+// restored returns the definition of a restored table: the key, the indexes, billing and
+// encryption of its source, unless overridden.
 func (s *Service) restored(name string, src *tabledef.Table, o *Overrides) (*tabledef.Table, error) {
 	src, err := src.Clone()
 	if err != nil {
@@ -410,9 +410,9 @@ func inRange(o *tabledef.OnDemandThroughput) bool {
 	return ok(o.MaxReadRequestUnits) && ok(o.MaxWriteRequestUnits)
 }
 
-// indexes applies the overrides of indexes: each element of a list has to be an index of
-// the source, under whatever name, and the others are left out. Global indexes that
-// become provisioned need an override of their name.
+// indexes applies the overrides of indexes: each element must equal an index of the source,
+// except for its name; the other indexes are dropped. Global indexes that become provisioned
+// need an override with their name.
 func (o *Overrides) indexes(t *tabledef.Table, wasOnDemand bool) error {
 	provisioned := t.BillingMode != tablespec.BillingOnDemand
 	becomeProvisioned := wasOnDemand && provisioned
@@ -468,8 +468,7 @@ func (o *Overrides) indexes(t *tabledef.Table, wasOnDemand bool) error {
 	return nil
 }
 
-// matches reports whether an index that is wanted is one that there was, under whatever
-// name.
+// matches reports whether a requested index equals an existing one, except for its name.
 func matches(ix *tabledef.Index, w *tablespec.GlobalSecondaryIndex) bool {
 	projection := ""
 	if w.Projection.ProjectionType != nil {
