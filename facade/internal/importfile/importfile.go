@@ -1,14 +1,12 @@
-// Package importfile reads the files that ImportTable takes: DynamoDB JSON, object after
-// object, Ion text, one item a line, and CSV; plain, gzip or zstd.
-// Source: developer guide, "DynamoDB data import from Amazon S3: how it works" and "S3 import
-// formats for DynamoDB".
+// Package importfile reads the files of ImportTable: DynamoDB JSON, object after object; Ion
+// text, one item per line; and CSV; plain, gzip or zstd. Source: developer guide, "DynamoDB
+// data import from Amazon S3: how it works" and "S3 import formats for DynamoDB".
 //
-// What it promises: items are streamed, in memory bounded by the longest item and by what
-// the window of the decompression, however far a packed file would swell; every text results
-// in items, in an [*ItemError], after which reading continues, or in another error, after
-// which it ends.
+// It streams items. Memory is limited by the longest item and the window of the
+// decompression, however large the unpacked file is. Every input results in items, in an
+// [*ItemError], after which reading continues, or in another error, after which it ends.
 //
-// What it does not do: whether an item fits into a table is not its matter.
+// It does not check whether an item fits into a table.
 package importfile
 
 import (
@@ -29,7 +27,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/itemtext"
 )
 
-// The formats and the compressions, in the words of the API.
+// The formats and compressions, in the API's words.
 const (
 	FormatJSON = "DYNAMODB_JSON"
 	FormatIon  = "ION"
@@ -41,32 +39,32 @@ const (
 )
 
 const (
-	// MaxTextBytes is the longest text of an item, more than any of 400 KB needs.
+	// MaxTextBytes is the maximum text of an item, more than an item of 400 KB needs.
 	MaxTextBytes = 4 << 20
 
-	// maxZstdWindow is how far back a zstd file may refer, and about what reading one
-	// holds: the zstd tool goes beyond it with --ultra and --long alone.
+	// maxZstdWindow is the maximum window of a zstd file, and about the memory of reading
+	// one. The zstd tool exceeds it only with --ultra and --long.
 	maxZstdWindow = 16 << 20
 )
 
-// Options say what a file is like.
+// Options describe a file.
 type Options struct {
 	Format      string
 	Compression string
-	// Delimiter and Header are of CSV: without a header the first record is it.
+	// Delimiter and Header are for CSV: without Header, the first record is the header.
 	Delimiter byte
 	Header    []string
-	// Types are those of the columns of CSV that are no strings, such as keys.
+	// Types are the types of CSV columns that are not strings, such as keys.
 	Types map[string]attr.Type
 }
 
-// ItemError is the reason why an item is malformed; reading continues behind the item.
+// ItemError is the error of a malformed item; reading continues after the item.
 type ItemError struct{ Err error }
 
-// Error says what is wrong with the item.
+// Error returns the fault of the item.
 func (e *ItemError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the fault.
 func (e *ItemError) Unwrap() error { return e.Err }
 
 var (
@@ -79,14 +77,14 @@ type Reader struct {
 	o       Options
 	text    *bufio.Reader
 	read    counter
-	zstd    *zstd.Decoder // nil: of another compression
+	zstd    *zstd.Decoder // nil: another compression
 	texts   itemtext.Reader
-	json    []byte // what a line in Ion says
+	json    []byte // the item of an Ion line, as JSON
 	records csvtext.Reader
 	header  []string
 }
 
-// counter counts the bytes that are read.
+// counter counts the bytes read.
 type counter struct {
 	io.Reader
 	n int64
@@ -99,8 +97,8 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Open begins to read a file. Its errors are of the decompression, and of file. The caller
-// closes the Reader, and file.
+// Open starts to read a file. Its errors are from the decompression or from file. The caller
+// closes the Reader and file.
 func Open(file io.Reader, o Options) (*Reader, error) {
 	r := &Reader{o: o, header: o.Header}
 	r.read.Reader = file
@@ -125,17 +123,17 @@ func Open(file io.Reader, o Options) (*Reader, error) {
 	return r, nil
 }
 
-// Close lets go of what the decompression holds.
+// Close releases the memory of the decompression.
 func (r *Reader) Close() {
 	if r.zstd != nil {
 		r.zstd.Close()
 	}
 }
 
-// Bytes is how long the text was that has been looked at, unpacked.
+// Bytes returns the number of unpacked bytes consumed so far.
 func (r *Reader) Bytes() int64 { return r.read.n - int64(r.text.Buffered()) }
 
-// Next returns the next item; io.EOF behind the last.
+// Next returns the next item; io.EOF after the last.
 func (r *Reader) Next() (item attr.Item, err error) {
 	switch r.o.Format {
 	case FormatCSV:
@@ -187,7 +185,7 @@ func parse(line []byte) (attr.Item, error) {
 	return item, nil
 }
 
-// record reads a record of CSV.
+// record reads a CSV record.
 func (r *Reader) record() (attr.Item, error) {
 	if r.header == nil {
 		cells, _, err := r.records.Record()
@@ -221,7 +219,7 @@ func (r *Reader) record() (attr.Item, error) {
 	return item, nil
 }
 
-// cell returns the value that a cell stands for.
+// cell returns the value of a cell.
 func (r *Reader) cell(name, text string) (attr.Value, error) {
 	switch r.o.Types[name] {
 	case attr.N:
@@ -230,7 +228,7 @@ func (r *Reader) cell(name, text string) (attr.Value, error) {
 	case attr.B:
 		raw, err := base64.StdEncoding.Strict().DecodeString(text)
 		return attr.Binary(raw), err
-	case attr.Absent, attr.S, attr.BOOL, attr.NULL, attr.SS, attr.NS, attr.BS, attr.L, attr.M: // no others are keys
+	case attr.Absent, attr.S, attr.BOOL, attr.NULL, attr.SS, attr.NS, attr.BS, attr.L, attr.M: // keys have no other types
 	}
 	return attr.String(text), nil
 }
