@@ -18,10 +18,10 @@ type Claim struct {
 	cancel  context.CancelCauseFunc // ends the work
 	changed chan struct{}
 
-	mu      sync.Mutex // held while the row is written
+	mu      sync.Mutex // held during writes of the row
 	job     Job
 	version []byte
-	renewed time.Time // Wall: when the last write began that got there
+	renewed time.Time // Wall: start of the last successful write
 }
 
 // Job returns the job as this process last read or wrote it.
@@ -31,8 +31,7 @@ func (c *Claim) Job() Job {
 	return c.job
 }
 
-// LastAttempt reports whether the job fails for good if this attempt ends with an
-// error.
+// LastAttempt reports whether an error of this attempt makes the job fail for good.
 func (c *Claim) LastAttempt() bool { return c.Job().Attempts >= maxAttempts-1 }
 
 // Changed gets a value after others have changed the job; Job returns the changed job. One
@@ -94,7 +93,7 @@ func (c *Claim) reread(ctx context.Context) error {
 	c.job, c.version = j, version
 	select {
 	case c.changed <- struct{}{}:
-	default: // it was told and has not looked yet
+	default: // a value is pending
 	}
 	return nil
 }
@@ -139,12 +138,13 @@ func (c *Claim) since() time.Time {
 	return c.renewed
 }
 
-// attempt claims a job and works on it until it has ended. It returns the job if another
+// attempt claims a job and works on it until the job has ended. It returns the job if another
 // process owns it, or may own it.
 func (r *Runner) attempt(k *Kind, id string) (held *Job, err error) {
 	c := &Claim{r: r, key: [2]string{k.Name, id}, changed: make(chan struct{}, 1), renewed: r.o.Wall.Now()}
 	errHeld := errors.New("another process holds the job")
-	// Not cut off when the Runner is closed: a claim whose answer is lost would hold the job for a lease.
+	// Closing the Runner must not cut this off: a claim with a lost answer would hold the job
+	// for a lease.
 	c.job, c.version, err = r.change(context.WithoutCancel(r.life), k.Name, id, func(j *Job) error {
 		switch {
 		case j.State != Running:
@@ -211,7 +211,7 @@ func (c *Claim) work(ctx context.Context, k *Kind) error {
 	return end
 }
 
-// run calls the kind's function, and turns its panic into an error.
+// run calls the kind's function, and converts its panic to an error.
 func (c *Claim) run(ctx context.Context, k *Kind) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -258,7 +258,7 @@ func (c *Claim) release() {
 	}
 }
 
-// seen is a job of another process as last read, and since when it is unchanged.
+// seen is a job of another process as last read, and the time since which it is unchanged.
 type seen struct {
 	owner string
 	beat  uint64

@@ -2,20 +2,20 @@
 // deliveries. Each job is one row of the catalog. A process does the work in the background,
 // and another process takes over if that one ends.
 //
-// # What it promises
+// # Guarantees
 //
-//  1. A job that Create returned is in the catalog, and will end unless it is deleted: Done,
-//     or Failed with the reason. A restart, or the end of its process, only delays that.
-//  2. A client token returns the job that it created first, for eight hours of the clock,
-//     also for concurrent requests. With another request it is rejected.
-//  3. One process at a time works on a job, except for a process that has lost the job and
-//     does not know yet. Therefore the work must have the same result when it is repeated,
-//     from its start or from the progress of Claim.Save. After Save or the end was
-//     rejected, the work has no effect on the job.
-//  4. The number of jobs of a kind, and of those that a process works on at once, is
-//     limited. Without jobs, a process makes one call at its start and one for each Tidy.
+//  1. A job that Create returned is in the catalog, and will end unless it is deleted: Done, or Failed
+//     with the reason. A restart, or the end of its process, only delays that.
+//  2. A client token returns the job that it created first, for eight hours of the clock, also for
+//     concurrent requests. With another request it is rejected.
+//  3. One process at a time works on a job, except for a process that has lost the job and does not
+//     know yet. Therefore the work must have the same result when it is repeated, from its start or
+//     from the progress of Claim.Save. After Save or the end was rejected, the work has no effect on
+//     the job.
+//  4. The number of jobs of a kind, and of those that a process works on at once, is limited. Without
+//     jobs, a process makes one call at its start and one for each Tidy.
 //
-// # How
+// # Mechanism
 //
 // A row has the job as one JSON text, and a version that changes with each write and guards
 // the row: every change is one check-and-mutate. A process claims a job by writing itself
@@ -24,10 +24,10 @@
 // Options.Wall, which no test clock of tables moves: the test clocks of two processes may
 // differ, or stand still. All times in rows are of Options.Now.
 //
-// The state of a job is that of its real work. A kind that shows a state for a least time
+// The state of a job is that of its real work. A kind that shows a state for a minimum time
 // computes it from the times of the job and the clock, which needs no timer.
 //
-// # How to use it
+// # Usage
 //
 // A kind of job is a name and a function, given to Runner.Handle before Start:
 //

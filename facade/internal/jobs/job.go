@@ -7,39 +7,39 @@ import (
 	"time"
 )
 
-// State is how far a job is.
+// State is the state of a job.
 type State string
 
-// The states. A job that waits for its turn is Running too.
+// The states. A queued job is Running, too.
 const (
 	Running State = "running"
 	Done    State = "done"
 	Failed  State = "failed"
 )
 
-// Job is a job as its row has it.
+// Job is a job as stored in its row.
 type Job struct {
 	Kind string `json:"-"`
-	// ID is unique among those of the kind, and orders them.
+	// ID is unique within the kind, and orders its jobs.
 	ID string `json:"-"`
-	// Request is what was asked for, JSON text of the kind's own.
+	// Request is the request, JSON in the format of the kind.
 	Request json.RawMessage `json:"request"`
 	State   State           `json:"state"`
-	// Created and Ended are times of Options.Now; Ended is zero while it is Running.
+	// Created and Ended are times of Options.Now; Ended is zero while the job is Running.
 	Created time.Time `json:"created"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// Progress is what the kind keeps of its work, and what came of it: JSON text.
+	// Progress is the kind's progress and result, as JSON.
 	Progress json.RawMessage `json:"progress,omitempty"`
-	// Failure is why it is Failed.
+	// Failure is the reason if the job is Failed.
 	Failure *Failure `json:"failure,omitempty"`
-	// Attempts counts those that ended with an error.
+	// Attempts counts the attempts that ended with an error.
 	Attempts int `json:"attempts,omitempty"`
 
-	Owner string `json:"owner,omitempty"` // the process that works on it, "" for none
-	Beat  uint64 `json:"beat,omitempty"`  // counts while it does
+	Owner string `json:"owner,omitempty"` // the process that works on it, or ""
+	Beat  uint64 `json:"beat,omitempty"`  // grows while the owner works
 }
 
-// Failure is why a job can never be done: returned by Run, it ends the job.
+// Failure is the final error of a job: if Run returns it, the job ends.
 type Failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -48,23 +48,23 @@ type Failure struct {
 // Error implements error.
 func (f *Failure) Error() string { return f.Code + ": " + f.Message }
 
-// CodeInternal is the code of a job that failed again and again for a reason that its
-// kind does not know.
+// CodeInternal is the code of a job whose attempts all failed for a reason that its kind does
+// not know.
 const CodeInternal = "InternalError"
 
-// Errors of a Runner. They come wrapped: test with errors.Is.
+// Errors of a Runner. They are wrapped: test with errors.Is.
 var (
-	// ErrNotFound: there is no such job.
+	// ErrNotFound: the job does not exist.
 	ErrNotFound = errors.New("no such job")
-	// ErrExists: there is one of that id.
+	// ErrExists: the id is in use.
 	ErrExists = errors.New("there is such a job")
-	// ErrTooMany: there are as many jobs of the kind as there may be.
+	// ErrTooMany: the limit of the kind's jobs is reached.
 	ErrTooMany = errors.New("too many jobs of one kind")
 	// ErrTokenMismatch: the token was used for another request.
 	ErrTokenMismatch = errors.New("the token was used for another request")
 	// ErrLost: another process works on the job, or it has ended or was deleted.
 	ErrLost = errors.New("the job is not this process's any more")
-	// errContended: a row changed under every attempt to write it.
+	// errContended: the row changed during every attempt to write it.
 	errContended = errors.New("too many concurrent changes of one job")
 )
 

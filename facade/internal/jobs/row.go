@@ -19,14 +19,14 @@ import (
 const (
 	// RowPrefix begins the catalog's rows of jobs; the kind, "/" and the id follow.
 	RowPrefix = "j/"
-	// maxChanges bounds the attempts to change a row that others keep changing.
+	// maxChanges limits the attempts to change a row that others keep changing.
 	maxChanges = 64
 	// microsPerMilli is the step of cell timestamps.
 	microsPerMilli = 1000
 )
 
-// The columns of a row: a text, the version that guards it, and of a job its state for
-// who looks for those that are to be done.
+// The columns of a row: a text, the version that guards it, and for a job its state, to find
+// unfinished jobs.
 var (
 	textQualifier    = []byte("text")
 	versionQualifier = []byte("version")
@@ -44,7 +44,7 @@ func kindOf(row []byte) (kind, id string, ok bool) {
 	return strings.Cut(rest, "/")
 }
 
-// row is a row as it was read: nil texts where there is none.
+// row is a row as read; its fields are nil if it does not exist.
 type row struct{ text, version []byte }
 
 func textOf(cells []layout.Cell) (r row) {
@@ -64,8 +64,8 @@ func (r *Runner) read(ctx context.Context, family string, key []byte) (row, erro
 	return textOf(found.Cells), err
 }
 
-// write replaces the text of a row that has a version (nil: that is not there), or, with
-// a nil text, deletes it. It returns the new version and whether it was written.
+// write replaces the text of a row with the given version (nil: the row does not exist); a
+// nil text deletes the row. It returns the new version; ok reports whether it wrote.
 func (r *Runner) write(ctx context.Context, family string, key, version, text []byte, state State) (next []byte, ok bool, err error) {
 	var set []*btpb.Mutation
 	micros := r.o.Now().UnixMilli() * microsPerMilli
@@ -88,7 +88,7 @@ func (r *Runner) writeJob(ctx context.Context, j *Job, version []byte) (next []b
 	return r.write(ctx, r.o.Family, jobRow(j.Kind, j.ID), version, text, j.State)
 }
 
-// readJob returns a job and the version of its row; ErrNotFound.
+// readJob returns a job and the version of its row. Errors: ErrNotFound.
 func (r *Runner) readJob(ctx context.Context, kind, id string) (Job, []byte, error) {
 	there, err := r.read(ctx, r.o.Family, jobRow(kind, id))
 	if err != nil {
@@ -101,8 +101,8 @@ func (r *Runner) readJob(ctx context.Context, kind, id string) (Job, []byte, err
 	return j, there.version, err
 }
 
-// change changes a job by fn, which may be called several times and whose error ends it.
-// It returns the job as it is then, and its version.
+// change changes a job by fn, which may be called several times; an error of fn ends change.
+// It returns the changed job and its version.
 func (r *Runner) change(ctx context.Context, kind, id string, fn func(*Job) error) (Job, []byte, error) {
 	for range maxChanges {
 		j, version, err := r.readJob(ctx, kind, id)
@@ -120,7 +120,7 @@ func (r *Runner) change(ctx context.Context, kind, id string, fn func(*Job) erro
 	return Job{}, nil, fmt.Errorf("%w: %s of kind %s", errContended, id, kind)
 }
 
-// Get returns a job; ErrNotFound.
+// Get returns a job. Errors: ErrNotFound.
 func (r *Runner) Get(ctx context.Context, kind, id string) (Job, error) {
 	j, _, err := r.readJob(ctx, kind, id)
 	return j, err
@@ -150,14 +150,14 @@ func (r *Runner) All(ctx context.Context, kind, after string) iter.Seq2[Job, err
 	}
 }
 
-// stateOfJob is how far a job is, and since when.
+// stateOfJob is the state of a job and the time since which it has it.
 type stateOfJob struct {
 	kind, id string
 	state    State
 	since    time.Time
 }
 
-// states yields those of all jobs. An error ends it.
+// states yields the states of all jobs. An error ends it.
 func (r *Runner) states(ctx context.Context) iter.Seq2[stateOfJob, error] {
 	return func(yield func(stateOfJob, error) bool) {
 		prefix := []byte(RowPrefix)
@@ -180,7 +180,7 @@ func (r *Runner) states(ctx context.Context) iter.Seq2[stateOfJob, error] {
 	}
 }
 
-// count returns how many jobs of a kind there are, up to some number.
+// count returns the number of jobs of a kind, at most most.
 func (r *Runner) count(ctx context.Context, kind string, most int) (n int, err error) {
 	read := btclient.Read{
 		Table: r.o.Table, Limit: int64(most), Spans: []layout.Span{{Start: jobRow(kind, ""), End: cells.PrefixEnd(jobRow(kind, ""))}},

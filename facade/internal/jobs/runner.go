@@ -19,12 +19,12 @@ type Options struct {
 	Client      *btclient.Client
 	Table       string // the catalog
 	Family      string // of jobs: keeps the newest cell
-	TokenFamily string // of tokens: its cells go after a day, or later
-	// Owner returns a text that no other process has, or had.
+	TokenFamily string // of tokens; its cells are deleted after a day or more
+	// Owner returns a text that is unique among all processes.
 	Owner    func() string
 	Now      func() time.Time
 	Wall     *clock.Clock  // of leases
-	NewToken func() []byte // short, and never the same
+	NewToken func() []byte // returns a short unique value
 	Logger   *slog.Logger
 	// Lease is how long a job stays with a process that does not increment its counter.
 	// Default: 10 s.
@@ -49,7 +49,7 @@ const (
 // Kind is a kind of jobs.
 type Kind struct {
 	Name string // without "/"
-	// Run does the work of a job: see the package.
+	// Run does the work of a job: see the package comment.
 	Run func(ctx context.Context, c *Claim) error
 	// AtOnce limits the jobs that a process works on at once. Default: DefaultAtOnce.
 	AtOnce int
@@ -59,8 +59,7 @@ type Kind struct {
 	// a job, by its id and state. Default: until it is deleted.
 	Keep   time.Duration
 	KeepOf func(id string, ended State) time.Duration
-	// Forget is called before a job is deleted whose time to be kept has ended. Default: nil,
-	// it is not called.
+	// Forget is called before an expired job is deleted. Default: nil, it is not called.
 	Forget func(ctx context.Context, j Job) error
 }
 
@@ -82,14 +81,14 @@ type Runner struct {
 	background sync.WaitGroup
 
 	mu      sync.Mutex
-	changed chan struct{}       // closed, and made anew, when busy shrinks
-	busy    map[string]int      // jobs of a kind that wait here, or are worked on
-	waiting map[string][]string // ids that wait for their turn, by kind
+	changed chan struct{}       // closed and replaced when busy shrinks
+	busy    map[string]int      // jobs of a kind that are queued here, or being worked on
+	waiting map[string][]string // queued ids, by kind
 	working map[string]int      // by kind
-	known   map[[2]string]bool  // those that wait, are worked on or watched
+	known   map[[2]string]bool  // queued, being worked on, or watched
 	claims  map[[2]string]*Claim
 	watched map[[2]string]seen // jobs of other processes
-	watcher bool               // a goroutine looks at them
+	watcher bool               // a goroutine watches them
 }
 
 // New returns a Runner that has not started.
@@ -112,8 +111,8 @@ func (r *Runner) Handle(k Kind) {
 // Start resumes the jobs of earlier processes.
 func (r *Runner) Start(ctx context.Context) error { return r.Tidy(ctx) }
 
-// Tidy resumes the jobs of ended processes, and deletes ended jobs whose time to be kept is
-// over. Without kinds it does nothing.
+// Tidy resumes the jobs of ended processes, and deletes expired jobs. Without kinds it does
+// nothing.
 func (r *Runner) Tidy(ctx context.Context) error {
 	if len(r.kinds) == 0 {
 		return nil
@@ -156,17 +155,17 @@ type Spec struct {
 	Kind, ID string
 	Request  json.RawMessage
 	Token    Token
-	Done     bool // there is no work: the job has only to be known
+	Done     bool // there is no work to do: the job is only stored
 	// Prepare, if set, does the work that must be done before Create returns. It is called
-	// when the job is stored, and returns the request for Run. If it fails, the job is
+	// after the job is stored, and returns the request for Run. If it fails, the job is
 	// deleted. If the process ends meanwhile, the job has Request, and Run must do the work
 	// of Prepare.
 	Prepare func(ctx context.Context) (json.RawMessage, error)
 }
 
-// Create creates a job, whose work begins at once if there is room. With a token that was
-// used before, it returns the job of that token. Errors: ErrExists, ErrTooMany,
-// ErrTokenMismatch, those of Prepare.
+// Create creates a job, and starts its work if a slot is free. With a token that was used
+// before, it returns the job of that token. Errors: ErrExists, ErrTooMany, ErrTokenMismatch,
+// those of Prepare.
 func (r *Runner) Create(ctx context.Context, s Spec) (Job, error) {
 	k := r.kinds[s.Kind]
 	if k == nil {
@@ -231,7 +230,7 @@ func (r *Runner) prepare(ctx context.Context, j Job, prepare func(context.Contex
 		return j, errors.Join(err, gone)
 	}
 	j, _, err = r.change(ctx, j.Kind, j.ID, func(j *Job) error {
-		if j.Owner == r.o.Owner() { // else another process has done the same
+		if j.Owner == r.o.Owner() { // otherwise another process has done the same
 			j.Request, j.Owner = request, ""
 		}
 		return nil

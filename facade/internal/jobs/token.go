@@ -16,19 +16,19 @@ const (
 	// token's hash follow.
 	tokenRowPrefix = "jk/"
 
-	// tokenAge is how long a client token is remembered.
+	// tokenAge is the lifetime of a client token.
 	// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExportTableToPointInTime.html
 	tokenAge = 8 * time.Hour
 )
 
-// Token makes a repeated request recognizable. The zero value stands for none.
+// Token identifies repetitions of a request. The zero value means no token.
 type Token struct {
 	Text string
-	Hash [32]byte // of what is asked for
+	Hash [32]byte // of the request's content
 }
 
-// tokenText is what is remembered of a token: all that its job is to be made of, for
-// the one who finds that it was not.
+// tokenText is the record of a token: everything needed to create its job, in case the first
+// process did not.
 type tokenText struct {
 	Hash    []byte          `json:"hash"`
 	At      time.Time       `json:"at"`
@@ -41,8 +41,8 @@ func tokenRow(kind, token string) []byte {
 	return []byte(tokenRowPrefix + kind + "/" + hex.EncodeToString(sum[:]))
 }
 
-// readToken returns what is remembered of a token, nil for nothing, with the version of
-// its row; ErrTokenMismatch.
+// readToken returns the record of a token, or nil, and the version of its row. Errors:
+// ErrTokenMismatch.
 func (r *Runner) readToken(ctx context.Context, kind string, t Token) (*tokenText, []byte, error) {
 	there, err := r.read(ctx, r.o.TokenFamily, tokenRow(kind, t.Text))
 	if err != nil || there.text == nil {
@@ -61,8 +61,8 @@ func (r *Runner) readToken(ctx context.Context, kind string, t Token) (*tokenTex
 	return known, there.version, nil
 }
 
-// Find returns the job that was started with a token; found is false before that.
-// Errors: ErrTokenMismatch.
+// Find returns the job of a token; found is false if it does not exist. Errors:
+// ErrTokenMismatch.
 func (r *Runner) Find(ctx context.Context, kind string, t Token) (j Job, found bool, err error) {
 	known, _, err := r.readToken(ctx, kind, t)
 	if err != nil || known == nil {
@@ -75,7 +75,7 @@ func (r *Runner) Find(ctx context.Context, kind string, t Token) (j Job, found b
 	return j, err == nil, err
 }
 
-// remember remembers what a token is to give, if nothing else is: it returns what is.
+// remember stores the record of a token unless one exists, and returns the stored one.
 func (r *Runner) remember(ctx context.Context, s *Spec) (*tokenText, error) {
 	for range maxChanges {
 		known, version, err := r.readToken(ctx, s.Kind, s.Token)
