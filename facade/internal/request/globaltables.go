@@ -6,7 +6,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
-// GlobalTableInput is a request that names a global table, and nothing else that counts.
+// GlobalTableInput is a request with the name of a global table; other members are ignored.
 type GlobalTableInput struct{ GlobalTableName *string }
 
 // CreateGlobalTableInput is the request of CreateGlobalTable.
@@ -45,7 +45,7 @@ func checkName(v *Validator, name *string) error {
 	return v.Constrained()
 }
 
-// CreateGlobalTable refuses, once the request has the right shape.
+// CreateGlobalTable checks the request and then refuses it.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateGlobalTable.html
 func CreateGlobalTable(v *Validator, in *CreateGlobalTableInput) error {
 	v.Required("ReplicationGroup", in.ReplicationGroup != nil)
@@ -55,7 +55,7 @@ func CreateGlobalTable(v *Validator, in *CreateGlobalTableInput) error {
 	return awserr.Validation(awserr.MsgVersion2017)
 }
 
-// NoGlobalTable returns the error for the name of a global table: none exists.
+// NoGlobalTable returns the error for the name of a global table, since none exists.
 func NoGlobalTable(v *Validator, in *GlobalTableInput) error {
 	if err := checkName(v, in.GlobalTableName); err != nil {
 		return err
@@ -67,13 +67,13 @@ func NoGlobalTable(v *Validator, in *GlobalTableInput) error {
 	return awserr.New(awserr.CodeGlobalTableNotFound, text, *in.GlobalTableName)
 }
 
-// UpdateGlobalTable is None for UpdateGlobalTable.
+// UpdateGlobalTable is NoGlobalTable for UpdateGlobalTable.
 func UpdateGlobalTable(v *Validator, in *UpdateGlobalTableInput) error {
 	v.Required("ReplicaUpdates", in.ReplicaUpdates != nil)
 	return NoGlobalTable(v, &GlobalTableInput{in.GlobalTableName})
 }
 
-// ListGlobalTables lists none.
+// ListGlobalTables returns an empty list.
 func ListGlobalTables(v *Validator, in *ListGlobalTablesInput) (*ListGlobalTablesOutput, error) {
 	v.AtLeast("Limit", in.Limit, 1)
 	if in.ExclusiveStartGlobalTableName != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// LegacyParameters checks these parameters, and refuses as its validator does.
+// LegacyParameters checks the parameters from before expressions; its errors are its
+// validator's.
 type LegacyParameters struct {
 	v *Validator
 }
@@ -24,8 +25,8 @@ type Condition struct {
 	ComparisonOperator *string
 }
 
-// ExpectedAttributeValue is one element of Expected. A request that has something
-// else in its place is answered with the name of the type, as the model has it.
+// ExpectedAttributeValue is one element of Expected. AWS's error for a value of another type
+// contains this name from the model.
 type ExpectedAttributeValue struct {
 	Value              *wire.Value
 	Exists             *wire.Flag
@@ -39,19 +40,19 @@ type AttributeValueUpdate struct {
 	Action *string
 }
 
-// comparisonOperators in AWS's order.
+// comparisonOperators are in AWS's order.
 var comparisonOperators = []string{
 	"IN", "NULL", "BETWEEN", "LT", "NOT_CONTAINS", "EQ", "GT", "NOT_NULL", "NE", "LE", "BEGINS_WITH", "GE", "CONTAINS",
 }
 
-// keyOperators are the operators of KeyConditions. Others are refused too, but
-// not before the table is known.
+// keyOperators are the operators of KeyConditions. Others are refused, but only once the
+// table is known.
 var keyOperators = map[string]attr.RangeOp{
 	"EQ": attr.RangeEqual, "LT": attr.RangeLess, "LE": attr.RangeLessEqual, "GT": attr.RangeGreater, "GE": attr.RangeGreaterEqual,
 	"BETWEEN": attr.RangeBetween, "BEGINS_WITH": attr.RangeBeginsWith,
 }
 
-// comparisonText writes the operators that have two operands.
+// comparisonText has the symbols of the operators with two operands.
 var comparisonText = map[string]string{"EQ": "=", "NE": "<>", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
 
 // CheckConditions checks the elements against the model.
@@ -66,7 +67,7 @@ func (p LegacyParameters) CheckConditions(member string, conditions map[string]C
 // CheckExpected checks the elements against the model.
 func (p LegacyParameters) CheckExpected(expected map[string]ExpectedAttributeValue) {
 	if p.v.Current {
-		return // its own check, see expectedPart
+		return // expectedPart checks it
 	}
 	for _, name := range slices.Sorted(maps.Keys(expected)) {
 		p.v.Enum("Expected."+name+".member.ComparisonOperator", expected[name].ComparisonOperator, comparisonOperators...)
@@ -80,7 +81,7 @@ func (p LegacyParameters) CheckUpdates(updates map[string]AttributeValueUpdate) 
 	}
 }
 
-// name checks a name that stands for itself, outside of expressions and items.
+// name checks an attribute name outside expressions and items.
 func (p LegacyParameters) name(attribute string) error {
 	switch {
 	case attribute == "":
@@ -91,7 +92,7 @@ func (p LegacyParameters) name(attribute string) error {
 	return nil
 }
 
-// operands checks the name of a condition and its values, which it returns.
+// operands checks the name and the values of a condition, and returns the values.
 func (p LegacyParameters) operands(attribute, operator string, list []wire.Value) ([]attr.Value, error) {
 	if err := p.name(attribute); err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (p LegacyParameters) operands(attribute, operator string, list []wire.Value
 	return values, p.checkComparison(operator, values)
 }
 
-// checkComparison checks number and types of a comparison's arguments.
+// checkComparison checks the number and types of a comparison's arguments.
 func (p LegacyParameters) checkComparison(operator string, values []attr.Value) error {
 	arity := 1
 	switch operator {
@@ -143,8 +144,7 @@ func (p LegacyParameters) checkComparison(operator string, values []attr.Value) 
 	return nil
 }
 
-// joint checks ConditionalOperator for n conditions and returns the word to
-// join them with.
+// joint checks ConditionalOperator for n conditions, and returns the word that joins them.
 func (p LegacyParameters) joint(operator *string, n int) (string, error) {
 	if operator == nil {
 		return " AND ", nil
@@ -158,7 +158,7 @@ func (p LegacyParameters) joint(operator *string, n int) (string, error) {
 	return " " + *operator + " ", nil
 }
 
-// Filter turns a QueryFilter or ScanFilter into a condition, nil for none.
+// Filter converts a QueryFilter or ScanFilter to a condition; nil without one.
 func (p LegacyParameters) Filter(conditions map[string]Condition, operator *string) (*expr.Condition, error) {
 	joint, err := p.joint(operator, len(conditions))
 	if err != nil || len(conditions) == 0 {
@@ -177,7 +177,7 @@ func (p LegacyParameters) Filter(conditions map[string]Condition, operator *stri
 	return expr.ParseCondition(expr.FilterExpression, strings.Join(parts, joint), l.placeholders())
 }
 
-// Condition turns Expected into a condition, nil for none.
+// Condition converts Expected to a condition; nil without one.
 func (p LegacyParameters) Condition(expected map[string]ExpectedAttributeValue, operator *string) (*expr.Condition, error) {
 	joint, err := p.joint(operator, len(expected))
 	if err != nil || len(expected) == 0 {
@@ -199,7 +199,7 @@ func (p LegacyParameters) Condition(expected map[string]ExpectedAttributeValue, 
 	return expr.ParseCondition(expr.ConditionExpression, strings.Join(parts, joint), l.placeholders())
 }
 
-// expectedPart returns the comparison that an element of Expected stands for.
+// expectedPart returns the comparison for an element of Expected.
 func (p LegacyParameters) expectedPart(name string, e ExpectedAttributeValue) (operator string, list []wire.Value, err error) {
 	list = e.AttributeValueList
 	if e.Value != nil {
@@ -244,14 +244,14 @@ func (p LegacyParameters) expectedPart(name string, e ExpectedAttributeValue) (o
 	}
 }
 
-// Projection turns AttributesToGet into a projection onto top-level attributes,
-// nil for none.
+// Projection converts AttributesToGet to a projection onto top-level attributes; nil without
+// any.
 func (p LegacyParameters) Projection(attributes []string) (*expr.Projection, error) {
 	if attributes == nil {
 		return nil, nil
 	}
 	paths := make([]expr.Path, len(attributes))
-	seen := make(map[string]bool, len(attributes)) // a request has room for a million
+	seen := make(map[string]bool, len(attributes)) // a request can have a million
 	for i, name := range attributes {
 		if err := p.name(name); err != nil {
 			return nil, err
@@ -265,7 +265,7 @@ func (p LegacyParameters) Projection(attributes []string) (*expr.Projection, err
 	return expr.ProjectionOf(paths...), nil
 }
 
-// KeyConditions turns KeyConditions into a key condition.
+// KeyConditions converts KeyConditions to a key condition.
 func (p LegacyParameters) KeyConditions(conditions map[string]Condition) (*expr.KeyCondition, error) {
 	var terms []expr.KeyTerm
 	for _, name := range slices.Sorted(maps.Keys(conditions)) {
@@ -285,7 +285,7 @@ func (p LegacyParameters) KeyConditions(conditions map[string]Condition) (*expr.
 	return expr.KeyConditionOf(terms...), nil
 }
 
-// Update turns AttributeUpdates into an update, nil for none.
+// Update converts AttributeUpdates to an update; nil without any.
 func (p LegacyParameters) Update(updates map[string]AttributeValueUpdate) (*expr.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil
@@ -358,12 +358,12 @@ func (l *text) value(value attr.Value) string {
 	return placeholder
 }
 
-// placeholders returns those of everything written so far.
+// placeholders returns the placeholders of the text so far.
 func (l *text) placeholders() *expr.Placeholders {
 	return expr.UnlimitedPlaceholders(l.names, l.values)
 }
 
-// comparison writes a comparison that has been checked.
+// comparison writes a checked comparison.
 func (l *text) comparison(attribute, operator string, values []attr.Value) string {
 	name := l.name(attribute)
 	operands := make([]string, len(values))
@@ -390,7 +390,7 @@ func (l *text) comparison(attribute, operator string, values []attr.Value) strin
 	}
 }
 
-// clause writes an element of AttributeUpdates that has been checked.
+// clause writes a checked element of AttributeUpdates.
 func (l *text) clause(attribute, action string, value *wire.Value) (section, clause string) {
 	name := l.name(attribute)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// ShownItem returns an item as AWS shows it in a failed constraint, in Java's form.
+// ShownItem formats an item as AWS does in a failed constraint, in Java's form.
 func ShownItem(item attr.Item) string {
 	members := make([]string, 0, len(item))
 	for _, name := range slices.Sorted(maps.Keys(item)) {
@@ -19,7 +19,7 @@ func ShownItem(item attr.Item) string {
 }
 
 // valueFields are the members of a value in the service's own model. It includes types that
-// no request has.
+// requests cannot have.
 var valueFields = []string{
 	"s", "n", "b", "iNT", "dECIMAL", "dOUBLE", "sS", "nS", "bS", "iNTSET", "dECIMALSET", "dOUBLESET", "m", "l", "nULL", "bOOL",
 }

@@ -22,18 +22,18 @@ type Tag struct {
 	Value *string
 }
 
-// reservedPrefix begins the keys that AWS alone gives, in either case.
-// Source: developer guide, "Tagging restrictions in DynamoDB".
+// reservedPrefix begins the keys that only AWS assigns, in either case. Source: developer
+// guide, "Tagging restrictions in DynamoDB".
 const reservedPrefix = "aws:"
 
-// isText reports whether s is made of what keys and values of tags may have.
+// isText reports whether s has only characters that tags may contain.
 func isText(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return !unicode.In(r, unicode.L, unicode.Z, unicode.N) && !strings.ContainsRune("_.:/=+-@", r)
 	})
 }
 
-// MergeTags adds tags to a copy of those that are there.
+// MergeTags adds tags to a copy of the current ones.
 func MergeTags(current map[string]string, tags []Tag) (map[string]string, error) {
 	given := make(map[string]string, len(tags))
 	for _, t := range tags {
@@ -69,7 +69,7 @@ func checkKey(key *string) error {
 	return nil
 }
 
-// CheckTagKeys checks the keys of tags that are to be removed.
+// CheckTagKeys checks the keys of tags to remove.
 func CheckTagKeys(keys []string) error {
 	switch n := len(keys); {
 	case n == 0:

@@ -16,9 +16,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// Validator checks the members of one request in AWS's order. Constraints of
-// the API model gather first; Constrained then answers for all of them. What
-// comes after it fails at once, in the words of the Request.
+// Validator checks the members of one request in AWS's order. It first collects failed
+// constraints of the API model; Constrained returns their error. Later checks fail at once,
+// in the words of the Request.
 type Validator struct {
 	Request
 	failures Failures
@@ -27,37 +27,37 @@ type Validator struct {
 // NewValidator returns the validator of a request.
 func NewValidator(r Request) Validator { return Validator{Request: r} }
 
-// Fail records a failed constraint of a member. value is the text AWS shows:
-// Quoted, or "null".
+// Fail records a failed constraint of a member. value is AWS's text for it: Quoted, or
+// "null".
 func (v *Validator) Fail(member, value, constraint string) {
 	v.failures.Add(v.Request, member, value, constraint)
 }
 
-// Constrained answers for the constraints checked so far.
+// Constrained returns the error of the constraints checked so far.
 func (v *Validator) Constrained() error { return v.failures.Err(v.Request) }
 
-// Required records a member that is not there.
+// Required records a missing member.
 func (v *Validator) Required(member string, present bool) {
 	if !present {
 		v.Fail(member, "null", awserr.MsgMemberNotNull)
 	}
 }
 
-// Enum checks an optional member; set is printed as AWS orders it.
+// Enum checks an optional member; set is in AWS's order.
 func (v *Validator) Enum(member string, value *string, set ...string) {
 	if value != nil && !slices.Contains(set, *value) {
 		v.Fail(member, Quoted(*value), fmt.Sprintf(awserr.MsgMemberEnum, strings.Join(set, ", ")))
 	}
 }
 
-// AtLeast checks the least value of an optional member.
+// AtLeast checks the minimum of an optional member.
 func (v *Validator) AtLeast(member string, value *int32, least int32) {
 	if value != nil && *value < least {
 		v.Fail(member, Quoted(strconv.Itoa(int(*value))), fmt.Sprintf(awserr.MsgMemberMinValue, least))
 	}
 }
 
-// AtMost checks the greatest value of an optional member.
+// AtMost checks the maximum of an optional member.
 func (v *Validator) AtMost(member string, value *int32, most int32) {
 	if value != nil && *value > most {
 		v.Fail(member, Quoted(strconv.Itoa(int(*value))), fmt.Sprintf(awserr.MsgMemberMaxValue, most))
@@ -77,16 +77,16 @@ func (v *Validator) Length(member string, value *string, least, most int) {
 	}
 }
 
-// Pattern checks that all of an optional member matches a regular expression, which is
-// printed as the model has it.
+// Pattern checks that all of an optional member matches a regular expression; the error has
+// the model's spelling of it.
 func (v *Validator) Pattern(member string, value *string, pattern string) {
 	if value != nil && !regexp.MustCompile("^(?:"+pattern+")$").MatchString(*value) {
 		v.Fail(member, Quoted(*value), fmt.Sprintf(awserr.MsgMemberPattern, pattern))
 	}
 }
 
-// Count checks the number of elements of a required list; what they are is shown
-// where there are too many.
+// Count checks the number of elements of a required list. The error for too many contains
+// elements.
 func (v *Validator) Count(member string, absent bool, n, most int, elements string) {
 	switch {
 	case absent:
@@ -98,16 +98,16 @@ func (v *Validator) Count(member string, absent bool, n, most int, elements stri
 	}
 }
 
-// Statement is a statement of PartiQL in a list.
+// Statement is a PartiQL statement in a list.
 type Statement struct {
 	Text       *string
 	Parameters []wire.Parameter
-	More       []string // what AWS shows behind them
+	More       []string // AWS's text after them
 }
 
-// Statements checks the number of elements of a list of statements. The error for too
-// many shows them: parameters only as a number, and statements after twice the limit
-// only as a number too. kind is the name of an element in the API model.
+// Statements checks the number of elements of a list of statements. The error for too many
+// lists them: parameters only as a number, and statements beyond twice the limit only as a
+// number, too. kind is the name of an element in the API model.
 func (v *Validator) Statements(member, kind string, absent bool, n, most int, at func(i int) Statement) {
 	if n <= most {
 		v.Count(member, absent, n, most, "")
@@ -141,8 +141,8 @@ var (
 	tableARN    = regexp.MustCompile(`^arn:[a-z-]+:dynamodb:[a-z0-9-]*:[0-9]*:table/([^/]+)$`)
 )
 
-// TableName checks the member TableName of an operation on items and returns
-// the name; the member may be a table's ARN.
+// TableName checks the member TableName of an operation on items, which may be an ARN, and
+// returns the name.
 func (v *Validator) TableName(value *string) string {
 	const member = "TableName"
 	if value == nil {
@@ -154,8 +154,7 @@ func (v *Validator) TableName(value *string) string {
 	return name
 }
 
-// TableOfARN returns the name in a table's ARN; it returns any other text
-// unchanged.
+// TableOfARN returns the name in a table's ARN; it returns any other text unchanged.
 func TableOfARN(given string) string {
 	if m := tableARN.FindStringSubmatch(given); m != nil && len(given) <= MaxTableARNChars {
 		return m[1]
@@ -163,7 +162,7 @@ func TableOfARN(given string) string {
 	return given
 }
 
-// ARN is what the ARN of a table, or of what belongs to one, says.
+// ARN is the parsed ARN of a table, or of a part of one.
 type ARN struct{ Region, Account, Table, Rest string }
 
 // String returns the text of the ARN; it is the inverse of ParseARN.
@@ -171,13 +170,13 @@ func (a ARN) String() string {
 	return "arn:aws:dynamodb:" + a.Region + ":" + a.Account + ":table/" + a.Table + a.Rest
 }
 
-// Compiled for the first that asks: a start waits for none.
+// Compiled on first use, to keep the start fast.
 var resourceARN = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^arn:[a-z-]+:dynamodb:([a-z0-9-]*):([0-9]*):table/([^/]*)(/.*)?$`)
 })
 
-// ParseARN parses the ARN of a table or of a part of it; ok reports whether it is one.
-// The rest begins with a slash, or is empty for a table. The name is not checked.
+// ParseARN parses the ARN of a table or of a part of it; ok is false for other texts. Rest
+// begins with a slash, or is empty for a table. It does not check the name.
 func ParseARN(arn string) (a ARN, ok bool) {
 	m := resourceARN().FindStringSubmatch(arn)
 	if m == nil {
@@ -187,7 +186,7 @@ func ParseARN(arn string) (a ARN, ok bool) {
 }
 
 // BatchTables checks the names in RequestItems, which may be ARNs of tables; echo returns
-// RequestItems as AWS shows it.
+// RequestItems in AWS's format.
 func (v *Validator) BatchTables(given []string, echo func() string) {
 	for _, g := range given {
 		if !IsTableName(TableOfARN(g)) {
@@ -197,7 +196,7 @@ func (v *Validator) BatchTables(given []string, echo func() string) {
 	}
 }
 
-// IsTableName reports whether a table can have the name.
+// IsTableName reports whether a name is valid for a table.
 func IsTableName(name string) bool {
 	n := utf8.RuneCountInString(name)
 	return MinTableNameChars <= n && n <= MaxTableNameChars && namePattern.MatchString(name)
@@ -207,7 +206,7 @@ func IsTableName(name string) bool {
 func (v *Validator) Name(member, name string) {
 	least := MinTableNameChars
 	if name == "" && member == "TableName" {
-		least = 1 // the member itself; what is given may also be an ARN
+		least = 1 // the member itself; the value may also be an ARN
 	}
 	if !namePattern.MatchString(name) && least > 1 {
 		v.Fail(member, Quoted(name), fmt.Sprintf(awserr.MsgMemberPattern, namePatternText))
@@ -215,8 +214,8 @@ func (v *Validator) Name(member, name string) {
 	v.Length(member, &name, least, MaxTableNameChars)
 }
 
-// ControlTableName is TableName for operations on tables, which answer for
-// the name alone and with texts of their own.
+// ControlTableName is TableName for operations on tables, whose error reports only the name,
+// in texts of their own.
 func (v *Validator) ControlTableName(value *string) (string, error) {
 	name, err := v.ChangedTableName(value)
 	if err != nil {
@@ -233,21 +232,20 @@ func (v *Validator) ChangedTableName(value *string) (string, error) {
 	}
 	name := TableOfARN(*value)
 	n := utf8.RuneCountInString(name)
-	if n == 0 && v.Operation == "DescribeTable" { // the only one known to say both
+	if n == 0 && v.Operation == "DescribeTable" { // the only operation known to report both
 		v.Length("TableName", value, MinTableNameChars, MaxTableNameChars)
 		v.Pattern("TableName", value, namePatternText)
 		return "", v.Constrained()
 	}
 	wrongLength := n > 0 && (n < MinTableNameChars || n > MaxTableNameChars)
-	if wrongLength && v.Operation != "CreateTable" { // which says it by the constraint
+	if wrongLength && v.Operation != "CreateTable" { // CreateTable reports it as a constraint
 		return "", awserr.Validation(awserr.MsgNameLength, "TableName")
 	}
 	v.Name("TableName", name)
 	return name, nil
 }
 
-// WatchedIndex checks the name of an index that contributor insights are of; nil is the
-// table itself.
+// WatchedIndex checks the name of an index for contributor insights; nil is the table itself.
 func (v *Validator) WatchedIndex(name *string) error {
 	if name == nil {
 		return nil
@@ -259,8 +257,8 @@ func (v *Validator) WatchedIndex(name *string) error {
 	return nil
 }
 
-// ReturnOptions checks the members that say what a call reports. In the newer wording of two
-// operations, ReturnItemCollectionMetrics has a text of its own.
+// ReturnOptions checks the members that select what a call reports. In the newer wording of
+// two operations, ReturnItemCollectionMetrics has a text of its own.
 func (v *Validator) ReturnOptions(capacity, collections *string) {
 	v.Enum("ReturnConsumedCapacity", capacity, "INDEXES", "TOTAL", "NONE")
 	newer := ""
@@ -270,15 +268,15 @@ func (v *Validator) ReturnOptions(capacity, collections *string) {
 	v.movedEnum("ReturnItemCollectionMetrics", collections, newer, "SIZE", "NONE")
 }
 
-// ReturnValues checks ReturnValues against the model's enum, whose text has
-// another form in the newer wording.
+// ReturnValues checks ReturnValues against the model's enum, whose text differs in the newer
+// wording.
 func (v *Validator) ReturnValues(value, onFailure *string) {
 	v.movedEnum("ReturnValues", value, awserr.MsgReturnValuesEnum, "ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW")
 	v.Enum("ReturnValuesOnConditionCheckFailure", onFailure, "ALL_OLD", "NONE")
 }
 
-// JoiningOperator checks ConditionalOperator against the model's enum,
-// whose text has another form in the newer wording, but for Scan.
+// JoiningOperator checks ConditionalOperator against the model's enum, whose text differs in
+// the newer wording, except for Scan.
 func (v *Validator) JoiningOperator(value *string) {
 	newer := awserr.MsgConditionalOperatorEnum
 	if v.Operation == "Scan" {
@@ -296,17 +294,17 @@ func (v *Validator) movedEnum(member string, value *string, newer string, set ..
 	}
 }
 
-// ExpressionParameter is one expression of a request, nil when not given.
+// ExpressionParameter is one expression of a request; nil if not given.
 type ExpressionParameter struct {
 	Name string
 	Text *string
 }
 
-// ExpressionStyle checks the way a request uses expressions: not together with
-// Legacy parameters, names and values only with an expression. What the names
-// and values are is for Placeholders, which comes after the other members.
+// ExpressionStyle checks that expressions are not combined with Legacy parameters, and that
+// names and values come only with an expression. Placeholders checks the names and values
+// later, after the other members.
 func (v *Validator) ExpressionStyle(names map[string]string, values map[string]wire.Value, expressions []ExpressionParameter, legacy []string) error {
-	var given, absent []string // absent: of those that can use values
+	var given, absent []string // absent: the missing ones that could use values
 	valued := false
 	for _, e := range expressions {
 		uses := e.Name != "ProjectionExpression"
@@ -358,12 +356,12 @@ func (v *Validator) Placeholders(names map[string]string, values map[string]wire
 	return p, nil
 }
 
-// Legacy checks the parameters from before expressions, and refuses as v does.
+// Legacy returns checks for the parameters from before expressions; they fail as v does.
 func (v *Validator) Legacy() LegacyParameters {
 	return LegacyParameters{v}
 }
 
-// Given returns the names of the members that are there, in order.
+// Given returns the names of the given members, in order.
 func Given(members ...LegacyMember) []string {
 	var given []string
 	for _, m := range members {
@@ -380,5 +378,5 @@ type LegacyMember struct {
 	Given bool
 }
 
-// Quoted is a text as AWS shows it in a failed constraint.
+// Quoted quotes a text as AWS does in a failed constraint.
 func Quoted(s string) string { return "'" + s + "'" }

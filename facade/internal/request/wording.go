@@ -12,29 +12,28 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/expr"
 )
 
-// maxMemberErrorCount is how many failed constraints one classic message lists.
+// maxMemberErrorCount limits the failed constraints in one classic message.
 const maxMemberErrorCount = 10
 
-// Request is what the wording of an answer depends on.
+// Request determines the wording of an answer.
 type Request struct {
 	Operation string
 	Current   bool // the newer wording
 }
 
-// Failure is a constraint that a member of the request does not satisfy.
+// Failure is a violated constraint of a member.
 type Failure struct {
 	member  string
 	text    string
-	Newer   string // in the newer wording, where the profile has it
-	missing bool   // the member is not there
+	Newer   string // in the newer wording, if the profile has it
+	missing bool   // the member is missing
 }
 
-// Failures are the constraints that a request does not satisfy, in the order in which
-// they were checked.
+// Failures are the violated constraints of a request, in the order of the checks.
 type Failures []Failure
 
-// Add records a failed constraint of a member. value is the text AWS shows:
-// quoted, or "null".
+// Add records a violated constraint of a member. value is AWS's text for it: quoted, or
+// "null".
 func (fs *Failures) Add(r Request, member, value, constraint string) {
 	f := Failure{member: member, text: fmt.Sprintf(awserr.MsgMemberClassic, value, lowerPath(member), constraint), missing: value == "null"}
 	if r.newWording(member, value) {
@@ -43,8 +42,8 @@ func (fs *Failures) Add(r Request, member, value, constraint string) {
 	*fs = append(*fs, f)
 }
 
-// memberOrder is the order in which an operation's failures are listed.
-// Operations and members that are not here: as they are checked.
+// memberOrder is the order of an operation's failures. Other operations and members are in
+// the order of the checks.
 var memberOrder = map[string][]string{
 	"CreateTable": {"AttributeDefinitions", "TableName", "BillingMode", "ProvisionedThroughput", "KeySchema", "GlobalSecondaryIndexes", "LocalSecondaryIndexes"},
 	"UpdateTable": {"AttributeDefinitions", "TableName", "BillingMode", "ProvisionedThroughput", "GlobalSecondaryIndexUpdates"},
@@ -65,7 +64,7 @@ func (r Request) rank(f Failure) int {
 	return len(order)
 }
 
-// Err answers for the constraints checked so far.
+// Err returns the error of the constraints checked so far.
 func (fs Failures) Err(r Request) error {
 	slices.SortStableFunc(fs, func(a, b Failure) int { return r.rank(a) - r.rank(b) })
 	var older, newer []string
@@ -78,13 +77,13 @@ func (fs Failures) Err(r Request) error {
 		case r.Current:
 			newer = append(newer, f.Newer)
 		case len(newer) == 0:
-			newer = []string{f.Newer} // stops at the first
+			newer = []string{f.Newer} // AWS stops at the first
 		}
 	}
 	texts := newer
 	switch {
 	case r.Current && missing:
-		// Such a request gets no further than the older checks.
+		// Such a request fails in the older checks.
 		texts = nil
 		for _, f := range fs {
 			texts = append(texts, f.text)
@@ -123,10 +122,10 @@ func (fs Failures) options() []string {
 	return texts
 }
 
-// newWording: the constraint errors with the newer wording, which names the
-// member with capitals, shows no value, and comes before all others: those of
-// an empty table name, the limits of reads, and the keys of a BatchGetItem. The
-// latter two have it in every region, but for the limits of Scan.
+// newWording reports whether a constraint error has the newer wording, which capitalizes the
+// member, shows no value, and precedes all others. It applies to an empty table name, the
+// limits of reads, and the keys of a BatchGetItem. The latter two have it in every region,
+// except for the limits of Scan.
 func (r Request) newWording(member, value string) bool {
 	switch r.Operation {
 	case "PutItem", "UpdateItem", "DeleteItem", "GetItem":
@@ -147,8 +146,8 @@ func (r Request) isWrite() bool {
 	return r.Operation == "PutItem" || r.Operation == "UpdateItem" || r.Operation == "DeleteItem"
 }
 
-// Reject is a failure of an expression or a value. Three operations carry the
-// newer prefix.
+// Reject returns the failure of an expression or a value. Three operations have the newer
+// prefix.
 func (r Request) Reject(message string) error {
 	switch r.Operation {
 	case "PutItem", "UpdateItem", "DeleteItem":
@@ -159,8 +158,8 @@ func (r Request) Reject(message string) error {
 	return awserr.Validation("%s", message)
 }
 
-// RejectSelect is a failure of Select: of the two operations that have it, Query
-// carries the newer prefix.
+// RejectSelect returns the failure of Select. Of its two operations, only Query has the newer
+// prefix.
 func (r Request) RejectSelect(message string) error {
 	if r.Current && r.Operation == "Query" {
 		message = fmt.Sprintf(awserr.MsgValidationErrors, 1, "", message)
@@ -168,7 +167,7 @@ func (r Request) RejectSelect(message string) error {
 	return awserr.Validation("%s", message)
 }
 
-// Value says what decoding left to say about a value or an item.
+// Value returns the failure that decoding left in a value or an item.
 func (r Request) Value(err error) error {
 	if err == nil {
 		return nil
@@ -176,7 +175,7 @@ func (r Request) Value(err error) error {
 	var e *attr.Error
 	switch {
 	case errors.As(err, &e) && (isUntyped(e) || e.Problem == attr.ManyTypes) && r.newValueWording():
-		return awserr.Validation("%s", r.AttributeErrorText(err)) // it has no prefix
+		return awserr.Validation("%s", r.AttributeErrorText(err)) // this text has no prefix
 	default:
 		return r.Reject(r.AttributeErrorText(err))
 	}
@@ -206,8 +205,8 @@ func (r Request) PlaceholderValue(key string, err error) error {
 	}
 }
 
-// newValueWording: the operations whose errors about values moved to the newer
-// wording. The parameters of PartiQL are not among them.
+// newValueWording reports whether the operation's errors about values have the newer wording.
+// Parameters of PartiQL do not.
 func (r Request) newValueWording() bool {
 	switch r.Operation {
 	case "BatchWriteItem", "Scan", "TransactGetItems", "TransactWriteItems",
@@ -218,7 +217,7 @@ func (r Request) newValueWording() bool {
 	}
 }
 
-// AttributeErrorText is AWS's text for an error of package attr.
+// AttributeErrorText returns AWS's text for an error of package attr.
 func (r Request) AttributeErrorText(err error) string {
 	var e *attr.Error
 	if errors.As(err, &e) {
@@ -232,7 +231,7 @@ func (r Request) AttributeErrorText(err error) string {
 	return err.Error()
 }
 
-// Expression gives an error of package expr its place in the answer.
+// Expression converts an error of package expr to the answer's error.
 func (r Request) Expression(err error) error {
 	if err == nil {
 		return nil
@@ -247,8 +246,8 @@ func (r Request) Expression(err error) error {
 	return err
 }
 
-// lowerPath writes the path of a member as the older wording does, each name
-// with a small first letter.
+// lowerPath writes the path of a member in the older wording, where each name begins with a
+// small letter.
 func lowerPath(member string) string {
 	names := strings.Split(member, ".")
 	for i, name := range names {
@@ -259,7 +258,7 @@ func lowerPath(member string) string {
 	return strings.Join(names, ".")
 }
 
-// OrNull is a member as AWS prints it inside of others.
+// OrNull returns a member as AWS prints it inside others.
 func OrNull(text *string) string {
 	if text == nil {
 		return "null"
