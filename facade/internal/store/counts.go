@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// countedItems is the maximum size of a table for an exact count, unless
-	// Options.CountedItems overrides it.
+	// countedItems is the maximum of a small table, which is counted when it is described,
+	// unless Options.CountedItems overrides it.
 	countedItems = 10_000
 	// measuredBytes is the size up to which a count reads whole items to measure them. Beyond
 	// it reads only keys, if every row is one item, and assumes the average size so far.
