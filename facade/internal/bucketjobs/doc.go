@@ -1,12 +1,12 @@
 // Package bucketjobs exports tables to buckets and imports from them: it checks requests,
-// runs the jobs, and describes them. A bucket of S3 is a folder of that name below one
-// folder.
+// runs the jobs, and describes them. A subfolder of one folder stands for the S3 bucket of
+// that name.
 //
-// What it promises: an export appears whole or not at all; an import puts each item once
-// or again, the last of a key last; both go on after a restart, from their start; memory
-// does not grow with the table, nor with what a file unpacks to; nothing outside the
-// folder of buckets is read or written.
+// An export appears whole or not at all. An import puts each item at least once; of several
+// items with the same key, the last wins. Both start over after a restart. Memory does not
+// grow with the table, nor with the unpacked size of a file. Nothing outside the folder of
+// buckets is read or written.
 //
-// What it does not do: it reads and writes no table itself (Options has what does), and
-// encrypts nothing: encryption and owners of buckets are looked at and described.
+// The package accesses tables only through Options. It does not encrypt: it checks and
+// describes the encryption and the owners of buckets.
 package bucketjobs

@@ -26,7 +26,7 @@ const (
 	viewNewAndOld = "NEW_AND_OLD_IMAGES"
 )
 
-// The algorithms of encryption.
+// The encryption algorithms.
 const (
 	sseAES = "AES256"
 	sseKMS = "KMS"
@@ -45,11 +45,11 @@ type ExportRequest struct {
 	ExportFormat                   *string `json:",omitzero"`
 	ExportType                     *string `json:",omitzero"`
 	IncrementalExportSpecification *Period `json:",omitzero"`
-	// FilterSpecification is described as it was given.
+	// FilterSpecification is described as given.
 	FilterSpecification jsontext.Value `json:",omitzero"`
 }
 
-// Period is what an incremental export is of.
+// Period is the period of an incremental export.
 type Period struct {
 	ExportFromTime *wire.EpochSeconds `json:",omitzero"`
 	ExportToTime   *wire.EpochSeconds `json:",omitzero"`
@@ -75,12 +75,12 @@ func (in *ExportRequest) Constraints(v *request.Validator) {
 	}
 }
 
-// incremental reports whether changes are asked for.
+// incremental reports whether the request is for changes.
 func (in *ExportRequest) incremental() bool { return is(in.ExportType, s3export.TypeIncremental) }
 
 func is(member *string, want string) bool { return member != nil && *member == want }
 
-// couplings checks what members say together.
+// couplings checks members that depend on each other.
 func (in *ExportRequest) couplings() error {
 	p := in.IncrementalExportSpecification
 	switch {
@@ -98,7 +98,7 @@ func (in *ExportRequest) couplings() error {
 	return nil
 }
 
-// exportJob is what the row of an export has of its request, its times filled in.
+// exportJob is the request of an export in its row, with its times filled in.
 type exportJob struct {
 	Table    string // name
 	TableARN string
@@ -107,10 +107,10 @@ type exportJob struct {
 	Token    string
 }
 
-// exportProgress is what an export has come to.
+// exportProgress is the progress and result of an export.
 type exportProgress struct {
 	Items, Billed int64
-	Scratch       string // table that was made for it
+	Scratch       string // table that was created for it
 }
 
 // ExportDescription describes an export.
@@ -143,7 +143,7 @@ type ExportDescription struct {
 // ExportOutput is the answer of ExportTableToPointInTime and DescribeExport.
 type ExportOutput struct{ ExportDescription *ExportDescription }
 
-// Export begins an export; the order of its checks is AWS's.
+// Export starts an export; its checks are in AWS's order.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExportTableToPointInTime.html
 func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRequest) (*ExportOutput, error) {
 	in.Constraints(v)
@@ -201,7 +201,7 @@ func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRe
 	return s.describeExport(&j)
 }
 
-// exportError gives the errors of jobs the texts of exports.
+// exportError converts the errors of jobs to the texts of exports.
 func exportError(err error) error {
 	switch {
 	case errors.Is(err, jobs.ErrTokenMismatch):
@@ -212,8 +212,7 @@ func exportError(err error) error {
 	return err
 }
 
-// checkTimes checks the times that an export is of, and fills in those that were not
-// given.
+// checkTimes checks the times of an export, and fills in missing ones.
 func (s *Service) checkTimes(ctx context.Context, t *tabledef.Table, in *ExportRequest, now time.Time) error {
 	given := in.IncrementalExportSpecification
 	if given != nil {
@@ -262,8 +261,8 @@ func (s *Service) checkTimes(ctx context.Context, t *tabledef.Table, in *ExportR
 	return nil
 }
 
-// reached is the time now, or the later one that what was written has: after a restart
-// the numbers of changes are ahead of the clock for a moment.
+// reached returns the current time, or the time of the last change if that is later: after a
+// restart the numbers of changes are ahead of the clock for a moment.
 func (s *Service) reached(ctx context.Context, now time.Time) (time.Time, error) {
 	above, err := s.o.Store.History.Now(ctx)
 	if err != nil || history.Before(now) >= above {
@@ -272,7 +271,7 @@ func (s *Service) reached(ctx context.Context, now time.Time) (time.Time, error)
 	return changelog.Position{Sequence: above - 1}.Time(), nil
 }
 
-// isoTime is a time as texts have it.
+// isoTime formats a time for texts.
 func isoTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
 
 func (s *Service) describeExport(j *jobs.Job) (*ExportOutput, error) {
@@ -352,7 +351,7 @@ type ExportSummary struct {
 	ExportType   string
 }
 
-// ListExports lists the exports of tables that are there, the newest first.
+// ListExports lists the exports of existing tables, the newest first.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListExports.html
 func (s *Service) ListExports(ctx context.Context, v *request.Validator, in *ListExportsRequest) (*ListExportsOutput, error) {
 	only, limit, err := s.listed(v, in.TableARN, "MaxResults", in.MaxResults)
@@ -364,7 +363,7 @@ func (s *Service) ListExports(ctx context.Context, v *request.Validator, in *Lis
 		return nil, err
 	}
 	out := &ListExportsOutput{ExportSummaries: []ExportSummary{}}
-	ids := map[string]string{} // of the tables that are there
+	ids := map[string]string{} // of existing tables
 	var last jobs.Job
 	for j, err := range all {
 		if err != nil {
@@ -397,8 +396,7 @@ func (s *Service) ListExports(ctx context.Context, v *request.Validator, in *Lis
 	return out, nil
 }
 
-// idOf returns the id of a table, "" where it is gone; known are those that were looked
-// up before.
+// idOf returns the id of a table, "" if it does not exist; known caches the ids.
 func (s *Service) idOf(ctx context.Context, known map[string]string, name string) (string, error) {
 	if id, ok := known[name]; ok {
 		return id, nil

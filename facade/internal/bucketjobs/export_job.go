@@ -23,13 +23,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
-// exportOf is what the writer is to know of an export.
+// exportOf returns the writer's parameters for an export.
 func exportOf(j *jobs.Job, of *exportJob) s3export.Export {
 	in := of.Request
 	e := s3export.Export{
 		ID: rowID(j.ID), TableArn: of.TableARN, TableID: of.TableID, Bucket: *in.S3Bucket, SSEAlgorithm: sseAES, Started: j.Created,
 	}
-	if in.S3Prefix != nil { // the keys of S3 are texts, those of folders paths
+	if in.S3Prefix != nil { // keys of S3 are texts, names of files are paths
 		e.Prefix = strings.TrimPrefix(path.Clean("/"+*in.S3Prefix), "/")
 	}
 	if in.S3SseAlgorithm != nil {
@@ -49,7 +49,7 @@ func exportOf(j *jobs.Job, of *exportJob) s3export.Export {
 	return e
 }
 
-// runExport writes an export. It begins anew when it is run again.
+// runExport writes an export. A repeated run starts over.
 func (s *Service) runExport(ctx context.Context, c *jobs.Claim) error {
 	j := c.Job()
 	var of exportJob
@@ -70,7 +70,7 @@ func (s *Service) runExport(ctx context.Context, c *jobs.Claim) error {
 	e := exportOf(&j, &of)
 	w, err := s3export.Create(bucket, e)
 	switch {
-	case errors.Is(err, fs.ErrExist): // it was finished, and that was not noted
+	case errors.Is(err, fs.ErrExist): // finished, but not recorded
 		return s.finished(ctx, c, bucket, e)
 	case errors.Is(err, fs.ErrPermission):
 		return &jobs.Failure{Code: awserr.FailureAccessDenied, Message: fmt.Sprintf(awserr.MsgBucketRefused, err)}
@@ -85,7 +85,7 @@ func (s *Service) runExport(ctx context.Context, c *jobs.Claim) error {
 	case err != nil:
 		return err
 	}
-	if before.Scratch != "" { // of a run that did not end
+	if before.Scratch != "" { // of an unfinished run
 		if err := s.o.Store.History.DropScratch(ctx, before.Scratch); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (s *Service) runExport(ctx context.Context, c *jobs.Claim) error {
 	return c.Save(ctx, exportProgress{Items: w.Items(), Billed: w.BilledBytes()})
 }
 
-// finished notes what an export has come to that is there.
+// finished records the result of an export whose files are complete.
 func (s *Service) finished(ctx context.Context, c *jobs.Claim, bucket *os.Root, e s3export.Export) error {
 	text, err := bucket.ReadFile(path.Join(e.Path(), s3export.SummaryName))
 	if err != nil {
@@ -124,8 +124,8 @@ func (s *Service) finished(ctx context.Context, c *jobs.Claim, bucket *os.Root, 
 	return c.Save(ctx, exportProgress{Items: *summary.ItemCount, Billed: summary.BilledSizeBytes})
 }
 
-// asStored reports whether an export has the texts of the stored items, so that none has to
-// be decoded.
+// asStored reports whether an export writes the stored texts of items, which then need not be
+// decoded.
 func asStored(e s3export.Export, f filter) bool {
 	return e.Format != s3export.FormatIon && f == filter{}
 }
@@ -157,8 +157,8 @@ func (s *Service) writeItems(ctx context.Context, w *s3export.Writer, t *tablede
 	return nil
 }
 
-// writeChanges writes what became of each item between the times of an export, the first
-// included and the last not.
+// writeChanges writes the change of each item between the times of an export, from included,
+// to excluded.
 func (s *Service) writeChanges(ctx context.Context, w *s3export.Writer, t *tabledef.Table, scratch string, e s3export.Export, f filter) error {
 	from, before := changelog.SequenceAt(e.From), changelog.SequenceAt(e.Time)
 	plain := asStored(e, f)
@@ -193,7 +193,7 @@ func (s *Service) writeChanges(ctx context.Context, w *s3export.Writer, t *table
 		if latest == nil {
 			latest = out.Old
 		}
-		if latest == nil { // it came and went
+		if latest == nil { // the item was created and deleted
 			latest = out.Keys
 		}
 		if !f.takes(latest) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// filterSpecification says which items of a table are exported, and what of them.
+// filterSpecification selects the exported items of a table, and their attributes.
 type filterSpecification struct {
 	KeyConditionExpression    *string
 	FilterExpression          *string
@@ -22,15 +22,15 @@ type filterSpecification struct {
 	ExpressionAttributeValues map[string]wire.Value
 }
 
-// filter decides what is exported; the zero value takes all.
+// filter selects the exported data; the zero value selects everything.
 type filter struct {
 	key        *expr.KeyCondition
-	partition  *expr.Condition // key as a condition on items
+	partition  *expr.Condition // the key condition as a condition on items
 	condition  *expr.Condition
 	projection *expr.Projection
 }
 
-// parseFilter parses the filter of a request; nothing is none.
+// parseFilter parses the filter of a request; without text it selects everything.
 func parseFilter(v *request.Validator, text jsontext.Value) (f filter, err error) {
 	if len(text) == 0 || text.Kind() == 'n' {
 		return f, nil
@@ -60,7 +60,7 @@ func parseFilter(v *request.Validator, text jsontext.Value) (f filter, err error
 		if err != nil {
 			return f, v.Expression(err)
 		}
-		// What a key condition says is a condition too, of items.
+		// A key condition is also a condition on items.
 		if f.partition, err = expr.ParseCondition(expr.FilterExpression, *text, placeholders); err != nil {
 			return f, v.Expression(err)
 		}
@@ -107,7 +107,7 @@ func (f filter) takes(item attr.Item) bool {
 	return (f.partition == nil || f.partition.Eval(item)) && (f.condition == nil || f.condition.Eval(item))
 }
 
-// of is what is exported of an item, nil for none.
+// of returns the exported part of an item; nil if it is not exported.
 func (f filter) of(item attr.Item) attr.Item {
 	if f.projection == nil {
 		return item

@@ -24,30 +24,29 @@ type ImportRequest struct {
 	InputFormat          *string
 	InputFormatOptions   *FormatOptions `json:",omitzero"`
 	InputCompressionType *string        `json:",omitzero"`
-	// TableCreationParameters are described as they were given.
+	// TableCreationParameters are described as given.
 	TableCreationParameters jsontext.Value
 }
 
-// BucketSource is where the files of an import are.
+// BucketSource is the location of an import's files.
 type BucketSource struct {
 	S3BucketOwner *string `json:",omitzero"`
 	S3Bucket      *string
 	S3KeyPrefix   *string `json:",omitzero"`
 }
 
-// FormatOptions say what files are like.
+// FormatOptions describe the format of files.
 type FormatOptions struct {
 	CSV *CSVOptions `json:"Csv,omitzero"`
 }
 
-// CSVOptions say what CSV files are like.
+// CSVOptions describe the format of CSV files.
 type CSVOptions struct {
 	Delimiter  *string  `json:",omitzero"`
 	HeaderList []string `json:",omitzero"`
 }
 
-// Constraints checks the members of a request against the model, but for those of the
-// table.
+// Constraints checks the members of a request against the model, except those of the table.
 func (in *ImportRequest) Constraints(v *request.Validator) {
 	v.Pattern("ClientToken", in.ClientToken, clientToken)
 	v.Required("S3BucketSource", in.S3BucketSource != nil)
@@ -78,7 +77,7 @@ func (in *ImportRequest) csv() *CSVOptions {
 	return in.InputFormatOptions.CSV
 }
 
-// importJob is what the row of an import has of its request.
+// importJob is the request of an import in its row.
 type importJob struct {
 	Table    string // name
 	TableARN string
@@ -87,11 +86,11 @@ type importJob struct {
 	Token    string
 }
 
-// importProgress is what an import has come to.
+// importProgress is the progress and result of an import.
 type importProgress struct {
 	Bytes, Processed, Imported, Errors int64
 
-	Whole bool // there is nothing more to be imported
+	Whole bool // everything is imported
 }
 
 // ImportDescription describes an import.
@@ -120,8 +119,8 @@ type ImportDescription struct {
 // ImportOutput is the answer of ImportTable and DescribeImport.
 type ImportOutput struct{ ImportTableDescription *ImportDescription }
 
-// Import begins an import into a new table; the members of in were checked.
-// Sources: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ImportTable.html
+// Import starts an import into a new table; the members of in must have been checked. Source:
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ImportTable.html
 func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.Table) (*ImportOutput, error) {
 	if format := *in.InputFormat; in.InputFormatOptions != nil && format != importfile.FormatCSV {
 		return nil, awserr.Validation(awserr.MsgImportOptions, format)
@@ -143,7 +142,7 @@ func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.T
 	if err == nil {
 		if imported, err := s.importing(ctx, there); err != nil {
 			return nil, err
-		} else if !imported { // else this import is to fail
+		} else if !imported { // otherwise this import must fail
 			return nil, awserr.New(awserr.CodeResourceInUse, awserr.MsgTableExists, def.Name)
 		}
 	} else if !errors.Is(err, store.ErrTableNotFound) {
@@ -166,7 +165,7 @@ func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.T
 	return s.describeImport(&j)
 }
 
-// importing reports whether a table is CREATING for an import that is under way.
+// importing reports whether a table is CREATING for an import in progress.
 func (s *Service) importing(ctx context.Context, t *tabledef.Table) (bool, error) {
 	if t.Status != tabledef.StatusCreating {
 		return false, nil
@@ -186,7 +185,7 @@ func (s *Service) importing(ctx context.Context, t *tabledef.Table) (bool, error
 	return false, nil
 }
 
-// importError gives the errors of jobs the texts of imports.
+// importError converts the errors of jobs to the texts of imports.
 func importError(err error) error {
 	switch {
 	case errors.Is(err, jobs.ErrTokenMismatch):
@@ -197,7 +196,7 @@ func importError(err error) error {
 	return err
 }
 
-// arn is the ARN of a job for a table.
+// arn returns the ARN of a job for a table.
 func arn(j *jobs.Job, tableARN string) string { return tableARN + "/" + j.Kind + "/" + rowID(j.ID) }
 
 func (s *Service) logGroupARN() string {
@@ -235,7 +234,7 @@ func (s *Service) describeImport(j *jobs.Job) (*ImportOutput, error) {
 	return &ImportOutput{d}, nil
 }
 
-// readJob reads what the row of a job has.
+// readJob decodes the request and the progress of a job.
 func readJob(j *jobs.Job, request, progress any) error {
 	if err := json.Unmarshal([]byte(j.Request), request); err != nil {
 		return fmt.Errorf("reading %s %s: %w", j.Kind, j.ID, err)
@@ -296,7 +295,7 @@ type ImportSummary struct {
 	EndTime               wire.EpochSeconds `json:",omitzero"`
 }
 
-// ListImports lists imports, the newest first, those of tables that are gone too.
+// ListImports lists imports, the newest first, including those of deleted tables.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListImports.html
 func (s *Service) ListImports(ctx context.Context, v *request.Validator, in *ListImportsRequest) (*ListImportsOutput, error) {
 	only, limit, err := s.listed(v, in.TableARN, "PageSize", in.PageSize)
@@ -333,8 +332,8 @@ func (s *Service) ListImports(ctx context.Context, v *request.Validator, in *Lis
 	return out, nil
 }
 
-// listed checks what lists of jobs share: the table that alone is wanted, "" for all, and
-// the size of a page.
+// listed checks the common parameters of lists: the table to restrict the list to, "" for
+// all, and the size of a page.
 func (s *Service) listed(v *request.Validator, tableARN *string, sizeMember string, size *int32) (only string, limit int, err error) {
 	v.Length("TableArn", tableARN, 0, maxARN)
 	v.AtLeast(sizeMember, size, 1)
@@ -353,7 +352,7 @@ func (s *Service) listed(v *request.Validator, tableARN *string, sizeMember stri
 	return of.Table, limit, err
 }
 
-// table takes apart the ARN of a table of this account.
+// table parses the ARN of a table of this account.
 func (s *Service) table(arn string) (request.ARN, error) {
 	r, ok := resourceOf(arn)
 	switch {

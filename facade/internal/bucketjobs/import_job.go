@@ -30,40 +30,39 @@ const (
 	putItems = 256
 	putBytes = 4 << 20
 
-	// saveEvery is how many items come between two notes of how far an import is.
+	// saveEvery is the number of items between two saves of an import's progress.
 	saveEvery = 20_000
 
-	// logFolder has the logs of imports; no bucket can be called so.
+	// logFolder has the logs of imports; the name is invalid for buckets.
 	logFolder = ".tabletop/imports"
 )
 
-// importRun is an import that is done.
+// importRun is one run of an import.
 type importRun struct {
 	s     *Service
 	claim *jobs.Claim
 	job   importJob
-	id    string // as the ARN has it
+	id    string // as in the ARN
 	table *tabledef.Table
 	importProgress
 
 	batch  []attr.Item
-	places []place         // of batch
-	keys   map[string]bool // of batch
+	places []place         // of the items in batch
+	keys   map[string]bool // of the items in batch
 	size   int
 	saved  int64
 	log    *bufio.Writer
 	logged int64
 }
 
-// place is where an item stands: the file, and which of it it is, from 0.
+// place is the position of an item: the file, and its number in it, from 0.
 type place struct {
 	key   string
 	index int64
 }
 
-// runImport creates the table and puts the items of all files into it. It begins anew
-// when it is run again, until what it has come to is noted: clients may write into the
-// table from then on.
+// runImport creates the table and puts the items of all files into it. A repeated run starts
+// over, until the result is saved: from then on clients may write into the table.
 func (s *Service) runImport(ctx context.Context, c *jobs.Claim) error {
 	j := c.Job()
 	r := &importRun{s: s, claim: c, id: rowID(j.ID), keys: map[string]bool{}}
@@ -85,14 +84,14 @@ func (s *Service) runImport(ctx context.Context, c *jobs.Claim) error {
 	return nil
 }
 
-// all imports everything, and notes what it has come to.
+// all imports everything, and saves the result.
 func (r *importRun) all(ctx context.Context) error {
 	from := r.job.Request.S3BucketSource
 	bucket, err := r.s.bucket(*from.S3Bucket, from.S3BucketOwner)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = bucket.Close() }() // it was only read
+	defer func() { _ = bucket.Close() }() // only read
 	if err := r.create(ctx); err != nil {
 		return err
 	}
@@ -101,7 +100,7 @@ func (r *importRun) all(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		if r.claim.LastAttempt() { // the table is there with the items that could be imported
+		if r.claim.LastAttempt() { // the table exists, with the items that could be imported
 			err = errors.Join(err, r.activate(ctx, r.claim.Job().Created))
 		}
 		return err
@@ -110,7 +109,7 @@ func (r *importRun) all(ctx context.Context) error {
 	return r.claim.Save(ctx, r.importProgress)
 }
 
-// activate makes the table ACTIVE at a time, unless it is or has gone since.
+// activate makes the table ACTIVE at a time, unless it is ACTIVE or deleted.
 func (r *importRun) activate(ctx context.Context, at time.Time) error {
 	t, err := r.s.o.Store.TableNow(ctx, r.job.Table)
 	if err == nil && t.ID == r.job.Def.ID && t.Status == tabledef.StatusCreating {
@@ -122,7 +121,7 @@ func (r *importRun) activate(ctx context.Context, at time.Time) error {
 	return err
 }
 
-// create creates the table, unless this import has done so before.
+// create creates the table, unless an earlier run has.
 func (r *importRun) create(ctx context.Context) (err error) {
 	r.table, err = r.s.createTable(ctx, r.job.Def)
 	if errors.Is(err, store.ErrTableExists) {
@@ -136,7 +135,7 @@ func (r *importRun) create(ctx context.Context) (err error) {
 	return err
 }
 
-// files imports all files of the prefix, with a log of what is refused.
+// files imports all files of the prefix, with a log of rejected items.
 func (r *importRun) files(ctx context.Context, bucket *os.Root) (err error) {
 	if err := r.s.o.Buckets.MkdirAll(logFolder, 0o777); err != nil {
 		return fmt.Errorf("making the folder of the logs of imports: %w", err)
@@ -162,14 +161,13 @@ func (r *importRun) files(ctx context.Context, bucket *os.Root) (err error) {
 	return r.put(ctx)
 }
 
-// objects yields the files of a bucket whose names begin with a prefix, whatever comes
-// behind it. What is called with a dot before it, or is in a folder that is, is none: so
-// are the exports that are being written.
+// objects yields the files of a bucket whose names begin with a prefix. It skips names with a
+// leading dot, and folders with such names: unfinished exports have them.
 func objects(bucket *os.Root, prefix string) func(yield func(string, error) bool) {
 	return func(yield func(string, error) bool) {
-		start := path.Dir(prefix + "x") // "." where the prefix has no folder
+		start := path.Dir(prefix + "x") // "." if the prefix has no folder
 		if !fs.ValidPath(start) {
-			return // no file is called so
+			return // no file has such a name
 		}
 		err := fs.WalkDir(bucket.FS(), start, func(name string, d fs.DirEntry, err error) error {
 			switch {
@@ -202,7 +200,7 @@ func (r *importRun) file(ctx context.Context, bucket *os.Root, key string) error
 	if err != nil {
 		return r.refuse(place{key, 0}, err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // only read
 	in := r.job.Request
 	o := importfile.Options{Format: *in.InputFormat, Compression: importfile.None, Delimiter: ',', Types: map[string]attr.Type{}}
 	if c := in.InputCompressionType; c != nil {
@@ -248,7 +246,7 @@ func (r *importRun) file(ctx context.Context, bucket *os.Root, key string) error
 	}
 }
 
-// add lets an item wait to be put, or refuses it.
+// add adds an item to the batch, or refuses it.
 func (r *importRun) add(ctx context.Context, item attr.Item, at place) error {
 	err := tablespec.CheckItem(r.table, item)
 	if size := item.Size(); err == nil && size > tablespec.MaxItemBytes {
@@ -269,7 +267,7 @@ func (r *importRun) add(ctx context.Context, item attr.Item, at place) error {
 	return nil
 }
 
-// put puts the items that wait.
+// put puts the items of the batch.
 func (r *importRun) put(ctx context.Context) error {
 	if len(r.batch) == 0 {
 		return nil
@@ -297,7 +295,7 @@ func (r *importRun) put(ctx context.Context) error {
 	return r.claim.Save(ctx, r.importProgress)
 }
 
-// refusedItem is a line of the log of an import.
+// refusedItem is a line in the log of an import.
 type refusedItem struct {
 	ItemS3Pointer struct {
 		Bucket    string `json:"bucket"`
@@ -308,7 +306,7 @@ type refusedItem struct {
 	ErrorMessages []string `json:"errorMessages"`
 }
 
-// refuse counts an item that is not imported, and logs it if not many were.
+// refuse counts an item that cannot be imported, and logs it unless the log is full.
 func (r *importRun) refuse(at place, cause error) error {
 	r.Errors++
 	if r.logged++; r.logged > maxLogged {

@@ -20,14 +20,14 @@ const (
 	minPeriod = 15 * time.Minute
 	maxPeriod = 24 * time.Hour
 
-	// recoveryLag is how long ago the latest time is that can be asked for.
+	// recoveryLag is the minimum age of the latest time that a request can name.
 	recoveryLag = 5 * time.Minute
 )
 
-// maxLogged bounds the lines of the log of an import.
+// maxLogged limits the lines in the log of an import.
 const maxLogged = 10_000
 
-// The patterns of members, as texts show them.
+// The patterns of members, as in texts.
 const (
 	bucketName   = `^[a-z0-9A-Z]+[\.\-\w]*[a-z0-9A-Z]+$`
 	bucketOwner  = `[0-9]{12}`

@@ -27,36 +27,36 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
-// The kinds of jobs, which are in their ARNs too.
+// The kinds of jobs, which are also in their ARNs.
 const (
 	kindExport = "export"
 	kindImport = "import"
 )
 
-// keepJobs is how long a job that has ended is listed (belief: as on the service).
+// keepJobs is how long an ended job is listed (belief: as on the service).
 const keepJobs = 90 * 24 * time.Hour
 
-// Options configure a Service. Only Delay and BatchBytes have a default.
+// Options configure a Service. All except Delay and BatchBytes are required.
 type Options struct {
 	Store   *store.Store
-	Buckets *os.Root // whose folders stand for buckets
+	Buckets *os.Root // its folders stand for buckets
 	Region  string
 	Account string
 	Now     func() time.Time
 	Random  func(n int) []byte
 	Wording func(operation string) request.Request
-	Delay   time.Duration // how long jobs are IN_PROGRESS at least
+	Delay   time.Duration // minimum time for which jobs are IN_PROGRESS
 	// BatchBytes limits the items that an import holds in one batch. Default: 4 MiB.
 	BatchBytes int
 }
 
-// Service makes and describes exports and imports. It is safe for concurrent use.
+// Service runs and describes exports and imports. It is safe for concurrent use.
 type Service struct{ o Options }
 
 // New returns a Service.
 func New(o Options) *Service { return &Service{o} }
 
-// Kinds are the kinds of jobs that it makes and does.
+// Kinds returns the kinds of the service's jobs.
 func (s *Service) Kinds() []jobs.Kind {
 	return []jobs.Kind{{Name: kindExport, Run: s.runExport, Keep: keepJobs}, {Name: kindImport, Run: s.runImport, Keep: keepJobs}}
 }
@@ -76,7 +76,7 @@ const (
 	statusFailed     = "FAILED"
 )
 
-// status is what a job looks like now, and since when it has ended.
+// status returns the apparent status of a job, and the time at which it ended.
 func (s *Service) status(j *jobs.Job) (status string, ended time.Time) {
 	ended = j.Ended
 	if least := j.Created.Add(s.o.Delay); ended.Before(least) {
@@ -92,12 +92,13 @@ func (s *Service) status(j *jobs.Job) (status string, ended time.Time) {
 	}
 }
 
-// newID is the id of a job that begins now, as its ARN has it.
+// newID returns the id of a job that begins now, as in its ARN.
 func (s *Service) newID(now time.Time) string {
 	return s3export.NewID(now, binary.BigEndian.Uint32(s.o.Random(4)))
 }
 
-// rowID is the id of a job as its row has it: later ones come first. It is its own inverse.
+// rowID returns the id of a job in its row, where later jobs come first. It is its own
+// inverse.
 func rowID(id string) string {
 	const digits = 14
 	stamp, salt, _ := strings.Cut(id, "-")
@@ -105,7 +106,7 @@ func rowID(id string) string {
 	return fmt.Sprintf("%0*d-%s", digits, int64(99_999_999_999_999)-n, salt)
 }
 
-// token is what recognizes a request that is made again.
+// token returns the token that identifies repetitions of a request.
 func token(text *string, request any) (jobs.Token, error) {
 	if text == nil {
 		return jobs.Token{}, nil
@@ -114,30 +115,29 @@ func token(text *string, request any) (jobs.Token, error) {
 	return jobs.Token{Text: *text, Hash: sha256.Sum256(asked)}, err
 }
 
-// newToken is a client token for a request that has none.
+// newToken returns a client token for a request without one.
 func (s *Service) newToken() string {
 	return uuid.Must(uuid.NewRandomFromReader(bytes.NewReader(s.o.Random(16)))).String()
 }
 
-// tableARN is the ARN of a table.
+// tableARN returns the ARN of a table.
 func (s *Service) tableARN(table string) string {
 	return request.ARN{Region: s.o.Region, Account: s.o.Account, Table: table}.String()
 }
 
-// resourceOf takes apart the ARN of a table that there can be, or of what belongs to it.
+// resourceOf parses the ARN of a table with a valid name, or of a part of one.
 func resourceOf(arn string) (r request.ARN, ok bool) {
 	r, ok = request.ParseARN(arn)
 	return r, ok && request.IsTableName(r.Table)
 }
 
-// Compiled for the first that asks: a start waits for none.
+// Compiled on first use, to keep the start fast.
 var jobIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{14}-[0-9a-f]{8}$`) })
 
-// words are the texts and the code that differ between exports and imports when a job is
-// looked up.
+// words are the texts and the code of lookups, which differ between exports and imports.
 type words struct{ invalidARN, notFoundCode, notFound, otherRegion string }
 
-// find returns the job of an ARN.
+// find returns the job with an ARN.
 func (s *Service) find(ctx context.Context, kind string, arn string, w words) (jobs.Job, error) {
 	r, ok := resourceOf(arn)
 	id, isKind := strings.CutPrefix(r.Rest, "/"+kind+"/")
@@ -156,14 +156,14 @@ func (s *Service) find(ctx context.Context, kind string, arn string, w words) (j
 	return j, err
 }
 
-// tableOf is the table of a job.
+// tableOf returns the table of a job.
 func tableOf(j jobs.Job) string {
 	var of struct{ Table string }
-	_ = json.Unmarshal([]byte(j.Request), &of) // what is unreadable is of none
+	_ = json.Unmarshal([]byte(j.Request), &of) // an unreadable job has no table
 	return of.Table
 }
 
-// page yields the jobs of a kind that follow a token, the newest first.
+// page yields the jobs of a kind after a token, the newest first.
 func (s *Service) page(ctx context.Context, kind string, after *string) (iter.Seq2[jobs.Job, error], error) {
 	from := ""
 	if after != nil {
@@ -176,7 +176,7 @@ func (s *Service) page(ctx context.Context, kind string, after *string) (iter.Se
 	return s.o.Store.Jobs.All(ctx, kind, from), nil
 }
 
-// pageToken is the token of a page that ends with a job.
+// pageToken returns the token of a page that ends with a job.
 func pageToken(j *jobs.Job) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(rowID(j.ID)))
 }
@@ -195,7 +195,7 @@ func (s *Service) bucket(name string, owner *string) (*os.Root, error) {
 	return root, nil
 }
 
-// isFolder reports whether there is a folder.
+// isFolder reports whether root has a folder.
 func isFolder(root *os.Root, name string) bool {
 	info, err := root.Stat(name)
 	return err == nil && info.IsDir()

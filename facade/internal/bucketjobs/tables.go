@@ -17,8 +17,8 @@ func (s *Service) createTable(ctx context.Context, def *tabledef.Table) (*tabled
 	return s.o.Store.CreateTable(ctx, def)
 }
 
-// put puts items of different keys into a table. It returns for each item why it was
-// refused, or nil.
+// put puts items with different keys into a table. It returns, for each item, the reason for
+// its rejection, or nil.
 func (s *Service) put(ctx context.Context, of *tabledef.Table, items []attr.Item) ([]error, error) {
 	refused := make([]error, len(items))
 	var writes []store.Replacement
