@@ -1,12 +1,11 @@
-// Package history computes what a table contained at a time, from its present contents and
-// the log of its changes. Nothing was stored at that time.
+// Package history computes the contents of a table at a past time, from its current contents
+// and the log of its changes. Nothing was stored at that time.
 //
-// An item that has changed since was what the first of these changes found: the old
-// image of the earliest record behind the time. Any other is what it is now. So the
-// items are read, while they may be written, and after each few of them the log is
-// read up to there; those that are found in it are left to the log. What the log says of
-// them, one image an item, goes to a scratch table in the Bigtable: it may be as much as
-// the table holds.
+// If an item has changed since, its past state is the old image of the first record after the
+// time. Any other item is unchanged. So the items are read, concurrently with writes. After
+// each batch of items the log is read up to the present; the log determines the items that it
+// contains. The images from the log, one per item, go to a scratch table in the Bigtable,
+// since they may be as large as the table.
 package history
 
 import (
@@ -38,33 +37,33 @@ const (
 type Log interface {
 	// Beyond returns a number above all records of changes whose calls have returned.
 	Beyond(ctx context.Context) (uint64, error)
-	// Floor returns one below which no record will be added.
+	// Floor returns a number below which no record will be added.
 	Floor(ctx context.Context) (uint64, error)
-	// ReadSlots yields the records of all slots between two numbers, those of an item in
-	// their order unless the number of slots shrank meanwhile. They share memory with
+	// ReadSlots yields the records of all slots between two numbers. The records of an item
+	// are in order, unless the number of slots shrank meanwhile. They share memory with
 	// messages.
 	ReadSlots(ctx context.Context, log *tabledef.Log, from, before uint64) iter.Seq2[changelog.Entry, error]
 }
 
-// Options are what a Reader works with.
+// Options configure a Reader.
 type Options struct {
 	Bigtable *btclient.Client
-	// NewScratch returns an id for a scratch table, never the same.
+	// NewScratch returns a new unique id for a scratch table.
 	NewScratch func() string
 	Wall       *clock.Clock
 	Log        Log
-	// Scan yields the items of a table in an order that stays the same.
+	// Scan yields the items of a table in a stable order.
 	Scan func(ctx context.Context, t *tabledef.Table) iter.Seq2[layout.Stored, error]
-	// BatchItems is how many items or records are held at once. Default: 1000.
+	// BatchItems limits the items or records held at once. Default: 1000.
 	BatchItems int
-	// BatchBytes is about how many bytes of items or records are held at once. Default: 2 MiB.
+	// BatchBytes limits, roughly, the bytes of items or records held at once. Default: 2 MiB.
 	BatchBytes int
-	// Order compares the places of two keys in that order. An item that cannot be in
-	// the table comes last.
+	// Order compares two keys in the order of Scan. An item that the table cannot hold comes
+	// last.
 	Order func(ctx context.Context, t *tabledef.Table, a, b attr.Item) (int, error)
 }
 
-// Reader reads tables as they were. It is safe for concurrent use.
+// Reader reads past states of tables. It is safe for concurrent use.
 type Reader struct{ o Options }
 
 // New returns a Reader.
@@ -73,27 +72,26 @@ func New(o Options) *Reader {
 	return &Reader{o}
 }
 
-// ErrNoLog says that the changes of the table are not recorded with both images.
+// ErrNoLog: the changes of the table are not recorded with both images.
 var ErrNoLog = errors.New("the changes of the table are not recorded")
 
-// Before returns the number that the changes up to a time are below, its whole
-// millisecond included.
+// Before returns the number above all changes up to a time, including its whole millisecond.
 func Before(t time.Time) uint64 {
 	return changelog.SequenceAt(t.Truncate(time.Millisecond).Add(time.Millisecond))
 }
 
-// Item is an item of a table at a time.
+// Item is an item of a table at a past time.
 type Item struct {
-	// JSON is the text of its attributes, as attr.AppendItemJSON has it. The memory is
-	// used again after the next item.
+	// JSON is the text of its attributes, as from attr.AppendItemJSON. The next item reuses
+	// the memory.
 	JSON []byte
-	// Size is that of attr.Item.Size.
+	// Size is the item's attr.Item.Size.
 	Size int
 
-	stored layout.Stored // nil: it is to be decoded
+	stored layout.Stored // nil: JSON must be decoded
 }
 
-// Attributes returns the item decoded.
+// Attributes returns the decoded item.
 func (i *Item) Attributes() (attr.Item, error) {
 	if i.stored != nil {
 		return i.stored.Item()
@@ -101,7 +99,7 @@ func (i *Item) Attributes() (attr.Item, error) {
 	return attr.DecodeItem(jsontext.NewDecoder(bytes.NewReader(i.JSON)))
 }
 
-// Stored yields what is stored as it is.
+// Stored converts stored items without changes.
 func Stored(all iter.Seq2[layout.Stored, error]) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		var i Item
@@ -118,22 +116,21 @@ func Stored(all iter.Seq2[layout.Stored, error]) iter.Seq2[Item, error] {
 	}
 }
 
-// NewScratch returns the id of a scratch table that nobody has. Who works on a job notes
-// it before Items makes the table, so that the next can drop it.
+// NewScratch returns the id of a new scratch table. A job records it before Items creates the
+// table, so that a later attempt can drop the table.
 func (r *Reader) NewScratch() string { return r.o.NewScratch() }
 
-// DropScratch removes what an earlier call left of a scratch table, which may not be
-// there.
+// DropScratch removes a scratch table of an earlier call, which may not exist.
 func (r *Reader) DropScratch(ctx context.Context, id string) error {
 	return r.o.Bigtable.DropTable(ctx, id)
 }
 
-// Now returns a number that all changes are below whose calls have returned. Of those that
-// return later, only some of other processes may be.
+// Now returns a number above all changes whose calls have returned. Of later calls, only
+// those of other processes may have changes below it.
 func (r *Reader) Now(ctx context.Context) (uint64, error) { return r.o.Log.Beyond(ctx) }
 
-// Records yields the records of a table between two numbers, as Log.ReadSlots does, when
-// all of them are there.
+// Records yields the records of a table between two numbers, like Log.ReadSlots, once all of
+// them are in the log.
 func (r *Reader) Records(ctx context.Context, t *tabledef.Table, from, before uint64) iter.Seq2[changelog.Entry, error] {
 	return func(yield func(changelog.Entry, error) bool) {
 		err := errNoImages(t)
@@ -155,7 +152,7 @@ func errNoImages(t *tabledef.Table) error {
 	return nil
 }
 
-// floorPause comes between two looks at a floor that is held by writes under way.
+// floorPause is the pause between two checks of a floor that current writes hold back.
 const floorPause = time.Millisecond
 
 // reach waits until no record will be added below a number.
@@ -171,16 +168,15 @@ func (r *Reader) reach(ctx context.Context, number uint64) error {
 	}
 }
 
-// Items yields the items that a table held when all changes below a number had been made,
-// and none of the others, in any order. The table is written meanwhile as it may be. What
-// was written natively since is as it is now: no log knows of it. Errors: ErrNoLog, also
-// where the log begins behind the number.
+// Items yields exactly the items that a table held after all changes below a number, in any
+// order. The table may be written meanwhile. Native writes since then appear in their current
+// state, because no log has them. Errors: ErrNoLog, also if the log begins after the number.
 func (r *Reader) Items(ctx context.Context, t *tabledef.Table, scratch string, before uint64) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		p := &past{Reader: r, t: t, earliest: r.images(t, scratch, false)}
 		err := errNoImages(t)
 		if err == nil {
-			// What was written before the log had both images is in the table.
+			// The table includes writes from before the log had both images.
 			p.read = max(before, t.Log.Images)
 			err = p.earliest.create(ctx)
 		}
@@ -204,15 +200,15 @@ func (r *Reader) images(t *tabledef.Table, scratch string, latest bool) images {
 	return images{bt: r.o.Bigtable, table: scratch, t: t, column: column, latest: latest}
 }
 
-// Change is what became of an item between two times.
+// Change is the change of an item between two times.
 type Change struct {
 	Key      attr.Item
-	Old, New changelog.Image    // at both; the zero value: there was none
-	At       changelog.Position // of the last record between them
+	Old, New changelog.Image    // at the first and the second time; zero: the item did not exist
+	At       changelog.Position // of the last record in between
 }
 
-// Changes yields the items that were written between two numbers, each once, in any
-// order: also those that are as they were. Errors: ErrNoLog.
+// Changes yields the items that were written between two numbers, each once, in any order,
+// even if they did not change. Errors: ErrNoLog.
 func (r *Reader) Changes(ctx context.Context, t *tabledef.Table, scratch string, from, before uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		earliest, latest := r.images(t, scratch, false), r.images(t, scratch, true)
@@ -271,16 +267,16 @@ func keyOfRecord(e *changelog.Entry) (attr.Item, error) {
 	return key, nil
 }
 
-// errStop: the caller wants no more.
+// errStop: the caller stopped the iteration.
 var errStop = errors.New("no more is wanted")
 
 // past is one reading of a table.
 type past struct {
 	*Reader
 	t        *tabledef.Table
-	read     uint64    // up to here the log was read
-	earliest images    // of items that changed: what they were
-	decided  attr.Item // key of the last item of which it is decided, with all before it, whether it has changed; nil: of none
+	read     uint64    // the log was read up to here
+	earliest images    // the past states of changed items
+	decided  attr.Item // the last key, in Scan's order, whose item was classified as changed or not; nil: none
 
 	held []Item
 	keys []attr.Item
@@ -289,7 +285,7 @@ type past struct {
 }
 
 func (p *past) items(ctx context.Context, yield func(Item, error) bool) error {
-	// What changed before is read first: so each batch finds but what came since.
+	// Earlier changes are read first, so each batch finds only the new ones.
 	if err := p.follow(ctx); err != nil {
 		return err
 	}
@@ -332,7 +328,7 @@ func keyOf(t *tabledef.Table, stored layout.Stored) attr.Item {
 	return key
 }
 
-// flush yields those of a batch that have not changed.
+// flush yields the unchanged items of a batch.
 func (p *past) flush(ctx context.Context, yield func(Item, error) bool) error {
 	if err := p.follow(ctx); err != nil {
 		return err
@@ -358,8 +354,8 @@ func (p *past) flush(ctx context.Context, yield func(Item, error) bool) error {
 	return nil
 }
 
-// follow reads the log up to all that can have been seen in the table. A change of an
-// item of which it was decided before makes no difference.
+// follow reads the log up to everything that may be visible in the table. It ignores changes
+// of items that were already classified.
 func (p *past) follow(ctx context.Context) error {
 	above, err := p.o.Log.Beyond(ctx)
 	if err != nil {

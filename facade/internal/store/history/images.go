@@ -18,27 +18,27 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// A scratch table has one row an item and one cell for each kind of image that is
-// sought: the position of its record, and the image.
+// A scratch table has one row per item, with the position and the image for each kind of
+// image.
 const scratchFamily = "i"
 
 var columnEarliest, columnLatest = []byte("e"), []byte("l")
 
-// positionBytes is how much of a cell the position is.
+// positionBytes is the length of a position in a cell.
 const positionBytes = 8 + 2
 
-// images are what is sought of items: of each the image of the earliest record, or of
-// the latest.
+// images are the images of items from their earliest records, or from their latest.
 type images struct {
 	bt     *btclient.Client
 	table  string
 	t      *tabledef.Table
 	column []byte
 	latest bool
-	n      int // how many there are
+	n      int // number of images
 }
 
-// supersedes reports whether a record is rather the one sought than another.
+// supersedes reports whether a record replaces another: by kind, the earlier or the later
+// one.
 func (s *images) supersedes(at, other changelog.Position) bool {
 	if s.latest {
 		return at.Compare(other) > 0
@@ -53,7 +53,7 @@ func (s *images) create(ctx context.Context) error {
 
 func (s *images) row(key attr.Item) []byte { return s.t.Key.AppendKey(nil, key) }
 
-// positions returns the positions of those of some rows that are there.
+// positions returns the positions of the existing images in rows.
 func (s *images) positions(ctx context.Context, rows [][]byte) (map[string]changelog.Position, error) {
 	there := map[string]changelog.Position{}
 	if s.n == 0 || len(rows) == 0 {
@@ -75,10 +75,11 @@ func (s *images) positions(ctx context.Context, rows [][]byte) (map[string]chang
 	return there, nil
 }
 
-// positionColumn has the position alone, which is looked for more often than the image.
+// positionColumn returns the column of the positions, which are read more often than the
+// images.
 func positionColumn(column []byte) []byte { return append(bytes.Clone(column), 'p') }
 
-// changes yields what the rows of two kinds of images say.
+// changes yields the changes from two kinds of images.
 func changes(ctx context.Context, earliest *images) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		for row, err := range earliest.bt.Read(ctx, btclient.Read{Table: earliest.table, Spans: []layout.Span{{}}, Filter: btclient.Newest(1)}) {
@@ -116,7 +117,7 @@ func positionOf(value []byte) (p changelog.Position, err error) {
 	return changelog.Position{Sequence: binary.BigEndian.Uint64(value), Writer: binary.BigEndian.Uint16(value[8:])}, nil
 }
 
-// has says of which keys there are images.
+// has reports which keys have images.
 func (s *images) has(ctx context.Context, keys []attr.Item) ([]bool, error) {
 	rows := make([][]byte, len(keys))
 	for i, key := range keys {
@@ -130,7 +131,7 @@ func (s *images) has(ctx context.Context, keys []attr.Item) ([]bool, error) {
 	return has, err
 }
 
-// all yields the images; the zero value is that of an item that was not there.
+// all yields the images; the zero value means that the item did not exist.
 func (s *images) all(ctx context.Context) iter.Seq2[changelog.Image, error] {
 	return func(yield func(changelog.Image, error) bool) {
 		if s.n == 0 {
@@ -159,13 +160,13 @@ func imageOf(value []byte) (i changelog.Image, err error) {
 	return changelog.Image{JSON: value[n:], Size: int(size)}, nil
 }
 
-// found is an image that was found, and not written yet.
+// found is an image that is not written yet.
 type found struct {
 	at    changelog.Position
 	image changelog.Image
 }
 
-// batch gathers images that are written together.
+// batch collects images to write together.
 type batch struct {
 	to        *images
 	most      int              // rows
@@ -174,7 +175,7 @@ type batch struct {
 	bytes     int
 }
 
-// add takes the image of a record, if it is the one sought of its key.
+// add adds the image of a record, if it supersedes the image of its key.
 func (b *batch) add(ctx context.Context, key attr.Item, at changelog.Position, image changelog.Image) error {
 	row := string(b.to.row(key))
 	if was, ok := b.found[row]; ok && !b.to.supersedes(at, was.at) {
