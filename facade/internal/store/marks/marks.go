@@ -22,21 +22,21 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// A mark in the catalog says that a row of a table may contain unfinished work: an item that
-// is behind in its indexes, by an outbox cell or its state, or a record that is not in the
+// A mark in the catalog says that a row of a table may contain unfinished work: an item whose
+// index entries are pending, by an outbox cell or its state, or a record that is not in the
 // table's log yet. It is written before the first such write, and removed with others some
 // time after the last one is finished. So a start after a crash reads a short list instead of
 // the tables, and a row that is written often is marked once. Marks that are made together
 // are one row of the catalog, a note.
 const (
-	// maxIdle is how many marks without a pending write are kept: the next write of the row
-	// needs no new mark, and a start after a crash examines that many rows. Beyond it, marks
-	// are removed, batch at a time.
+	// maxIdle limits the marks without a pending write. The next write of such a row needs no
+	// new mark; a start after a crash examines all these rows. Beyond the limit, marks are
+	// removed in batches.
 	maxIdle = 4096
 	batch   = 64
 
-	// lease is how long a mark belongs to its process: a start in that time finishes the
-	// work in the row, and leaves the mark.
+	// lease is how long a mark belongs to its process: a start in that time finishes the work
+	// in the row, and leaves the mark.
 	lease = 10 * time.Minute
 
 	// MaxLagging limits the rows with postponed writes.
@@ -88,16 +88,15 @@ type Mark struct {
 	due    int64
 	soiled int // number of calls of soil
 
-	// entered is the state of an item that is entering its indexes by its state, and known
-	// to be there.
+	// entered is the state cell of an item whose index entries are known to be written.
 	entered []byte
 }
 
 // note is several marks of a table that were made together.
 type note struct {
-	key   []byte // row of the catalog
+	key   []byte // its row in the catalog
 	marks []*Mark
-	kept  int // of marks; under Marks.mu, as its change goes with theirs
+	kept  int // of marks; under Marks.mu, as it changes with theirs
 }
 
 // isIdle reports whether a mark may be removed.
@@ -127,7 +126,7 @@ func (ms *Marks) Mark(ctx context.Context, table string, row []byte) (*Mark, err
 	return marks[0], nil
 }
 
-// MarkRows is Mark for several rows of a table, by one write.
+// MarkRows is Mark for several rows of a table, with one write.
 func (ms *Marks) MarkRows(ctx context.Context, table string, rows [][]byte) (marks []*Mark, err error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -158,7 +157,7 @@ func (ms *Marks) MarkRows(ctx context.Context, table string, rows [][]byte) (mar
 		for _, m := range marks {
 			ms.Unmark(m, true, nil)
 		}
-		// Another caller wrote the note, and gave up; this one has not.
+		// Another caller wrote the note and gave up; this one has not.
 		if code := status.Code(err); ctx.Err() == nil && m.note != added && (code == codes.Canceled || code == codes.DeadlineExceeded) {
 			return ms.MarkRows(ctx, table, rows)
 		}
@@ -213,7 +212,7 @@ func (ms *Marks) Unmark(m *Mark, clean bool, entered []byte) {
 	ms.mu.Lock()
 	m.users--
 	if ms.byRow[m.id] != m {
-		ms.mu.Unlock() // it was never written
+		ms.mu.Unlock() // the mark was never written
 		return
 	}
 	if entered != nil {
@@ -243,7 +242,7 @@ func (ms *Marks) Entered(table string, row, state []byte) bool {
 	return m != nil && bytes.Equal(m.entered, state)
 }
 
-// soil notes that a row may contain unfinished work of a write of an order.
+// soil records that a row may contain unfinished work of a write with an order.
 func (ms *Marks) soil(m *Mark, order int64) {
 	m.soiled++
 	if !m.dirty {
@@ -254,9 +253,9 @@ func (ms *Marks) soil(m *Mark, order int64) {
 	m.due = min(m.due, order)
 }
 
-// Postpone leaves a committed write to the caller of Due, which brings it to the indexes when
-// their lag has passed. It reports false if the write must be finished now: without a lag,
-// or when too many writes are postponed.
+// Postpone leaves a committed write to the caller of Due, which brings it to the indexes
+// after their lag. It returns false if the write must be finished now: without a lag, or when
+// too many writes are postponed.
 func (ms *Marks) Postpone(m *Mark, order int64, lag time.Duration) bool {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -267,8 +266,8 @@ func (ms *Marks) Postpone(m *Mark, order int64, lag time.Duration) bool {
 	return true
 }
 
-// Flush removes idle marks, note by note, until at most keep are left. A note that stays is
-// harmless: the next start finds no work there.
+// Flush removes idle marks, note by note, until at most keep are left. If a note cannot be
+// removed, that is harmless: the next start finds no work there.
 func (ms *Marks) Flush(ctx context.Context, keep int) error {
 	ms.mu.Lock()
 	if ms.idle <= keep {
@@ -320,7 +319,7 @@ func (ms *Marks) Counts() (all, idle, dirty int) {
 	return len(ms.byRow), ms.idle, ms.dirty
 }
 
-// Due returns the dirty marks of a table with work of an order below before.
+// Due returns the dirty marks of a table with work of orders below before.
 func (ms *Marks) Due(table string, before int64) (due []*Mark) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -336,8 +335,8 @@ func (ms *Marks) Due(table string, before int64) (due []*Mark) {
 }
 
 // Settle finishes the work in a dirty row by calling work, which returns the least order of
-// the work that it left; ok is false if it left none. The row stays dirty during the call,
-// so that other readers do the work too, and after the call if a write left more meanwhile.
+// the remaining work; ok is false without any. The row stays dirty during the call, so that
+// other readers do the work too, and after the call if a write left more meanwhile.
 func (ms *Marks) Settle(m *Mark, work func() (left int64, ok bool, err error)) error {
 	ms.mu.Lock()
 	soiled := m.soiled
@@ -363,8 +362,8 @@ func (ms *Marks) Settle(m *Mark, work func() (left int64, ok bool, err error)) e
 	return nil
 }
 
-// Recover finishes the work in rows that earlier processes marked. It removes marks whose
-// lease has ended and whose process is not registered.
+// Recover finishes the work in rows that earlier processes marked. It removes expired marks
+// whose process is not registered.
 func (ms *Marks) Recover(ctx context.Context, work Work, registered func(context.Context) (map[uint64]bool, error)) error {
 	var old [][]byte
 	expired := ms.o.Now().Add(-lease).UnixMicro()
@@ -392,7 +391,7 @@ func (ms *Marks) Recover(ctx context.Context, work Work, registered func(context
 	return ms.o.Bigtable.DeleteRows(ctx, ms.o.Catalog, done)
 }
 
-// epochBytes is the size of the epoch at the begin of a token.
+// epochBytes is the size of the epoch at the beginning of a token.
 const epochBytes = 8
 
 // epochOf returns the epoch of the process that wrote a note.
