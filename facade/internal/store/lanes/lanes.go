@@ -1,9 +1,8 @@
-// Package lanes runs independent calls concurrently if they wait for a network, and in
-// sequence if they do not: within one process that is faster.
+// Package lanes runs independent calls concurrently if they wait for a network, and otherwise
+// in sequence, which is faster within one process.
 //
-// The waiting goroutine makes calls too, so that nested calls of Each cannot wait for each
-// other. A panic of a call is raised in the waiting goroutine. With one lane, nothing is
-// allocated.
+// The waiting goroutine makes calls too, so that nested calls of Each cannot deadlock. A
+// panic of a call is raised in the waiting goroutine. One lane needs no allocation.
 package lanes
 
 import (
@@ -14,11 +13,11 @@ import (
 // Lanes limit the concurrent calls of a process. The zero value is one lane.
 type Lanes struct {
 	most int           // for one Each
-	free chan struct{} // has room for every goroutine that does not wait
+	free chan struct{} // one slot for each goroutine besides the waiting one
 }
 
 // New returns lanes that run at most most calls of one Each concurrently. All calls of Each
-// together run all more than one each.
+// together run at most all, plus one each.
 func New(most, all int) *Lanes {
 	return &Lanes{most: most, free: make(chan struct{}, all)}
 }
@@ -26,8 +25,8 @@ func New(most, all int) *Lanes {
 // Wide reports whether there is more than one lane.
 func (l *Lanes) Wide() bool { return l != nil && l.most > 1 }
 
-// Each calls do with the numbers below n. After an error no further call begins. It returns
-// the error of the lowest number.
+// Each calls do with the numbers below n. After an error it starts no further calls. It
+// returns the error of the lowest number.
 func (l *Lanes) Each(n int, do func(i int) error) error {
 	if !l.Wide() || n < 2 {
 		for i := range n {
@@ -58,8 +57,8 @@ func (l *Lanes) Each(n int, do func(i int) error) error {
 	return e.err
 }
 
-// Both calls two independent functions. It returns the error of the first if that fails; with
-// one lane, it does not call the second then.
+// Both calls two independent functions. If the first fails, it returns that error; with one
+// lane, it then does not call the second.
 func (l *Lanes) Both(first, second func() error) error {
 	return l.Each(2, func(i int) error {
 		if i == 0 {
@@ -69,7 +68,7 @@ func (l *Lanes) Both(first, second func() error) error {
 	})
 }
 
-// each is an Each under way.
+// each is a running Each.
 type each struct {
 	n      int
 	do     func(int) error
@@ -77,13 +76,13 @@ type each struct {
 	others sync.WaitGroup
 
 	mu       sync.Mutex
-	failed   int // the lowest number that failed
+	failed   int // the lowest failed number
 	err      error
 	panicked bool
 	cause    any
 }
 
-// run calls do with numbers that no other goroutine has taken.
+// run calls do with the next free numbers.
 func (e *each) run() {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -104,7 +103,7 @@ func (e *each) run() {
 	}
 }
 
-// fail notes an error and prevents further calls.
+// fail records an error and prevents further calls.
 func (e *each) fail(i int, err error) {
 	e.next.Store(int64(e.n))
 	e.mu.Lock()
@@ -114,8 +113,8 @@ func (e *each) fail(i int, err error) {
 	}
 }
 
-// Gathered collects values and calls a function with them concurrently, as many at a time as
-// one Each runs. With one lane it calls the function when a value is added.
+// Gathered collects values and calls a function with them, with the concurrency of one Each.
+// With one lane it calls the function when a value is added.
 type Gathered[T any] struct {
 	lanes *Lanes
 	do    func(T) error
@@ -123,7 +122,7 @@ type Gathered[T any] struct {
 	bytes int
 }
 
-// gatheredBytes limits the bytes of held values, apart from the last one.
+// gatheredBytes limits the bytes of held values, without the last one.
 const gatheredBytes = 4 << 20
 
 // Gather returns a Gathered that calls do with each value.
@@ -131,7 +130,7 @@ func Gather[T any](l *Lanes, do func(T) error) *Gathered[T] {
 	return &Gathered[T]{lanes: l, do: do}
 }
 
-// Add adds a value of about size bytes. The error may be that of an earlier value.
+// Add adds a value of about size bytes. The error may belong to an earlier value.
 func (g *Gathered[T]) Add(v T, size int) error {
 	if !g.lanes.Wide() {
 		return g.do(v)
