@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// Kept is how long cuts last without being used: the longest that a
-	// client may pause between two pages of a parallel scan.
+	// Kept is how long unused cuts are kept: the maximum pause of a client between two pages
+	// of a parallel scan.
 	Kept = 15 * time.Minute
-	// Touched is how often their use is recorded. In between a process
-	// relies on the cuts that it knows.
+	// Touched is how often the use of cuts is recorded. In between, a process relies on its
+	// cached cuts.
 	Touched = time.Minute
 
-	// maxAttempts bounds the attempts to keep cuts that other processes keep changing.
+	// maxAttempts limits the attempts to store cuts that other processes keep changing.
 	maxAttempts = 64
 
-	// SmallRows is the number of rows from which a table is not small.
+	// SmallRows is the number of rows from which a table is cut.
 	SmallRows  = 256
 	smallBytes = 512 << 10
-	// countedBytes is the size up to which a table's keys are read to cut
-	// it evenly; a larger one is cut where its Bigtable says.
+	// countedBytes is the size up to which all keys of a table are read to cut it evenly; a
+	// larger one is cut at the sample keys of its Bigtable.
 	countedBytes = 64 << 20
 )
 
@@ -41,31 +41,31 @@ var (
 	cutsQualifier    = []byte("cuts")
 )
 
-// ErrContended says that other processes changed the cuts under every attempt to keep some.
+// ErrContended: other processes changed the cuts during every attempt to store some.
 var ErrContended = errors.New("too many concurrent scans chose segments of one table")
 
-// CutterOptions are what cuts are kept with.
+// CutterOptions configure a Cutter.
 type CutterOptions struct {
 	Bigtable *btclient.Client
 	Catalog  string // table of the cuts
-	Family   string // of their cells; it forgets what has not been written for longer than Kept
+	Family   string // of their cells, which expire some time after Kept
 	Prefix   string // begins the rows of cuts
 	Now      func() time.Time
-	NewToken func() []byte // that no other cuts have
+	NewToken func() []byte // unique for each set of cuts
 }
 
-// Cutter keeps the cuts that this process knows, by Bigtable table, and those in
-// the catalog. It is safe for concurrent use.
+// Cutter caches cuts by Bigtable table, and stores them in the catalog. It is safe for
+// concurrent use.
 type Cutter struct {
 	o     CutterOptions
 	mu    sync.Mutex
 	known map[string]knownCuts
-	// using is held by the one that looks at the catalog, so that the requests
-	// that begin a scan together do not all choose cuts.
+	// using is held during access to the catalog, so that requests that begin a scan together
+	// do not all choose cuts.
 	using chan struct{}
 }
 
-// NewCutter returns a cutter that knows no cuts yet.
+// NewCutter returns a cutter with an empty cache.
 func NewCutter(o CutterOptions) *Cutter {
 	return &Cutter{o: o, known: map[string]knownCuts{}, using: make(chan struct{}, 1)}
 }
@@ -75,8 +75,8 @@ type knownCuts struct {
 	touched time.Time
 }
 
-// lookup returns cuts whose use was recorded a short while ago: no process
-// chooses others before Kept has passed since.
+// lookup returns cached cuts with a recently recorded use: no process chooses others before
+// Kept has passed since.
 func (ct *Cutter) lookup(table string, now time.Time) ([][]byte, bool) {
 	ct.mu.Lock()
 	defer ct.mu.Unlock()
@@ -84,8 +84,7 @@ func (ct *Cutter) lookup(table string, now time.Time) ([][]byte, bool) {
 	return known.cuts, ok && now.Sub(known.touched) < Touched
 }
 
-// remember notes cuts, and forgets those of tables that are not scanned any
-// more.
+// remember caches cuts, and drops those of tables that are no longer scanned.
 func (ct *Cutter) remember(table string, known knownCuts) {
 	ct.mu.Lock()
 	defer ct.mu.Unlock()
@@ -93,9 +92,8 @@ func (ct *Cutter) remember(table string, known knownCuts) {
 	ct.known[table] = known
 }
 
-// Of returns the segments of a scan over the rows of a Bigtable table
-// whose items have the partition key hash. begins says that the request is the
-// first of its segment.
+// Of returns the segments of a scan over the rows of a Bigtable table whose items have the
+// partition key hash. begins means that the request is the first of its segment.
 func (ct *Cutter) Of(ctx context.Context, table string, hash []lens.KeyAttr, spans []layout.Span, total int, begins bool) (Segments, error) {
 	seg := Segments{Total: total, Hash: hash}
 	if total <= 1 {
@@ -106,8 +104,8 @@ func (ct *Cutter) Of(ctx context.Context, table string, hash []lens.KeyAttr, spa
 	return seg, err
 }
 
-// cutsOf returns the cuts of a table that are in use, or, for a scan that
-// begins, new ones when there are none.
+// cutsOf returns the current cuts of a table. If there are none and a scan begins, it chooses
+// new ones.
 func (ct *Cutter) cutsOf(ctx context.Context, table string, spans []layout.Span, begins bool) ([][]byte, error) {
 	if cuts, ok := ct.lookup(table, ct.o.Now()); ok {
 		return cuts, nil
@@ -145,11 +143,11 @@ func (ct *Cutter) cutsOf(ctx context.Context, table string, spans []layout.Span,
 	return nil, fmt.Errorf("%w: the segments of table %s", ErrContended, table)
 }
 
-// keptCuts are cuts as the catalog has them.
+// keptCuts are cuts as stored in the catalog.
 type keptCuts struct {
 	cuts    [][]byte
-	version []byte // nil: there are none
-	micros  int64  // when they were used
+	version []byte // nil: no cuts
+	micros  int64  // time of the last use
 }
 
 func (ct *Cutter) row(table string) []byte { return []byte(ct.o.Prefix + table) }
@@ -177,8 +175,7 @@ func (ct *Cutter) readCuts(ctx context.Context, table string) (keptCuts, error) 
 	return kept, nil
 }
 
-// writeCuts keeps cuts, used now, unless others have come in the place of
-// those that were read.
+// writeCuts stores cuts, used now, unless the stored ones have changed since they were read.
 func (ct *Cutter) writeCuts(ctx context.Context, table string, old keptCuts, cuts [][]byte) (bool, error) {
 	var text []byte
 	for _, cut := range cuts {
@@ -189,7 +186,7 @@ func (ct *Cutter) writeCuts(ctx context.Context, table string, old keptCuts, cut
 	return ct.o.Bigtable.Replace(ctx, ct.o.Catalog, ct.row(table), guard, ct.o.NewToken(), micros, btclient.SetCell(ct.o.Family, cutsQualifier, micros, text))
 }
 
-// chooseCuts cuts the rows of spans into pieces of about the same size.
+// chooseCuts divides the rows of spans into pieces of similar size.
 func (ct *Cutter) chooseCuts(ctx context.Context, table string, spans []layout.Span) ([][]byte, error) {
 	samples, size, err := ct.o.Bigtable.SampleKeys(ctx, table)
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// maxPieces bounds the pieces of a table.
+// maxPieces limits the pieces of a table.
 const maxPieces = 1024
 
 // Segments divides a table, or an index, into the segments of a scan.
 type Segments struct {
 	Total int
-	Cuts  [][]byte // ascending row keys, each the first of its piece; none: by hash
+	Cuts  [][]byte // ascending row keys, each the first of its piece; empty: by hash
 	Hash  []lens.KeyAttr
 }
 
@@ -39,13 +39,13 @@ func (g Segments) Spans(segment int, all []layout.Span) []layout.Span {
 	return cells.Intersect(all, []layout.Span{part})
 }
 
-// firstPiece returns the first piece of a segment, or of one behind it.
+// firstPiece returns the first piece of a segment, or of a later one.
 func (g Segments) firstPiece(segment int) int {
 	pieces := len(g.Cuts) + 1
 	return (segment*pieces + g.Total - 1) / g.Total
 }
 
-// HasItem reports whether an item of a segment's rows is part of it.
+// HasItem reports whether an item in a segment's rows belongs to the segment.
 func (g Segments) HasItem(segment int, item layout.Stored) bool {
 	if g.Total <= 1 || len(g.Cuts) > 0 {
 		return true
@@ -57,7 +57,7 @@ func (g Segments) HasItem(segment int, item layout.Stored) bool {
 	return int(h.Sum32()%uint32(g.Total)) == segment
 }
 
-// HasRow reports whether a row is part of a segment.
+// HasRow reports whether a row belongs to a segment.
 func (g Segments) HasRow(segment int, row []byte) bool {
 	if len(g.Cuts) == 0 {
 		return true
@@ -69,19 +69,19 @@ func (g Segments) HasRow(segment int, row []byte) bool {
 	return g.firstPiece(segment) <= piece && piece < g.firstPiece(segment+1)
 }
 
-// Cuts returns those of the keys, in ascending order, that cut a table: spread evenly,
-// and as many as it can have.
+// Cuts returns the keys that cut a table, from keys in ascending order: evenly spread, up to
+// the maximum number.
 func Cuts(keys [][]byte) [][]byte { return evenly(keys, maxPieces-1) }
 
-// Sample holds some of the keys that are added, evenly spread, the first among them.
+// Sample holds some of the added keys, evenly spread, including the first.
 type Sample struct {
-	Rows   int // how many were added
+	Rows   int // number of added keys
 	Keys   [][]byte
 	stride int
 }
 
-// Add adds the next key; it keeps a copy of it, if any. Every stride-th key is held, with
-// a stride that doubles when there are too many.
+// Add adds the next key, and may keep a copy. It keeps every stride-th key; the stride
+// doubles when there are too many.
 func (s *Sample) Add(key []byte) {
 	s.stride = max(s.stride, 1)
 	if s.Rows%s.stride == 0 {
