@@ -10,23 +10,22 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/expr"
 )
 
-// Column is one of the attributes that a SELECT names: the leaf's name and where
-// it is.
+// Column is an attribute that a SELECT names: the leaf's name and its path.
 type Column struct {
 	Name string
 	Path expr.Path
 }
 
-// Bound is a statement with the values of its parameters, checked as far as that
-// goes without the table.
+// Bound is a statement with the values of its parameters, after the checks that need no
+// table.
 type Bound struct {
 	Kind         Kind
 	Table, Index string
 	Columns      []Column  // of a SELECT; nil: all
 	Item         attr.Item // of an INSERT
 	Update       *expr.Update
-	Returning    string // "ALL OLD", "MODIFIED NEW", …; "" for none
-	// ExistsAlone reports that the argument of EXISTS is not a SELECT.
+	Returning    string // "ALL OLD", "MODIFIED NEW", …; "" without one
+	// ExistsAlone: the argument of EXISTS is not a SELECT.
 	ExistsAlone bool
 
 	where *expr.Condition
@@ -34,14 +33,14 @@ type Bound struct {
 	order []orderTerm
 }
 
-// binder makes a Bound, with DynamoDB's refusals in its order.
+// binder builds a Bound, with DynamoDB's checks in its order.
 type binder struct {
 	parameters []attr.Value
 	operators  int
 }
 
-// Bind binds a statement to its parameters. Errors are of type *Error, or are those
-// of an attr.Error, with where it stands behind it.
+// Bind binds a statement to its parameters. Errors are of type *Error, or an attr.Error with
+// the position appended.
 func (st *Statement) Bind(parameters []attr.Value) (*Bound, error) {
 	b := binder{parameters: parameters}
 	out := &Bound{Kind: st.Kind, root: st.where, order: st.order, Returning: st.returning}
@@ -90,7 +89,7 @@ func (st *Statement) Bind(parameters []attr.Value) (*Bound, error) {
 		return nil, err
 	}
 	if st.Kind == Insert {
-		v, err := b.literalAt(st.inserted, nil, 0) // levels count from the attributes on
+		v, err := b.literalAt(st.inserted, nil, 0) // the levels of attributes start at 0
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +107,7 @@ func (st *Statement) Bind(parameters []attr.Value) (*Bound, error) {
 	return out, nil
 }
 
-// checkShape refuses statements that are none, aliases, joins and clauses.
+// checkShape rejects expressions without a statement, aliases, joins and clauses.
 func (st *Statement) checkShape() error {
 	switch {
 	case st.Kind == expression:
@@ -127,7 +126,7 @@ func (st *Statement) checkShape() error {
 	return nil
 }
 
-// kindName is what the messages call an expression.
+// kindName returns the messages' word for an expression.
 func (n *node) kindName() string {
 	switch n.form {
 	case formName:
@@ -182,7 +181,7 @@ func (b *Bound) sourceOf(source *node) error {
 	return nil
 }
 
-// pathOf returns the document path that a node is, nil for none.
+// pathOf returns the document path of a node; nil if it is not a path.
 func pathOf(n *node) (expr.Path, error) {
 	steps := []*node{n}
 	if n.form == formPath {
@@ -209,8 +208,7 @@ func pathOf(n *node) (expr.Path, error) {
 	return path, nil
 }
 
-// columnOf returns a column of a SELECT. A step into a list keeps its index in the
-// leaf's name.
+// columnOf returns a column of a SELECT. The leaf's name includes the index of a list step.
 func columnOf(n *node) (Column, error) {
 	if n.form != formName && n.form != formPath {
 		return Column{}, refuse(msgComponent, n.pos)
@@ -230,7 +228,7 @@ func columnOf(n *node) (Column, error) {
 	return Column{Name: name, Path: path}, nil
 }
 
-// Project returns what the columns show of an item.
+// Project returns the columns of an item.
 func Project(columns []Column, item attr.Item) attr.Item {
 	out := make(attr.Item, len(columns))
 	for _, c := range columns {
@@ -241,14 +239,14 @@ func Project(columns []Column, item attr.Item) attr.Item {
 	return out
 }
 
-// functions are those of a WHERE, and whether they can stand in a SET.
+// functions are the functions of WHERE (false) and SET (true).
 var functions = map[string]bool{
 	"attribute_exists": false, "attribute_not_exists": false, "attribute_type": false, "begins_with": false, "contains": false, "size": false,
 	"list_append": true, "set_add": true, "set_delete": true,
 }
 
-// values refuses the terms that DynamoDB has no use for, in the order in which they
-// are written, and reads the literals.
+// values rejects terms that DynamoDB does not support, in textual order, and reads the
+// literals.
 func (b *binder) values(n *node, where bool) error {
 	switch n.form {
 	case formString, formNumber, formMap, formBag, formParam, formList:
@@ -300,19 +298,19 @@ func (b *binder) values(n *node, where bool) error {
 	return nil
 }
 
-// literal returns the value of a literal or parameter, and notes it at the node.
+// literal returns the value of a literal or parameter, and stores it in the node.
 func (b *binder) literal(n *node) (attr.Value, error) {
 	v, err := b.literalAt(n, nil, 1)
 	n.value, n.known = v, err == nil
 	return v, err
 }
 
-// place is where a value stands inside of another: root, root.name, root[0]. It is put
-// into words for messages alone.
+// place is the position of a value inside another: root, root.name, root[0]. It becomes text
+// only for messages.
 type place struct {
 	in    *place // nil: the root
 	name  string
-	index int // without a name
+	index int // if name is ""
 }
 
 func (p *place) String() string {
@@ -328,7 +326,7 @@ func (p *place) String() string {
 	return "root" + strings.Join(steps, "")
 }
 
-// literalAt is literal for a value inside of another.
+// literalAt is literal for a value inside another.
 func (b *binder) literalAt(n *node, at *place, depth int) (attr.Value, error) {
 	if depth > attr.MaxDepth {
 		return attr.Value{}, refuse(msgNested, at)
@@ -376,7 +374,7 @@ func (b *binder) literalAt(n *node, at *place, depth int) (attr.Value, error) {
 		step := &place{in: at}
 		within := step
 		if depth == 0 {
-			within = nil // an attribute of an item is a root
+			within = nil // the attribute of an item is a root
 		}
 		for i := 0; i < len(n.args); i += 2 {
 			name := n.args[i]
@@ -405,7 +403,7 @@ func (b *binder) literalAt(n *node, at *place, depth int) (attr.Value, error) {
 	return attr.Value{}, refuse(msgUnderKey, n.kindName(), n.pos)
 }
 
-// bag returns the set that a bag of strings or numbers is.
+// bag returns the set that a bag of strings or numbers stands for.
 func (b *binder) bag(n *node, at *place) (attr.Value, error) {
 	if len(n.args) == 0 {
 		return attr.Value{}, refuse(msgEmptyBag)
@@ -436,12 +434,12 @@ func (b *binder) bag(n *node, at *place) (attr.Value, error) {
 	return set, nil
 }
 
-// isTypes are the types behind IS that DynamoDB has.
+// isTypes are DynamoDB's types after IS.
 var isTypes = map[string]string{
 	"NULL": "NULL", "BOOL": "BOOL", "BOOLEAN": "BOOL", "BLOB": "B", "STRING": "S", "NUMERIC": "N", "STRUCT": "M", "TUPLE": "M", "LIST": "L",
 }
 
-// test turns a WHERE into a condition.
+// test converts a WHERE to a condition.
 func (b *binder) test(n *node) (expr.Test, error) {
 	b.operators++
 	switch n.form {
@@ -516,7 +514,7 @@ func negated(test expr.Test, is bool) expr.Test {
 	return test
 }
 
-// term turns a value, path or call into an operand.
+// term converts a value, path or call to an operand.
 func (b *binder) term(n *node) (expr.Term, error) {
 	switch n.form {
 	case formName, formPath:
@@ -532,7 +530,7 @@ func (b *binder) term(n *node) (expr.Term, error) {
 	case formString, formNumber, formWord, formIon, formList, formMap, formBag, formParam:
 	}
 	if n.form == formParam && n.index >= len(b.parameters) {
-		return expr.PathTerm(expr.AttributePath("?")), nil // refused when all else is right
+		return expr.PathTerm(expr.AttributePath("?")), nil // refused if all else is correct
 	}
 	if n.known {
 		return expr.ValueTerm(n.value), nil
@@ -552,7 +550,7 @@ func (b *binder) call(n *node) (expr.Term, error) {
 	return expr.CallTerm(n.text, args...), nil
 }
 
-// update turns SET and REMOVE into an update.
+// update converts SET and REMOVE to an update.
 func (b *binder) update(st *Statement, out *Bound) error {
 	if st.Kind != Update {
 		return nil
@@ -576,7 +574,7 @@ func (b *binder) update(st *Statement, out *Bound) error {
 	return err
 }
 
-// assigned is what SET makes of a path.
+// assigned returns the action of SET on a path.
 func (b *binder) assigned(path expr.Path, n *node) (expr.Verb, expr.Term, error) {
 	name := strings.ToUpper(n.text)
 	switch {

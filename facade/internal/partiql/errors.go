@@ -2,22 +2,22 @@ package partiql
 
 import "fmt"
 
-// Error is a statement that DynamoDB refuses with a ValidationException. Message
-// is DynamoDB's whole text.
+// Error rejects a statement as DynamoDB does, with a ValidationException. Message is
+// DynamoDB's whole text.
 type Error struct {
 	Message      string
 	Problem      Problem
 	Table, Index string // the source of a SELECT with CallInColumns, if it was parsed
 }
 
-// Problem is what of errors is answered in other ways by some operations.
+// Problem is the kind of an error that some operations answer differently.
 type Problem uint8
 
 // The problems.
 const (
 	_             Problem = iota // any other
 	NoKey                        // the WHERE does not name one item
-	WrongKey                     // a value is not of its key attribute's type
+	WrongKey                     // a value has another type than its key attribute
 	CallInColumns                // a SELECT calls a function, such as COUNT(*)
 )
 
@@ -32,15 +32,15 @@ func refuseKey(problem Problem, format string, args ...any) error {
 	return &Error{Message: fmt.Sprintf(format, args...), Problem: problem}
 }
 
-// malformed is the error of a statement that cannot be parsed.
+// malformed returns the error of a statement that cannot be parsed.
 func malformed(detail string) error { return refuse(msgMalformed, detail) }
 
-// NestedParameter is the error of a parameter that is nested one level too deep; deeper
-// ones have the text that all values have.
+// NestedParameter returns the error of a parameter that is nested one level too deep; deeper
+// ones have the usual text for values.
 func NestedParameter() error { return refuse(msgNestedValue) }
 
-// The texts of DynamoDB for statements, as seen in captures of the service; those
-// behind which "believed" stands are in none.
+// DynamoDB's texts for statements, as captured from the service; "believed" marks texts that
+// have not been captured.
 const (
 	msgMalformed     = "Statement wasn't well formed, can't be processed: %s"
 	msgLeftover      = "Unexpected token after expression"

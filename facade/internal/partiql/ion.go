@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// ionKinds are the kinds of Ion literals by what they begin with, in the order in which
-// they are tried. What begins with none is a symbol.
-// https://amazon-ion.github.io/ion-docs/docs/spec.html
+// ionKinds are the kinds of Ion literals by their beginnings, in the order of the attempts.
+// Any other literal is a symbol. https://amazon-ion.github.io/ion-docs/docs/spec.html
 var ionKinds = sync.OnceValue(func() []ionBegin {
 	return []ionBegin{
 		{"CLOB", regexp.MustCompile(`^\{\{\s*["']`)},
@@ -31,8 +30,8 @@ type ionBegin struct {
 	begin *regexp.Regexp
 }
 
-// ionKind is the kind of an Ion literal, as far as its first letters tell: none is
-// supported, and the message says which it is.
+// ionKind returns the kind of an Ion literal by its first letters. No kind is supported, but
+// the message names it.
 func ionKind(text string) string {
 	text = strings.TrimSpace(text)
 	for _, k := range ionKinds() {

@@ -16,22 +16,22 @@ const (
 	tokEnd tokenKind = iota
 	tokName
 	tokQuoted
-	tokKeyword // text in small letters; two words that belong together are one: "order by"
+	tokKeyword // text in small letters; two words that belong together are one token: "order by"
 	tokString
 	tokNumber
 	tokIon
-	tokMark // an operator or other mark
+	tokMark // an operator or punctuation
 )
 
-// pos is where a piece of a statement stands, in code points.
+// pos is the position of a piece of a statement, in code points.
 type pos struct{ line, column, length int }
 
 func (p pos) String() string { return fmt.Sprintf("%d:%d:%d", p.line, p.column, p.length) }
 
-// token is one token; that of the end is the last.
+// token is one token; the last token is the end.
 type token struct {
 	kind tokenKind
-	text string // of a string, a quoted name or an Ion literal what is between the quotes
+	text string // for a string, a quoted name or an Ion literal, the text between the quotes
 	pos  pos
 }
 
@@ -39,12 +39,12 @@ func (t token) is(text string) bool {
 	return (t.kind == tokMark || t.kind == tokKeyword) && t.text == text
 }
 
-// pairs are the words that belong to the word before them.
+// pairs are words that form one token with the word before them.
 var pairs = map[string][]string{
 	"is": {"not"}, "not": {"in", "between", "like"}, "insert": {"into"}, "order": {"by"}, "group": {"by"},
 }
 
-// lexer cuts a statement into tokens.
+// lexer splits a statement into tokens.
 type lexer struct {
 	src          string
 	at           int
@@ -69,7 +69,7 @@ func lex(src string) ([]token, error) {
 	}
 }
 
-// skip goes past n bytes.
+// skip advances by n bytes.
 func (l *lexer) skip(n int) {
 	for _, r := range l.src[l.at : l.at+n] {
 		l.column++
@@ -80,7 +80,7 @@ func (l *lexer) skip(n int) {
 	l.at += n
 }
 
-// blanks goes past blanks and comments; it is false for a comment without end.
+// blanks skips blanks and comments; it returns false for an unterminated comment.
 func (l *lexer) blanks() bool {
 	for l.at < len(l.src) {
 		rest := l.src[l.at:]
@@ -110,7 +110,7 @@ func isLetter(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// token takes the next token; it is false where there is none.
+// token reads the next token; it returns false for invalid text.
 func (l *lexer) token() bool {
 	rest := l.src[l.at:]
 	t := token{pos: pos{line: l.line, column: l.column}}
@@ -163,9 +163,8 @@ func (l *lexer) token() bool {
 	return true
 }
 
-// numberEnd returns where a number ends; it is false for one without the digits of
-// its exponent, with an exponent or a scale of more than 32 bits, and where a name follows
-// at once.
+// numberEnd returns the end of a number. ok is false if an exponent has no digits, if
+// exponent or scale exceed 32 bits, or if a name follows directly.
 func numberEnd(s string) (n int, ok bool) {
 	digits := func() (any bool) {
 		for n < len(s) && isDigit(s[n]) {
@@ -194,8 +193,8 @@ func numberEnd(s string) (n int, ok bool) {
 	return n, n == len(s) || !isLetter(s[n])
 }
 
-// quotedText returns what is between the quote that s begins with and the next
-// one, a double one standing for itself, and how many bytes that takes.
+// quotedText returns the text between the quote that begins s and the next one, and the
+// number of bytes read. A doubled quote stands for one.
 func quotedText(s string) (text string, n int, ok bool) {
 	quote := s[:1]
 	for n = 1; ; n += 2 {
@@ -210,7 +209,7 @@ func quotedText(s string) (text string, n int, ok bool) {
 	}
 }
 
-// markEnd returns the length of the mark that s begins with, 0 for none.
+// markEnd returns the length of the mark that begins s; 0 without one.
 func markEnd(s string) int {
 	if len(s) > 1 {
 		switch s[:2] {
@@ -224,7 +223,7 @@ func markEnd(s string) int {
 	return 0
 }
 
-// keywords are the words that names can only be between quotes.
+// keywords are the words that need quotes as names.
 var keywords = sync.OnceValue(func() map[string]bool {
 	m := map[string]bool{}
 	for word := range strings.FieldsSeq(keywordText) {
@@ -233,7 +232,7 @@ var keywords = sync.OnceValue(func() map[string]bool {
 	return m
 })
 
-// The reserved words of SQL-92 and those that PartiQL adds.
+// The reserved words of SQL-92 and those of PartiQL.
 const keywordText = `
 absolute action add all allocate alter and any are as asc assertion at authorization avg
 begin between bit bit_length by cascade cascaded case cast catalog char character

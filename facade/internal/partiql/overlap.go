@@ -7,9 +7,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
-// inOrder sorts partitions by their value, and ranges of one by their keys, and refuses
-// items that several would read. Where the ranges do not say all of the sort key,
-// partitions are read whole, and once.
+// inOrder sorts partitions by their value, and ranges of one partition by their keys. It
+// rejects ranges that overlap. Unless they are exact, it returns whole partitions, each once.
 func inOrder(partitions []attr.KeyRange, exact bool) ([]attr.KeyRange, error) {
 	slices.SortStableFunc(partitions, func(a, b attr.KeyRange) int {
 		if c, _ := attr.Compare(a.Hash, b.Hash); c != 0 {
@@ -18,7 +17,7 @@ func inOrder(partitions []attr.KeyRange, exact bool) ([]attr.KeyRange, error) {
 		return spanOf(a).low.compare(spanOf(b).low, lows)
 	})
 	var out []attr.KeyRange
-	first := 0 // of the partition in out
+	first := 0 // index in out of the current partition's first range
 	for _, p := range partitions {
 		switch {
 		case len(out) == 0 || !attr.Equal(out[first].Hash, p.Hash):
@@ -37,13 +36,13 @@ func inOrder(partitions []attr.KeyRange, exact bool) ([]attr.KeyRange, error) {
 // span is a range of sort keys.
 type span struct{ low, high bound }
 
-// bound is where a span begins or ends; with a key of type Absent it goes on for ever.
+// bound is the start or end of a span; a key of type Absent means no bound.
 type bound struct {
 	key  attr.Value
-	open bool // the key itself is not in it
+	open bool // excludes the key itself
 }
 
-// spanOf returns the keys that a partition's range holds of.
+// spanOf returns the sort keys in a range.
 func spanOf(p attr.KeyRange) (s span) {
 	text := p.A.Type == attr.S || p.A.Type == attr.B
 	switch p.Op {
@@ -66,19 +65,19 @@ func spanOf(p attr.KeyRange) (s span) {
 			s.high = bound{attr.Value{Type: p.A.Type, Str: string(end)}, true}
 		}
 	}
-	if text && s.low.key.Str == "" { // no key is empty
+	if text && s.low.key.Str == "" { // keys are never empty
 		s.low.key = attr.Value{Type: p.A.Type, Str: "\x00"}
 	}
 	return s
 }
 
-// The sides of a span: where a bound without a key lies.
+// The sides of a span, which decide about a bound without a key.
 const (
 	lows  = -1
 	highs = 1
 )
 
-// compare compares where two spans begin (lows) or end (highs).
+// compare compares the starts (lows) or ends (highs) of two spans.
 func (b bound) compare(other bound, side int) int {
 	switch endless, otherEndless := b.key.Type == attr.Absent, other.key.Type == attr.Absent; {
 	case endless && otherEndless:

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// maxDepth is how deep expressions may be nested. Values end at 32 levels, which is
-// refused later and with a place.
+// maxDepth limits the nesting of expressions. Values end at 32 levels; a later check rejects
+// deeper ones and names the place.
 const maxDepth = 400
 
-// parser is one of recursive descent, with precedences for the operators.
+// parser is a recursive descent parser with operator precedences.
 type parser struct {
 	tokens     []token
 	next       int
@@ -43,7 +43,7 @@ func Parse(text string) (*Statement, error) {
 	return st, nil
 }
 
-// Parameters returns how many parameters the statement uses.
+// Parameters returns the number of parameters in the statement.
 func (st *Statement) Parameters() int { return st.parameters }
 
 func (p *parser) peek() token { return p.tokens[p.next] }
@@ -71,7 +71,7 @@ func (p *parser) expect(mark, name string) error {
 	return nil
 }
 
-// statement parses the whole text. What is no statement is an expression.
+// statement parses the whole text. Without a statement it is an expression.
 func (p *parser) statement() (*Statement, error) {
 	n, err := p.expression(0)
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *parser) statement() (*Statement, error) {
 	return &Statement{Kind: expression, root: n}, nil
 }
 
-// precedence of the operators between two operands, 0 for what is none.
+// precedence returns the precedence of an infix operator; 0 for other tokens.
 func precedence(t token) int {
 	if t.kind != tokMark && t.kind != tokKeyword {
 		return 0
@@ -115,7 +115,7 @@ func precedence(t token) int {
 
 const bindNot = 3
 
-// expression parses one up to an operator that binds no stronger than bind.
+// expression parses an expression up to an operator that binds no tighter than bind.
 func (p *parser) expression(bind int) (*node, error) {
 	p.depth++
 	defer func() { p.depth-- }()
@@ -135,7 +135,7 @@ func (p *parser) expression(bind int) (*node, error) {
 	return left, err
 }
 
-// infix parses what follows an operand and an operator.
+// infix parses the rest after an operand and an operator.
 func (p *parser) infix(left *node, op token, binds int) (*node, error) {
 	text := strings.TrimPrefix(op.text, "not ")
 	n := &node{form: formOperator, text: text, pos: op.pos, args: []*node{left}, negated: text != op.text}
@@ -184,7 +184,7 @@ func (p *parser) infix(left *node, op token, binds int) (*node, error) {
 	return n, nil
 }
 
-// typeNames are the types behind IS, those that DynamoDB refuses among them.
+// typeNames are the types after IS, including those that DynamoDB refuses.
 var typeNames = []string{
 	"null", "missing", "bool", "boolean", "blob", "clob", "string", "numeric", "struct", "tuple", "list", "bag", "sexp", "symbol",
 	"int", "int2", "int4", "int8", "integer", "integer2", "integer4", "integer8", "bigint", "smallint",
@@ -232,7 +232,7 @@ func (p *parser) unary() (*node, error) {
 	return p.path(n)
 }
 
-// path parses the steps behind a term.
+// path parses the steps after a term.
 func (p *parser) path(n *node) (*node, error) {
 	if !p.peek().is(".") && !p.peek().is("[") {
 		return n, nil
@@ -285,7 +285,7 @@ func (p *parser) list(end, name string) ([]*node, error) {
 	}
 }
 
-// term parses what is no operator.
+// term parses an operand.
 func (p *parser) term() (*node, error) {
 	t := p.peek()
 	n := &node{text: t.text, pos: t.pos}
@@ -330,7 +330,7 @@ func (p *parser) term() (*node, error) {
 		if len(group) == 1 {
 			one := *group[0]
 			if one.form == formOperator {
-				one.quoted = true // stays by itself in a chain
+				one.quoted = true // stays separate in a chain
 			}
 			return &one, nil
 		}
@@ -355,7 +355,7 @@ func (p *parser) term() (*node, error) {
 	return n, err
 }
 
-// members parses the members of a map and the mark behind them.
+// members parses the members of a map and the closing mark.
 func (p *parser) members() ([]*node, error) {
 	var list []*node
 	if p.accept("}") {
@@ -380,7 +380,7 @@ func (p *parser) members() ([]*node, error) {
 	}
 }
 
-// function parses a call; the next token is the parenthesis behind its name.
+// function parses a call; the next token is the parenthesis after its name.
 func (p *parser) function(n *node) (*node, error) {
 	p.next++
 	n.form, n.text = formCall, strings.ToLower(n.text)
@@ -452,7 +452,7 @@ func (p *parser) keyword(t token) (*node, error) {
 	return nil, malformed(msgKeyword)
 }
 
-// caseOf parses a CASE behind its word; there is no use for what it says.
+// caseOf parses the rest of a CASE and ignores its content.
 func (p *parser) caseOf(n *node) (*node, error) {
 	n.form, n.text = formCase, "SearchedCase"
 	if !p.peek().is("when") {

@@ -2,7 +2,7 @@ package partiql
 
 import "strings"
 
-// selected parses a SELECT behind its word.
+// selected parses the rest of a SELECT.
 func (p *parser) selected() (*Statement, error) {
 	st := &Statement{Kind: Select}
 	for _, word := range []string{"distinct", "value", "all"} {
@@ -68,7 +68,7 @@ func (p *parser) columnsOf(st *Statement) error {
 	}
 }
 
-// alias goes past an alias, if there is one.
+// alias skips an alias, if there is one.
 func (p *parser) alias(st *Statement) {
 	as := p.accept("as")
 	if t := p.peek(); t.kind == tokName || t.kind == tokQuoted {
@@ -86,7 +86,7 @@ func (p *parser) sourceOf(st *Statement) (*node, error) {
 	return n, err
 }
 
-// clauses parses what stands behind the source of a SELECT.
+// clauses parses the clauses after the source of a SELECT.
 func (p *parser) clauses(st *Statement) (err error) {
 	if p.accept("where") {
 		if st.where, err = p.expression(0); err != nil {
@@ -136,7 +136,7 @@ func (p *parser) clauses(st *Statement) (err error) {
 	return err
 }
 
-// simplePath parses the table, and perhaps index, of a statement that writes.
+// simplePath parses the table, and perhaps the index, of a statement that writes.
 func (p *parser) simplePath(st *Statement) (err error) {
 	t := p.peek()
 	if t.kind != tokName && t.kind != tokQuoted {

@@ -7,28 +7,27 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/expr"
 )
 
-// Key is the key that a statement goes by: that of a table or of an index.
+// Key is the key of the table or index that a statement uses.
 type Key struct {
 	Hash expr.KeyAttribute
-	Sort expr.KeyAttribute // without a name for none
+	Sort expr.KeyAttribute // without a name: no sort key
 }
 
-// Plan is how a SELECT reads.
+// Plan describes the reads of a SELECT.
 type Plan struct {
-	Partitions []attr.KeyRange // in their order; none: a scan
-	Backward   bool            // against the order of the sort key
+	Partitions []attr.KeyRange // in order; empty: a scan
+	Backward   bool            // in descending order of the sort key
 	Filter     *expr.Condition
-	// Loose is the filter's part outside of an OR, whose attributes an index has to
-	// hold.
+	// Loose has the paths of the filter outside of an OR; an index must project them.
 	Loose []expr.Path
 }
 
-// branch is one way in which a WHERE can hold: what it binds of the key.
+// branch is one alternative of a WHERE, with its restrictions of the key.
 type branch struct {
-	hashes  []attr.Value    // nil: it does not bind the partition
-	ranges  []attr.KeyRange // Hash is not set
-	inexact bool            // it says more of the sort key than ranges do
-	rest    []*node         // what is not of the key
+	hashes  []attr.Value    // nil: the partition is not restricted
+	ranges  []attr.KeyRange // without Hash
+	inexact bool            // the sort key has other conditions than ranges
+	rest    []*node         // the parts without key conditions
 }
 
 // Plan plans a SELECT. Errors are of type *Error.
@@ -104,8 +103,8 @@ func (b *Bound) checkOrder(key Key) error {
 	return nil
 }
 
-// direct puts the partitions of a plan into the order that ORDER BY asks for. One by
-// the partition key alone leaves their items in falling order of the sort key.
+// direct puts the partitions of a plan into the order of ORDER BY. If that names only the
+// partition key, their items stay in descending order of the sort key.
 func (b *Bound) direct(plan *Plan, key Key) error {
 	byHash, bySort := false, false
 	for _, term := range b.order {
@@ -126,7 +125,7 @@ func (b *Bound) direct(plan *Plan, key Key) error {
 	return nil
 }
 
-// conjuncts appends the parts of n that all have to hold.
+// conjuncts appends the parts of n that must all hold.
 func conjuncts(dst []*node, n *node) []*node {
 	if n.form == formOperator && n.text == "and" {
 		for _, arg := range n.args {
@@ -137,7 +136,7 @@ func conjuncts(dst []*node, n *node) []*node {
 	return append(dst, n)
 }
 
-// mirrored are the operators with their sides changed.
+// mirrored are the operators with swapped sides.
 var mirrored = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 var rangeOperators = map[string]attr.RangeOp{
@@ -145,8 +144,8 @@ var rangeOperators = map[string]attr.RangeOp{
 	"between": attr.RangeBetween, "begins_with": attr.RangeBeginsWith,
 }
 
-// keyTerm returns what n asks of one attribute, if it is a comparison of one with
-// values: its operator, "in" among them, and the values.
+// keyTerm returns the attribute, operator and values of n if it compares one attribute with
+// values. The operator can be "in".
 func keyTerm(n *node) (name, operator string, values []attr.Value, ok bool) {
 	if n.negated || n.form != formOperator && (n.form != formCall || n.text != "begins_with") || len(n.args) < 2 {
 		return "", "", nil, false
@@ -171,7 +170,7 @@ func keyTerm(n *node) (name, operator string, values []attr.Value, ok bool) {
 	return args[0].text, operator, values, true
 }
 
-// branchOf returns what one alternative binds.
+// branchOf returns the branch of one alternative.
 func branchOf(n *node, key Key) (branch, error) {
 	var br branch
 	twice := false
@@ -207,7 +206,7 @@ func branchOf(n *node, key Key) (branch, error) {
 	return br, nil
 }
 
-// checkKeyValues checks values that a key attribute is compared with.
+// checkKeyValues checks values in comparisons with a key attribute.
 func checkKeyValues(key expr.KeyAttribute, values []attr.Value) error {
 	for _, v := range values {
 		switch {
@@ -221,7 +220,7 @@ func checkKeyValues(key expr.KeyAttribute, values []attr.Value) error {
 	return nil
 }
 
-// appendPaths appends the paths that n reads, but for those in an OR.
+// appendPaths appends the paths that n reads, except those inside an OR.
 func appendPaths(dst []expr.Path, n *node) []expr.Path {
 	switch {
 	case n.form == formName, n.form == formPath:
@@ -238,8 +237,8 @@ func appendPaths(dst []expr.Path, n *node) []expr.Path {
 	return dst
 }
 
-// Single returns the key of the one item that a statement names by equalities, and
-// whether it is no more than that.
+// Single returns the key of the only item that a statement selects by equalities; alone
+// reports whether it has no other conditions.
 func (b *Bound) Single(key Key) (item attr.Item, alone, ok bool) {
 	plan, err := b.planOne(key)
 	if err != nil {
@@ -248,14 +247,14 @@ func (b *Bound) Single(key Key) (item attr.Item, alone, ok bool) {
 	return plan.key, len(plan.rest) == 0, true
 }
 
-// single is a WHERE that names one item.
+// single is a WHERE that selects one item.
 type single struct {
 	key  attr.Item
 	rest []*node
 }
 
-// planOne finds an equality on each key attribute at the top of the WHERE. IN with
-// one value is one.
+// planOne finds an equality on each key attribute at the top of the WHERE. IN with one value
+// counts as an equality.
 func (b *Bound) planOne(key Key) (single, error) {
 	s := single{key: attr.Item{}}
 	if b.root == nil {
@@ -291,19 +290,18 @@ func (b *Bound) planOne(key Key) (single, error) {
 	return s, nil
 }
 
-// Target returns the key of the item that a statement other than INSERT is
-// about, and the rest of its WHERE as a condition, nil for none. Errors are of type
-// *Error.
+// Target returns the key of the item of a statement other than INSERT, and its WHERE as a
+// condition; nil without further conditions. Errors are of type *Error.
 func (b *Bound) Target(key Key) (attr.Item, *expr.Condition, error) {
 	s, err := b.planOne(key)
 	if err != nil || len(s.rest) == 0 {
 		return s.key, nil, err
 	}
-	return s.key, b.where, nil // the equalities hold of the item
+	return s.key, b.where, nil // the equalities are true for the item
 }
 
-// Where is the whole WHERE as a condition, nil for none.
+// Where returns the whole WHERE as a condition; nil without one.
 func (b *Bound) Where() *expr.Condition { return b.where }
 
-// Ordered reports whether there is an ORDER BY.
+// Ordered reports whether the statement has an ORDER BY.
 func (b *Bound) Ordered() bool { return len(b.order) > 0 }

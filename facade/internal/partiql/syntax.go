@@ -1,13 +1,12 @@
-// Package partiql parses DynamoDB's PartiQL statements and plans them: tokens with their
-// positions, a tree that also holds what DynamoDB does not support, the errors in DynamoDB's
-// order, and conditions, updates and key ranges in the form of the other operations. It
-// reads and writes nothing.
+// Package partiql parses DynamoDB's PartiQL statements and plans them: tokens with positions,
+// a tree that includes unsupported expressions, errors in DynamoDB's order, and conditions,
+// updates and key ranges in the form of the other operations. It does not access data.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-reference.html
 package partiql
 
 import "github.com/tabletop-emu/tabletop/facade/attr"
 
-// form is what a node is.
+// form is the kind of a node.
 type form uint8
 
 const (
@@ -18,7 +17,7 @@ const (
 	formWord               // true, false, null, missing: text
 	formIon                // text: its kind
 	formList
-	formMap   // args: names and values by turns
+	formMap   // args: names and values, alternating
 	formBag   //
 	formParam // index
 	formCall  // text, args
@@ -29,22 +28,22 @@ const (
 	formOther  // any other statement inside an expression
 )
 
-// node is a piece of an expression.
+// node is a part of an expression.
 type node struct {
 	form    form
 	text    string
 	pos     pos
 	args    []*node
-	indexed bool // a step of a path that stands in brackets
+	indexed bool // a step of a path in brackets
 	quoted  bool
 	negated bool
 	index   int // of a parameter
 	value   attr.Value
-	known   bool // value is what it stands for
+	known   bool // value is set
 	inside  *Statement
 }
 
-// Kind is what a statement does.
+// Kind is the kind of a statement.
 type Kind uint8
 
 // The kinds of statements.
@@ -68,12 +67,12 @@ type Statement struct {
 	changes      []change
 	where        *node
 	order        []orderTerm
-	returning    string // "ALL OLD", …; "" for none
+	returning    string // "ALL OLD", …; "" without one
 	root         *node  // of a bare expression
-	parameters   int    // how many ? it has
+	parameters   int    // number of ? in the text
 	alias        bool
 	joined       bool
-	clause       string // one that is not supported
+	clause       string // an unsupported clause
 	clausePos    pos
 }
 
