@@ -27,85 +27,81 @@ const (
 	ProjectInclude  = "INCLUDE"
 )
 
-// Table is a table's definition, as the catalog stores it. A *Table
-// that the store hands out is shared: never change it; UpdateTable gives its
-// function a copy to change.
+// Table is a table's definition, as the catalog stores it. A *Table from the store is shared:
+// never change it; UpdateTable passes its function a copy to change.
 type Table struct {
 	Name string `json:"name"`
 	ID   string `json:"id"` // TableId, UUID form; set by CreateTable
 	// BigtableTable is the id of the table that holds the rows; set by
 	// CreateTable.
 	BigtableTable string `json:"bigtableTable"`
-	// Mapped tables lie in the layout of a mapping; set by CreateTable.
+	// Mapped: a mapping lays out the table's rows; set by CreateTable.
 	Mapped bool `json:"mapped,omitempty"`
-	// Note says by which mapping, as noteOf has it; set by the store.
+	// Note identifies that mapping, as noteOf returns it; set by the store.
 	Note       map[string][]byte `json:"note,omitempty"`
 	Key        lens.KeySchema    `json:"key"`
-	Attributes []lens.KeyAttr    `json:"attributes"` // AttributeDefinitions, in the order given
+	Attributes []lens.KeyAttr    `json:"attributes"` // AttributeDefinitions, in the given order
 	Status     string            `json:"status"`     // set by the store
 	Created    time.Time         `json:"created"`    // set by CreateTable
-	// Transition is what Status looks like for a while.
+	// Transition overrides Status for a while.
 	Transition Transition `json:"transition,omitzero"`
 	// Encrypting is the last change of the encryption.
 	Encrypting  Encrypting `json:"encrypting,omitzero"`
 	BillingMode string     `json:"billingMode,omitempty"`
 	Provisioned
 	Class string `json:"class,omitempty"`
-	// ClassChanged is when Class was last set by an update; the zero time: never.
+	// ClassChanged is when an update last set Class; the zero time: never.
 	ClassChanged       time.Time `json:"classChanged,omitzero"`
 	DeletionProtection bool      `json:"deletionProtection,omitempty"`
 	StreamEnabled      bool      `json:"streamEnabled,omitempty"`
 	StreamView         string    `json:"streamView,omitempty"` // StreamViewType
-	// StreamLabel is that of the newest stream, "" for none.
+	// StreamLabel is the label of the newest stream; "" without one.
 	StreamLabel string `json:"streamLabel,omitempty"`
-	// Log is the table's change log, nil if it never had one; set by the store.
+	// Log is the table's change log; nil if it never had one; set by the store.
 	Log *Log `json:"log,omitempty"`
-	// Streams are those that there were, the newest last; set by the store.
+	// Streams are all known streams, the newest last; set by the store.
 	Streams []Stream `json:"streams,omitempty"`
-	// Kinesis are the Kinesis data streams that get the changes, or got them: one at most
-	// does.
+	// Kinesis are the current and former Kinesis data streams for changes; at most one is
+	// current.
 	Kinesis []KinesisDestination `json:"kinesis,omitempty"`
-	// Recovery is on while the table can be restored to a time.
+	// Recovery is set while point-in-time recovery is on.
 	Recovery *Recovery `json:"recovery,omitempty"`
-	// Copies are the jobs that make copies of the table as it was at a time.
+	// Copies are the jobs that copy a past state of the table.
 	Copies []string `json:"copies,omitempty"`
-	// Restore is where the items of a restored table come from, or came from.
+	// Restore is the source of a restored table.
 	Restore *Restore `json:"restore,omitempty"`
 	// Deleted is when the table was deleted; set by the store.
 	Deleted time.Time `json:"deleted,omitzero"`
-	// OnDemandSince is when the billing mode last became on demand; the zero
-	// time: it has always been what it is.
+	// OnDemandSince is when the billing mode last became on demand; the zero time: the mode
+	// never changed.
 	OnDemandSince time.Time  `json:"onDemandSince,omitzero"`
 	Throughput    Throughput `json:"throughput,omitzero"`
-	// TTLAttribute is the attribute that items expire by, "" for none.
+	// TTLAttribute is the attribute with the expiry time; "" without one.
 	TTLAttribute string `json:"ttlAttribute,omitempty"`
 	// TTLChanged is when TTLAttribute last changed; the zero time: never.
 	TTLChanged time.Time `json:"ttlChanged,omitzero"`
 	// TTLTable is the id of the table of due times; set by the store.
 	TTLTable string `json:"ttlTable,omitempty"`
-	// TTLFilling says that due times of older items are still missing there;
-	// set by the store.
+	// TTLFilling: due times of older items are still missing; set by the store.
 	TTLFilling bool `json:"ttlFilling,omitempty"`
-	// TTLFillAgain is for the due times what FillAgain is for an index.
+	// TTLFillAgain is FillAgain for the due times.
 	TTLFillAgain time.Time         `json:"ttlFillAgain,omitzero"`
 	Tags         map[string]string `json:"tags,omitempty"`
-	// Policies are those of the table, under "", and of its streams, by label.
+	// Policies has the policies of the table, under "", and of its streams, by label.
 	Policies map[string]Policy `json:"policies,omitempty"`
-	// Insights are those of the table, under "", and of its indexes, by name.
+	// Insights has the settings of the table, under "", and of its indexes, by name.
 	Insights map[string]Insights `json:"insights,omitempty"`
-	Indexes  []Index             `json:"indexes,omitempty"` // local and global, in the order given
-	// Leaving are indexes that were deleted and still look like DELETING; set
-	// by the store.
+	Indexes  []Index             `json:"indexes,omitempty"` // local and global, in the given order
+	// Leaving are deleted indexes that still appear as DELETING; set by the store.
 	Leaving []Index `json:"leaving,omitempty"`
-	// Extra holds request members that are only echoed by descriptions, by
-	// name, as JSON text.
+	// Extra holds request members that only descriptions use, by name, as JSON text.
 	Extra map[string]string `json:"extra,omitempty"`
 }
 
-// Restore is what a table is restored from.
+// Restore is the source of a restored table.
 type Restore struct {
-	Job       string    `json:"job,omitempty"`       // its id; "" when they are all there
-	BackupARN string    `json:"backupArn,omitempty"` // "" for a time of a table
+	Job       string    `json:"job,omitempty"`       // id of the job; "" after all items are restored
+	BackupARN string    `json:"backupArn,omitempty"` // "" for a point in time
 	TableARN  string    `json:"tableArn"`
 	Time      time.Time `json:"time"`
 }
@@ -113,21 +109,21 @@ type Restore struct {
 // Restoring reports whether the table is still being restored.
 func (t *Table) Restoring() bool { return t.Restore != nil && t.Status == StatusCreating }
 
-// OnDemandThroughput bounds what is used of an on-demand table or index. In a
-// request -1 takes a bound away.
+// OnDemandThroughput limits the use of an on-demand table or index. In a request -1 removes a
+// limit.
 type OnDemandThroughput struct {
 	MaxReadRequestUnits  *int64 `json:",omitzero"`
 	MaxWriteRequestUnits *int64 `json:",omitzero"`
 }
 
-// WarmThroughput is what a table or an index can do at once.
+// WarmThroughput is the throughput that a table or an index can handle at once.
 type WarmThroughput struct {
 	ReadUnitsPerSecond  *int64 `json:",omitzero"`
 	WriteUnitsPerSecond *int64 `json:",omitzero"`
 }
 
-// Throughput are those beside the provisioned ones: of a request, or of
-// a table or index.
+// Throughput is the other throughput of a request, table or index, besides the provisioned
+// one.
 type Throughput struct {
 	OnDemand *OnDemandThroughput `json:"onDemandThroughput,omitempty"`
 	Warm     *WarmThroughput     `json:"warmThroughput,omitempty"`
@@ -142,21 +138,21 @@ type Index struct {
 	NonKey     []string `json:"nonKey,omitempty"` // of ProjectInclude
 	Provisioned
 	Throughput Throughput `json:"throughput,omitzero"`
-	// Set by the store.
+	// The store sets the following fields.
 	Status        string `json:"status"`
 	Backfilling   bool   `json:"backfilling,omitempty"`
 	BigtableTable string `json:"bigtableTable"`
-	// Transition is what Status looks like for a while.
+	// Transition overrides Status for a while.
 	Transition Transition `json:"transition,omitzero"`
-	// FillFrom is when an index that was added begins to look like it is being
-	// filled; the zero time for one that came with its table.
+	// FillFrom is when the filling of an added index appears to begin; the zero time for an
+	// index created with its table.
 	FillFrom time.Time `json:"fillFrom,omitzero"`
-	// FillAgain is when no process goes by a definition without the index any
-	// more, so that it can be made complete; the zero time once it has been.
+	// FillAgain is the time from which no process uses a definition without the index, so
+	// that the index can be completed; then it becomes the zero time.
 	FillAgain time.Time `json:"fillAgain,omitzero"`
 }
 
-// Index returns the index of that name, or nil.
+// Index returns the index with a name, or nil.
 func (t *Table) Index(name string) *Index {
 	for i := range t.Indexes {
 		if t.Indexes[i].Name == name {
@@ -166,7 +162,7 @@ func (t *Table) Index(name string) *Index {
 	return nil
 }
 
-// FillTimes returns the times at which additions to the table have to be filled again.
+// FillTimes returns the times at which indexes and due times must be filled again.
 func (t *Table) FillTimes() map[string]time.Time {
 	times := map[string]time.Time{} // by Bigtable table
 	for i := range t.Indexes {
@@ -180,7 +176,7 @@ func (t *Table) FillTimes() map[string]time.Time {
 	return times
 }
 
-// The stored form of a definition: types are written as their wire tags.
+// The stored form of a definition: types are stored as their wire tags.
 type (
 	storedTable struct {
 		plainTable
@@ -193,7 +189,7 @@ type (
 		plainIndex
 		Key storedIndexKey `json:"key"`
 	}
-	// storedIndexKey is written as a table's key where it is like one.
+	// storedIndexKey is stored like a table's key if it has the same form.
 	storedIndexKey struct {
 		storedKey
 		MoreHash  []storedAttr `json:"moreHash,omitempty"`
@@ -267,8 +263,8 @@ func Decode(text []byte) (*Table, error) {
 	return def, err
 }
 
-// Clone returns a deep copy, by way of the stored form: so a definition never
-// holds what the catalog would lose.
+// Clone returns a deep copy through the stored form, so that a definition never has values
+// that the catalog would lose.
 func (t *Table) Clone() (*Table, error) {
 	text, err := Encode(t)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
-// IndexKey is the key of an index: the attributes of its partition key and
-// those of its sort key. Most indexes have one of the first and one or none of
-// the second; a global one may have up to MaxKeyAttributesOfKind (package tableschema) of each.
+// IndexKey is the key of an index: the attributes of its partition key and its sort key. Most
+// indexes have one of the former, and at most one of the latter; a global one may have up to
+// MaxKeyAttributesOfKind (package tableschema) of each.
 type IndexKey struct {
 	Hash, Range []lens.KeyAttr
 }
 
-// IndexKeyOf is the key of a table as that of an index.
+// IndexKeyOf returns the key of a table as an index key.
 func IndexKeyOf(k lens.KeySchema) IndexKey {
 	attrs := k.Attrs()
 	return IndexKey{Hash: attrs[:1:1], Range: attrs[1:]}
@@ -46,7 +46,7 @@ func (k IndexKey) Of(item layout.Stored) attr.Item {
 // IsMulti reports whether a part of the key has several attributes.
 func (k IndexKey) IsMulti() bool { return len(k.Hash) > 1 || len(k.Range) > 1 }
 
-// Schema is the key of an index that is not multi.
+// Schema returns the key of an index that is not multi.
 func (k IndexKey) Schema() lens.KeySchema {
 	schema := lens.KeySchema{Hash: k.Hash[0]}
 	if len(k.Range) > 0 {
@@ -74,20 +74,19 @@ func (k IndexKey) Matches(r attr.KeyRange, item layout.Stored) bool {
 	return r.Op == attr.NoRange || last.Matches(item.Get(k.Range[len(r.Equal)].Name))
 }
 
-// The rows of an index whose key is multi: the partition key, every attribute
-// of the sort key in an order-preserving form that ends itself, the base key.
-// A partition needs no order, so a long key is a hash of it; the base key only
-// tells entries apart, so it is one where it would not fit.
+// The rows of an index with a multi key contain the partition key, every attribute of the
+// sort key in an order-preserving, self-terminating form, and the base key. Partitions have
+// no order, so a long partition key becomes a hash. The base key only distinguishes entries,
+// so it becomes a hash if it does not fit.
 const (
 	plainPart  = 0
 	hashedPart = 1
-	// maxPlainPartition leaves room for the longest sort key, each of its bytes
-	// escaped.
+	// maxPlainPartition leaves room for the longest sort key with each byte escaped.
 	maxPlainPartition = 1 << 10
 )
 
-// MultiRow is the index row of the item with the given attributes, under a multi
-// key; base is that of the table.
+// MultiRow returns the index row of the item with the given attributes, for a multi key; base
+// is the key of the table.
 func (k IndexKey) MultiRow(base lens.KeySchema, item attr.Item) []byte {
 	hashes := make([]attr.Value, len(k.Hash))
 	for i, a := range k.Hash {
@@ -120,15 +119,15 @@ func hashPart(part []byte) []byte {
 	return append([]byte{hashedPart}, sum[:]...)
 }
 
-// The marks after a 00 byte in a segment: an escaped 00 byte goes above the
-// end, so that a value comes before those that it begins.
+// The marks after a 00 byte in a segment. The mark of an escaped 00 byte is above the end, so
+// that a value comes before longer values that begin with it.
 const (
 	segmentEnd   = 1
-	segmentAfter = 2 // above the segment of this value, below that of any longer one
+	segmentAfter = 2 // above the segment of this value, below those of longer values
 	segmentZero  = 0xff
 )
 
-// appendSegment appends the form of a sort key attribute.
+// appendSegment appends the segment of a sort key attribute.
 func appendSegment(dst []byte, value attr.Value) []byte {
 	return append(appendEscaped(dst, value), 0, segmentEnd)
 }
@@ -142,7 +141,7 @@ func appendEscaped(dst []byte, value attr.Value) []byte {
 	return dst
 }
 
-// orderedBytes is the order-preserving form of a key attribute.
+// orderedBytes returns the order-preserving form of a key attribute.
 func orderedBytes(value attr.Value) []byte {
 	if value.Type == attr.N {
 		return attr.AppendOrderedNumber(nil, value.Str)
@@ -150,7 +149,7 @@ func orderedBytes(value attr.Value) []byte {
 	return []byte(value.Str)
 }
 
-// MultiSpan is the rows that satisfy a condition on a multi key.
+// MultiSpan returns the rows that satisfy a condition on a multi key.
 func MultiSpan(c attr.KeyRange) layout.Span {
 	prefix := multiPartition(c.Hashes())
 	for _, value := range c.Equal {
@@ -181,8 +180,8 @@ func MultiSpan(c attr.KeyRange) layout.Span {
 	return span
 }
 
-// Holds reports whether an item has all attributes of the key, of their types, not
-// empty, and not larger than a key may be.
+// Holds reports whether an item has all attributes of the key, with their types, not empty,
+// and within the size limit of keys.
 func (k IndexKey) Holds(item attr.Item) bool {
 	return holdsPart(k.Hash, item, lens.MaxHashBytes) && holdsPart(k.Range, item, lens.MaxSortBytes)
 }
@@ -199,9 +198,9 @@ func holdsPart(part []lens.KeyAttr, item attr.Item, most int) bool {
 	return size <= most
 }
 
-// Definition is what an index is for the mapping that writes its entries. That
-// knows keys of one attribute each: the others are projected like any, and
-// their rows are this file's.
+// Definition returns the index's definition for the mapping that writes its entries. The
+// mapping supports only keys of one attribute each; other key attributes count as projected,
+// and MultiRow returns the rows.
 func (ix *Index) Definition() secondary.Def {
 	d := secondary.Def{Name: ix.Name, KeysOnly: ix.Projection == ProjectKeysOnly, Include: ix.NonKey}
 	if !ix.Key.IsMulti() {

@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// CutKey takes off the key that KeySchema.AppendKey put there.
+// CutKey splits off the key that KeySchema.AppendKey appended.
 func CutKey(schema lens.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
 	key = attr.Item{}
 	for _, k := range schema.Attrs() {
@@ -28,7 +28,7 @@ func AppendBytes(dst, b []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
 
-// CutBytes takes off what AppendBytes put there.
+// CutBytes splits off the bytes that AppendBytes appended.
 func CutBytes(b []byte) (head, rest []byte, ok bool) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {

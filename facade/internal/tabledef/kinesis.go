@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What a Kinesis destination comes to, in DynamoDB's words.
+// The final statuses of Kinesis destinations, in DynamoDB's words.
 const (
 	KinesisEnabling = "ENABLING"
 	KinesisActive   = "ACTIVE"
@@ -13,29 +13,28 @@ const (
 	KinesisFailed   = "ENABLE_FAILED"
 )
 
-// KinesisDestination is a Kinesis data stream that gets the changes of a table, or got
-// them.
+// KinesisDestination is a current or former Kinesis data stream for the changes of a table.
 type KinesisDestination struct {
 	StreamARN string `json:"streamARN"`
-	// Precision is that of the records' times, "" where it was never set.
+	// Precision is the precision of times in records; "" if it was never set.
 	Precision string `json:"precision,omitempty"`
 	State     string `json:"state"` // KinesisActive, …
-	// Unseen says that it is still to be found out whether there is such a stream.
+	// Unseen: whether the stream exists is not known yet.
 	Unseen bool `json:"unseen,omitempty"`
-	// Transition is what State looks like for a while.
+	// Transition overrides State for a while.
 	Transition Transition `json:"transition,omitzero"`
-	// From is the sequence number of the first change that the stream gets, set by the
-	// store; Until the one that it ends before, and Ended when that was: 0 while it is
-	// live.
+	// From is the sequence number of the stream's first change, set by the store. Until is
+	// the number before which the stream ends, and Ended the time when it ended; both are 0
+	// while it is live.
 	From  uint64    `json:"from"`
 	Until uint64    `json:"until,omitempty"`
 	Ended time.Time `json:"ended,omitzero"`
 }
 
-// Live reports whether a destination is to get changes.
+// Live reports whether a destination should receive changes.
 func (d KinesisDestination) Live() bool { return d.State == KinesisActive }
 
-// KinesisDestination returns that of a stream, or nil.
+// KinesisDestination returns the destination for a stream, or nil.
 func (t *Table) KinesisDestination(arn string) *KinesisDestination {
 	for i := range t.Kinesis {
 		if t.Kinesis[i].StreamARN == arn {
@@ -45,8 +44,8 @@ func (t *Table) KinesisDestination(arn string) *KinesisDestination {
 	return nil
 }
 
-// HasLog reports whether anybody may still read the log of a table at a time: its
-// streams, or where changes are delivered to.
+// HasLog reports whether the log of a table may still have readers at a time: streams or
+// Kinesis destinations.
 func (t *Table) HasLog(now time.Time) bool {
 	return slices.ContainsFunc(t.Streams, func(s Stream) bool { return !s.IsGone(now) }) ||
 		slices.ContainsFunc(t.Kinesis, func(d KinesisDestination) bool {

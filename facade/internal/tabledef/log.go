@@ -8,17 +8,17 @@ import (
 
 // The reasons of a log.
 const (
-	ReasonStream   = "stream"   // a stream is read from it
-	ReasonKinesis  = "kinesis"  // a Kinesis data stream gets the changes
+	ReasonStream   = "stream"   // a stream reads it
+	ReasonKinesis  = "kinesis"  // a Kinesis data stream receives the changes
 	ReasonRecovery = "recovery" // the table can be restored to any time of a period
-	ReasonCopy     = "copy"     // jobs make copies of the table as it was at a time
+	ReasonCopy     = "copy"     // jobs copy a past state of the table
 )
 
-// bothImages is the view of a log that is not for a stream alone.
+// bothImages is the view of a log with other reasons than a stream.
 const bothImages = "NEW_AND_OLD_IMAGES"
 
-// LogReasons returns what the table is to have a log for, and the images that its records
-// are to have, as a stream's view.
+// LogReasons returns the table's reasons for a log, and the images that records need, as a
+// stream's view.
 func (t *Table) LogReasons() (reasons []string, view string) {
 	if t.StreamEnabled {
 		reasons, view = append(reasons, ReasonStream), t.StreamView
@@ -35,19 +35,19 @@ func (t *Table) LogReasons() (reasons []string, view string) {
 	return reasons, view
 }
 
-// Recovery says from when on a table can be restored to any time; nil: it cannot.
+// Recovery has the times to which a table can be restored; nil: none.
 type Recovery struct {
 	Since time.Time `json:"since"`
-	Days  int       `json:"days"` // how far back from now
+	Days  int       `json:"days"` // length of the period before now
 }
 
-// MaxRecoveryDays is the longest period of a recovery.
+// MaxRecoveryDays is the maximum recovery period.
 const MaxRecoveryDays = 35
 
 // On reports whether a table can be restored.
 func (r *Recovery) On() bool { return r != nil }
 
-// Earliest returns the first time that a table can be restored to.
+// Earliest returns the first time to which a table can be restored.
 func (r *Recovery) Earliest(now time.Time) time.Time {
 	if at := now.AddDate(0, 0, -r.Days); at.After(r.Since) {
 		return at
@@ -55,31 +55,31 @@ func (r *Recovery) Earliest(now time.Time) time.Time {
 	return r.Since
 }
 
-// StreamRetention is how long a record of a stream can be read, and a stream that
-// has ended, where the stream says nothing else.
+// StreamRetention is how long the records of a stream are readable, and a stream exists after
+// its end, unless the stream has its own retention.
 const StreamRetention = 24 * time.Hour
 
-// Log is the change log of a table. It is on while there is a reason for it.
+// Log is the change log of a table. It is on while it has a reason.
 type Log struct {
 	Table   string   `json:"table"` // Bigtable table
 	Reasons []string `json:"reasons,omitempty"`
 	Shards  Shards   `json:"shards"`
-	// View is what is kept of items, as a stream's view.
+	// View is the kind of recorded images, as a stream's view.
 	View string `json:"view,omitempty"`
-	// Images is the sequence number from which on all records have both images; 0:
-	// they have not.
+	// Images is the sequence number from which on all records have both images; 0: they do
+	// not.
 	Images uint64 `json:"images,omitempty"`
-	// MostSlots is the largest number of slots that there ever was.
+	// MostSlots is the largest number of slots ever.
 	MostSlots int `json:"mostSlots,omitempty"`
-	// Retention is how long its cells are kept.
+	// Retention is how long the log keeps its cells.
 	Retention time.Duration `json:"retention,omitempty"`
-	// Known is the time from which on every process knows of all reasons; before it
-	// one may record nothing, or less. The zero time: from the beginning.
+	// Known is the time from which every process knows all reasons; before it, a process may
+	// record less or nothing. The zero time: from the beginning.
 	Known time.Time `json:"known,omitzero"`
 }
 
-// Wait notes that the log has got reasons that not every process knows before a time:
-// what they are for looks like it is being enabled until then.
+// Wait sets Known after reasons were added that other processes may not know yet. Until then,
+// the features that need them appear as being enabled.
 func (t *Table) Wait(was *Table, known time.Time) {
 	log := *t.Log
 	log.Known = known
@@ -101,10 +101,10 @@ func (t *Table) Wait(was *Table, known time.Time) {
 // HasImages reports whether records have both images.
 func (l *Log) HasImages() bool { return l != nil && l.Images != 0 }
 
-// MaxSlots returns how many slots may have records.
+// MaxSlots returns the number of slots that may have records.
 func (l *Log) MaxSlots() int { return max(l.MostSlots, 1, slices.Max(l.Shards.Slots)) }
 
-// KnownReasons returns the reasons of a log that there may not be.
+// KnownReasons returns the reasons of a log; nil if l is nil.
 func (l *Log) KnownReasons() []string {
 	if l == nil {
 		return nil
@@ -112,8 +112,8 @@ func (l *Log) KnownReasons() []string {
 	return l.Reasons
 }
 
-// Adds reports whether a log has reasons that it had not before, for which who does not
-// know of them writes what is not enough.
+// Adds reports whether a log has new reasons, so that processes that do not know them record
+// too little.
 func (l *Log) Adds(was *Log) bool {
 	whole := was.On() && was.View == bothImages
 	return slices.ContainsFunc(l.KnownReasons(), func(r string) bool {
@@ -124,15 +124,15 @@ func (l *Log) Adds(was *Log) bool {
 // On reports whether writes are recorded.
 func (l *Log) On() bool { return l != nil && len(l.Reasons) > 0 }
 
-// Shards says where records lie: in slots, by their partition key. The number of slots
-// can change from one generation to the next.
+// Shards determines the slot of a record by its partition key. The number of slots can change
+// from one generation to the next.
 type Shards struct {
-	Since    uint64        `json:"since"`    // sequence number at which generation 0 begins: whole milliseconds
+	Since    uint64        `json:"since"`    // sequence number of the start of generation 0: whole milliseconds
 	Rotation time.Duration `json:"rotation"` // of a generation: whole milliseconds
-	Slots    []int         `json:"slots"`    // of each generation, the last for all that follow; each a multiple of the one before
+	Slots    []int         `json:"slots"`    // of each generation, the last for all later ones; each a multiple of the one before
 }
 
-// Generation returns that of a sequence number.
+// Generation returns the generation of a sequence number.
 func (s Shards) Generation(sequence uint64) uint64 {
 	if sequence < s.Since {
 		return 0
@@ -143,7 +143,7 @@ func (s Shards) Generation(sequence uint64) uint64 {
 // Begin returns the first sequence number of a generation.
 func (s Shards) Begin(generation uint64) uint64 { return s.Since + generation*uint64(s.Rotation) }
 
-// SlotsOf returns how many slots a generation has.
+// SlotsOf returns the number of slots in a generation.
 func (s Shards) SlotsOf(generation uint64) int {
 	return s.Slots[min(generation, uint64(len(s.Slots)-1))]
 }
@@ -153,16 +153,16 @@ type Stream struct {
 	Label  string `json:"label"`
 	View   string `json:"view"` // StreamViewType
 	Shards Shards `json:"shards"`
-	// Retention is how long a record can be read, and the stream once it has ended; 0:
-	// StreamRetention.
+	// Retention is how long records are readable, and how long the stream exists after its
+	// end; 0: StreamRetention.
 	Retention time.Duration `json:"retention,omitzero"`
-	// Until is the sequence number that the stream ends before, and Ended when that
-	// was; 0 for an open stream.
+	// Until is the sequence number before which the stream ends, and Ended the time when it
+	// ended; 0 for an open stream.
 	Until uint64    `json:"until,omitempty"`
 	Ended time.Time `json:"ended,omitzero"`
 }
 
-// Stream returns the stream of a label, or nil if it is unknown at a time.
+// Stream returns the stream with a label; nil if it does not exist at a time.
 func (t *Table) Stream(label string, now time.Time) *Stream {
 	for i := range t.Streams {
 		if s := &t.Streams[i]; s.Label == label && !s.IsGone(now) {
@@ -172,21 +172,21 @@ func (t *Table) Stream(label string, now time.Time) *Stream {
 	return nil
 }
 
-// IsGone reports whether a stream has ended so long ago that nobody knows it any more.
+// IsGone reports whether a stream ended so long ago that it no longer exists.
 func (s *Stream) IsGone(now time.Time) bool {
 	return s.Until != 0 && !now.Before(s.Ended.Add(s.Kept()))
 }
 
-// Kept is how long a record of the stream can be read.
+// Kept returns how long a record of the stream is readable.
 func (s *Stream) Kept() time.Duration { return cmp.Or(s.Retention, StreamRetention) }
 
-// StreamLabel is the time of a stream's beginning as its label.
+// StreamLabel returns the label of a stream: the time of its start.
 func StreamLabel(since uint64) string {
 	return time.Unix(0, int64(since)).UTC().Format("2006-01-02T15:04:05.000")
 }
 
-// AfterStreams returns a sequence number, or the first whole millisecond after all
-// streams of some tables if that is later.
+// AfterStreams returns a sequence number, or the first whole millisecond after all streams of
+// some tables if that is later.
 func AfterStreams(at uint64, tables []*Table) uint64 {
 	for _, t := range tables {
 		for _, s := range t.Streams {
@@ -196,7 +196,7 @@ func AfterStreams(at uint64, tables []*Table) uint64 {
 	return at
 }
 
-// WholeMilli is a sequence number, or the next whole millisecond.
+// WholeMilli rounds a sequence number up to a whole millisecond.
 func WholeMilli(at uint64) uint64 {
 	const milli = uint64(time.Millisecond)
 	return (at + milli - 1) / milli * milli

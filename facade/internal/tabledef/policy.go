@@ -2,16 +2,14 @@ package tabledef
 
 import "strconv"
 
-// Policy is the resource policy of a table or of a stream, or what is left of one
-// that was deleted. Package policy makes it.
+// Policy is the current or deleted resource policy of a table or a stream. Package policy
+// creates it.
 type Policy struct {
-	// Document is in its stored form, without the version that it did not name;
-	// "" once it is deleted.
+	// Document has the stored form, without a default version; "" after a deletion.
 	Document string `json:"document,omitempty"`
 	// Changed is the time of the last change in milliseconds since 1970.
 	Changed int64 `json:"changed"`
-	// Last and LastChanged are what they were before, where a change does not show at
-	// once.
+	// Last and LastChanged are the previous values, if a change is not visible at once.
 	Last        string `json:"last,omitempty"`
 	LastChanged int64  `json:"lastChanged,omitempty"`
 }

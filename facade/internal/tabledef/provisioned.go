@@ -2,27 +2,27 @@ package tabledef
 
 import "time"
 
-// Provisioned is the throughput that a table or an index is given.
+// Provisioned is the provisioned throughput of a table or an index.
 type Provisioned struct {
 	ReadUnits  int64 `json:"readUnits,omitempty"`
 	WriteUnits int64 `json:"writeUnits,omitempty"`
-	// UnitChanges is how ReadUnits and WriteUnits came to be what they are.
+	// UnitChanges has the last changes of ReadUnits and WriteUnits.
 	UnitChanges UnitChanges `json:"unitChanges,omitzero"`
-	// Meanwhile is what they look like until the last change is done.
+	// Meanwhile is the apparent throughput until the last change is done.
 	Meanwhile UnitsMeanwhile `json:"unitsMeanwhile,omitzero"`
 }
 
-// UnitChanges tells of the changes of provisioned throughput.
+// UnitChanges records changes of provisioned throughput.
 type UnitChanges struct {
-	// Increased and Decreased are when it last became more, and less, in either of
-	// its parts; the zero time: never.
+	// Increased and Decreased are the times of the last increase and decrease of either unit;
+	// the zero time: never.
 	Increased time.Time `json:"increased,omitzero"`
 	Decreased time.Time `json:"decreased,omitzero"`
-	// Decreases is how often it became less on the day of Decreased, in UTC.
+	// Decreases counts the decreases on the day of Decreased, in UTC.
 	Decreases int64 `json:"decreases,omitempty"`
 }
 
-// DecreasesOn returns how often the throughput became less on the day of a time.
+// DecreasesOn returns the number of decreases on the day of a time.
 func (c UnitChanges) DecreasesOn(now time.Time) int64 {
 	const day = "2006-01-02"
 	if c.Decreased.UTC().Format(day) != now.UTC().Format(day) {
@@ -31,7 +31,7 @@ func (c UnitChanges) DecreasesOn(now time.Time) int64 {
 	return c.Decreases
 }
 
-// UnitsMeanwhile is what provisioned throughput looks like until a time.
+// UnitsMeanwhile is the apparent provisioned throughput until a time.
 type UnitsMeanwhile struct {
 	ReadUnits   int64       `json:"readUnits,omitempty"`
 	WriteUnits  int64       `json:"writeUnits,omitempty"`
@@ -39,10 +39,10 @@ type UnitsMeanwhile struct {
 	Until       time.Time   `json:"until"`
 }
 
-// Change sets the units; 0 for a table on demand. During the transition the table shows
-// the old units, unless the billing mode changes too, and the time of the change; a
-// decrease is not counted for its day yet. Afterwards it shows the new units and the
-// end of the transition as the time. Source: recordings of the service, dynalite 3.2.1.
+// Change sets the units; 0 for a table on demand. During the transition the table shows the
+// old units, unless the billing mode changes too, and the time of the change; a decrease does
+// not count for its day yet. Afterwards it shows the new units, and the end of the transition
+// as the time. Source: recordings of the service, dynalite 3.2.1.
 func (p *Provisioned) Change(read, write int64, now time.Time, tr Transition) {
 	shown := UnitsMeanwhile{ReadUnits: p.ReadUnits, WriteUnits: p.WriteUnits, UnitChanges: p.UnitChanges, Until: tr.Until}
 	if p.ReadUnits == 0 || read == 0 {
@@ -65,7 +65,7 @@ func (p *Provisioned) Change(read, write int64, now time.Time, tr Transition) {
 	}
 }
 
-// at returns the throughput as it looks at a time.
+// at returns the apparent throughput at a time.
 func (p Provisioned) at(now time.Time) Provisioned {
 	if m := p.Meanwhile; now.Before(m.Until) {
 		p.ReadUnits, p.WriteUnits, p.UnitChanges = m.ReadUnits, m.WriteUnits, m.UnitChanges

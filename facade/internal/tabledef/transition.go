@@ -5,36 +5,34 @@ import (
 	"time"
 )
 
-// A change of a table is done when its call returns, or by the background work
-// that follows it. The StatusDelays of the store keep it from showing for a while:
-// then the definition says until when, and what it looks like meanwhile follows from
-// the clock, with nothing that has to wake up.
+// A change of a table is done when its call returns, or by the following background work. The
+// StatusDelays of the store hide that for a while: the definition has the end of that time,
+// and the apparent state follows from the clock, without timers.
 
 // Transition is a status that lasts until a time.
 type Transition struct {
 	Status string    `json:"status"`
 	Until  time.Time `json:"until"`
-	// Stream is what becomes of the stream of the table meanwhile: StreamEnable,
-	// StreamDisable, or "".
+	// Stream is the pending change of the table's stream: StreamEnable, StreamDisable, or "".
 	Stream string `json:"stream,omitzero"`
 }
 
-// What becomes of a stream.
+// The changes of a stream.
 const (
 	StreamEnable  = "ENABLE"
 	StreamDisable = "DISABLE"
 )
 
-// Encrypting is a change of the encryption of a table, which shows until a time.
+// Encrypting is a change of the encryption of a table, visible until a time.
 type Encrypting struct {
 	Until time.Time `json:"until,omitzero"`
-	Key   string    `json:"key,omitzero"` // ARN of the key before; "" for the default one
+	Key   string    `json:"key,omitzero"` // ARN of the old key; "" for the default key
 }
 
-// Lasts reports whether it is not over.
+// Lasts reports whether the transition has not ended.
 func (tr Transition) Lasts(now time.Time) bool { return now.Before(tr.Until) }
 
-// TransitionAfter returns the transition that ends some time after now; none for 0.
+// TransitionAfter returns the transition that ends delay after now; the zero value for 0.
 func TransitionAfter(now time.Time, status string, delay time.Duration) Transition {
 	if delay <= 0 {
 		return Transition{}
@@ -42,7 +40,7 @@ func TransitionAfter(now time.Time, status string, delay time.Duration) Transiti
 	return Transition{Status: status, Until: now.Add(delay)}
 }
 
-// UpdatingUntil returns a transition to UPDATING that lasts until a time at least.
+// UpdatingUntil returns a transition to UPDATING that lasts at least until a time.
 func UpdatingUntil(tr Transition, until time.Time) Transition {
 	if tr.Until.After(until) {
 		until = tr.Until
@@ -50,13 +48,13 @@ func UpdatingUntil(tr Transition, until time.Time) Transition {
 	return Transition{Status: StatusUpdating, Until: until, Stream: tr.Stream}
 }
 
-// inTransition reports whether the table looks other than it is.
+// inTransition reports whether the apparent table differs from the actual one.
 func (t *Table) inTransition(now time.Time) bool {
 	return t.Transition.Lasts(now) || len(t.Leaving) > 0 ||
 		slices.ContainsFunc(t.Indexes, func(ix Index) bool { return ix.Transition.Lasts(now) })
 }
 
-// At returns the table as it looks at a time: t itself where that is how it is.
+// At returns the apparent table at a time: t itself if that is equal.
 func (t *Table) At(now time.Time) *Table {
 	if !t.inTransition(now) {
 		return t
@@ -80,24 +78,23 @@ func (t *Table) At(now time.Time) *Table {
 	return &seen
 }
 
-// IsGone reports whether a table that was deleted has left the list of tables.
+// IsGone reports whether a deleted table no longer appears in lists.
 func (t *Table) IsGone(now time.Time) bool {
 	return t.Status == StatusDeleting && !t.Transition.Lasts(now)
 }
 
-// TableInUseError refuses a change of a table that is being created, changed or
-// deleted.
+// TableInUseError rejects a change of a table that is being created, changed or deleted.
 type TableInUseError struct {
 	Table  string
 	Status string // StatusCreating, StatusUpdating or StatusDeleting
-	// Stream and Label are what becomes of the table's stream, if that is why.
+	// Stream and Label are the pending change of the table's stream, if that is the reason.
 	Stream, Label string
 }
 
 // Error implements error.
 func (e *TableInUseError) Error() string { return "table " + e.Table + " is " + e.Status }
 
-// CheckUnused refuses to change a table that is being changed.
+// CheckUnused returns an error if the table is being changed.
 func (t *Table) CheckUnused(now time.Time) error {
 	if status := t.At(now).Status; status != StatusActive {
 		e := &TableInUseError{Table: t.Name, Status: status}
