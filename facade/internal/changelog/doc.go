@@ -1,17 +1,16 @@
 // Package changelog records the changes of a table: one record for each committed write that
-// changed an item. Streams are read from it.
+// changed an item. Streams read it.
 //
-// # What a log promises
+// # Guarantees
 //
-//  1. Every acknowledged write that changed its item has exactly one record; a write that
-//     did not happen or changed nothing has none.
+//  1. Every acknowledged write that changed its item has exactly one record; a write that did not
+//     happen or changed nothing has none.
 //  2. Records of one item are in the order of its writes.
-//  3. A reader that has read a slot up to a position of Floor never finds a record below it
-//     later.
-//  4. All of this needs only single-row atomicity, and holds if a process crashes between
-//     any two calls.
+//  3. A reader that has read a slot up to a position of Floor never finds a record below it later.
+//  4. All of this needs only single-row atomicity, and holds if a process crashes between any two
+//     calls.
 //
-// # How
+// # Mechanism
 //
 // The mutation that commits a write also sets its record in the item's row, in a column of
 // its own (CellQualifier): the record cell. The writer then appends the record to the log's
@@ -21,16 +20,17 @@
 //
 // Positions are sequence numbers of the whole process: nanoseconds of the wall clock, and
 // above all earlier numbers (Sequencer). A write holds the floor before it takes a number,
-// and releases it when its record is appended. Readers read below the floor.
+// and releases it after its record is appended. Readers read below the floor.
 //
 // Several processes over one Bigtable write to one log. Each of them has a registration in
 // the catalog: a ceiling above its numbers and, if there are others, the floor below which
 // all its records are in the log (Registration). Readers read below the least of all floors.
 // Clocks of different processes are never compared: a process that is behind continues above
-// the others. A reader takes a process for dead that has not renewed its registration for
-// half a minute of the reader's own monotonic time. It finishes the work in the rows that the
-// process marked, and then removes the registration; until then the log does not advance.
+// the others. If a process has not renewed its registration for half a minute of the reader's
+// own monotonic time, a reader considers it dead. The reader finishes the work in the rows
+// that the process marked, and then removes the registration; until then the log does not
+// advance.
 //
-// A record cell stays in its row until the numbers of all processes are above it, so that
-// the next writer of the item, in any process, takes a number above it.
+// A record cell stays in its row until the numbers of all processes are above it, so that the
+// next writer of the item, in any process, takes a number above it.
 package changelog

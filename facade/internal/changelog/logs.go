@@ -27,16 +27,16 @@ import (
 )
 
 const (
-	// Family of a log's table has one cell a row, the record.
+	// Family has the only cell of a row in a log's table, the record.
 	Family = "r"
 
 	// maxTrail limits the remembered items whose newest record cell stays.
 	maxTrail = 1 << 16
 
-	// maxRecordCells is how many record cells may be pending to be deleted together.
+	// maxRecordCells limits the record cells that wait to be deleted together.
 	maxRecordCells = 64
 
-	// The limits of a bulk append, in records and about in bytes: Bigtable limits both.
+	// The limits of a bulk append, in records and, roughly, bytes: Bigtable limits both.
 	// https://cloud.google.com/bigtable/quotas
 	appendEntries = 1000
 	appendBytes   = 4 << 20
@@ -46,7 +46,7 @@ const (
 	applyTimeout = time.Minute
 )
 
-// Options configure logs.
+// Options configure Logs.
 type Options struct {
 	Bigtable *btclient.Client
 	Catalog  string // table with the registrations
@@ -56,14 +56,14 @@ type Options struct {
 	Now      func() time.Time
 	Logger   *slog.Logger
 	Marks    *marks.Marks
-	// Recover appends the records that are in a row; RecoverAll finishes all work in a row.
+	// Recover appends the records in a row; RecoverAll finishes all work in a row.
 	Recover, RecoverAll func(ctx context.Context, table string, row []byte) error
 	// Elapsed is a monotonic time of this process, by which it judges whether others are
 	// alive.
 	Elapsed func() time.Duration
 	Seat    string          // one process holds it at a time; "": none
 	Life    context.Context //nolint:containedctx // ends when the logs are closed
-	// Later runs work in the background that no write has to wait for; nil: writes wait.
+	// Later runs background work that no write waits for; nil: writes wait for it.
 	Later func(func())
 }
 
@@ -154,7 +154,7 @@ func (lg *Logs) join(ctx context.Context, log *tabledef.Log) error {
 	return err
 }
 
-// Item is the place of an item that is written.
+// Item is the place of an item that is being written.
 type Item struct {
 	Table string // Bigtable table
 	Row   []byte
@@ -216,7 +216,7 @@ func (w *Write) qualifier() []byte { return CellQualifier(w.p.ID[:], w.at) }
 
 // Commit commits a write by calling do, which reports whether the write was committed. Commit
 // then adds the write to changed, whose records the caller appends. After an error of do the
-// floor stays until recovery has looked for the record. w may be nil: nothing is recorded.
+// floor stays until recovery has looked for the record. If w is nil, nothing is recorded.
 func (lg *Logs) Commit(ctx context.Context, w *Write, changed *[]*Write, do func(context.Context) (bool, error)) (done bool, err error) {
 	if w == nil {
 		return do(ctx)
@@ -241,15 +241,15 @@ func (lg *Logs) Commit(ctx context.Context, w *Write, changed *[]*Write, do func
 	return done, err
 }
 
-// arrived reports whether a write that found its item changed was delivered twice, and
+// arrived reports whether a write whose item seems to have changed was delivered twice, and
 // changed the item itself: no other write sets its record cell.
 func (lg *Logs) arrived(ctx context.Context, w *Write) (bool, error) {
 	there, err := lg.bt.ReadRow(ctx, w.p.Table, w.p.Row, btclient.Chain(btclient.OfColumn(lens.FamilyState, w.qualifier()), btclient.KeysOnly()))
 	return len(there.Cells) > 0, err
 }
 
-// Append appends the records of committed writes. It continues after ctx ends. Records that
-// cannot be appended now are appended later.
+// Append appends the records of committed writes. It continues after ctx ends. If it cannot
+// append a record now, a later call does.
 func (lg *Logs) Append(ctx context.Context, all []*Write) {
 	if len(all) == 0 {
 		return
@@ -316,7 +316,7 @@ func (lg *Logs) mutateAll(ctx context.Context, table string, entries []*btpb.Mut
 	return err
 }
 
-// appended remembers that the record of a write is in the log. The caller holds lg.mu.
+// appended records that the record of a write is in the log. The caller holds lg.mu.
 func (lg *Logs) appended(w *Write) {
 	key := w.item()
 	before := lg.newest[key]
@@ -333,7 +333,7 @@ func (lg *Logs) appended(w *Write) {
 	}
 }
 
-// Clear deletes the record cells that are no longer needed, if there are more than keep. The
+// Clear deletes record cells that are no longer needed, if there are more than keep. The
 // newest of an item stays until the numbers of all processes are above it, since the next
 // writer of the item takes a number above it.
 func (lg *Logs) Clear(ctx context.Context, keep int) error {
@@ -413,8 +413,8 @@ func (lg *Logs) Settle(ctx context.Context) error {
 	return nil
 }
 
-// RecoverRow appends the records that are in a row of a table, and deletes their cells, or
-// has them deleted later. It returns the other cells. log may be nil.
+// RecoverRow appends the records in a row of a table, and deletes their cells, now or later.
+// It returns the other cells. log may be nil.
 func (lg *Logs) RecoverRow(ctx context.Context, name, table string, log *tabledef.Log, row layout.Row) (rest []layout.Cell, err error) {
 	var entries []*btpb.MutateRowsRequest_Entry
 	var found []*Write
@@ -447,7 +447,7 @@ func (lg *Logs) RecoverRow(ctx context.Context, name, table string, log *tablede
 	if alone || last < passed {
 		return rest, lg.bt.MutateRow(ctx, table, row.Key, clear)
 	}
-	// Other processes may still take numbers below them, and the next writer of the item
+	// Other processes may still take numbers below these, and the next writer of the item
 	// needs the cells.
 	for _, w := range found {
 		if w.mark, err = lg.o.Marks.Mark(ctx, name, row.Key); err != nil {
@@ -482,7 +482,7 @@ func (lg *Logs) appendAll(ctx context.Context, table string, entries []*btpb.Mut
 	return nil
 }
 
-// Floor returns a sequence number below which no log gets another record.
+// Floor returns a sequence number below which no log gets new records.
 func (lg *Logs) Floor(ctx context.Context) (uint64, error) {
 	if err := lg.Settle(ctx); err != nil {
 		lg.o.Logger.WarnContext(ctx, "the logs stand still", "error", err)
@@ -497,8 +497,8 @@ func (lg *Logs) Floor(ctx context.Context) (uint64, error) {
 	return floor, err
 }
 
-// Read yields the records of a slot from a position on and before a sequence
-// number. Their images share memory with a message.
+// Read yields the records of a slot from a position on, below a sequence number. Their images
+// share memory with a message.
 func (lg *Logs) Read(ctx context.Context, log *tabledef.Log, slot uint16, from Position, before uint64, limit int) iter.Seq2[Entry, error] {
 	if from.Sequence >= before {
 		return func(func(Entry, error) bool) {}
@@ -569,6 +569,6 @@ func (lg *Logs) Beyond(ctx context.Context) (uint64, error) {
 		return 0, err
 	}
 	defer hold.Release()
-	_, err = hold.Next(ctx, above) // so that others raise theirs too
+	_, err = hold.Next(ctx, above) // so that others raise theirs, too
 	return above, err
 }

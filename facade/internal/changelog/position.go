@@ -12,10 +12,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// Position is the place of a record in the logs of all tables of a catalog: a
-// sequence number, and the number of the process that gave it out.
+// Position is the place of a record in the logs of all tables of a catalog: a sequence
+// number, and the number of the process that assigned it.
 type Position struct {
-	Sequence uint64 // nanoseconds of the wall clock, about
+	Sequence uint64 // nanoseconds of the wall clock, approximately
 	Writer   uint16
 }
 
@@ -31,7 +31,7 @@ func (p Position) Compare(q Position) int {
 	}
 }
 
-// Next returns the position behind p.
+// Next returns the position after p.
 func (p Position) Next() Position {
 	if p.Writer++; p.Writer == 0 {
 		p.Sequence++
@@ -39,17 +39,16 @@ func (p Position) Next() Position {
 	return p
 }
 
-// Time is when the record was written, about.
+// Time returns the approximate time of the record.
 func (p Position) Time() time.Time { return time.Unix(0, int64(p.Sequence)) }
 
-// SequenceAt is the sequence number of a time.
+// SequenceAt returns the sequence number of a time.
 func SequenceAt(t time.Time) uint64 { return uint64(max(t.UnixNano(), 0)) }
 
-// The external form: "1", 20 digits of the sequence number, 5 of the writer.
+// The external form: "1", 20 digits of the sequence number, 5 digits of the writer.
 const positionDigits = 1 + 20 + 5
 
-// String returns the external form, of a constant width, so that the order of
-// numbers and that of texts agree.
+// String returns the external form. Its width is constant, so that texts sort like numbers.
 func (p Position) String() string { return fmt.Sprintf("1%020d%05d", p.Sequence, p.Writer) }
 
 // ParsePosition is the inverse of String.
@@ -81,7 +80,7 @@ func positionOf(b []byte) Position {
 	return Position{binary.BigEndian.Uint64(b), binary.BigEndian.Uint16(b[8:])}
 }
 
-// Key of a row of the log: the slot, and the position.
+// The key of a row in the log: the slot, and the position.
 const (
 	slotBytes = 2
 	keyBytes  = slotBytes + positionBytes
@@ -101,8 +100,7 @@ func ParseKey(key []byte) (slot uint16, p Position, ok bool) {
 }
 
 // CellQualifierByte begins the columns of record cells; the item's id and the position
-// follow. Each record has a column of its own: of one column only the newest cell is
-// kept, which would lose the older of two.
+// follow. Each record has its own column, because only the newest cell of a column is kept.
 const CellQualifierByte = 'r'
 
 // CellQualifier returns the column of the record cell of an item.
@@ -120,8 +118,8 @@ func CellItem(qualifier []byte) (id [idBytes]byte) {
 	return id
 }
 
-// CellPosition returns the position of a record cell of an item; of any item, if item
-// is nil. ok is false for another column.
+// CellPosition returns the position in the column of a record cell of an item; of any item,
+// if item is nil. ok is false for another column.
 func CellPosition(qualifier, item []byte) (p Position, ok bool) {
 	if len(qualifier) != 1+idBytes+positionBytes || qualifier[0] != CellQualifierByte || !bytes.HasPrefix(qualifier[1:], item) {
 		return p, false
@@ -129,20 +127,19 @@ func CellPosition(qualifier, item []byte) (p Position, ok bool) {
 	return positionOf(qualifier[1+idBytes:]), true
 }
 
-// cellValue is the value of a record cell: the row of the log that the record gets, and the
-// record.
+// cellValue is the value of a record cell: the row of the log for the record, and the record.
 type cellValue []byte
 
 func newCellValue(slot uint16, p Position, r *Record) cellValue {
 	return r.Append(append(make([]byte, 0, keyBytes+r.Bytes()), Key(slot, p)...))
 }
 
-// entry returns the write of the record into the log.
+// entry returns the write of the record to the log.
 func (v cellValue) entry(p Position) *btpb.MutateRowsRequest_Entry {
 	return &btpb.MutateRowsRequest_Entry{RowKey: v[:keyBytes:keyBytes], Mutations: []*btpb.Mutation{
 		btclient.SetCell(Family, nil, CellMicros(p), v[keyBytes:]),
 	}}
 }
 
-// CellMicros is the timestamp of the cells of a record: its time.
+// CellMicros returns the timestamp of a record's cells: its time.
 func CellMicros(p Position) int64 { return int64(p.Sequence/uint64(time.Millisecond)) * 1000 }

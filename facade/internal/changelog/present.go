@@ -11,10 +11,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Each process that is open has a row in the catalog, whether it ever writes a log or not:
-// who turns a log on has to know whether others may write what they do not record. It
-// says nothing of whether the process is still there: who ended without closing, and had
-// no seat, is waited for in vain.
+// Each open process has a row in the catalog, even if it never writes a log: a process that
+// turns a log on must know whether others may write without recording. The row does not prove
+// that the process is alive: if a process without a seat ends without closing, others wait
+// for it in vain.
 
 var seatQualifier = []byte("seat")
 
@@ -22,7 +22,8 @@ func (lg *Logs) presentRow(epoch uint64) []byte {
 	return fmt.Appendf(nil, "%s%020d", lg.o.Present, epoch)
 }
 
-// Appear says that the process is open. Start came before, and no definition was read yet.
+// Appear records that the process is open. Call it after Start, and before reading any
+// definition.
 func (lg *Logs) Appear(ctx context.Context) error {
 	row := lg.presentRow(lg.epoch)
 	return lg.bt.MutateRow(ctx, lg.o.Catalog, row, []*btpb.Mutation{
@@ -30,7 +31,7 @@ func (lg *Logs) Appear(ctx context.Context) error {
 	})
 }
 
-// Disappear ends what Appear began. Where it cannot, nothing is lost.
+// Disappear reverts Appear. A failure has no consequences.
 func (lg *Logs) Disappear(ctx context.Context) {
 	if lg.epoch == 0 {
 		return
@@ -40,8 +41,8 @@ func (lg *Logs) Disappear(ctx context.Context) {
 	}
 }
 
-// Others reports whether another process may be open. Those that had the seat of this one
-// are not.
+// Others reports whether another process may be open. Earlier processes of this seat do not
+// count.
 func (lg *Logs) Others(ctx context.Context) (others bool, err error) {
 	prefix := []byte(lg.o.Present)
 	own := string(lg.presentRow(lg.epoch))

@@ -16,8 +16,8 @@ import (
 )
 
 // Each process that writes logs has a row in the catalog. One row, after all others, has the
-// greatest ceiling of removed processes: a reader that misses a process which is removed
-// meanwhile finds its ceiling there.
+// greatest ceiling of removed processes: if a reader misses a process that is removed
+// meanwhile, it finds the ceiling there.
 const pastRow = "past"
 
 var (
@@ -79,7 +79,7 @@ func (lg *Logs) Registered(ctx context.Context) (map[uint64]bool, error) {
 // maxRemoveAttempts limits the attempts to store a ceiling that others keep raising.
 const maxRemoveAttempts = 64
 
-// remove removes a registration, unless it was renewed, and keeps its ceiling. It reports
+// remove removes a registration unless it was renewed, and keeps its ceiling. It reports
 // whether it removed the registration.
 func (lg *Logs) remove(ctx context.Context, r Registration) (removed bool, err error) {
 	past := []byte(lg.o.Prefix + pastRow)
@@ -111,7 +111,7 @@ func (lg *Logs) remove(ctx context.Context, r Registration) (removed bool, err e
 }
 
 // Inherit removes the registrations of earlier processes of the same seat. The work in the
-// rows that they marked has been finished.
+// rows that they marked must be finished.
 func (lg *Logs) Inherit(ctx context.Context) error {
 	if lg.o.Seat == "" {
 		return nil
@@ -147,7 +147,7 @@ func (lg *Logs) company(ctx context.Context) error {
 		if err == nil {
 			gone, err = lg.remove(ctx, r)
 		}
-		if gone { // else it lives, or another process was first, as the next list shows
+		if gone { // otherwise it lives, or another process was first; the next list shows which
 			lg.sequence.Buried(r)
 		}
 		errs = append(errs, err)
@@ -174,8 +174,8 @@ func (lg *Logs) keepBeating() {
 	}
 }
 
-// Close appends pending records and removes the registration. Another process, or a later
-// one, finishes the work that fails now. Life has ended.
+// Close appends pending records and removes the registration. If it cannot finish some work,
+// another or later process does. Life must have ended.
 func (lg *Logs) Close(ctx context.Context) error {
 	lg.beating.Wait()
 	defer lg.Disappear(ctx)

@@ -8,7 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Kind is what a write did to its item, in the words of DynamoDB Streams.
+// Kind is the effect of a write on its item, in the words of DynamoDB Streams.
 type Kind byte
 
 // The kinds.
@@ -32,14 +32,14 @@ func (k Kind) String() string {
 	}
 }
 
-// Image is an item of a record: the JSON text of its attributes, as answers have it,
-// and its size as DynamoDB counts it. The zero value is a missing item.
+// Image is an item in a record: the JSON text of its attributes, as in answers, and its size
+// as DynamoDB counts it. The zero value is a missing item.
 type Image struct {
 	JSON []byte
 	Size int
 }
 
-// ImageOf returns the image of an item, nil for none.
+// ImageOf returns the image of an item; the zero value for nil.
 func ImageOf(item attr.Item) Image {
 	if item == nil {
 		return Image{}
@@ -47,13 +47,13 @@ func ImageOf(item attr.Item) Image {
 	return Image{JSON: attr.AppendItemJSON(make([]byte, 0, item.JSONSizeHint()), item), Size: item.Size()}
 }
 
-// Record is a change of an item. Where it is in the log is not part of it.
+// Record is a change of an item, without its position in the log.
 type Record struct {
 	Kind Kind
-	// Expired says that the time to live of the item was over: nobody asked for it.
+	// Expired: the item was deleted because its time to live had ended.
 	Expired bool
-	// Origin names who wrote, where the writer said so: whoever carries changes to
-	// another place leaves out its own. "" for ordinary clients.
+	// Origin names the writer, if the writer did so: a process that carries changes elsewhere
+	// skips its own. "" for ordinary clients.
 	Origin string
 	Key    Image
 	// Old and New are the item before and after, as far as the log keeps them.
@@ -65,11 +65,11 @@ func (r *Record) IsWhole() bool {
 	return (r.Kind == Insert || r.Old.JSON != nil) && (r.Kind == Remove || r.New.JSON != nil)
 }
 
-// MaxOriginBytes bounds Record.Origin.
+// MaxOriginBytes limits Record.Origin.
 const MaxOriginBytes = 255
 
-// recordVersion begins a record. One that is not known is refused, since a reader
-// that passed over it would lose a change.
+// recordVersion begins a record. A reader rejects unknown versions, since skipping one would
+// lose a change.
 const recordVersion = 1
 
 // The flags of a record.
@@ -80,8 +80,8 @@ const (
 	flagsKnown = flagExpired | flagOld | flagNew
 )
 
-// Append appends the stored form of a record: version, kind, flags, the origin, the
-// key, and those images that it has, each with the size of the item before it.
+// Append appends the stored form of a record: version, kind, flags, the origin, the key, and
+// its images, each after the size of the item.
 func (r *Record) Append(to []byte) []byte {
 	flags := byte(0)
 	if r.Expired {
@@ -105,7 +105,7 @@ func (r *Record) Append(to []byte) []byte {
 	return to
 }
 
-// Bytes is about how many bytes the stored form has.
+// Bytes estimates the size of the stored form.
 func (r *Record) Bytes() int {
 	const rest = 32
 	return rest + len(r.Origin) + len(r.Key.JSON) + len(r.Old.JSON) + len(r.New.JSON)
@@ -174,14 +174,14 @@ func cutImage(data []byte) (i Image, rest []byte, ok bool) {
 	return i, rest, ok
 }
 
-// Entry is a record with its place.
+// Entry is a record with its position.
 type Entry struct {
 	At Position
 	Record
 }
 
-// NewRecord returns the record of a write, with the images that a stream's view shows;
-// nil stands for no item.
+// NewRecord returns the record of a write, with the images of a stream's view; nil means no
+// item.
 func NewRecord(view string, key, old, updated attr.Item) Record {
 	r := Record{Kind: Modify, Key: ImageOf(key)}
 	if viewsNew(view) {
@@ -203,8 +203,7 @@ func viewsNew(view string) bool { return view == "NEW_IMAGE" || view == "NEW_AND
 
 func viewsOld(view string) bool { return view == "OLD_IMAGE" || view == "NEW_AND_OLD_IMAGES" }
 
-// Seen returns the record with those images alone that a stream's view shows: a log may
-// keep more.
+// Seen returns the record with only the images of a stream's view: a log may keep more.
 func (r Record) Seen(view string) Record {
 	if !viewsNew(view) {
 		r.New = Image{}

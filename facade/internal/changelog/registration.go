@@ -6,19 +6,19 @@ import (
 	"errors"
 )
 
-// Registration is the state of a process, as the others of its catalog see it.
+// Registration is the state of a process for the other processes of its catalog.
 type Registration struct {
 	Epoch   uint64 // number of its start on the catalog; the low bits are the writer's number
 	Seat    string // one process holds it at a time; "": none
-	Renewed uint64 // counts renewals; a live process keeps counting
+	Renewed uint64 // counts renewals; it keeps growing while the process lives
 	Floor   uint64 // all records of the process below it, past and future, are in the log
 	Ceiling uint64 // all numbers of the process are below it
 }
 
-// Registry keeps the registrations of the processes of a catalog.
+// Registry stores the registrations of the processes of a catalog.
 type Registry interface {
-	// Put stores the registration of this process: with create in any case, otherwise only
-	// if it still exists.
+	// Put stores the registration of this process: with create in any case, otherwise only if
+	// it still exists.
 	Put(ctx context.Context, own Registration, create bool) (ok bool, err error)
 	// List returns all registrations, and the greatest ceiling of removed ones.
 	List(ctx context.Context) (all []Registration, past uint64, err error)

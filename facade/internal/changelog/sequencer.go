@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// The times of the protocol, of a process's own monotonic clock: the clocks of
-// different processes are never compared.
+// The times of the protocol, on each process's own monotonic clock: clocks of different
+// processes are never compared.
 const (
-	// Beat is how often a process that is not alone renews its registration, and lists the
-	// others when it reads.
+	// Beat is how often a process with company renews its registration, and lists the others
+	// when it reads.
 	Beat = time.Second
 
 	// lease is the greatest age of a renewal that a write relies on.
@@ -21,23 +21,22 @@ const (
 	// CommitTimeout limits the call that commits a write with a number.
 	CommitTimeout = 10 * time.Second
 
-	// deadAfter is when a process is taken for dead, after its last seen renewal: all its
-	// writes have ended by then.
+	// deadAfter is the time after its last seen renewal at which a process is considered
+	// dead: all its writes have ended by then.
 	deadAfter = 30 * time.Second
 )
 
 // aheadNanos is how far above its clock a process stores its ceiling. It stores one once in
-// that time, and after a restart its numbers jump by that at most.
+// that time, and after a restart its numbers jump by at most that.
 const aheadNanos = uint64(time.Second)
 
-// Sequencer gives out the sequence numbers of a process. It is safe for concurrent
-// use.
+// Sequencer assigns the sequence numbers of a process. It is safe for concurrent use.
 //
-// Processes that share a catalog find each other in its registry. A process that joins
-// stores a registration, lists the others, and starts above all their ceilings. A process
-// that needs a greater ceiling stores it and then lists the others: if two do so at once, at
-// least one sees the other. So a process that has found no other after storing its ceiling
-// may read all below it, and need not publish a floor.
+// Processes that share a catalog find each other in its registry. A process that joins stores
+// a registration, lists the others, and starts above all their ceilings. A process that needs
+// a greater ceiling stores it and then lists the others: if two do so at once, at least one
+// sees the other. So a process that has found no other after storing its ceiling may read
+// everything below it, and need not publish a floor.
 type Sequencer struct {
 	now      func() time.Time
 	elapsed  func() time.Duration
@@ -45,10 +44,10 @@ type Sequencer struct {
 	turn     chan struct{} // held while the registration is stored
 
 	mu      sync.Mutex
-	own     Registration // as stored; its Ceiling is valid once the others were listed
+	own     Registration // as stored; its Ceiling is valid after the others were listed
 	joined  bool         // own is in the registry, and last is above all earlier ceilings
 	renewed time.Duration
-	last    uint64     // the greatest number that was given out, or may be read
+	last    uint64     // the greatest assigned or readable number
 	ceiling uint64     // last stays below it
 	served  uint64     // the greatest floor that Floor returned
 	holds   *list.List // lower bounds of the numbers of pending writes, ascending
@@ -60,7 +59,7 @@ type Sequencer struct {
 type other struct {
 	Registration
 	seen time.Duration // when it was last seen
-	idle time.Duration // how long it has not renewed its registration, as far as this process looked
+	idle time.Duration // how long it has not renewed its registration, as far as this process has seen
 }
 
 // NewSequencer returns a sequencer that numbers by the clock now, and judges others by the
@@ -140,7 +139,7 @@ func (s *Sequencer) Floor(ctx context.Context) (uint64, error) {
 	return floor, nil
 }
 
-// floors returns the least floor, and whether it is the floor of another process.
+// floors returns the least floor; limited reports whether it is another process's floor.
 func (s *Sequencer) floors() (floor uint64, limited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +162,7 @@ func (s *Sequencer) follow(sequence uint64) {
 	}
 }
 
-// ownFloor is the floor of this process. The caller holds s.mu.
+// ownFloor returns the floor of this process. The caller holds s.mu.
 func (s *Sequencer) ownFloor() uint64 {
 	if first := s.holds.Front(); first != nil {
 		return first.Value.(uint64) //nolint:forcetypeassert // the list has no others
@@ -214,7 +213,7 @@ func (s *Sequencer) renew(ctx context.Context, above uint64) error {
 	if err != nil {
 		return fmt.Errorf("noting up to where the log is written: %w", err)
 	}
-	if !ok { // another process took this one for dead
+	if !ok { // another process considered this one dead
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.joined, s.ceiling = false, 0
@@ -235,9 +234,9 @@ func (s *Sequencer) renew(ctx context.Context, above uint64) error {
 		}
 		return nil
 	}
-	// Numbers that others gave out since, without having seen this process, are below
-	// ceilings that they stored before. If there are others, the next renewal corrects the
-	// stored floor at once.
+	// Other processes may have assigned numbers since without having seen this process; those
+	// are below ceilings that they stored before. If there are others, the next renewal
+	// corrects the stored floor at once.
 	s.last = max(s.last, past)
 	for _, o := range s.others {
 		s.last = max(s.last, o.Ceiling)
@@ -265,7 +264,7 @@ func (s *Sequencer) look(ctx context.Context) error {
 	return nil
 }
 
-// note remembers the registrations of the others at a time. The caller holds s.mu.
+// note records the registrations of the others at a time. The caller holds s.mu.
 func (s *Sequencer) note(all []Registration, past uint64, at time.Duration) {
 	s.past = max(s.past, past)
 	there := make(map[uint64]bool, len(all))
@@ -276,11 +275,11 @@ func (s *Sequencer) note(all []Registration, past uint64, at time.Duration) {
 		switch o := s.others[r.Epoch]; {
 		case o == nil:
 			s.others[r.Epoch] = &other{Registration: r, seen: at}
-		case r != o.Registration: // Renewed may be equal: a renewal whose outcome is unknown is repeated
+		case r != o.Registration: // Renewed may be equal: a renewal with an unknown outcome is repeated
 			*o = other{Registration: r, seen: at}
 		case at > o.seen:
-			// A time in which this process did not look counts for less: both processes
-			// may have been stopped.
+			// A time in which this process did not look counts for less: both processes may
+			// have been stopped.
 			o.idle += min(at-o.seen, 2*Beat)
 			o.seen = at
 		}
@@ -292,7 +291,7 @@ func (s *Sequencer) note(all []Registration, past uint64, at time.Duration) {
 	}
 }
 
-// take waits for the turn to renew or list, so that lists are noted in their order.
+// take waits for the turn to renew or list, so that lists are recorded in order.
 func (s *Sequencer) take(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -351,7 +350,7 @@ func (s *Sequencer) Passed() (passed uint64, alone bool) {
 	return passed, len(s.others) == 0
 }
 
-// Dead returns the processes that are taken for dead: all their writes have ended.
+// Dead returns the processes that are considered dead: all their writes have ended.
 func (s *Sequencer) Dead() (dead []Registration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
