@@ -13,17 +13,17 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// Sink takes records for streams. It is safe for concurrent use.
+// Sink accepts records for streams. It is safe for concurrent use.
 type Sink interface {
-	// Has reports whether there is a stream.
+	// Has reports whether a stream exists.
 	Has(ctx context.Context, stream string) (bool, error)
-	// Put gives records to a stream, MaxPutRecords and about MaxPutBytes at most and no
-	// two with the same partition key, and reports of each whether it was taken. Errors:
-	// ErrRefused, of one record alone; any other is of all of them.
+	// Put puts records into a stream: at most MaxPutRecords and about MaxPutBytes, with
+	// different partition keys. taken reports which were accepted. Errors: ErrRefused, if
+	// there is only one record; any other error applies to all records.
 	Put(ctx context.Context, stream string, records []Record) (taken []bool, err error)
 }
 
-// OpenSink opens an endpoint or a folder, nil for neither.
+// OpenSink opens an endpoint or a folder; it returns nil without either.
 func OpenSink(endpoint, dir, region string, wall *clock.Clock) (Sink, error) {
 	switch {
 	case endpoint != "" && dir != "":
@@ -44,38 +44,38 @@ func OpenSink(endpoint, dir, region string, wall *clock.Clock) (Sink, error) {
 	return nil, nil
 }
 
-// ErrRefused is returned for a record that no stream ever accepts.
+// ErrRefused: no stream ever accepts the record.
 var ErrRefused = errors.New("the record is refused")
 
-// The bounds of a Put.
+// The limits of a Put.
 // https://docs.aws.amazon.com/kinesis/latest/APIReference/API_PutRecords.html
 const (
 	MaxPutRecords = 500
 	MaxPutBytes   = 5_000_000
 )
 
-// Source is where a delivery reads.
+// Source is the table that a delivery reads.
 type Source interface {
-	// Table returns the table as it is, or as it was when it was deleted; nil when
-	// nothing is known of it any more.
+	// Table returns the table as it is, or as it was at its deletion; nil if it is no longer
+	// known.
 	Table(ctx context.Context) (*tabledef.Table, error)
-	// Found keeps whether there is the stream.
+	// Found records whether the stream exists.
 	Found(ctx context.Context, there bool) error
-	// Floor returns a number below which no record is added any more.
+	// Floor returns a number below which no records are added.
 	Floor(ctx context.Context) (uint64, error)
-	// Read yields the records of a slot from a position on and before a number.
+	// Read yields the records of a slot from a position on, below a number.
 	Read(ctx context.Context, log *tabledef.Log, slot uint16, from changelog.Position, before uint64, limit int) iter.Seq2[changelog.Entry, error]
-	// Grown returns a channel that is closed when records were added.
+	// Grown returns a channel that is closed when records are added.
 	Grown() <-chan struct{}
 }
 
-// Checkpoint is how far a delivery is: what a job keeps as its progress.
+// Checkpoint is the progress of a delivery, stored as the progress of its job.
 type Checkpoint struct {
-	// At is a number below which all records were taken.
+	// At is a number below which the stream accepted all records.
 	At uint64 `json:"at"`
 }
 
-// Target is what a delivery is of.
+// Target is the table and the stream of a delivery.
 type Target struct {
 	StreamARN string `json:"streamARN"`
 	Table     string `json:"table"`
@@ -84,7 +84,7 @@ type Target struct {
 	From      uint64 `json:"from"` // of the destination
 }
 
-// Delivery gives the changes of a table to a stream.
+// Delivery delivers the changes of a table to a stream.
 type Delivery struct {
 	Target Target
 	Source Source
@@ -92,36 +92,35 @@ type Delivery struct {
 	Now    func() time.Time // of the tables
 	Wall   *clock.Clock     // of pauses
 	Logger *slog.Logger
-	// Changed tells that the destination may have changed.
+	// Changed gets a value when the destination may have changed.
 	Changed <-chan struct{}
-	// Save keeps a checkpoint.
+	// Save stores a checkpoint.
 	Save func(ctx context.Context, c Checkpoint) error
 
 	checkpoint Checkpoint
-	read       changelog.Position          // where the next page begins
+	read       changelog.Position          // start of the next page
 	taken      map[changelog.Position]bool // at or above the checkpoint
-	unsaved    bool                        // records were taken since the checkpoint was kept
+	unsaved    bool                        // records were accepted since the last save
 }
 
 const (
-	// How long a delivery waits after what the sink did not take: twice as long each
-	// time.
+	// The pauses of a delivery after a failure of the sink; they double each time.
 	firstPause = 100 * time.Millisecond
 	lastPause  = 10 * time.Second
 
-	// pollEvery is how often it looks for records of other processes.
+	// pollEvery is the interval between looks for records of other processes.
 	pollEvery = time.Second
 )
 
-// Run delivers from a checkpoint on until the destination has ended and all its records
-// were taken, or nothing is left of them. Errors: those of ctx, and of Save.
+// Run delivers from a checkpoint on until the destination has ended and all its records are
+// accepted or expired. Errors: those of ctx, and of Save.
 func (d *Delivery) Run(ctx context.Context, from Checkpoint) error {
 	d.checkpoint = from
 	d.checkpoint.At = max(from.At, d.Target.From)
 	d.read, d.taken = changelog.Position{Sequence: d.checkpoint.At}, map[changelog.Position]bool{}
 	pause := firstPause
 	for {
-		grown, before := d.Source.Grown(), len(d.taken) // before it is read
+		grown, before := d.Source.Grown(), len(d.taken) // before the read
 		more, done, err := d.pass(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -133,7 +132,7 @@ func (d *Delivery) Run(ctx context.Context, from Checkpoint) error {
 		case err != nil:
 			d.Logger.WarnContext(ctx, "changes wait for their Kinesis data stream", slog.String("table", d.Target.Table),
 				slog.String("stream", d.Target.StreamARN), slog.Any("error", err))
-			if len(d.taken) > before { // it goes on
+			if len(d.taken) > before { // progress resets the pause
 				pause = firstPause
 			}
 			if err := d.wait(ctx, pause, nil); err != nil {
@@ -152,7 +151,7 @@ func (d *Delivery) Run(ctx context.Context, from Checkpoint) error {
 	}
 }
 
-// wait waits for a time, or until a channel is closed or the destination changes.
+// wait waits for a time, or until grown is closed or the destination changes.
 func (d *Delivery) wait(ctx context.Context, pause time.Duration, grown <-chan struct{}) error {
 	over, stop := d.Wall.At(d.Wall.Now().Add(pause))
 	defer stop()
@@ -166,16 +165,16 @@ func (d *Delivery) wait(ctx context.Context, pause time.Duration, grown <-chan s
 	return nil
 }
 
-// saveError says that a checkpoint was not kept.
+// saveError: a checkpoint could not be stored.
 type saveError struct{ error }
 
 // Unwrap returns the cause.
 func (e *saveError) Unwrap() error { return e.error }
 
-// pass reads and delivers what there is, a page at most. It reports whether there is
-// more, and whether there is nothing to be done any more.
+// pass reads and delivers at most one page. more reports whether records are left; done,
+// whether the delivery has ended.
 func (d *Delivery) pass(ctx context.Context) (more, done bool, err error) {
-	floor, err := d.Source.Floor(ctx) // before the definition: an end that it has not yet is not below
+	floor, err := d.Source.Floor(ctx) // before the definition, so that an end that the definition lacks is not below floor
 	if err != nil {
 		return false, false, err
 	}
@@ -190,7 +189,7 @@ func (d *Delivery) pass(ctx context.Context) (more, done bool, err error) {
 	if at == nil || at.From != d.Target.From || at.State == tabledef.KinesisFailed {
 		return false, true, nil
 	}
-	stream, _ := StreamName(d.Target.StreamARN, d.Target.Region) // else it would have failed
+	stream, _ := StreamName(d.Target.StreamARN, d.Target.Region) // otherwise the destination would have failed
 	if at.Unseen && at.Live() {
 		there, err := d.Sink.Has(ctx, stream)
 		if err == nil {
@@ -213,7 +212,7 @@ func (d *Delivery) pass(ctx context.Context) (more, done bool, err error) {
 	return more, ended, d.advance(ctx)
 }
 
-// advance moves the checkpoint to what was read.
+// advance moves the checkpoint up to d.read.
 func (d *Delivery) advance(ctx context.Context) error {
 	next := d.read.Sequence
 	if next <= d.checkpoint.At {
@@ -225,7 +224,7 @@ func (d *Delivery) advance(ctx context.Context) error {
 			delete(d.taken, at)
 		}
 	}
-	if !d.unsaved { // where there were no records, none are read again
+	if !d.unsaved { // without records, a restart repeats none
 		return nil
 	}
 	if err := d.Save(ctx, d.checkpoint); err != nil {
@@ -235,13 +234,13 @@ func (d *Delivery) advance(ctx context.Context) error {
 	return nil
 }
 
-// The bounds of a page: records, and bytes of their images in the log.
+// The limits of a page: records, and bytes of their images in the log.
 const (
 	pageRecords = 1000
 	pageBytes   = 4 << 20
 )
 
-// deliver delivers a page, and reports whether there is more before a number.
+// deliver delivers a page, and reports whether more records follow below a number.
 func (d *Delivery) deliver(ctx context.Context, t *tabledef.Table, stream string, form Form, before uint64) (more bool, err error) {
 	entries, end, err := d.page(ctx, t, d.read, before)
 	if err != nil {
@@ -249,7 +248,7 @@ func (d *Delivery) deliver(ctx context.Context, t *tabledef.Table, stream string
 	}
 	var records []Record
 	for i := range entries {
-		// A writer that did not know of the destination yet may have kept no images.
+		// A writer that did not know the destination yet may have kept no images.
 		if e := &entries[i]; !d.taken[e.At] && e.IsWhole() {
 			records = append(records, form.Record(&entries[i]))
 		}
@@ -261,8 +260,8 @@ func (d *Delivery) deliver(ctx context.Context, t *tabledef.Table, stream string
 	return end.Sequence < before, nil
 }
 
-// Pending hands the changes of a table from a position on and before a number to visit, as its stream gets them, and
-// delivers none.
+// Pending calls visit with the changes of a table from a position on, below a number, in
+// their delivered form. It delivers nothing.
 func (d *Delivery) Pending(ctx context.Context, t *tabledef.Table, precision string, from changelog.Position, before uint64, visit func(streamARN string, record []byte) error) error {
 	form := Form{Region: d.Target.Region, Table: t.Name, TableID: t.ID, Precision: precision}
 	for from.Sequence < before {
@@ -283,8 +282,8 @@ func (d *Delivery) Pending(ctx context.Context, t *tabledef.Table, precision str
 	return nil
 }
 
-// page reads records of all slots from a position on, in order, and returns the position
-// that the next page begins at.
+// page reads records of all slots from a position on, in order. end is the start of the next
+// page.
 func (d *Delivery) page(ctx context.Context, t *tabledef.Table, from changelog.Position, before uint64) (entries []changelog.Entry, end changelog.Position, err error) {
 	end = changelog.Position{Sequence: before}
 	if from.Compare(end) >= 0 {
@@ -315,7 +314,7 @@ func (d *Delivery) page(ctx context.Context, t *tabledef.Table, from changelog.P
 	return entries, end, nil
 }
 
-// putAll gives records to the stream, those of a partition key one after the other.
+// putAll puts records into the stream; records of the same partition key in sequence.
 func (d *Delivery) putAll(ctx context.Context, stream string, records []Record) error {
 	for len(records) > 0 {
 		var now, later []Record
@@ -338,7 +337,7 @@ func (d *Delivery) putAll(ctx context.Context, stream string, records []Record) 
 	return nil
 }
 
-// errNotTaken: a stream took some of the records.
+// errNotTaken: a stream accepted only some of the records.
 var errNotTaken = errors.New("the stream did not take all records")
 
 func (d *Delivery) put(ctx context.Context, stream string, records []Record) error {
@@ -359,8 +358,8 @@ func (d *Delivery) put(ctx context.Context, stream string, records []Record) err
 	return err
 }
 
-// putRefused gives records one by one, and passes over the one that is refused: it
-// would hold up all that follow.
+// putRefused puts records one by one, and skips the refused one, which would block all later
+// ones.
 func (d *Delivery) putRefused(ctx context.Context, stream string, records []Record, refusal error) error {
 	if len(records) > 1 {
 		for _, r := range records {

@@ -11,12 +11,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/filelock"
 )
 
-// Dir is a folder with a file for each stream, <stream>.jsonl, of a record a line. There
-// is any stream. Several processes may have one folder: who writes holds a lock on the
-// file.
+// Dir is a folder with a file for each stream, <stream>.jsonl, with one record per line.
+// Every stream exists. Several processes may share a folder: a writer locks the file.
 type Dir struct{ root *os.Root }
 
-// OpenDir opens a folder, creating it if it is not there.
+// OpenDir opens a folder, and creates a missing one.
 func OpenDir(path string) (*Dir, error) {
 	const private = 0o750
 	if err := os.MkdirAll(path, private); err != nil {
@@ -42,7 +41,7 @@ func (d *Dir) Put(_ context.Context, stream string, records []Record) (taken []b
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }() // it ends the lock
+	defer func() { err = errors.Join(err, f.Close()) }() // it releases the lock
 	if err := filelock.Lock(f); err != nil {
 		return nil, fmt.Errorf("%s: locking it: %w", f.Name(), err)
 	}
@@ -61,13 +60,13 @@ func (d *Dir) Put(_ context.Context, stream string, records []Record) (taken []b
 	return taken, f.Sync()
 }
 
-// cutLine takes away what a process that was killed has written of a line.
+// cutLine removes the incomplete line of a killed process.
 func cutLine(f *os.File) error {
 	end, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err
 	}
-	block := int64(1) // most of the time it ends with a whole line
+	block := int64(1) // usually the file ends with a complete line
 	buf := make([]byte, 64<<10)
 	for at := end; at > 0; block = int64(len(buf)) {
 		n := min(at, block)

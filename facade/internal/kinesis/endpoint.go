@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// Endpoint is a server that speaks the API of Kinesis Data Streams. Requests are signed
-// with the access key "tabletop" and the secret "tabletop".
+// Endpoint is a server with the API of Kinesis Data Streams. Requests are signed with the
+// access key "tabletop" and the secret "tabletop".
 type Endpoint struct {
 	url    string
 	region string
@@ -26,7 +26,7 @@ type Endpoint struct {
 	wall   *clock.Clock
 }
 
-// callTimeout is how long a call may go without an answer.
+// callTimeout limits the wait for an answer.
 const callTimeout = 10 * time.Second
 
 // NewEndpoint returns the server at a URL of http or https.
@@ -38,7 +38,7 @@ func NewEndpoint(rawURL, region string, wall *clock.Clock) (*Endpoint, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("%q is not a URL with a host and the scheme http or https", rawURL)
 	}
-	// A transport of its own, so that its connections end with it.
+	// It has its own transport, so that Close can close its connections.
 	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment}}
 	return &Endpoint{strings.TrimSuffix(u.String(), "/") + "/", region, client, wall}, nil
 }
@@ -57,7 +57,7 @@ func (e *Endpoint) limited(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil); stop() }
 }
 
-// Close closes connections that nobody uses.
+// Close closes idle connections.
 func (e *Endpoint) Close() error {
 	e.client.CloseIdleConnections()
 	return nil
@@ -69,7 +69,7 @@ const (
 	codeInvalidArgument = "InvalidArgumentException"
 )
 
-// apiError is an error that Kinesis answers.
+// apiError is an error answer of Kinesis.
 type apiError struct {
 	status        int
 	Type, Message string
@@ -130,10 +130,10 @@ func (e *Endpoint) Put(ctx context.Context, stream string, records []Record) ([]
 	return taken, nil
 }
 
-// maxAnswerBytes bounds what is read of an answer.
+// maxAnswerBytes limits how much of an answer is read.
 const maxAnswerBytes = 1 << 20
 
-// call makes a call of the API.
+// call calls an operation of the API.
 func (e *Endpoint) call(ctx context.Context, operation string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -168,7 +168,7 @@ func (e *Endpoint) call(ctx context.Context, operation string, in, out any) erro
 			Type    string `json:"__type"`
 			Message string `json:"message"`
 		}{}
-		_ = json.Unmarshal(text, &refused) // what is none says nothing more
+		_ = json.Unmarshal(text, &refused) // without JSON, the status alone remains
 		return fail(&apiError{answer.StatusCode, refused.Type, refused.Message})
 	}
 	if err := json.Unmarshal(text, out); err != nil {

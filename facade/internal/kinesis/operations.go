@@ -9,17 +9,17 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Operations are those that change the destinations of a table, for one request.
+// Operations change the destinations of a table, for one request.
 type Operations struct {
 	Store     *store.Store
 	Worker    *Worker // nil: nothing is delivered
 	Validator request.Validator
 	Now       time.Time
-	Delay     time.Duration // of what destinations look like meanwhile
+	Delay     time.Duration // how long changes appear to take
 	Region    string        // of the tables
 }
 
-// Input is their request.
+// Input is the request of these operations.
 type Input struct {
 	TableName                           *string
 	StreamArn                           *string
@@ -27,7 +27,7 @@ type Input struct {
 	UpdateKinesisStreamingConfiguration *Configuration
 }
 
-// Configuration is how a stream gets records.
+// Configuration has the settings of a destination.
 type Configuration struct {
 	ApproximateCreationDateTimePrecision *string `json:",omitzero"`
 }
@@ -39,7 +39,7 @@ func (in *Configuration) precision() *string {
 	return in.ApproximateCreationDateTimePrecision
 }
 
-// Output is their answer.
+// Output is the answer of these operations.
 type Output struct {
 	TableName                           string
 	StreamArn                           string
@@ -48,8 +48,8 @@ type Output struct {
 	UpdateKinesisStreamingConfiguration *Configuration `json:",omitzero"`
 }
 
-// change checks a request, changes the destinations of its table by fn, and tells who
-// delivers.
+// change checks a request, changes the destinations of its table by fn, and notifies the
+// worker.
 func (o *Operations) change(ctx context.Context, in *Input, status string, check func() error, fn func(Changes, *tabledef.Table) error) (*Output, error) {
 	v := &o.Validator
 	name, err := v.ChangedTableName(in.TableName)
@@ -79,7 +79,7 @@ func (o *Operations) change(ctx context.Context, in *Input, status string, check
 	return &Output{TableName: t.Name, StreamArn: *in.StreamArn, DestinationStatus: status}, err
 }
 
-// Enable makes a stream get the changes of a table.
+// Enable starts to deliver the changes of a table to a stream.
 func (o Operations) Enable(ctx context.Context, in *Input) (*Output, error) {
 	precision := in.EnableKinesisStreamingConfiguration.precision()
 	out, err := o.change(ctx, in, Enabling, func() error { return nil },
@@ -91,7 +91,7 @@ func (o Operations) Enable(ctx context.Context, in *Input) (*Output, error) {
 	return out, nil
 }
 
-// Disable ends that.
+// Disable ends the delivery to a stream.
 func (o Operations) Disable(ctx context.Context, in *Input) (*Output, error) {
 	out, err := o.change(ctx, in, Disabling,
 		func() error { return CheckDisable(in.EnableKinesisStreamingConfiguration != nil) },
@@ -123,7 +123,7 @@ type WorkerDescription struct {
 	KinesisDataStreamDestinations []Destination
 }
 
-// Destination is a stream that gets the changes of a table, or got them.
+// Destination is a current or former destination of a table's changes.
 type Destination struct {
 	StreamArn                            string
 	DestinationStatus                    string

@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 )
 
-// Record is a change as a stream gets it.
+// Record is a change in its delivered form.
 type Record struct {
 	// PartitionKey is the same for all changes of an item.
 	PartitionKey string
@@ -20,13 +20,13 @@ type Record struct {
 	at changelog.Position
 }
 
-// Form is what the records of a table have in common.
+// Form has the common values of a table's records.
 type Form struct {
 	Region, Table, TableID string
-	Precision              string // "" is Millisecond
+	Precision              string // "": Millisecond
 }
 
-// Record returns a change as a stream gets it. The same change has the same eventID.
+// Record returns a change in its delivered form. The same change always has the same eventID.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/kds_gettingstarted.html
 func (f Form) Record(e *changelog.Entry) Record {
 	const rest, uuidBytes, keyBytes = 512, 16, 16
@@ -44,7 +44,7 @@ func (f Form) Record(e *changelog.Entry) Record {
 		b = append(b, "null"...)
 	}
 	b = append(b, `,"recordFormat":"application/json","tableName":`...)
-	b, _ = jsontext.AppendQuote(b, f.Table) // the names of tables are ASCII
+	b, _ = jsontext.AppendQuote(b, f.Table) // table names are ASCII
 	b = append(b, `,"dynamodb":{"ApproximateCreationDateTime":`...)
 	if f.Precision == Microsecond {
 		b = append(strconv.AppendInt(b, e.At.Time().UnixMicro(), 10), `,"ApproximateCreationDateTimePrecision":"MICROSECOND"`...)

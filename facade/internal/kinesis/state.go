@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// The statuses of destinations, in DynamoDB's words; those that last are in tabledef.
+// The temporary statuses of destinations, in DynamoDB's words; tabledef has the final ones.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_KinesisDataStreamDestination.html
 const (
 	Enabling  = tabledef.KinesisEnabling
@@ -17,28 +17,28 @@ const (
 	Updating  = "UPDATING"
 )
 
-// The precisions of records' times. One that was never set is Millisecond.
+// The precisions of times in records. Default: Millisecond.
 const (
 	Millisecond = "MILLISECOND"
 	Microsecond = "MICROSECOND"
 )
 
-// MinARNChars and MaxARNChars bound a StreamArn.
+// MinARNChars and MaxARNChars limit a StreamArn.
 const (
 	MinARNChars = 37
 	MaxARNChars = 1024
 )
 
-// Changes are what all changes of destinations go by.
+// Changes changes destinations.
 type Changes struct {
 	Now    time.Time
-	Delay  time.Duration // of what they look like meanwhile
-	Region string        // of the tables: that of their streams
-	// Sought says that a stream is looked for before its destination is ACTIVE.
+	Delay  time.Duration // how long changes appear to take
+	Region string        // of the tables and their streams
+	// Sought: check that a stream exists before its destination is ACTIVE.
 	Sought bool
 }
 
-// Status returns what a destination looks like at a time.
+// Status returns the apparent status of a destination at a time.
 func Status(d *tabledef.KinesisDestination, now time.Time) string {
 	switch {
 	case d.Transition.Lasts(now):
@@ -49,7 +49,7 @@ func Status(d *tabledef.KinesisDestination, now time.Time) string {
 	return d.State
 }
 
-// Description returns what is said of a status, "" for nothing.
+// Description returns the description of a status, or "".
 func Description(status string) string {
 	if status == tabledef.KinesisFailed {
 		return awserr.MsgKinesisNoPermission
@@ -57,8 +57,8 @@ func Description(status string) string {
 	return ""
 }
 
-// Enable makes a table give its changes to a stream. Whether there is one is not looked
-// at here: what cannot be one fails later.
+// Enable adds a stream for the changes of a table. It does not check whether the stream
+// exists: if it cannot, the destination fails later.
 func (c Changes) Enable(t *tabledef.Table, arn string, precision *string) error {
 	settled := func(d tabledef.KinesisDestination) bool {
 		status := Status(&d, c.Now)
@@ -83,7 +83,7 @@ func (c Changes) Enable(t *tabledef.Table, arn string, precision *string) error 
 	return nil
 }
 
-// Disable ends that. It may be asked for again while it is under way.
+// Disable ends the delivery to a stream. It may be repeated while that is in progress.
 func (c Changes) Disable(t *tabledef.Table, arn string) error {
 	d := t.KinesisDestination(arn)
 	if d == nil {
@@ -99,7 +99,7 @@ func (c Changes) Disable(t *tabledef.Table, arn string) error {
 	return awserr.Validation(awserr.MsgKinesisNotDisabled)
 }
 
-// Update changes the precision of records' times.
+// Update changes the precision of times in records.
 func (c Changes) Update(t *tabledef.Table, arn, precision string) error {
 	d := t.KinesisDestination(arn)
 	switch {
@@ -114,8 +114,8 @@ func (c Changes) Update(t *tabledef.Table, arn, precision string) error {
 	return nil
 }
 
-// Found says whether there is the stream of a destination that was enabled at a
-// sequence number; false where that is not asked any more.
+// Found records whether the stream of a destination exists that was enabled at a sequence
+// number. It returns false if that is no longer relevant.
 func Found(t *tabledef.Table, arn string, from uint64, there bool) bool {
 	d := t.KinesisDestination(arn)
 	if d == nil || d.From != from || !d.Unseen || !d.Live() {
@@ -127,7 +127,7 @@ func Found(t *tabledef.Table, arn string, from uint64, there bool) bool {
 	return true
 }
 
-// CheckDisable refuses to disable with settings.
+// CheckDisable rejects settings in a request to disable.
 func CheckDisable(configured bool) error {
 	if configured {
 		return awserr.Validation(awserr.MsgKinesisDisableWith)
@@ -135,7 +135,7 @@ func CheckDisable(configured bool) error {
 	return nil
 }
 
-// CheckUpdate refuses to update nothing.
+// CheckUpdate rejects an update without settings.
 func CheckUpdate(precision *string) error {
 	if precision == nil {
 		return awserr.Validation(awserr.MsgKinesisUpdateWithout)
@@ -143,11 +143,11 @@ func CheckUpdate(precision *string) error {
 	return nil
 }
 
-// maxNameChars bounds the name of a stream.
+// maxNameChars limits the name of a stream.
 const maxNameChars = 128
 
-// StreamName returns the name in the ARN of a stream; false for one that is of another
-// region, or of no stream.
+// StreamName returns the name in the ARN of a stream; ok is false for another region or
+// resource.
 func StreamName(arn, region string) (name string, ok bool) {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) != 6 || parts[0] != "arn" || parts[2] != "kinesis" || parts[3] != region {

@@ -12,9 +12,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Waiting hands the changes of a table that wait for its streams to visit, as the streams get
-// them: those of a stream in their order. They wait where there is nothing to deliver them to, and
-// while they are being delivered. A page of them is held.
+// Waiting calls visit with the pending changes of a table for its streams, in their delivered
+// form, and in order within a stream. Changes are pending without a sink, and until they are
+// delivered. It holds one page of them.
 func Waiting(ctx context.Context, st *store.Store, t *tabledef.Table, region string, now time.Time, visit func(streamARN string, record []byte) error) error {
 	floor, err := st.LogFloor(ctx)
 	if err != nil || t.Log == nil {
@@ -42,7 +42,7 @@ func Waiting(ctx context.Context, st *store.Store, t *tabledef.Table, region str
 	return nil
 }
 
-// taken is a number below which all changes were delivered.
+// taken returns a number below which all changes were delivered.
 func taken(ctx context.Context, st *store.Store, t *tabledef.Table, d *tabledef.KinesisDestination) (changelog.Position, error) {
 	at := Checkpoint{At: d.From}
 	j, err := st.Jobs.Get(ctx, kind, idOf(t, d))

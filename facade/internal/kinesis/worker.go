@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// kind is that of the jobs: one for each time that a destination was enabled.
+// kind is the kind of the jobs: one each time that a destination is enabled.
 const kind = "kinesis"
 
 // Worker delivers the changes of the tables of a store.
@@ -26,11 +26,11 @@ type Worker struct {
 	Now    func() time.Time
 	Wall   *clock.Clock
 	Logger *slog.Logger
-	Most   int // tables that there can be
+	Most   int // maximum number of tables
 }
 
-// Kind is the kind of its jobs. All deliveries are worked on at once: each lasts as long
-// as its destination.
+// Kind returns the kind of the deliveries. All of them run at once, because each lasts as
+// long as its destination.
 func (w *Worker) Kind() jobs.Kind {
 	return jobs.Kind{Name: kind, Run: w.run, AtOnce: w.Most, Keep: tabledef.StreamRetention}
 }
@@ -62,8 +62,8 @@ func (w *Worker) Changed(ctx context.Context, t *tabledef.Table, d *tabledef.Kin
 	return err
 }
 
-// Deleted tells the deliveries of a table that it was deleted: else they find that out
-// when they look again.
+// Deleted notifies the deliveries of a deleted table, which would otherwise notice only at
+// their next look.
 func (w *Worker) Deleted(ctx context.Context, t *tabledef.Table) {
 	if w == nil { // there is no sink
 		return
@@ -76,8 +76,8 @@ func (w *Worker) Deleted(ctx context.Context, t *tabledef.Table) {
 	}
 }
 
-// Resume makes the deliveries that are missing: of destinations that were enabled where
-// there was no sink, or by a process that ended before it had made theirs.
+// Resume creates missing deliveries: of destinations that were enabled without a sink, or by
+// a process that ended too early.
 func (w *Worker) Resume(ctx context.Context, region string) error {
 	const page = 100
 	for after, more := "", true; more; {
@@ -89,7 +89,7 @@ func (w *Worker) Resume(ctx context.Context, region string) error {
 		for _, after = range names {
 			t, err := w.Store.TableNow(ctx, after)
 			if err != nil {
-				continue // it is gone, or of a mapping that is not served
+				continue // the table was deleted, or its mapping is not served
 			}
 			for i := range t.Kinesis {
 				if d := &t.Kinesis[i]; d.Live() {
@@ -120,7 +120,7 @@ func (w *Worker) run(ctx context.Context, c *jobs.Claim) error {
 	return d.Run(ctx, from)
 }
 
-// source is where a delivery reads: a store.
+// source is a table in a store.
 type source struct {
 	*store.Store
 	target *Target
