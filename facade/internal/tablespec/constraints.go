@@ -15,10 +15,10 @@ const (
 	maxNonKeyAttributes = 20  // of one index
 )
 
-// Constraints checks what a request says of a table against the API model.
+// Constraints checks table definitions in requests against the API model.
 type Constraints struct{ *request.Validator }
 
-// Definitions checks definitions against the model; path is where they are.
+// Definitions checks definitions against the model; path is their place.
 func (v Constraints) Definitions(path string, defs []AttributeDefinition) {
 	for i, d := range defs {
 		path := fmt.Sprintf("%sAttributeDefinitions.%d.member.", path, i+1)
@@ -39,8 +39,8 @@ func (v Constraints) keyName(member string, name *string) {
 	}
 }
 
-// KeySchema checks the key of a table or an index; most is how many attributes
-// the model allows, 0 where it sets no limit.
+// KeySchema checks the key of a table or an index; most is the model's maximum of attributes,
+// 0 without one.
 func (v Constraints) KeySchema(member string, schema []KeySchemaElement, most int) {
 	if len(schema) == 0 {
 		if schema == nil {
@@ -64,7 +64,7 @@ func (v Constraints) KeySchema(member string, schema []KeySchemaElement, most in
 	}
 }
 
-// Projection checks what an index holds of items.
+// Projection checks the projection of an index.
 func (v Constraints) Projection(member string, p *Projection) {
 	if p == nil {
 		v.Required(member, false)
@@ -83,7 +83,7 @@ func (v Constraints) Projection(member string, p *Projection) {
 	}
 }
 
-// Throughput checks provisioned units; nil stands for none.
+// Throughput checks provisioned units; nil means none.
 func (v Constraints) Throughput(member string, t *ProvisionedThroughput) {
 	if t == nil {
 		return

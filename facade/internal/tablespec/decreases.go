@@ -7,16 +7,15 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// How often provisioned throughput may become less. Source: developer guide, "Quotas in
-// Amazon DynamoDB".
+// Limits of decreases of provisioned throughput. Source: developer guide, "Quotas in Amazon
+// DynamoDB".
 const (
 	decreasesADay    = 4
 	decreaseInterval = time.Hour
 )
 
-// CheckDecreases refuses what an update makes of a table and its indexes if one of them
-// has less throughput too often: after the first four times of a day, in UTC, no more
-// than once an hour.
+// CheckDecreases rejects an update that decreases the throughput of a table or an index too
+// often: after the first four times of a day, in UTC, at most once an hour.
 func CheckDecreases(before, after *tabledef.Table, now time.Time) error {
 	if err := checkDecrease(before.Provisioned, after.Provisioned, now); err != nil {
 		return err

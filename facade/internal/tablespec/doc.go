@@ -1,12 +1,11 @@
-// Package tablespec checks what a request means for a table: its keys, indexes and
-// throughput. It reads no row.
+// Package tablespec checks requests against a table: its keys, indexes and throughput. It
+// does not read rows.
 //
-//   - schema.go, quotas.go: what CreateTable and UpdateTable define.
-//   - throughput.go, decreases.go: capacity, its bounds, and how often it may decrease.
+//   - schema.go, quotas.go: the definitions of CreateTable and UpdateTable.
+//   - throughput.go, decreases.go: capacity, its bounds, and the frequency of decreases.
 //   - sse.go, time_to_live.go: encryption at rest and time to live.
 //   - keyrules.go: whether an item fits the keys of a table and its indexes.
-//   - itemupdate.go: what an update expression may change, and its result.
-//   - source.go: which table or index a Query or Scan reads, and by which keys.
-//   - hashorder.go: the order in which a Java hash table lists names; AWS lists them so in
-//     texts.
+//   - itemupdate.go: the paths that an update expression may change, and its result.
+//   - source.go: the table or index of a Query or Scan, and its keys.
+//   - hashorder.go: the order of names in a Java hash table, which AWS uses in texts.
 package tablespec

@@ -6,13 +6,13 @@ import (
 	"unicode/utf16"
 )
 
-// DefaultHashRoom is the room of a hash table without a given size: that in which AWS
-// collects the keys that a table uses.
+// DefaultHashRoom is the default size of a hash table, in which AWS collects the keys of a
+// table.
 const DefaultHashRoom = 16
 
-// HashOrder returns names, each once, in the order in which AWS lists them in
-// messages about key schemas: that of a Java hash table, which begins with room
-// for some names and doubles when it is more than three quarters full.
+// HashOrder returns names, each once, in AWS's order in messages about key schemas: that of a
+// Java hash table, which begins with room for some names and doubles when it is more than
+// three quarters full.
 func HashOrder(names []string, room int) []string {
 	var distinct []string
 	seen := make(map[string]bool, len(names))

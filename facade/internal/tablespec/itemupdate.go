@@ -10,8 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// CheckUpdate refuses to touch the key, to give a key attribute of an index
-// another type, as far as that shows without the item, and to look into keys.
+// CheckUpdate rejects changes of the key, a wrong type for a key attribute of an index, as
+// far as that is clear without the item, and paths into keys.
 func CheckUpdate(t *tabledef.Table, update *expr.Update) error {
 	if update == nil {
 		return nil
@@ -31,12 +31,12 @@ func CheckUpdate(t *tabledef.Table, update *expr.Update) error {
 	return CheckPathsOutsideKeys(t, slices.Concat(update.Paths(), update.ReadPaths()))
 }
 
-// ApplyUpdate returns the item after the update. It starts from the stored item or,
-// if that does not exist, from an item with only the key. An update that only removes
+// ApplyUpdate returns the item after the update. It starts from the stored item or, if that
+// does not exist, from an item with only the key. An update that only removes attributes
 // creates no item; an update without clauses does.
 //
-// A path that leads nowhere is an error in a missing item as in any other. One
-// recording of the service differs for REMOVE; DynamoDB Local agrees with us.
+// An invalid path is an error in a missing item as in any other. One recording of the service
+// differs for REMOVE; DynamoDB Local agrees with us.
 func ApplyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr.Item) (attr.Item, error) {
 	updated := old
 	if old == nil {
@@ -56,7 +56,7 @@ func ApplyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr
 	for _, ix := range t.Indexes {
 		for _, a := range ix.Key.Attributes() {
 			if value, ok := updated[a.Name]; ok && value.Type != a.Type && !attr.Equal(old[a.Name], value) {
-				return nil, awserr.Validation(awserr.MsgUpdateIndexKeyType) // it has read it of the item
+				return nil, awserr.Validation(awserr.MsgUpdateIndexKeyType) // the value comes from the item
 			}
 		}
 	}
@@ -69,8 +69,8 @@ func ApplyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr
 	return updated, nil
 }
 
-// ReturnedAttributes is what an answer returns of an item, by the mode of ReturnValues; nil for
-// nothing.
+// ReturnedAttributes returns the attributes for an answer, by the mode of ReturnValues; nil
+// for none.
 func ReturnedAttributes(mode *string, update *expr.Update, old, updated attr.Item) attr.Item {
 	if mode == nil {
 		return nil

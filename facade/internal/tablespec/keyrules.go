@@ -11,12 +11,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// MaxItemBytes is how large an item can be: the names and the values of its attributes.
+// MaxItemBytes is the maximum size of an item: the names and the values of its attributes.
 // Source: the quotas page of the developer guide.
 const MaxItemBytes = 400 << 10
 
-// CheckKey checks the member Key: exactly the key attributes, of their types,
-// not empty, not too large.
+// CheckKey checks the member Key: exactly the key attributes, with their types, not empty,
+// not too large.
 func CheckKey(key lens.KeySchema, given attr.Item) error {
 	attrs := key.Attrs()
 	if len(given) != len(attrs) {
@@ -30,7 +30,7 @@ func CheckKey(key lens.KeySchema, given attr.Item) error {
 	return CheckKeySizes(key, given)
 }
 
-// CheckKeySizes checks the key attributes of an item whose types are right.
+// CheckKeySizes checks the key attributes of an item after their types.
 func CheckKeySizes(key lens.KeySchema, item attr.Item) error {
 	for _, a := range key.Attrs() {
 		if value := item[a.Name]; IsEmpty(value) {
@@ -46,12 +46,12 @@ func CheckKeySizes(key lens.KeySchema, item attr.Item) error {
 	return nil
 }
 
-// IsEmpty reports whether a value is one that no key attribute can have.
+// IsEmpty reports whether a value is empty, which no key attribute may be.
 func IsEmpty(value attr.Value) bool {
 	return (value.Type == attr.S || value.Type == attr.B) && value.Str == ""
 }
 
-// KindName is the word for a type in the texts about empty keys.
+// KindName returns the word for a type in the texts about empty keys.
 func KindName(t attr.Type) string {
 	if t == attr.B {
 		return "binary"
@@ -76,8 +76,8 @@ func CheckItem(t *tabledef.Table, item attr.Item) error {
 	return checkIndexKeys(t, nil, item, false)
 }
 
-// CheckGivenIndexKeys refuses an empty value that an item, or an update by itself, gives a key
-// attribute of an index. One of the two is nil.
+// CheckGivenIndexKeys rejects an empty value for a key attribute of an index in an item or an
+// update. One of the two is nil.
 func CheckGivenIndexKeys(t *tabledef.Table, item attr.Item, update *expr.Update) error {
 	for i := range t.Indexes {
 		for _, a := range t.Indexes[i].Key.Attributes() {
@@ -101,7 +101,7 @@ func emptyIndexKey(t *tabledef.Table, a lens.KeyAttr, updated bool) error {
 }
 
 // namedIndex returns the index that texts name for a key attribute of several: the first
-// global one by name or, if there is none, the first local one.
+// global one by name or, without one, the first local one.
 func namedIndex(t *tabledef.Table, attribute string) string {
 	var named *tabledef.Index
 	for i := range t.Indexes {
@@ -116,8 +116,8 @@ func namedIndex(t *tabledef.Table, attribute string) string {
 }
 
 // checkIndexKeys checks the index key attributes of item, which is put or updated, that
-// differ from those of old: an item that came in natively keeps what it has until someone
-// changes it.
+// differ from those of old: an item that was written natively keeps invalid ones until they
+// are changed.
 func checkIndexKeys(t *tabledef.Table, old, item attr.Item, updated bool) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
@@ -143,8 +143,8 @@ func checkIndexKeys(t *tabledef.Table, old, item attr.Item, updated bool) error 
 	return nil
 }
 
-// checkIndexKeySizes checks the size of each part of an index's key that
-// differs from that of old: the attributes of a part count together.
+// checkIndexKeySizes checks the size of each part of an index's key that differs from old;
+// the attributes of a part count together.
 func checkIndexKeySizes(ix *tabledef.Index, old, item attr.Item) error {
 	for _, part := range []struct {
 		attributes []lens.KeyAttr
@@ -164,8 +164,8 @@ func checkIndexKeySizes(ix *tabledef.Index, old, item attr.Item) error {
 	return nil
 }
 
-// CheckPathsOutsideKeys refuses paths that go into a key attribute of a table
-// or of any of its indexes: keys are scalars.
+// CheckPathsOutsideKeys rejects paths that lead into a key attribute of a table or its
+// indexes: keys are scalars.
 func CheckPathsOutsideKeys(t *tabledef.Table, paths []expr.Path) error {
 	nested := map[string]bool{}
 	for _, p := range paths {

@@ -5,21 +5,21 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Quotas bound the throughput of an account in a region. The zero value bounds nothing.
+// Quotas limit the throughput of an account in a region. The zero value has no limits.
 type Quotas struct {
 	Region         string
-	Table, Account int64 // units of a table or an index, and of all that are provisioned
-	// ReadUnits and WriteUnits are those that other tables are provisioned with.
+	Table, Account int64 // units of a table or an index, and of all provisioned ones
+	// ReadUnits and WriteUnits are the provisioned units of other tables.
 	ReadUnits, WriteUnits int64
 }
 
-// Reserve counts what a table is provisioned with as that of another one.
+// Reserve adds the provisioned units of another table.
 func (q *Quotas) Reserve(t *tabledef.Table) {
 	read, write := reserved(t)
 	q.ReadUnits, q.WriteUnits = q.ReadUnits+read, q.WriteUnits+write
 }
 
-// reserved is what a table and its indexes are provisioned with.
+// reserved returns the provisioned units of a table and its indexes.
 func reserved(t *tabledef.Table) (read, write int64) {
 	read, write = t.ReadUnits, t.WriteUnits
 	for i := range t.Indexes {
@@ -28,8 +28,8 @@ func reserved(t *tabledef.Table) (read, write int64) {
 	return read, write
 }
 
-// Check refuses what is made of a table, or of an empty one, if it gets more than there
-// may be. What it has already stays.
+// Check rejects an increase of a table's throughput beyond the quotas; before may be empty.
+// Existing throughput stays valid.
 func (q Quotas) Check(before, after *tabledef.Table) error {
 	if q == (Quotas{}) {
 		return nil
@@ -59,7 +59,7 @@ func (q Quotas) Check(before, after *tabledef.Table) error {
 	return nil
 }
 
-// checkPart is Check of a table without its indexes, or of an index that is not "".
+// checkPart is Check for a table without its indexes, or for an index that is not "".
 func (q Quotas) checkPart(index string, was, is tabledef.Provisioned, had, has tabledef.Throughput) error {
 	for _, c := range []struct {
 		member  string

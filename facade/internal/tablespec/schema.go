@@ -25,46 +25,46 @@ type AttributeDefinition struct {
 	AttributeType *string
 }
 
-// Name is the name of a definition that was checked.
+// Name returns the name in a checked definition.
 func (d AttributeDefinition) Name() string { return *d.AttributeName }
 
-// KeySchemaElement is an attribute of a key, with its part in it.
+// KeySchemaElement is an attribute of a key, with its role.
 type KeySchemaElement struct {
 	AttributeName *string
 	KeyType       *string
 }
 
-// Name is the name in an element that was checked.
+// Name returns the name in a checked element.
 func (e KeySchemaElement) Name() string { return *e.AttributeName }
 
-// Kind is HASH or RANGE, in an element that was checked.
+// Kind returns HASH or RANGE from a checked element.
 func (e KeySchemaElement) Kind() string { return *e.KeyType }
 
-// DefinitionOf is the definition of a key attribute.
+// DefinitionOf returns the definition of a key attribute.
 func DefinitionOf(a lens.KeyAttr) AttributeDefinition {
 	return AttributeDefinition{new(a.Name), new(a.Type.String())}
 }
 
-// Projection is what an index holds of items.
+// Projection is the projection of an index.
 type Projection struct {
 	ProjectionType   *string  `json:",omitzero"`
 	NonKeyAttributes []string `json:",omitzero"`
 }
 
-// ProvisionedThroughput is in units a second.
+// ProvisionedThroughput is in units per second.
 type ProvisionedThroughput struct {
 	ReadCapacityUnits  *int64
 	WriteCapacityUnits *int64
 }
 
-// LocalSecondaryIndex is what a request says of a local index.
+// LocalSecondaryIndex is a local index in a request.
 type LocalSecondaryIndex struct {
 	IndexName  *string
 	KeySchema  []KeySchemaElement
 	Projection *Projection
 }
 
-// GlobalSecondaryIndex is what a request says of a global index.
+// GlobalSecondaryIndex is a global index in a request.
 type GlobalSecondaryIndex struct {
 	IndexName             *string
 	KeySchema             []KeySchemaElement
@@ -80,7 +80,7 @@ const (
 	BillingOnDemand    = "PAY_PER_REQUEST"
 )
 
-// Schema is what a request to create a table says of its keys and indexes.
+// Schema has the keys and indexes in a request to create a table.
 type Schema struct {
 	AttributeDefinitions   []AttributeDefinition
 	KeySchema              []KeySchemaElement
@@ -88,8 +88,8 @@ type Schema struct {
 	GlobalSecondaryIndexes []GlobalSecondaryIndex
 }
 
-// Resolve checks a schema and sets the keys and indexes of a table, whose billing mode
-// is set.
+// Resolve checks a schema and sets the keys and indexes of a table. Its billing mode must be
+// set.
 func (in Schema) Resolve(t *tabledef.Table) error {
 	if err := CheckDefinedOnce(in.AttributeDefinitions); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (in Schema) Resolve(t *tabledef.Table) error {
 	return awserr.Validation(awserr.MsgUnusedDefinitions, definitionNames(in.AttributeDefinitions), strings.Join(HashOrder(used, DefaultHashRoom), ", "))
 }
 
-// DefinitionsOf are the key attributes of definitions that were checked.
+// DefinitionsOf returns the key attributes of checked definitions.
 func DefinitionsOf(defs []AttributeDefinition) []lens.KeyAttr {
 	types := DefinedTypes(defs)
 	out := make([]lens.KeyAttr, len(defs))
@@ -166,7 +166,7 @@ func DefinedTypes(defs []AttributeDefinition) map[string]attr.Type {
 	return types
 }
 
-// CheckDefinedOnce refuses definitions of one attribute.
+// CheckDefinedOnce rejects duplicate definitions of an attribute.
 func CheckDefinedOnce(defs []AttributeDefinition) error {
 	seen := make(map[string]bool, len(defs))
 	for _, d := range defs {
@@ -178,8 +178,8 @@ func CheckDefinedOnce(defs []AttributeDefinition) error {
 	return nil
 }
 
-// resolveKeySchema checks the shape of a key schema whose attributes are
-// defined, and gives them their types.
+// resolveKeySchema checks the shape of a key schema with defined attributes, and returns it
+// with their types.
 func resolveKeySchema(schema []KeySchemaElement, types map[string]attr.Type) (lens.KeySchema, error) {
 	var key lens.KeySchema
 	if len(schema) > 1 && schema[0].Name() == schema[1].Name() {
@@ -198,9 +198,9 @@ func resolveKeySchema(schema []KeySchemaElement, types map[string]attr.Type) (le
 	return key, nil
 }
 
-// resolveTableKey is resolveKeySchema for a table, definitions included.
+// resolveTableKey is resolveKeySchema for a table, including the definitions.
 func resolveTableKey(schema []KeySchemaElement, defs []AttributeDefinition, types map[string]attr.Type) (lens.KeySchema, error) {
-	if len(defs) < len(schema) { // AWS counts before it looks at the names
+	if len(defs) < len(schema) { // AWS counts before it checks the names
 		return lens.KeySchema{}, awserr.Validation(awserr.MsgKeyNotDefined)
 	}
 	if err := CheckDefined(schema, defs, types); err != nil {
@@ -209,8 +209,8 @@ func resolveTableKey(schema []KeySchemaElement, defs []AttributeDefinition, type
 	return resolveKeySchema(schema, types)
 }
 
-// resolveGlobalKey is resolveKeySchema for a global index, whose parts may have
-// several attributes.
+// resolveGlobalKey is resolveKeySchema for a global index, whose parts may have several
+// attributes.
 func resolveGlobalKey(schema []KeySchemaElement, types map[string]attr.Type) (tabledef.IndexKey, error) {
 	var key tabledef.IndexKey
 	if schema[0].Kind() != "HASH" {
@@ -245,9 +245,8 @@ func resolveGlobalKey(schema []KeySchemaElement, types map[string]attr.Type) (ta
 	return key, nil
 }
 
-// CheckDefined refuses a key schema with attributes that have no definition;
-// types are those of defs. It lists both where there are as many definitions as
-// key attributes.
+// CheckDefined rejects a key schema with undefined attributes; types are the types of defs.
+// Its error lists both if there are as many definitions as key attributes.
 func CheckDefined(schema []KeySchemaElement, defs []AttributeDefinition, types map[string]attr.Type) error {
 	keys := make([]string, len(schema))
 	undefined := false
@@ -272,7 +271,7 @@ func definitionNames(defs []AttributeDefinition) string {
 	return strings.Join(HashOrder(names, len(names)), ", ")
 }
 
-// resolveProjection fills an index's Projection in.
+// resolveProjection sets an index's Projection.
 func resolveProjection(ix *tabledef.Index, p *Projection) error {
 	if p.ProjectionType == nil {
 		return awserr.Validation(awserr.MsgProjectionUnknown)
@@ -313,8 +312,8 @@ func resolveLocal(t *tabledef.Table, in LocalSecondaryIndex, types map[string]at
 	return ix, resolveProjection(&ix, in.Projection)
 }
 
-// ResolveGlobal checks a global index of a table with the given billing mode; what
-// it says of one without throughput depends on the operation.
+// ResolveGlobal checks a global index of a table with the given billing mode; withoutUnits is
+// the operation's text for an index without throughput.
 func ResolveGlobal(in GlobalSecondaryIndex, billing, withoutUnits string, types map[string]attr.Type) (tabledef.Index, error) {
 	ix := tabledef.Index{Name: *in.IndexName, Global: true}
 	var err error
@@ -340,7 +339,7 @@ func ResolveGlobal(in GlobalSecondaryIndex, billing, withoutUnits string, types 
 		Target{Index: ix.Name, Billing: billing, Provisioned: ix.Provisioned})
 }
 
-// CheckUnits refuses more units than any table has.
+// CheckUnits rejects more units than any table can have.
 func CheckUnits(t *ProvisionedThroughput) error {
 	if *t.ReadCapacityUnits > maxCapacityUnits {
 		return awserr.Validation(awserr.MsgUnitsOutOfBounds, *t.ReadCapacityUnits, "ReadCapacityUnits")
@@ -351,7 +350,7 @@ func CheckUnits(t *ProvisionedThroughput) error {
 	return nil
 }
 
-// CheckIndexLimits checks what holds over all indexes of a table.
+// CheckIndexLimits checks the limits over all indexes of a table.
 func CheckIndexLimits(t *tabledef.Table) error {
 	local, global, nonKey := 0, 0, 0
 	seen := map[string]bool{}
@@ -379,8 +378,7 @@ func CheckIndexLimits(t *tabledef.Table) error {
 	return nil
 }
 
-// UsedKeys returns the key attributes of the table and its indexes, each
-// once, in order.
+// UsedKeys returns the key attributes of the table and its indexes, each once, in order.
 func UsedKeys(t *tabledef.Table) []string {
 	var used []string
 	add := func(key []lens.KeyAttr) {
@@ -397,7 +395,7 @@ func UsedKeys(t *tabledef.Table) []string {
 	return used
 }
 
-// KeySchemaElements is a key schema as descriptions show it.
+// KeySchemaElements converts a key for descriptions.
 func KeySchemaElements(key tabledef.IndexKey) []KeySchemaElement {
 	var out []KeySchemaElement
 	for _, a := range key.Hash {

@@ -19,7 +19,7 @@ type Source struct {
 	Index *tabledef.Index // nil: the table itself
 }
 
-// Key is the key schema that the read goes by.
+// Key returns the key schema of the read.
 func (s Source) Key() tabledef.IndexKey {
 	if s.Index != nil {
 		return s.Index.Key
@@ -27,7 +27,7 @@ func (s Source) Key() tabledef.IndexKey {
 	return tabledef.IndexKeyOf(s.Table.Key)
 }
 
-// Unprojected returns the attributes of paths that the index does not hold.
+// Unprojected returns the attributes in paths that the index does not project.
 func (s Source) Unprojected(paths []expr.Path) []string {
 	var missing []string
 	for _, path := range paths {
@@ -38,11 +38,11 @@ func (s Source) Unprojected(paths []expr.Path) []string {
 	return missing
 }
 
-// CheckStartKey checks the shape of an ExclusiveStartKey: it has the key of the
-// table and, for an index, the index's key attributes. The types are those of
-// the key that the read goes by, unless it scans the table itself. onlyHash leaves
-// the sort key out: the request's condition on the partition key is wrong, and that
-// error comes first. Errors: ValidationException.
+// CheckStartKey checks the shape of an ExclusiveStartKey: it must have the key of the table
+// and, for an index, the index's key attributes. It checks the types of the read's key,
+// unless the read scans the table itself. onlyHash omits the sort key, for a request whose
+// condition on the partition key is wrong: that error comes first. Errors:
+// ValidationException.
 func (s Source) CheckStartKey(given attr.Item, scans, onlyHash bool) error {
 	names := map[string]bool{}
 	for _, a := range s.Table.Key.Attrs() {
@@ -77,8 +77,8 @@ func (s Source) CheckStartKey(given attr.Item, scans, onlyHash bool) error {
 	return nil
 }
 
-// CheckStartKeyOfTable checks what an ExclusiveStartKey has of the table's key.
-// Errors: ValidationException.
+// CheckStartKeyOfTable checks the table's key in an ExclusiveStartKey. Errors:
+// ValidationException.
 func (s Source) CheckStartKeyOfTable(given attr.Item) error {
 	err := CheckKey(s.Table.Key, s.Table.Key.KeyOf(given))
 	if refused, ok := awserr.As(err); ok {
@@ -87,7 +87,7 @@ func (s Source) CheckStartKeyOfTable(given attr.Item) error {
 	return err
 }
 
-// LastKey is the LastEvaluatedKey after an item.
+// LastKey returns the LastEvaluatedKey after an item.
 func (s Source) LastKey(item layout.Stored) attr.Item {
 	key := tabledef.IndexKeyOf(s.Table.Key).Of(item)
 	if s.Index != nil {
@@ -96,8 +96,8 @@ func (s Source) LastKey(item layout.Stored) attr.Item {
 	return key
 }
 
-// BytesOnPage returns the bytes that an entry of the given sizes counts for in a page.
-// For an index, the index's own sort key counts (belief).
+// BytesOnPage returns the bytes that an entry of the given sizes counts in a page. For an
+// index, the index's own sort key counts (belief).
 func (s Source) BytesOnPage(entry layout.Stored, sizes attr.Sizes) int {
 	if s.Index == nil {
 		return sizes.OnPage(entry.Get(s.Table.Key.Range.Name))

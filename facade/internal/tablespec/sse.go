@@ -21,14 +21,14 @@ type SSESpecification struct {
 	KMSMasterKeyID *string    `json:"KMSMasterKeyId,omitzero"`
 }
 
-// SSEDescription is how a table is encrypted.
+// SSEDescription describes the encryption of a table.
 type SSEDescription struct {
 	Status          string
 	SSEType         string `json:",omitzero"`
 	KMSMasterKeyARN string `json:"KMSMasterKeyArn,omitzero"`
 }
 
-// ExtraSSE is the name in tabledef.Table.Extra of what the catalog keeps of it, as JSON.
+// ExtraSSE is the name of the stored settings in tabledef.Table.Extra, as JSON.
 const ExtraSSE = "SSESpecification"
 
 // The types of encryption. Only KMS is served.
@@ -37,22 +37,22 @@ const (
 	sseKMS = "KMS"
 )
 
-// managedKeyAlias names the key of AWS that is used where a request names none.
+// managedKeyAlias names AWS's default key.
 const managedKeyAlias = "alias/aws/dynamodb"
 
-// Constraints checks the members against the model; member is what they are of.
+// Constraints checks the members against the model; member is the name of the whole.
 func (in *SSESpecification) Constraints(v *request.Validator, member string) {
 	if in != nil {
 		v.Enum(member+".SSEType", in.SSEType, sseAES, sseKMS)
 	}
 }
 
-// enables reports whether the settings turn encryption on: a type alone does.
+// enables reports whether the settings turn encryption on; a type alone does.
 func (in *SSESpecification) enables() bool {
 	return in.Enabled.IsTrue() || in.Enabled == nil && in.SSEType != nil
 }
 
-// check checks what the members say together.
+// check checks members that depend on each other.
 func (in *SSESpecification) check() error {
 	off := in.Enabled != nil && !in.Enabled.IsTrue()
 	switch {
@@ -68,7 +68,7 @@ func (in *SSESpecification) check() error {
 	return nil
 }
 
-// Set records the encryption of a new table, which is kept and described; nil leaves it.
+// Set records the encryption of a new table, for descriptions; nil leaves it.
 func (in *SSESpecification) Set(t *tabledef.Table) error {
 	if in == nil {
 		return nil
@@ -87,8 +87,8 @@ func (in *SSESpecification) Set(t *tabledef.Table) error {
 	return nil
 }
 
-// Change changes the encryption of a table, which looks like it is under way for a while;
-// nil leaves it.
+// Change changes the encryption of a table, which appears to be in progress for delay; nil
+// leaves it.
 func (in *SSESpecification) Change(t *tabledef.Table, now time.Time, delay time.Duration, region, account string) error {
 	if in == nil {
 		return nil
@@ -112,7 +112,7 @@ func (in *SSESpecification) Change(t *tabledef.Table, now time.Time, delay time.
 	return in.Set(t)
 }
 
-// DescribeSSE describes the encryption of a table, nil for the default one.
+// DescribeSSE describes the encryption of a table; nil for the default.
 func DescribeSSE(t *tabledef.Table, now time.Time, region, account string) *SSEDescription {
 	if now.Before(t.Encrypting.Until) {
 		return DescribeSSEChange(t)
@@ -128,8 +128,7 @@ func DescribeSSE(t *tabledef.Table, now time.Time, region, account string) *SSED
 	return &SSEDescription{Status: "ENABLED", SSEType: sseKMS, KMSMasterKeyARN: kmsKeyARN(key, region, account)}
 }
 
-// DescribeSSEChange describes the encryption of a table while it is being changed: as it
-// was before.
+// DescribeSSEChange describes the encryption of a table during a change: the old one.
 func DescribeSSEChange(t *tabledef.Table) *SSEDescription {
 	d := &SSEDescription{Status: tabledef.StatusUpdating, KMSMasterKeyARN: t.Encrypting.Key}
 	if d.KMSMasterKeyARN != "" {
@@ -138,8 +137,8 @@ func DescribeSSEChange(t *tabledef.Table) *SSEDescription {
 	return d
 }
 
-// kmsKeyARN returns the ARN of an encryption key that a request names by its
-// ARN, its id or an alias.
+// kmsKeyARN returns the ARN of an encryption key that a request names by its ARN, its id or
+// an alias.
 func kmsKeyARN(key, region, account string) string {
 	switch {
 	case strings.HasPrefix(key, "arn:"):

@@ -7,22 +7,22 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// What a table or an index on demand can do at once in the beginning. Source: developer
-// guide, "On-demand capacity mode".
+// The initial throughput of a table or an index on demand. Source: developer guide,
+// "On-demand capacity mode".
 const (
 	OnDemandReadUnits  = 12_000
 	OnDemandWriteUnits = 4_000
 )
 
-// WarmDescription describes what a table or an index can do at once.
+// WarmDescription describes warm throughput.
 type WarmDescription struct {
 	ReadUnitsPerSecond  int64
 	Status              string
 	WriteUnitsPerSecond int64
 }
 
-// DescribeWarm describes what a table or an index with a billing mode can do at once. While
-// it is being created only what was asked for shows. Source: recordings of the service.
+// DescribeWarm describes the warm throughput of a table or an index. While it is being
+// created, only requested values appear. Source: recordings of the service.
 func DescribeWarm(s tabledef.Throughput, p tabledef.Provisioned, billing string, creating bool) *WarmDescription {
 	status := tabledef.StatusActive
 	if creating {
@@ -35,8 +35,8 @@ func DescribeWarm(s tabledef.Throughput, p tabledef.Provisioned, billing string,
 	return &WarmDescription{ReadUnitsPerSecond: *w.ReadUnitsPerSecond, WriteUnitsPerSecond: *w.WriteUnitsPerSecond, Status: status}
 }
 
-// warm is what a table or an index can do at once: what it is known to be able to, at
-// least what it is provisioned or begins with. Source: recordings of the service.
+// warm returns the warm throughput of a table or an index: the recorded one, but at least the
+// provisioned or initial one. Source: recordings of the service.
 func warm(s tabledef.Throughput, p tabledef.Provisioned, billing string) tabledef.WarmThroughput {
 	read, write := p.ReadUnits, p.WriteUnits
 	if billing == BillingOnDemand {
@@ -55,8 +55,8 @@ func unitsOf(given *int64) int64 {
 	return *given
 }
 
-// KeepWarm notes what a table and its indexes can do at once before they are changed:
-// it never becomes less. Indexes that are being created begin later.
+// KeepWarm records the warm throughput of a table and its indexes before a change: it never
+// decreases. Indexes that are being created are skipped.
 func KeepWarm(t *tabledef.Table, now time.Time) {
 	keep := func(s *tabledef.Throughput, p tabledef.Provisioned) {
 		w := warm(*s, p, t.BillingMode)
@@ -72,19 +72,18 @@ func KeepWarm(t *tabledef.Table, now time.Time) {
 	}
 }
 
-// NoUnitsBound is -1 in a request: without a bound.
+// NoUnitsBound removes a bound in a request.
 const NoUnitsBound = -1
 
-// Target is what a request sets the throughput of.
+// Target is the table or index whose throughput a request sets.
 type Target struct {
 	Index       string // its name, "" for the table itself
 	Billing     string
 	Provisioned tabledef.Provisioned
-	Changed     bool // it was there before
+	Changed     bool // it existed before
 }
 
-// SetThroughput changes the settings of a table or an index to what is given; what is
-// not given stays.
+// SetThroughput sets the given settings of a table or an index; others stay.
 func SetThroughput(s *tabledef.Throughput, given tabledef.Throughput, of Target) error {
 	if o := given.OnDemand; o != nil {
 		if err := of.checkBounds(o); err != nil {
@@ -112,8 +111,8 @@ func SetThroughput(s *tabledef.Throughput, given tabledef.Throughput, of Target)
 	return nil
 }
 
-// EchoBounds returns the bounds that the answer to a request shows: those it takes away as
-// it asked for them.
+// EchoBounds returns the bounds in the answer to a request: removed bounds appear as
+// requested.
 func EchoBounds(bounds, asked *tabledef.OnDemandThroughput) *tabledef.OnDemandThroughput {
 	if asked == nil {
 		return bounds
@@ -134,8 +133,8 @@ func EchoBounds(bounds, asked *tabledef.OnDemandThroughput) *tabledef.OnDemandTh
 	return &shown
 }
 
-// checkBounds refuses bounds of what has none, and such as nothing has. There is none to
-// take away from what is new.
+// checkBounds rejects bounds for a provisioned table, values out of range, and the removal of
+// bounds from a new table or index.
 func (t Target) checkBounds(given *tabledef.OnDemandThroughput) error {
 	for _, bound := range []struct {
 		member string
@@ -160,7 +159,7 @@ func (t Target) checkBounds(given *tabledef.OnDemandThroughput) error {
 	return nil
 }
 
-// checkWarm refuses less than the least that it can be.
+// checkWarm rejects less than the minimum.
 func (t Target) checkWarm(given *tabledef.WarmThroughput, least tabledef.WarmThroughput) error {
 	for _, w := range []struct {
 		member, provisioned string
@@ -198,14 +197,14 @@ func setUnits(units **int64, given *int64) {
 	}
 }
 
-// SetBilling changes the billing mode of a table. On demand nothing is
-// provisioned, and the other way around nothing is bounded.
+// SetBilling changes the billing mode of a table. It resets the provisioned units, or the
+// bounds.
 func SetBilling(t *tabledef.Table, mode string, now time.Time) {
 	if t.BillingMode == mode {
 		return
 	}
 	if t.OnDemandSince.IsZero() {
-		t.OnDemandSince = t.Created // as which it began, if it does not begin now
+		t.OnDemandSince = t.Created // its initial mode, unless it becomes so now
 	}
 	if t.BillingMode = mode; mode == BillingOnDemand {
 		t.OnDemandSince = now

@@ -7,11 +7,11 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// ttlChangeInterval is the time in which AWS takes one change of a table.
+// ttlChangeInterval is the minimum time between two changes of a table on AWS.
 const ttlChangeInterval = time.Hour
 
-// CheckTimeToLive refuses a change that changes nothing, that goes from one attribute to
-// another, or that follows too soon on the last.
+// CheckTimeToLive rejects a change that has no effect, that replaces the attribute, or that
+// follows the last one too soon.
 func CheckTimeToLive(t *tabledef.Table, attribute string, enable bool, now time.Time) error {
 	switch {
 	case t.TTLAttribute == "" && !enable:
