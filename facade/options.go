@@ -217,9 +217,9 @@ var ErrOtherMapping = store.ErrOtherMapping
 type StatusDelays struct {
 	// Create: a new table and its indexes are CREATING, and reject items.
 	Create time.Duration
-	// Update: a table that UpdateTable changed is UPDATING and rejects other changes. For 15
-	// seconds after a change of a resource policy, reads return the old one and changes are
-	// rejected.
+	// Update: a table that UpdateTable changed is UPDATING and rejects other changes. A
+	// changed resource policy is read as before during that time, and rejects changes for
+	// at least 15 seconds.
 	Update time.Duration
 	// Delete: a deleted table is DELETING and rejects items. A later change to tables, a
 	// list of tables or ReapExpired removes its remains.
