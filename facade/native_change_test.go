@@ -53,7 +53,7 @@ func TestForeignRows(t *testing.T) {
 		if err := again.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(log.String(), "laid out by another mapping") && strings.Contains(log.String(), row); got != warned {
+		if got := strings.Contains(log.String(), "did another mapping lay them out") && strings.Contains(log.String(), row); got != warned {
 			t.Errorf("column %q: warned %t, want %t: %s", column, got, warned, &log)
 		}
 	}

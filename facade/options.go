@@ -333,7 +333,7 @@ func (o Options) normalized() (Options, error) {
 		return o, errors.New("facade: Options.NoAuth and Options.AccessKeys exclude each other")
 	}
 	if o.Namespaced && len(o.Mappings) > 0 {
-		return o, errors.New("facade: Options.Namespaced and Options.Mappings exclude each other: callers cannot have rows of a mapping of their own")
+		return o, errors.New("facade: Options.Namespaced and Options.Mappings exclude each other: callers cannot have separate rows of a mapping")
 	}
 	if o.Deadline < 0 {
 		return o, fmt.Errorf("facade: Options.Deadline is %v, want 0 or more", o.Deadline)

@@ -144,7 +144,7 @@ func (st *statement) writes() bool { return st.Kind != partiql.Select }
 // resolve finds the table and the index of a statement.
 func (s *Server) resolve(ctx context.Context, st *statement, consistent bool) (err error) {
 	if st.spare > 0 && s.spareParameters.CompareAndSwap(false, true) {
-		s.opts.Logger.WarnContext(ctx, "a statement has fewer ? than parameters: the rest is ignored, here and from now on", slog.String("statement", st.text), slog.Int("ignored", st.spare))
+		s.opts.Logger.WarnContext(ctx, "a statement has fewer ? than parameters: the rest are ignored (logged once)", slog.String("statement", st.text), slog.Int("ignored", st.spare))
 	}
 	name := request.TableOfARN(st.Table)
 	if st.writes() && st.Index != "" {

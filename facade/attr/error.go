@@ -111,7 +111,7 @@ func (e *Error) problem() string {
 	case EmptySet:
 		return fmt.Sprintf("%s is empty", e.Type)
 	case DuplicateMember:
-		return fmt.Sprintf("%s holds a member twice: [%s]", e.Type, clipText(e.Text))
+		return fmt.Sprintf("%s has duplicate members: [%s]", e.Type, clipText(e.Text))
 	case NotNumber:
 		return fmt.Sprintf("not a number: %s", clip(e.Text))
 	case Overflow:

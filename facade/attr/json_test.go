@@ -117,7 +117,7 @@ func TestUnmarshalItem_Refused(t *testing.T) {
 		{`{"a":{"SS":[]}}`, EmptySet, "Item.a: SS is empty", invalid + "An string set  may not be empty"},
 		{`{"a":{"NS":[]}}`, EmptySet, "", invalid + "An number set  may not be empty"},
 		{`{"a":{"BS":[]}}`, EmptySet, "", invalid + "Binary sets should not be empty"},
-		{`{"a":{"SS":["a","b","a"]}}`, DuplicateMember, "Item.a: SS holds a member twice: [a, b, a]", invalid + "Input collection [a, b, a] contains duplicates."},
+		{`{"a":{"SS":["a","b","a"]}}`, DuplicateMember, "Item.a: SS has duplicate members: [a, b, a]", invalid + "Input collection [a, b, a] contains duplicates."},
 		{`{"a":{"NS":["1","1.0"]}}`, DuplicateMember, "", "Input collection contains duplicates"},
 		{`{"a":{"BS":["Yg==","Yg=="]}}`, DuplicateMember, "", invalid + "Input collection [Yg==, Yg==]of type BS contains duplicates."},
 		{`{"a":{"M":{"x y":{"L":[{"N":"1"},{"M":{"n":{"N":"12a"}}}]}}}}`, NotNumber, `Item.a."x y"[1].n: not a number: "12a"`, "The parameter cannot be converted to a numeric value: 12a"},

@@ -138,11 +138,11 @@ func (r *importRun) create(ctx context.Context) (err error) {
 // files imports all files of the prefix, with a log of rejected items.
 func (r *importRun) files(ctx context.Context, bucket *os.Root) (err error) {
 	if err := r.s.o.Buckets.MkdirAll(logFolder, 0o777); err != nil {
-		return fmt.Errorf("making the folder of the logs of imports: %w", err)
+		return fmt.Errorf("creating the folder for logs of imports: %w", err)
 	}
 	log, err := r.s.o.Buckets.Create(path.Join(logFolder, r.id+".log"))
 	if err != nil {
-		return fmt.Errorf("making the log of an import: %w", err)
+		return fmt.Errorf("creating the log of an import: %w", err)
 	}
 	r.log = bufio.NewWriter(log)
 	defer func() { err = errors.Join(err, r.log.Flush(), log.Close()) }()

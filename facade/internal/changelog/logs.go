@@ -485,7 +485,7 @@ func (lg *Logs) appendAll(ctx context.Context, table string, entries []*btpb.Mut
 // Floor returns a sequence number below which no log gets new records.
 func (lg *Logs) Floor(ctx context.Context) (uint64, error) {
 	if err := lg.Settle(ctx); err != nil {
-		lg.o.Logger.WarnContext(ctx, "the logs stand still", "error", err)
+		lg.o.Logger.WarnContext(ctx, "the logs do not advance", "error", err)
 	}
 	floor, err := lg.sequence.Floor(ctx)
 	if err != nil {
@@ -553,7 +553,7 @@ func (lg *Logs) Beyond(ctx context.Context) (uint64, error) {
 	}
 	all, past, err := lg.List(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("reading up to where others write the log: %w", err)
+		return 0, fmt.Errorf("reading the positions of the log's other writers: %w", err)
 	}
 	above := max(at, past)
 	for _, r := range all {

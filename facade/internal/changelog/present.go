@@ -37,7 +37,7 @@ func (lg *Logs) Disappear(ctx context.Context) {
 		return
 	}
 	if err := lg.bt.MutateRow(ctx, lg.o.Catalog, lg.presentRow(lg.epoch), []*btpb.Mutation{btclient.DeleteRow()}); err != nil {
-		lg.o.Logger.DebugContext(ctx, "a process that is closed stays in the catalog", "error", err)
+		lg.o.Logger.DebugContext(ctx, "a closed process stays in the catalog", "error", err)
 	}
 }
 

@@ -119,7 +119,7 @@ func appendImage(to []byte, i Image) []byte {
 	return appendText(binary.AppendUvarint(to, uint64(i.Size)), i.JSON)
 }
 
-var errRecordText = errors.New("a record of the log is cut short")
+var errRecordText = errors.New("a record of the log is truncated")
 
 // ParseRecord is the inverse of Append. The images share the memory of data.
 func ParseRecord(data []byte) (r Record, err error) {
@@ -127,7 +127,7 @@ func ParseRecord(data []byte) (r Record, err error) {
 		return r, errRecordText
 	}
 	if data[0] != recordVersion {
-		return r, fmt.Errorf("a record of the log has version %d, only %d is known: it was written by another program", data[0], recordVersion)
+		return r, fmt.Errorf("a record of the log has version %d, expected %d: another program wrote it", data[0], recordVersion)
 	}
 	r.Kind = Kind(data[1])
 	if r.Kind != Insert && r.Kind != Modify && r.Kind != Remove {

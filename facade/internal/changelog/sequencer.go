@@ -211,7 +211,7 @@ func (s *Sequencer) renew(ctx context.Context, above uint64) error {
 	s.mu.Unlock()
 	ok, err := s.registry.Put(ctx, own, !joined)
 	if err != nil {
-		return fmt.Errorf("noting up to where the log is written: %w", err)
+		return fmt.Errorf("storing the position of the log's writer: %w", err)
 	}
 	if !ok { // another process considered this one dead
 		s.mu.Lock()
@@ -221,7 +221,7 @@ func (s *Sequencer) renew(ctx context.Context, above uint64) error {
 	}
 	all, past, err := s.registry.List(ctx)
 	if err != nil {
-		return fmt.Errorf("reading up to where others write the log: %w", err)
+		return fmt.Errorf("reading the positions of the log's other writers: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,7 +256,7 @@ func (s *Sequencer) look(ctx context.Context) error {
 	at := s.elapsed()
 	all, past, err := s.registry.List(ctx)
 	if err != nil {
-		return fmt.Errorf("reading up to where others write the log: %w", err)
+		return fmt.Errorf("reading the positions of the log's other writers: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

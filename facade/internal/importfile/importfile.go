@@ -207,7 +207,7 @@ func (r *Reader) record() (attr.Item, error) {
 	for i, c := range cells {
 		name := r.header[i]
 		if _, twice := item[name]; twice || name == "" {
-			return nil, fmt.Errorf("the header has the column %q twice, or without a name", name)
+			return nil, fmt.Errorf("the header has the column %q twice, or an empty name", name)
 		}
 		if len(c.Text) == 0 {
 			continue

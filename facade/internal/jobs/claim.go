@@ -103,7 +103,7 @@ func (c *Claim) tell() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.reread(c.r.life); err != nil && !errors.Is(err, ErrLost) && c.r.life.Err() == nil {
-		c.r.o.Logger.Warn("a job that was changed is not read", "kind", c.key[0], "job", c.key[1], "error", err)
+		c.r.o.Logger.Warn("a changed job could not be read", "kind", c.key[0], "job", c.key[1], "error", err)
 	}
 }
 
@@ -197,7 +197,7 @@ func (c *Claim) work(ctx context.Context, k *Kind) error {
 			end = saveErr
 			break
 		}
-		r.o.Logger.Warn("a job is tried again", "kind", k.Name, "job", c.key[1], "error", err)
+		r.o.Logger.Warn("retrying a job", "kind", k.Name, "job", c.key[1], "error", err)
 		if r.pause(ctx, attemptPause<<(n-1)) != nil {
 			break
 		}
@@ -254,7 +254,7 @@ func (c *Claim) release() {
 	ctx := context.WithoutCancel(c.r.life)
 	err := c.write(ctx, func(j *Job) error { j.Owner = ""; return nil })
 	if err != nil && !errors.Is(err, ErrLost) {
-		c.r.o.Logger.Warn("a job stays with a process that leaves it until its lease is over", "kind", c.key[0], "job", c.key[1], "error", err)
+		c.r.o.Logger.Warn("a released job stays with its process until the lease ends", "kind", c.key[0], "job", c.key[1], "error", err)
 	}
 }
 
@@ -302,7 +302,7 @@ func (r *Runner) look(key [2]string) {
 	j, _, err := r.readJob(r.life, key[0], key[1])
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		if r.life.Err() == nil {
-			r.o.Logger.Warn("a job of another process is not read", "kind", key[0], "job", key[1], "error", err)
+			r.o.Logger.Warn("a job of another process could not be read", "kind", key[0], "job", key[1], "error", err)
 		}
 		return
 	}

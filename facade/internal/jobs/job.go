@@ -57,13 +57,13 @@ var (
 	// ErrNotFound: the job does not exist.
 	ErrNotFound = errors.New("no such job")
 	// ErrExists: the id is in use.
-	ErrExists = errors.New("there is such a job")
+	ErrExists = errors.New("the job already exists")
 	// ErrTooMany: the limit of the kind's jobs is reached.
 	ErrTooMany = errors.New("too many jobs of one kind")
 	// ErrTokenMismatch: the token was used for another request.
 	ErrTokenMismatch = errors.New("the token was used for another request")
 	// ErrLost: another process works on the job, or it has ended or was deleted.
-	ErrLost = errors.New("the job is not this process's any more")
+	ErrLost = errors.New("the job no longer belongs to this process")
 	// errContended: the row changed during every attempt to write it.
 	errContended = errors.New("too many concurrent changes of one job")
 )

@@ -120,7 +120,7 @@ func (r *Runner) Tidy(ctx context.Context) error {
 	var old [][2]string
 	for s, err := range r.states(ctx) {
 		if err != nil {
-			return fmt.Errorf("looking for jobs that are to be done: %w", err)
+			return fmt.Errorf("looking for unfinished jobs: %w", err)
 		}
 		k := r.kinds[s.kind]
 		switch {
@@ -140,11 +140,11 @@ func (r *Runner) Tidy(ctx context.Context) error {
 				err = forget(ctx, j)
 			}
 			if err != nil && !errors.Is(err, ErrNotFound) {
-				return fmt.Errorf("forgetting jobs: %w", err)
+				return fmt.Errorf("deleting expired jobs: %w", err)
 			}
 		}
 		if err := r.Delete(ctx, key[0], key[1], func(Job) error { return nil }); err != nil && !errors.Is(err, ErrNotFound) {
-			return fmt.Errorf("forgetting jobs: %w", err)
+			return fmt.Errorf("deleting expired jobs: %w", err)
 		}
 	}
 	return nil
@@ -169,7 +169,7 @@ type Spec struct {
 func (r *Runner) Create(ctx context.Context, s Spec) (Job, error) {
 	k := r.kinds[s.Kind]
 	if k == nil {
-		return Job{}, fmt.Errorf("no jobs of kind %s are handled", s.Kind)
+		return Job{}, fmt.Errorf("unknown kind of jobs: %s", s.Kind)
 	}
 	if s.Token.Text != "" {
 		if j, found, err := r.Find(ctx, s.Kind, s.Token); found || err != nil {
@@ -328,7 +328,7 @@ func (r *Runner) workOn(k *Kind) {
 		r.mu.Unlock()
 		held, err := r.attempt(k, id)
 		if err != nil && r.life.Err() == nil {
-			r.o.Logger.Error("a job is left for a while", "kind", k.Name, "job", id, "error", err)
+			r.o.Logger.Error("a job is postponed", "kind", k.Name, "job", id, "error", err)
 		}
 		r.mu.Lock()
 		key := [2]string{k.Name, id}

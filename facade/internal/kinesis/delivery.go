@@ -45,7 +45,7 @@ func OpenSink(endpoint, dir, region string, wall *clock.Clock) (Sink, error) {
 }
 
 // ErrRefused: no stream ever accepts the record.
-var ErrRefused = errors.New("the record is refused")
+var ErrRefused = errors.New("the record was refused")
 
 // The limits of a Put.
 // https://docs.aws.amazon.com/kinesis/latest/APIReference/API_PutRecords.html
@@ -338,7 +338,7 @@ func (d *Delivery) putAll(ctx context.Context, stream string, records []Record) 
 }
 
 // errNotTaken: a stream accepted only some of the records.
-var errNotTaken = errors.New("the stream did not take all records")
+var errNotTaken = errors.New("the stream did not accept all records")
 
 func (d *Delivery) put(ctx context.Context, stream string, records []Record) error {
 	taken, err := d.Sink.Put(ctx, stream, records)
@@ -370,7 +370,7 @@ func (d *Delivery) putRefused(ctx context.Context, stream string, records []Reco
 		return nil
 	}
 	d.taken[records[0].at], d.unsaved = true, true
-	d.Logger.ErrorContext(ctx, "a change is passed over: its Kinesis data stream refuses it", slog.String("table", d.Target.Table),
+	d.Logger.ErrorContext(ctx, "a change is skipped: its Kinesis data stream refuses it", slog.String("table", d.Target.Table),
 		slog.String("sequence", records[0].at.String()), slog.Any("error", refusal))
 	return nil
 }

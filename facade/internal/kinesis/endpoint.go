@@ -121,7 +121,7 @@ func (e *Endpoint) Put(ctx context.Context, stream string, records []Record) ([]
 		return nil, err
 	}
 	if len(out.Records) != len(records) {
-		return nil, fmt.Errorf("%d of %d records are answered", len(out.Records), len(records))
+		return nil, fmt.Errorf("the answer has %d of %d records", len(out.Records), len(records))
 	}
 	taken := make([]bool, len(records))
 	for i := range taken {

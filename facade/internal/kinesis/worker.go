@@ -70,7 +70,7 @@ func (w *Worker) Deleted(ctx context.Context, t *tabledef.Table) {
 	}
 	for i := range t.Kinesis {
 		if err := w.Changed(ctx, t, &t.Kinesis[i]); err != nil {
-			w.Logger.WarnContext(ctx, "the deliveries of a table that was deleted end late", slog.String("table", t.Name), slog.Any("error", err))
+			w.Logger.WarnContext(ctx, "the deliveries of a deleted table end late", slog.String("table", t.Name), slog.Any("error", err))
 			return
 		}
 	}

@@ -281,7 +281,7 @@ func appendValue(b []byte, value any) []byte {
 		to := json.NewEncoder(text)
 		to.SetEscapeHTML(false)
 		if err := to.Encode(value); err != nil {
-			panic(fmt.Sprintf("policy: what was read as JSON cannot be written: %v", err))
+			panic(fmt.Sprintf("policy: encoding JSON that was decoded before: %v", err))
 		}
 		return append(b, strings.TrimSuffix(text.String(), "\n")...)
 	}

@@ -315,7 +315,7 @@ func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout)
 	if err := gathered.Done(); err != nil {
 		return err
 	}
-	return unread.Err(x.table, "delete them, so that they are entered again")
+	return unread.Err(x.table, "delete them, so that they are filled again")
 }
 
 // FillDueTimes enters, in the background, items that are older than the table's due times. If

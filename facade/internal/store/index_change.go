@@ -191,7 +191,7 @@ func (c indexChange) outbox(l *tableLayout, key attr.Item) []byte {
 	return value
 }
 
-var errOutboxText = errors.New("an outbox cell holds something else than an outbox")
+var errOutboxText = errors.New("an outbox cell is damaged")
 
 // parseOutbox is the inverse of outbox.
 func (l *tableLayout) parseOutbox(value []byte) (key attr.Item, stale []indexRow, err error) {

@@ -147,7 +147,7 @@ func (k *keeper) AbandonRestore(ctx context.Context, name, id string) error {
 func (k *keeper) restored(ctx context.Context, name, id string) (*cachedTable, error) {
 	c, err := k.cat.refresh(ctx, name)
 	if err == nil && (c.def.Restore == nil || c.def.Restore.Job != id) {
-		err = fmt.Errorf("%w: %s is not restored by job %s any more", ErrTableNotFound, name, id)
+		err = fmt.Errorf("%w: %s is no longer restored by job %s", ErrTableNotFound, name, id)
 	}
 	return c, err
 }

@@ -31,7 +31,7 @@ func (ts *tables) checkLoaded(ctx context.Context, m *layout.Mapping) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("looking up by which mapping table %s was loaded: %w", m.TargetTable(), err)
+			return fmt.Errorf("looking up the mapping by which table %s was loaded: %w", m.TargetTable(), err)
 		}
 		rows = append(rows, row)
 	}
@@ -81,7 +81,7 @@ func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []la
 	}
 	name, table := m.SourceTable(), m.TargetTable()
 	unread := func(err error) error {
-		ts.o.Logger.Warn("what is noted of the layout of a table cannot be read, and is not compared with its mapping", "table", name, "bigtableTable", table, "error", err)
+		ts.o.Logger.Warn("the noted layout of a table cannot be read; it is not compared with the mapping", "table", name, "bigtableTable", table, "error", err)
 		return nil
 	}
 	was, err := layout.FromSchemaRows(table, note)

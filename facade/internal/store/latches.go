@@ -133,7 +133,7 @@ func (l *itemLatches) lockAll(ctx context.Context, slots []*slot) (unlock func()
 		if err := l.take(ctx, id); err != nil {
 			ids = ids[:n]
 			unlock()
-			return nil, fmt.Errorf("waiting for another write of one of %d items: %w", len(slots), err)
+			return nil, fmt.Errorf("waiting for another write of %d items: %w", len(slots), err)
 		}
 	}
 	return unlock, nil

@@ -70,7 +70,7 @@ func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
 	l := &tableLayout{name: def.Name, table: def.BigtableTable, key: def.Key, timeless: !def.Mapped, log: def.Log, sizes: sizes.NewTable()}
 	m := cat.mappings[def.Name]
 	if def.Mapped && m == nil {
-		return nil, fmt.Errorf("%w: table %s was created with a mapping to Bigtable table %s, which was not given: it is needed to delete the table too",
+		return nil, fmt.Errorf("%w: table %s was created with a mapping to Bigtable table %s, which is missing: even deleting the table needs it",
 			ErrOutsideMapping, def.Name, def.BigtableTable)
 	}
 	if !def.Mapped {

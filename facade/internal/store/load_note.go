@@ -57,7 +57,7 @@ func (in *instance) noteWrite(ctx context.Context, l *tableLayout) error {
 	loaded, err := in.bt.CheckAndMutate(ctx, layout.SchemaTable, layout.SchemaRowPrefix(l.table), loadedRow(), []*btpb.Mutation{set}, nil)
 	switch {
 	case err != nil && status.Code(err) != codes.NotFound:
-		return fmt.Errorf("noting that table %s is written to since its load: %w", l.table, err)
+		return fmt.Errorf("noting that table %s was written to after its load: %w", l.table, err)
 	case loaded:
 		n.noted.Store(true)
 	default:
@@ -80,7 +80,7 @@ func (in *instance) forgetWritten(ctx context.Context, l *tableLayout) error {
 	gone := btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.WrittenColumn), 0, 0)
 	_, err := in.bt.CheckAndMutate(ctx, layout.SchemaTable, layout.SchemaRowPrefix(l.table), loadedRow(), []*btpb.Mutation{gone}, nil)
 	if err != nil && status.Code(err) != codes.NotFound {
-		return fmt.Errorf("taking back what is noted of an earlier table %s: %w", l.table, err)
+		return fmt.Errorf("deleting the note of an earlier table %s: %w", l.table, err)
 	}
 	return nil
 }

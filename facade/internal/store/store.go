@@ -80,7 +80,7 @@ var (
 	// ErrOtherSegment: the start key of a scan is not in its segment.
 	ErrOtherSegment = errors.New("the start key belongs to another segment")
 	// errIndexesBehind: the item is written; its index entries follow when an index is read.
-	errIndexesBehind = errors.New("the item is written, its indexes are not yet")
+	errIndexesBehind = errors.New("the item is written, but its indexes are not yet")
 	// ErrIntent: the item belongs to a pending transaction.
 	ErrIntent = errors.New("item is held by a transaction")
 )
@@ -272,7 +272,7 @@ func mappingsOf(given []*layout.Mapping) (map[string]*layout.Mapping, error) {
 			return nil, fmt.Errorf("facade: the mapping to table %s names no source table", target)
 		}
 		if spec := m.Spec(); spec != nil && spec.Compat != "" {
-			return nil, fmt.Errorf("facade: the layout %s of table %s does not give items back as they were: it cannot be served", spec.Compat, source)
+			return nil, fmt.Errorf("facade: the layout %s of table %s loses data: it cannot be served", spec.Compat, source)
 		}
 		if mappings[source] != nil {
 			return nil, fmt.Errorf("facade: two mappings for table %s", source)

@@ -242,7 +242,7 @@ func (ts *tables) finishDelete(ctx context.Context, def *tabledef.Table) error {
 	if ts.keepDeleted != nil {
 		var err error
 		if keep, err = ts.keepDeleted(ctx, def); err != nil {
-			return fmt.Errorf("keeping what table %s held: %w", def.Name, err)
+			return fmt.Errorf("keeping the items of table %s: %w", def.Name, err)
 		}
 	}
 	if !keep {
@@ -509,7 +509,7 @@ func (ts *tables) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 	var first []byte
 	for row, err := range ts.bt.Read(ctx, btclient.Read{Table: m.TargetTable(), Spans: m.PlanScan().Spans, Filter: filter, Limit: sampledRows}) {
 		if err != nil {
-			return fmt.Errorf("looking at the rows of table %s: %w", m.TargetTable(), err)
+			return fmt.Errorf("reading sample rows of table %s: %w", m.TargetTable(), err)
 		}
 		items, err := m.Items(row)
 		if err != nil || len(items) > 0 {
@@ -520,7 +520,7 @@ func (ts *tables) warnUnreadable(ctx context.Context, m *layout.Mapping) error {
 		}
 	}
 	if first != nil {
-		ts.o.Logger.Warn("the mapping reads none of the first rows of its Bigtable table: were they laid out by another mapping?",
+		ts.o.Logger.Warn("the mapping cannot read the first rows of its Bigtable table: did another mapping lay them out?",
 			"table", m.SourceTable(), "bigtableTable", m.TargetTable(), "row", string(first))
 	}
 	return nil

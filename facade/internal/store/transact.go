@@ -134,7 +134,7 @@ func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []
 	ta.settleHeld(ctx, &r, ordered)
 	if err := ta.tx.finish(ctx, &r); err != nil {
 		ta.tx.leave(r.id)
-		return true, false, fmt.Errorf("the transaction is committed, not all its items are written yet: %w", err)
+		return true, false, fmt.Errorf("the transaction is committed, but not all of its items are written yet: %w", err)
 	}
 	return true, false, nil
 }

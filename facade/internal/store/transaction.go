@@ -261,7 +261,7 @@ func (tx *transactions) decided(ctx context.Context, r *transactionRecord, cause
 	} else {
 		tx.leave(r.id)
 	}
-	return false, fmt.Errorf("it is not known whether the transaction is committed: %w", errors.Join(cause, err))
+	return false, fmt.Errorf("the outcome of the transaction is unknown: %w", errors.Join(cause, err))
 }
 
 // abandon aborts a transaction and removes its intents. If that fails, it leaves the rest to
@@ -276,7 +276,7 @@ func (tx *transactions) abandon(ctx context.Context, r *transactionRecord) {
 	}
 	if err != nil {
 		tx.leave(r.id)
-		tx.o.Logger.WarnContext(ctx, "cleaning up a canceled transaction is postponed", "error", err)
+		tx.o.Logger.WarnContext(ctx, "the cleanup of a canceled transaction is postponed", "error", err)
 	}
 }
 

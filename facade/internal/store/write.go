@@ -277,7 +277,7 @@ func (w *itemWrite) plan(ctx context.Context, st itemState, updated attr.Item) (
 	}
 	if pw.updated != nil {
 		if w.l.key.ID(pw.updated) != w.id {
-			return pw, false, fmt.Errorf("a write of item %s returned an item with another key", attr.AppendItemJSON(nil, w.key))
+			return pw, false, fmt.Errorf("a write of item %s returned an item with a different key", attr.AppendItemJSON(nil, w.key))
 		}
 		// An intent's item is laid out only when the intent is carried out. In a timeless
 		// layout that always succeeds.

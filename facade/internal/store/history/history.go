@@ -268,7 +268,7 @@ func keyOfRecord(e *changelog.Entry) (attr.Item, error) {
 }
 
 // errStop: the caller stopped the iteration.
-var errStop = errors.New("no more is wanted")
+var errStop = errors.New("iteration stopped")
 
 // past is one reading of a table.
 type past struct {
