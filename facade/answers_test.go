@@ -14,11 +14,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// plainOptions are those that answers are written with.
+// plainOptions are the options of answers.
 var plainOptions = json.JoinOptions(json.Deterministic(true), jsontext.EscapeForHTML(false))
 
-// TestEncodeResponse_Items compares what answers write themselves with what
-// the JSON package makes of them.
+// TestEncodeResponse_Items compares the JSON that answers write themselves with the output of
+// the JSON package.
 func TestEncodeResponse_Items(t *testing.T) {
 	t.Parallel()
 	item := &wire.Item{Item: attr.Item{"b": attr.String("é\"\\\n\x7f"), "a\x01": attr.Int(1), "l": attr.ListOf(attr.Null(), attr.MapOf(nil))}}
@@ -46,8 +46,7 @@ func TestEncodeResponse_Items(t *testing.T) {
 	}
 }
 
-// TestEncodeResponse_Page likewise compares a page, whose items are written one by
-// one.
+// TestEncodeResponse_Page is the same for a page, whose items are written one by one.
 func TestEncodeResponse_Page(t *testing.T) {
 	t.Parallel()
 	type page struct {

@@ -40,7 +40,7 @@ const createOrders = `{"TableName": "orders", "BillingMode": "PAY_PER_REQUEST",
 
 const recover35 = `{"TableName": "orders", "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": true}}`
 
-// awaitJobs waits until no job of backups is under way.
+// awaitJobs waits until all jobs of backups have ended.
 func awaitJobs(t *testing.T, s *Server) {
 	t.Helper()
 	for _, kind := range []string{backups.KindBackup, backups.KindRestore} {
@@ -50,7 +50,7 @@ func awaitJobs(t *testing.T, s *Server) {
 	}
 }
 
-// orders reads a table of createOrders, and its index, which has to agree.
+// orders reads a table of createOrders, and checks that its index agrees.
 func orders(t *testing.T, s *Server, table string) map[string]string {
 	t.Helper()
 	all := func(more string) map[string]string {
@@ -134,12 +134,12 @@ func TestRestoreTableToPointInTime_EachSecond(t *testing.T) {
 	}
 }
 
-// A backup has what was there when it was asked for, whatever came later, and outlives
-// its table.
+// A backup contains the state at its request, regardless of later changes, and outlives its
+// table.
 func TestCreateBackup_OutlivesItsTable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newTestServer(t, func(o *Options) { o.wall = clock.New() }) // a copy waits for writes under way
+		s := newTestServer(t, func(o *Options) { o.wall = clock.New() }) // a copy waits for pending writes
 		must(t, s, "CreateTable", createOrders)
 		rnd, model := rand.New(rand.NewPCG(1, 2)), map[string]string{}
 		for range 50 {
@@ -191,7 +191,7 @@ func isCode(err error, code string) bool {
 	return ok && e.Code == code
 }
 
-// A table that can be recovered leaves a backup when it is deleted, for 35 days.
+// A table with point-in-time recovery leaves a backup when it is deleted, for 35 days.
 func TestDeleteTable_LeavesASystemBackup(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -220,7 +220,7 @@ func TestDeleteTable_LeavesASystemBackup(t *testing.T) {
 	if e, ok := awserr.As(err); !ok || e.Message != "Invalid Request: User is not allowed to delete the system backup with arn "+b.BackupArn+". It will automatically expire on 2026-12-25T12:00:00Z" {
 		t.Errorf("deletion: %v", err)
 	}
-	must(t, s, "CreateTable", createOrders) // another of the name
+	must(t, s, "CreateTable", createOrders) // another table of the same name
 	must(t, s, "RestoreTableFromBackup", `{"TargetTableName": "again", "BackupArn": "`+b.BackupArn+`"}`)
 	awaitJobs(t, s)
 	if d := gocmp.Diff(model, orders(t, s, "again")); d != "" {
@@ -239,7 +239,7 @@ func TestDeleteTable_LeavesASystemBackup(t *testing.T) {
 	}
 }
 
-// A server that ends in the middle of a restore leaves the rest to the next.
+// If a server ends in the middle of a restore, the next one finishes it.
 func TestRestore_GoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -287,7 +287,7 @@ func TestRestore_GoesOnAfterARestart(t *testing.T) {
 	}
 }
 
-// Records of a stream have the images of its view, though the log has both.
+// Records of a stream have the images of its view, even if the log has both.
 func TestGetRecords_ViewsOfARecoverableTable(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -316,7 +316,7 @@ func TestGetRecords_ViewsOfARecoverableTable(t *testing.T) {
 	}
 }
 
-// gatedConn holds back what is asked of tables that backups are kept in.
+// gatedConn delays reads of the tables with backups.
 type gatedConn struct {
 	grpc.ClientConnInterface
 	open chan struct{}
@@ -343,8 +343,8 @@ func (s *gatedStream) SendMsg(m any) error {
 	return s.ClientStream.SendMsg(m)
 }
 
-// checkRestoring checks that table again, which is restored from the first of two
-// backups, can be described and nothing else.
+// checkRestoring checks that table again, which is being restored from the first of two
+// backups, supports only DescribeTable.
 func checkRestoring(t *testing.T, s *Server, arns []string) {
 	t.Helper()
 	restore := func(arn, target string) string {
@@ -391,7 +391,7 @@ func checkRestoring(t *testing.T, s *Server, arns []string) {
 	}
 }
 
-// A restore whose items are all there is under way for as long as its table is CREATING.
+// A restore is in progress as long as its table is CREATING, even after all items are there.
 func TestRestore_Delayed(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -418,8 +418,8 @@ func TestRestore_Delayed(t *testing.T) {
 	must(t, s, "DeleteBackup", `{"BackupArn": "`+arns[0]+`"}`)
 }
 
-// While a restore is under way its table can be described and nothing else, and neither
-// it nor its backup can be used for another.
+// During a restore, its table supports only DescribeTable, and neither the table nor its
+// backup can be used for another restore.
 func TestRestore_UnderWay(t *testing.T) {
 	t.Parallel()
 	gate := &gatedConn{open: make(chan struct{})}
@@ -456,11 +456,11 @@ func TestRestore_UnderWay(t *testing.T) {
 	}
 }
 
-// maxTestRestores is how many restores there may be at once.
+// maxTestRestores is the limit of concurrent restores.
 const maxTestRestores = 50
 
-// Two servers over one Bigtable know of each other's backups and restores, and a copy
-// that one makes is right while the other writes.
+// Two servers over one Bigtable see each other's backups and restores, and a copy by one of
+// them is correct while the other writes.
 func TestBackups_TwoServers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -473,7 +473,7 @@ func TestBackups_TwoServers(t *testing.T) {
 		for i := range 100 {
 			writeOrder(t, []*Server{a, b}[i%2], model, rnd)
 		}
-		if _, err := a.ReapExpired(t.Context()); err != nil { // it learns that it is not alone
+		if _, err := a.ReapExpired(t.Context()); err != nil { // it learns that there is another server
 			t.Fatal(err)
 		}
 		var made struct{ BackupDetails struct{ BackupArn string } }
@@ -493,8 +493,7 @@ func TestBackups_TwoServers(t *testing.T) {
 	})
 }
 
-// A table that nobody makes copies of costs the calls that it did: none for its
-// recovery.
+// For a table without copies, recovery adds no calls.
 func TestBackups_CostNothing(t *testing.T) {
 	t.Parallel()
 	var conn *countingConn
@@ -537,7 +536,7 @@ func (c *countingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, met
 	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 }
 
-// What a server that stands still has begun another one ends.
+// A restore that one server began is ended by another.
 func TestRestore_IsTakenOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -603,14 +602,14 @@ func restoresInMemory(t *testing.T, size memorySize) {
 	}
 }
 
-// bigtableDir is a variable with the folder of the Bigtable of otherProcess, or inMemory.
+// bigtableDir is a variable with the folder of otherProcess's Bigtable, or inMemory.
 const (
 	bigtableDir = "TABLETOP_TEST_BIGTABLE_DIR"
 	inMemory    = "memory"
 )
 
-// otherProcess returns a connection to a Bigtable over a folder, or inMemory, whose memory is
-// not counted in that of the test.
+// otherProcess returns a connection to a Bigtable in another process, over a folder or
+// inMemory. Its memory does not count in the test's.
 func otherProcess(t *testing.T, dir string) *grpc.ClientConn {
 	t.Helper()
 	self, err := os.Executable()
@@ -618,7 +617,7 @@ func otherProcess(t *testing.T, dir string) *grpc.ClientConn {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, "-test.run=^TestBackups_OtherProcess$")
-	cmd.Env, cmd.Stderr = append(os.Environ(), bigtableDir+"="+dir, "GOGC=1000"), os.Stderr // its memory is not counted
+	cmd.Env, cmd.Stderr = append(os.Environ(), bigtableDir+"="+dir, "GOGC=1000"), os.Stderr // less garbage collection: its memory does not count
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -631,7 +630,7 @@ func otherProcess(t *testing.T, dir string) *grpc.ClientConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = in.Close() // that ends it
+		_ = in.Close() // that ends the process
 		if err := cmd.Wait(); err != nil {
 			t.Error(err)
 		}
@@ -651,8 +650,7 @@ func otherProcess(t *testing.T, dir string) *grpc.ClientConn {
 	return conn
 }
 
-// TestBackups_OtherProcess is the Bigtable of otherProcess. It stops when its
-// input ends.
+// TestBackups_OtherProcess is the Bigtable of otherProcess. It stops when its input ends.
 func TestBackups_OtherProcess(t *testing.T) {
 	dir := os.Getenv(bigtableDir)
 	if dir == "" {
@@ -679,8 +677,8 @@ func TestBackups_OtherProcess(t *testing.T) {
 	}
 }
 
-// A table that is being deleted can still be kept: the service accepts it (7.2). What there was comes back, and
-// a backup of a table that has gone does not wait for it.
+// A table that is being deleted can still be backed up, as on the service (7.2). The backup
+// has all items, and a backup of a deleted table does not wait for it.
 func TestCreateBackup_OfATableThatGoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

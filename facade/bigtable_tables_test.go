@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// BigtableTables says which tables there are, and what their rules are, without a server.
+// BigtableTables returns the tables and their rules without a server.
 func TestBigtableTables(t *testing.T) {
 	t.Parallel()
 	if *remoteBigtable != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// benchTable makes a table and puts an item of 1 KB into it.
+// benchTable creates a table and puts an item of 1 KB into it.
 func benchTable(b *testing.B, c *dynamodb.Client) (item map[string]types.AttributeValue) {
 	b.Helper()
 	_, err := c.CreateTable(b.Context(), &dynamodb.CreateTableInput{
@@ -30,8 +30,8 @@ func benchTable(b *testing.B, c *dynamodb.Client) (item map[string]types.Attribu
 	return item
 }
 
-// BenchmarkCompareGet and BenchmarkComparePut measure a request of the AWS SDK
-// through a port, the same in process, and the bare handler without the SDK.
+// BenchmarkCompareGet and BenchmarkComparePut measure a request of the AWS SDK through a
+// port, the same in process, and the bare handler without the SDK.
 func BenchmarkCompareGet(b *testing.B) {
 	compareDoors(b, "GetItem", `{"TableName":"bench","Key":{"PK":{"S":"p"}}}`,
 		func(b *testing.B, c *dynamodb.Client, item map[string]types.AttributeValue) {

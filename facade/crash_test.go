@@ -24,7 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// onDisk is a facade over a Bigtable over a store with files.
+// onDisk is a facade over a Bigtable with files.
 type onDisk struct {
 	*Server
 	clock *clock.Clock
@@ -87,8 +87,8 @@ func (o *onDisk) Scan(t *testing.T, def *tabledef.Table, ix *tabledef.Index) (it
 
 func itemText(item attr.Item) string { return string(attr.AppendItemJSON(nil, item)) }
 
-// text is what clients see when what goes on behind calls is done: tables, their
-// indexes and their items.
+// text returns the state that clients see after background work: tables, their indexes and
+// their items.
 func (o *onDisk) text(t *testing.T) string {
 	t.Helper()
 	o.store.Wait()
@@ -107,8 +107,8 @@ func (o *onDisk) text(t *testing.T) string {
 	return b.String()
 }
 
-// check checks that the indexes hold what the items say, and that nothing is
-// under way any more when the time of transactions is over.
+// check checks that the indexes match the items, and that nothing is pending after the
+// timeout of transactions.
 func (o *onDisk) check(t *testing.T) {
 	t.Helper()
 	o.clock.Advance(time.Minute)
@@ -151,8 +151,8 @@ func (o *onDisk) check(t *testing.T) {
 	}
 }
 
-// checkStream checks that the records of a stream are those of writes that lead from
-// nothing to what the table holds, each from where the one before left its item.
+// checkStream checks that the records of a stream form a chain of writes for each item, from
+// nothing to its state in the table.
 func (o *onDisk) checkStream(t *testing.T, def *tabledef.Table, items []attr.Item) {
 	t.Helper()
 	state := map[string]string{}
@@ -193,11 +193,10 @@ func (o *onDisk) checkStream(t *testing.T, def *tabledef.Table, items []attr.Ite
 
 type bankCall struct{ operation, body string }
 
-// TestCrash crashes the disk under a facade before every operation that changes
-// it, during a script of writes, transactions and changes of tables: what was
-// acknowledged is found, of what was under way all or nothing, in each index
-// what the items say, and no more. With seed 0 nothing is kept that was not
-// synced, else at times half of it.
+// TestCrash crashes the disk under a facade before every operation that changes it, during a
+// script of writes, transactions and changes of tables. Acknowledged changes must be there,
+// pending ones completely or not at all, and the indexes must match the items. With seed 0
+// all unsynced data is lost, otherwise sometimes half of it.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(1)
@@ -212,7 +211,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// bankCalls are the calls of the script, over a table that has more to it.
+// bankCalls returns the calls of the script; more are members of CreateTable.
 func bankCalls(more string) []bankCall {
 	const key = `"TableName": "bank", "Key": {"id": {"S": "%s"}}`
 	of := func(id string) string { return fmt.Sprintf(key, id) }
@@ -231,11 +230,11 @@ func bankCalls(more string) []bankCall {
 		{"PutItem", "{" + account("a", "t1", 100) + "}"},
 		{"PutItem", "{" + account("b", "t2", 5) + "}"},
 		{"PutItem", "{" + account("gone", "t1", 1) + "}"},
-		{"PutItem", "{" + account("b", "t1", 6) + "}"}, // to another place in the index
+		{"PutItem", "{" + account("b", "t1", 6) + "}"}, // moves in the index
 		{"TransactWriteItems", `{"ClientRequestToken": "1", "TransactItems": [` + add("a", "-30") + `, ` + add("b", "30") + `,
 			{"Delete": {` + of("gone") + `}}, {"Put": {` + account("new", "t1", 7) + `}},
 			{"ConditionCheck": {` + of("none") + `, "ConditionExpression": "attribute_not_exists(id)"}}]}`},
-		{"UpdateItem", "{" + of("a") + `, "UpdateExpression": "REMOVE tier"}`}, // out of the index
+		{"UpdateItem", "{" + of("a") + `, "UpdateExpression": "REMOVE tier"}`}, // leaves the index
 		{"TransactWriteItems", `{"TransactItems": [` + add("a", "1") + `, ` + add("new", "-1") + `]}`},
 		{"DeleteItem", "{" + of("b") + "}"},
 		{"UpdateTable", `{"TableName": "bank", "GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "by-tier"}}]}`},
@@ -245,8 +244,8 @@ func bankCalls(more string) []bankCall {
 	}
 }
 
-// TestCrash_Stream is TestCrash of a table with a stream: whatever is cut off, its
-// records are exactly the writes that happened.
+// TestCrash_Stream is TestCrash for a table with a stream: after any crash, its records are
+// exactly the writes that happened.
 func TestCrash_Stream(t *testing.T) {
 	t.Parallel()
 	seeds := []uint64{1}

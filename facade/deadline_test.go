@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// hanging is a Bigtable that takes every call and never answers.
+// hanging is a Bigtable that accepts every call and never answers.
 type hanging struct{}
 
 func (hanging) Invoke(ctx context.Context, _ string, _, _ any, _ ...grpc.CallOption) error {
@@ -25,8 +25,8 @@ func (hanging) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ..
 	return nil, ctx.Err()
 }
 
-// A Bigtable that hangs ends the start of a door with an error that says so, if there
-// is a deadline.
+// If a Bigtable hangs and there is a deadline, the start of an endpoint fails with an error
+// that says so.
 func TestDeadlines_BigtableThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -22,14 +22,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// farConn is a Bigtable a millisecond away: each call begins that much later, and a
-// stream brings its first message that much later.
+// farConn is a Bigtable a millisecond away: calls start, and streams deliver their first
+// message, that much later.
 type farConn struct{ grpc.ClientConnInterface }
 
 const roundTrip = time.Millisecond
 
 func (c farConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
-	time.Sleep(roundTrip) // in the time of a bubble
+	time.Sleep(roundTrip) // in the bubble's time
 	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 }
 
@@ -38,16 +38,16 @@ func (c farConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method st
 	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 }
 
-// depthCase is a request and how many round trips to the Bigtable it waits for, one
-// after the other, on a table without an index and on one with an index.
+// depthCase is a request and the number of round trips that it waits for in sequence, on a
+// table without an index and on one with an index.
 type depthCase struct {
 	name, operation string
 	body            func(table string) string
 	plain, indexed  int
 }
 
-// depthReads are requests on tables that are made for them: two, of the same body, show
-// that more ranges take no longer.
+// depthReads are requests on their own tables. Pairs with the same body show that more ranges
+// take no longer.
 var depthReads = []struct {
 	name, operation, body, answer string
 	want                          int
@@ -56,7 +56,7 @@ var depthReads = []struct {
 	{"Query of 30 shards", "Query", partitionOf("Events30"), `"Count":40,`, 1},
 }
 
-// partitionOf is a Query of the partition "p".
+// partitionOf returns a Query of the partition "p".
 func partitionOf(table string) string {
 	return `{"TableName":"` + table + `","KeyConditionExpression":"PK = :p","ExpressionAttributeValues":{":p":{"S":"p"}}}`
 }
@@ -106,7 +106,7 @@ func onKey(rest string) func(string) string {
 	return func(table string) string { return `{"TableName":"` + table + `",` + rest + `}` }
 }
 
-// list writes n elements.
+// list returns a list of n elements.
 func list(n int, element func(i int) string) string {
 	elements := make([]string, n)
 	for i := range elements {
@@ -141,7 +141,8 @@ func depthTransactPut(n int, token string) func(string) string {
 	}
 }
 
-// TestDepth_Background counts the round trips of what nobody waits for, of 10 items and of 90: it goes side by side.
+// TestDepth_Background counts the round trips of background work for 10 and for 90 items: it
+// runs concurrently.
 func TestDepth_Background(t *testing.T) {
 	t.Parallel()
 	const table = `{"TableName":"far","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"id","KeyType":"HASH"},{"AttributeName":"s","KeyType":"RANGE"}],
@@ -194,7 +195,7 @@ func TestDepth_Background(t *testing.T) {
 	}
 }
 
-// far runs do in a bubble, with a door to a Bigtable a millisecond away.
+// far runs do in a bubble, with an endpoint whose Bigtable is a millisecond away.
 func far(t *testing.T, set func(*Options), do func(t *testing.T, s *Server, now *clock.Clock)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -222,15 +223,15 @@ func far(t *testing.T, set func(*Options), do func(t *testing.T, s *Server, now 
 	})
 }
 
-// waits returns how many round trips do waits for.
+// waits returns the number of round trips that do waits for.
 func waits(do func()) int {
 	begin := time.Now()
 	do()
 	return int(time.Since(begin) / roundTrip)
 }
 
-// depthLogged are requests on tables with a log, which hold the record of a write before
-// it is acknowledged.
+// depthLogged are requests on tables with a log, which must have the record of a write before
+// its acknowledgement.
 var depthLogged = []depthCase{
 	{"PutItem", "PutItem", onKey(`"Item":` + costItem(2, 1)), 3, 4},
 	{"PutItem of a new item", "PutItem", onKey(`"Item":` + costItem(402, 1)), 3, 4},
@@ -245,10 +246,9 @@ var depthLogged = []depthCase{
 	{"TransactWriteItems of 10, token", "TransactWriteItems", depthTransactPut(10, "b"), 8, 9},
 }
 
-// TestDepth_Log counts the round trips of writes of tables with a log. Without an index
-// none of one item waits for more than three: it reads the item, writes it with its
-// record, and puts the record into the log. What is in the log is cleared from the rows of the
-// items beside them.
+// TestDepth_Log counts the round trips of writes to tables with a log. Without an index, a
+// write of one item waits for at most three: it reads the item, writes it with its record,
+// and appends the record to the log. Records are cleared from the rows concurrently.
 func TestDepth_Log(t *testing.T) {
 	t.Parallel()
 	far(t, func(*Options) {}, func(t *testing.T, s *Server, _ *clock.Clock) {
@@ -262,7 +262,7 @@ func TestDepth_Log(t *testing.T) {
 				table string
 				want  int
 			}{{costPlain, c.plain}, {costIndexed, c.indexed}} {
-				if _, err := s.ReapExpired(t.Context()); err != nil { // it clears what waits for that
+				if _, err := s.ReapExpired(t.Context()); err != nil { // it clears pending cells
 					t.Fatal(err)
 				}
 				got := waits(func() { must(t, s, c.operation, c.body(on.table)) })
@@ -285,8 +285,8 @@ func TestDepth_Log(t *testing.T) {
 	})
 }
 
-// TestDepth counts the round trips that a request waits for, without a clock that
-// runs: every call takes a millisecond of a time that passes only while all wait.
+// TestDepth counts the round trips that a request waits for, without real time: every call
+// takes a millisecond of a bubble's time, which passes only while all goroutines wait.
 func TestDepth(t *testing.T) {
 	t.Parallel()
 	far(t, func(o *Options) { o.Mappings = []*mapping.Mapping{saltedMapping(t, 3), saltedMapping(t, 30)} }, func(t *testing.T, s *Server, _ *clock.Clock) {
@@ -316,7 +316,7 @@ func TestDepth(t *testing.T) {
 	})
 }
 
-// sharedMapping puts the items of a partition into one row.
+// sharedMapping stores the items of a partition in one row.
 const sharedMapping = `apiVersion: migration/v1
 source: {table: Shared, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {V: S}}
 target: {table: shared, joiner: plain('#'), families: {v: {gc: {versions: 1}}}}
@@ -324,8 +324,8 @@ timestamps: {default: "2024-05-14T11:14:20.608Z"}
 rules: [{name: value, row: ["{PK}"], put: [{attr: V, cell: "v:{SK}"}]}]
 `
 
-// TestDepth_Spread: how long a request of several items waits depends neither on their number nor on which they are, nor on
-// how many tables they are of, nor on whether they share rows.
+// TestDepth_Spread: the round trips of a request with several items do not depend on their
+// number, their keys, their tables, or shared rows.
 func TestDepth_Spread(t *testing.T) {
 	t.Parallel()
 	far(t, func(o *Options) { o.Mappings = []*mapping.Mapping{mappingOf(t, sharedMapping)} }, func(t *testing.T, s *Server, _ *clock.Clock) {
@@ -344,7 +344,7 @@ func TestDepth_Spread(t *testing.T) {
 			"ten with an index each": func(i int) string { return fmt.Sprintf("indexed%d", i%eachOf) },
 			"one row":                func(int) string { return "Shared" },
 		}
-		salt := 0 // with which entries move
+		salt := 0 // moves the entries
 		key := func(from, i int) string { return fmt.Sprintf(`{"PK":{"S":"p"},"SK":{"S":"%06d"}}`, from+i) }
 		item := func(from, i int) string {
 			return fmt.Sprintf(`{"PK":{"S":"p"},"SK":{"S":"%06d"},"V":{"S":"v%d"}}`, from+i, from+i+salt)
@@ -401,13 +401,13 @@ func TestDepth_Spread(t *testing.T) {
 	})
 }
 
-// endingConn is a far Bigtable that a process reaches until a time: what has not arrived by then does not.
+// endingConn is a far Bigtable that is reachable until a time: later arrivals are lost.
 type endingConn struct {
 	grpc.ClientConnInterface
-	end time.Time // zero: there is none
+	end time.Time // zero: no end
 }
 
-// arrive waits until a call has come to the Bigtable.
+// arrive waits until a call has reached the Bigtable.
 func (c *endingConn) arrive() error {
 	if time.Sleep(roundTrip); !c.end.IsZero() && time.Now().After(c.end) {
 		return status.Error(codes.Unavailable, "the process has ended")
@@ -429,12 +429,12 @@ func (c *endingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, metho
 	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 }
 
-// TestDepth_Recovery: how long a start waits for a transaction that another process left, committed or not, does not
-// grow with the number of its items.
+// TestDepth_Recovery: the time of a start that finishes another process's transaction,
+// committed or not, does not grow with the number of its items.
 func TestDepth_Recovery(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		cut       int // after so many round trips the process ends
+		cut       int // the process ends after this number of round trips
 		committed bool
 		want      int // at most
 	}{
@@ -452,7 +452,7 @@ func TestDepth_Recovery(t *testing.T) {
 					t.Helper()
 					loadCostTables(t, s, 300)
 					conn.end = time.Now().Add(time.Duration(c.cut)*roundTrip + roundTrip/2)
-					_ = post(s, "TransactWriteItems", depthTransactPut(n, "")(costPlain)) // nobody is there to hear of it
+					_ = post(s, "TransactWriteItems", depthTransactPut(n, "")(costPlain)) // no client is left for the answer
 					now.Advance(time.Minute)
 					o := Options{Conn: farConn{conn.ClientConnInterface}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{2}), NoAuth: true, Concurrency: 100}
 					var next *Server

@@ -56,7 +56,7 @@ func Example() {
 	// Output: Blue in Green
 }
 
-// An HTTP endpoint that takes requests without a signature.
+// An HTTP endpoint that accepts requests without a signature.
 func ExampleServer_ServeHTTP() {
 	ctx := context.Background()
 	conn, closeBigtable := bigtable()
@@ -102,7 +102,7 @@ func ExampleServer_Call() {
 	// Output: ResourceNotFoundException
 }
 
-// bigtable is the Bigtable behind the endpoint: here one in this process. With
+// bigtable returns the Bigtable of the endpoint: here one in this process. With
 // grpc.NewClient it is another emulator, or Cloud Bigtable.
 func bigtable() (conn grpc.ClientConnInterface, closeAll func()) {
 	db, err := engine.Open(engine.Options{})

@@ -19,8 +19,8 @@ import (
 // exportedItems is the table of BenchmarkCompareExport: some 5 MB.
 const exportedItems = 5000
 
-// BenchmarkCompareExport compares a full export with a Scan of the same items. What the
-// compression of its lines takes alone is left out.
+// BenchmarkCompareExport compares a full export with a Scan of the same items. It subtracts
+// the compression of the lines.
 func BenchmarkCompareExport(b *testing.B) {
 	dir := b.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "bucket"), 0o777); err != nil {
@@ -73,8 +73,8 @@ func exportedItem(i int) string {
 	return fmt.Sprintf(`{"pk":{"S":"p%d"},"sk":{"N":"%d"},"v":{"S":"%s"},"l":{"L":[{"N":"1"},{"BOOL":true}]},"w":{"S":"%d"}}`, i%50, i, strings.Repeat("0123456789abcdef", 60), i*7919)
 }
 
-// scanExported reads all items, page after page. Of a page it looks at the end alone, as
-// the work of a client is not the server's.
+// scanExported reads all items, page by page. It decodes only the end of a page, since the
+// work of a client does not belong to the server.
 func scanExported(b *testing.B, s *Server) {
 	b.Helper()
 	n, start := 0, ""
@@ -100,7 +100,7 @@ func scanExported(b *testing.B, s *Server) {
 	}
 }
 
-// compressExported compresses what the data files of an export have.
+// compressExported compresses the content of an export's data files.
 func compressExported(b *testing.B) {
 	b.Helper()
 	z := gzip.NewWriter(io.Discard)

@@ -24,8 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// exporting is a server with buckets, a clock of its own, and a table that can be
-// recovered.
+// exporting is a server with buckets, its own clock, and a table with point-in-time recovery.
 type exporting struct {
 	*Server
 	now *clock.Clock
@@ -45,7 +44,7 @@ func newExporting(t *testing.T, change ...func(*Options)) *exporting {
 	return e
 }
 
-// A server without buckets says how it gets some.
+// The error of a server without buckets names the flag for them.
 func TestExports_NoBuckets(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -77,7 +76,7 @@ func (e *exporting) export(t *testing.T, more string) (d struct {
 	return d
 }
 
-// replayed are the items of the exports in a folder, as a migration reads them.
+// replayed returns the items of the exports in a folder, as a migration reads them.
 func replayed(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	src, err := source.Open(dir, source.Options{})
@@ -94,7 +93,7 @@ func replayed(t *testing.T, dir string) map[string]string {
 	return items
 }
 
-// tableItems are the items of the table.
+// tableItems returns the items of the table.
 func tableItems(t *testing.T, s *Server) map[string]string {
 	t.Helper()
 	items := map[string]string{}
@@ -122,8 +121,8 @@ func same(t *testing.T, what string, got, want map[string]string) {
 	}
 }
 
-// A full export and the incremental ones that follow it are the table at each of their
-// ends, and the migration's own reader accepts them as they are.
+// A full export plus the following incremental ones equal the table at each of their ends,
+// and the migration's own reader accepts them unchanged.
 func TestExports_RoundTrip(t *testing.T) {
 	t.Parallel()
 	e := newExporting(t)
@@ -165,9 +164,9 @@ func TestExports_RoundTrip(t *testing.T) {
 	}
 }
 
-// An incremental export begins with its first moment and ends before its last, also on a
-// clock that stands still. The full export before it has the first moment too: a migration
-// reads both.
+// An incremental export includes its first moment and excludes its last, even on a clock that
+// does not move. The full export before it includes the first moment, too: a migration reads
+// both.
 func TestExports_HalfOpen(t *testing.T) {
 	t.Parallel()
 	e := newExporting(t)

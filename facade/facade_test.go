@@ -34,12 +34,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// testTime is when every test begins.
+// testTime is the start time of every test.
 var testTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// newTestServer returns a facade over a Bigtable of its own, see testBigtable.
-// Time stands still and the random source is seeded. change may adjust the
-// options.
+// newTestServer returns a facade over its own Bigtable, see testBigtable. Time does not move
+// and the random source is seeded. change may adjust the options.
 func newTestServer(tb testing.TB, change ...func(*Options)) *Server {
 	tb.Helper()
 	now := clock.NewFrozen(testTime)
@@ -76,7 +75,7 @@ func post(s *Server, operation, body string, change ...func(*http.Request)) *htt
 	return w
 }
 
-// must calls an operation that has to succeed.
+// must calls an operation that must succeed.
 func must(tb testing.TB, s *Server, operation, body string) string {
 	tb.Helper()
 	answer, err := s.Call(tb.Context(), operation, []byte(body))
@@ -93,23 +92,23 @@ func must(tb testing.TB, s *Server, operation, body string) string {
 //	profile=classic
 //	          the older wording
 //	profile=both
-//	          both wordings: one answer where they are the same
+//	          both wordings; one answer if they are equal
 //	unconfirmed
-//	          the text is only believed: one source alone has it
+//	          the text is only believed: a single source has it
 //	repeat=N  in the input, «pad» stands for N letters a
 //	quiet     print "ok" instead of an answer without error
-//	keep=NAME the members of this name are shown as «NAME», which stands for the last
+//	keep=NAME the members of this name are printed as «NAME», which stands for the last
 //	          of them in later inputs
 //	meanwhile the input is that of a TransactWriteItems, a line "meanwhile",
-//	          and the request, which comes before the transaction is committed
+//	          and a request that runs before the transaction is committed
 //
-// Each file has a server of its own. Other directives:
+// Each file has its own server. Other directives:
 //
 //	options   at the beginning of a file: durations of Options.StatusDelays,
-//	          as create=10s, and index-lag=10s; throttle=tables or partitions
+//	          such as create=10s, and index-lag=10s; throttle=tables or partitions
 //	advance   moves the clock by the durations in the input
 //	filled    waits until indexes are filled, and backups and restores are done
-//	object    writes the input into key=BUCKET/NAME; nothing makes the bucket
+//	object    writes the input to key=BUCKET/NAME; nothing creates the bucket
 //	jobs      waits until exports and imports are done
 func TestOperations(t *testing.T) {
 	t.Parallel()
@@ -129,7 +128,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// operationFile is what one file of TestOperations works on.
+// operationFile is the state of one file of TestOperations.
 type operationFile struct {
 	now     *clock.Clock
 	conn    *meanwhileConn
@@ -150,7 +149,7 @@ func openBuckets(tb testing.TB, dir string) *os.Root {
 	return root
 }
 
-// writeObject writes an object into a bucket, which it makes.
+// writeObject writes an object into a bucket, which it creates.
 func writeObject(tb testing.TB, buckets *os.Root, key, text string) {
 	tb.Helper()
 	if err := buckets.MkdirAll(path.Dir(key), 0o777); err != nil {
@@ -161,7 +160,7 @@ func writeObject(tb testing.TB, buckets *os.Root, key, text string) {
 	}
 }
 
-// waitForJobs waits until a server has done its exports and imports.
+// waitForJobs waits until a server has finished its exports and imports.
 func waitForJobs(tb testing.TB, s *Server) {
 	tb.Helper()
 	b, _ := s.opts.bucketJobs(s.store)
@@ -204,7 +203,7 @@ func (f *operationFile) open(t *testing.T, change func(*Options)) {
 	f.classic.opts.Messages = MessagesClassic
 }
 
-// run carries out one directive.
+// run runs one directive.
 func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	if d.Cmd == "options" {
@@ -307,8 +306,8 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 	return shown
 }
 
-// keep notes the last member of this name in an answer, which is a string, and returns
-// the answer with «name» for each.
+// keep stores the last member of this name in an answer, which must be a string, and returns
+// the answer with «name» in its places.
 func (f *operationFile) keep(name string, answer []byte) []byte {
 	member := regexp.MustCompile(`("` + name + `":)"((?:[^"\\]|\\.)*)"`)
 	for _, found := range member.FindAllSubmatch(answer, -1) {
@@ -329,7 +328,7 @@ func parseDuration(t *testing.T, d *datadriven.TestData, text string) time.Durat
 	return duration
 }
 
-// showAnswer prints what Call returned.
+// showAnswer formats the result of Call.
 func showAnswer(answer []byte, err error) string {
 	e, ok := awserr.As(err)
 	switch {
@@ -348,7 +347,7 @@ func showAnswer(answer []byte, err error) string {
 	}
 }
 
-// prettyJSON prints JSON with each value on one line where it fits.
+// prettyJSON formats JSON, with each value on one line if it fits.
 func prettyJSON(v jsontext.Value, indent string) string {
 	const lineChars = 110
 	if len(indent)+len(v) <= lineChars || v.Kind() != '{' && v.Kind() != '[' {

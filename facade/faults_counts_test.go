@@ -27,7 +27,7 @@ const createCounted = `{"TableName": "counted", "BillingMode": "PAY_PER_REQUEST"
 	"GlobalSecondaryIndexes": [{"IndexName": "by-g", "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}], "Projection": {"ProjectionType": "KEYS_ONLY"}}],
 	"LocalSecondaryIndexes": [{"IndexName": "local", "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "g", "KeyType": "RANGE"}], "Projection": {"ProjectionType": "ALL"}}]}`
 
-// counted is an item of the table counted, with a value of so many bytes.
+// counted returns an item of the table counted, with a value of valueBytes.
 func counted(pk string, more string, valueBytes int) string {
 	return `{"pk": {"S": "` + pk + `"}, "sk": {"N": "1"}, "v": {"S": "` + strings.Repeat("v", valueBytes) + `"}` + more + `}`
 }
@@ -37,7 +37,7 @@ func putCounted(tb testing.TB, s *Server, pk, more string, valueBytes int) {
 	must(tb, s, "PutItem", `{"TableName": "counted", "Item": `+counted(pk, more, valueBytes)+`}`)
 }
 
-// tableSizes are what a description says of a table and its indexes.
+// tableSizes are the described sizes of a table and its indexes.
 type tableSizes struct {
 	ItemCount, TableSizeBytes int64
 	Indexes                   map[string]indexSizes
@@ -76,7 +76,7 @@ func describedNow(tb testing.TB, s *Server) tableSizes {
 	return described(tb, s, "DescribeTable", `{"TableName": "counted"}`)
 }
 
-// scanned counts what a Scan finds in a table, or in an index that has a name.
+// scanned counts the items of a Scan of a table, or of a named index.
 func scanned(tb testing.TB, s *Server, index string) (items int64) {
 	tb.Helper()
 	if index != "" {
@@ -98,8 +98,8 @@ func scanned(tb testing.TB, s *Server, index string) (items int64) {
 	}
 }
 
-// A small table is counted when it is described: what was written a moment ago shows,
-// whatever wrote it, in the table and in its indexes, and is what a Scan finds.
+// A small table is counted when it is described: the counts include the latest writes of any
+// kind, in the table and in its indexes, and equal the result of a Scan.
 func TestSizes_SmallTables(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -126,7 +126,7 @@ func TestSizes_SmallTables(t *testing.T) {
 	// pk 2 + 1, sk 2 + 2, v 1 + 10
 	putCounted(t, s, "a", "", 10)
 	check("one item", all(1, 18, 0, 0, 0))
-	// g 1 + 3 more, of which the index by-g has no v
+	// g 1 + 3 more; the index by-g does not have v
 	putCounted(t, s, "b", `, "g": {"S": "xyz"}`, 10)
 	check("one with entries", all(2, 40, 1, 11, 22))
 	putCounted(t, s, "b", `, "g": {"S": "xyz"}`, 5)
@@ -147,12 +147,12 @@ func TestSizes_SmallTables(t *testing.T) {
 	if diff := cmp.Diff(want, described(t, s, "DeleteTable", `{"TableName": "counted"}`)); diff != "" {
 		t.Errorf("DeleteTable (-want +got):\n%s", diff)
 	}
-	// A table of the same name is another.
+	// The counts of a deleted table of the same name do not matter.
 	must(t, s, "CreateTable", createCounted)
 	check("made anew", all(0, 0, 0, 0, 0))
 }
 
-// An index that is being filled in the background has what there is once it is.
+// An index that is filled in the background has complete counts afterwards.
 func TestSizes_NewIndex(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -168,12 +168,12 @@ func TestSizes_NewIndex(t *testing.T) {
 	}
 }
 
-// readsConn notes which reads there are, and what they filter.
+// readsConn records the reads and their filters.
 type readsConn struct {
 	grpc.ClientConnInterface
 	mu      sync.Mutex
 	samples int
-	reads   []string // ids of tables, with * where keys alone are read
+	reads   []string // ids of tables, with * for reads of keys only
 }
 
 func (c *readsConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -202,7 +202,7 @@ func (s *readStream) SendMsg(m any) error {
 	return s.ClientStream.SendMsg(m)
 }
 
-// take returns what was noted since it was last called, but for the catalog.
+// take returns the records since its last call, without the catalog.
 func (c *readsConn) take() (samples, reads, keysOnly int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -219,8 +219,8 @@ func (c *readsConn) take() (samples, reads, keysOnly int) {
 	return samples, reads, keysOnly
 }
 
-// A large table is counted in the background, once a minute at most, and only if it
-// has changed. How many items it had is known after a restart.
+// A large table is counted in the background, at most once a minute, and only if it has
+// changed. The last count survives a restart.
 func TestSizes_LargeTables(t *testing.T) {
 	t.Parallel()
 	now, conn := clock.NewFrozen(testTime), &readsConn{}
@@ -276,7 +276,7 @@ func TestSizes_LargeTables(t *testing.T) {
 	})
 	want("after a restart", again, 9)
 	again.store.Wait()
-	for i := range 6 { // it becomes small
+	for i := range 6 { // the table becomes small
 		must(t, again, "DeleteItem", `{"TableName": "counted", "Key": {"pk": {"S": "`+strconv.Itoa(i)+`"}, "sk": {"N": "1"}}}`)
 	}
 	now.Advance(time.Minute)
@@ -287,7 +287,7 @@ func TestSizes_LargeTables(t *testing.T) {
 	want("small again", again, 4)
 }
 
-// What another process writes shows a second later in a small table.
+// Writes of another process appear in the counts of a small table a second later.
 func TestSizes_OtherProcesses(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -305,8 +305,8 @@ func TestSizes_OtherProcesses(t *testing.T) {
 	}
 }
 
-// A table with an item that cannot be read is described as it was last counted. One
-// that is large is not tried again within a minute.
+// A table with an unreadable item is described with its last counts. A large one is not
+// counted again within a minute.
 func TestSizes_Unreadable(t *testing.T) {
 	t.Parallel()
 	for name, items := range map[string]int{"small": 2, "large": 8} {
@@ -350,8 +350,8 @@ func TestSizes_Unreadable(t *testing.T) {
 	}
 }
 
-// Items that are large together are counted by their keys, deleted ones and those of
-// a transaction in flight as a Scan has them; their size is estimated.
+// If the items are large together, their keys are counted; deleted items and those of a
+// pending transaction count as in a Scan. Their size is estimated.
 func TestSizes_KeysAlone(t *testing.T) {
 	t.Parallel()
 	reads, meanwhile := &readsConn{}, &meanwhileConn{}
@@ -377,14 +377,14 @@ func TestSizes_KeysAlone(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step, diff)
 		}
-		if keysOnly < 2 { // those that a transaction holds are read again
+		if keysOnly < 2 { // held items are read again
 			t.Errorf("%s: %d reads of keys alone, want one of the table and one of the index that holds all", step, keysOnly)
 		}
 	}
 	check("one deleted", items-1)
 	meanwhile.mu.Lock()
 	meanwhile.hook = func() {
-		putCounted(t, s, "05", `, "g": {"S": "x"}`, valueBytes) // so that it is counted
+		putCounted(t, s, "05", `, "g": {"S": "x"}`, valueBytes) // makes the count outdated
 		check("a transaction puts one and deletes two", items-1)
 	}
 	meanwhile.mu.Unlock()
@@ -393,7 +393,7 @@ func TestSizes_KeysAlone(t *testing.T) {
 	check("committed", items-2)
 }
 
-// A write costs nothing more for it: no call, and no memory.
+// Counting adds neither calls nor memory to a write.
 func TestSizes_CostOfWrites(t *testing.T) {
 	t.Parallel()
 	s, conn := countedServer(t, 25)

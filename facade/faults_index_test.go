@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// An index that comes later leaves out what could not be written into it, however the
-// item is written after that, and takes it in once it fits.
+// A new index omits items that do not fit, even after later writes of them, and includes an
+// item once it fits.
 func TestIndexes_KeysTooLargeForAnIndex(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -57,7 +57,7 @@ func TestIndexes_KeysTooLargeForAnIndex(t *testing.T) {
 		holds("both", "1024", "1025") // the attributes of a part count together
 	}
 	all()
-	// A write that leaves the attribute as it is leaves the item out, and costs nothing there.
+	// A write that does not change the attribute leaves the item out, at no cost.
 	for _, id := range []string{"1025", "2049", "4500"} {
 		got := must(t, s, "UpdateItem", `{"TableName": "plain", "Key": {"id": {"S": "`+id+`"}}, "UpdateExpression": "SET n = :n", "ExpressionAttributeValues": {":n": {"N": "1"}}, "ReturnConsumedCapacity": "INDEXES"}`)
 		if strings.Contains(got, `"range"`) {

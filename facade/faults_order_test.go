@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// The order of checks, where a request has two faults: each case has the one that
-// is answered and, behind it, one that comes later. As a suite recorded it on AWS
-// between 2015 and 2022; what was recorded in October 2026 agrees with it.
+// The order of checks for requests with two faults: each case has the fault that is answered
+// and, after it, a later one. A suite recorded them on AWS between 2015 and 2022; recordings
+// from October 2026 agree.
 func TestValidation_OrderOfChecks(t *testing.T) {
 	t.Parallel()
 	const (
@@ -42,7 +42,7 @@ func TestValidation_OrderOfChecks(t *testing.T) {
 		{operation: "Query", request: `{"TableName": "none", "FilterExpression": "", ` + names + `}`, want: "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."},
 		{operation: "Scan", request: `{"TableName": "none", "ExclusiveStartKey": ` + badKey + `, "Segment": 1, "FilterExpression": "", ` + names + `}`, want: start},
 		{operation: "Scan", request: `{"TableName": "none", "Segment": 1, "FilterExpression": "", ` + names + `}`, want: "The TotalSegments parameter is required but was not present in the request when Segment parameter is present"},
-		// Then names, values and the expressions, and the table last.
+		// Then names, values and expressions, and the table last.
 		{operation: "GetItem", request: `{"TableName": "none", "Key": {"id": {"S": "A"}}, "ProjectionExpression": "", "ExpressionAttributeNames": {}}`, want: noNames},
 		{operation: "Query", request: `{"TableName": "none", "KeyConditionExpression": "", ` + names + `}`, want: noNames},
 		{operation: "Query", request: `{"TableName": "none", "KeyConditionExpression": "", "ExpressionAttributeValues": {}}`, want: noValues},
@@ -53,7 +53,7 @@ func TestValidation_OrderOfChecks(t *testing.T) {
 		{operation: "Query", request: `{"TableName": "none", "KeyConditions": {"x": ` + noOperand + `}, "ExclusiveStartKey": ` + badKey + `}`, want: start},
 		{operation: "Scan", request: `{"TableName": "none", "AttributesToGet": ["x", "x"], "ScanFilter": {"x": ` + noOperand + `}, "ExclusiveStartKey": ` + badKey + `}`, want: duplicate},
 		{operation: "Scan", request: `{"TableName": "none", "ScanFilter": {"x": ` + noOperand + `}, "ExclusiveStartKey": ` + badKey + `, "Segment": 1}`, want: arity},
-		// What KeyConditions ask comes after table, index, ConsistentRead and start key.
+		// Conditions of KeyConditions come after table, index, ConsistentRead and start key.
 		{operation: "Query", request: `{"TableName": "none", "KeyConditions": {"z": ` + unservable + `}}`, want: notFound},
 		{operation: "Query", request: `{"TableName": "none", "KeyConditions": {"z": ` + noOperand + `}}`, want: arity},
 		{operation: "Query", request: `{"TableName": "fault", "IndexName": "none", "KeyConditions": {"z": ` + unservable + `}, "ExclusiveStartKey": {}}`, want: "The table does not have the specified index: none"},
@@ -62,12 +62,11 @@ func TestValidation_OrderOfChecks(t *testing.T) {
 		{operation: "Query", request: `{"TableName": "fault", "KeyConditions": {"a": ` + oneEqual + `, "c": ` + unservable + `}, "ExclusiveStartKey": {"a": {"S": "A"}, "b": {"S": "B"}}}`, want: "Query condition missed key schema element: b"},
 		{operation: "Query", request: `{"TableName": "fault", "KeyConditions": {"a": ` + oneEqual + `, "b": ` + unservable + `}, "ExclusiveStartKey": {"a": {"S": "X"}, "b": {"S": "B"}}}`, want: indexable},
 		{operation: "Query", request: `{"TableName": "plain", "KeyConditions": {"id": ` + unservable + `}}`, want: indexable},
-		// The key condition comes before what is read of an index, and a filter.
+		// The key condition comes before the projection of an index, and a filter.
 		{operation: "Query", request: `{"TableName": "fault", "IndexName": "by-d", "Select": "ALL_ATTRIBUTES", "KeyConditions": {"a": ` + oneEqual + `}, "QueryFilter": {"d": ` + unservable + `}}`, want: "Query condition missed key schema element: d"},
 		{operation: "Query", request: `{"TableName": "fault", "IndexName": "by-d", "Select": "ALL_ATTRIBUTES", "KeyConditions": {"d": ` + oneEqual + `}, "QueryFilter": {"d": ` + unservable + `}}`, want: "QueryFilter can only contain non-primary key attributes: Primary key attribute: d"},
 		{operation: "Query", request: `{"TableName": "fault", "IndexName": "by-d", "Select": "ALL_ATTRIBUTES", "KeyConditionExpression": "d = :d", "FilterExpression": "a.x = :d", "ExpressionAttributeValues": {":d": {"S": "x"}}}`, want: "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for global secondary index by-d because its projection type is not ALL"},
-		// What no key condition can say does not need the table, and neither do keys
-		// that are there twice.
+		// Invalid key conditions are rejected without the table, and so are duplicate keys.
 		{operation: "Query", request: `{"TableName": "none", "KeyConditionExpression": "a = :v OR a = :v", "ExpressionAttributeValues": {":v": {"S": "x"}}}`, want: "Invalid operator used in KeyConditionExpression: OR"},
 		{operation: "Query", request: `{"TableName": "none", "KeyConditionExpression": "a = :v AND a > :v", "ExpressionAttributeValues": {":v": {"S": "x"}}}`, want: "Invalid KeyConditionExpression: KeyConditionExpressions must only contain one condition per key", classic: "KeyConditionExpressions must only contain one condition per key"},
 		{operation: "Query", request: `{"TableName": "none", "KeyConditionExpression": "size(a) = :v", "ExpressionAttributeValues": {":v": {"N": "1"}}}`, want: "KeyConditionExpressions cannot contain nested operations"},
@@ -77,8 +76,7 @@ func TestValidation_OrderOfChecks(t *testing.T) {
 	})
 }
 
-// Of a value of two types, what stands behind each is judged before there being
-// two.
+// For a value of two types, the content of each tag is checked first.
 func TestValidation_ValuesOfTwoTypes(t *testing.T) {
 	t.Parallel()
 	const (
@@ -108,8 +106,8 @@ func TestValidation_ValuesOfTwoTypes(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// A value in a list or a map that is no structure has another text than a member
-// that is none, and classes have the model's names.
+// A list or map element that is not a structure has another text than a member that is not
+// one, and classes have the model's names.
 func TestValues_StructuresThatAreNone(t *testing.T) {
 	t.Parallel()
 	const (
@@ -170,7 +168,7 @@ func TestValues_StructuresThatAreNone(t *testing.T) {
 	} {
 		cases = append(cases, faultCase{operation: c.operation, request: c.request, want: items + c.of + ">"})
 	}
-	// Values of attributes are structures like others.
+	// Attribute values are structures, too.
 	for _, c := range []struct{ operation, request, want string }{
 		{"PutItem", `{"Item": {"a": $}}`, value},
 		{"PutItem", `{"Expected": {"a": {"Value": $}}}`, field},
@@ -188,9 +186,8 @@ func TestValues_StructuresThatAreNone(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// The texts of conditions that no key takes, as three sources have them. Of three
-// conditions on a key of two attributes, the newest recording of the service has
-// another one.
+// The texts of conditions that keys do not support, from three sources. For three conditions
+// on a key of two attributes, the newest recording of the service differs.
 func TestLimits_KeyConditions(t *testing.T) {
 	t.Parallel()
 	const (
@@ -214,7 +211,7 @@ func TestLimits_KeyConditions(t *testing.T) {
 	})
 }
 
-// A sum of more digits than a number has is an overflow.
+// A sum with too many digits is an overflow.
 func TestLimits_SumsOfTooManyDigits(t *testing.T) {
 	t.Parallel()
 	const overflow = "Number overflow. Attempting to store a number with magnitude larger than supported range"
@@ -228,7 +225,7 @@ func TestLimits_SumsOfTooManyDigits(t *testing.T) {
 	}
 	checkFaults(t, s, classic, append(cases,
 		faultCase{operation: "UpdateItem", request: `{"TableName": "plain", "Key": {"id": {"S": "A"}}, "AttributeUpdates": {"n": {"Action": "ADD", "Value": {"N": "1"}}}}`, want: overflow},
-		// A number that is given has its own text.
+		// A number in the request has its own text.
 		faultCase{operation: "PutItem", request: `{"TableName": "plain", "Item": {"id": {"S": "A"}, "n": {"N": "` + strings.Repeat("1", 39) + `"}}}`, want: "Attempting to store more than 38 significant digits in a Number", enveloped: true}))
 }
 
@@ -243,8 +240,8 @@ func TestLimits_TransactionPayload(t *testing.T) {
 	})
 }
 
-// What is wrong with Select has the newer prefix in Query alone: verified on the
-// service on 2026-08-11.
+// Faults of Select have the newer prefix only in Query: verified on the service on
+// 2026-08-11.
 func TestRequests_SelectOfScan(t *testing.T) {
 	t.Parallel()
 	var cases []faultCase
@@ -266,9 +263,9 @@ func TestRequests_SelectOfScan(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// An empty set among the values of an update is told as any other wrong value is,
-// without its placeholder: verified on the service on 2026-08-22. The text with it
-// is the older wording's, which has no prefix.
+// An empty set among the values of an update has the text of any other invalid value, without
+// its placeholder: verified on the service on 2026-08-22. The text with the placeholder is
+// the older wording, without prefix.
 func TestValues_EmptySetInExpressionValues(t *testing.T) {
 	t.Parallel()
 	var cases []faultCase
@@ -280,14 +277,14 @@ func TestValues_EmptySetInExpressionValues(t *testing.T) {
 		values := `"ExpressionAttributeValues": {":one": ` + c.value + `}`
 		cases = append(cases,
 			faultCase{operation: "UpdateItem", request: `{"TableName": "plain", "Key": {"id": {"S": "A"}}, "UpdateExpression": "ADD x :one", ` + values + `}`, want: c.want, enveloped: true, classic: older},
-			// Of these no recording is known; they have the layer of UpdateItem's values.
+			// No recording of these is known; they have the layer of UpdateItem's values.
 			faultCase{operation: "DeleteItem", request: `{"TableName": "plain", "Key": {"id": {"S": "A"}}, "ConditionExpression": "x = :one", ` + values + `}`, want: c.want, enveloped: true, classic: older})
 	}
 	runFaults(t, cases)
 }
 
-// What is wrong with a value of AttributeUpdates has the prefix that all values of
-// an UpdateItem have: recorded on the service on 2026-10-09.
+// Faults of values in AttributeUpdates have the prefix of all values of an UpdateItem:
+// recorded on the service on 2026-10-09.
 func TestValuesOfAttributeUpdates(t *testing.T) {
 	t.Parallel()
 	var cases []faultCase
@@ -301,7 +298,7 @@ func TestValuesOfAttributeUpdates(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// Values of placeholders come after the form of all placeholders.
+// Values of placeholders are checked after the form of all placeholders.
 func TestValidation_FormOfPlaceholders(t *testing.T) {
 	t.Parallel()
 	runFaults(t, []faultCase{
@@ -316,10 +313,10 @@ func TestValidation_FormOfPlaceholders(t *testing.T) {
 	})
 }
 
-// What a start key lacks: a query and a scan of an index tell a wrong set of
-// attributes, a wrong type and a wrong key of the table apart; recorded on AWS by
-// a suite, and in reports of 2014 to 2024. Of another partition a query says
-// something else where it has a condition on the sort key.
+// Incomplete start keys: a query and a scan of an index distinguish a wrong set of
+// attributes, a wrong type and a wrong key of the table. Recorded on AWS by a suite, and in
+// reports of 2014 to 2024. For another partition the text of a query differs if it has a
+// condition on the sort key.
 func TestValidation_StartKeys(t *testing.T) {
 	t.Parallel()
 	const (
@@ -359,8 +356,7 @@ func TestValidation_StartKeys(t *testing.T) {
 	})
 }
 
-// Scan judges values as before 2026, unlike Query: captured on the service on
-// 2026-10-09.
+// Scan checks values as before 2026, unlike Query: captured on the service on 2026-10-09.
 func TestRequests_ValuesOfScan(t *testing.T) {
 	t.Parallel()
 	const wrapped = "ExpressionAttributeValues contains invalid value: %s for key :v"
@@ -381,9 +377,9 @@ func TestRequests_ValuesOfScan(t *testing.T) {
 	}))
 }
 
-// What Query asks of a key is checked attribute by attribute, ExclusiveStartKey
-// before the condition on each: what is wrong with the partition key comes before
-// the type of the sort key in ExclusiveStartKey. Recorded on AWS by a suite.
+// Query checks keys attribute by attribute, in ExclusiveStartKey before the condition on it:
+// a fault of the partition key precedes the type of the sort key in ExclusiveStartKey.
+// Recorded on AWS by a suite.
 func TestValidation_StartKeyByAttribute(t *testing.T) {
 	t.Parallel()
 	const (
@@ -411,8 +407,8 @@ func TestValidation_StartKeyByAttribute(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// A start key of another segment is told before paths below keys: recorded on AWS by
-// a suite.
+// A start key of another segment is reported before paths below keys: recorded on AWS by a
+// suite.
 func TestValidation_SegmentBeforePaths(t *testing.T) {
 	t.Parallel()
 	const key = `{"a": {"S": "A"}, "b": {"S": "B"}}`
@@ -438,9 +434,9 @@ func TestValidation_SegmentBeforePaths(t *testing.T) {
 	})
 }
 
-// Of more than ten failed constraints ten are told: those of Query leave
-// KeyConditions out first, those of Scan AttributesToGet. Recorded on AWS by a suite,
-// in the wording of its time; that Limit of a Query is told apart is recorded later.
+// An answer lists ten failed constraints at most: Query first omits those of KeyConditions,
+// and Scan those of AttributesToGet. Recorded on AWS by a suite, in the wording of its time;
+// a later recording reports Limit of a Query separately.
 func TestValidation_TenConstraints(t *testing.T) {
 	t.Parallel()
 	_, classic := faultServers(t)
@@ -461,9 +457,9 @@ func TestValidation_TenConstraints(t *testing.T) {
 	}
 }
 
-// Several HASH attributes are a key that a global index can have since November 2025,
-// so their order comes before the projection as that of any key, but a second one is
-// not refused; in a local index it is, before its projection.
+// Since November 2025 the key of a global index can have several HASH attributes. So their
+// order is checked before the projection, as for any key, but a second one is accepted; in a
+// local index it is rejected, before its projection.
 func TestValidation_SecondKeyBeforeProjection(t *testing.T) {
 	t.Parallel()
 	create := func(member string) string {

@@ -10,21 +10,20 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// faultCase is a request with what both wordings answer.
+// faultCase is a request with its answers in both wordings.
 type faultCase struct {
 	operation, request string
 	// want is the answer, or the message of a ValidationException.
 	want string
-	// enveloped says that the newer wording has its prefix before want.
+	// enveloped: the newer wording has a prefix before want.
 	enveloped bool
-	// classic is what the older wording has instead, "" for the same.
+	// classic is the older wording, "" if it is the same.
 	classic string
 }
 
 const envelope = "1 validation error detected: "
 
-// createFault is a table with an index of each kind, by which paths and
-// conditions are judged.
+// createFault creates a table with an index of each kind, for paths and conditions.
 const createFault = `{"TableName": "fault", "BillingMode": "PAY_PER_REQUEST",
 	"AttributeDefinitions": [{"AttributeName": "a", "AttributeType": "S"}, {"AttributeName": "b", "AttributeType": "S"},
 		{"AttributeName": "c", "AttributeType": "S"}, {"AttributeName": "d", "AttributeType": "S"}],
@@ -34,7 +33,7 @@ const createFault = `{"TableName": "fault", "BillingMode": "PAY_PER_REQUEST",
 	"GlobalSecondaryIndexes": [{"IndexName": "by-d", "Projection": {"ProjectionType": "KEYS_ONLY"},
 		"KeySchema": [{"AttributeName": "d", "KeyType": "HASH"}]}]}`
 
-// faultServers returns a server in both wordings with the tables fault and plain.
+// faultServers returns a server for each wording, with the tables fault and plain.
 func faultServers(t *testing.T) (current, classic *Server) {
 	t.Helper()
 	current = newTestServer(t)
@@ -79,8 +78,7 @@ func checkFaults(t *testing.T, current, classic *Server, cases []faultCase) {
 	}
 }
 
-// An item that is yet to be made has its key attributes, which an update can
-// read: as AWS and DynamoDB Local have it.
+// A new item has its key attributes, which an update can read, as on AWS and DynamoDB Local.
 func TestUpdateItem_UpdateReadsKeyOfNewItem(t *testing.T) {
 	t.Parallel()
 	s, _ := faultServers(t)
@@ -106,7 +104,8 @@ func TestUpdateItem_UpdateReadsKeyOfNewItem(t *testing.T) {
 			t.Errorf("%s in a transaction: %s, want %s", c.update, got, want)
 		}
 	}
-	// What is not in the key is not in the item, and a condition sees none at all.
+	// Attributes outside the key are missing in a new item, and a condition sees no item at
+	// all.
 	key := `{"a": {"S": "none"}, "b": {"S": "B"}}`
 	for _, c := range []struct{ parameters, want string }{
 		{`"UpdateExpression": "SET v = w"`, "ValidationException: The provided expression refers to an attribute that does not exist in the item"},
@@ -117,7 +116,7 @@ func TestUpdateItem_UpdateReadsKeyOfNewItem(t *testing.T) {
 			t.Errorf("%s: %v, want %s", c.parameters, err, c.want)
 		}
 	}
-	// Of all that adds nothing, no item comes, but of nothing at all.
+	// An update that adds nothing creates no item, unless it is empty.
 	for _, c := range []struct{ parameters, want string }{
 		{`"UpdateExpression": "REMOVE v"`, `{}`},
 		{`"UpdateExpression": "DELETE v :s", "ExpressionAttributeValues": {":s": {"SS": ["x"]}}`, `{}`},
@@ -131,8 +130,8 @@ func TestUpdateItem_UpdateReadsKeyOfNewItem(t *testing.T) {
 	}
 }
 
-// KeyConditions stands beside the expressions of a query, but for its own. The
-// parameters that do not are named in the service's order.
+// KeyConditions can be combined with the expressions of a query, except its own. The text
+// names other parameters in the service's order.
 func TestQuery_KeyConditionsBesideExpressions(t *testing.T) {
 	t.Parallel()
 	s, classic := faultServers(t)
@@ -164,9 +163,9 @@ func TestQuery_KeyConditionsBesideExpressions(t *testing.T) {
 	})
 }
 
-// TestLegacy_KeyConditionsBesideExpressions is D2 with what HashiCorp Vault's
-// backend and guregu/dynamo ask: KeyConditions with an operator on the sort key,
-// on an index too.
+// TestLegacy_KeyConditionsBesideExpressions is D2 with the requests of HashiCorp Vault's
+// backend and guregu/dynamo: KeyConditions with an operator on the sort key, also on an
+// index.
 func TestLegacy_KeyConditionsBesideExpressions(t *testing.T) {
 	t.Parallel()
 	s, classic := faultServers(t)
@@ -181,8 +180,8 @@ func TestLegacy_KeyConditionsBesideExpressions(t *testing.T) {
 	})
 }
 
-// Conditions from before expressions have none of the limits of expressions:
-// 400 conditions and 1,000 values by DynamoDB Local, 27,500 values by AWS.
+// Conditions from before expressions are exempt from the limits of expressions: 400
+// conditions and 1,000 values on DynamoDB Local, 27,500 values on AWS.
 func TestLegacyConditionsHaveNoLimits(t *testing.T) {
 	t.Parallel()
 	s, _ := faultServers(t)
@@ -203,8 +202,8 @@ func TestLegacyConditionsHaveNoLimits(t *testing.T) {
 		return `"v": {"ComparisonOperator": "IN", "AttributeValueList": [` + strings.Join(list, ", ") + `, {"S": "x"}]}`
 	}
 	const found = `{"Count":1,"ScannedCount":1}`
-	// The most conditions here are far more than anybody sends: they take no stack
-	// or time out of proportion.
+	// Far more conditions than any client sends: they must not take disproportionate stack or
+	// time.
 	most := 4_000
 	if long.Enabled() {
 		most = 40_000
@@ -223,8 +222,8 @@ func TestLegacyConditionsHaveNoLimits(t *testing.T) {
 	}
 }
 
-// No text about a parameter from before expressions names what its caller did not
-// send: each way to give a name that cannot be one.
+// Texts about parameters from before expressions never name a placeholder: each way to give
+// an invalid name.
 func TestLegacyTextsNameNoPlaceholders(t *testing.T) {
 	t.Parallel()
 	const (
@@ -250,8 +249,8 @@ func TestLegacyTextsNameNoPlaceholders(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// Names of parameters from before expressions are names, whatever they look
-// like: no paths, no placeholders, no reserved words.
+// Names in parameters from before expressions are always attribute names: never paths,
+// placeholders or reserved words.
 func TestLegacyNamesAreNoPaths(t *testing.T) {
 	t.Parallel()
 	s, _ := faultServers(t)
@@ -267,9 +266,8 @@ func TestLegacyNamesAreNoPaths(t *testing.T) {
 	}
 }
 
-// A path that leads nowhere in an item that does not exist is refused: DynamoDB
-// Local says so, one recording of the service the contrary for REMOVE. We stay
-// with the former.
+// An invalid path in a missing item is rejected: DynamoDB Local does so; one recording of the
+// service for REMOVE does not. We follow the former.
 func TestUpdateItem_RemoveInMissingItem(t *testing.T) {
 	t.Parallel()
 	const path = "The document path provided in the update expression is invalid for update"
@@ -279,8 +277,7 @@ func TestUpdateItem_RemoveInMissingItem(t *testing.T) {
 	})
 }
 
-// A name that begins with an underscore has to be a placeholder, in each of the
-// languages.
+// In all languages, a name that begins with an underscore needs a placeholder.
 func TestExpressions_NamesThatBeginWithUnderscore(t *testing.T) {
 	t.Parallel()
 	const key = `"TableName": "plain", "Key": {"id": {"S": "A"}}, "ExpressionAttributeValues": {":v": {"S": "x"}}`
@@ -323,8 +320,8 @@ func TestExpressions_NamesThatBeginWithUnderscore(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// list_append is all that a clause sets, and no operand; if_not_exists may be
-// one.
+// list_append must be the whole value of a clause, not an operand; if_not_exists may be an
+// operand.
 func TestExpressions_ListAppendIsNoOperand(t *testing.T) {
 	t.Parallel()
 	const misused = "Invalid UpdateExpression: The function is not allowed to be used this way in an expression; function: list_append"
@@ -350,8 +347,8 @@ func TestExpressions_ListAppendIsNoOperand(t *testing.T) {
 		faultCase{operation: "UpdateItem", request: req("SET z = if_not_exists(q, if_not_exists(r, :a))"), want: `{"Attributes":{"z":{"L":[{"S":"a"}]}}}`}))
 }
 
-// No path leads into a key of the table or of any of its indexes, whatever the
-// request reads; an update below a key is one of the key.
+// No path may lead into a key of the table or an index, whatever the request reads; an update
+// below a key is an update of the key.
 func TestUpdateItem_PathsBelowKeys(t *testing.T) {
 	t.Parallel()
 	const (
@@ -393,11 +390,11 @@ func TestUpdateItem_PathsBelowKeys(t *testing.T) {
 			faultCase{operation: "UpdateItem", request: `{"TableName": "fault", "Key": {` + item + `}, "UpdateExpression": "REMOVE ` + c.path + `"}`, want: update})
 	}
 	runFaults(t, append(cases,
-		// Of both, what is changed comes first.
+		// Of the two, the changed path comes first.
 		faultCase{operation: "UpdateItem", request: `{"TableName": "fault", "Key": {` + item + `}, "UpdateExpression": "SET a = a.b + a[1]"}`, want: fmt.Sprintf(ofTheKey, "a")}))
 }
 
-// What stands behind a parenthesis is no part of a path.
+// Steps after a parenthesis do not belong to a path.
 func TestExpressions_StepsAfterParentheses(t *testing.T) {
 	t.Parallel()
 	var cases []faultCase
@@ -423,7 +420,7 @@ func TestExpressions_StepsAfterParentheses(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// AttributesToGet has names that attributes can have.
+// AttributesToGet accepts all attribute names.
 func TestLegacy_AttributesToGet(t *testing.T) {
 	t.Parallel()
 	const key = `{"id": {"S": "A"}}`

@@ -18,8 +18,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// A client that asks for the endpoint to go on with stays where it is, and so does
-// who reads the answer to the question for health.
+// A client with endpoint discovery stays at the endpoint, and so does a reader of the health
+// text.
 func TestEndpoints(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -53,7 +53,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-// A body that cannot be unpacked is an internal error, as on AWS.
+// A body that cannot be decompressed is an internal error, as on AWS.
 func TestBody_BrokenEncoding(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -76,7 +76,7 @@ func TestBody_BrokenEncoding(t *testing.T) {
 	}
 }
 
-// The operations without an answer send nothing, which the client takes for success.
+// Operations without an answer send an empty body, which clients treat as success.
 func TestBody_EmptyAnswers(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -99,13 +99,14 @@ func TestBody_EmptyAnswers(t *testing.T) {
 	if _, err := db.UntagResource(t.Context(), &dynamodb.UntagResourceInput{ResourceArn: aws.String(arn), TagKeys: []string{"a"}}); err != nil {
 		t.Error(err)
 	}
-	// A put has an answer, of no members.
+	// A put has an answer without members.
 	if w := post(s, "PutItem", `{"TableName": "plain", "Item": {"id": {"S": "1"}}}`); w.Body.String() != "{}" {
 		t.Errorf("PutItem: %q", w.Body)
 	}
 }
 
-// Without a body, the signature is judged before its absence; a target before both.
+// Without a body, the signature is checked before the body's absence, and the target before
+// both.
 func TestBody_NoBody(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) { o.NoAuth, o.AccessKeys = false, map[string]string{testKey: testSecret} })
@@ -134,9 +135,9 @@ func TestBody_NoBody(t *testing.T) {
 	}
 }
 
-// What a request without, or with another, type of content gets. One without a type
-// and without a body is as one of JSON; one with a body is 404 as before: dynalite's
-// tests of connections, which were recorded on AWS, have both.
+// Answers to requests without, or with another, content type. A request without type and body
+// counts as JSON; with a body it is 404 as before: both are in dynalite's tests of
+// connections, recorded on AWS.
 func TestHTTP_ContentTypes(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -173,8 +174,8 @@ func TestHTTP_ContentTypes(t *testing.T) {
 	}
 }
 
-// A page may read the headers of a preflight's answer; without an origin nothing is
-// said about pages.
+// A page may read the headers of a preflight's answer; without an origin there are no CORS
+// headers.
 func TestHTTP_ExposedHeaders(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -196,7 +197,7 @@ func TestHTTP_ExposedHeaders(t *testing.T) {
 	}
 }
 
-// The line and the headers of a request have 16 KB.
+// The request line and headers are limited to 16 KB.
 func TestHTTP_HeaderLimit(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -234,8 +235,8 @@ func TestHTTP_HeaderLimit(t *testing.T) {
 	}
 }
 
-// A client that writes the whole of a body which is refused before it reads gets the
-// answer, whether the body has a length or comes in chunks.
+// If a client writes the whole of a rejected body before it reads, it still gets the answer,
+// whether the body has a length or is chunked.
 func TestServeHTTP_TooLargeBodyIsAnswered(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(newTestServer(t))
@@ -245,7 +246,7 @@ func TestServeHTTP_TooLargeBodyIsAnswered(t *testing.T) {
 	for _, head := range []string{
 		json + fmt.Sprintf("Content-Length: %d\r\n\r\n", size),
 		json + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n", size),
-		fmt.Sprintf("Content-Length: %d\r\n\r\n", size), // of another type
+		fmt.Sprintf("Content-Length: %d\r\n\r\n", size), // with another content type
 	} {
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())
 		if err != nil {

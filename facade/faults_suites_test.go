@@ -8,11 +8,10 @@ import (
 	"testing"
 )
 
-// Two pairs of parentheses are refused while an expression is parsed, once it is
-// clear what they hold: before what is wrong behind them. Where a condition begins,
-// parentheses and calls may still become an operand, and what is wrong up to where
-// that shows comes first. A suite recorded on AWS has one of these, DynamoDB Local
-// answers so in all.
+// Two pairs of parentheses are rejected during parsing, once their content is known: before
+// later errors. At the start of a condition, parentheses and calls may still become an
+// operand, and errors up to the deciding token come first. A suite recorded one of these on
+// AWS; DynamoDB Local answers all so.
 func TestExpressions_RedundantParentheses(t *testing.T) {
 	t.Parallel()
 	const redundant = "The expression has redundant parentheses;"
@@ -57,9 +56,9 @@ func TestExpressions_RedundantParentheses(t *testing.T) {
 	runFaults(t, cases)
 }
 
-// Too long a condition, filter or key condition shows its size in both wordings,
-// an update and a projection in none: recorded on AWS in 2023, 2025 and October
-// 2026, and DynamoDB Local.
+// Too long a condition, filter or key condition shows its size in both wordings, an update or
+// projection in neither: recorded on AWS in 2023, 2025 and October 2026, and on DynamoDB
+// Local.
 func TestLimits_ExpressionSize(t *testing.T) {
 	t.Parallel()
 	const tooLong = "Expression size has exceeded the maximum allowed size;"
@@ -76,9 +75,9 @@ func TestLimits_ExpressionSize(t *testing.T) {
 	})
 }
 
-// An element of BatchWriteItem with neither or both of its members is told as a
-// value of two types; the elements are judged one after the other, before tables:
-// recorded on AWS, and DynamoDB Local.
+// An element of BatchWriteItem with neither or both of its members is reported as a value of
+// two types; elements are checked in sequence, before tables: recorded on AWS and DynamoDB
+// Local.
 func TestBatchWriteItem_BatchWriteElements(t *testing.T) {
 	t.Parallel()
 	const (
@@ -94,10 +93,9 @@ func TestBatchWriteItem_BatchWriteElements(t *testing.T) {
 	})
 }
 
-// A key attribute of an index that would get another type: what the expression
-// shows is told before the condition is judged and before paths below keys, and
-// what it reads of the item by another text. Recorded on AWS by a suite; the second
-// text is also among those that AWS's reference lists.
+// A wrong type for a key attribute of an index: if the expression shows it, the error comes
+// before the condition and before paths below keys; if the value comes from the item, the
+// text differs. Recorded on AWS by a suite; AWS's reference also lists the second text.
 func TestIndexes_TypesOfIndexKeys(t *testing.T) {
 	t.Parallel()
 	const (
@@ -136,8 +134,8 @@ func TestIndexes_TypesOfIndexKeys(t *testing.T) {
 	})
 }
 
-// A query of a table without sort key cannot go on after the one item: the newer
-// wording shows the key, as recorded on AWS in November 2025.
+// A query of a table without sort key cannot continue after the one item: the newer wording
+// shows the key, as recorded on AWS in November 2025.
 func TestQuery_StartKeyOfOneItem(t *testing.T) {
 	t.Parallel()
 	const single = "The query can return at most one row and cannot be restarted"

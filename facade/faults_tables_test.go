@@ -12,8 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// refuses calls an operation in both wordings, each of which has to refuse it with a
-// text.
+// refuses calls an operation in both wordings; each must reject it with a text.
 func refuses(tb testing.TB, s *Server, operation, body, want string) {
 	tb.Helper()
 	classic := &Server{opts: s.opts, store: s.store}
@@ -25,14 +24,13 @@ func refuses(tb testing.TB, s *Server, operation, body, want string) {
 	}
 }
 
-// addIndex is an UpdateTable that adds an index by an attribute.
+// addIndex returns an UpdateTable that adds an index on an attribute.
 func addIndex(table, name, kind string) string {
 	return `{"TableName": "` + table + `", "AttributeDefinitions": [{"AttributeName": "` + name + `", "AttributeType": "` + kind + `"}],
 		"GlobalSecondaryIndexUpdates": [{"Create": {"IndexName": "by-` + name + `-` + kind + `", "KeySchema": [{"AttributeName": "` + name + `", "KeyType": "HASH"}], "Projection": {"ProjectionType": "ALL"}}}]}`
 }
 
-// An attribute that is a key keeps its type. Definitions that say so again, or that
-// nothing uses, are taken.
+// A key attribute keeps its type. Repeated or unused definitions are accepted.
 func TestUpdateTable_AttributesKeepTheirTypes(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -48,12 +46,12 @@ func TestUpdateTable_AttributesKeepTheirTypes(t *testing.T) {
 	}
 	must(t, s, "UpdateTable", strings.Replace(addIndex("plain", "id", "S"), `[{`, `[{"AttributeName": "unused", "AttributeType": "N"}, {`, 1))
 	s.store.Wait()
-	// With the last index that used it, an attribute is free.
+	// Without the last index that used it, an attribute is free.
 	must(t, s, "UpdateTable", `{"TableName": "plain", "GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "by-g-S"}}]}`)
 	must(t, s, "UpdateTable", addIndex("plain", "g", "N"))
 }
 
-// What AWS says of tags, all of a request or none.
+// AWS's rules for tags: all of a request or none.
 func TestTags(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -103,8 +101,7 @@ func TestCreateTable_DuplicateNonKeyAttributes(t *testing.T) {
 		"GlobalSecondaryIndexUpdates": [{"Create": `+fmt.Sprintf(index, "")+`}]}`, want)
 }
 
-// The description of a table that was deleted has less than that of one which is
-// there.
+// The description of a deleted table has fewer members than that of an existing one.
 func TestTables_DeletedTable(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -134,8 +131,8 @@ func TestTables_DeletedTable(t *testing.T) {
 	}
 }
 
-// The operations on continuous backups have an exception of their own for a table
-// that is not there; those beside them have not.
+// The operations on continuous backups have their own exception for a missing table; the
+// related ones do not.
 func TestTables_TableNotFoundException(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -148,7 +145,8 @@ func TestTables_TableNotFoundException(t *testing.T) {
 	}
 }
 
-// When throughput last grew and shrank, and how often it did the latter on this day.
+// The times of the last increase and decrease of throughput, and the number of decreases on
+// this day.
 func TestUpdateTable_ThroughputHistory(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -204,8 +202,8 @@ func TestUpdateTable_ThroughputHistory(t *testing.T) {
 	check("on demand", units{mixed, demand, 1, 0, 0}, units{0, demand, 1, 0, 0})
 }
 
-// While a change of throughput shows as UPDATING the table has its old units, and no
-// decrease more; the times are those of the request, then those of the end.
+// While a change of throughput shows as UPDATING, the table has its old units and the old
+// count of decreases; the times are first that of the request, then that of the end.
 func TestUpdateTable_ThroughputWhileUpdating(t *testing.T) {
 	t.Parallel()
 	const delay = 10 * time.Second
@@ -249,7 +247,7 @@ func TestUpdateTable_ThroughputWhileUpdating(t *testing.T) {
 			t.Errorf("%s: index %+v, want %+v", step, ix.ProvisionedThroughput, index)
 		}
 	}
-	// change checks the answer, a description meanwhile and one at the end.
+	// change checks the answer, a description during the change, and one at the end.
 	change := func(step, change, indexStatus string, want func(at, done float64) (table, index, tableDone, indexDone units)) {
 		t.Helper()
 		at := float64(now.Now().Unix())
@@ -293,7 +291,7 @@ func TestUpdateTable_ThroughputWhileUpdating(t *testing.T) {
 	})
 }
 
-// A definition that comes twice is named, where an index has it too.
+// The error for a duplicate definition names the attribute if an index uses it.
 func TestCreateTable_DuplicateDefinitions(t *testing.T) {
 	t.Parallel()
 	refuses(t, newTestServer(t), "CreateTable", `{"TableName": "other", "BillingMode": "PAY_PER_REQUEST", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
@@ -301,7 +299,7 @@ func TestCreateTable_DuplicateDefinitions(t *testing.T) {
 		"GlobalSecondaryIndexes": [{"IndexName": "by-ik", "KeySchema": [{"AttributeName": "ik", "KeyType": "HASH"}], "Projection": {"ProjectionType": "ALL"}}]}`, "ValidationException: Attribute Name is duplicated: ik")
 }
 
-// The words of AWS about tables.
+// AWS's texts about tables.
 func TestLimits_Tables(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)

@@ -31,7 +31,7 @@ import (
 // cutConn is the connection of a process that is killed at a call.
 type cutConn struct {
 	grpc.ClientConnInterface
-	done bool          // the call at which it ends is carried out, and its answer is lost
+	done bool          // the last call is executed, but its answer is lost
 	cut  chan struct{} // closed when the process has ended
 
 	mu    sync.Mutex
@@ -40,7 +40,7 @@ type cutConn struct {
 	ended bool
 }
 
-// begin says whether a call is made, and whether it is answered.
+// begin reports whether a call is made, and whether it is answered.
 func (c *cutConn) begin() (made, answered bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *cutConn) begin() (made, answered bool) {
 	return c.done, false
 }
 
-// arm lets the process end at a call from now on.
+// arm lets the process end at the left-th call from now on.
 func (c *cutConn) arm(left int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *cutConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return cutStream{stream}, nil
 }
 
-// cutStream loses the answer to what is carried out.
+// cutStream loses the answer to an executed call.
 type cutStream struct{ grpc.ClientStream }
 
 func (s cutStream) RecvMsg(m any) error {
@@ -107,20 +107,20 @@ func (s cutStream) RecvMsg(m any) error {
 	}
 }
 
-// crashed is a script of which a part is cut off, and what has to hold then.
+// crashed is a script that is cut off, with its conditions.
 type crashed struct {
 	kind string // of the jobs
-	// prepare is done before; do gets what it returns, may end anywhere, and returns what
-	// was acknowledged.
+	// prepare runs first. do gets its result, may end at any call, and returns the
+	// acknowledged part.
 	prepare func(t *testing.T, s *Server) (given string)
 	do      func(t *testing.T, s *Server, given string) (acknowledged string, err error)
-	// resume, if it is set, is done at the server that comes next, before its jobs end.
+	// resume, if set, runs on the next server before its jobs end.
 	resume func(t *testing.T, s *Server)
-	// check looks at the server that comes next, once its jobs have ended.
+	// check checks the next server after its jobs have ended.
 	check func(t *testing.T, s *Server, acknowledged string)
 }
 
-// jobsOf are the jobs of a kind.
+// jobsOf returns the jobs of a kind.
 func jobsOf(t *testing.T, s *Server, kind string) (all []jobs.Job) {
 	t.Helper()
 	for j, err := range s.store.Jobs.All(t.Context(), kind, "") {
@@ -132,8 +132,8 @@ func jobsOf(t *testing.T, s *Server, kind string) (all []jobs.Job) {
 	return all
 }
 
-// endJobs waits until no job of a kind runs, also those that a process has left which is
-// gone: their leases go by, in the time of a bubble.
+// endJobs waits until no job of a kind runs, including those of a dead process, whose leases
+// end in the bubble's time.
 func endJobs(t *testing.T, s *Server, kind string) {
 	t.Helper()
 	running := func(j jobs.Job) bool { return j.State == jobs.Running }
@@ -142,7 +142,7 @@ func endJobs(t *testing.T, s *Server, kind string) {
 	}
 }
 
-// crashAt runs a script up to a call in a bubble, and reports whether it got to its end before.
+// crashAt runs a script up to a call in a bubble, and reports whether it ended before.
 func crashAt(t *testing.T, c crashed, step int, done bool) (whole bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { whole = crashInBubbleAt(t, c, step, done) })
@@ -177,7 +177,7 @@ func crashInBubbleAt(t *testing.T, c crashed, step int, done bool) (whole bool) 
 		case <-ctx.Done():
 		}
 	}()
-	_ = s.store.Jobs.Wait(ctx, c.kind) // it may be waited for in vain
+	_ = s.store.Jobs.Wait(ctx, c.kind) // the wait may be in vain
 	select {
 	case <-cut.cut:
 	default:
@@ -205,11 +205,11 @@ func crashInBubbleAt(t *testing.T, c crashed, step int, done bool) (whole bool) 
 	return whole
 }
 
-// crashEverywhereIn runs a script up to each of its calls. If all is set, each call is carried
-// out and not; otherwise every other call is carried out, and the rest are not.
+// crashEverywhereIn runs a script up to each of its calls. With all, each call is once
+// executed and once not; otherwise the calls alternate.
 func crashEverywhereIn(t *testing.T, all bool, c crashed) {
 	t.Helper()
-	const most = 1000 // calls of a script
+	const most = 1000 // limit of a script's calls
 	for done, name := range map[bool]string{false: "not sent", true: "answer lost"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -246,8 +246,8 @@ func manyOrders(t *testing.T, s *Server, n int) map[string]string {
 	return model
 }
 
-// unlogged checks that a table makes no records, and that nothing lies about that jobs
-// have used: tables is how many Bigtable tables there are to be but for its log.
+// unlogged checks that a table records nothing, and that jobs left nothing behind: tables is
+// the expected number of Bigtable tables without its log.
 func unlogged(t *testing.T, s *Server, table string, tables int) {
 	t.Helper()
 	def, err := s.store.TableNow(t.Context(), table)
@@ -265,8 +265,8 @@ func unlogged(t *testing.T, s *Server, table string, tables int) {
 
 const backUpOrders = `{"TableName": "orders", "BackupName": "one"}`
 
-// CreateBackup, killed at any call: what was acknowledged is there and holds what the
-// table held then; else it is there or not, and the table is as before.
+// CreateBackup, killed at any call: an acknowledged backup exists and has the table's
+// contents at that time; otherwise it may exist or not, and the table is unchanged.
 func TestKilled_Backup(t *testing.T) {
 	t.Parallel()
 	const items = 5
@@ -284,7 +284,7 @@ func TestKilled_Backup(t *testing.T) {
 			if err != nil {
 				return "", err
 			}
-			// What is written after the answer is not in it.
+			// The backup does not contain writes after the answer.
 			_, err = s.Call(t.Context(), "PutItem", []byte(`{"TableName": "orders", "Item": {"id": {"S": "id0"}, "v": {"N": "77"}}}`))
 			return between(string(answer), `"BackupArn":"`, `"`), err
 		},
@@ -307,7 +307,7 @@ func TestKilled_Backup(t *testing.T) {
 				awaitJobs(t, s)
 				got := orders(t, s, "again")
 				if acknowledged == "" {
-					continue // it holds the table as it was at some time
+					continue // it has the contents at some time
 				}
 				if got["id0"] != "0" || len(got) != items {
 					t.Errorf("the backup holds %v", got)
@@ -329,8 +329,8 @@ func backupsOf(t *testing.T, s *Server) (arns []string) {
 	return arns
 }
 
-// checkTarget checks that a table is there and holds what it is to, or, where that was
-// not acknowledged, that it may be missing and then can be made.
+// checkTarget checks that a table exists with the expected items. If it was not acknowledged,
+// it may be missing, and then can be created.
 func checkTarget(t *testing.T, s *Server, acknowledged bool, want map[string]string) {
 	t.Helper()
 	if _, err := s.Call(t.Context(), "DescribeTable", []byte(`{"TableName": "again"}`)); err != nil && !acknowledged {
@@ -346,7 +346,7 @@ func checkTarget(t *testing.T, s *Server, acknowledged bool, want map[string]str
 	}
 }
 
-// RestoreTableFromBackup, killed at any call: the table is there as a whole, or not at all.
+// RestoreTableFromBackup, killed at any call: the table exists completely or not at all.
 func TestKilled_RestoreFromBackup(t *testing.T) {
 	t.Parallel()
 	const items = 5
@@ -377,7 +377,7 @@ func TestKilled_RestoreFromBackup(t *testing.T) {
 	})
 }
 
-// RestoreTableToPointInTime likewise.
+// The same for RestoreTableToPointInTime.
 func TestKilled_RestoreToTime(t *testing.T) {
 	t.Parallel()
 	const items = 5
@@ -407,7 +407,7 @@ func TestKilled_RestoreToTime(t *testing.T) {
 	})
 }
 
-// ImportTable likewise; what is written once the table is ACTIVE stays.
+// The same for ImportTable; writes to the ACTIVE table stay.
 func TestKilled_Import(t *testing.T) {
 	t.Parallel()
 	definition := strings.Replace(createOrders, `"orders"`, `"again"`, 1)
@@ -459,7 +459,7 @@ func TestKilled_Import(t *testing.T) {
 	})
 }
 
-// ExportTableToPointInTime likewise: a folder that can be seen is whole.
+// The same for ExportTableToPointInTime: a visible folder is complete.
 func TestKilled_Export(t *testing.T) {
 	t.Parallel()
 	const items = 5
@@ -501,8 +501,8 @@ func TestKilled_Export(t *testing.T) {
 	})
 }
 
-// A Kinesis destination, killed at any call while it is enabled, gets changes and is
-// disabled: each acknowledged change comes, in order, and none that was not made.
+// A Kinesis destination, killed at any call while it is enabled, receives changes and is
+// disabled: it gets each acknowledged change, in order, and none that was not made.
 func TestKilled_Kinesis(t *testing.T) {
 	t.Parallel()
 	const changes = 3
@@ -549,7 +549,7 @@ func TestKilled_Kinesis(t *testing.T) {
 				if !strings.Contains(got, `"DestinationStatus":"ENABLING"`) {
 					return
 				}
-				time.Sleep(time.Second) // the lease of the process that is gone goes by
+				time.Sleep(time.Second) // the lease of the dead process ends
 			}
 		},
 		check: checkDelivered,
@@ -591,8 +591,8 @@ func checkDelivered(t *testing.T, s *Server, acknowledged string) {
 	checkChanges(t, got, items, made)
 }
 
-// An import that is done again, since what it had come to was not noted, leaves what
-// clients have written into the table that was ACTIVE by then.
+// An import whose result was not saved runs again, and keeps the clients' writes to the table
+// that was ACTIVE by then.
 func TestImport_AgainBehindClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -610,7 +610,7 @@ func TestImport_AgainBehindClients(t *testing.T) {
 				if !ok || !strings.HasPrefix(string(m.GetRowKey()), "j/import/") {
 					return false
 				}
-				if writes++; writes == n+2 { // the first is of the operation
+				if writes++; writes == n+2 { // the operation makes the first
 					close(failed)
 				}
 				return writes == n+2

@@ -22,14 +22,14 @@ const (
 	kinesisStream = `{"TableName": "music", "StreamArn": "arn:aws:kinesis:us-east-1:000000000000:stream/changes"}`
 )
 
-// fakeKinesis is a server of Kinesis with the stream "changes".
+// fakeKinesis is a Kinesis server with the stream "changes".
 type fakeKinesis struct {
 	url  string
 	mu   sync.Mutex
 	got  []string // data, in order
 	keys map[string]string
-	// fail says what to do with a call: "" nothing, "lose" its answer, "refuse" it,
-	// "some" of its records, "hang".
+	// fail returns the fate of a call: "" for none, "lose" its answer, "refuse" it, "some" of
+	// its records, "hang".
 	fail func() string
 	more chan struct{} // closed when got grows
 }
@@ -88,7 +88,7 @@ func (k *fakeKinesis) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"FailedRecordCount": failed, "Records": answers})
 }
 
-// wait waits until a number of records have come.
+// wait waits until a number of records have arrived.
 func (k *fakeKinesis) wait(t *testing.T, n int) {
 	t.Helper()
 	for {
@@ -106,7 +106,7 @@ func (k *fakeKinesis) wait(t *testing.T, n int) {
 	}
 }
 
-// checkChanges checks that n changes of each item came, the first times in order.
+// checkChanges checks that n changes of each item arrived, with their first copies in order.
 func checkChanges(t *testing.T, got []string, items, n int) {
 	t.Helper()
 	next := map[string]int{}
@@ -153,7 +153,7 @@ func untilKinesis(t *testing.T, s *Server) {
 	}
 }
 
-// deliveriesEnded waits until nothing is delivered any more.
+// deliveriesEnded waits until all deliveries have ended.
 func (s *Server) deliveriesEnded(t *testing.T) {
 	t.Helper()
 	if err := s.store.Jobs.Wait(t.Context(), "kinesis"); err != nil {
@@ -161,8 +161,8 @@ func (s *Server) deliveriesEnded(t *testing.T) {
 	}
 }
 
-// Acceptance point 21: an endpoint that fails one call of five, loses answers and takes
-// a part of others gets each change at least once, those of an item in order.
+// Acceptance point 21: an endpoint that fails one of five calls, loses answers and accepts
+// only parts of others gets each change at least once, those of an item in order.
 func TestKinesis_Endpoint(t *testing.T) {
 	t.Parallel()
 	k, random := newFakeKinesis(t), rand.New(rand.NewPCG(1, 2)) //nolint:gosec // of a test
@@ -192,7 +192,7 @@ func TestKinesis_Endpoint(t *testing.T) {
 	checkChanges(t, k.got, items, changes)
 }
 
-// A stream that is not there fails; the log is off then.
+// A destination whose stream does not exist fails; the log is then off.
 func TestKinesis_NoStream(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) { o.KinesisEndpoint = newFakeKinesis(t).url })
@@ -210,7 +210,8 @@ func TestKinesis_NoStream(t *testing.T) {
 	must(t, s, "EnableKinesisStreamingDestination", kinesisStream)
 }
 
-// A stream that is lost later is waited for, over a restart, and gets what it missed.
+// The delivery waits for a stream that is lost later, even over a restart, and then makes up
+// for it.
 func TestKinesis_Lost(t *testing.T) {
 	t.Parallel()
 	k := newFakeKinesis(t)
@@ -245,8 +246,8 @@ func TestKinesis_Lost(t *testing.T) {
 	checkChanges(t, k.got, 1, 1)
 }
 
-// What was written while there was nothing to deliver to is delivered by a later start;
-// a table that is deleted delivers what it has.
+// Changes recorded without a sink are delivered after a later start; a deleted table still
+// delivers its changes.
 func TestKinesis_DirLater(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "streams")
@@ -291,7 +292,7 @@ func TestKinesis_TwoServers(t *testing.T) {
 	a, b := newTwoTestServers(t, func(o *Options) { o.Now, o.wall, o.KinesisEndpoint = now.Now, clock.New(), k.url })
 	must(t, a, "CreateTable", kinesisTable)
 	must(t, a, "EnableKinesisStreamingDestination", kinesisStream)
-	now.Advance(2 * time.Second) // then no server goes by an older definition
+	now.Advance(2 * time.Second) // then no server uses an older definition
 	untilKinesis(t, a)
 	const changes = 20
 	for n := range changes {
@@ -306,7 +307,7 @@ func TestKinesis_TwoServers(t *testing.T) {
 	checkChanges(t, k.got, 2, changes)
 }
 
-// A stream of keys shows keys alone where the log keeps all for Kinesis.
+// A stream of keys shows only keys, even if the log keeps all images for Kinesis.
 func TestKinesis_BesideStream(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)

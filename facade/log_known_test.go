@@ -32,8 +32,8 @@ const streamKeys = `{"TableName": "streamed", "StreamSpecification": {"StreamEna
 const plainStreamed = `{"TableName": "streamed", "BillingMode": "PAY_PER_REQUEST", "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
 	"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}]}`
 
-// A stream that begins while another process does not know of it is ENABLING until it
-// does. From then on there is one record of each write.
+// A new stream is ENABLING until another process knows it. From then on each write has one
+// record.
 func TestStreams_BeginsBesideAnotherProcess(t *testing.T) {
 	t.Parallel()
 	a, b, now, _ := unawares(t, plainStreamed)
@@ -77,8 +77,8 @@ func TestStreams_BeginsBesideAnotherProcess(t *testing.T) {
 	expectRecords(t, got, `INSERT {"id":{"S":"a"}} new null old null`, `INSERT {"id":{"S":"b"}} new null old null`, `REMOVE {"id":{"S":"before"}} new null old null`)
 }
 
-// Where there is no other process, nobody waits: not for one that was closed, nor for one
-// that had the same seat.
+// Without other processes nothing waits: neither for a closed process, nor for an earlier one
+// of the same seat.
 func TestStreams_BeginsAlone(t *testing.T) {
 	t.Parallel()
 	var shared Options
@@ -106,8 +106,8 @@ func TestStreams_BeginsAlone(t *testing.T) {
 	}
 }
 
-// What Kinesis gets beside a stream of keys has images from the first record on, and
-// lacks nothing that was written once the destination is ACTIVE.
+// With a stream of keys, a Kinesis destination gets images from the first record on, and
+// every write after it is ACTIVE.
 func TestKinesis_BeginsBesideAnotherProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,8 +145,8 @@ func TestKinesis_BeginsBesideAnotherProcess(t *testing.T) {
 	})
 }
 
-// A table can be restored from when on all processes know that, and a backup waits for
-// them: neither has what was written later.
+// A table can be restored only to times when all processes know that, and a backup waits for
+// them: neither contains later writes.
 func TestBackups_BeginBesideAnotherProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -178,8 +178,8 @@ func TestBackups_BeginBesideAnotherProcess(t *testing.T) {
 	})
 }
 
-// A backup that turns the log of a table on has what another process writes until it knows
-// of that, and nothing that is written later.
+// A backup that turns the log of a table on contains the writes of another process before
+// that knows the log, and no later ones.
 func TestCreateBackup_BesideAnotherProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

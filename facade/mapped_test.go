@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// The mappings that the tests of the store have too.
+// The mappings of the store's tests.
 var (
 	//go:embed internal/store/testdata/catalog.yaml
 	catalogYAML string
@@ -28,15 +28,14 @@ func mappingOf(tb testing.TB, text string) *mapping.Mapping {
 	return m
 }
 
-// A mapping says of each of its indexes how far reads are behind, whatever the
-// server's own lag is.
+// A mapping can set the lag of each of its indexes, regardless of the server's lag.
 func TestOperations_MappedIndexLag(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		server time.Duration
 		lag    string
-		after  time.Duration // the index has the item then, and not a millisecond before; 0 at once
+		after  time.Duration // the index has the item from then on, but not a millisecond before; 0: at once
 	}{
 		{"of the mapping", 0, ", lag: 30s", 30 * time.Second},
 		{"of the server", time.Minute, "", time.Minute},
@@ -68,8 +67,7 @@ func TestOperations_MappedIndexLag(t *testing.T) {
 	}
 }
 
-// Rules of a mapping may share a column: PutItem does not write over the item that
-// has it.
+// Rules of a mapping may share a column: PutItem does not overwrite the item in it.
 func TestPutItem_SharedColumn(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) { o.Mappings = []*mapping.Mapping{mappingOf(t, videoYAML)} })

@@ -23,13 +23,13 @@ type memorySize struct {
 }
 
 // A table of 7.5 MiB with batches of 128 KiB, and one of 86 MB with the default batches and
-// items of about the largest size.
+// items near the maximum size.
 var (
 	smallMemory = memorySize{items: 192, itemBytes: 40 << 10, batchBytes: 128 << 10, most: 10 << 20}
 	fullMemory  = memorySize{items: 240, itemBytes: 360 << 10, most: 64 << 20}
 )
 
-// options sets the batches, and a Bigtable whose memory is not counted.
+// options sets the batches, and a Bigtable whose memory does not count.
 func (m memorySize) options(t *testing.T) func(*Options) {
 	t.Helper()
 	dir := inMemory
@@ -81,7 +81,7 @@ func importsInMemory(t *testing.T, size memorySize) {
 			t.Fatal(err)
 		}
 		w := bufio.NewWriter(f)
-		_, _ = w.WriteString(format.head) // Flush has the error
+		_, _ = w.WriteString(format.head) // Flush returns the error
 		for i := range size.items {
 			_, _ = fmt.Fprintf(w, format.line, i, i)
 			_, _ = w.WriteString(body)
@@ -107,8 +107,8 @@ func importsInMemory(t *testing.T, size memorySize) {
 	}
 }
 
-// The memory that it takes to write, read and delete a log does not depend on its size: one
-// answer of GetRecords has about a megabyte.
+// The memory for writing, reading and deleting a log does not depend on its size: one answer
+// of GetRecords has about a megabyte.
 func TestStreams_Memory(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector counts in memory of its own")
@@ -138,7 +138,7 @@ func streamsInMemory(t *testing.T, size memorySize) {
 	if size.batchBytes == 0 {
 		size.check(t, "written", write)
 	} else {
-		write() // its peak is mostly that of single requests
+		write() // its peak comes mostly from single requests
 	}
 	if after := memory.Live(); after > before+size.most { // the log remembers the last records
 		t.Errorf("%d KiB are held after %d writes, %d before", after>>10, records, before>>10)

@@ -21,8 +21,8 @@ import (
 // message is a row of testdata/messages.tsv.
 type message struct {
 	texts    []*regexp.Regexp // each of its texts
-	believed bool             // one source alone has it, and not from AWS
-	noCase   string           // why no case shows it, "" if one does
+	believed bool             // a single source has it, and not from AWS
+	noCase   string           // why no case shows it; "" if a case does
 }
 
 // readMessages reads testdata/messages.tsv; keys are the numbers of the rows.
@@ -65,14 +65,14 @@ func readMessages(t *testing.T) map[string]message {
 	return messages
 }
 
-// Every row of testdata/messages.tsv has a case that carries its number, in the
-// wordings of both profiles where they differ, and the cases show each of its
-// texts. What is only believed is marked wherever it is shown.
+// Every row of testdata/messages.tsv has a case with its number, in the wordings of both
+// profiles if they differ, and the cases show each of its texts. Texts that are only believed
+// are marked wherever they appear.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	messages := readMessages(t)
 	both, shown := map[string]bool{}, map[*regexp.Regexp]bool{}
-	var faults []string // reported when all files are read: package datadriven stops at the first
+	var faults []string // reported after all files, because package datadriven stops at the first
 	see := func(path string, d *datadriven.TestData) {
 		fault := func(format string, args ...any) {
 			line := strings.TrimPrefix(d.Pos, "<string>")
@@ -106,7 +106,7 @@ func TestMessages(t *testing.T) {
 			return d.Expected
 		})
 	})
-	// Cases of the frame are lines of Go with the number behind them.
+	// Cases of the HTTP frame are lines of Go with the number after them.
 	mark := regexp.MustCompile(`// row ([0-9]+b?)(, unconfirmed)?$`)
 	line := func(path, text string) {
 		for line := range strings.Lines(text) {
@@ -124,7 +124,7 @@ func TestMessages(t *testing.T) {
 			case m.believed && row[2] == "":
 				faults = append(faults, path+": row "+row[1]+" is only believed, and the case not marked as unconfirmed")
 			}
-			both[row[1]] = true // the frame has one wording
+			both[row[1]] = true // the frame has only one wording
 			for _, text := range m.texts {
 				shown[text] = shown[text] || text.MatchString(line)
 			}
@@ -150,8 +150,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Each text of package awserr names its rows of testdata/messages.tsv, the rows that it is
-// a part of, or that it is ours. The cases of package expr name existing rows.
+// Each text of package awserr names its rows of testdata/messages.tsv, the rows that it is a
+// part of, or is marked as ours. The cases of package expr name existing rows.
 func TestMessages_NumbersExist(t *testing.T) {
 	t.Parallel()
 	messages := readMessages(t)

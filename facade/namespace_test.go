@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// The log says once what clients that share the tables differ in.
+// The log reports once how clients differ that share the tables.
 func TestNamespaces_Log(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ key, region, want string }{
@@ -41,8 +41,8 @@ func TestNamespaces_Log(t *testing.T) {
 	}
 }
 
-// Keys and regions share the tables, unless they are kept apart; then they are
-// so after a restart too, and what is due in each goes on.
+// Keys and regions share the tables, unless they are namespaced; then they stay separate
+// after a restart, and the due work of each continues.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	for _, namespaced := range []bool{false, true} {
@@ -117,7 +117,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// Callers and tables end at a limit. Who was there before goes on.
+// Callers and tables are limited. Existing callers continue to work.
 func TestNamespaces_Limits(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) {

@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// TestForeignRows checks that a table whose rows were laid out by another
-// mapping is told of at start, and that one with readable rows is not.
+// TestForeignRows checks that the start logs a table whose rows another mapping laid out, and
+// does not log one with readable rows.
 func TestForeignRows(t *testing.T) {
 	t.Parallel()
 	const row = "0123"
@@ -59,8 +59,8 @@ func TestForeignRows(t *testing.T) {
 	}
 }
 
-// TestNativeChange checks that what another client did to the rows of a mapped
-// table is told, with the place, by an error that no client retries.
+// TestNativeChange checks that another client's change to the rows of a mapped table results
+// in an error that names the place, and that no client retries.
 func TestNativeChange(t *testing.T) {
 	t.Parallel()
 	const file = "../fixtures/subjects/s2-video/mapping.yaml"
@@ -114,9 +114,9 @@ func TestNativeChange(t *testing.T) {
 	refused(http.StatusBadRequest, "ResourceNotFoundException", m.TargetTable())
 }
 
-// TestNativeChange_CatalogLost: a Bigtable that has lost what the door keeps of its tables,
-// as an emulator that was started again, is not taken for one without the table that was
-// asked for: no operation but on tables tells of that.
+// TestNativeChange_CatalogLost: if a Bigtable has lost the endpoint's catalog, for example an
+// emulator that was started again, the error does not claim that the requested table is
+// missing. Only operations on tables report that.
 func TestNativeChange_CatalogLost(t *testing.T) {
 	t.Parallel()
 	var o Options

@@ -11,10 +11,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
-// nativeTable is where the items of a table lie, to be read past the facade.
+// nativeTable is the place of a table's items, for reads past the facade.
 type nativeTable struct {
 	base    *layout.Mapping
-	indexes []*secondary.Index // that of due times is the last
+	indexes []*secondary.Index // the index of due times is the last
 }
 
 // dueTimes is the name of the index of due times.
@@ -56,13 +56,13 @@ func nativeTableOf(tb testing.TB, s *Server, name string) nativeTable {
 	return t
 }
 
-// nativeClient is a client of the Bigtable behind a facade.
+// nativeClient returns a client of the facade's Bigtable.
 func nativeClient(s *Server) *btclient.Client {
 	return btclient.New(s.opts.Conn, s.opts.Project, s.opts.Instance, btclient.Options{})
 }
 
-// isUnfinished reports whether a cell of bookkeeping is one that a write leaves only
-// until it is finished: an outbox, an intent, or a state that is an intent's.
+// isUnfinished reports whether a cell of bookkeeping exists only until a write is finished:
+// an outbox, an intent, or a state that is an intent's.
 func isUnfinished(c layout.Cell) bool {
 	if c.Family != lens.FamilyState || len(c.Qualifier) == 0 {
 		return false

@@ -15,8 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// TestObserve: a request is told of after its answer, and what it asks of the Bigtable
-// behind carries its id.
+// TestObserve: a request is reported after its answer, and its calls to the Bigtable carry
+// its id.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	native := map[string][]string{}
@@ -54,7 +54,7 @@ func TestObserve(t *testing.T) {
 	for i, c := range []struct {
 		operation, body string
 		status          int
-		native          string // one of the calls that it makes; "" for none
+		native          string // one of the calls that it makes; "" if it makes none
 	}{
 		{"CreateTable", create, 200, "CreateTable"},
 		{"PutItem", `{"TableName":"Tab","Item":{"k":{"S":"a"}}}`, 200, "CheckAndMutateRow"},
@@ -87,8 +87,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestObserve_Off: where nobody is told, a request has none of what telling takes: not one allocation for it, the
-// connection as it is, and calls behind that carry no id.
+// TestObserve_Off: without an observer, a request has no allocation for it, the unchanged
+// connection, and calls without an id.
 func TestObserve_Off(t *testing.T) { //nolint:paralleltest // it counts allocations
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
@@ -140,7 +140,7 @@ func TestObserve_Off(t *testing.T) { //nolint:paralleltest // it counts allocati
 			"GetItem": `{"TableName":"Tab","Key":{"k":{"S":"a"}},"ConsistentRead":true}`,
 		} {
 			ask("PutItem", `{"TableName":"Tab","Item":{"k":{"S":"a"},"v":{"S":"value"}}}`)
-			// The least of some runs: the store allocates in the background too.
+			// The minimum of several runs: the store also allocates in the background.
 			out[operation] = math.Inf(1)
 			for range 100 {
 				out[operation] = min(out[operation], testing.AllocsPerRun(3, func() { ask(operation, body) }))
@@ -153,7 +153,7 @@ func TestObserve_Off(t *testing.T) { //nolint:paralleltest // it counts allocati
 	}
 	off, on := allocations(nil), allocations(func(*Call) {})
 	for operation := range off {
-		// What it takes to tell: the Call, the context with the id, and the request that has it.
+		// The cost of observing: the Call, the context with the id, and the request with it.
 		if off[operation]+3 > on[operation] {
 			t.Errorf("%s: %v allocations where nobody is told, %v where somebody is", operation, off[operation], on[operation])
 		}

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A transaction on items that share a row, or that its mapping has no place
-// for.
+// A transaction on items that share a row, or that do not fit the mapping.
 func TestTransactWriteItems_Mapped(t *testing.T) {
 	t.Parallel()
 	const (

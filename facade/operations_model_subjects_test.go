@@ -7,13 +7,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// modelKey is a key of a hash and a range attribute as the model has it.
+// modelKey converts a key to the model's type.
 func modelKey(k lens.KeySchema) []ddbmodel.KeyAttribute {
 	return []ddbmodel.KeyAttribute{{Name: k.Hash.Name, Type: k.Hash.Type.String()}, {Name: k.Range.Name, Type: k.Range.Type.String()}}
 }
 
-// drawOrder draws orders with two indexes, one of them over shards. Its entries
-// are told apart by the order alone, so an order has one item.
+// drawOrder draws orders with two indexes, one of them over shards. Only the order
+// distinguishes its entries, so an order has one item.
 func drawOrder(d *drawnTable) {
 	d.names = []string{"Date", "Status", "Total", "GSI1PK", "GSI1SK", "GSI2PK", "GSI2SK"}
 	d.keys = func(r *rapid.T) ddbmodel.Item {

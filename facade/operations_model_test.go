@@ -35,8 +35,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
-// The random tests of this package see the same requests in every run, unless
-// -rapid.seed says otherwise (0: other ones each time).
+// The random tests of this package see the same requests in every run, unless -rapid.seed is
+// given (0: different ones each time).
 func init() {
 	if _, set := os.LookupEnv("RAPID_SEED"); set {
 		return
@@ -46,10 +46,10 @@ func init() {
 	}
 }
 
-// TestOperations_Model makes random requests of a facade and of a naive
-// DynamoDB: answers and errors are the same, and after each request the rows,
-// read natively and taken back through the mapping, are the items, those of
-// indexes what the items say, and nothing else is left in them.
+// TestOperations_Model sends random requests to a facade and to a naive DynamoDB. Answers and
+// errors must be equal. After each request the rows, read natively and converted back through
+// the mapping, must be the items, the index rows must match them, and nothing else may be
+// left.
 //
 // More of it: -rapid.checks=1000 -rapid.steps=100, -rapid.seed=N.
 func TestOperations_Model(t *testing.T) {
@@ -82,14 +82,13 @@ func TestOperations_Model(t *testing.T) {
 	}
 }
 
-// modelTable is a table of the model and its mapping, nil for the default
-// layout.
+// modelTable is a table of the model and its mapping, nil for the default layout.
 type modelTable struct {
 	drawnTable
 	mapping *layout.Mapping
 }
 
-// machine is a facade, the Bigtable behind it, and the model.
+// machine is a facade, its Bigtable, and the model.
 type machine struct {
 	requestDrawer
 	tb       *testing.T
@@ -152,7 +151,7 @@ func (m *machine) close(r *rapid.T) {
 	}
 }
 
-// call makes a request that has to succeed.
+// call sends a request that must succeed.
 func (m *machine) call(r *rapid.T, operation string, req any) []byte {
 	answer, err := m.server.Call(m.tb.Context(), operation, []byte(ddbmodel.Text(req)))
 	if err != nil {
@@ -197,7 +196,7 @@ func (m *machine) create(r *rapid.T, t *ddbmodel.Table) {
 	}
 }
 
-// actions are what may happen.
+// actions are the possible actions.
 func (m *machine) actions() map[string]func(*rapid.T) {
 	alone := func(kind string) func(*rapid.T) {
 		return func(r *rapid.T) { m.run(r, m.write(r, true, kind)) }
@@ -262,7 +261,7 @@ func (m *machine) transactGet(r *rapid.T) {
 	m.run(r, x)
 }
 
-// pass lets time go on, garbage be collected, and items expire.
+// pass advances time, collects garbage, and lets items expire.
 func (m *machine) pass(r *rapid.T) {
 	m.clock.Advance(oneOf(r, "time", 0, time.Millisecond, time.Second, 5*time.Second, 10*time.Minute, time.Hour))
 	if m.bigtable != nil {
@@ -278,7 +277,7 @@ func (m *machine) pass(r *rapid.T) {
 	}
 }
 
-// restart goes on with another facade on the same Bigtable.
+// restart continues with another facade on the same Bigtable.
 func (m *machine) restart(r *rapid.T) {
 	if rapid.Bool().Draw(r, "closed") {
 		if err := m.server.Close(); err != nil {
@@ -294,13 +293,13 @@ func (m *machine) restart(r *rapid.T) {
 	}
 }
 
-// load writes an item natively, as a loader does: its cells and no bookkeeping.
+// load writes an item natively, as a loader does: its cells without bookkeeping.
 func (m *machine) load(r *rapid.T) {
 	table := m.table(r)
 	item := table.item(r)
 	key := table.KeyOf(item)
 	if len(table.Indexes) > 0 || table.TTL != "" || len(key) != len(table.Key) {
-		return // whoever loads such a table loads its indexes too
+		return // a loader of such a table also loads its indexes
 	}
 	for _, a := range table.Key {
 		if item[a.Name].Type != a.Type {
@@ -334,7 +333,7 @@ func (m *machine) load(r *rapid.T) {
 	table.Put(key, item)
 }
 
-// run makes a request of both and compares.
+// run sends a request to both and compares the answers.
 func (m *machine) run(r *rapid.T, op ddbmodel.Operation) {
 	req := ddbmodel.Text(op.Request())
 	r.Logf("%s %s", op.Name(), req)
@@ -358,7 +357,7 @@ func (m *machine) run(r *rapid.T, op ddbmodel.Operation) {
 	}
 }
 
-// unorderedResponses brings the answer of a BatchGetItem into the model's order.
+// unorderedResponses sorts the answer of a BatchGetItem in the model's order.
 func unorderedResponses(r *rapid.T, answer []byte) []byte {
 	text, err := ddbmodel.Canonical(answer)
 	if err != nil {
@@ -377,7 +376,7 @@ func unorderedResponses(r *rapid.T, answer []byte) []byte {
 	return []byte(ddbmodel.Text(content))
 }
 
-// compareErrors says what is wrong with an error, "" for nothing.
+// compareErrors returns the difference of errors, or "".
 func compareErrors(want *ddbmodel.Error, err error) string {
 	if want == nil {
 		return "an error that is none"
@@ -434,8 +433,7 @@ func compareErrors(want *ddbmodel.Error, err error) string {
 	return strings.Join(faults, "; ")
 }
 
-// canonicalItem is an item's text with the members of sets in the model's
-// order.
+// canonicalItem returns an item's text with the members of sets in the model's order.
 func canonicalItem(text string) string {
 	if text == "" {
 		return ""
@@ -454,7 +452,7 @@ type answerPage struct {
 	LastEvaluatedKey    json.RawMessage
 }
 
-// read makes a Query, or a Scan of all segments, by pages.
+// read sends a Query, or a Scan of all segments, by pages.
 func (m *machine) read(r *rapid.T, query bool) {
 	reading, table := m.reading(r, query)
 	req := reading.Request(m.db)
@@ -520,7 +518,7 @@ func (m *machine) read(r *rapid.T, query bool) {
 	}
 }
 
-// pages makes a request until there are no more pages.
+// pages repeats a request until the last page.
 func (m *machine) pages(r *rapid.T, operation string, req map[string]any) []answerPage {
 	var pages []answerPage
 	for {
@@ -594,7 +592,7 @@ func (m *machine) checkPages(r *rapid.T, pages []answerPage, limit int, restarta
 	return texts
 }
 
-// check reads the rows natively and compares what they hold with the model.
+// check reads the rows natively and compares them with the model.
 func (m *machine) check(r *rapid.T) {
 	for _, table := range m.tables {
 		native := nativeTableOf(m.tb, m.server, table.Name)
@@ -614,7 +612,7 @@ func (m *machine) check(r *rapid.T) {
 	}
 }
 
-// due are the entries of the index of due times: items that will expire.
+// due returns the entries of the index of due times: items that will expire.
 func due(t *ddbmodel.Table) []ddbmodel.Item {
 	entries := t.Entries(&ddbmodel.Index{Key: []ddbmodel.KeyAttribute{{Name: t.TTL, Type: "N"}}, Projection: "KEYS_ONLY"})
 	return slices.DeleteFunc(entries, func(entry ddbmodel.Item) bool { return entry[t.TTL].Type != "N" })
@@ -629,8 +627,8 @@ func modelTexts(items []ddbmodel.Item) []string {
 	return texts
 }
 
-// rowItems reads a Bigtable table and takes its rows back into items. It finds
-// bookkeeping that should be gone.
+// rowItems reads a Bigtable table and converts its rows back to items. It reports leftover
+// bookkeeping.
 func (m *machine) rowItems(r *rapid.T, table string, inverse func(layout.Row) ([]attr.Item, error)) []string {
 	var texts []string
 	for row, err := range nativeClient(m.server).Read(m.tb.Context(), btclient.Read{Table: table, Spans: []layout.Span{{}}}) {
@@ -668,8 +666,8 @@ func (m *machine) rowItems(r *rapid.T, table string, inverse func(layout.Row) ([
 // importTimeMicros is the time of loaded cells.
 const importTimeMicros = 1715685260608000
 
-// defaultTables draws two tables in the default layout: keys of any type,
-// indexes of every kind, and a time to live.
+// defaultTables draws two tables in the default layout: keys of any type, indexes of every
+// kind, and a time to live.
 func defaultTables(*testing.T) func(*rapid.T) []modelTable {
 	return func(r *rapid.T) []modelTable {
 		var tables []modelTable
@@ -750,8 +748,8 @@ func drawAttributes(r *rapid.T, t *ddbmodel.Table) ddbmodel.Item {
 	return item
 }
 
-// subjectTables returns the table of a shipped mapping, whose items the
-// function draws. What the mapping cannot express the model refuses too.
+// subjectTables returns the table of a shipped mapping, with items from draw. The model also
+// rejects items that the mapping cannot express.
 func subjectTables(subject string, draw func(*drawnTable)) func(*testing.T) func(*rapid.T) []modelTable {
 	return func(t *testing.T) func(*rapid.T) []modelTable {
 		t.Helper()
@@ -787,7 +785,7 @@ func subjectTables(subject string, draw func(*drawnTable)) func(*testing.T) func
 	}
 }
 
-// place lays an item of the model out; ok is false if the mapping cannot.
+// place lays out an item of the model; ok is false if the mapping cannot.
 func place(m *layout.Mapping, item ddbmodel.Item) (placed lens.Placed, ok bool) {
 	i, err := attr.UnmarshalItem([]byte(ddbmodel.Text(item)))
 	if err != nil {
@@ -797,8 +795,8 @@ func place(m *layout.Mapping, item ddbmodel.Item) (placed lens.Placed, ok bool) 
 	return placed, err == nil
 }
 
-// overlaps reports whether cells of an item that is there lie where another
-// would have its own.
+// overlaps reports whether cells of an existing item are in the place of another item's
+// cells.
 func overlaps(there []layout.Cell, own []lens.Extent) bool {
 	return slices.ContainsFunc(there, func(c layout.Cell) bool {
 		return slices.ContainsFunc(own, func(e lens.Extent) bool { return e.Covers(c) })

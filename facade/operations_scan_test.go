@@ -12,8 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// scannedRequests are requests with all members that are scanned, and some that
-// are not, or are wrong.
+// scannedRequests are requests with all scanned members, some others, and some invalid ones.
 var scannedRequests = []struct{ operation, body string }{
 	{"GetItem", `{"TableName":"plain","Key":{"id":{"S":"1"}},"ConsistentRead":true,"ReturnConsumedCapacity":"TOTAL","ProjectionExpression":"#a","ExpressionAttributeNames":{"#a":"a"}}`},
 	{"GetItem", ` { "TableName" : "pl\u0061in" , "Key" : { } , "ConsistentRead" : false , "ExpressionAttributeNames" : { } } `},
@@ -65,8 +64,8 @@ var scannedRequests = []struct{ operation, body string }{
 	{"TransactWriteItems", `{"TransactItems":[{"Get":{}}]}`},
 }
 
-// checkScanned: what is scanned is what the decoder makes of it. It reports whether
-// the body is scanned.
+// checkScanned checks that a scan gives the decoder's result. It reports whether the body is
+// scanned.
 func checkScanned(tb testing.TB, op *operation, body []byte) bool {
 	tb.Helper()
 	if op.scan == nil {
@@ -91,7 +90,7 @@ func TestScannedRequests(t *testing.T) {
 	for _, r := range scannedRequests {
 		op := operationsByTarget[targetDynamoDB+r.operation]
 		checkScanned(t, op, []byte(r.body))
-		// Cut off anywhere, or with a byte missing, it is something else, or nothing.
+		// A body that is cut off, or lacks a byte, must give a different result or none.
 		for i := range r.body {
 			checkScanned(t, op, []byte(r.body[:i]))
 			checkScanned(t, op, []byte(r.body[:i]+r.body[i+1:]))
@@ -99,7 +98,7 @@ func TestScannedRequests(t *testing.T) {
 	}
 }
 
-// TestScannedRequests_OfCases: the requests of all cases.
+// TestScannedRequests_OfCases checks the requests of all cases.
 func TestScannedRequests_OfCases(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "operations", "*", "*"))
@@ -126,7 +125,7 @@ func TestScannedRequests_OfCases(t *testing.T) {
 	}
 }
 
-// TestScannedRequests_Usual: what clients send is scanned.
+// TestScannedRequests_Usual: the usual requests of clients are scanned.
 func TestScannedRequests_Usual(t *testing.T) {
 	t.Parallel()
 	for _, r := range costRequests {

@@ -37,7 +37,7 @@ func TestOperations_Table(t *testing.T) {
 	}
 }
 
-// Every operation that is not served says so by its name.
+// Every refused operation answers with its name.
 func TestOperations_Refused(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -53,8 +53,8 @@ func TestOperations_Refused(t *testing.T) {
 	}
 }
 
-// A request has room for a million names. What compares each with all others
-// does not end within the time that tests have.
+// A request has room for a million names. Code that compares each with all others would
+// exceed the time limit of tests.
 func TestOperations_ManyNames(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -92,8 +92,8 @@ func TestOperations_ManyNames(t *testing.T) {
 	}
 }
 
-// AttributeUpdates have no limit but those of the item and the request, though
-// an expression that says the same would be too long.
+// AttributeUpdates are limited only by the item and the request, though an equivalent
+// expression would be too long.
 func TestUpdateItem_ManyAttributeUpdates(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -113,7 +113,7 @@ func TestUpdateItem_ManyAttributeUpdates(t *testing.T) {
 	if want := `{"Item":{"a998":{"N":"3"},"a999":{"N":"3"},"pk":{"S":"a"},"sk":{"N":"1"}}}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	// As many as an item could never have: refused, and soon.
+	// More than an item could ever have: rejected, and quickly.
 	if _, err := s.Call(t.Context(), "UpdateItem", []byte(update(60_000, `{"Value": {"N": "1"}}`))); err == nil || !strings.Contains(err.Error(), "size") {
 		t.Errorf("60,000 attributes: %v", err)
 	}
@@ -140,7 +140,7 @@ const createPair = `{"TableName": "pairs", "BillingMode": "PAY_PER_REQUEST",
 	"AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "N"}],
 	"KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]}`
 
-// A page ends with the item that crosses 1 MB, and costs what it evaluated.
+// A page ends with the item that crosses 1 MB, and consumes what it examined.
 func TestQuery_PageBytes(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -171,8 +171,8 @@ func TestQuery_PageBytes(t *testing.T) {
 	}
 }
 
-// A page of 1 MB has an overhead for each item: 24 of these items are a page, of whose
-// bytes it takes 25. Capacity is that of the items, however they are read.
+// A page of 1 MB has an overhead for each item: 24 of these items are a page, whose bytes
+// hold 25. Capacity counts the items, however they are read.
 func TestPages_PageOverhead(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -206,8 +206,8 @@ func TestPages_PageOverhead(t *testing.T) {
 	}
 }
 
-// A page of an index that has a sort key of its own counts that one (belief), not the
-// table's: to the byte.
+// A page of an index with its own sort key counts that key (belief), not the table's: to the
+// byte.
 func TestPages_PageOverheadOfGlobalIndex(t *testing.T) {
 	t.Parallel()
 	for last, want := range map[int]int{98_399: 10, 98_400: 9} {
@@ -236,7 +236,7 @@ func TestPages_PageOverheadOfGlobalIndex(t *testing.T) {
 	}
 }
 
-// What does not fit into 16 MB comes back, and can be asked for as it is.
+// Keys beyond 16 MB come back, and can be requested again unchanged.
 func TestBatchGetItem_UnprocessedKeys(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -268,7 +268,7 @@ func TestBatchGetItem_UnprocessedKeys(t *testing.T) {
 	}
 }
 
-// jsonText is a member kept as it came.
+// jsonText is an undecoded member.
 type jsonText []byte
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -277,8 +277,8 @@ func (j *jsonText) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// The segments of a scan part the table, each by pages, and a start key of
-// another segment is refused.
+// The segments of a scan divide the table, each by pages, and a start key of another segment
+// is rejected.
 func TestScan_Segments(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -317,8 +317,8 @@ func TestScan_Segments(t *testing.T) {
 	}
 }
 
-// A global index that is added later holds what was there before, and goes
-// with its attribute definition.
+// A new global index contains the existing items, and is removed with its attribute
+// definition.
 func TestUpdateTable_Index(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -328,7 +328,7 @@ func TestUpdateTable_Index(t *testing.T) {
 	}
 	must(t, s, "UpdateTable", `{"TableName": "pairs", "AttributeDefinitions": [{"AttributeName": "g", "AttributeType": "S"}, {"AttributeName": "sk", "AttributeType": "N"}],
 		"GlobalSecondaryIndexUpdates": [{"Create": {"IndexName": "by-g", "KeySchema": [{"AttributeName": "g", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}], "Projection": {"ProjectionType": "KEYS_ONLY"}}}]}`)
-	s.store.Wait() // the backfill
+	s.store.Wait() // waits for the backfill
 	got := must(t, s, "Query", `{"TableName": "pairs", "IndexName": "by-g", "Select": "COUNT", "KeyConditionExpression": "g = :g AND sk >= :n", "ExpressionAttributeValues": {":g": {"S": "1"}, ":n": {"N": "16"}}}`)
 	if want := `{"Count":5,"ScannedCount":5}`; got != want {
 		t.Errorf("the new index answers %s, want %s", got, want)
@@ -343,7 +343,7 @@ func TestUpdateTable_Index(t *testing.T) {
 	}
 }
 
-// failingConn is a Bigtable that fails once broken.
+// failingConn is a Bigtable that fails once broken is set.
 type failingConn struct {
 	grpc.ClientConnInterface
 	err error
@@ -363,8 +363,8 @@ func (c *failingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, meth
 	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 }
 
-// Failures of the Bigtable behind are the server's: 503 where a retry may
-// help, else 500 without its text.
+// Failures of the Bigtable are the server's: 503 if a retry may help, otherwise 500 without
+// its text.
 func TestServer_BrokenBigtable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -391,7 +391,7 @@ func TestServer_BrokenBigtable(t *testing.T) {
 	}
 }
 
-// A call that its client gave up is no failure to tell the operator of.
+// A canceled call is not logged as a failure.
 func TestServer_CanceledCall(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{true, false} {
@@ -416,7 +416,7 @@ func TestServer_CanceledCall(t *testing.T) {
 	}
 }
 
-// closer counts how often a body is closed.
+// closer counts the closes of a body.
 type closer struct {
 	*strings.Reader
 	closed int
@@ -479,8 +479,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// What a mapping cannot express is refused with its reason, by every way of
-// writing, and nothing of it is stored.
+// Items outside a mapping are rejected with the reason by every kind of write, and nothing is
+// stored.
 func TestOperations_OutsideMapping(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) {

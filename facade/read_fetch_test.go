@@ -25,8 +25,8 @@ func entriesOf(n int) iter.Seq2[layout.Stored, error] {
 	}
 }
 
-// Whatever the sizes of items, and in whatever order they are read: each entry comes with its item, in the order of entries; what is held
-// at a time is a page and one item, and a limit is not passed.
+// For items of any size, read in any order, each entry comes with its item, in the order of
+// entries. At most a page and one item are held, and a limit is not exceeded.
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	const page = 1000
@@ -79,7 +79,7 @@ func TestFetch(t *testing.T) {
 	})
 }
 
-// An error comes in its place, of entries and of items.
+// Errors of entries and of items come in their place.
 func TestFetch_Errors(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

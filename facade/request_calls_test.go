@@ -28,7 +28,7 @@ func (c *everyCallConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, me
 	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 }
 
-// callsOf is how many calls a request makes on the Bigtable.
+// callsOf returns the number of calls that a request makes on the Bigtable.
 func (c *everyCallConn) callsOf(tb testing.TB, s *Server, operation, body string) int64 {
 	tb.Helper()
 	before := c.calls.Load()
@@ -36,8 +36,8 @@ func (c *everyCallConn) callsOf(tb testing.TB, s *Server, operation, body string
 	return c.calls.Load() - before
 }
 
-// countedServer is a server over the tables of the cost tests, with the connection
-// that counts its calls.
+// countedServer returns a server over the tables of the cost tests, with a connection that
+// counts its calls.
 func countedServer(tb testing.TB, items int) (*Server, *everyCallConn) {
 	tb.Helper()
 	conn := &everyCallConn{}
@@ -49,8 +49,8 @@ func countedServer(tb testing.TB, items int) (*Server, *everyCallConn) {
 	return s, conn
 }
 
-// TestRequest_Calls holds requests that rewrite items to the calls that they make
-// on the Bigtable: what goes over a wire costs a round trip each.
+// TestRequest_Calls limits the calls to the Bigtable of requests that rewrite items: over a
+// network each costs a round trip.
 func TestRequest_Calls(t *testing.T) {
 	t.Parallel()
 	s, conn := countedServer(t, 100)
@@ -69,18 +69,17 @@ func TestRequest_Calls(t *testing.T) {
 	for _, r := range costRequests {
 		most, ok := want[r.name]
 		if !ok {
-			continue // of as many pages as a table has
+			continue // depends on the number of pages
 		}
 		must(t, s, r.operation, r.body(0))
-		// The same items, with other payloads.
+		// The same items with other payloads.
 		if got := conn.callsOf(t, s, r.operation, r.body(costItems)); got != most {
 			t.Errorf("%s: %d calls, want %d", r.name, got, most)
 		}
 	}
 }
 
-// TestRequest_CallsOfNewRows: what is to be known of rows before they are first
-// written is one call for all of them.
+// TestRequest_CallsOfNewRows: the state of new rows takes one call for all of them.
 func TestRequest_CallsOfNewRows(t *testing.T) {
 	t.Parallel()
 	s, conn := countedServer(t, 25)
@@ -89,7 +88,7 @@ func TestRequest_CallsOfNewRows(t *testing.T) {
 	}
 }
 
-// writesConn keeps the conditional writes.
+// writesConn records the conditional writes.
 type writesConn struct {
 	grpc.ClientConnInterface
 	writes []*btpb.CheckAndMutateRowRequest
@@ -102,7 +101,7 @@ func (c *writesConn) Invoke(ctx context.Context, method string, req, resp any, o
 	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 }
 
-// newWritesServer returns a server of the cost tables, and what it writes from now on.
+// newWritesServer returns a server of the cost tables, and its writes from now on.
 func newWritesServer(t *testing.T, items int) (*Server, *writesConn) {
 	t.Helper()
 	conn := &writesConn{}
@@ -115,8 +114,8 @@ func newWritesServer(t *testing.T, items int) (*Server, *writesConn) {
 	return s, conn
 }
 
-// TestRequest_NewItem: a new item and its entry are written without a look at
-// what a deletion would take away.
+// TestRequest_NewItem: a new item and its entry are written without reading what a deletion
+// would remove.
 func TestRequest_NewItem(t *testing.T) {
 	t.Parallel()
 	s, conn := newWritesServer(t, 0)
@@ -133,10 +132,9 @@ func TestRequest_NewItem(t *testing.T) {
 	}
 }
 
-// TestRequest_SameMillisecond: what changes an item again within one tick of the
-// clock sets the cell that is there. To delete its column first would have the
-// store look at all that was deleted there before: an item that is written often
-// has much of that.
+// TestRequest_SameMillisecond: a second change of an item within one tick of the clock
+// overwrites the existing cell. A deletion of its column would make the store examine all
+// earlier deletions there, which are many for an item that is written often.
 func TestRequest_SameMillisecond(t *testing.T) {
 	t.Parallel()
 	s, conn := newWritesServer(t, 25)
@@ -161,8 +159,8 @@ func TestRequest_SameMillisecond(t *testing.T) {
 	}
 }
 
-// TestRequest_CallsWithToken: a token costs a transaction three calls, and a
-// repetition one.
+// TestRequest_CallsWithToken: a token adds three calls to a transaction, and a repetition
+// takes one.
 func TestRequest_CallsWithToken(t *testing.T) {
 	t.Parallel()
 	s, conn := countedServer(t, 25)
@@ -180,7 +178,7 @@ func TestRequest_CallsWithToken(t *testing.T) {
 }
 
 // TestGetRecords_Calls: a consumer that polls an idle stream costs one call each time, and
-// three more each second: the definition, and the processes that write the log.
+// three more each second: for the definition, and for the processes that write the log.
 func TestGetRecords_Calls(t *testing.T) {
 	t.Parallel()
 	conn, now := &everyCallConn{}, clock.NewFrozen(testTime)

@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// newSharingServer returns a server over an emulator whose messages are not
-// copied, as in use.
+// newSharingServer returns a server over an emulator that does not copy messages, as in
+// production.
 func newSharingServer(tb testing.TB) *Server {
 	tb.Helper()
 	db, err := engine.Open(engine.Options{})
@@ -44,15 +44,14 @@ func newSharingServer(tb testing.TB) *Server {
 	return s
 }
 
-// The tables of the measurements: items of 1 KB, 100 a partition, in one table
-// with an index, in the other without.
+// The tables of the measurements: items of 1 KB, 100 per partition; one table has an index.
 const (
 	costIndexed = "Indexed"
 	costPlain   = "Plain"
 	costItems   = 2000
 )
 
-// loadCostTables makes both tables and fills them with so many items.
+// loadCostTables creates both tables and fills them with items.
 func loadCostTables(tb testing.TB, s *Server, items int) {
 	tb.Helper()
 	const schema = `"BillingMode":"PAY_PER_REQUEST",
@@ -74,7 +73,7 @@ func costKey(i int) string {
 	return fmt.Sprintf(`{"PK":{"S":"p%08d"},"SK":{"S":"s%04d"}}`, i/100, i%100)
 }
 
-// costItem is an item of 1 KB; salt changes its payload.
+// costItem returns an item of 1 KB; salt changes its payload.
 func costItem(i, salt int) string {
 	return fmt.Sprintf(`{"PK":{"S":"p%08d"},"SK":{"S":"s%04d"},"GPK":{"S":"g%08d"},"GSK":{"S":"k%010d"},"N":{"N":"%d"},"V":{"S":"%s%08d"}}`,
 		i/100, i%100, i%(costItems/100), i, i, strings.Repeat("v", 1016), salt)
@@ -91,7 +90,7 @@ func costBatch(table string, from, salt int) string {
 	return `{"RequestItems":{"` + table + `":[` + b.String() + `]}}`
 }
 
-// costRequests are the requests whose cost is looked at; n numbers them.
+// costRequests are the measured requests; n numbers them.
 var costRequests = []struct {
 	name      string
 	operation string
@@ -139,8 +138,7 @@ func BenchmarkRequest(b *testing.B) {
 		b.Run(r.name, func(b *testing.B) {
 			s := newSharingServer(b)
 			loadCostTables(b, s, costItems)
-			// Items come twice a round, with another payload: each write changes
-			// something.
+			// Items repeat twice a round, with another payload: each write changes something.
 			const step = 8
 			bodies := make([][]byte, 2*costItems/step)
 			for n := range bodies {
@@ -158,8 +156,8 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// TestRequest_Allocations holds requests to the allocations that they take
-// now, and a tenth more: what a request costs is mostly what it allocates.
+// TestRequest_Allocations limits requests to their current allocations plus a tenth:
+// allocations are most of a request's cost.
 func TestRequest_Allocations(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
@@ -175,9 +173,9 @@ func TestRequest_Allocations(t *testing.T) {
 			t.Errorf("%s: mostAllocations has no row", r.name)
 			continue
 		}
-		// What the store does in the background counts too: the least of some
-		// rounds is the request's own. Items are the same in each round and each
-		// request, with another payload: each write changes something.
+		// The store also allocates in the background: the minimum of several rounds is the
+		// request's own. Items are the same in each round and each request, with another
+		// payload: each write changes something.
 		const rounds, runs = 4, 10
 		got := math.Inf(1)
 		for round := range rounds {
@@ -200,14 +198,14 @@ func TestRequest_Allocations(t *testing.T) {
 	}
 }
 
-// mostAllocations are the ceilings, by name of the request.
+// mostAllocations are the limits, by name of the request.
 var mostAllocations = map[string]float64{
 	"Get": 86, "Put": 210, "Put_Conditional": 227, "Put_Plain": 118, "Update_Spread": 244, "Update_Hot": 249,
 	"Query": 1175, "Query_Index": 824, "Scan_1MB": 10900, "BatchWrite": 3790, "TransactWrite": 2320,
 }
 
-// TestMemoryOfReads: what a page of a query or scan allocates, which is all that
-// it can hold, is the same in tables four times as large.
+// TestMemoryOfReads: the allocations for a page of a query or scan are the same in tables
+// four times as large.
 func TestMemoryOfReads(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
@@ -241,8 +239,8 @@ func testMemoryOfReads(t *testing.T) {
 	}
 }
 
-// allocatedBy is how many bytes a call allocates, the least of some: what the
-// store does in the background counts too.
+// allocatedBy returns the bytes that a call allocates, the minimum of several: the store also
+// allocates in the background.
 func allocatedBy(t *testing.T, s *Server, operation, body string) uint64 {
 	t.Helper()
 	least := uint64(math.MaxUint64)

@@ -10,22 +10,21 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 )
 
-// requestDrawer draws requests on the tables of the model: mostly ones that
-// can succeed, on few keys and attributes, so that they meet.
+// requestDrawer draws requests on the tables of the model: mostly valid ones, on few keys and
+// attributes, so that they meet.
 type requestDrawer struct {
 	db     *ddbmodel.DB
 	tables []*drawnTable
 }
 
-// drawnTable is a table and what its requests are made of.
+// drawnTable is a table with the material for its requests.
 type drawnTable struct {
 	*ddbmodel.Table
-	// keys draws the values of the key attributes; they are in the domain of
-	// the layout, mostly.
+	// keys draws the values of the key attributes, mostly in the domain of the layout.
 	keys func(t *rapid.T) ddbmodel.Item
 	// attributes draws the other attributes of an item.
 	attributes func(t *rapid.T, key ddbmodel.Item) ddbmodel.Item
-	// names are those of attributes that updates and conditions speak of.
+	// names are the attributes for updates and conditions.
 	names []string
 }
 
@@ -33,13 +32,12 @@ func oneOf[V any](t *rapid.T, label string, values ...V) V {
 	return rapid.SampledFrom(values).Draw(t, label)
 }
 
-// rarely is true once in n, and shrinks to false.
+// rarely returns true once in n, and shrinks to false.
 func rarely(t *rapid.T, label string, n int) bool {
 	return rapid.IntRange(0, n-1).Draw(t, label) == n-1
 }
 
-// Values that are hard on layouts: delimiters, zero bytes, the ends of the
-// domain of numbers.
+// Values that are hard for layouts: delimiters, zero bytes, the limits of numbers.
 var (
 	hostileTexts   = []string{"a", "ab", "b", "#", "a#b", "a\x00b", "\x00", "\x00\x01", "é€", "👍", "~", "ÿ", " "}
 	hostileBinary  = []string{"a", "\x00", "\x00\x00", "\x00\xff", "\xff", "\xff\xff", "#"}
@@ -111,7 +109,7 @@ func (d *requestDrawer) table(t *rapid.T) *drawnTable {
 	return d.tables[rapid.IntRange(0, len(d.tables)-1).Draw(t, "table")]
 }
 
-// item draws an item, once in a while one that its table refuses.
+// item draws an item, sometimes one that its table rejects.
 func (d *drawnTable) item(t *rapid.T) ddbmodel.Item {
 	key := d.keys(t)
 	item := d.attributes(t, key)
@@ -129,8 +127,7 @@ func (d *drawnTable) item(t *rapid.T) ddbmodel.Item {
 	return item
 }
 
-// key draws a key: of an item that is there, or of one that may not be, once
-// in a while not one of the table.
+// key draws a key: of an existing item, or of another, or sometimes an invalid one.
 func (d *drawnTable) key(t *rapid.T) ddbmodel.Item {
 	key := d.keys(t)
 	if items := d.Items(); len(items) > 0 && rapid.Bool().Draw(t, "present") {
@@ -150,7 +147,7 @@ func (d *drawnTable) key(t *rapid.T) ddbmodel.Item {
 	return key
 }
 
-// path draws a path that leads into no key.
+// path draws a path outside the keys.
 func (d *drawnTable) path(t *rapid.T) ddbmodel.Path {
 	p := ddbmodel.Attribute(oneOf(t, "attribute", d.names...))
 	for _, x := range d.Indexes {
@@ -168,7 +165,7 @@ func (d *drawnTable) path(t *rapid.T) ddbmodel.Path {
 	return p
 }
 
-// paths draws paths that do not collide, nil for none.
+// paths draws paths that do not collide; nil for none.
 func (d *drawnTable) paths(t *rapid.T, most int) []ddbmodel.Path {
 	var paths []ddbmodel.Path
 	for range rapid.IntRange(0, most).Draw(t, "paths") {
@@ -180,7 +177,7 @@ func (d *drawnTable) paths(t *rapid.T, most int) []ddbmodel.Path {
 	return paths
 }
 
-// likely draws a value that may well be at a path of one of the items.
+// likely draws a value that probably is at a path of one of the items.
 func (d *drawnTable) likely(t *rapid.T, p ddbmodel.Path, kinds ...string) ddbmodel.Literal {
 	var there []ddbmodel.Value
 	for _, item := range d.Items() {
@@ -197,7 +194,7 @@ func (d *drawnTable) likely(t *rapid.T, p ddbmodel.Path, kinds ...string) ddbmod
 	return ddbmodel.Literal{Value: drawAny(t, 1)}
 }
 
-// condition draws a condition that DynamoDB takes.
+// condition draws a condition that DynamoDB accepts.
 func (d *drawnTable) condition(t *rapid.T, depth int) ddbmodel.Condition {
 	kinds := []string{"exists", "not exists", "=", "<>", "order", "between", "in", "type", "begins_with", "contains", "size"}
 	if depth > 0 {
@@ -255,7 +252,7 @@ func orderedPair(t *rapid.T, kind string) (low, high ddbmodel.Value) {
 	return low, high
 }
 
-// update draws the clauses of an update; nil, once in a while, for none.
+// update draws the clauses of an update; sometimes nil for none.
 func (d *drawnTable) update(t *rapid.T) []ddbmodel.Clause {
 	paths := d.paths(t, 3)
 	if rarely(t, "key", 40) {
@@ -281,8 +278,8 @@ func (d *drawnTable) update(t *rapid.T) []ddbmodel.Clause {
 	return clauses
 }
 
-// readable draws a path that an update may read: now and then that of the key,
-// which an item that is yet to be made has too.
+// readable draws a path that an update may read: sometimes that of the key, which a new item
+// has, too.
 func (d *drawnTable) readable(t *rapid.T) ddbmodel.Path {
 	if rarely(t, "of the key", 4) {
 		return ddbmodel.Attribute(oneOf(t, "key attribute", d.Key...).Name)
@@ -290,7 +287,7 @@ func (d *drawnTable) readable(t *rapid.T) ddbmodel.Path {
 	return d.path(t)
 }
 
-// expr draws what SET assigns.
+// expr draws the value of a SET.
 func (d *drawnTable) expr(t *rapid.T, p ddbmodel.Path) ddbmodel.Expr {
 	switch oneOf(t, "assign", "value", "value", "path", "if_not_exists", "arithmetic", "list_append") {
 	case "path":
@@ -327,7 +324,7 @@ func (d *drawnTable) expr(t *rapid.T, p ddbmodel.Path) ddbmodel.Expr {
 	return d.likely(t, p)
 }
 
-// write draws a write of one of some kinds, of its own or in a transaction.
+// write draws a write of one of some kinds, alone or in a transaction.
 func (d *requestDrawer) write(t *rapid.T, alone bool, kinds ...string) ddbmodel.Write {
 	table := d.table(t)
 	w := ddbmodel.Write{Kind: oneOf(t, "kind", kinds...), Table: table.Name, ReturnsOld: rapid.Bool().Draw(t, "returns old")}
@@ -381,7 +378,7 @@ func (d *requestDrawer) reading(t *rapid.T, query bool) (ddbmodel.Reading, *draw
 		switch {
 		case x.Projection == "ALL":
 		case x.Global:
-			// Others than these are refused.
+			// Other combinations are rejected.
 			narrow := *table
 			narrow.names = append(x.NonKey[:len(x.NonKey):len(x.NonKey)], x.Key[0].Name)
 			in = &narrow
@@ -389,7 +386,7 @@ func (d *requestDrawer) reading(t *rapid.T, query bool) (ddbmodel.Reading, *draw
 			r.Select = "ALL_ATTRIBUTES"
 		}
 	}
-	// A filter of a query speaks of no key, and no path leads into one.
+	// The filter of a query must not use keys, and no path may lead into one.
 	names := slices.DeleteFunc(slices.Clone(in.names), func(name string) bool {
 		return slices.ContainsFunc(key, func(a ddbmodel.KeyAttribute) bool { return a.Name == name })
 	})
@@ -411,7 +408,7 @@ func (d *requestDrawer) reading(t *rapid.T, query bool) (ddbmodel.Reading, *draw
 	return r, table
 }
 
-// drawLike draws a value for a key attribute, mostly one of an item.
+// drawLike draws a value for a key attribute, mostly that of an existing item.
 func drawLike(t *rapid.T, table *drawnTable, a ddbmodel.KeyAttribute) ddbmodel.Value {
 	var there []ddbmodel.Value
 	for _, item := range table.Items() {

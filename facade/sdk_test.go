@@ -32,8 +32,8 @@ func num(n int) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.Itoa(n)}
 }
 
-// TestSDK drives the main path of each operation with the official client,
-// in this process and through a port.
+// TestSDK drives the main path of each operation with the official client, in this process
+// and through a port.
 func TestSDK(t *testing.T) {
 	t.Parallel()
 	requireSignature := func(o *Options) { o.NoAuth = false }
@@ -191,8 +191,8 @@ func driveSDK(t *testing.T, c *dynamodb.Client) {
 	}
 }
 
-// TestUpdateItem_Concurrent: no increment of 64 writers is lost, on one item
-// and with its index.
+// TestUpdateItem_Concurrent: no increment of 64 writers is lost, on one item and in its
+// index.
 func TestUpdateItem_Concurrent(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)

@@ -78,7 +78,7 @@ func TestSDK_Transactions(t *testing.T) {
 		t.Errorf("reaped %d, %v", n, err)
 	}
 
-	// Others that meet a transaction.
+	// Other operations that meet a transaction.
 	met := false
 	conn.mu.Lock()
 	conn.hook = func() {

@@ -22,8 +22,8 @@ const (
 	testSecret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 )
 
-// The official client is understood through a port and in this process; the
-// signature covers the body as it is sent, compressed.
+// The official client works through a port and in this process; the signature covers the body
+// as sent, compressed.
 func TestServer_SignedByClient(t *testing.T) {
 	t.Parallel()
 	now := clock.New().Now
@@ -62,8 +62,8 @@ func TestServer_SignedByClient(t *testing.T) {
 	}
 }
 
-// Clients sign by the clock of their machine, or by that of the answers' Date: whoever
-// moves the server's clock locks neither out.
+// Clients sign by the clock of their machine, or by the Date of answers: moving the server's
+// clock locks neither out.
 func TestServer_SignedWhileClockIsMoved(t *testing.T) {
 	t.Parallel()
 	wall, now := clock.NewFrozen(testTime), clock.NewFrozen(testTime)

@@ -25,7 +25,7 @@ func signed(r *http.Request) {
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=any/20261120/mars/dynamodb/aws4_request, SignedHeaders=host, Signature=00")
 }
 
-// spelled returns the values of a header that is spelled exactly so.
+// spelled returns the values of a header with exactly this spelling.
 func spelled(w *httptest.ResponseRecorder, name string) []string { return w.Header()[name] }
 
 func TestServer_Framing(t *testing.T) {
@@ -99,7 +99,7 @@ func TestServer_Framing(t *testing.T) {
 	}
 }
 
-// The checksums of the two fixed answers are those of AWS.
+// The checksums of the two fixed answers are AWS's.
 func TestServer_FixedAnswers(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -227,7 +227,7 @@ func TestServer_BodyLimit(t *testing.T) {
 	if w := post(s, "ListTables", "{}"+pad); w.Code != http.StatusRequestEntityTooLarge {
 		t.Errorf("above 16 MB: %d", w.Code)
 	}
-	// Some kilobytes that unpack to more than the limit.
+	// Some kilobytes that decompress to more than the limit.
 	bomb := gzipped(t, "{}"+pad)
 	w := post(s, "ListTables", string(bomb), func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") })
 	if w.Code != http.StatusRequestEntityTooLarge {

@@ -48,8 +48,8 @@ func fillPairs(tb testing.TB, s *Server) {
 	}
 }
 
-// Point 5: pages of any size give the same items, and a token holds after a restart
-// of the door. Golden request 31: it is of one text.
+// Point 5: pages of any size give the same items, and a token survives a restart of the
+// endpoint. Golden request 31: a token belongs to one text.
 func TestExecuteStatement_NextToken_Point5(t *testing.T) {
 	t.Parallel()
 	var opts Options
@@ -91,8 +91,8 @@ func TestExecuteStatement_NextToken_Point5(t *testing.T) {
 	}
 }
 
-// A token is bound to the values of the parameters, but that zeros with other places
-// behind the point are others.
+// A token is bound to the values of the parameters; zeros with different fraction digits are
+// different values.
 func TestExecuteStatement_NextToken_Parameters(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -127,7 +127,7 @@ func TestExecuteStatement_NextToken_Parameters(t *testing.T) {
 	}
 }
 
-// Point 3: a WHERE finds what a FilterExpression of the same words finds.
+// Point 3: a WHERE finds the same items as an equal FilterExpression.
 func TestExecuteStatement_Filter_Point3(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -210,7 +210,7 @@ func TestExecuteStatement_Filter_Point3(t *testing.T) {
 	}
 }
 
-// Point 6: a statement consumes what the ordinary request does.
+// Point 6: a statement consumes as much as the ordinary request.
 func TestExecuteStatement_Capacity_Point6(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ statement, more, operation, request string }{
@@ -242,8 +242,8 @@ func TestExecuteStatement_Capacity_Point6(t *testing.T) {
 	}
 }
 
-// Parameters that a statement does not use are taken, and logged the first time, in each
-// operation of PartiQL.
+// Unused parameters of a statement are accepted, and logged the first time, in each operation
+// of PartiQL.
 func TestStatements_SpareParameters(t *testing.T) {
 	t.Parallel()
 	const statement = `"Statement": "SELECT * FROM \"pairs\" WHERE pk = ? AND sk = 1", "Parameters": [{"S": "a"}, {"S": "b"}, {"N": "3"}]`

@@ -8,7 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/cputime"
 )
 
-// BenchmarkCompareRecordedPut compares puts into a table with a log with those into one
+// BenchmarkCompareRecordedPut compares puts into a table with a log with puts into one
 // without, in process.
 func BenchmarkCompareRecordedPut(b *testing.B) {
 	for _, view := range []string{"", "KEYS_ONLY", "NEW_AND_OLD_IMAGES"} {

@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// faultyConn fails calls that fail says, before or (after) after they were carried out.
+// faultyConn fails the calls that fail selects, before or (after) after they are executed.
 type faultyConn struct {
 	grpc.ClientConnInterface
 	mu    sync.Mutex
@@ -46,8 +46,8 @@ func (c *faultyConn) set(after bool, fail func(req any) bool) {
 	c.fail, c.after = fail, after
 }
 
-// Section 4.8: an append that fails does not fail the write, and an answer to a commit
-// that is lost leaves its record; the stream waits for both and tells the order of writes.
+// Section 4.8: a failed append does not fail the write, and a lost answer to a commit leaves
+// its record; the stream waits for both and has the order of the writes.
 func TestStreams_Point7_LostAnswers(t *testing.T) {
 	t.Parallel()
 	conn := &faultyConn{}
@@ -80,14 +80,14 @@ func TestStreams_Point7_LostAnswers(t *testing.T) {
 	}
 }
 
-// A process is killed at each call that a write makes, which is carried out or not: whoever comes next finds
-// one record of each item that was changed, and none of others; what was acknowledged has happened.
+// A process is killed at each call of a write, which is executed or not: the next process
+// finds one record of each changed item, and no others; acknowledged writes have happened.
 func TestStreams_Point7_EachCall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		operation, body string
-		events          map[string]string // of each item: what its record is if it is changed
-		all             bool              // or none
+		events          map[string]string // by item: its record if it is changed
+		all             bool              // all records or none
 	}{
 		"put of a new item": {"PutItem", put("new", ""), map[string]string{"new": "INSERT"}, true},
 		"put of one there":  {"PutItem", put("there", `, "n": {"N": "2"}`), map[string]string{"there": "MODIFY"}, true},
@@ -113,7 +113,7 @@ func TestStreams_Point7_EachCall(t *testing.T) {
 			}
 			var arn string
 			var before map[string]string
-			var mu sync.Mutex // the cuts of a call that is carried out, and of one that is not, go on side by side
+			var mu sync.Mutex // the runs with and without the cut call are concurrent
 			crashEverywhereIn(t, long.Enabled(), crashed{
 				kind: "kinesis",
 				prepare: func(t *testing.T, s *Server) string {
@@ -140,7 +140,7 @@ func TestStreams_Point7_EachCall(t *testing.T) {
 					at, was := arn, before
 					mu.Unlock()
 					for i, r := range newStreamReader(at).read(t, s) {
-						if id := fmt.Sprint(r.Dynamodb.Keys["id"]["S"]); i > 0 { // the first made what is there
+						if id := fmt.Sprint(r.Dynamodb.Keys["id"]["S"]); i > 0 { // the first wrote the existing item
 							told[id] += r.EventName
 						}
 					}
@@ -167,7 +167,7 @@ func TestStreams_Point7_EachCall(t *testing.T) {
 	}
 }
 
-// Indexes that lag do not hold the stream up.
+// Lagging indexes do not delay the stream.
 func TestStreams_IndexLag(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -184,8 +184,8 @@ func TestStreams_IndexLag(t *testing.T) {
 	expectRecords(t, reader.read(t, s), "INSERT"+key+`{"g":{"S":"x"},"id":{"S":"a"}} old null`, "MODIFY"+key+`{"g":{"S":"y"},"id":{"S":"a"}} old null`, "REMOVE"+key+"null old null")
 }
 
-// The numbers of one server may run ahead of another's: the records of an item are in
-// the order of its writes all the same, also where the one has tidied up between them.
+// The numbers of one server may run ahead of another's: the records of an item are in the
+// order of its writes anyway, even if the first server tidied up in between.
 func TestStreams_TwoServersInTurn(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -215,7 +215,7 @@ func TestStreams_TwoServersInTurn(t *testing.T) {
 	}
 }
 
-// Several clients of two servers: each write is there once, those of an item in order.
+// Several clients of two servers: each write has one record, in order for each item.
 func TestStreams_TwoServers(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -244,14 +244,14 @@ func TestStreams_TwoServers(t *testing.T) {
 	}
 }
 
-// Where another process may number below a record, the newest record cell of each item
-// stays, and no more: a busy item does not swell, and what stays goes with the time.
+// If another process may use numbers below a record, only the newest record cell of each item
+// stays: a busy item does not grow, and the remaining cells disappear with time.
 func TestStreams_RecordCellsOfBusyItems(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
 	a, b := newTwoTestServers(t, func(o *Options) { o.Now = now.Now })
 	createStreamed(t, a, "NEW_AND_OLD_IMAGES")
-	must(t, b, "PutItem", put("other", "")) // now there are two that write
+	must(t, b, "PutItem", put("other", "")) // now two processes write
 	for range 500 {
 		must(t, a, "UpdateItem", keyOf("hot", `, "UpdateExpression": "ADD n :one", "ExpressionAttributeValues": {":one": {"N": "1"}}`))
 	}
@@ -267,8 +267,7 @@ func TestStreams_RecordCellsOfBusyItems(t *testing.T) {
 	}
 }
 
-// meet lets servers tell each other how far they are: as their timers do in a few
-// seconds.
+// meet lets servers exchange their positions, as their timers do within seconds.
 func meet(t *testing.T, servers ...*Server) {
 	t.Helper()
 	for range 3 {

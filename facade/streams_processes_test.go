@@ -19,7 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// skewed opens servers over one Bigtable whose clocks differ from the first's, with the
+// skewed opens servers over one Bigtable with clocks that differ from the first's, with the
 // machine's clock by which they judge each other, and connections that can fail.
 func skewed(t *testing.T, now *clock.Clock, skews ...time.Duration) (servers []*Server, wall *clock.Clock, conns []*faultyConn) {
 	t.Helper()
@@ -40,9 +40,9 @@ func addOne(id string) string {
 	return keyOf(id, `, "UpdateExpression": "ADD n :one", "ExpressionAttributeValues": {":one": {"N": "1"}}`)
 }
 
-// Point 8: processes whose clocks are ten seconds off, one hot item and many cold ones,
-// while a reader goes from one to the other: it sees each change once, those of an item in the
-// order of its writes.
+// Point 8: processes with clocks ten seconds off, one hot item and many cold ones, while a
+// reader moves between them: it sees each change once, those of an item in the order of its
+// writes.
 func TestStreams_Point8_SkewedClocks(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -87,9 +87,9 @@ func TestStreams_Point8_SkewedClocks(t *testing.T) {
 	}
 }
 
-// A process that is killed between the commit of a write and its record: nobody reads
-// past it, until it has given no sign of life for long enough that another process
-// finishes what it left. Nothing waits for the clocks of the processes.
+// A process is killed between the commit of a write and its record: nobody reads past it,
+// until its silence is long enough that another process finishes its work. Nothing waits for
+// the clocks of the processes.
 func TestStreams_DeadWriter(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -102,7 +102,7 @@ func TestStreams_DeadWriter(t *testing.T) {
 		return ok && m.GetMutations()[0].GetSetCell().GetFamilyName() == "r" // an append
 	})
 	must(t, b, "PutItem", put("late", ""))
-	conns[1].set(false, func(any) bool { return true }) // it is killed
+	conns[1].set(false, func(any) bool { return true }) // the process is killed
 	t.Cleanup(func() { conns[1].set(false, nil) })      // so that it can be closed
 	want := func(id string) string { return `INSERT {"id":{"S":"` + id + `"}} new null old null` }
 	var got []streamRecord
@@ -113,9 +113,9 @@ func TestStreams_DeadWriter(t *testing.T) {
 		}
 	}
 	poll(2)
-	must(t, a, "PutItem", put("after", "")) // numbered at or above the other
+	must(t, a, "PutItem", put("after", "")) // with a number at or above the other
 	poll(25)
-	now.Advance(10 * time.Minute) // which says nothing of another process
+	now.Advance(10 * time.Minute) // does not count for another process's life
 	poll(2)
 	for _, r := range got {
 		if r.text() != want("first") {
@@ -126,14 +126,14 @@ func TestStreams_DeadWriter(t *testing.T) {
 	slices.SortFunc(got[1:], func(a, b streamRecord) int { return -strings.Compare(a.text(), b.text()) })
 	expectRecords(t, got, want("first"), want("late"), want("after"))
 
-	// It was not killed, but slow: it goes on, known to others again.
+	// It was not killed, but slow: it continues, and is known to others again.
 	conns[1].set(false, nil)
 	must(t, b, "PutItem", put("again", ""))
 	meet(t, a, b)
 	expectRecords(t, reader.read(t, a), want("again"))
 }
 
-// A server takes over at once what an earlier one of its seat left.
+// A server immediately takes over the work of an earlier one of its seat.
 func TestStreams_Seat(t *testing.T) {
 	t.Parallel()
 	conn := &faultyConn{}
@@ -154,8 +154,8 @@ func TestStreams_Seat(t *testing.T) {
 	expectRecords(t, reader.read(t, again), want("a"), want("b"))
 }
 
-// Rows of processes do not gather in the catalog, and where there is one process only, it
-// says nothing to others but for its ceiling.
+// Rows of processes do not accumulate in the catalog, and a single process publishes only its
+// ceiling.
 func TestStreams_ProcessRows(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -184,7 +184,7 @@ func TestStreams_ProcessRows(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	if n := processRows(t, s); n != 1 { // that of those that are gone
+	if n := processRows(t, s); n != 1 { // the row of ended processes
 		t.Errorf("%d rows of processes", n)
 	}
 }

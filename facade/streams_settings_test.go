@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// A stream keeps its records, and is there once it has ended, as long as it was begun for.
+// A stream keeps its records, and exists after its end, for the retention at its start.
 func TestStreams_Retention(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -26,7 +26,7 @@ func TestStreams_Retention(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	shared.StreamRetention = 0 // for others that begin
+	shared.StreamRetention = 0 // for new streams
 	s, err := New(t.Context(), shared)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestStreams_Retention(t *testing.T) {
 }
 
 // Answers have the time of the server's clock, also in this process: a reader of a stream
-// tells from it how far it is behind.
+// computes its lag from it.
 func TestServer_Date(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -72,8 +72,8 @@ func TestServer_Date(t *testing.T) {
 	}
 }
 
-// Tables with a mapping have streams too, with the items as they are: also of rows that
-// were written natively before.
+// Tables with a mapping have streams too, with whole items, even for rows that were written
+// natively before.
 func TestStreams_Mapped(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t, func(o *Options) { o.Mappings = []*mapping.Mapping{mappingOf(t, catalogYAML)} })
@@ -96,8 +96,8 @@ func TestStreams_Mapped(t *testing.T) {
 		`INSERT {"PK":{"S":"hats"},"SK":{"S":"2"}} new `+two+" old null", "REMOVE"+one+"null old "+after)
 }
 
-// The largest records: two images whose texts have seven times the bytes that an item
-// counts. They are written by ones and by batches, and each is read alone.
+// The largest records: two images whose texts have seven times the bytes that an item counts.
+// They are written singly and in batches, and each is read alone.
 func TestStreams_LargestRecords(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -115,7 +115,7 @@ func TestStreams_LargestRecords(t *testing.T) {
 		EventName string
 		Dynamodb  struct {
 			SizeBytes          int
-			NewImage, OldImage json.RawMessage // decoding it would take longer than all else
+			NewImage, OldImage json.RawMessage // decoding it would take longer than everything else
 		}
 	}
 	var records []record

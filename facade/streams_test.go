@@ -49,7 +49,7 @@ func (r *streamRecord) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(raw.Dynamodb, &r.Dynamodb)
 }
 
-// text is what a record says: its event, and its images.
+// text formats a record: its event, and its images.
 func (r *streamRecord) text() string {
 	of := func(item map[string]map[string]any) string {
 		b, _ := json.Marshal(item)
@@ -70,8 +70,8 @@ func answerOf[T any](tb testing.TB, s *Server, operation, req string) (out T) {
 	return out
 }
 
-// streamReader reads a stream as the adapters of the SDKs do: parents before children,
-// each shard to its end.
+// streamReader reads a stream as the adapters of the SDKs do: parents before children, each
+// shard to its end.
 type streamReader struct {
 	arn      string
 	iterator map[string]string // by shard; "" once it is read to its end
@@ -155,7 +155,7 @@ func keyOf(id, more string) string {
 	return `{"TableName": "streamed", "Key": {"id": {"S": "` + id + `"}}` + more + `}`
 }
 
-// Requests 51 and 52, and point 9: what changes nothing leaves no record.
+// Requests 51 and 52, and point 9: a write without a change leaves no record.
 func TestStreams_Point9_NoChange(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -184,7 +184,7 @@ func TestStreams_Point9_NoChange(t *testing.T) {
 	expectRecords(t, reader.read(t, s))
 }
 
-// Every way to write, and each view.
+// Every kind of write, and each view.
 func TestStreams_Views(t *testing.T) {
 	t.Parallel()
 	for view, has := range map[string]struct{ new, old bool }{
@@ -217,7 +217,7 @@ func TestStreams_Views(t *testing.T) {
 			}
 			expectRecords(t, got[:6], record("INSERT", "a", a1, ""), record("MODIFY", "a", a2, a1), record("INSERT", "b", only("b"), ""),
 				record("REMOVE", "a", "", a2), record("INSERT", "c", only("c"), ""), record("REMOVE", "b", "", only("b")))
-			for _, r := range got[6:] { // a transaction has no order among its items
+			for _, r := range got[6:] { // the items of a transaction have no order
 				if want := record("INSERT", "d", only("d"), ""); r.text() != want && r.text() != record("REMOVE", "c", "", only("c")) {
 					t.Errorf("%s", r.text())
 				}
@@ -226,7 +226,7 @@ func TestStreams_Views(t *testing.T) {
 	}
 }
 
-// Point 10: who deletes is told.
+// Point 10: a record names who deleted the item.
 func TestStreams_Point10_Expired(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -253,7 +253,7 @@ func streamError(t *testing.T, s *Server, operation, req, want string) {
 	}
 }
 
-// Requests 53 to 55 and point 12: what becomes of streams.
+// Requests 53 to 55 and point 12: the life of streams.
 func TestStreams_Point12_Lives(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -325,9 +325,9 @@ func TestStreams_Point12_Lives(t *testing.T) {
 	}
 }
 
-// Pages of ListStreams have each stream once, in the order of the ARNs, whatever the
-// names: some characters of names sort before the slash behind a name. A table that was
-// created again has a stream of each time.
+// Pages of ListStreams have each stream once, in the order of the ARNs, for any names: some
+// characters of names sort before the slash after a name. A recreated table has a stream for
+// each life.
 func TestStreams_ListedOnce(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -362,7 +362,7 @@ func TestStreams_ListedOnce(t *testing.T) {
 	}
 }
 
-// Point 11: iterators end after 15 minutes, records after 24 hours, with a restart in
+// Point 11: iterators expire after 15 minutes, records after 24 hours, with a restart in
 // between.
 func TestStreams_Point11_Ages(t *testing.T) {
 	t.Parallel()
@@ -409,12 +409,12 @@ func TestStreams_Point11_Ages(t *testing.T) {
 	for _, arn := range []string{strings.Repeat("x", 40), "arn:aws:dynamodb:us-east-1:000000000000:table/streamed"} {
 		streamError(t, again, "DescribeStream", `{"StreamArn": "`+arn+`"}`, "Invalid StreamArn")
 	}
-	now.Advance(25 * time.Hour) // more than the rotation: all that was read is gone
+	now.Advance(25 * time.Hour) // more than the rotation: everything read is gone
 	expectRecords(t, newStreamReader(arn).read(t, again))
 }
 
-// Point 13: shards that rotate each second lose and repeat nothing, whatever their
-// number; the order of an item is kept.
+// Point 13: shards that rotate each second lose and repeat nothing, for any number of shards;
+// the order of an item is kept.
 func TestStreams_Point13_Rotation(t *testing.T) {
 	t.Parallel()
 	for _, shards := range [][]int{{4}, {1, 2, 4}} {
@@ -453,7 +453,7 @@ func TestStreams_Point13_Rotation(t *testing.T) {
 	}
 }
 
-// Calls of a table with a log: what a write waits for, one after the other.
+// The sequential calls of writes to a table with a log.
 func TestRequest_CallsWithLog(t *testing.T) {
 	t.Parallel()
 	conn := &everyCallConn{}
@@ -477,7 +477,7 @@ func TestRequest_CallsWithLog(t *testing.T) {
 	}
 }
 
-// pairConn lets the first call after it is armed go on when the second has begun.
+// pairConn delays the first call after it is armed until the second has begun.
 type pairConn struct {
 	grpc.ClientConnInterface
 	calls  atomic.Int64
@@ -512,11 +512,11 @@ func (c *pairConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method 
 	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 }
 
-// A row that is written for the first time is marked before, which it does not wait for
-// alone: the mark and the read of the item are one round trip of three.
+// The first write of a row marks it before, concurrently with the read of the item: one of
+// three round trips.
 func TestRequest_FirstWriteWithLog(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, firstWriteWithLog) // in which calls that wait for each other in vain fail at once
+	synctest.Test(t, firstWriteWithLog) // there, calls that deadlock fail at once
 }
 
 func firstWriteWithLog(t *testing.T) {
@@ -539,14 +539,14 @@ func firstWriteWithLog(t *testing.T) {
 			t.Errorf("%s: %v, and %d calls, want 4, the first two together", c.operation, err, n)
 		}
 	}
-	// What is refused leaves the row as it is: a mark that was for nothing stands in no way.
+	// A rejected write leaves the row unchanged; its unused mark is harmless.
 	if _, err := s.Call(ctx, "PutItem", []byte(strings.TrimSuffix(put("e", ""), "}")+`, "ConditionExpression": "attribute_exists(id)"}`)); err == nil {
 		t.Error("a condition that fails lets an item in")
 	}
 	must(t, s, "PutItem", put("e", ""))
 }
 
-// The watermark stands in a header: below it all was delivered.
+// The watermark is in a header: everything below it was delivered.
 func TestStreams_Watermark(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)

@@ -24,7 +24,7 @@ import (
 const throttledTable = `{"TableName": "orders", "ProvisionedThroughput": {"ReadCapacityUnits": 5, "WriteCapacityUnits": 5},
 	"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}], "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}`
 
-// throttledServer has the table orders of 5 units a second.
+// throttledServer returns a server with the table orders of 5 units per second.
 func throttledServer(tb testing.TB, change ...func(*Options)) (*Server, *clock.Clock) {
 	tb.Helper()
 	now := clock.NewFrozen(testTime)
@@ -33,8 +33,8 @@ func throttledServer(tb testing.TB, change ...func(*Options)) (*Server, *clock.C
 	return s, now
 }
 
-// Acceptance point 23: after 301 seconds a table of 5 units admits 1,500 units, however
-// they are asked for.
+// Acceptance point 23: after 301 seconds a table of 5 units admits 1,500 units, for any kind
+// of request.
 func TestThrottle_ExactCounts(t *testing.T) {
 	t.Parallel()
 	for operation, c := range map[string]struct {
@@ -71,7 +71,7 @@ func TestThrottle_ExactCounts(t *testing.T) {
 	}
 }
 
-// Of many writers at once no more pass than there are units.
+// Concurrent writers get no more than the available units.
 func TestThrottle_AtOnce(t *testing.T) {
 	t.Parallel()
 	s, now := throttledServer(t)
@@ -94,7 +94,7 @@ func TestThrottle_AtOnce(t *testing.T) {
 	}
 }
 
-// A transaction with other writers takes no more than its items cost.
+// A transaction with concurrent writers takes no more than the cost of its items.
 func TestThrottle_Transactions(t *testing.T) {
 	t.Parallel()
 	s, now := throttledServer(t)
@@ -111,7 +111,7 @@ func TestThrottle_Transactions(t *testing.T) {
 	}
 }
 
-// A large item costs what it is, whatever the operation looks at.
+// A large item costs its size, whatever the operation reads.
 func TestThrottle_Sizes(t *testing.T) {
 	t.Parallel()
 	s, now := throttledServer(t)
@@ -147,8 +147,8 @@ func TestThrottle_Sizes(t *testing.T) {
 	}
 }
 
-// What is throttled tells the clients of AWS why, in their types; and they try again
-// until there is room.
+// A throttled request has the reason in the types of the AWS SDK, and the SDK retries until
+// units are available.
 func TestThrottle_SDK(t *testing.T) {
 	t.Parallel()
 	s, now := throttledServer(t)
@@ -191,8 +191,7 @@ func TestThrottle_SDK(t *testing.T) {
 	}
 }
 
-// Callers with tables of their own have throughput of their own, and ARNs of their
-// region.
+// Namespaced callers have their own throughput, and ARNs of their region.
 func TestThrottle_Namespaces(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -218,7 +217,7 @@ func TestThrottle_Namespaces(t *testing.T) {
 	}
 }
 
-// A batch over a table that has nothing left and one that has is done in part.
+// A batch over an exhausted table and another one is done in part.
 func TestThrottle_BatchOfTwoTables(t *testing.T) {
 	t.Parallel()
 	s, _ := throttledServer(t)
@@ -234,7 +233,7 @@ func TestThrottle_BatchOfTwoTables(t *testing.T) {
 	}
 }
 
-// A throttled answer says how many milliseconds are to be waited, and others do not.
+// A throttled answer has the milliseconds to wait, other answers do not.
 func TestThrottle_RetryAfter(t *testing.T) {
 	t.Parallel()
 	s, now := throttledServer(t)
@@ -242,7 +241,7 @@ func TestThrottle_RetryAfter(t *testing.T) {
 		w := post(s, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "1"}, "text": {"S": "`+text+`"}}}`)
 		return w.Code, w.Header().Get("X-Amz-Retry-After")
 	}
-	if code, after := put(strings.Repeat("a", 11<<10-10)); code != http.StatusOK || after != "" { // of the 5 units that there are
+	if code, after := put(strings.Repeat("a", 11<<10-10)); code != http.StatusOK || after != "" { // within the 5 available units
 		t.Errorf("the write answers %d, %q", code, after)
 	}
 	if code, after := put(""); code != http.StatusBadRequest || after != "1201" {

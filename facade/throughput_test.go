@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What a table and an index can do at once is always described, and never becomes less:
-// it is what they began with, were given or were provisioned at most.
+// The warm throughput of a table and an index is always described, and never decreases: it is
+// the maximum of the initial, given and provisioned throughput.
 func TestThroughput_Warm(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)

@@ -17,7 +17,7 @@ func newTwoTestServers(t *testing.T, change ...func(*Options)) (a, b *Server) {
 	t.Helper()
 	var shared Options
 	a = newTestServer(t, append(change, func(o *Options) {
-		o.Concurrency = 100 // as over a wire
+		o.Concurrency = 100 // as over a network
 		shared = *o
 	})...)
 	b, err := New(t.Context(), shared)
@@ -32,8 +32,7 @@ func newTwoTestServers(t *testing.T, change ...func(*Options)) (a, b *Server) {
 	return a, b
 }
 
-// What a facade writes that does not know yet of an index, or of a time to live,
-// which another has added, gets there.
+// Writes of a facade that does not yet know another's new index or time to live reach it.
 func TestServer_TwoOfThemAndANewIndex(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
@@ -55,7 +54,7 @@ func TestServer_TwoOfThemAndANewIndex(t *testing.T) {
 	put(b, "moves", `, "g": {"S": "y"}`)
 	must(t, b, "DeleteItem", `{"TableName": "pairs", "Key": {"pk": {"S": "goes"}, "sk": {"N": "1"}}}`)
 
-	now.Advance(2 * time.Second) // then no facade goes by an older definition
+	now.Advance(2 * time.Second) // then no facade uses an older definition
 	must(t, a, "GetItem", `{"TableName": "pairs", "Key": {"pk": {"S": "stays"}, "sk": {"N": "1"}}}`)
 	a.store.Wait()
 	holds := func(g string, want ...string) {
@@ -86,8 +85,8 @@ func TestServer_TwoOfThemAndANewIndex(t *testing.T) {
 	holds("x", "stays")
 }
 
-// Two facades over one Bigtable, on a clock that stands still: what one does
-// to tables the other sees at once.
+// Two facades over one Bigtable, on a clock that does not move: each sees the other's changes
+// of tables at once.
 func TestServer_TwoOfThem(t *testing.T) {
 	t.Parallel()
 	a, b := newTwoTestServers(t)
@@ -119,7 +118,7 @@ func TestServer_TwoOfThem(t *testing.T) {
 
 	must(t, a, "UpdateTable", `{"TableName": "pairs", "GlobalSecondaryIndexUpdates": [{"Delete": {"IndexName": "by-g"}}]}`)
 	a.store.Wait()
-	must(t, b, "PutItem", item("y")) // leaves one entry and makes another
+	must(t, b, "PutItem", item("y")) // leaves one entry and creates another
 	holds("GetItem", key, `"g":{"S":"y"}`)
 	refused("Query", `{"TableName": "pairs", "IndexName": "by-g", "KeyConditionExpression": "g = :g", "ExpressionAttributeValues": {":g": {"S": "x"}}}`,
 		"The table does not have the specified index: by-g")
