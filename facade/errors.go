@@ -51,6 +51,7 @@ func foreignError(err error) *awserr.Error {
 		}
 		return awserr.ResourceNotFound(awserr.MsgRowsNotFound, err)
 	// Errors that a retry may overcome; SDKs retry all three kinds.
+	// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
 	case codes.ResourceExhausted: // SDKs wait longer before this retry
 		return awserr.New(awserr.CodeRequestLimit, awserr.MsgBigtableLimit, err)
 	case codes.DeadlineExceeded: // for a write, the text says that the outcome is unknown

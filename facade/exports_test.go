@@ -199,7 +199,7 @@ func TestExports_HalfOpen(t *testing.T) {
 	put("a", 2)
 	must(t, e.Server, "DeleteItem", `{"TableName": "pairs", "Key": {"pk": {"S": "b"}, "sk": {"N": "1"}}}`)
 	e.export(t, `, "S3Prefix": "all"`)
-	put("a", 3) // in the moment of the full export, behind it
+	put("a", 3) // in the same moment as the full export, after it
 	put("d", 1)
 	e.now.Advance(time.Minute)
 	put("c", 2)
@@ -221,7 +221,7 @@ func TestExports_HalfOpen(t *testing.T) {
 	same(t, "all", replayed(t, filepath.Join(e.dir, "bucket", "all")), tableItems(t, e.Server))
 }
 
-// An export of a time has what was there then, whatever was written since.
+// An export of a past time has the contents at that time, regardless of later writes.
 func TestExports_AtTime(t *testing.T) {
 	t.Parallel()
 	e := newExporting(t)
@@ -246,7 +246,7 @@ func TestExports_AtTime(t *testing.T) {
 	}
 }
 
-// What an export is given shows in its lines: Ion, filters, views.
+// The options of an export shape its lines: Ion, filters, views.
 func TestExports_Lines(t *testing.T) {
 	t.Parallel()
 	e := newExporting(t)
@@ -298,7 +298,7 @@ func TestExports_Lines(t *testing.T) {
 	}
 }
 
-// exportedLines are the lines of the data files in a folder, sorted.
+// exportedLines returns the lines of the data files in a folder, sorted.
 func exportedLines(t *testing.T, dir string) (lines []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -333,8 +333,8 @@ func unpackedLines(t *testing.T, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// A server that is closed leaves exports and imports to the next, which ends them; an
-// export that was begun and not ended is not there.
+// A closed server leaves exports and imports to the next, which finishes them; an unfinished
+// export is not visible.
 func TestExports_Restart(t *testing.T) {
 	t.Parallel()
 	var conn grpc.ClientConnInterface
@@ -363,7 +363,7 @@ func TestExports_Restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := exported[strings.LastIndexByte(exported, '/')+1:]
-	if _, err := buckets.Stat("bucket/out/AWSDynamoDB/" + id); err != nil { // it was not done in time: what it left is of nobody
+	if _, err := buckets.Stat("bucket/out/AWSDynamoDB/" + id); err != nil { // it was not done in time, so its remains belong to no export
 		writeObject(t, buckets, "bucket/out/AWSDynamoDB/."+id+"/data/left.json.gz", "left")
 	}
 	next := newTestServer(t, keep, func(o *Options) { o.Now, o.Buckets = e.now.Now, buckets })

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// nested returns a value with as many levels.
+// nested returns a value with the given number of levels.
 func nested(levels int) string {
 	return strings.Repeat(`{"L":[`, levels-1) + `{"S":"x"}` + strings.Repeat(`]}`, levels-1)
 }
@@ -241,12 +241,11 @@ func TestJSON_RoundTrip(t *testing.T) {
 	})
 }
 
-// maxFootprint is how many bytes an item may take in memory for each byte of
-// its JSON text: a number of five characters is 126 digits, a NULL a whole
-// Value.
+// maxFootprint limits the bytes of an item in memory for each byte of its JSON text: a number
+// of five characters is 126 digits, a NULL a whole Value.
 const maxFootprint = 32
 
-// footprint is at least what a value takes in memory, itself not counted.
+// footprint returns a lower bound of a value's memory, without the Value itself.
 func footprint(v Value) int {
 	const valueBytes, stringBytes = int(unsafe.Sizeof(Value{})), int(unsafe.Sizeof(""))
 	n := len(v.Str) + cap(v.Set)*stringBytes + cap(v.List)*valueBytes + 2*len(v.Map)*(stringBytes+valueBytes)
@@ -270,7 +269,7 @@ func checkFootprint(tb testing.TB, data []byte, item Item) {
 	}
 }
 
-// An item takes no more memory than its text allows for, whatever it holds.
+// An item's memory is limited by its text, whatever it contains.
 func TestUnmarshalItem_Footprint(t *testing.T) {
 	t.Parallel()
 	const elements = 20_000
@@ -296,8 +295,7 @@ func TestUnmarshalItem_Footprint(t *testing.T) {
 	}
 }
 
-// The newer wording shows a set with the members before the first repeated one
-// in order, quoted as JSON.
+// The newer wording lists the members before the first repeated one in order, quoted as JSON.
 func TestError_CurrentAWSMessage(t *testing.T) {
 	t.Parallel()
 	const invalid = "One or more parameter values were invalid: "
@@ -354,8 +352,7 @@ func FuzzUnmarshalItem(f *testing.F) {
 	})
 }
 
-// TestIsPlain: text of any length, with any byte at any place, is found to be its own
-// JSON exactly if it is.
+// TestIsPlain checks isPlain for texts of any length, with any byte at any place.
 func TestIsPlain(t *testing.T) {
 	t.Parallel()
 	for length := range 20 {

@@ -11,7 +11,7 @@ func TestKeyRange_Matches(t *testing.T) {
 	for _, c := range []struct {
 		op   RangeOp
 		a, b Value
-		want string // which of "a", "b", "bb", "c" match
+		want string // the matches among "a", "b", "bb", "c"
 	}{
 		{NoRange, Value{}, Value{}, "a b bb c"},
 		{RangeEqual, s("b"), Value{}, "b"},

@@ -102,7 +102,7 @@ func TestParseNumber(t *testing.T) {
 	}
 }
 
-// The older layer of the service counts exponents and scales in 32 bits.
+// The older layer of the service stores exponents and scales in 32 bits.
 func TestParseNumber_OlderLayer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -130,7 +130,7 @@ func TestParseNumber_OlderLayer(t *testing.T) {
 	}
 }
 
-// TestAppendOrderedNumber holds the printed examples of the format.
+// TestAppendOrderedNumber has the printed examples of the format.
 func TestAppendOrderedNumber(t *testing.T) {
 	t.Parallel()
 	for number, want := range map[string]string{
@@ -159,8 +159,8 @@ func TestAppendOrderedNumber(t *testing.T) {
 	}
 }
 
-// numbers generates canonical numbers of the whole domain: every exponent,
-// every number of digits; short integers and neighbors are frequent.
+// numbers generates canonical numbers of the whole domain: every exponent, every number of
+// digits; short integers and neighbors are frequent.
 func numbers() *rapid.Generator[string] {
 	whole := rapid.Custom(func(t *rapid.T) string {
 		n := rapid.IntRange(1, MaxDigits).Draw(t, "digits")
@@ -200,7 +200,7 @@ func TestNumberCanonical(t *testing.T) {
 		if err != nil || again != n {
 			t.Fatalf("%s reads as %s, %v", n, again, err)
 		}
-		// Any other writing of the same value reads as the same text.
+		// Every other spelling of the same value has the same canonical text.
 		d := oracle(t, n)
 		for _, format := range []byte("eEG") {
 			if got, err := ParseNumber(d.Text(format)); err != nil || got != n {
@@ -225,7 +225,7 @@ func TestCompareNumbers(t *testing.T) {
 		if got := bytes.Compare(ordered, other); got != want {
 			t.Fatalf("ordered %s = %s, %s = %s: compare %d, want %d", a, ordered, b, other, got, want)
 		}
-		// The same with something behind, as in a key of several parts.
+		// The same with more data after it, as in a key of several parts.
 		if got := bytes.Compare(append(ordered, "#z"...), append(other, "#a"...)); want != 0 && got != want {
 			t.Fatalf("ordered %s# against %s#: compare %d, want %d", a, b, got, want)
 		}
@@ -253,7 +253,7 @@ func TestAddNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := numbers().Draw(t, "a"), numbers().Draw(t, "b")
 		if rapid.Bool().Draw(t, "close") {
-			// Most pairs are too far apart to have a sum of 38 digits.
+			// Most pairs are too far apart for a sum of 38 digits.
 			b = strings.Replace(a, "1", "2", 2)
 		}
 		for _, op := range []struct {
@@ -269,7 +269,7 @@ func TestAddNumbers(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d.IsZero() {
-				d.Exponent = 0 // a difference of nothing is written 0
+				d.Exponent = 0 // a zero difference is written 0
 			}
 			want, wantErr := ParseNumber(d.Text('e'))
 			got, err := op.ours(a, b)

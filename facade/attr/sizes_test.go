@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// What the service was recorded to have on a page of 1 MB (dynalite 3.2.1, tests of
-// Query and Scan near the limit), in numbers: each case is one byte below or at it.
+// Recorded contents of pages of 1 MB of the service (dynalite 3.2.1, tests of Query and Scan
+// near the limit), in numbers: each case is one byte below or at the limit.
 func TestPages_RecordedPages(t *testing.T) {
 	t.Parallel()
 	const page = 1 << 20
 	text := func(n int) Value { return Value{Type: S, Str: strings.Repeat("x", n)} }
 	number := func(text string) Value { return Value{Type: N, Str: text} }
-	// mixed are 46 bytes of a page in attributes of five types.
+	// mixed has attributes of five types, 46 bytes of a page.
 	mixed := Item{
 		"c": number("12.3456"), "d": {Type: B, Str: "\x01\x02"}, "e": {Type: SS, Set: []string{"a", "bc"}},
 		"f": {Type: NS, Set: []string{"1.23", "12.3"}}, "g": {Type: BS, Set: []string{"\x01", "\x01\x02", "\x02"}},
@@ -22,13 +22,13 @@ func TestPages_RecordedPages(t *testing.T) {
 		items             int
 		hash              int               // bytes of the partition key
 		sortKey           func(i int) Value // nil: none
-		name              int               // bytes of the name of the long text
-		most, other, last int               // bytes of that text: of most items, of the last but one, of the last
+		name              int               // length of the name of the long text
+		most, other, last int               // lengths of that text: in most items, the last but one, the last
 		more              Item              // of all items
 		ofOther           Item              // of the last but one
 		wantItems         int               // of the first page
-		wantMore          bool              // the page says that there is one
-		unknownMore       bool              // it was not recorded whether it does
+		wantMore          bool              // whether the page reports more
+		unknownMore       bool              // this was not recorded
 	}{
 		"query, below":              {items: 25, hash: 10, sortKey: digits(2), name: 255, most: 41_645, other: 41_645, last: 41_645, wantItems: 25},
 		"query, at":                 {items: 25, hash: 10, sortKey: digits(2), name: 1, most: 41_645, other: 41_645, last: 41_646, wantItems: 25, wantMore: true},
@@ -79,7 +79,7 @@ func TestPages_RecordedPages(t *testing.T) {
 	}
 }
 
-// digits returns sort keys of so many digits, as text.
+// digits returns sort keys with n digits, as text.
 func digits(n int) func(i int) Value {
 	return func(i int) Value { return Value{Type: S, Str: fmt.Sprintf("%0*d", n, i)} }
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// script is the state of one datadriven file: the placeholders, keys and item
-// of the commands that follow.
+// script is the state of one datadriven file: the placeholders, keys and item for the
+// following commands.
 type script struct {
 	names      map[string]string
 	values     map[string]attr.Value
@@ -23,14 +23,14 @@ type script struct {
 
 // runScripts runs the files of one folder. The commands:
 //
-//	names, values  lines of "#name attribute" or ":value JSON"; nothing: none,
-//	               with the argument empty: an empty map
+//	names, values  lines of "#name attribute" or ":value JSON"; without lines: nil,
+//	               or with the argument empty: an empty map
 //	item           JSON, or nothing for no item
 //	keys           hash=name:type [hash=…] [sort=name:type] …
 //	condition, filter, key-condition, project, update   an expression
-//	unused         expressions of any kind, one a line, then what is unused
+//	unused         expressions of any kind, one per line, then the unused placeholders
 //
-// A case argument names what is shown; "row-N" stands for row N of
+// A case argument names the subject; "row-N" stands for row N of
 // facade/testdata/messages.tsv.
 func runScripts(t *testing.T, folder string) {
 	t.Helper()
@@ -43,7 +43,7 @@ func runScripts(t *testing.T, folder string) {
 
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
-	// So that long and odd texts can be written down.
+	// Abbreviations of long and odd texts.
 	input := strings.NewReplacer("<empty>", "", "<4097 bytes>", "a = :s "+strings.Repeat(" ", 4090)).Replace(d.Input)
 	switch d.Cmd {
 	case "names":
@@ -110,7 +110,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	return out
 }
 
-// changes shows the attributes that differ.
+// changes formats the attributes that differ.
 func changes(before, after attr.Item) string {
 	var lines []string
 	for name, v := range after {

@@ -77,7 +77,7 @@ func message(err error) string {
 	return err.Error()
 }
 
-// TestPlaceholders_Nil: a request without placeholders needs none made.
+// TestPlaceholders_Nil: a request without placeholders can use nil.
 func TestPlaceholders_Nil(t *testing.T) {
 	t.Parallel()
 	var p *Placeholders

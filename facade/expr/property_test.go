@@ -12,8 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// The world of the properties and fuzz targets: one item, and placeholders
-// that fit it.
+// The data of the properties and fuzz targets: one item, and placeholders that fit it.
 const worldItem = `{"a":{"S":"abc"},"n":{"N":"5"},"b":{"B":"YWJj"},"t":{"BOOL":true},"z":{"NULL":true},"ss":{"SS":["a","b"]},
 	"ns":{"NS":["1","2"]},"l":{"L":[{"N":"1"},{"S":"abc"},{"M":{"k":{"N":"9"},"a":{"L":[{"N":"5"}]}}}]},
 	"m":{"M":{"a":{"N":"1"},"l":{"L":[{"S":"deep"},{"SS":["x"]}]}}}}`
@@ -38,15 +37,14 @@ func worldPlaceholders(tb testing.TB) *Placeholders {
 	return p
 }
 
-// formula is a condition as a tree, with its text and its meaning apart.
+// formula is a condition as a tree, with its text and its meaning.
 type formula struct {
 	text  string
 	loose int // how loosely its outermost operator binds
 	truth func(attr.Item) bool
 }
 
-// in returns the text of f as operand of an operator that binds as tightly as
-// bind.
+// in returns the text of f as operand of an operator that binds as tightly as bind.
 func (f formula) in(bind int) string {
 	if f.loose < bind {
 		return "(" + f.text + ")"
@@ -85,8 +83,8 @@ func formulas(depth int) *rapid.Generator[formula] {
 	})
 }
 
-// TestCondition_Precedence compares conditions with as few parentheses as the
-// operators allow with their trees.
+// TestCondition_Precedence compares conditions with the fewest parentheses that the operators
+// allow with their trees.
 func TestCondition_Precedence(t *testing.T) {
 	t.Parallel()
 	p, err := NewPlaceholders(nil, map[string]attr.Value{":n": attr.Int(5)})
@@ -113,7 +111,7 @@ func TestCondition_Precedence(t *testing.T) {
 	})
 }
 
-// TestCondition_Laws holds the comparisons against each other.
+// TestCondition_Laws checks the comparisons against each other.
 func TestCondition_Laws(t *testing.T) {
 	t.Parallel()
 	item := decodeItem(t, worldItem)
@@ -138,7 +136,7 @@ func TestCondition_Laws(t *testing.T) {
 	})
 }
 
-// paths generates paths that may or may not lead somewhere in worldItem.
+// paths generates paths that may or may not exist in worldItem.
 func paths() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		path := rapid.SampledFrom([]string{"a", "n", "l", "m", "ss", "x"}).Draw(t, "head")
@@ -158,8 +156,8 @@ func lookup(tb testing.TB, item attr.Item, path string) attr.Value {
 	return p.Paths()[0].Lookup(item)
 }
 
-// TestProjection_KeepsWhatThePathsLeadTo checks one path against Lookup, and
-// that a projection of all paths holds each value that is there.
+// TestProjection_KeepsWhatThePathsLeadTo checks one path against Lookup, and that a
+// projection of all paths has each existing value.
 func TestProjection_KeepsWhatThePathsLeadTo(t *testing.T) {
 	t.Parallel()
 	item := decodeItem(t, worldItem)
@@ -185,8 +183,8 @@ func TestProjection_KeepsWhatThePathsLeadTo(t *testing.T) {
 	})
 }
 
-// TestUpdate_SetAndRemove checks that SET puts a value where Lookup finds it,
-// that REMOVE takes away one element or member, and that nothing else changes.
+// TestUpdate_SetAndRemove checks that SET puts a value where Lookup finds it, that REMOVE
+// removes one element or member, and that nothing else changes.
 func TestUpdate_SetAndRemove(t *testing.T) {
 	t.Parallel()
 	item := decodeItem(t, worldItem)
@@ -233,7 +231,7 @@ func TestUpdate_SetAndRemove(t *testing.T) {
 	})
 }
 
-// TestUpdate_AddIsUnion and DELETE is difference.
+// TestUpdate_AddIsUnion checks that ADD is union and DELETE is difference.
 func TestUpdate_AddIsUnion(t *testing.T) {
 	t.Parallel()
 	members := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 1, 4, rapid.ID)
@@ -278,8 +276,8 @@ func checkError(t *testing.T, err error) {
 	}
 }
 
-// The fuzz targets parse any text and evaluate what parses: nothing panics,
-// the item stays as it is, results are sound.
+// The fuzz targets parse any text and evaluate what parses: nothing panics, the item stays
+// unchanged, results are sound.
 
 var conditionSeeds = []string{
 	"", "a = :s", "NOT (a = :s OR n BETWEEN :n AND :n) AND l[2].k IN (:n, :s)", "attribute_exists(m.l[0])", "contains(#m.l, :s)",

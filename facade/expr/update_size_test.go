@@ -6,8 +6,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// The figures are those that bisecting the limit on the service gave, with
-// names and values of one byte.
+// The figures come from bisecting the limit on the service, with names and values of one
+// byte.
 func TestUpdate_Size(t *testing.T) {
 	t.Parallel()
 	values := map[string]attr.Value{
@@ -16,7 +16,7 @@ func TestUpdate_Size(t *testing.T) {
 	}
 	for _, c := range []struct {
 		update string
-		want   int // without the names and values that are written
+		want   int // without the written names and values
 		wrote  int
 	}{
 		{"SET b = :v", 22, 2},

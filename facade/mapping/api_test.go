@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// api are the functions, types and methods that the package promises. What a
-// user of the Go API does not need belongs to internal/layout.
+// api are the exported functions, types and methods of the package. Anything that users of
+// the Go API do not need belongs to internal/layout.
 var api = []string{
 	"Cell", "Class", "Code", "Compile", "Default", "Error",
 	"Family", "Fidelity", "Fidelity.String", "JSONSchema", "KeyAttr", "KeySchema", "Load",
@@ -22,7 +22,7 @@ var api = []string{
 	"Parse", "Placed", "Row", "Spec", "Spec.YAML", "SpecError",
 }
 
-// TestAPI holds the promise to what it is: at most 30 names.
+// TestAPI checks that list, and that it has at most 30 names.
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	got := exportedNames(t)
@@ -34,8 +34,8 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// exportedNames are the exported functions, types and methods of the package,
-// sorted, without the methods of types that are another package's.
+// exportedNames returns the exported functions, types and methods of the package, sorted,
+// without methods of other packages' types.
 func exportedNames(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir(".")
@@ -59,7 +59,7 @@ func exportedNames(t *testing.T) []string {
 	return names
 }
 
-// declared are the exported functions, types and methods of a declaration.
+// declared returns the exported functions, types and methods of a declaration.
 func declared(d ast.Decl) (names []string) {
 	switch d := d.(type) {
 	case *ast.FuncDecl:

@@ -11,8 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// TestParse_Compile: the two steps of Load give the mapping that Load gives, of
-// the file and of its canonical form.
+// TestParse_Compile: Parse and Compile together give the mapping of Load, from the file and
+// from its canonical form.
 func TestParse_Compile(t *testing.T) {
 	t.Parallel()
 	loaded, err := mapping.Load("mapping.yaml", []byte(products))
@@ -42,7 +42,7 @@ func TestParse_Compile(t *testing.T) {
 	}
 }
 
-// TestParse_Refused: what cannot be used comes with an error, and nothing else.
+// TestParse_Refused: invalid files give an error and no result.
 func TestParse_Refused(t *testing.T) {
 	t.Parallel()
 	spec, err := mapping.Parse("m.yaml", []byte("apiVersion: none"))
@@ -57,15 +57,15 @@ func TestParse_Refused(t *testing.T) {
 	}
 }
 
-// unreadable is a file system whose files cannot be read.
+// unreadable is a file system with unreadable files.
 type unreadable struct{}
 
 func (unreadable) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
 }
 
-// TestParse_Beside: the descriptor sets that a file names are looked for beside
-// it; one that cannot be read is an error.
+// TestParse_Beside: the descriptor sets that a file names are looked up in beside; an
+// unreadable one is an error.
 func TestParse_Beside(t *testing.T) {
 	t.Parallel()
 	text := bytes.Replace([]byte(products), []byte(`"SKU:{attr}"`), []byte(`"SKU:{attr}", codec: "proto(sku.pb, Sku)"`), 1)
@@ -77,8 +77,8 @@ func TestParse_Beside(t *testing.T) {
 	}
 }
 
-// TestDefault: items of the layout without a mapping file come back from the row
-// that Locate names.
+// TestDefault: items in the layout without a mapping file are read back from the row of
+// Locate.
 func TestDefault(t *testing.T) {
 	t.Parallel()
 	m, err := mapping.Default("items", "items", mapping.KeySchema{Hash: mapping.KeyAttr{Name: "pk", Type: attr.S}})
@@ -105,7 +105,7 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// TestErrors: what the mapping refuses is an Error with its code.
+// TestErrors: rejected items have an Error with its code.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	m, err := mapping.Load("mapping.yaml", []byte(products))

@@ -82,13 +82,13 @@ func FuzzParsePosition(f *testing.F) {
 	})
 }
 
-// memoryRegistry is that of a catalog.
+// memoryRegistry is a registry in memory.
 type memoryRegistry struct {
 	mu     sync.Mutex
 	rows   map[uint64]Registration
 	past   uint64
 	stored int
-	listed func() // before a list is made
+	listed func() // runs before a list is made
 }
 
 func (m *memoryRegistry) Put(ctx context.Context, own Registration, create bool) (bool, error) {
@@ -125,8 +125,8 @@ func (m *memoryRegistry) remove(epoch uint64) {
 	delete(m.rows, epoch)
 }
 
-// A process that begins gives out nothing below what another reserved before it could
-// see this one.
+// A new process assigns no number below a ceiling that another stored before it could see
+// this one.
 func TestSequencer_Joins(t *testing.T) {
 	t.Parallel()
 	ctx, now, kept := t.Context(), time.Unix(1000, 0), &memoryRegistry{}
@@ -152,8 +152,8 @@ func TestSequencer_Joins(t *testing.T) {
 	}
 }
 
-// A process that is alone says nothing but its ceiling, once in a second of its clock,
-// whoever asks for the floor.
+// A process alone publishes only its ceiling, once per second of its clock, however often the
+// floor is read.
 func TestSequencer_Alone(t *testing.T) {
 	t.Parallel()
 	ctx, now, kept := t.Context(), time.Unix(1000, 0), &memoryRegistry{}
@@ -172,8 +172,8 @@ func TestSequencer_Alone(t *testing.T) {
 	}
 }
 
-// A process that stored its registration again without knowing that it had got there is
-// followed, and taken for dead once it is.
+// If a process stored its registration twice, without knowing that the first time succeeded,
+// others follow it, and consider it dead once it is.
 func TestSequencer_StoredTwice(t *testing.T) {
 	t.Parallel()
 	ctx, now, elapsed := t.Context(), time.Unix(1000, 0), time.Duration(0)
@@ -200,7 +200,8 @@ func TestSequencer_StoredTwice(t *testing.T) {
 	}
 }
 
-// A process that was taken for dead says nothing of what others have written since.
+// A process that others considered dead does not claim a floor for what they have written
+// since.
 func TestSequencer_FloorOfTheDead(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -213,19 +214,19 @@ func TestSequencer_FloorOfTheDead(t *testing.T) {
 	}
 	kept.remove(1)
 	now, elapsed = now.Add(time.Minute), elapsed+time.Minute
-	cancel() // it learns that it is gone, and no more
+	cancel() // it learns only that it was removed
 	if _, err := s.Floor(ctx); err == nil {
 		t.Fatal("it went on without others")
 	}
-	// Another call was about to ask for the floor.
+	// Another call was about to read the floor.
 	if f, _ := s.floors(); f > before+aheadNanos {
 		t.Errorf("the floor is %d, above the ceiling of %d", f, before+aheadNanos)
 	}
 }
 
-// Processes whose clocks differ by 20 seconds, that are killed and begin anew: who reads
-// below floors sees every number once and in order, those of an item in the order of its
-// writes, and once nobody writes all of them.
+// Processes whose clocks differ by 20 seconds are killed and start again: a reader below the
+// floors sees every number once and in order, those of an item in the order of its writes,
+// and all of them once nobody writes.
 func TestSequencer_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -237,7 +238,7 @@ func TestSequencer_Model(t *testing.T) {
 		type process struct {
 			*Sequencer
 			open  []write
-			floor uint64            // that a reader of it was given
+			floor uint64            // last floor of its reader
 			read  map[Position]bool // by its reader
 		}
 		var all []*process
@@ -254,17 +255,17 @@ func TestSequencer_Model(t *testing.T) {
 		begin()
 		one := func() *process { return all[rapid.IntRange(0, len(all)-1).Draw(t, "process")] }
 		settle := func(p *process) {
-			for _, w := range p.open { // who takes over appends them
+			for _, w := range p.open { // a process that takes over appends them
 				log = append(log, w.p)
 				w.hold.Release()
 			}
 			p.open = nil
 		}
-		gone := map[uint64]*process{} // killed, and not known to be
+		gone := map[uint64]*process{} // killed, and not noticed yet
 		bury := func(p *process) {
 			for _, r := range p.Dead() {
 				of := gone[r.Epoch]
-				if of == nil { // it takes itself for alone, and does nothing
+				if of == nil { // it believes to be alone, and does nothing
 					of = all[slices.IndexFunc(all, func(p *process) bool { return p.own.Epoch == r.Epoch })]
 					if _, alone := of.stands(); !alone {
 						t.Fatalf("process %d is taken for dead and is alive", r.Epoch)
@@ -320,7 +321,7 @@ func TestSequencer_Model(t *testing.T) {
 				p.open[i].hold.Release()
 				p.open = slices.Delete(p.open, i, i+1)
 			},
-			"item": func(t *rapid.T) { // a whole write of the one item
+			"item": func(t *rapid.T) { // a complete write of the one item
 				p := one()
 				h, err := p.Hold(ctx)
 				if err != nil {
@@ -334,7 +335,7 @@ func TestSequencer_Model(t *testing.T) {
 				h.Release()
 				item, cell = at, at
 			},
-			"clear": func(t *rapid.T) { // its record cell goes
+			"clear": func(t *rapid.T) { // its record cell is deleted
 				p := one()
 				if uint64(cell.Writer) != p.own.Epoch {
 					t.Skip("another process has written it")
@@ -384,8 +385,8 @@ func TestSequencer_Model(t *testing.T) {
 				}
 			},
 		})
-		// Nobody writes any more: after a while all that is in the log can be read, and a
-		// process that was killed holds nobody up.
+		// Nobody writes any more: after a while everything in the log is readable, and a
+		// killed process blocks nobody.
 		for _, p := range all {
 			settle(p)
 		}

@@ -40,7 +40,7 @@ func pack(tb testing.TB, compression, text string) string {
 	return b.String()
 }
 
-// read reads a file to its end: what came of each item, and why it ended.
+// read reads a file to its end: the results for the items, and the reason for the end.
 func read(tb testing.TB, file string, o Options) (all []string, end error) {
 	tb.Helper()
 	r, err := Open(strings.NewReader(file), o)
@@ -134,7 +134,7 @@ func TestReader_OtherCompression(t *testing.T) {
 	}
 }
 
-// A few bytes that swell to more than a few lines take no more memory than a line may.
+// A small file that unpacks to many lines takes no more memory than a line may.
 func TestReader_Bombs(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -203,7 +203,7 @@ func TestReader_Memory(t *testing.T) { //nolint:paralleltest // Alone makes it p
 	})
 }
 
-// repeated is a file of one line many times.
+// repeated is a file with one line repeated.
 type repeated struct {
 	line, rest []byte
 	left       int
@@ -222,7 +222,7 @@ func (r *repeated) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// No file ends the process, or is read without an end.
+// No file ends the process, or is read endlessly.
 func FuzzReader(f *testing.F) {
 	for _, text := range []string{`{"Item":{"a":{"S":"x"}}}`, "$ion_1_0 {Item:{a:\"x\",n:1.5}}", "a,n,b\n\"x,\"\"y\r\nz\",1.0,AA=="} {
 		for i, compression := range []string{None, Gzip, Zstd} {

@@ -16,8 +16,8 @@ func watchedTable(mode string) *tabledef.Table {
 	return t
 }
 
-// Of many keys those that are used most are kept, with counts that are right but for what is said, and no more
-// than are reported.
+// Of many keys the most used ones are kept, with counts within the stated bounds, and no more
+// than the limit.
 func TestKeys_Bounded(t *testing.T) {
 	t.Parallel()
 	var k Keys
@@ -40,7 +40,8 @@ func TestKeys_Bounded(t *testing.T) {
 	}
 }
 
-// What is throttled counts apart, and alone where nothing else is asked for; a table without insights costs nothing.
+// Throttled uses are counted separately, and alone in the mode THROTTLED_KEYS; a table
+// without insights costs nothing.
 func TestKeys_Throttled(t *testing.T) {
 	t.Parallel()
 	key := attr.Item{"k": {Type: attr.S, Str: "a"}}

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// catalog is the table of jobs of one test, and the clocks of who works on it.
+// catalog is the table of jobs of one test, with the clocks of its processes.
 type catalog struct {
 	conn      grpc.ClientConnInterface
 	now, wall *clock.Clock
@@ -80,8 +80,8 @@ func (c countedConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, metho
 	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 }
 
-// process opens a Runner as a process of its own, with a clock of leases of its own
-// unless wall is given.
+// process opens a Runner as a separate process, with its own clock of leases unless wall is
+// given.
 func (c *catalog) process(t *testing.T, wall *clock.Clock, kinds ...Kind) *Runner {
 	t.Helper()
 	c.owners++
@@ -179,8 +179,7 @@ func TestRunner_Works(t *testing.T) {
 	}
 }
 
-// What goes wrong for no reason that the kind knows is tried a few times, a panic
-// too.
+// Failures for unknown reasons are retried a few times, and so are panics.
 func TestRunner_TriesAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -247,7 +246,8 @@ func TestRunner_Tokens(t *testing.T) {
 	wait(t, a)
 }
 
-// A process that ended between the token and the job leaves the job to who asks again.
+// If a process ended between the token and the job, the next request with the token creates
+// the job.
 func TestRunner_TokenWithoutJob(t *testing.T) {
 	t.Parallel()
 	c := newCatalog(t)
@@ -265,11 +265,11 @@ func TestRunner_TokenWithoutJob(t *testing.T) {
 	wait(t, r)
 }
 
-// blocker is a kind of job that works until it is let go.
+// blocker is a kind of job that works until it is released.
 type blocker struct {
-	begun chan string // progress that it began from
+	begun chan string // initial progress
 	free  chan struct{}
-	ended chan error // cause, of those that were stopped
+	ended chan error // causes of stopped runs
 }
 
 func newBlocker() *blocker {
@@ -303,7 +303,7 @@ func TestRunner_Restart(t *testing.T) {
 	r.Close()
 	second := newBlocker()
 	close(second.free)
-	r = c.process(t, c.wall, second.kind()) // at once, whatever the lease
+	r = c.process(t, c.wall, second.kind()) // at once, regardless of the lease
 	wait(t, r)
 	if got := <-second.begun; got != `"+"` {
 		t.Errorf("it went on from %s", got)
@@ -313,7 +313,8 @@ func TestRunner_Restart(t *testing.T) {
 	}
 }
 
-// lateConn gives the answer to the first guarded write when it is told to, if somebody still waits for it.
+// lateConn delays the answer to the first guarded write until it is released, if a caller
+// still waits for it.
 type lateConn struct {
 	grpc.ClientConnInterface
 	written, answer chan struct{}
@@ -331,7 +332,8 @@ func (l *lateConn) Invoke(ctx context.Context, method string, args, reply any, o
 	return cmp.Or(ctx.Err(), err)
 }
 
-// A process that ends while it claims a job leaves it to the next at once, as one that works on it does.
+// If a process ends while it claims a job, the next one can take the job at once, as if the
+// process worked on it.
 func TestRunner_RestartWhileItClaims(t *testing.T) {
 	t.Parallel()
 	c := newCatalog(t)
@@ -356,8 +358,8 @@ func TestRunner_RestartWhileItClaims(t *testing.T) {
 	}
 }
 
-// A process that shows no life loses its jobs after a lease, and one that does keeps
-// them. What goes on in one that has lost a job does not count.
+// A silent process loses its jobs after a lease, and a live one keeps them. The work of a
+// process that has lost a job does not count.
 func TestRunner_TakesOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -372,7 +374,7 @@ func TestRunner_TakesOver(t *testing.T) {
 		if len(heir.begun) > 0 {
 			t.Fatal("a job was taken from a process that lives")
 		}
-		lives.Freeze() // it stands still
+		lives.Freeze() // the clock stops
 		time.Sleep(2 * defaultLease)
 		if got := <-heir.begun; got != `"+"` {
 			t.Errorf("the heir went on from %s", got)
@@ -393,8 +395,8 @@ func TestRunner_TakesOver(t *testing.T) {
 	})
 }
 
-// A process whose Bigtable does not answer gives a job up before another may take it,
-// and comes back to it.
+// A process whose Bigtable does not answer gives a job up before another may take it, and
+// resumes it later.
 func TestRunner_GivesUp(t *testing.T) {
 	t.Parallel()
 	for name, hangs := range map[string]bool{"fails": false, "hangs": true} {
@@ -431,11 +433,11 @@ func TestRunner_GivesUp(t *testing.T) {
 	}
 }
 
-// downConn is a connection that can be lost.
+// downConn is a connection that can fail.
 type downConn struct {
 	grpc.ClientConnInterface
 	down  atomic.Bool
-	hangs bool // calls do not fail, but get no answer
+	hangs bool // calls hang instead of failing
 }
 
 var errDown = errors.New("the connection is lost")
@@ -476,7 +478,7 @@ func TestRunner_UpdateAndDelete(t *testing.T) {
 		if got := <-told; got != "1" {
 			t.Errorf("it was told of %s", got)
 		}
-		// Of what another process changed it learns with the next renewal.
+		// It learns of another process's change at the next renewal.
 		if _, err := other.Update(t.Context(), "work", "a", func(j *Job) error { j.Request = json.RawMessage(`2`); return nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -538,7 +540,7 @@ func TestRunner_Bounds(t *testing.T) {
 	}
 }
 
-// How long a job is kept depends on how it ended.
+// The retention of a job depends on its outcome.
 func TestRunner_KeepOf(t *testing.T) {
 	t.Parallel()
 	c := newCatalog(t)
@@ -575,7 +577,7 @@ func TestRunner_KeepOf(t *testing.T) {
 	}
 }
 
-// Where there are no jobs, nothing is asked for them but once at the start and by Tidy.
+// Without jobs, calls happen only at the start and in Tidy.
 func TestRunner_CostsNothing(t *testing.T) {
 	t.Parallel()
 	c := newCatalog(t)

@@ -11,14 +11,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// What an endpoint may answer, and what becomes of it.
+// Possible answers of an endpoint, and their results.
 func TestEndpoint_Answers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status  int
 		body    string
 		refused bool
-		want    string // in the error; "" for none
+		want    string // in the error; "" without one
 	}{
 		"taken":      {200, `{"FailedRecordCount": 0, "Records": [{"SequenceNumber": "1"}]}`, false, ""},
 		"short":      {200, `{"Records": []}`, false, "the answer has 0 of 1 records"},
@@ -57,7 +57,7 @@ func TestEndpoint_Answers(t *testing.T) {
 	}
 }
 
-// An endpoint that does not answer is left after ten seconds.
+// An endpoint that does not answer is abandoned after ten seconds.
 func TestEndpoint_Hangs(t *testing.T) {
 	t.Parallel()
 	arrived, over := make(chan struct{}), make(chan struct{})

@@ -97,7 +97,7 @@ func (s *testSource) Grown() <-chan struct{} {
 	return s.grown
 }
 
-// add adds a change of an item at a number, and lets it be read.
+// add adds a change of an item at a number, and makes it readable.
 func (s *testSource) add(at uint64, item string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *testSource) add(at uint64, item string, n int) {
 	s.grown = make(chan struct{})
 }
 
-// end ends the destination behind all records.
+// end ends the destination after all records.
 func (s *testSource) end(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +125,7 @@ func (s *testSource) end(now time.Time) {
 	s.grown = make(chan struct{})
 }
 
-// testSink takes records as fail says.
+// testSink accepts records as fail decides.
 type testSink struct {
 	mu   sync.Mutex
 	got  []string // data, in order
@@ -165,7 +165,7 @@ func (s *testSink) Put(_ context.Context, stream string, records []Record) ([]bo
 	return taken, err
 }
 
-// testDelivery is a delivery whose pauses are over at once.
+// testDelivery returns a delivery whose pauses end at once.
 func testDelivery(t interface{ Cleanup(func()) }, source Source, sink Sink) (*Delivery, *[]Checkpoint) {
 	wall := clock.NewFrozen(time.Unix(1000, 0))
 	over := make(chan struct{})
@@ -190,8 +190,8 @@ func testDelivery(t interface{ Cleanup(func()) }, source Source, sink Sink) (*De
 	}, &saved
 }
 
-// checkGot checks that each of a number of changes of each item was got, and that the
-// first times are in order.
+// checkGot checks that the counted changes of each item arrived, with their first copies in
+// order.
 func checkGot(t rapid.TB, got []string, counts map[string]int) {
 	t.Helper()
 	next := map[string]int{}
@@ -215,8 +215,8 @@ func between(text, before, after string) string {
 	return text
 }
 
-// However calls fail, answers are lost, records are not taken and the process is
-// ended: each change comes, those of an item in order.
+// Despite failed calls, lost answers, rejected records and ended processes, each change
+// arrives, those of an item in order.
 func TestDelivery_AtLeastOnceInOrder(t *testing.T) {
 	t.Parallel()
 	limit := 25
@@ -286,7 +286,7 @@ func (c *cleanups) run() {
 	}
 }
 
-// A record that the stream refuses for ever does not hold up the others.
+// A record that the stream always refuses does not block the others.
 func TestDelivery_Refused(t *testing.T) {
 	t.Parallel()
 	source := newTestSource(1)
@@ -309,7 +309,7 @@ func TestDelivery_Refused(t *testing.T) {
 	checkGot(t, sink.got, map[string]int{"a": 2, "c": 1})
 }
 
-// Large records go in several calls; memory has a page of them at a time.
+// Large records take several calls; only a page of them is in memory at a time.
 func TestDelivery_Large(t *testing.T) {
 	t.Parallel()
 	source := newTestSource(1)
@@ -331,8 +331,8 @@ func TestDelivery_Large(t *testing.T) {
 	}
 }
 
-// A stream that is not there ends the delivery, as does one whose destination or table
-// is gone, and one whose records are gone from the log.
+// A missing stream ends the delivery, and so does a deleted destination or table, or the loss
+// of its records in the log.
 func TestDelivery_Ends(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(s *testSource){
@@ -397,7 +397,7 @@ func TestStreamName(t *testing.T) {
 	}
 }
 
-// A line that was cut by the end of a process is taken away, whole lines stay.
+// An incomplete line of an ended process is removed, complete lines stay.
 func TestDir(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "streams")
@@ -442,8 +442,7 @@ func TestDir(t *testing.T) {
 	}
 }
 
-// Two processes over one folder, neither of which overwrites or cuts off what the other
-// has written.
+// Two processes over one folder: neither overwrites or cuts off the other's lines.
 func TestDir_Shared(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -478,7 +477,7 @@ func TestDir_Shared(t *testing.T) {
 	if len(lines) != 2*puts*each {
 		t.Fatalf("%d lines", len(lines))
 	}
-	for i := 0; i < len(lines); i += each { // what was put together is together
+	for i := 0; i < len(lines); i += each { // records of one Put stay together
 		var writer, n, at int
 		if _, err := fmt.Sscanf(lines[i], "%d %d %d", &writer, &n, &at); err != nil || at != 0 {
 			t.Fatalf("line %d is %q, %v", i, lines[i], err)

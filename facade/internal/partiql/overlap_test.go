@@ -7,9 +7,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/expr"
 )
 
-// TestPlan_Overlap holds what is refused against keys that are counted out: two
-// conditions on a sort key are refused if both hold of some key, in either order, and
-// those that are not are read in the order of their keys.
+// TestPlan_Overlap compares refusals with enumerated keys: two conditions on a sort key are
+// refused if both hold for some key, in either order; others are read in the order of their
+// keys.
 func TestPlan_Overlap(t *testing.T) {
 	t.Parallel()
 	texts := func(of attr.Type, letters ...string) (keys []attr.Value) {
@@ -41,7 +41,7 @@ func TestPlan_Overlap(t *testing.T) {
 		type condition struct {
 			text   string
 			values []attr.Value
-			keys   []int // that it holds of
+			keys   []int // for which it holds
 		}
 		var all []condition
 		add := func(text string, op attr.RangeOp, values ...attr.Value) {

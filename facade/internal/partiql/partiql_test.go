@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// seeds are statements of each kind, right and wrong.
+// seeds are statements of each kind, valid and invalid.
 var seeds = []string{
 	`SELECT * FROM "Music" WHERE Artist='Acme Band' AND SongTitle BETWEEN 'A' AND 'I' ORDER BY Artist DESC;`,
 	"SELECT a.b[0].\"c\"\"d\", e FROM t.i WHERE (a = ? OR NOT b IN (1, -2.5e1)) AND size(c) > 1 -- end",
@@ -90,7 +90,7 @@ func checkError(t *testing.T, err error) {
 	}
 }
 
-// Point 4: what is nested without end, or long, is refused, and soon.
+// Point 4: endless nesting, or length, is rejected quickly.
 func TestParse_Deep_Point4(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -108,9 +108,9 @@ func TestParse_Deep_Point4(t *testing.T) {
 	}
 }
 
-// What a statement takes grows as it does: twice the length, twice the memory, and so
-// the steps that made it. The texts are such as what looks at pairs, or copies what it
-// has, would not end soon with.
+// The cost of a statement is linear: twice the length takes twice the memory, and so the
+// steps that made it. The texts would be slow for code that compares pairs or copies its
+// input.
 func TestParse_Linear_Point4(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
 	statements := linearStatements()
@@ -179,7 +179,7 @@ func linearStatements() map[string]func(n int) string {
 	}
 }
 
-// A token is of one statement, table and list of parameters.
+// A token belongs to one statement, table and list of parameters.
 func TestDecodeNext(t *testing.T) {
 	t.Parallel()
 	one := []attr.Value{attr.Int(1)}

@@ -27,8 +27,8 @@ func TestAllowsAction(t *testing.T) {
 	}
 }
 
-// A document that is taken is read back in a form that is a document, says the same,
-// and stays as it is; the stored form of one with a version is no other revision.
+// An accepted document is read back in a form that is valid, equivalent and stable; putting
+// the stored form of one with a version does not change the revision.
 func FuzzPut(f *testing.F) {
 	for _, seed := range []string{
 		`{"Statement":{"Effect":"Allow","Principal":{"AWS":["123456789012"]},"Action":"dynamodb:*","Resource":["*"]}}`,

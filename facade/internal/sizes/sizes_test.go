@@ -2,7 +2,7 @@ package sizes
 
 import "testing"
 
-// What a write does for the counts takes no memory.
+// The bookkeeping of a write for the counts does not allocate.
 func TestSizes_Wrote(t *testing.T) { //nolint:paralleltest // it counts allocations
 	k := NewTable()
 	if n := testing.AllocsPerRun(100, k.Wrote); n > 0 {
@@ -13,7 +13,7 @@ func TestSizes_Wrote(t *testing.T) { //nolint:paralleltest // it counts allocati
 	}
 }
 
-// A text that is no count is none; the last one counts.
+// An invalid text is ignored; the last one counts.
 func TestSizes_Recall(t *testing.T) {
 	t.Parallel()
 	k := NewTable()

@@ -22,7 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// backendsAbreast are the backends, and one on which calls go side by side.
+// backendsAbreast are the backends, and one with concurrent calls.
 var (
 	backendsAbreast = func() map[string]func(testing.TB) grpc.ClientConnInterface {
 		all := maps.Clone(backends)
@@ -32,11 +32,11 @@ var (
 	lanesOf = map[string]int{"abreast": 100}
 )
 
-// roundTrip is how long a call takes, in the time of a bubble.
+// roundTrip is the duration of a call, in the bubble's time.
 const roundTrip = time.Millisecond
 
-// cutConn is the connection, a millisecond long, of a process that ends at a time: of
-// the calls that are under way then some arrive, as the coin falls, and none answers.
+// cutConn is a connection, a millisecond long, of a process that ends at a time. Of the calls
+// in progress then, a random part arrives, and none answers.
 type cutConn struct {
 	grpc.ClientConnInterface
 	mu   sync.Mutex
@@ -57,8 +57,7 @@ func (c *cutConn) change(o Options) Options {
 	return o
 }
 
-// ended reports whether the process has ended, and if so whether a call that was
-// under way arrives.
+// ended reports whether the process has ended, and if so whether a call in progress arrives.
 func (c *cutConn) ended() (ended, arrives bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +98,7 @@ func (c *cutConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return lostStream{stream}, nil
 }
 
-// lostStream is a call that is carried out, and whose answer nobody gets.
+// lostStream is an executed call whose answer is lost.
 type lostStream struct{ grpc.ClientStream }
 
 func (l lostStream) RecvMsg(m any) error {
@@ -108,7 +107,7 @@ func (l lostStream) RecvMsg(m any) error {
 	return errEnded
 }
 
-// bubbleBigtable is a Bigtable within a bubble, which ends with what end returns.
+// bubbleBigtable returns a Bigtable within a bubble; end ends it.
 func bubbleBigtable(t *testing.T) (conn grpc.ClientConnInterface, end func()) {
 	t.Helper()
 	db, err := engine.Open(engine.Options{})
@@ -126,11 +125,11 @@ func bubbleBigtable(t *testing.T) (conn grpc.ClientConnInterface, end func()) {
 	}
 }
 
-// TestTransact_CrashAbreast: a process ends at any round trip of a transaction, of
-// whose calls then any may arrive: all of it happens or none, whoever comes next.
+// TestTransact_CrashAbreast: a process ends at any round trip of a transaction, and any of
+// its calls then may arrive: all of it happens or none, whichever process follows.
 func TestTransact_CrashAbreast(t *testing.T) {
 	t.Parallel()
-	const steps = 13 // of the answer the last few wait for no more
+	const steps = 13 // the answer does not wait for the last few
 	seeds := 2
 	if long.Enabled() {
 		seeds = 6
@@ -152,9 +151,9 @@ func TestTransact_CrashAbreast(t *testing.T) {
 	}
 }
 
-// TestWriteItems_CrashAbreast: a process ends at any round trip of writes of a batch whose entries move, of whose calls
-// then any may arrive: each item is as it was or as it was to be, and so are its entries, once another process has
-// come.
+// TestWriteItems_CrashAbreast: a process ends at any round trip of a batch of writes whose
+// entries move, and any of its calls then may arrive: once another process has started, each
+// item is the old or the new one, and its entries match.
 func TestWriteItems_CrashAbreast(t *testing.T) {
 	t.Parallel()
 	const steps, n = 5, 10
@@ -227,8 +226,8 @@ func TestWriteItems_CrashAbreast(t *testing.T) {
 	}
 }
 
-// TestTransact_Fair: clients of two processes want two of five items each, and try
-// again when they are refused. All get them, none of them much later than the others.
+// TestTransact_Fair: clients of two processes each want two of five items, and retry when
+// refused. All get them, and none much later than the others.
 func TestTransact_Fair(t *testing.T) {
 	t.Parallel()
 	clients := 32

@@ -20,10 +20,9 @@ import (
 var remoteBigtable = flag.String("facade.bigtable", "",
 	"HOST:PORT of a Bigtable without TLS that the tests use instead of one in this process; it should collect no garbage by itself")
 
-// testBigtable is the Bigtable of one test, empty, with the clock now: in this
-// process, or an instance of its own at -facade.bigtable, whose clock is its
-// own. Tests that need that clock, or garbage to be collected at a moment, open
-// one in this process themselves.
+// testBigtable returns an empty Bigtable for one test, with the clock now: in this process,
+// or its own instance at -facade.bigtable, with that server's clock. Tests that need that
+// clock, or garbage collection at a certain time, open one in this process themselves.
 func testBigtable(tb testing.TB, now *clock.Clock) grpc.ClientConnInterface {
 	tb.Helper()
 	if *remoteBigtable != "" {
@@ -65,5 +64,5 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// testTime is when every test begins.
+// testTime is the start time of every test.
 var testTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -88,7 +88,7 @@ func TestStore_Catalog(t *testing.T) {
 	}
 }
 
-// An index added to a table with items is filled while writes go on.
+// An index added to a table with items is filled during writes.
 func TestStore_AddIndex(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -148,7 +148,7 @@ func TestStore_AddIndex(t *testing.T) {
 	}
 }
 
-// listingConn counts the lists of tables that are read.
+// listingConn counts the reads of table lists.
 type listingConn struct {
 	grpc.ClientConnInterface
 	lists atomic.Int64
@@ -175,8 +175,8 @@ func (s *listingStream) SendMsg(m any) error {
 	return s.ClientStream.SendMsg(m)
 }
 
-// A store counts the tables when it has not done so for a while, and when those
-// it made can be too many: not at each.
+// A store counts the tables after a while, and when it may have created too many: not at each
+// creation.
 func TestStore_TableLimit(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -202,7 +202,7 @@ func TestStore_TableLimit(t *testing.T) {
 				by    *Store
 				later time.Duration
 				want  error
-				lists int64 // in all, afterwards
+				lists int64 // total afterwards
 			}{
 				{"a", s, 0, nil, 1},
 				{"b", s, 0, nil, 1},

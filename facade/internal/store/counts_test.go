@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// Items are counted alike whole and by their keys, on every Bigtable: neither what
-// an index leaves behind counts, nor a row of another writer that is no item.
+// Counts of whole items and of their keys agree, on every Bigtable: neither the remains of
+// index entries count, nor another writer's row that is not an item.
 func TestSizes_CountedAlike(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -47,7 +47,7 @@ func TestSizes_CountedAlike(t *testing.T) {
 			}
 			for i := range 5 {
 				write(fmt.Sprint(i), "", false)
-				write(fmt.Sprint(i+5), "y", true) // it leaves a row of the index
+				write(fmt.Sprint(i+5), "y", true) // it leaves an index row
 			}
 			foreign := []*btpb.Mutation{btclient.SetCell(lens.FamilyItem, []byte("m"), 0, []byte("n"))}
 			if err := s.bt.MutateRow(ctx, table.BigtableTable, []byte("\x00\xff"), foreign); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// betweenConn does something once, after a definition was read and before who reads it
-// has it.
+// betweenConn calls a function once, after a definition was read and before the reader gets
+// it.
 type betweenConn struct {
 	grpc.ClientConnInterface
 	between atomic.Pointer[func()]
@@ -49,8 +49,8 @@ func (s *betweenStream) RecvMsg(m any) error {
 	return err
 }
 
-// A definition that is changed while it is read is not taken for what it was: what is
-// written then would have no record, or no index entry.
+// A definition that changes during its read must not be used in its old form: writes would
+// have no record, or no index entry.
 func TestCatalog_Overtaken(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -91,7 +91,7 @@ func TestCatalog_Overtaken(t *testing.T) {
 	}
 }
 
-// The log of a table is found at every moment of the table's deletion.
+// LoggedTable finds a table with a log at every moment of the table's deletion.
 func TestStore_LoggedTable(t *testing.T) {
 	t.Parallel()
 	conn := backends["emu"](t)
@@ -117,7 +117,7 @@ func TestStore_LoggedTable(t *testing.T) {
 	look("afterwards")
 }
 
-// eachCallConn does something before each call that is no stream.
+// eachCallConn calls a function before each unary call.
 type eachCallConn struct {
 	grpc.ClientConnInterface
 	before func(method string)

@@ -24,8 +24,8 @@ target: {table: things, joiner: oc, families: {a: {gc: {versions: 1}}, _t: {gc: 
 rules: [{name: thing, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 `
 
-// Rows that cannot be read keep an index from being filled: one start names them, up to
-// a bound, counts them all, and says what to do. Without them, the next one fills it.
+// Unreadable rows prevent an index from being filled: one start names them, up to a limit,
+// counts all, and names the remedy. Without them, the next start fills it.
 func TestUnreadableRows_FillNamesUnreadableRows(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -38,7 +38,7 @@ func TestUnreadableRows_FillNamesUnreadableRows(t *testing.T) {
 		}
 		whole := model{}
 		row := func(i int) []byte { return fmt.Appendf(nil, "t%02d", 2*i) }
-		for i := range 2 * bad { // every other one cannot be read
+		for i := range 2 * bad { // every other one is unreadable
 			item := attr.Item{"id": attr.String(fmt.Sprintf("t%02d", i)), "g": attr.String("x"), "n": attr.Int(1)}
 			if err := loadNatively(ctx, loader, m, item); err != nil {
 				t.Fatal(err)

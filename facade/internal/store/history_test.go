@@ -19,7 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// recoverable makes a table be recoverable from now on.
+// recoverable turns on point-in-time recovery of a table.
 func recoverable(t *testing.T, s *Store, name string) *tabledef.Table {
 	t.Helper()
 	def, err := s.ChangeLog(t.Context(), name, func(d *tabledef.Table) error {
@@ -32,7 +32,7 @@ func recoverable(t *testing.T, s *Store, name string) *tabledef.Table {
 	return def
 }
 
-// past is a table at a time, as a model has it: values by key.
+// past is the state of a table at a time in the model: values by key.
 type past map[string]string
 
 func (p past) clone() past {
@@ -43,7 +43,7 @@ func (p past) clone() past {
 	return q
 }
 
-// itemsAt reads a table as it was.
+// itemsAt reads a past state of a table.
 func itemsAt(t *testing.T, r *history.Reader, def *tabledef.Table, before uint64) past {
 	t.Helper()
 	got := past{}
@@ -66,7 +66,7 @@ func itemsAt(t *testing.T, r *history.Reader, def *tabledef.Table, before uint64
 	return got
 }
 
-// write puts or deletes one of a few items, in the model too.
+// write puts or deletes one of a few items, also in the model.
 func (p past) write(t *testing.T, s *Store, def *tabledef.Table, rnd *rand.Rand, keys int) {
 	t.Helper()
 	key, value := fmt.Sprint(rnd.IntN(keys)), fmt.Sprint(rnd.IntN(1000))
@@ -83,8 +83,8 @@ func (p past) write(t *testing.T, s *Store, def *tabledef.Table, rnd *rand.Rand,
 	}
 }
 
-// Acceptance 16 of the log: after 200 random writes over a minute the table is known as
-// it was at each second, though its shards split, and a stream came and went.
+// Acceptance 16 of the log: after 200 random writes over a minute the state of the table at
+// each second is known, though its shards split, and a stream began and ended.
 func TestHistory_EachSecond(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
@@ -98,7 +98,7 @@ func TestHistory_EachSecond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 20 { // of which there is no log
+	for range 20 { // writes from before the log
 		model.write(t, s, def, rnd, 30)
 	}
 	def = recoverable(t, s, "tab")
@@ -121,7 +121,7 @@ func TestHistory_EachSecond(t *testing.T) {
 		}
 		now.AdvanceTo(next)
 		model.write(t, s, def, rnd, 30)
-		if last := len(times) - 1; times[last].Equal(next) { // what was written at that time counts
+		if last := len(times) - 1; times[last].Equal(next) { // writes at that time count
 			seconds[last] = model.clone()
 		}
 	}
@@ -142,8 +142,8 @@ func TestHistory_EachSecond(t *testing.T) {
 	}
 }
 
-// What is written while a table is read as it was makes no difference, whenever it comes:
-// before an item was read, after, behind a batch.
+// Writes during the reading of a past state make no difference, at any time: before an item
+// is read, after it, or behind a batch.
 func TestHistory_WhileItIsWritten(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
@@ -190,8 +190,7 @@ func TestHistory_WhileItIsWritten(t *testing.T) {
 	}
 }
 
-// Between two times an item changed from what it was at the one to what it was at the
-// other.
+// Changes returns the states of an item at both times.
 func TestHistory_Changes(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
@@ -246,7 +245,7 @@ func TestHistory_Changes(t *testing.T) {
 	}
 }
 
-// Writers under way hold the reading back until their records are there.
+// Pending writes delay the reading until their records are in the log.
 func TestHistory_WaitsForWritesUnderWay(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, testOptions(testBigtable(t, clock.New())))
@@ -275,7 +274,7 @@ func TestHistory_WaitsForWritesUnderWay(t *testing.T) {
 			_, _ = fmt.Sscan(v, &n)
 			last = max(last, n)
 		}
-		for n := max(0, last-9); n <= last; n++ { // nothing is missing, nothing is newer
+		for n := max(0, last-9); n <= last; n++ { // nothing is missing, and nothing is newer
 			if got[fmt.Sprint(n%10)] != fmt.Sprint(n) {
 				t.Fatalf("with %d there is %v", last, got)
 			}

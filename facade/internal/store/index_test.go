@@ -33,8 +33,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
-// indexedTable is a table with a global index of each projection, a local one,
-// and global ones whose keys have several attributes.
+// indexedTable returns a table with a global index of each projection, a local one, and
+// global ones with several key attributes.
 func indexedTable(name string) tabledef.Table {
 	key := func(hash ...lens.KeyAttr) tabledef.IndexKey { return tabledef.IndexKey{Hash: hash} }
 	sorted := func(hash lens.KeyAttr, sort ...lens.KeyAttr) tabledef.IndexKey {
@@ -67,7 +67,7 @@ func genIndexedItem(t *rapid.T, key attr.Item) attr.Item {
 	return item
 }
 
-// projected returns what an index should hold of an item, nil: nothing.
+// projected returns the expected entry of an item in an index; nil: none.
 func projected(t *tabledef.Table, ix tabledef.Index, item attr.Item) attr.Item {
 	names := []string{t.Key.Hash.Name, t.Key.Range.Name}
 	for _, k := range ix.Key.Attributes() {
@@ -88,7 +88,7 @@ func projected(t *tabledef.Table, ix tabledef.Index, item attr.Item) attr.Item {
 	return out
 }
 
-// partitionOf is the condition of the partition that an item is in.
+// partitionOf returns the condition for the partition of an item.
 func partitionOf(key tabledef.IndexKey, item attr.Item) attr.KeyRange {
 	cond := attr.KeyRange{Hash: item[key.Hash[0].Name]}
 	for _, a := range key.Hash[1:] {
@@ -109,7 +109,7 @@ func bySortKey(key tabledef.IndexKey) func(a, b attr.Item) int {
 	}
 }
 
-// checkIndexes compares every index with what the items give.
+// checkIndexes compares every index with the items.
 func checkIndexes(ctx context.Context, s *Store, t *tabledef.Table, m model) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
@@ -158,7 +158,7 @@ func checkIndexes(ctx context.Context, s *Store, t *tabledef.Table, m model) err
 	return nil
 }
 
-// After any writes the indexes are what the items give.
+// After any writes the indexes match the items.
 func TestStore_Indexes(t *testing.T) {
 	t.Parallel()
 	limit := 20
@@ -215,7 +215,7 @@ func TestStore_Indexes(t *testing.T) {
 	}
 }
 
-// Writers of one item through two stores leave the indexes right.
+// Concurrent writers of one item through two stores leave the indexes correct.
 func TestStore_IndexRaces(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -267,7 +267,7 @@ func TestStore_IndexRaces(t *testing.T) {
 	}
 }
 
-// faultyConn fails calls that refuse accepts.
+// faultyConn fails the calls that refuse selects.
 type faultyConn struct {
 	grpc.ClientConnInterface
 	mu     sync.Mutex
@@ -290,7 +290,7 @@ func (c *faultyConn) Invoke(ctx context.Context, method string, req, resp any, o
 	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 }
 
-// indexWrites accepts the writes of index rows after the first n.
+// indexWrites selects the writes of index rows after the first n.
 func indexWrites(n int) func(string, any) bool {
 	return func(_ string, req any) bool {
 		r, ok := req.(*btpb.CheckAndMutateRowRequest)
@@ -302,8 +302,8 @@ func indexWrites(n int) func(string, any) bool {
 	}
 }
 
-// A process that ends between a write and its index entries leaves the rest to
-// the next, to a later write, or to its own next read of the index.
+// If a process ends between a write and its index entries, the next process, a later write,
+// or its own next read of the index finishes the rest.
 func TestStore_Recovery(t *testing.T) {
 	t.Parallel()
 	all := long.Enabled()
@@ -315,7 +315,7 @@ func TestStore_Recovery(t *testing.T) {
 		"read": func(_ *testing.T, _ Options, s *Store, _ *tabledef.Table, _ attr.Item) *Store { return s },
 		"write": func(t *testing.T, o Options, s *Store, def *tabledef.Table, key attr.Item) *Store {
 			t.Helper()
-			// A write that changes nothing, through another store.
+			// A write without a change, through another store.
 			_, _, err := openStore(t, o).WriteItem(t.Context(), def, key, func(old attr.Item) (attr.Item, error) { return old, nil }, Hint{})
 			if err != nil {
 				t.Error(err)
@@ -324,7 +324,7 @@ func TestStore_Recovery(t *testing.T) {
 		},
 		"check": func(t *testing.T, o Options, _ *Store, def *tabledef.Table, key attr.Item) *Store {
 			t.Helper()
-			// A transaction that holds the item and changes nothing, of another store.
+			// A transaction of another store that holds the item and changes nothing.
 			other := openStore(t, o)
 			check := &Change{Table: def, Key: key, Check: true, Fn: func(old attr.Item) (attr.Item, error) { return old, nil }}
 			if ok, _, err := other.Transact(t.Context(), RequestToken{}, []*Change{check}); !ok || err != nil {
@@ -349,7 +349,7 @@ func TestStore_Recovery(t *testing.T) {
 	writes := []struct {
 		name          string
 		before, after attr.Item
-		entries       int // that the write makes
+		entries       int // of the write
 	}{
 		{"moves", item, moved, 6},
 		{"changes", item, changed, 4},
@@ -359,7 +359,7 @@ func TestStore_Recovery(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := start(t)
-			once := name == "bttest" && !all // over a wire
+			once := name == "bttest" && !all // over a network
 			for name, next := range finish {
 				for _, w := range writes {
 					for reached := range w.entries {
@@ -401,7 +401,7 @@ func TestStore_Recovery(t *testing.T) {
 	}
 }
 
-// What a deleted item leaves in an index goes with garbage collection.
+// Garbage collection removes the remains of a deleted item in an index.
 func TestStore_Tombstones(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
@@ -445,8 +445,8 @@ func TestStore_Tombstones(t *testing.T) {
 	}
 }
 
-// An item that comes new takes the place of the entries that one of its key has
-// left in the indexes, whoever removed that one.
+// A new item replaces the entries that an item with the same key has left in the indexes,
+// whoever removed that item.
 func TestStore_EntriesLeft(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -531,8 +531,8 @@ func TestStore_StaleDrain(t *testing.T) {
 	}
 }
 
-// With a lag the indexes are what the items give once it has gone by, whatever
-// was written and read meanwhile; and at the next start.
+// With a lag the indexes match the items after the lag, regardless of writes and reads
+// meanwhile; and at the next start.
 func TestStore_IndexLag(t *testing.T) {
 	t.Parallel()
 	limit := 20
@@ -587,7 +587,7 @@ func TestStore_IndexLag(t *testing.T) {
 	}
 }
 
-// Where too many rows lag the next is not left for later.
+// If too many rows lag, the next write is not postponed.
 func TestStore_IndexLagBounded(t *testing.T) {
 	t.Parallel()
 	o := testOptions(backends["emu"](t))
@@ -617,7 +617,7 @@ func TestStore_IndexLagBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// What a table that is gone waited for is forgotten with it.
+	// The pending work of a deleted table is forgotten with it.
 	item["s"] = attr.Int(2)
 	err = put(t.Context(), s, def, item)
 	if _, _, dirty := s.marks.Counts(); err != nil || dirty != 1 {
@@ -634,9 +634,9 @@ func TestStore_IndexLagBounded(t *testing.T) {
 	}
 }
 
-// An item that one process deletes and another, whose orders are its own, makes again
-// at the same order keeps its entries, though what the delete does in the indexes is
-// done once more: two may settle one transaction.
+// If one process deletes an item and another recreates it with the same order, the item keeps
+// its entries, even if the deletion is applied to the indexes a second time: two processes
+// may settle one transaction.
 func TestStore_MadeAgainAtTheSameOrder(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -23,12 +23,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
-// A wideTable is a mapping that puts many items of a partition into one row.
+// wideTable is a mapping that stores many items of a partition in one row.
 type wideTable struct {
 	rules string
-	// item is the i-th of them by sort key.
+	// item returns the i-th item by sort key.
 	item func(i int) attr.Item
-	// pieces says that the row can be read in pieces.
+	// pieces: the row can be read in pieces.
 	pieces bool
 }
 
@@ -85,7 +85,7 @@ var wideTables = map[string]wideTable{
 			case 1:
 				item["B"] = attr.String("b")
 			case 2:
-				delete(item, "A") // its key alone
+				delete(item, "A") // only its key
 			}
 			return item
 		},
@@ -157,8 +157,8 @@ var wideTables = map[string]wideTable{
 	},
 }
 
-// loadWide opens a store on a table whose row has n items, and returns them by sort
-// key. change may replace the connection.
+// loadWide opens a store on a table whose row has n items, and returns them by sort key.
+// change may replace the connection.
 func loadWide(tb testing.TB, w wideTable, n int, change ...func(*Options)) (*Store, *tabledef.Table, []attr.Item) {
 	tb.Helper()
 	m := loadMapping(tb, w.rules)
@@ -212,8 +212,8 @@ func firstOf(items iter.Seq2[layout.Stored, error], n int) (got []attr.Item, err
 	return got, nil
 }
 
-// TestStore_WideRow: whatever part of a row of many items is asked for, in either
-// direction and page by page, it is what the items say.
+// TestStore_WideRow: any part of a row with many items, in either direction and page by page,
+// matches the items.
 func TestStore_WideRow(t *testing.T) {
 	t.Parallel()
 	limit := 10
@@ -225,7 +225,7 @@ func TestStore_WideRow(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
 			s, def, items := loadWide(t, w, 1100)
-			// Two that were written here, one of which went again.
+			// Two that the store wrote; one of them was deleted.
 			for _, i := range []int{3, 700} {
 				if err := put(ctx, s, def, items[i]); err != nil {
 					t.Fatal(err)
@@ -306,7 +306,7 @@ func (s *Store) wideRow(ctx context.Context, def *tabledef.Table) (cells int, ke
 	return 0, nil, nil
 }
 
-// cellCountConn counts the cells that are read from the Bigtable, and their bytes.
+// cellCountConn counts the cells read from the Bigtable, and their bytes.
 type cellCountConn struct {
 	grpc.ClientConnInterface
 	cells, bytes atomic.Int64
@@ -333,9 +333,9 @@ func (s *cellCountStream) RecvMsg(m any) error {
 	return err
 }
 
-// TestStore_WideRowCost: what is read from the Bigtable for a page of a row's items
-// does not depend on how many items the row has. Backward it grows by one cell for
-// many items, which tells where the pieces of the row end.
+// TestStore_WideRowCost: the cells read for a page of a row's items do not depend on the
+// number of items in the row. Backward they grow by one cell per many items, which gives the
+// ends of the row's pieces.
 func TestStore_WideRowCost(t *testing.T) {
 	t.Parallel()
 	for name, w := range wideTables {
@@ -380,7 +380,7 @@ func TestStore_WideRowCost(t *testing.T) {
 			for i := range cells[0] {
 				p := pages[i/2]
 				t.Logf("%s: %d cells and %d bytes of %d items, %d and %d of %d", p.name, cells[0][i], bytes[0][i], few, cells[1][i], bytes[1][i], many)
-				// Either direction can be the one against the cells.
+				// Either direction can be the opposite of the cells' order.
 				if most := cells[0][i] + cells[0][i]/4 + 4*(many-few)/firstPieceCells; cells[1][i] > most {
 					t.Errorf("%s: %d cells are read of a row of %d items, %d of one of %d", p.name, cells[1][i], many, cells[0][i], few)
 				}
@@ -389,7 +389,7 @@ func TestStore_WideRowCost(t *testing.T) {
 	}
 }
 
-// BenchmarkStore_WideRow scans rows of many items, 1,000 items a page.
+// BenchmarkStore_WideRow scans rows of many items, 1,000 items per page.
 func BenchmarkStore_WideRow(b *testing.B) {
 	for _, n := range []int{10_000, 40_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -14,11 +14,11 @@ import (
 )
 
 func idOf(n uint32) (id lens.ItemID) {
-	binary.BigEndian.PutUint32(id[12:], n) // all share an order, and a shard
+	binary.BigEndian.PutUint32(id[12:], n) // all share an order and a shard
 	return id
 }
 
-// Writers of one item go one after the other, those who came first first; those of others do not wait.
+// Writers of one item run in sequence, in order of arrival; writers of others do not wait.
 func TestLatches_InLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestLatches_InLine(t *testing.T) {
 		}
 		var came []int
 		var all sync.WaitGroup
-		for i := range 100 { // each holds it for less than the patience, all of them for longer
+		for i := range 100 { // each holds it for less than the patience, all of them together for longer
 			all.Go(func() {
 				if err := l.lock(ctx, idOf(1)); err != nil {
 					t.Errorf("%d: %v", i, err)
@@ -66,7 +66,7 @@ func TestLatches_InLine(t *testing.T) {
 	})
 }
 
-// Who waits gives up with its context, and where not one before it ends; the others wait on.
+// A waiter gives up with its context, or if none before it ends; the others keep waiting.
 func TestLatches_GivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,16 +108,16 @@ func TestLatches_GivenUp(t *testing.T) {
 	})
 }
 
-// TestLatches_Patience: a write waits for others of its item as long as they end, and not
-// for each of those that hang.
+// TestLatches_Patience: a write waits for others of its item as long as they end, but not for
+// each one that hangs.
 func TestLatches_Patience(t *testing.T) {
 	t.Parallel()
 	const patience = 2 * time.Second
 	for name, c := range map[string]struct {
 		writes int
-		holds  func(n int) time.Duration // of the n-th that holds the latch
-		done   int                       // how many are not given up
-		all    time.Duration             // until each of them has ended, or was given up, at most
+		holds  func(n int) time.Duration // of the n-th holder of the latch
+		done   int                       // number not given up
+		all    time.Duration             // maximum time until all have ended or given up
 	}{
 		"many short ones":    {60, func(int) time.Duration { return 80 * time.Millisecond }, 60, 60 * 80 * time.Millisecond},
 		"all hang":           {60, func(int) time.Duration { return patience }, 2, 2 * patience},

@@ -26,12 +26,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
-// catalogMapping has one row an item, in the words of the design guides.
+// catalogMapping has one row per item, in the words of the design guides.
 //
 //go:embed testdata/catalog.yaml
 var catalogMapping string
 
-// videoMapping has several items a row: columns, and versions of a column.
+// videoMapping has several items per row: columns, and versions of a column.
 //
 //go:embed testdata/video.yaml
 var videoMapping string
@@ -45,7 +45,7 @@ func loadMapping(tb testing.TB, text string) *layout.Mapping {
 	return m
 }
 
-// loadNatively writes an item as a loader does: cells, and no bookkeeping.
+// loadNatively writes an item as a loader does: cells without bookkeeping.
 func loadNatively(ctx context.Context, s *Store, m *layout.Mapping, item attr.Item) error {
 	placed, err := m.Place(item, 1715685260608000)
 	if err != nil {
@@ -58,7 +58,7 @@ func loadNatively(ctx context.Context, s *Store, m *layout.Mapping, item attr.It
 	return s.bt.MutateRow(ctx, m.TargetTable(), placed.Row, muts)
 }
 
-// reindex enters into the indexes of a table what a loader wrote natively.
+// reindex enters a loader's native rows into the indexes of a table.
 func reindex(ctx context.Context, s *Store, t *tabledef.Table) error {
 	c, err := s.current(ctx, t)
 	if err != nil {
@@ -98,8 +98,8 @@ func visible(tb testing.TB, s *Store, table string) []string {
 	return rows
 }
 
-// Items of a mapped table lie in the layout of the mapping, and rows that a
-// loader wrote are items like others.
+// Items of a mapped table have the layout of the mapping, and rows that a loader wrote are
+// ordinary items.
 func TestStore_MappedRows(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -125,7 +125,7 @@ func TestStore_MappedRows(t *testing.T) {
 				t.Errorf("query of loaded rows: %v (-want +got):\n%s", err, d)
 			}
 
-			// A condition that fails leaves a loaded row as it was.
+			// A failed condition leaves a loaded row unchanged.
 			before := dump(t, s, "products")
 			failed := errors.New("condition failed")
 			_, _, err = s.WriteItem(ctx, def, keyAttrs(def, loaded[0]), func(old attr.Item) (attr.Item, error) {
@@ -164,7 +164,7 @@ func TestStore_MappedRows(t *testing.T) {
 				t.Errorf("rows (-want +got):\n%s", d)
 			}
 
-			// Outside of the layout: a '#' in the partition key.
+			// Outside the layout: a '#' in the partition key.
 			outside := sku("a#b", "c", "1")
 			if err := put(ctx, s, def, outside); !errors.Is(err, ErrOutsideMapping) {
 				t.Errorf("put outside the layout: %v", err)
@@ -202,7 +202,7 @@ func TestStore_MappedRows(t *testing.T) {
 				t.Errorf("entries are left in the index: %v, %v", texts(got), err)
 			}
 
-			// Loaded again, after it was deleted here.
+			// Loaded again after a deletion here.
 			if err := loadNatively(ctx, s, m, loaded[0]); err != nil {
 				t.Fatal(err)
 			}
@@ -216,8 +216,8 @@ func TestStore_MappedRows(t *testing.T) {
 	}
 }
 
-// A table that is there before the facade is adopted with its rows, and they
-// are in its indexes.
+// A table that exists before the facade is adopted with its rows, and they are in its
+// indexes.
 func TestStore_AdoptTable(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -245,7 +245,7 @@ func TestStore_AdoptTable(t *testing.T) {
 			if err := checkIndexes(ctx, s, def, model{keyText(keyAttrs(def, item)): item}); err != nil {
 				t.Error(err)
 			}
-			// The entry is as old as the import, as a loader would have it.
+			// The entry has the time of the import, as a loader's would.
 			entries := 0
 			for row, err := range s.bt.Read(ctx, btclient.Read{Table: def.Indexes[0].BigtableTable, Spans: []layout.Span{{}}}) {
 				if err != nil {
@@ -267,8 +267,7 @@ func TestStore_AdoptTable(t *testing.T) {
 	}
 }
 
-// genVideoItem draws an item of the video table: a few keys, so that they
-// meet in rows.
+// genVideoItem draws an item of the video table, with few keys, so that items share rows.
 func genVideoItem(t *rapid.T) attr.Item {
 	item := attr.Item{"PK": attr.String(rapid.SampledFrom([]string{"0123", "0124"}).Draw(t, "PK"))}
 	switch rapid.IntRange(0, 3).Draw(t, "kind") {
@@ -289,8 +288,7 @@ func genVideoItem(t *rapid.T) attr.Item {
 	return item
 }
 
-// Items that share a row do not disturb each other, and a row goes with its
-// last item.
+// Items that share a row do not affect each other, and a row is removed with its last item.
 func TestStore_SharedRows(t *testing.T) {
 	t.Parallel()
 	limit := 25
@@ -323,7 +321,7 @@ func TestStore_SharedRows(t *testing.T) {
 						err = remove(ctx, s, def, key)
 					case 1:
 						m[keyText(key)] = item
-						// What a loader writes over an item replaces its cells.
+						// A loader's write over an item replaces its cells.
 						if err = remove(ctx, s, def, key); err == nil {
 							err = loadNatively(ctx, s, videos, item)
 						}
@@ -377,8 +375,8 @@ func TestStore_SharedRows(t *testing.T) {
 	}
 }
 
-// Two rules on one column: the second item is refused, not written over the
-// first, whichever comes first and by whichever door.
+// Two rules on one column: the second item is rejected and does not overwrite the first,
+// whichever is first and through either endpoint.
 func TestStore_SharedColumn(t *testing.T) {
 	t.Parallel()
 	views := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStatsViews"), "Count": attr.Int(156)}
@@ -420,8 +418,8 @@ func TestStore_SharedColumn(t *testing.T) {
 	}
 }
 
-// A transaction that puts an item into a shared column has the column, from its
-// first intent on, whoever comes and whether its process lives.
+// A transaction that puts an item into a shared column owns the column from its first intent
+// on, regardless of other writers and of its own process's life.
 func TestStore_SharedColumnReserved(t *testing.T) {
 	t.Parallel()
 	views := attr.Item{"PK": attr.String("0123"), "SK": attr.String("VideoStatsViews"), "Count": attr.Int(156)}
@@ -500,7 +498,7 @@ func TestStore_SharedColumnReserved(t *testing.T) {
 					}
 				}
 
-				// Its time is over before it is committed.
+				// It times out before its commit.
 				c.hook = func() {
 					meanwhile()
 					now.Advance(transactionTimeout)
@@ -519,7 +517,7 @@ func TestStore_SharedColumnReserved(t *testing.T) {
 					t.Fatal(err)
 				}
 
-				// Items of one row, one of which has nothing in the column.
+				// Items of one row; one of them has no cell in the column.
 				if ok, err := transact(s, without(second), first); !ok || err != nil {
 					t.Errorf("transaction on two items: %v, %v", ok, err)
 				}
@@ -529,7 +527,7 @@ func TestStore_SharedColumnReserved(t *testing.T) {
 				}
 				holds(without(second), likes, without(first))
 
-				// Both are there, and come into the column at once.
+				// Both exist, and enter the column at the same time.
 				once := false
 				_, _, err = s.WriteItem(ctx, def, keyAttrs(def, first), func(attr.Item) (attr.Item, error) {
 					if !once {
@@ -584,8 +582,7 @@ target: {table: t, families: {cf1: {}}}
 	}
 }
 
-// A table remembers that it was created with a mapping, and follows one that
-// has grown.
+// A table remembers that it was created with a mapping, and accepts an extended one.
 func TestStore_MappingChanges(t *testing.T) {
 	t.Parallel()
 	conn := backends["emu"](t)
@@ -636,7 +633,7 @@ func TestStore_MappingChanges(t *testing.T) {
 	}
 }
 
-// saltedMapping spreads a partition over three shards, by each joiner's order.
+// saltedMapping spreads a partition over three shards, for each joiner's order.
 const saltedMapping = `
 apiVersion: migration/v1
 source: {table: Events, key: {hash: {name: PK, type: S}, range: {name: SK, type: N}}, schema: {v: S}}
@@ -644,8 +641,7 @@ target: {table: events, joiner: oc, families: {e: {gc: {versions: 1}}, _t: {gc: 
 rules: [{name: event, row: ["{SK:salt(fnv1a32,3,1)}", "{PK}", "{SK:ORDER}"], put: [{attr: "*", cell: "e:{attr}"}]}]
 `
 
-// A salted partition is read as one, in order, in either direction and page by
-// page.
+// A salted partition is read as one, in order, in either direction and page by page.
 func TestStore_Salted(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -703,8 +699,8 @@ accept_loss: [{what: absent, why: "nobody reads the columns alone"}]
 rules: [{name: doc, when: {SK: "v{n:ver}_{rest:s}"}, row: ["{PK:s}", "{rest}"], put: [{attr: "*", cell: "v:{attr}", ts: "{n}"}], latest: v0}]
 `
 
-// The copy of the highest version follows the versions; it is read like an
-// item, and not written.
+// The copy of the highest version follows the versions; it can be read like an item, but not
+// written.
 func TestStore_Versions(t *testing.T) {
 	t.Parallel()
 	version := func(n int, state string) attr.Item {
@@ -842,8 +838,8 @@ target: {table: orders, families: {a: {gc: {versions: 1}}, _t: {gc: {versions: 1
 rules: [{name: order, row: ["{PK:s}", "{SK:s}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 `
 
-// A sharded index is read as one, in order, in either direction and page by
-// page; its entries follow the items.
+// A sharded index is read as one, in order, in either direction and page by page; its entries
+// follow the items.
 func TestStore_ShardedIndexes(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -861,7 +857,7 @@ func TestStore_ShardedIndexes(t *testing.T) {
 					"PK": attr.String(fmt.Sprintf("order%d", i)), "SK": attr.String("c"), "Note": attr.String(at),
 					"Open": attr.String(fmt.Sprint(i % 2)), "At": attr.String(at),
 				}
-				if at == "" { // shipped: in no index any more
+				if at == "" { // shipped: no longer in an index
 					delete(item, "At")
 					delete(item, "Open")
 				}
@@ -932,8 +928,8 @@ target: {table: sessions, families: {a: {gc: {maxAge: AGE}}, _t: {gc: {maxAge: A
 rules: [{name: session, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 `
 
-// Where garbage collection deletes what has expired, what it has left is not
-// seen, and can be written anew.
+// With garbage collection of expired items, the remains of an item are invisible, and it can
+// be written again.
 func TestStore_ExpiresByGC(t *testing.T) {
 	t.Parallel()
 	for mode, age := range map[string]string{"one-second": "1s", "shift(48h)": "48h"} {
@@ -989,7 +985,7 @@ func TestStore_ExpiresByGC(t *testing.T) {
 				}
 				again := session("soon", now.Add(2*time.Hour), "again")
 				holds(always, later, again)
-				// An expiry that comes closer is not held up by the older cells.
+				// An earlier expiry is not delayed by the older cells.
 				sooner := session("later", now.Add(time.Second), "b")
 				if err := put(ctx, s, def, sooner); err != nil {
 					t.Fatal(err)
@@ -1002,8 +998,8 @@ func TestStore_ExpiresByGC(t *testing.T) {
 	}
 }
 
-// The time to live of a mapping that keeps the attribute is that of the table,
-// for loaded items too.
+// If a mapping keeps the attribute of its time to live, that is the table's, also for loaded
+// items.
 func TestReapExpired_Mapped(t *testing.T) {
 	t.Parallel()
 	conn := backends["emu"](t)

@@ -18,8 +18,8 @@ func numbersOf(item layout.Stored) string { return item.Get("n").Str }
 
 func byNumber(a, b layout.Stored) int { return cmp.Compare(numbersOf(a), numbersOf(b)) }
 
-// Sequences are merged in order, to their ends or until enough were taken; where there is more than one lane, what waits for their
-// first items waits once.
+// Sequences are merged in order, to their ends or until enough items are taken; with more
+// than one lane, their first items are awaited together.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestMerge(t *testing.T) {
 			for i := range sequences {
 				sequences[i] = func(yield func(layout.Stored, error) bool) {
 					time.Sleep(time.Millisecond)
-					for n := i; n < 10 && i < 3; n += 3 { // the last has nothing
+					for n := i; n < 10 && i < 3; n += 3 { // the last is empty
 						if !yield(layout.Decoded{"n": attr.Int(int64(n))}, nil) {
 							return
 						}
@@ -59,7 +59,7 @@ func TestMerge(t *testing.T) {
 	})
 }
 
-// The first error that a sequence has ends all.
+// The first error of a sequence ends the merge.
 func TestMerge_Error(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

@@ -6,7 +6,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// TestStore_SettleForgotten: a row that is being settled while its table goes is
+// TestStore_SettleForgotten: a row that is being settled while its table is deleted is
 // counted once.
 func TestStore_SettleForgotten(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// expiring is an item that expires at a number of seconds after 1970, or has
-// another attribute in that place.
+// expiring returns an item that expires at a number of seconds after 1970, or has another
+// value in that attribute.
 func expiring(id string, until attr.Value) attr.Item {
 	item := account(id, 1)
 	if !until.IsAbsent() {
@@ -22,8 +22,7 @@ func expiring(id string, until attr.Value) attr.Item {
 	return item
 }
 
-// setTTL gives a table a time to live, and waits for its due times; "" takes it
-// away.
+// setTTL gives a table a time to live, and waits for its due times; "" removes it.
 func setTTL(tb testing.TB, s *Store, table, attribute string) {
 	tb.Helper()
 	if _, err := s.UpdateTable(tb.Context(), table, func(d *tabledef.Table) error {
@@ -35,8 +34,8 @@ func setTTL(tb testing.TB, s *Store, table, attribute string) {
 	<-s.FillDueTimes(table)
 }
 
-// Items expire by their due times, whether they were there before the table
-// had a time to live or not; all others stay.
+// Items expire by their due times, also if they are older than the table's time to live; all
+// others stay.
 func TestReapExpired(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -100,7 +99,7 @@ func TestReapExpired(t *testing.T) {
 			now.Advance(time.Hour)
 			reap("fraction", "due later")
 
-			// A transaction that puts an item off, and one that makes it due.
+			// One transaction postpones an item's expiry, and another makes an item due.
 			off := expiring("put off", at(9*time.Hour))
 			early := expiring("early", at(time.Hour))
 			if ok, _, err := s.Transact(ctx, RequestToken{}, []*Change{
@@ -112,7 +111,7 @@ func TestReapExpired(t *testing.T) {
 			now.Advance(time.Hour)
 			reap("early")
 
-			// A due time that is no longer true deletes nothing.
+			// An outdated due time deletes nothing.
 			c, err := s.lookup(ctx, def.Name)
 			if err != nil {
 				t.Fatal(err)
@@ -146,7 +145,7 @@ func TestReapExpired(t *testing.T) {
 	}
 }
 
-// NextDue stops at each time at which Tidy finds something, and nowhere else.
+// NextDue stops at each time at which Tidy has work, and nowhere else.
 func TestNextDue(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -221,7 +220,7 @@ func collectRows(tb testing.TB, s *Store, table string) (rows []layout.Row, err 
 	return rows, nil
 }
 
-// A start goes on with filling in due times.
+// A start resumes the filling of due times.
 func TestReapExpired_Restart(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

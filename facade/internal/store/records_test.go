@@ -22,7 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// recordsOf returns what is in the log of a table below its floor: kinds and keys.
+// recordsOf returns the records of a table's log below its floor: kinds and keys.
 func recordsOf(t *testing.T, s *Store, def *tabledef.Table) (all []string) {
 	t.Helper()
 	floor, err := s.LogFloor(t.Context())
@@ -32,7 +32,7 @@ func recordsOf(t *testing.T, s *Store, def *tabledef.Table) (all []string) {
 	return recordsBelow(t, s, def, floor)
 }
 
-// recordsBelow returns what is in the log of a table below a number.
+// recordsBelow returns the records of a table's log below a number.
 func recordsBelow(t *testing.T, s *Store, def *tabledef.Table, before uint64) (all []string) {
 	t.Helper()
 	for r, err := range s.logs.ReadSlots(t.Context(), def.Log, 0, before) {
@@ -44,8 +44,8 @@ func recordsBelow(t *testing.T, s *Store, def *tabledef.Table, before uint64) (a
 	return all
 }
 
-// twiceConn delivers writes of the items of a table twice, and answers with what the
-// second came to.
+// twiceConn delivers writes of a table's items twice, and answers with the result of the
+// second.
 type twiceConn struct {
 	grpc.ClientConnInterface
 	table string
@@ -61,8 +61,8 @@ func (c *twiceConn) Invoke(ctx context.Context, method string, req, resp any, op
 	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 }
 
-// A write that arrives twice is one change, whose record is in the log when the write
-// has returned.
+// A write that arrives twice is one change, whose record is in the log when the write has
+// returned.
 func TestLog_ArrivesTwice(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(ctx context.Context, s *Store, def *tabledef.Table) error{
@@ -118,8 +118,7 @@ func TestLog_ArrivesTwice(t *testing.T) {
 	}
 }
 
-// Rows of the catalog that are written by their version are written once, however often
-// the write arrives.
+// A catalog row guarded by its version is written once, however often the write arrives.
 func TestCatalog_ArrivesTwice(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
@@ -137,7 +136,7 @@ func TestCatalog_ArrivesTwice(t *testing.T) {
 		t.Fatalf("%v, %v", def, err)
 	}
 	token := RequestToken{Token: "again", Hash: [32]byte{1}}
-	for i := range 2 { // the second is answered by what is remembered
+	for i := range 2 { // the second is answered from the record
 		ok, _, err := s.Transact(t.Context(), token, []*Change{replaceBy(def, keyAttrs(def, account("a", 0)), account("a", int64(i)))})
 		if err != nil || !ok {
 			t.Errorf("%v, %v", ok, err)
@@ -148,7 +147,7 @@ func TestCatalog_ArrivesTwice(t *testing.T) {
 	}
 }
 
-// hookedConn calls before ahead of each call, whose error is what comes of it.
+// hookedConn calls before ahead of each call; an error of before is the call's.
 type hookedConn struct {
 	grpc.ClientConnInterface
 	mu     sync.Mutex
@@ -173,8 +172,8 @@ func (c *hookedConn) Invoke(ctx context.Context, method string, req, resp any, o
 	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 }
 
-// severalStores opens stores over one Bigtable, whose clocks differ from the first's, and
-// makes a table that has a log. All of them know of each other.
+// severalStores opens stores over one Bigtable, with clocks that differ from the first's, and
+// creates a table with a log. All of them know each other.
 func severalStores(t *testing.T, skews ...time.Duration) (stores []*Store, def *tabledef.Table, conns []*hookedConn, now, wall *clock.Clock) {
 	t.Helper()
 	now = clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
@@ -201,8 +200,8 @@ func severalStores(t *testing.T, skews ...time.Duration) (stores []*Store, def *
 	return stores, def, conns, now, wall
 }
 
-// A process that is taken for dead and shows itself before its registration goes keeps it:
-// nobody reads past what it writes.
+// If a process is considered dead but renews its registration before the removal, it keeps
+// it: nobody reads past its writes.
 func TestLog_SlowNotDead(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -256,8 +255,8 @@ func TestLog_SlowNotDead(t *testing.T) {
 	}
 }
 
-// A record cell that others may still number below stays, however often its row is looked
-// after: the next writer of the item goes by it.
+// A record cell stays as long as others may use numbers below it, however often its row is
+// recovered: the next writer of the item needs it.
 func TestLog_CellStays(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -301,7 +300,7 @@ func TestLog_CellStays(t *testing.T) {
 	}
 }
 
-// Beyond is above the records of a process that is gone too.
+// Beyond is also above the records of a removed process.
 func TestLog_BeyondTheGone(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -321,7 +320,7 @@ func TestLog_BeyondTheGone(t *testing.T) {
 	if n := len(recordsBelow(t, stores[0], def, above)); n != 7 {
 		t.Errorf("%d of 7 records are below", n)
 	}
-	for range 2 { // what is below can be read
+	for range 2 { // everything below is readable
 		if floor, err := stores[0].LogFloor(ctx); err != nil || floor < above {
 			t.Errorf("the floor is %d, %v; %d was promised", floor, err, above)
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// brokenConn breaks each stream after some messages; below 0: none. broken, if it
-// is set, is told when more are asked for.
+// brokenConn breaks each stream after some messages; below 0: never. broken, if set, is
+// called when more are requested.
 type brokenConn struct {
 	grpc.ClientConnInterface
 	after  int
@@ -47,8 +47,8 @@ func (s *brokenStream) RecvMsg(m any) error {
 	return s.ClientStream.RecvMsg(m)
 }
 
-// A read goes on behind its last row when the connection breaks, and gives up
-// when nothing comes any more.
+// If the connection breaks, a read continues after its last row; it gives up without
+// progress.
 func TestRowReader_Resume(t *testing.T) {
 	t.Parallel()
 	conn := &brokenConn{backends["emu"](t), -1, nil}
@@ -80,8 +80,8 @@ func TestRowReader_Resume(t *testing.T) {
 	conn.after = -1
 }
 
-// A row that has come is not kept waiting for the end of its stream, which a
-// dead connection may never bring.
+// A row that has arrived does not wait for the end of its stream, which a dead connection may
+// never send.
 func TestRowReader_OneRow(t *testing.T) {
 	t.Parallel()
 	conn := &brokenConn{backends["emu"](t), -1, nil}

@@ -26,8 +26,8 @@ rules:
 - {name: profile, row: ["{PK}", p, "{SK}"], put: [{attr: "*", cell: "a:{attr}"}]}
 `
 
-// Items of a rule whose families are collected expire, those of others stay: by the
-// door too, before garbage collection comes.
+// Items of a rule whose families are garbage-collected expire, others stay: also for the
+// DynamoDB endpoint, before garbage collection runs.
 func TestMapping_TimeToLiveOfARule(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -60,8 +60,8 @@ func TestMapping_TimeToLiveOfARule(t *testing.T) {
 	}
 }
 
-// Where a cell alone tells whose an item is, of two that claim the row the second is
-// refused, and neither is taken for the other.
+// If only a cell identifies an item, the second of two items in one row is rejected, and
+// neither is mistaken for the other.
 func TestMapping_KeysInCells(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -99,7 +99,7 @@ func TestMapping_KeysInCells(t *testing.T) {
 	}
 }
 
-// A row that cannot be read fails a scan, which names it and the attribute.
+// An unreadable row fails a scan, which names the row and the attribute.
 func TestUnreadableRows_ScanNamesUnreadableRow(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -48,8 +48,7 @@ func (s *countingStream) RecvMsg(m any) error {
 	return err
 }
 
-// segmentItem is an item of the tables of these tests: table key p, s, index
-// key g.
+// segmentItem returns an item of these tests' tables: table key p, s, index key g.
 func segmentItem(i int) attr.Item {
 	return attr.Item{"p": attr.String(fmt.Sprintf("user#%d", i%97)), "s": attr.Int(int64(i)), "g": attr.String(fmt.Sprintf("group#%d", i%31))}
 }
@@ -62,8 +61,8 @@ func segmentTable(t *testing.T, s *Store) (*tabledef.Table, *tabledef.Index) {
 	return def, def.Index("by-group")
 }
 
-// Each segment of a parallel scan reads its share of the table and no more,
-// whatever the number of segments is; together they have every item once.
+// Each segment of a parallel scan reads only its share of the table, for any number of
+// segments; together they have every item once.
 func TestScan_SegmentsReadTheirShare(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -80,7 +79,7 @@ func TestScan_SegmentsReadTheirShare(t *testing.T) {
 			}
 			for _, ix := range []*tabledef.Index{nil, index} {
 				for _, total := range []int{2, 3, 8, 50, 700} {
-					if _, err := collect(s.Scan(t.Context(), def, ix, 0, total, nil)); err != nil { // chooses
+					if _, err := collect(s.Scan(t.Context(), def, ix, 0, total, nil)); err != nil { // chooses the cuts
 						t.Fatal(err)
 					}
 					seen := map[string]int{}
@@ -117,8 +116,8 @@ func checkSeenOnce(t *testing.T, seen map[string]int, items int) {
 	}
 }
 
-// A parallel scan through two processes, in pages with pauses, has every item
-// that was there all along once, while others are written.
+// A parallel scan through two processes, in pages with pauses, has every unchanged item once,
+// during other writes.
 func TestScan_SegmentsStay(t *testing.T) {
 	t.Parallel()
 	for _, items := range []int{segment.SmallRows / 2, 2 * segment.SmallRows} {
@@ -175,7 +174,7 @@ func TestScan_SegmentsStay(t *testing.T) {
 				t.Errorf("a start key of another segment: %v", err)
 			}
 
-			// What grew in one place is cut anew once no one scans any more.
+			// A part that grew is cut again once no scan uses the cuts.
 			c.Advance(segment.Kept)
 			sizes := make([]int, total)
 			for at := range total {

@@ -36,8 +36,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// backends are the Bigtables that the store is tested on: see testBigtable,
-// and Google's test server over a wire.
+// backends are the Bigtables under the store: see testBigtable, and Google's test server over
+// a network.
 var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
 	"emu": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()
@@ -66,7 +66,7 @@ var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
 	},
 }
 
-// A row is read as it was at one moment, on which the store relies.
+// A read returns the state of a row at one moment, on which the store relies.
 func TestBackends_WholeRows(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -111,8 +111,7 @@ func TestBackends_WholeRows(t *testing.T) {
 	}
 }
 
-// testOptions are the options of a store over conn with a fixed seed and a frozen
-// clock.
+// testOptions returns the options of a store over conn with a fixed seed and a frozen clock.
 func testOptions(conn grpc.ClientConnInterface, mappings ...*layout.Mapping) Options {
 	return Options{
 		Conn: conn, Project: "tabletop", Instance: "tabletop", Catalog: CatalogTable, Mappings: mappings,
@@ -152,14 +151,14 @@ func newTable(tb testing.TB, s *Store, def tabledef.Table) *tabledef.Table {
 	return created
 }
 
-// put stores an item, whatever was there.
+// put stores an item, regardless of the old one.
 func put(ctx context.Context, s *Store, t *tabledef.Table, item attr.Item) error {
 	_, _, err := s.WriteItem(ctx, t, keyAttrs(t, item), func(attr.Item) (attr.Item, error) { return item, nil },
 		Hint{Blind: true, Replacement: item})
 	return err
 }
 
-// remove deletes an item, if there is one.
+// remove deletes an item, if it exists.
 func remove(ctx context.Context, s *Store, t *tabledef.Table, key attr.Item) error {
 	_, _, err := s.WriteItem(ctx, t, key, func(attr.Item) (attr.Item, error) { return nil, nil }, Hint{Blind: true})
 	return err
@@ -185,7 +184,7 @@ func collect(seq iter.Seq2[layout.Stored, error]) ([]attr.Item, error) {
 	return items, nil
 }
 
-// decode yields the items of a sequence, whose JSON has to be theirs.
+// decode yields the items of a sequence, and checks their JSON.
 func decode(seq iter.Seq2[layout.Stored, error]) iter.Seq2[attr.Item, error] {
 	return func(yield func(attr.Item, error) bool) {
 		for stored, err := range seq {
@@ -240,8 +239,8 @@ func texts(items []attr.Item) []string {
 // diffItems compares items in order.
 func diffItems(want, got []attr.Item) string { return gocmp.Diff(texts(want), texts(got)) }
 
-// Generators of values. The alphabets are small and nasty: delimiters, zero
-// bytes, bytes above ASCII.
+// Generators of values. The alphabets are small and difficult: delimiters, zero bytes, bytes
+// above ASCII.
 var (
 	genText   = rapid.StringOfN(rapid.SampledFrom([]rune{'a', 'b', '#', '$', 0, 1, 'ÿ', '€', '~'}), 1, 6, -1)
 	genNumber = rapid.Custom(func(t *rapid.T) attr.Value {
@@ -334,7 +333,7 @@ func byKey(schema lens.KeySchema) func(a, b attr.Item) int {
 	}
 }
 
-// empty removes the items of a table: a check that was cut short leaves some.
+// empty removes the items of a table, which an interrupted check may leave.
 func empty(ctx context.Context, s *Store, t *tabledef.Table) error {
 	for item, err := range decode(s.Scan(ctx, t, nil, 0, 1, nil)) {
 		if err == nil {
@@ -347,8 +346,8 @@ func empty(ctx context.Context, s *Store, t *tabledef.Table) error {
 	return nil
 }
 
-// Items come back as they were put, whatever order of writes, and a deleted
-// item leaves nothing behind.
+// Items are read as they were put, for any order of writes, and a deleted item leaves nothing
+// behind.
 func TestStore_Items(t *testing.T) {
 	t.Parallel()
 	limit := 25
@@ -443,7 +442,7 @@ func TestStore_Increments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := start(t)
-			// Two stores: in the second's absence the latch alone would do.
+			// Two stores: with one, the latch alone would suffice.
 			a := openStore(t, testOptions(conn))
 			def := newTable(t, a, tabledef.Table{Name: "counters", Key: testSchemas["S"]})
 			b := openStore(t, testOptions(conn))
@@ -508,8 +507,7 @@ func genCondition(t *rapid.T, schema lens.KeySchema, hash attr.Value) attr.KeyRa
 	return c
 }
 
-// pages reads a sequence in pages of n items, each starting after the last
-// item of the one before.
+// pages reads a sequence in pages of n items, each after the last item of the page before.
 func pages(n int, page func(after attr.Item) iter.Seq2[layout.Stored, error]) ([]attr.Item, error) {
 	var all []attr.Item
 	var after attr.Item
@@ -531,8 +529,8 @@ func pages(n int, page func(after attr.Item) iter.Seq2[layout.Stored, error]) ([
 	}
 }
 
-// A query gives the items of a sorted model, in either direction, in pages of
-// any size; scans give all items once, however divided.
+// A query returns the items of a sorted model, in either direction, in pages of any size;
+// scans return all items once, with any number of segments.
 func TestStore_Query(t *testing.T) {
 	t.Parallel()
 	limit := 25
@@ -598,7 +596,7 @@ func TestStore_Query(t *testing.T) {
 	}
 }
 
-// getItems collects what GetItems finds, in the order of keys.
+// getItems collects the results of GetItems, in the order of keys.
 func getItems(ctx context.Context, s *Store, def *tabledef.Table, keys []attr.Item) ([]attr.Item, error) {
 	items := make([]attr.Item, len(keys))
 	err := s.GetItems(ctx, def, keys, func(i int, item attr.Item) bool {

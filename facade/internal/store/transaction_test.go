@@ -32,12 +32,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
-// replaceBy is a change that puts an item, or nil, whatever was there.
+// replaceBy returns a change that puts an item, or nil, regardless of the old one.
 func replaceBy(t *tabledef.Table, key, item attr.Item) *Change {
 	return &Change{Table: t, Key: key, Fn: func(attr.Item) (attr.Item, error) { return item, nil }}
 }
 
-// checkOnly is a change that only looks.
+// checkOnly returns a change that only checks.
 func checkOnly(t *tabledef.Table, key attr.Item, fn func(old attr.Item) error) *Change {
 	return &Change{Table: t, Key: key, Check: true, Fn: func(old attr.Item) (attr.Item, error) { return old, fn(old) }}
 }
@@ -59,7 +59,7 @@ func sumOf(item attr.Item) int64 {
 
 var errTooPoor = errors.New("not enough")
 
-// transfer moves an amount between accounts.
+// transfer returns changes that move an amount between accounts.
 func transfer(t *tabledef.Table, from, to string, amount int64) []*Change {
 	move := func(id string, by int64) *Change {
 		key := keyAttrs(t, account(id, 0))
@@ -73,8 +73,8 @@ func transfer(t *tabledef.Table, from, to string, amount int64) []*Change {
 	return []*Change{move(from, -amount), move(to, amount)}
 }
 
-// checkNoIntents fails if a table has an intent or an outbox, or the catalog
-// a transaction.
+// checkNoIntents fails if a table has an intent or an outbox, or the catalog has a
+// transaction.
 func checkNoIntents(tb testing.TB, s *Store, tables ...string) {
 	tb.Helper()
 	for _, table := range tables {
@@ -96,8 +96,8 @@ func checkNoIntents(tb testing.TB, s *Store, tables ...string) {
 	}
 }
 
-// Transactions do what a model does, in a table with indexes, a table without
-// and one whose items share rows.
+// Transactions match a model, in a table with indexes, a table without and one whose items
+// share rows.
 func TestTransact_Model(t *testing.T) {
 	t.Parallel()
 	limit := 10
@@ -217,24 +217,24 @@ func TestTransact_Model(t *testing.T) {
 	}
 }
 
-// fate is what becomes of the last write of a process that ends.
+// fate is the outcome of the last write of a process that ends.
 type fate string
 
 const (
-	fateNever fate = "never" // it does not happen
+	fateNever fate = "never" // the write does not happen
 	fateDone  fate = "done"  // its answer is lost
-	fateLater fate = "later" // it happens when others have gone on
-	fateAgain fate = "again" // it happens, and once more when others have gone on
+	fateLater fate = "later" // it happens after other processes' writes
+	fateAgain fate = "again" // it happens, and again after other processes' writes
 )
 
 // lostConn fails all writes from the nth on.
 type lostConn struct {
 	grpc.ClientConnInterface
 	mu    sync.Mutex
-	left  int // writes until the end; negative: it never comes
+	left  int // writes until the end; negative: no end
 	fate  fate
 	lost  bool
-	onWay func(context.Context) error // the write that happens when others have gone on
+	onWay func(context.Context) error // the write that happens after others
 }
 
 func (c *lostConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
@@ -265,20 +265,19 @@ func (c *lostConn) Invoke(ctx context.Context, method string, req, resp any, opt
 	return status.Error(codes.Unavailable, "the process has ended")
 }
 
-// arrive lets the write happen that was on its way. It may fail, as one on a
-// table that is gone does; there is nobody to be told.
+// arrive executes the delayed write. It may fail, for example on a deleted table; nobody gets
+// the error.
 func (c *lostConn) arrive(ctx context.Context) {
 	if c.onWay != nil {
 		_ = c.onWay(ctx)
 	}
 }
 
-// crashSteps are the writes of crashTransaction, and one more.
+// crashSteps is one more than the writes of crashTransaction.
 const crashSteps = 27
 
-// A process that ends at any step of a transaction leaves all of it or none,
-// whoever comes next: another process, a reader or a writer of an item, in the
-// same moment or later.
+// If a process ends at any step of a transaction, all of it happens or none, whoever follows:
+// another process, a reader or a writer of an item, at the same moment or later.
 func TestTransact_Crash(t *testing.T) {
 	t.Parallel()
 	fates := []fate{fateNever, fateDone, fateLater, fateAgain}
@@ -289,7 +288,7 @@ func TestTransact_Crash(t *testing.T) {
 			conn := start(t)
 			nexts := []string{"start", "read", "write", "timer", "snapshot"}
 			if name == "bttest" {
-				nexts = nexts[:1] // over a wire, once
+				nexts = nexts[:1] // over a network, once
 			}
 			for n, next := range nexts {
 				for step := range crashSteps {
@@ -313,7 +312,7 @@ func TestTransact_Crash(t *testing.T) {
 type endingConn interface {
 	grpc.ClientConnInterface
 	end(step int)                  // the process ends at that step from now
-	arrive(context.Context)        // what was on its way then happens, with nobody to be told
+	arrive(context.Context)        // then the delayed write happens, and nobody gets its answer
 	change(o Options) (of Options) // the options of its process
 }
 
@@ -346,7 +345,7 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, lost endingCo
 		}
 	}
 	o.Conn = conn
-	other := s // opened before the crash: only a start may look at all records
+	other := s // opened before the crash: only a start may examine all records
 	if next != "start" {
 		other = openStore(t, o)
 	}
@@ -375,7 +374,7 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, lost endingCo
 		keys[i] = keyAttrs(def, keys[i])
 	}
 	if next != "start" {
-		// Pending transactions are alive until their time is over.
+		// Pending transactions are valid until their timeout.
 		now.Advance(transactionTimeout)
 	}
 	switch next {
@@ -427,7 +426,7 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, lost endingCo
 	if scanned, err := collect(other.Scan(ctx, def, nil, 0, 1, nil)); err != nil || len(scanned) != len(want) {
 		t.Errorf("scan: %v, %v", texts(scanned), err)
 	}
-	// What is left are records and tokens, for a start or the timer.
+	// Records and tokens are left for a start or the timer.
 	now.Advance(transactionTimeout)
 	if err := other.recoverTransactions(ctx, false); err != nil {
 		t.Fatal(err)
@@ -436,7 +435,7 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, lost endingCo
 	if err := checkIndexes(ctx, other, def, want); err != nil {
 		t.Error(err)
 	}
-	// The same request again is recognized, or done now.
+	// The same request again is recognized, or executed now.
 	again := append(transfer(def, "a", "b", 30),
 		replaceBy(def, keyAttrs(def, account("gone", 0)), nil),
 		replaceBy(def, keyAttrs(def, account("new", 0)), account("new", 7)))
@@ -455,8 +454,8 @@ func crashTransaction(t *testing.T, conn grpc.ClientConnInterface, lost endingCo
 	}
 }
 
-// againConn delivers the write copied once more, after the write at, and fails
-// all later ones.
+// againConn delivers the write copied once more, after the write at, and fails all later
+// ones.
 type againConn struct {
 	grpc.ClientConnInterface
 	copied, at int
@@ -482,8 +481,8 @@ func (c *againConn) Invoke(ctx context.Context, method string, req, resp any, op
 	return c.send(ctx)
 }
 
-// A write of a transaction arrives twice, the second time after any later one,
-// and then its process ends: all happens or nothing, and what was answered holds.
+// A write of a transaction arrives twice, the second time after any later one, and then its
+// process ends: everything happens or nothing, and acknowledged results hold.
 func TestTransact_ArrivesAgain(t *testing.T) {
 	t.Parallel()
 	stride := 3
@@ -545,8 +544,8 @@ func TestTransact_ArrivesAgain(t *testing.T) {
 	}
 }
 
-// A process is not told that its transaction was canceled when it was
-// committed, though others have finished it before the process knew.
+// A process must not report a cancellation for a committed transaction, even if others
+// finished it before the process knew.
 func TestTransact_FinishedByOthers(t *testing.T) {
 	t.Parallel()
 	for _, expired := range []bool{false, true} {
@@ -595,7 +594,7 @@ func TestTransact_FinishedByOthers(t *testing.T) {
 	}
 }
 
-// A change is asked once where its item stays as it was read.
+// Fn of a change is called once if its item stays unchanged.
 func TestTransact_Asks(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, testOptions(backends["emu"](t)))
@@ -608,9 +607,8 @@ func TestTransact_Asks(t *testing.T) {
 	}
 }
 
-// hookConn calls hook before a transaction is committed, and committed after:
-// an error takes the place of the answer, and without one the request is
-// delivered again.
+// hookConn calls hook before a transaction is committed, and committed after: an error
+// replaces the answer; without one the request is delivered again.
 type hookConn struct {
 	grpc.ClientConnInterface
 	mu        sync.Mutex
@@ -639,8 +637,8 @@ func (c *hookConn) Invoke(ctx context.Context, method string, req, resp any, opt
 	return err
 }
 
-// While a transaction runs its items read as before, and nobody writes them;
-// when its time is over, a writer goes on without it.
+// While a transaction runs, its items read as before, and nobody writes them; after its
+// timeout, a writer continues without it.
 func TestTransact_Conflicts(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -744,9 +742,8 @@ func TestTransact_Conflicts(t *testing.T) {
 	}
 }
 
-// 32 writers do transfers, increments, and transfers into and out of absent
-// items, through two stores. Sums are exact, snapshots see them, and the
-// indexes are what the items give.
+// 32 writers run transfers, increments, and transfers into and out of absent items, through
+// two stores. Sums are exact, snapshots are consistent, and the indexes match the items.
 func TestTransact_Transfers(t *testing.T) {
 	t.Parallel()
 	for name, start := range backendsAbreast {
@@ -768,7 +765,7 @@ func TestTransact_Transfers(t *testing.T) {
 			}
 			rounds := 3
 			if name == "bttest" {
-				rounds = 2 // over a wire
+				rounds = 2 // over a network
 			}
 			counter := attr.Item{"p": attr.String("counter"), "s": attr.Int(1)}
 			var mu sync.Mutex
@@ -866,8 +863,8 @@ func TestTransact_Transfers(t *testing.T) {
 	}
 }
 
-// TestTransact_IndexFails commits a transaction whose entries cannot be written, where too
-// many rows lag to postpone them: a reader of the index writes them once the lag has passed.
+// TestTransact_IndexFails commits a transaction whose entries cannot be written, and too many
+// rows lag to postpone them: a reader of the index writes them after the lag.
 func TestTransact_IndexFails(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -904,7 +901,7 @@ func TestTransact_IndexFails(t *testing.T) {
 	}
 }
 
-// An index that comes between an intent and its carrying out has the item.
+// An index created between an intent and its execution has the item.
 func TestTransact_NewIndex(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -942,8 +939,8 @@ func TestTransact_NewIndex(t *testing.T) {
 	}
 }
 
-// readHookConn calls hook before each read of a row by key. Reads of several
-// take one row after the other.
+// readHookConn calls hook before each read of a row by key. A read of several rows takes one
+// after the other.
 type readHookConn struct {
 	grpc.ClientConnInterface
 	mu   sync.Mutex
@@ -957,7 +954,7 @@ func (c *readHookConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, met
 }
 
 type hookedStream struct {
-	grpc.ClientStream // of the rows that are read now
+	grpc.ClientStream // of the current rows
 	c                 *readHookConn
 	open              func() (grpc.ClientStream, error)
 	rest              []*btpb.ReadRowsRequest
@@ -1006,8 +1003,8 @@ func (s *hookedStream) RecvMsg(m any) error {
 	}
 }
 
-// An item that is always in one of two places, and always in the other one
-// when a place is read, is never in neither.
+// An item is always in one of two places, and always in the other one when a place is read;
+// no snapshot finds it in neither.
 func TestTransact_SnapshotOfAbsentItems(t *testing.T) {
 	t.Parallel()
 	for name, start := range backends {
@@ -1055,7 +1052,7 @@ func TestTransact_SnapshotOfAbsentItems(t *testing.T) {
 				if err != nil || ok && (reads[0].Item == nil) == (reads[1].Item == nil) {
 					t.Errorf("snapshot: %v, %v: %v, %v", ok, err, reads[0].Item, reads[1].Item)
 				}
-				// Whoever reads while it moves all the time finds nothing out.
+				// A read while it moves constantly has no result.
 				if ok == (limit == 1000) {
 					t.Errorf("snapshot with %d moves: %v", moves, ok)
 				}

@@ -13,8 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// A reader that goes from parents to children covers the whole time of every
-// partition once, and pages list what a whole list has, in the order of names.
+// A reader that goes from parents to children covers the whole time of every partition once,
+// and pages have the entries of the whole list, in the order of names.
 func TestView_Lineage(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -77,8 +77,8 @@ func cmpText(a, b string) int {
 	return 0
 }
 
-// Point 13's arithmetic: a rotation of 1 s keeps 24 h times 4 shards, listed by pages
-// without going through those before.
+// Point 13's arithmetic: a rotation of 1 s keeps 24 h times 4 shards, listed by pages without
+// reading the earlier ones.
 func TestView_ManyShards(t *testing.T) {
 	t.Parallel()
 	since := uint64(1_000_000) * uint64(time.Second)

@@ -21,8 +21,8 @@ func (k IndexKey) compareRange(a, b attr.Item) int {
 	return 0
 }
 
-// genSegment draws a value of a key attribute: few of them, and those that an
-// order-preserving form can get wrong.
+// genSegment draws a value of a key attribute: few values, and difficult ones for an
+// order-preserving form.
 func genSegment(t *rapid.T, k lens.KeyAttr) attr.Value {
 	if k.Type == attr.N {
 		return attr.Value{Type: attr.N, Str: rapid.SampledFrom([]string{"-10", "-2", "0", "0.5", "2", "10"}).Draw(t, k.Name)}
@@ -34,8 +34,8 @@ func genSegment(t *rapid.T, k lens.KeyAttr) attr.Value {
 	return attr.Value{Type: k.Type, Str: rapid.SampledFrom(texts).Draw(t, k.Name)}
 }
 
-// The rows of a multi-attribute index are in the order of its key, and the span
-// of a condition holds those of the items that satisfy it and no others.
+// The rows of a multi-attribute index are in the order of its key, and the span of a
+// condition has exactly the rows of the items that satisfy it.
 func TestIndexKey_Multi(t *testing.T) {
 	t.Parallel()
 	base := lens.KeySchema{Hash: lens.KeyAttr{Name: "p", Type: attr.S}}
@@ -90,7 +90,7 @@ func TestIndexKey_Multi(t *testing.T) {
 	})
 }
 
-// Keys of any legal size fit into a row.
+// Keys of any valid size fit into a row.
 func TestIndexKey_MultiSize(t *testing.T) {
 	t.Parallel()
 	zeros := func(n int) attr.Value { return attr.Value{Type: attr.B, Str: string(make([]byte, n))} }

@@ -22,7 +22,7 @@ import (
 
 var begin = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// testClock stands still until it is moved.
+// testClock is a clock that only the test moves.
 type testClock struct{ ns atomic.Int64 }
 
 func (c *testClock) now() time.Time          { return begin.Add(time.Duration(c.ns.Load())) }
@@ -53,7 +53,8 @@ func onDemand() *tabledef.Table {
 	return t
 }
 
-// admitted is how many requests of so many units are admitted until one is not.
+// admitted returns the number of admitted requests with the given units before the first
+// refusal.
 func admitted(l *Limiter, t *tabledef.Table, use Use, units float64) (n int) {
 	for l.Take(t, use, nil, capacity.Tally{Table: units}) == nil {
 		n++
@@ -63,8 +64,8 @@ func admitted(l *Limiter, t *tabledef.Table, use Use, units float64) (n int) {
 
 func item(id string) attr.Item { return attr.Item{"id": {Type: attr.S, Str: id}} }
 
-// A table of 5 units has 5 at its beginning, 505 after 100 seconds of rest, and never
-// more than 300 seconds of them.
+// A table of 5 units has 5 at its beginning, 505 after 100 seconds of rest, and never more
+// than 300 seconds of them.
 func TestTake_Provisioned(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -96,7 +97,7 @@ func TestTake_Provisioned(t *testing.T) {
 	}
 }
 
-// What was used beyond what there was is to be earned before the next request.
+// Units consumed in advance must be refilled before the next request.
 func TestTake_Debt(t *testing.T) {
 	t.Parallel()
 	l, clock := newTestLimiter(func(*Options) {})
@@ -114,7 +115,7 @@ func TestTake_Debt(t *testing.T) {
 	}
 }
 
-// Of many at once no more are admitted than one after the other.
+// Concurrent requests are admitted no more often than sequential ones.
 func TestTake_AtOnce(t *testing.T) {
 	t.Parallel()
 	l, _ := newTestLimiter(func(*Options) {})
@@ -138,7 +139,7 @@ func TestTake_AtOnce(t *testing.T) {
 	}
 }
 
-// TestTake_Model holds a bucket against fractions of any size.
+// TestTake_Model compares a bucket with exact fractions.
 func TestTake_Model(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -183,12 +184,12 @@ func reasons(t *testing.T, err error) string {
 	return text
 }
 
-// A refusal names what is exceeded, and takes nothing from what is not.
+// A refusal names the exceeded limits, and takes nothing from other buckets.
 func TestTake_Reasons(t *testing.T) {
 	t.Parallel()
 	l, _ := newTestLimiter(func(*Options) {})
 	table := provisioned(1, 1)
-	table.Indexes[0].WriteUnits = 0 // as if it were used up
+	table.Indexes[0].WriteUnits = 0 // as if they were used up
 	both := capacity.Tally{Table: 1}
 	both.AddIndex("by-label", 1)
 	if got, want := reasons(t, l.Take(table, Write, nil, both)), awserr.CodeProvisionedThroughput+" IndexWriteProvisionedThroughputExceeded(arn:orders/index/by-label)"; got != want {
@@ -228,7 +229,7 @@ func TestTake_OnDemand(t *testing.T) {
 		l, clock := newTestLimiter(func(o *Options) { o.TableReadUnits, o.TableWriteUnits = 20_000, 20_000 })
 		table := onDemand()
 		table.Throughput = c.throughput
-		clock.advance(time.Hour) // which saves nothing
+		clock.advance(time.Hour) // saves nothing
 		if got := admitted(l, table, Read, 1); got != c.read {
 			t.Errorf("%s: %d reads, want %d", c.name, got, c.read)
 		}
@@ -263,7 +264,7 @@ func TestTake_OnDemandGrows(t *testing.T) {
 	}
 }
 
-// A partition has limits of its own, in the table and in an index.
+// A partition has its own limits, in the table and in an index.
 func TestTake_Partitions(t *testing.T) {
 	t.Parallel()
 	l, _ := newTestLimiter(func(o *Options) { o.Partitions = true })
@@ -293,8 +294,8 @@ func TestTake_Partitions(t *testing.T) {
 	}
 }
 
-// However many partitions are used, no more than so many are remembered; those of
-// tables are not forgotten for them.
+// The number of remembered buckets is limited, however many partitions are used; those of
+// tables are kept.
 func TestTake_Forgets(t *testing.T) {
 	t.Parallel()
 	l, _ := newTestLimiter(func(o *Options) { o.Partitions = true })
@@ -315,8 +316,7 @@ func TestTake_Forgets(t *testing.T) {
 	}
 }
 
-// A write that is asked for again gives back what it took; one that is refused costs
-// what it has looked at.
+// A repeated call for a write returns its earlier units; a refused write costs its read.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	l, _ := newTestLimiter(func(*Options) {})
@@ -339,7 +339,7 @@ func TestWrite(t *testing.T) {
 	if _, err := put(large); !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
-	if n := admitted(l, table, Write, 1); n != 5 { // 10 less the 5 of what it looked at
+	if n := admitted(l, table, Write, 1); n != 5 { // 10 less the 5 of the read
 		t.Errorf("%d units are left, want 5", n)
 	}
 	if _, err := l.Write(table, 1, item("1"), fn)(large); reasons(t, err) == "" || errors.Is(err, failed) {
@@ -381,7 +381,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// Where nothing is throttled, nothing is allocated.
+// Without throttling, nothing is allocated.
 func TestLimiter_Off(t *testing.T) { //nolint:paralleltest // allocations are those of all tests at a time
 	table, key := provisioned(1, 1), item("1")
 	var l *Limiter

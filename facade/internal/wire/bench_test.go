@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// discarding is where an answer goes.
+// discarding discards an answer.
 type discarding struct{ header http.Header }
 
 func (d *discarding) Header() http.Header         { return d.header }
 func (d *discarding) WriteHeader(int)             {}
 func (d *discarding) Write(p []byte) (int, error) { return len(p), nil }
 
-// What each request takes beside its operation.
+// The cost of each request besides its operation.
 func BenchmarkAuthenticate(b *testing.B) {
 	b.ReportAllocs()
 	r := httptest.NewRequest(http.MethodPost, "http://localhost:8000/", http.NoBody)

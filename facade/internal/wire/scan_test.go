@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A request with members of each kind that requests have, and one that is left to
-// the decoder.
+// A request with members of each kind, and one type that is left to the decoder.
 type (
 	testRequest struct {
 		testMembers
@@ -30,7 +29,7 @@ type (
 	}
 )
 
-// FuzzScan: what is scanned is what is decoded.
+// FuzzScan: a scan gives the decoder's result.
 func FuzzScan(f *testing.F) {
 	for body, scanned := range map[string]bool{
 		`{"Name":"n\u00e9","Items":[{"a":{"S":"b"}},{}],"Key":{"":{"N":"1"}},"Numbers":[1,-2,0],"Other":9223372036854775807}`:     true,
@@ -77,7 +76,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// A request of nothing that can be scanned is decoded.
+// A request without scannable members is decoded.
 func TestScan_Nothing(t *testing.T) {
 	t.Parallel()
 	if Scan([]byte("1"), new(float64)) {

@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
-// testTime is when requests are answered.
+// testTime is the time of the answers.
 var testTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 const (
@@ -26,8 +26,8 @@ const (
 
 var testCredentials = aws.Credentials{AccessKeyID: testKey, SecretAccessKey: testSecret}
 
-// signedRequest is a request signed by the official signer, in the header or in
-// the query.
+// signedRequest returns a request signed by the official signer, in the header or in the
+// query.
 func signedRequest(tb testing.TB, body string, signed time.Time, inQuery bool, change ...func(*http.Request)) *http.Request {
 	tb.Helper()
 	target := "http://localhost:8000/?a=b%20c&A=%2F&a=a"
@@ -66,7 +66,7 @@ func signedRequest(tb testing.TB, body string, signed time.Time, inQuery bool, c
 	return r
 }
 
-// What the official signer signs is taken, and nothing that was changed since.
+// Signatures of the official signer are accepted, unless the request was changed afterwards.
 func TestSignature_Verified(t *testing.T) {
 	t.Parallel()
 	secrets := map[string]string{testKey: testSecret, "other": "secret"}
@@ -92,7 +92,7 @@ func TestSignature_Verified(t *testing.T) {
 	for _, c := range []struct {
 		name            string
 		query           bool
-		signed          time.Duration // after now
+		signed          time.Duration // relative to now
 		TransitionAfter func(*http.Request)
 		want            string
 	}{
@@ -153,7 +153,7 @@ func TestSignature_Verified(t *testing.T) {
 	}
 }
 
-// answerOf is what a request is answered with, "" if it is not refused.
+// answerOf returns the answer to a request, "" if it is accepted.
 func answerOf(tb testing.TB, err error) string {
 	tb.Helper()
 	if err == nil {
@@ -172,7 +172,7 @@ type bodyReader struct{ *strings.Reader }
 
 func (*bodyReader) Close() error { return nil }
 
-// No signature, however made up, ends the server or is taken for a right one.
+// No invented signature ends the server or is accepted.
 func FuzzSignature(f *testing.F) {
 	good := signedRequest(f, "{}", testTime, false)
 	f.Add(good.Header.Get("Authorization"), good.Header.Get("X-Amz-Date"), "")
@@ -201,7 +201,7 @@ func FuzzSignature(f *testing.F) {
 		}
 		sig.caller()
 		if err := sig.verify(r, []byte("{}"), secrets, []time.Time{testTime}); err == nil {
-			// Only who knows the secret can do that.
+			// Only the owner of the secret can do that.
 			signed := signedRequest(t, "{}", testTime, sig.inQuery)
 			if !strings.Contains(signed.Header.Get("Authorization")+signed.URL.RawQuery, sig.signature) {
 				t.Fatalf("%q %q %q is taken", header, date, rawQuery)

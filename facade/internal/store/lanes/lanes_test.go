@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestEach_Depth: calls of a lane wait for each other, those of several do not; and
-// lanes within lanes end, though all places are taken.
+// TestEach_Depth: calls of one lane run in sequence, those of several do not; and nested
+// lanes end even if all slots are taken.
 func TestEach_Depth(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -22,7 +22,7 @@ func TestEach_Depth(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			begin, calls := time.Now(), atomic.Int64{}
 			err := New(c.most, c.all).Each(c.n, func(int) error {
-				time.Sleep(time.Nanosecond) // of the bubble
+				time.Sleep(time.Nanosecond) // of the bubble's time
 				calls.Add(1)
 				return nil
 			})
@@ -35,7 +35,7 @@ func TestEach_Depth(t *testing.T) {
 		l, begin, calls := New(100, 8), time.Now(), atomic.Int64{}
 		err := l.Each(10, func(int) error {
 			return l.Each(10, func(int) error {
-				time.Sleep(time.Nanosecond) // of the bubble
+				time.Sleep(time.Nanosecond) // of the bubble's time
 				calls.Add(1)
 				return nil
 			})
@@ -46,8 +46,7 @@ func TestEach_Depth(t *testing.T) {
 	})
 }
 
-// TestEach_Errors: the error of the lowest number is told, and after it nothing
-// begins.
+// TestEach_Errors: Each returns the error of the lowest number, and starts no calls after it.
 func TestEach_Errors(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int{1, 3, 100} {
@@ -55,7 +54,7 @@ func TestEach_Errors(t *testing.T) {
 			calls := atomic.Int64{}
 			err := New(most, 100).Each(50, func(i int) error {
 				calls.Add(1)
-				time.Sleep(time.Duration(100 - i)) // the last that begin end first
+				time.Sleep(time.Duration(100 - i)) // the last to begin end first
 				if i >= 2 {
 					return fmt.Errorf("call %d", i)
 				}
@@ -76,7 +75,7 @@ func TestEach_Errors(t *testing.T) {
 	}
 }
 
-// TestEach_Panics: a panic comes out where the calls are waited for.
+// TestEach_Panics: a panic is raised in the waiting goroutine.
 func TestEach_Panics(t *testing.T) {
 	t.Parallel()
 	defer func() {
@@ -92,7 +91,7 @@ func TestEach_Panics(t *testing.T) {
 	})
 }
 
-// TestEach_Alloc: one lane costs nothing.
+// TestEach_Alloc: one lane allocates nothing.
 func TestEach_Alloc(t *testing.T) {
 	var l *Lanes
 	n := 0
@@ -102,8 +101,8 @@ func TestEach_Alloc(t *testing.T) {
 	}
 }
 
-// TestGather: every value is done with once, side by side and never more than fit; with
-// one lane at once and in order.
+// TestGather: every value is handled once, concurrently and within the limit; with one lane
+// at once and in order.
 func TestGather(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -116,7 +115,7 @@ func TestGather(t *testing.T) {
 			begin := time.Now()
 			seen := make([]atomic.Int64, c.n)
 			g := Gather(New(c.most, 100), func(i int) error {
-				time.Sleep(time.Nanosecond) // of the bubble
+				time.Sleep(time.Nanosecond) // of the bubble's time
 				seen[i].Add(1)
 				return nil
 			})
